@@ -1,0 +1,46 @@
+"""The device structures of ``recorder.cuh`` and ``producer_consumer.cu``, as numpy types, and the fields of a tag."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+MAX_AGENTS = 32  #: PIPESIM_MAX_AGENTS
+MAX_REPORTED_AGENTS = 16
+
+ANCHOR: np.dtype[Any] = np.dtype(
+    [("globaltimer_before", "<u8"), ("globaltimer", "<u8"), ("clock_before", "<u8"), ("clock_after", "<u8")]
+)
+
+#: ``PipesimCta``: what a traced CTA says of its recording.
+HEADER: np.dtype[Any] = np.dtype(
+    [("smid", "<u4"), ("reserved", "<u4", (3,)), ("anchors", ANCHOR, (2,)), ("counts", "<u4", (MAX_AGENTS, 2))]
+)
+
+#: ``CtaReport``: how a CTA's run went, traced or not.
+REPORT: np.dtype[Any] = np.dtype(
+    [
+        ("status", "<u4"),
+        ("site", "<u4"),
+        ("agent", "<u4"),
+        ("iteration", "<u4"),
+        ("loop_begin", "<u8"),
+        ("loop_end", "<u8"),
+        ("marks", "<u8", (2,)),
+        ("iterations", "<u4", (MAX_REPORTED_AGENTS,)),
+    ]
+)
+
+FINISHED, DEADLINE, STOPPED = 1, 2, 3  #: ``Status``; 0 is a CTA that never came to its end
+
+#: PIPESIM_CLOCK, by its name in the schema, and the 32-bit words of a record under it.
+CLOCKS = {"clock": 0, "globaltimer": 1, "both": 2}
+RECORD_WORDS = {"clock": 2, "globaltimer": 2, "both": 4}
+
+# Shift and width of the tag's fields.
+TAG_SITE = (0, 6)
+TAG_VALUE = (6, 6)
+TAG_PARITY = (12, 1)
+TAG_STAGE = (13, 5)
+TAG_ITERATION = (18, 14)

@@ -1,0 +1,117 @@
+"""Reads a kernel's table of roles, barriers and sites: the same file that ``table.cuh`` makes the kernel's enums of."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipesim.errors import UsageError
+from pipesim.trace.schema import AgentInfo, BarrierGroup, EventKind, Site
+
+MAX_SITES = 64  #: a record's tag has 6 bits for its site
+NONE = "none"  #: how the file spells that a site touches no barrier
+_ARGUMENTS = {"ROLE": 2, "BARRIER": 3, "SITE": 4}
+_ENTRY = re.compile(r"PIPESIM_(ROLE|BARRIER|SITE)\((.*)\)")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A kernel's table for one set of parameters. Order is the file's, and so the kernel's numbering."""
+
+    roles: tuple[tuple[str, int], ...]  #: name and number of warps
+    barriers: tuple[BarrierGroup, ...]
+    sites: tuple[Site, ...]
+
+    @property
+    def agents(self) -> tuple[AgentInfo, ...]:
+        """One agent a warp: agent number, warp number and position are the same."""
+        pairs = [(role, index) for role, warps in self.roles for index in range(warps)]
+        return tuple(AgentInfo(role, index, warp) for warp, (role, index) in enumerate(pairs))
+
+
+def read_table(path: Path, values: Mapping[str, int]) -> Table:
+    """The table in ``path``, its expressions evaluated with ``values``. Raises UsageError with the line at fault."""
+    roles: dict[str, int] = {}
+    barriers: dict[str, BarrierGroup] = {}
+    sites: dict[str, Site] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        text = line.split("//")[0].strip()
+        if not text:
+            continue
+        place = f"{path}:{number}"
+        kind, (name, *rest) = _entry(text, place)
+        known: Mapping[str, object] = {"ROLE": roles, "BARRIER": barriers, "SITE": sites}[kind]
+        if name in known:
+            raise UsageError(f"{kind.lower()} {name} is there twice", place=place)
+        if kind == "ROLE":
+            roles[name] = _positive(rest[0], values, place)
+        elif kind == "BARRIER":
+            barriers[name] = BarrierGroup(name, _positive(rest[0], values, place), _positive(rest[1], values, place))
+        else:
+            sites[name] = _site(name, rest, (roles, barriers), place)
+    if len(sites) > MAX_SITES:
+        raise UsageError(f"{len(sites)} sites; a record can name {MAX_SITES}", place=str(path))
+    return Table(tuple(roles.items()), tuple(barriers.values()), tuple(sites.values()))
+
+
+def _entry(text: str, place: str) -> tuple[str, list[str]]:
+    """Kind and arguments of one line, the first of them a name."""
+    match = _ENTRY.fullmatch(text)
+    if match is None:
+        raise UsageError(
+            f"this is no entry of a table: {text}",
+            place=place,
+            correction="write PIPESIM_ROLE(...), PIPESIM_BARRIER(...) or PIPESIM_SITE(...), one a line",
+        )
+    kind = match[1]
+    arguments = [part.strip() for part in match[2].split(",")]
+    if len(arguments) != _ARGUMENTS[kind]:
+        raise UsageError(f"PIPESIM_{kind} takes {_ARGUMENTS[kind]} arguments, not {len(arguments)}", place=place)
+    if not _NAME.fullmatch(arguments[0]):
+        raise UsageError(f"{arguments[0]!r} is no name", place=place)
+    return kind, arguments
+
+
+def _site(name: str, rest: list[str], known: tuple[Mapping[str, int], Mapping[str, BarrierGroup]], place: str) -> Site:
+    role, kind, barrier = rest
+    kinds = [k.name for k in EventKind if k is not EventKind.LANDING]  # landings are hidden on a chip
+    if role not in known[0]:
+        raise UsageError(f"site {name}: no role {role} above this line", place=place)
+    if kind not in kinds:
+        raise UsageError(f"site {name}: no kind {kind}", place=place, correction=f"use one of {', '.join(kinds)}")
+    if barrier != NONE and barrier not in known[1]:
+        raise UsageError(f"site {name}: no barrier {barrier} above this line (or {NONE})", place=place)
+    return Site(name, role, EventKind[kind], "" if barrier == NONE else barrier)
+
+
+def _positive(expression: str, values: Mapping[str, int], place: str) -> int:
+    """The value of an expression of numbers, names, + - * and parentheses, which must be at least 1."""
+    try:
+        value = _evaluate(ast.parse(expression, mode="eval").body, values)
+    except (SyntaxError, ValueError) as error:
+        raise UsageError(f"cannot evaluate {expression!r}: {error}", place=place) from error
+    if value < 1:
+        raise UsageError(f"{expression} is {value}; it must be at least 1", place=place)
+    return value
+
+
+def _evaluate(node: ast.expr, values: Mapping[str, int]) -> int:
+    match node:
+        case ast.Constant(value=int() as value) if not isinstance(value, bool):
+            return value
+        case ast.Name(id=name):
+            if name not in values:
+                raise ValueError(f"no parameter {name}")
+            return values[name]
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _evaluate(left, values) + _evaluate(right, values)
+        case ast.BinOp(left=left, op=ast.Sub(), right=right):
+            return _evaluate(left, values) - _evaluate(right, values)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return _evaluate(left, values) * _evaluate(right, values)
+        case _:
+            raise ValueError("only numbers, names, + - * and parentheses are understood")

@@ -1,0 +1,139 @@
+"""What a comparison says, as data. Painted by ``report``, tested as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from pipesim.model.finding import Deadlock, Verdict
+
+
+class DivergenceKind(Enum):
+    """How a trace leaves what the model allows."""
+
+    OTHER_EVENT = "the kernel did something else than the protocol"
+    MISSING_EVENT = "an event that the protocol has is missing"
+    EXTRA_EVENT = "the kernel did more than the protocol"
+    BACKWARDS = "the events of one agent run backwards in time"
+    TOO_EARLY = "a wait returned before the phase it waited for can have completed"
+    FAULT = "the model breaks a rule when it follows the trace"
+    NOT_FINISHED = "the kernel did not finish"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One event beside what the model has in its place. ``index`` counts the CTA's events in order of time."""
+
+    index: int
+    agent: str
+    cycle: int
+    hardware: str
+    model: str
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """The first place where a trace and the model part.
+
+    ``barrier`` is its name with stage ("" if none is concerned), ``phase_wanted`` and ``phase_now`` count from 0 (-1
+    where no phase is concerned), ``late_by`` is how many cycles too early a wait returned at least.
+    """
+
+    kind: DivergenceKind
+    claim: str
+    cta: int
+    agent: str
+    iteration: int
+    event: int
+    events: int
+    cycle: int
+    barrier: str = ""
+    phase_wanted: int = -1
+    phase_now: int = -1
+    late_by: int = 0
+    line: str = ""
+    moments: tuple[Moment, ...] = ()
+    stuck: Deadlock | None = None
+
+
+@dataclass(frozen=True)
+class Conformance:
+    """Whether the recorded behaviour is one that the model has.
+
+    PROVED means: every recorded event was replayed. ``lost`` counts records that the capture dropped: with any, the
+    verdict is at best UNKNOWN, ``events`` of it having been replayed.
+    """
+
+    verdict: Verdict
+    events: int
+    ctas: int
+    lost: int
+    uncertainty_cycles: int
+    divergence: Divergence | None = None
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Median and 95th percentile of a number of cycles."""
+
+    p50: int
+    p95: int
+
+
+@dataclass(frozen=True)
+class SiteTiming:
+    """Cycles from one site to the agent's next event: simulated and measured."""
+
+    role: str
+    kind: str
+    barrier: str
+    simulated: Spread
+    measured: Spread
+
+
+@dataclass(frozen=True)
+class Share:
+    """Part of an agent's time, in thousandths: simulated and measured."""
+
+    agent: str
+    what: str
+    simulated: int
+    measured: int
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One compared number in 1/1000 cycle; None where it does not exist. ``noise`` is the run-to-run half spread."""
+
+    name: str
+    bound: int | None
+    simulated: int | None
+    measured: int | None
+    noise: int | None = None
+
+    @property
+    def error_permille(self) -> int | None:
+        """(simulated - measured) / measured in thousandths."""
+        if self.simulated is None or not self.measured:
+            return None
+        return round(1000 * (self.simulated - self.measured) / self.measured)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The simulated and the measured run in numbers."""
+
+    figures: tuple[Figure, ...]
+    sites: tuple[SiteTiming, ...]
+    shares: tuple[Share, ...]
+    matched: int  #: events found in both by (agent, site, iteration)
+    bias_cycles: int  #: median of measured minus simulated time of an event, first events aligned
+    spread_cycles: int  #: 95th percentile of the absolute difference around the bias
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One trace held against one protocol."""
+
+    conformance: Conformance
+    timing: Timing | None

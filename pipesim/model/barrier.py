@@ -1,0 +1,150 @@
+"""The mbarrier: this file alone owns the rules of one barrier word (PTX ISA, "Parallel Synchronization: mbarrier").
+
+A barrier is five integers. ``done`` counts the phases completed since the last init: the hardware keeps only its lowest
+bit, the full count is the ghost that makes parity aliasing visible. Every function is pure and returns
+``(state after, completed, fault)``: whether the operation completed a phase, and the rule it broke, if any.
+
+Two rules hold everywhere, both confirmed on H100 and H200:
+
+* Any operation that brings (pending, tx) to (0, 0) completes the phase; then pending is reloaded with the expected
+  count. Whether it was an arrive, a landing or an ``expect_tx`` does not matter.
+* An arrive of n is one arrival of n. More than the phase has pending ends the launch; it never completes two phases.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pipesim.model.finding import FaultKind
+
+MAX_COUNT = (1 << 20) - 1  #: largest expected count, and largest |tx| (PTX ISA, "mbarrier contents")
+
+ABSENT, LIVE, INVALID = 0, 1, 2  #: life of a barrier word: before its first init, in use, after inval
+
+
+class BarrierState(NamedTuple):
+    """One barrier word: arrivals expected in each phase, arrivals pending, bytes outstanding, phases done, life."""
+
+    expected: int = 0
+    pending: int = 0
+    tx: int = 0
+    done: int = 0
+    life: int = ABSENT
+
+
+Effect = tuple[BarrierState, bool, FaultKind | None]
+
+FRESH = BarrierState()
+
+
+def init(state: BarrierState, count: int) -> Effect:
+    """``mbarrier.init``: phase 0, ``count`` arrivals pending. On a live barrier the chip resets silently: a finding."""
+    if not 1 <= count <= MAX_COUNT:
+        return state, False, FaultKind.INIT_COUNT
+    fault = FaultKind.REINITIALISED if state.life == LIVE else None
+    return BarrierState(count, count, 0, 0, LIVE), False, fault
+
+
+def inval(state: BarrierState) -> Effect:
+    """``mbarrier.inval``: the word may be used for something else. In the middle of a phase that loses arrivals."""
+    if state.life != LIVE:
+        return state, False, _dead(state)
+    fault = None if state.pending == state.expected and state.tx == 0 else FaultKind.INVAL_PENDING
+    return state._replace(life=INVALID), False, fault
+
+
+def arrive(state: BarrierState, count: int, expect: int = 0) -> Effect:
+    """``mbarrier.arrive`` of ``count``; with ``expect`` it is ``arrive.expect_tx``: tx is raised first."""
+    expected, pending, tx, done, life = state
+    if life != LIVE:
+        return state, False, _dead(state)
+    if not 1 <= count <= MAX_COUNT:
+        return state, False, FaultKind.ARRIVE_COUNT
+    tx += expect
+    if not -MAX_COUNT <= tx <= MAX_COUNT:
+        return state, False, FaultKind.TX_RANGE
+    if count > pending:
+        return state, False, FaultKind.OVER_ARRIVAL
+    pending -= count
+    if pending == 0 and tx == 0:
+        return BarrierState(expected, expected, 0, done + 1, LIVE), True, None
+    return BarrierState(expected, pending, tx, done, LIVE), False, None
+
+
+def arrive_drop(state: BarrierState, count: int, expect: int = 0) -> Effect:
+    """``mbarrier.arrive_drop``: an arrive that also lowers the expected count of this and every later phase."""
+    if state.life == LIVE and 1 <= count <= state.pending:
+        state = state._replace(expected=state.expected - count)
+    return arrive(state, count, expect)
+
+
+def arrive_no_complete(state: BarrierState, count: int) -> Effect:
+    """``mbarrier.arrive.noComplete``: completing the phase is undefined in PTX; the chip completes it. Both are said."""
+    after, completed, fault = arrive(state, count)
+    return after, completed, FaultKind.NO_COMPLETE if completed else fault
+
+
+def add_tx(state: BarrierState, nbytes: int) -> Effect:
+    """``mbarrier.expect_tx`` (positive) and ``mbarrier.complete_tx`` or a landing (negative): tx changes by ``nbytes``.
+
+    tx may be negative inside a phase: bytes may land before they are expected.
+    """
+    expected, pending, tx, done, life = state
+    if life != LIVE:
+        return state, False, _dead(state)
+    tx += nbytes
+    if not -MAX_COUNT <= tx <= MAX_COUNT:
+        return state, False, FaultKind.TX_RANGE
+    if pending == 0 and tx == 0:
+        return BarrierState(expected, expected, 0, done + 1, LIVE), True, None
+    return BarrierState(expected, pending, tx, done, LIVE), False, None
+
+
+def raise_pending(state: BarrierState, count: int) -> Effect:
+    """``cp.async.mbarrier.arrive`` without ``.noinc``: pending rises now, and falls when the copies have landed."""
+    if state.life != LIVE:
+        return state, False, _dead(state)
+    if state.pending + count > MAX_COUNT:
+        return state, False, FaultKind.ARRIVE_COUNT
+    return state._replace(pending=state.pending + count), False, None
+
+
+def passes(state: BarrierState, parity: int) -> bool:
+    """``test_wait.parity``: true iff the phase of this parity has completed, that is, is not the current one.
+
+    On a fresh barrier parity 1 passes and parity 0 does not.
+    """
+    return (state.done & 1) != (parity & 1)
+
+
+def phase_wanted(state: BarrierState, parity: int) -> int:
+    """The phase whose completion lets a blocked wait of this parity pass: the one the barrier is in."""
+    return state.done if not passes(state, parity) else state.done - 1
+
+
+def unusable(state: BarrierState) -> FaultKind | None:
+    """The fault of touching this barrier at all, or None if it is live."""
+    return None if state.life == LIVE else _dead(state)
+
+
+# A state token, as ``mbarrier.arrive`` returns it: the phase it arrived in and the pending count before it.
+
+
+def token(state: BarrierState) -> int:
+    """The opaque state that an arrive on ``state`` returns, packed into one integer."""
+    return (state.done << 20) | state.pending
+
+
+def token_passes(state: BarrierState, held: int) -> tuple[bool, FaultKind | None]:
+    """``test_wait`` by state: true iff that phase has completed; defined for the current and the preceding phase only."""
+    behind = state.done - (held >> 20)
+    return behind > 0, None if behind in (0, 1) else FaultKind.STALE_STATE
+
+
+def token_pending(held: int) -> int:
+    """``mbarrier.pending_count``: the pending count before the arrive that returned this state."""
+    return held & MAX_COUNT
+
+
+def _dead(state: BarrierState) -> FaultKind:
+    return FaultKind.INVALIDATED if state.life == INVALID else FaultKind.NOT_INITIALISED

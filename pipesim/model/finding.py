@@ -1,0 +1,129 @@
+"""What can be wrong with a modelled program, as data. Rules return these values; nothing here raises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+
+class FaultKind(Enum):
+    """A rule that one step of a program broke. The value is what reports print; :attr:`traps` says if the chip stops."""
+
+    INIT_COUNT = "the count of an init is outside 1..1,048,575"
+    ARRIVE_COUNT = "the count of an arrive is outside 1..1,048,575"
+    NOT_INITIALISED = "the barrier is used before its init"
+    INVALIDATED = "the barrier is used after its inval"
+    REINITIALISED = "the barrier is initialised again without an inval"
+    INVAL_PENDING = "the barrier is invalidated in the middle of a phase"
+    OVER_ARRIVAL = "more arrivals than the phase has pending"
+    TX_RANGE = "the transaction count leaves -1,048,575..1,048,575"
+    NO_COMPLETE = "an arrive.noComplete completes the phase, which PTX leaves undefined"
+    STALE_STATE = "a wait by state uses the state of a phase that is neither current nor the one before"
+    BARRIER_THREADS = "the agents at a named barrier disagree about its number of threads, or it is no multiple of 32"
+    BARRIER_OVERRUN = "more threads arrive at a named barrier than it was given"
+    CLUSTER_ARRIVE = "a second cluster arrive before the wait for the first, or a wait without an arrive"
+    RACE = "two accesses to the same bytes are open at once and one of them writes"
+    UNINITIALISED_READ = "bytes are read that nothing has written"
+    WRONG_ITEM = "the bytes read hold another item than the reader names"
+
+    @property
+    def traps(self) -> bool:
+        """True if the chip ends the launch at this step (measured on H100 and H200, or illegal in PTX)."""
+        return self in _TRAPS
+
+
+_TRAPS = frozenset(
+    {
+        FaultKind.INIT_COUNT,
+        FaultKind.ARRIVE_COUNT,
+        FaultKind.NOT_INITIALISED,
+        FaultKind.INVALIDATED,
+        FaultKind.OVER_ARRIVAL,
+        FaultKind.TX_RANGE,
+        FaultKind.BARRIER_THREADS,
+        FaultKind.BARRIER_OVERRUN,
+        FaultKind.CLUSTER_ARRIVE,
+    }
+)
+
+
+class Fault(NamedTuple):
+    """One broken rule at one step: the agent, its operation's position, and what was found against what was allowed.
+
+    ``barrier`` is the index of the mbarrier (or -1), ``found`` and ``expected`` are the two numbers that disagree.
+    """
+
+    kind: FaultKind
+    agent: int
+    pc: int
+    barrier: int = -1
+    found: int = 0
+    expected: int = 0
+
+
+class Verdict(Enum):
+    """The three answers. Nothing that hit a limit is ever called safe."""
+
+    PROVED = "proved"  #: for all schedules (or, from one simulation, finished without a finding)
+    REFUTED = "refuted"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Supplier:
+    """An agent that could still send, or once sent, what a barrier is missing.
+
+    ``next_line`` is the source line of its next operation on the barrier, or "" when none follows; ``last_line`` and
+    ``last_item`` describe its last one ("" and -1 when it never had one). ``waits_for`` names what blocks it, if anything.
+    """
+
+    agent: str
+    supplies: str  #: "arrival", "bytes" or "arrival and bytes"
+    next_line: str
+    last_line: str
+    last_iteration: int
+    waits_for: str
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """One agent that waits for ever: on what, which phase it wants, where the barrier stands, what is missing.
+
+    ``phase_wanted`` is the index of the phase whose completion would let it pass, ``phase_now`` the index of the phase
+    that the barrier is in, both counted from 0. A named or cluster barrier has ``arrived`` of ``count`` threads instead.
+    """
+
+    agent: str
+    barrier: str
+    parity: int
+    phase_wanted: int
+    phase_now: int
+    arrivals_missing: int
+    count: int
+    bytes_missing: int
+    line: str
+    suppliers: tuple[Supplier, ...] = ()
+
+
+@dataclass(frozen=True)
+class Deadlock:
+    """The program can go no further and these agents have not finished; ``cycle`` names agents that wait in a ring."""
+
+    blocked: tuple[Blocked, ...]
+    finished: tuple[str, ...]
+    cycle: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FaultReport:
+    """A fault in words: what, by whom, where in the source, on which barrier or tile."""
+
+    kind: FaultKind
+    claim: str
+    agent: str
+    operation: str
+    line: str
+
+
+Finding = Deadlock | FaultReport

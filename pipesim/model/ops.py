@@ -1,0 +1,165 @@
+"""The vocabulary of the flat program, version 1: every operation, its operands and their meaning. This file owns it.
+
+An operation is a tuple of small integers: its code, then the operands that :data:`OPERANDS` names, in that order.
+Nothing here says what an operation does (``machine``) or how long it takes (``timed``).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Op(IntEnum):
+    """Codes of the operations. PTX's names where PTX has one."""
+
+    # mbarrier
+    INIT = 1
+    INVAL = 2
+    ARRIVE = 3
+    ARRIVE_DROP = 4
+    ARRIVE_NO_COMPLETE = 5
+    EXPECT_TX = 6
+    COMPLETE_TX = 7
+    WAIT = 8  #: a loop on try_wait.parity: blocks until the phase of this parity has completed
+    WAIT_UNLESS = 9  #: the same, skipped if a register holds a true try result (the ``*_if_needed`` idiom)
+    TRY_WAIT = 10
+    TEST_WAIT = 11
+    WAIT_STATE = 12
+    TEST_STATE = 13
+    PENDING_COUNT = 14
+    CP_ASYNC_ARRIVE = 15
+    # other barriers and fences
+    BAR_SYNC = 20
+    BAR_ARRIVE = 21
+    CLUSTER_ARRIVE = 22
+    CLUSTER_WAIT = 23
+    FENCE = 24
+    # transfers
+    TMA_LOAD = 30
+    TRANSFER_READ = 31
+    TRANSFER_WRITE = 32
+    COMMIT = 33
+    WAIT_GROUP = 34
+    # memory and time
+    READ = 40
+    WRITE = 41
+    WORK = 42
+    # control
+    JUMP_IF = 50
+    LOOP_BEGIN = 51
+    LOOP_NEXT = 52
+    LOOP_END = 53
+    SETMAXNREG = 54
+
+
+OPERANDS: dict[Op, tuple[str, ...]] = {
+    Op.INIT: ("barrier", "count"),
+    Op.INVAL: ("barrier",),
+    # count: arrivals made at once = executing lanes times the instruction's count; expect: bytes added to tx first;
+    # register: where the state token goes, -1 for none
+    Op.ARRIVE: ("barrier", "count", "expect", "register", "semantics"),
+    Op.ARRIVE_DROP: ("barrier", "count", "expect", "register", "semantics"),
+    Op.ARRIVE_NO_COMPLETE: ("barrier", "count", "register", "semantics"),
+    Op.EXPECT_TX: ("barrier", "bytes", "semantics"),
+    Op.COMPLETE_TX: ("barrier", "bytes", "semantics"),
+    Op.WAIT: ("barrier", "parity", "semantics"),
+    Op.WAIT_UNLESS: ("barrier", "parity", "register", "semantics"),
+    Op.TRY_WAIT: ("barrier", "parity", "register", "semantics"),
+    Op.TEST_WAIT: ("barrier", "parity", "register", "semantics"),
+    Op.WAIT_STATE: ("barrier", "register", "semantics"),
+    Op.TEST_STATE: ("barrier", "state_register", "register", "semantics"),
+    Op.PENDING_COUNT: ("state_register", "register"),
+    Op.CP_ASYNC_ARRIVE: ("barrier", "lanes", "noinc"),
+    Op.BAR_SYNC: ("named_barrier", "threads", "lanes"),
+    Op.BAR_ARRIVE: ("named_barrier", "threads", "lanes"),
+    Op.CLUSTER_ARRIVE: ("semantics",),
+    Op.CLUSTER_WAIT: ("semantics",),
+    Op.FENCE: ("fence", "semantics"),
+    # bytes are counted on the barrier as they land; item is what the destination then holds; cta_mask: ranks of a
+    # multicast, each receiving at the same offset on its own copy of the barrier, 0 for none
+    Op.TMA_LOAD: ("barrier", "access", "bytes", "item", "cta_mask"),
+    Op.TRANSFER_READ: ("engine", "access", "bytes", "item"),
+    Op.TRANSFER_WRITE: ("engine", "access", "bytes", "item"),
+    # barrier: gets one arrival when everything issued on the engine before has finished, -1 closes a group instead
+    Op.COMMIT: ("engine", "barrier"),
+    Op.WAIT_GROUP: ("engine", "groups"),
+    Op.READ: ("access", "item"),
+    Op.WRITE: ("access", "item"),
+    Op.WORK: ("cycles",),
+    Op.JUMP_IF: ("register", "value", "skip"),
+    Op.LOOP_BEGIN: ("loop", "trips"),
+    Op.LOOP_NEXT: ("loop",),
+    Op.LOOP_END: ("loop",),
+    Op.SETMAXNREG: ("registers",),
+}
+
+Operation = tuple[int, ...]
+
+
+class Order(IntEnum):
+    """Memory order written on an instruction; DEFAULT is an instruction without one (release / acquire in PTX)."""
+
+    DEFAULT = 0
+    RELAXED = 1
+    RELEASE = 2
+    ACQUIRE = 3
+    ACQ_REL = 4
+
+
+class Scope(IntEnum):
+    """Scope written on an instruction; DEFAULT is an instruction without one (CTA in PTX)."""
+
+    DEFAULT = 0
+    CTA = 1
+    CLUSTER = 2
+    GPU = 3
+    SYS = 4
+
+
+def semantics(order: Order = Order.DEFAULT, scope: Scope = Scope.DEFAULT) -> int:
+    """Order and scope as the one operand ``semantics``."""
+    return order * 8 + scope
+
+
+def order_of(operand: int) -> Order:
+    """The order in a ``semantics`` operand."""
+    return Order(operand // 8)
+
+
+def scope_of(operand: int) -> Scope:
+    """The scope in a ``semantics`` operand."""
+    return Scope(operand % 8)
+
+
+class Fence(IntEnum):
+    """Fences by what they order (PTX ISA, membar/fence)."""
+
+    MBARRIER_INIT = 0
+    PROXY_ASYNC = 1
+    ACQ_REL = 2
+    SC = 3
+    PROXY_TENSORMAP = 4
+    TCGEN05 = 5
+
+
+class Engine(IntEnum):
+    """Who carries out a transfer that completes by groups or commits."""
+
+    BULK = 0
+    CP_ASYNC = 1
+    WGMMA = 2
+    TCGEN05 = 3
+
+
+class Space(IntEnum):
+    """Memory that an access touches."""
+
+    SHARED = 0
+    GLOBAL = 1
+    TENSOR = 2
+
+
+def describe(operation: Operation) -> str:
+    """An operation in words, operands by name: ``ARRIVE barrier=3 count=1 …``."""
+    op = Op(operation[0])
+    return " ".join([op.name, *(f"{n}={v}" for n, v in zip(OPERANDS[op], operation[1:], strict=True))])

@@ -1,0 +1,182 @@
+"""Recording: what happens between a role's call of an operation and the operation in its agent's list.
+
+A role is a plain function that runs once for each agent, from start to end, and only leaves operations behind. While it
+runs, one :class:`Recorder` is current; barriers, pipelines and the warp object write to it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from pipesim.errors import HandleError, ProtocolError
+from pipesim.model.ops import Op, Operation
+from pipesim.model.program import Access
+
+_INSIDE = ("pipesim.model.", "pipesim.pipelines.", "contextlib")
+_current: ContextVar[Recorder | None] = ContextVar("pipesim_recorder", default=None)
+
+
+def author_line() -> str:
+    """``file:line`` of the innermost frame that is not part of the description language itself."""
+    frame = sys._getframe(1)  # noqa: SLF001  # the documented way to walk the stack without building a traceback
+    while frame.f_back is not None and f"{frame.f_globals.get('__name__', '')}.".startswith(_INSIDE):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+@dataclass
+class Tables:
+    """The side tables that the recordings of all agents share while a protocol is flattened."""
+
+    accesses: dict[Access, int] = field(default_factory=dict)
+    sources: dict[str, int] = field(default_factory=dict)
+    named_barriers: dict[tuple[int, int], int] = field(default_factory=dict)
+    loops: dict[str, int] = field(default_factory=dict)
+
+    def access(self, access: Access) -> int:
+        """Index of an access, entered on first sight."""
+        return self.accesses.setdefault(access, len(self.accesses))
+
+    def source(self, line: str) -> int:
+        """Index of a source line, entered on first sight."""
+        return self.sources.setdefault(line, len(self.sources))
+
+    def named_barrier(self, cta: int, number: int) -> int:
+        """Index of a named barrier of a CTA, entered on first sight."""
+        return self.named_barriers.setdefault((cta, number), len(self.named_barriers))
+
+    def loop(self, trip: str) -> int:
+        """Index of a loop's trip parameter, entered on first sight."""
+        return self.loops.setdefault(trip, len(self.loops))
+
+
+class Linear:
+    """Something that must be given back exactly once, as Mojo's linear types enforce at compile time.
+
+    It remembers the role and the line of its birth; :meth:`consume` gives it back, :meth:`require_live` guards its use.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._recorder = recorder()
+        self._acquired = author_line()
+        self._released = ""
+        self._recorder.linear.append(self)
+
+    @property
+    def live(self) -> bool:
+        """True until the handle is given back."""
+        return not self._released
+
+    def consume(self, verb: str) -> None:
+        """Give the handle back; a second time is an error."""
+        self.require_live(verb)
+        self._released = author_line()
+
+    def require_live(self, verb: str) -> None:
+        """Raise HandleError if the handle was given back before."""
+        if self._released:
+            raise HandleError(
+                f"{self._recorder.who}: {verb} of {self._what} after its release",
+                place=author_line(),
+                cause=f"acquired at {self._acquired}, released at {self._released}",
+                correction="acquire the next stage before using it",
+            )
+
+    def require_consumed(self) -> None:
+        """Raise HandleError if the role ended while the handle was live."""
+        if self.live:
+            raise HandleError(
+                f"{self._recorder.who}: {self._what} was never released",
+                place=self._acquired,
+                correction="release it on every path, or acquire it in a with statement",
+            )
+
+
+class Recorder:
+    """The operations of one agent, while its role runs."""
+
+    def __init__(self, tables: Tables, who: str, cta: int, lanes: int) -> None:
+        self.tables = tables
+        self.who = who
+        self.cta = cta
+        self.lanes = lanes  #: bit mask of the lanes executing now
+        self.all_lanes = lanes
+        self.code: list[Operation] = []
+        self.lines: list[int] = []
+        self.linear: list[Linear] = []
+        self.registers = 0
+
+    @property
+    def executing(self) -> int:
+        """How many lanes execute now: what an arrive counts."""
+        return self.lanes.bit_count()
+
+    def emit(self, op: Op, *operands: int) -> None:
+        """Append an operation with the author's line."""
+        self.code.append((int(op), *map(int, operands)))  # enums become plain integers here
+        self.lines.append(self.tables.source(author_line()))
+
+    def new_register(self) -> int:
+        """A register that no other result of this agent uses."""
+        self.registers += 1
+        return self.registers - 1
+
+    @contextmanager
+    def narrowed(self, lanes: int) -> Iterator[None]:
+        """Only these of the executing lanes execute inside."""
+        outer = self.lanes
+        self.lanes = outer & lanes
+        if not self.lanes:
+            raise ProtocolError(f"{self.who}: no lane is left to execute", place=author_line())
+        try:
+            yield
+        finally:
+            self.lanes = outer
+
+
+def recorder() -> Recorder:
+    """The recorder of the role that runs now; ProtocolError outside a role."""
+    current = _current.get()
+    if current is None:
+        raise ProtocolError(
+            "an operation was called outside a role",
+            place=author_line(),
+            correction="call it inside a function marked @protocol.role(...) or @protocol.init",
+        )
+    return current
+
+
+@contextmanager
+def recording(into: Recorder) -> Iterator[None]:
+    """Make ``into`` the current recorder; at the end every linear handle must have been given back."""
+    mark = _current.set(into)
+    try:
+        yield
+        for handle in into.linear:
+            handle.require_consumed()
+    finally:
+        _current.reset(mark)
+
+
+class TryResult:
+    """The answer of a try, unknown while recording: the register that will hold it, and what was asked.
+
+    Hand it to a ``*_if_needed`` method. A role cannot branch on it in Python: the answer exists only when the program runs.
+    """
+
+    def __init__(self, register: int, barrier: int, parity: int) -> None:
+        self.register = register
+        self.barrier = barrier
+        self.parity = parity
+
+    def __bool__(self) -> bool:
+        raise ProtocolError(
+            "a role cannot branch on the result of a try while it is recorded",
+            place=author_line(),
+            correction="pass the result to wait_producer_if_needed, wait_consumer_if_needed or wait_if_needed",
+        )

@@ -1,0 +1,188 @@
+"""``SharedMemBarrier``: one mbarrier as roles and pipelines name it (upstream ``layout/tma_async.mojo``; PTX mbarrier).
+
+Every method records one operation; what the operation does stands in ``barrier`` and ``machine``. An arrive counts one
+for each executing lane: there is no election inside. Parities are 0 or 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pipesim.errors import ProtocolError
+from pipesim.model.ops import Op, Order, Scope, semantics
+from pipesim.model.recording import TryResult, author_line, recorder
+
+
+@dataclass(frozen=True)
+class StateToken:
+    """The opaque state that an arrive returns: usable for ``test_wait``, ``wait_state`` and ``pending_count`` only."""
+
+    register: int
+
+
+@dataclass(eq=False)
+class BarrierStorage:
+    """An array of mbarriers in the shared memory of each CTA. ``first`` is its first index among the CTA's barriers."""
+
+    name: str
+    size: int
+    first: int
+    per_cta: Sequence[int]  #: one growing cell: how many barriers a CTA has in all (known when the protocol is flattened)
+    labels: dict[int, tuple[str, int]] = field(default_factory=dict)  #: index → (group, stage)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, index: int) -> SharedMemBarrier:
+        if not 0 <= index < self.size:
+            raise ProtocolError(
+                f"barrier {index} of {self.name}, which has {self.size}",
+                place=author_line(),
+                correction=f"use 0 to {self.size - 1}, or ask for more barriers",
+            )
+        return SharedMemBarrier(self, index)
+
+    def label(self, first: int, count: int, group: str) -> None:
+        """Name ``count`` barriers from ``first`` on as stages 0, 1, … of ``group``, as a pipeline that owns them does."""
+        for stage in range(count):
+            self.labels[first + stage] = (group, stage)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedMemBarrier:
+    """One 8-byte mbarrier of the executing CTA, or of another CTA where a method takes ``cta``."""
+
+    storage: BarrierStorage
+    index: int
+
+    def _address(self, cta: int | None = None) -> int:
+        rank = recorder().cta if cta is None else cta
+        return rank * self.storage.per_cta[0] + self.storage.first + self.index
+
+    def init(self, num_threads: int = 1) -> None:
+        """``mbarrier.init``: ``num_threads`` arrivals complete each phase. One thread executes it."""
+        recorder().emit(Op.INIT, self._address(), num_threads)
+
+    def inval(self) -> None:
+        """``mbarrier.inval``: the eight bytes are ordinary memory again."""
+        recorder().emit(Op.INVAL, self._address())
+
+    def arrive(self, count: int = 1, *, order: Order = Order.DEFAULT, scope: Scope = Scope.DEFAULT) -> StateToken:
+        """``mbarrier.arrive``: each executing lane arrives ``count`` times."""
+        return self._arrive(Op.ARRIVE, count, 0, semantics(order, scope))
+
+    def arrive_cluster(self, cta: int, count: int = 1, *, order: Order = Order.DEFAULT, scope: Scope = Scope.DEFAULT) -> None:
+        """``mapa`` and ``mbarrier.arrive.shared::cluster`` on the CTA of this rank; returns no state (PTX)."""
+        rec = recorder()
+        rec.emit(Op.ARRIVE, self._address(cta), count * rec.executing, 0, -1, semantics(order, scope))
+
+    def arrive_drop(self, count: int = 1, *, order: Order = Order.DEFAULT, scope: Scope = Scope.DEFAULT) -> StateToken:
+        """``mbarrier.arrive_drop``: arrive, and expect ``count`` fewer arrivals a lane from this phase on."""
+        return self._arrive(Op.ARRIVE_DROP, count, 0, semantics(order, scope))
+
+    def arrive_no_complete(self, count: int = 1, *, order: Order = Order.DEFAULT, scope: Scope = Scope.DEFAULT) -> StateToken:
+        """``mbarrier.arrive.noComplete``: an arrive that promises not to complete the phase."""
+        rec = recorder()
+        register = rec.new_register()
+        rec.emit(Op.ARRIVE_NO_COMPLETE, self._address(), count * rec.executing, register, semantics(order, scope))
+        return StateToken(register)
+
+    def expect_bytes(self, nbytes: int) -> StateToken:
+        """``mbarrier.arrive.expect_tx``: expect ``nbytes`` more **and arrive once**, in each executing lane."""
+        return self._arrive(Op.ARRIVE, 1, nbytes, semantics())
+
+    def expect_bytes_relaxed(self, nbytes: int) -> StateToken:
+        """:meth:`expect_bytes` with ``.relaxed``."""
+        return self._arrive(Op.ARRIVE, 1, nbytes, semantics(Order.RELAXED))
+
+    def arrive_and_expect_bytes(self, nbytes: int, cta: int, pred: bool = True) -> None:  # noqa: FBT001, FBT002  # upstream's signature
+        """``mapa`` and ``mbarrier.arrive.expect_tx.shared::cluster`` on the CTA of this rank, if ``pred``."""
+        if pred:
+            rec = recorder()
+            rec.emit(Op.ARRIVE, self._address(cta), rec.executing, nbytes * rec.executing, -1, semantics())
+
+    def expect_tx(self, nbytes: int) -> None:
+        """``mbarrier.expect_tx``: expect ``nbytes`` more, without an arrival."""
+        rec = recorder()
+        rec.emit(Op.EXPECT_TX, self._address(), nbytes * rec.executing, semantics(Order.RELAXED))
+
+    def complete_transaction(self, cta: int, nbytes: int, pred: bool = True) -> None:  # noqa: FBT001, FBT002  # upstream's signature
+        """``mbarrier.complete_tx`` on the CTA of this rank, if ``pred``: pays for a copy that was skipped."""
+        if pred:
+            rec = recorder()
+            rec.emit(Op.COMPLETE_TX, self._address(cta), nbytes * rec.executing, semantics(Order.RELAXED, Scope.CLUSTER))
+
+    def wait(self, phase: int = 0) -> None:
+        """Loop on ``mbarrier.try_wait.parity`` until the phase of this parity has completed."""
+        recorder().emit(Op.WAIT, self._address(), _parity(phase), semantics())
+
+    def wait_acquire(self, phase: int = 0, scope: Scope = Scope.CTA) -> None:
+        """:meth:`wait` with an explicit ``.acquire`` of this scope."""
+        recorder().emit(Op.WAIT, self._address(), _parity(phase), semantics(Order.ACQUIRE, scope))
+
+    def wait_relaxed(self, phase: int = 0, scope: Scope = Scope.CTA) -> None:
+        """:meth:`wait` with an explicit ``.relaxed`` of this scope: orders no data."""
+        recorder().emit(Op.WAIT, self._address(), _parity(phase), semantics(Order.RELAXED, scope))
+
+    def try_wait(self, phase: int = 0) -> TryResult:
+        """One ``mbarrier.try_wait.parity``; it may suspend for a time that the hardware chooses."""
+        return self._test(Op.TRY_WAIT, phase)
+
+    def test_wait(self, phase: int = 0) -> TryResult:
+        """One ``mbarrier.test_wait.parity``, which never suspends."""
+        return self._test(Op.TEST_WAIT, phase)
+
+    def wait_if_needed(self, already: TryResult | bool, phase: int = 0) -> None:  # noqa: FBT001  # True is how loops start
+        """:meth:`wait` unless ``already`` is true: a try's answer, or a plain bool decided while recording."""
+        if isinstance(already, TryResult):
+            recorder().emit(Op.WAIT_UNLESS, self._address(), _parity(phase), already.register, semantics())
+        elif not already:
+            self.wait(phase)
+
+    def wait_state(self, state: StateToken) -> None:
+        """Loop on ``mbarrier.try_wait`` by state until the phase in which ``state`` arrived has completed."""
+        recorder().emit(Op.WAIT_STATE, self._address(), state.register, semantics())
+
+    def test_state(self, state: StateToken) -> TryResult:
+        """One ``mbarrier.test_wait`` by state."""
+        rec = recorder()
+        register = rec.new_register()
+        rec.emit(Op.TEST_STATE, self._address(), state.register, register, semantics())
+        return TryResult(register, self._address(), -1)
+
+    def pending_count(self, state: StateToken) -> None:
+        """``mbarrier.pending_count`` of a state. The number exists only when the program runs: nothing is returned."""
+        rec = recorder()
+        rec.emit(Op.PENDING_COUNT, state.register, rec.new_register())
+
+    def cp_async_arrive(self, *, noinc: bool = False) -> None:
+        """``cp.async.mbarrier.arrive``: each lane arrives when its earlier ``cp.async`` have landed.
+
+        Without ``noinc`` pending rises by one a lane first, so the phase is delayed and its count unchanged.
+        """
+        rec = recorder()
+        rec.emit(Op.CP_ASYNC_ARRIVE, self._address(), rec.executing, int(noinc))
+
+    def _arrive(self, op: Op, count: int, nbytes: int, sem: int) -> StateToken:
+        rec = recorder()
+        register = rec.new_register()
+        rec.emit(op, self._address(), count * rec.executing, nbytes * rec.executing, register, sem)
+        return StateToken(register)
+
+    def _test(self, op: Op, phase: int) -> TryResult:
+        rec = recorder()
+        register = rec.new_register()
+        rec.emit(op, self._address(), _parity(phase), register, semantics())
+        return TryResult(register, self._address(), _parity(phase))
+
+
+def _parity(phase: int) -> int:
+    if phase not in (0, 1):
+        raise ProtocolError(
+            f"a wait takes parity 0 or 1, not {phase}",
+            place=author_line(),
+            cause="a lap counter was passed instead of its lowest bit",
+            correction="pass phase & 1",
+        )
+    return phase

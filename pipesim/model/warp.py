@@ -1,0 +1,183 @@
+"""``Warp``: what a role is given. Its methods record operations that belong to no barrier: copies, reads, work, fences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from pipesim.errors import ProtocolError
+from pipesim.model.ops import Engine, Fence, Op, Order, Scope, Space, semantics
+from pipesim.model.program import Access
+from pipesim.model.recording import Recorder, author_line, recorder
+from pipesim.model.shared_mem_barrier import SharedMemBarrier
+
+ANY_ITEM = -1
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One slot of a tile array, or a range of bytes in it: ``slot.part(offset, nbytes)``."""
+
+    name: str
+    space: Space
+    offset: int
+    nbytes: int
+
+    def part(self, offset: int, nbytes: int) -> Slot:
+        """The bytes ``offset .. offset + nbytes`` of this slot."""
+        if offset < 0 or nbytes <= 0 or offset + nbytes > self.nbytes:
+            raise ProtocolError(f"bytes {offset}..{offset + nbytes} lie outside {self.name} ({self.nbytes} bytes)", place=author_line())
+        return Slot(self.name, self.space, self.offset + offset, nbytes)
+
+
+@dataclass(frozen=True)
+class TileArray:
+    """``slots`` tiles of ``nbytes`` each, from ``offset`` on, in the memory of each CTA."""
+
+    name: str
+    space: Space
+    offset: int
+    nbytes: int
+    slots: int
+
+    def __len__(self) -> int:
+        return self.slots
+
+    def __getitem__(self, slot: int) -> Slot:
+        if not 0 <= slot < self.slots:
+            raise ProtocolError(
+                f"there is no {self.name}[{slot}]",
+                place=author_line(),
+                cause=f"{self.name} has {self.slots} slots",
+            )
+        return Slot(f"{self.name}[{slot}]", self.space, self.offset + slot * self.nbytes, self.nbytes)
+
+
+class Warp:
+    """One warp of a role. All methods act for the lanes that execute where they are called."""
+
+    def __init__(self, rec: Recorder, index: int, warp: int, cta_threads: int) -> None:
+        self._recorder = rec
+        self.index = index  #: number of this warp within its role
+        self.warp = warp  #: number of this warp within its CTA
+        self.cta = rec.cta  #: rank of the CTA in the cluster
+        self._cta_threads = cta_threads
+
+    # lanes
+
+    def elect_one(self) -> AbstractContextManager[None]:
+        """Inside, one lane executes (``elect.sync``)."""
+        lanes = self._recorder.lanes
+        return self._recorder.narrowed(lanes & -lanes)
+
+    def lanes(self, count: int) -> AbstractContextManager[None]:
+        """Inside, lanes 0 .. count-1 execute (as far as they execute outside)."""
+        return self._recorder.narrowed((1 << count) - 1)
+
+    # memory
+
+    def tma_load(
+        self, destination: Slot, mbar: SharedMemBarrier, item: int, nbytes: int | None = None, cta_mask: int = 0
+    ) -> None:
+        """A bulk copy into ``destination``: its bytes land later, in pieces, and are counted on ``mbar`` as they land.
+
+        ``item`` names what the slot then holds. Each executing lane issues one copy, so one lane must be elected.
+        """
+        rec = recorder()
+        if rec.executing != 1:
+            raise ProtocolError(
+                f"{rec.who}: {rec.executing} lanes issue the same copy into {destination.name}",
+                place=author_line(),
+                cause="a bulk copy is issued once by each lane that executes it",
+                correction="put it inside `with w.elect_one():`",
+            )
+        size = destination.nbytes if nbytes is None else nbytes
+        rec.emit(Op.TMA_LOAD, mbar._address(), self._access(destination), size, item, cta_mask)  # noqa: SLF001  # same package
+
+    def read(self, source: Slot, item: int = ANY_ITEM) -> None:
+        """Ordinary loads of all of ``source``, which should hold ``item`` (ANY_ITEM: whatever was written)."""
+        recorder().emit(Op.READ, self._access(source), item)
+
+    def write(self, destination: Slot, item: int) -> None:
+        """Ordinary stores: ``destination`` then holds ``item``."""
+        recorder().emit(Op.WRITE, self._access(destination), item)
+
+    def async_read(self, engine: Engine, source: Slot, item: int = ANY_ITEM) -> None:
+        """A transfer that reads ``source`` until it completes: a bulk store, or the operand of an MMA."""
+        recorder().emit(Op.TRANSFER_READ, engine, self._access(source), source.nbytes, item)
+
+    def async_write(self, engine: Engine, destination: Slot, item: int) -> None:
+        """A transfer that writes ``destination`` until it completes: ``cp.async``, or the result of an MMA."""
+        recorder().emit(Op.TRANSFER_WRITE, engine, self._access(destination), destination.nbytes, item)
+
+    def commit(self, engine: Engine, mbar: SharedMemBarrier | None = None) -> None:
+        """Close a group of transfers, or (tcgen05) let their completion arrive once on ``mbar``."""
+        recorder().emit(Op.COMMIT, engine, -1 if mbar is None else mbar._address())  # noqa: SLF001  # same package
+
+    def wait_group(self, engine: Engine, groups: int = 0) -> None:
+        """Wait until at most ``groups`` closed groups of this engine are unfinished."""
+        recorder().emit(Op.WAIT_GROUP, engine, groups)
+
+    def _access(self, slot: Slot) -> int:
+        return self._recorder.tables.access(Access(slot.space, self.cta, slot.offset, slot.nbytes))
+
+    # time and control
+
+    def work(self, cycles: int) -> None:
+        """Occupy the warp for ``cycles`` SM cycles."""
+        if cycles < 0:
+            raise ProtocolError(f"work of {cycles} cycles", place=author_line(), correction="give 0 or more")
+        recorder().emit(Op.WORK, cycles)
+
+    def loop(self, trips: int, parameter: str = "") -> Iterator[int]:
+        """``range(trips)`` that leaves loop marks, so that a proof can speak about any value of ``parameter``."""
+        rec = recorder()
+        mark = rec.tables.loop(parameter)
+        rec.emit(Op.LOOP_BEGIN, mark, trips)
+        for trip in range(trips):
+            if trip:
+                rec.emit(Op.LOOP_NEXT, mark)
+            yield trip
+        rec.emit(Op.LOOP_END, mark)
+
+    # other barriers and fences
+
+    def bar_sync(self, number: int, threads: int) -> None:
+        """``barrier.sync``: wait until ``threads`` threads have arrived. A warp counts as 32, whoever executes (PTX)."""
+        self._named(Op.BAR_SYNC, number, threads)
+
+    def bar_arrive(self, number: int, threads: int) -> None:
+        """``barrier.arrive``: arrive without waiting."""
+        self._named(Op.BAR_ARRIVE, number, threads)
+
+    def sync_threads(self) -> None:
+        """``__syncthreads``: named barrier 0 with every thread of the CTA."""
+        self._named(Op.BAR_SYNC, 0, self._cta_threads)
+
+    def _named(self, op: Op, number: int, threads: int) -> None:
+        if not 0 <= number < 16:
+            raise ProtocolError(f"named barrier {number}", place=author_line(), cause="a CTA has 16, numbered 0 to 15")
+        rec = recorder()
+        rec.emit(op, rec.tables.named_barrier(rec.cta, number), threads, 32)
+
+    def cluster_arrive(self, order: Order = Order.DEFAULT) -> None:
+        """``barrier.cluster.arrive``."""
+        recorder().emit(Op.CLUSTER_ARRIVE, semantics(order, Scope.CLUSTER))
+
+    def cluster_wait(self, order: Order = Order.DEFAULT) -> None:
+        """``barrier.cluster.wait``."""
+        recorder().emit(Op.CLUSTER_WAIT, semantics(order, Scope.CLUSTER))
+
+    def cluster_sync(self) -> None:
+        """Arrive at the cluster barrier and wait for it."""
+        self.cluster_arrive()
+        self.cluster_wait()
+
+    def fence(self, kind: Fence, scope: Scope = Scope.DEFAULT) -> None:
+        """A fence: ``fence.proxy.async``, ``fence.mbarrier_init``, ``fence.acq_rel`` …"""
+        recorder().emit(Op.FENCE, kind, semantics(scope=scope))
+
+    def setmaxnreg(self, registers: int) -> None:
+        """``setmaxnreg``: the warp's registers from here on."""
+        recorder().emit(Op.SETMAXNREG, registers)

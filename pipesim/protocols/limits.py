@@ -1,0 +1,64 @@
+"""Ranges of parameters, and what fits on the chip (PTX ISA; CUDA programming guide, compute capability 9.0)."""
+
+from __future__ import annotations
+
+from pipesim.errors import ConfigurationError, ParameterError
+from pipesim.model.barrier import MAX_COUNT
+from pipesim.model.ops import Op
+from pipesim.model.program import Program
+
+MAX_SMEM = 227 * 1024  #: shared memory that one CTA can have, in bytes
+MAX_THREADS = 1024  #: threads of one CTA
+COPY_MULTIPLE = 16  #: a bulk copy moves a multiple of this many bytes
+
+
+def require(name: str, value: int, low: int, high: int, *, multiple_of: int = 1, one_of: tuple[int, ...] = ()) -> None:
+    """Raise ParameterError unless ``value`` is a whole number in ``low..high``, of the given multiple or set."""
+    if type(value) is not int:
+        raise ParameterError(f"{name} takes a whole number, not {value!r}")
+    if one_of and value not in one_of:
+        raise ParameterError(f"{name} = {value}", correction=f"use {' or '.join(map(str, one_of))}")
+    if not low <= value <= high:
+        raise ParameterError(f"{name} = {value} is out of range", correction=f"use {low:,} to {high:,}")
+    if value % multiple_of:
+        raise ParameterError(
+            f"{name} = {value} is not a multiple of {multiple_of}",
+            cause="a bulk copy moves whole units of 16 bytes" if multiple_of == COPY_MULTIPLE else "",
+            correction=f"use {value // multiple_of * multiple_of:,} or {(value // multiple_of + 1) * multiple_of:,}",
+        )
+
+
+def require_fits(program: Program) -> None:
+    """Raise ConfigurationError if a CTA of ``program`` is larger than the chip, or moves too much in one phase."""
+    if program.smem_bytes > MAX_SMEM:
+        raise ConfigurationError(
+            f"{program.name} needs {program.smem_bytes:,} bytes of shared memory; a CTA has {MAX_SMEM:,}",
+            cause=_largest_tile(program),
+            correction="use fewer stages or smaller tiles",
+        )
+    threads = 32 * max(sum(1 for a in program.agents if a.cta == cta) for cta in range(program.ctas))
+    if threads > MAX_THREADS:
+        raise ConfigurationError(f"{program.name} needs {threads:,} threads; a CTA has at most {MAX_THREADS:,}")
+    for agent, code in enumerate(program.code):
+        for pc, op in enumerate(code):
+            expected = op[3] if op[0] == Op.ARRIVE else op[2] if op[0] == Op.EXPECT_TX else 0
+            if expected > MAX_COUNT:
+                raise ConfigurationError(
+                    f"{program.agent_name(agent)} expects {expected:,} bytes in one phase of {program.barrier_name(op[1])}",
+                    place=program.line(agent, pc),
+                    cause=f"an mbarrier counts up to {MAX_COUNT:,} bytes a phase",
+                    correction="split the tile over several phases, or make it smaller",
+                )
+            if op[0] == Op.TMA_LOAD and op[3] % COPY_MULTIPLE:
+                raise ConfigurationError(
+                    f"{program.agent_name(agent)} copies {op[3]:,} bytes",
+                    place=program.line(agent, pc),
+                    cause=f"a bulk copy moves a multiple of {COPY_MULTIPLE} bytes",
+                )
+
+
+def _largest_tile(program: Program) -> str:
+    if not program.tiles:
+        return ""
+    tile = max(program.tiles, key=lambda t: t.slots * t.nbytes)
+    return f"{tile.name} alone is {tile.slots} slots of {tile.nbytes:,} bytes"

@@ -1,0 +1,64 @@
+"""One producer warp fills a ring of tiles with bulk copies; consumer warps read them (twin: ``hwkernels/producer_consumer.cu``)."""
+
+from __future__ import annotations
+
+from pipesim.model.protocol import Protocol
+from pipesim.model.warp import Warp
+from pipesim.pipelines import ProducerConsumerPipeline
+from pipesim.protocols.limits import require
+
+
+def producer_consumer(
+    stages: int = 4,
+    tiles: int = 64,
+    tile_bytes: int = 16384,
+    consumer_warps: int = 2,
+    work: int = 600,
+    arrive_lanes: int = 1,
+) -> Protocol:
+    """One load warp fills a ring of tiles with bulk copies, consumer warps read each tile and work on it.
+
+    ``work`` is in SM cycles per tile and warp; ``arrive_lanes`` is how many lanes of a consumer warp arrive on a tile
+    (1 or 32). Shapes: ``stages`` slots of ``tile_bytes``; every consumer warp reads its share of every tile.
+    """
+    require("stages", stages, 1, 32)
+    require("tiles", tiles, 0, 1 << 20)
+    require("tile_bytes", tile_bytes, 16, 1 << 20, multiple_of=16)
+    require("consumer_warps", consumer_warps, 1, 8)
+    require("work", work, 0, 1 << 24)
+    require("arrive_lanes", arrive_lanes, 1, 32, one_of=(1, 32))
+
+    p = Protocol("producer_consumer")
+    tile = p.smem("tile", slots=stages, nbytes=tile_bytes)
+    storage = p.mbarriers("pipe", ProducerConsumerPipeline.smem_bytes(stages) // 8)
+
+    @p.init
+    def init() -> None:
+        ProducerConsumerPipeline(storage, stages).init_mbars(
+            producer_arrive_count=1, consumer_arrive_count=consumer_warps * arrive_lanes
+        )
+
+    @p.role("producer")
+    def producer(w: Warp) -> None:
+        pipe = ProducerConsumerPipeline(storage, stages)
+        with w.elect_one():
+            for item in w.loop(tiles, "tiles"):
+                with pipe.produce() as stage:
+                    stage.mbar().expect_bytes(tile_bytes)
+                    w.tma_load(tile[stage.index()], stage.mbar(), item)
+
+    @p.role("consumer", warps=consumer_warps)
+    def consumer(w: Warp) -> None:
+        pipe = ProducerConsumerPipeline(storage, stages)
+        share = tile_bytes // 16 // consumer_warps * 16
+        first = w.index * share
+        length = tile_bytes - first if w.index == consumer_warps - 1 else share
+        for item in w.loop(tiles, "tiles"):
+            with pipe.consume_explicit() as stage:
+                if length:
+                    w.read(tile[stage.index()].part(first, length), item)
+                w.work(work)
+                with w.lanes(arrive_lanes):
+                    stage.arrive()
+
+    return p

@@ -1,0 +1,73 @@
+"""What each operation of a program costs under a profile: computed once, before the clock starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipesim.model.ops import Op, Operation
+from pipesim.model.program import Program
+from pipesim.timed.profile import Profile, scaled
+from pipesim.trace.sites import kinds
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cycles of one operation: until its agent goes on, until others see its effect, on the copy engine, in flight."""
+
+    busy: int
+    visible: int = 0
+    engine: int = 0
+    flight: int = 0
+
+
+def costs(program: Program, profile: Profile, *, recording: bool) -> tuple[tuple[Cost, ...], ...]:
+    """The cost of every operation of every agent, ``program.grid`` CTAs sharing the device's bandwidth."""
+    record = profile["record.issue"] if recording else 0
+    shared: dict[Operation, Cost] = {}
+    for code in program.code:
+        for op in code:
+            if op not in shared:
+                shared[op] = _cost(program, op, profile, record)
+    return tuple(tuple(shared[op] for op in code) for code in program.code)
+
+
+def resident(program: Program, profile: Profile) -> int:
+    """CTAs of the launch that load at the same time: at most one for each SM."""
+    return min(program.grid * program.ctas, profile.sms)
+
+
+def _cost(program: Program, op: Operation, profile: Profile, record: int) -> Cost:
+    extra = record * len(kinds(op))
+    match op[0]:
+        case Op.WAIT | Op.WAIT_UNLESS | Op.WAIT_STATE | Op.TRY_WAIT | Op.TEST_WAIT | Op.TEST_STATE:
+            return Cost(profile["wait.issue"], profile["wait.wake_up"])
+        case Op.ARRIVE if op[3]:
+            return Cost(profile["expect.issue"] + extra, profile["arrive.latency"] + extra)
+        case Op.ARRIVE | Op.ARRIVE_DROP | Op.ARRIVE_NO_COMPLETE | Op.EXPECT_TX | Op.COMPLETE_TX:
+            return Cost(profile["arrive.issue"] + extra, profile["arrive.latency"] + extra)
+        case Op.TMA_LOAD:
+            return _copy(program, op, profile, extra)
+        case Op.READ:
+            size = program.accesses[op[1]].nbytes
+            return Cost(profile["read.issue"] + scaled(size, profile["read.bytes_per_kcycle"]))
+        case Op.WORK:
+            return Cost((op[1] + profile["work.issue"] if op[1] else 0) + extra)
+        case Op.LOOP_NEXT:
+            return Cost(profile["loop.issue"])
+        case Op.LOOP_BEGIN | Op.LOOP_END | Op.JUMP_IF:
+            return Cost(0)
+        case Op.BAR_SYNC | Op.BAR_ARRIVE | Op.CLUSTER_ARRIVE | Op.CLUSTER_WAIT:
+            return Cost(0, profile["sync.latency"])
+        case Op.TRANSFER_READ | Op.TRANSFER_WRITE:
+            return Cost(profile["other.issue"], flight=profile["transfer.latency"])
+        case _:
+            return Cost(profile["other.issue"])
+
+
+def _copy(program: Program, op: Operation, profile: Profile, extra: int) -> Cost:
+    """A copy waits its turn on the engine for the time its bytes take, then needs the rest of the way."""
+    sharing = resident(program, profile)
+    rate = min(profile["copy.bytes_per_kcycle"], profile["copy.device_bytes_per_kcycle"] // sharing)
+    near, far = profile["copy.latency"], profile["copy.latency_loaded"]
+    latency = near + (far - near) * (sharing - 1) // max(1, profile.sms - 1)
+    return Cost(profile["copy.issue"] + extra, engine=scaled(op[3], rate), flight=latency + extra)

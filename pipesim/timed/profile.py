@@ -1,0 +1,115 @@
+"""Latency profiles: how long each operation takes on one device. JSON documents beside this file, or the user's own.
+
+All times are whole SM cycles, all sizes bytes. A document names its device and its units; :data:`FIELDS` is the whole
+list of numbers that it must give (documented in ``docs/latency-profile.md``).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipesim.errors import ProfileError
+
+FORMAT = "pipesim-profile"
+PROFILE_VERSION = 1
+FOLDER = Path(__file__).parent / "profiles"
+
+FIELDS: dict[str, str] = {
+    "wait.issue": "a wait that passes at once, from its issue to its return",
+    "wait.wake_up": "from the completion of a phase to the return of a wait that was blocked on it",
+    "arrive.issue": "an arrive, from its issue to the agent's next operation",
+    "arrive.latency": "from the issue of an arrive to the moment at which others can see its phase complete",
+    "expect.issue": "an arrive.expect_tx, from its issue to the agent's next operation",
+    "copy.issue": "a bulk copy, from its issue to the agent's next operation",
+    "copy.latency": "from the issue of a bulk copy on an idle engine to its last byte, less the transfer itself",
+    "copy.latency_loaded": "the same with a CTA on every SM",
+    "copy.bytes_per_kcycle": "bytes that one SM's engine moves in 1,000 cycles",
+    "copy.device_bytes_per_kcycle": "bytes that all SMs together can load in 1,000 cycles",
+    "read.issue": "ordinary loads of a tile's share by a warp, the part that does not grow with its size",
+    "read.bytes_per_kcycle": "bytes that one warp loads and reduces in 1,000 cycles",
+    "work.issue": "what a work of n cycles takes beyond n",
+    "loop.issue": "the end of a loop's trip and the begin of the next",
+    "transfer.latency": "any other transfer (bulk store, cp.async, MMA), from its issue to its completion",
+    "sync.latency": "a CTA or cluster barrier, from the last arrival to the return",
+    "other.issue": "every other operation",
+    "record.issue": "one record of the trace, where recording is simulated",
+}
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One device's latencies. ``values`` holds a number for each of :data:`FIELDS`."""
+
+    name: str
+    device: str
+    sms: int
+    sm_khz: int
+    fitted: str  #: from what the numbers come
+    values: dict[str, int]
+
+    def __getitem__(self, field: str) -> int:
+        return self.values[field]
+
+
+def load_profile(name: str) -> Profile:
+    """A profile by the name of a built-in one ("h100", "h200") or by the path of a JSON file; else ProfileError."""
+    path = Path(name)
+    if path.suffix != ".json":
+        path = FOLDER / f"{name}.json"
+        if not path.is_file():
+            raise ProfileError(
+                f"there is no latency profile {name!r}",
+                correction=f"use one of {', '.join(profile_names())}, or the path of a JSON file",
+            )
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProfileError(f"the latency profile {path} cannot be read", cause=str(error)) from None
+    return parse_profile(text, str(path))
+
+
+def profile_names() -> list[str]:
+    """The built-in profiles."""
+    return sorted(p.stem for p in FOLDER.glob("*.json"))
+
+
+def parse_profile(text: str, place: str = "") -> Profile:
+    """The profile in ``text``; ProfileError says what is missing, unknown, or no whole number."""
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise ProfileError("this latency profile is not JSON", place=place, cause=str(error)) from None
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise ProfileError(f'this JSON is not a latency profile: it has no "format": "{FORMAT}"', place=place)
+    if data.get("version") != PROFILE_VERSION:
+        raise ProfileError(
+            f"this latency profile is of version {data.get('version')!r}; this pipesim reads version {PROFILE_VERSION}",
+            place=place,
+        )
+    if data.get("units") != "SM cycles, bytes":
+        raise ProfileError('a latency profile names its units: "units": "SM cycles, bytes"', place=place)
+    values = data.get("values")
+    if not isinstance(values, dict):
+        raise ProfileError('a latency profile has an object "values"', place=place)
+    for field in sorted(FIELDS.keys() ^ values.keys()):
+        known = field in FIELDS
+        raise ProfileError(
+            f"the profile {'lacks' if known else 'has an unknown'} value {field}",
+            place=place,
+            cause=f"{field} is {FIELDS[field]}" if known else "",
+        )
+    for field, value in values.items():
+        if type(value) is not int or value < (1 if "bytes" in field else 0):
+            raise ProfileError(f"{field} = {value!r}: a whole number of {'bytes above' if 'bytes' in field else 'cycles from'} 0 is needed", place=place)
+    head = {key: data.get(key) for key in ("name", "device", "fitted")}
+    size = {key: data.get(key) for key in ("sms", "sm_khz")}
+    if not all(isinstance(v, str) for v in head.values()) or not all(type(v) is int and v > 0 for v in size.values()):
+        raise ProfileError("a latency profile names name, device, fitted (text), sms and sm_khz (whole numbers)", place=place)
+    return Profile(**head, **size, values=dict(values))
+
+
+def scaled(nbytes: int, per_kcycle: int) -> int:
+    """Cycles that ``nbytes`` take at a rate in bytes per 1,000 cycles, rounded up."""
+    return -(-nbytes * 1000 // per_kcycle)

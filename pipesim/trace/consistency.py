@@ -1,0 +1,156 @@
+"""The rules that every trace keeps, checked when a file is written and again when one is read.
+
+They are about the trace itself: vocabulary, indices into tables, ranges, and the counts its headers promise. Whether
+the *recorded program* behaved (clocks that run backwards, phases out of order) is for conformance to report.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from pipesim.errors import TraceFormatError
+from pipesim.trace.metadata import DAMAGED, RECOPY
+from pipesim.trace.schema import COLUMNS, SCHEMA_VERSION, Column, Trace, TraceMeta
+
+_VOCABULARY = {
+    "source": ("hardware", "simulation"),
+    "clock": ("clock", "globaltimer", "both"),
+    "status": ("finished", "deadline"),
+}
+
+
+def check_trace(trace: Trace, place: str) -> None:
+    """Raise TraceFormatError at the first rule of the schema that this trace breaks; ``place`` is its file."""
+    check_meta(trace.meta, place)
+    _check_shape(trace, place)
+    _check_indices(trace, place)
+    _check_ranges(trace, place)
+    _check_counts(trace, place)
+
+
+def check_meta(meta: TraceMeta, place: str) -> None:
+    """Raise TraceFormatError if the description breaks a rule by itself, whatever the events are."""
+    if meta.schema != SCHEMA_VERSION:
+        _refuse(f"the trace says schema version {meta.schema}, its fields are those of {SCHEMA_VERSION}", place)
+    for name, words in _VOCABULARY.items():
+        if getattr(meta, name) not in words:
+            _refuse(f"{name} is {getattr(meta, name)!r}, which is none of {', '.join(words)}", place)
+    if meta.grid < 1:
+        _refuse(f"the launch has {meta.grid} CTAs", place)
+    _check_sites(meta, place)
+    _check_headers(meta, place)
+    for i, run in enumerate(meta.runs):
+        if len(run.cycles) != len(run.period_millicycles):
+            cycles, periods = len(run.cycles), len(run.period_millicycles)
+            _refuse(f"runs[{i}] has the cycles of {cycles} CTAs and the periods of {periods}", place)
+
+
+def _refuse(fact: str, place: str, *, cause: str = DAMAGED) -> NoReturn:
+    raise TraceFormatError(fact, place=place, cause=cause, correction=RECOPY)
+
+
+def _check_sites(meta: TraceMeta, place: str) -> None:
+    groups = [group.name for group in meta.barriers]
+    roles = {agent.role for agent in meta.agents}
+    if len(set(groups)) != len(groups):
+        _refuse("two barrier groups have one name", place)
+    for site in meta.sites:
+        if site.barrier and site.barrier not in groups:
+            _refuse(f"site {site.name} touches barrier group {site.barrier!r}, which is not in the table", place)
+        if site.role not in roles:
+            _refuse(f"site {site.name} belongs to role {site.role!r}, which no agent has", place)
+
+
+def _check_headers(meta: TraceMeta, place: str) -> None:
+    seen: set[int] = set()
+    for header in meta.ctas:
+        if not 0 <= header.cta < meta.grid or header.cta in seen:
+            _refuse(f"there is a header of CTA {header.cta}, twice or outside a launch of {meta.grid} CTAs", place)
+        seen.add(header.cta)
+        for name, counts in (("written", header.written), ("dropped", header.dropped)):
+            if len(counts) not in {0, len(meta.agents)}:
+                _refuse(f"CTA {header.cta} has {len(counts)} counts in `{name}` for {len(meta.agents)} agents", place)
+            if min(counts, default=0) < 0:
+                _refuse(f"CTA {header.cta} has a negative count in `{name}`", place)
+        if min((anchor.error_ps for anchor in header.anchors), default=0) < 0:
+            _refuse(f"CTA {header.cta} has an anchor of negative error", place)
+
+
+def _check_shape(trace: Trace, place: str) -> None:
+    for name in COLUMNS:
+        column = getattr(trace.events, name)
+        if column.dtype != np.int64 or column.shape != (len(trace.events),):
+            _refuse(f"column {name} is {column.dtype} of shape {column.shape}, not int64 ({len(trace.events)},)", place)
+
+
+def _check_indices(trace: Trace, place: str) -> None:
+    meta, events = trace.meta, trace.events
+    for name, size in (("agent", len(meta.agents)), ("site", len(meta.sites))):
+        column: Column = getattr(events, name)
+        row = _first((column < 0) | (column >= size))
+        if row is not None:
+            _refuse(f"row {row}: {name} {column[row]} is outside the table of {size} {name}s", place)
+    row = _first((events.cta < 0) | (events.cta >= meta.grid))
+    if row is not None:
+        _refuse(f"row {row}: CTA {events.cta[row]} is outside the launch of {meta.grid} CTAs", place)
+    if meta.ctas:
+        row = _first(~np.isin(events.cta, np.array([header.cta for header in meta.ctas], dtype=np.int64)))
+        if row is not None:
+            _refuse(f"row {row}: CTA {events.cta[row]} has no header", place)
+    if not len(events):
+        return
+    names = sorted({agent.role for agent in meta.agents})  # every site's role is among them
+    agent_roles = np.array([names.index(agent.role) for agent in meta.agents])
+    site_roles = np.array([names.index(site.role) for site in meta.sites])
+    row = _first(agent_roles[events.agent] != site_roles[events.site])
+    if row is not None:
+        agent, site = meta.agent_name(int(events.agent[row])), meta.sites[int(events.site[row])]
+        _refuse(f"row {row}: agent {agent} recorded at site {site.name} of role {site.role}", place)
+
+
+def _check_ranges(trace: Trace, place: str) -> None:
+    meta, events = trace.meta, trace.events
+    for name, low in (("stage", -1), ("parity", -1), ("iteration", 0), ("value", 0), ("error_ps", 0)):
+        column: Column = getattr(events, name)
+        row = _first(column < low)
+        if row is not None:
+            _refuse(f"row {row}: {name} is {column[row]}; the least that it can be is {low}", place)
+    row = _first(events.parity > 1)
+    if row is not None:
+        _refuse(f"row {row}: parity is {events.parity[row]}; a parity is 0 or 1", place)
+    stages = {group.name: group.stages for group in meta.barriers}
+    for number, site in enumerate(meta.sites):
+        if site.barrier:
+            here = events.site == number
+            row = _first(here & ((events.stage < 0) | (events.stage >= stages[site.barrier])))
+            if row is not None:
+                fact = f"row {row}: stage {events.stage[row]} of barrier group {site.barrier}, which has "
+                _refuse(f"{fact}{stages[site.barrier]} stages", place)
+
+
+def _check_counts(trace: Trace, place: str) -> None:
+    """Compare the rows of each (CTA, agent) with what its header says it wrote."""
+    meta, events = trace.meta, trace.events
+    per_agent = np.zeros((meta.grid, len(meta.agents)), dtype=np.int64)
+    np.add.at(per_agent, (events.cta, events.agent), 1)
+    missing, surplus, first = 0, 0, ""
+    for header in meta.ctas:
+        for agent, written in enumerate(header.written):
+            found = int(per_agent[header.cta, agent])
+            missing += max(written - found, 0)
+            surplus += max(found - written, 0)
+            if found != written and not first:
+                first = f"CTA {header.cta}, agent {meta.agent_name(agent)}: {written} written, {found} in the file"
+    promised = sum(sum(header.written) for header in meta.ctas)
+    if missing:
+        also = f" and {surplus} are there that were never written" if surplus else ""
+        _refuse(f"{missing} of {promised} records are missing{also} ({first})", place, cause="the file was cut short")
+    if surplus:
+        _refuse(f"there are {surplus} records more than were written ({first})", place)
+
+
+def _first(rows: npt.NDArray[np.bool_]) -> int | None:
+    return int(np.argmax(rows)) if rows.any() else None

@@ -1,0 +1,219 @@
+"""Trace files: one Parquet file a trace, its description as one JSON document inside it.
+
+Columns are stored in the narrowest signed integers that hold them and come back as int64. Every page carries a
+checksum, the document carries those of all columns and of itself: a file reads back equal, or it says what is wrong.
+The bytes depend on the trace and on the version of pyarrow, on nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from pipesim.errors import OutputExistsError, TraceFormatError, UsageError
+from pipesim.trace.consistency import check_meta, check_trace
+from pipesim.trace.metadata import DAMAGED, RECOPY, StoredMeta, metadata_text, parse_metadata
+from pipesim.trace.schema import COLUMNS, Column, Events, Trace, TraceMeta
+
+METADATA_KEY = b"pipesim"  #: the entry of the Parquet file's metadata that makes it a trace
+
+_MAGIC = b"PAR1"  # a Parquet file begins and ends with it
+_SMALLEST = 12  # both marks, and the length of the footer before the last
+_NARROW = (np.int8, np.int16, np.int32, np.int64)
+#: Columns that climb: stored as differences, which takes a fraction of the space. The others repeat a few values.
+_CLIMBING = ("iteration", "cycle", "time_ps", "globaltimer_ns")
+_LAYOUT: dict[str, Any] = {
+    "compression": "zstd",
+    "use_dictionary": [name for name in COLUMNS if name not in _CLIMBING],
+    "column_encoding": dict.fromkeys(_CLIMBING, "DELTA_BINARY_PACKED"),
+    "write_statistics": False,
+    "write_page_checksum": True,
+    "store_schema": False,  # pyarrow would store its schema, and the document in it, a second time
+}
+
+
+def write_trace(trace: Trace, path: str | Path, *, force: bool = False) -> None:
+    """Write a trace, whole or not at all; missing folders are made.
+
+    Raises OutputExistsError if the file is there and ``force`` is not given, TraceFormatError if the trace breaks a
+    rule of the schema (nothing is written that would not read back), UsageError if the disk refuses.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise UsageError("the trace cannot be written over a folder", place=str(path), correction="name a file")
+    if path.exists() and not force:
+        raise OutputExistsError(
+            "the file exists", place=str(path), correction="choose another name, or overwrite it with --force"
+        )
+    check_trace(trace, str(path))
+    data = _encode(trace, str(path))
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError("the trace cannot be written", place=str(path), cause=str(error)) from error
+
+
+def read_trace(path: str | Path) -> Trace:
+    """Read a trace and verify it: its checksums, its tables, and that no record is missing.
+
+    Raises UsageError if there is no such file, TraceFormatError for whatever is wrong with the one there is.
+    """
+    import pyarrow as pa
+
+    path = Path(path)
+    _check_outside(path)
+    try:
+        stored, table = _load(path)
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, MemoryError) as error:
+        _refuse_damaged(path, error)
+    trace = Trace(stored.meta, Events(*(_widen(table, name, path) for name in COLUMNS)))
+    check_trace(trace, str(path))
+    if len(trace.events) != stored.rows:
+        _refuse(f"the trace says that it has {stored.rows} records, the file holds {len(trace.events)}", path)
+    if _digest(trace.events) != stored.columns_sha256:
+        _refuse("the trace's events do not match their checksum", path)
+    return trace
+
+
+def read_meta(path: str | Path) -> TraceMeta:
+    """The description of a trace, without its events: only the end of the file is read. Raises as read_trace does."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = Path(path)
+    _check_outside(path)
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, MemoryError) as error:
+        _refuse_damaged(path, error)
+    meta = _stored_meta(schema, path).meta
+    check_meta(meta, str(path))
+    return meta
+
+
+def _encode(trace: Trace, place: str) -> bytes:
+    """The bytes of a trace's file; a pure function of the trace."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = [_narrow(getattr(trace.events, name)) for name in COLUMNS]
+    document = metadata_text(StoredMeta(trace.meta, len(trace.events), _digest(trace.events)), place)
+    schema = pa.schema(
+        pa.field(name, pa.from_numpy_dtype(column.dtype), nullable=False)
+        for name, column in zip(COLUMNS, columns, strict=True)
+    )
+    table = pa.Table.from_arrays([pa.array(column) for column in columns], schema=schema)
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, schema, **_LAYOUT) as writer:
+        writer.write_table(table, row_group_size=max(len(trace.events), 1))
+        writer.add_key_value_metadata({METADATA_KEY.decode(): document})
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def _load(path: Path) -> tuple[StoredMeta, Any]:
+    """The verified document and the raw pyarrow table."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        stored = _stored_meta(file.schema_arrow, path)
+        _check_columns(file.schema_arrow, path)
+        return stored, file.read(use_threads=False)
+
+
+def _check_outside(path: Path) -> None:
+    """What can be told from a file's size and its first and last bytes."""
+    if not path.exists():
+        raise UsageError("there is no such trace file", place=str(path), correction="check the path")
+    if path.is_dir():
+        raise UsageError("this is a folder, not a trace file", place=str(path), correction="name a file in it")
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(0)
+            head = file.read(len(_MAGIC))
+            file.seek(max(size - len(_MAGIC), 0))
+            tail = file.read(len(_MAGIC))
+    except OSError as error:
+        raise UsageError("the trace file cannot be opened", place=str(path), cause=str(error)) from error
+    if not size:
+        _refuse("the trace file is empty", path, cause="whatever should have written it stopped before it began")
+    if not _MAGIC.startswith(head):
+        raise TraceFormatError(
+            "this is no trace: a trace is a Parquet file",
+            place=str(path),
+            cause="it is a file of another kind, such as text or CSV",
+            correction="give a file that `pipesim capture` or `pipesim run` wrote",
+        )
+    if size < _SMALLEST or tail != _MAGIC:
+        cause = "copying or writing it was interrupted"
+        _refuse(f"the trace file is truncated: it ends in the middle, after {size} bytes", path, cause=cause)
+
+
+def _stored_meta(schema: Any, path: Path) -> StoredMeta:
+    metadata = schema.metadata or {}
+    if METADATA_KEY not in metadata:
+        raise TraceFormatError(
+            "this is a Parquet file, but no pipesim trace: it has no metadata under the key `pipesim`",
+            place=str(path),
+            cause="another program wrote it, or rewrote a trace and left its metadata out",
+            correction="give a file that `pipesim capture` or `pipesim run` wrote",
+        )
+    return parse_metadata(metadata[METADATA_KEY], str(path))
+
+
+def _check_columns(schema: Any, path: Path) -> None:
+    import pyarrow as pa
+
+    for name in COLUMNS:
+        if name not in schema.names:
+            _refuse(f"the trace has no column {name}", path)
+        found = schema.field(schema.names.index(name)).type
+        if not pa.types.is_integer(found) or found == pa.uint64():
+            _refuse(f"column {name} of the trace is of type {found} where integers of at most int64 are expected", path)
+    for name in schema.names:
+        if name not in COLUMNS or schema.names.count(name) > 1:
+            _refuse(f"the trace has a column {name} that its schema version does not have, or has it twice", path)
+
+
+def _widen(table: Any, name: str, path: Path) -> Column:
+    column = table.column(name)
+    if column.null_count:
+        _refuse(f"column {name} of the trace has {column.null_count} rows without a value", path)
+    return np.array(column.to_numpy(), dtype=np.int64)
+
+
+def _narrow(column: Column) -> np.ndarray[Any, Any]:
+    low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)
+    fitting = (kind for kind in _NARROW if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
+    return column.astype(next(fitting))
+
+
+def _digest(events: Events) -> str:
+    digest = hashlib.sha256()
+    for name in COLUMNS:
+        digest.update(name.encode() + b"\0" + getattr(events, name).astype("<i8").tobytes())
+    return digest.hexdigest()
+
+
+def _refuse(fact: str, path: Path, *, cause: str = DAMAGED) -> NoReturn:
+    raise TraceFormatError(fact, place=str(path), cause=cause, correction=RECOPY)
+
+
+def _refuse_damaged(path: Path, error: BaseException) -> NoReturn:
+    reader = (str(error).splitlines() or [type(error).__name__])[0]
+    raise TraceFormatError(
+        "the trace file is damaged", place=str(path), cause=f"{DAMAGED}; the reader says: {reader}", correction=RECOPY
+    ) from error

@@ -1,0 +1,171 @@
+"""The stored recordings: where they are, what they are called, and which of them fit a protocol.
+
+Only a recording of a chip is evidence, so a simulated trace that lies among them is never found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipesim.errors import EvidenceError, NoTraceError
+from pipesim.trace.files import read_meta
+from pipesim.trace.schema import TraceMeta
+
+_NEAREST = 3  #: how many other configurations an error names
+_KNOWN_CHIPS = re.compile(r"\bH(?:100|200)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class StoredTrace:
+    """A trace file of a folder with its description; its events are not read."""
+
+    path: Path
+    meta: TraceMeta
+
+
+def trace_folder() -> Path:
+    """The recordings that came with pipesim: the installed package's, else the checkout's. EvidenceError if neither."""
+    return _folder_of(Path(__file__).resolve().parents[1])
+
+
+def stored_traces(folder: Path) -> tuple[StoredTrace, ...]:
+    """Every trace below a folder, sorted by device, then file name. Files that are not ``.parquet`` are ignored.
+
+    Raises EvidenceError if there is no such folder, and TraceFormatError, naming the file, for a damaged one: a
+    recording is never skipped silently.
+    """
+    if not folder.is_dir():
+        raise EvidenceError(
+            "there is no such folder of traces", place=str(folder), correction="check the path of the folder"
+        )
+    found = [StoredTrace(path, read_meta(path)) for path in sorted(folder.rglob("*.parquet")) if path.is_file()]
+    return tuple(sorted(found, key=lambda trace: (trace.meta.device.name, trace.path.name, trace.path.as_posix())))
+
+
+def find_traces(
+    protocol: str, params: Mapping[str, int], grid: int, folder: Path | None = None, *, device: str | None = None
+) -> list[Path]:
+    """The recordings of this protocol with exactly these parameters and this grid, sorted by device, then file name.
+
+    ``folder`` is searched with all that is below it (:func:`trace_folder` if not given). ``device`` restricts to one
+    device: its exact name, or the short name of its folder (``h100``). Raises NoTraceError, which names the nearest
+    recordings there are and the command that makes this one, and whatever :func:`stored_traces` raises.
+    """
+    folder = trace_folder() if folder is None else folder
+    stored = [trace for trace in stored_traces(folder) if trace.meta.source == "hardware"]
+    found = [trace.path for trace in stored if not _differences(trace.meta, protocol, params, grid, device)]
+    if not found:
+        raise _no_trace(stored, protocol, params, grid, folder, device)
+    return found
+
+
+def trace_name(meta: TraceMeta) -> str:
+    """Where a recording belongs below the folder: ``h100/producer_consumer-s4-t64-tb16384-g1.parquet``.
+
+    The parameters stand in the order of their names, each under an abbreviation (see :func:`abbreviations`), then the
+    grid. What stamped the records is named only where it is not the usual clock.
+    """
+    short = abbreviations(meta.params)
+    parts = [re.sub(r"[^A-Za-z0-9_.]+", "-", meta.protocol).strip("-.") or "protocol"]
+    parts += [f"{short[name]}{meta.params[name]}" for name in sorted(meta.params)]
+    parts.append(f"{_grid_letters(short)}{meta.grid}")
+    if meta.clock != "clock":
+        parts.append(meta.clock)
+    return f"{device_slug(meta.device.name)}/{'-'.join(parts)}.parquet"
+
+
+def device_slug(name: str) -> str:
+    """The folder of a device: ``h100`` and ``h200`` for every variant of these, else its name in lower-case words."""
+    chip = _KNOWN_CHIPS.search(name)
+    slug = chip.group() if chip else re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    return slug.lower() or "unknown"
+
+
+def abbreviations(names: Iterable[str]) -> dict[str, str]:
+    """A distinct abbreviation for each parameter name, whatever order they come in.
+
+    It is the initials of its words (``tile_bytes``: tb), or where they are taken the shortest beginning of the name
+    that is not (``stages``: s, ``start``: st). ``g`` is the grid's; nothing is abbreviated to another one's name.
+    """
+    ordered = sorted(set(names))
+    short: dict[str, str] = {}
+    for name in ordered:
+        initials = "".join(word[0] for word in name.split("_") if word)
+        candidates = [initials, *(name[:end] for end in range(2, len(name)))]
+        taken = {*short.values(), *ordered, "g"} - {name}
+        short[name] = next((text for text in candidates if text and text not in taken), name)
+    return short
+
+
+def _grid_letters(short: Mapping[str, str]) -> str:
+    """``g``, unless a parameter's whole name is g."""
+    return "g" if "g" not in short.values() else "grid-"  # no abbreviation ends in a dash
+
+
+def _folder_of(package: Path) -> Path:
+    recorded = package / "trace" / "recorded"
+    checkout = package.parent / "traces"
+    if recorded.is_dir():
+        return recorded
+    # An installed package has strangers beside it; only a checkout has the project file there too.
+    if checkout.is_dir() and (package.parent / "pyproject.toml").is_file():
+        return checkout
+    raise EvidenceError(
+        "this installation of pipesim has no recorded traces",
+        place=str(recorded),
+        cause="the package was built without its folder of recordings",
+        correction="name a folder or a file of traces, or record some with `pipesim capture NAME`",
+    )
+
+
+def _differences(
+    meta: TraceMeta, protocol: str, params: Mapping[str, int], grid: int, device: str | None
+) -> tuple[tuple[str, int], ...]:
+    """In what a recording is not the one asked for: a sentence and a distance each."""
+    found: list[tuple[str, int]] = []
+    if meta.protocol != protocol:
+        found.append((f"protocol {meta.protocol} instead of {protocol}", 0))
+    for name in sorted({*meta.params, *params}):
+        here, asked = meta.params.get(name), params.get(name)
+        if here is None:
+            found.append((f"no parameter {name}", 0))
+        elif asked is None:
+            found.append((f"{name} {here}, which was not given", 0))
+        elif here != asked:
+            found.append((f"{name} {here} instead of {asked}", abs(here - asked)))
+    if meta.grid != grid:
+        found.append((f"grid {meta.grid} instead of {grid}", abs(meta.grid - grid)))
+    if device is not None and device not in {meta.device.name, device_slug(meta.device.name)}:
+        found.append((f"device {meta.device.name} instead of {device}", 0))
+    return tuple(found)
+
+
+def _no_trace(
+    stored: list[StoredTrace], protocol: str, params: Mapping[str, int], grid: int, folder: Path, device: str | None
+) -> NoTraceError:
+    same = [trace for trace in stored if trace.meta.protocol == protocol]
+    if same:
+        ranked = sorted(
+            ((_differences(trace.meta, protocol, params, grid, device), trace) for trace in same),
+            key=lambda entry: (len(entry[0]), sum(distance for _, distance in entry[0])),  # ties: by device and name
+        )
+        lines = [
+            f"{trace.path.relative_to(folder)} ({', '.join(text for text, _ in differences)})"
+            for differences, trace in ranked[:_NEAREST]
+        ]
+        cause = f"the nearest of {len(same)} recorded: {'; '.join(lines)}"
+    elif stored:
+        cause = f"only these protocols were recorded: {', '.join(sorted({trace.meta.protocol for trace in stored}))}"
+    else:
+        cause = "the folder holds no recording"
+    asked = "".join(f" {name}={params[name]}" for name in sorted(params))
+    options = "".join(f" -p {name}={params[name]}" for name in sorted(params))
+    return NoTraceError(
+        f"no recorded trace of {protocol} with{asked} grid={grid}" + (f" on {device}" if device else ""),
+        place=str(folder),
+        cause=cause,
+        correction=f"record it on a GPU: pipesim capture {protocol}{options}" + (f" --grid {grid}" if grid > 1 else ""),
+    )

@@ -1,0 +1,265 @@
+"""The JSON document of a trace file: every field of :class:`TraceMeta`, the digest of the columns, and a seal.
+
+The document is one flat JSON object: the fields of ``TraceMeta`` under their own names, ``columns`` with the number of
+rows and the SHA-256 of their contents, and ``sha256``, the digest of all the rest. It is canonical (sorted keys, no
+spaces, ASCII), so that the same trace always gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import operator
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, NoReturn, cast
+
+from pipesim.errors import TraceFormatError
+from pipesim.trace.schema import (
+    SCHEMA_VERSION,
+    AgentInfo,
+    Anchor,
+    BarrierGroup,
+    CtaInfo,
+    Device,
+    EventKind,
+    Run,
+    Site,
+    TraceMeta,
+)
+
+DAMAGED = "the file changed after it was written (an interrupted copy, an edit), or another program wrote it"
+RECOPY = "copy the file again from where it was recorded, or record it again with `pipesim capture`"
+
+_JSON_NAMES = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", int: "an integer",
+               float: "a fraction", type(None): "null"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class StoredMeta:
+    """What a file says beside its columns: the trace's description, and how many rows of which digest belong to it."""
+
+    meta: TraceMeta
+    rows: int
+    columns_sha256: str
+
+
+def metadata_text(stored: StoredMeta, place: str) -> str:
+    """The canonical document of a trace, sealed.
+
+    Raises TraceFormatError, naming the field, if the description would not read back equal (a list where a tuple
+    belongs, a value that JSON cannot hold).
+    """
+    document = asdict(stored.meta)
+    for site, entry in zip(stored.meta.sites, document["sites"], strict=True):
+        entry["kind"] = EventKind(site.kind).name
+    document["columns"] = {"rows": stored.rows, "sha256": stored.columns_sha256}
+    try:
+        document["sha256"] = _seal(document)
+        text = _canonical(document)
+    except (TypeError, ValueError) as error:
+        raise TraceFormatError(
+            "the trace's description holds a value that a file cannot hold",
+            place=place,
+            cause=str(error),
+            correction="use plain integers, strings, lists and objects, in `extra` too",
+        ) from error
+    _check_survives(stored.meta, parse_metadata(text, place).meta, place)
+    return text
+
+
+def parse_metadata(text: str | bytes, place: str) -> StoredMeta:
+    """Read a document back; every missing, unknown or wrong-typed field is a TraceFormatError naming field and file."""
+    try:
+        document = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise TraceFormatError(
+            f"the trace's metadata is not valid JSON: {error}", place=place, cause=DAMAGED, correction=RECOPY
+        ) from error
+    if not isinstance(document, dict):
+        raise TraceFormatError("the trace's metadata is no JSON object", place=place, cause=DAMAGED, correction=RECOPY)
+    top = _Fields(document, "", place)
+    _check_version(top.integer("schema"), place)
+    columns = top.record("columns", ("rows", "sha256"))
+    top.known((*(f.name for f in fields(TraceMeta)), "columns", "sha256"))
+    stored = StoredMeta(_trace_meta(top), columns.integer("rows"), columns.text("sha256"))
+    if top.text("sha256") != _seal(document):
+        raise TraceFormatError(
+            "the trace's metadata does not match its own checksum", place=place, cause=DAMAGED, correction=RECOPY
+        )
+    return stored
+
+
+def _canonical(document: Mapping[str, Any]) -> str:
+    # NumPy's integers are let in by their index; everything else must be plain.
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False, default=operator.index)
+
+
+def _seal(document: Mapping[str, Any]) -> str:
+    rest = {key: value for key, value in document.items() if key != "sha256"}
+    return hashlib.sha256(_canonical(rest).encode()).hexdigest()
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _check_version(version: int, place: str) -> None:
+    if version > SCHEMA_VERSION:
+        raise TraceFormatError(
+            f"the trace has schema version {version}; this pipesim reads up to version {SCHEMA_VERSION}",
+            place=place,
+            cause="a newer pipesim recorded it",
+            correction="pip install --upgrade pipesim",
+        )
+    if version < 1:
+        raise TraceFormatError(
+            f"the trace has schema version {version}, which never existed", place=place, cause=DAMAGED,
+            correction=RECOPY,
+        )  # fmt: skip
+
+
+def _check_survives(given: TraceMeta, back: TraceMeta, place: str) -> None:
+    for field in fields(TraceMeta):
+        before, after = getattr(given, field.name), getattr(back, field.name)
+        if before != after:
+            raise TraceFormatError(
+                f"field {field.name} of the trace would not read back equal: {before!r} becomes {after!r}",
+                place=place,
+                cause="a list where a tuple belongs, a fraction where an integer does, or a key that is no string",
+                correction=f"build {field.name} from the types that pipesim.trace.schema names",
+            )
+
+
+def _trace_meta(top: _Fields) -> TraceMeta:
+    return TraceMeta(
+        source=top.text("source"),
+        protocol=top.text("protocol"),
+        params=top.counts("params"),
+        grid=top.integer("grid"),
+        device=_device(top.record("device", [f.name for f in fields(Device)])),
+        agents=tuple(_agent(entry) for entry in top.records("agents", [f.name for f in fields(AgentInfo)])),
+        barriers=tuple(_barrier(entry) for entry in top.records("barriers", [f.name for f in fields(BarrierGroup)])),
+        sites=tuple(_site(entry) for entry in top.records("sites", [f.name for f in fields(Site)])),
+        ctas=tuple(_cta(entry) for entry in top.records("ctas", [f.name for f in fields(CtaInfo)])),
+        runs=tuple(_run(entry) for entry in top.records("runs", [f.name for f in fields(Run)])),
+        clock=top.text("clock"),
+        status=top.text("status"),
+        wrong_tiles=top.integer("wrong_tiles"),
+        kernel_hash=top.text("kernel_hash"),
+        options=top.texts("options"),
+        record_bytes=top.integer("record_bytes"),
+        recorded_at=top.text("recorded_at"),
+        schema=top.integer("schema"),
+        extra=cast("dict[str, Any]", top.value("extra", dict)),
+    )
+
+
+def _device(entry: _Fields) -> Device:
+    return Device(
+        name=entry.text("name"),
+        sms=entry.integer("sms"),
+        capability=entry.text("capability"),
+        driver=entry.text("driver"),
+        nvrtc=entry.text("nvrtc"),
+        sm_khz=entry.integer("sm_khz"),
+        globaltimer_step_ns=entry.integer("globaltimer_step_ns"),
+    )
+
+
+def _agent(entry: _Fields) -> AgentInfo:
+    return AgentInfo(entry.text("role"), entry.integer("index"), entry.integer("warp"))
+
+
+def _barrier(entry: _Fields) -> BarrierGroup:
+    return BarrierGroup(entry.text("name"), entry.integer("stages"), entry.integer("count"))
+
+
+def _site(entry: _Fields) -> Site:
+    kind = entry.text("kind")
+    if kind not in EventKind.__members__:
+        entry.fail("kind", f"is {kind!r}, which is none of {', '.join(EventKind.__members__)}")
+    return Site(entry.text("name"), entry.text("role"), EventKind[kind], entry.text("barrier"))
+
+
+def _cta(entry: _Fields) -> CtaInfo:
+    anchors = entry.records("anchors", [f.name for f in fields(Anchor)])
+    return CtaInfo(
+        cta=entry.integer("cta"),
+        sm=entry.integer("sm"),
+        anchors=tuple(Anchor(a.integer("globaltimer_ns"), a.integer("cycle"), a.integer("error_ps")) for a in anchors),
+        written=entry.integers("written"),
+        dropped=entry.integers("dropped"),
+    )
+
+
+def _run(entry: _Fields) -> Run:
+    return Run(
+        traced=cast("bool", entry.value("traced", bool)),
+        repetition=entry.integer("repetition"),
+        cycles=entry.integers("cycles"),
+        period_millicycles=entry.integers("period_millicycles"),
+    )
+
+
+@dataclass(frozen=True)
+class _Fields:
+    """One JSON object with its path in the document (``ctas[2].``), read field by field with the type expected."""
+
+    entries: Mapping[str, Any]
+    path: str
+    place: str
+
+    def fail(self, name: str, problem: str) -> NoReturn:
+        raise TraceFormatError(
+            f"field {self.path}{name} of the trace's metadata {problem}",
+            place=self.place, cause=DAMAGED, correction=RECOPY,
+        )  # fmt: skip
+
+    def known(self, names: tuple[str, ...] | list[str]) -> None:
+        for name in sorted(set(self.entries) - set(names)):
+            self.fail(name, "is not one that this schema version has")
+
+    def value(self, name: str, kind: type) -> object:
+        if name not in self.entries:
+            self.fail(name, "is missing")
+        self._expect(name, self.entries[name], kind)
+        return cast("object", self.entries[name])
+
+    def integer(self, name: str) -> int:
+        return cast("int", self.value(name, int))
+
+    def text(self, name: str) -> str:
+        return cast("str", self.value(name, str))
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        return tuple(cast("list[int]", self._all(name, int)))
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        return tuple(cast("list[str]", self._all(name, str)))
+
+    def counts(self, name: str) -> dict[str, int]:
+        entry = _Fields(cast("dict[str, Any]", self.value(name, dict)), f"{self.path}{name}.", self.place)
+        return {key: entry.integer(key) for key in entry.entries}
+
+    def record(self, name: str, known: tuple[str, ...] | list[str]) -> _Fields:
+        entry = _Fields(cast("dict[str, Any]", self.value(name, dict)), f"{self.path}{name}.", self.place)
+        entry.known(known)
+        return entry
+
+    def records(self, name: str, known: list[str]) -> list[_Fields]:
+        entries = cast("list[dict[str, Any]]", self._all(name, dict))
+        found = [_Fields(entry, f"{self.path}{name}[{i}].", self.place) for i, entry in enumerate(entries)]
+        for entry in found:
+            entry.known(known)
+        return found
+
+    def _all(self, name: str, kind: type) -> list[Any]:
+        values = cast("list[Any]", self.value(name, list))
+        for i, value in enumerate(values):
+            self._expect(f"{name}[{i}]", value, kind)
+        return values
+
+    def _expect(self, name: str, value: object, kind: type) -> None:
+        if type(value) is not kind:  # exact, because a JSON boolean is no integer
+            self.fail(name, f"is {_JSON_NAMES[type(value)]} where {_JSON_NAMES[kind]} is expected")

@@ -1,0 +1,191 @@
+"""What a trace is: one schema for simulated and for recorded events. This file owns it.
+
+A trace is a table of events (numpy columns, one row an event) and a description of everything needed to read it.
+Within one (CTA, agent) the rows stand in program order. Times are integers:
+
+``cycle``
+    The clock of the event's SM, in cycles since the CTA's first anchor (hardware) or since time 0 (simulation).
+``time_ps``
+    The common time line, in picoseconds since the trace's origin; ``error_ps`` is the uncertainty to either side.
+``globaltimer_ns``
+    A direct reading of ``%globaltimer`` for the same event, since the same origin, or -1 where none was taken.
+
+What a stamp means: an event of kind ARRIVE, EXPECT, COPY, TRY, WAIT_ENTER or WORK_BEGIN is stamped before the operation
+is issued (a lower bound on its effect); WAIT_RETURN and WORK_END are stamped after (an upper bound).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+SCHEMA_VERSION = 1
+
+Column = npt.NDArray[np.int64]
+
+
+class EventKind(IntEnum):
+    """What an event says happened. ``value`` below is the meaning of the event's ``value`` column."""
+
+    WAIT_ENTER = 0  #: an agent begins to wait for (barrier, stage, parity); value 0
+    WAIT_RETURN = 1  #: that wait returned; value 0
+    ARRIVE = 2  #: an arrive; value = executing lanes times count, that is the arrivals it makes
+    EXPECT = 3  #: arrive.expect_tx; value = bytes
+    COPY = 4  #: a bulk copy is issued; value = bytes
+    WORK_BEGIN = 5  #: work on a tile begins; value 0
+    WORK_END = 6  #: work on a tile ended; value 0
+    TRY = 7  #: one try of (barrier, stage, parity); value = 1 if it succeeded
+    LANDING = 8  #: a transfer's bytes arrived; value = bytes. Simulation only: on a chip landings are hidden
+
+
+@dataclass(frozen=True)
+class Site:
+    """One place in a role's code that records: its role, kind and barrier group ("" where it touches none)."""
+
+    name: str
+    role: str
+    kind: EventKind
+    barrier: str = ""
+
+
+@dataclass(frozen=True)
+class AgentInfo:
+    """One recording agent of a CTA: its role and its number within the role."""
+
+    role: str
+    index: int
+    warp: int
+
+    @property
+    def name(self) -> str:
+        """``role`` if it is alone, as reports print it, else ``role/index`` (see :meth:`TraceMeta.agent_names`)."""
+        return f"{self.role}/{self.index}"
+
+
+@dataclass(frozen=True)
+class BarrierGroup:
+    """A named array of mbarriers: one a stage, all of the same expected count."""
+
+    name: str
+    stages: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """One simultaneous reading of both clocks: ns since the trace's origin, SM cycles, and how far off it may be."""
+
+    globaltimer_ns: int
+    cycle: int
+    error_ps: int
+
+
+@dataclass(frozen=True)
+class CtaInfo:
+    """Header of one recorded CTA: its SM, its anchors, and what each agent wrote and dropped."""
+
+    cta: int
+    sm: int
+    anchors: tuple[Anchor, ...] = ()
+    written: tuple[int, ...] = ()
+    dropped: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Run:
+    """One launch: per CTA, the cycles of its loop and its steady-state period in 1/1000 of a cycle."""
+
+    traced: bool
+    repetition: int
+    cycles: tuple[int, ...]
+    period_millicycles: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Device:
+    """The chip and the software that recorded; for a simulation the name of its latency profile."""
+
+    name: str
+    sms: int = 0
+    capability: str = ""
+    driver: str = ""
+    nvrtc: str = ""
+    sm_khz: int = 0  #: SM clock under this load, from the anchors (hardware) or the profile (simulation)
+    globaltimer_step_ns: int = 0
+
+
+@dataclass(frozen=True)
+class TraceMeta:
+    """Everything about a trace that is not an event."""
+
+    source: str  #: "hardware" or "simulation"
+    protocol: str
+    params: dict[str, int]
+    grid: int  #: CTAs in the launch
+    device: Device
+    agents: tuple[AgentInfo, ...]
+    barriers: tuple[BarrierGroup, ...]
+    sites: tuple[Site, ...]
+    ctas: tuple[CtaInfo, ...] = ()
+    runs: tuple[Run, ...] = ()
+    clock: str = "clock"  #: what stamped the records: "clock", "globaltimer" or "both"
+    status: str = "finished"  #: "finished", or "deadline" if a wait gave up
+    wrong_tiles: int = 0  #: tiles whose checksum differed from the host's
+    kernel_hash: str = ""  #: of source, options and NVRTC version
+    options: tuple[str, ...] = ()
+    record_bytes: int = 0
+    recorded_at: str = ""
+    schema: int = SCHEMA_VERSION
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def agent_name(self, agent: int) -> str:
+        """What reports call an agent: its role, with its number where the role has several agents."""
+        info = self.agents[agent]
+        alone = sum(1 for other in self.agents if other.role == info.role) == 1
+        return info.role if alone else f"{info.role}/{info.index}"
+
+
+@dataclass(frozen=True)
+class Events:
+    """The event table: int64 columns of one length. ``agent`` and ``site`` index the tables of the metadata."""
+
+    cta: Column
+    agent: Column
+    site: Column
+    stage: Column  #: stage of the barrier or slot of the tile, -1 where there is none
+    parity: Column  #: parity waited for or tried, -1 where there is none
+    iteration: Column  #: how often this agent passed this site before (0, 1, ...)
+    value: Column
+    cycle: Column
+    time_ps: Column
+    error_ps: Column
+    globaltimer_ns: Column
+
+    def __len__(self) -> int:
+        return len(self.cta)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Events):
+            return NotImplemented
+        return all(np.array_equal(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+
+    __hash__ = None  # type: ignore[assignment]  # columns are mutable arrays
+
+    def select(self, rows: npt.NDArray[Any]) -> Events:
+        """The table of these rows (indices or a mask), in their order."""
+        return Events(*(getattr(self, f.name)[rows] for f in fields(self)))
+
+
+COLUMNS: tuple[str, ...] = tuple(f.name for f in fields(Events))
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A trace: its description and its events."""
+
+    meta: TraceMeta
+    events: Events

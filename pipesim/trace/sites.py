@@ -1,0 +1,116 @@
+"""Which events an operation leaves in a trace, and the site table of a program: the bridge from programs to traces.
+
+The simulator records by it, replay reads by it, and the table of a CUDA kernel is held against it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipesim.model.ops import Op, Operation
+from pipesim.model.program import Program
+from pipesim.trace.schema import AgentInfo, BarrierGroup, EventKind, Site
+
+_KINDS: dict[int, tuple[EventKind, ...]] = {
+    Op.WAIT: (EventKind.WAIT_ENTER, EventKind.WAIT_RETURN),
+    Op.WAIT_UNLESS: (EventKind.WAIT_ENTER, EventKind.WAIT_RETURN),
+    Op.ARRIVE_DROP: (EventKind.ARRIVE,),
+    Op.ARRIVE_NO_COMPLETE: (EventKind.ARRIVE,),
+    Op.TMA_LOAD: (EventKind.COPY,),
+    Op.WORK: (EventKind.WORK_BEGIN, EventKind.WORK_END),
+    Op.TRY_WAIT: (EventKind.TRY,),
+    Op.TEST_WAIT: (EventKind.TRY,),
+}
+_ON_BARRIER = frozenset(
+    {Op.WAIT, Op.WAIT_UNLESS, Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.TMA_LOAD, Op.TRY_WAIT, Op.TEST_WAIT}
+)
+_WITH_PARITY = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.TRY_WAIT, Op.TEST_WAIT})
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one event of one operation must say: its site, stage, parity and value (-1 where the chip decides)."""
+
+    site: int
+    stage: int
+    parity: int
+    value: int
+
+
+@dataclass(frozen=True)
+class SiteTable:
+    """Sites, barrier groups and agents of a program, in the order in which a trace lists them."""
+
+    sites: tuple[Site, ...]
+    barriers: tuple[BarrierGroup, ...]
+    agents: tuple[AgentInfo, ...]
+    records: tuple[tuple[tuple[Record, ...], ...], ...]  #: by agent and operation; () for what leaves no event
+
+
+def kinds(operation: Operation) -> tuple[EventKind, ...]:
+    """The events that an operation leaves, in order."""
+    if operation[0] == Op.ARRIVE:
+        return (EventKind.EXPECT,) if operation[3] else (EventKind.ARRIVE,)
+    return _KINDS.get(operation[0], ())
+
+
+def site_table(program: Program) -> SiteTable:
+    """The table of ``program``: one site for each (role, kind of event, barrier group), in order of first appearance."""
+    index: dict[tuple[str, EventKind, str], int] = {}
+    shared: dict[tuple[str, Operation], tuple[Record, ...]] = {}
+    by_agent = []
+    for agent, code in enumerate(program.code):
+        role = program.agents[agent].role
+        rows = []
+        for operation in code:
+            key = (role, operation)
+            if key not in shared:
+                shared[key] = _records(program, role, operation, index)
+            rows.append(shared[key])
+        by_agent.append(tuple(rows))
+    return SiteTable(
+        sites=tuple(Site(_name(role, kind, group), role, kind, group) for role, kind, group in index),
+        barriers=barrier_groups(program),
+        agents=tuple(AgentInfo(a.role, a.index, a.warp) for a in program.agents if a.cta == 0),
+        records=tuple(by_agent),
+    )
+
+
+def barrier_groups(program: Program) -> tuple[BarrierGroup, ...]:
+    """The groups of mbarriers of CTA 0, each with its stages and the count of its init (0 if it has none)."""
+    counts: dict[int, int] = {}
+    for code in program.code:
+        for op in code:
+            if op[0] == Op.INIT:
+                counts.setdefault(op[1], op[2])
+    groups: dict[str, list[int]] = {}
+    for number, barrier in enumerate(program.barriers):
+        if barrier.cta == 0:
+            groups.setdefault(barrier.name, []).append(counts.get(number, 0))
+    return tuple(BarrierGroup(name, len(found), found[0]) for name, found in groups.items())
+
+
+def _records(
+    program: Program, role: str, operation: Operation, index: dict[tuple[str, EventKind, str], int]
+) -> tuple[Record, ...]:
+    on_barrier = operation[0] in _ON_BARRIER
+    barrier = program.barriers[operation[1]] if on_barrier else None
+    group = barrier.name if barrier else ""
+    stage = barrier.stage if barrier else -1
+    parity = operation[2] if operation[0] in _WITH_PARITY else -1
+    return tuple(
+        Record(index.setdefault((role, kind, group), len(index)), stage, parity, _value(kind, operation))
+        for kind in kinds(operation)
+    )
+
+
+def _value(kind: EventKind, operation: Operation) -> int:
+    if kind is EventKind.TRY:
+        return -1
+    if kind is EventKind.COPY or kind is EventKind.EXPECT:
+        return operation[3]
+    return operation[2] if kind is EventKind.ARRIVE else 0
+
+
+def _name(role: str, kind: EventKind, group: str) -> str:
+    return "_".join(part for part in (role, kind.name.lower(), group.replace(".", "_")) if part)
