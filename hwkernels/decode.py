@@ -53,12 +53,14 @@ class _Line:
         return -(-cycles * self.ps // self.span)
 
 
-def decode(headers: npt.NDArray[Any], records: npt.NDArray[np.uint32], table: Table, clock: str, nbytes: int) -> Decoded:
+def decode(
+    headers: npt.NDArray[Any], records: npt.NDArray[np.uint32], table: Table, clock: str, nbytes: int
+) -> Decoded:
     """The events of the CTAs 0 .. n-1.
 
     ``headers``: (n,) of ``layout.HEADER``. ``records``: (n, agents, capacity, words a record). ``clock``: what stamped
-    them, as in the schema. ``nbytes``: the bytes that each EXPECT and COPY of this kernel moves. The time line begins at
-    the earliest first anchor. Raises TraceFormatError if the words contradict each other.
+    them, as in the schema. ``nbytes``: the bytes that each EXPECT and COPY of this kernel moves. The time line begins
+    at the earliest first anchor. Raises TraceFormatError if the words contradict each other.
     """
     step = timer_step_ns(headers)
     lines = [_line(header["anchors"], cta) for cta, header in enumerate(headers)]

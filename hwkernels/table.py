@@ -44,8 +44,7 @@ def read_table(path: Path, values: Mapping[str, int]) -> Table:
             continue
         place = f"{path}:{number}"
         kind, (name, *rest) = _entry(text, place)
-        known: Mapping[str, object] = {"ROLE": roles, "BARRIER": barriers, "SITE": sites}[kind]
-        if name in known:
+        if name in {"ROLE": roles.keys(), "BARRIER": barriers.keys(), "SITE": sites.keys()}[kind]:
             raise UsageError(f"{kind.lower()} {name} is there twice", place=place)
         if kind == "ROLE":
             roles[name] = _positive(rest[0], values, place)

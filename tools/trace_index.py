@@ -40,8 +40,8 @@ What the columns say:
 
 - **events** are the records in the file, **CTAs** the thread blocks that were recorded, of **grid** that ran;
   **dropped** counts the records that found no room and are not in the file.
-- **launches** and **period** (cycles a tile, median over all CTAs and launches): untraced / traced. **overhead** is what
-  recording added to the period.
+- **launches** and **period** (steady state, in cycles; the median over all CTAs and launches) are untraced / traced;
+  **overhead** is what recording added to the period.
 - **SM MHz** is the clock under this load, and **clock bound** the largest uncertainty of any event's time.
 """
 

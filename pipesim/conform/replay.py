@@ -193,7 +193,8 @@ class _Replay:
             while at < len(entries) and self._done[entries[at][1]] > entries[at][2]:
                 at += 1
             self._next_supply[channel] = at
-            for earliest, agent, position in entries[at:]:
+            for n in range(at, len(entries)):
+                earliest, agent, position = entries[n]
                 if earliest > limit:
                     break
                 if self._done[agent] <= position and agent not in asking:

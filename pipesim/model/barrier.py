@@ -36,6 +36,8 @@ Effect = tuple[BarrierState, bool, FaultKind | None]
 
 FRESH = BarrierState()
 
+_new = tuple.__new__  # a NamedTuple's own constructor costs twice the tuple it makes, and every step makes one
+
 
 def init(state: BarrierState, count: int) -> Effect:
     """``mbarrier.init``: phase 0, ``count`` arrivals pending. On a live barrier the chip resets silently: a finding."""
@@ -67,15 +69,21 @@ def arrive(state: BarrierState, count: int, expect: int = 0) -> Effect:
         return state, False, FaultKind.OVER_ARRIVAL
     pending -= count
     if pending == 0 and tx == 0:
-        return BarrierState(expected, expected, 0, done + 1, LIVE), True, None
-    return BarrierState(expected, pending, tx, done, LIVE), False, None
+        return _new(BarrierState, (expected, expected, 0, done + 1, LIVE)), True, None
+    return _new(BarrierState, (expected, pending, tx, done, LIVE)), False, None
 
 
 def arrive_drop(state: BarrierState, count: int, expect: int = 0) -> Effect:
-    """``mbarrier.arrive_drop``: an arrive that also lowers the expected count of this and every later phase."""
-    if state.life == LIVE and 1 <= count <= state.pending:
-        state = state._replace(expected=state.expected - count)
-    return arrive(state, count, expect)
+    """``mbarrier.arrive_drop``: an arrive that also lowers the expected count of every later phase.
+
+    ``count`` may be at most the expected count, whatever ``cp.async`` has added to the pending one.
+    """
+    if state.life != LIVE or not 1 <= count <= MAX_COUNT:
+        return arrive(state, count, expect)
+    if count > state.expected:
+        return state, False, FaultKind.OVER_ARRIVAL
+    after, completed, fault = arrive(state._replace(expected=state.expected - count), count, expect)
+    return (state, False, fault) if fault else (after, completed, None)
 
 
 def arrive_no_complete(state: BarrierState, count: int) -> Effect:
@@ -96,8 +104,8 @@ def add_tx(state: BarrierState, nbytes: int) -> Effect:
     if not -MAX_COUNT <= tx <= MAX_COUNT:
         return state, False, FaultKind.TX_RANGE
     if pending == 0 and tx == 0:
-        return BarrierState(expected, expected, 0, done + 1, LIVE), True, None
-    return BarrierState(expected, pending, tx, done, LIVE), False, None
+        return _new(BarrierState, (expected, expected, 0, done + 1, LIVE)), True, None
+    return _new(BarrierState, (expected, pending, tx, done, LIVE)), False, None
 
 
 def raise_pending(state: BarrierState, count: int) -> Effect:

@@ -67,7 +67,7 @@ class Program:
 
     ``code[a]`` is the straight line of agent a with forward jumps only, so no operation runs twice. ``lines[a][i]``
     indexes ``sources`` ("file:line" of the author). ``loops`` names the trip parameter of each loop mark, "" if unknown.
-    ``initial_item`` is for accesses that hold data before the program starts (none in shared memory).
+    In a cluster every CTA has the barriers and accesses that a multicast names, at the same place.
     """
 
     name: str
@@ -126,6 +126,17 @@ class Program:
     def line(self, agent: int, pc: int) -> str:
         """The author's source line of an operation, "" past the end."""
         return self.sources[self.lines[agent][pc]] if pc < len(self.code[agent]) else ""
+
+    def at_rank(self, barrier: int, access: int, rank: int) -> tuple[int, int]:
+        """The barrier and the access at the same place in the CTA of this rank: where a multicast lands."""
+        b, a = self.barriers[barrier], self.accesses[access]
+        index = self._index
+        return index[Barrier(rank, b.name, b.stage)], index[Access(a.space, rank, a.offset, a.nbytes)]
+
+    @cached_property
+    def _index(self) -> dict[Barrier | Access, int]:
+        tables: tuple[tuple[Barrier | Access, ...], ...] = (self.barriers, self.accesses)
+        return {entry: i for table in tables for i, entry in enumerate(table)}
 
     @cached_property
     def cells(self) -> tuple[tuple[int, int], ...]:

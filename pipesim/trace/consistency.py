@@ -18,7 +18,7 @@ from pipesim.trace.schema import COLUMNS, SCHEMA_VERSION, Column, Trace, TraceMe
 _VOCABULARY = {
     "source": ("hardware", "simulation"),
     "clock": ("clock", "globaltimer", "both"),
-    "status": ("finished", "deadline"),
+    "status": ("finished", "deadline", "deadlock", "fault", "unknown"),
 }
 
 

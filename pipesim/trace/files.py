@@ -49,7 +49,7 @@ def write_trace(trace: Trace, path: str | Path, *, force: bool = False) -> None:
         raise OutputExistsError(
             "the file exists", place=str(path), correction="choose another name, or overwrite it with --force"
         )
-    check_trace(trace, str(path))
+    _check_writable(trace, str(path))
     data = _encode(trace, str(path))
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -102,6 +102,21 @@ def read_meta(path: str | Path) -> TraceMeta:
     meta = _stored_meta(schema, path).meta
     check_meta(meta, str(path))
     return meta
+
+
+def _check_writable(trace: Trace, place: str) -> None:
+    try:
+        metadata_text(StoredMeta(trace.meta, len(trace.events), ""), place)  # types first: the rules rely on them
+        check_trace(trace, place)
+    except TraceFormatError as error:
+        if error.correction != RECOPY:
+            raise
+        raise TraceFormatError(
+            error.fact,
+            place=place,
+            cause="whatever built this trace built it wrong; no file was ever damaged, and none was written",
+            correction="build the trace by the rules of pipesim.trace.schema",
+        ) from error
 
 
 def _encode(trace: Trace, place: str) -> bytes:

@@ -133,7 +133,7 @@ class TraceMeta:
     ctas: tuple[CtaInfo, ...] = ()
     runs: tuple[Run, ...] = ()
     clock: str = "clock"  #: what stamped the records: "clock", "globaltimer" or "both"
-    status: str = "finished"  #: "finished", or "deadline" if a wait gave up
+    status: str = "finished"  #: "finished"; "deadline" if a wait gave up; of a simulation "deadlock", "fault", "unknown"
     wrong_tiles: int = 0  #: tiles whose checksum differed from the host's
     kernel_hash: str = ""  #: of source, options and NVRTC version
     options: tuple[str, ...] = ()

@@ -57,15 +57,18 @@ def kinds(operation: Operation) -> tuple[EventKind, ...]:
 def site_table(program: Program) -> SiteTable:
     """The table of ``program``: one site for each (role, kind of event, barrier group), in order of first appearance."""
     index: dict[tuple[str, EventKind, str], int] = {}
-    shared: dict[tuple[str, Operation], tuple[Record, ...]] = {}
+    shared: dict[tuple[str, int, Operation], tuple[Record, ...]] = {}
     by_agent = []
     for agent, code in enumerate(program.code):
         role = program.agents[agent].role
         rows = []
+        stage = -1  # work is on the stage that was last waited for
         for operation in code:
-            key = (role, operation)
+            if operation[0] in _WITH_PARITY:
+                stage = program.barriers[operation[1]].stage
+            key = (role, stage, operation)
             if key not in shared:
-                shared[key] = _records(program, role, operation, index)
+                shared[key] = _records(program, role, operation, stage, index)
             rows.append(shared[key])
         by_agent.append(tuple(rows))
     return SiteTable(
@@ -91,12 +94,12 @@ def barrier_groups(program: Program) -> tuple[BarrierGroup, ...]:
 
 
 def _records(
-    program: Program, role: str, operation: Operation, index: dict[tuple[str, EventKind, str], int]
+    program: Program, role: str, operation: Operation, last_stage: int, index: dict[tuple[str, EventKind, str], int]
 ) -> tuple[Record, ...]:
     on_barrier = operation[0] in _ON_BARRIER
     barrier = program.barriers[operation[1]] if on_barrier else None
     group = barrier.name if barrier else ""
-    stage = barrier.stage if barrier else -1
+    stage = barrier.stage if barrier else last_stage
     parity = operation[2] if operation[0] in _WITH_PARITY else -1
     return tuple(
         Record(index.setdefault((role, kind, group), len(index)), stage, parity, _value(kind, operation))

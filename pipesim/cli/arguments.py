@@ -1,0 +1,80 @@
+"""What the commands share: the shape of a command, and arguments that mean the same everywhere."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipesim.errors import OutputExistsError, ParameterError
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command: its name, its line in the overview, its arguments, and what carries it out (returns the exit code)."""
+
+    name: str
+    summary: str
+    description: str
+    arguments: Callable[[argparse.ArgumentParser], None]
+    carry_out: Callable[[argparse.Namespace], int]
+
+
+def add_protocol(parser: argparse.ArgumentParser) -> None:
+    """The protocol, its parameters and the size of the launch."""
+    parser.add_argument("protocol", help="a built-in name (see `pipesim list`), file.py:function, or a program's .json")
+    parser.add_argument(
+        "-p", "--param", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the protocol; may be repeated"
+    )
+    parser.add_argument("--ctas", type=int, default=1, metavar="N", help="CTAs in the launch (default 1)")
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """``--json``."""
+    parser.add_argument("--json", action="store_true", help="print the result as JSON instead of a report")
+
+
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """``--force``."""
+    parser.add_argument("--force", action="store_true", help="overwrite an existing output file")
+
+
+def add_tolerance(parser: argparse.ArgumentParser) -> None:
+    """``--tolerance``."""
+    parser.add_argument(
+        "--tolerance", type=percentage, metavar="PERCENT",
+        help="exit with 4 if the simulated period is further than this from the measured one",
+    )  # fmt: skip
+
+
+def percentage(text: str) -> float:
+    """A percentage of 0 or more; argparse reports anything else."""
+    value = float(text.removesuffix("%"))
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no percentage of 0 or more")
+    return value
+
+
+def params_of(options: argparse.Namespace) -> dict[str, int]:
+    """The ``-p name=value`` of a command line; ParameterError for one that is malformed or given twice."""
+    params: dict[str, int] = {}
+    for text in options.param:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise ParameterError(f"-p {text}", cause="a parameter is written NAME=VALUE", correction="for example -p stages=4")
+        if name in params:
+            raise ParameterError(f"{name} is given twice", correction="give it once")
+        try:
+            params[name] = int(value.replace("_", ""))
+        except ValueError:
+            raise ParameterError(f"{name} takes a whole number, not {value!r}", correction=f"for example -p {name}=4") from None
+    return params
+
+
+def require_free(path: Path, *, force: bool) -> None:
+    """Raise OutputExistsError, before any work is done, if ``path`` exists and may not be overwritten."""
+    if path.exists() and not force:
+        raise OutputExistsError(f"{path} exists already", correction="choose another name, or add --force to overwrite it")
+    if not path.parent.is_dir():
+        raise ParameterError(f"there is no folder {path.parent}", correction="create it first")

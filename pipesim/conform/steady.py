@@ -1,0 +1,99 @@
+"""What can be read off one trace: its steady state, its two ends, where its agents spend their time. Linear in the trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipesim.conform.result import Spread
+from pipesim.trace.schema import Column, EventKind, Events, Trace
+from pipesim.trace.steady import steady_window
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One trace in numbers: cycles, of the recorded CTA with the lowest number. None where the run is too short."""
+
+    period_millicycles: int | None
+    prologue: int | None  #: first event to the first return of the last agent's first wait
+    epilogue: int | None  #: last copy issued (or last event of the first agent) to the last event
+    total: int
+    sites: dict[tuple[str, EventKind, str], Spread]
+    shares: dict[tuple[str, str], int]  #: (agent, what) → thousandths of the agent's time
+
+
+def read(trace: Trace) -> Reading | None:
+    """The reading of ``trace``, None if it has no events."""
+    events = one_cta(trace)
+    if len(events) == 0:
+        return None
+    kinds = np.array([int(s.kind) for s in trace.meta.sites], dtype=np.int64)[events.site]
+    start = int(events.cycle.min())
+    last_agent = int(events.agent.max())
+    returns = events.cycle[(events.agent == last_agent) & (kinds == EventKind.WAIT_RETURN)]
+    feeding = events.cycle[kinds == EventKind.COPY]
+    last_feed = int(feeding.max()) if len(feeding) else int(events.cycle[events.agent == 0].max())
+    end = int(events.cycle.max())
+    return Reading(
+        period_millicycles=_period(returns, max((b.stages for b in trace.meta.barriers), default=1)),
+        prologue=int(returns[0]) - start if len(returns) else None,
+        epilogue=end - last_feed,
+        total=end - start,
+        sites=_sites(trace, events),
+        shares=_shares(trace, events, kinds),
+    )
+
+
+def one_cta(trace: Trace) -> Events:
+    """The events of the recorded CTA with the lowest number, in the order of the file."""
+    events = trace.events
+    return events.select(events.cta == events.cta.min()) if len(events) else events
+
+
+def _period(returns: Column, stages: int) -> int | None:
+    """Steady-state period in 1/1000 cycle: between two returns of the last agent's wait that the window names."""
+    window = steady_window(len(returns), stages)
+    if window is None:
+        return None
+    first, last = window
+    return round(1000 * int(returns[last] - returns[first]) / (last - first))
+
+
+def _sites(trace: Trace, events: Events) -> dict[tuple[str, EventKind, str], Spread]:
+    """From each site to the same agent's next event, over all agents of the role."""
+    follows = np.flatnonzero((events.agent[1:] == events.agent[:-1]) & (events.cta[1:] == events.cta[:-1]))
+    gaps = events.cycle[follows + 1] - events.cycle[follows]
+    at = events.site[follows]
+    found = {}
+    for number, site in enumerate(trace.meta.sites):
+        mine = gaps[at == number]
+        if len(mine):
+            p50, p95 = np.percentile(mine, [50, 95], method="nearest")
+            found[site.role, site.kind, site.barrier] = Spread(int(p50), int(p95))
+    return found
+
+
+def _shares(trace: Trace, events: Events, kinds: Column) -> dict[tuple[str, str], int]:
+    """Thousandths of each agent's time, first to last event: waiting (by barrier group), working, and the rest."""
+    shares: dict[tuple[str, str], int] = {}
+    for agent in range(len(trace.meta.agents)):
+        mine = np.flatnonzero(events.agent == agent)
+        if len(mine) < 2:
+            continue
+        span = int(events.cycle[mine[-1]] - events.cycle[mine[0]])
+        if span <= 0:
+            continue
+        spent: dict[str, int] = {}
+        for here, following in zip(mine[:-1], mine[1:], strict=True):
+            kind = kinds[here]
+            if kind == EventKind.WAIT_ENTER:
+                what = f"waiting for {trace.meta.sites[int(events.site[here])].barrier}"
+            elif kind == EventKind.WORK_BEGIN:
+                what = "work"
+            else:
+                what = "everything else"
+            spent[what] = spent.get(what, 0) + int(events.cycle[following] - events.cycle[here])
+        for what, cycles in spent.items():
+            shares[trace.meta.agent_name(agent), what] = round(1000 * cycles / span)
+    return shares

@@ -1,0 +1,95 @@
+"""The simulated run beside the measured one, in numbers. Reported; only a tolerance makes it decide anything."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipesim.conform.result import Figure, Share, SiteTiming, Spread, Timing
+from pipesim.conform.steady import Reading, one_cta, read
+from pipesim.trace.schema import Events, Run, Trace
+
+
+def compare_timing(simulated: Trace, measured: Trace, bound_millicycles: int | None) -> Timing | None:
+    """Simulated against measured; None if one of the two has no events."""
+    sim, hw = read(simulated), read(measured)
+    if sim is None or hw is None:
+        return None
+    matched, bias, spread = _events(simulated, measured)
+    return Timing(
+        figures=_figures(sim, hw, measured, bound_millicycles),
+        sites=tuple(
+            SiteTiming(role, kind.name.lower(), barrier, sim.sites.get(key, Spread(0, 0)), spread_)
+            for key, spread_ in hw.sites.items()
+            for role, kind, barrier in (key,)
+        ),
+        shares=tuple(
+            Share(agent, what, sim.shares.get((agent, what), 0), hw.shares.get((agent, what), 0))
+            for agent, what in sorted(sim.shares.keys() | hw.shares.keys(), key=lambda key: _order(measured, key))
+        ),
+        matched=matched,
+        bias_cycles=bias,
+        spread_cycles=spread,
+    )
+
+
+def noise_millicycles(runs: tuple[Run, ...], *, traced: bool) -> int | None:
+    """Half the range of the period of the first CTA over the repetitions, in 1/1000 cycle; None below two of them."""
+    periods = [r.period_millicycles[0] for r in runs if r.traced is traced and r.period_millicycles and r.period_millicycles[0]]
+    return (max(periods) - min(periods)) // 2 if len(periods) > 1 else None
+
+
+def median_period(runs: tuple[Run, ...], *, traced: bool) -> int | None:
+    """Median period over repetitions and CTAs in 1/1000 cycle; None if none was measured."""
+    periods = sorted(p for r in runs if r.traced is traced for p in r.period_millicycles if p)
+    return periods[len(periods) // 2] if periods else None
+
+
+def _figures(sim: Reading, hw: Reading, measured: Trace, bound: int | None) -> tuple[Figure, ...]:
+    return (
+        Figure("period", bound, sim.period_millicycles, hw.period_millicycles, noise_millicycles(measured.meta.runs, traced=True)),
+        Figure("prologue", None, _milli(sim.prologue), _milli(hw.prologue)),
+        Figure("epilogue", None, _milli(sim.epilogue), _milli(hw.epilogue)),
+        Figure("whole run", None, _milli(sim.total), _milli(hw.total), _noise_total(measured.meta.runs)),
+    )
+
+
+def _milli(cycles: int | None) -> int | None:
+    return None if cycles is None else 1000 * cycles
+
+
+def _noise_total(runs: tuple[Run, ...]) -> int | None:
+    totals = [r.cycles[0] for r in runs if r.traced and r.cycles]
+    return 1000 * (max(totals) - min(totals)) // 2 if len(totals) > 1 else None
+
+
+def _events(simulated: Trace, measured: Trace) -> tuple[int, int, int]:
+    """Events matched by (agent, site, iteration): how many, the median difference of their times, and the spread."""
+    names = {(s.role, s.kind, s.barrier): n for n, s in enumerate(simulated.meta.sites)}
+    renamed = np.array([names.get((s.role, s.kind, s.barrier), -1) for s in measured.meta.sites], dtype=np.int64)
+    mine, theirs = one_cta(simulated), one_cta(measured)
+    times = dict(zip(_keys(mine, mine.site), (mine.cycle - mine.cycle.min()).tolist(), strict=True))
+    origin = int(theirs.cycle.min())
+    differences = np.array(
+        [
+            cycle - origin - times[key]
+            for key, cycle in zip(_keys(theirs, renamed[theirs.site]), theirs.cycle.tolist(), strict=True)
+            if key in times
+        ],
+        dtype=np.int64,
+    )
+    if not len(differences):
+        return 0, 0, 0
+    bias = int(np.percentile(differences, 50, method="nearest"))
+    return len(differences), bias, int(np.percentile(np.abs(differences - bias), 95, method="nearest"))
+
+
+def _keys(events: Events, sites: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[tuple[int, int, int]]:
+    return list(zip(events.agent.tolist(), sites.tolist(), events.iteration.tolist(), strict=True))
+
+
+def _order(trace: Trace, key: tuple[str, str]) -> tuple[int, int, str]:
+    """Waiting first, then work, then the rest; agents in the order of the trace."""
+    agent, what = key
+    names = [trace.meta.agent_name(a) for a in range(len(trace.meta.agents))]
+    rank = 0 if what.startswith("waiting") else 1 if what == "work" else 2
+    return (rank, names.index(agent) if agent in names else len(names), what)

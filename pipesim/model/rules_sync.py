@@ -1,0 +1,104 @@
+"""What named barriers, the cluster barrier, fences, jumps and marks do to a state."""
+
+from __future__ import annotations
+
+from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.ops import Op, Operation
+from pipesim.model.program import Program
+from pipesim.model.state import Rule, State, Step, advance, new
+
+WARP = 32
+
+
+def _bar_arrive(program: Program, state: State, agent: int, op: Operation) -> Step:
+    joined = _join(program, state, agent, op)
+    return joined._replace(state=advance(joined.state, agent))
+
+
+def _bar_sync(program: Program, state: State, agent: int, op: Operation) -> Step:
+    """Arrive, then wait for the barrier's generation to end: two moves unless this agent is the last."""
+    bar = op[1]
+    channel = len(program.barriers) + bar
+    wanted = state.holds[agent]
+    if wanted:
+        if state.named[bar][2] < wanted:
+            return Step(state, blocked=channel)
+        return Step(advance(_hold(state, agent, 0), agent))
+    joined = _join(program, state, agent, op)
+    if joined.signalled >= 0 or joined.faults:
+        return joined._replace(state=advance(joined.state, agent))
+    return Step(_hold(joined.state, agent, state.named[bar][2] + 1), blocked=channel)
+
+
+def _join(program: Program, state: State, agent: int, op: Operation) -> Step:
+    bar, threads, lanes = op[1], op[2], op[3]
+    arrived, agreed, generation = state.named[bar]
+    fault: FaultKind | None = None
+    found, expected = threads, agreed
+    if threads % WARP or threads <= 0 or (agreed and agreed != threads):
+        fault = FaultKind.BARRIER_THREADS
+    elif arrived + lanes > threads:
+        fault, found, expected = FaultKind.BARRIER_OVERRUN, arrived + lanes, threads
+    if fault:
+        return Step(state, faults=(Fault(fault, agent, state.pcs[agent], -1, found, expected),))
+    full = arrived + lanes == threads
+    entry = (0, 0, generation + 1) if full else (arrived + lanes, threads, generation)
+    state = state._replace(named=(*state.named[:bar], entry, *state.named[bar + 1 :]))
+    return Step(state, signalled=len(program.barriers) + bar if full else -1)
+
+
+def _hold(state: State, agent: int, generation: int) -> State:
+    return state._replace(holds=(*state.holds[:agent], generation, *state.holds[agent + 1 :]))
+
+
+def _cluster_arrive(program: Program, state: State, agent: int, _: Operation) -> Step:
+    arrived, generation = state.cluster
+    if state.cluster_held[agent] >= 0:
+        return Step(advance(state, agent), faults=(Fault(FaultKind.CLUSTER_ARRIVE, agent, state.pcs[agent]),))
+    full = arrived + 1 == len(program.agents)
+    state = state._replace(
+        cluster=(0, generation + 1) if full else (arrived + 1, generation),
+        cluster_held=(*state.cluster_held[:agent], generation, *state.cluster_held[agent + 1 :]),
+    )
+    return Step(advance(state, agent), signalled=_cluster_channel(program) if full else -1)
+
+
+def _cluster_wait(program: Program, state: State, agent: int, _: Operation) -> Step:
+    held = state.cluster_held[agent]
+    if held < 0:
+        return Step(advance(state, agent), faults=(Fault(FaultKind.CLUSTER_ARRIVE, agent, state.pcs[agent]),))
+    if state.cluster[1] <= held:
+        return Step(state, blocked=_cluster_channel(program))
+    released = state._replace(cluster_held=(*state.cluster_held[:agent], -1, *state.cluster_held[agent + 1 :]))
+    return Step(advance(released, agent))
+
+
+def _cluster_channel(program: Program) -> int:
+    return len(program.barriers) + len(program.named_barriers)
+
+
+def _jump_if(_: Program, state: State, agent: int, op: Operation) -> Step:
+    taken = state.registers[agent][op[1]] == op[2]
+    return Step(advance(state, agent, 1 + op[3] if taken else 1))
+
+
+def _pass(_: Program, state: State, agent: int, __: Operation) -> Step:
+    """Fences order memory and marks carry names: neither changes a barrier, a tile or another agent's turn."""
+    pcs = state[0]
+    moved = new(State, (pcs[:agent] + (pcs[agent] + 1,) + pcs[agent + 1 :], *state[1:]))  # noqa: RUF005  # hot
+    return new(Step, (moved, -1, -1, ()))
+
+
+RULES: dict[Op, Rule] = {
+    Op.BAR_SYNC: _bar_sync,
+    Op.BAR_ARRIVE: _bar_arrive,
+    Op.CLUSTER_ARRIVE: _cluster_arrive,
+    Op.CLUSTER_WAIT: _cluster_wait,
+    Op.FENCE: _pass,
+    Op.WORK: _pass,
+    Op.JUMP_IF: _jump_if,
+    Op.LOOP_BEGIN: _pass,
+    Op.LOOP_NEXT: _pass,
+    Op.LOOP_END: _pass,
+    Op.SETMAXNREG: _pass,
+}

@@ -1,0 +1,123 @@
+"""What transfers, reads and writes do to a state: accesses that open and close, items, groups, commits."""
+
+from __future__ import annotations
+
+from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.ops import Engine, Op, Operation
+from pipesim.model.program import Program
+from pipesim.model.state import TMA, TORN, UNINITIALISED, Flight, Rule, State, Step, advance, fill, new, own_channel
+
+_ENGINES = len(Engine)
+
+
+def launch(state: State, agent: int, pc: int, engine: int, bar: int, arrivals: int) -> Step:
+    """Put an arrival under way that waits for all that this agent issued on the engine before."""
+    issued = state.issued + 1
+    flight = Flight(agent, pc, bar, 0, arrivals, engine, -1, 0, 0, False, 0, issued, issued)
+    return Step(state._replace(flights=(*state.flights, flight), issued=issued))
+
+
+def _tma_load(program: Program, state: State, agent: int, op: Operation) -> Step:
+    _, bar, access, nbytes, item, mask = op
+    if not mask:
+        after, faults = _opened(program, state, agent, TMA, bar, access, nbytes, item, writes=True)
+        return new(Step, (advance(after, agent), -1, -1, faults))
+    faults = ()
+    after = state
+    for rank in range(program.ctas):
+        if mask >> rank & 1:
+            there = program.at_rank(bar, access, rank)
+            after, raced = _opened(program, after, agent, TMA, *there, nbytes, item, writes=True)
+            faults += raced
+    return Step(advance(after, agent), faults=faults)
+
+
+def _transfer_read(program: Program, state: State, agent: int, op: Operation) -> Step:
+    seen = _look(program, state, agent, op[2], op[4])
+    after, raced = _opened(program, state, agent, op[1], -1, op[2], op[3], op[4], writes=False)
+    return Step(advance(after, agent), faults=raced or seen)
+
+
+def _transfer_write(program: Program, state: State, agent: int, op: Operation) -> Step:
+    after, raced = _opened(program, state, agent, op[1], -1, op[2], op[3], op[4], writes=True)
+    return Step(advance(after, agent), faults=raced)
+
+
+def _opened(
+    program: Program, state: State, agent: int, engine: int, bar: int, access: int, nbytes: int, item: int, *, writes: bool
+) -> tuple[State, tuple[Fault, ...]]:
+    """Issue a transfer: its access is open from here until its last byte; opening it against a conflict is a race."""
+    first, end = program.cells[access]
+    pcs, registers, holds, barriers, named, cluster, held, flights, commits, issued, cells = state
+    faults: tuple[Fault, ...] = ()
+    if flights and _conflict(flights, first, end, writes=writes):
+        faults = (Fault(FaultKind.RACE, agent, pcs[agent], bar, access),)
+    group = 0 if engine == TMA else commits[agent * _ENGINES + engine]
+    issued += 1
+    flight = new(Flight, (agent, pcs[agent], bar, nbytes, 0, engine, group, first, end, writes, item, 0, issued))
+    if writes:
+        cells = fill(cells, first, end, TORN)
+    flights = (*flights, flight)
+    return new(State, (pcs, registers, holds, barriers, named, cluster, held, flights, commits, issued, cells)), faults
+
+
+def _conflict(flights: tuple[Flight, ...], first: int, end: int, *, writes: bool) -> bool:
+    """True if an open access of a transfer overlaps these cells and one of the two writes."""
+    return any(f.first < end and first < f.end and (writes or f.writes) for f in flights)
+
+
+def _commit(_: Program, state: State, agent: int, op: Operation) -> Step:
+    engine, bar = op[1], op[2]
+    if bar >= 0:
+        return launch(advance(state, agent), agent, state.pcs[agent], engine, bar, 1)
+    slot = agent * _ENGINES + engine
+    commits = (*state.commits[:slot], state.commits[slot] + 1, *state.commits[slot + 1 :])
+    return Step(advance(state._replace(commits=commits), agent))
+
+
+def _wait_group(program: Program, state: State, agent: int, op: Operation) -> Step:
+    """Block until at most ``groups`` of the closed groups of this engine are unfinished."""
+    engine, groups = op[1], op[2]
+    limit = state.commits[agent * _ENGINES + engine] - groups
+    if any(f.agent == agent and f.engine == engine and 0 <= f.group < limit for f in state.flights):
+        return Step(state, blocked=own_channel(program, agent))
+    return Step(advance(state, agent))
+
+
+def _read(program: Program, state: State, agent: int, op: Operation) -> Step:
+    return new(Step, (advance(state, agent), -1, -1, _look(program, state, agent, op[1], op[2])))
+
+
+def _look(program: Program, state: State, agent: int, access: int, item: int) -> tuple[Fault, ...]:
+    """What is wrong with reading this access now in the belief that it holds ``item`` (-1: anything)."""
+    first, end = program.cells[access]
+    for held in state.cells[first:end]:
+        if held == item and held >= 0:
+            continue
+        if held == TORN:
+            return (Fault(FaultKind.RACE, agent, state.pcs[agent], -1, access),)
+        if held == UNINITIALISED:
+            return (Fault(FaultKind.UNINITIALISED_READ, agent, state.pcs[agent], -1, access, item),)
+        if item >= 0:
+            return (Fault(FaultKind.WRONG_ITEM, agent, state.pcs[agent], -1, held, item),)
+    return ()
+
+
+def _write(program: Program, state: State, agent: int, op: Operation) -> Step:
+    first, end = program.cells[op[1]]
+    faults: tuple[Fault, ...] = ()
+    if _conflict(state.flights, first, end, writes=True):
+        faults = (Fault(FaultKind.RACE, agent, state.pcs[agent], -1, op[1]),)
+    state = state._replace(cells=fill(state.cells, first, end, op[2]))
+    return Step(advance(state, agent), faults=faults)
+
+
+RULES: dict[Op, Rule] = {
+    Op.TMA_LOAD: _tma_load,
+    Op.TRANSFER_READ: _transfer_read,
+    Op.TRANSFER_WRITE: _transfer_write,
+    Op.COMMIT: _commit,
+    Op.WAIT_GROUP: _wait_group,
+    Op.READ: _read,
+    Op.WRITE: _write,
+}

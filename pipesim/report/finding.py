@@ -1,0 +1,127 @@
+"""Findings in words: who waits for what and who could have sent it, faults, and a budget that ran out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from pipesim.model.finding import Blocked, Deadlock, FaultReport, Finding, Supplier
+from pipesim.report.console import BAD, UNSURE, paint, width_of
+from pipesim.report.layout import wrap, wrap_parts
+from pipesim.report.words import count, number, place
+
+MOST_BLOCKED = 8
+MOST_SUPPLIERS = 4
+MOST_FAULTS = 8
+DEFAULT_WIDTH = 80
+
+
+def paint_findings(console: Console, findings: Sequence[Finding]) -> None:
+    """Write every finding, deadlocks first; with none, one line that says so."""
+    paint(console, finding_lines(findings, width_of(console)))
+
+
+def finding_lines(findings: Sequence[Finding], width: int = DEFAULT_WIDTH) -> list[str]:
+    """Each deadlock under its headline, then all faults together."""
+    lines: list[str] = []
+    for finding in findings:
+        if isinstance(finding, Deadlock):
+            lines += [*([""] if lines else []), *headline(finding, width), "", *deadlock_lines(finding, width)]
+    faults = [f for f in findings if isinstance(f, FaultReport)]
+    if faults:
+        lines += [*([""] if lines else []), *fault_lines(faults, width)]
+    return lines or ["✓ no finding"]
+
+
+def headline(deadlock: Deadlock, width: int = DEFAULT_WIDTH) -> list[str]:
+    """``✗ deadlock · 2 of 3 agents wait for ever · finished: load``."""
+    waiting, done = len(deadlock.blocked), len(deadlock.finished)
+    return wrap_parts(
+        ["deadlock", f"{waiting} of {count(waiting + done, 'agent')} wait{'s' if waiting + done == 1 else ''} for ever", f"finished: {_names(deadlock.finished)}"],
+        width,
+        f"{BAD} ",
+    )
+
+
+def deadlock_lines(deadlock: Deadlock, width: int = DEFAULT_WIDTH) -> list[str]:
+    """Each blocked agent with what it misses and who could send it, then the ring in which they wait."""
+    lines: list[str] = []
+    for blocked in deadlock.blocked[:MOST_BLOCKED]:
+        lines += wrap(_waits(blocked), width, "  ", "      ")
+        lines += _suppliers(blocked, width)
+    rest = len(deadlock.blocked) - MOST_BLOCKED
+    if rest > 0:
+        lines.append(f"  and {count(rest, 'more agent')}")
+    if deadlock.cycle:
+        ring = " → ".join((*deadlock.cycle, deadlock.cycle[0]))
+        lines += ["", *wrap(f"they wait in a ring: {ring}", width, "  ", "    ")]
+    return lines
+
+
+def fault_lines(faults: Sequence[FaultReport], width: int = DEFAULT_WIDTH) -> list[str]:
+    """Every broken rule: the rule, who broke it with which operation, where, and the claim."""
+    stops = any(fault.kind.traps for fault in faults)
+    lines = wrap_parts([count(len(faults), "fault"), "the chip stops the launch there" if stops else "the chip goes on with wrong data"], width, f"{BAD} ")
+    for fault in faults[:MOST_FAULTS]:
+        lines += ["", *wrap(fault.kind.value, width, "  ")]
+        where = f" ({place(fault.line)})" if fault.line else ""
+        lines += wrap(f"{fault.agent}: {fault.operation}{where}", width, "    ", "      ")
+        if fault.claim and fault.claim != fault.kind.value:
+            lines += wrap(fault.claim, width, "    ", "      ")
+    if len(faults) > MOST_FAULTS:
+        lines += ["", f"  and {count(len(faults) - MOST_FAULTS, 'more fault')}"]
+    return lines
+
+
+def budget_lines(steps: int, width: int = DEFAULT_WIDTH) -> list[str]:
+    """A simulation that was cut off: nothing is known about what would have followed."""
+    return wrap(f"unknown: the budget of {count(steps, 'step')} ran out before the program ended", width, f"{UNSURE} ", "  ")
+
+
+def _waits(blocked: Blocked) -> str:
+    """``mma/1 waits for phase 1 of full[0] (parity 1, now in phase 1): 0 of 1 arrivals, 16,384 bytes missing (file:line)``."""
+    where = f" ({place(blocked.line)})" if blocked.line else ""
+    if blocked.parity < 0:
+        made = f": {number(blocked.count - blocked.arrivals_missing)} of {count(blocked.count, 'thread')} arrived" if blocked.count else ""
+        return f"{blocked.agent} waits for {blocked.barrier}{made}{where}"
+    return (
+        f"{blocked.agent} waits for phase {blocked.phase_wanted} of {blocked.barrier} "
+        f"(parity {blocked.parity}, now in phase {blocked.phase_now}): {_missing(blocked)}{where}"
+    )
+
+
+def _missing(blocked: Blocked) -> str:
+    parts = [f"{number(blocked.count - blocked.arrivals_missing)} of {count(blocked.count, 'arrival')}"]
+    if blocked.bytes_missing > 0:
+        parts.append(f"{count(blocked.bytes_missing, 'byte')} missing")
+    elif blocked.bytes_missing < 0:
+        parts.append(f"{count(-blocked.bytes_missing, 'byte')} more landed than were expected")
+    return ", ".join(parts)
+
+
+def _suppliers(blocked: Blocked, width: int) -> list[str]:
+    if not blocked.suppliers:
+        return wrap("no operation of the program could send what is missing", width, "    ", "      ")
+    lines: list[str] = []
+    for supplier in blocked.suppliers[:MOST_SUPPLIERS]:
+        lines += wrap(_supplier(supplier, blocked), width, "    ", "      ")
+    rest = len(blocked.suppliers) - MOST_SUPPLIERS
+    return lines + [f"    and {count(rest, 'more agent')} that could send it"] * (rest > 0)
+
+
+def _supplier(supplier: Supplier, blocked: Blocked) -> str:
+    who, what = supplier.agent, supplier.supplies or "arrival"
+    if supplier.next_line:
+        would = f"{who} would send the {what} next ({place(supplier.next_line)})"
+        if who == blocked.agent:
+            return f"{who} itself would send the {what} next ({place(supplier.next_line)}), but only after this wait"
+        return f"{would}, but waits for {supplier.waits_for}" if supplier.waits_for else would
+    if not supplier.last_line:
+        return f"{who} never sends there"
+    return f"the missing {what} would be {who}'s: its last on {blocked.barrier} is for tile {number(supplier.last_iteration)} ({place(supplier.last_line)}), none follows"
+
+
+def _names(agents: Sequence[str]) -> str:
+    shown = ", ".join(agents[:MOST_BLOCKED]) or "none"
+    return shown + (f" and {len(agents) - MOST_BLOCKED} more" if len(agents) > MOST_BLOCKED else "")

@@ -1,0 +1,87 @@
+"""Lines that fit: wrapping, truncation in the middle, labelled fields and columns. Widths are terminal cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len, chop_cells
+
+LABEL = 13  #: cells of a field's label
+DOT = " · "
+
+
+def pad(text: str, width: int) -> str:
+    """``text``, filled with spaces on the right to ``width``."""
+    return text + " " * (width - cell_len(text))
+
+
+def pad_left(text: str, width: int) -> str:
+    """``text``, filled with spaces on the left to ``width``."""
+    return " " * (width - cell_len(text)) + text
+
+
+def middle(text: str, width: int) -> str:
+    """``text`` cut in the middle to ``width``: of a path the end says most, so two thirds of what is left are the end."""
+    if cell_len(text) <= width:
+        return text
+    if width < 2:
+        return "…"[:width]
+    end = (width - 1) * 2 // 3
+    head = chop_cells(text, width - 1 - end)[0] if width - 1 > end else ""
+    tail = chop_cells(text[::-1], end)[0][::-1] if end else ""
+    return f"{head}…{tail}"
+
+
+def wrap(text: str, width: int, first: str = "", rest: str | None = None) -> list[str]:
+    """``text`` in lines of at most ``width`` cells, the first led by ``first``, the others by ``rest``.
+
+    ``rest`` is ``first``'s width in spaces if not given. A word longer than a line is cut in the middle.
+    """
+    return _fill(text.split(), " ", width, first, rest)
+
+
+def wrap_parts(parts: Sequence[str], width: int, first: str = "", rest: str | None = None) -> list[str]:
+    """``parts`` joined by dots, broken between parts; a part that is longer than a line is wrapped as text."""
+    rest = " " * cell_len(first) if rest is None else rest
+    room = width - max(cell_len(first), cell_len(rest))
+    whole: list[str] = []
+    for part in parts:
+        whole += [part] if cell_len(part) <= room else wrap(part, room)
+    return _fill(whole, DOT, width, first, rest)
+
+
+def _fill(words: Sequence[str], glue: str, width: int, first: str, rest: str | None) -> list[str]:
+    rest = " " * cell_len(first) if rest is None else rest
+    lines: list[str] = []
+    line, empty = first, True
+    for word in words:
+        if not empty and cell_len(line) + cell_len(glue) + cell_len(word) > width:
+            lines.append(line.rstrip())
+            line, empty = rest, True
+        word = middle(word, max(1, width - cell_len(line) - (0 if empty else cell_len(glue))))
+        line += word if empty else glue + word
+        empty = False
+    lines.append(line.rstrip())
+    return lines
+
+
+def field(label: str, parts: Sequence[str], width: int) -> list[str]:
+    """``  label      part · part``, continued under the first part."""
+    return wrap_parts(parts, width, "  " + pad(label, LABEL))
+
+
+def columns(rows: Sequence[Sequence[str]], left: int, width: int, gap: int = 2, indent: str = "  ") -> list[str]:
+    """``rows`` as a table: the first ``left`` columns flush left, the others flush right.
+
+    What does not fit ``width`` is taken from the first column, cut in the middle.
+    """
+    widths = [max(cell_len(row[c]) for row in rows) for c in range(len(rows[0]))]
+    over = cell_len(indent) + sum(widths) + gap * (len(widths) - 1) - width
+    if over > 0:
+        widths[0] = max(4, widths[0] - over)
+    lines = []
+    for row in rows:
+        cells = [middle(cell, w) for cell, w in zip(row, widths, strict=True)]
+        padded = [pad(c, w) if n < left else pad_left(c, w) for n, (c, w) in enumerate(zip(cells, widths, strict=True))]
+        lines.append((indent + (" " * gap).join(padded)).rstrip())
+    return lines

@@ -1,0 +1,94 @@
+"""What each agent of a trace does when: its events, taken in pairs, as spans to draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipesim.trace.schema import EventKind, Events, Trace
+
+ISSUE, EMPTY, FULL, WORK = "█", "░", "▒", "▓"
+CELLS = (WORK, ISSUE, FULL, EMPTY)  #: of two activities that last equally long in a cell, the first is drawn
+
+FOREVER = 1 << 62  #: end of a wait that never returned
+
+_OPEN = (EventKind.WAIT_ENTER, EventKind.WORK_BEGIN)
+
+
+@dataclass(frozen=True)
+class Track:
+    """One agent's spans (begin, end, cell), in order, in cycles since the first event of its CTA."""
+
+    name: str
+    spans: tuple[tuple[int, int, str], ...]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One CTA's tracks, in the order of the trace's agents. ``end`` is its last event; ``stuck`` that a wait is open."""
+
+    source: str
+    cta: int
+    tracks: tuple[Track, ...]
+    end: int
+    stuck: bool
+
+
+def picture(trace: Trace) -> Picture:
+    """The tracks of the recorded CTA with the lowest number, shifted so that its first event is at 0."""
+    events = trace.events
+    cta = int(events.cta.min()) if len(events) else 0
+    kinds = np.array([int(site.kind) for site in trace.meta.sites], dtype=np.int64)
+    mine = events.select(np.flatnonzero((events.cta == cta) & (kinds[events.site] != EventKind.LANDING)))
+    origin = int(mine.cycle.min()) if len(mine) else 0
+    tracks = tuple(_track(trace, mine, agent, origin) for agent in range(len(trace.meta.agents)))
+    end = int(mine.cycle.max()) - origin if len(mine) else 0
+    return Picture(trace.meta.source, cta, tracks, end, any(t.spans and t.spans[-1][1] == FOREVER for t in tracks))
+
+
+def _track(trace: Trace, events: Events, agent: int, origin: int) -> Track:
+    rows = np.flatnonzero(events.agent == agent)
+    times = [int(t) - origin for t in events.cycle[rows]]
+    cells = [_cell(trace, int(site)) for site in events.site[rows]]
+    spans = list(zip(times[:-1], times[1:], cells[:-1], strict=True))
+    if times and trace.meta.sites[int(events.site[rows[-1]])].kind in _OPEN:
+        spans.append((times[-1], FOREVER, cells[-1]))
+    return Track(trace.meta.agent_name(agent), tuple(spans))
+
+
+def _cell(trace: Trace, site: int) -> str:
+    """What an agent does from an event of this site to its next event."""
+    kind = trace.meta.sites[site].kind
+    if kind is EventKind.WAIT_ENTER:
+        return EMPTY if waits_empty(trace.meta.sites[site].barrier) else FULL
+    return WORK if kind is EventKind.WORK_BEGIN else ISSUE
+
+
+def waits_empty(barrier: str) -> bool:
+    """True for the groups of barriers on which producers wait for room, by their name."""
+    return "empty" in barrier
+
+
+def waited_groups(trace: Trace) -> list[str]:
+    """The groups of barriers that the trace's agents wait for, in the order of its sites."""
+    return list(dict.fromkeys(s.barrier for s in trace.meta.sites if s.kind is EventKind.WAIT_ENTER))
+
+
+def draw(track: Track, window: int, cells: int) -> str:
+    """``cells`` characters for the first ``window`` cycles: in each what the agent did most, a space where nothing."""
+    spent: list[dict[str, int]] = [{} for _ in range(cells)]
+    for begin, end, cell in track.spans:
+        if begin >= window:
+            break
+        end = min(end, window)
+        for at in range(begin * cells // window, min(cells, -(-end * cells // window))):
+            inside = min(end, _border(at + 1, window, cells)) - max(begin, _border(at, window, cells))
+            if inside > 0:
+                spent[at][cell] = spent[at].get(cell, 0) + inside
+    return "".join(max(CELLS, key=lambda c: here.get(c, 0)) if here else " " for here in spent)
+
+
+def _border(cell: int, window: int, cells: int) -> int:
+    """First cycle of a cell, rounded up as the cells of a cycle are rounded down."""
+    return -(-cell * window // cells)

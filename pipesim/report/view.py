@@ -1,0 +1,116 @@
+"""What the reports show, as plain data. Whoever fills it computes; whoever paints it only chooses words and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pipesim.conform.result import Conformance, Timing
+from pipesim.model.finding import Deadlock, FaultReport
+from pipesim.trace.schema import Trace
+
+
+@dataclass(frozen=True)
+class Heading:
+    """What was run: the protocol, its parameters in their order, CTAs of the launch, and (role, warps) of each role."""
+
+    protocol: str
+    params: Mapping[str, int]
+    grid: int
+    roles: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class SimulationLine:
+    """One simulation in one line. ``outcome`` is the value of the engine's outcome: "finished", "deadlock", "fault", "unknown".
+
+    ``seconds`` is the time of computing, None to leave it out; ``bound_by`` names what limits the period ("" if unknown).
+    """
+
+    profile: str
+    device: str
+    seconds: float | None
+    period_millicycles: int | None
+    bound_by: str
+    outcome: str
+
+
+@dataclass(frozen=True)
+class HardwareBlock:
+    """One trace of one device, held against the model.
+
+    ``source`` is the trace's file or "captured now". ``overhead_permille`` is what recording adds to the period,
+    ``noise_permille`` half the run-to-run range of the period; both None if not measured. ``clock_error_ps`` bounds a
+    time on the common time line, ``order_error_cycles`` the order of two stamps of one SM. ``simulated`` may be None
+    where nothing was simulated.
+    """
+
+    source: str
+    device: str
+    driver: str
+    runs: int
+    conformance: Conformance
+    dropped: int
+    clock_error_ps: int
+    order_error_cycles: int
+    overhead_permille: int | None
+    noise_permille: int | None
+    sm_khz: int
+    timing: Timing | None
+    simulated: Trace | None
+    measured: Trace
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """The whole of ``pipesim verify``; ``pipesim diff`` is the same without simulations. ``ok`` None means unknown."""
+
+    heading: Heading
+    simulations: tuple[SimulationLine, ...]
+    hardware: tuple[HardwareBlock, ...]
+    verdict: str
+    ok: bool | None
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """One simulated run. ``cycles`` is its length, ``steps`` what the engine executed.
+
+    ``shares`` is (agent, what) → thousandths of the agent's time, in the order of the rows to print.
+    """
+
+    heading: Heading
+    simulation: SimulationLine
+    cycles: int
+    steps: int
+    shares: Mapping[tuple[str, str], int]
+    trace: Trace
+    deadlock: Deadlock | None = None
+    faults: tuple[FaultReport, ...] = ()
+
+
+@dataclass(frozen=True)
+class ProtocolRow:
+    """One built-in protocol: its one-line summary and its parameters with their defaults, in order."""
+
+    name: str
+    summary: str
+    params: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class PeriodRow:
+    """One configuration of one protocol on one device. Periods are in 1/1000 cycle; None where a number does not exist."""
+
+    name: str
+    device: str
+    stages: int | None
+    tile_bytes: int | None
+    warps: int | None
+    work: int | None
+    grid: int
+    ring_law: int | None
+    simulated: int | None
+    measured: int | None
+    error_permille: int | None
+    noise_permille: int | None

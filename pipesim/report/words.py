@@ -1,0 +1,111 @@
+"""Numbers in words: every number that a report prints gets its unit, its sign and its separators here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+NONE = "–"  #: where a number does not exist
+MINUS = "−"
+KIB = 1024
+
+_PHRASES = {
+    "work": "work {} cycles a tile",
+    "grid": "grid {} CTAs",
+    "arrive_lanes": "{} arriving lanes a warp",
+}
+
+
+def number(value: int | None) -> str:
+    """``1,792``; a dash for None."""
+    if value is None:
+        return NONE
+    return f"{value:,}".replace("-", MINUS)
+
+
+def cycles(millicycles: int | None) -> str:
+    """1/1000 cycles, rounded half up to whole cycles: ``1,204``; a dash for None."""
+    return number(None if millicycles is None else (millicycles + 500) // 1000)
+
+
+def percent(permille: int | None) -> str:
+    """Thousandths as ``93.1 %``; a dash for None."""
+    return NONE if permille is None else f"{_tenths(abs(permille), permille < 0)} %"
+
+
+def signed_percent(permille: int | None) -> str:
+    """Thousandths with their sign: ``+0.3 %``, ``−2.2 %``, ``0.0 %``; a dash for None."""
+    return ("+" if permille is not None and permille > 0 else "") + percent(permille)
+
+
+def plus_minus(permille: int | None) -> str:
+    """Thousandths to either side: ``±0.4 %``; a dash for None."""
+    return NONE if permille is None else f"±{_tenths(abs(permille), negative=False)} %"
+
+
+def _tenths(permille: int, negative: bool) -> str:  # noqa: FBT001  # private, named at its calls
+    return f"{MINUS if negative else ''}{permille // 10:,}.{permille % 10}"
+
+
+def size(nbytes: int | None) -> str:
+    """``16 KiB`` where it comes out even, else ``1,000 bytes``; a dash for None."""
+    if nbytes is None:
+        return NONE
+    if nbytes and nbytes % (KIB * KIB) == 0:
+        return f"{nbytes // (KIB * KIB):,} MiB"
+    return f"{nbytes // KIB:,} KiB" if nbytes and nbytes % KIB == 0 else count(nbytes, "byte")
+
+
+def count(value: int, noun: str) -> str:
+    """``1 warp``, ``2 warps``; the noun is regular."""
+    return f"{number(value)} {noun}" + ("" if value == 1 else "s")
+
+
+def time_bound(picoseconds: int) -> str:
+    """An uncertainty to either side, rounded up: ``±6 ns``; below one nanosecond ``±740 ps``."""
+    ns = -(-picoseconds // 1000)
+    return f"±{number(ns)} ns" if picoseconds >= 1000 else f"±{number(picoseconds)} ps"
+
+
+def megahertz(khz: int) -> str:
+    """kHz as whole ``1,980 MHz``."""
+    return f"{number((khz + 500) // 1000)} MHz"
+
+
+def seconds(value: float) -> str:
+    """Seconds of computing: ``0.02 s``."""
+    return f"{value:,.2f} s"
+
+
+def parameter(name: str, value: int) -> str:
+    """One parameter in words: ``stages 4``, ``16 KiB a tile``, ``work 600 cycles a tile``."""
+    if name == "tile_bytes":
+        return f"{size(value)} a tile"
+    if name in _PHRASES:
+        phrase = _PHRASES[name].format(number(value))
+        return phrase if value != 1 else phrase.replace("CTAs", "CTA").replace("lanes", "lane")
+    if name.endswith("_bytes"):
+        return f"{name.removesuffix('_bytes').replace('_', ' ')} {size(value)}"
+    return f"{name.replace('_', ' ')} {number(value)}"
+
+
+def parameters(params: Mapping[str, int], roles: tuple[tuple[str, int], ...]) -> list[str]:
+    """Parameters in words, in their order. ``<role>_warps`` is left out where the role's own phrase says the same."""
+    said = {f"{name}_warps": warps for name, warps in roles}
+    return [parameter(name, value) for name, value in params.items() if said.get(name) != value]
+
+
+def warps(roles: tuple[tuple[str, int], ...]) -> str:
+    """``1 load warp → 2 mma warps``, in the order of the protocol."""
+    return " → ".join(count(n, f"{name} warp") for name, n in roles)
+
+
+def place(line: str) -> str:
+    """A source line (``file:number``) as a person would type it: relative where it lies below the current folder."""
+    path, colon, at = line.rpartition(":")
+    if not colon:
+        return line
+    try:
+        return f"{Path(path).relative_to(Path.cwd())}:{at}"
+    except ValueError:
+        return line

@@ -1,0 +1,188 @@
+"""A capture from request to trace, on a GPU made of arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hwkernels.capture import capture
+from hwkernels.launch import checked, require_gpu
+from hwkernels.layout import HEADER, REPORT
+from hwkernels.measure import overhead, share_sums, wrong_tiles
+from hwkernels.request import NEVER, CaptureRequest, check_request, period_marks, plan
+from pipesim.errors import ConfigurationError, HardwareError, ParameterError
+from pipesim.trace.consistency import check_trace
+from pipesim.trace.schema import Run
+
+
+def test_a_capture(fake_gpu, request_of):
+    trace = capture(request_of())
+    check_trace(trace, "here")
+    meta = trace.meta
+    assert (meta.source, meta.protocol, meta.grid) == ("hardware", "producer_consumer", 2)
+    assert meta.params == {
+        "stages": 2, "tiles": 4, "tile_bytes": 64, "consumer_warps": 1, "work": 0, "arrive_lanes": 1
+    }  # fmt: skip
+    assert (meta.status, meta.wrong_tiles, meta.clock, meta.record_bytes) == ("finished", 0, "clock", 8)
+    assert (meta.device.name, meta.device.sm_khz, meta.device.globaltimer_step_ns) == ("Array GPU", 2_000_000, 32)
+    assert "-DPIPESIM_TRACE=1" in meta.options
+    assert meta.runs == tuple(
+        Run(traced, repetition, (440, 440) if traced else (400, 400), (110_000,) * 2 if traced else (100_000,) * 2)
+        for repetition in (0, 1)
+        for traced in (False, True)
+    )
+    assert meta.extra["overhead_millicycles_per_tile"] == {"median": 10_000, "low": 10_000, "high": 10_000}
+    assert [(c.cta, c.sm, c.written, c.dropped) for c in meta.ctas] == [
+        (0, 7, (16, 20), (0, 0)),
+        (1, 8, (16, 20), (0, 0)),
+    ]
+    assert len(trace.events) == 72
+    assert trace.events.value[trace.events.site == 8].tolist() == [1] * 8
+    gpu = fake_gpu.latest
+    assert gpu.launches == [True, False, False, True, False, True]  # the first two warm up
+    assert gpu.closed
+
+
+def test_a_wrong_tile_is_counted_in_every_launch(fake_gpu, request_of, monkeypatch):
+    monkeypatch.setattr(fake_gpu, "mistake", "wrong")
+    trace = capture(request_of())
+    assert (trace.meta.status, trace.meta.wrong_tiles) == ("finished", 4)
+
+
+def test_a_deadline_ends_the_repetitions(fake_gpu, request_of, monkeypatch):
+    monkeypatch.setattr(fake_gpu, "mistake", "late")
+    meta = capture(request_of()).meta
+    assert (meta.status, meta.wrong_tiles, len(meta.runs)) == ("deadline", 0, 2)
+    assert meta.extra["gave_up"] == {
+        "cta": 1, "agent": "consumer/0", "site": "consumer_wait_full", "iteration": 2, "traced": False
+    }  # fmt: skip
+
+
+def test_a_cta_that_never_ends_is_an_error(fake_gpu, request_of, monkeypatch):
+    monkeypatch.setattr(fake_gpu, "launch", lambda *_: None)
+    with pytest.raises(HardwareError, match="CTA 0 never came to its end"):
+        capture(request_of())
+    assert fake_gpu.latest.closed
+
+
+def test_no_tiles_at_all(fake_gpu, request_of):
+    trace = capture(request_of(tiles=0))
+    check_trace(trace, "here")
+    assert len(trace.events) == 0
+    assert trace.meta.runs[0] == Run(False, 0, (0, 0), (0, 0))
+    assert trace.meta.extra["overhead_millicycles_per_tile"] == {}
+
+
+def test_every_warp_checks_its_share(fake_gpu, request_of):
+    trace = capture(request_of(consumer_warps=3))
+    assert trace.meta.wrong_tiles == 0
+    assert [agent.name for agent in trace.meta.agents] == ["producer/0", "consumer/0", "consumer/1", "consumer/2"]
+
+
+def test_shares_are_the_kernels():
+    source = np.arange(2 * 28, dtype=np.uint32).reshape(2, 28)  # 7 vectors: 2, 2 and 3 of them
+    sums = share_sums(source, 3)
+    assert sums.tolist() == [[sum(range(8)), sum(range(8, 16)), sum(range(16, 28))],
+                             [sum(range(28, 36)), sum(range(36, 44)), sum(range(44, 56))]]  # fmt: skip
+    assert share_sums(source[:, :8], 3).tolist() == [[0, 0, 28], [0, 0, sum(range(28, 36))]]
+    assert share_sums(np.full((1, 4), 0xC0000000, dtype=np.uint32), 1).tolist() == [[0]]
+
+
+def test_only_tiles_that_were_reached_are_compared():
+    expected = np.arange(8, dtype=np.uint32).reshape(1, 4, 2)
+    sums = expected + np.uint32(1)
+    assert wrong_tiles(sums, expected, np.array([[4, 4, 4]], dtype=np.uint32)) == 4
+    assert wrong_tiles(sums, expected, np.array([[4, 1, 3]], dtype=np.uint32)) == 3
+    assert wrong_tiles(sums, expected, np.array([[4, 0, 0]], dtype=np.uint32)) == 0
+
+
+@pytest.mark.parametrize(
+    ("tiles", "stages", "marks"),
+    [(0, 4, (NEVER, NEVER)), (1, 1, (NEVER, NEVER)), (2, 1, (0, 1)), (4, 4, (NEVER, NEVER)), (5, 4, (0, 4)),
+     (100, 4, (24, 92)), (512, 4, (128, 504)), (512, 1, (128, 510)), (33, 32, (0, 32))],
+)  # fmt: skip
+def test_marks_are_whole_laps_apart(tiles, stages, marks):
+    assert period_marks(tiles, stages) == marks
+    if marks[0] != NEVER:
+        assert (marks[1] - marks[0]) % stages == 0
+        assert marks[1] < tiles
+
+
+def test_without_periods_loops_are_compared():
+    runs = (Run(False, 0, (100, 120), (0, 0)), Run(True, 0, (130, 150), (0, 0)))
+    assert overhead(runs, 2) == {"median": 15_000, "low": 15_000, "high": 15_000}
+    assert overhead(runs, 0) == {}
+
+
+def _base(**changes) -> CaptureRequest:
+    params = {"stages": 4, "tiles": 1000, "tile_bytes": 16384, "consumer_warps": 2, "work": 0, "arrive_lanes": 1}
+    return CaptureRequest(params | changes)
+
+
+def test_a_plan():
+    layout = plan(_base(), 232448, 233472)
+    room = 232448 - 4 * 16384 - 64
+    assert layout.capacity == 5000  # 1000 tiles with 5 sites
+    assert layout.smem_bytes == 4 * 16384 + 64 + 3 * 5000 * 8 <= 232448
+    assert (layout.threads, layout.source_tiles, layout.record_ctas) == (96, 1000, 1)
+    long = plan(_base(tiles=10_000), 232448, 233472)
+    assert long.capacity == room // 24
+    assert long.smem_bytes == 232448 - room % 24
+    assert long.source_tiles == 1024
+
+
+def test_two_ctas_never_share_an_sm():
+    small = plan(_base(stages=1, tile_bytes=16, tiles=1), 232448, 233472)
+    assert 2 * (small.smem_bytes + 1024) > 233472
+    assert small.source_tiles == 3
+
+
+def test_tiles_that_do_not_fit():
+    with pytest.raises(ConfigurationError, match="need 262,208 bytes of shared memory"):
+        plan(_base(tile_bytes=65536), 232448, 233472)
+
+
+@pytest.mark.parametrize(
+    ("changes", "fact"),
+    [({"stages": 33}, "stages = 33"), ({"tiles": -1}, "tiles = -1"), ({"tile_bytes": 24}, "not a multiple of 16"),
+     ({"arrive_lanes": 2}, "arrive_lanes = 2"), ({"consumer_warps": 0}, "consumer_warps = 0"),
+     ({"depth": 1}, "takes stages")],
+)  # fmt: skip
+def test_values_out_of_range(changes, fact):
+    with pytest.raises(ParameterError, match=fact):
+        check_request(_base(**changes))
+
+
+@pytest.mark.parametrize(
+    "change", [{"clock": "sundial"}, {"deadline_ms": 2001}, {"grid": 0}, {"break_kind": 3}, {"repetitions": 0}]
+)
+def test_requests_out_of_range(change):
+    with pytest.raises(ParameterError, match=f"{next(iter(change))} = "):
+        check_request(CaptureRequest(_base().params, **change))
+
+
+def test_structures_have_the_kernels_sizes():
+    assert (HEADER.itemsize, REPORT.itemsize) == (336, 112)
+
+
+class _Status(int):
+    name = "CUDA_ERROR_LAUNCH_FAILED"
+
+
+def test_a_trap_is_told_from_other_failures():
+    assert checked((_Status(0), 5), "cuThing") == (5,)
+    with pytest.raises(HardwareError, match="the kernel trapped: cuThing says CUDA_ERROR_LAUNCH_FAILED"):
+        checked((_Status(719),), "cuThing")
+    with pytest.raises(HardwareError, match="cuThing failed: 1"):
+        checked((1,), "cuThing")
+
+
+def test_without_a_driver_the_cause_is_named(monkeypatch):
+    class NoDriver:
+        def cuInit(self, flags):  # noqa: N802 - CUDA's name
+            raise RuntimeError("libcuda.so.1 is not here\nmore")
+
+    monkeypatch.setattr("hwkernels.launch._driver", NoDriver)
+    with pytest.raises(HardwareError) as caught:
+        require_gpu()
+    assert caught.value.cause == "no NVIDIA driver: libcuda.so.1 is not here"

@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hwkernels.decode import decode, sm_khz, timer_step_ns
+from pipesim.errors import TraceFormatError
+from pipesim.trace.schema import COLUMNS, Anchor, CtaInfo
+
+WAIT, GOT, EXPECT, COPY = range(4)  # the producer's sites
+TAKE, TOOK, BEGIN, END, ARRIVE = range(4, 9)  # the consumer's
+
+
+def _decode(encoded, nbytes=64):
+    return decode(encoded.headers, encoded.records, encoded.table, encoded.clock, nbytes)
+
+
+def _columns(events):
+    return {name: getattr(events, name).tolist() for name in COLUMNS}
+
+
+def test_one_iteration_of_both_roles(encoder, table):
+    e = encoder(table)
+    e.anchor(0, 2_000_000)
+    e.record(0, 0, WAIT, e.cycle(2_000_100), iteration=0, parity=1)
+    e.record(0, 0, GOT, e.cycle(2_000_101), iteration=0, parity=1)
+    e.record(0, 0, EXPECT, e.cycle(2_000_102), iteration=0, parity=1)
+    e.record(0, 0, COPY, e.cycle(2_000_103), iteration=0, parity=1)
+    e.record(0, 0, WAIT, e.cycle(2_000_104), iteration=1, parity=1, stage=1)
+    e.record(0, 1, TAKE, e.cycle(2_000_100), iteration=0)
+    e.record(0, 1, TOOK, e.cycle(2_000_700), iteration=0)
+    e.record(0, 1, BEGIN, e.cycle(2_000_720), iteration=0)
+    e.record(0, 1, END, e.cycle(2_000_800), iteration=0)
+    e.record(0, 1, ARRIVE, e.cycle(2_000_801), iteration=0, value=32)
+    e.anchor(1, 2_004_000)
+    decoded = _decode(e)
+    # An edge is placed at the middle of -20..+12 cycles: 4 before the truth, within a bound of 16.
+    assert decoded.ctas == (
+        CtaInfo(0, 7, (Anchor(0, 0, 8000), Anchor(4000, 8000, 8000)), (5, 5), (0, 0)),
+    )  # fmt: skip
+    since = [100, 101, 102, 103, 104, 100, 700, 720, 800, 801]
+    assert _columns(decoded.events) == {
+        "cta": [0] * 10,
+        "agent": [0] * 5 + [1] * 5,
+        "site": [WAIT, GOT, EXPECT, COPY, WAIT, TAKE, TOOK, BEGIN, END, ARRIVE],
+        "stage": [0, 0, 0, 0, 1, 0, 0, 0, 0, 0],
+        "parity": [1, 1, -1, -1, 1, 0, 0, -1, -1, -1],
+        "iteration": [0, 0, 0, 0, 1, 0, 0, 0, 0, 0],
+        "value": [0, 0, 64, 64, 0, 0, 0, 0, 0, 32],
+        "cycle": [2 * ns + 4 for ns in since],
+        "time_ps": [ns * 1000 + 2000 for ns in since],
+        "error_ps": [8501] * 10,
+        "globaltimer_ns": [-1] * 10,
+    }
+    assert sm_khz(e.headers) == 2_000_000
+    assert timer_step_ns(e.headers) == 32
+
+
+def test_the_bound_holds_for_every_placement_of_the_edges(encoder, table):
+    truth = [2_000_050, 2_000_500, 2_000_999]
+    worst = 0
+    for early, late in ((1, 40), (40, 1), (20, 20), (3, 4)):
+        e = encoder(table)
+        e.anchor(0, 2_000_000, before=early, after=late)
+        e.anchor(1, 2_001_024, before=late, after=early)
+        for site, ns in zip((TAKE, TOOK, BEGIN), truth, strict=True):
+            e.record(0, 1, site, e.cycle(ns), iteration=0)
+        events = _decode(e).events
+        off = np.abs(events.time_ps - (np.array(truth) - 2_000_000) * 1000)
+        assert (off <= events.error_ps).all()
+        worst = max(worst, int(off.max()))
+    assert worst > 8000  # so the bound is not idle
+
+
+def test_an_anchor_that_lies_is_beyond_the_bound(encoder, table):
+    e = encoder(table)
+    e.anchor(0, 2_000_000, before=-40, after=60)  # claims that the edge came 40 cycles later at the earliest
+    e.anchor(1, 2_001_024)
+    e.record(0, 1, TAKE, e.cycle(2_000_060), iteration=0)
+    events = _decode(e).events
+    assert abs(int(events.time_ps[0]) - 60_000) > events.error_ps[0]
+
+
+@pytest.mark.parametrize("offset", [0, (1 << 32) - 300, (1 << 32) - 150, (5 << 32) - 2000, 1 << 40])
+def test_stamps_wrap_around(encoder, table, offset):
+    e = encoder(table, offset=offset)
+    times = [1_000_100, 1_000_101, 1_000_900]
+    e.anchor(0, 1_000_032)
+    for site, ns in zip((WAIT, GOT, EXPECT), times, strict=True):
+        e.record(0, 0, site, e.cycle(ns), iteration=0)
+    e.anchor(1, 1_001_056)
+    events = _decode(e).events
+    assert events.cycle.tolist() == [2 * (ns - 1_000_032) + 4 for ns in times]
+
+
+def test_stamps_wrap_around_more_than_once(encoder, table):
+    e = encoder(table)
+    times = [2_000_000_000 * n for n in range(1, 5)]  # each gap is 4e9 cycles, just below 2^32
+    e.anchor(0, 1_000_032)
+    for iteration, ns in enumerate(times):
+        e.record(0, 0, WAIT, e.cycle(ns), iteration=iteration)
+    e.anchor(1, 8_100_000_000)
+    events = _decode(e).events
+    assert events.cycle.tolist() == [2 * (ns - 1_000_032) + 4 for ns in times]
+    assert np.abs(events.time_ps - (np.array(times) - 1_000_032) * 1000).max() <= 2000
+
+
+def test_a_clock_that_runs_backwards_is_refused(encoder, table):
+    e = encoder(table)
+    e.anchor(0, 1_000_032)
+    e.record(0, 0, WAIT, e.cycle(1_000_100), iteration=0)
+    e.record(0, 0, GOT, e.cycle(1_000_099), iteration=0)
+    e.anchor(1, 1_001_056)
+    with pytest.raises(TraceFormatError, match="behind the CTA's last anchor") as caught:
+        _decode(e)
+    assert caught.value.place == "CTA 0, agent 0, record 1"
+
+
+def test_iterations_beyond_the_bits_of_a_tag(encoder, table):
+    count = (1 << 14) + 3
+    e = encoder(table, capacity=count)
+    e.anchor(0, 1_000_000)
+    for i in range(count):
+        e.record(0, 0, WAIT, e.cycle(1_000_100 + i), iteration=i, stage=i % 2, parity=1 - i // 2 % 2)
+    e.anchor(1, 1_032_000)
+    events = _decode(e).events
+    assert events.iteration.tolist() == list(range(count))
+    assert events.stage.tolist() == [i % 2 for i in range(count)]
+
+
+def test_a_lost_record_is_seen(encoder, table):
+    e = encoder(table)
+    e.anchor(0, 1_000_000)
+    for i in (0, 1, 3):
+        e.record(0, 0, WAIT, e.cycle(1_000_100 + i), iteration=i)
+    e.anchor(1, 1_032_000)
+    with pytest.raises(TraceFormatError, match=r"says iteration 3 \(low bits\)") as caught:
+        _decode(e)
+    assert caught.value.place == "CTA 0, agent 0, record 2"
+
+
+@pytest.mark.parametrize("site", [TAKE, 9, 63])
+def test_a_site_of_another_role_is_seen(encoder, table, site):
+    e = encoder(table)
+    e.anchor(0, 1_000_000)
+    e.record(0, 0, site, e.cycle(1_000_100), iteration=0)
+    e.anchor(1, 1_032_000)
+    with pytest.raises(TraceFormatError, match=f"names site {site}, which is not one of its role"):
+        _decode(e)
+
+
+def test_a_full_buffer_keeps_the_first_and_counts_the_rest(encoder, table):
+    e = encoder(table, capacity=3)
+    e.anchor(0, 1_000_000)
+    for i in range(5):
+        e.record(0, 0, WAIT, e.cycle(1_000_100 + i), iteration=i)
+    e.record(0, 1, TAKE, e.cycle(1_000_100), iteration=0)
+    e.anchor(1, 1_032_000)
+    decoded = _decode(e)
+    assert decoded.ctas[0].written == (3, 1)
+    assert decoded.ctas[0].dropped == (2, 0)
+    assert decoded.events.agent.tolist() == [0, 0, 0, 1]
+    assert decoded.events.iteration.tolist() == [0, 1, 2, 0]
+
+
+def test_more_records_than_the_buffer_holds(encoder, table):
+    e = encoder(table, capacity=3)
+    e.anchor(0, 1_000_000)
+    e.anchor(1, 1_032_000)
+    e.headers[0]["counts"][0, 0] = 4
+    with pytest.raises(TraceFormatError, match="4 records in a buffer of 3"):
+        _decode(e)
+
+
+def test_stamps_of_the_globaltimer(encoder, table):
+    e = encoder(table, clock="globaltimer")
+    base = (9 << 32) - 96  # its low half wraps between the records
+    e.anchor(0, base)
+    e.record(0, 0, WAIT, 0, ns=base + 64, iteration=0, parity=1)
+    e.record(0, 0, GOT, 0, ns=base + 160, iteration=0, parity=1)
+    e.anchor(1, base + 1024)
+    events = _decode(e).events
+    assert events.globaltimer_ns.tolist() == [64, 160]
+    assert events.time_ps.tolist() == [64_000, 160_000]
+    assert events.error_ps.tolist() == [32_000, 32_000]
+    assert events.cycle.tolist() == [128, 320]
+
+
+def test_both_clocks(encoder, table):
+    e = encoder(table, clock="both")
+    e.anchor(0, 1_000_000)
+    e.record(0, 0, WAIT, e.cycle(1_000_107), ns=1_000_096, iteration=0, parity=1)
+    e.anchor(1, 1_001_024)
+    events = _decode(e).events
+    assert events.time_ps.tolist() == [109_000]
+    assert events.error_ps.tolist() == [8501]
+    assert events.globaltimer_ns.tolist() == [96]
+
+
+def test_records_of_another_width_are_refused(encoder, table):
+    e = encoder(table, clock="both")
+    e.anchor(0, 1_000_000)
+    e.anchor(1, 1_001_024)
+    with pytest.raises(TraceFormatError, match="records of 4 words cannot be of clock 'clock'"):
+        decode(e.headers, e.records, table, "clock", 64)
+
+
+def test_the_time_line_begins_at_the_earliest_cta(encoder, table):
+    e = encoder(table, ctas=2)
+    for cta, ns in enumerate((2_000_320, 2_000_000)):
+        e.anchor(0, ns, cta)
+        e.record(cta, 0, WAIT, e.cycle(ns + 100), iteration=0, parity=1)
+        e.anchor(1, ns + 3200, cta)
+    decoded = _decode(e)
+    assert decoded.events.cta.tolist() == [0, 1]
+    assert decoded.events.time_ps.tolist() == [422_000, 102_000]
+    assert decoded.events.cycle.tolist() == [204, 204]
+    assert [(c.cta, c.sm, c.anchors[0].globaltimer_ns) for c in decoded.ctas] == [(0, 7, 320), (1, 8, 0)]
+
+
+def test_nothing_recorded(encoder, table):
+    e = encoder(table, ctas=0)
+    decoded = _decode(e)
+    assert len(decoded.events) == 0
+    assert decoded.ctas == ()
+    assert sm_khz(e.headers) == 0
+    assert timer_step_ns(e.headers) == 0
+
+
+def test_headers_that_were_never_written(encoder, table):
+    with pytest.raises(TraceFormatError, match="clocks stand still"):
+        _decode(encoder(table))

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from hwkernels.compile import KERNELS, compile_cubin
+from hwkernels.request import TABLE
+from hwkernels.table import Table, read_table
+from pipesim.errors import CompileError, UsageError
+from pipesim.trace.schema import AgentInfo, BarrierGroup, EventKind, Site
+
+VALUES = {"STAGES": 4, "TILE_BYTES": 1024, "CONSUMER_WARPS": 2, "ARRIVE_LANES": 32}
+
+
+def test_the_kernels_table():
+    assert read_table(TABLE, VALUES) == Table(
+        roles=(("producer", 1), ("consumer", 2)),
+        barriers=(BarrierGroup("full", 4, 1), BarrierGroup("empty", 4, 64)),
+        sites=(
+            Site("producer_wait_empty", "producer", EventKind.WAIT_ENTER, "empty"),
+            Site("producer_got_empty", "producer", EventKind.WAIT_RETURN, "empty"),
+            Site("producer_expect_full", "producer", EventKind.EXPECT, "full"),
+            Site("producer_copy_full", "producer", EventKind.COPY, "full"),
+            Site("consumer_wait_full", "consumer", EventKind.WAIT_ENTER, "full"),
+            Site("consumer_got_full", "consumer", EventKind.WAIT_RETURN, "full"),
+            Site("consumer_work_begin", "consumer", EventKind.WORK_BEGIN),
+            Site("consumer_work_end", "consumer", EventKind.WORK_END),
+            Site("consumer_arrive_empty", "consumer", EventKind.ARRIVE, "empty"),
+        ),
+    )
+
+
+def test_one_agent_a_warp():
+    assert read_table(TABLE, VALUES).agents == (
+        AgentInfo("producer", 0, 0),
+        AgentInfo("consumer", 0, 1),
+        AgentInfo("consumer", 1, 2),
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "fact"),
+    [
+        ("PIPESIM_ROLE(a, 1", "no entry of a table"),
+        ("int x;", "no entry of a table"),
+        ("PIPESIM_ROLE(a)", "takes 2 arguments, not 1"),
+        ("PIPESIM_ROLE(3, 1)", "'3' is no name"),
+        ("PIPESIM_ROLE(load, 1)", "role load is there twice"),
+        ("PIPESIM_ROLE(a, WARPS)", "no parameter WARPS"),
+        ("PIPESIM_ROLE(a, 1 +)", "cannot evaluate '1 +'"),
+        ("PIPESIM_ROLE(a, __import__('os'))", "only numbers, names"),
+        ("PIPESIM_ROLE(a, 2 ** 9)", "only numbers, names"),
+        ("PIPESIM_ROLE(a, STAGES - 4)", "is 0; it must be at least 1"),
+        ("PIPESIM_SITE(s, store, COPY, none)", "no role store"),
+        ("PIPESIM_SITE(s, load, LANDING, none)", "no kind LANDING"),
+        ("PIPESIM_SITE(s, load, COPY, full)", "no barrier full"),
+    ],
+)
+def test_a_wrong_line_is_named(tmp_path, line, fact):
+    path = tmp_path / "wrong.table.h"
+    path.write_text(f"// a comment\nPIPESIM_ROLE(load, 1)  // fine\n\n{line}\n")
+    with pytest.raises(UsageError) as caught:
+        read_table(path, VALUES)
+    assert fact in caught.value.fact
+    assert caught.value.place == f"{path}:4"
+
+
+def test_more_sites_than_a_tag_can_name(tmp_path):
+    path = tmp_path / "many.table.h"
+    lines = ["PIPESIM_ROLE(load, 1)", *(f"PIPESIM_SITE(s{i}, load, COPY, none)" for i in range(64))]
+    path.write_text("\n".join(lines))
+    assert len(read_table(path, {}).sites) == 64
+    path.write_text("\n".join([*lines, "PIPESIM_SITE(s64, load, COPY, none)"]))
+    with pytest.raises(UsageError, match="65 sites; a record can name 64"):
+        read_table(path, {})
+
+
+def _claims(table: Table) -> list[str]:
+    """What the compiler's enums must be if both readers understand the file alike."""
+    claims = [f"SITE_{site.name} == {number}" for number, site in enumerate(table.sites)]
+    claims += [f"SITES == {len(table.sites)}", f"WARPS == {len(table.agents)}"]
+    claims += [f"WARP_{a.role} == {a.warp}" for a in table.agents if a.index == 0]
+    claims += [f"WARPS_{role} == {warps}" for role, warps in table.roles]
+    first = 0
+    for group in table.barriers:
+        claims += [f"BARRIER_{group.name} == {first}", f"STAGES_{group.name} == {group.stages}"]
+        claims += [f"COUNT_{group.name} == {group.count}"]
+        first += group.stages
+    return [*claims, f"BARRIERS == {first}"]
+
+
+def _compile_claims(folder, claims):
+    for header in (KERNELS / "table.cuh", TABLE):
+        shutil.copy(header, folder)
+    asserts = "\n".join(f'static_assert({claim}, "{claim}");' for claim in claims)
+    source = folder / "claims.cu"
+    source.write_text(
+        f'#define PIPESIM_TABLE "{TABLE.name}"\n#include "table.cuh"\n{asserts}\n'
+        'extern "C" __global__ void empty() {}\n'
+    )
+    compile_cubin(source, VALUES)
+
+
+def test_the_kernel_reads_the_same_numbers(tmp_path):
+    claims = _claims(read_table(TABLE, VALUES))
+    assert len(claims) == 9 + 2 + 2 + 2 + 6 + 1
+    _compile_claims(tmp_path, claims)
+
+
+def test_another_number_would_be_seen(tmp_path):
+    with pytest.raises(CompileError, match="COUNT_empty == 2"):
+        _compile_claims(tmp_path, ["COUNT_empty == 2"])

@@ -1,0 +1,169 @@
+"""The README of recorded traces says what the files say, and notices when it no longer does."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from pipesim.errors import EvidenceError, TraceFormatError
+from pipesim.trace.files import write_trace
+from pipesim.trace.library import trace_name
+from pipesim.trace.recorder import EventBuffer
+from pipesim.trace.schema import AgentInfo, BarrierGroup, CtaInfo, Device, EventKind, Run, Site, Trace, TraceMeta
+
+SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "trace_index.py"
+
+
+@pytest.fixture(scope="module")
+def tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("trace_index", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def recording(tiles: int = 3) -> Trace:
+    buffer = EventBuffer()
+    for i in range(tiles):
+        buffer.append(0, 0, 0, i % 2, i // 2 & 1, i, 0, 500 * i)
+    events = buffer.events(sm_khz=1_980_000)
+    events = replace(events, error_ps=np.arange(tiles, dtype=np.int64) * 7_010)
+    meta = TraceMeta(
+        source="hardware",
+        protocol="ring",
+        params={"tiles": tiles, "stages": 2},
+        grid=2,
+        device=Device("NVIDIA H200", 132, "9.0", "580.95.05", "13.0", 1_980_000, 32),
+        agents=(AgentInfo("load", 0, 0),),
+        barriers=(BarrierGroup("empty", 2, 1),),
+        sites=(Site("wait", "load", EventKind.WAIT_RETURN, "empty"),),
+        ctas=(CtaInfo(0, 5, (), (tiles,), (4,)), CtaInfo(1, 6, (), (0,), (1200,))),
+        runs=(
+            Run(False, 0, (900, 910), (500_000, 500_400)),
+            Run(False, 1, (900, 910), (500_100, 1_000_000)),
+            Run(True, 0, (950, 960), (510_000, 505_255)),
+        ),
+    )
+    return Trace(meta, events)
+
+
+def stored(trace: Trace, folder: Path) -> Path:
+    path = folder / trace_name(trace.meta)
+    write_trace(trace, path)
+    return path
+
+
+def rows(text: str) -> list[list[str]]:
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+def test_one_row_says_everything_about_one_trace(tool: ModuleType, tmp_path: Path) -> None:
+    path = stored(recording(), tmp_path)
+    headings, rule, row = rows(tool.index(tmp_path))
+    assert set(rule) == {"---"}
+    assert dict(zip(headings, row, strict=True)) == {
+        "trace": "[h200/ring-s2-t3-g2.parquet](h200/ring-s2-t3-g2.parquet)",
+        "device": "NVIDIA H200",
+        "driver": "580.95.05",
+        "NVRTC": "13.0",
+        "parameters": "stages=2 tiles=3",
+        "grid": "2",
+        "events": "3",
+        "CTAs": "2",
+        "launches": "2 / 1",
+        "dropped": "1,204",
+        "period": "500.2 / 507.6",  # medians of 500.0 500.1 500.4 1000.0 and of 505.255 510.0
+        "overhead": "+1.47 %",
+        "SM MHz": "1980",
+        "clock bound": "14.0 ns",
+        "status": "finished",
+        "size": f"{path.stat().st_size / 1024:,.1f} KiB",
+    }
+
+
+def test_what_is_not_known_is_a_dash(tool: ModuleType, tmp_path: Path) -> None:
+    trace = recording()
+    empty = Trace(
+        replace(trace.meta, params={}, device=Device("NVIDIA H200"), ctas=(), runs=(Run(True, 0, (900,), (507_000,)),),
+                status="deadline", wrong_tiles=1234),
+        trace.events.select(np.zeros(0, dtype=np.int64)),
+    )  # fmt: skip
+    stored(empty, tmp_path)
+    headings, _, row = rows(tool.index(tmp_path))
+    told = dict(zip(headings, row, strict=True))
+    assert [name for name, cell in told.items() if cell == "–"] == [
+        "driver", "NVRTC", "parameters", "overhead", "SM MHz", "clock bound",
+    ]  # fmt: skip
+    assert (told["events"], told["CTAs"], told["launches"], told["period"], told["status"]) == (
+        "0", "0", "0 / 1", "– / 507.0", "deadline, 1,234 wrong tiles",
+    )  # fmt: skip
+
+
+def test_rows_are_sorted_by_device_then_name(tool: ModuleType, tmp_path: Path) -> None:
+    for tiles in (9, 3):
+        for name in ("NVIDIA H200", "NVIDIA H100 80GB HBM3"):
+            trace = recording(tiles)
+            stored(Trace(replace(trace.meta, device=replace(trace.meta.device, name=name)), trace.events), tmp_path)
+    text = tool.index(tmp_path)
+    assert [row[0].partition("]")[0][1:] for row in rows(text)[2:]] == [
+        "h100/ring-s2-t3-g2.parquet",
+        "h100/ring-s2-t9-g2.parquet",
+        "h200/ring-s2-t3-g2.parquet",
+        "h200/ring-s2-t9-g2.parquet",
+    ]
+    assert tool.index(tmp_path) == text
+
+
+def test_an_empty_folder_has_an_introduction(tool: ModuleType, tmp_path: Path) -> None:
+    text = tool.index(tmp_path)
+    assert text.startswith("# Recorded traces\n")
+    assert "pipesim capture NAME -p parameter=value" in text
+    assert text.endswith("Nothing is recorded yet.\n")
+
+
+def test_a_simulated_or_damaged_file_does_not_belong_here(tool: ModuleType, tmp_path: Path) -> None:
+    trace = recording()
+    path = stored(Trace(replace(trace.meta, source="simulation"), trace.events), tmp_path)
+    with pytest.raises(EvidenceError, match="this trace was simulated") as caught:
+        tool.index(tmp_path)
+    assert caught.value.place == str(path)
+    path.write_bytes(b"PAR1 and no more")
+    with pytest.raises(TraceFormatError, match="truncated"):
+        tool.index(tmp_path)
+
+
+def test_check_says_whether_the_readme_is_stale(
+    tool: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored(recording(3), tmp_path)
+    readme = tmp_path / "README.md"
+    assert tool.main([str(tmp_path), "--check"]) == 1
+    assert not readme.exists()
+    assert tool.main([str(tmp_path)]) == 0
+    assert tool.main([str(tmp_path), "--check"]) == 0
+    assert readme.read_text(encoding="utf-8") == tool.index(tmp_path)
+    stored(recording(9), tmp_path)
+    before = readme.read_bytes()
+    capsys.readouterr()
+    assert tool.main([str(tmp_path), "--check"]) == 1
+    assert "README.md is stale" in capsys.readouterr().err
+    assert readme.read_bytes() == before
+    assert tool.main([str(tmp_path)]) == 0
+    assert tool.main([str(tmp_path), "--check"]) == 0
+
+
+def test_a_damaged_file_ends_the_command_with_its_error(
+    tool: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "cut.parquet").write_bytes(b"")
+    assert tool.main([str(tmp_path)]) == 3
+    assert "the trace file is empty" in capsys.readouterr().err
+    assert not (tmp_path / "README.md").exists()

@@ -1,0 +1,124 @@
+"""The rules of a trace, each broken once: in memory, and read from a file whose checksums are right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipesim.errors import TraceFormatError
+from pipesim.trace.consistency import check_trace
+from pipesim.trace.files import read_meta, read_trace
+from pipesim.trace.schema import AgentInfo, Anchor, BarrierGroup, CtaInfo, EventKind, Run, Site, Trace
+
+
+def test_the_ring_keeps_every_rule(ring: Trace) -> None:
+    check_trace(ring, "ring.parquet")
+
+
+@pytest.mark.parametrize(
+    ("column", "row", "value", "fact"),
+    [
+        ("agent", 0, 3, "row 0: agent 3 is outside the table of 3 agents"),
+        ("agent", 95, -1, "row 95: agent -1 is outside the table of 3 agents"),
+        ("site", 7, 5, "row 7: site 5 is outside the table of 5 sites"),
+        ("site", 7, -2, "row 7: site -2 is outside the table of 5 sites"),
+        ("site", 0, 3, "row 0: agent load recorded at site mma.work of role mma"),
+        ("agent", 0, 2, "row 0: agent mma/1 recorded at site load.wait of role load"),
+        ("cta", 1, 4, "row 1: CTA 4 is outside the launch of 4 CTAs"),
+        ("cta", 1, -1, "row 1: CTA -1 is outside the launch of 4 CTAs"),
+        ("cta", 1, 2, "row 1: CTA 2 has no header"),
+        ("stage", 0, 2, "row 0: stage 2 of barrier group empty, which has 2 stages"),
+        ("stage", 0, -1, "row 0: stage -1 of barrier group empty, which has 2 stages"),
+        ("stage", 13, -2, "row 13: stage is -2; the least that it can be is -1"),
+        ("parity", 0, 2, "row 0: parity is 2; a parity is 0 or 1"),
+        ("parity", 0, -2, "row 0: parity is -2; the least that it can be is -1"),
+        ("iteration", 3, -1, "row 3: iteration is -1; the least that it can be is 0"),
+        ("value", 3, -1, "row 3: value is -1; the least that it can be is 0"),
+        ("error_ps", 3, -1, "row 3: error_ps is -1; the least that it can be is 0"),
+    ],
+)
+def test_one_wrong_cell(
+    column: str,
+    row: int,
+    value: int,
+    fact: str,
+    ring: Trace,
+    with_event: Callable[..., Trace],
+    store: Callable[[Trace], Path],
+) -> None:
+    with pytest.raises(TraceFormatError) as caught:
+        read_trace(store(with_event(ring, column, row, value)))
+    assert caught.value.fact == fact
+    assert caught.value.place.endswith("faulty.parquet")
+
+
+@pytest.mark.parametrize(
+    ("changes", "fact"),
+    [
+        ({"source": "guess"}, "source is 'guess', which is none of hardware, simulation"),
+        ({"clock": "sundial"}, "clock is 'sundial', which is none of clock, globaltimer, both"),
+        ({"status": "fine"}, "status is 'fine', which is none of finished, deadline"),
+        ({"grid": 0}, "the launch has 0 CTAs"),
+        (
+            {"barriers": (BarrierGroup("full", 2, 1),)},
+            "site load.wait touches barrier group 'empty', which is not in the",
+        ),
+        ({"barriers": (BarrierGroup("full", 2, 1),) * 2}, "two barrier groups have one name"),
+        (
+            {"sites": (Site("x", "epilogue", EventKind.ARRIVE),)},
+            "site x belongs to role 'epilogue', which no agent has",
+        ),
+        ({"agents": (AgentInfo("load", 0, 0),)}, "site mma.wait belongs to role 'mma', which no agent has"),
+        ({"ctas": (CtaInfo(1, 0), CtaInfo(1, 0))}, "there is a header of CTA 1, twice or outside a launch of 4 CTAs"),
+        ({"ctas": (CtaInfo(4, 0),)}, "there is a header of CTA 4, twice or outside a launch of 4 CTAs"),
+        ({"ctas": (CtaInfo(1, 0, (), (1, 2)),)}, "CTA 1 has 2 counts in `written` for 3 agents"),
+        ({"ctas": (CtaInfo(1, 0, (), (), (1,)),)}, "CTA 1 has 1 counts in `dropped` for 3 agents"),
+        ({"ctas": (CtaInfo(1, 0, (), (), (0, 0, -1)),)}, "CTA 1 has a negative count in `dropped`"),
+        ({"ctas": (CtaInfo(1, 0, (Anchor(0, 0, -1),)),)}, "CTA 1 has an anchor of negative error"),
+        ({"runs": (Run(True, 0, (1, 2), (1,)),)}, "runs[0] has the cycles of 2 CTAs and the periods of 1"),
+    ],
+)
+def test_a_description_that_contradicts_itself(
+    changes: dict[str, Any], fact: str, ring: Trace, store: Callable[[Trace], Path]
+) -> None:
+    path = store(Trace(replace(ring.meta, **changes), ring.events))
+    for read in (read_trace, read_meta):
+        with pytest.raises(TraceFormatError) as caught:
+            read(path)
+        assert caught.value.fact.startswith(fact)
+
+
+def test_counts_are_compared_for_each_agent(ring: Trace) -> None:
+    first, second = ring.meta.ctas
+    swapped = replace(ring.meta, ctas=(replace(first, written=(18, 12, 18)), second))
+    with pytest.raises(TraceFormatError) as caught:
+        check_trace(Trace(swapped, ring.events), "x")
+    assert caught.value.fact == (
+        "6 of 96 records are missing and 6 are there that were never written"
+        " (CTA 1, agent load: 18 written, 12 in the file)"
+    )
+
+
+def test_a_header_without_counts_promises_nothing(ring: Trace) -> None:
+    first, second = ring.meta.ctas
+    silent = replace(ring.meta, ctas=(replace(first, written=(), dropped=()), second))
+    check_trace(Trace(silent, ring.events), "x")
+
+
+def test_columns_of_another_type_or_length(ring: Trace) -> None:
+    short = replace(ring.events, value=ring.events.value[:-1])
+    with pytest.raises(TraceFormatError, match=r"column value is int64 of shape \(95,\), not int64 \(96,\)"):
+        check_trace(Trace(ring.meta, short), "x")
+    narrow: Any = ring.events.value.astype(np.int32)
+    with pytest.raises(TraceFormatError, match=r"column value is int32"):
+        check_trace(Trace(ring.meta, replace(ring.events, value=narrow)), "x")
+
+
+def test_another_version_cannot_be_written(ring: Trace) -> None:
+    with pytest.raises(TraceFormatError, match="schema version 2"):
+        check_trace(Trace(replace(ring.meta, schema=2), ring.events), "x")

@@ -1,0 +1,228 @@
+"""Every broken file gives one clear TraceFormatError or reads equal: no exception of pyarrow, no other trace."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipesim.errors import TraceFormatError, UsageError
+from pipesim.trace.files import METADATA_KEY, _encode, read_meta, read_trace
+from pipesim.trace.metadata import _seal
+from pipesim.trace.schema import COLUMNS, Trace
+
+
+def refused(path: Path, read: Callable[[Path], object] = read_trace) -> TraceFormatError:
+    """The error of a broken file, complete in all four parts."""
+    with pytest.raises(TraceFormatError) as caught:
+        read(path)
+    error = caught.value
+    assert error.exit_code == 3
+    assert error.place == str(path)
+    assert error.fact
+    assert error.cause
+    assert error.correction
+    return error
+
+
+def test_a_missing_file_is_a_wrong_command(tmp_path: Path) -> None:
+    for read in (read_trace, read_meta):
+        with pytest.raises(UsageError) as caught:
+            read(tmp_path / "nowhere.parquet")
+        assert (caught.value.exit_code, caught.value.place) == (2, str(tmp_path / "nowhere.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("content", "fact"),
+    [
+        (b"", "the trace file is empty"),
+        (b"cta,agent,cycle\n0,1,55\n", "this is no trace: a trace is a Parquet file"),
+        (b'{"cta": 0}', "this is no trace: a trace is a Parquet file"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(64), "this is no trace: a trace is a Parquet file"),
+        (b"PAR1", "the trace file is truncated: it ends in the middle, after 4 bytes"),
+        (b"PAR1PAR1", "the trace file is truncated: it ends in the middle, after 8 bytes"),
+        (b"PAR1" + bytes(40), "the trace file is truncated: it ends in the middle, after 44 bytes"),
+        (b"PAR1\xff\xff\xff\x7fPAR1", "the trace file is damaged"),
+        (b"PAR1\x00\x00\x00\x00PAR1", "the trace file is damaged"),
+    ],
+)
+def test_what_is_no_parquet_file(content: bytes, fact: str, tmp_path: Path) -> None:
+    path = tmp_path / "broken.parquet"
+    path.write_bytes(content)
+    assert refused(path).fact == fact
+    assert refused(path, read_meta).fact == fact
+
+
+def test_a_file_that_may_not_be_read(ring: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "ring.parquet"
+    path.write_bytes(_encode(ring, "x"))
+
+    def forbidden(*_args: object, **_kwargs: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", forbidden)
+    with pytest.raises(UsageError, match="cannot be opened") as caught:
+        read_trace(path)
+    assert "Permission denied" in caught.value.cause
+
+
+def test_a_file_truncated_anywhere(ring: Trace, tmp_path: Path) -> None:
+    data, path = _encode(ring, "x"), tmp_path / "cut.parquet"
+    path.write_bytes(data)
+    assert read_trace(path) == ring  # the twin: the whole file is fine
+    for length in (*range(1, 40), *range(40, len(data) - 40, 23), *range(len(data) - 40, len(data))):
+        path.write_bytes(data[:length])
+        assert refused(path).fact == f"the trace file is truncated: it ends in the middle, after {length} bytes"
+
+
+def test_a_file_with_its_middle_missing(ring: Trace, tmp_path: Path) -> None:
+    data, path = _encode(ring, "x"), tmp_path / "cut.parquet"
+    for start in range(4, len(data) - 12, 211):
+        path.write_bytes(data[:start] + data[start + 100 :])
+        refused(path)
+
+
+def test_flipped_bytes_never_give_another_trace(ring: Trace, tmp_path: Path) -> None:
+    data, path, chance = _encode(ring, "x"), tmp_path / "flipped.parquet", random.Random(20260131)
+    facts: set[str] = set()
+    equal = 0
+    for _ in range(1500):
+        broken = bytearray(data)
+        for _ in range(chance.choice((1, 1, 1, 2, 8))):
+            broken[chance.randrange(len(data))] ^= chance.randrange(1, 256)
+        path.write_bytes(broken)
+        try:
+            read_meta(path)
+            trace = read_trace(path)
+        except TraceFormatError:
+            facts.add(refused(path).fact)
+        else:
+            assert trace == ring
+            equal += 1
+    assert equal > 0  # a file has bytes that say nothing, such as its writer's name
+    assert {"the trace file is damaged", "the trace's metadata does not match its own checksum"} <= facts
+
+
+def test_flipped_column_data_is_caught_by_the_checksum_of_its_page(ring: Trace, tmp_path: Path) -> None:
+    data, path = bytearray(_encode(ring, "x")), tmp_path / "flipped.parquet"
+    path.write_bytes(data)
+    chunk = pq.read_metadata(path).row_group(0).column(COLUMNS.index("cycle"))
+    data[chunk.data_page_offset + chunk.total_compressed_size - 1] ^= 1
+    path.write_bytes(data)
+    assert "CRC checksum" in refused(path).cause
+    assert read_meta(path) == ring.meta  # the metadata is whole, and is all that this reads
+
+
+def test_changed_column_data_with_right_pages_is_caught_by_the_columns_checksum(rewritten: Callable[..., Path]) -> None:
+    def faster(table: Any) -> Any:
+        cycles = pa.array(table["cycle"].to_numpy() // 2)
+        return table.set_column(COLUMNS.index("cycle"), pa.field("cycle", cycles.type), cycles)
+
+    assert refused(rewritten(faster)).fact == "the trace's events do not match their checksum"
+
+
+def test_a_parquet_file_of_somebody_else(tmp_path: Path) -> None:
+    path = tmp_path / "prices.parquet"
+    pq.write_table(pa.table({"price": [1.5, 2.5]}), path)
+    error = refused(path)
+    assert error.fact == "this is a Parquet file, but no pipesim trace: it has no metadata under the key `pipesim`"
+    assert refused(path, read_meta).fact == error.fact
+
+
+def test_a_newer_schema_asks_for_a_newer_pipesim(rewritten: Callable[..., Path]) -> None:
+    def of_the_future(table: Any) -> Any:
+        document = json.loads(table.schema.metadata[METADATA_KEY])
+        document = {"schema": 7, "everything": "else", "differs": document["grid"]}
+        return table.replace_schema_metadata({METADATA_KEY: json.dumps(document)})
+
+    path = rewritten(of_the_future)
+    for read in (read_trace, read_meta):
+        error = refused(path, read)
+        assert error.fact == "the trace has schema version 7; this pipesim reads up to version 1"
+        assert error.correction == "pip install --upgrade pipesim"
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_missing_column(name: str, rewritten: Callable[..., Path]) -> None:
+    assert refused(rewritten(lambda table: table.drop_columns([name]))).fact == f"the trace has no column {name}"
+
+
+@pytest.mark.parametrize(("kind", "told"), [(pa.float64(), "double"), (pa.string(), "string"), (pa.uint64(), "uint64")])
+def test_a_column_of_the_wrong_type(kind: Any, told: str, rewritten: Callable[..., Path]) -> None:
+    def retyped(table: Any) -> Any:
+        return table.set_column(COLUMNS.index("value"), "value", table["value"].cast(kind))
+
+    fact = refused(rewritten(retyped)).fact
+    assert fact == f"column value of the trace is of type {told} where integers of at most int64 are expected"
+
+
+def test_a_column_with_holes(rewritten: Callable[..., Path]) -> None:
+    def with_holes(table: Any) -> Any:
+        holes = [None, *table["stage"].to_pylist()[1:]]
+        return table.set_column(COLUMNS.index("stage"), "stage", pa.array(holes, pa.int8()))
+
+    assert refused(rewritten(with_holes)).fact == "column stage of the trace has 1 rows without a value"
+
+
+def test_a_column_too_many(rewritten: Callable[..., Path]) -> None:
+    fact = refused(rewritten(lambda table: table.append_column("temperature", table["cta"]))).fact
+    assert fact == "the trace has a column temperature that its schema version does not have, or has it twice"
+    fact = refused(rewritten(lambda table: table.append_column("cycle", table["cta"]))).fact
+    assert fact == "the trace has a column cycle that its schema version does not have, or has it twice"
+
+
+def test_a_file_cut_short_says_how_many_records_are_missing(rewritten: Callable[..., Path], ring: Trace) -> None:
+    assert len(ring.events) == 96
+    error = refused(rewritten(lambda table: table.slice(0, 75)))
+    assert error.fact == "21 of 96 records are missing (CTA 3, agent mma/0: 18 written, 15 in the file)"
+    assert error.cause == "the file was cut short"
+
+
+def test_a_file_with_records_twice(rewritten: Callable[..., Path]) -> None:
+    error = refused(rewritten(lambda table: pa.concat_tables([table, table.slice(0, 2)])))
+    assert error.fact == "there are 2 records more than were written (CTA 1, agent load: 12 written, 14 in the file)"
+
+
+def test_rows_missing_where_no_header_counts_them(ring: Trace, tmp_path: Path) -> None:
+    path = tmp_path / "short.parquet"
+    path.write_bytes(_encode(Trace(replace(ring.meta, source="simulation", ctas=()), ring.events), "x"))
+    pq.write_table(pq.read_table(path).slice(0, 90), path)
+    assert refused(path).fact == "the trace says that it has 96 records, the file holds 90"
+
+
+def test_metadata_that_is_no_json_object(rewritten: Callable[..., Path]) -> None:
+    for text, start in (("{", "the trace's metadata is not valid JSON"), ("[]", "the trace's metadata is no JSON obj")):
+        path = rewritten(lambda table, text=text: table.replace_schema_metadata({METADATA_KEY: text}))
+        assert refused(path).fact.startswith(start)
+
+
+def test_edited_metadata_is_caught_by_its_seal(rewritten: Callable[..., Path], ring: Trace) -> None:
+    def renamed(table: Any, *, seal: bool) -> Any:
+        document = json.loads(table.schema.metadata[METADATA_KEY])
+        document["device"]["name"] = "NVIDIA H200"
+        if seal:
+            document["sha256"] = _seal(document)
+        return table.replace_schema_metadata({METADATA_KEY: json.dumps(document)})
+
+    path = rewritten(lambda table: renamed(table, seal=False))
+    assert refused(path).fact == "the trace's metadata does not match its own checksum"
+    assert refused(path, read_meta).fact == "the trace's metadata does not match its own checksum"
+    # The twin: sealed anew, the same document is a trace of another device.
+    path = rewritten(lambda table: renamed(table, seal=True))
+    assert read_trace(path).meta.device == replace(ring.meta.device, name="NVIDIA H200")
+
+
+def test_a_clock_that_runs_backwards_is_for_conformance_to_report(
+    ring: Trace, with_event: Callable[..., Trace], store: Callable[[Trace], Path]
+) -> None:
+    backwards = with_event(ring, "cycle", 5, 1)
+    assert np.any(np.diff(backwards.events.cycle[:12]) < 0)
+    assert read_trace(store(backwards)) == backwards

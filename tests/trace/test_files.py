@@ -1,0 +1,254 @@
+"""Writing and reading: what goes in comes out, the same trace gives the same bytes, and a write is whole or nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipesim.errors import OutputExistsError, TraceFormatError, UsageError
+from pipesim.trace.files import _encode, read_meta, read_trace, write_trace
+from pipesim.trace.schema import (
+    COLUMNS,
+    AgentInfo,
+    Anchor,
+    BarrierGroup,
+    CtaInfo,
+    Device,
+    EventKind,
+    Events,
+    Run,
+    Site,
+    Trace,
+    TraceMeta,
+)
+
+INT64 = st.integers(-(2**63), 2**63 - 1)
+SIZES = st.one_of(st.integers(0, 3), st.integers(0, 2**31), st.integers(0, 2**63 - 1))
+TEXTS = st.text(max_size=8)
+JSON = st.recursive(
+    st.none() | st.booleans() | INT64 | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@st.composite
+def traces(draw: st.DrawFn) -> Trace:
+    roles = draw(st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=3, unique=True))
+    agents = tuple(AgentInfo(role, i, i) for role in roles for i in range(draw(st.integers(1, 2))))
+    groups = tuple(BarrierGroup(name, draw(st.integers(1, 300)), 1) for name in ("full", "empty"))
+    sites = tuple(
+        Site(f"{role}.{kind.name}", role, kind, draw(st.sampled_from(("", "full", "empty"))))
+        for role in roles
+        for kind in draw(st.lists(st.sampled_from(EventKind), min_size=1, max_size=3))
+    )
+    grid = draw(st.integers(1, 300))
+    rows = []
+    for _ in range(draw(st.integers(0, 12))):
+        agent = draw(st.integers(0, len(agents) - 1))
+        site = draw(st.sampled_from([i for i, s in enumerate(sites) if s.role == agents[agent].role]))
+        stages = {group.name: group.stages for group in groups}.get(sites[site].barrier)
+        stage = draw(st.integers(0, stages - 1)) if stages else draw(st.integers(-1, 2**40))
+        cta, parity = draw(st.integers(0, grid - 1)), draw(st.integers(-1, 1))
+        rows.append((cta, agent, site, stage, parity, draw(SIZES), draw(SIZES), draw(INT64), draw(INT64), draw(SIZES),
+                     draw(INT64)))  # fmt: skip
+    events = Events(*np.array(rows, dtype=np.int64).reshape(-1, len(COLUMNS)).T.copy())
+    counts = [
+        [sum(1 for row in rows if row[:2] == (cta, agent)) for agent in range(len(agents))] for cta in range(grid)
+    ]
+    headers = tuple(
+        CtaInfo(cta, draw(SIZES), tuple(draw(st.lists(st.builds(Anchor, INT64, INT64, SIZES), max_size=2))),
+                tuple(counts[cta]), tuple(0 for _ in agents))
+        for cta in sorted({row[0] for row in rows})
+    )  # fmt: skip
+    meta = TraceMeta(
+        source=draw(st.sampled_from(("hardware", "simulation"))),
+        protocol=draw(TEXTS),
+        params=draw(st.dictionaries(TEXTS, INT64, max_size=4)),
+        grid=grid,
+        device=draw(st.builds(Device, TEXTS, SIZES, TEXTS, TEXTS, TEXTS, SIZES, SIZES)),
+        agents=agents,
+        barriers=groups,
+        sites=sites,
+        ctas=draw(st.sampled_from((headers, ()))),
+        runs=draw(st.sampled_from(((), (Run(True, 1, (1, 2), (3, 2**62)),)))),
+        clock=draw(st.sampled_from(("clock", "globaltimer", "both"))),
+        status=draw(st.sampled_from(("finished", "deadline"))),
+        wrong_tiles=draw(SIZES),
+        kernel_hash=draw(TEXTS),
+        options=tuple(draw(st.lists(TEXTS, max_size=3))),
+        record_bytes=draw(SIZES),
+        recorded_at=draw(TEXTS),
+        extra=draw(st.dictionaries(TEXTS, JSON, max_size=3)),
+    )
+    return Trace(meta, events)
+
+
+@settings(max_examples=120, deadline=None)
+@given(trace=traces())
+def test_every_trace_reads_back_equal_and_encodes_alike(trace: Trace, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("any") / "trace.parquet"
+    write_trace(trace, path)
+    back = read_trace(path)
+    assert back == trace
+    assert {getattr(back.events, f.name).dtype for f in fields(Events)} == {np.dtype(np.int64)}
+    assert read_meta(path) == trace.meta
+    assert _encode(back, "again") == path.read_bytes()
+
+
+def test_the_ring_reads_back_with_every_field(ring: Trace, tmp_path: Path) -> None:
+    write_trace(ring, tmp_path / "ring.parquet")
+    back = read_trace(str(tmp_path / "ring.parquet"))
+    assert back.meta == ring.meta
+    assert back.events == ring.events
+    assert {type(site.kind) for site in back.meta.sites} == {EventKind}
+    assert back.events.cycle.flags.writeable  # a reader may sort in place; nothing is shared with the file
+
+
+def test_the_order_of_a_dictionary_does_not_show_in_the_bytes(ring: Trace) -> None:
+    turned = replace(ring.meta, params=dict(reversed(ring.meta.params.items())))
+    assert _encode(Trace(turned, ring.events), "x") == _encode(ring, "x")
+
+
+def test_bytes_do_not_depend_on_when_they_are_written(ring: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = _encode(ring, "x")
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    second = _encode(ring, "x")
+    assert second == first
+    # The twin: a recording time does show, because it is the trace's own.
+    assert _encode(Trace(replace(ring.meta, recorded_at="later"), ring.events), "x") != first
+
+
+def test_the_file_is_plain_parquet_of_narrow_columns(ring: Trace, tmp_path: Path) -> None:
+    write_trace(ring, tmp_path / "ring.parquet")
+    schema = pq.read_schema(tmp_path / "ring.parquet")
+    assert {name: str(schema.field(name).type) for name in schema.names} == {
+        "cta": "int8", "agent": "int8", "site": "int8", "stage": "int8", "parity": "int8", "iteration": "int8",
+        "value": "int16", "cycle": "int16", "time_ps": "int32", "error_ps": "int16", "globaltimer_ns": "int16",
+    }  # fmt: skip
+    assert list(schema.metadata) == [b"pipesim"]
+    text = schema.metadata[b"pipesim"].decode("ascii")
+    document = json.loads(text)
+    assert text == json.dumps(document, sort_keys=True, separators=(",", ":"))
+    assert document["columns"]["rows"] == len(ring.events)
+    assert document["sites"][0] == {"name": "load.wait", "role": "load", "kind": "WAIT_RETURN", "barrier": "empty"}
+
+
+def test_a_trace_without_events_is_a_trace(ring: Trace, tmp_path: Path) -> None:
+    empty = Trace(replace(ring.meta, ctas=()), ring.events.select(np.zeros(0, dtype=np.int64)))
+    write_trace(empty, tmp_path / "empty.parquet")
+    assert read_trace(tmp_path / "empty.parquet") == empty
+
+
+def test_a_longer_trace_takes_few_bytes_an_event(ring_trace: Callable[..., Trace]) -> None:
+    small, large = ring_trace(tiles=1000), ring_trace(tiles=5000)
+    per_event = (len(_encode(large, "x")) - len(_encode(small, "x"))) / (len(large.events) - len(small.events))
+    assert per_event < 8  # of 88 in memory
+
+
+def test_a_file_is_replaced_only_when_forced(ring: Trace, ring_trace: Callable[..., Trace], tmp_path: Path) -> None:
+    path, other = tmp_path / "ring.parquet", ring_trace(tiles=3)
+    write_trace(ring, path)
+    before = path.read_bytes()
+    with pytest.raises(OutputExistsError) as caught:
+        write_trace(other, path)
+    assert (caught.value.exit_code, caught.value.place) == (2, str(path))
+    assert "--force" in caught.value.correction
+    assert path.read_bytes() == before
+    write_trace(other, path, force=True)
+    assert read_trace(path) == other
+    assert [entry.name for entry in tmp_path.iterdir()] == ["ring.parquet"]
+
+
+def test_missing_folders_are_made(ring: Trace, tmp_path: Path) -> None:
+    write_trace(ring, tmp_path / "h100" / "new" / "ring.parquet")
+    assert read_trace(tmp_path / "h100" / "new" / "ring.parquet") == ring
+
+
+def test_an_interrupted_write_leaves_what_was_there(
+    ring: Trace, ring_trace: Callable[..., Trace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "ring.parquet"
+    write_trace(ring, path)
+
+    def disk_full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", disk_full)
+        with pytest.raises(UsageError) as caught:
+            write_trace(ring_trace(tiles=3), path, force=True)
+    assert "No space left" in caught.value.cause
+    assert read_trace(path) == ring
+    assert [entry.name for entry in tmp_path.iterdir()] == ["ring.parquet"]
+
+
+def test_the_file_appears_only_when_it_is_whole(
+    ring: Trace, ring_trace: Callable[..., Trace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, other = tmp_path / "ring.parquet", ring_trace(tiles=3)
+    write_trace(ring, path)
+    seen: list[tuple[Trace, Trace]] = []
+    replace_file = Path.replace
+
+    def watched(temporary: Path, target: Path) -> Path:
+        seen.append((read_trace(temporary), read_trace(target)))
+        return replace_file(temporary, target)
+
+    monkeypatch.setattr(Path, "replace", watched)
+    write_trace(other, path, force=True)
+    assert seen == [(other, ring)]  # the new one was whole while the old one was still in place
+    assert read_trace(path) == other
+
+
+def test_a_folder_is_no_place_to_write_to_or_read_from(ring: Trace, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="over a folder"):
+        write_trace(ring, tmp_path, force=True)
+    for read in (read_trace, read_meta):
+        with pytest.raises(UsageError, match="this is a folder"):
+            read(tmp_path)
+
+
+def test_a_file_where_a_folder_should_be_is_said(ring: Trace, tmp_path: Path) -> None:
+    (tmp_path / "h100").write_text("a file")
+    with pytest.raises(UsageError, match="cannot be written"):
+        write_trace(ring, tmp_path / "h100" / "ring.parquet")
+
+
+@pytest.mark.parametrize("fault", ["agent 9", "grid 1.5", "missing", "list"])
+def test_a_trace_that_breaks_a_rule_is_not_written(
+    fault: str, ring: Trace, with_event: Callable[..., Trace], tmp_path: Path
+) -> None:
+    meta, events = ring.meta, ring.events
+    trace, fact, cause = {
+        "agent 9": (with_event(ring, "agent", 4, 9), "row 4: agent 9 is outside", "whatever built this trace"),
+        "grid 1.5": (Trace(replace(meta, grid=1.5), events), "field grid of the trace's", "whatever built this trace"),
+        "missing": (Trace(meta, events.select(np.arange(90))), "6 of 96 records are", "whatever built this trace"),
+        "list": (Trace(replace(meta, sites=list(meta.sites)), events), "field sites of the", "a list where a tuple"),
+    }[fault]
+    path = tmp_path / "ring.parquet"
+    with pytest.raises(TraceFormatError) as caught:
+        write_trace(trace, path)
+    assert caught.value.fact.startswith(fact)
+    assert caught.value.cause.startswith(cause)
+    assert caught.value.place == str(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_columns_of_another_integer_type_read_as_int64(rewritten: Callable[..., Path], ring: Trace) -> None:
+    """A program that widened or unsigned the integers changed nothing that a trace says."""
+    path = rewritten(lambda table: table.set_column(table.schema.names.index("cycle"), "cycle",
+                                                    table["cycle"].cast(pa.uint32())))  # fmt: skip
+    assert read_trace(path) == ring

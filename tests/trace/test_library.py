@@ -1,0 +1,234 @@
+"""Finding recordings: by exact configuration, with the nearest ones named where there is none."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipesim.errors import EvidenceError, NoTraceError, TraceFormatError
+from pipesim.trace import library
+from pipesim.trace.files import write_trace
+from pipesim.trace.library import (
+    abbreviations,
+    device_slug,
+    find_traces,
+    stored_traces,
+    trace_folder,
+    trace_name,
+)
+from pipesim.trace.schema import Device, Trace, TraceMeta
+
+H100, H200 = Device("NVIDIA H100 80GB HBM3"), Device("NVIDIA H200")
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, ring_trace: Callable[..., Trace]) -> Path:
+    """Three configurations on the H200, one of them on the H100 too, another protocol, and a simulation."""
+    params = {"stages": 2, "tiles": 6, "tile_bytes": 16384}
+    metas = [
+        {"device": H200, "params": params},
+        {"device": H100, "params": params},
+        {"device": H200, "params": {**params, "stages": 4}},
+        {"device": H200, "params": {**params, "stages": 8, "tiles": 64}},
+        {"device": H200, "params": params, "protocol": "gemm"},
+        {"device": H100, "params": {**params, "stages": 3}, "source": "simulation"},
+    ]
+    for changes in metas:
+        trace = ring_trace(**changes)
+        write_trace(trace, tmp_path / trace_name(trace.meta))
+    (tmp_path / "README.md").write_text("not a trace")
+    (tmp_path / "h200" / "notes.txt").write_text("not a trace either")
+    return tmp_path
+
+
+def names(paths: list[Path], folder: Path) -> list[str]:
+    return [path.relative_to(folder).as_posix() for path in paths]
+
+
+def test_the_exact_configuration_is_found_on_every_device(shelf: Path) -> None:
+    params = {"tile_bytes": 16384, "tiles": 6, "stages": 2}
+    both = ["h100/ring-s2-tb16384-t6-g4.parquet", "h200/ring-s2-tb16384-t6-g4.parquet"]
+    assert names(find_traces("ring", params, 4, shelf), shelf) == both
+    for device, expected in (("h100", both[:1]), (H100.name, both[:1]), ("h200", both[1:]), (H200.name, both[1:])):
+        assert names(find_traces("ring", params, 4, shelf, device=device), shelf) == expected
+
+
+def test_the_order_is_by_device_then_name(shelf: Path, ring_trace: Callable[..., Trace]) -> None:
+    again = ring_trace(device=H200, params={"stages": 2, "tiles": 6, "tile_bytes": 16384})
+    write_trace(again, shelf / "a-second-recording.parquet")
+    found = find_traces("ring", again.meta.params, 4, shelf)
+    assert names(found, shelf) == [
+        "h100/ring-s2-tb16384-t6-g4.parquet",
+        "a-second-recording.parquet",
+        "h200/ring-s2-tb16384-t6-g4.parquet",
+    ]
+
+
+def test_metadata_is_read_without_the_columns(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_args: object, **_kwargs: object) -> None:
+        raise AssertionError("the columns were read")
+
+    monkeypatch.setattr(pq.ParquetFile, "read", never)
+    monkeypatch.setattr(pq, "read_table", never)
+    assert len(stored_traces(shelf)) == 6
+    # The twin: reading a trace does call what was forbidden.
+    with pytest.raises(AssertionError, match="the columns were read"):
+        library.__dict__["read_meta"].__globals__["read_trace"](shelf / "h100" / "ring-s2-tb16384-t6-g4.parquet")
+
+
+def test_no_trace_names_the_nearest_and_the_command_that_records_one(shelf: Path) -> None:
+    with pytest.raises(NoTraceError) as caught:
+        find_traces("ring", {"stages": 5, "tiles": 6, "tile_bytes": 16384}, 4, shelf)
+    error = caught.value
+    assert error.exit_code == 3
+    assert error.fact == "no recorded trace of ring with stages=5 tile_bytes=16384 tiles=6 grid=4"
+    assert error.place == str(shelf)
+    assert error.cause == (
+        "the nearest of 4 recorded: h200/ring-s4-tb16384-t6-g4.parquet (stages 4 instead of 5); "
+        "h100/ring-s2-tb16384-t6-g4.parquet (stages 2 instead of 5); "
+        "h200/ring-s2-tb16384-t6-g4.parquet (stages 2 instead of 5)"
+    )
+    assert error.correction == (
+        "record it on a GPU: pipesim capture ring -p stages=5 -p tile_bytes=16384 -p tiles=6 --ctas 4"
+    )
+
+
+def test_every_way_to_differ_is_said(shelf: Path) -> None:
+    with pytest.raises(NoTraceError) as caught:
+        find_traces("ring", {"stages": 8, "tiles": 60, "lanes": 32}, 1, shelf, device="h100")
+    assert caught.value.fact == "no recorded trace of ring with lanes=32 stages=8 tiles=60 grid=1 on h100"
+    assert (
+        "h200/ring-s8-tb16384-t64-g4.parquet (no parameter lanes, tile_bytes 16384, which was not given, "
+        "tiles 64 instead of 60, grid 4 instead of 1, device NVIDIA H200 instead of h100)"
+    ) in caught.value.cause
+    assert caught.value.correction.endswith("pipesim capture ring -p lanes=32 -p stages=8 -p tiles=60")
+
+
+def test_another_device_is_named_where_only_it_recorded(shelf: Path) -> None:
+    with pytest.raises(NoTraceError) as caught:
+        find_traces("ring", {"stages": 4, "tiles": 6, "tile_bytes": 16384}, 4, shelf, device="h100")
+    assert "h200/ring-s4-tb16384-t6-g4.parquet (device NVIDIA H200 instead of h100)" in caught.value.cause
+
+
+def test_a_protocol_that_was_never_recorded(shelf: Path) -> None:
+    with pytest.raises(NoTraceError) as caught:
+        find_traces("attention", {}, 1, shelf)
+    assert caught.value.cause == "only these protocols were recorded: gemm, ring"
+    assert caught.value.correction == "record it on a GPU: pipesim capture attention"
+
+
+def test_a_simulation_is_no_evidence(shelf: Path) -> None:
+    params = {"stages": 3, "tiles": 6, "tile_bytes": 16384}
+    with pytest.raises(NoTraceError):
+        find_traces("ring", params, 4, shelf)
+    stored = [trace for trace in stored_traces(shelf) if trace.meta.params == params]
+    assert [trace.meta.source for trace in stored] == ["simulation"]  # it is there, and it is passed over
+
+
+def test_an_empty_folder(tmp_path: Path) -> None:
+    with pytest.raises(NoTraceError) as caught:
+        find_traces("ring", {"stages": 2}, 1, tmp_path)
+    assert caught.value.cause == "the folder holds no recording"
+
+
+def test_a_damaged_file_is_never_skipped(shelf: Path) -> None:
+    victim = shelf / "h200" / "gemm-s2-tb16384-t6-g4.parquet"
+    victim.write_bytes(victim.read_bytes()[:-100])
+    with pytest.raises(TraceFormatError) as caught:
+        find_traces("ring", {"stages": 2, "tiles": 6, "tile_bytes": 16384}, 4, shelf)
+    assert caught.value.place == str(victim)
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(EvidenceError, match="no such folder of traces"):
+        find_traces("ring", {}, 1, tmp_path / "nowhere")
+
+
+def test_the_folder_is_the_installed_one_else_the_checkouts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "pipesim"
+    package.mkdir()
+    monkeypatch.setattr(library, "__file__", str(package / "trace" / "library.py"))
+    with pytest.raises(EvidenceError, match="no recorded traces"):
+        trace_folder()
+    (tmp_path / "traces").mkdir()  # a stranger's, beside an installed package
+    with pytest.raises(EvidenceError, match="no recorded traces"):
+        trace_folder()
+    (tmp_path / "pyproject.toml").touch()
+    assert trace_folder() == tmp_path / "traces"
+    (package / "trace" / "recorded").mkdir(parents=True)
+    assert trace_folder() == package / "trace" / "recorded"
+
+
+def test_find_traces_searches_that_folder(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "trace_folder", lambda: shelf)
+    assert len(find_traces("ring", {"stages": 2, "tiles": 6, "tile_bytes": 16384}, 4)) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [
+        ("NVIDIA H100 80GB HBM3", "h100"),
+        ("NVIDIA H100 PCIe", "h100"),
+        ("NVIDIA H200", "h200"),
+        ("nvidia h200 nvl", "h200"),
+        ("NVIDIA GH200 480GB", "nvidia-gh200-480gb"),
+        ("NVIDIA GeForce RTX 4090 (Ti)", "nvidia-geforce-rtx-4090-ti"),
+        ("H1000", "h1000"),
+        ("", "unknown"),
+    ],
+)
+def test_device_folders(name: str, slug: str) -> None:
+    assert device_slug(name) == slug
+
+
+def test_names_of_files(ring: Trace) -> None:
+    params = {"stages": 4, "tiles": 64, "bytes": 16384, "consumers": 2, "work": 600, "lanes": 1}
+    meta = replace(ring.meta, protocol="producer_consumer", params=params, grid=1)
+    assert trace_name(meta) == "h100/producer_consumer-b16384-c2-l1-s4-t64-w600-g1.parquet"
+    shuffled = dict(random.Random(5).sample(sorted(params.items()), len(params)))
+    assert trace_name(replace(meta, params=shuffled)) == trace_name(meta)
+    assert trace_name(replace(meta, clock="both", params={})) == "h100/producer_consumer-g1-both.parquet"
+    assert (
+        trace_name(replace(meta, protocol="my dir/k.py:ring", params={"g": 3}))
+        == "h100/my-dir-k.py-ring-g3-grid-1.parquet"
+    )
+    assert trace_name(replace(meta, protocol="../..", params={"x": -2})) == "h100/protocol-x-2-g1.parquet"
+
+
+def test_abbreviations() -> None:
+    assert abbreviations(["tiles", "tile_bytes", "stages", "start", "grid", "gap"]) == {
+        "tiles": "t", "tile_bytes": "tb", "stages": "s", "start": "st", "grid": "gr", "gap": "ga",
+    }  # fmt: skip
+
+
+@given(names=st.lists(st.from_regex(r"[a-g_]{1,5}", fullmatch=True), unique=True, max_size=12), seed=st.integers(0, 99))
+def test_abbreviations_are_distinct_and_depend_on_the_names_alone(names: list[str], seed: int) -> None:
+    short = abbreviations(names)
+    assert set(short) == set(names)
+    assert len({*short.values(), "g"}) == len(names) + ("g" not in names)
+    random.Random(seed).shuffle(names)
+    assert abbreviations(names) == short
+
+
+def test_two_configurations_never_share_a_name(ring: Trace) -> None:
+    def named(**changes: object) -> str:
+        meta: TraceMeta = replace(ring.meta, **changes)  # type: ignore[arg-type]
+        return trace_name(meta)
+
+    params = ring.meta.params
+    variants = {
+        named(),
+        named(grid=5),
+        named(clock="globaltimer"),
+        named(protocol="gemm"),
+        named(device=H200),
+        *(named(params={**params, name: params[name] + 1}) for name in params),
+    }
+    assert len(variants) == 5 + len(params)

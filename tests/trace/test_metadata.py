@@ -1,0 +1,147 @@
+"""The JSON document: every field is required, typed and named in the error that misses it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipesim.errors import TraceFormatError
+from pipesim.trace.metadata import StoredMeta, _seal, metadata_text, parse_metadata
+from pipesim.trace.schema import AgentInfo, BarrierGroup, Trace, TraceMeta
+
+
+def stored(trace: Trace) -> StoredMeta:
+    return StoredMeta(trace.meta, len(trace.events), "0" * 64)
+
+
+def parsed(document: dict[str, Any]) -> StoredMeta:
+    document["sha256"] = _seal(document)
+    return parse_metadata(json.dumps(document), "ring.parquet")
+
+
+def leaves(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of every field of the document, the objects and lists on the way included; `extra` is free inside."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in entries:
+        if path != ("extra",):
+            yield (*path, key)
+            yield from leaves(inner, (*path, key))
+
+
+def spelled(path: tuple[Any, ...]) -> str:
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).lstrip(".")
+
+
+def test_the_document_reads_back(ring: Trace) -> None:
+    text = metadata_text(stored(ring), "x")
+    assert parse_metadata(text, "x") == stored(ring)
+    assert parse_metadata(text.encode(), "x") == stored(ring)
+    assert set(json.loads(text)) == {f.name for f in fields(TraceMeta)} | {"columns", "sha256"}
+
+
+def test_every_field_may_neither_be_missing_nor_of_another_type_nor_unknown(ring: Trace) -> None:
+    text = metadata_text(stored(ring), "x")
+    paths = list(leaves(json.loads(text)))
+    assert len(paths) > 100
+    for path in paths:
+        if path == ("sha256",):
+            continue
+        document = json.loads(text)
+        holder = document
+        for key in path[:-1]:
+            holder = holder[key]
+        original = holder[path[-1]]
+        holder[path[-1]] = 1.5
+        with pytest.raises(TraceFormatError) as caught:
+            parsed(document)
+        assert caught.value.fact.startswith(f"field {spelled(path)} of the trace's metadata is a fraction where ")
+        assert caught.value.place == "ring.parquet"
+        if isinstance(holder, list) or (path[0] == "params" and len(path) == 2):
+            continue  # one entry fewer is another document, not a broken one
+        del holder[path[-1]]
+        with pytest.raises(TraceFormatError) as caught:
+            parsed(document)
+        assert caught.value.fact == f"field {spelled(path)} of the trace's metadata is missing"
+        holder[path[-1]] = original
+        holder["colour"] = 1
+        with pytest.raises(TraceFormatError) as caught:
+            parsed(document)
+        assert caught.value.fact.endswith("colour of the trace's metadata is not one that this schema version has")
+
+
+def test_the_seal_itself_is_required(ring: Trace) -> None:
+    document = json.loads(metadata_text(stored(ring), "x"))
+    del document["sha256"]
+    with pytest.raises(TraceFormatError, match="field sha256 of the trace's metadata is missing"):
+        parse_metadata(json.dumps(document), "x")
+
+
+def test_a_boolean_is_no_integer_and_an_integer_no_boolean(ring: Trace) -> None:
+    document = json.loads(metadata_text(stored(ring), "x"))
+    document["grid"] = True
+    with pytest.raises(TraceFormatError, match="field grid of the trace's metadata is a boolean where an integer"):
+        parsed(document)
+    document["grid"] = 4
+    document["runs"][0]["traced"] = 0
+    with pytest.raises(TraceFormatError, match=r"field runs\[0\]\.traced of .* is an integer where a boolean"):
+        parsed(document)
+
+
+def test_an_unknown_kind_of_event(ring: Trace) -> None:
+    document = json.loads(metadata_text(stored(ring), "x"))
+    document["sites"][1]["kind"] = "SNEEZE"
+    with pytest.raises(TraceFormatError) as caught:
+        parsed(document)
+    assert caught.value.fact.startswith(
+        "field sites[1].kind of the trace's metadata is 'SNEEZE', which is none of WAIT"
+    )
+
+
+@pytest.mark.parametrize("version", [0, -3])
+def test_a_version_that_never_was(version: int, ring: Trace) -> None:
+    document = json.loads(metadata_text(stored(ring), "x"))
+    document["schema"] = version
+    with pytest.raises(TraceFormatError, match=f"schema version {version}, which never existed"):
+        parsed(document)
+
+
+@pytest.mark.parametrize("text", ["", "nothing", '{"a": NaN}', "[" * 100_000, b"\xff\xfe", '{"a":' + "1" * 5000 + "}"])
+def test_what_is_no_json(text: str | bytes) -> None:
+    with pytest.raises(TraceFormatError) as caught:
+        parse_metadata(text, "x")
+    assert caught.value.fact.startswith("the trace's metadata is not valid JSON")
+
+
+@pytest.mark.parametrize("text", ["[]", "1", "null", '"text"'])
+def test_what_is_json_but_no_object(text: str) -> None:
+    with pytest.raises(TraceFormatError, match="no JSON object"):
+        parse_metadata(text, "x")
+
+
+@pytest.mark.parametrize(
+    ("changes", "fact"),
+    [
+        ({"agents": [AgentInfo("load", 0, 0)]}, "field agents of the trace would not read back equal"),
+        ({"extra": {1: "one"}}, "field extra of the trace would not read back equal"),
+        ({"extra": {"pair": (1, 2)}}, "field extra of the trace would not read back equal"),
+        ({"grid": 1.5}, "field grid of the trace's metadata is a fraction where an integer is expected"),
+        ({"barriers": (BarrierGroup("full", 2, "1"),)}, "field barriers[0].count of the trace's metadata is a string"),
+        ({"extra": {"load": float("nan")}}, "the trace's description holds a value that a file cannot hold"),
+        ({"extra": {"path": {1, 2}}}, "the trace's description holds a value that a file cannot hold"),
+    ],
+)
+def test_a_description_that_would_not_survive_is_not_stored(changes: dict[str, Any], fact: str, ring: Trace) -> None:
+    with pytest.raises(TraceFormatError) as caught:
+        metadata_text(StoredMeta(replace(ring.meta, **changes), 0, ""), "ring.parquet")
+    assert caught.value.fact.startswith(fact)
+    assert caught.value.place == "ring.parquet"
+
+
+def test_integers_of_numpy_are_integers(ring_trace: Callable[..., Trace]) -> None:
+    plain, numpy = ring_trace(wrong_tiles=3), ring_trace(wrong_tiles=np.int64(3))
+    assert metadata_text(stored(numpy), "x") == metadata_text(stored(plain), "x")

@@ -1,0 +1,94 @@
+"""The simulator's buffer: order, conversion of cycles to picoseconds, and refusal of what is no integer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipesim.errors import ParameterError
+from pipesim.trace.recorder import EventBuffer, cycles_to_ps
+from pipesim.trace.schema import COLUMNS, Events
+
+
+def columns(events: Events) -> dict[str, list[int]]:
+    return {name: getattr(events, name).tolist() for name in COLUMNS}
+
+
+def test_rows_are_sorted_by_agent_and_keep_their_order_within() -> None:
+    buffer = EventBuffer()
+    buffer.append(1, 0, 0, 0, 1, 0, 0, 10)
+    buffer.append(0, 1, 2, 1, -1, 0, 32, 30)
+    buffer.append(0, 0, 1, 1, -1, 0, 16384, 30)
+    buffer.append(0, 1, 3, 1, 0, 0, 0, 20)  # stays behind the one before, although its cycle is smaller
+    buffer.append(1, 0, 0, 1, 1, 1, 0, 40)
+    assert len(buffer) == 5
+    assert columns(buffer.events(sm_khz=2_000_000)) == {
+        "cta": [0, 0, 0, 1, 1],
+        "agent": [0, 1, 1, 0, 0],
+        "site": [1, 2, 3, 0, 0],
+        "stage": [1, 1, 1, 0, 1],
+        "parity": [-1, -1, 0, 1, 1],
+        "iteration": [0, 0, 0, 0, 1],
+        "value": [16384, 32, 0, 0, 0],
+        "cycle": [30, 30, 20, 10, 40],
+        "time_ps": [15000, 15000, 10000, 5000, 20000],
+        "error_ps": [0] * 5,
+        "globaltimer_ns": [-1] * 5,
+    }
+
+
+def test_an_empty_buffer_is_an_empty_table() -> None:
+    buffer = EventBuffer()
+    assert len(buffer) == 0
+    events = buffer.events(sm_khz=1)
+    assert columns(events) == {name: [] for name in COLUMNS}
+    assert {getattr(events, name).dtype for name in COLUMNS} == {np.dtype(np.int64)}
+
+
+def test_the_table_can_be_taken_more_than_once() -> None:
+    buffer = EventBuffer()
+    buffer.append(0, 0, 0, 0, 0, 0, 0, 5)
+    first = buffer.events(sm_khz=1000)
+    first.cycle[0] = 99
+    buffer.append(0, 0, 0, 0, 0, 1, 0, 7)
+    assert buffer.events(sm_khz=1000).cycle.tolist() == [5, 7]
+
+
+@given(
+    cycles=st.lists(st.integers(0, 2**53), min_size=1, max_size=20),
+    sm_khz=st.integers(10_000, 8_000_000),
+)
+def test_the_conversion_is_exact(cycles: list[int], sm_khz: int) -> None:
+    limit = (2**63 // 10**9 - 2) * sm_khz
+    cycles = [min(cycle, limit) for cycle in cycles]
+    expected = [cycle * 10**9 // sm_khz for cycle in cycles]  # in Python's integers, which have no end
+    assert cycles_to_ps(np.array(cycles, dtype=np.int64), sm_khz).tolist() == expected
+
+
+def test_a_long_run_does_not_overflow() -> None:
+    cycle = 1_755_000_000 * 3600  # an hour at 1755 MHz; times 10**9 it is far beyond 64 bits
+    assert cycle * 10**9 > 2**63
+    assert cycles_to_ps(np.array([cycle, cycle + 1]), 1_755_000).tolist() == [3600 * 10**12, 3600 * 10**12 + 569]
+
+
+def test_a_time_that_64_bits_cannot_hold_is_refused() -> None:
+    for cycle in (2**62, -(2**62)):
+        with pytest.raises(ParameterError, match="106 days"):
+            cycles_to_ps(np.array([cycle]), 1000)
+
+
+@pytest.mark.parametrize("sm_khz", [0, -5, 1_755_000_000])
+def test_a_clock_out_of_range_is_refused(sm_khz: int) -> None:
+    with pytest.raises(ParameterError, match=f"an SM clock of {sm_khz} kHz"):
+        EventBuffer().events(sm_khz)
+
+
+@pytest.mark.parametrize("cycle", [1.5, 2.0, 2**63, -(2**70), "7", None])
+def test_what_is_no_64_bit_integer_is_refused(cycle: int) -> None:
+    buffer = EventBuffer()
+    buffer.append(0, 0, 0, 0, 0, 0, 0, 5)
+    buffer.append(0, 0, 0, 0, 0, 0, 0, cycle)
+    with pytest.raises(ParameterError, match="no 64-bit integer"):
+        buffer.events(sm_khz=1000)
