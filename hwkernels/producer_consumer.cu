@@ -198,7 +198,7 @@ producer_consumer(const unsigned char *source, unsigned source_tiles, unsigned s
     __syncthreads();
     if (threadIdx.x == 0) report->loop_begin = clock_cycles64();
     if (warp == WARP_producer) {
-        if (lane == 0) produce(ring, stop, source, source_tiles, source_step PIPESIM_PASS);
+        if (elect_one()) produce(ring, stop, source, source_tiles, source_step PIPESIM_PASS);
     } else {
         const unsigned consumer = warp - WARP_consumer;
         unsigned *checksum = checksums + (unsigned long long)blockIdx.x * tiles * CONSUMER_WARPS + consumer;

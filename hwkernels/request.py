@@ -9,6 +9,7 @@ from hwkernels.compile import KERNELS, Compiled, compile_cubin
 from hwkernels.layout import CLOCKS, RECORD_WORDS
 from hwkernels.table import Table, read_table
 from pipesim.errors import ConfigurationError, ParameterError
+from pipesim.trace.steady import steady_window
 
 PROTOCOL = "producer_consumer"
 SOURCE = KERNELS / f"{PROTOCOL}.cu"
@@ -100,15 +101,8 @@ def plan(request: CaptureRequest, smem_per_cta: int, smem_per_sm: int) -> Layout
 
 
 def period_marks(tiles: int, stages: int) -> tuple[int, int]:
-    """Two iterations, whole laps apart, between which the ring runs steadily; NEVER twice if there are none.
-
-    The first lies after the first quarter; the last lap is left out where that leaves any.
-    """
-    first = tiles // 4 // stages * stages
-    last = first + max(tiles - stages - 1 - first, 0) // stages * stages
-    if last == first:
-        last = first + max(tiles - 1 - first, 0) // stages * stages
-    return (first, last) if last > first else (NEVER, NEVER)
+    """The two iterations between which the kernel takes its period; NEVER twice if there are too few."""
+    return steady_window(tiles, stages) or (NEVER, NEVER)
 
 
 def check_request(request: CaptureRequest) -> None:

@@ -87,7 +87,7 @@ def arrive_drop(state: BarrierState, count: int, expect: int = 0) -> Effect:
 
 
 def arrive_no_complete(state: BarrierState, count: int) -> Effect:
-    """``mbarrier.arrive.noComplete``: completing the phase is undefined in PTX; the chip completes it. Both are said."""
+    """``mbarrier.arrive.noComplete``: completing the phase is undefined in PTX; the chip completes it: a fault."""
     after, completed, fault = arrive(state, count)
     return after, completed, FaultKind.NO_COMPLETE if completed else fault
 
@@ -144,7 +144,7 @@ def token(state: BarrierState) -> int:
 
 
 def token_passes(state: BarrierState, held: int) -> tuple[bool, FaultKind | None]:
-    """``test_wait`` by state: true iff that phase has completed; defined for the current and the preceding phase only."""
+    """``test_wait`` by state: true iff that phase has completed; defined for the current phase and the one before."""
     behind = state.done - (held >> 20)
     return behind > 0, None if behind in (0, 1) else FaultKind.STALE_STATE
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class FaultKind(Enum):
-    """A rule that one step of a program broke. The value is what reports print; :attr:`traps` says if the chip stops."""
+    """A rule that one step of a program broke. The value is what reports print; :attr:`traps`: the chip stops."""
 
     INIT_COUNT = "the count of an init is outside 1..1,048,575"
     ARRIVE_COUNT = "the count of an arrive is outside 1..1,048,575"
@@ -75,11 +75,13 @@ class Supplier:
     """An agent that could still send, or once sent, what a barrier is missing.
 
     ``next_line`` is the source line of its next operation on the barrier, or "" when none follows; ``last_line`` and
-    ``last_item`` describe its last one ("" and -1 when it never had one). ``waits_for`` names what blocks it, if anything.
+    ``last_iteration`` describe its last one ("" and -1 when it never had one): an iteration counts the operations of
+    this kind that the agent had made on this group of barriers before, so it is the tile where each tile has one.
+    ``waits_for`` names what blocks it, if anything.
     """
 
     agent: str
-    supplies: str  #: "arrival", "bytes" or "arrival and bytes"
+    supplies: str  #: "arrival", "bytes", "expectation", or several of them joined by "and"
     next_line: str
     last_line: str
     last_iteration: int
@@ -91,7 +93,8 @@ class Blocked:
     """One agent that waits for ever: on what, which phase it wants, where the barrier stands, what is missing.
 
     ``phase_wanted`` is the index of the phase whose completion would let it pass, ``phase_now`` the index of the phase
-    that the barrier is in, both counted from 0. A named or cluster barrier has ``arrived`` of ``count`` threads instead.
+    that the barrier is in, both counted from 0. A named barrier counts threads and the cluster barrier agents in
+    ``arrivals_missing`` of ``count``; their parity is -1. Negative ``bytes_missing`` are bytes nobody expected.
     """
 
     agent: str

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pipesim.model.ops import OPERANDS, Op, Operation
+from pipesim.model.ops import OPERANDS, READS_REGISTER, Op, Operation
 from pipesim.model.program import Agent, Barrier, Program, Tile
 from pipesim.model.recording import Recorder, Tables
 
 if TYPE_CHECKING:
     from pipesim.model.protocol import Protocol
-
-_READS = {Op.WAIT_UNLESS: "register", Op.WAIT_STATE: "register", Op.JUMP_IF: "register"}  #: "register" means a read here
 
 
 def assemble(
@@ -51,13 +50,13 @@ def assemble(
 
 def _barriers(protocol: Protocol) -> tuple[Barrier, ...]:
     """Names: the group that a pipeline gave, led by its storage's name where two storages have a group of that name."""
-    groups = [group for s in protocol.storages for group in {g for g, _ in s.labels.values()}]
+    named = [[s.labels.get(index, (s.name, index)) for index in range(s.size)] for s in protocol.storages]
+    groups = [group for labels in named for group in {group for group, _ in labels}]
     names: list[tuple[str, int]] = []
-    for storage in protocol.storages:
-        for index in range(storage.size):
-            group, stage = storage.labels.get(index, ("", index))
-            shared = groups.count(group) > 1
-            names.append((f"{storage.name}.{group}" if shared else group or storage.name, stage))
+    for storage, labels in zip(protocol.storages, named, strict=True):
+        for index, (group, stage) in enumerate(labels):
+            shared = index in storage.labels and groups.count(group) > 1
+            names.append((f"{storage.name}.{group}" if shared else group, stage))
     return tuple(Barrier(cta, name, stage) for cta in range(protocol.cluster) for name, stage in names)
 
 
@@ -68,38 +67,40 @@ def pack_registers(code: list[Operation]) -> tuple[list[Operation], int]:
     """
     last_read: dict[int, int] = {}
     for pc, operation in enumerate(code):
-        for name, value in zip(OPERANDS[Op(operation[0])], operation[1:], strict=True):
-            if _is_read(operation, name):
-                last_read[value] = pc
+        for at in _READ_AT[operation[0]]:
+            last_read[operation[at]] = pc
     free: list[int] = []
     width = 0
     held: dict[int, int] = {}
     packed: list[Operation] = []
     for pc, operation in enumerate(code):
-        operands = []
-        for name, value in zip(OPERANDS[Op(operation[0])], operation[1:], strict=True):
-            if _is_read(operation, name):
-                value = held[value]
-            elif name == "register" and value >= 0:
-                if value not in last_read:
-                    value = -1
-                else:
-                    if not free:
-                        heapq.heappush(free, width)
-                        width += 1
-                    value = held.setdefault(value, heapq.heappop(free))
-            operands.append(value)
-        for value in _ending(operation, last_read, pc):
-            heapq.heappush(free, held[value])
-        packed.append((operation[0], *operands))
+        reads, writes = _READ_AT[operation[0]], _WRITTEN_AT[operation[0]]
+        if not reads and not writes:
+            packed.append(operation)
+            continue
+        operands = list(operation)
+        for at in reads:
+            operands[at] = held.get(operation[at], -1)
+        for at in writes:
+            if operation[at] in last_read:
+                if not free:
+                    heapq.heappush(free, width)
+                    width += 1
+                operands[at] = held[operation[at]] = heapq.heappop(free)
+            else:
+                operands[at] = -1
+        for ended in {operation[at] for at in reads if last_read[operation[at]] == pc and operation[at] in held}:
+            heapq.heappush(free, held[ended])
+        packed.append(tuple(operands))
     return packed, width
 
 
-def _is_read(operation: Operation, name: str) -> bool:
-    return name == "state_register" or _READS.get(Op(operation[0])) == name
+def _positions(wanted: Callable[[Op, str], bool]) -> dict[int, tuple[int, ...]]:
+    """For each operation the positions in its tuple of the operands that are wanted."""
+    return {
+        int(op): tuple(at for at, name in enumerate(names, 1) if wanted(op, name)) for op, names in OPERANDS.items()
+    }
 
 
-def _ending(operation: Operation, last_read: dict[int, int], pc: int) -> list[int]:
-    """Registers of the recorder that this operation reads for the last time."""
-    names = OPERANDS[Op(operation[0])]
-    return sorted({v for n, v in zip(names, operation[1:], strict=True) if _is_read(operation, n) and last_read[v] == pc})
+_READ_AT = _positions(lambda op, name: name == "state_register" or (name == "register" and op in READS_REGISTER))
+_WRITTEN_AT = _positions(lambda op, name: name == "register" and op not in READS_REGISTER)

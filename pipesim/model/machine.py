@@ -62,7 +62,7 @@ def step(program: Program, state: State, agent: int) -> Step:
 
 
 def land(program: Program, state: State, flight: Flight, nbytes: int = -1) -> Step:
-    """Let ``nbytes`` more of a flight arrive (-1: all that remain); at its last byte it closes its access and signals."""
+    """Let ``nbytes`` more of a flight arrive (-1: all that remain); its last byte closes its access and signals."""
     issuer, pc, bar, remaining, arrivals, engine, _, first, end, writes, item, _, _ = flight
     part = remaining if nbytes < 0 else min(nbytes, remaining)
     last = part == remaining

@@ -1,4 +1,4 @@
-"""The flat program, version 1: what a protocol becomes and what every engine runs. Nothing here assumes Python wrote it.
+"""The flat program, version 1: what a protocol becomes and what every engine runs. Nothing assumes Python wrote it.
 
 A program is one CTA (or one cluster); ``grid`` says how many independent copies a launch runs side by side.
 """
@@ -9,7 +9,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from pipesim.errors import ProgramFormatError
-from pipesim.model.ops import OPERANDS, Op, Operation, Space
+from pipesim.model.ops import (
+    OPERANDS,
+    READS_REGISTER,
+    Engine,
+    Fence,
+    Op,
+    Operation,
+    Order,
+    Scope,
+    Space,
+    semantics,
+)
 
 PROGRAM_VERSION = 1
 MAX_REGISTERS = 1 << 16
@@ -66,7 +77,7 @@ class Program:
     """Operations of every agent, and the tables their operands index.
 
     ``code[a]`` is the straight line of agent a with forward jumps only, so no operation runs twice. ``lines[a][i]``
-    indexes ``sources`` ("file:line" of the author). ``loops`` names the trip parameter of each loop mark, "" if unknown.
+    indexes ``sources`` ("file:line" of the author). ``loops`` names the trip parameter of each mark, "" if unknown.
     In a cluster every CTA has the barriers and accesses that a multicast names, at the same place.
     """
 
@@ -168,42 +179,121 @@ def _validate(program: Program) -> None:
             f"{len(program.lines)} lists of lines",
             correction="give one list of each for every agent",
         )
-    bounds = {
-        "barrier": len(program.barriers),
-        "access": len(program.accesses),
-        "named_barrier": len(program.named_barriers),
-        "register": program.registers,
-        "state_register": program.registers,
-        "loop": len(program.loops),
-    }
+    wrong = _wrong_tables(program)
+    if wrong:
+        raise ProgramFormatError(f"{program.name}: {wrong}")
     for a, (code, lines) in enumerate(zip(program.code, program.lines, strict=True)):
         if len(code) != len(lines) or any(not 0 <= line < len(program.sources) for line in lines):
-            raise ProgramFormatError(f"{program.name}: agent {a} does not have one valid source line for each operation")
+            raise ProgramFormatError(
+                f"{program.name}: agent {a} does not have one valid source line for each operation"
+            )
+    limits = _limits(program)
+    for a, code in enumerate(program.code):
         for pc, operation in enumerate(code):
-            wrong = _wrong_operation(operation, bounds, len(code) - pc)
+            wrong = _wrong_operation(program, operation, limits, len(code) - pc)
             if wrong:
-                raise ProgramFormatError(wrong, place=f"{program.name}: agent {a}, operation {pc}: {operation}")
+                raise ProgramFormatError(wrong, place=_place(program, a, pc))
 
 
-def _wrong_operation(operation: Operation, bounds: dict[str, int], left: int) -> str:
+def _place(program: Program, agent: int, pc: int) -> str:
+    return f"{program.name}: agent {agent}, operation {pc}: {program.code[agent][pc]} ({program.line(agent, pc)})"
+
+
+def _wrong_tables(program: Program) -> str:
+    """What is wrong with the side tables, "" if nothing is."""
+    if program.ctas < 1 or program.grid < 1:
+        return f"{program.ctas} CTAs, {program.grid} copies: both are at least 1"
+    if not 0 <= program.registers <= MAX_REGISTERS:
+        return f"{program.registers} registers: 0 to {MAX_REGISTERS} are possible"
+    ranks = [
+        *((f"agent {i}", x.cta) for i, x in enumerate(program.agents)),
+        *((f"barrier {i}", x.cta) for i, x in enumerate(program.barriers)),
+        *((f"access {i}", x.cta) for i, x in enumerate(program.accesses)),
+        *((f"tile {x.name}", x.cta) for x in program.tiles),
+        *((f"named barrier {i}", cta) for i, (cta, _) in enumerate(program.named_barriers)),
+    ]
+    for what, cta in ranks:
+        if not 0 <= cta < program.ctas:
+            return f"{what} is in CTA {cta} of {program.ctas}"
+    for i, access in enumerate(program.accesses):
+        if access.offset < 0 or access.nbytes < 1:
+            return f"access {i} is {access.nbytes} bytes at {access.offset}"
+    for tile in program.tiles:
+        if tile.offset < 0 or tile.nbytes < 1 or tile.slots < 1:
+            return f"tile {tile.name} is {tile.slots} slots of {tile.nbytes} bytes at {tile.offset}"
+    return ""
+
+
+_UNBOUNDED = 1 << 62
+_WRITTEN_ITEM = frozenset({Op.TMA_LOAD, Op.TRANSFER_WRITE, Op.WRITE})  #: they leave an item behind, so they name one
+#: Where "register" is a result, -1 drops it; a wait that is skipped on a register waits always without one.
+_MAY_LACK_REGISTER = (frozenset(OPERANDS) - READS_REGISTER) | {Op.WAIT_UNLESS}
+
+
+def _limits(program: Program) -> dict[Op, tuple[tuple[str, int, int], ...]]:
+    """For each operation its operands: name, least and largest value. Counts are free: wrong ones are the machine's."""
+    least = {"bytes": 0, "expect": 0, "groups": 0, "cycles": 0, "trips": 0, "registers": 0, "lanes": 1, "item": -1}
+    most = {
+        "barrier": len(program.barriers) - 1,
+        "access": len(program.accesses) - 1,
+        "named_barrier": len(program.named_barriers) - 1,
+        "register": program.registers - 1,
+        "state_register": program.registers - 1,
+        "loop": len(program.loops) - 1,
+        "parity": 1,
+        "noinc": 1,
+        "engine": max(Engine),
+        "fence": max(Fence),
+        "semantics": semantics(Order.ACQ_REL, Scope.SYS),
+        "cta_mask": (1 << program.ctas) - 1,
+    }
+
+    def bounds(op: Op, name: str) -> tuple[str, int, int]:
+        low = least.get(name, 0 if name in most else -_UNBOUNDED)
+        if (name == "register" and op in _MAY_LACK_REGISTER) or (name == "barrier" and op == Op.COMMIT):
+            low = -1
+        if name == "item" and op in _WRITTEN_ITEM:
+            low = 0
+        return name, low, most.get(name, _UNBOUNDED)
+
+    return {op: tuple(bounds(op, name) for name in names) for op, names in OPERANDS.items()}
+
+
+def _wrong_operation(
+    program: Program, operation: Operation, limits: dict[Op, tuple[tuple[str, int, int], ...]], left: int
+) -> str:
     """What is wrong with an operation, "" if nothing is."""
     try:
         op = Op(operation[0])
     except (ValueError, IndexError):
         return f"this is no operation of version {PROGRAM_VERSION}"
-    names = OPERANDS[op]
-    if len(names) != len(operation) - 1 or not all(type(value) is int for value in operation):
-        return f"{op.name} takes {len(names)} integers: {', '.join(names)}"
-    for name, value in zip(names, operation[1:], strict=True):
-        bound = bounds.get(name)
-        if bound is not None:
-            optional = name == "register" or (op == Op.COMMIT and name == "barrier")
-            if not (-1 if optional else 0) <= value < bound:
-                return f"{name} {value} is outside the table of {bound}"
-        elif name == "skip" and not 0 <= value < left:
-            return f"a jump over {value} operations leaves the program: jumps go forward, at most to its end"
-        elif name == "parity" and value not in (0, 1):
-            return f"parity {value}: a parity is 0 or 1"
-        elif name == "engine" and not 0 <= value <= 3:
-            return f"engine {value} is none of 0 to 3"
+    wanted = limits[op]
+    if len(wanted) != len(operation) - 1 or not all(type(value) is int for value in operation):
+        return f"{op.name} takes {len(wanted)} integers: {', '.join(OPERANDS[op])}"
+    for (name, low, high), value in zip(wanted, operation[1:], strict=True):
+        if not low <= value <= high:
+            return _out_of_range(op, name, value, low, high)
+        if name == "semantics" and value % 8 > Scope.SYS:
+            return f"semantics {value}: there is no scope {value % 8}"
+    if op == Op.JUMP_IF and not 0 <= operation[3] < left:
+        return f"a jump over {operation[3]} operations leaves the program: jumps go forward, at most to its end"
+    if op == Op.TMA_LOAD and operation[5]:
+        return _wrong_multicast(program, operation)
+    return ""
+
+
+def _out_of_range(op: Op, name: str, value: int, low: int, high: int) -> str:
+    if name in {"barrier", "access", "named_barrier", "register", "state_register", "loop"}:
+        return f"{op.name}: {name} {value} is outside the table of {high + 1}"
+    return f"{op.name}: {name} {value} is outside {low}..{high if high < _UNBOUNDED else ''}"
+
+
+def _wrong_multicast(program: Program, operation: Operation) -> str:
+    _, barrier, access, _, _, mask = operation
+    for rank in range(program.ctas):
+        if mask >> rank & 1:
+            try:
+                program.at_rank(barrier, access, rank)
+            except KeyError:
+                return f"the multicast to CTA {rank} has no barrier or no access at the same place there"
     return ""

@@ -47,14 +47,15 @@ def loads(text: str, place: str = "") -> Program:
     """The program that ``text`` describes; ProgramFormatError names what is wrong with it, and ``place``, its file."""
     try:
         data = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ProgramFormatError(
-            "this is not a flat program: it is not JSON", place=place, cause=str(error), correction="write one with `pipesim run NAME --save-program FILE`"
+            "this is not a flat program: it is not JSON",
+            place=place,
+            cause=str(error),
+            correction="write one with `pipesim run NAME --save-program FILE`",
         ) from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise ProgramFormatError(
-            f'this JSON is not a flat program: it has no "format": "{FORMAT}"', place=place
-        )
+        raise ProgramFormatError(f'this JSON is not a flat program: it has no "format": "{FORMAT}"', place=place)
     version = data.get("version")
     if not isinstance(version, int) or version < 1:
         raise ProgramFormatError(f"a flat program has a version number, not {version!r}", place=place)
@@ -68,7 +69,7 @@ def loads(text: str, place: str = "") -> Program:
         return _program(data)
     except ProgramFormatError as error:
         raise ProgramFormatError(error.fact, place=f"{place}: {error.place}" if place else error.place) from None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise ProgramFormatError(
             "this flat program is damaged", place=place, cause=f"{type(error).__name__}: {error}"
         ) from None
@@ -83,7 +84,9 @@ def _program(data: dict[str, Any]) -> Program:
     return Program(
         name=_text(data["name"]),
         params={_text(k): _integer(v) for k, v in data["params"].items()},
-        agents=tuple(Agent(_integer(c), _integer(w), _integer(m), _text(r), _integer(i)) for c, w, m, r, i in data["agents"]),
+        agents=tuple(
+            Agent(_integer(c), _integer(w), _integer(m), _text(r), _integer(i)) for c, w, m, r, i in data["agents"]
+        ),
         barriers=tuple(Barrier(_integer(c), _text(n), _integer(s)) for c, n, s in data["barriers"]),
         accesses=tuple(Access(Space[s], _integer(c), _integer(o), _integer(n)) for s, c, o, n in data["accesses"]),
         tiles=tuple(

@@ -1,4 +1,4 @@
-"""``Protocol``: one kernel's barriers, tiles and roles, as its author writes them; :meth:`Protocol.flatten` runs the roles."""
+"""``Protocol``: one kernel's barriers, tiles and roles, as its author writes them; ``flatten`` runs the roles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pipesim.errors import PipesimError, ProtocolError
 from pipesim.model.flatten import assemble
 from pipesim.model.ops import Fence, Op, Scope, Space, semantics
 from pipesim.model.program import Program
-from pipesim.model.recording import Recorder, Tables, author_line, recording
+from pipesim.model.recording import Recorder, Tables, author_line, is_inside, recording
 from pipesim.model.shared_mem_barrier import BarrierStorage
 from pipesim.model.warp import TileArray, Warp
 
@@ -37,6 +37,10 @@ class Protocol:
     """
 
     def __init__(self, name: str, *, cluster: int = 1) -> None:
+        if cluster < 1:
+            raise ProtocolError(
+                f"{name}: a cluster of {cluster} CTAs", place=author_line(), correction="give 1 or more"
+            )
         self.name = name
         self.cluster = cluster
         self.roles: list[Role] = []
@@ -53,7 +57,9 @@ class Protocol:
         """``slots`` tiles of ``nbytes`` in shared memory, aligned to 128 bytes, after what was asked for before."""
         self._fresh_name(name)
         if slots < 1 or nbytes < 1:
-            raise ProtocolError(f"{name}: {slots} slots of {nbytes} bytes", place=author_line(), correction="both must be at least 1")
+            raise ProtocolError(
+                f"{name}: {slots} slots of {nbytes} bytes", place=author_line(), correction="both must be at least 1"
+            )
         offset = -(-self._smem // TILE_ALIGNMENT) * TILE_ALIGNMENT
         self._smem = offset + slots * nbytes
         tile = TileArray(name, Space.SHARED, offset, nbytes, slots)
@@ -76,7 +82,9 @@ class Protocol:
     def init(self, body: InitBody) -> InitBody:
         """Decorator: one thread of each CTA runs ``body``; then come the fence and the CTA (or cluster) barrier."""
         if self._init is not None:
-            raise ProtocolError(f"{self.name} has two inits", place=author_line(), correction="initialise every barrier in one")
+            raise ProtocolError(
+                f"{self.name} has two inits", place=author_line(), correction="initialise every barrier in one"
+            )
         self._init = body
         return body
 
@@ -85,7 +93,9 @@ class Protocol:
         if any(role.name == name for role in self.roles):
             raise ProtocolError(f"{self.name} has two roles named {name}", place=author_line(), correction="rename one")
         if warps < 1:
-            raise ProtocolError(f"role {name} has {warps} warps", place=author_line(), correction="give it at least one")
+            raise ProtocolError(
+                f"role {name} has {warps} warps", place=author_line(), correction="give it at least one"
+            )
 
         def add(body: RoleBody) -> RoleBody:
             self.roles.append(Role(name, warps, self.warps, body))
@@ -105,29 +115,36 @@ class Protocol:
 
     def _fresh_name(self, name: str) -> None:
         if name in {t.name for t in self.tiles} | {s.name for s in self.storages}:
-            raise ProtocolError(f"{self.name} has two things named {name}", place=author_line(), correction="rename one")
+            raise ProtocolError(
+                f"{self.name} has two things named {name}", place=author_line(), correction="rename one"
+            )
 
     # flattening
 
     def flatten(self, params: Mapping[str, int] | None = None) -> Program:
         """Run every role once for each of its warps, twice over to see that it is deterministic; the flat program."""
         if not self.roles:
-            raise ProtocolError(f"{self.name} has no roles", correction="mark at least one function with @protocol.role(...)")
-        first, tables, notes = self._record()
-        second, _, _ = self._record()
+            raise ProtocolError(
+                f"{self.name} has no roles", correction="mark at least one function with @protocol.role(...)"
+            )
+        tables = Tables(self.cluster)
+        first, notes = self._record(tables)
+        second, _ = self._record(tables)  # the same tables, so that another tile or barrier is another number
         for one, two in zip(first, second, strict=True):
             if one.code != two.code:
-                at = next((i for i, (a, b) in enumerate(zip(one.code, two.code, strict=False)) if a != b), min(len(one.code), len(two.code)))
+                at = next(
+                    (i for i, (a, b) in enumerate(zip(one.code, two.code, strict=False)) if a != b),
+                    min(len(one.code), len(two.code)),
+                )
                 where = one if at < len(one.code) else two
                 raise ProtocolError(
                     f"{one.who} is not deterministic: recorded twice, it differs at operation {at}",
-                    place=list(tables.sources)[where.lines[at]] if where is one else "",
+                    place=list(tables.sources)[where.lines[at]],
                     cause="the role depends on something that changes between two calls",
                 )
         return assemble(self, first, tables, dict(params or {}), notes)
 
-    def _record(self) -> tuple[list[Recorder], Tables, tuple[str, ...]]:
-        tables = Tables()
+    def _record(self, tables: Tables) -> tuple[list[Recorder], tuple[str, ...]]:
         notes: tuple[str, ...] = ()
         recorders = []
         for cta in range(self.cluster):
@@ -138,23 +155,23 @@ class Protocol:
                     with recording(rec):
                         if warp.warp == 0:
                             notes = self._record_init(rec)
-                        self._record_sync(rec, warp)
-                        _run(lambda body=role.body, w=warp: body(w), rec)  # type: ignore[misc]  # bound now, on purpose
+                        self._record_sync(warp)
+                        _run(lambda body=role.body, w=warp: body(w), rec.who)  # type: ignore[misc]  # bound now, on purpose
                     recorders.append(rec)
-        return recorders, tables, notes
+        return recorders, notes
 
     def _record_init(self, rec: Recorder) -> tuple[str, ...]:
         """One lane initialises; without an init, the barriers that named a count are initialised as usual."""
         with rec.narrowed(1):
             if self._init is not None:
-                _run(self._init, rec)
+                _run(self._init, f"the init of {self.name}")
                 rec.emit(Op.FENCE, Fence.MBARRIER_INIT, semantics(scope=Scope.CLUSTER))
                 return ("the flattener adds fence.mbarrier_init and the CTA barrier after the init",)
             missing = [s.name for s in self.storages if s.name not in self._counts]
             if missing:
                 raise ProtocolError(
                     f"nobody initialises {', '.join(missing)}",
-                    correction="write a function marked @protocol.init, or give the count: protocol.mbarriers(name, size, count)",
+                    correction="mark a function @protocol.init, or name the count: protocol.mbarriers(name, size, 1)",
                 )
             for storage in self.storages:
                 for index in range(storage.size):
@@ -162,29 +179,28 @@ class Protocol:
             rec.emit(Op.FENCE, Fence.MBARRIER_INIT, semantics(scope=Scope.CLUSTER))
         return ("no init was given: the flattener adds the usual prologue (init, fence.mbarrier_init, CTA barrier)",)
 
-    def _record_sync(self, rec: Recorder, warp: Warp) -> None:
+    def _record_sync(self, warp: Warp) -> None:
         if self.cluster > 1:
             warp.cluster_sync()
         else:
             warp.sync_threads()
 
 
-def _run(body: Callable[[], None], rec: Recorder) -> None:
+def _run(body: Callable[[], None], who: str) -> None:
     """Run an author's function; whatever it raises that is not ours is reported with the author's line."""
     try:
         body()
     except PipesimError:
         raise
     except Exception as error:
-        raise ProtocolError(
-            f"{rec.who} raised {type(error).__name__}: {error}", place=_raised_at(error)
-        ) from error
+        raise ProtocolError(f"{who} raised {type(error).__name__}: {error}", place=_raised_at(error)) from error
 
 
 def _raised_at(error: BaseException) -> str:
     trace = error.__traceback__
     place = ""
     while trace is not None:
-        place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+        if not is_inside(trace.tb_frame.f_globals.get("__name__", "")):
+            place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
         trace = trace.tb_next
     return place

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache
 
 from pipesim.errors import HandleError, ProtocolError
 from pipesim.model.ops import Op, Operation
@@ -23,15 +24,22 @@ _current: ContextVar[Recorder | None] = ContextVar("pipesim_recorder", default=N
 def author_line() -> str:
     """``file:line`` of the innermost frame that is not part of the description language itself."""
     frame = sys._getframe(1)  # noqa: SLF001  # the documented way to walk the stack without building a traceback
-    while frame.f_back is not None and f"{frame.f_globals.get('__name__', '')}.".startswith(_INSIDE):
+    while frame.f_back is not None and is_inside(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+@cache
+def is_inside(module: str) -> bool:
+    """True for a module of the description language, whose lines are of no interest to an author."""
+    return f"{module}.".startswith(_INSIDE)
 
 
 @dataclass
 class Tables:
     """The side tables that the recordings of all agents share while a protocol is flattened."""
 
+    ctas: int = 1  #: CTAs in the cluster
     accesses: dict[Access, int] = field(default_factory=dict)
     sources: dict[str, int] = field(default_factory=dict)
     named_barriers: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -68,6 +76,11 @@ class Linear:
         self._recorder.linear.append(self)
 
     @property
+    def description(self) -> tuple[str, str, str]:
+        """What it is, which role holds it, and the line where it was acquired."""
+        return self._what, self._recorder.who, self._acquired
+
+    @property
     def live(self) -> bool:
         """True until the handle is given back."""
         return not self._released
@@ -78,7 +91,14 @@ class Linear:
         self._released = author_line()
 
     def require_live(self, verb: str) -> None:
-        """Raise HandleError if the handle was given back before."""
+        """Raise HandleError if the handle was given back before, or another role uses it."""
+        if recorder() is not self._recorder:
+            raise HandleError(
+                f"{recorder().who}: {verb} of {self._what}, which {self._recorder.who} holds",
+                place=author_line(),
+                cause=f"acquired at {self._acquired}",
+                correction="acquire a stage in each role",
+            )
         if self._released:
             raise HandleError(
                 f"{self._recorder.who}: {verb} of {self._what} after its release",
@@ -110,6 +130,7 @@ class Recorder:
         self.lines: list[int] = []
         self.linear: list[Linear] = []
         self.registers = 0
+        self.open_loops: list[str] = []  #: lines of the loops that have not come to their end
 
     @property
     def executing(self) -> int:
@@ -130,9 +151,9 @@ class Recorder:
     def narrowed(self, lanes: int) -> Iterator[None]:
         """Only these of the executing lanes execute inside."""
         outer = self.lanes
-        self.lanes = outer & lanes
-        if not self.lanes:
+        if not outer & lanes:
             raise ProtocolError(f"{self.who}: no lane is left to execute", place=author_line())
+        self.lanes = outer & lanes
         try:
             yield
         finally:
@@ -153,12 +174,19 @@ def recorder() -> Recorder:
 
 @contextmanager
 def recording(into: Recorder) -> Iterator[None]:
-    """Make ``into`` the current recorder; at the end every linear handle must have been given back."""
+    """Make ``into`` the current recorder; at the end every handle must be given back and every loop at its end."""
     mark = _current.set(into)
     try:
         yield
         for handle in into.linear:
             handle.require_consumed()
+        if into.open_loops:
+            raise ProtocolError(
+                f"{into.who}: a loop was left before its last trip",
+                place=into.open_loops[-1],
+                cause="the loop's marks say how many trips it makes, for any value of its parameter",
+                correction="compute the number of trips before the loop, or use range() for a loop without marks",
+            )
     finally:
         _current.reset(mark)
 
@@ -166,13 +194,14 @@ def recording(into: Recorder) -> Iterator[None]:
 class TryResult:
     """The answer of a try, unknown while recording: the register that will hold it, and what was asked.
 
-    Hand it to a ``*_if_needed`` method. A role cannot branch on it in Python: the answer exists only when the program runs.
+    Hand it to a ``*_if_needed`` method. A role cannot branch on it in Python: the program has not run yet.
     """
 
     def __init__(self, register: int, barrier: int, parity: int) -> None:
         self.register = register
         self.barrier = barrier
         self.parity = parity
+        self.owner = recorder()
 
     def __bool__(self) -> bool:
         raise ProtocolError(

@@ -107,7 +107,7 @@ def _pending_count(_: Program, state: State, agent: int, op: Operation) -> Step:
     return Step(advance(write_register(state, agent, op[2], mbarrier.token_pending(held)), agent))
 
 
-def _cp_async_arrive(program: Program, state: State, agent: int, op: Operation) -> Step:
+def _cp_async_arrive(_: Program, state: State, agent: int, op: Operation) -> Step:
     """Pending rises now unless noinc; one arrival of all lanes when the agent's earlier cp.async have landed."""
     bar, lanes, noinc = op[1], op[2], op[3]
     before = state.barriers[bar]

@@ -44,7 +44,16 @@ def _transfer_write(program: Program, state: State, agent: int, op: Operation) -
 
 
 def _opened(
-    program: Program, state: State, agent: int, engine: int, bar: int, access: int, nbytes: int, item: int, *, writes: bool
+    program: Program,
+    state: State,
+    agent: int,
+    engine: int,
+    bar: int,
+    access: int,
+    nbytes: int,
+    item: int,
+    *,
+    writes: bool,
 ) -> tuple[State, tuple[Fault, ...]]:
     """Issue a transfer: its access is open from here until its last byte; opening it against a conflict is a race."""
     first, end = program.cells[access]

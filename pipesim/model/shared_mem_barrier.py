@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from pipesim.errors import ProtocolError
 from pipesim.model.ops import Op, Order, Scope, semantics
-from pipesim.model.recording import TryResult, author_line, recorder
+from pipesim.model.recording import Recorder, TryResult, author_line, recorder
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class StateToken:
     """The opaque state that an arrive returns: usable for ``test_wait``, ``wait_state`` and ``pending_count`` only."""
 
     register: int
+    owner: Recorder = field(default_factory=recorder, repr=False, compare=False)
 
 
 @dataclass(eq=False)
@@ -28,7 +29,9 @@ class BarrierStorage:
     name: str
     size: int
     first: int
-    per_cta: Sequence[int]  #: one growing cell: how many barriers a CTA has in all (known when the protocol is flattened)
+    per_cta: Sequence[
+        int
+    ]  #: one growing cell: how many barriers a CTA has in all (known when the protocol is flattened)
     labels: dict[int, tuple[str, int]] = field(default_factory=dict)  #: index → (group, stage)
 
     def __len__(self) -> int:
@@ -44,7 +47,7 @@ class BarrierStorage:
         return SharedMemBarrier(self, index)
 
     def label(self, first: int, count: int, group: str) -> None:
-        """Name ``count`` barriers from ``first`` on as stages 0, 1, … of ``group``, as a pipeline that owns them does."""
+        """Name ``count`` barriers from ``first`` on as stages 0, 1, … of ``group``, as their pipeline does."""
         for stage in range(count):
             self.labels[first + stage] = (group, stage)
 
@@ -57,7 +60,14 @@ class SharedMemBarrier:
     index: int
 
     def _address(self, cta: int | None = None) -> int:
-        rank = recorder().cta if cta is None else cta
+        rec = recorder()
+        rank = rec.cta if cta is None else cta
+        if not 0 <= rank < rec.tables.ctas:
+            raise ProtocolError(
+                f"{rec.who}: a barrier of CTA {rank}",
+                place=author_line(),
+                cause=f"the cluster has {rec.tables.ctas} CTAs",
+            )
         return rank * self.storage.per_cta[0] + self.storage.first + self.index
 
     def init(self, num_threads: int = 1) -> None:
@@ -72,7 +82,9 @@ class SharedMemBarrier:
         """``mbarrier.arrive``: each executing lane arrives ``count`` times."""
         return self._arrive(Op.ARRIVE, count, 0, semantics(order, scope))
 
-    def arrive_cluster(self, cta: int, count: int = 1, *, order: Order = Order.DEFAULT, scope: Scope = Scope.DEFAULT) -> None:
+    def arrive_cluster(
+        self, cta: int, count: int = 1, *, order: Order = Order.DEFAULT, scope: Scope = Scope.DEFAULT
+    ) -> None:
         """``mapa`` and ``mbarrier.arrive.shared::cluster`` on the CTA of this rank; returns no state (PTX)."""
         rec = recorder()
         rec.emit(Op.ARRIVE, self._address(cta), count * rec.executing, 0, -1, semantics(order, scope))
@@ -81,7 +93,9 @@ class SharedMemBarrier:
         """``mbarrier.arrive_drop``: arrive, and expect ``count`` fewer arrivals a lane from this phase on."""
         return self._arrive(Op.ARRIVE_DROP, count, 0, semantics(order, scope))
 
-    def arrive_no_complete(self, count: int = 1, *, order: Order = Order.DEFAULT, scope: Scope = Scope.DEFAULT) -> StateToken:
+    def arrive_no_complete(
+        self, count: int = 1, *, order: Order = Order.DEFAULT, scope: Scope = Scope.DEFAULT
+    ) -> StateToken:
         """``mbarrier.arrive.noComplete``: an arrive that promises not to complete the phase."""
         rec = recorder()
         register = rec.new_register()
@@ -111,7 +125,9 @@ class SharedMemBarrier:
         """``mbarrier.complete_tx`` on the CTA of this rank, if ``pred``: pays for a copy that was skipped."""
         if pred:
             rec = recorder()
-            rec.emit(Op.COMPLETE_TX, self._address(cta), nbytes * rec.executing, semantics(Order.RELAXED, Scope.CLUSTER))
+            rec.emit(
+                Op.COMPLETE_TX, self._address(cta), nbytes * rec.executing, semantics(Order.RELAXED, Scope.CLUSTER)
+            )
 
     def wait(self, phase: int = 0) -> None:
         """Loop on ``mbarrier.try_wait.parity`` until the phase of this parity has completed."""
@@ -136,16 +152,19 @@ class SharedMemBarrier:
     def wait_if_needed(self, already: TryResult | bool, phase: int = 0) -> None:  # noqa: FBT001  # True is how loops start
         """:meth:`wait` unless ``already`` is true: a try's answer, or a plain bool decided while recording."""
         if isinstance(already, TryResult):
+            _require_own(already, "try's answer")
             recorder().emit(Op.WAIT_UNLESS, self._address(), _parity(phase), already.register, semantics())
         elif not already:
             self.wait(phase)
 
     def wait_state(self, state: StateToken) -> None:
         """Loop on ``mbarrier.try_wait`` by state until the phase in which ``state`` arrived has completed."""
+        _require_own(state, "state")
         recorder().emit(Op.WAIT_STATE, self._address(), state.register, semantics())
 
     def test_state(self, state: StateToken) -> TryResult:
         """One ``mbarrier.test_wait`` by state."""
+        _require_own(state, "state")
         rec = recorder()
         register = rec.new_register()
         rec.emit(Op.TEST_STATE, self._address(), state.register, register, semantics())
@@ -153,6 +172,7 @@ class SharedMemBarrier:
 
     def pending_count(self, state: StateToken) -> None:
         """``mbarrier.pending_count`` of a state. The number exists only when the program runs: nothing is returned."""
+        _require_own(state, "state")
         rec = recorder()
         rec.emit(Op.PENDING_COUNT, state.register, rec.new_register())
 
@@ -175,6 +195,15 @@ class SharedMemBarrier:
         register = rec.new_register()
         rec.emit(op, self._address(), _parity(phase), register, semantics())
         return TryResult(register, self._address(), _parity(phase))
+
+
+def _require_own(result: TryResult | StateToken, what: str) -> None:
+    if result.owner is not recorder():
+        raise ProtocolError(
+            f"{recorder().who} uses a {what} that {result.owner.who} holds in a register",
+            place=author_line(),
+            correction="make the test in the role that uses its result",
+        )
 
 
 def _parity(phase: int) -> int:

@@ -1,4 +1,4 @@
-"""``Warp``: what a role is given. Its methods record operations that belong to no barrier: copies, reads, work, fences."""
+"""``Warp``: what a role is given. Its methods record operations of no one barrier: copies, reads, work, fences."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ class Slot:
     def part(self, offset: int, nbytes: int) -> Slot:
         """The bytes ``offset .. offset + nbytes`` of this slot."""
         if offset < 0 or nbytes <= 0 or offset + nbytes > self.nbytes:
-            raise ProtocolError(f"bytes {offset}..{offset + nbytes} lie outside {self.name} ({self.nbytes} bytes)", place=author_line())
+            raise ProtocolError(
+                f"bytes {offset}..{offset + nbytes} lie outside {self.name} ({self.nbytes} bytes)", place=author_line()
+            )
         return Slot(self.name, self.space, self.offset + offset, nbytes)
 
 
@@ -73,6 +75,8 @@ class Warp:
 
     def lanes(self, count: int) -> AbstractContextManager[None]:
         """Inside, lanes 0 .. count-1 execute (as far as they execute outside)."""
+        if not 1 <= count <= 32:
+            raise ProtocolError(f"{count} lanes of a warp", place=author_line(), correction="a warp has lanes 1 to 32")
         return self._recorder.narrowed((1 << count) - 1)
 
     # memory
@@ -83,6 +87,8 @@ class Warp:
         """A bulk copy into ``destination``: its bytes land later, in pieces, and are counted on ``mbar`` as they land.
 
         ``item`` names what the slot then holds. Each executing lane issues one copy, so one lane must be elected.
+        ``cta_mask`` has a bit for each CTA of a multicast, which lands at the same offset in each and is counted on its
+        own copy of ``mbar``; 0 is an ordinary copy.
         """
         rec = recorder()
         if rec.executing != 1:
@@ -92,7 +98,18 @@ class Warp:
                 cause="a bulk copy is issued once by each lane that executes it",
                 correction="put it inside `with w.elect_one():`",
             )
+        if not 0 <= cta_mask < 1 << rec.tables.ctas:
+            raise ProtocolError(
+                f"{rec.who}: a multicast to the CTAs of mask {cta_mask:#b}",
+                place=author_line(),
+                cause=f"the cluster has {rec.tables.ctas} CTAs",
+            )
         size = destination.nbytes if nbytes is None else nbytes
+        if size < 0:
+            raise ProtocolError(f"{rec.who}: a copy of {size} bytes", place=author_line(), correction="give 0 or more")
+        for rank in range(rec.tables.ctas):
+            if cta_mask >> rank & 1:
+                rec.tables.access(Access(destination.space, rank, destination.offset, destination.nbytes))
         rec.emit(Op.TMA_LOAD, mbar._address(), self._access(destination), size, item, cta_mask)  # noqa: SLF001  # same package
 
     def read(self, source: Slot, item: int = ANY_ITEM) -> None:
@@ -133,18 +150,22 @@ class Warp:
     def loop(self, trips: int, parameter: str = "") -> Iterator[int]:
         """``range(trips)`` that leaves loop marks, so that a proof can speak about any value of ``parameter``."""
         rec = recorder()
+        if trips < 0:
+            raise ProtocolError(f"{rec.who}: a loop of {trips} trips", place=author_line(), correction="give 0 or more")
         mark = rec.tables.loop(parameter)
         rec.emit(Op.LOOP_BEGIN, mark, trips)
+        rec.open_loops.append(author_line())
         for trip in range(trips):
             if trip:
                 rec.emit(Op.LOOP_NEXT, mark)
             yield trip
         rec.emit(Op.LOOP_END, mark)
+        rec.open_loops.pop()
 
     # other barriers and fences
 
     def bar_sync(self, number: int, threads: int) -> None:
-        """``barrier.sync``: wait until ``threads`` threads have arrived. A warp counts as 32, whoever executes (PTX)."""
+        """``barrier.sync``: wait until ``threads`` threads have arrived. A warp always counts as 32 (PTX)."""
         self._named(Op.BAR_SYNC, number, threads)
 
     def bar_arrive(self, number: int, threads: int) -> None:

@@ -25,7 +25,8 @@ class ProducerConsumerPipeline:
     def __init__(self, storage: BarrierStorage, num_stages: int) -> None:
         if num_stages < 1 or 2 * num_stages > len(storage):
             raise ProtocolError(
-                f"a pipeline of {num_stages} stages needs {2 * max(num_stages, 1)} mbarriers; {storage.name} has {len(storage)}",
+                f"a pipeline of {num_stages} stages needs {2 * max(num_stages, 1)} mbarriers; "
+                f"{storage.name} has {len(storage)}",
                 place=author_line(),
                 correction="ask for ProducerConsumerPipeline.smem_bytes(num_stages) // 8 mbarriers",
             )
@@ -146,7 +147,7 @@ class ProducerConsumerPipeline:
         return ProduceContext(self)
 
     def consume(self) -> ConsumeContext:
-        """``with pipe.consume() as stage``: wait for a full stage on entry; on exit arrive on its ``empty`` and step."""
+        """``with pipe.consume() as stage``: wait for a full stage; on exit arrive on its ``empty`` and step."""
         return ConsumeContext(self)
 
     def consume_explicit(self) -> ExplicitConsumeContext:
@@ -194,7 +195,7 @@ class ProducerConsumerPipeline:
 
 
 class ProducerStage(Linear):
-    """An empty stage, to be filled. There is no arrive on it: signal ``mbar()`` yourself, or the consumer waits for ever."""
+    """An empty stage, to be filled. It has no arrive: signal ``mbar()`` yourself, or the consumer waits for ever."""
 
     def __init__(self, pipeline: ProducerConsumerPipeline, index: int) -> None:
         super().__init__(f"producer stage {index}")
@@ -262,7 +263,9 @@ class ProduceContext:
         self._stage = self._pipeline.acquire_producer()
         return self._stage
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if kind is None and self._stage is not None:
             self._stage.release()
 
@@ -278,7 +281,9 @@ class ConsumeContext:
         self._stage = self._pipeline.acquire_consumer()
         return self._stage
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if kind is None and self._stage is not None:
             self._give_back(self._stage)
 
@@ -294,9 +299,10 @@ class ExplicitConsumeContext(ConsumeContext):
 
 
 def _acquired_twice(handle: ProducerStage | ConsumerStage) -> HandleError:
+    held, who, where = handle.description
     return HandleError(
-        f"a second acquire while stage {handle._index} is held",  # noqa: SLF001  # same unit
+        f"{who}: a second acquire while {held} is held",
         place=author_line(),
-        cause="acquire does not advance: it would return the same stage again",
+        cause=f"acquired at {where}; acquire does not advance: it would return the same stage again",
         correction="release the first stage before acquiring the next",
     )

@@ -91,7 +91,9 @@ def find(text: str) -> Target:
     near = difflib.get_close_matches(text, BUILT_IN, n=3, cutoff=0.4)
     raise UnknownProtocolError(
         f"there is no protocol {text!r}",
-        correction=f"did you mean {' or '.join(near)}?" if near else "see `pipesim list`, or give file.py:function or a program's .json",
+        correction=f"did you mean {' or '.join(near)}?"
+        if near
+        else "see `pipesim list`, or give file.py:function or a program's .json",
     )
 
 
@@ -118,7 +120,9 @@ def _from_program(path: Path) -> Target:
 
 def _from_file(path: Path, function: str) -> ProtocolFunction:
     if not path.is_file():
-        raise UnknownProtocolError(f"there is no file {path}", correction="give the path of a Python file, then :function")
+        raise UnknownProtocolError(
+            f"there is no file {path}", correction="give the path of a Python file, then :function"
+        )
     spec = importlib.util.spec_from_file_location(f"pipesim_user_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -128,10 +132,14 @@ def _from_file(path: Path, function: str) -> ProtocolFunction:
     except PipesimError:
         raise
     except Exception as error:
-        raise ProtocolError(f"{path} cannot be imported: {type(error).__name__}: {error}", place=_line_of(error)) from error
+        raise ProtocolError(
+            f"{path} cannot be imported: {type(error).__name__}: {error}", place=_line_of(error)
+        ) from error
     found = getattr(module, function, None)
     if not callable(found):
-        public = [n for n, v in vars(module).items() if inspect.isfunction(v) and v.__module__ == spec.name and n[0] != "_"]
+        public = [
+            n for n, v in vars(module).items() if inspect.isfunction(v) and v.__module__ == spec.name and n[0] != "_"
+        ]
         near = difflib.get_close_matches(function, public, n=1, cutoff=0.4)
         raise UnknownProtocolError(
             f"{path} has no function {function!r}",

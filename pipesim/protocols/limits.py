@@ -36,15 +36,20 @@ def require_fits(program: Program) -> None:
             cause=_largest_tile(program),
             correction="use fewer stages or smaller tiles",
         )
-    threads = 32 * max(sum(1 for a in program.agents if a.cta == cta) for cta in range(program.ctas))
+    warps = {(agent.cta, agent.warp) for agent in program.agents}  # lanes that diverged are agents of the same warp
+    threads = 32 * max(sum(1 for cta, _ in warps if cta == rank) for rank in range(program.ctas))
     if threads > MAX_THREADS:
-        raise ConfigurationError(f"{program.name} needs {threads:,} threads; a CTA has at most {MAX_THREADS:,}")
+        raise ConfigurationError(
+            f"{program.name} needs {threads:,} threads; a CTA has at most {MAX_THREADS:,}",
+            correction="use fewer warps",
+        )
     for agent, code in enumerate(program.code):
         for pc, op in enumerate(code):
-            expected = op[3] if op[0] == Op.ARRIVE else op[2] if op[0] == Op.EXPECT_TX else 0
+            expected = op[3] if op[0] in (Op.ARRIVE, Op.ARRIVE_DROP) else op[2] if op[0] == Op.EXPECT_TX else 0
             if expected > MAX_COUNT:
                 raise ConfigurationError(
-                    f"{program.agent_name(agent)} expects {expected:,} bytes in one phase of {program.barrier_name(op[1])}",
+                    f"{program.agent_name(agent)} expects {expected:,} bytes in one phase of "
+                    f"{program.barrier_name(op[1])}",
                     place=program.line(agent, pc),
                     cause=f"an mbarrier counts up to {MAX_COUNT:,} bytes a phase",
                     correction="split the tile over several phases, or make it smaller",

@@ -1,4 +1,7 @@
-"""One producer warp fills a ring of tiles with bulk copies; consumer warps read them (twin: ``hwkernels/producer_consumer.cu``)."""
+"""One producer warp fills a ring of tiles with bulk copies; consumer warps read them.
+
+The twin is ``hwkernels/producer_consumer.cu``.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ ASCII = str.maketrans(
         "█": "#", "░": ".", "▒": ":", "▓": "=", "“": '"', "”": '"', "’": "'", "‘": "'", "µ": "u",
     }
 )  # fmt: skip
-_CONTROL = {code: "?" for code in (*range(32), 127, *range(128, 160))}
+_CONTROL = dict.fromkeys((*range(32), 127, *range(128, 160)), "?")
 
 _STYLES = (
     (r"✓", "green"),
@@ -69,8 +69,8 @@ def width_of(console: Console) -> int:
     return max(console.width, LEAST_WIDTH)
 
 
-def mark(ok: bool | None) -> str:
-    """✓ for True, ✗ for False, ? for None; the words beside it must say the same."""  # noqa: D403
+def mark(ok: bool | None) -> str:  # noqa: FBT001  # its one argument
+    """✓ for True, ✗ for False, ? for None; the words beside it must say the same."""
     return UNSURE if ok is None else GOOD if ok else BAD
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from rich.cells import cell_len
 from rich.console import Console
 
 from pipesim.conform.result import Divergence, DivergenceKind, Moment
 from pipesim.report.console import BAD, paint, width_of
-from pipesim.report.finding import deadlock_lines, headline
+from pipesim.report.finding import deadlock_lines, who_waits
 from pipesim.report.layout import middle, pad, pad_left, wrap, wrap_parts
 from pipesim.report.words import NONE, count, number, place
 
@@ -38,8 +40,10 @@ def _headline(d: Divergence, width: int) -> list[str]:
         parts += [f"CTA {d.cta}"]
         parts += [f"last progress at cycle {number(d.cycle)}"] if d.cycle >= 0 else ["no event recorded"]
         return wrap_parts(parts, width, f"{BAD} ")
-    after = d.event >= d.events
-    parts.append(f"after all {count(d.events, 'event')}" if after else f"first at event {number(d.event)} of {number(d.events)}")
+    if d.event >= d.events:
+        parts.append(f"after all {count(d.events, 'event')}")
+    else:
+        parts.append(f"first at event {number(d.event)} of {number(d.events)}")
     parts += [f"iteration {number(d.iteration)}", f"CTA {d.cta}", f"agent {d.agent}"]
     if d.cycle >= 0:
         parts.append(f"cycle {number(d.cycle)}")
@@ -59,25 +63,27 @@ def _barrier(d: Divergence, width: int) -> list[str]:
 
 
 def _moments(d: Divergence, width: int) -> list[str]:
-    """The events around the divergence: index, cycle, agent, what the hardware did, what the model has there."""
+    """The events around the divergence, each with what the model has there; long texts take several lines."""
     moments = [m for m in d.moments if m.hardware or m.model]
     if not moments:
         return []
-    agents = min(AGENT_WIDTH, max(len("agent"), *(cell_len(m.agent) for m in moments)))
-    index = max(len("event"), *(len(number(m.index)) for m in moments))
-    cycle = max(len("cycle"), *(len(_cycle(m)) for m in moments))
-    room = width - (3 + index + 2 + cycle + 2 + agents + 2)
+    heads = ("event", "cycle", "agent")
+    fixed = [heads, *((number(m.index), _cycle(m), middle(m.agent, AGENT_WIDTH)) for m in moments)]
+    widths = [max(cell_len(row[c]) for row in fixed) for c in range(3)]
+    room = width - 3 - sum(widths) - 2 * 3
     hardware = min(max(len("hardware"), *(cell_len(m.hardware) for m in moments)), room - MODEL_WIDTH - 2)
-    head = f"   {pad_left('event', index)}  {pad_left('cycle', cycle)}  {pad('agent', agents)}  {pad('hardware', hardware)}  model"
-    lines = ["", head]
-    for m in moments:
-        here = m.index == d.event
-        left = f" {'▸' if here else ' '} {pad_left(number(m.index), index)}  {pad_left(_cycle(m), cycle)}  {pad(middle(m.agent, agents), agents)}  "
-        one, two = wrap(m.hardware or NONE, hardware), wrap(m.model, room - hardware - 2)
-        for n in range(max(len(one), len(two))):
-            side = [column[n] if n < len(column) else "" for column in (one, two)]
-            lines.append(f"{left if n == 0 else ' ' * cell_len(left)}{pad(side[0], hardware)}  {side[1]}".rstrip())
+    lines = ["", "   " + _fixed(heads, widths) + pad("hardware", hardware) + "  model"]
+    for m, row in zip(moments, fixed[1:], strict=True):
+        left = (" ▸ " if m.index == d.event else "   ") + _fixed(row, widths)
+        sides = (wrap(m.hardware or NONE, hardware), wrap(m.model, room - hardware - 2))
+        for n, (one, two) in enumerate(zip_longest(*sides, fillvalue="")):
+            lines.append(f"{left if n == 0 else ' ' * cell_len(left)}{pad(one, hardware)}  {two}".rstrip())
     return lines
+
+
+def _fixed(row: tuple[str, str, str], widths: list[int]) -> str:
+    """Index and cycle flush right, the agent flush left, with the gap that follows."""
+    return f"{pad_left(row[0], widths[0])}  {pad_left(row[1], widths[1])}  {pad(row[2], widths[2])}  "
 
 
 def _cycle(moment: Moment) -> str:
@@ -86,6 +92,7 @@ def _cycle(moment: Moment) -> str:
 
 def _stuck(d: Divergence, width: int) -> list[str]:
     if d.stuck is None:
-        return ["", *wrap("the model is not stuck where the records end: no wait of the protocol explains why the kernel stopped", width, "  ")]
-    _, *parts = " ".join(line.strip() for line in headline(d.stuck, 10_000)).split(" · ")
-    return ["", *wrap_parts(["the model, led by the records, is stuck at the same place", *parts], width, "  "), "", *deadlock_lines(d.stuck, width)]
+        claim = "the model is not stuck where the records end: no wait of the protocol explains why the kernel stopped"
+        return ["", *wrap(claim, width, "  ")]
+    told = ["the model, led by the records, is stuck there too", *who_waits(d.stuck)]
+    return ["", *wrap_parts(told, width, "  "), "", *deadlock_lines(d.stuck, width)]

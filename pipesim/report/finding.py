@@ -36,12 +36,14 @@ def finding_lines(findings: Sequence[Finding], width: int = DEFAULT_WIDTH) -> li
 
 def headline(deadlock: Deadlock, width: int = DEFAULT_WIDTH) -> list[str]:
     """``✗ deadlock · 2 of 3 agents wait for ever · finished: load``."""
+    return wrap_parts(["deadlock", *who_waits(deadlock)], width, f"{BAD} ")
+
+
+def who_waits(deadlock: Deadlock) -> list[str]:
+    """``2 of 3 agents wait for ever`` and ``finished: load``, to be joined by dots."""
     waiting, done = len(deadlock.blocked), len(deadlock.finished)
-    return wrap_parts(
-        ["deadlock", f"{waiting} of {count(waiting + done, 'agent')} wait{'s' if waiting + done == 1 else ''} for ever", f"finished: {_names(deadlock.finished)}"],
-        width,
-        f"{BAD} ",
-    )
+    wait = "waits" if waiting == 1 else "wait"
+    return [f"{waiting} of {count(waiting + done, 'agent')} {wait} for ever", f"finished: {_names(deadlock.finished)}"]
 
 
 def deadlock_lines(deadlock: Deadlock, width: int = DEFAULT_WIDTH) -> list[str]:
@@ -62,7 +64,8 @@ def deadlock_lines(deadlock: Deadlock, width: int = DEFAULT_WIDTH) -> list[str]:
 def fault_lines(faults: Sequence[FaultReport], width: int = DEFAULT_WIDTH) -> list[str]:
     """Every broken rule: the rule, who broke it with which operation, where, and the claim."""
     stops = any(fault.kind.traps for fault in faults)
-    lines = wrap_parts([count(len(faults), "fault"), "the chip stops the launch there" if stops else "the chip goes on with wrong data"], width, f"{BAD} ")
+    chip = "the chip stops the launch there" if stops else "the chip does not notice and goes on"
+    lines = wrap_parts([count(len(faults), "fault"), chip], width, f"{BAD} ")
     for fault in faults[:MOST_FAULTS]:
         lines += ["", *wrap(fault.kind.value, width, "  ")]
         where = f" ({place(fault.line)})" if fault.line else ""
@@ -76,15 +79,16 @@ def fault_lines(faults: Sequence[FaultReport], width: int = DEFAULT_WIDTH) -> li
 
 def budget_lines(steps: int, width: int = DEFAULT_WIDTH) -> list[str]:
     """A simulation that was cut off: nothing is known about what would have followed."""
-    return wrap(f"unknown: the budget of {count(steps, 'step')} ran out before the program ended", width, f"{UNSURE} ", "  ")
+    claim = f"unknown: the budget of {count(steps, 'step')} ran out before the program ended"
+    return wrap(claim, width, f"{UNSURE} ")
 
 
 def _waits(blocked: Blocked) -> str:
-    """``mma/1 waits for phase 1 of full[0] (parity 1, now in phase 1): 0 of 1 arrivals, 16,384 bytes missing (file:line)``."""
+    """``mma/1 waits for phase 1 of full[0] (parity 1, now in phase 1): 0 of 1 arrivals, 16,384 bytes missing``."""
     where = f" ({place(blocked.line)})" if blocked.line else ""
     if blocked.parity < 0:
-        made = f": {number(blocked.count - blocked.arrivals_missing)} of {count(blocked.count, 'thread')} arrived" if blocked.count else ""
-        return f"{blocked.agent} waits for {blocked.barrier}{made}{where}"
+        arrived = f"{number(blocked.count - blocked.arrivals_missing)} of {count(blocked.count, 'thread')} arrived"
+        return f"{blocked.agent} waits for {blocked.barrier}: {arrived}{where}"
     return (
         f"{blocked.agent} waits for phase {blocked.phase_wanted} of {blocked.barrier} "
         f"(parity {blocked.parity}, now in phase {blocked.phase_now}): {_missing(blocked)}{where}"
@@ -119,7 +123,8 @@ def _supplier(supplier: Supplier, blocked: Blocked) -> str:
         return f"{would}, but waits for {supplier.waits_for}" if supplier.waits_for else would
     if not supplier.last_line:
         return f"{who} never sends there"
-    return f"the missing {what} would be {who}'s: its last on {blocked.barrier} is for tile {number(supplier.last_iteration)} ({place(supplier.last_line)}), none follows"
+    last = f"its last on {blocked.barrier} is for tile {number(supplier.last_iteration)} ({place(supplier.last_line)})"
+    return f"the missing {what} would be {who}'s: {last}, none follows"
 
 
 def _names(agents: Sequence[str]) -> str:

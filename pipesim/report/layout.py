@@ -21,7 +21,7 @@ def pad_left(text: str, width: int) -> str:
 
 
 def middle(text: str, width: int) -> str:
-    """``text`` cut in the middle to ``width``: of a path the end says most, so two thirds of what is left are the end."""
+    """``text`` cut in the middle to ``width``: two thirds of what is left are the end, which says most in a path."""
     if cell_len(text) <= width:
         return text
     if width < 2:

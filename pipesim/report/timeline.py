@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from pipesim.report.layout import middle, pad, wrap_parts
-from pipesim.report.spans import FULL, ISSUE, WORK, EMPTY, Picture, Track, draw, picture, waited_groups, waits_empty
+from pipesim.report.spans import EMPTY, FULL, ISSUE, WORK, Picture, Track, draw, picture, waited_groups, waits_empty
 from pipesim.report.words import count, number
 from pipesim.trace.schema import Trace
 
@@ -17,31 +17,35 @@ TICK_CELLS = 12  #: least distance of two ticks
 NAME_WIDTH = 18  #: of "sim consumer/0"
 
 
-def timeline_lines(simulated: Trace | None, measured: Trace | None, period_millicycles: int | None, width: int) -> list[str]:
+def timeline_lines(
+    simulated: Trace | None, measured: Trace | None, period_millicycles: int | None, width: int
+) -> list[str]:
     """One row for each agent and trace, an axis in cycles and a legend; [] if there is nothing to draw.
 
     The scale covers up to 12 periods, fewer where they would be drawn in less than 12 cells each, and at most the
     whole run; without a period it covers the whole run.
     """
-    labelled = [(label, picture(t)) for label, t in (("sim", simulated), ("hw ", measured)) if t is not None and len(t.events)]
+    pairs = (("sim", simulated), ("hw ", measured))
+    labelled = [(label, picture(trace)) for label, trace in pairs if trace is not None and len(trace.events)]
     if not labelled:
         return []
     both = len(labelled) == 2
     names = _names([p for _, p in labelled])
     shown = names[:MOST_AGENTS]
     rows = [
-        (f"{label} {name}" if both else name, track, shot)
+        (f"{label} {name}" if both else name, track)
         for name in shown
         for label, shot in labelled
         if (track := _track(shot, name)) is not None
     ]
-    left = min(NAME_WIDTH, max(len("cycles"), *(cell_len(text) for text, _, _ in rows))) + 3
+    left = min(NAME_WIDTH, max(len("cycles"), *(cell_len(text) for text, _ in rows))) + 3
     room = width - left
     window = _window([p for _, p in labelled], period_millicycles, room)
     cells = min(room, window)
     lines = _heading(labelled, window, width)
     lines += ["", *_axis(window, cells, left)]
-    lines += [("  " + pad(middle(text, left - 3), left - 2) + draw(track, window, cells)).rstrip() for text, track, _ in rows]
+    for text, track in rows:
+        lines.append(("  " + pad(middle(text, left - 3), left - 2) + draw(track, window, cells)).rstrip())
     if len(names) > len(shown):
         lines.append(f"  and {count(len(names) - len(shown), 'more agent')}")
     return lines + _legend([t for t in (simulated, measured) if t is not None], window, cells, width)
@@ -74,9 +78,9 @@ def _heading(labelled: list[tuple[str, Picture]], window: int, width: int) -> li
     stuck = any(p.stuck for _, p in labelled)
     if stuck:
         parts = [f"the whole run, {count(whole, 'cycle')}, and what waits for ever"]
-    parts += [f"{label.strip()}: {'simulated' if p.source == 'simulation' else 'measured'}, CTA {p.cta}" for label, p in labelled]
-    if len(labelled) == 1:
-        parts[-1] = parts[-1].partition(": ")[2]
+    for label, shot in labelled:
+        source = "simulated" if shot.source == "simulation" else "measured"
+        parts.append(f"{label.strip() + ': ' if len(labelled) > 1 else ''}{source}, CTA {shot.cta}")
     return wrap_parts(parts, width, "  timeline   ")
 
 

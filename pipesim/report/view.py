@@ -22,9 +22,10 @@ class Heading:
 
 @dataclass(frozen=True)
 class SimulationLine:
-    """One simulation in one line. ``outcome`` is the value of the engine's outcome: "finished", "deadlock", "fault", "unknown".
+    """One simulation in one line.
 
-    ``seconds`` is the time of computing, None to leave it out; ``bound_by`` names what limits the period ("" if unknown).
+    ``outcome`` is the value of the engine's outcome: "finished", "deadlock", "fault" or "unknown". ``seconds`` is the
+    time of computing, None to leave it out; ``bound_by`` names what limits the period ("" if unknown).
     """
 
     profile: str
@@ -100,7 +101,7 @@ class ProtocolRow:
 
 @dataclass(frozen=True)
 class PeriodRow:
-    """One configuration of one protocol on one device. Periods are in 1/1000 cycle; None where a number does not exist."""
+    """One configuration of one protocol on one device. Periods are in 1/1000 cycle; None: no such number."""
 
     name: str
     device: str

@@ -68,7 +68,7 @@ def time_bound(picoseconds: int) -> str:
 
 
 def megahertz(khz: int) -> str:
-    """kHz as whole ``1,980 MHz``."""
+    """KHz as whole ``1,980 MHz``."""
     return f"{number((khz + 500) // 1000)} MHz"
 
 

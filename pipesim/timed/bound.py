@@ -29,7 +29,8 @@ def ring_law(program: Program, profile: Profile, *, recording: bool = False) -> 
     """
     stages = _stages(program)
     prices = costs(program, profile, recording=recording)
-    trips = [_trip(code, price) for code, price in zip(program.code, prices, strict=True)]
+    stamps = 2 * profile["record.issue"] if recording else 0  # of a wait: its costs leave them to the engine
+    trips = [_trip(code, price, stamps) for code, price in zip(program.code, prices, strict=True)]
     producers = [t for t in trips if t is not None and t.copy is not None]
     consumers = [t for t in trips if t is not None and t.copy is None]
     if not stages or len(producers) != 1 or not consumers:
@@ -39,8 +40,9 @@ def ring_law(program: Program, profile: Profile, *, recording: bool = False) -> 
     assert copy is not None
     consumer = max(t.millicycles for t in consumers)
     slowest = max(t.between_waits for t in consumers)
-    # a blocked wait returns a wake-up after what it waits for, so the pass itself costs nothing more in the loop
-    around = producer.to_copy + 1000 * (copy.engine + copy.flight + 2 * profile["wait.wake_up"]) + slowest
+    # the consumer is woken by the landing; the producer's next try notices the arrive, at best at once
+    hand_over = profile["wait.wake_up"] + profile["wait.issue"]
+    around = producer.to_copy + 1000 * (copy.flight + hand_over) + slowest
     terms = (
         ("the producer's issue", producer.millicycles),
         ("the consumers", consumer),
@@ -61,7 +63,7 @@ class _Trip:
     copy: Cost | None
 
 
-def _trip(code: tuple[tuple[int, ...], ...], prices: tuple[Cost, ...]) -> _Trip | None:
+def _trip(code: tuple[tuple[int, ...], ...], prices: tuple[Cost, ...], stamps: int) -> _Trip | None:
     """The first whole trip of the agent's first loop: every trip of a ring has the same operations."""
     begin = next((pc for pc, op in enumerate(code) if op[0] == Op.LOOP_BEGIN), None)
     if begin is None or code[begin][2] < 1:
@@ -76,6 +78,7 @@ def _trip(code: tuple[tuple[int, ...], ...], prices: tuple[Cost, ...]) -> _Trip 
         busy += price.busy
         if code[pc][0] in (Op.WAIT, Op.WAIT_UNLESS):
             waited = True
+            busy += stamps
             continue
         if code[pc][0] == Op.TMA_LOAD and copy is None:
             copy, to_copy = price, after_wait

@@ -12,7 +12,11 @@ from pipesim.trace.sites import kinds
 
 @dataclass(frozen=True)
 class Cost:
-    """Cycles of one operation: until its agent goes on, until others see its effect, on the copy engine, in flight."""
+    """Cycles of one operation.
+
+    ``busy``: until its agent goes on. ``visible``: until others see its effect (of a wait: until it returns once it is
+    woken). ``engine``: until the copy engine may start the next. ``flight``: from the start to the last byte.
+    """
 
     busy: int
     visible: int = 0
@@ -65,9 +69,10 @@ def _cost(program: Program, op: Operation, profile: Profile, record: int) -> Cos
 
 
 def _copy(program: Program, op: Operation, profile: Profile, extra: int) -> Cost:
-    """A copy waits its turn on the engine for the time its bytes take, then needs the rest of the way."""
+    """A copy moves at its SM's rate; how soon the next may start is set by its share of what the device can load."""
     sharing = resident(program, profile)
-    rate = min(profile["copy.bytes_per_kcycle"], profile["copy.device_bytes_per_kcycle"] // sharing)
+    rate = profile["copy.bytes_per_kcycle"]
     near, far = profile["copy.latency"], profile["copy.latency_loaded"]
     latency = near + (far - near) * (sharing - 1) // max(1, profile.sms - 1)
-    return Cost(profile["copy.issue"] + extra, engine=scaled(op[3], rate), flight=latency + extra)
+    share = min(rate, profile["copy.device_bytes_per_kcycle"] // sharing)
+    return Cost(profile["copy.issue"] + extra, 0, scaled(op[3], share), extra + latency + scaled(op[3], rate))

@@ -100,8 +100,10 @@ class _Run:
         channels = len(program.barriers) + len(program.named_barriers) + 1 + len(program.agents)
         self._waiters: list[list[int]] = [[] for _ in range(channels)]
         self._visible = [0] * channels
-        self._waiting = [False] * len(program.agents)
+        self._landed = [False] * channels  #: whether a landing made the last completion on a channel
+        self._entered = [-1] * len(program.agents)  #: when an agent's present wait began, -1 if it is not blocked
         self._engine_free = [0] * program.ctas
+        self._cold = [True] * program.ctas
         self._held: list[Flight] = []
         self._ends = [-1] * len(program.agents)
         self._faults: list[Fault] = []
@@ -186,8 +188,8 @@ class _Run:
         self._stopped = self._stopped or any(f.kind.traps for f in result.faults)
 
     def _block(self, agent: int, pc: int, channel: int) -> None:
-        if not self._waiting[agent]:
-            self._waiting[agent] = True
+        if self._entered[agent] < 0:
+            self._entered[agent] = int(self._env.now)
             self._stamp(agent, pc, 0, int(self._env.now))
         self._waiters[channel].append(agent)
 
@@ -204,36 +206,54 @@ class _Run:
         if price.flight:
             self._launch(price)
         if result.signalled >= 0:
-            self._signal(result.signalled, now + price.visible)
+            self._signal(result.signalled, now + price.visible, landed=False)
         return price.busy
 
     def _returned(self, agent: int, pc: int, price: Cost, now: int, result: Step) -> int:
-        """A wait passed: at once (but not before what completed it can be seen), or woken up a moment ago."""
+        """A wait passed: woken up a moment ago, or at once (but not before what completed it can be seen)."""
         if result.signalled >= 0:
-            self._signal(result.signalled, now + price.visible)
-        if self._waiting[agent]:
-            self._waiting[agent] = False
+            self._signal(result.signalled, now + price.visible, landed=False)
+        if self._entered[agent] >= 0:
+            self._entered[agent] = -1
             self._stamp(agent, pc, 1, now)
             return self._record
-        back = now + self._record + price.busy
-        seen = self._visible[self._program.code[agent][pc][1]] if self._table.records[agent][pc] else 0
-        if seen > now:
-            back = max(back, seen + price.visible)
+        if not self._table.records[agent][pc]:
+            return price.busy
+        op = self._program.code[agent][pc]
+        if op[0] == Op.WAIT_UNLESS and self._state.registers[agent][op[3]]:
+            return 0  # skipped: a try had already answered
+        back = self._return_time(now, op[1], price)
         self._stamp(agent, pc, 0, now)
         self._stamp(agent, pc, 1, back)
         return back - now + self._record
 
     # what others notice
 
-    def _signal(self, channel: int, seen: int) -> None:
-        """Something completed on a channel; its waiters notice at ``seen`` and return a wake-up later."""
+    def _return_time(self, entered: int, channel: int, price: Cost) -> int:
+        """When a wait returns that began at ``entered`` and whose channel signalled.
+
+        A landing wakes a suspended try; an arrive is noticed by the next try only (measured: see the documentation).
+        """
+        seen = self._visible[channel]
+        tried = entered + self._record
+        if seen <= tried:
+            return tried + price.busy
+        if self._landed[channel]:
+            return max(tried + price.busy, seen + price.visible)
+        again = tried + self._profile["wait.retry"]
+        polls = max(0, -(-(seen - again) // self._profile["wait.poll"]))
+        return again + polls * self._profile["wait.poll"] + price.busy
+
+    def _signal(self, channel: int, seen: int, *, landed: bool) -> None:
+        """Something completed on a channel and can be seen at ``seen``; its waiters return when they notice."""
         self._visible[channel] = seen
+        self._landed[channel] = landed
         waiters, self._waiters[channel] = self._waiters[channel], []
         for agent in waiters:
             price = self._costs[agent][self._state.pcs[agent]]
             on_mbarrier = channel < len(self._program.barriers)
-            delay = seen - int(self._env.now) + (price.visible if on_mbarrier else 0)
-            self._after(delay, self._moves[agent])
+            back = self._return_time(self._entered[agent], channel, price) if on_mbarrier else seen
+            self._after(back - int(self._env.now), self._moves[agent])
 
     def _launch(self, price: Cost) -> None:
         """Transfers that the last step put under way: a bulk copy queues for its CTA's engine, others just take time."""
@@ -247,7 +267,11 @@ class _Run:
         start = max(now, self._engine_free[cta])
         if price.engine:
             self._engine_free[cta] = start + price.engine
-        self._after(start - now + price.engine + price.flight, lambda _: self._land(flight))
+        cold = 0
+        if price.engine and self._cold[cta]:
+            self._cold[cta] = False
+            cold = self._profile["copy.cold"]
+        self._after(start - now + cold + price.flight, lambda _: self._land(flight))
 
     def _land(self, flight: Flight) -> None:
         if self._stopped:
@@ -258,7 +282,7 @@ class _Run:
         self._state = result.state
         self._fail(result)
         if result.signalled >= 0:
-            self._signal(result.signalled, int(self._env.now))
+            self._signal(result.signalled, int(self._env.now), landed=True)
         self._release_held()
 
     def _release_held(self) -> None:

@@ -18,13 +18,16 @@ FOLDER = Path(__file__).parent / "profiles"
 
 FIELDS: dict[str, str] = {
     "wait.issue": "a wait that passes at once, from its issue to its return",
-    "wait.wake_up": "from the completion of a phase to the return of a wait that was blocked on it",
+    "wait.wake_up": "from the completion of a phase by a landing to the return of a wait that was blocked on it",
+    "wait.retry": "from a wait's first try to its second, where the first failed",
+    "wait.poll": "from each later try to the next: an arrive does not wake a suspended try, a landing does",
     "arrive.issue": "an arrive, from its issue to the agent's next operation",
     "arrive.latency": "from the issue of an arrive to the moment at which others can see its phase complete",
     "expect.issue": "an arrive.expect_tx, from its issue to the agent's next operation",
     "copy.issue": "a bulk copy, from its issue to the agent's next operation",
     "copy.latency": "from the issue of a bulk copy on an idle engine to its last byte, less the transfer itself",
     "copy.latency_loaded": "the same with a CTA on every SM",
+    "copy.cold": "what a CTA's first copy takes longer (translation of addresses, first fetch of the code)",
     "copy.bytes_per_kcycle": "bytes that one SM's engine moves in 1,000 cycles",
     "copy.device_bytes_per_kcycle": "bytes that all SMs together can load in 1,000 cycles",
     "read.issue": "ordinary loads of a tile's share by a warp, the part that does not grow with its size",

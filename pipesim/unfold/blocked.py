@@ -12,23 +12,27 @@ from pipesim.model.ops import Op, Operation
 from pipesim.model.program import Program
 
 _ARRIVALS = frozenset({Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.CP_ASYNC_ARRIVE})
-_SUPPLIES: dict[str, frozenset[int]] = {
-    "arrival": frozenset(_ARRIVALS),
-    "bytes": frozenset({Op.TMA_LOAD, Op.COMPLETE_TX}),
-    "expectation": frozenset({Op.ARRIVE, Op.ARRIVE_DROP, Op.EXPECT_TX}),
-}
 _PARTS: dict[str, Callable[[BarrierState], bool]] = {
     "arrival": lambda word: word.pending > 0,
     "bytes": lambda word: word.tx > 0,
     "expectation": lambda word: word.tx < 0,  # more bytes landed than were expected
 }
+_WAITS_BY_PARITY = frozenset({Op.WAIT, Op.WAIT_UNLESS})
+
+Wanted = Callable[[Operation], bool]
 
 
 def explain(program: Program, state: State) -> Deadlock | None:
-    """The deadlock that ``state`` is in, or None if some agent can still move or bytes are still in flight."""
+    """The deadlock that ``state`` is in, or None if some agent can still move or something is still in flight."""
     agents = range(len(program.agents))
-    waiting = {a: step(program, state, a).blocked for a in agents if not finished(program, state, a)}
-    if not waiting or state.flights or any(channel < 0 for channel in waiting.values()):
+    waiting: dict[int, int] = {}
+    for agent in agents:
+        if not finished(program, state, agent):
+            result = step(program, state, agent)
+            if result.blocked < 0 or result.state is not state:
+                return None  # it can still move, or at least arrive at the named barrier that it will wait for
+            waiting[agent] = result.blocked
+    if not waiting or state.flights:
         return None
     edges: dict[int, list[int]] = {}
     blocked = []
@@ -53,40 +57,80 @@ def channel_name(program: Program, channel: int) -> str:
 def _blocked(
     program: Program, state: State, agent: int, channel: int, waiting: dict[int, int]
 ) -> tuple[Blocked, list[int]]:
+    """What this agent waits for, and the agents it waits for that are stuck before their next contribution."""
     pc = state.pcs[agent]
-    name = program.agent_name(agent)
-    line = program.line(agent, pc)
-    if channel >= len(program.barriers):
-        number = channel - len(program.barriers)
-        arrived, threads = state.named[number][:2] if number < len(program.named_barriers) else (state.cluster[0], len(program.agents))
-        others = [a for a in range(len(program.agents)) if a != agent and _next(program, state, a, _joins(number, program)) >= 0]
-        suppliers = tuple(_supplier(program, state, a, channel, waiting, _joins(number, program), "arrival") for a in others)
-        return Blocked(name, channel_name(program, channel), -1, 0, 0, threads - arrived, threads, 0, line, suppliers), others
-    word = state.barriers[channel]
-    parity = _parity(program.code[agent][pc])
-    needs = tuple(part for part, missing in _PARTS.items() if missing(word))
-    touches = _touches(channel, frozenset().union(*(_SUPPLIES[part] for part in needs)))
-    able = [a for a in range(len(program.agents)) if _any(program, a, touches)]
-    suppliers = tuple(_supplier(program, state, a, channel, waiting, touches, " and ".join(needs)) for a in able)
-    now = word.done
+    if channel < len(program.barriers):
+        return _blocked_on_mbarrier(program, state, agent, channel, waiting)
+    number = channel - len(program.barriers)
+    if number < len(program.named_barriers):
+        arrived, count, _ = state.named[number]
+    else:
+        arrived, count = state.cluster[0], len(program.agents)
+    joins = _joins(number, program)
+    # whoever waits here too has arrived, and arrives again only when this is over
+    able = [a for a in range(len(program.agents)) if waiting.get(a) != channel and _any(program, a, joins)]
+    suppliers = tuple(_supplier(program, state, a, waiting, {"arrival": joins}) for a in able)
     found = Blocked(
-        name, program.barrier_name(channel), parity, mbarrier.phase_wanted(word, parity) if parity >= 0 else now, now,
-        word.pending, word.expected, word.tx, line, suppliers,
-    )  # fmt: skip
-    return found, [a for a in able if a in waiting and _next(program, state, a, touches) >= 0]
+        agent=program.agent_name(agent),
+        barrier=channel_name(program, channel),
+        parity=-1,
+        phase_wanted=0,
+        phase_now=0,
+        arrivals_missing=count - arrived,
+        count=count,
+        bytes_missing=0,
+        line=program.line(agent, pc),
+        suppliers=suppliers,
+    )
+    return found, [a for a in able if a in waiting and _next(program, state, a, joins) >= 0]
 
 
-def _parity(operation: Operation) -> int:
-    return operation[2] if operation[0] in (Op.WAIT, Op.WAIT_UNLESS) else -1
+def _blocked_on_mbarrier(
+    program: Program, state: State, agent: int, barrier: int, waiting: dict[int, int]
+) -> tuple[Blocked, list[int]]:
+    pc = state.pcs[agent]
+    operation = program.code[agent][pc]
+    word = state.barriers[barrier]
+    parity = operation[2] if operation[0] in _WAITS_BY_PARITY else -1
+    needs = {part: _contributes(program, barrier, part) for part, missing in _PARTS.items() if missing(word)}
+    able = [a for a in range(len(program.agents)) if any(_any(program, a, wanted) for wanted in needs.values())]
+    found = Blocked(
+        agent=program.agent_name(agent),
+        barrier=program.barrier_name(barrier),
+        parity=parity,
+        phase_wanted=mbarrier.phase_wanted(word, parity) if parity >= 0 else word.done,
+        phase_now=word.done,
+        arrivals_missing=word.pending,
+        count=word.expected,
+        bytes_missing=word.tx,
+        line=program.line(agent, pc),
+        suppliers=tuple(_supplier(program, state, a, waiting, needs) for a in able),
+    )
+    ahead = [a for a in able if any(_next(program, state, a, wanted) >= 0 for wanted in needs.values())]
+    return found, [a for a in ahead if a in waiting]
 
 
-Wanted = Callable[[Operation], bool]
+def _contributes(program: Program, barrier: int, part: str) -> Wanted:
+    """A test for operations that supply this part of a phase of this barrier."""
+    if part == "arrival":
+        return lambda op: op[1 if op[0] in _ARRIVALS else 2] == barrier and (op[0] in _ARRIVALS or op[0] == Op.COMMIT)
+    if part == "bytes":
+        return lambda op: (
+            (op[0] == Op.TMA_LOAD and barrier in _landing(program, op))
+            or (op[0] == Op.COMPLETE_TX and op[1] == barrier)
+        )
+    return lambda op: (
+        (op[0] in (Op.ARRIVE, Op.ARRIVE_DROP) and op[1] == barrier and op[3] > 0)
+        or (op[0] == Op.EXPECT_TX and op[1] == barrier)
+    )
 
 
-def _touches(barrier: int, codes: frozenset[int]) -> Wanted:
-    """A test for operations of these codes on this barrier."""
-    arrivals = bool(codes & _ARRIVALS)
-    return lambda op: (op[0] in codes and op[1] == barrier) or (arrivals and op[0] == Op.COMMIT and op[2] == barrier)
+def _landing(program: Program, copy: Operation) -> list[int]:
+    """The barriers on which a bulk copy counts its bytes: one in each CTA of a multicast."""
+    _, barrier, access, _, _, mask = copy
+    if not mask:
+        return [barrier]
+    return [program.at_rank(barrier, access, rank)[0] for rank in range(program.ctas) if mask >> rank & 1]
 
 
 def _joins(number: int, program: Program) -> Wanted:
@@ -108,15 +152,19 @@ def _next(program: Program, state: State, agent: int, wanted: Wanted) -> int:
 
 
 def _supplier(
-    program: Program, state: State, agent: int, channel: int, waiting: dict[int, int], wanted: Wanted, supplies: str
+    program: Program, state: State, agent: int, waiting: dict[int, int], needs: dict[str, Wanted]
 ) -> Supplier:
     code = program.code[agent]
-    following = _next(program, state, agent, wanted)
-    before = [pc for pc in range(state.pcs[agent]) if wanted(code[pc])]
-    last = before[-1] if before else -1
+    parts = [part for part, wanted in needs.items() if _any(program, agent, wanted)]
+
+    def supplies(op: Operation) -> bool:
+        return any(needs[part](op) for part in parts)
+
+    following = _next(program, state, agent, supplies)
+    last = next((pc for pc in range(state.pcs[agent] - 1, -1, -1) if supplies(code[pc])), -1)
     return Supplier(
         agent=program.agent_name(agent),
-        supplies=supplies,
+        supplies=" and ".join(parts),
         next_line=program.line(agent, following) if following >= 0 else "",
         last_line=program.line(agent, last) if last >= 0 else "",
         last_iteration=_iteration(program, agent, last) if last >= 0 else -1,
@@ -127,11 +175,18 @@ def _supplier(
 def _iteration(program: Program, agent: int, pc: int) -> int:
     """How many operations of this code on this group of barriers the agent ran before ``pc``: the tile it was for."""
     code = program.code[agent]
-    op = code[pc]
-    if op[0] in (Op.BAR_SYNC, Op.BAR_ARRIVE, Op.CLUSTER_ARRIVE, Op.COMMIT):
-        return sum(1 for other in code[:pc] if other[0] == op[0])
-    group = program.barriers[op[1]].name
-    return sum(1 for other in code[:pc] if other[0] == op[0] and program.barriers[other[1]].name == group)
+    target = _target(program, code[pc])
+    return sum(1 for other in code[:pc] if other[0] == code[pc][0] and _target(program, other) == target)
+
+
+def _target(program: Program, op: Operation) -> object:
+    """What an arriving operation arrives at: a group of mbarriers, a named barrier, or the cluster barrier."""
+    if op[0] in (Op.BAR_SYNC, Op.BAR_ARRIVE):
+        return op[1]
+    if op[0] == Op.CLUSTER_ARRIVE:
+        return ""
+    barrier = op[2] if op[0] == Op.COMMIT else op[1]
+    return program.barriers[barrier].name if barrier >= 0 else ""
 
 
 def _cycle(edges: dict[int, list[int]]) -> list[int]:

@@ -29,7 +29,7 @@ class Contribution(NamedTuple):
 
 @dataclass(frozen=True)
 class Phase:
-    """Phase ``index`` of a barrier: its contributions in order (the last one completed it) and the waits that saw it."""
+    """Phase ``index`` of a barrier: its contributions in order (the last completed it) and the waits that saw it."""
 
     barrier: int
     index: int
@@ -51,11 +51,15 @@ class Occurrence:
 
 
 class PhaseLog:
-    """Collects contributions and observers while a driver moves the machine. Barriers count phases since their init."""
+    """Collects contributions and observers while a driver moves the machine.
+
+    Phases are counted over a barrier's whole life; another init abandons the open phase and starts the next one afresh.
+    """
 
     def __init__(self, program: Program) -> None:
         self._program = program
         self._made: list[list[list[Contribution]]] = [[[]] for _ in program.barriers]
+        self._base = [0] * len(program.barriers)  # phases before the last init
         self._seen: list[dict[int, list[tuple[int, int]]]] = [{} for _ in program.barriers]
 
     def stepped(self, before: State, agent: int, result: Step) -> None:
@@ -63,18 +67,24 @@ class PhaseLog:
         pc = before.pcs[agent]
         op = self._program.code[agent][pc]
         code = op[0]
-        if result.state.pcs[agent] == pc:
+        if result.state.pcs[agent] == pc or any(fault.kind.traps for fault in result.faults):
             return
         if code in _WAITS:
             done = before.barriers[op[1]].done
             if code == Op.WAIT_UNLESS and before.barriers[op[1]].done & 1 == op[2]:
                 return  # skipped by its try: this wait saw nothing itself
-            self._seen[op[1]].setdefault(done - 1, []).append((agent, pc))
+            self._seen[op[1]].setdefault(self._base[op[1]] + done - 1, []).append((agent, pc))
         elif code in _ARRIVES:
             tx = op[3] if code != Op.ARRIVE_NO_COMPLETE else 0
             self._add(op[1], Contribution(agent, pc, op[2], tx, landed=False), result)
         elif code in (Op.EXPECT_TX, Op.COMPLETE_TX):
-            self._add(op[1], Contribution(agent, pc, 0, op[2] if code == Op.EXPECT_TX else -op[2], landed=False), result)
+            self._add(
+                op[1], Contribution(agent, pc, 0, op[2] if code == Op.EXPECT_TX else -op[2], landed=False), result
+            )
+
+        elif code == Op.INIT:
+            self._made[op[1]][-1] = []
+            self._base[op[1]] = len(self._made[op[1]]) - 1
 
     def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
         """A transfer delivered ``nbytes``, or its arrival."""
@@ -129,11 +139,6 @@ def unfold(program: Program, max_steps: int = 10_000_000) -> Occurrence:
                 steps += 1
                 state = result.state
                 moved = True
-    return Occurrence(
-        log.phases(),
-        state,
-        tuple(faults),
-        steps,
-        all(finished(program, state, a) for a in range(len(program.agents))),
-        steps >= max_steps,
-    )
+    ended = all(finished(program, state, a) for a in range(len(program.agents)))
+    exhausted = steps >= max_steps and moved and not (ended and not state.flights)
+    return Occurrence(log.phases(), state, tuple(faults), steps, ended, exhausted)

@@ -1,0 +1,56 @@
+"""``pipesim verify``: what was run, the simulations, one block a device, the verdict in one line."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+from rich.console import Console
+
+from pipesim.report.console import mark, paint, width_of
+from pipesim.report.hardware import hardware_lines
+from pipesim.report.layout import field, pad, wrap, wrap_parts
+from pipesim.report.view import Heading, SimulationLine, VerifyReport
+from pipesim.report.words import cycles, parameters, seconds, warps
+
+BOTH_TIMELINES = 120  #: cells from which on every device gets its timeline
+
+
+def paint_verify(console: Console, report: VerifyReport) -> None:
+    """Write the report."""
+    paint(console, verify_lines(report, width_of(console)))
+
+
+def verify_lines(report: VerifyReport, width: int) -> list[str]:
+    """The report in lines of at most ``width`` cells."""
+    lines = heading_lines(report.heading, width)
+    if report.simulations:
+        lines.append("")
+    for simulation in report.simulations:
+        lines += simulation_lines(simulation, width)
+    for n, block in enumerate(report.hardware):
+        lines += ["", *hardware_lines(block, width, timeline=n == 0 or width >= BOTH_TIMELINES)]
+    return [*lines, "", *wrap(report.verdict, width, f"{mark(report.ok)} ")]
+
+
+def heading_lines(heading: Heading, width: int) -> list[str]:
+    """``ring   stages 4 · tiles 64 · 16 KiB a tile · grid 1 CTA · 1 load warp → 2 mma warps``."""
+    parts = parameters(heading.params, heading.roles)
+    if "grid" not in heading.params:
+        parts.append(f"grid {heading.grid:,} CTA{'' if heading.grid == 1 else 's'}")
+    if heading.roles:
+        parts.append(warps(heading.roles))
+    name = heading.protocol
+    if cell_len(name) > width // 3:
+        return [*wrap(name, width), *wrap_parts(parts, width, "  ")]
+    return wrap_parts(parts, width, pad(name, cell_len(name) + 3))
+
+
+def simulation_lines(simulation: SimulationLine, width: int) -> list[str]:
+    """``simulation   profile h100 · finished · period 755 cycles · bound by consumer work``."""
+    parts = [f"profile {simulation.profile} ({simulation.device})", simulation.outcome]
+    if simulation.period_millicycles is not None:
+        parts.append(f"period {cycles(simulation.period_millicycles)} cycles")
+    if simulation.bound_by:
+        parts.append(f"bound by {simulation.bound_by}")
+    if simulation.seconds is not None:
+        parts.append(f"computed in {seconds(simulation.seconds)}")
+    return field("simulation", parts, width)

@@ -1,0 +1,448 @@
+"""The reports that the golden files hold, each as a function of a console. Built from fixed data; also run by tools/update_golden.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from rich.console import Console
+
+from pipesim.conform.result import (
+    Conformance,
+    Divergence,
+    DivergenceKind,
+    Figure,
+    Moment,
+    Share,
+    SiteTiming,
+    Spread,
+    Timing,
+)
+from pipesim.model.finding import Blocked, Deadlock, FaultKind, FaultReport, Supplier, Verdict
+from pipesim.model.protocol import Protocol
+from pipesim.model.warp import Warp
+from pipesim.protocols.producer_consumer import producer_consumer
+from pipesim.report.divergence import paint_divergence
+from pipesim.report.finding import paint_findings
+from pipesim.report.run import paint_run
+from pipesim.report.table import paint_list, paint_periods
+from pipesim.report.verify import paint_verify
+from pipesim.report.view import (
+    HardwareBlock,
+    Heading,
+    PeriodRow,
+    ProtocolRow,
+    RunReport,
+    SimulationLine,
+    VerifyReport,
+)
+from pipesim.timed.engine import simulate
+from pipesim.timed.profile import Profile
+from pipesim.trace.recorder import EventBuffer
+from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Site, Trace, TraceMeta
+
+H100, H200 = "NVIDIA H100 80GB HBM3", "NVIDIA H200"
+ROLES = (("load", 1), ("mma", 2))
+HEADING = Heading("ring", {"stages": 4, "tiles": 64, "tile_bytes": 16384, "mma_warps": 2, "work": 600}, 1, ROLES)
+
+PROFILE = Profile(
+    "fixed",
+    "a made-up chip",
+    sms=1,
+    sm_khz=1_000_000,
+    fitted="by hand",
+    values={
+        "wait.issue": 30, "wait.wake_up": 20, "arrive.issue": 10, "arrive.latency": 20, "expect.issue": 20, "copy.issue": 50,
+        "copy.latency": 550, "copy.latency_loaded": 900, "copy.bytes_per_kcycle": 64000,
+        "copy.device_bytes_per_kcycle": 5_000_000, "read.issue": 60, "read.bytes_per_kcycle": 40000, "work.issue": 20,
+        "loop.issue": 10, "transfer.latency": 500, "sync.latency": 30, "other.issue": 4, "record.issue": 8,
+    },
+)  # fmt: skip
+
+SITES = (
+    Site("load_wait_enter_empty", "load", EventKind.WAIT_ENTER, "empty"),
+    Site("load_wait_return_empty", "load", EventKind.WAIT_RETURN, "empty"),
+    Site("load_copy_full", "load", EventKind.COPY, "full"),
+    Site("mma_wait_enter_full", "mma", EventKind.WAIT_ENTER, "full"),
+    Site("mma_wait_return_full", "mma", EventKind.WAIT_RETURN, "full"),
+    Site("mma_work_begin", "mma", EventKind.WORK_BEGIN),
+    Site("mma_work_end", "mma", EventKind.WORK_END),
+    Site("mma_arrive_empty", "mma", EventKind.ARRIVE, "empty"),
+    Site("load_landing_full", "load", EventKind.LANDING, "full"),
+)
+
+
+def ring(period: int, latency: int, *, source: str = "simulation", tiles: int = 64, mmas: int = 2, start: int = 0) -> Trace:
+    """A ring of four stages, drawn up by hand: a tile lands ``latency`` after its copy, then each takes ``period``."""
+    buffer = EventBuffer()
+    for i in range(tiles):
+        stage, parity = i % 4, (i // 4) & 1
+        free = start + (40 + i * 110 if i < 4 else latency + (i - 3) * period)
+        enter = start + i * 110 if i < 4 else max(free - period, start + 440) + 70
+        for site, cycle in ((0, enter), (1, free), (2, free + 20), (8, free + latency)):
+            buffer.append(3, 0, site, stage, parity, i, 16384 if site == 2 else 0, cycle)
+        for mma in range(mmas):
+            full = start + latency + i * period
+            enter = start if i == 0 else full - 40
+            for site, cycle in ((3, enter), (4, full), (5, full + 10), (6, full + period - 60), (7, full + period - 55)):
+                buffer.append(3, 1 + mma, site, stage, parity, i, 0, cycle + 8 * mma)
+    agents = (AgentInfo("load", 0, 0), *(AgentInfo("mma", n, 1 + n) for n in range(mmas)))
+    groups = (BarrierGroup("full", 4, 1), BarrierGroup("empty", 4, mmas))
+    meta = TraceMeta(source, "ring", dict(HEADING.params), 1, Device(H100, sm_khz=1_755_000), agents, groups, SITES)
+    return Trace(meta, buffer.events(1_755_000))
+
+
+def cut(trace: Trace, cycle: int, status: str) -> Trace:
+    """The trace up to a moment, with the status of a run that ended there."""
+    return Trace(replace(trace.meta, status=status), trace.events.select(trace.events.cycle <= cycle))
+
+
+def timing(measured: int, mmas: int = 2) -> Timing:
+    """Numbers that fit :func:`ring` with a period of 755 cycles and a measured one of ``measured``."""
+    shares = [Share("load", "waiting for empty", 931, 924)]
+    shares += [Share(f"mma/{n}", "waiting for full", 9 + n, 13 + n) for n in range(mmas)]
+    shares += [Share(f"mma/{n}", "work", 888 - n, 885 - 2 * n) for n in range(mmas)]
+    shares += [Share("load", "everything else", 69, 76)]
+    shares += [Share(f"mma/{n}", "everything else", 103, 102 + n) for n in range(mmas)]
+    return Timing(
+        figures=(
+            Figure("period", 744_000, 755_000, 1000 * measured, 3_012),
+            Figure("prologue", None, 1_204_000, 1_231_400, 23_400),
+            Figure("epilogue", None, 700_000, 700_000),
+            Figure("whole run", None, 48_769_000, None, None),
+        ),
+        sites=(
+            SiteTiming("load", "wait_enter", "empty", Spread(685, 685), Spread(683, 702)),
+            SiteTiming("load", "copy", "full", Spread(50, 50), Spread(52, 61)),
+            SiteTiming("mma", "wait_return", "full", Spread(10, 10), Spread(12, 14)),
+            SiteTiming("mma", "work_begin", "", Spread(685, 685), Spread(684, 1_690)),
+        ),
+        shares=tuple(shares),
+        matched=1_790,
+        bias_cycles=27,
+        spread_cycles=9,
+    )
+
+
+def block(device: str, source: str, measured: int, **changes: object) -> HardwareBlock:
+    """One device's block of the good report."""
+    good = HardwareBlock(
+        source=source,
+        device=device,
+        driver="580.82.07",
+        runs=5,
+        conformance=Conformance(Verdict.PROVED, 1_792, 1, 0, 2),
+        dropped=0,
+        clock_error_ps=5_700,
+        order_error_cycles=2,
+        overhead_permille=12,
+        noise_permille=4,
+        sm_khz=1_755_000,
+        timing=timing(measured),
+        simulated=ring(755, 1204),
+        measured=ring(measured, 1231, source="hardware", start=9_000),
+    )
+    return replace(good, **changes)  # type: ignore[arg-type]
+
+
+def simulation(profile: str = "h100", device: str = H100) -> SimulationLine:
+    return SimulationLine(profile, device, None, 755_000, "mma work", "finished")
+
+
+DEADLOCK = Deadlock(
+    blocked=(
+        Blocked("mma/1", "full[0]", 1, 1, 1, 1, 1, 16384, "my_gemm.py:47", (
+            Supplier("load", "arrival and bytes", "my_gemm.py:31", "my_gemm.py:31", 0, "empty[0]"),
+        )),
+        Blocked("load", "empty[0]", 1, 1, 1, 1, 2, 0, "my_gemm.py:30", (
+            Supplier("mma/0", "arrival", "", "my_gemm.py:41", 2, ""),
+            Supplier("mma/1", "arrival", "my_gemm.py:52", "my_gemm.py:52", 0, "full[0]"),
+        )),
+    ),
+    finished=("mma/0",),
+    cycle=("mma/1", "load"),
+)  # fmt: skip
+
+MISSING_LAST = Deadlock(
+    blocked=(
+        Blocked("load", "empty[0]", 1, 3, 3, 1, 2, 0, "kernels/attention/backward/pipeline.py:128", (
+            Supplier("mma/0", "arrival", "", "kernels/attention/backward/pipeline.py:141", 2, ""),
+        )),
+        Blocked("mma/1", "full[2]", 0, 4, 4, 0, 1, 8192, "kernels/attention/backward/pipeline.py:150", ()),
+        Blocked("store", "named barrier 1", -1, 0, 0, 32, 64, 0, "kernels/attention/backward/pipeline.py:177", (
+            Supplier("load", "arrival", "", "", -1, "empty[0]"),
+            Supplier("mma/1", "arrival", "kernels/attention/backward/pipeline.py:163", "", -1, "full[2]"),
+        )),
+        Blocked("mma/0", "done[0]", 0, 0, 0, 0, 1, -64, "", (
+            Supplier("mma/0", "expectation", "kernels/attention/backward/pipeline.py:170", "", -1, "done[0]"),
+        )),
+    ),
+    finished=(),
+)  # fmt: skip
+
+
+MOMENTS = (
+    Moment(411, "mma/1", 61_190, "arrive empty[0]", "same"),
+    Moment(412, "mma/1", 61_204, "wait full[1] parity 1 returns", "blocked until phase 18 completes"),
+    Moment(413, "load", 61_418, "expect full[1] 16,384 bytes", ""),
+)
+DIVERGENCE = Divergence(
+    DivergenceKind.TOO_EARLY,
+    "mma/1 returns from its wait for full[1] parity 1 before phase 18 can have completed: 1 of 1 arrivals and "
+    "16,384 bytes missing; the next that could help came 214 cycles later",
+    cta=5,
+    agent="mma/1",
+    iteration=37,
+    event=412,
+    events=1_792,
+    cycle=61_204,
+    barrier="full[1]",
+    phase_wanted=18,
+    phase_now=18,
+    late_by=214,
+    line="my_gemm.py:47",
+    moments=MOMENTS,
+)
+
+DIVERGENCES = {
+    DivergenceKind.OTHER_EVENT: replace(
+        DIVERGENCE,
+        kind=DivergenceKind.OTHER_EVENT,
+        claim="mma/1: “wait full[1] parity 1” where the protocol has “wait full[1] parity 0”",
+        phase_wanted=-1,
+        phase_now=-1,
+        late_by=0,
+    ),
+    DivergenceKind.MISSING_EVENT: replace(
+        DIVERGENCE,
+        kind=DivergenceKind.MISSING_EVENT,
+        claim="the records of mma/1 end where the protocol goes on with: arrive empty[3]",
+        event=1_792,
+        cycle=-1,
+        barrier="",
+        phase_wanted=-1,
+        phase_now=-1,
+        late_by=0,
+        moments=(Moment(1_791, "load", 99_000, "copy 16,384 bytes → full[3]", "same"), Moment(1_792, "mma/1", -1, "no more records", "arrive empty[3]")),
+    ),
+    DivergenceKind.EXTRA_EVENT: replace(
+        DIVERGENCE,
+        kind=DivergenceKind.EXTRA_EVENT,
+        claim="mma/1 goes on with “arrive empty[0]” where the protocol has ended",
+        phase_wanted=-1,
+        phase_now=-1,
+        late_by=0,
+        line="",
+        moments=(Moment(412, "mma/1", 61_204, "arrive empty[0]", "nothing: it has ended"),),
+    ),
+    DivergenceKind.BACKWARDS: replace(
+        DIVERGENCE,
+        kind=DivergenceKind.BACKWARDS,
+        claim="mma/1: “wait full[1] parity 1 returns” is stamped before the event that precedes it",
+        phase_wanted=-1,
+        phase_now=-1,
+        late_by=0,
+    ),
+    DivergenceKind.TOO_EARLY: DIVERGENCE,
+    DivergenceKind.FAULT: replace(
+        DIVERGENCE,
+        kind=DivergenceKind.FAULT,
+        claim="mma/1: more arrivals than the phase has pending (empty[0])",
+        barrier="empty[0]",
+        phase_wanted=-1,
+        phase_now=-1,
+        late_by=0,
+        moments=(Moment(412, "mma/1", 61_204, "", "more arrivals than the phase has pending"),),
+    ),
+    DivergenceKind.NOT_FINISHED: replace(
+        DIVERGENCE,
+        kind=DivergenceKind.NOT_FINISHED,
+        claim="the kernel was stopped by its deadline: 2 of 3 agents blocked",
+        event=413,
+        barrier="full[0]",
+        phase_wanted=-1,
+        phase_now=-1,
+        late_by=0,
+        moments=(*MOMENTS[:1], Moment(413, "load", 61_418, "", "")),
+        stuck=DEADLOCK,
+    ),
+}
+
+
+def verify_good(console: Console) -> None:
+    blocks = (
+        block(H100, "traces/h100/ring-s4-t16k-w600.parquet", 753),
+        block(H200, "/home/somebody/a/rather/long/way/down/to/traces/h200/ring-s4-t16k-w600.parquet", 741,
+              timing=timing(741, mmas=6), overhead_permille=None, noise_permille=None, order_error_cycles=0),
+    )  # fmt: skip
+    simulations = (simulation(), simulation("h200", H200))
+    paint_verify(console, VerifyReport(HEADING, simulations, blocks, "the hardware agrees (H100, H200)", ok=True))
+
+
+def verify_divergence(console: Console) -> None:
+    wrong = block(H100, "captured now", 753, conformance=Conformance(Verdict.REFUTED, 1_792, 1, 0, 2, DIVERGENCE), timing=None)
+    verdict = "the hardware does something the model forbids (H100)"
+    paint_verify(console, VerifyReport(HEADING, (simulation(),), (wrong,), verdict, ok=False))
+
+
+def verify_lost(console: Console) -> None:
+    lossy = block(H100, "captured now", 753, conformance=Conformance(Verdict.UNKNOWN, 1_700, 2, 92, 2), dropped=92, timing=None, driver="", sm_khz=0,
+                  simulated=None, clock_error_ps=740)  # fmt: skip
+    verdict = "unknown: records were dropped, so what follows them was not compared"
+    paint_verify(console, VerifyReport(HEADING, (), (lossy,), verdict, ok=None))
+
+
+def verify_many_agents(console: Console) -> None:
+    many = block(H100, "captured now", 753, timing=timing(753, mmas=9), simulated=ring(755, 1204, mmas=9),
+                 measured=ring(753, 1231, source="hardware", mmas=9))  # fmt: skip
+    roles = (("load", 1), ("mma", 9))
+    heading = Heading("a_kernel_whose_author_likes_long_and_telling_names", {"stages": 4, "scale_bytes": 100, "arrive_lanes": 1}, 132, roles)
+    paint_verify(console, VerifyReport(heading, (simulation(),), (many,), "the hardware agrees (H100)", ok=True))
+
+
+def hang(console: Console) -> None:
+    stopped = cut(ring(753, 1231, source="hardware"), 3_000, "deadline")
+    stuck = block(H100, "hang-0007.parquet", 753, timing=None, measured=stopped,
+                  conformance=Conformance(Verdict.REFUTED, 42, 1, 0, 2, DIVERGENCES[DivergenceKind.NOT_FINISHED]))  # fmt: skip
+    verdict = "the kernel did not finish; the trace is kept in hang-0007.parquet"
+    paint_verify(console, VerifyReport(HEADING, (), (stuck,), verdict, ok=False))
+
+
+def hang_unexplained(console: Console) -> None:
+    paint_divergence(console, replace(DIVERGENCES[DivergenceKind.NOT_FINISHED], stuck=None, cycle=-1, line=""))
+
+
+def divergence(kind: DivergenceKind) -> Callable[[Console], None]:
+    return lambda console: paint_divergence(console, DIVERGENCES[kind])
+
+
+def findings(console: Console) -> None:
+    faults = (
+        FaultReport(FaultKind.OVER_ARRIVAL, "empty[0] has 1 arrival pending, 32 arrive", "mma/0", "arrive empty[0] ×32", "my_gemm.py:41"),
+        FaultReport(FaultKind.WRONG_ITEM, FaultKind.WRONG_ITEM.value, "mma/1", "read tile[0]", ""),
+    )
+    paint_findings(console, (DEADLOCK, *faults))
+
+
+def missing_last(console: Console) -> None:
+    paint_findings(console, (MISSING_LAST,))
+
+
+def no_findings(console: Console) -> None:
+    paint_findings(console, ())
+
+
+def run_report(protocol: Protocol, params: dict[str, int], shares: dict[tuple[str, str], int], period: int | None, *,
+               faults: tuple[FaultReport, ...] = (), max_steps: int = 100_000) -> RunReport:  # fmt: skip
+    done = simulate(protocol.flatten(params), PROFILE, max_steps=max_steps)
+    roles = tuple((role.name, role.warps) for role in protocol.roles)
+    line = SimulationLine(PROFILE.name, PROFILE.device, None, period, "", done.outcome.value)
+    heading = Heading(protocol.name, params, done.program.grid, roles)
+    return RunReport(heading, line, done.cycles, done.steps, shares, done.trace, done.deadlock, faults)
+
+
+def run_good(console: Console) -> None:
+    params = {"stages": 4, "tiles": 16, "tile_bytes": 16384, "consumer_warps": 2, "work": 600}
+    shares = {("producer", "waiting for empty"): 890, ("consumer/0", "waiting for full"): 62, ("consumer/1", "waiting for full"): 62,
+              ("consumer/0", "work"): 627, ("consumer/1", "work"): 627}  # fmt: skip
+    paint_run(console, run_report(producer_consumer(**params), params, shares, 935_000))
+
+
+def broken_ring() -> Protocol:
+    """A consumer that gives back only its first tile."""
+    p = Protocol("forgets_to_arrive")
+    tile = p.smem("tile", slots=1, nbytes=1024)
+    full, empty = p.mbarriers("full", 1, count=1), p.mbarriers("empty", 1, count=1)
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        with w.elect_one():
+            for item in range(3):
+                empty[0].wait(1 - item % 2)
+                full[0].expect_bytes(1024)
+                w.tma_load(tile[0], full[0], item)
+
+    @p.role("mma")
+    def mma(w: Warp) -> None:
+        with w.elect_one():
+            for item in range(2):
+                full[0].wait(item % 2)
+                w.work(400)
+                if item == 0:
+                    empty[0].arrive()
+
+    return p
+
+
+def run_deadlock(console: Console) -> None:
+    report = run_report(broken_ring(), {}, {}, None)
+    assert report.deadlock is not None
+    blocked = tuple(
+        replace(b, line="ring.py:12", suppliers=tuple(replace(s, last_line="ring.py:22") for s in b.suppliers))
+        for b in report.deadlock.blocked
+    )  # the author's lines here would be this machine's
+    paint_run(console, replace(report, deadlock=replace(report.deadlock, blocked=blocked)))
+
+
+def run_budget(console: Console) -> None:
+    params = {"stages": 2, "tiles": 16, "tile_bytes": 1024, "consumer_warps": 1, "work": 600}
+    paint_run(console, run_report(producer_consumer(**params), params, {}, None, max_steps=60))
+
+
+def run_fault(console: Console) -> None:
+    params = {"stages": 2, "tiles": 4, "tile_bytes": 1024, "consumer_warps": 1, "work": 600}
+    report = run_report(producer_consumer(**params), params, {}, None)
+    wrong = FaultReport(FaultKind.RACE, "load writes tile[0] while mma reads it", "load", "tma_load tile[0]", "ring.py:9")
+    paint_run(console, replace(report, faults=(wrong,)))
+
+
+def protocol_list(console: Console) -> None:
+    rows = (
+        ProtocolRow("producer_consumer", "One load warp fills a ring of tiles with bulk copies, consumer warps read each tile and work on it.",
+                    {"stages": 4, "tiles": 64, "tile_bytes": 16384, "consumer_warps": 2, "work": 600, "arrive_lanes": 1}),
+        ProtocolRow("handshake", "Two warps, one barrier.", {}),
+    )  # fmt: skip
+    paint_list(console, rows)
+
+
+def periods(console: Console) -> None:
+    rows = (
+        PeriodRow("producer_consumer", H100, 4, 16384, 2, 600, 1, 744_000, 755_000, 753_000, 3, 4),
+        PeriodRow("producer_consumer", H100, 8, 1000, 8, 120_000, 132, 122_744_000, 122_755_499, 125_004_000, -18, 1),
+        PeriodRow("producer_consumer", H200, 2, 65536, 1, 0, 1, None, 1_340_000, None, None, None),
+        PeriodRow("handshake", H200, None, None, None, None, 1, None, 90_500, 91_000, -5, 0),
+    )
+    paint_periods(console, rows)
+
+
+EXAMPLES: dict[str, Callable[[Console], None]] = {
+    "verify_good": verify_good,
+    "verify_divergence": verify_divergence,
+    "verify_lost": verify_lost,
+    "verify_many_agents": verify_many_agents,
+    "hang": hang,
+    "hang_unexplained": hang_unexplained,
+    **{f"divergence_{kind.name.lower()}": divergence(kind) for kind in DivergenceKind},
+    "findings": findings,
+    "missing_last": missing_last,
+    "no_findings": no_findings,
+    "run_good": run_good,
+    "run_deadlock": run_deadlock,
+    "run_budget": run_budget,
+    "run_fault": run_fault,
+    "list": protocol_list,
+    "periods": periods,
+}
+
+WIDTHS = (80, 160)
+
+
+def render(name: str, width: int, encoding: str = "utf-8") -> str:
+    """The example's text, as a file of this encoding would hold it."""
+    import io
+
+    stream = io.BytesIO()
+    text = io.TextIOWrapper(stream, encoding=encoding, newline="\n", write_through=True)
+    console = Console(file=text, width=width, height=100, color_system=None, force_terminal=False, highlight=False, _environ={})
+    EXAMPLES[name](console)
+    return stream.getvalue().decode(encoding)

@@ -1,0 +1,30 @@
+"""Rewrite the golden reports from the examples of the tests: ``python tools/update_golden.py``. Read the diff before a commit."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = ROOT / "tests" / "report" / "examples.py"
+GOLDEN = ROOT / "tests" / "golden" / "report"
+
+
+def main() -> None:
+    """Write one file for each example and width, and remove those of examples that are gone."""
+    examples = runpy.run_path(str(EXAMPLES), run_name="report_examples")
+    GOLDEN.mkdir(parents=True, exist_ok=True)
+    written = set()
+    for name in examples["EXAMPLES"]:
+        for width in examples["WIDTHS"]:
+            path = GOLDEN / f"{name}-{width}.txt"
+            path.write_text(examples["render"](name, width), encoding="utf-8")
+            written.add(path)
+    for path in sorted(set(GOLDEN.glob("*.txt")) - written):
+        path.unlink()
+        print(f"removed {path.relative_to(ROOT)}")
+    print(f"{len(written)} files in {GOLDEN.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
