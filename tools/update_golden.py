@@ -1,4 +1,7 @@
-"""Rewrite the golden reports from the examples of the tests: ``python tools/update_golden.py``. Read the diff before a commit."""
+"""Rewrite the golden reports from the examples of the tests: ``python tools/update_golden.py``.
+
+Read the difference before you commit it.
+"""
 
 from __future__ import annotations
 

@@ -14,6 +14,8 @@ def plain(value: object) -> object:
         return value.name.lower()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if hasattr(value, "meta") and hasattr(value, "events"):  # a trace: its events are in its file
+        return {"protocol": value.meta.protocol, "source": value.meta.source, "events": len(value.events)}
     if hasattr(value, "_asdict"):
         return {name: plain(part) for name, part in value._asdict().items()}
     if isinstance(value, dict):

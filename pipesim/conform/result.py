@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pipesim.model.finding import Deadlock, Verdict
+from pipesim.trace.schema import Trace
 
 
 class DivergenceKind(Enum):
@@ -137,3 +138,4 @@ class Comparison:
 
     conformance: Conformance
     timing: Timing | None
+    simulated: Trace

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from pipesim.conform.result import Figure, Share, SiteTiming, Spread, Timing
@@ -9,14 +11,26 @@ from pipesim.conform.steady import Reading, one_cta, read
 from pipesim.trace.schema import Events, Run, Trace
 
 
-def compare_timing(simulated: Trace, measured: Trace, bound_millicycles: int | None) -> Timing | None:
-    """Simulated against measured; None if one of the two has no events."""
+@dataclass(frozen=True)
+class PeriodPair:
+    """The ring law's period and the simulated one, in 1/1000 cycle, None where there is none."""
+
+    bound: int | None
+    simulated: int | None
+
+
+def compare_timing(simulated: Trace, measured: Trace, periods: dict[bool, PeriodPair]) -> Timing | None:
+    """A simulation that records against a recorded run; None if one of the two has no events.
+
+    ``periods``: of the simulation without (False) and with (True) the cost of recording. The measured ones are medians
+    over CTAs and repetitions, taken by the kernel itself, or from the events where it took none.
+    """
     sim, hw = read(simulated), read(measured)
     if sim is None or hw is None:
         return None
     matched, bias, spread = _events(simulated, measured)
     return Timing(
-        figures=_figures(sim, hw, measured, bound_millicycles),
+        figures=_figures(sim, hw, measured, periods),
         sites=tuple(
             SiteTiming(role, kind.name.lower(), barrier, sim.sites.get(key, Spread(0, 0)), spread_)
             for key, spread_ in hw.sites.items()
@@ -44,13 +58,19 @@ def median_period(runs: tuple[Run, ...], *, traced: bool) -> int | None:
     return periods[len(periods) // 2] if periods else None
 
 
-def _figures(sim: Reading, hw: Reading, measured: Trace, bound: int | None) -> tuple[Figure, ...]:
+def _figures(sim: Reading, hw: Reading, measured: Trace, periods: dict[bool, PeriodPair]) -> tuple[Figure, ...]:
+    runs = measured.meta.runs
+    plain, traced = periods[False], periods[True]
     return (
-        Figure("period", bound, sim.period_millicycles, hw.period_millicycles, noise_millicycles(measured.meta.runs, traced=True)),
-        Figure("prologue", None, _milli(sim.prologue), _milli(hw.prologue)),
-        Figure("epilogue", None, _milli(sim.epilogue), _milli(hw.epilogue)),
-        Figure("whole run", None, _milli(sim.total), _milli(hw.total), _noise_total(measured.meta.runs)),
-    )
+        Figure("period", plain.bound, plain.simulated, median_period(runs, traced=False), noise_millicycles(runs, traced=False)),
+        Figure(
+            "period, traced", traced.bound, traced.simulated,
+            median_period(runs, traced=True) or hw.period_millicycles, noise_millicycles(runs, traced=True),
+        ),
+        Figure("prologue, traced", None, _milli(sim.prologue), _milli(hw.prologue)),
+        Figure("epilogue, traced", None, _milli(sim.epilogue), _milli(hw.epilogue)),
+        Figure("whole run, traced", None, _milli(sim.total), _milli(hw.total), _noise_total(runs)),
+    )  # fmt: skip
 
 
 def _milli(cycles: int | None) -> int | None:

@@ -9,7 +9,7 @@ from pipesim.model.finding import Verdict
 from pipesim.report.console import BAD, GOOD, UNSURE
 from pipesim.report.divergence import divergence_lines
 from pipesim.report.figures import share_lines, site_lines, steady_lines
-from pipesim.report.layout import field, middle
+from pipesim.report.layout import LABEL, field, middle
 from pipesim.report.timeline import timeline_lines
 from pipesim.report.view import HardwareBlock
 from pipesim.report.words import count, megahertz, plus_minus, signed_percent, time_bound
@@ -43,8 +43,9 @@ def _title(block: HardwareBlock, width: int) -> str:
 
 
 def _capture(block: HardwareBlock, width: int) -> list[str]:
-    source = middle(block.source, width - 32)
-    return field("hardware", [f"{source} ({count(block.runs, 'run')})", conformance_words(block.conformance)], width)
+    runs = f" ({count(block.runs, 'run')})"
+    source = middle(block.source, width - LABEL - 2 - len(runs))
+    return field("hardware", [source + runs, conformance_words(block.conformance)], width)
 
 
 def conformance_words(found: Conformance) -> str:
@@ -67,7 +68,9 @@ def _trust(block: HardwareBlock, width: int) -> list[str]:
         f"{GOOD if block.dropped == 0 else UNSURE} {count(block.dropped, 'record')} dropped",
         f"times {time_bound(block.clock_error_ps)}",
         f"order within an SM ±{count(order, 'cycle')}" if order else "order within an SM exact",
-        "cost of recording not measured" if overhead is None else f"recording costs {signed_percent(overhead)} period",
+        "cost of recording not measured"
+        if overhead is None
+        else f"recording changes the period by {signed_percent(overhead)}",
         "noise not measured" if noise is None else f"runs differ by {plus_minus(noise)}",
     ]
     return field("trust", parts, width)

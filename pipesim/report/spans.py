@@ -14,8 +14,6 @@ CELLS = (WORK, ISSUE, FULL, EMPTY)  #: of two activities that last equally long 
 FOREVER = 1 << 62  #: end of a wait that never returned
 _STUCK = ("deadlock", "deadline")  #: how a run ended whose open waits never return; other traces may just stop there
 
-_OPEN = (EventKind.WAIT_ENTER, EventKind.WORK_BEGIN)
-
 
 @dataclass(frozen=True)
 class Track:
@@ -56,7 +54,11 @@ def _track(trace: Trace, events: Events, agent: int, origin: int) -> Track:
     times = [int(t) - origin for t in events.cycle[rows]]
     cells = [_cell(trace, int(site)) for site in events.site[rows]]
     spans = list(zip(times[:-1], times[1:], cells[:-1], strict=True))
-    if times and trace.meta.status in _STUCK and trace.meta.sites[int(events.site[rows[-1]])].kind in _OPEN:
+    if (
+        times
+        and trace.meta.status in _STUCK
+        and trace.meta.sites[int(events.site[rows[-1]])].kind is EventKind.WAIT_ENTER
+    ):
         spans.append((times[-1], FOREVER, cells[-1]))
     return Track(trace.meta.agent_name(agent), tuple(spans))
 

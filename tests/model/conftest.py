@@ -21,12 +21,12 @@ def operation(text: str) -> Operation:
     name, *pairs = text.split()
     op = Op[name]
     given = dict(pair.split("=") for pair in pairs)
-    values = {k: Engine[v] if v.isalpha() else int(v) for k, v in given.items()}
+    values = {k: Engine[v] if v[0].isalpha() else int(v) for k, v in given.items()}
     assert set(values) <= set(OPERANDS[op]), text
     return (int(op), *(int(values.get(n, DEFAULTS.get(n, 0))) for n in OPERANDS[op]))
 
 
-def build(*code: str, barriers: int = 1, slots: int = 1, accesses: tuple[Access, ...] = (), **fields: Any) -> Program:
+def build(*code: str, barriers: int | tuple[Barrier, ...] = 1, slots: int = 1, accesses: tuple[Access, ...] = (), **fields: Any) -> Program:
     """A program of one CTA: an agent for each text, operations separated by semicolons, tiles of 64 bytes."""
     parsed = tuple(tuple(operation(part) for part in text.split(";") if part.strip()) for text in code)
     registers = max((v for a in parsed for o in a for n, v in zip(OPERANDS[Op(o[0])], o[1:], strict=True)
@@ -35,7 +35,7 @@ def build(*code: str, barriers: int = 1, slots: int = 1, accesses: tuple[Access,
         "name": "story",
         "params": {},
         "agents": tuple(Agent(0, i, (1 << 32) - 1, f"role{i}", 0) for i in range(len(code))),
-        "barriers": tuple(Barrier(0, "b", i) for i in range(barriers)),
+        "barriers": tuple(Barrier(0, "b", i) for i in range(barriers)) if isinstance(barriers, int) else barriers,
         "accesses": accesses or tuple(Access(Space.SHARED, 0, 64 * i, 64) for i in range(slots)),
         "tiles": (Tile("tile", Space.SHARED, 0, 0, 64, slots),),
         "code": parsed,

@@ -1,0 +1,50 @@
+"""A broken rule in words: which agent, which operation, on what, and the two numbers that disagree."""
+
+from __future__ import annotations
+
+from pipesim.model.finding import Fault, FaultKind, FaultReport
+from pipesim.model.ops import Op, describe
+from pipesim.model.program import Program
+
+
+def report_faults(program: Program, faults: tuple[Fault, ...]) -> tuple[FaultReport, ...]:
+    """The faults as reports print them, each (kind, agent, operation) once, in order."""
+    return tuple(dict.fromkeys(report_fault(program, fault) for fault in faults))
+
+
+def report_fault(program: Program, fault: Fault) -> FaultReport:
+    """One fault in words."""
+    operation = program.code[fault.agent][fault.pc]
+    agent = program.agent_name(fault.agent)
+    where = f" on {program.barrier_name(fault.barrier)}" if fault.barrier >= 0 else ""
+    return FaultReport(
+        fault.kind, f"{agent}: {fault.kind.value}{where}{_numbers(program, fault)}", agent, describe(operation),
+        program.line(fault.agent, fault.pc),
+    )  # fmt: skip
+
+
+def _numbers(program: Program, fault: Fault) -> str:
+    match fault.kind:
+        case FaultKind.OVER_ARRIVAL:
+            return f": {fault.found} arrive, {fault.expected} pending"
+        case FaultKind.TX_RANGE:
+            return f": {fault.found:,} bytes on top of {fault.expected:,}"
+        case FaultKind.INIT_COUNT | FaultKind.ARRIVE_COUNT:
+            return f": {fault.found:,}"
+        case FaultKind.WRONG_ITEM:
+            return f": item {fault.found} instead of {fault.expected}{_tile(program, fault)}"
+        case FaultKind.RACE | FaultKind.UNINITIALISED_READ:
+            return _tile(program, fault)
+        case FaultKind.BARRIER_THREADS | FaultKind.BARRIER_OVERRUN:
+            return f": {fault.found} threads"
+        case _:
+            return ""
+
+
+_ACCESS_AT = {Op.READ: 1, Op.WRITE: 1, Op.TMA_LOAD: 2, Op.TRANSFER_READ: 2, Op.TRANSFER_WRITE: 2}
+
+
+def _tile(program: Program, fault: Fault) -> str:
+    operation = program.code[fault.agent][fault.pc]
+    at = _ACCESS_AT.get(Op(operation[0]))
+    return "" if at is None else f" in {program.access_name(operation[at])}"
