@@ -1,7 +1,12 @@
 """pipesim verifies, explains and times the mbarrier pipelines of warp-specialised GPU kernels.
 
-The whole tool in four calls: :func:`build` a program, :func:`simulate` it, :func:`read_trace` of a kernel, :func:`compare`
-the two. Names are imported when they are first used, so that ``import pipesim`` costs nothing.
+The whole tool in a few lines::
+
+    program = pipesim.find("producer_consumer").build({"stages": 4})
+    simulation = pipesim.simulate(program, pipesim.load_profile("h100"))
+    comparison = pipesim.compare(program, pipesim.read_trace("trace.parquet"))
+
+Names are imported when they are first used, so that ``import pipesim`` costs nothing.
 """
 
 from __future__ import annotations
@@ -36,3 +41,7 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'pipesim' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipesim.errors import OutputExistsError, ParameterError
+from pipesim.errors import OutputExistsError, ParameterError, UsageError
 
 
 @dataclass(frozen=True)
 class Command:
-    """One command: its name, its line in the overview, its arguments, and what carries it out (returns the exit code)."""
+    """One command: its name, its line in the overview, its arguments, and what carries it out (gives the exit code)."""
 
     name: str
     summary: str
@@ -24,10 +26,15 @@ class Command:
 def add_protocol(parser: argparse.ArgumentParser) -> None:
     """The protocol, its parameters and the size of the launch."""
     parser.add_argument("protocol", help="a built-in name (see `pipesim list`), file.py:function, or a program's .json")
+    add_params(parser, "a parameter of the protocol; may be repeated")
     parser.add_argument(
-        "-p", "--param", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the protocol; may be repeated"
+        "--ctas", type=int, metavar="N", help="CTAs in the launch (default 1, or what a program's file says)"
     )
-    parser.add_argument("--ctas", type=int, default=1, metavar="N", help="CTAs in the launch (default 1)")
+
+
+def add_params(parser: argparse.ArgumentParser, text: str) -> None:
+    """``-p NAME=VALUE``, to be read with :func:`params_of`."""
+    parser.add_argument("-p", "--param", metavar="NAME=VALUE", action="append", default=[], help=text)
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -43,16 +50,21 @@ def add_force(parser: argparse.ArgumentParser) -> None:
 def add_tolerance(parser: argparse.ArgumentParser) -> None:
     """``--tolerance``."""
     parser.add_argument(
-        "--tolerance", type=percentage, metavar="PERCENT",
+        "--tolerance",
+        type=percentage,
+        metavar="PERCENT",
         help="exit with 4 if the simulated period is further than this from the measured one",
-    )  # fmt: skip
+    )
 
 
 def percentage(text: str) -> float:
-    """A percentage of 0 or more; argparse reports anything else."""
-    value = float(text.removesuffix("%"))
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no percentage of 0 or more")
+    """A percentage of 0 or more, with or without its sign; argparse reports anything else."""
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no percentage of 0 or more; for example 5")
     return value
 
 
@@ -62,19 +74,29 @@ def params_of(options: argparse.Namespace) -> dict[str, int]:
     for text in options.param:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise ParameterError(f"-p {text}", cause="a parameter is written NAME=VALUE", correction="for example -p stages=4")
+            raise ParameterError(
+                f"-p {text} is no NAME=VALUE",
+                cause="a parameter has a name, an equals sign and a whole number, without spaces",
+                correction=f"for example -p {name or 'stages'}=4",
+            )
         if name in params:
             raise ParameterError(f"{name} is given twice", correction="give it once")
         try:
-            params[name] = int(value.replace("_", ""))
+            params[name] = int(value)
         except ValueError:
-            raise ParameterError(f"{name} takes a whole number, not {value!r}", correction=f"for example -p {name}=4") from None
+            raise ParameterError(
+                f"{name} takes a whole number, not {value!r}", correction=f"for example -p {name}=4"
+            ) from None
     return params
 
 
 def require_free(path: Path, *, force: bool) -> None:
-    """Raise OutputExistsError, before any work is done, if ``path`` exists and may not be overwritten."""
+    """Raise, before any work is done, if ``path`` cannot become a file or exists and may not be overwritten."""
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is {'a folder' if path.is_dir() else 'no ordinary file'}", correction="name a file")
     if path.exists() and not force:
-        raise OutputExistsError(f"{path} exists already", correction="choose another name, or add --force to overwrite it")
+        raise OutputExistsError(f"{path} exists already", correction="choose another name, or add --force to overwrite")
     if not path.parent.is_dir():
-        raise ParameterError(f"there is no folder {path.parent}", correction="create it first")
+        raise UsageError(f"there is no folder {path.parent}", correction="create it first, or name another")
+    if not os.access(path.parent, os.W_OK):
+        raise UsageError(f"nothing can be written into the folder {path.parent}", correction="name another folder")

@@ -7,26 +7,32 @@ import json
 from enum import Enum
 from pathlib import Path
 
+from pipesim.model.finding import Deadlock
+from pipesim.trace.schema import Trace
+
+
+def as_json(value: object) -> str:
+    """``value`` as indented JSON, in ASCII: the same bytes whatever the terminal can print."""
+    return json.dumps(plain(value), indent=2)
+
 
 def plain(value: object) -> object:
-    """``value`` in dicts, lists, numbers and text. Keys of a dict that are tuples are joined with spaces."""
+    """``value`` in dicts, lists, numbers and text.
+
+    Keys of a dict that are tuples are joined by a colon and a space. Of a trace only its name and size: the events are
+    in its file. A deadlock says so, as a fault does by its kind.
+    """
     if isinstance(value, Enum):
         return value.name.lower()
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if hasattr(value, "meta") and hasattr(value, "events"):  # a trace: its events are in its file
+    if isinstance(value, Trace):
         return {"protocol": value.meta.protocol, "source": value.meta.source, "events": len(value.events)}
-    if hasattr(value, "_asdict"):
-        return {name: plain(part) for name, part in value._asdict().items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        head = {"kind": "deadlock"} if isinstance(value, Deadlock) else {}
+        return head | {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, dict):
-        return {str(key): plain(part) for key, part in value.items()}
+        return {": ".join(key) if isinstance(key, tuple) else str(key): plain(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(part) for part in value]
     if isinstance(value, Path):
         return str(value)
     return value
-
-
-def print_json(value: object) -> None:
-    """Print ``value`` as indented JSON on standard output."""
-    print(json.dumps(plain(value), indent=2, ensure_ascii=False))  # noqa: T201  # the command's output

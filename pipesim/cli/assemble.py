@@ -5,27 +5,57 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesim.conform.compare import compare
-from pipesim.conform.result import Comparison
+from pipesim.conform.result import Comparison, Figure
+from pipesim.conform.steady import Reading, read
 from pipesim.conform.timing import median_period, noise_millicycles
-from pipesim.model.finding import Verdict
+from pipesim.model.finding import FaultReport, Finding, Verdict
 from pipesim.model.program import Program
 from pipesim.report.view import HardwareBlock, Heading, SimulationLine
 from pipesim.timed.bound import ring_law
-from pipesim.timed.engine import Simulation
+from pipesim.timed.engine import DEFAULT_BUDGET, Outcome, Simulation, simulate
 from pipesim.timed.profile import Profile
 from pipesim.trace.schema import Trace
+from pipesim.unfold.faults import report_faults
 
-AGREES, FINDINGS, UNKNOWN, TOLERANCE = 0, 1, 3, 4
+AGREES, FINDINGS, UNKNOWN, TOLERANCE = 0, 1, 3, 4  #: exit codes
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """One simulation: its line of the report, what it found, and what that means for the exit code.
+
+    ``why`` is the reason in words where the code is not 0; ``reading`` is None without an event.
+    """
+
+    result: Simulation
+    reading: Reading | None
+    line: SimulationLine
+    faults: tuple[FaultReport, ...]
+    code: int
+    why: str
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The deadlock, then the faults."""
+        return ((self.result.deadlock,) if self.result.deadlock else ()) + self.faults
 
 
 @dataclass(frozen=True)
 class Held:
-    """One trace held against the program: the block of the report, and what it means for the exit code."""
+    """One trace held against the program: the block of the report, and what it means for the exit code.
+
+    ``why`` is the reason in words where the code is not 0.
+    """
 
     block: HardwareBlock
     comparison: Comparison
     code: int
-    why: str  #: the reason in words where the code is not 0
+    why: str
+
+
+def mark_of(code: int) -> bool | None:
+    """What a report's last line is marked with: True agrees, None unknown, False anything else."""
+    return None if code == UNKNOWN else code == AGREES
 
 
 def heading(program: Program) -> Heading:
@@ -37,23 +67,45 @@ def heading(program: Program) -> Heading:
     return Heading(program.name, program.params, program.grid, tuple(roles.items()))
 
 
-def simulation_line(run: Simulation, period_millicycles: int | None) -> SimulationLine:
+def run_simulation(
+    program: Program, profile: Profile, *, recording: bool = False, max_steps: int = DEFAULT_BUDGET
+) -> Simulated:
+    """Simulate, and say what follows: a finding beats a budget that ran out."""
+    result = simulate(program, profile, recording=recording, max_steps=max_steps)
+    reading = read(result.trace)
+    faults = report_faults(program, result.faults)
+    code, why = AGREES, ""
+    if result.deadlock is not None:
+        code, why = FINDINGS, "the simulation ends in a deadlock"
+    elif faults:
+        code, why = FINDINGS, f"the simulation breaks a rule: {faults[0].kind.value}"
+    elif result.outcome is Outcome.UNKNOWN:
+        code, why = UNKNOWN, f"the simulation ran out of its budget of {max_steps:,} operations"
+    return Simulated(result, reading, _simulation_line(result, reading), faults, code, why)
+
+
+def _simulation_line(run: Simulation, reading: Reading | None) -> SimulationLine:
     """One simulation in one line. Its seconds are left out, so that a report depends on its input only."""
     bound = ring_law(run.program, run.profile)
+    period = reading.period_millicycles if reading else None
     return SimulationLine(
-        run.profile.name, run.profile.device, None, period_millicycles, bound.by if bound else "", run.outcome.value
+        run.profile.name, run.profile.device, None, period, bound.by if bound else "", run.outcome.value
     )
 
 
 def hold(program: Program, trace: Trace, source: str, profile: Profile | None, tolerance: float | None) -> Held:
-    """Compare a trace with the program and say what follows."""
+    """Compare a trace with the program and say what follows. EvidenceError if it is the trace of another kernel.
+
+    ``profile``: that of the trace's device if None. ``tolerance`` is in percent of the measured period.
+    """
     comparison = compare(program, trace, profile)
     meta = trace.meta
     plain, traced = (median_period(meta.runs, traced=t) for t in (False, True))
     noise = noise_millicycles(meta.runs, traced=False)
+    simulated = meta.source == "simulation"
     block = HardwareBlock(
         source=source,
-        device=meta.device.name,
+        device=f"simulation of {meta.device.name}" if simulated else meta.device.name,
         driver=meta.device.driver,
         runs=sum(1 for run in meta.runs if run.traced),
         conformance=comparison.conformance,
@@ -72,19 +124,28 @@ def hold(program: Program, trace: Trace, source: str, profile: Profile | None, t
 
 
 def _meaning(trace: Trace, comparison: Comparison, tolerance: float | None) -> tuple[int, str]:
+    """The exit code of one comparison and its reason: a divergence beats the unknown, the unknown the tolerance."""
     found = comparison.conformance
     if found.verdict is Verdict.REFUTED:
         assert found.divergence is not None
         return FINDINGS, found.divergence.kind.value
     if trace.meta.wrong_tiles:
-        return FINDINGS, f"{trace.meta.wrong_tiles} tiles held wrong data"
+        tiles = "1 tile" if trace.meta.wrong_tiles == 1 else f"{trace.meta.wrong_tiles:,} tiles"
+        return FINDINGS, f"{tiles} held wrong data"
     if found.verdict is Verdict.UNKNOWN:
-        reason = f"{found.lost:,} records were lost" if found.lost else "the trace has no recorded CTA"
-        return UNKNOWN, reason
-    if tolerance is not None and comparison.timing is not None:
-        period = comparison.timing.figures[0]
-        if period.error_permille is None:
-            return UNKNOWN, "no period was measured, so none can be within the tolerance"
-        if abs(period.error_permille) > 10 * tolerance:
-            return TOLERANCE, f"the simulated period is {period.error_permille / 10:+.1f} % off, outside {tolerance:g} %"
+        lost = "1 record was lost" if found.lost == 1 else f"{found.lost:,} records were lost"
+        return UNKNOWN, lost if found.lost else "the trace has no recorded CTA"
+    if tolerance is None:
+        return AGREES, ""
+    figures = comparison.timing.figures if comparison.timing is not None else ()
+    return _within(next((figure for figure in figures if figure.name == "period"), None), tolerance)
+
+
+def _within(period: Figure | None, tolerance: float) -> tuple[int, str]:
+    """Whether the simulated period is near enough to the measured one, by the numbers themselves, not rounded."""
+    if period is None or period.simulated is None or not period.measured:
+        return UNKNOWN, "no period was measured, so none can be within the tolerance"
+    off = 100 * (period.simulated - period.measured) / period.measured
+    if abs(off) > tolerance:
+        return TOLERANCE, f"the simulated period is {off:+.2f} % off, outside {tolerance:g} %"
     return AGREES, ""

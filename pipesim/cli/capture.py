@@ -7,75 +7,131 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import Command, add_force, add_output, add_protocol, params_of, require_free
+from pipesim.cli.output import progress, show
 
 if TYPE_CHECKING:
+    from hwkernels.request import CaptureRequest
+    from pipesim.model.program import Program
     from pipesim.protocols.catalog import Target
-    from pipesim.trace.schema import Trace
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     add_protocol(parser)
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the trace's file (default: named after the configuration, here)")
-    parser.add_argument("--clock", choices=("clock", "globaltimer", "both"), default="clock", help="what stamps the records (default clock)")
-    parser.add_argument("--repetitions", type=int, default=5, metavar="N", help="pairs of a traced and an untraced launch (default 5)")
-    parser.add_argument("--record-ctas", type=int, default=8, metavar="N", help="CTAs whose events are kept (default 8)")
-    parser.add_argument("--deadline-ms", type=int, default=250, metavar="MS", help="when a wait of the kernel gives up (default 250)")
-    parser.add_argument("--seed", type=int, default=0, help="of the random data (default 0)")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="the trace's file (default: named after the configuration, in this folder)",
+    )
+    parser.add_argument(
+        "--clock",
+        choices=("clock", "globaltimer", "both"),
+        default="clock",
+        help="what stamps the records (default clock)",
+    )
+    for name, default, metavar, text in (
+        ("--repetitions", 5, "N", "pairs of a traced and an untraced launch"),
+        ("--record-ctas", 8, "N", "CTAs whose events are kept"),
+        ("--deadline-ms", 250, "MS", "when a wait of the kernel gives up"),
+        ("--seed", 0, "N", "of the random data"),
+    ):
+        parser.add_argument(name, type=int, default=default, metavar=metavar, help=f"{text} (default {default})")
     add_force(parser)
     add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    from pipesim.cli.assemble import heading, hold
+    from hwkernels.capture import capture
+    from pipesim.cli.assemble import heading, hold, mark_of
     from pipesim.protocols.catalog import find
     from pipesim.report.view import VerifyReport
     from pipesim.trace.files import write_trace
-    from pipesim.trace.library import trace_name
 
     if options.output is not None:
         require_free(options.output, force=options.force)
     target = find(options.protocol)
-    params = params_of(options)
-    program = target.build(params, grid=options.ctas)
-    trace = record(target, params, options.ctas, options)
-    path = options.output or Path(Path(trace_name(trace.meta)).name)
+    program = target.build(params_of(options), grid=options.ctas)
+    request = _request(target, program, options)
+    path = options.output or _usual_name(request)
     require_free(path, force=options.force)
+    _require_gpu()
+    with progress(f"capturing {program.name}"):
+        trace = capture(request)
     write_trace(trace, path, force=options.force)
-    held = hold(program, trace, str(path), None, None)
+    with progress("comparing with the protocol"):
+        held = hold(program, trace, str(path), None, None)
     verdict = f"recorded {len(trace.events):,} events in {path}" + (f"; {held.why}" if held.why else "")
-    report = VerifyReport(heading(program), (), (held.block,), verdict, _ok(held.code))
-    if options.json:
-        from pipesim.cli.as_json import print_json
-
-        print_json(report)
-    else:
-        from pipesim.report.console import make_console
-        from pipesim.report.verify import paint_verify
-
-        paint_verify(make_console(), report)
+    show(options, VerifyReport(heading(program), (), (held.block,), verdict, mark_of(held.code)), held.code)
     return held.code
 
 
-def record(target: Target, params: dict[str, int], grid: int, options: argparse.Namespace | None = None) -> Trace:
-    """Capture ``target`` with these parameters (defaults for the rest) on this machine's GPU."""
-    from hwkernels.capture import capture
-    from hwkernels.request import PROTOCOL, CaptureRequest
+def has_kernel(target: Target) -> bool:
+    """Whether there is a CUDA kernel of what ``target`` names."""
+    from hwkernels.request import PROTOCOL
+
+    return target.name == PROTOCOL
+
+
+def plain_request(program: Program) -> CaptureRequest:
+    """What to run for this program, everything else as usual."""
+    from hwkernels.request import CaptureRequest
+
+    return CaptureRequest(program.params, program.grid)
+
+
+def _request(target: Target, program: Program, options: argparse.Namespace) -> CaptureRequest:
+    """The request of a command line; UsageError if there is no kernel, ParameterError for a value out of range."""
+    from hwkernels.request import PROTOCOL, CaptureRequest, check_request
     from pipesim.errors import UsageError
 
-    if target.name != PROTOCOL:
+    if not has_kernel(target):
         raise UsageError(f"there is no CUDA kernel of {target.name}", correction=f"kernels exist of {PROTOCOL}")
-    request = CaptureRequest(target.defaults | params, grid)
-    if options is not None:
-        request = CaptureRequest(
-            request.params, grid, options.clock, options.repetitions, options.record_ctas, options.deadline_ms, options.seed
-        )
-    return capture(request)
+    request = CaptureRequest(
+        program.params,
+        program.grid,
+        options.clock,
+        options.repetitions,
+        options.record_ctas,
+        options.deadline_ms,
+        options.seed,
+    )
+    check_request(request)
+    return request
 
 
-def _ok(code: int) -> bool | None:
-    return None if code == 3 else code == 0
+def _require_gpu() -> None:
+    """HardwareError that says what can be done without a GPU, if there is none."""
+    from hwkernels.launch import require_gpu
+    from pipesim.errors import HardwareError
+
+    try:
+        require_gpu()
+    except HardwareError as error:
+        raise HardwareError(
+            error.fact,
+            place=error.place,
+            cause=error.cause,
+            correction="capture on a machine with an H100 or H200; `pipesim verify` does without, on recorded traces",
+        ) from error
+
+
+def _usual_name(request: CaptureRequest) -> Path:
+    """The name that the trace would have in the library, in this folder: known before anything is recorded."""
+    from hwkernels.request import PROTOCOL
+    from pipesim.trace.library import trace_name
+    from pipesim.trace.schema import Device, TraceMeta
+
+    meta = TraceMeta(
+        "hardware", PROTOCOL, dict(request.params), request.grid, Device(""), (), (), (), clock=request.clock
+    )
+    return Path(Path(trace_name(meta)).name)
 
 
 COMMAND = Command(
-    "capture", "record a trace on a GPU", "Run the CUDA kernel of a protocol on this machine's GPU and record its events.", _arguments, _carry_out
+    "capture",
+    "record a trace on a GPU",
+    "Run the CUDA kernel of a protocol on this machine's GPU and record its events.",
+    _arguments,
+    _carry_out,
 )

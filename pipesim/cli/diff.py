@@ -4,45 +4,62 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_output, add_tolerance, params_of
+from pipesim.cli.arguments import Command, add_output, add_params, add_tolerance, params_of
+from pipesim.cli.output import progress, show
+
+if TYPE_CHECKING:
+    from pipesim.protocols.catalog import Target
+    from pipesim.trace.schema import TraceMeta
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("trace", type=Path, help="a trace file (Parquet)")
     parser.add_argument("--protocol", help="the protocol to hold it against (default: the one that the trace names)")
-    parser.add_argument("-p", "--param", metavar="NAME=VALUE", action="append", default=[], help="a parameter (default: the trace's)")
+    add_params(parser, "a parameter of the protocol (default: the trace's); may be repeated")
     parser.add_argument("--profile", help="latency profile (default: the one of the trace's device)")
     add_tolerance(parser)
     add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    from pipesim.cli.assemble import heading, hold
-    from pipesim.protocols.catalog import find
+    from pipesim.cli.assemble import heading, hold, mark_of
     from pipesim.report.view import VerifyReport
     from pipesim.timed.profile import load_profile
     from pipesim.trace.files import read_trace
 
     trace = read_trace(options.trace)
-    target = find(options.protocol or trace.meta.protocol)
-    theirs = {} if target.program is not None else {n: v for n, v in trace.meta.params.items() if n in target.defaults}
-    program = target.build(theirs | params_of(options), grid=trace.meta.grid)
-    held = hold(program, trace, str(options.trace), load_profile(options.profile) if options.profile else None, options.tolerance)
-    verdict = held.why or f"the hardware does what the protocol says ({trace.meta.device.name})"
-    report = VerifyReport(heading(program), (), (held.block,), verdict, None if held.code == 3 else held.code == 0)
-    if options.json:
-        from pipesim.cli.as_json import print_json
-
-        print_json(report)
-    else:
-        from pipesim.report.console import make_console
-        from pipesim.report.verify import paint_verify
-
-        paint_verify(make_console(), report)
+    meta = trace.meta
+    target = _target(options.protocol, meta)
+    theirs = {} if target.program is not None else {n: v for n, v in meta.params.items() if n in target.defaults}
+    program = target.build(theirs | params_of(options), grid=meta.grid)
+    profile = load_profile(options.profile) if options.profile else None
+    with progress(f"comparing {options.trace.name} with {program.name}"):
+        held = hold(program, trace, str(options.trace), profile, options.tolerance)
+    who = "simulated" if meta.source == "simulation" else "recorded"
+    verdict = held.why or f"the {who} trace does what the protocol says ({held.block.device})"
+    show(options, VerifyReport(heading(program), (), (held.block,), verdict, mark_of(held.code)), held.code)
     return held.code
 
 
+def _target(named: str | None, meta: TraceMeta) -> Target:
+    """What to hold the trace against. A trace may name a built-in protocol only: it never makes us run a file."""
+    from pipesim.errors import UnknownProtocolError
+    from pipesim.protocols.catalog import BUILT_IN, find
+
+    if named is None and meta.protocol not in BUILT_IN:
+        raise UnknownProtocolError(
+            f"the trace is of protocol {meta.protocol}, which is not built in",
+            correction="say what to hold it against: --protocol file.py:function, or a program's .json",
+        )
+    return find(named or meta.protocol)
+
+
 COMMAND = Command(
-    "diff", "hold a trace against its protocol", "Hold a recorded trace against the protocol that it names, event by event and in time.", _arguments, _carry_out
+    "diff",
+    "hold a trace against its protocol",
+    "Hold a recorded trace against the protocol that it names, event by event and in time.",
+    _arguments,
+    _carry_out,
 )

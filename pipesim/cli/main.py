@@ -7,15 +7,16 @@ tolerance. Only the modules of arguments are imported before a command is known,
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 
 from pipesim.cli import capture, diff, list_, run, verify
 from pipesim.cli.arguments import Command
-from pipesim.errors import PipesimError
+from pipesim.cli.output import complain, discard_output
+from pipesim.errors import PipesimError, UsageError
 
 COMMANDS: tuple[Command, ...] = (list_.COMMAND, run.COMMAND, capture.COMMAND, diff.COMMAND, verify.COMMAND)
+INTERRUPTED = 130  #: as a shell reports a command that Ctrl-C ended
 
 
 def parser() -> argparse.ArgumentParser:
@@ -23,7 +24,8 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="pipesim",
         description="Verify, explain and time the mbarrier pipelines of warp-specialised GPU kernels.",
-        epilog="exit codes: 0 agrees · 1 findings or divergence · 2 usage · 3 unknown or nothing to compare with · 4 outside --tolerance",
+        epilog="exit codes: 0 agrees; 1 findings or divergence; 2 usage; 3 unknown or nothing to compare with; "
+        "4 outside --tolerance",
     )
     top.add_argument("--version", action="version", version=_version())
     commands = top.add_subparsers(title="commands", dest="command", required=True, metavar="COMMAND")
@@ -35,21 +37,20 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; its exit code."""
+    """Run one command; its exit code. As in argparse, SystemExit for ``--help`` and a line that cannot be parsed."""
+    options = parser().parse_args(argv)
     try:
-        options = parser().parse_args(argv)
-        code = int(options.carry_out(options))
-        sys.stdout.flush()
+        return int(options.carry_out(options))
     except PipesimError as error:
-        print(f"pipesim: {error}", file=sys.stderr)  # noqa: T201  # the one place where errors reach a person
+        complain(error)
         return error.exit_code
-    except BrokenPipeError:  # the reader of our output has gone: not an error
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except OSError as error:  # standard output is a full disk, or a file vanished under our hands
+        complain(UsageError(error.strerror or str(error), place=str(error.filename or "")))
+        discard_output()
+        return UsageError.exit_code
     except KeyboardInterrupt:
-        print("pipesim: interrupted", file=sys.stderr)  # noqa: T201  # see above
-        return 130
-    return code
+        print("pipesim: interrupted", file=sys.stderr)  # there is no PipesimError to complain about
+        return INTERRUPTED
 
 
 def _version() -> str:

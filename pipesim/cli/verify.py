@@ -3,95 +3,114 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import Command, add_output, add_protocol, add_tolerance, params_of
+from pipesim.cli.output import complain, progress, show
+from pipesim.errors import EvidenceError, HardwareError, MissingExtraError, NoTraceError, UsageError
 
 if TYPE_CHECKING:
-    from pipesim.cli.assemble import Held
+    from pipesim.cli.assemble import Held, Simulated
+    from pipesim.model.program import Program
     from pipesim.protocols.catalog import Target
+    from pipesim.timed.profile import Profile
     from pipesim.trace.schema import Trace
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the hardware did: traces with where they are from, and why there is none (or no more of it)."""
+
+    traces: tuple[tuple[str, Trace], ...] = ()
+    missing: EvidenceError | None = None
+
+
+@dataclass
+class Hearing:
+    """All that speaks for and against a program: simulations, traces held against it, and evidence that is missing."""
+
+    simulations: list[Simulated] = field(default_factory=list)
+    held: list[Held] = field(default_factory=list)
+    missing: EvidenceError | None = None
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     add_protocol(parser)
-    parser.add_argument("--no-hardware", action="store_true", help="leave the hardware out")
-    parser.add_argument("--recorded", action="store_true", help="use the recorded traces even if this machine has a GPU")
-    parser.add_argument("--traces", type=Path, metavar="FOLDER", help="where recorded traces are (default: those that came with pipesim)")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--no-hardware", action="store_true", help="leave the hardware out")
+    which.add_argument("--recorded", action="store_true", help="use the recorded traces even if this machine has a GPU")
+    parser.add_argument(
+        "--traces",
+        type=Path,
+        metavar="FOLDER",
+        help="use the recorded traces in this folder (default: those that came with pipesim)",
+    )
     parser.add_argument("--profile", help="latency profile (default: the one of each device)")
     add_tolerance(parser)
     add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    from pipesim.cli.assemble import FINDINGS, UNKNOWN, heading, hold, simulation_line
-    from pipesim.conform.steady import read
+    from pipesim.cli.assemble import heading, mark_of
     from pipesim.protocols.catalog import find
     from pipesim.report.view import VerifyReport
-    from pipesim.timed.choice import DEFAULT, profile_for
-    from pipesim.timed.engine import Outcome, simulate
     from pipesim.timed.profile import load_profile
-    from pipesim.unfold.faults import report_faults
 
-    target = find(options.protocol)
-    params = params_of(options)
-    program = target.build(params, grid=options.ctas)
+    _check(options)
     chosen = load_profile(options.profile) if options.profile else None
-    traces = [] if options.no_hardware else _evidence(target, params, options)
-    held = [hold(program, trace, source, chosen, options.tolerance) for source, trace in traces]
-    profiles = {p.name: p for p in ([chosen] if chosen else [profile_for(t.meta.device.name) for _, t in traces])}
-    lines = []
-    code, reason, findings = 0, "", []
-    for profile in (profiles or {DEFAULT: load_profile(DEFAULT)}).values():
-        result = simulate(program, profile)
-        reading = read(result.trace)
-        lines.append(simulation_line(result, reading.period_millicycles if reading else None))
-        if result.outcome is Outcome.UNKNOWN:
-            code, reason = UNKNOWN, "the simulation ran out of its step budget"
-        elif result.outcome is not Outcome.FINISHED or result.faults:
-            code, reason = FINDINGS, f"the simulation ends in {'a ' if result.outcome is Outcome.DEADLOCK else ''}{result.outcome.value if result.outcome is not Outcome.FINISHED else 'faults'}"
-            findings = [*([result.deadlock] if result.deadlock else []), *report_faults(program, result.faults)]
-    code, verdict = _verdict(code, reason, held, hardware=not options.no_hardware)
-    report = VerifyReport(heading(program), tuple(lines), tuple(h.block for h in held), verdict, None if code == UNKNOWN else code == 0)
-    if options.json:
-        from pipesim.cli.as_json import print_json
-
-        print_json({"exit_code": code, "findings": findings, "report": report})
-    else:
-        from pipesim.report.console import make_console
-        from pipesim.report.finding import paint_findings
-        from pipesim.report.verify import paint_verify
-
-        console = make_console()
-        if findings:
-            paint_findings(console, findings)
-        paint_verify(console, report)
+    target = find(options.protocol)
+    with progress(f"flattening {options.protocol}"):
+        program = target.build(params_of(options), grid=options.ctas)
+    evidence = Evidence() if options.no_hardware else _evidence(target, program, options)
+    hearing = _hear(program, evidence, chosen, options.tolerance)
+    code, verdict = _judge(hearing, hardware=not options.no_hardware)
+    report = VerifyReport(
+        heading(program),
+        tuple(ran.line for ran in hearing.simulations),
+        tuple(held.block for held in hearing.held),
+        verdict,
+        mark_of(code),
+    )
+    findings = dict.fromkeys(finding for ran in hearing.simulations for finding in ran.findings)
+    show(options, report, code, tuple(findings))
+    if hearing.missing is not None:
+        complain(hearing.missing)
     return code
 
 
-def _evidence(target: Target, params: dict[str, int], options: argparse.Namespace) -> list[tuple[str, Trace]]:
-    """A fresh trace if this machine has a GPU and the protocol a kernel, else the recorded ones, one for each device."""
-    from hwkernels.request import PROTOCOL
-    from pipesim.trace.files import read_trace
-    from pipesim.trace.library import find_traces
+def _check(options: argparse.Namespace) -> None:
+    """What argparse cannot say: arguments that contradict each other, and a folder that is not there."""
+    if options.no_hardware and (options.traces is not None or options.tolerance is not None):
+        given = "--traces" if options.traces is not None else "--tolerance"
+        raise UsageError(
+            f"{given} asks for a comparison with the hardware, --no-hardware leaves it out", correction="give one"
+        )
+    if options.traces is not None and not options.traces.is_dir():
+        raise UsageError(f"there is no folder {options.traces}", correction="check the path of --traces")
 
-    if target.name == PROTOCOL and not options.recorded and options.traces is None and _has_gpu():
-        from pipesim.cli.capture import record
 
-        return [("captured now", record(target, params, options.ctas))]
-    paths = find_traces(target.name, target.defaults | params, options.ctas, options.traces)
-    found: dict[str, tuple[str, Trace]] = {}
-    for path in paths:
-        trace = read_trace(path)
-        if trace.meta.clock == "clock" or trace.meta.device.name not in found:
-            found[trace.meta.device.name] = (f"{path.parent.name}/{path.name}", trace)
-    return list(found.values())
+# choosing evidence
+
+
+def _evidence(target: Target, program: Program, options: argparse.Namespace) -> Evidence:
+    """A fresh trace if this machine has a GPU and the protocol a kernel, else the recorded ones, one a device."""
+    from pipesim.cli.capture import has_kernel
+
+    try:
+        if has_kernel(target) and not options.recorded and options.traces is None and _has_gpu():
+            return Evidence((("captured now", _captured(program)),))
+        return Evidence(_recorded(program, options.traces))
+    except NoTraceError as error:
+        return Evidence(missing=error if _recordable(program) else _unrecordable(error, program))
+    except EvidenceError as error:
+        return Evidence(missing=error)
 
 
 def _has_gpu() -> bool:
     from hwkernels.launch import require_gpu
-    from pipesim.errors import HardwareError, MissingExtraError
 
     try:
         require_gpu()
@@ -100,22 +119,103 @@ def _has_gpu() -> bool:
     return True
 
 
-def _verdict(code: int, reason: str, held: list[Held], *, hardware: bool) -> tuple[int, str]:
+def _captured(program: Program) -> Trace:
+    from hwkernels.capture import capture
+    from pipesim.cli.capture import plain_request
+
+    with progress(f"capturing {program.name}"):
+        return capture(plain_request(program))
+
+
+def _recorded(program: Program, folder: Path | None) -> tuple[tuple[str, Trace], ...]:
+    """The recorded traces of this name, parameters and grid: one a device, stamped by ``%clock`` if there is one."""
+    from pipesim.trace.files import read_meta, read_trace
+    from pipesim.trace.library import find_traces
+
+    chosen: dict[str, Path] = {}
+    paths = [(path, read_meta(path)) for path in find_traces(program.name, program.params, program.grid, folder)]
+    for path, meta in sorted(paths, key=lambda entry: entry[1].clock != "clock"):
+        chosen.setdefault(meta.device.name, path)
+    with progress("reading recorded traces"):
+        return tuple((f"{chosen[d].parent.name}/{chosen[d].name}", read_trace(chosen[d])) for d in sorted(chosen))
+
+
+def _recordable(program: Program) -> bool:
+    from hwkernels.request import PROTOCOL
+
+    return program.name == PROTOCOL
+
+
+def _unrecordable(error: NoTraceError, program: Program) -> NoTraceError:
+    """The same error without the advice to record one: there is no kernel to do it with."""
+    return NoTraceError(
+        error.fact,
+        place=error.place,
+        cause=f"{error.cause}; pipesim has no CUDA kernel of {program.name}",
+        correction="name a folder with its traces (--traces FOLDER), or leave the hardware out (--no-hardware)",
+    )
+
+
+# simulating
+
+
+def _hear(program: Program, evidence: Evidence, chosen: Profile | None, tolerance: float | None) -> Hearing:
+    """Simulate on every profile that matters, and hold every trace against the program."""
+    from pipesim.cli.assemble import hold, run_simulation
+    from pipesim.timed.choice import DEFAULT, profile_for
+    from pipesim.timed.profile import load_profile
+
+    hearing = Hearing(missing=evidence.missing)
+    near = [chosen] if chosen else [profile_for(trace.meta.device.name) for _, trace in evidence.traces]
+    for profile in {p.name: p for p in near or [load_profile(DEFAULT)]}.values():
+        with progress(f"simulating {program.name} on {profile.name}"):
+            hearing.simulations.append(run_simulation(program, profile))
+    for source, trace in evidence.traces:
+        with progress(f"comparing with {source}"):
+            try:
+                hearing.held.append(hold(program, trace, source, chosen, tolerance))
+            except EvidenceError as error:
+                hearing.missing = hearing.missing or error
+    return hearing
+
+
+# judging
+
+
+def _judge(hearing: Hearing, *, hardware: bool) -> tuple[int, str]:
     """The exit code and its sentence: a finding beats the unknown, the unknown beats the tolerance."""
-    worst = [(1, reason)] if code == 1 else []
-    worst += [(h.code, f"{h.block.device}: {h.why}") for h in held if h.code == 1]
-    worst += [(3, reason)] if code == 3 else []
-    worst += [(h.code, f"{h.block.device}: {h.why}") for h in held if h.code == 3]
-    worst += [(h.code, f"{h.block.device}: {h.why}") for h in held if h.code == 4]
-    if worst:
-        return worst[0]
+    from pipesim.cli.assemble import AGREES, FINDINGS, TOLERANCE, UNKNOWN
+
+    found: list[tuple[int, str]] = [(ran.code, ran.why) for ran in hearing.simulations]
+    found += [(held.code, f"{held.block.device}: {held.why}") for held in hearing.held]
+    simulated = _worst(found[: len(hearing.simulations)]) or "the simulation finishes without a finding"
+    if hearing.missing is not None:
+        found.append((UNKNOWN, f"{simulated}, but {_lack(hearing.missing)}"))
+    for code in (FINDINGS, UNKNOWN, TOLERANCE):
+        reason = next((why for its, why in found if its == code), None)
+        if reason is not None:
+            return code, reason
     if not hardware:
-        return 0, "the simulation finishes without a finding (hardware left out)"
-    return 0, f"the simulation finishes without a finding, and the hardware agrees ({', '.join(h.block.device for h in held)})"
+        return AGREES, f"{simulated} (hardware left out)"
+    devices = ", ".join(held.block.device for held in hearing.held)
+    return AGREES, f"{simulated}, and the hardware agrees ({devices})"
+
+
+def _lack(missing: EvidenceError) -> str:
+    if isinstance(missing, NoTraceError):
+        return "there is nothing to compare it with"
+    return "the GPU gave no trace" if isinstance(missing, HardwareError) else "the recorded evidence cannot be used"
+
+
+def _worst(found: Sequence[tuple[int, str]]) -> str:
+    """The first reason there is, "" if nothing is wrong."""
+    return next((why for code, why in found if code), "")
 
 
 COMMAND = Command(
-    "verify", "simulate, compare with the hardware, report: the main job",
+    "verify",
+    "simulate, compare with the hardware, report: the main job",
     "Simulate a protocol, hold it against real hardware (a GPU if there is one, else recorded traces), and report.",
-    _arguments, _carry_out,
-)  # fmt: skip
+    _arguments,
+    _carry_out,
+)

@@ -24,6 +24,7 @@ from pipesim.model.ops import (
 
 PROGRAM_VERSION = 1
 MAX_REGISTERS = 1 << 16
+MAX_CLUSTER = 16  #: CTAs of the largest cluster (CUDA programming guide; more than 8 must be asked for)
 NO_BARRIER = -1
 
 
@@ -201,8 +202,8 @@ def _place(program: Program, agent: int, pc: int) -> str:
 
 def _wrong_tables(program: Program) -> str:
     """What is wrong with the side tables, "" if nothing is."""
-    if program.ctas < 1 or program.grid < 1:
-        return f"{program.ctas} CTAs, {program.grid} copies: both are at least 1"
+    if not 1 <= program.ctas <= MAX_CLUSTER or program.grid < 1:
+        return f"{program.ctas} CTAs, {program.grid} copies: 1 to {MAX_CLUSTER} and at least 1 are possible"
     if not 0 <= program.registers <= MAX_REGISTERS:
         return f"{program.registers} registers: 0 to {MAX_REGISTERS} are possible"
     ranks = [

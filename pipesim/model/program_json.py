@@ -57,7 +57,7 @@ def loads(text: str, place: str = "") -> Program:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ProgramFormatError(f'this JSON is not a flat program: it has no "format": "{FORMAT}"', place=place)
     version = data.get("version")
-    if not isinstance(version, int) or version < 1:
+    if type(version) is not int or version < 1:
         raise ProgramFormatError(f"a flat program has a version number, not {version!r}", place=place)
     if version > PROGRAM_VERSION:
         raise ProgramFormatError(

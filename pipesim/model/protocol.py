@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pipesim.errors import PipesimError, ProtocolError
 from pipesim.model.flatten import assemble
 from pipesim.model.ops import Fence, Op, Scope, Space, semantics
-from pipesim.model.program import Program
+from pipesim.model.program import MAX_CLUSTER, Program
 from pipesim.model.recording import Recorder, Tables, author_line, is_inside, recording
 from pipesim.model.shared_mem_barrier import BarrierStorage
 from pipesim.model.warp import TileArray, Warp
@@ -37,9 +37,9 @@ class Protocol:
     """
 
     def __init__(self, name: str, *, cluster: int = 1) -> None:
-        if cluster < 1:
+        if not 1 <= cluster <= MAX_CLUSTER:
             raise ProtocolError(
-                f"{name}: a cluster of {cluster} CTAs", place=author_line(), correction="give 1 or more"
+                f"{name}: a cluster of {cluster} CTAs", place=author_line(), correction=f"use 1 to {MAX_CLUSTER}"
             )
         self.name = name
         self.cluster = cluster

@@ -1,4 +1,4 @@
-"""The ready-made protocols by name, and how a protocol is found: by name, as ``file.py:function``, or as a program's file."""
+"""The ready-made protocols, and how one is found: by its name, as ``file.py:function``, or as a program's file."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 
 from pipesim.errors import ParameterError, PipesimError, ProtocolError, UnknownProtocolError
 from pipesim.model.program import Program
@@ -35,22 +36,25 @@ class Target:
     defaults: dict[str, int]
     summary: str
 
-    def build(self, params: Mapping[str, int] | None = None, *, grid: int = 1) -> Program:
-        """The flat program with these parameters (defaults for the rest); it fits the chip, or ConfigurationError."""
-        if type(grid) is not int or grid < 1:
+    def build(self, params: Mapping[str, int] | None = None, *, grid: int | None = None) -> Program:
+        """The flat program with these parameters (defaults for the rest); it fits the chip, or ConfigurationError.
+
+        ``grid``: CTAs of the launch; if None, 1, or what a flat program says.
+        """
+        if grid is not None and (type(grid) is not int or grid < 1):
             raise ParameterError(f"a launch of {grid!r} CTAs", correction="use 1 or more")
         given = dict(params or {})
-        if self.program is not None:
-            if given:
-                raise ParameterError(
-                    f"{self.name} is a flat program and takes no parameters",
-                    cause=f"given: {', '.join(given)}",
-                    correction="flatten its protocol again with other parameters",
-                )
-            program = self.program
-        else:
+        if self.program is None:
             program = self._flatten(given)
-        program = program if grid == 1 else replace(program, grid=grid)
+        elif given:
+            raise ParameterError(
+                f"{self.name} is a flat program and takes no parameters",
+                cause=f"given: {', '.join(given)}",
+                correction="flatten its protocol again with other parameters",
+            )
+        else:
+            program = self.program
+        program = program if grid in (None, program.grid) else replace(program, grid=grid)
         require_fits(program)
         return program
 
@@ -65,29 +69,46 @@ class Target:
             if type(value) is not int:
                 raise ParameterError(f"{name} takes a whole number, not {value!r}")
         values = self.defaults | given
+        protocol = self._call(values)
+        try:
+            return protocol.flatten(values)
+        except SystemExit as error:  # sys.exit() in a role must not end the command as if it had succeeded
+            raise ProtocolError(f"a role of {self.name} calls sys.exit()", place=_line_of(error)) from error
+
+    def _call(self, values: dict[str, int]) -> Protocol:
         assert self.function is not None
         try:
             protocol = self.function(**values)
         except PipesimError:
             raise
-        except Exception as error:
-            raise ProtocolError(f"{self.name} raised {type(error).__name__}: {error}", place=_line_of(error)) from error
+        except (Exception, SystemExit) as error:
+            raise ProtocolError(
+                f"{self.name} raised {_words(error)}",
+                place=_line_of(error),
+                correction="call the function in Python to see the whole traceback",
+            ) from error
         if not isinstance(protocol, Protocol):
-            raise ProtocolError(f"{self.name} returned {type(protocol).__name__}", correction="return the Protocol")
-        return protocol.flatten(values)
+            raise ProtocolError(
+                f"{self.name} returned {type(protocol).__name__}, not a Protocol",
+                place=_line_of_function(self.function),
+                cause="a function without a return gives None" if protocol is None else "",
+                correction="end it with: return p",
+            )
+        return protocol
 
 
 def find(text: str) -> Target:
     """The target that ``text`` names. UnknownProtocolError with the nearest names if there is none."""
     if text in BUILT_IN:
         return _target(text, BUILT_IN[text])
-    path, colon, function = text.rpartition(":")
-    if colon and path.endswith(".py"):
+    path, _, function = text.rpartition(":")
+    if path.endswith(".py") and function:
         return _target(text, _from_file(Path(path), function))
     if text.endswith(".json"):
         return _from_program(Path(text))
-    if text.endswith(".py"):
-        raise UnknownProtocolError(f"{text} names a file but no function", correction=f"write {text}:FUNCTION")
+    if text.removesuffix(":").endswith(".py"):
+        file = text.removesuffix(":")
+        raise UnknownProtocolError(f"{file} names a file but no function", correction=f"write {file}:FUNCTION")
     near = difflib.get_close_matches(text, BUILT_IN, n=3, cutoff=0.4)
     raise UnknownProtocolError(
         f"there is no protocol {text!r}",
@@ -98,11 +119,16 @@ def find(text: str) -> Target:
 
 
 def _target(name: str, function: ProtocolFunction) -> Target:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:
+        raise ProtocolError(f"{name} is no function written in Python", correction="give one that is") from None
     defaults: dict[str, int] = {}
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in parameters:
         if type(parameter.default) is not int:
             raise ProtocolError(
-                f"{name}: parameter {parameter.name} has no whole number as its default",
+                f"{name}: parameter {parameter} has no whole number as its default",
+                place=_line_of_function(function),
                 correction=f"write {parameter.name}: int = 4",
             )
         defaults[parameter.name] = parameter.default
@@ -112,48 +138,81 @@ def _target(name: str, function: ProtocolFunction) -> Target:
 def _from_program(path: Path) -> Target:
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnknownProtocolError(f"the program {path} cannot be read", cause=str(error)) from None
+    except UnicodeDecodeError:
+        raise UnknownProtocolError(
+            f"the program {path} cannot be read",
+            cause="it is not text: a file of another kind",
+            correction="write one with `pipesim run NAME --save-program FILE`",
+        ) from None
+    except OSError as error:
+        raise UnknownProtocolError(
+            f"the program {path} cannot be read", cause=error.strerror or str(error), correction="check the path"
+        ) from None
     program = loads(text, str(path))
     return Target(str(path), None, program, dict(program.params), f"flat program {program.name}")
 
 
 def _from_file(path: Path, function: str) -> ProtocolFunction:
+    """The function of this name in a Python file, which is run; it may import from its folder, as ``python FILE``."""
     if not path.is_file():
         raise UnknownProtocolError(
             f"there is no file {path}", correction="give the path of a Python file, then :function"
         )
     spec = importlib.util.spec_from_file_location(f"pipesim_user_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses and pickling in the user's file need to find it
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
     try:
         spec.loader.exec_module(module)
     except PipesimError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ProtocolError(
-            f"{path} cannot be imported: {type(error).__name__}: {error}", place=_line_of(error)
+            f"{path} cannot be imported: {_words(error)}",
+            place=_line_of(error, path),
+            correction=f"mend the file until `python {path}` runs",
         ) from error
+    finally:
+        sys.path.remove(folder)
     found = getattr(module, function, None)
     if not callable(found):
-        public = [
-            n for n, v in vars(module).items() if inspect.isfunction(v) and v.__module__ == spec.name and n[0] != "_"
-        ]
-        near = difflib.get_close_matches(function, public, n=1, cutoff=0.4)
-        raise UnknownProtocolError(
-            f"{path} has no function {function!r}",
-            correction=f"did you mean {near[0]}?" if near else f"it has {', '.join(public) or 'none'}",
-        )
+        raise UnknownProtocolError(f"{path} has no function {function!r}", correction=_functions(module, function))
     return found  # type: ignore[no-any-return]  # what it returns is checked when it is called
 
 
-def _line_of(error: BaseException) -> str:
-    if isinstance(error, SyntaxError):
-        return f"{error.filename}:{error.lineno}"
+def _functions(module: ModuleType, wanted: str) -> str:
+    """What the module has instead of the function that was wanted."""
+    public = [
+        name
+        for name, value in vars(module).items()
+        if inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_")
+    ]
+    near = difflib.get_close_matches(wanted, public, n=1, cutoff=0.4)
+    return f"did you mean {near[0]}?" if near else f"it has {', '.join(public) or 'none'}"
+
+
+def _words(error: BaseException) -> str:
+    """``ZeroDivisionError: division by zero``; of a syntax error without its place, which is told apart."""
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _line_of(error: BaseException, path: Path | None = None) -> str:
+    """``file:line`` that raised: the last one in ``path`` if any is there, else the last one of all."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno or 1}"
     trace = error.__traceback__
-    place = ""
+    places = []
     while trace is not None:
-        place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+        places.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
         trace = trace.tb_next
-    return place
+    mine = [place for place in places if path is not None and Path(place[0]) == path.resolve()] or places
+    return f"{mine[-1][0]}:{mine[-1][1]}" if mine else ""
+
+
+def _line_of_function(function: ProtocolFunction) -> str:
+    code = getattr(function, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""

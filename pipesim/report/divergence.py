@@ -51,12 +51,12 @@ def _headline(d: Divergence, width: int) -> list[str]:
 
 
 def _barrier(d: Divergence, width: int) -> list[str]:
-    if not d.barrier:
+    if d.phase_wanted < 0:  # the claim and the moments name the barrier
         return []
-    parts = [f"barrier {d.barrier}"]
-    if d.phase_wanted >= 0:
-        parts.append(f"needs phase {number(d.phase_wanted)} to be complete")
-        parts.append(f"it is in phase {number(d.phase_now)}")
+    parts = [
+        f"the wait needs phase {number(d.phase_wanted)} of {d.barrier} to be complete",
+        f"it is in phase {number(d.phase_now)}",
+    ]
     if d.late_by > 0:
         parts.append(f"at least {count(d.late_by, 'cycle')} too early")
     return ["", *wrap_parts(parts, width, "  ")]

@@ -61,7 +61,7 @@ def share_lines(sources: Sequence[tuple[str, Shares]], width: int) -> list[str]:
         return []
     agents = list(dict.fromkeys(agent for agent, _ in keys))
     groups = _groups(agents)
-    whats = list(dict.fromkeys(what for _, what in keys))
+    whats = sorted(dict.fromkeys(what for _, what in keys), key=_rank)
     what_width = min(WHAT_WIDTH, max(len("where the time goes"), *(cell_len(what) for what in whats)))
     source_width = max(cell_len(source) for source, _ in sources)
     left = 2 + what_width + 2 + source_width
@@ -76,6 +76,11 @@ def share_lines(sources: Sequence[tuple[str, Shares]], width: int) -> list[str]:
                 label = pad(middle(what, what_width) if n == 0 else "", what_width)
                 lines.append(f"  {label}  {pad(source, source_width)}{cells}".rstrip())
     return lines
+
+
+def _rank(what: str) -> int:
+    """Waiting first, then work, then whatever else there is."""
+    return 0 if what.startswith("waiting") else 1 if what == "work" else 2
 
 
 def _groups(agents: list[str]) -> list[tuple[str, ...]]:

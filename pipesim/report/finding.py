@@ -62,12 +62,11 @@ def deadlock_lines(deadlock: Deadlock, width: int = DEFAULT_WIDTH) -> list[str]:
 
 
 def fault_lines(faults: Sequence[FaultReport], width: int = DEFAULT_WIDTH) -> list[str]:
-    """Every broken rule: the rule, who broke it with which operation, where, and the claim."""
-    stops = any(fault.kind.traps for fault in faults)
-    chip = "the chip stops the launch there" if stops else "the chip does not notice and goes on"
-    lines = wrap_parts([count(len(faults), "fault"), chip], width, f"{BAD} ")
+    """Every broken rule: the rule and what the chip does then, who broke it with which operation, where, the claim."""
+    lines = [f"{BAD} {count(len(faults), 'fault')}"]
     for fault in faults[:MOST_FAULTS]:
-        lines += ["", *wrap(fault.kind.value, width, "  ")]
+        chip = "the chip stops the launch there" if fault.kind.traps else "the chip goes on"
+        lines += ["", *wrap_parts([fault.kind.value, chip], width, "  ")]
         where = f" ({place(fault.line)})" if fault.line else ""
         lines += wrap(f"{fault.agent}: {fault.operation}{where}", width, "    ", "      ")
         if fault.claim and fault.claim != fault.kind.value:
@@ -84,24 +83,33 @@ def budget_lines(steps: int, width: int = DEFAULT_WIDTH) -> list[str]:
 
 
 def _waits(blocked: Blocked) -> str:
-    """``mma/1 waits for phase 1 of full[0] (parity 1, now in phase 1): 0 of 1 arrivals, 16,384 bytes missing``."""
+    """``mma/1 waits for phase 1 of full[0] (parity 1, now in phase 1): it has 0 of 1 arrivals ...``."""
     where = f" ({place(blocked.line)})" if blocked.line else ""
-    if blocked.parity < 0:
-        arrived = f"{number(blocked.count - blocked.arrivals_missing)} of {count(blocked.count, 'thread')} arrived"
+    unit = _unit(blocked)
+    if unit:
+        arrived = f"{number(blocked.count - blocked.arrivals_missing)} of {count(blocked.count, unit)} arrived"
         return f"{blocked.agent} waits for {blocked.barrier}: {arrived}{where}"
+    parity = f"parity {blocked.parity}, " if blocked.parity >= 0 else ""  # a wait by state names none
     return (
-        f"{blocked.agent} waits for phase {blocked.phase_wanted} of {blocked.barrier} "
-        f"(parity {blocked.parity}, now in phase {blocked.phase_now}): {_missing(blocked)}{where}"
+        f"{blocked.agent} waits for phase {number(blocked.phase_wanted)} of {blocked.barrier} "
+        f"({parity}now in phase {number(blocked.phase_now)}): {_missing(blocked)}{where}"
     )
 
 
+def _unit(blocked: Blocked) -> str:
+    """What a barrier that is no mbarrier counts; "" for an mbarrier, which has phases, arrivals and bytes."""
+    if blocked.barrier.startswith("named barrier "):
+        return "thread"
+    return "agent" if blocked.barrier == "the cluster barrier" else ""
+
+
 def _missing(blocked: Blocked) -> str:
-    parts = [f"{number(blocked.count - blocked.arrivals_missing)} of {count(blocked.count, 'arrival')}"]
+    has = f"it has {number(blocked.count - blocked.arrivals_missing)} of {number(blocked.count)} arrivals"
     if blocked.bytes_missing > 0:
-        parts.append(f"{count(blocked.bytes_missing, 'byte')} missing")
-    elif blocked.bytes_missing < 0:
-        parts.append(f"{count(-blocked.bytes_missing, 'byte')} more landed than were expected")
-    return ", ".join(parts)
+        return f"{has} and misses {count(blocked.bytes_missing, 'byte')}"
+    if blocked.bytes_missing < 0:
+        return f"{has}, and {count(-blocked.bytes_missing, 'byte')} more landed than were expected"
+    return has
 
 
 def _suppliers(blocked: Blocked, width: int) -> list[str]:
@@ -123,7 +131,9 @@ def _supplier(supplier: Supplier, blocked: Blocked) -> str:
         return f"{would}, but waits for {supplier.waits_for}" if supplier.waits_for else would
     if not supplier.last_line:
         return f"{who} never sends there"
-    last = f"its last on {blocked.barrier} is for tile {number(supplier.last_iteration)} ({place(supplier.last_line)})"
+    which = "its arrival number" if _unit(blocked) else "for tile"
+    which = f"{which} {number(supplier.last_iteration + (1 if _unit(blocked) else 0))}"
+    last = f"its last on {blocked.barrier} is {which} ({place(supplier.last_line)})"
     return f"the missing {what} would be {who}'s: {last}, none follows"
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from pipesim.conform.result import Conformance
+from pipesim.conform.result import Conformance, Divergence, DivergenceKind
 from pipesim.model.finding import Verdict
 from pipesim.report.console import BAD, GOOD, UNSURE
 from pipesim.report.divergence import divergence_lines
 from pipesim.report.figures import share_lines, site_lines, steady_lines
 from pipesim.report.layout import LABEL, field, middle
-from pipesim.report.timeline import timeline_lines
+from pipesim.report.timeline import Moment, timeline_lines
 from pipesim.report.view import HardwareBlock
 from pipesim.report.words import count, megahertz, plus_minus, signed_percent, time_bound
 
@@ -30,22 +30,33 @@ def hardware_lines(block: HardwareBlock, width: int, *, timeline: bool) -> list[
         for table in (shares, site_lines(timing.sites, width)):
             lines += ["", *table] if table else []
     if timeline:
-        drawn = timeline_lines(block.simulated, block.measured, _period(block), width)
+        drawn = timeline_lines(block.simulated, block.measured, width, _moment(divergence))
         lines += ["", *drawn] if drawn else []
     return lines
 
 
+def _moment(divergence: Divergence | None) -> Moment | None:
+    """Where the timeline has to look: a run that did not finish is shown at its end anyway."""
+    if divergence is None or divergence.cycle < 0 or divergence.kind is DivergenceKind.NOT_FINISHED:
+        return None
+    return Moment(divergence.cta, divergence.cycle)
+
+
 def _title(block: HardwareBlock, width: int) -> str:
-    driver = f" · driver {block.driver}" if block.driver else ""
-    clock = f" · SM clock {megahertz(block.sm_khz)}" if block.sm_khz else ""
-    text = middle(f"{block.device}{driver}{clock}", width - 8)
+    text = middle(block.device, width - 8)
     return f"── {text} " + "─" * (width - cell_len(text) - 4)
 
 
 def _capture(block: HardwareBlock, width: int) -> list[str]:
-    runs = f" ({count(block.runs, 'run')})"
-    source = middle(block.source, width - LABEL - 2 - len(runs))
-    return field("hardware", [source + runs, conformance_words(block.conformance)], width)
+    """Where the trace is from, under which driver and clock, and whether it conforms."""
+    source = middle(block.source, width - LABEL - 2)
+    parts = [source, count(block.runs, "run")]
+    parts += [f"driver {block.driver}"] * bool(block.driver)
+    parts += [f"SM clock {megahertz(block.sm_khz)}"] * bool(block.sm_khz)
+    behaviour = [conformance_words(block.conformance)]
+    if block.measured.meta.wrong_tiles:
+        behaviour.append(f"{BAD} {count(block.measured.meta.wrong_tiles, 'tile')} held wrong data")
+    return [*field("hardware", parts, width), *field("", behaviour, width)]
 
 
 def conformance_words(found: Conformance) -> str:
@@ -74,10 +85,3 @@ def _trust(block: HardwareBlock, width: int) -> list[str]:
         "noise not measured" if noise is None else f"runs differ by {plus_minus(noise)}",
     ]
     return field("trust", parts, width)
-
-
-def _period(block: HardwareBlock) -> int | None:
-    """The period that scales the timeline: simulated, else measured."""
-    if block.timing is None:
-        return None
-    return next((f.simulated or f.measured for f in block.timing.figures if f.name == "period"), None)

@@ -8,6 +8,7 @@ from rich.cells import cell_len, chop_cells
 
 LABEL = 13  #: cells of a field's label
 DOT = " · "
+LEAST_NAME = 8  #: cells to which the names of a table's rows are cut at most
 
 
 def pad(text: str, width: int) -> str:
@@ -70,18 +71,34 @@ def field(label: str, parts: Sequence[str], width: int) -> list[str]:
     return wrap_parts(parts, width, "  " + pad(label, LABEL))
 
 
-def columns(rows: Sequence[Sequence[str]], left: int, width: int, gap: int = 2, indent: str = "  ") -> list[str]:
-    """``rows`` as a table: the first ``left`` columns flush left, the others flush right.
+def columns(rows: Sequence[Sequence[str]], left: int, width: int, gap: int = 2) -> list[str]:
+    """``rows`` as a table: the first ``left`` (0 or 1) columns flush left, the others flush right.
 
-    What does not fit ``width`` is taken from the first column, cut in the middle.
+    What does not fit ``width`` is taken from a column of names, cut in the middle; columns of numbers that still do not
+    fit follow below, the names repeated.
     """
     widths = [max(cell_len(row[c]) for row in rows) for c in range(len(rows[0]))]
-    over = cell_len(indent) + sum(widths) + gap * (len(widths) - 1) - width
-    if over > 0:
-        widths[0] = max(4, widths[0] - over)
-    lines = []
-    for row in rows:
-        cells = [middle(cell, w) for cell, w in zip(row, widths, strict=True)]
-        padded = [pad(c, w) if n < left else pad_left(c, w) for n, (c, w) in enumerate(zip(cells, widths, strict=True))]
-        lines.append((indent + (" " * gap).join(padded)).rstrip())
+    over = 2 + sum(widths) + gap * (len(widths) - 1) - width
+    if left and over > 0:
+        widths[0] = max(LEAST_NAME, widths[0] - over)
+    lines: list[str] = []
+    for some in _fitting(widths, left, width - 2, gap):
+        lines += [""] if lines else []
+        for row in rows:
+            cells = [
+                pad(middle(row[c], widths[c]), widths[c]) if c < left else pad_left(row[c], widths[c]) for c in some
+            ]
+            lines.append(("  " + (" " * gap).join(cells)).rstrip())
     return lines
+
+
+def _fitting(widths: Sequence[int], left: int, room: int, gap: int) -> list[list[int]]:
+    """The columns in as many tables as are needed; the first ``left`` of them begin every table."""
+    names = list(range(left))
+    tables = [list(names)]
+    for column in range(left, len(widths)):
+        wide = sum(widths[c] for c in (*tables[-1], column)) + gap * len(tables[-1])
+        if wide > room and len(tables[-1]) > left:
+            tables.append(list(names))
+        tables[-1].append(column)
+    return tables

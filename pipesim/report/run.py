@@ -25,7 +25,7 @@ def run_lines(report: RunReport, width: int) -> list[str]:
     events, steps = count(len(report.trace.events), "event"), count(report.steps, "operation")
     lines += field("length", [count(report.cycles, "cycle"), f"{steps} executed", f"{events} recorded"], width)
     blocks = [share_lines([("simulated", report.shares)], width)]
-    blocks.append(timeline_lines(report.trace, None, report.simulation.period_millicycles, width))
+    blocks.append(timeline_lines(report.trace, None, width))
     if report.deadlock is not None:
         blocks.append(finding_lines([report.deadlock], width))
     if report.faults:

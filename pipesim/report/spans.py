@@ -25,28 +25,35 @@ class Track:
 
 @dataclass(frozen=True)
 class Picture:
-    """One CTA's tracks, in the order of the trace's agents. ``end`` is its last event.
+    """One CTA's tracks, in the order of the trace's agents.
 
+    ``end`` is its last event, ``origin`` its first event by the trace's own clock.
+    ``lap`` is the cycles from one pass of the busiest place to the next, on the average: it only chooses the scale.
     ``stuck`` says that a wait is open: it never returned.
     """
 
     source: str
     cta: int
     tracks: tuple[Track, ...]
+    origin: int
     end: int
+    lap: int
     stuck: bool
 
 
-def picture(trace: Trace) -> Picture:
-    """The tracks of the recorded CTA with the lowest number, shifted so that its first event is at 0."""
+def picture(trace: Trace, cta: int | None = None) -> Picture:
+    """The tracks of a recorded CTA (None: the lowest number), shifted so that its first event is at 0."""
     events = trace.events
-    cta = int(events.cta.min()) if len(events) else 0
+    if cta is None or not np.any(events.cta == cta):
+        cta = int(events.cta.min()) if len(events) else 0
     kinds = np.array([int(site.kind) for site in trace.meta.sites], dtype=np.int64)
     mine = events.select(np.flatnonzero((events.cta == cta) & (kinds[events.site] != EventKind.LANDING)))
     origin = int(mine.cycle.min()) if len(mine) else 0
-    tracks = tuple(_track(trace, mine, agent, origin) for agent in range(len(trace.meta.agents)))
     end = int(mine.cycle.max()) - origin if len(mine) else 0
-    return Picture(trace.meta.source, cta, tracks, end, any(t.spans and t.spans[-1][1] == FOREVER for t in tracks))
+    lap = -(-end // (int(mine.iteration.max()) + 1)) if len(mine) else 0
+    tracks = tuple(_track(trace, mine, agent, origin) for agent in range(len(trace.meta.agents)))
+    stuck = any(track.spans and track.spans[-1][1] == FOREVER for track in tracks)
+    return Picture(trace.meta.source, cta, tracks, origin, end, lap, stuck)
 
 
 def _track(trace: Trace, events: Events, agent: int, origin: int) -> Track:
@@ -81,13 +88,11 @@ def waited_groups(trace: Trace) -> list[str]:
     return list(dict.fromkeys(s.barrier for s in trace.meta.sites if s.kind is EventKind.WAIT_ENTER))
 
 
-def draw(track: Track, window: int, cells: int) -> str:
-    """``cells`` characters for the first ``window`` cycles: in each what the agent did most, a space where nothing."""
+def draw(track: Track, start: int, window: int, cells: int) -> str:
+    """``window`` cycles from ``start`` in ``cells`` characters: what lasted longest in each, or a space."""
     spent: list[dict[str, int]] = [{} for _ in range(cells)]
-    for begin, end, cell in track.spans:
-        if begin >= window:
-            break
-        end = min(end, window)
+    for first, last, cell in track.spans:
+        begin, end = max(first - start, 0), min(last - start, window)
         for at in range(begin * cells // window, min(cells, -(-end * cells // window))):
             inside = min(end, _border(at + 1, window, cells)) - max(begin, _border(at, window, cells))
             if inside > 0:

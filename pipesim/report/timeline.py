@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rich.cells import cell_len
 
 from pipesim.report.layout import middle, pad, wrap_parts
@@ -10,45 +12,76 @@ from pipesim.report.words import count, number
 from pipesim.trace.schema import Trace
 
 MOST_AGENTS = 8
-MOST_PERIODS = 12
-CELLS_PER_PERIOD = 12  #: below that, an agent's short steps vanish between its long ones
-LEAST_PERIODS = 3
+MOST_LAPS = 12
+CELLS_PER_LAP = 12  #: below that, an agent's short steps vanish between its long ones
+LEAST_LAPS = 3
 TICK_CELLS = 12  #: least distance of two ticks
 NAME_WIDTH = 18  #: of "sim consumer/0"
+HERE = "▴"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A moment to be looked at: a cycle by the clock of a measured CTA."""
+
+    cta: int
+    cycle: int
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """What is drawn: ``window`` cycles from ``start`` in ``cells`` characters, which begin at column ``left``."""
+
+    start: int
+    window: int
+    cells: int
+    left: int
+
+    def column(self, cycle: int) -> int:
+        return self.left + (cycle - self.start) * self.cells // self.window
 
 
 def timeline_lines(
-    simulated: Trace | None, measured: Trace | None, period_millicycles: int | None, width: int
+    simulated: Trace | None, measured: Trace | None, width: int, look_at: Moment | None = None
 ) -> list[str]:
     """One row for each agent and trace, an axis in cycles and a legend; [] if there is nothing to draw.
 
-    The scale covers up to 12 periods, fewer where they would be drawn in less than 12 cells each, and at most the
-    whole run; without a period it covers the whole run.
+    The scale covers up to 12 laps of the ring, fewer where they would be drawn in less than 12 cells each: the first
+    ones, those around ``look_at``, or the last ones of a run that is stuck.
     """
-    pairs = (("sim", simulated), ("hw ", measured))
-    labelled = [(label, picture(trace)) for label, trace in pairs if trace is not None and len(trace.events)]
-    if not labelled:
+    shots: list[tuple[str, Picture]] = []
+    if simulated is not None and len(simulated.events):
+        shots.append(("sim", picture(simulated)))
+    if measured is not None and len(measured.events):
+        shots.append(("hw ", picture(measured, look_at.cta if look_at else None)))
+    if not shots:
         return []
-    both = len(labelled) == 2
-    names = _names([p for _, p in labelled])
+    rows, hidden = _rows(shots)
+    left = min(NAME_WIDTH, max(len("cycles"), *(cell_len(text) for text, _ in rows))) + 3
+    here = look_at.cycle - shots[-1][1].origin if look_at and measured is not None else None
+    scale = _scale([shot for _, shot in shots], width - left, left, here)
+    lines = [*_heading(shots, scale, width, around=here is not None), "", _axis(scale)]
+    for text, track in rows:
+        drawn = draw(track, scale.start, scale.window, scale.cells)
+        lines.append(("  " + pad(middle(text, left - 3), left - 2) + drawn).rstrip())
+    if here is not None:
+        lines.append(" " * scale.column(max(scale.start, min(here, scale.start + scale.window - 1))) + HERE)
+    if hidden:
+        lines.append(f"  and {count(hidden, 'more agent')}")
+    return lines + _legend([t for t in (simulated, measured) if t is not None], scale, width)
+
+
+def _rows(shots: list[tuple[str, Picture]]) -> tuple[list[tuple[str, Track]], int]:
+    """The rows, sim above hw for each agent, and how many agents are left out."""
+    names = _names([shot for _, shot in shots])
     shown = names[:MOST_AGENTS]
     rows = [
-        (f"{label} {name}" if both else name, track)
+        (f"{label} {name}" if len(shots) > 1 else name, track)
         for name in shown
-        for label, shot in labelled
+        for label, shot in shots
         if (track := _track(shot, name)) is not None
     ]
-    left = min(NAME_WIDTH, max(len("cycles"), *(cell_len(text) for text, _ in rows))) + 3
-    room = width - left
-    window = _window([p for _, p in labelled], period_millicycles, room)
-    cells = min(room, window)
-    lines = _heading(labelled, window, width)
-    lines += ["", *_axis(window, cells, left)]
-    for text, track in rows:
-        lines.append(("  " + pad(middle(text, left - 3), left - 2) + draw(track, window, cells)).rstrip())
-    if len(names) > len(shown):
-        lines.append(f"  and {count(len(names) - len(shown), 'more agent')}")
-    return lines + _legend([t for t in (simulated, measured) if t is not None], window, cells, width)
+    return rows, len(names) - len(shown)
 
 
 def _names(pictures: list[Picture]) -> list[str]:
@@ -60,40 +93,55 @@ def _track(shot: Picture, name: str) -> Track | None:
     return next((track for track in shot.tracks if track.name == name), None)
 
 
-def _window(pictures: list[Picture], period: int | None, room: int) -> int:
-    """Cycles to draw: some periods or the whole run. A run that is stuck is shown to its end, and a little further."""
-    whole = max(p.end for p in pictures)
+def _whole(pictures: list[Picture]) -> int:
+    """Cycles of the longest run, or of the one that is stuck: what a healthy one does after that does not matter."""
+    stuck = [p for p in pictures if p.stuck]
+    return max(1, *(p.end for p in stuck or pictures))
+
+
+def _scale(pictures: list[Picture], room: int, left: int, here: int | None) -> _Scale:
+    """Which cycles to draw; the end of a run that is stuck is followed by a piece of its waiting for ever."""
+    whole = _whole(pictures)
+    laps = min(MOST_LAPS, max(LEAST_LAPS, room // CELLS_PER_LAP))
+    window = min(whole, max(1, laps * max(p.lap for p in pictures)))
+    start = 0
     if any(p.stuck for p in pictures):
-        return max(1, whole + whole // 8 + 1)
-    if not period:
-        return max(1, whole)
-    periods = min(MOST_PERIODS, max(LEAST_PERIODS, room // CELLS_PER_PERIOD))
-    return max(1, min(whole, periods * period // 1000))
+        start = whole - window
+        window += window // 8 + 1
+    elif here is not None:
+        start = max(0, min(here - window // 2, whole - window))
+    return _Scale(start, window, min(room, window), left)
 
 
-def _heading(labelled: list[tuple[str, Picture]], window: int, width: int) -> list[str]:
-    whole = max(p.end for _, p in labelled)
-    cycles = count(window, "cycle")
-    parts = [f"all {cycles}" if window >= whole else f"the first {cycles} of {number(whole)}"]
-    stuck = any(p.stuck for _, p in labelled)
-    if stuck:
-        parts = [f"the whole run, {count(whole, 'cycle')}, and what waits for ever"]
-    for label, shot in labelled:
+def _heading(shots: list[tuple[str, Picture]], scale: _Scale, width: int, *, around: bool) -> list[str]:
+    """Which part of which runs is drawn, and from where the cycles are counted."""
+    whole = _whole([shot for _, shot in shots])
+    end = scale.start + scale.window
+    if end >= whole:
+        part = f"the last {number(whole - scale.start)} of" if scale.start else "all"
+        part = f"{part} {count(whole, 'cycle')}"
+        part += " and what waits for ever" if any(shot.stuck for _, shot in shots) else ""
+    elif around:
+        part = f"{number(scale.window)} of {count(whole, 'cycle')} around the divergence ({HERE})"
+    else:
+        part = f"the first {number(scale.window)} of {count(whole, 'cycle')}"
+    parts = [part]
+    for label, shot in shots:
         source = "simulated" if shot.source == "simulation" else "measured"
-        parts.append(f"{label.strip() + ': ' if len(labelled) > 1 else ''}{source}, CTA {shot.cta}")
+        text = f"{label.strip() + ': ' if len(shots) > 1 else ''}{source}, CTA {shot.cta}"
+        parts.append(f"{text}, 0 is its cycle {number(shot.origin)}" if around and shot.origin else text)
     return wrap_parts(parts, width, "  timeline   ")
 
 
-def _axis(window: int, cells: int, left: int) -> list[str]:
+def _axis(scale: _Scale) -> str:
     """Ticks at round numbers, each written from the cell in which it lies."""
-    step = _step(window, cells)
-    line = "  " + pad("cycles", left - 2)
-    for tick in range(0, window, step):
-        column = left + tick * cells // window
-        text = number(tick)
-        if column + len(text) <= left + cells:
+    step = _step(scale.window, scale.cells)
+    line = "  " + pad("cycles", scale.left - 2)
+    for tick in range(-(-scale.start // step) * step, scale.start + scale.window, step):
+        column, text = scale.column(tick), number(tick)
+        if column + len(text) <= scale.left + scale.cells:
             line = pad(line, column) + text
-    return [line]
+    return line
 
 
 def _step(window: int, cells: int) -> int:
@@ -106,14 +154,14 @@ def _step(window: int, cells: int) -> int:
         power *= 10
 
 
-def _legend(traces: list[Trace], window: int, cells: int, width: int) -> list[str]:
+def _legend(traces: list[Trace], scale: _Scale, width: int) -> list[str]:
     groups = list(dict.fromkeys(g for t in traces for g in waited_groups(t)))
     empty = [g for g in groups if waits_empty(g)]
     full = [g for g in groups if not waits_empty(g)]
     parts = [f"{ISSUE} issues"]
     parts += [f"{EMPTY} waits for {_some(empty)}"] * bool(empty)
     parts += [f"{FULL} waits for {_some(full)}"] * bool(full)
-    parts += [f"{WORK} works", f"a cell is {_ratio(window, cells)} and shows what lasted longest in it"]
+    parts += [f"{WORK} works", f"a cell is {_ratio(scale.window, scale.cells)} and shows what lasted longest in it"]
     return wrap_parts(parts, width, "  ")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.timed.costs import Cost, costs
+from pipesim.timed.costs import Cost, Prices
 from pipesim.timed.profile import Profile
 
 
@@ -28,7 +28,8 @@ def ring_law(program: Program, profile: Profile, *, recording: bool = False) -> 
     None for any other program, and for one without a trip.
     """
     stages = _stages(program)
-    prices = costs(program, profile, recording=recording)
+    price = Prices(program, profile, recording=recording)
+    prices = tuple(tuple(price(op) for op in code) for code in program.code)
     stamps = 2 * profile["record.issue"] if recording else 0  # of a wait: its costs leave them to the engine
     trips = [_trip(code, price, stamps) for code, price in zip(program.code, prices, strict=True)]
     producers = [t for t in trips if t is not None and t.copy is not None]

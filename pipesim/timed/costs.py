@@ -24,15 +24,26 @@ class Cost:
     flight: int = 0
 
 
-def costs(program: Program, profile: Profile, *, recording: bool) -> tuple[tuple[Cost, ...], ...]:
-    """The cost of every operation of every agent, ``program.grid`` CTAs sharing the device's bandwidth."""
-    record = profile["record.issue"] if recording else 0
-    shared: dict[Operation, Cost] = {}
-    for code in program.code:
-        for op in code:
-            if op not in shared:
-                shared[op] = _cost(program, op, profile, record)
-    return tuple(tuple(shared[op] for op in code) for code in program.code)
+class Prices:
+    """The price list of a program under a profile, ``program.grid`` CTAs sharing the device's bandwidth."""
+
+    def __init__(self, program: Program, profile: Profile, *, recording: bool) -> None:
+        self._program = program
+        self._profile = profile
+        self._record = profile["record.issue"] if recording else 0
+        self._known: dict[Operation, Cost] = {}
+
+    def __call__(self, op: Operation) -> Cost:
+        """The cost of one operation."""
+        key = op[: PRICED.get(op[0], len(op))]
+        cost = self._known.get(key)
+        if cost is None:
+            cost = self._known[key] = _cost(self._program, op, self._profile, self._record)
+        return cost
+
+
+#: How many leading integers of an operation decide its cost: which item a read or a copy is for does not.
+PRICED: dict[int, int] = {Op.READ: 2, Op.TMA_LOAD: 4}
 
 
 def resident(program: Program, profile: Profile) -> int:
@@ -43,8 +54,10 @@ def resident(program: Program, profile: Profile) -> int:
 def _cost(program: Program, op: Operation, profile: Profile, record: int) -> Cost:
     extra = record * len(kinds(op))
     match op[0]:
-        case Op.WAIT | Op.WAIT_UNLESS | Op.WAIT_STATE | Op.TRY_WAIT | Op.TEST_WAIT | Op.TEST_STATE:
+        case Op.WAIT | Op.WAIT_UNLESS | Op.WAIT_STATE:  # the engine adds their records: it knows which are left
             return Cost(profile["wait.issue"], profile["wait.wake_up"])
+        case Op.TRY_WAIT | Op.TEST_WAIT | Op.TEST_STATE:
+            return Cost(profile["wait.issue"] + extra)
         case Op.ARRIVE if op[3]:
             return Cost(profile["expect.issue"] + extra, profile["arrive.latency"] + extra)
         case Op.ARRIVE | Op.ARRIVE_DROP | Op.ARRIVE_NO_COMPLETE | Op.EXPECT_TX | Op.COMPLETE_TX:
@@ -74,5 +87,5 @@ def _copy(program: Program, op: Operation, profile: Profile, extra: int) -> Cost
     rate = profile["copy.bytes_per_kcycle"]
     near, far = profile["copy.latency"], profile["copy.latency_loaded"]
     latency = near + (far - near) * (sharing - 1) // max(1, profile.sms - 1)
-    share = min(rate, profile["copy.device_bytes_per_kcycle"] // sharing)
+    share = max(1, min(rate, profile["copy.device_bytes_per_kcycle"] // sharing))
     return Cost(profile["copy.issue"] + extra, 0, scaled(op[3], share), extra + latency + scaled(op[3], rate))

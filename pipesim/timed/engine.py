@@ -17,20 +17,15 @@ from pipesim.model.finding import Deadlock, Fault
 from pipesim.model.machine import Flight, State, Step, can_land, finished, initial_state, land, step
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.timed.costs import Cost, costs
+from pipesim.timed.costs import Cost
+from pipesim.timed.plan import Planned, plan
 from pipesim.timed.profile import Profile
-from pipesim.trace.recorder import EventBuffer
+from pipesim.trace.recorder import StampBuffer
 from pipesim.trace.schema import Device, Trace, TraceMeta
-from pipesim.trace.sites import SiteTable, site_table
 from pipesim.unfold.blocked import explain
 from pipesim.unfold.occurrence import PhaseLog
 
 DEFAULT_BUDGET = 20_000_000
-
-#: Operations that nobody else can notice: they cost time but need no event of their own. A read looks at its tile at the
-#: moment its agent's last event ended.
-_PRIVATE = frozenset({Op.WORK, Op.READ, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END, Op.JUMP_IF, Op.FENCE, Op.SETMAXNREG})
-_WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.WAIT_STATE, Op.WAIT_GROUP, Op.BAR_SYNC, Op.CLUSTER_WAIT})
 
 
 class Outcome(Enum):
@@ -90,13 +85,10 @@ class _Run:
         self._log = log
         self._budget = max_steps
         self._record = profile["record.issue"] if recording else 0
-        self._costs = costs(program, profile, recording=recording)
+        self._table, meanings, self._plans = plan(program, profile, recording=recording)
+        self._buffer = StampBuffer(meanings)
         self._env = simpy.Environment()
         self._state = initial_state(program)
-        self._table: SiteTable = site_table(program)
-        self._buffer = EventBuffer()
-        self._passes = [[0] * len(self._table.sites) for _ in program.agents]
-        self._local = _local_numbers(program)
         channels = len(program.barriers) + len(program.named_barriers) + 1 + len(program.agents)
         self._waiters: list[list[int]] = [[] for _ in range(channels)]
         self._visible = [0] * channels
@@ -141,8 +133,7 @@ class _Run:
     # moving
 
     def _after(self, delay: int, callback: Callable[[Event], None]) -> None:
-        event = Timeout(self._env, delay)
-        event.callbacks.append(callback)
+        Timeout(self._env, delay).callbacks.append(callback)
         self._queued += 1
 
     def _mover(self, agent: int) -> Callable[[Event], None]:
@@ -150,112 +141,115 @@ class _Run:
 
     def _move(self, agent: int) -> None:
         """Let ``agent`` go on from now until its next operation that others can notice is due, or it blocks or ends."""
-        program = self._program
-        code, prices = program.code[agent], self._costs[agent]
-        delay = 0
+        program, plans, stamp = self._program, self._plans[agent], self._buffer.stamp
+        now = time = int(self._env.now)
         while not self._stopped:
             state = self._state
             pc = state.pcs[agent]
-            if pc == len(code):
-                self._ends[agent] = int(self._env.now) + delay
+            if pc == len(plans):
+                self._ends[agent] = time
                 return
-            op = code[pc]
-            if delay and op[0] not in _PRIVATE:
-                self._after(delay, self._moves[agent])
+            private, waits, cost, first, second = plans[pc]
+            if time != now and not private:
+                self._after(time - now, self._moves[agent])
                 return
             result = step(program, state, agent)
-            if not self._count(state, agent, result):
+            after, blocked, signalled, faults = result
+            self._steps += 1
+            if faults or self._log is not None or self._steps >= self._budget:
+                self._watch(state, agent, result)
+            self._state = after
+            if blocked >= 0:
+                self._block(agent, blocked, first)
                 return
-            self._state = result.state
-            if result.blocked >= 0:
-                self._block(agent, pc, result.blocked)
-                return
-            delay += self._moved(agent, pc, op[0], prices[pc], delay, result)
+            if waits:
+                time = self._returned(agent, pc, plans[pc], time, signalled)
+                continue
+            if first >= 0:
+                stamp(first, time)
+                if second >= 0:  # work: its end is recorded too
+                    stamp(second, time + cost.busy - self._record)
+            if cost.flight:
+                self._launch(cost)
+            if signalled >= 0:
+                self._signal(signalled, time + cost.visible, landed=False)
+            time += cost.busy
 
-    def _count(self, before: State, agent: int, result: Step) -> bool:
-        """Bookkeeping of one step; False if the run ends here."""
-        self._steps += 1
+    def _watch(self, before: State, agent: int, result: Step) -> None:
+        """What only some runs need after a step: the log, faults, the end of the budget."""
         if self._log is not None:
             self._log.stepped(before, agent, result)
-        if result.faults:
-            self._fail(result)
+        self._fail(result)
         if self._steps >= self._budget:
             self._stopped = True
-        return not self._stopped
 
     def _fail(self, result: Step) -> None:
         self._faults.extend(result.faults)
         self._stopped = self._stopped or any(f.kind.traps for f in result.faults)
 
-    def _block(self, agent: int, pc: int, channel: int) -> None:
+    def _block(self, agent: int, channel: int, first: int) -> None:
         if self._entered[agent] < 0:
             self._entered[agent] = int(self._env.now)
-            self._stamp(agent, pc, 0, int(self._env.now))
+            if first >= 0:
+                self._buffer.stamp(first, self._entered[agent])
         self._waiters[channel].append(agent)
 
-    def _moved(self, agent: int, pc: int, code: int, price: Cost, delay: int, result: Step) -> int:
-        """Stamp what happened, signal whom it concerns; how long the agent is busy with it."""
-        now = int(self._env.now) + delay
-        if code in _WAITS:
-            return self._returned(agent, pc, price, now, result)
-        records = self._table.records[agent][pc]
-        if records:
-            self._stamp(agent, pc, 0, now)
-            if len(records) == 2:  # work: the second stamp ends it
-                self._stamp(agent, pc, 1, now + price.busy - self._record)
-        if price.flight:
-            self._launch(price)
-        if result.signalled >= 0:
-            self._signal(result.signalled, now + price.visible, landed=False)
-        return price.busy
+    def _returned(self, agent: int, pc: int, planned: Planned, time: int, signalled: int) -> int:
+        """A wait passed: woken up a moment ago, or at once (but not before what completed it can be seen).
 
-    def _returned(self, agent: int, pc: int, price: Cost, now: int, result: Step) -> int:
-        """A wait passed: woken up a moment ago, or at once (but not before what completed it can be seen)."""
-        if result.signalled >= 0:
-            self._signal(result.signalled, now + price.visible, landed=False)
+        The time at which its agent goes on.
+        """
+        _, _, cost, first, second = planned
+        if signalled >= 0:
+            self._signal(signalled, time + cost.visible, landed=False)
         if self._entered[agent] >= 0:
             self._entered[agent] = -1
-            self._stamp(agent, pc, 1, now)
-            return self._record
-        if not self._table.records[agent][pc]:
-            return price.busy
+            if second >= 0:
+                self._buffer.stamp(second, time)
+                time += self._record
+            return time
+        if first < 0:
+            return time + cost.busy
         op = self._program.code[agent][pc]
-        if op[0] == Op.WAIT_UNLESS and self._state.registers[agent][op[3]]:
-            return 0  # skipped: a try had already answered
-        back = self._return_time(now, op[1], price)
-        self._stamp(agent, pc, 0, now)
-        self._stamp(agent, pc, 1, back)
-        return back - now + self._record
+        if op[0] == Op.WAIT_UNLESS and op[3] >= 0 and self._state.registers[agent][op[3]]:
+            return time  # skipped: a try had already answered
+        back = self._return_time(time, op[1], cost)
+        self._buffer.stamp(first, time)
+        self._buffer.stamp(second, back)
+        return back + self._record
 
     # what others notice
 
-    def _return_time(self, entered: int, channel: int, price: Cost) -> int:
+    def _return_time(self, entered: int, channel: int, cost: Cost) -> int:
         """When a wait returns that began at ``entered`` and whose channel signalled.
 
-        A landing wakes a suspended try; an arrive is noticed by the next try only (measured: see the documentation).
+        A landing wakes a suspended try; an arrive is noticed by the next try only (measured: docs/hopper.md).
         """
         seen = self._visible[channel]
         tried = entered + self._record
         if seen <= tried:
-            return tried + price.busy
+            return tried + cost.busy
         if self._landed[channel]:
-            return max(tried + price.busy, seen + price.visible)
+            return max(tried + cost.busy, seen + cost.visible)
         again = tried + self._profile["wait.retry"]
-        polls = max(0, -(-(seen - again) // self._profile["wait.poll"]))
-        return again + polls * self._profile["wait.poll"] + price.busy
+        poll = self._profile["wait.poll"]
+        return again + max(0, -(-(seen - again) // poll)) * poll + cost.busy
 
     def _signal(self, channel: int, seen: int, *, landed: bool) -> None:
         """Something completed on a channel and can be seen at ``seen``; its waiters return when they notice."""
         self._visible[channel] = seen
         self._landed[channel] = landed
-        waiters, self._waiters[channel] = self._waiters[channel], []
+        waiters = self._waiters[channel]
+        if not waiters:
+            return
+        self._waiters[channel] = []
+        on_mbarrier = channel < len(self._program.barriers)
         for agent in waiters:
-            price = self._costs[agent][self._state.pcs[agent]]
-            on_mbarrier = channel < len(self._program.barriers)
-            back = self._return_time(self._entered[agent], channel, price) if on_mbarrier else seen
+            cost = self._plans[agent][self._state.pcs[agent]][2]
+            back = self._return_time(self._entered[agent], channel, cost) if on_mbarrier else seen
             self._after(back - int(self._env.now), self._moves[agent])
 
-    def _launch(self, price: Cost) -> None:
+    def _launch(self, cost: Cost) -> None:
         """Transfers that the last step put under way: a bulk copy queues for its CTA's engine, others just take time."""
         flight = self._state.flights[-1]
         if flight.after:
@@ -265,13 +259,13 @@ class _Run:
         now = int(self._env.now)
         cta = self._program.agents[flight.agent].cta
         start = max(now, self._engine_free[cta])
-        if price.engine:
-            self._engine_free[cta] = start + price.engine
         cold = 0
-        if price.engine and self._cold[cta]:
-            self._cold[cta] = False
-            cold = self._profile["copy.cold"]
-        self._after(start - now + cold + price.flight, lambda _: self._land(flight))
+        if cost.engine:
+            self._engine_free[cta] = start + cost.engine
+            if self._cold[cta]:
+                self._cold[cta] = False
+                cold = self._profile["copy.cold"]
+        self._after(start - now + cold + cost.flight, lambda _: self._land(flight))
 
     def _land(self, flight: Flight) -> None:
         if self._stopped:
@@ -280,10 +274,12 @@ class _Run:
         if self._log is not None:
             self._log.landed(flight, flight.remaining, result)
         self._state = result.state
-        self._fail(result)
+        if result.faults:
+            self._fail(result)
         if result.signalled >= 0:
             self._signal(result.signalled, int(self._env.now), landed=True)
-        self._release_held()
+        if self._held:
+            self._release_held()
 
     def _release_held(self) -> None:
         """Arrivals that waited for earlier transfers of their agent, which have landed now."""
@@ -291,20 +287,6 @@ class _Run:
         self._held = [f for f in self._held if f not in ready]
         for flight in ready:
             self._after(0, lambda _, f=flight: self._land(f))  # type: ignore[misc]  # f is bound now, on purpose
-
-    # what is recorded
-
-    def _stamp(self, agent: int, pc: int, which: int, cycle: int) -> None:
-        records = self._table.records[agent][pc]
-        if not records:
-            return
-        record = records[which]
-        passes = self._passes[agent]
-        cta, number = self._local[agent]
-        self._buffer.append(
-            cta, number, record.site, record.stage, record.parity, passes[record.site], max(record.value, 0), cycle
-        )
-        passes[record.site] += 1
 
     def _trace(self, outcome: Outcome) -> Trace:
         meta = TraceMeta(
@@ -320,13 +302,3 @@ class _Run:
             extra={"profile": self._profile.name, "recording": bool(self._record)},
         )
         return Trace(meta, self._buffer.events(self._profile.sm_khz))
-
-
-def _local_numbers(program: Program) -> tuple[tuple[int, int], ...]:
-    """(CTA, number within the CTA) of each agent, as traces name them."""
-    seen = [0] * program.ctas
-    numbers = []
-    for agent in program.agents:
-        numbers.append((agent.cta, seen[agent.cta]))
-        seen[agent.cta] += 1
-    return tuple(numbers)

@@ -14,6 +14,8 @@ from pipesim.errors import ProfileError
 
 FORMAT = "pipesim-profile"
 PROFILE_VERSION = 1
+MAX_VALUE = 10**12  #: of any number in a profile: sums of many still fit the 64 bits of an event's time
+MAX_KHZ = 8_000_000  #: of an SM clock, as ``trace.recorder`` converts it
 FOLDER = Path(__file__).parent / "profiles"
 
 FIELDS: dict[str, str] = {
@@ -41,6 +43,9 @@ FIELDS: dict[str, str] = {
 }
 
 
+_AT_LEAST_ONE = frozenset({"wait.poll", *(field for field in FIELDS if "bytes" in field)})  #: divisors
+
+
 @dataclass(frozen=True)
 class Profile:
     """One device's latencies. ``values`` holds a number for each of :data:`FIELDS`."""
@@ -61,14 +66,14 @@ def load_profile(name: str) -> Profile:
     path = Path(name)
     if path.suffix != ".json":
         path = FOLDER / f"{name}.json"
-        if not path.is_file():
+        if name not in profile_names():
             raise ProfileError(
                 f"there is no latency profile {name!r}",
                 correction=f"use one of {', '.join(profile_names())}, or the path of a JSON file",
             )
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # no such file; no UTF-8; a name with a zero in it
         raise ProfileError(f"the latency profile {path} cannot be read", cause=str(error)) from None
     return parse_profile(text, str(path))
 
@@ -79,21 +84,34 @@ def profile_names() -> list[str]:
 
 
 def parse_profile(text: str, place: str = "") -> Profile:
-    """The profile in ``text``; ProfileError says what is missing, unknown, or no whole number."""
+    """The profile in ``text``; ProfileError says what is missing, unknown, or no whole number. ``place`` is its file."""
     try:
         data = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ProfileError("this latency profile is not JSON", place=place, cause=str(error)) from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ProfileError(f'this JSON is not a latency profile: it has no "format": "{FORMAT}"', place=place)
-    if data.get("version") != PROFILE_VERSION:
+    if type(data.get("version")) is not int or data["version"] != PROFILE_VERSION:
         raise ProfileError(
             f"this latency profile is of version {data.get('version')!r}; this pipesim reads version {PROFILE_VERSION}",
             place=place,
         )
     if data.get("units") != "SM cycles, bytes":
         raise ProfileError('a latency profile names its units: "units": "SM cycles, bytes"', place=place)
-    values = data.get("values")
+    values = _values(data.get("values"), place)
+    texts = [data.get(key) for key in ("name", "device", "fitted")]
+    sizes = [data.get(key) for key in ("sms", "sm_khz")]
+    if not all(isinstance(v, str) for v in texts) or not all(type(v) is int and 0 < v <= MAX_KHZ for v in sizes):
+        raise ProfileError(
+            "a latency profile names name, device, fitted (text), sms and sm_khz (whole numbers)",
+            place=place,
+            cause=f"sm_khz is the SM clock in kHz, at most {MAX_KHZ:,}",
+        )
+    name, device, fitted = map(str, texts)
+    return Profile(name, device, data["sms"], data["sm_khz"], fitted, values)
+
+
+def _values(values: object, place: str) -> dict[str, int]:
     if not isinstance(values, dict):
         raise ProfileError('a latency profile has an object "values"', place=place)
     for field in sorted(FIELDS.keys() ^ values.keys()):
@@ -104,13 +122,13 @@ def parse_profile(text: str, place: str = "") -> Profile:
             cause=f"{field} is {FIELDS[field]}" if known else "",
         )
     for field, value in values.items():
-        if type(value) is not int or value < (1 if "bytes" in field else 0):
-            raise ProfileError(f"{field} = {value!r}: a whole number of {'bytes above' if 'bytes' in field else 'cycles from'} 0 is needed", place=place)
-    head = {key: data.get(key) for key in ("name", "device", "fitted")}
-    size = {key: data.get(key) for key in ("sms", "sm_khz")}
-    if not all(isinstance(v, str) for v in head.values()) or not all(type(v) is int and v > 0 for v in size.values()):
-        raise ProfileError("a latency profile names name, device, fitted (text), sms and sm_khz (whole numbers)", place=place)
-    return Profile(**head, **size, values=dict(values))
+        least = 1 if field in _AT_LEAST_ONE else 0
+        if type(value) is not int or not least <= value <= MAX_VALUE:
+            what = "bytes" if "bytes" in field else "cycles"
+            raise ProfileError(
+                f"{field} = {value!r}: a whole number of {what} is needed, {least} to {MAX_VALUE:,}", place=place
+            )
+    return dict(values)
 
 
 def scaled(nbytes: int, per_kcycle: int) -> int:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
 from pipesim.errors import ParameterError
 from pipesim.trace.schema import Column, Events
 
-_WIDTH = 8  #: integers an appended event takes
+_WIDTH = 8  #: integers of an event in an EventBuffer
+
 _PS_PER_MS = 1_000_000_000
 
 
@@ -30,8 +34,48 @@ def cycles_to_ps(cycles: Column, sm_khz: int) -> Column:
     return np.asarray(milliseconds * _PS_PER_MS + rest * _PS_PER_MS // sm_khz, dtype=np.int64)
 
 
+class Meaning(NamedTuple):
+    """What a kind of stamp says besides its time: columns of :class:`Events`."""
+
+    cta: int
+    agent: int
+    site: int
+    stage: int
+    parity: int
+    value: int
+
+
+class StampBuffer:
+    """Stamps in the order in which they happened: what each means, as a number, and when it was."""
+
+    def __init__(self, meanings: Sequence[Meaning]) -> None:
+        self._table = np.array(meanings, dtype=np.int64).reshape(-1, len(Meaning._fields))
+        self._flat: list[int] = []  # one flat list: the cheapest append, and one conversion at the end
+
+    def __len__(self) -> int:
+        return len(self._flat) // 2
+
+    def stamp(self, meaning: int, cycle: int) -> None:
+        """Record one event: the index of its meaning, and its time in cycles."""
+        self._flat += (meaning, cycle)
+
+    def events(self, sm_khz: int) -> Events:
+        """The table so far, sorted by (CTA, agent) and within those by the order of stamping.
+
+        ``iteration`` counts the stamps of an agent at a site. ``time_ps`` follows from the cycle at this clock; a simulated
+        time has no error (``error_ps`` 0) and no reading of the global timer (-1). Raises ParameterError for a time that
+        is no 64-bit integer, or a clock out of range.
+        """
+        stamps = _integers(self._flat)
+        rows = self._table[stamps[::2]]
+        order = np.lexsort((rows[:, 1], rows[:, 0]))  # stable: ties keep the order of stamping
+        cta, agent, site, stage, parity, value = (np.ascontiguousarray(column) for column in rows[order].T)
+        cycle = np.ascontiguousarray(stamps[1::2][order])
+        return _table(cta, agent, site, stage, parity, _passes(cta, agent, site), value, cycle, sm_khz=sm_khz)
+
+
 class EventBuffer:
-    """Events in the order in which they happened, of all agents of all CTAs."""
+    """Events given whole, one call an event: for traces that something else than the simulator makes, such as a converter."""
 
     def __init__(self) -> None:
         self._flat: list[int] = []  # one flat list: the cheapest append, and one conversion at the end
@@ -51,21 +95,44 @@ class EventBuffer:
         ``time_ps`` follows from the cycle at this clock; a simulated time has no error (``error_ps`` 0) and no reading
         of the global timer (-1). Raises ParameterError for a value that is no 64-bit integer, or a clock out of range.
         """
-        table = np.array(self._flat) if self._flat else np.zeros(0, dtype=np.int64)
-        if table.dtype != np.int64:  # NumPy would cut a fraction silently if the type were asked for
-            raise ParameterError(
-                "an event holds a value that is no 64-bit integer",
-                cause="a latency or a count was computed as a fraction",
-                correction="keep times and counts in integers: // instead of /",
-            )
-        columns = table.reshape(-1, _WIDTH)
+        columns = _integers(self._flat).reshape(-1, _WIDTH)
         order = np.lexsort((columns[:, 1], columns[:, 0]))  # stable: ties keep the order of appending
-        cta, agent, site, stage, parity, iteration, value, cycle = (
-            np.ascontiguousarray(column) for column in columns[order].T
+        return _table(*(np.ascontiguousarray(column) for column in columns[order].T), sm_khz=sm_khz)
+
+
+def _integers(values: list[int]) -> Column:
+    """The values as 64-bit integers. NumPy would cut a fraction silently if the type were asked for."""
+    array = np.array(values) if values else np.zeros(0, dtype=np.int64)
+    if array.dtype != np.int64:
+        raise ParameterError(
+            "an event holds a value that is no 64-bit integer",
+            cause="a latency or a count was computed as a fraction",
+            correction="keep times and counts in integers: // instead of /",
         )
-        return Events(
-            cta, agent, site, stage, parity, iteration, value, cycle,
-            time_ps=cycles_to_ps(cycle, sm_khz),
-            error_ps=np.zeros(len(cycle), dtype=np.int64),
-            globaltimer_ns=np.full(len(cycle), -1, dtype=np.int64),
-        )  # fmt: skip
+    return array
+
+
+def _table(
+    cta: Column, agent: Column, site: Column, stage: Column, parity: Column, iteration: Column, value: Column, cycle: Column,
+    *, sm_khz: int,
+) -> Events:  # fmt: skip
+    """Simulated events: no uncertainty and no reading of the global timer."""
+    return Events(
+        cta, agent, site, stage, parity, iteration, value, cycle,
+        time_ps=cycles_to_ps(cycle, sm_khz),
+        error_ps=np.zeros(len(cycle), dtype=np.int64),
+        globaltimer_ns=np.full(len(cycle), -1, dtype=np.int64),
+    )  # fmt: skip
+
+
+def _passes(cta: Column, agent: Column, site: Column) -> Column:
+    """For each event how many events of the same agent and site stand before it."""
+    if not len(site):
+        return np.zeros(0, dtype=np.int64)
+    order = np.lexsort((site, agent, cta))  # stable: the events of a place stay in order
+    keys = np.stack([cta, agent, site])[:, order]
+    starts = np.flatnonzero(np.concatenate([[True], (keys[:, 1:] != keys[:, :-1]).any(axis=0)]))
+    counts = np.diff(np.concatenate([starts, [len(site)]]))
+    passes = np.empty(len(site), dtype=np.int64)
+    passes[order] = np.arange(len(site)) - np.repeat(starts, counts)
+    return passes

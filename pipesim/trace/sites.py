@@ -24,6 +24,8 @@ _KINDS: dict[int, tuple[EventKind, ...]] = {
 _ON_BARRIER = frozenset(
     {Op.WAIT, Op.WAIT_UNLESS, Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.TMA_LOAD, Op.TRY_WAIT, Op.TEST_WAIT}
 )
+#: Operations that leave events.
+RECORDED = frozenset({*_KINDS, Op.ARRIVE})
 _WITH_PARITY = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.TRY_WAIT, Op.TEST_WAIT})
 
 
@@ -54,29 +56,51 @@ def kinds(operation: Operation) -> tuple[EventKind, ...]:
     return _KINDS.get(operation[0], ())
 
 
+class SiteBook:
+    """Numbers the sites of a program while its operations are walked, agent by agent, in program order.
+
+    :meth:`records` is called for each operation that can leave an event; the sites are numbered by first appearance.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._index: dict[tuple[str, EventKind, str], int] = {}
+        self._known: dict[tuple[str, int, Operation], tuple[Record, ...]] = {}
+        self._stage = -1
+
+    def begin(self, agent: int) -> None:
+        """The walk of an agent begins."""
+        self._role = self._program.agents[agent].role
+        self._stage = -1  # work is on the stage that was last waited for
+
+    def records(self, operation: Operation) -> tuple[Record, ...]:
+        """What the events of this operation must say, in order."""
+        if operation[0] in _WITH_PARITY:
+            self._stage = self._program.barriers[operation[1]].stage
+        key = (self._role, self._stage, operation[:4])  # what follows, such as the item of a copy, is not recorded
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = _records(self._program, self._role, operation, self._stage, self._index)
+        return found
+
+    def table(self, records: tuple[tuple[tuple[Record, ...], ...], ...] = ()) -> SiteTable:
+        """The tables as far as the walk has come."""
+        return SiteTable(
+            sites=tuple(Site(_name(role, kind, group), role, kind, group) for role, kind, group in self._index),
+            barriers=barrier_groups(self._program),
+            agents=tuple(AgentInfo(a.role, a.index, a.warp) for a in self._program.agents if a.cta == 0),
+            records=records,
+        )
+
+
 def site_table(program: Program) -> SiteTable:
     """The table of ``program``: one site for each (role, kind of event, barrier group), in order of first appearance."""
-    index: dict[tuple[str, EventKind, str], int] = {}
-    shared: dict[tuple[str, int, Operation], tuple[Record, ...]] = {}
+    book = SiteBook(program)
     by_agent = []
     for agent, code in enumerate(program.code):
-        role = program.agents[agent].role
-        rows = []
-        stage = -1  # work is on the stage that was last waited for
-        for operation in code:
-            if operation[0] in _WITH_PARITY:
-                stage = program.barriers[operation[1]].stage
-            key = (role, stage, operation)
-            if key not in shared:
-                shared[key] = _records(program, role, operation, stage, index)
-            rows.append(shared[key])
-        by_agent.append(tuple(rows))
-    return SiteTable(
-        sites=tuple(Site(_name(role, kind, group), role, kind, group) for role, kind, group in index),
-        barriers=barrier_groups(program),
-        agents=tuple(AgentInfo(a.role, a.index, a.warp) for a in program.agents if a.cta == 0),
-        records=tuple(by_agent),
-    )
+        book.begin(agent)
+        by_agent.append(tuple(book.records(op) if op[0] in RECORDED else () for op in code))
+    return book.table(tuple(by_agent))
 
 
 def barrier_groups(program: Program) -> tuple[BarrierGroup, ...]:

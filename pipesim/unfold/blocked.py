@@ -113,7 +113,7 @@ def _blocked_on_mbarrier(
 def _contributes(program: Program, barrier: int, part: str) -> Wanted:
     """A test for operations that supply this part of a phase of this barrier."""
     if part == "arrival":
-        return lambda op: op[1 if op[0] in _ARRIVALS else 2] == barrier and (op[0] in _ARRIVALS or op[0] == Op.COMMIT)
+        return lambda op: (op[0] in _ARRIVALS and op[1] == barrier) or (op[0] == Op.COMMIT and op[2] == barrier)
     if part == "bytes":
         return lambda op: (
             (op[0] == Op.TMA_LOAD and barrier in _landing(program, op))

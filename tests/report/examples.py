@@ -178,20 +178,20 @@ MISSING_LAST = Deadlock(
 
 
 MOMENTS = (
-    Moment(411, "mma/1", 61_190, "arrive empty[0]", "same"),
-    Moment(412, "mma/1", 61_204, "wait full[1] parity 1 returns", "blocked until phase 18 completes"),
-    Moment(413, "load", 61_418, "expect full[1] 16,384 bytes", ""),
+    Moment(411, "mma/1", 38_086, "arrive empty[0]", "same"),
+    Moment(412, "mma/1", 38_100, "wait full[1] parity 1 returns", "blocked until phase 18 completes"),
+    Moment(413, "load", 38_314, "expect full[1] 16,384 bytes", ""),
 )
 DIVERGENCE = Divergence(
     DivergenceKind.TOO_EARLY,
     "mma/1 returns from its wait for full[1] parity 1 before phase 18 can have completed: 1 of 1 arrivals and "
     "16,384 bytes missing; the next that could help came 214 cycles later",
-    cta=5,
+    cta=3,
     agent="mma/1",
     iteration=37,
     event=412,
     events=1_792,
-    cycle=61_204,
+    cycle=38_100,
     barrier="full[1]",
     phase_wanted=18,
     phase_now=18,
@@ -232,7 +232,7 @@ DIVERGENCES = {
         phase_now=-1,
         late_by=0,
         line="",
-        moments=(Moment(412, "mma/1", 61_204, "arrive empty[0]", "nothing: it has ended"),),
+        moments=(Moment(412, "mma/1", 38_100, "arrive empty[0]", "nothing: it has ended"),),
     ),
     DivergenceKind.BACKWARDS: replace(
         DIVERGENCE,
@@ -251,7 +251,7 @@ DIVERGENCES = {
         phase_wanted=-1,
         phase_now=-1,
         late_by=0,
-        moments=(Moment(412, "mma/1", 61_204, "", "more arrivals than the phase has pending"),),
+        moments=(Moment(412, "mma/1", 38_100, "", "more arrivals than the phase has pending"),),
     ),
     DivergenceKind.NOT_FINISHED: replace(
         DIVERGENCE,
@@ -262,7 +262,7 @@ DIVERGENCES = {
         phase_wanted=-1,
         phase_now=-1,
         late_by=0,
-        moments=(*MOMENTS[:1], Moment(413, "load", 61_418, "", "")),
+        moments=(*MOMENTS[:1], Moment(413, "load", 38_314, "", "")),
         stuck=DEADLOCK,
     ),
 }
@@ -287,8 +287,11 @@ def verify_divergence(console: Console) -> None:
 
 
 def verify_lost(console: Console) -> None:
-    lossy = block(H100, "captured now", 753, conformance=Conformance(Verdict.UNKNOWN, 1_700, 2, 92, 2), dropped=92, timing=None, driver="", sm_khz=0,
-                  simulated=None, clock_error_ps=740)  # fmt: skip
+    good = ring(753, 1231, source="hardware", start=9_000)
+    wrong = Trace(replace(good.meta, wrong_tiles=2), good.events)
+    partial = Conformance(Verdict.UNKNOWN, 1_700, 2, 92, 2)
+    lossy = block(H100, "captured now", 753, conformance=partial, dropped=92, timing=None, driver="", sm_khz=0,
+                  simulated=None, clock_error_ps=740, measured=wrong)  # fmt: skip
     verdict = "unknown: records were dropped, so what follows them was not compared"
     paint_verify(console, VerifyReport(HEADING, (), (lossy,), verdict, ok=None))
 
@@ -307,15 +310,18 @@ def verify_many_agents(console: Console) -> None:
 
 
 def hang(console: Console) -> None:
-    stopped = cut(ring(753, 1231, source="hardware"), "deadline")
-    stuck = block(H100, "hang-0007.parquet", 753, timing=None, measured=stopped,
-                  conformance=Conformance(Verdict.REFUTED, 42, 1, 0, 2, DIVERGENCES[DivergenceKind.NOT_FINISHED]))  # fmt: skip
+    stopped = cut(ring(755, 1204, source="hardware"), "deadline")
+    found = replace(DIVERGENCES[DivergenceKind.NOT_FINISHED], event=38, events=39, cycle=2_682, moments=())
+    conformance = Conformance(Verdict.REFUTED, 39, 1, 0, 2, found)
+    stuck = block(H100, "hang-0007.parquet", 753, timing=None, measured=stopped, conformance=conformance)
     verdict = "the kernel did not finish; the trace is kept in hang-0007.parquet"
     paint_verify(console, VerifyReport(HEADING, (), (stuck,), verdict, ok=False))
 
 
 def hang_unexplained(console: Console) -> None:
-    paint_divergence(console, replace(DIVERGENCES[DivergenceKind.NOT_FINISHED], stuck=None, cycle=-1, line=""))
+    paint_divergence(
+        console, replace(DIVERGENCES[DivergenceKind.NOT_FINISHED], stuck=None, cycle=-1, line="", moments=())
+    )
 
 
 def divergence(kind: DivergenceKind) -> Callable[[Console], None]:
@@ -345,7 +351,7 @@ def no_findings(console: Console) -> None:
 
 
 def run_report(trace: Trace, outcome: str, period: int | None = None, **changes: object) -> RunReport:
-    """One simulated run, whose trace is drawn up by hand: the engine may change its times without changing these files."""
+    """One simulated run; its trace is drawn up by hand, so the engine may change its times."""
     line = SimulationLine("h100", H100, None, period, "mma work" if period else "", outcome)
     end = int(trace.events.cycle.max())
     report = RunReport(HEADING, line, end, 1_100, {}, trace)
@@ -383,8 +389,8 @@ def run_silent_fault(console: Console) -> None:
 
 def protocol_list(console: Console) -> None:
     rows = (
-        ProtocolRow("producer_consumer", "One load warp fills a ring of tiles with bulk copies, consumer warps read each tile and work on it.",
-                    {"stages": 4, "tiles": 64, "tile_bytes": 16384, "consumer_warps": 2, "work": 600, "arrive_lanes": 1}),
+        ProtocolRow("producer_consumer", "One load warp fills a ring of tiles, consumer warps read each tile and work.",
+                    {"stages": 4, "tiles": 64, "tile_bytes": 16384, "consumer_warps": 2, "work": 600}),
         ProtocolRow("handshake", "Two warps, one barrier.", {}),
     )  # fmt: skip
     paint_list(console, rows)
@@ -416,6 +422,7 @@ EXAMPLES: dict[str, Callable[[Console], None]] = {
     "run_budget": run_budget,
     "run_trap": run_trap,
     "run_silent_fault": run_silent_fault,
+    "empty_list": lambda console: paint_list(console, ()),
     "list": protocol_list,
     "periods": periods,
 }

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipesim.errors import ParameterError
-from pipesim.trace.recorder import EventBuffer, cycles_to_ps
+from pipesim.trace.recorder import EventBuffer, Meaning, StampBuffer, cycles_to_ps
 from pipesim.trace.schema import COLUMNS, Events
 
 
@@ -92,3 +92,20 @@ def test_what_is_no_64_bit_integer_is_refused(cycle: int) -> None:
     buffer.append(0, 0, 0, 0, 0, 0, 0, cycle)
     with pytest.raises(ParameterError, match="no 64-bit integer"):
         buffer.events(sm_khz=1000)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 3), st.integers(0, 1), st.integers(0, 9)), max_size=40
+    )
+)
+def test_stamps_give_the_same_table_as_events_counted_by_hand(stamps: list[tuple[int, int, int, int, int]]) -> None:
+    meanings = [Meaning(c, a, s, g, -1, 7 * s) for c in range(3) for a in range(3) for s in range(4) for g in range(2)]
+    short, whole = StampBuffer(meanings), EventBuffer()
+    passed: dict[tuple[int, int, int], int] = {}
+    for cta, agent, site, stage, cycle in stamps:
+        short.stamp(meanings.index(Meaning(cta, agent, site, stage, -1, 7 * site)), cycle)
+        count = passed[cta, agent, site] = passed.get((cta, agent, site), -1) + 1
+        whole.append(cta, agent, site, stage, -1, count, 7 * site, cycle)
+    assert len(short) == len(whole) == len(stamps)
+    assert columns(short.events(1000)) == columns(whole.events(1000))

@@ -1,0 +1,42 @@
+"""The documentation shows what is really printed, and every file and operation it speaks of exists."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _tool():
+    spec = importlib.util.spec_from_file_location("docs_output", ROOT / "tools" / "docs_output.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+TOOL = _tool()
+
+
+@pytest.mark.parametrize("name", TOOL.PAGES)
+def test_every_block_is_what_is_printed_today(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert TOOL.page(text) == text, "run python tools/docs_output.py"
+
+
+def test_a_stale_block_is_seen():
+    text = "<!-- output of: pipesim list -->\n```\nsomething else\n```\n"
+    assert TOOL.page(text) != text
+    assert TOOL.page(TOOL.page(text)) == TOOL.page(text)
+
+
+@pytest.mark.parametrize("name", TOOL.PAGES)
+def test_links_lead_to_files(name):
+    page = ROOT / name
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+        assert target.startswith("http") or (page.parent / target).exists(), target
+
+
+def test_every_page_is_checked():
+    assert {f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md")} | {"README.md"} == set(TOOL.PAGES)

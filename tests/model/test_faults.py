@@ -1,0 +1,100 @@
+"""Every fault can be seen, and a twin of one difference does not have it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipesim.model.barrier import MAX_COUNT
+from pipesim.model.finding import FaultKind
+from pipesim.model.machine import finished, step
+
+SYNC = "BAR_SYNC threads=64"
+
+#: fault: (wrong program, its moves, right program, its moves); the fault is the last move's
+STORIES: dict[FaultKind, tuple[tuple[str, ...], str, tuple[str, ...], str]] = {
+    FaultKind.INIT_COUNT: (("INIT count=0",), "0", ("INIT count=1",), "0"),
+    FaultKind.ARRIVE_COUNT: (("INIT; ARRIVE count=0",), "0 0", ("INIT; ARRIVE count=1",), "0 0"),
+    FaultKind.NOT_INITIALISED: (("ARRIVE", "INIT"), "0", ("ARRIVE", "INIT"), "1 0"),
+    FaultKind.INVALIDATED: (("INIT; INVAL; ARRIVE",), "0 0 0", ("INIT; INVAL; INIT; ARRIVE",), "0 0 0 0"),
+    FaultKind.REINITIALISED: (("INIT; INIT",), "0 0", ("INIT; INVAL; INIT",), "0 0 0"),
+    FaultKind.INVAL_PENDING: (("INIT count=2; ARRIVE; INVAL",), "0 0 0", ("INIT count=1; ARRIVE; INVAL",), "0 0 0"),
+    FaultKind.OVER_ARRIVAL: (("INIT count=31; ARRIVE count=32",), "0 0", ("INIT count=32; ARRIVE count=32",), "0 0"),
+    FaultKind.TX_RANGE: (
+        (f"INIT; EXPECT_TX bytes={MAX_COUNT}; EXPECT_TX bytes=1",), "0 0 0",
+        (f"INIT; EXPECT_TX bytes={MAX_COUNT}; COMPLETE_TX bytes=1",), "0 0 0",
+    ),
+    FaultKind.NO_COMPLETE: (("INIT count=1; ARRIVE_NO_COMPLETE",), "0 0", ("INIT count=2; ARRIVE_NO_COMPLETE",), "0 0"),
+    FaultKind.STALE_STATE: (
+        ("INIT; ARRIVE register=0; ARRIVE; WAIT_STATE register=0",), "0 0 0 0",
+        ("INIT; ARRIVE register=0; WAIT_STATE register=0; ARRIVE",), "0 0 0 0",
+    ),
+    FaultKind.BARRIER_THREADS: ((SYNC, "BAR_SYNC threads=96"), "0 1", (SYNC, SYNC), "0 1"),
+    FaultKind.BARRIER_OVERRUN: (
+        ("BAR_ARRIVE threads=64", "BAR_ARRIVE threads=64 lanes=64"), "0 1", ("BAR_ARRIVE threads=64", SYNC), "0 1",
+    ),
+    FaultKind.CLUSTER_ARRIVE: (
+        ("CLUSTER_ARRIVE; CLUSTER_ARRIVE",), "0 0", ("CLUSTER_ARRIVE; CLUSTER_WAIT; CLUSTER_ARRIVE",), "0 0 0",
+    ),
+    FaultKind.RACE: (
+        ("INIT; WRITE item=1; TMA_LOAD item=2; READ item=1",), "0 0 0 0",
+        ("INIT; WRITE item=1; READ item=1; TMA_LOAD item=2",), "0 0 0 0",
+    ),
+    FaultKind.UNINITIALISED_READ: (("READ; WRITE item=1",), "0", ("WRITE item=1; READ",), "0 0"),
+    FaultKind.WRONG_ITEM: (("WRITE item=1; READ item=2",), "0 0", ("WRITE item=1; READ item=1",), "0 0"),
+}  # fmt: skip
+
+TRAPPING_ON_THE_CHIP = {FaultKind.OVER_ARRIVAL, FaultKind.TX_RANGE}
+SILENT_ON_THE_CHIP = {FaultKind.REINITIALISED, FaultKind.NO_COMPLETE, FaultKind.RACE, FaultKind.WRONG_ITEM}
+
+
+def test_every_fault_has_a_story() -> None:
+    assert set(STORIES) == set(FaultKind)
+
+
+@pytest.mark.parametrize("kind", STORIES, ids=lambda k: k.name)
+def test_the_fault_is_seen(build: Any, play: Any, kind: FaultKind) -> None:
+    code, moves, _, _ = STORIES[kind]
+    state, made = play(build(*code), moves)
+    assert [[f.kind for f in m.faults] for m in made] == [[]] * (len(made) - 1) + [[kind]]
+    fault = made[-1].faults[0]
+    assert fault.agent == int(moves.split()[-1])
+    assert fault.pc == state.pcs[fault.agent] - 1, "the machine moves past the fault"
+
+
+@pytest.mark.parametrize("kind", STORIES, ids=lambda k: k.name)
+def test_the_twin_does_not_have_it(build: Any, play: Any, kind: FaultKind) -> None:
+    _, _, code, moves = STORIES[kind]
+    _, made = play(build(*code), moves)
+    assert [m.faults for m in made] == [()] * len(made)
+    assert all(m.blocked < 0 for m in made[1:])
+
+
+def test_faults_that_trap_leave_the_barrier_as_it_was(build: Any, play: Any) -> None:
+    for kind, (code, moves, _, _) in STORIES.items():
+        if kind.traps:
+            before = play(build(*code), " ".join(moves.split()[:-1]))[0]
+            after = play(build(*code), moves)[0]
+            assert (after.barriers, after.named, after.cells) == (before.barriers, before.named, before.cells), kind
+
+
+def test_what_stops_the_chip_is_told_apart_from_what_it_lets_pass() -> None:
+    assert {kind for kind in FaultKind if kind.traps} >= TRAPPING_ON_THE_CHIP
+    assert not any(kind.traps for kind in SILENT_ON_THE_CHIP)
+    assert len({kind.value for kind in FaultKind}) == len(FaultKind), "every fault has words of its own"
+
+
+@pytest.mark.parametrize(
+    "use",
+    ["ARRIVE", "ARRIVE_DROP", "ARRIVE_NO_COMPLETE", "EXPECT_TX", "COMPLETE_TX", "WAIT", "WAIT_UNLESS", "TRY_WAIT",
+     "TEST_WAIT", "WAIT_STATE register=0", "TEST_STATE register=0", "CP_ASYNC_ARRIVE", "CP_ASYNC_ARRIVE noinc=1", "INVAL"],
+)  # fmt: skip
+def test_every_use_of_a_barrier_needs_it_live(build: Any, play: Any, use: str) -> None:
+    program = build(f"WORK; {use}", "INIT count=32; INVAL; INIT count=32", registers=1)
+    for moves, kind in (("0 0", FaultKind.NOT_INITIALISED), ("0 1 1 0", FaultKind.INVALIDATED)):
+        state, made = play(program, moves)
+        assert [f.kind for f in made[-1].faults] == [kind]
+        assert (finished(program, state, 0), state.flights) == (True, ())
+    live, _ = play(program, "0 1 1 1")
+    assert step(program, live, 0).faults == ()

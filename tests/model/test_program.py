@@ -1,0 +1,192 @@
+"""The flat program: names for people, cells, and what the constructor refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pipesim.errors import ProgramFormatError
+from pipesim.model.ops import (
+    OPERANDS,
+    READS_REGISTER,
+    Fence,
+    Op,
+    Order,
+    Scope,
+    Space,
+    describe,
+    order_of,
+    scope_of,
+    semantics,
+)
+from pipesim.model.program import Access, Agent, Barrier, Tile
+
+
+def test_operations_in_words(operation: Any) -> None:
+    assert describe(operation("ARRIVE barrier=3 count=2")) == "ARRIVE barrier=3 count=2 expect=0 register=-1 semantics=0"
+    assert describe(operation("CLUSTER_WAIT")) == "CLUSTER_WAIT semantics=0"
+    assert set(OPERANDS) == set(Op)
+    assert {op for op in Op if "register" in OPERANDS[op]} > READS_REGISTER
+
+
+def test_order_and_scope_share_one_operand() -> None:
+    for order in Order:
+        for scope in Scope:
+            packed = semantics(order, scope)
+            assert (order_of(packed), scope_of(packed)) == (order, scope)
+    assert semantics() == 0
+
+
+def test_names(build: Any) -> None:
+    program = build(
+        "", "", "",
+        agents=(Agent(0, 0, 1, "load", 0), Agent(0, 1, 1, "mma", 0), Agent(0, 2, 1, "mma", 1)),
+        accesses=(Access(Space.SHARED, 0, 64, 64), Access(Space.SHARED, 0, 16, 8), Access(Space.GLOBAL, 0, 64, 64)),
+        slots=2,
+    )  # fmt: skip
+    assert [program.agent_name(a) for a in range(3)] == ["load", "mma/0", "mma/1"]
+    assert program.barrier_name(0) == "b[0]"
+    assert [program.access_name(a) for a in range(3)] == ["tile[1]", "tile[0] bytes 16+8", "global[64:128]"]
+    assert [program.slot_of(a) for a in range(3)] == [1, 0, -1]
+
+
+def test_names_in_a_cluster_say_which_cta(build: Any) -> None:
+    program = build(
+        "WORK", "", agents=(Agent(0, 0, 1, "load", 0), Agent(1, 0, 1, "load", 0)), ctas=2,
+        barriers=(Barrier(0, "full", 0), Barrier(1, "full", 0)),
+    )  # fmt: skip
+    assert [program.agent_name(a) for a in (0, 1)] == ["load@0", "load@1"]
+    assert [program.barrier_name(b) for b in (0, 1)] == ["full[0]@0", "full[0]@1"]
+    assert (program.line(0, 0), program.line(0, 1)) == ("story.py:1", "")
+
+
+def test_cells_cut_each_memory_at_every_bound(build: Any) -> None:
+    accesses = (
+        Access(Space.GLOBAL, 0, 0, 8), Access(Space.SHARED, 0, 0, 64), Access(Space.SHARED, 0, 32, 64),
+        Access(Space.SHARED, 0, 0, 96),
+    )  # fmt: skip
+    program = build("", accesses=accesses)
+    assert program.cells == ((4, 5), (0, 2), (1, 3), (0, 3))
+    assert program.cell_count == 5
+    assert build("", accesses=(Access(Space.SHARED, 0, 0, 64),), tiles=()).cell_count == 1
+
+
+def test_the_place_of_a_multicast_in_another_cta(build: Any) -> None:
+    program = build(
+        "", ctas=2,
+        barriers=(Barrier(0, "a", 0), Barrier(0, "b", 0), Barrier(1, "b", 0), Barrier(1, "a", 0)),
+        accesses=(Access(Space.SHARED, 0, 8, 8), Access(Space.SHARED, 1, 0, 8), Access(Space.SHARED, 1, 8, 8)),
+        tiles=(),
+    )  # fmt: skip
+    assert [program.at_rank(0, 0, rank) for rank in (0, 1)] == [(0, 0), (3, 2)]
+    assert program.at_rank(2, 2, 0) == (1, 0)
+
+
+WRONG = {
+    "ARRIVE barrier=1": "ARRIVE: barrier 1 is outside the table of 1",
+    "ARRIVE barrier=-1": "ARRIVE: barrier -1 is outside the table of 1",
+    "COMMIT barrier=-2": "COMMIT: barrier -2 is outside the table of 1",
+    "READ access=1": "READ: access 1 is outside the table of 1",
+    "BAR_SYNC named_barrier=1": "BAR_SYNC: named_barrier 1 is outside the table of 1",
+    "BAR_SYNC lanes=0 threads=32": "BAR_SYNC: lanes 0 is outside 1..",
+    "LOOP_BEGIN loop=1": "LOOP_BEGIN: loop 1 is outside the table of 1",
+    "LOOP_BEGIN trips=-1": "LOOP_BEGIN: trips -1 is outside 0..",
+    "WAIT parity=2": "WAIT: parity 2 is outside 0..1",
+    "ARRIVE semantics=40": "ARRIVE: semantics 40 is outside 0..36",
+    "ARRIVE semantics=7": "semantics 7: there is no scope 7",
+    "ARRIVE expect=-1": "ARRIVE: expect -1 is outside 0..",
+    "EXPECT_TX bytes=-16": "EXPECT_TX: bytes -16 is outside 0..",
+    "TMA_LOAD bytes=-16 item=0": "TMA_LOAD: bytes -16 is outside 0..",
+    "TMA_LOAD item=-1": "TMA_LOAD: item -1 is outside 0..",
+    "TMA_LOAD item=0 cta_mask=2": "TMA_LOAD: cta_mask 2 is outside 0..1",
+    "WRITE item=-1": "WRITE: item -1 is outside 0..",
+    "READ item=-2": "READ: item -2 is outside -1..",
+    "TRANSFER_READ engine=4": "TRANSFER_READ: engine 4 is outside 0..3",
+    "FENCE fence=6": "FENCE: fence 6 is outside 0..5",
+    "CP_ASYNC_ARRIVE noinc=2": "CP_ASYNC_ARRIVE: noinc 2 is outside 0..1",
+    "WORK cycles=-1": "WORK: cycles -1 is outside 0..",
+    "WAIT_GROUP groups=-1": "WAIT_GROUP: groups -1 is outside 0..",
+    "WAIT_STATE register=-1": "WAIT_STATE: register -1 is outside the table of 0",
+    "TRY_WAIT register=-2": "TRY_WAIT: register -2 is outside the table of 0",
+    "JUMP_IF register=0 skip=2; WORK": "a jump over 2 operations leaves the program: jumps go forward, at most to its end",
+    "JUMP_IF register=0 skip=-1; WORK": "a jump over -1 operations leaves the program: jumps go forward, at most to its end",
+}
+
+
+@pytest.mark.parametrize("code", WRONG)
+def test_a_wrong_operand_is_refused_with_its_place(build: Any, code: str) -> None:
+    registers = 1 if code.startswith("JUMP") else 0
+    with pytest.raises(ProgramFormatError) as caught:
+        build("", f"WORK; {code}", registers=registers)
+    assert caught.value.fact == WRONG[code]
+    assert caught.value.place.startswith("story: agent 1, operation 1: (")
+    assert caught.value.place.endswith("(story.py:1)")
+
+
+RIGHT = [
+    "COMMIT barrier=-1", "TRY_WAIT register=-1", "WAIT_UNLESS register=-1", "ARRIVE count=-5", "READ item=-1",
+    "TMA_LOAD bytes=0 item=0 cta_mask=1", f"FENCE fence={max(Fence)}", "JUMP_IF register=0 skip=0", "ARRIVE semantics=36",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", RIGHT)
+def test_the_edges_of_the_ranges_are_accepted(build: Any, code: str) -> None:
+    assert len(build(code, registers=1).code[0]) == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "fact"),
+    [
+        ((99,), "this is no operation of version 1"),
+        ((), "this is no operation of version 1"),
+        ((int(Op.WORK),), "WORK takes 1 integers: cycles"),
+        ((int(Op.WORK), 1, 2), "WORK takes 1 integers: cycles"),
+        ((int(Op.WORK), True), "WORK takes 1 integers: cycles"),
+        ((int(Op.WORK), "1"), "WORK takes 1 integers: cycles"),
+    ],
+)
+def test_what_is_no_operation(build: Any, wrong: tuple[Any, ...], fact: str) -> None:
+    with pytest.raises(ProgramFormatError) as caught:
+        build("WORK", code=(((int(Op.WORK), 1), wrong),), lines=((0, 0),))
+    assert caught.value.fact == fact
+
+
+def test_a_multicast_needs_the_same_place_in_every_cta(build: Any) -> None:
+    fields: dict[str, Any] = {
+        "ctas": 2,
+        "tiles": (),
+        "barriers": (Barrier(0, "b", 0), Barrier(1, "b", 0)),
+        "accesses": (Access(Space.SHARED, 0, 0, 64), Access(Space.SHARED, 1, 0, 64)),
+    }
+    assert build("TMA_LOAD item=0 cta_mask=3", **fields)
+    for key, lacking in (("barriers", (Barrier(0, "b", 0), Barrier(1, "c", 0))), ("accesses", fields["accesses"][:1])):
+        with pytest.raises(ProgramFormatError, match="to CTA 1 has no barrier or no access at the same place"):
+            build("TMA_LOAD item=0 cta_mask=3", **{**fields, key: lacking})
+
+
+TABLES: dict[str, dict[str, Any]] = {
+    "story: 0 CTAs, 1 copies: 1 to 16 and at least 1 are possible": {"ctas": 0},
+    "story: 1 CTAs, 0 copies: 1 to 16 and at least 1 are possible": {"grid": 0},
+    "story: -1 registers: 0 to 65536 are possible": {"registers": -1},
+    "story: 1000000000000 registers: 0 to 65536 are possible": {"registers": 10**12},
+    "story: agent 0 is in CTA 1 of 1": {"agents": (Agent(1, 0, 1, "r", 0),)},
+    "story: barrier 0 is in CTA 1 of 1": {"barriers": (Barrier(1, "b", 0),)},
+    "story: access 0 is in CTA -1 of 1": {"accesses": (Access(Space.SHARED, -1, 0, 8),)},
+    "story: named barrier 0 is in CTA 3 of 1": {"named_barriers": ((3, 0),)},
+    "story: access 0 is 0 bytes at 0": {"accesses": (Access(Space.SHARED, 0, 0, 0),)},
+    "story: access 0 is 8 bytes at -8": {"accesses": (Access(Space.SHARED, 0, -8, 8),)},
+    "story: tile t is 0 slots of 8 bytes at 0": {"tiles": (Tile("t", Space.SHARED, 0, 0, 8, 0),)},
+    "story: 2 agents, 1 lists of operations, 1 lists of lines": {"agents": (Agent(0, 0, 1, "r", 0),) * 2},
+    "story: agent 0 does not have one valid source line for each operation": {"lines": ((0, 0),)},
+    " story: agent 0 does not have one valid source line for each operation": {"lines": ((1,),)},
+}
+
+
+@pytest.mark.parametrize("fact", TABLES)
+def test_wrong_tables_are_refused(build: Any, fact: str) -> None:
+    good = build("WORK")
+    with pytest.raises(ProgramFormatError) as caught:
+        replace(good, **TABLES[fact])
+    assert caught.value.fact == fact.strip()

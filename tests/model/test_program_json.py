@@ -1,0 +1,210 @@
+"""The JSON form: one pinned text, round trips, and damage of every kind that ends in one error."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipesim.errors import ProgramFormatError
+from pipesim.model.ops import OPERANDS, Op, Space
+from pipesim.model.program import Access, Agent, Barrier, Program, Tile
+from pipesim.model.program_json import dumps, loads
+from pipesim.protocols.producer_consumer import producer_consumer
+
+TINY = """{
+  "format": "pipesim-program",
+  "version": 1,
+  "name": "tiny",
+  "params": {"tiles": 1},
+  "ctas": 1,
+  "grid": 132,
+  "smem_bytes": 72,
+  "registers": 1,
+  "agents": [[0, 0, 4294967295, "load", 0], [0, 1, 1, "mma", 0]],
+  "barriers": [[0, "full", 0]],
+  "named_barriers": [[0, 1]],
+  "accesses": [["SHARED", 0, 8, 64]],
+  "tiles": [["tile", "SHARED", 0, 8, 64, 1]],
+  "loops": ["tiles"],
+  "sources": ["a.py:1", "\\u00e9.py:2"],
+  "notes": ["by hand"],
+  "code": [
+   [
+    [0, "INIT", 0, 1],
+    [0, "TMA_LOAD", 0, 0, 64, 7, 0],
+    [1, "ARRIVE", 0, 1, 64, -1, 0]
+   ],
+   []
+  ]
+}
+"""
+
+TINY_PROGRAM = Program(
+    name="tiny",
+    params={"tiles": 1},
+    agents=(Agent(0, 0, (1 << 32) - 1, "load", 0), Agent(0, 1, 1, "mma", 0)),
+    barriers=(Barrier(0, "full", 0),),
+    accesses=(Access(Space.SHARED, 0, 8, 64),),
+    tiles=(Tile("tile", Space.SHARED, 0, 8, 64, 1),),
+    code=(((1, 0, 1), (30, 0, 0, 64, 7, 0), (3, 0, 1, 64, -1, 0)), ()),
+    lines=((0, 0, 1), ()),
+    sources=("a.py:1", "é.py:2"),
+    named_barriers=((0, 1),),
+    loops=("tiles",),
+    registers=1,
+    grid=132,
+    smem_bytes=72,
+    notes=("by hand",),
+)
+
+
+def test_the_text_of_a_tiny_program_is_pinned() -> None:
+    assert dumps(TINY_PROGRAM) == TINY
+    assert loads(TINY) == TINY_PROGRAM
+
+
+def test_a_flattened_protocol_comes_back_as_it_was() -> None:
+    for params in ({"tiles": 0}, {"stages": 1, "tiles": 3}, {"tiles": 9, "consumer_warps": 3, "arrive_lanes": 32}):
+        program = producer_consumer(**params).flatten(params)
+        text = dumps(program)
+        assert loads(text) == program
+        assert dumps(loads(text)) == text
+        assert all(type(v) is int for code in loads(text).code for op in code for v in op)
+
+
+def test_other_spacing_and_order_of_keys_mean_the_same() -> None:
+    data = json.loads(TINY)
+    assert loads(json.dumps(dict(reversed(data.items())), indent=7)) == TINY_PROGRAM
+
+
+def operand(draw: st.DrawFn, op: Op, name: str, sizes: dict[str, int], left: int) -> int:
+    if name in sizes:
+        return draw(st.integers(0, sizes[name] - 1))
+    if name == "skip":
+        return draw(st.integers(0, left))
+    if name == "semantics":
+        return draw(st.sampled_from([0, 1, 8, 27, 36]))
+    return draw(st.integers(0, 1))
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> Program:
+    names = st.text(max_size=6)
+    sizes = {"barrier": 3, "access": 2, "named_barrier": 2, "register": 4, "state_register": 4, "loop": 2, "lanes": 1}
+    agents = draw(st.integers(0, 3))
+    code = []
+    for _ in range(agents):
+        kinds = draw(st.lists(st.sampled_from(list(Op)), max_size=8))
+        code.append(
+            tuple(
+                (int(op), *(operand(draw, op, name, sizes, len(kinds) - i - 1) + (name == "lanes") for name in OPERANDS[op]))
+                for i, op in enumerate(kinds)
+            )
+        )  # fmt: skip
+    sources = tuple(draw(st.lists(names, min_size=1, max_size=3)))
+    return Program(
+        name=draw(names),
+        params=draw(st.dictionaries(names, st.integers(), max_size=3)),
+        agents=tuple(Agent(0, i, draw(st.integers(1, 1 << 32)), draw(names), i) for i in range(agents)),
+        barriers=tuple(Barrier(0, draw(names), i) for i in range(3)),
+        accesses=tuple(Access(draw(st.sampled_from(Space)), 0, draw(st.integers(0, 99)), 8) for _ in range(2)),
+        tiles=(Tile(draw(names), Space.SHARED, 0, 0, 8, 2),),
+        code=tuple(code),
+        lines=tuple(tuple(draw(st.integers(0, len(sources) - 1)) for _ in c) for c in code),
+        sources=sources,
+        named_barriers=((0, 0), (0, 15)),
+        loops=(draw(names), draw(names)),
+        registers=4,
+        smem_bytes=draw(st.integers(0, 1 << 20)),
+        notes=tuple(draw(st.lists(names, max_size=2))),
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(programs())
+def test_random_programs_come_back_as_they_were(program: Program) -> None:
+    assert loads(dumps(program)) == program
+
+
+DAMAGED = {
+    "": "this is not a flat program: it is not JSON",
+    "\x00\x01": "this is not a flat program: it is not JSON",
+    "{": "this is not a flat program: it is not JSON",
+    "[" * 100_000: "this is not a flat program: it is not JSON",
+    "null": 'this JSON is not a flat program: it has no "format": "pipesim-program"',
+    "[]": 'this JSON is not a flat program: it has no "format": "pipesim-program"',
+    '{"traceEvents": []}': 'this JSON is not a flat program: it has no "format": "pipesim-program"',
+    '{"format": "pipesim-program"}': "a flat program has a version number, not None",
+    '{"format": "pipesim-program", "version": "1"}': "a flat program has a version number, not '1'",
+    '{"format": "pipesim-program", "version": true}': "a flat program has a version number, not True",
+    '{"format": "pipesim-program", "version": 0}': "a flat program has a version number, not 0",
+    '{"format": "pipesim-program", "version": 2}': "this flat program is of version 2; this pipesim reads up to 1",
+    '{"format": "pipesim-program", "version": 1}': "this flat program is damaged",
+}
+
+
+@pytest.mark.parametrize("text", DAMAGED, ids=lambda t: repr(t[:40]))
+def test_what_is_no_program_is_one_error_with_its_place(text: str) -> None:
+    with pytest.raises(ProgramFormatError) as caught:
+        loads(text, "some/file.json")
+    assert (caught.value.fact, caught.value.place) == (DAMAGED[text], "some/file.json")
+
+
+def test_every_truncation_is_refused() -> None:
+    for end in range(len(TINY) - 2):  # all but the last brace and its newline
+        with pytest.raises(ProgramFormatError):
+            loads(TINY[:end])
+
+
+STRANGE: list[Any] = [None, -1, 10**30, 1.5, "x", "", True, [], [[]], [[1]], {}, {"a": 1}, [[0, "ARRIVE"]], [[[0]]]]
+
+
+def test_every_part_replaced_by_something_strange_is_refused_or_means_something() -> None:
+    """Nothing but ProgramFormatError ever comes out; what is accepted is a program like any other."""
+    refused = 0
+    data = json.loads(TINY)
+    for key in data:
+        for value in STRANGE:
+            try:
+                program = loads(json.dumps({**data, key: value}), "f")
+            except ProgramFormatError as error:
+                refused += 1
+                assert error.fact
+                assert error.place.startswith("f")
+            else:
+                assert loads(dumps(program)) == program
+    assert refused > 150
+
+
+def test_random_damage_is_refused_or_means_something() -> None:
+    rng = random.Random(7)
+    outcomes = set()
+    for _ in range(1500):
+        text = list(TINY)
+        for _ in range(rng.randint(1, 3)):
+            at = rng.randrange(len(text))
+            text[at : at + rng.randint(0, 4)] = rng.choice(['"', "0", "-1", "[", "]", "null", "{", ",", "1e9", "é"])
+        try:
+            program = loads("".join(text), "f")
+        except ProgramFormatError as error:
+            assert error.place.startswith("f")
+            outcomes.add("refused")
+        else:
+            assert loads(dumps(program)) == program
+            outcomes.add("read")
+    assert outcomes == {"refused", "read"}
+
+
+def test_a_wrong_operation_in_a_file_is_named_with_file_agent_and_line() -> None:
+    with pytest.raises(ProgramFormatError) as caught:
+        loads(TINY.replace('"ARRIVE", 0, 1', '"ARRIVE", 4, 1'), "p.json")
+    assert str(caught.value) == (
+        "ARRIVE: barrier 4 is outside the table of 1\n"
+        "  at: p.json: tiny: agent 0, operation 2: (3, 4, 1, 64, -1, 0) (é.py:2)"
+    )
+    assert caught.value.exit_code == 2

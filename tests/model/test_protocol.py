@@ -1,0 +1,330 @@
+"""Protocols: memory, prologue, roles, and everything that makes flattening refuse one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipesim.errors import ConfigurationError, ProtocolError
+from pipesim.model.ops import Fence, Op, Scope, Space, semantics
+from pipesim.model.program import Access, Agent, Barrier, Tile
+from pipesim.model.protocol import Protocol
+from pipesim.model.warp import Warp
+from pipesim.pipelines import ProducerConsumerPipeline
+
+HERE = Path(__file__).read_text(encoding="utf-8").splitlines()
+
+
+def line(mark: str) -> str:
+    return f"{__file__}:{next(i for i, text in enumerate(HERE, 1) if text.endswith(f'# {mark}'))}"
+
+
+def small(body: Callable[[Warp], object]) -> Protocol:
+    p = Protocol("small")
+
+    @p.role("r")
+    def r(w: Warp) -> None:
+        body(w)
+
+    return p
+
+
+def test_memory_is_laid_out_in_the_order_of_asking_with_tiles_aligned() -> None:
+    p = Protocol("layout")
+    one = p.smem("one", slots=3, nbytes=100)
+    bars = p.mbarriers("bars", 3)
+    two = p.smem("two", slots=1, nbytes=16)
+    assert [(t.offset, t.nbytes, t.slots) for t in (one, two)] == [(0, 100, 3), (384, 16, 1)]
+    assert (len(one), len(bars), bars.first, p.smem_bytes) == (3, 3, 0, 400)
+    assert [one[s].offset for s in range(3)] == [0, 100, 200]
+    assert (one[1].part(40, 60).offset, one[1].part(40, 60).nbytes) == (140, 60)
+    assert p.mbarriers("more", 2).first == 3
+    assert p.smem_bytes == 416
+
+
+def test_the_whole_of_a_small_program() -> None:
+    p = Protocol("pair")
+    tile = p.smem("tile", slots=1, nbytes=64)
+    bars = p.mbarriers("full", 1)
+
+    @p.init
+    def init() -> None:
+        bars[0].init(1)  # init
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        with w.elect_one():
+            bars[0].expect_bytes(64)  # expect
+            w.tma_load(tile[0], bars[0], 7)  # copy
+
+    @p.role("mma", warps=2)
+    def mma(w: Warp) -> None:
+        bars[0].wait(0)  # wait
+        w.read(tile[0].part(32 * w.index, 32), 7)  # read
+
+    program = p.flatten({"n": 1})
+    everyone = (1 << 32) - 1
+    fence = (Op.FENCE, Fence.MBARRIER_INIT, semantics(scope=Scope.CLUSTER))
+    sync = (Op.BAR_SYNC, 0, 96, 32)
+    assert (program.name, program.params, program.smem_bytes) == ("pair", {"n": 1}, 72)
+    assert program.agents == (
+        Agent(0, 0, everyone, "load", 0), Agent(0, 1, everyone, "mma", 0), Agent(0, 2, everyone, "mma", 1),
+    )  # fmt: skip
+    assert program.barriers == (Barrier(0, "full", 0),)
+    assert program.tiles == (Tile("tile", Space.SHARED, 0, 0, 64, 1),)
+    assert program.accesses == tuple(Access(Space.SHARED, 0, o, n) for o, n in ((0, 64), (0, 32), (32, 32)))
+    assert program.code == (
+        ((Op.INIT, 0, 1), fence, sync, (Op.ARRIVE, 0, 1, 64, -1, 0), (Op.TMA_LOAD, 0, 0, 64, 7, 0)),
+        (sync, (Op.WAIT, 0, 0, 0), (Op.READ, 1, 7)),
+        (sync, (Op.WAIT, 0, 0, 0), (Op.READ, 2, 7)),
+    )
+    assert all(type(v) is int for code in program.code for op in code for v in op)
+    assert [program.line(0, pc) for pc in (0, 3, 4)] == [line("init"), line("expect"), line("copy")]
+    assert [program.line(2, pc) for pc in (1, 2)] == [line("wait"), line("read")]
+    assert (program.named_barriers, program.registers, program.ctas, program.grid) == (((0, 0),), 0, 1, 1)
+    assert program.notes == ("the flattener adds fence.mbarrier_init and the CTA barrier after the init",)
+
+
+def test_without_an_init_the_counts_make_the_usual_prologue() -> None:
+    p = Protocol("implicit")
+    p.mbarriers("full", 2, count=1)
+    p.mbarriers("empty", 1, count=32)
+    p.role("r")(lambda w: w.work(1))
+    program = p.flatten()
+    assert [op[0] for op in program.code[0]] == [Op.INIT, Op.INIT, Op.INIT, Op.FENCE, Op.BAR_SYNC, Op.WORK]
+    assert program.code[0][:3] == ((Op.INIT, 0, 1), (Op.INIT, 1, 1), (Op.INIT, 2, 32))
+    assert program.notes[0].startswith("no init was given")
+
+
+def test_without_an_init_and_without_counts_nobody_initialises() -> None:
+    p = Protocol("forgotten")
+    p.mbarriers("full", 2, count=1)
+    p.mbarriers("empty", 2)
+    p.mbarriers("spare", 2)
+    p.role("r")(lambda w: w.work(1))
+    with pytest.raises(ProtocolError) as caught:
+        p.flatten()
+    assert caught.value.fact == "nobody initialises empty, spare"
+    assert "protocol.mbarriers" in caught.value.correction
+
+
+def test_a_cluster_has_everything_in_each_cta_and_meets_at_the_cluster_barrier() -> None:
+    p = Protocol("pair", cluster=2)
+    tile = p.smem("tile", 1, 64)
+    bars = p.mbarriers("b", 2, count=1)
+
+    @p.role("r")
+    def r(w: Warp) -> None:
+        with w.elect_one():
+            if w.cta == 0:
+                w.tma_load(tile[0], bars[1], 3, cta_mask=0b11)
+            bars[1].arrive_cluster(1 - w.cta)
+
+    program = p.flatten()
+    assert program.barriers == tuple(Barrier(c, "b", i) for c in (0, 1) for i in (0, 1))
+    assert program.tiles == tuple(Tile("tile", Space.SHARED, c, 0, 64, 1) for c in (0, 1))
+    assert program.accesses == tuple(Access(Space.SHARED, c, 0, 64) for c in (0, 1)), "the multicast lands in both"
+    assert [[Op(o[0]).name for o in code] for code in program.code] == [
+        ["INIT", "INIT", "FENCE", "CLUSTER_ARRIVE", "CLUSTER_WAIT", "TMA_LOAD", "ARRIVE"],
+        ["INIT", "INIT", "FENCE", "CLUSTER_ARRIVE", "CLUSTER_WAIT", "ARRIVE"],
+    ]
+    assert [code[-1][1] for code in program.code] == [3, 1]
+    assert program.code[1][0] == (Op.INIT, 2, 1)
+
+
+def test_two_storages_with_groups_of_one_name_lead_with_their_own() -> None:
+    p = Protocol("names")
+    first, second = p.mbarriers("a", 2, 1), p.mbarriers("b", 4, 1)
+    p.mbarriers("empty", 1, 1)
+    p.mbarriers("plain", 2, 1)
+
+    @p.role("r")
+    def r(_: Warp) -> None:
+        ProducerConsumerPipeline(first, 1)
+        ProducerConsumerPipeline(second, 2)
+
+    program = p.flatten()
+    names = [program.barrier_name(b) for b in range(9)]
+    assert names == [
+        "a.full[0]", "a.empty[0]", "b.full[0]", "b.full[1]", "b.empty[0]", "b.empty[1]", "empty[0]", "plain[0]",
+        "plain[1]",
+    ]  # fmt: skip
+
+
+def test_a_storage_named_as_a_pipelines_group_does_not_hide_behind_it() -> None:
+    p = Protocol("names")
+    storage = p.mbarriers("pipe", 2, 1)
+    p.mbarriers("full", 1, 1)
+    p.role("r")(lambda _: ProducerConsumerPipeline(storage, 1) and None)
+    assert [b.name for b in p.flatten().barriers] == ["pipe.full", "empty", "full"]
+
+
+def _two_inits(p: Protocol) -> None:
+    p.init(lambda: None)
+    p.init(lambda: None)
+
+
+REFUSED: dict[str, Callable[[Protocol], Any]] = {
+    "p has two inits": _two_inits,
+    "p has two roles named r": lambda p: (p.role("r")(lambda _: None), p.role("r")),
+    "role r has 0 warps": lambda p: p.role("r", warps=0),
+    "p has two things named x": lambda p: (p.smem("x", 1, 1), p.mbarriers("x", 1)),
+    "x: 0 mbarriers": lambda p: p.mbarriers("x", 0),
+    "x: 0 slots of 8 bytes": lambda p: p.smem("x", 0, 8),
+    "x: 1 slots of -8 bytes": lambda p: p.smem("x", 1, -8),
+    "there is no x[2]": lambda p: p.smem("x", 2, 8)[2],
+    "there is no x[-1]": lambda p: p.smem("x", 2, 8)[-1],
+    "bytes 4..12 lie outside x[0] (8 bytes)": lambda p: p.smem("x", 2, 8)[0].part(4, 8),
+    "bytes 0..0 lie outside x[0] (8 bytes)": lambda p: p.smem("x", 2, 8)[0].part(0, 0),
+    "barrier 1 of x, which has 1": lambda p: p.mbarriers("x", 1)[1],
+    "q: a cluster of 0 CTAs": lambda _: Protocol("q", cluster=0),
+    "q: a cluster of 17 CTAs": lambda _: Protocol("q", cluster=17),
+}
+
+
+@pytest.mark.parametrize("fact", REFUSED)
+def test_a_wrong_description_is_refused_with_the_authors_line(fact: str) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        REFUSED[fact](Protocol("p"))
+    assert caught.value.fact == fact
+    assert caught.value.place.startswith(f"{__file__}:")
+
+
+def test_a_protocol_without_roles() -> None:
+    with pytest.raises(ProtocolError, match="empty has no roles"):
+        Protocol("empty").flatten()
+
+
+def test_an_exception_in_a_role_is_reported_with_role_and_line() -> None:
+    def body(_: Warp) -> None:
+        [][0]  # noqa: B018  # boom
+
+    with pytest.raises(ProtocolError) as caught:
+        small(body).flatten()
+    assert (caught.value.fact, caught.value.place) == ("r raised IndexError: list index out of range", line("boom"))
+    assert isinstance(caught.value.__cause__, IndexError)
+
+
+def test_an_exception_inside_a_call_of_ours_is_reported_at_the_authors_line() -> None:
+    def body(w: Warp) -> None:
+        w.read("not a slot")  # type: ignore[arg-type]  # misuse
+
+    with pytest.raises(ProtocolError) as caught:
+        small(body).flatten()
+    assert caught.value.place == line("misuse")
+    assert caught.value.fact.startswith("r raised AttributeError")
+
+
+def test_an_exception_while_a_stage_is_held_is_the_one_reported() -> None:
+    p = Protocol("held")
+    storage = p.mbarriers("pipe", 2, count=1)
+
+    @p.role("r")
+    def r(_: Warp) -> None:
+        with ProducerConsumerPipeline(storage, 1).produce():
+            raise KeyError("first")
+
+    with pytest.raises(ProtocolError, match="r raised KeyError: 'first'"):
+        p.flatten()
+
+
+def test_errors_of_ours_pass_as_they_are_and_an_exit_is_no_error() -> None:
+    def raises(error: BaseException) -> Callable[[Warp], None]:
+        def body(_: Warp) -> None:
+            raise error
+
+        return body
+
+    for error in (ConfigurationError("too big"), KeyboardInterrupt()):
+        with pytest.raises(type(error)) as caught:
+            small(raises(error)).flatten()
+        assert caught.value is error
+
+
+def test_an_exception_in_the_init_names_the_init() -> None:
+    p = Protocol("p")
+    p.init(lambda: [][0])  # in the init
+    p.role("r")(lambda _: None)
+    with pytest.raises(ProtocolError) as caught:
+        p.flatten()
+    assert (caught.value.fact, caught.value.place) == (
+        "the init of p raised IndexError: list index out of range", line("in the init"),
+    )  # fmt: skip
+
+
+def test_a_role_that_changes_between_two_recordings_is_refused() -> None:
+    counter = itertools.count()
+
+    def body(w: Warp) -> None:
+        w.work(1)
+        w.work(next(counter))  # changes
+
+    with pytest.raises(ProtocolError) as caught:
+        small(body).flatten()
+    assert caught.value.fact == "r is not deterministic: recorded twice, it differs at operation 3"
+    assert caught.value.place == line("changes")
+
+
+def test_a_role_that_changes_its_length() -> None:
+    turns = itertools.count()
+
+    def longer(w: Warp) -> None:
+        for _ in range(next(turns)):
+            w.work(1)  # more and more
+
+    with pytest.raises(ProtocolError) as caught:
+        small(longer).flatten()
+    assert caught.value.place == line("more and more")
+    assert caught.value.fact.endswith("differs at operation 2")
+
+
+def test_a_role_that_changes_only_which_tile_it_touches() -> None:
+    """The operations would look alike: the first tile each recording touches would be number 0 in both."""
+    turns = itertools.count()
+    p = Protocol("p")
+    tile = p.smem("tile", 2, 64)
+    p.role("r")(lambda w: w.write(tile[next(turns) % 2], 1))
+    with pytest.raises(ProtocolError, match="not deterministic"):
+        p.flatten()
+    p = Protocol("p")
+    p.role("r")(lambda w: w.bar_arrive(next(turns) % 2 + 1, 64))
+    with pytest.raises(ProtocolError, match="not deterministic"):
+        p.flatten()
+
+
+def test_flattening_twice_gives_the_same_program() -> None:
+    p = small(lambda w: w.work(7))
+    assert p.flatten() == p.flatten()
+
+
+def test_a_pipeline_object_used_by_another_role() -> None:
+    p = Protocol("shared")
+    storage = p.mbarriers("pipe", 2, count=1)
+    made: list[ProducerConsumerPipeline] = []
+
+    @p.role("owner")
+    def owner(_: Warp) -> None:
+        made.append(ProducerConsumerPipeline(storage, 1))
+
+    @p.role("other")
+    def other(_: Warp) -> None:
+        made[-1].wait_producer()  # not mine
+
+    with pytest.raises(ProtocolError) as caught:
+        p.flatten()
+    assert caught.value.fact == "other uses a pipeline object that owner made"
+    assert caught.value.place == line("not mine")
+    assert "inside each role" in caught.value.correction
+
+
+def test_a_negative_number_that_reaches_the_program_is_refused_with_its_line() -> None:
+    p = Protocol("p")
+    bars = p.mbarriers("b", 1, count=1)
+    p.role("r")(lambda _: bars[0].expect_tx(-16))  # negative
+    with pytest.raises(Exception, match="EXPECT_TX: bytes -512 is outside") as caught:
+        p.flatten()
+    assert line("negative") in str(caught.value)

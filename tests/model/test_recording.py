@@ -1,0 +1,278 @@
+"""Recording: lanes become counts, every operation knows its author's line, handles are given back exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipesim.errors import HandleError, ProtocolError
+from pipesim.model.ops import Op
+from pipesim.model.protocol import Protocol
+from pipesim.model.recording import Linear, recorder
+from pipesim.model.shared_mem_barrier import StateToken
+from pipesim.model.warp import Warp
+from pipesim.pipelines import ProducerConsumerPipeline
+
+HERE = Path(__file__).read_text(encoding="utf-8").splitlines()
+
+
+def line(mark: str) -> str:
+    """``file:line`` of the line of this file that ends with the comment ``mark``."""
+    return f"{__file__}:{next(i for i, text in enumerate(HERE, 1) if text.endswith(f'# {mark}'))}"
+
+
+def one_role(body: Callable[[Warp, ProducerConsumerPipeline], object], stages: int = 2) -> Protocol:
+    """A protocol whose only role, ``r``, has a pipeline."""
+    p = Protocol("one")
+    storage = p.mbarriers("pipe", 2 * stages, count=1)
+
+    @p.role("r")
+    def r(w: Warp) -> None:
+        body(w, ProducerConsumerPipeline(storage, stages))
+
+    return p
+
+
+def refused(body: Callable[[Warp, ProducerConsumerPipeline], object]) -> ProtocolError:
+    with pytest.raises(ProtocolError) as caught:
+        one_role(body).flatten()
+    return caught.value
+
+
+def test_an_arrive_counts_the_lanes_that_execute_it() -> None:
+    p = Protocol("lanes")
+    bars = p.mbarriers("b", 1, count=1)
+
+    @p.role("r")
+    def r(w: Warp) -> None:
+        bars[0].arrive()
+        with w.lanes(4):
+            bars[0].arrive(3)
+            with w.elect_one():
+                bars[0].expect_bytes(64)
+            bars[0].expect_bytes(64)
+            with w.lanes(32):
+                bars[0].arrive()
+        bars[0].arrive()
+
+    arrives = [(op[2], op[3]) for op in p.flatten().code[0] if op[0] == Op.ARRIVE]
+    assert arrives == [(32, 0), (12, 0), (1, 64), (4, 256), (4, 0), (32, 0)]
+
+
+def test_an_election_that_leaves_nobody_is_refused_and_changes_nothing() -> None:
+    def body(w: Warp, _: ProducerConsumerPipeline) -> None:
+        before = recorder().lanes
+        with pytest.raises(ProtocolError, match="no lane is left"), recorder().narrowed(0):
+            pass
+        assert recorder().lanes == before
+        for count in (0, -1, 33):
+            with pytest.raises(ProtocolError, match="lanes of a warp"):
+                w.lanes(count)
+        assert recorder().executing == 32
+
+    assert one_role(body).flatten()
+
+
+def test_every_operation_remembers_the_line_of_its_author() -> None:
+    def helper(w: Warp) -> None:
+        w.work(5)  # in a function of the author's
+
+    def body(w: Warp, pipe: ProducerConsumerPipeline) -> None:
+        pipe.full[0].arrive()  # an arrive
+        with pipe.consume():  # a context
+            helper(w)
+        pipe.producer_signal_and_step()  # two operations
+
+    program = one_role(body).flatten()
+    found = [program.line(0, pc) for pc in range(len(program.code[0]))]
+    assert found[-6:] == [
+        line("an arrive"), line("a context"), line("in a function of the author's"), line("a context"),
+        line("two operations"), line("two operations"),
+    ]  # fmt: skip
+    assert program.code[0][-1][0] == Op.ARRIVE
+
+
+def test_operations_outside_a_role_are_refused_with_their_line() -> None:
+    storage = Protocol("p").mbarriers("b", 2)
+    for act in (lambda: storage[0].arrive(), lambda: ProducerConsumerPipeline(storage, 1)):  # outside
+        with pytest.raises(ProtocolError, match="outside a role") as caught:
+            act()
+        assert caught.value.place == line("outside")
+
+
+def test_a_dropped_handle_is_named_with_its_role_and_the_line_of_its_acquire() -> None:
+    def body(_: Warp, pipe: ProducerConsumerPipeline) -> None:
+        pipe.acquire_producer()  # dropped
+
+    error = refused(body)
+    assert isinstance(error, HandleError)
+    assert (error.fact, error.place) == ("r: producer stage 0 was never released", line("dropped"))
+
+
+def test_a_handle_released_twice() -> None:
+    def body(_: Warp, pipe: ProducerConsumerPipeline) -> None:
+        stage = pipe.acquire_consumer()  # acquired first
+        stage.release()  # released first
+        stage.release()  # released again
+
+    error = refused(body)
+    assert isinstance(error, HandleError)
+    assert error.fact == "r: release() of consumer stage 0 after its release"
+    assert error.place == line("released again")
+    assert error.cause == f"acquired at {line('acquired first')}, released at {line('released first')}"
+
+
+@pytest.mark.parametrize("use", ["index", "mbar", "release"])
+def test_a_producer_handle_used_after_its_release(use: str) -> None:
+    def body(_: Warp, pipe: ProducerConsumerPipeline) -> None:
+        with pipe.produce() as stage:
+            stage.index()
+        getattr(stage, use)()
+
+    assert refused(body).fact == f"r: {use}() of producer stage 0 after its release"
+
+
+@pytest.mark.parametrize(
+    ("use", "verb"), [("index", "index()"), ("mbar", "mbar()"), ("arrive", "mbar()"), ("release", "release()"),
+                      ("release_without_signal", "release_without_signal()")],
+)  # fmt: skip
+def test_a_consumer_handle_used_after_its_release(use: str, verb: str) -> None:
+    def body(_: Warp, pipe: ProducerConsumerPipeline) -> None:
+        with pipe.consume() as stage:
+            pass
+        getattr(stage, use)()
+
+    error = refused(body)
+    assert isinstance(error, HandleError)
+    assert error.fact == f"r: {verb} of consumer stage 0 after its release"
+
+
+def test_a_handle_released_inside_its_with_is_released_twice() -> None:
+    def body(_: Warp, pipe: ProducerConsumerPipeline) -> None:
+        with pipe.consume_explicit() as stage:
+            stage.release()
+
+    assert "after its release" in refused(body).fact
+
+
+@pytest.mark.parametrize("side", ["producer", "consumer"])
+def test_a_second_acquire_while_the_first_is_held(side: str) -> None:
+    def body(_: Warp, pipe: ProducerConsumerPipeline) -> None:
+        first = getattr(pipe, f"acquire_{side}")()  # held
+        second = getattr(pipe, f"acquire_{side}")()  # too early
+        first.release()
+        second.release()
+
+    error = refused(body)
+    assert isinstance(error, HandleError)
+    assert error.fact == f"r: a second acquire while {side} stage 0 is held"
+    assert error.place == line("too early")
+    assert line("held") in error.cause
+
+
+def test_both_sides_may_be_held_at_once_and_one_after_the_other() -> None:
+    def body(_: Warp, pipe: ProducerConsumerPipeline) -> None:
+        for _ in range(3):
+            one, two = pipe.acquire_producer(), pipe.acquire_consumer()
+            two.release()
+            one.release()
+
+    assert one_role(body).flatten()
+
+
+def test_a_handle_used_by_another_role() -> None:
+    p = Protocol("two")
+    storage = p.mbarriers("pipe", 2, count=1)
+    leaked = []
+
+    @p.role("owner")
+    def owner(_: Warp) -> None:
+        with ProducerConsumerPipeline(storage, 1).produce() as stage:
+            leaked.append(stage)
+
+    @p.role("thief")
+    def thief(_: Warp) -> None:
+        leaked[-1].mbar().arrive()  # stolen
+
+    with pytest.raises(HandleError) as caught:
+        p.flatten()
+    assert caught.value.fact == "thief: mbar() of producer stage 0, which owner holds"
+    assert caught.value.place == line("stolen")
+
+
+def test_the_result_of_a_try_or_an_arrive_belongs_to_its_role() -> None:
+    for use in ("wait_if_needed", "wait_state", "test_state", "pending_count"):
+        p = Protocol("two")
+        bars = p.mbarriers("b", 1, count=1)
+        leaked: list[object] = []
+
+        @p.role("owner")
+        def owner(_: Warp) -> None:
+            leaked.append(bars[0].try_wait(1) if use == "wait_if_needed" else bars[0].arrive())  # noqa: B023
+
+        @p.role("thief")
+        def thief(_: Warp) -> None:
+            getattr(bars[0], use)(leaked[-1])  # noqa: B023
+
+        with pytest.raises(ProtocolError, match="thief uses a .* that owner holds in a register"):
+            p.flatten()
+
+
+def test_a_role_cannot_branch_on_a_try() -> None:
+    def body(_: Warp, pipe: ProducerConsumerPipeline) -> None:
+        if pipe.try_wait_consumer():  # branch
+            pass
+
+    error = refused(body)
+    assert (error.fact, error.place) == (
+        "a role cannot branch on the result of a try while it is recorded", line("branch"),
+    )  # fmt: skip
+
+
+def test_a_loop_leaves_balanced_marks() -> None:
+    def body(w: Warp, _: ProducerConsumerPipeline) -> None:
+        for trip in w.loop(3, "tiles"):
+            w.work(trip)
+        for _ in w.loop(0):
+            w.work(99)
+
+    program = one_role(body).flatten()
+    marks = [(Op(op[0]).name, *op[1:]) for op in program.code[0] if Op.WORK <= op[0] <= Op.LOOP_END]
+    assert marks == [
+        ("LOOP_BEGIN", 0, 3), ("WORK", 0), ("LOOP_NEXT", 0), ("WORK", 1), ("LOOP_NEXT", 0), ("WORK", 2),
+        ("LOOP_END", 0), ("LOOP_BEGIN", 1, 0), ("LOOP_END", 1),
+    ]  # fmt: skip
+    assert program.loops == ("tiles", "")
+
+
+def test_a_loop_left_early_is_refused() -> None:
+    def body(w: Warp, _: ProducerConsumerPipeline) -> None:
+        for trip in w.loop(3, "tiles"):  # left
+            if trip == 1:
+                break
+
+    error = refused(body)
+    assert (error.fact, error.place) == ("r: a loop was left before its last trip", line("left"))
+    assert refused(lambda w, _: list(w.loop(-1))).fact == "r: a loop of -1 trips"
+
+
+def test_a_linear_thing_is_live_until_consumed() -> None:
+    def body(*_: object) -> None:
+        thing = Linear("thing")
+        assert thing.live
+        assert thing.description[:2] == ("thing", "r")
+        thing.consume("give back")
+        assert not thing.live
+
+    assert one_role(body).flatten()
+
+
+def test_tokens_compare_by_register_only() -> None:
+    def body(_: Warp, pipe: ProducerConsumerPipeline) -> None:
+        token = pipe.full[0].arrive()
+        assert token == StateToken(token.register)
+        assert repr(token) == f"StateToken(register={token.register})"
+
+    assert one_role(body).flatten()

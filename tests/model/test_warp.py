@@ -1,0 +1,98 @@
+"""The warp object: every method records its operation, and refuses what cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pipesim.errors import ProtocolError
+from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, semantics
+from pipesim.model.protocol import Protocol
+from pipesim.model.shared_mem_barrier import BarrierStorage
+from pipesim.model.warp import ANY_ITEM, TileArray, Warp
+
+Body = Callable[[Warp, TileArray, BarrierStorage], Any]
+
+
+def recorded(body: Body, cluster: int = 1) -> list[Operation]:
+    """What one call records in a CTA of 3 warps, without the prologue."""
+    p = Protocol("warp", cluster=cluster)
+    tile, bars = p.smem("tile", 2, 64), p.mbarriers("b", 2, count=1)
+    p.role("other", warps=2)(lambda _: None)
+
+    @p.role("r")
+    def r(w: Warp) -> None:
+        with w.elect_one():
+            body(w, tile, bars)
+
+    code = p.flatten().code[2]
+    return list(code[1 if cluster == 1 else 2 :])
+
+
+CALLS: dict[str, tuple[Body, list[Operation]]] = {
+    "tma_load": (lambda w, t, b: w.tma_load(t[1], b[1], 5), [(Op.TMA_LOAD, 1, 0, 64, 5, 0)]),
+    "tma_load of fewer bytes": (lambda w, t, b: w.tma_load(t[0], b[0], 5, nbytes=48), [(Op.TMA_LOAD, 0, 0, 48, 5, 0)]),
+    "tma_load to itself": (lambda w, t, b: w.tma_load(t[0], b[0], 5, cta_mask=1), [(Op.TMA_LOAD, 0, 0, 64, 5, 1)]),
+    "read": (lambda w, t, _: w.read(t[0], 5), [(Op.READ, 0, 5)]),
+    "read anything": (lambda w, t, _: w.read(t[0]), [(Op.READ, 0, ANY_ITEM)]),
+    "write": (lambda w, t, _: w.write(t[0], 5), [(Op.WRITE, 0, 5)]),
+    "async_read": (lambda w, t, _: w.async_read(Engine.BULK, t[0]), [(Op.TRANSFER_READ, 0, 0, 64, -1)]),
+    "async_write": (lambda w, t, _: w.async_write(Engine.WGMMA, t[0], 2), [(Op.TRANSFER_WRITE, 2, 0, 64, 2)]),
+    "commit": (lambda w, *_: w.commit(Engine.CP_ASYNC), [(Op.COMMIT, 1, -1)]),
+    "commit on a barrier": (lambda w, _, b: w.commit(Engine.TCGEN05, b[1]), [(Op.COMMIT, 3, 1)]),
+    "wait_group": (lambda w, *_: w.wait_group(Engine.BULK, 2), [(Op.WAIT_GROUP, 0, 2)]),
+    "work": (lambda w, *_: w.work(0), [(Op.WORK, 0)]),
+    "bar_sync": (lambda w, *_: w.bar_sync(15, 64), [(Op.BAR_SYNC, 1, 64, 32)]),
+    "bar_arrive": (lambda w, *_: w.bar_arrive(1, 64), [(Op.BAR_ARRIVE, 1, 64, 32)]),
+    "sync_threads": (lambda w, *_: w.sync_threads(), [(Op.BAR_SYNC, 0, 96, 32)]),
+    "cluster_arrive": (
+        lambda w, *_: w.cluster_arrive(Order.RELAXED),
+        [(Op.CLUSTER_ARRIVE, semantics(Order.RELAXED, Scope.CLUSTER))],
+    ),
+    "cluster_wait": (lambda w, *_: w.cluster_wait(), [(Op.CLUSTER_WAIT, semantics(scope=Scope.CLUSTER))]),
+    "cluster_sync": (lambda w, *_: w.cluster_sync(), [(Op.CLUSTER_ARRIVE, 2), (Op.CLUSTER_WAIT, 2)]),
+    "fence": (lambda w, *_: w.fence(Fence.PROXY_ASYNC, Scope.CTA), [(Op.FENCE, 1, 1)]),
+    "setmaxnreg": (lambda w, *_: w.setmaxnreg(40), [(Op.SETMAXNREG, 40)]),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_each_method_records_its_operation(call: str) -> None:
+    body, expected = CALLS[call]
+    assert recorded(body) == expected
+
+
+def test_a_warp_knows_its_place() -> None:
+    seen = []
+    p = Protocol("place", cluster=2)
+    p.role("a", warps=2)(lambda w: seen.append((w.cta, w.warp, w.index)))
+    p.role("b")(lambda w: seen.append((w.cta, w.warp, w.index)))
+    p.flatten()
+    assert seen == [(0, 0, 0), (0, 1, 1), (0, 2, 0), (1, 0, 0), (1, 1, 1), (1, 2, 0)] * 2, "recorded twice"
+
+
+WRONG: dict[str, Body] = {
+    "r: 32 lanes issue the same copy into tile[0]": lambda w, t, b: _in_all_lanes(w, t, b),
+    "r: a multicast to the CTAs of mask 0b10": lambda w, t, b: w.tma_load(t[0], b[0], 1, cta_mask=2),
+    "r: a copy of -16 bytes": lambda w, t, b: w.tma_load(t[0], b[0], 1, nbytes=-16),
+    "named barrier 16": lambda w, *_: w.bar_sync(16, 32),
+    "named barrier -1": lambda w, *_: w.bar_arrive(-1, 32),
+    "work of -1 cycles": lambda w, *_: w.work(-1),
+}
+
+
+def _in_all_lanes(w: Warp, tile: TileArray, bars: BarrierStorage) -> None:
+    from pipesim.model.recording import recorder
+
+    recorder().lanes = recorder().all_lanes
+    w.tma_load(tile[0], bars[0], 1)
+
+
+@pytest.mark.parametrize("fact", WRONG)
+def test_what_cannot_be_is_refused(fact: str) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        recorded(WRONG[fact])
+    assert caught.value.fact == fact
+    assert caught.value.place.startswith(f"{__file__}:")

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from pipesim.model.finding import FaultKind
+from pipesim.model.machine import State, can_land, finished, initial_state, land, step
+from pipesim.model.program import Program
+
+
+@dataclass(frozen=True)
+class Run:
+    """One schedule's end: where it stands, what went wrong, whether somebody never finished."""
+
+    state: State
+    faults: frozenset[FaultKind]
+    stuck: bool
+
+    @property
+    def outcome(self) -> str:
+        """The first fault, or how it ended."""
+        if self.faults:
+            return min(kind.name for kind in self.faults)
+        return "stuck" if self.stuck else "finished"
+
+
+def run(program: Program, seed: int, watch: Callable[[State], None] = lambda _: None, bias: int = 1) -> Run:
+    """A random schedule: who can move is chosen ``bias`` times in a row; copies land in random pieces, any time.
+
+    ``watch`` sees every state. Ends with the first fault, when nobody can move, or when all is done.
+    """
+    rng = random.Random(seed)
+    state = initial_state(program)
+    while True:
+        able = [a for a in range(len(program.agents)) if not finished(program, state, a) and _moves(program, state, a)]
+        moves = [*able, *(f for f in state.flights if can_land(state, f))]
+        if not moves:
+            return Run(state, frozenset(), stuck=any(not finished(program, state, a) for a in range(len(program.agents))))
+        chosen = rng.choice(moves)
+        for _ in range(rng.randint(1, bias) if isinstance(chosen, int) else 1):
+            watch(state)
+            if isinstance(chosen, int):
+                if finished(program, state, chosen):
+                    break
+                made = step(program, state, chosen)
+            else:
+                made = land(program, state, chosen, rng.choice([-1, 16, chosen.remaining // 32 * 16]))
+            state = made.state
+            if made.faults:
+                return Run(state, frozenset(f.kind for f in made.faults), stuck=False)
+            if made.blocked >= 0:
+                break
+
+
+def _moves(program: Program, state: State, agent: int) -> bool:
+    made = step(program, state, agent)
+    return made.blocked < 0 or made.state is not state
+
+
+def outcomes(program: Program, schedules: int = 60) -> set[str]:
+    """How this many random schedules ended; half of them let an agent run on for a while."""
+    return {run(program, seed, bias=1 + 7 * (seed % 2)).outcome for seed in range(schedules)}
+
+
+@pytest.fixture(name="run", scope="session")
+def run_fixture() -> Callable[..., Run]:
+    return run
+
+
+@pytest.fixture(name="outcomes", scope="session")
+def outcomes_fixture() -> Callable[..., set[str]]:
+    return outcomes

@@ -1,0 +1,119 @@
+"""Width, colour and strange characters: what the console of a report decides."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from pipesim.report.console import LEAST_WIDTH, make_console, mark, paint, width_of
+
+LINES = ["ring   stages 4", "", "── NVIDIA H100 ──", "  ░░██▓▓▒", " ▸ 412", "✓ good", "✗ bad", "? unknown"]
+
+
+class Terminal(io.StringIO):
+    """A text stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLORTERM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+
+
+def painted(stream: io.StringIO) -> str:
+    paint(make_console(stream), LINES)
+    return stream.getvalue()
+
+
+def test_a_terminal_gets_colour() -> None:
+    """The twin of the next three tests: escape codes can be seen."""
+    text = painted(Terminal())
+    assert "\x1b[" in text
+    assert "✗ bad" in text
+
+
+def test_a_pipe_gets_plain_text() -> None:
+    assert painted(io.StringIO()) == "\n".join(LINES) + "\n"
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb"), ("TERM", "unknown")])
+def test_no_escape_code_where_colour_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    assert painted(Terminal()) == "\n".join(LINES) + "\n"
+
+
+def test_a_file_on_disk_gets_plain_text(tmp_path: Path) -> None:
+    path = tmp_path / "report.txt"
+    with path.open("w", encoding="utf-8") as file:
+        paint(make_console(file), LINES)
+    assert path.read_text(encoding="utf-8") == "\n".join(LINES) + "\n"
+
+
+def test_colour_changes_no_character() -> None:
+    from rich.text import Text
+
+    coloured = painted(Terminal())
+    assert Text.from_ansi(coloured).plain.splitlines() == LINES
+
+
+def test_width_of_a_pipe_is_80_cells() -> None:
+    assert make_console(io.StringIO()).width == 80
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("term", ["xterm", "dumb"])
+def test_columns_decides(monkeypatch: pytest.MonkeyPatch, term: str, terminal: bool) -> None:
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setenv("COLUMNS", "132")
+    assert make_console(Terminal() if terminal else io.StringIO()).width == 132
+
+
+@pytest.mark.parametrize("columns", ["", "0", "-5", "wide", "²"])
+def test_impossible_columns_are_ignored(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert make_console(io.StringIO()).width == 80
+
+
+def test_width_of_a_terminal_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Tty(Terminal):
+        def fileno(self) -> int:
+            return 1
+
+    monkeypatch.setattr(os, "get_terminal_size", lambda fd: os.terminal_size((101, 30)))
+    assert make_console(Tty()).width == 101
+
+
+def test_a_report_does_not_shrink_below_its_least_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    assert width_of(make_console(io.StringIO())) == LEAST_WIDTH == 60
+
+
+def test_control_characters_of_a_name_do_not_reach_the_terminal() -> None:
+    stream = io.StringIO()
+    paint(make_console(stream), ["a\x1b[31mname\x07 with\ttabs\x9b"])
+    assert stream.getvalue() == "a?[31mname? with?tabs?\n"
+
+
+def test_a_line_is_not_read_as_markup() -> None:
+    stream = io.StringIO()
+    paint(make_console(stream), ["wait full[0] [red]x[/red] :smile:"])
+    assert stream.getvalue() == "wait full[0] [red]x[/red] :smile:\n"
+
+
+def test_a_name_that_is_no_unicode_is_still_printed() -> None:
+    """File names may hold bytes of another encoding, which Python keeps as lone surrogates."""
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="utf-8", write_through=True)
+    paint(make_console(stream), ["trace-\udcff.parquet ✓"])
+    assert raw.getvalue() == b"trace-?.parquet v\n"
+
+
+def test_marks() -> None:
+    assert [mark(True), mark(False), mark(None)] == ["✓", "✗", "?"]

@@ -1,0 +1,174 @@
+"""Reports of real simulations, and the parts of reports that no golden file shows."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from pipesim.conform.steady import read
+from pipesim.model.finding import Blocked, Deadlock, FaultKind, FaultReport, Supplier
+from pipesim.model.protocol import Protocol
+from pipesim.model.warp import Warp
+from pipesim.protocols.producer_consumer import producer_consumer
+from pipesim.report.figures import share_lines
+from pipesim.report.finding import budget_lines, deadlock_lines, fault_lines, finding_lines
+from pipesim.report.run import paint_run
+from pipesim.report.view import Heading, RunReport, SimulationLine
+from pipesim.timed.engine import Simulation, simulate
+from pipesim.timed.profile import load_profile
+
+
+def text_of(report: RunReport, width: int = 80) -> list[str]:
+    stream = io.StringIO()
+    paint_run(Console(file=stream, width=width, color_system=None, _environ={}), report)
+    return stream.getvalue().splitlines()
+
+
+def report_of(protocol: Protocol, params: dict[str, int], **limits: Any) -> tuple[Simulation, RunReport]:
+    done = simulate(protocol.flatten(params), load_profile("h100"), **limits)
+    reading = read(done.trace)
+    line = SimulationLine(
+        "h100", done.profile.device, 0.25, reading.period_millicycles if reading else None, "", done.outcome.value
+    )
+    heading = Heading(protocol.name, params, done.program.grid, tuple((r.name, r.warps) for r in protocol.roles))
+    shares = reading.shares if reading else {}
+    return done, RunReport(heading, line, done.cycles, done.steps, shares, done.trace, done.deadlock)
+
+
+PARAMS = {"stages": 4, "tiles": 64, "tile_bytes": 16384, "consumer_warps": 2, "work": 600, "arrive_lanes": 1}
+
+
+def test_a_simulated_run_of_the_built_in_protocol() -> None:
+    done, report = report_of(producer_consumer(**PARAMS), PARAMS)
+    lines = text_of(report)
+    assert lines[:2] == [
+        "producer_consumer   stages 4 · tiles 64 · 16 KiB a tile · work 600 cycles a tile",
+        "                    1 arriving lane a warp · grid 1 CTA",
+    ]
+    assert lines[2].strip() == "1 producer warp → 2 consumer warps"
+    assert f"  length       {done.cycles:,} cycles" in "\n".join(lines)
+    assert "computed in 0.25 s" in "\n".join(lines)
+    rows = {line.split()[0]: line for line in lines if line.startswith(("  producer", "  consumer/"))}
+    assert set(rows) == {"producer", "consumer/0", "consumer/1"}
+    assert "░" in rows["producer"]
+    assert "▒" not in rows["producer"]
+    assert "▓" in rows["consumer/0"]
+    assert "░" not in rows["consumer/0"]
+    assert lines[-1] == "✓ finished: no deadlock and no fault in this schedule"
+
+
+def forgetful() -> Protocol:
+    """A consumer that gives back only its first tile."""
+    p = Protocol("forgetful")
+    tile = p.smem("tile", slots=1, nbytes=1024)
+    full, empty = p.mbarriers("full", 1, count=1), p.mbarriers("empty", 1, count=1)
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        with w.elect_one():
+            for item in range(3):
+                empty[0].wait(1 - item % 2)
+                full[0].expect_bytes(1024)
+                w.tma_load(tile[0], full[0], item)
+
+    @p.role("mma")
+    def mma(w: Warp) -> None:
+        with w.elect_one():
+            for item in range(2):
+                full[0].wait(item % 2)
+                w.work(400)
+                if item == 0:
+                    empty[0].arrive()
+
+    return p
+
+
+def test_a_simulated_deadlock_names_the_missing_arrival_and_its_line() -> None:
+    done, report = report_of(forgetful(), {})
+    assert done.outcome.value == "deadlock"
+    text = " ".join(" ".join(text_of(report, 300)).split())
+    assert "✗ deadlock · 1 of 2 agents waits for ever · finished: mma" in text
+    assert "load waits for phase 1 of empty[0] (parity 1, now in phase 1): it has 0 of 1 arrivals (" in text
+    assert "the missing arrival would be mma's: its last on empty[0] is for tile 0 (" in text
+    assert "test_reports.py:" in text
+    assert text_of(report)[-1] == "✗ the simulated schedule ends in a deadlock"
+
+
+def test_a_budget_that_ran_out_is_unknown_and_never_safe() -> None:
+    done, report = report_of(producer_consumer(**PARAMS), PARAMS, max_steps=200)
+    assert done.outcome.value == "unknown"
+    lines = text_of(report)
+    assert lines[-1] == "? unknown: the budget of 200 steps ran out before the program ended"
+    assert not any("✓" in line for line in lines)
+
+
+def test_a_finished_run_with_a_fault_is_not_called_good() -> None:
+    _, report = report_of(producer_consumer(**PARAMS), PARAMS)
+    wrong = FaultReport(FaultKind.RACE, "both touch tile[0]", "producer", "tma_load tile[0]", "")
+    lines = text_of(replace(report, faults=(wrong,)))
+    assert lines[-1] == "✗ the simulated schedule breaks a rule: 1 fault"
+    assert not any("✓" in line for line in lines)
+
+
+def test_an_agent_that_could_move_and_one_that_finished() -> None:
+    free = Supplier("a", "arrival", "k.py:9", "", -1, "")
+    lines = deadlock_lines(Deadlock((Blocked("b", "full[0]", 0, 0, 0, 1, 1, 0, "", (free,)),), ("c",)), 120)
+    assert lines == [
+        "  b waits for phase 0 of full[0] (parity 0, now in phase 0): it has 0 of 1 arrivals",
+        "    a would send the arrival next (k.py:9)",
+    ]
+
+
+def test_a_crowd_is_counted_instead_of_listed() -> None:
+    helpers = tuple(Supplier(f"m/{n}", "arrival", "", "k.py:5", 3, "") for n in range(6))
+    crowd = tuple(Blocked(f"w/{n}", "full[0]", 0, 0, 0, 1, 1, 0, "", helpers) for n in range(10))
+    done = tuple(f"m/{n}" for n in range(10))
+    lines = finding_lines([Deadlock(crowd, done)], 120)
+    assert lines[0].endswith(
+        "10 of 20 agents wait for ever · finished: m/0, m/1, m/2, m/3, m/4, m/5, m/6, m/7 and 2 more"
+    )
+    assert lines.count("    and 2 more agents that could send it") == 8
+    assert lines[-1] == "  and 2 more agents"
+    faults = [FaultReport(FaultKind.RACE, "", "a", f"write {n}", "") for n in range(9)]
+    assert fault_lines(faults, 80)[0] == "✗ 9 faults"
+    assert fault_lines(faults, 80)[-1] == "  and 1 more fault"
+
+
+@pytest.mark.parametrize("kind", list(FaultKind))
+def test_every_fault_says_what_the_chip_does(kind: FaultKind) -> None:
+    text = " ".join(" ".join(fault_lines([FaultReport(kind, kind.value, "a", "op", "k.py:1")], 80)).split())
+    chip = "the chip stops the launch there" if kind.traps else "the chip goes on"
+    assert kind.value in text
+    assert text.endswith(f"{chip} a: op (k.py:1)")
+
+
+def test_budget_of_one_step() -> None:
+    assert budget_lines(1) == ["? unknown: the budget of 1 step ran out before the program ended"]
+
+
+def test_shares_of_many_agents_are_ranges_over_their_role() -> None:
+    shares = {(f"mma/{n}", "work"): 880 + n for n in range(4)} | {("load", "waiting for empty"): 900}
+    assert share_lines([("simulated", shares)], 80) == [
+        "  where the time goes                  mma (4)      load",
+        "  waiting for empty    simulated             –    90.0 %",
+        "  work                 simulated   88.0–88.3 %         –",
+    ]
+
+
+def test_columns_of_shares_that_do_not_fit_follow_below() -> None:
+    shares = {(f"a_role_with_a_name_{n}", "work"): 100 * n for n in range(4)}
+    lines = share_lines([("simulated", shares)], 60)
+    assert lines == [
+        "  where the time goes             a_ro…_name_0  a_ro…_name_1",
+        "  work                 simulated         0.0 %        10.0 %",
+        "  where the time goes             a_ro…_name_2  a_ro…_name_3",
+        "  work                 simulated        20.0 %        30.0 %",
+    ]
+
+
+def test_no_shares_no_table() -> None:
+    assert share_lines([("simulated", {})], 80) == []

@@ -1,0 +1,166 @@
+"""The timeline, cell by cell, on traces small enough to be drawn by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipesim.report.spans import picture
+from pipesim.report.timeline import Moment, timeline_lines
+from pipesim.trace.recorder import EventBuffer
+from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Site, Trace, TraceMeta
+
+SITES = (
+    Site("load_wait_enter_empty", "load", EventKind.WAIT_ENTER, "empty"),
+    Site("load_wait_return_empty", "load", EventKind.WAIT_RETURN, "empty"),
+    Site("load_copy_full", "load", EventKind.COPY, "full"),
+    Site("mma_wait_enter_full", "mma", EventKind.WAIT_ENTER, "full"),
+    Site("mma_wait_return_full", "mma", EventKind.WAIT_RETURN, "full"),
+    Site("mma_work_begin", "mma", EventKind.WORK_BEGIN),
+    Site("mma_work_end", "mma", EventKind.WORK_END),
+    Site("landing_full", "load", EventKind.LANDING, "full"),
+)
+
+
+def trace(*rows: tuple[int, int, int], cta: int = 0, agents: int = 1, status: str = "finished") -> Trace:
+    """Events (agent, site, cycle) of a loader and ``agents`` mmas."""
+    buffer = EventBuffer()
+    for agent, site, cycle in rows:
+        buffer.append(cta, agent, site, 0, 0, 0, 0, cycle)
+    names = (AgentInfo("load", 0, 0), *(AgentInfo("mma", n, 1 + n) for n in range(agents)))
+    groups = (BarrierGroup("full", 1, 1), BarrierGroup("empty", 1, 1))
+    meta = TraceMeta("simulation", "ring", {}, 1, Device("chip"), names, groups, SITES, status=status)
+    return Trace(meta, buffer.events(1_000_000))
+
+
+LOAD = ((0, 0, 100), (0, 1, 130), (0, 2, 134), (0, 0, 140), (0, 1, 160))
+MMA = ((1, 3, 104), (1, 4, 138), (1, 5, 140), (1, 6, 158), (1, 3, 160))
+
+
+def test_each_cell_shows_what_lasted_longest() -> None:
+    assert timeline_lines(trace(*LOAD, *MMA), None, 69) == [
+        "  timeline   all 60 cycles · simulated, CTA 0",
+        "",
+        "  cycles 0                   20                  40",
+        "  load   ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░██████████░░░░░░░░░░░░░░░░░░░░",
+        "  mma        ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒██▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓██",
+        "  █ issues · ░ waits for empty · ▒ waits for full · ▓ works",
+        "  a cell is 1 cycle and shows what lasted longest in it",
+    ]
+
+
+def test_short_activities_give_way_in_wider_cells() -> None:
+    """20 cells of 3 cycles, cells 12 (36..39: wait 2, issue 1) and 13 among them."""
+    lines = timeline_lines(trace(*LOAD, *MMA), None, 29)
+    assert [line for line in lines if line.startswith(("  load", "  mma"))] == [
+        "  load   ░░░░░░░░░░███░░░░░░░",
+        "  mma     ▒▒▒▒▒▒▒▒▒▒▒▒▓▓▓▓▓▓█",
+    ]
+
+
+def test_an_open_wait_is_drawn_on_only_where_the_run_is_stuck() -> None:
+    open_wait = (*LOAD[:4], *MMA[:4])
+    finished = timeline_lines(trace(*open_wait), None, 80)
+    stuck = timeline_lines(trace(*open_wait, status="deadlock"), None, 80)
+    assert finished[3].endswith("██████████")
+    assert stuck[0] == "  timeline   all 58 cycles and what waits for ever · simulated, CTA 0"
+    assert [line for line in stuck if line.startswith("  load")] == ["  load   " + "░" * 30 + "█" * 10 + "░" * 26]
+    assert [line for line in stuck if line.startswith("  mma")] == ["  mma        " + "▒" * 34 + "██" + "▓" * 18]
+
+
+def test_landings_are_no_acts_of_an_agent() -> None:
+    with_landing = trace(*LOAD[:3], (0, 7, 139), *LOAD[3:], *MMA)
+    assert picture(with_landing).tracks == picture(trace(*LOAD, *MMA)).tracks
+
+
+def test_both_traces_begin_at_0_on_one_scale() -> None:
+    later = trace(*((agent, site, 7_000 + 2 * cycle) for agent, site, cycle in (*LOAD, *MMA)))
+    measured = replace(later, meta=replace(later.meta, source="hardware"))
+    lines = timeline_lines(trace(*LOAD, *MMA), measured, 133)
+    assert lines[0] == "  timeline   all 120 cycles · sim: simulated, CTA 0 · hw: measured, CTA 0"
+    rows = [line[11:] for line in lines if line.startswith(("  sim", "  hw"))]
+    assert [len(row) for row in rows] == [60, 120, 60, 120]
+    for simulated, twice in (rows[:2], rows[2:]):
+        assert twice == "".join(2 * cell for cell in simulated)
+
+
+def test_the_cta_with_the_lowest_number_is_drawn() -> None:
+    one, two = trace(*LOAD, cta=5), trace(*MMA, cta=7)
+    both = EventBuffer()
+    for source in (two, one):
+        e = source.events
+        for n in range(len(e)):
+            both.append(int(e.cta[n]), int(e.agent[n]), int(e.site[n]), 0, 0, 0, 0, int(e.cycle[n]))
+    merged = Trace(one.meta, both.events(1_000_000))
+    assert picture(merged) == picture(one)
+    assert picture(merged, 7) == picture(two)
+    assert picture(merged, 99) == picture(one)
+
+
+@pytest.mark.parametrize(("agents", "hidden"), [(7, []), (8, ["  and 1 more agent"]), (11, ["  and 4 more agents"])])
+def test_at_most_eight_agents_are_drawn(agents: int, hidden: list[str]) -> None:
+    rows = [row for n in range(agents) for row in ((1 + n, 3, 0), (1 + n, 4, 50))]
+    lines = timeline_lines(trace((0, 0, 0), (0, 1, 50), *rows, agents=agents), None, 80)
+    assert [line.split()[0] for line in lines[3:11]] == ["load", *(f"mma/{n}" for n in range(7))]
+    assert [line for line in lines if line.startswith("  and ")] == hidden
+
+
+def laps(count: int, status: str = "finished") -> Trace:
+    """``count`` laps of 100 cycles: 90 of waiting, 10 of issuing; then an open wait."""
+    buffer = EventBuffer()
+    for lap in range(count):
+        buffer.append(0, 0, 0, 0, 0, lap, 0, 100 * lap)
+        buffer.append(0, 0, 1, 0, 0, lap, 0, 100 * lap + 90)
+    buffer.append(0, 0, 0, 0, 0, count, 0, 100 * count)
+    meta = replace(trace().meta, agents=(AgentInfo("load", 0, 0),), status=status)
+    return Trace(meta, buffer.events(1_000_000))
+
+
+def test_a_long_run_is_cut_to_a_few_laps_and_more_width_shows_more_of_them() -> None:
+    assert timeline_lines(laps(100), None, 80)[0].startswith("  timeline   the first 500 of 10,000 cycles")
+    assert timeline_lines(laps(100), None, 160)[0].startswith("  timeline   the first 1,200 of 10,000 cycles")
+
+
+def test_a_stuck_run_is_shown_at_its_end() -> None:
+    lines = timeline_lines(laps(100, "deadline"), None, 80)
+    assert lines[:3] == [
+        "  timeline   the last 500 of 10,000 cycles and what waits for ever",
+        "             simulated, CTA 0",
+        "",
+    ]
+    assert lines[3] == "  cycles 9,500       9,600        9,700       9,800        9,900        10,000"
+    assert lines[4].endswith("░" * 8)
+
+
+def test_a_divergence_is_shown_where_it_is() -> None:
+    lines = timeline_lines(None, laps(100), 80, Moment(0, 7_090))
+    assert lines[0] == "  timeline   500 of 10,000 cycles around the divergence (▴) · simulated, CTA 0"
+    mark = lines[4].index("▴")
+    assert lines[4].strip() == "▴"
+    assert lines[3][mark] == "█"
+    assert timeline_lines(None, laps(100), 80, Moment(0, 99_999))[4].index("▴") <= 79
+    assert timeline_lines(None, laps(100), 80, Moment(0, -5))[4].index("▴") == 9
+
+
+def test_nothing_to_draw() -> None:
+    assert timeline_lines(None, None, 80) == []
+    assert timeline_lines(trace(), trace(), 80) == []
+
+
+def test_one_event_is_a_run_of_no_length() -> None:
+    assert timeline_lines(trace((0, 2, 40)), None, 80)[0] == "  timeline   all 1 cycle · simulated, CTA 0"
+
+
+def test_other_groups_of_barriers_are_named_in_the_legend() -> None:
+    sites = (
+        SITES[0],
+        SITES[1],
+        *(replace(SITES[3], barrier=name) for name in ("acc.full", "tma.full", "sched", "clc")),
+    )
+    made = trace((0, 0, 0), (0, 1, 10))
+    lines = timeline_lines(Trace(replace(made.meta, sites=sites), made.events), None, 160)
+    assert lines[-1] == (
+        "  █ issues · ░ waits for empty · ▒ waits for acc.full or tma.full or 2 others · ▓ works · "
+        "a cell is 1 cycle and shows what lasted longest in it"
+    )

@@ -1,0 +1,118 @@
+"""Numbers in words, and lines that fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipesim.report import words
+from pipesim.report.layout import columns, field, middle, wrap, wrap_parts
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        (words.number(1_792), "1,792"),
+        (words.number(-1_792), "−1,792"),
+        (words.number(None), "–"),
+        (words.cycles(755_499), "755"),
+        (words.cycles(755_500), "756"),
+        (words.cycles(0), "0"),
+        (words.cycles(None), "–"),
+        (words.percent(931), "93.1 %"),
+        (words.percent(-22), "−2.2 %"),
+        (words.percent(12_345), "1,234.5 %"),
+        (words.signed_percent(3), "+0.3 %"),
+        (words.signed_percent(-22), "−2.2 %"),
+        (words.signed_percent(0), "0.0 %"),
+        (words.signed_percent(None), "–"),
+        (words.plus_minus(4), "±0.4 %"),
+        (words.plus_minus(None), "–"),
+        (words.size(16384), "16 KiB"),
+        (words.size(1 << 20), "1 MiB"),
+        (words.size(1536), "1,536 bytes"),
+        (words.size(1), "1 byte"),
+        (words.size(0), "0 bytes"),
+        (words.size(None), "–"),
+        (words.count(1, "warp"), "1 warp"),
+        (words.count(2, "warp"), "2 warps"),
+        (words.time_bound(5_001), "±6 ns"),
+        (words.time_bound(6_000), "±6 ns"),
+        (words.time_bound(999), "±999 ps"),
+        (words.megahertz(1_979_600), "1,980 MHz"),
+        (words.seconds(0.0149), "0.01 s"),
+        (words.warps((("load", 1), ("mma", 2))), "1 load warp → 2 mma warps"),
+        (words.parameter("tile_bytes", 16384), "16 KiB a tile"),
+        (words.parameter("scale_bytes", 100), "scale 100 bytes"),
+        (words.parameter("work", 1_200), "work 1,200 cycles a tile"),
+        (words.parameter("grid", 1), "grid 1 CTA"),
+        (words.parameter("arrive_lanes", 32), "32 arriving lanes a warp"),
+        (words.parameter("max_depth", 3), "max depth 3"),
+    ],
+)
+def test_words(said: str, text: str) -> None:
+    assert said == text
+
+
+def test_a_parameter_that_a_role_says_is_left_out_unless_it_differs() -> None:
+    params = {"stages": 4, "mma_warps": 2}
+    assert words.parameters(params, (("load", 1), ("mma", 2))) == ["stages 4"]
+    assert words.parameters(params, (("load", 1), ("mma", 3))) == ["stages 4", "mma warps 2"]
+
+
+def test_a_source_line_below_the_current_folder_is_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert words.place(f"{tmp_path}/kernels/gemm.py:41") == "kernels/gemm.py:41"
+    assert words.place("/elsewhere/gemm.py:41") == "/elsewhere/gemm.py:41"
+    assert words.place("gemm.py:41") == "gemm.py:41"
+    assert words.place("<string>") == "<string>"
+
+
+@pytest.mark.parametrize(
+    ("width", "text"), [(40, "traces/h100/ring.parquet"), (16, "trace…ng.parquet"), (3, "t…t"), (1, "…"), (0, "")]
+)
+def test_a_long_name_is_cut_in_the_middle(width: int, text: str) -> None:
+    assert middle("traces/h100/ring.parquet", width) == text
+
+
+def test_wide_characters_are_counted_as_two_cells() -> None:
+    assert middle("管道管道管道", 7) == "管…管道"
+    assert wrap("管道 管道 管道", 9) == ["管道 管道", "管道"]
+
+
+def test_text_wraps_under_its_first_word_and_cuts_what_no_line_can_hold() -> None:
+    assert wrap("one two three", 9, "✓ ") == ["✓ one two", "  three"]
+    assert wrap("see /a/very/long/path/of/a/file.py:41 there", 20, "  ", "    ") == [
+        "  see",
+        "    /a/ve…file.py:41",
+        "    there",
+    ]
+
+
+def test_parts_break_between_parts_only() -> None:
+    assert wrap_parts(["a b", "c d", "e f"], 12, "> ") == ["> a b · c d", "  e f"]
+    assert wrap_parts(["a", "this part is longer than a line"], 16, "  ") == [
+        "  a",
+        "  this part is",
+        "  longer than a",
+        "  line",
+    ]
+
+
+def test_field_and_columns() -> None:
+    assert field("trust", ["a", "b"], 40) == ["  trust        a · b"]
+    rows = [("name", "n"), ("a long name", "12")]
+    assert columns(rows, 1, 40) == ["  name          n", "  a long name  12"]
+    assert columns(rows, 1, 14) == ["  name       n", "  a l…name  12"]
+
+
+def test_a_table_that_does_not_fit_goes_on_below() -> None:
+    rows = [("name", "one", "two", "three"), ("a long name", "100,000", "2", "3")]
+    assert columns(rows, 1, 22) == [
+        "  name          one",
+        "  a l…name  100,000",
+        "",
+        "  name      two  three",
+        "  a l…name    2      3",
+    ]

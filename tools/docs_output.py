@@ -1,0 +1,87 @@
+"""Keep the documentation true: fill in what commands really print and what files really hold.
+
+``python tools/docs_output.py`` rewrites the blocks; ``--check`` exits with 1 if one is stale. A block is fenced and
+follows a marker: ``<!-- output of: pipesim ... -->`` (standard output at 80 columns, its exit code is not judged),
+``<!-- file: path -->``, ``<!-- operations -->`` or ``<!-- profile fields -->``. Both last are tables, not fenced.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import re
+import shlex
+import sys
+from pathlib import Path
+from unittest import mock
+
+from pipesim.cli.main import main as pipesim
+from pipesim.model.ops import OPERANDS
+from pipesim.timed.profile import FIELDS
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ("README.md", "docs/flat-program.md", "docs/latency-profile.md", "docs/trace-format.md", "docs/hopper.md")
+_FENCED = re.compile(r"(<!-- (output of|file): (.+?) -->\n```\w*\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE)
+_TABLE = re.compile(r"(<!-- (operations|profile fields) -->\n)((?:\|.*\n)*)")
+
+
+def output_of(command: str) -> str:
+    """What a ``pipesim`` command prints on standard output, 80 columns wide, run from the repository's root."""
+    program, *arguments = shlex.split(command)
+    if program != "pipesim":
+        raise ValueError(f"the documentation runs pipesim, not {program}")
+    stream = io.StringIO()
+    with (
+        mock.patch.dict(os.environ, {"COLUMNS": "80", "NO_COLOR": "1"}),
+        contextlib.chdir(ROOT),
+        contextlib.redirect_stdout(stream),
+    ):
+        pipesim(arguments)
+    return "\n".join(line.rstrip() for line in stream.getvalue().replace(f"{ROOT}/", "").strip("\n").split("\n")) + "\n"
+
+
+def page(text: str) -> str:
+    """A page with every block as it must be now."""
+    return _TABLE.sub(_table, _FENCED.sub(_fenced, text))
+
+
+def _fenced(found: re.Match[str]) -> str:
+    head, kind, what, _, tail = found.groups()
+    body = output_of(what) if kind == "output of" else (ROOT / what).read_text(encoding="utf-8")
+    return f"{head}{body}{tail}"
+
+
+def _table(found: re.Match[str]) -> str:
+    head, kind, _ = found.groups()
+    if kind == "operations":
+        rows = [f"| `{op.name}` | {op.value} | {', '.join(names)} |" for op, names in OPERANDS.items()]
+        return head + "\n".join(["| operation | code | operands |", "|---|---|---|", *rows]) + "\n"
+    rows = [f"| `{name}` | {meaning} |" for name, meaning in FIELDS.items()]
+    return head + "\n".join(["| value | meaning |", "|---|---|", *rows]) + "\n"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Rewrite or check the pages."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if a page is stale")
+    options = parser.parse_args(argv)
+    stale = 0
+    for name in PAGES:
+        path = ROOT / name
+        before = path.read_text(encoding="utf-8")
+        after = page(before)
+        if after == before:
+            continue
+        stale += 1
+        if options.check:
+            print(f"stale: {name}; run python tools/docs_output.py")
+        else:
+            path.write_text(after, encoding="utf-8")
+            print(f"rewrote {name}")
+    return 1 if stale and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
