@@ -16,7 +16,7 @@ from pipesim.trace.schema import Run
 
 
 def test_a_capture(fake_gpu, request_of):
-    trace = capture(request_of())
+    trace = capture(request_of())  # too few tiles for a period: see the next test
     check_trace(trace, "here")
     meta = trace.meta
     assert (meta.source, meta.protocol, meta.grid) == ("hardware", "producer_consumer", 2)
@@ -27,7 +27,7 @@ def test_a_capture(fake_gpu, request_of):
     assert (meta.device.name, meta.device.sm_khz, meta.device.globaltimer_step_ns) == ("Array GPU", 2_000_000, 32)
     assert "-DPIPESIM_TRACE=1" in meta.options
     assert meta.runs == tuple(
-        Run(traced, repetition, (440, 440) if traced else (400, 400), (110_000,) * 2 if traced else (100_000,) * 2)
+        Run(traced, repetition, (440, 440) if traced else (400, 400), (0, 0))
         for repetition in (0, 1)
         for traced in (False, True)
     )
@@ -41,6 +41,14 @@ def test_a_capture(fake_gpu, request_of):
     gpu = fake_gpu.latest
     assert gpu.launches == [True, False, False, True, False, True]  # the first two warm up
     assert gpu.closed
+
+
+def test_the_kernels_own_period_is_taken_between_its_marks(fake_gpu, request_of):
+    meta = capture(request_of(tiles=12)).meta
+    assert {(run.traced, run.period_millicycles) for run in meta.runs} == {
+        (False, (100_000, 100_000)), (True, (110_000, 110_000))
+    }  # fmt: skip
+    assert meta.extra["overhead_millicycles_per_tile"] == {"median": 10_000, "low": 10_000, "high": 10_000}
 
 
 def test_a_wrong_tile_is_counted_in_every_launch(fake_gpu, request_of, monkeypatch):
@@ -98,8 +106,7 @@ def test_only_tiles_that_were_reached_are_compared():
 
 @pytest.mark.parametrize(
     ("tiles", "stages", "marks"),
-    [(0, 4, (NEVER, NEVER)), (1, 1, (NEVER, NEVER)), (2, 1, (0, 1)), (4, 4, (NEVER, NEVER)), (5, 4, (0, 4)),
-     (100, 4, (24, 92)), (512, 4, (128, 504)), (512, 1, (128, 510)), (33, 32, (0, 32))],
+    [(0, 4, (NEVER, NEVER)), (1, 1, (NEVER, NEVER)), (2, 1, (NEVER, NEVER)), (4, 4, (NEVER, NEVER)), (5, 4, (NEVER, NEVER)), (12, 4, (4, 8)), (100, 4, (25, 85)), (512, 4, (128, 444)), (512, 1, (128, 447)), (33, 32, (NEVER, NEVER))],
 )  # fmt: skip
 def test_marks_are_whole_laps_apart(tiles, stages, marks):
     assert period_marks(tiles, stages) == marks

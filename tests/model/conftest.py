@@ -26,7 +26,13 @@ def operation(text: str) -> Operation:
     return (int(op), *(int(values.get(n, DEFAULTS.get(n, 0))) for n in OPERANDS[op]))
 
 
-def build(*code: str, barriers: int | tuple[Barrier, ...] = 1, slots: int = 1, accesses: tuple[Access, ...] = (), **fields: Any) -> Program:
+def build(
+    *code: str,
+    barriers: int | tuple[Barrier, ...] = 1,
+    slots: int = 1,
+    accesses: tuple[Access, ...] = (),
+    **fields: Any,
+) -> Program:
     """A program of one CTA: an agent for each text, operations separated by semicolons, tiles of 64 bytes."""
     parsed = tuple(tuple(operation(part) for part in text.split(";") if part.strip()) for text in code)
     registers = max((v for a in parsed for o in a for n, v in zip(OPERANDS[Op(o[0])], o[1:], strict=True)

@@ -176,7 +176,7 @@ def test_moves_do_not_change_the_state_they_start_from(build: Any, play: Any) ->
     program = build("INIT count=1; ARRIVE expect=64; TMA_LOAD item=1; READ item=1", "WAIT; READ item=1")
     states = [initial_state(program)]
     copies = [tuple(states[0])]
-    for move in "0 0 0 ~16 ~ 1 1 0".split():
+    for move in ["0", "0", "0", "~16", "~", "1", "1", "0"]:
         states.append(play(program, move, states[-1])[0])
         copies.append(tuple(states[-1]))
     assert [tuple(s) for s in states] == copies

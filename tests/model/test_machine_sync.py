@@ -55,7 +55,9 @@ def test_an_arrive_does_not_wait(build: Any, play: Any) -> None:
         ((SYNC, SYNC), "0 1", None),
     ],
 )
-def test_disagreement_and_overrun(build: Any, play: Any, codes: tuple[str, ...], moves: str, fault: Fault | None) -> None:
+def test_disagreement_and_overrun(
+    build: Any, play: Any, codes: tuple[str, ...], moves: str, fault: Fault | None
+) -> None:
     state, made = play(build(*codes), moves)
     assert made[-1].faults == ((fault,) if fault else ())
     assert fault is None or state.pcs[fault.agent] == 1, "the machine moves on; the driver decides whether to stop"

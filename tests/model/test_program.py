@@ -25,7 +25,9 @@ from pipesim.model.program import Access, Agent, Barrier, Tile
 
 
 def test_operations_in_words(operation: Any) -> None:
-    assert describe(operation("ARRIVE barrier=3 count=2")) == "ARRIVE barrier=3 count=2 expect=0 register=-1 semantics=0"
+    assert (
+        describe(operation("ARRIVE barrier=3 count=2")) == "ARRIVE barrier=3 count=2 expect=0 register=-1 semantics=0"
+    )
     assert describe(operation("CLUSTER_WAIT")) == "CLUSTER_WAIT semantics=0"
     assert set(OPERANDS) == set(Op)
     assert {op for op in Op if "register" in OPERANDS[op]} > READS_REGISTER

@@ -201,7 +201,7 @@ def test_a_protocol_without_roles() -> None:
 
 def test_an_exception_in_a_role_is_reported_with_role_and_line() -> None:
     def body(_: Warp) -> None:
-        [][0]  # noqa: B018  # boom
+        [][0]  # boom
 
     with pytest.raises(ProtocolError) as caught:
         small(body).flatten()

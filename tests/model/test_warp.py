@@ -10,6 +10,7 @@ import pytest
 from pipesim.errors import ProtocolError
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, semantics
 from pipesim.model.protocol import Protocol
+from pipesim.model.recording import recorder
 from pipesim.model.shared_mem_barrier import BarrierStorage
 from pipesim.model.warp import ANY_ITEM, TileArray, Warp
 
@@ -84,8 +85,6 @@ WRONG: dict[str, Body] = {
 
 
 def _in_all_lanes(w: Warp, tile: TileArray, bars: BarrierStorage) -> None:
-    from pipesim.model.recording import recorder
-
     recorder().lanes = recorder().all_lanes
     w.tma_load(tile[0], bars[0], 1)
 

@@ -38,7 +38,9 @@ def run(program: Program, seed: int, watch: Callable[[State], None] = lambda _: 
         able = [a for a in range(len(program.agents)) if not finished(program, state, a) and _moves(program, state, a)]
         moves = [*able, *(f for f in state.flights if can_land(state, f))]
         if not moves:
-            return Run(state, frozenset(), stuck=any(not finished(program, state, a) for a in range(len(program.agents))))
+            return Run(
+                state, frozenset(), stuck=any(not finished(program, state, a) for a in range(len(program.agents)))
+            )
         chosen = rng.choice(moves)
         for _ in range(rng.randint(1, bias) if isinstance(chosen, int) else 1):
             watch(state)

@@ -22,7 +22,14 @@ from pipesim.pipelines import ProducerConsumerPipeline
 
 
 def ring(
-    stages: int, tiles: int, producers: int = 1, consumers: int = 1, lanes: int = 1, *, pressure: bool = True, twice: bool = False
+    stages: int,
+    tiles: int,
+    producers: int = 1,
+    consumers: int = 1,
+    lanes: int = 1,
+    *,
+    pressure: bool = True,
+    twice: bool = False,
 ) -> Program:
     """Producers and consumers that only signal; ``pressure`` off: no wait for empty; ``twice``: consumers arrive twice."""
     p = Protocol("ring")

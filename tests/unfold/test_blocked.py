@@ -156,7 +156,12 @@ def test_the_cluster_barrier() -> None:
     p.role("r")(lambda w: w.cluster_sync() if w.cta == 0 else None)
     found = stuck(p)
     (blocked,) = found.blocked
-    assert (blocked.agent, blocked.barrier, blocked.arrivals_missing, blocked.count) == ("r@0", "the cluster barrier", 1, 2)
+    assert (blocked.agent, blocked.barrier, blocked.arrivals_missing, blocked.count) == (
+        "r@0",
+        "the cluster barrier",
+        1,
+        2,
+    )
     assert [(s.agent, s.last_iteration) for s in blocked.suppliers] == [("r@1", 0)]
     assert found.finished == ("r@1",)
 

@@ -29,7 +29,9 @@ def test_the_graph_of_a_small_ring_is_pinned(ring: Any) -> None:
         return Phase(index % 2, index // 2, (expect, copy), complete=True, observers=((MMA, mma),))
 
     def empty(index: int, mma: int, load: tuple[tuple[int, int], ...]) -> Phase:
-        return Phase(2 + index % 2, index // 2, (Contribution(MMA, mma, 1, 0, landed=False),), complete=True, observers=load)
+        return Phase(
+            2 + index % 2, index // 2, (Contribution(MMA, mma, 1, 0, landed=False),), complete=True, observers=load
+        )
 
     def still_open(barrier: int, index: int) -> Phase:
         return Phase(barrier, index, (), complete=False, observers=())
