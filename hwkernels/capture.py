@@ -163,7 +163,9 @@ def _trace(
     runs = tuple(run_of(run, layout.marks) for run in launched)
     gave_up = [run.describe_end(layout.table) for run in launched if run.gave_up]
     extra: dict[str, Any] = {
-        "order_error_cycles": order_error_cycles(request.clock, sm_khz(recorded.headers), timer_step_ns(recorded.headers)),
+        "order_error_cycles": order_error_cycles(
+            request.clock, sm_khz(recorded.headers), timer_step_ns(recorded.headers)
+        ),
         "overhead_millicycles_per_tile": overhead(runs, request.params["tiles"]),
         "capacity": layout.capacity,
         "smem_bytes": layout.smem_bytes,

@@ -77,7 +77,7 @@ def _entry(text: str, place: str) -> tuple[str, list[str]]:
 
 def _site(name: str, rest: list[str], known: tuple[Mapping[str, int], Mapping[str, BarrierGroup]], place: str) -> Site:
     role, kind, barrier = rest
-    kinds = [k.name for k in EventKind if k is not EventKind.LANDING]  # landings are hidden on a chip
+    kinds = [k.name for k in EventKind]
     if role not in known[0]:
         raise UsageError(f"site {name}: no role {role} above this line", place=place)
     if kind not in kinds:

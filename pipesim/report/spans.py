@@ -46,8 +46,7 @@ def picture(trace: Trace, cta: int | None = None) -> Picture:
     events = trace.events
     if cta is None or not np.any(events.cta == cta):
         cta = int(events.cta.min()) if len(events) else 0
-    kinds = np.array([int(site.kind) for site in trace.meta.sites], dtype=np.int64)
-    mine = events.select(np.flatnonzero((events.cta == cta) & (kinds[events.site] != EventKind.LANDING)))
+    mine = events.select(np.flatnonzero(events.cta == cta))
     origin = int(mine.cycle.min()) if len(mine) else 0
     end = int(mine.cycle.max()) - origin if len(mine) else 0
     lap = -(-end // (int(mine.iteration.max()) + 1)) if len(mine) else 0

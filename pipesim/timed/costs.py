@@ -15,13 +15,14 @@ class Cost:
     """Cycles of one operation.
 
     ``busy``: until its agent goes on. ``visible``: until others see its effect (of a wait: until it returns once it is
-    woken). ``engine``: until the copy engine may start the next. ``flight``: from the start to the last byte.
+    woken). ``engine``: until the copy engine may start the next. ``flight``: from the start to the last byte, -1 for an
+    operation that puts nothing under way.
     """
 
     busy: int
     visible: int = 0
     engine: int = 0
-    flight: int = 0
+    flight: int = -1
 
 
 class Prices:
@@ -77,6 +78,10 @@ def _cost(program: Program, op: Operation, profile: Profile, record: int) -> Cos
             return Cost(0, profile["sync.latency"])
         case Op.TRANSFER_READ | Op.TRANSFER_WRITE:
             return Cost(profile["other.issue"], flight=profile["transfer.latency"])
+        case Op.COMMIT if op[2] >= 0:
+            return Cost(profile["other.issue"], flight=0)
+        case Op.CP_ASYNC_ARRIVE:
+            return Cost(profile["other.issue"], flight=0)
         case _:
             return Cost(profile["other.issue"])
 

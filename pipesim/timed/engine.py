@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 
 import simpy
 from simpy.events import Event, Timeout
 
+from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Deadlock, Fault
-from pipesim.model.machine import Flight, State, Step, can_land, finished, initial_state, land, step
+from pipesim.model.machine import Flight, State, Step, answered, can_land, initial_state, land, step
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.timed.costs import Cost
-from pipesim.timed.plan import Planned, plan
+from pipesim.timed.plan import TRIES, Planned, plan
 from pipesim.timed.profile import Profile
 from pipesim.trace.recorder import StampBuffer
 from pipesim.trace.schema import Device, Trace, TraceMeta
@@ -84,6 +86,7 @@ class _Run:
         self._profile = profile
         self._log = log
         self._budget = max_steps
+        self._recording = recording
         self._record = profile["record.issue"] if recording else 0
         self._table, meanings, self._plans = plan(program, profile, recording=recording)
         self._buffer = StampBuffer(meanings)
@@ -97,11 +100,13 @@ class _Run:
         self._engine_free = [0] * program.ctas
         self._cold = [True] * program.ctas
         self._held: list[Flight] = []
+        self._launched = 0  #: transfers put under way so far
         self._ends = [-1] * len(program.agents)
         self._faults: list[Fault] = []
         self._steps = 0
         self._queued = 0
         self._stopped = False
+        self._stopped_at = 0
         self._moves: list[Callable[[Event], None]] = [self._mover(a) for a in range(len(program.agents))]
         for agent in range(len(program.agents)):
             self._after(0, self._moves[agent])
@@ -120,7 +125,7 @@ class _Run:
             self._program,
             self._profile,
             outcome,
-            max(self._env.now, *self._ends),
+            max((self._stopped_at if self._stopped else int(self._env.now), *self._ends)),
             tuple(self._ends),
             self._trace(outcome),
             stuck,
@@ -158,6 +163,11 @@ class _Run:
             self._steps += 1
             if faults or self._log is not None or self._steps >= self._budget:
                 self._watch(state, agent, result)
+                if faults and self._stopped:  # the chip ends the launch in the middle of the operation
+                    self._state = after
+                    if first >= 0 and self._entered[agent] < 0:
+                        stamp(first, time)
+                    return
             self._state = after
             if blocked >= 0:
                 self._block(agent, blocked, first)
@@ -169,7 +179,7 @@ class _Run:
                 stamp(first, time)
                 if second >= 0:  # work: its end is recorded too
                     stamp(second, time + cost.busy - self._record)
-            if cost.flight:
+            if cost.flight >= 0:
                 self._launch(cost)
             if signalled >= 0:
                 self._signal(signalled, time + cost.visible, landed=False)
@@ -181,11 +191,16 @@ class _Run:
             self._log.stepped(before, agent, result)
         self._fail(result)
         if self._steps >= self._budget:
-            self._stopped = True
+            self._stop()
 
     def _fail(self, result: Step) -> None:
         self._faults.extend(result.faults)
-        self._stopped = self._stopped or any(f.kind.traps for f in result.faults)
+        if any(f.kind.traps for f in result.faults):
+            self._stop()
+
+    def _stop(self) -> None:
+        self._stopped = True
+        self._stopped_at = int(self._env.now)
 
     def _block(self, agent: int, channel: int, first: int) -> None:
         if self._entered[agent] < 0:
@@ -200,33 +215,54 @@ class _Run:
         The time at which its agent goes on.
         """
         _, _, cost, first, second = planned
-        if signalled >= 0:
+        op = self._program.code[agent][pc]
+        if op[0] in TRIES:
+            return self._tried(agent, pc, planned, time)
+        if signalled >= 0:  # the last at a named barrier: it goes on with the others
             self._signal(signalled, time + cost.visible, landed=False)
+            return time + cost.visible
         if self._entered[agent] >= 0:
             self._entered[agent] = -1
             if second >= 0:
                 self._buffer.stamp(second, time)
                 time += self._record
             return time
-        if first < 0:
+        if op[0] == Op.CLUSTER_WAIT:
+            return max(time, self._visible[len(self._program.barriers) + len(self._program.named_barriers)])
+        if op[0] in (Op.BAR_SYNC, Op.WAIT_GROUP):
             return time + cost.busy
-        op = self._program.code[agent][pc]
         if op[0] == Op.WAIT_UNLESS and op[3] >= 0 and self._state.registers[agent][op[3]]:
             return time  # skipped: a try had already answered
-        back = self._return_time(time, op[1], cost)
+        back = self._return_time(time, op[1], planned)
+        if first < 0:
+            return back
         self._buffer.stamp(first, time)
         self._buffer.stamp(second, back)
         return back + self._record
 
+    def _tried(self, agent: int, pc: int, planned: Planned, time: int) -> int:
+        """A try was made: its answer is recorded. It is false while others cannot see yet what completed the phase."""
+        op = self._program.code[agent][pc]
+        if op[0] == Op.TEST_STATE:
+            success = mbarrier.token_passes(self._state.barriers[op[1]], self._state.registers[agent][op[2]])[0]
+        else:
+            success = mbarrier.passes(self._state.barriers[op[1]], op[2])
+        if success and self._visible[op[1]] > time:
+            success = False
+            self._state = answered(self._program, self._state, agent, pc, 0)
+        self._buffer.stamp(planned.second if success else planned.first, time)
+        return time + planned.cost.busy
+
     # what others notice
 
-    def _return_time(self, entered: int, channel: int, cost: Cost) -> int:
+    def _return_time(self, entered: int, channel: int, planned: Planned) -> int:
         """When a wait returns that began at ``entered`` and whose channel signalled.
 
         A landing wakes a suspended try; an arrive is noticed by the next try only (measured: docs/hopper.md).
         """
+        cost = planned.cost
         seen = self._visible[channel]
-        tried = entered + self._record
+        tried = entered + (self._record if planned.first >= 0 else 0)
         if seen <= tried:
             return tried + cost.busy
         if self._landed[channel]:
@@ -245,29 +281,33 @@ class _Run:
         self._waiters[channel] = []
         on_mbarrier = channel < len(self._program.barriers)
         for agent in waiters:
-            cost = self._plans[agent][self._state.pcs[agent]][2]
-            back = self._return_time(self._entered[agent], channel, cost) if on_mbarrier else seen
+            planned = self._plans[agent][self._state.pcs[agent]]
+            back = self._return_time(self._entered[agent], channel, planned) if on_mbarrier else seen
             self._after(back - int(self._env.now), self._moves[agent])
 
     def _launch(self, cost: Cost) -> None:
-        """Transfers that the last step put under way: a bulk copy queues for its CTA's engine, others just take time."""
-        flight = self._state.flights[-1]
-        if flight.after:
-            self._held.append(flight)
-            self._release_held()
-            return
+        """What the last step put under way: a bulk copy queues for its CTA's engine, others just take their time."""
+        issued = [f for f in self._state.flights if f.sequence > self._launched]  # several if it is a multicast
+        self._launched = self._state.issued
         now = int(self._env.now)
-        cta = self._program.agents[flight.agent].cta
-        start = max(now, self._engine_free[cta])
-        cold = 0
+        delay = cost.flight
         if cost.engine:
+            cta = self._program.agents[issued[0].agent].cta
+            start = max(now, self._engine_free[cta])
             self._engine_free[cta] = start + cost.engine
+            delay += start - now
             if self._cold[cta]:
                 self._cold[cta] = False
-                cold = self._profile["copy.cold"]
-        self._after(start - now + cold + cost.flight, lambda _: self._land(flight))
+                delay += self._profile["copy.cold"]
+        for flight in issued:
+            if flight.after:
+                self._held.append(flight)
+            else:
+                self._after(delay, partial(self._land, flight))
+        if self._held:
+            self._release_held()
 
-    def _land(self, flight: Flight) -> None:
+    def _land(self, flight: Flight, _: Event) -> None:
         if self._stopped:
             return
         result = land(self._program, self._state, flight)
@@ -286,7 +326,7 @@ class _Run:
         ready = [f for f in self._held if can_land(self._state, f)]
         self._held = [f for f in self._held if f not in ready]
         for flight in ready:
-            self._after(0, lambda _, f=flight: self._land(f))  # type: ignore[misc]  # f is bound now, on purpose
+            self._after(0, partial(self._land, flight))
 
     def _trace(self, outcome: Outcome) -> Trace:
         meta = TraceMeta(
@@ -299,6 +339,6 @@ class _Run:
             barriers=self._table.barriers,
             sites=self._table.sites,
             status=outcome.value,
-            extra={"profile": self._profile.name, "recording": bool(self._record)},
+            extra={"profile": self._profile.name, "recording": self._recording},
         )
         return Trace(meta, self._buffer.events(self._profile.sm_khz))

@@ -12,13 +12,18 @@ from pipesim.trace.recorder import Meaning
 from pipesim.trace.sites import RECORDED, SiteBook, SiteTable
 
 #: Operations that nobody else can notice: they cost time but need no event of their own. A read looks at its tile at the
-#: moment its agent's last event ended.
+#: moment its agent's last event began, which is a wait's return; one that follows an arrive has an event of its own.
 PRIVATE = frozenset({Op.WORK, Op.READ, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END, Op.JUMP_IF, Op.FENCE, Op.SETMAXNREG})
-WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.WAIT_STATE, Op.WAIT_GROUP, Op.BAR_SYNC, Op.CLUSTER_WAIT})
+TRIES = frozenset({Op.TRY_WAIT, Op.TEST_WAIT, Op.TEST_STATE})
+#: Operations whose return the engine works out.
+WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.WAIT_STATE, Op.WAIT_GROUP, Op.BAR_SYNC, Op.CLUSTER_WAIT}) | TRIES
 
 
 class Planned(NamedTuple):
-    """One operation: whether it is private, whether it waits, its cost, the meanings of its stamps (-1: none)."""
+    """One operation: whether it is private, whether it waits, its cost, the meanings of its stamps (-1: none).
+
+    A try has one stamp: ``first`` if it fails, ``second`` if it succeeds.
+    """
 
     private: bool
     waits: bool
@@ -27,7 +32,9 @@ class Planned(NamedTuple):
     second: int
 
 
-def plan(program: Program, profile: Profile, *, recording: bool) -> tuple[SiteTable, list[Meaning], tuple[tuple[Planned, ...], ...]]:
+def plan(
+    program: Program, profile: Profile, *, recording: bool
+) -> tuple[SiteTable, list[Meaning], tuple[tuple[Planned, ...], ...]]:
     """The site table, what each number in a stamp means, and the plan of every operation of every agent."""
     book = SiteBook(program)
     price = Prices(program, profile, recording=recording)
@@ -40,22 +47,27 @@ def plan(program: Program, profile: Profile, *, recording: bool) -> tuple[SiteTa
         number, numbers[cta] = numbers[cta], numbers[cta] + 1
         known: dict[tuple[int, ...], Planned] = {}
         mine = []
+        released = False  #: whether the last operation that others notice was anything but a wait
         for op in code:
             kind = op[0]
+            private = kind in PRIVATE and not (kind == Op.READ and released)
+            if kind not in PRIVATE:
+                released = kind not in WAITS
             if kind in RECORDED:
                 records = book.records(op)
                 key = (id(records), *op[: PRICED.get(kind, len(op))])
             else:
                 records = ()
-                key = op[:2] if kind == Op.READ else op
+                key = (*op[:2], private) if kind == Op.READ else op
             planned = known.get(key)
             if planned is None:
                 stamps = [
-                    meanings.setdefault(Meaning(cta, number, r.site, r.stage, r.parity, max(r.value, 0)), len(meanings))
+                    meanings.setdefault(Meaning(cta, number, r.site, r.stage, r.parity, value), len(meanings))
                     for r in records
+                    for value in ((r.value,) if r.value >= 0 else (0, 1))  # -1: the answer of a try
                 ]
                 first, second = (*stamps, -1, -1)[:2]
-                planned = known[key] = Planned(kind in PRIVATE, kind in WAITS, price(op), first, second)
+                planned = known[key] = Planned(private, kind in WAITS, price(op), first, second)
             mine.append(planned)
         plans.append(tuple(mine))
     return book.table(), list(meanings), tuple(plans)

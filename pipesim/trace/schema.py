@@ -39,7 +39,6 @@ class EventKind(IntEnum):
     WORK_BEGIN = 5  #: work on a tile begins; value 0
     WORK_END = 6  #: work on a tile ended; value 0
     TRY = 7  #: one try of (barrier, stage, parity); value = 1 if it succeeded
-    LANDING = 8  #: a transfer's bytes arrived; value = bytes. Simulation only: on a chip landings are hidden
 
 
 @dataclass(frozen=True)

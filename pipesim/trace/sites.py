@@ -20,10 +20,9 @@ _KINDS: dict[int, tuple[EventKind, ...]] = {
     Op.WORK: (EventKind.WORK_BEGIN, EventKind.WORK_END),
     Op.TRY_WAIT: (EventKind.TRY,),
     Op.TEST_WAIT: (EventKind.TRY,),
+    Op.TEST_STATE: (EventKind.TRY,),
 }
-_ON_BARRIER = frozenset(
-    {Op.WAIT, Op.WAIT_UNLESS, Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.TMA_LOAD, Op.TRY_WAIT, Op.TEST_WAIT}
-)
+_ON_BARRIER = frozenset({*_KINDS, Op.ARRIVE} - {Op.WORK})
 #: Operations that leave events.
 RECORDED = frozenset({*_KINDS, Op.ARRIVE})
 _WITH_PARITY = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.TRY_WAIT, Op.TEST_WAIT})
@@ -94,7 +93,7 @@ class SiteBook:
 
 
 def site_table(program: Program) -> SiteTable:
-    """The table of ``program``: one site for each (role, kind of event, barrier group), in order of first appearance."""
+    """The table of ``program``: a site for each (role, kind of event, barrier group), in order of first appearance."""
     book = SiteBook(program)
     by_agent = []
     for agent, code in enumerate(program.code):

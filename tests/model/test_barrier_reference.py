@@ -11,7 +11,7 @@ from pipesim.model.finding import FaultKind
 
 
 class Naive:
-    """An mbarrier that keeps a list of who still has to arrive and a ledger of bytes; it knows no arithmetic of counts."""
+    """An mbarrier that keeps a list of who still has to arrive and a ledger of bytes, and counts nothing."""
 
     def __init__(self, count: int) -> None:
         self.expected = ["arrival"] * count

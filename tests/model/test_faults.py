@@ -88,7 +88,8 @@ def test_what_stops_the_chip_is_told_apart_from_what_it_lets_pass() -> None:
 @pytest.mark.parametrize(
     "use",
     ["ARRIVE", "ARRIVE_DROP", "ARRIVE_NO_COMPLETE", "EXPECT_TX", "COMPLETE_TX", "WAIT", "WAIT_UNLESS", "TRY_WAIT",
-     "TEST_WAIT", "WAIT_STATE register=0", "TEST_STATE register=0", "CP_ASYNC_ARRIVE", "CP_ASYNC_ARRIVE noinc=1", "INVAL"],
+     "TEST_WAIT", "WAIT_STATE register=0", "TEST_STATE register=0", "CP_ASYNC_ARRIVE", "CP_ASYNC_ARRIVE noinc=1",
+     "INVAL"],
 )  # fmt: skip
 def test_every_use_of_a_barrier_needs_it_live(build: Any, play: Any, use: str) -> None:
     program = build(f"WORK; {use}", "INIT count=32; INVAL; INIT count=32", registers=1)

@@ -96,7 +96,7 @@ def test_a_try_leaves_its_answer_in_a_register_and_blocks_nobody(build: Any, pla
 
 def test_a_predicated_wait_is_skipped_on_a_true_answer_only(build: Any, play: Any) -> None:
     program = build("INIT count=1; TRY_WAIT parity=1 register=0; WAIT_UNLESS parity=0 register=0; WORK")
-    state, made = play(program, "0 0 0")
+    state, _ = play(program, "0 0 0")
     assert state.pcs == (3,), "skipped: the try said true"
     missed = answered(program, play(program, "0 0")[0], 0, 1, 0)
     assert missed == play(program, "0 0")[0]._replace(registers=((0,),))

@@ -92,7 +92,8 @@ def test_partial_tiles_overlap_where_their_bytes_do(build: Any, play: Any) -> No
     """A tile of 64 bytes written in two halves, and a third range across the cut."""
     halves = tuple(Access(Space.SHARED, 0, o, n) for o, n in ((0, 32), (32, 32), (16, 32), (0, 64), (64, 8)))
     program = build("WRITE access=0 item=1; WRITE access=1 item=2; READ access=0 item=1; READ access=1 item=2; "
-                    "READ access=3 item=1; READ access=2 item=1; READ access=3; READ access=4", accesses=halves)  # fmt: skip
+                    "READ access=3 item=1; READ access=2 item=1; READ access=3; READ access=4",
+                    accesses=halves)  # fmt: skip
     assert program.cells == ((0, 2), (2, 4), (1, 3), (0, 4), (4, 5))
     state, made = play(program, "0 0 0 0 0 0 0 0")
     assert state.cells == (1, 1, 2, 2, -1)

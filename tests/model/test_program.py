@@ -86,6 +86,7 @@ def test_the_place_of_a_multicast_in_another_cta(build: Any) -> None:
     assert program.at_rank(2, 2, 0) == (1, 0)
 
 
+FORWARD = "leaves the program: jumps go forward, at most to its end"
 WRONG = {
     "ARRIVE barrier=1": "ARRIVE: barrier 1 is outside the table of 1",
     "ARRIVE barrier=-1": "ARRIVE: barrier -1 is outside the table of 1",
@@ -112,8 +113,8 @@ WRONG = {
     "WAIT_GROUP groups=-1": "WAIT_GROUP: groups -1 is outside 0..",
     "WAIT_STATE register=-1": "WAIT_STATE: register -1 is outside the table of 0",
     "TRY_WAIT register=-2": "TRY_WAIT: register -2 is outside the table of 0",
-    "JUMP_IF register=0 skip=2; WORK": "a jump over 2 operations leaves the program: jumps go forward, at most to its end",
-    "JUMP_IF register=0 skip=-1; WORK": "a jump over -1 operations leaves the program: jumps go forward, at most to its end",
+    "JUMP_IF register=0 skip=2; WORK": f"a jump over 2 operations {FORWARD}",
+    "JUMP_IF register=0 skip=-1; WORK": f"a jump over -1 operations {FORWARD}",
 }
 
 
@@ -129,7 +130,8 @@ def test_a_wrong_operand_is_refused_with_its_place(build: Any, code: str) -> Non
 
 RIGHT = [
     "COMMIT barrier=-1", "TRY_WAIT register=-1", "WAIT_UNLESS register=-1", "ARRIVE count=-5", "READ item=-1",
-    "TMA_LOAD bytes=0 item=0 cta_mask=1", f"FENCE fence={max(Fence)}", "JUMP_IF register=0 skip=0", "ARRIVE semantics=36",
+    "TMA_LOAD bytes=0 item=0 cta_mask=1", f"FENCE fence={max(Fence)}", "JUMP_IF register=0 skip=0",
+    "ARRIVE semantics=36",
 ]  # fmt: skip
 
 

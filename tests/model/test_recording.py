@@ -96,9 +96,9 @@ def test_every_operation_remembers_the_line_of_its_author() -> None:
 
 def test_operations_outside_a_role_are_refused_with_their_line() -> None:
     storage = Protocol("p").mbarriers("b", 2)
-    for act in (lambda: storage[0].arrive(), lambda: ProducerConsumerPipeline(storage, 1)):  # outside
+    for act in (storage[0].arrive, lambda: ProducerConsumerPipeline(storage, 1)):
         with pytest.raises(ProtocolError, match="outside a role") as caught:
-            act()
+            act()  # outside
         assert caught.value.place == line("outside")
 
 
@@ -216,7 +216,7 @@ def test_the_result_of_a_try_or_an_arrive_belongs_to_its_role() -> None:
         def thief(_: Warp) -> None:
             getattr(bars[0], use)(leaked[-1])  # noqa: B023
 
-        with pytest.raises(ProtocolError, match="thief uses a .* that owner holds in a register"):
+        with pytest.raises(ProtocolError, match=r"thief uses a .* that owner holds in a register"):
             p.flatten()
 
 

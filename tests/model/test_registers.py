@@ -1,4 +1,4 @@
-"""Register packing: the packed program does what the recorded one does, step by step, with no more registers than live."""
+"""Register packing: the packed program does what the recorded one does, with a register for each live value."""
 
 from __future__ import annotations
 
@@ -63,8 +63,9 @@ def recordings(draw: st.DrawFn) -> list[Operation]:
 
 def program(code: list[Operation], registers: int) -> Program:
     return Program(
-        name="packed", params={}, agents=(Agent(0, 0, 1, "r", 0),), barriers=tuple(Barrier(0, "b", i) for i in range(2)),
-        accesses=(), tiles=(), code=(tuple(code),), lines=((0,) * len(code),), sources=("x:1",), registers=registers,
+        name="packed", params={}, agents=(Agent(0, 0, 1, "r", 0),),
+        barriers=tuple(Barrier(0, "b", i) for i in range(2)), accesses=(), tiles=(),
+        code=(tuple(code),), lines=((0,) * len(code),), sources=("x:1",), registers=registers,
     )  # fmt: skip
 
 
@@ -135,7 +136,8 @@ def test_a_predicate_that_was_never_written_is_false(operation: Any) -> None:
 def test_packing_that_merged_two_live_values_would_be_seen() -> None:
     """Twin: the same run with both answers in register 0 skips a wait that should block."""
     code: list[Operation] = [
-        (Op.TRY_WAIT, 0, 0, 0, 0), (Op.TRY_WAIT, 0, 1, 1, 0), (Op.WAIT_UNLESS, 0, 0, 0, 0), (Op.WAIT_UNLESS, 0, 0, 1, 0),
+        (Op.TRY_WAIT, 0, 0, 0, 0), (Op.TRY_WAIT, 0, 1, 1, 0), (Op.WAIT_UNLESS, 0, 0, 0, 0),
+        (Op.WAIT_UNLESS, 0, 0, 1, 0),
     ]  # fmt: skip
     code = [(int(op[0]), *op[1:]) for op in code]
     right = program(pack_registers(code)[0], 2)

@@ -1,4 +1,4 @@
-"""``SharedMemBarrier``: every method of the API surface exists and records the right operation with the right counts."""
+"""``SharedMemBarrier``: every method of the API surface exists and records the right operation and counts."""
 
 from __future__ import annotations
 

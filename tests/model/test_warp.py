@@ -74,19 +74,19 @@ def test_a_warp_knows_its_place() -> None:
     assert seen == [(0, 0, 0), (0, 1, 1), (0, 2, 0), (1, 0, 0), (1, 1, 1), (1, 2, 0)] * 2, "recorded twice"
 
 
+def _in_all_lanes(w: Warp, tile: TileArray, bars: BarrierStorage) -> None:
+    recorder().lanes = recorder().all_lanes
+    w.tma_load(tile[0], bars[0], 1)
+
+
 WRONG: dict[str, Body] = {
-    "r: 32 lanes issue the same copy into tile[0]": lambda w, t, b: _in_all_lanes(w, t, b),
+    "r: 32 lanes issue the same copy into tile[0]": _in_all_lanes,
     "r: a multicast to the CTAs of mask 0b10": lambda w, t, b: w.tma_load(t[0], b[0], 1, cta_mask=2),
     "r: a copy of -16 bytes": lambda w, t, b: w.tma_load(t[0], b[0], 1, nbytes=-16),
     "named barrier 16": lambda w, *_: w.bar_sync(16, 32),
     "named barrier -1": lambda w, *_: w.bar_arrive(-1, 32),
     "work of -1 cycles": lambda w, *_: w.work(-1),
 }
-
-
-def _in_all_lanes(w: Warp, tile: TileArray, bars: BarrierStorage) -> None:
-    recorder().lanes = recorder().all_lanes
-    w.tma_load(tile[0], bars[0], 1)
 
 
 @pytest.mark.parametrize("fact", WRONG)

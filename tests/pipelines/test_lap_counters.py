@@ -1,7 +1,7 @@
 """The parity machine against the unbounded specification: monotone counters per slot, and lap numbers.
 
-A consumer may take lap p of a slot iff its full arrivals reach (p + 1) times the producers' count; a producer may fill on
-lap p, counted from 1, iff its empty arrivals reach (p - 1) times the consumers' count.
+A consumer may take lap p of a slot iff its full arrivals reach (p + 1) times the producers' count; a producer may fill
+on lap p, counted from 1, iff its empty arrivals reach (p - 1) times the consumers' count.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def ring(
     pressure: bool = True,
     twice: bool = False,
 ) -> Program:
-    """Producers and consumers that only signal; ``pressure`` off: no wait for empty; ``twice``: consumers arrive twice."""
+    """Roles that only signal; without ``pressure`` nobody waits for empty; ``twice``: two arrives a tile."""
     p = Protocol("ring")
     storage = p.mbarriers("pipe", 2 * stages)
     p.init(lambda: ProducerConsumerPipeline(storage, stages).init_mbars(producers * lanes, consumers * lanes))
@@ -114,7 +114,8 @@ def test_the_parity_agrees_with_the_laps_at_every_wait(
 
 
 @pytest.mark.parametrize(
-    ("wrong", "role"), [({"pressure": False}, "consumer"), ({"twice": True}, "producer")], ids=["no back-pressure", "over-arrival"]
+    ("wrong", "role"), [({"pressure": False}, "consumer"), ({"twice": True}, "producer")],
+    ids=["no back-pressure", "over-arrival"],
 )  # fmt: skip
 def test_a_wrong_ring_disagrees_visibly(run: Any, wrong: dict[str, bool], role: str) -> None:
     """Two phases complete before one wait is tested: the parity is back where it was, the counters are not."""

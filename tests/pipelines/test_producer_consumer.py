@@ -47,8 +47,9 @@ def counters(pipe: Pipe) -> tuple[int, int, int, int]:
 
 def test_the_api_surface_is_complete() -> None:
     members = (
-        "wait_producer wait_consumer try_wait_producer try_wait_consumer wait_producer_if_needed wait_consumer_if_needed "
-        "producer_mbar consumer_mbar producer_stage consumer_stage consumer_step producer_step smem_bytes init_mbars "
+        "wait_producer wait_consumer try_wait_producer try_wait_consumer wait_producer_if_needed "
+        "wait_consumer_if_needed producer_mbar consumer_mbar producer_stage consumer_stage consumer_step "
+        "producer_step smem_bytes init_mbars "
         "producer_signal_and_step consumer_signal_and_step produce consume consume_explicit acquire_producer "
         "acquire_consumer"
     )
@@ -99,7 +100,7 @@ def test_a_pipeline_needs_two_barriers_a_stage(stages: int) -> None:
     def body(pipe: Pipe, _: Warp) -> None:
         Pipe(pipe.full[0].storage, stages)
 
-    with pytest.raises(ProtocolError, match="needs .* mbarriers; pipe has 6") as caught:
+    with pytest.raises(ProtocolError, match=r"needs .* mbarriers; pipe has 6") as caught:
         recorded(body)
     assert "smem_bytes" in caught.value.correction
 

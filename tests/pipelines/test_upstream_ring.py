@@ -1,4 +1,4 @@
-"""Upstream's own test of the pipeline, rebuilt: one producer, one consumer, 8,192 items through 1, 2, 4 and 8 stages."""
+"""Upstream's own test of the pipeline, rebuilt: one producer, one consumer, 8,192 items, 1, 2, 4 and 8 stages."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_the_shape_of_the_program() -> None:
     assert [program.barrier_name(b) for b in range(6)] == [f"{g}[{s}]" for g in ("full", "empty") for s in range(3)]
     assert program.smem_bytes == 3 * 160 + 6 * 8
     assert [op[2] for op in program.code[0] if op[0] == Op.INIT] == [1, 96] * 3
-    shares = [[program.accesses[op[1]] for op in code if op[0] == Op.READ][0] for code in program.code[1:]]
+    shares = [next(program.accesses[op[1]] for op in code if op[0] == Op.READ) for code in program.code[1:]]
     assert [(a.offset, a.nbytes) for a in shares] == [(0, 48), (48, 48), (96, 64)], "the last warp reads what is left"
     assert program.loops == ("tiles",)
 
@@ -64,20 +64,18 @@ def schedule(program: Program, choose: Any) -> tuple[Any, set[FaultKind]]:
     """Let ``choose`` decide who moves and how many bytes land until nobody can, or a fault."""
     state = initial_state(program)
     while True:
-        moves: list[Any] = []
+        able = []
         for agent in range(len(program.agents)):
             if not finished(program, state, agent):
                 made = step(program, state, agent)
                 if made.state is not state:
-                    moves.append(made)
+                    able.append(made)
         flights = [f for f in state.flights if can_land(state, f)]
-        if not moves and not flights:
+        if not able and not flights:
             return state, set()
-        at = choose(len(moves) + len(flights))
-        if at < len(moves):
-            made = moves[at]
-        else:
-            made = land(program, state, flights[at - len(moves)], (-1, 16)[choose(2)])
+        at = choose(len(able) + len(flights))
+        piece = (-1, 16)[choose(2)]
+        made = able[at] if at < len(able) else land(program, state, flights[at - len(able)], piece)
         state = made.state
         if made.faults:
             return state, {f.kind for f in made.faults}
@@ -119,7 +117,7 @@ def without(program: Program, role: str, op: Op) -> Program:
 TWINS = {
     "the right ring": (None, {"finished"}),
     "the producer does not wait": (("producer", Op.WAIT), {"RACE", "WRONG_ITEM", "OVER_ARRIVAL", "stuck", "finished"}),
-    "the consumer does not wait": (("consumer", Op.WAIT), {"RACE", "UNINITIALISED_READ", "WRONG_ITEM"}),
+    "the consumer does not wait": (("consumer", Op.WAIT), {"RACE", "UNINITIALISED_READ", "WRONG_ITEM", "finished"}),
     "the consumer does not arrive": (("consumer", Op.ARRIVE), {"stuck"}),
     "the producer expects nothing": (("producer", Op.ARRIVE), {"stuck"}),
     "the producer copies nothing": (("producer", Op.TMA_LOAD), {"stuck"}),

@@ -53,7 +53,6 @@ SITES = (
     Site("mma_work_begin", "mma", EventKind.WORK_BEGIN),
     Site("mma_work_end", "mma", EventKind.WORK_END),
     Site("mma_arrive_empty", "mma", EventKind.ARRIVE, "empty"),
-    Site("load_landing_full", "load", EventKind.LANDING, "full"),
 )
 
 
@@ -66,7 +65,7 @@ def ring(
         stage, parity = i % 4, (i // 4) & 1
         free = start + (40 + i * 110 if i < 4 else latency + (i - 3) * period)
         enter = start + i * 110 if i < 4 else max(free - period, start + 440) + 70
-        for site, cycle in ((0, enter), (1, free), (2, free + 20), (8, free + latency)):
+        for site, cycle in ((0, enter), (1, free), (2, free + 20)):
             buffer.append(3, 0, site, stage, parity, i, 16384 if site == 2 else 0, cycle)
         for mma in range(mmas):
             full = start + latency + i * period

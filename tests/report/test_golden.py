@@ -71,7 +71,7 @@ def test_ascii_report_in_full() -> None:
         "       1 load warp > 2 mma warps",
         "",
         "  simulation   profile h100 (NVIDIA H100 80GB HBM3) | finished",
-        "  length       4,932 cycles | 1,100 operations executed | 70 events recorded",
+        "  length       4,932 cycles | 1,100 operations executed | 65 events recorded",
         "",
         "  timeline   all 4,932 cycles | simulated, CTA 3",
         "",

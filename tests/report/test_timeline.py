@@ -19,7 +19,6 @@ SITES = (
     Site("mma_wait_return_full", "mma", EventKind.WAIT_RETURN, "full"),
     Site("mma_work_begin", "mma", EventKind.WORK_BEGIN),
     Site("mma_work_end", "mma", EventKind.WORK_END),
-    Site("landing_full", "load", EventKind.LANDING, "full"),
 )
 
 
@@ -67,11 +66,6 @@ def test_an_open_wait_is_drawn_on_only_where_the_run_is_stuck() -> None:
     assert stuck[0] == "  timeline   all 58 cycles and what waits for ever · simulated, CTA 0"
     assert [line for line in stuck if line.startswith("  load")] == ["  load   " + "░" * 30 + "█" * 10 + "░" * 26]
     assert [line for line in stuck if line.startswith("  mma")] == ["  mma        " + "▒" * 34 + "██" + "▓" * 18]
-
-
-def test_landings_are_no_acts_of_an_agent() -> None:
-    with_landing = trace(*LOAD[:3], (0, 7, 139), *LOAD[3:], *MMA)
-    assert picture(with_landing).tracks == picture(trace(*LOAD, *MMA)).tracks
 
 
 def test_both_traces_begin_at_0_on_one_scale() -> None:
