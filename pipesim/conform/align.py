@@ -13,8 +13,10 @@ from pipesim.trace.sites import Record, SiteTable
 
 @dataclass(frozen=True)
 class Mismatch:
-    """An agent's first event that is not the next one of its program. ``row`` is its row in the CTA's table, or the last
-    row of the agent when the trace ends too early (then ``expected`` is what should follow); -1 if it has none.
+    """An agent's first event that is not the next one of its program.
+
+    ``row`` is its row in the CTA's table, or the last row of the agent when the trace ends too early (then ``expected``
+    is what should follow); -1 if it has none.
     """
 
     kind: DivergenceKind
@@ -41,7 +43,7 @@ class Aligned:
 
 
 def site_numbers(trace: Trace, table: SiteTable) -> dict[int, int]:
-    """From the trace's numbers of sites to the program's, by (role, kind, barrier); sites the program lacks are left out."""
+    """From the trace's numbers of sites to the program's, by (role, kind, barrier), without those the program lacks."""
     known = {(s.role, s.kind, s.barrier): n for n, s in enumerate(table.sites)}
     pairs = ((n, known.get((s.role, s.kind, s.barrier))) for n, s in enumerate(trace.meta.sites))
     return {n: there for n, there in pairs if there is not None}
@@ -95,7 +97,7 @@ class _Walk:
                 self._at += 1
             self.ran.append(pc)
             self.found.append(tuple(mine))
-            if op[0] in (Op.TRY_WAIT, Op.TEST_WAIT):
+            if op[0] in (Op.TRY_WAIT, Op.TEST_WAIT, Op.TEST_STATE):
                 self.answers[pc] = self._registers[op[3]] = int(self._events.value[mine[0]])
             taken = op[0] == Op.JUMP_IF and self._registers.get(op[1], 0) == op[2]
             pc += 1 + (op[3] if taken else 0)
@@ -116,7 +118,7 @@ class _Walk:
             and int(e.stage[row]) == record.stage
             and int(e.parity[row]) == record.parity
             and int(e.iteration[row]) == iteration
-            and (record.value < 0 or int(e.value[row]) == record.value)
+            and int(e.value[row]) in ((0, 1) if record.value < 0 else (record.value,))
         )
         if not same:
             return Mismatch(DivergenceKind.OTHER_EVENT, self._agent, pc, row, record)
@@ -152,10 +154,9 @@ def _words(kind: EventKind, barrier: str, stage: int, parity: int, value: int) -
         case EventKind.COPY:
             return f"copy {value:,} bytes → {place}"
         case EventKind.TRY:
-            return f"try {place} parity {parity}" + ("" if value < 0 else ": true" if value else ": false")
+            how = f"parity {parity}" if parity >= 0 else "by state"
+            return f"try {place} {how}" + ("" if value < 0 else ": true" if value else ": false")
         case EventKind.WORK_BEGIN:
             return "work begins"
         case EventKind.WORK_END:
             return "work ends"
-        case _:
-            return kind.name.lower()

@@ -22,12 +22,14 @@ def compare(program: Program, measured: Trace, profile: Profile | None = None) -
     """
     behaviour = conform(program, measured)
     profile = profile or profile_for(measured.meta.device.name)
-    pairs = {traced: _period(program, profile, traced=traced) for traced in (False, True)}
-    recorded = simulate(program, profile, recording=True)
-    return Comparison(behaviour, compare_timing(recorded.trace, measured, pairs), recorded.trace)
+    traces = {traced: simulate(program, profile, recording=traced).trace for traced in (False, True)}
+    pairs = {traced: _period(program, profile, traces[traced], traced=traced) for traced in traces}
+    return Comparison(behaviour, compare_timing(traces[True], measured, pairs), traces[True])
 
 
-def _period(program: Program, profile: Profile, *, traced: bool) -> PeriodPair:
+def _period(program: Program, profile: Profile, trace: Trace, *, traced: bool) -> PeriodPair:
     bound = ring_law(program, profile, recording=traced)
-    reading = read(simulate(program, profile, recording=traced).trace)
-    return PeriodPair(None if bound is None else bound.period_millicycles, None if reading is None else reading.period_millicycles)
+    reading = read(trace)
+    return PeriodPair(
+        None if bound is None else bound.period_millicycles, None if reading is None else reading.period_millicycles
+    )

@@ -1,8 +1,9 @@
-"""What can be read off one trace: its steady state, its two ends, where its agents spend their time. Linear in the trace."""
+"""What can be read off one trace: its steady state, its two ends, where its agents spend time. Linear in the trace."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -85,7 +86,7 @@ def _shares(trace: Trace, events: Events, kinds: Column) -> dict[tuple[str, str]
         if span <= 0:
             continue
         spent: dict[str, int] = {}
-        for here, following in zip(mine[:-1], mine[1:], strict=True):
+        for here, following in pairwise(mine):
             kind = kinds[here]
             if kind == EventKind.WAIT_ENTER:
                 what = f"waiting for {trace.meta.sites[int(events.site[here])].barrier}"

@@ -48,7 +48,9 @@ def compare_timing(simulated: Trace, measured: Trace, periods: dict[bool, Period
 
 def noise_millicycles(runs: tuple[Run, ...], *, traced: bool) -> int | None:
     """Half the range of the period of the first CTA over the repetitions, in 1/1000 cycle; None below two of them."""
-    periods = [r.period_millicycles[0] for r in runs if r.traced is traced and r.period_millicycles and r.period_millicycles[0]]
+    periods = [
+        r.period_millicycles[0] for r in runs if r.traced is traced and r.period_millicycles and r.period_millicycles[0]
+    ]
     return (max(periods) - min(periods)) // 2 if len(periods) > 1 else None
 
 
@@ -62,7 +64,10 @@ def _figures(sim: Reading, hw: Reading, measured: Trace, periods: dict[bool, Per
     runs = measured.meta.runs
     plain, traced = periods[False], periods[True]
     return (
-        Figure("period", plain.bound, plain.simulated, median_period(runs, traced=False), noise_millicycles(runs, traced=False)),
+        Figure(
+            "period", plain.bound, plain.simulated,
+            median_period(runs, traced=False), noise_millicycles(runs, traced=False),
+        ),
         Figure(
             "period, traced", traced.bound, traced.simulated,
             median_period(runs, traced=True) or hw.period_millicycles, noise_millicycles(runs, traced=True),

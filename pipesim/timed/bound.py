@@ -6,8 +6,9 @@ period = max(producer's time, consumer's time, time of a tile on the copy engine
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
-from pipesim.model.ops import Op
+from pipesim.model.ops import Op, Operation
 from pipesim.model.program import Program
 from pipesim.timed.costs import Cost, Prices
 from pipesim.timed.profile import Profile
@@ -25,30 +26,29 @@ class Bound:
 def ring_law(program: Program, profile: Profile, *, recording: bool = False) -> Bound | None:
     """The bound of a program that is one ring (one group of stages that copies fill, one that hands them back).
 
-    None for any other program, and for one without a trip.
+    None for any other program, for one without a trip, and for one whose trips do not all cost the same.
     """
-    stages = _stages(program)
     price = Prices(program, profile, recording=recording)
-    prices = tuple(tuple(price(op) for op in code) for code in program.code)
     stamps = 2 * profile["record.issue"] if recording else 0  # of a wait: its costs leave them to the engine
-    trips = [_trip(code, price, stamps) for code, price in zip(program.code, prices, strict=True)]
+    trips = [_trip(program, code, [price(op) for op in code], stamps) for code in program.code]
     producers = [t for t in trips if t is not None and t.copy is not None]
     consumers = [t for t in trips if t is not None and t.copy is None]
-    if not stages or len(producers) != 1 or not consumers:
+    if len(producers) != 1 or not consumers or len(producers) + len(consumers) != len(trips):
         return None
     producer = producers[0]
     copy = producer.copy
-    assert copy is not None
-    consumer = max(t.millicycles for t in consumers)
-    slowest = max(t.between_waits for t in consumers)
-    # the consumer is woken by the landing; the producer's next try notices the arrive, at best at once
-    hand_over = profile["wait.wake_up"] + profile["wait.issue"]
-    around = producer.to_copy + 1000 * (copy.flight + hand_over) + slowest
+    stages = _stages(program, producer, consumers)
+    if not stages or copy is None:
+        return None
+    # A landing wakes the consumer, or its first try finds the tile there; the producer's next try notices the arrive,
+    # at best at once.
+    hand_over = min(profile["wait.wake_up"], profile["wait.issue"]) + profile["wait.issue"]
+    around = producer.after_wait + copy.flight + hand_over + max(t.after_wait for t in consumers)
     terms = (
-        ("the producer's issue", producer.millicycles),
-        ("the consumers", consumer),
+        ("the producer's issue", 1000 * producer.cycles),
+        ("the consumers", 1000 * max(t.cycles for t in consumers)),
         ("the copy engine", 1000 * copy.engine),
-        (f"the way round the ring over {stages} stage{'s' if stages > 1 else ''}", around // stages),
+        (f"the way round the ring over {stages} stage{'s' if stages > 1 else ''}", 1000 * around // stages),
     )
     name, period = max(terms, key=lambda term: term[1])
     return Bound(period, name, terms)
@@ -56,43 +56,56 @@ def ring_law(program: Program, profile: Profile, *, recording: bool = False) -> 
 
 @dataclass(frozen=True)
 class _Trip:
-    """One trip of an agent's loop: all of it, from the wait's return to the copy's issue, to the arrive's effect."""
+    """One trip of an agent's loop, in cycles: all of it, and from its wait's return to what it does for the other side.
 
-    millicycles: int
-    to_copy: int
-    between_waits: int
+    That is the issue of its copy, or the effect of its first arrive. ``waits`` and ``serves`` are groups of barriers.
+    """
+
+    cycles: int
+    after_wait: int
+    waits: str
+    serves: str
     copy: Cost | None
 
 
-def _trip(code: tuple[tuple[int, ...], ...], prices: tuple[Cost, ...], stamps: int) -> _Trip | None:
-    """The first whole trip of the agent's first loop: every trip of a ring has the same operations."""
-    begin = next((pc for pc, op in enumerate(code) if op[0] == Op.LOOP_BEGIN), None)
-    if begin is None or code[begin][2] < 1:
+def _trip(program: Program, code: tuple[Operation, ...], prices: list[Cost], stamps: int) -> _Trip | None:
+    """The trip of an agent that is one loop of trips that cost the same, each with one wait and what it serves."""
+    marks = [pc for pc, op in enumerate(code) if op[0] in (Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END)]
+    bounds = list(pairwise(marks))
+    if not bounds or code[marks[0]][2] != len(bounds) or any(code[pc][0] != Op.LOOP_NEXT for pc in marks[1:-1]):
+        return None  # no loop, no trip, or more than one loop
+    bodies = {tuple((code[pc][0], prices[pc]) for pc in range(begin + 1, end)) for begin, end in bounds}
+    if len(bodies) != 1:
         return None
-    end = next(pc for pc in range(begin, len(code)) if code[pc][0] in (Op.LOOP_NEXT, Op.LOOP_END))
-    busy = to_copy = after_wait = 0
+    begin, end = bounds[0]
+    busy, after_wait, served = 0, 0, -1
+    waits = serves = ""
     copy: Cost | None = None
-    waited = False
-    effect = 0
     for pc in range(begin + 1, end):
-        price = prices[pc]
-        busy += price.busy
-        if code[pc][0] in (Op.WAIT, Op.WAIT_UNLESS):
-            waited = True
-            busy += stamps
+        op, price = code[pc], prices[pc]
+        if op[0] in (Op.WAIT, Op.WAIT_UNLESS):
+            if waits:
+                return None
+            waits = program.barriers[op[1]].name
+            if op[0] == Op.WAIT or op[3] < 0:  # else it may be skipped, and cost nothing
+                busy += price.busy + stamps
             continue
-        if code[pc][0] == Op.TMA_LOAD and copy is None:
-            copy, to_copy = price, after_wait
-        if waited:
-            effect = after_wait + (price.visible or price.busy)
-            after_wait += price.busy
-    step = next((price.busy for op, price in zip(code, prices, strict=True) if op[0] == Op.LOOP_NEXT), 0)
-    return _Trip(1000 * (busy + step), 1000 * to_copy, 1000 * effect, copy)
+        if served < 0 and waits and op[0] in (Op.TMA_LOAD, Op.ARRIVE) and not (op[0] == Op.ARRIVE and op[3]):
+            copy = price if op[0] == Op.TMA_LOAD else None
+            served = after_wait + (0 if copy else price.visible)
+            serves = program.barriers[op[1]].name
+        after_wait += price.busy if waits else 0
+        busy += price.busy
+    step = next((prices[pc].busy for pc in marks if code[pc][0] == Op.LOOP_NEXT), 0)
+    return _Trip(busy + step, served, waits, serves, copy) if served >= 0 else None
 
 
-def _stages(program: Program) -> int:
-    """Stages of the ring: the two groups of barriers of a program that has just two of the same size, else 0."""
+def _stages(program: Program, producer: _Trip, consumers: list[_Trip]) -> int:
+    """Stages of the ring, 0 if the agents' waits and arrives do not make one ring of all barriers of the program."""
     groups: dict[str, int] = {}
     for barrier in program.barriers:
         groups[barrier.name] = groups.get(barrier.name, 0) + 1
-    return next(iter(groups.values())) if len(groups) == 2 and len(set(groups.values())) == 1 else 0
+    full, empty = producer.serves, producer.waits
+    if full == empty or set(groups) != {full, empty} or groups[full] != groups[empty]:
+        return 0
+    return groups[full] if all((t.waits, t.serves) == (full, empty) for t in consumers) else 0

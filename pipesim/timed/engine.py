@@ -161,13 +161,12 @@ class _Run:
             result = step(program, state, agent)
             after, blocked, signalled, faults = result
             self._steps += 1
-            if faults or self._log is not None or self._steps >= self._budget:
-                self._watch(state, agent, result)
-                if faults and self._stopped:  # the chip ends the launch in the middle of the operation
-                    self._state = after
-                    if first >= 0 and self._entered[agent] < 0:
-                        stamp(first, time)
-                    return
+            seldom = faults or self._log is not None or self._steps >= self._budget
+            if seldom and self._watch(state, agent, result):  # the chip ends the launch inside the operation
+                self._state = after
+                if first >= 0 and self._entered[agent] < 0:
+                    stamp(first, time)
+                return
             self._state = after
             if blocked >= 0:
                 self._block(agent, blocked, first)
@@ -185,18 +184,21 @@ class _Run:
                 self._signal(signalled, time + cost.visible, landed=False)
             time += cost.busy
 
-    def _watch(self, before: State, agent: int, result: Step) -> None:
-        """What only some runs need after a step: the log, faults, the end of the budget."""
+    def _watch(self, before: State, agent: int, result: Step) -> bool:
+        """What only some runs need after a step: the log, faults, the end of the budget. True if the step traps."""
         if self._log is not None:
             self._log.stepped(before, agent, result)
-        self._fail(result)
+        trapped = self._fail(result)
         if self._steps >= self._budget:
             self._stop()
+        return trapped
 
-    def _fail(self, result: Step) -> None:
+    def _fail(self, result: Step) -> bool:
         self._faults.extend(result.faults)
-        if any(f.kind.traps for f in result.faults):
+        trapped = any(f.kind.traps for f in result.faults)
+        if trapped:
             self._stop()
+        return trapped
 
     def _stop(self) -> None:
         self._stopped = True

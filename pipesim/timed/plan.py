@@ -11,8 +11,8 @@ from pipesim.timed.profile import Profile
 from pipesim.trace.recorder import Meaning
 from pipesim.trace.sites import RECORDED, SiteBook, SiteTable
 
-#: Operations that nobody else can notice: they cost time but need no event of their own. A read looks at its tile at the
-#: moment its agent's last event began, which is a wait's return; one that follows an arrive has an event of its own.
+#: Operations that nobody else can notice: they cost time but need no event of their own. A read looks at its tile when
+#: its agent's last event began, which is a wait's return; one that follows an arrive has an event of its own.
 PRIVATE = frozenset({Op.WORK, Op.READ, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END, Op.JUMP_IF, Op.FENCE, Op.SETMAXNREG})
 TRIES = frozenset({Op.TRY_WAIT, Op.TEST_WAIT, Op.TEST_STATE})
 #: Operations whose return the engine works out.

@@ -84,7 +84,7 @@ def profile_names() -> list[str]:
 
 
 def parse_profile(text: str, place: str = "") -> Profile:
-    """The profile in ``text``; ProfileError says what is missing, unknown, or no whole number. ``place`` is its file."""
+    """The profile in ``text``, from the file ``place``. ProfileError: what is missing, unknown, or no whole number."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:

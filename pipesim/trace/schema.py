@@ -132,7 +132,8 @@ class TraceMeta:
     ctas: tuple[CtaInfo, ...] = ()
     runs: tuple[Run, ...] = ()
     clock: str = "clock"  #: what stamped the records: "clock", "globaltimer" or "both"
-    status: str = "finished"  #: "finished"; "deadline" if a wait gave up; of a simulation "deadlock", "fault", "unknown"
+    #: "finished"; "deadline" if a wait gave up; of a simulation also "deadlock", "fault", "unknown"
+    status: str = "finished"
     wrong_tiles: int = 0  #: tiles whose checksum differed from the host's
     kernel_hash: str = ""  #: of source, options and NVRTC version
     options: tuple[str, ...] = ()

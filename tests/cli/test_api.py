@@ -1,0 +1,78 @@
+"""The Python API: the same as the commands, in a few calls."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pipesim
+from pipesim.errors import ConfigurationError, ParameterError, UnknownProtocolError
+from pipesim.model.finding import Verdict
+from pipesim.timed.engine import Outcome
+
+NAMES = ["Protocol", "__version__", "compare", "find", "load_profile", "read_trace", "simulate", "write_trace"]
+
+
+def test_from_a_name_to_a_verdict(recorded: Path, tmp_path: Path) -> None:
+    program = pipesim.find("producer_consumer").build({"stages": 4})
+    simulation = pipesim.simulate(program, pipesim.load_profile("h100"))
+    assert simulation.outcome is Outcome.FINISHED
+    trace = pipesim.read_trace(recorded)
+    comparison = pipesim.compare(program, trace)
+    assert comparison.conformance.verdict is Verdict.PROVED
+    pipesim.write_trace(simulation.trace, tmp_path / "t.parquet")
+    assert pipesim.read_trace(tmp_path / "t.parquet") == simulation.trace
+    assert pipesim.compare(program, simulation.trace).conformance.verdict is Verdict.PROVED
+
+
+def test_a_protocol_of_ones_own() -> None:
+    p = pipesim.Protocol("mine")
+
+    @p.role("worker")
+    def worker(w: object) -> None:
+        w.work(100)  # type: ignore[attr-defined]
+
+    program = p.flatten()
+    assert pipesim.simulate(program, pipesim.load_profile("h200")).outcome is Outcome.FINISHED
+
+
+def test_errors_are_those_of_the_commands() -> None:
+    with pytest.raises(UnknownProtocolError, match="did you mean producer_consumer"):
+        pipesim.find("producer-consumer")
+    target = pipesim.find("producer_consumer")
+    with pytest.raises(ParameterError, match="did you mean stages"):
+        target.build({"stage": 4})
+    with pytest.raises(ParameterError, match="takes a whole number, not '4'"):
+        target.build({"stages": "4"})  # type: ignore[dict-item]
+    with pytest.raises(ParameterError, match="a launch of True CTAs"):
+        target.build(grid=True)
+    with pytest.raises(ConfigurationError, match="shared memory"):
+        target.build({"stages": 32})
+
+
+def test_the_defaults_are_those_of_the_function() -> None:
+    target = pipesim.find("producer_consumer")
+    assert target.build().params == target.defaults
+    assert list(target.defaults) == ["stages", "tiles", "tile_bytes", "consumer_warps", "work", "arrive_lanes"]
+    assert target.build(grid=7).grid == 7
+
+
+def test_dir_lists_every_public_name() -> None:
+    assert sorted(pipesim.__all__) == NAMES
+    assert set(NAMES) <= set(dir(pipesim))
+    assert all(getattr(pipesim, name) is not None for name in NAMES)
+
+
+def test_dir_lists_them_before_they_are_used() -> None:
+    code = "import pipesim; print([n for n in dir(pipesim) if n in pipesim.__all__])"
+    answer = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, encoding="utf-8")
+    assert ast.literal_eval(answer.stdout) == NAMES
+
+
+def test_what_is_not_there() -> None:
+    with pytest.raises(AttributeError, match="module 'pipesim' has no attribute 'verify'"):
+        pipesim.verify  # noqa: B018  # the access is the test

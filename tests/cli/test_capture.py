@@ -1,0 +1,114 @@
+"""``pipesim capture``: with a GPU that gives back a recording, and without one."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hwkernels import capture as capture_module
+from hwkernels import launch
+from hwkernels.request import CaptureRequest
+from pipesim.trace.files import read_trace
+from pipesim.trace.schema import Trace
+
+Call = Callable[..., Any]
+PC = "producer_consumer"
+REQUIRE_GPU = launch.require_gpu  # the real one, which the other tests replace
+USUAL = "producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
+
+
+@pytest.fixture
+def gpu(good: Trace, monkeypatch: pytest.MonkeyPatch) -> list[CaptureRequest]:
+    asked: list[CaptureRequest] = []
+
+    def capture(request: CaptureRequest) -> Trace:
+        asked.append(request)
+        return good
+
+    monkeypatch.setattr(launch, "require_gpu", lambda ordinal=0: None)
+    monkeypatch.setattr(capture_module, "capture", capture)
+    return asked
+
+
+def test_the_trace_is_stored_and_held_against_the_protocol(call: Call, gpu: list[CaptureRequest], good: Trace) -> None:
+    answer = call("capture", PC)
+    assert (answer.code, answer.err) == (0, "")
+    assert "✓ 896 events of 1 CTA conform" in answer.out
+    assert answer.verdict == f"✓ recorded 896 events in {USUAL}"
+    assert read_trace(USUAL) == good
+    assert call("diff", USUAL).code == 0
+
+
+def test_every_option_reaches_the_request(call: Call, gpu: list[CaptureRequest]) -> None:
+    words = "--clock both --repetitions 3 --record-ctas 2 --deadline-ms 100 --seed 7 --ctas 4 -p tiles=8 -o a.parquet"
+    call("capture", PC, *words.split())
+    params = {"stages": 4, "tiles": 8, "tile_bytes": 16384, "consumer_warps": 2, "work": 600, "arrive_lanes": 1}
+    assert gpu == [CaptureRequest(params, 4, "both", 3, 2, 100, 7)]
+
+
+@pytest.mark.parametrize(("words", "name"), [((), USUAL), (("-o", "mine.parquet"), "mine.parquet")])
+def test_nothing_is_overwritten_and_nothing_recorded_before_that_is_known(
+    call: Call, gpu: list[CaptureRequest], words: tuple[str, ...], name: str
+) -> None:
+    Path(name).write_text("precious", encoding="utf-8")
+    answer = call("capture", PC, *words)
+    assert answer.code == 2
+    assert answer.err == f"pipesim: {name} exists already\n  try: choose another name, or add --force to overwrite\n"
+    assert gpu == []
+    assert Path(name).read_text(encoding="utf-8") == "precious"
+    assert call("capture", PC, *words, "--force").code == 0
+    assert len(gpu) == 1
+    assert read_trace(name).meta.protocol == PC
+
+
+@pytest.mark.parametrize(
+    ("words", "fact"),
+    [
+        (("--repetitions", "0"), "repetitions = 0 is out of range"),
+        (("--deadline-ms", "5000"), "deadline_ms = 5000 is out of range"),
+        (("--ctas", "70000"), "grid = 70000 is out of range"),
+    ],
+)
+def test_a_request_out_of_range_is_a_usage_error_even_without_a_gpu(
+    call: Call, words: tuple[str, ...], fact: str
+) -> None:
+    answer = call("capture", PC, *words)
+    assert answer.code == 2
+    assert answer.err.startswith(f"pipesim: {fact}\n  try: use ")
+
+
+def test_without_a_gpu_it_says_where_to_go(call: Call) -> None:
+    answer = call("capture", PC)
+    assert (answer.code, answer.out) == (3, "")
+    assert answer.err == (
+        "pipesim: there is no usable GPU here\n"
+        "  probable cause: no NVIDIA driver\n"
+        "  try: capture on a machine with an H100 or H200; `pipesim verify` does without, on recorded traces\n"
+    )
+    assert list(Path().iterdir()) == []
+
+
+class TestWithoutTheExtra:
+    """The CUDA packages are not installed: capture says which extra brings them, verify does without them."""
+
+    @pytest.fixture(autouse=True)
+    def hidden(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(launch, "require_gpu", REQUIRE_GPU)
+        for name in ("cuda", "cuda.bindings", "cuda.core"):
+            monkeypatch.setitem(sys.modules, name, None)
+        with pytest.raises(ImportError):
+            importlib.import_module("cuda.bindings.driver")
+
+    def test_capture(self, call: Call) -> None:
+        answer = call("capture", PC)
+        assert (answer.code, answer.out) == (2, "")
+        assert answer.err.startswith("pipesim: the CUDA packages are not installed\n  probable cause: ")
+        assert answer.err.endswith("\n  try: pip install 'pipesim[gpu]'\n")
+
+    def test_verify(self, call: Call) -> None:
+        assert call("verify", PC).code == 0

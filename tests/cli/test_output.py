@@ -1,0 +1,180 @@
+"""Where a command writes, in what form, and what it does where nobody reads or nothing can be written."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipesim.cli.as_json import as_json
+from pipesim.cli.output import progress
+
+Call = Callable[..., Any]
+PC = "producer_consumer"
+
+
+def pipesim(*argv: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, piped."""
+    program = "import sys; from pipesim.cli.main import main; sys.exit(main())"
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8", **options.pop("env", {})}
+    environment.pop("PYTHONUNBUFFERED", None)  # a buffer that is still full at the end is part of the story
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+    command = [sys.executable, "-W", "error", "-c", program, *argv]
+    return subprocess.run(command, check=False, text=True, encoding="utf-8", env=environment, **streams)
+
+
+class TestJson:
+    @pytest.mark.parametrize(
+        "argv",
+        [
+            ["run", PC, "-p", "tiles=16"],
+            ["run", "ring.py:ring", "-p", "arrivals=1"],
+            ["verify", PC],
+            ["verify", "ring.py:ring"],
+            ["diff", "edited/h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"],
+        ],
+    )
+    def test_valid_the_same_twice_and_in_ascii(self, call: Call, ring: str, refuted: Path, argv: list[str]) -> None:
+        first, second = call(*argv, "--json"), call(*argv, "--json")
+        assert first == second
+        assert list(first.json) == ["exit_code", "findings", "report"]
+        assert first.json["exit_code"] == first.code
+        assert first.out.isascii()
+        assert "NaN" not in first.out
+
+    def test_list(self, call: Call) -> None:
+        answer = call("list", "--json")
+        assert answer.json == [
+            {
+                "name": "producer_consumer",
+                "summary": "One load warp fills a ring of tiles with bulk copies, "
+                "consumer warps read each tile and work on it.",
+                "params": {
+                    "stages": 4,
+                    "tiles": 64,
+                    "tile_bytes": 16384,
+                    "consumer_warps": 2,
+                    "work": 600,
+                    "arrive_lanes": 1,
+                },
+            }
+        ]
+        assert answer.out == call("list", "--json").out
+
+    def test_what_a_run_says(self, call: Call) -> None:
+        found = call("run", PC, "-p", "tiles=16", "--json").json
+        report = found["report"]
+        assert (found["exit_code"], found["findings"]) == (0, [])
+        assert list(report) == ["heading", "simulation", "cycles", "steps", "shares", "trace", "deadlock", "faults"]
+        assert report["trace"] == {"protocol": PC, "source": "simulation", "events": 224}
+        assert {"producer: waiting for empty", "consumer/1: work"} <= set(report["shares"])
+
+    def test_what_a_comparison_says(self, call: Call, recorded: Path) -> None:
+        report = call("diff", recorded, "--json").json["report"]
+        assert list(report) == ["heading", "simulations", "hardware", "verdict", "ok"]
+        assert report["ok"] is True
+        (block,) = report["hardware"]
+        assert block["source"] == str(recorded)
+        assert block["conformance"]["verdict"] == "proved"
+        assert block["measured"] == {"protocol": PC, "source": "hardware", "events": 896}
+
+    def test_paths_and_tuples_as_keys(self) -> None:
+        assert json.loads(as_json({("a", "b"): Path("c/d"), 1: (2, None)})) == {"a: b": "c/d", "1": [2, None]}
+
+
+class TestProgress:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    @pytest.mark.parametrize("argv", [["run", PC], ["verify", PC]])
+    def test_it_is_on_standard_error_if_that_is_a_terminal(
+        self, call: Call, monkeypatch: pytest.MonkeyPatch, argv: list[str]
+    ) -> None:
+        plain = call(*argv)
+        terminal = self.Terminal()
+        monkeypatch.setattr(sys, "stderr", terminal)
+        answer = call(*argv)
+        assert (answer.code, answer.out) == (plain.code, plain.out)
+        assert f"simulating {PC} on h100 ..." in terminal.getvalue()
+        assert terminal.getvalue().endswith("\x1b[2K")  # the line is wiped
+
+    @pytest.mark.parametrize("argv", [["run", PC], ["verify", PC]])
+    def test_and_nowhere_else(self, call: Call, argv: list[str]) -> None:
+        assert call(*argv).err == ""
+
+    def test_a_terminal_that_prints_ascii_only(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        raw = io.BytesIO()
+        terminal = io.TextIOWrapper(raw, encoding="ascii")
+        monkeypatch.setattr(terminal, "isatty", lambda: True)
+        monkeypatch.setattr(sys, "stderr", terminal)
+        with progress("working"):
+            pass
+        terminal.flush()
+        assert b"working ..." in raw.getvalue()
+
+    def test_it_ends_where_the_work_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        terminal = self.Terminal()
+        monkeypatch.setattr(sys, "stderr", terminal)
+        with pytest.raises(KeyError), progress("working"):
+            raise KeyError
+        assert terminal.getvalue().endswith("\x1b[2K")
+
+
+class TestPipes:
+    def test_a_pipe_gets_text_only(self) -> None:
+        answer = pipesim("run", PC, "-p", "tiles=4")
+        assert (answer.returncode, answer.stderr) == (0, "")
+        assert "\x1b" not in answer.stdout
+        assert answer.stdout.splitlines()[-1] == "✓ finished: no deadlock and no fault in this schedule"
+        assert max(map(len, answer.stdout.splitlines())) <= 80
+
+    def test_a_stream_that_prints_ascii_only(self) -> None:
+        for argv in (["--help"], ["list"], ["run", PC, "-p", "tiles=4"], ["run", PC, "-p", "tiles=4", "--json"]):
+            answer = pipesim(*argv, env={"PYTHONIOENCODING": "ascii"})
+            assert (answer.returncode, answer.stderr) == (0, "")
+            assert answer.stdout.isascii()
+
+    @pytest.mark.parametrize(
+        ("argv", "code"), [(["run", PC], 0), (["run", PC, "--max-steps", "9", "--json"], 3), (["list"], 0)]
+    )
+    def test_a_reader_that_has_gone_changes_nothing(self, argv: list[str], code: int) -> None:
+        reading, writing = os.pipe()
+        os.close(reading)
+        answer = pipesim(*argv, stdout=writing)
+        os.close(writing)
+        assert (answer.returncode, answer.stderr) == (code, "")
+
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is always full")
+    @pytest.mark.parametrize("words", [[], ["--json"]])
+    def test_a_disk_that_is_full(self, words: list[str]) -> None:
+        with Path("/dev/full").open("w", encoding="utf-8") as full:
+            answer = pipesim("list", *words, stdout=full)
+        assert (answer.returncode, answer.stderr) == (2, "pipesim: No space left on device\n")
+
+    def test_the_reason_stands_after_the_report(self) -> None:
+        answer = pipesim("verify", PC, "-p", "stages=5", stderr=subprocess.STDOUT)
+        assert answer.returncode == 3
+        assert answer.stdout.index("there is nothing to") < answer.stdout.index("pipesim: no recorded trace")
+
+
+def test_ctrl_c_is_no_traceback(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pipesim.protocols.catalog.find", interrupted)
+    answer = call("run", PC)
+    assert (answer.code, answer.out, answer.err) == (130, "", "pipesim: interrupted\n")
+
+
+@pytest.mark.parametrize(("columns", "longest"), [("80", 80), ("160", 160)])
+def test_a_report_fits_the_terminal(call: Call, monkeypatch: pytest.MonkeyPatch, columns: str, longest: int) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert max(map(len, call("verify", PC).out.splitlines())) == longest

@@ -1,0 +1,173 @@
+"""``pipesim run``: what it finds, what it saves, and the three ways to name a protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipesim.model.program_json import loads
+from pipesim.timed import engine
+from pipesim.trace.files import read_trace
+
+Call = Callable[..., Any]
+PC = "producer_consumer"
+
+
+def test_a_good_ring_finishes(call: Call, ring: str) -> None:
+    answer = call("run", ring)
+    assert answer.code == 0
+    assert answer.out.startswith(
+        "ring   stages 2 · tiles 6 · nbytes 1,024 · warps 1 · arrivals 6 · grid 1 CTA\n"
+        "       1 load warp → 1 mma warp\n"
+    )
+    assert answer.verdict == "✓ finished: no deadlock and no fault in this schedule"
+
+
+def test_a_consumer_that_never_arrives_is_a_deadlock(call: Call, ring: str) -> None:
+    answer = call("run", ring, "-p", "arrivals=0")
+    assert answer.code == 1
+    assert answer.err == ""
+    assert "deadlock" in answer.out
+    assert "load waits for phase 0 of empty[0]" in answer.out
+    assert "mma waits for phase 1 of full[0]" in answer.out
+    assert "ring.py:" in answer.out
+    assert answer.verdict == "✗ the simulated schedule ends in a deadlock"
+
+
+def test_and_so_it_is_in_json(call: Call, ring: str) -> None:
+    found = call("run", ring, "-p", "arrivals=0", "--json").json
+    assert found["exit_code"] == 1
+    assert [finding["kind"] for finding in found["findings"]] == ["deadlock"]
+    assert [blocked["agent"] for blocked in found["findings"][0]["blocked"]] == ["load", "mma"]
+    assert found["report"]["simulation"]["outcome"] == "deadlock"
+
+
+def test_a_fault_is_a_finding_even_where_the_run_goes_on(call: Call, user: Callable[[str], None]) -> None:
+    user(
+        "from pipesim import Protocol\n"
+        "def f():\n"
+        "    p = Protocol('f')\n"
+        "    tile = p.smem('tile', slots=1, nbytes=16)\n"
+        "    @p.role('reader')\n"
+        "    def reader(w):\n"
+        "        w.read(tile[0], 0)\n"
+        "    return p\n"
+    )
+    answer = call("run", "mine.py:f")
+    assert answer.code == 1
+    assert "bytes are read that nothing has written" in answer.out
+    found = call("run", "mine.py:f", "--json").json
+    assert [finding["kind"] for finding in found["findings"]] == ["uninitialised_read"]
+    assert found["report"]["simulation"]["outcome"] == "finished"
+
+
+def test_a_budget_that_runs_out_is_unknown(call: Call) -> None:
+    answer = call("run", PC, "--max-steps", "100")
+    assert answer.code == 3
+    assert answer.verdict == "? unknown: the budget of 100 steps ran out before the program ended"
+    assert call("run", PC, "--max-steps", "1000000").code == 0
+
+
+def test_parameters_of_a_users_file_reach_the_function(call: Call, ring: str) -> None:
+    found = call("run", ring, "-p", "stages=3", "-p", "warps=2", "--json").json["report"]
+    assert found["heading"]["params"] == {"stages": 3, "tiles": 6, "nbytes": 1024, "warps": 2, "arrivals": 6}
+    assert found["heading"]["roles"] == [["load", 1], ["mma", 2]]
+
+
+def test_a_users_file_may_import_its_neighbours(call: Call, ring: str, user: Callable[[str], None]) -> None:
+    user("from ring import ring\n\ndef small(tiles: int = 2):\n    return ring(tiles=tiles)\n")
+    assert call("run", "mine.py:small").code == 0
+
+
+class TestSavedProgram:
+    """A program that was saved is the protocol, whatever is done with it."""
+
+    @pytest.fixture
+    def saved(self, call: Call) -> Path:
+        assert call("run", PC, "-p", "tiles=16", "--save-program", "p.json").code == 0
+        return Path("p.json")
+
+    def test_it_runs_alike(self, call: Call, saved: Path) -> None:
+        answer = call("run", saved)
+        assert answer == call("run", PC, "-p", "tiles=16")
+        assert answer.code == 0
+
+    def test_it_verifies_alike_without_hardware(self, call: Call, saved: Path) -> None:
+        answer = call("verify", saved, "--no-hardware")
+        assert answer == call("verify", PC, "-p", "tiles=16", "--no-hardware")
+        assert answer.code == 0
+
+    def test_it_verifies_alike_with_recorded_traces(self, call: Call) -> None:
+        call("run", PC, "--save-program", "usual.json")
+        answer = call("verify", "usual.json")
+        assert answer == call("verify", PC)
+        assert answer.code == 0
+
+    def test_a_trace_can_be_held_against_it(self, call: Call, recorded: Path, saved: Path) -> None:
+        call("run", PC, "--save-program", "usual.json")
+        answer = call("diff", recorded, "--protocol", "usual.json")
+        assert answer == call("diff", recorded)
+        assert answer.code == 0
+        assert call("diff", recorded, "--protocol", saved).code == 1  # that of 16 tiles: the kernel did more
+
+    def test_it_keeps_its_grid_unless_another_is_given(self, call: Call) -> None:
+        call("run", PC, "-p", "tiles=4", "--ctas", "132", "--save-program", "wide.json")
+        assert loads(Path("wide.json").read_text(encoding="utf-8")).grid == 132
+        for words, grid in (((), 132), (("--ctas", "1"), 1), (("--ctas", "2"), 2)):
+            assert call("run", "wide.json", *words, "--json").json["report"]["heading"]["grid"] == grid
+
+
+class TestSavedTrace:
+    """A trace of the simulation is a trace: diff holds it against the protocol."""
+
+    def test_it_conforms(self, call: Call) -> None:
+        call("run", PC, "-p", "tiles=16", "--save-trace", "t.parquet")
+        answer = call("diff", "t.parquet")
+        assert answer.code == 0
+        assert "✓ 224 events of 1 CTA conform" in answer.out
+        assert (
+            answer.verdict == "✓ the simulated trace does what the protocol says (simulation of NVIDIA H100 80GB HBM3)"
+        )
+
+    def test_it_does_not_conform_to_another_protocol(self, call: Call, ring: str) -> None:
+        call("run", ring, "--save-trace", "t.parquet")
+        assert call("diff", "t.parquet", "--protocol", ring).code == 0
+        assert call("diff", "t.parquet", "--protocol", ring, "-p", "tiles=5").code == 1
+
+    def test_that_of_a_deadlock_does_not_end(self, call: Call, ring: str) -> None:
+        call("run", ring, "-p", "arrivals=2", "--save-trace", "t.parquet")
+        assert read_trace("t.parquet").meta.status == "deadlock"
+        answer = call("diff", "t.parquet", "--protocol", ring)
+        assert answer.code == 1
+        assert call("diff", "t.parquet", "--protocol", ring, "--json").json["report"]["ok"] is False
+
+    def test_recording_costs_time(self, call: Call) -> None:
+        plain, traced = (
+            call("run", PC, "-p", "tiles=16", *words, "--json").json["report"]["cycles"]
+            for words in ((), ("--recording",))
+        )
+        assert plain < traced
+
+
+@pytest.mark.parametrize("option", ["--save-trace", "--save-program"])
+def test_nothing_is_overwritten_and_nothing_done_before_that_is_known(
+    call: Call, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    Path("kept").write_text("precious", encoding="utf-8")
+
+    def work(*_: object, **__: object) -> None:
+        raise AssertionError("work was done")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "simulate", work)
+        patch.setattr("pipesim.protocols.catalog.find", work)
+        answer = call("run", PC, option, "kept")
+    assert answer.code == 2
+    assert answer.err == "pipesim: kept exists already\n  try: choose another name, or add --force to overwrite\n"
+    assert Path("kept").read_text(encoding="utf-8") == "precious"
+    assert call("run", PC, "-p", "tiles=4", option, "kept", "--force").code == 0
+    assert Path("kept").read_bytes() != b"precious"
+    assert sorted(path.name for path in Path().iterdir()) == ["kept"]  # no temporary file stays

@@ -1,0 +1,231 @@
+"""``pipesim verify``: which evidence it takes, and what it says with it, against it and without it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hwkernels import capture as capture_module
+from hwkernels import launch
+from hwkernels.request import CaptureRequest
+from pipesim.errors import HardwareError
+from pipesim.trace.files import write_trace
+from pipesim.trace.library import trace_folder
+from pipesim.trace.schema import Trace
+
+Call = Callable[..., Any]
+PC = "producer_consumer"
+H100, H200 = "NVIDIA H100 80GB HBM3", "NVIDIA H200"
+SIMULATED = "the simulation finishes without a finding"
+
+
+def blocks(answer: Any) -> list[tuple[str, str]]:
+    return [(block["device"], block["source"]) for block in answer.json["report"]["hardware"]]
+
+
+class TestRecorded:
+    def test_every_device_that_was_recorded_is_asked(self, call: Call) -> None:
+        answer = call("verify", PC)
+        assert answer.code == 0
+        assert answer.verdict == f"✓ {SIMULATED}, and the hardware agrees ({H100}, {H200})"
+        assert answer.out.count("✓ 896 events of 1 CTA conform") == 2
+        assert "profile h100" in answer.out
+        assert "profile h200" in answer.out
+
+    def test_of_several_recordings_of_a_device_that_of_the_sm_clock_counts(self, call: Call, recorded: Path) -> None:
+        assert len(list(recorded.parent.glob(f"{recorded.stem}*.parquet"))) > 1
+        assert blocks(call("verify", PC, "--json")) == [
+            (H100, f"h100/{recorded.name}"),
+            (H200, f"h200/{recorded.name}"),
+        ]
+
+    def test_another_recording_counts_where_there_is_none_of_the_sm_clock(self, call: Call, recorded: Path) -> None:
+        Path("mine").mkdir()
+        other = recorded.with_name(f"{recorded.stem}-globaltimer.parquet")
+        shutil.copy(other, "mine")
+        assert blocks(call("verify", PC, "--traces", "mine", "--json")) == [(H100, f"mine/{other.name}")]
+
+    def test_a_folder_of_ones_own(self, call: Call) -> None:
+        answer = call("verify", PC, "--traces", trace_folder() / "h200")
+        assert answer.code == 0
+        assert answer.verdict == f"✓ {SIMULATED}, and the hardware agrees ({H200})"
+
+    def test_another_profile_is_used_for_all(self, call: Call) -> None:
+        lines = call("verify", PC, "--profile", "h200", "--json").json["report"]["simulations"]
+        assert [line["profile"] for line in lines] == ["h200"]
+
+    def test_the_size_of_the_launch_counts(self, call: Call) -> None:
+        answer = call("verify", PC, "--ctas", "132", "--json")
+        assert answer.code == 0
+        assert [source.endswith("-g132.parquet") for _, source in blocks(answer)] == [True, True]
+
+
+def test_without_hardware(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(ordinal: int = 0) -> None:
+        raise AssertionError("the hardware was asked")
+
+    monkeypatch.setattr(launch, "require_gpu", asked)
+    answer = call("verify", PC, "--no-hardware")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.verdict == f"✓ {SIMULATED} (hardware left out)"
+    assert "── " not in answer.out
+
+
+class TestNothingToCompareWith:
+    """The simulation is reported all the same; the verdict is unknown, never that all is well."""
+
+    def test_no_recording_of_these_parameters(self, call: Call) -> None:
+        answer = call("verify", PC, "-p", "stages=5")
+        assert answer.code == 3
+        assert "simulation   profile h100" in answer.out
+        assert answer.verdict == f"? {SIMULATED}, but there is nothing to compare it with"
+        lines = answer.err.splitlines()
+        assert lines[0].startswith("pipesim: no recorded trace of producer_consumer with arrive_lanes=1 ")
+        assert "stages=5" in lines[0]
+        assert "stages 4 instead of 5" in lines[2]  # the nearest
+        assert lines[3].startswith("  try: record it on a GPU: pipesim capture producer_consumer -p arrive_lanes=1 ")
+
+    def test_a_protocol_without_a_kernel_is_not_told_to_capture(self, call: Call, ring: str) -> None:
+        answer = call("verify", ring)
+        assert answer.code == 3
+        assert answer.verdict == f"? {SIMULATED}, but there is nothing to compare it with"
+        assert "pipesim capture" not in answer.err
+        cause = "only these protocols were recorded: producer_consumer; pipesim has no CUDA kernel of ring"
+        assert answer.err.splitlines()[2:] == [
+            f"  probable cause: {cause}",
+            "  try: name a folder with its traces (--traces FOLDER), or leave the hardware out (--no-hardware)",
+        ]
+
+    def test_in_json_the_result_is_on_standard_output_and_the_reason_on_standard_error(
+        self, call: Call, ring: str
+    ) -> None:
+        answer = call("verify", ring, "--json")
+        assert answer.code == answer.json["exit_code"] == 3
+        assert answer.json["report"]["ok"] is None
+        assert answer.json["report"]["hardware"] == []
+        assert answer.err.startswith("pipesim: no recorded trace of ring with ")
+
+    def test_a_finding_of_the_simulation_still_decides(self, call: Call, ring: str) -> None:
+        answer = call("verify", ring, "-p", "arrivals=2")
+        assert answer.code == 1
+        assert answer.verdict == "✗ the simulation ends in a deadlock"
+        assert "load waits for phase 1 of empty[0]" in answer.out
+        assert answer.err.startswith("pipesim: no recorded trace of ring with ")
+
+    def test_an_empty_folder(self, call: Call) -> None:
+        Path("empty").mkdir()
+        answer = call("verify", PC, "--traces", "empty")
+        assert answer.code == 3
+        assert "  probable cause: the folder holds no recording\n" in answer.err
+
+    def test_a_damaged_recording_is_not_passed_over(self, call: Call, recorded: Path) -> None:
+        Path("mine").mkdir()
+        shutil.copy(recorded, "mine")
+        assert call("verify", PC, "--traces", "mine").code == 0
+        Path("mine/other.parquet").write_bytes(recorded.read_bytes()[:-100])
+        answer = call("verify", PC, "--traces", "mine")
+        assert answer.code == 3
+        assert answer.verdict == f"? {SIMULATED}, but the recorded evidence cannot be used"
+        assert answer.err.startswith("pipesim: the trace file is truncated")
+        assert "  at: mine/other.parquet\n" in answer.err
+
+    def test_the_recording_of_another_kernel_of_the_same_name(self, call: Call, user: Callable[[str], None]) -> None:
+        user(
+            "from pipesim import Protocol\n"
+            "def f(stages: int = 4, tiles: int = 64, tile_bytes: int = 16384, consumer_warps: int = 2,\n"
+            "      work: int = 600, arrive_lanes: int = 1):\n"
+            "    p = Protocol('producer_consumer')\n"
+            "    @p.role('idle')\n"
+            "    def idle(w):\n"
+            "        w.work(work)\n"
+            "    return p\n"
+        )
+        answer = call("verify", "mine.py:f")
+        assert answer.code == 3
+        assert answer.verdict == f"? {SIMULATED}, but the recorded evidence cannot be used"
+        assert "the trace of producer_consumer does not have the agents of producer_consumer" in answer.err
+
+
+class TestFreshTrace:
+    """With a GPU (here: one that gives back a recording) the fresh trace is the evidence, unless told otherwise."""
+
+    @pytest.fixture
+    def gpu(self, good: Trace, monkeypatch: pytest.MonkeyPatch) -> list[CaptureRequest]:
+        asked: list[CaptureRequest] = []
+
+        def capture(request: CaptureRequest) -> Trace:
+            asked.append(request)
+            return good
+
+        monkeypatch.setattr(launch, "require_gpu", lambda ordinal=0: None)
+        monkeypatch.setattr(capture_module, "capture", capture)
+        return asked
+
+    def test_it_is_used_and_says_so(self, call: Call, gpu: list[CaptureRequest]) -> None:
+        answer = call("verify", PC)
+        assert answer.code == 0
+        assert "captured now" in answer.out
+        assert answer.verdict == f"✓ {SIMULATED}, and the hardware agrees ({H100})"
+        params = {"stages": 4, "tiles": 64, "tile_bytes": 16384, "consumer_warps": 2, "work": 600, "arrive_lanes": 1}
+        assert gpu == [CaptureRequest(params, 1)]
+
+    @pytest.mark.parametrize("words", [("--recorded",), ("--traces", str(trace_folder())), ("--no-hardware",)])
+    def test_not_if_told_otherwise(self, call: Call, gpu: list[CaptureRequest], words: tuple[str, ...]) -> None:
+        answer = call("verify", PC, *words)
+        assert answer.code == 0
+        assert "captured now" not in answer.out
+        assert gpu == []
+
+    def test_nor_for_a_protocol_without_a_kernel(self, call: Call, ring: str, gpu: list[CaptureRequest]) -> None:
+        assert call("verify", ring).code == 3
+        assert gpu == []
+
+    def test_a_fresh_trace_that_diverges_refutes(
+        self, call: Call, gpu: list[CaptureRequest], good: Trace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        wrong = Trace(replace(good.meta, wrong_tiles=3), good.events)
+        monkeypatch.setattr(capture_module, "capture", lambda request: wrong)
+        answer = call("verify", PC)
+        assert answer.code == 1
+        assert answer.verdict == f"✗ {H100}: 3 tiles held wrong data"
+
+    def test_a_launch_that_fails_leaves_the_simulation(
+        self, call: Call, gpu: list[CaptureRequest], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def trap(request: CaptureRequest) -> Trace:
+            raise HardwareError("the kernel trapped", cause="an illegal mbarrier operation")
+
+        monkeypatch.setattr(capture_module, "capture", trap)
+        answer = call("verify", PC)
+        assert answer.code == 3
+        assert answer.verdict == f"? {SIMULATED}, but the GPU gave no trace"
+        assert answer.err == "pipesim: the kernel trapped\n  probable cause: an illegal mbarrier operation\n"
+
+
+def test_a_refuted_trace_shows_where(call: Call, refuted: Path) -> None:
+    answer = call("verify", PC, "--traces", refuted)
+    assert answer.code == 1
+    assert answer.verdict == f"✗ {H100}: the kernel did something else than the protocol"
+    assert "do not conform" in answer.out
+    found = call("verify", PC, "--traces", refuted, "--json").json["report"]
+    divergence = found["hardware"][0]["conformance"]["divergence"]
+    assert found["ok"] is False
+    assert {name: divergence[name] for name in ("kind", "agent", "iteration", "cta")} == {
+        "kind": "other_event",
+        "agent": "consumer/0",
+        "iteration": 10,
+        "cta": 0,
+    }
+
+
+def test_lost_records_are_unknown(call: Call, good: Trace) -> None:
+    lossy = tuple(replace(cta, dropped=(0, 0, 1)) for cta in good.meta.ctas)
+    write_trace(Trace(replace(good.meta, ctas=lossy), good.events), "mine/lossy.parquet")
+    answer = call("verify", PC, "--traces", "mine")
+    assert answer.code == 3
+    assert answer.verdict == f"? {H100}: 1 record was lost"
