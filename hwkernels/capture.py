@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hwkernels.compile import Compiled
-from hwkernels.decode import decode, sm_khz, timer_step_ns
+from hwkernels.decode import TIMER_STEPS, decode, sm_khz, timer_step_ns
 from hwkernels.launch import DeviceInfo, Gpu, require_gpu
 from hwkernels.layout import DEADLINE, FINISHED, HEADER, RECORD_WORDS, REPORT, STOPPED
 from hwkernels.measure import Launched, overhead, run_of, share_sums, wrong_tiles
@@ -30,7 +30,8 @@ CLOCK_SKEW_CYCLES = 16  #: bound on the difference of %clock between the warps o
 def capture(request: CaptureRequest) -> Trace:
     """Compile, run and check the kernel, and give the trace of its first recorded launch.
 
-    ``wrong_tiles`` and ``status`` speak of all launches. Raises HardwareError without a usable GPU or if the kernel
+    ``wrong_tiles`` speaks of all launches, ``status`` of the one whose records are kept: the first traced launch, or the
+    first that met its deadline. Raises HardwareError without a usable GPU or if the kernel
     traps, ParameterError and ConfigurationError for a request that cannot be run.
     """
     check_request(request)
@@ -105,17 +106,18 @@ class _Buffers:
         reports = np.zeros(request.grid, dtype=REPORT)
         sums = np.zeros(self._sums, dtype=np.uint32)
         headers = np.zeros(request.grid if traced else 0, dtype=HEADER)
-        records = np.zeros(self._words if traced and repetition == 0 else 0, dtype=np.uint32)
         for address, array in (
             (self._reports, reports),
             (self._checksums, sums),
             (self._headers, headers),
-            (self._records, records),
         ):
             gpu.download(address, array)
         strange = ~np.isin(reports["status"], (FINISHED, DEADLINE, STOPPED))
         if strange.any():
             raise HardwareError(f"CTA {int(np.argmax(strange))} never came to its end")
+        wanted = traced and (repetition == 0 or bool((reports["status"] != FINISHED).any()))
+        records = np.zeros(self._words if wanted else 0, dtype=np.uint32)
+        gpu.download(self._records, records)
         first = (np.arange(request.grid, dtype=np.int64) * request.params["tiles"])[:, None]
         tiles = (first + np.arange(request.params["tiles"], dtype=np.int64)) % layout.source_tiles
         wrong = wrong_tiles(sums, expected[tiles], reports["iterations"])
@@ -149,15 +151,17 @@ def order_error_cycles(clock: str, khz: int, step_ns: int) -> int:
     """Cycles by which two stamps of one SM may stand in the wrong order.
 
     Two readings of ``%clock`` on one SM were at most 13 cycles apart when taken right behind a CTA barrier (2,000
-    times, 8 warps, H100); a reading of ``%globaltimer`` is up to one step old.
+    times, 8 warps, H100); a reading of ``%globaltimer`` is up to two of its usual steps old (it skips one now and then).
     """
-    return CLOCK_SKEW_CYCLES + (-(-step_ns * khz // 1_000_000) if clock == "globaltimer" else 0)
+    return CLOCK_SKEW_CYCLES + (-(-TIMER_STEPS * step_ns * khz // 1_000_000) if clock == "globaltimer" else 0)
 
 
 def _trace(
     request: CaptureRequest, layout: Layout, compiled: Compiled, info: DeviceInfo, launched: list[Launched]
 ) -> Trace:
-    recorded = next(run for run in launched if run.traced)
+    # a launch that hung tells more than one that did not
+    traced = [run for run in launched if run.traced]
+    recorded = next((run for run in traced if run.gave_up), traced[0])
     headers = recorded.headers[: layout.record_ctas]
     decoded = decode(headers, recorded.records, layout.table, request.clock, request.params["tile_bytes"])
     runs = tuple(run_of(run, layout.marks) for run in launched)
@@ -195,7 +199,7 @@ def _trace(
         ctas=decoded.ctas,
         runs=runs,
         clock=request.clock,
-        status="deadline" if gave_up else "finished",
+        status="deadline" if recorded.gave_up else "finished",
         wrong_tiles=sum(run.wrong_tiles for run in launched),
         kernel_hash=compiled.kernel_hash,
         options=compiled.options,

@@ -3,7 +3,7 @@
 Placing events. Each CTA read both clocks together twice, at an edge of ``%globaltimer`` before and after its records;
 its events lie between, on the straight line through these two anchors. The error is a strict bound for an SM clock that
 is constant in between: half the distance of the two clock readings that enclose an edge, one cycle for the grain of a
-stamp, and rounding. A stamp of ``%globaltimer`` is placed where it says, with the timer's step as its error.
+stamp, and rounding. A stamp of ``%globaltimer`` is placed where it says, with two of the timer's steps as its error.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from pipesim.trace.schema import COLUMNS, Anchor, Column, CtaInfo, EventKind, Ev
 
 _WAITED = (EventKind.WAIT_ENTER, EventKind.WAIT_RETURN, EventKind.TRY)  # kinds whose parity means something
 _COUNTED = (EventKind.ARRIVE, EventKind.TRY)  # kinds whose value is in the record
+
+TIMER_STEPS = 2  #: how many of its usual steps a reading of %globaltimer may be old: it skips one now and then
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ def _times(
     if clock == "globaltimer":
         since = direct - (line.timers[0] - origin)
         cycle = _scale(since, line.span * 1000, line.ps)
-        time_ps, error = direct * 1000, step * 1000
+        time_ps, error = direct * 1000, TIMER_STEPS * step * 1000
     else:
         cycle = _unwrap(words[:, 0], line.limits, place) - line.cycles[0]
         time_ps = _scale(cycle, line.ps, line.span) + (line.timers[0] - origin) * 1000

@@ -150,8 +150,10 @@ static __device__ __forceinline__ void consume(const Ring &ring, unsigned *stop,
         if (ring.work != 0) spin(ring.work);
         PIPESIM_RECORD(SITE_consumer_work_end, 0)
         __syncwarp();
-        PIPESIM_RECORD(SITE_consumer_arrive_empty, ARRIVE_LANES)
-        if (PIPESIM_BREAK != 2 && lane < ARRIVE_LANES) mbarrier_arrive(empty);
+        if constexpr (PIPESIM_BREAK != 2) {
+            PIPESIM_RECORD(SITE_consumer_arrive_empty, ARRIVE_LANES)
+            if (lane < ARRIVE_LANES) mbarrier_arrive(empty);
+        }
         if (++stage == STAGES) {
             stage = 0;
             parity ^= 1;

@@ -24,6 +24,7 @@ PARAMETERS = (*DEFINES, "tiles", "work")
 SOURCE_BYTES = 16 << 20  #: tiles are read from so much memory at most, so that they stay in the L2 cache
 NEVER = 0xFFFFFFFF  #: a mark that no iteration reaches
 _CHECKSUM_BYTES = 1 << 30
+_PATIENCE = 4  #: nanoseconds of a deadline for each cycle of work: a cycle takes about half of one
 _DEADLINE_MS = 2000  # the kernel counts nanoseconds in 31 bits
 
 
@@ -129,6 +130,12 @@ def check_request(request: CaptureRequest) -> None:
     for name, value, low, high in ranges:
         if not low <= value <= high:
             raise ParameterError(f"{name} = {value} is out of range", correction=f"use {low:,} to {high:,}")
+    if request.deadline_ms * 1_000_000 < _PATIENCE * request.params["work"]:
+        raise ParameterError(
+            f"a deadline of {request.deadline_ms} ms is too short for {request.params['work']:,} cycles of work a tile",
+            cause="a wait that is merely slow would be taken for a hang",
+            correction=f"give at least {-(-_PATIENCE * request.params['work'] // 1_000_000)} ms, or less work",
+        )
     if request.params["tile_bytes"] % 16:
         raise ParameterError(f"tile_bytes = {request.params['tile_bytes']} is not a multiple of 16")
     if request.params["arrive_lanes"] not in {1, 32}:

@@ -1,7 +1,7 @@
 """The yardstick of ``bench_sim.py``: a producer/consumer ring in bare SimPy, with no rules, no names and no records.
 
 It moves as many events through SimPy's queue for each tile as the timed engine does for one producer and one consumer
-(:data:`EVENTS_PER_TILE`): three of the producer's, one landing, two of the consumer's.
+(:data:`EVENTS_PER_TILE`): three of the producer's, one landing, four of the consumer's.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Generator
 
 import simpy
 
-EVENTS_PER_TILE = 6
+EVENTS_PER_TILE = 8
 
 
 class BareRing:
@@ -39,9 +39,11 @@ class BareRing:
         """Wait for a full stage, work, give it back."""
         for tile in range(self.tiles):
             yield self.full[tile]
-            yield self.env.timeout(1100)
+            yield self.env.timeout(83)
+            yield self.env.timeout(396)
+            yield self.env.timeout(621)
             self.free[tile].succeed()
-            self.queued += 3
+            self.queued += 5
 
     def run(self) -> int:
         """Cycles until the last tile is given back."""

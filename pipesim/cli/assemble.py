@@ -132,6 +132,8 @@ def _meaning(trace: Trace, comparison: Comparison, tolerance: float | None) -> t
     if trace.meta.wrong_tiles:
         tiles = "1 tile" if trace.meta.wrong_tiles == 1 else f"{trace.meta.wrong_tiles:,} tiles"
         return FINDINGS, f"{tiles} held wrong data"
+    if trace.meta.extra.get("gave_up"):
+        return FINDINGS, "a launch did not finish"
     if found.verdict is Verdict.UNKNOWN:
         lost = "1 record was lost" if found.lost == 1 else f"{found.lost:,} records were lost"
         return UNKNOWN, lost if found.lost else "the trace has no recorded CTA"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipesim.conform.replay import conform
 from pipesim.conform.result import Comparison
 from pipesim.conform.steady import read
@@ -18,13 +20,15 @@ def compare(program: Program, measured: Trace, profile: Profile | None = None) -
     """Replay ``measured`` on the machine, and set it beside two simulations, with and without the cost of recording.
 
     ``profile``: of the device that recorded, if not given. Raises EvidenceError if the trace was recorded from another
-    kernel than ``program`` describes.
+    kernel than ``program`` describes. Without timing if a simulation did not finish.
     """
     behaviour = conform(program, measured)
     profile = profile or profile_for(measured.meta.device.name)
+    program = replace(program, grid=measured.meta.grid)  # the launch that was measured
     traces = {traced: simulate(program, profile, recording=traced).trace for traced in (False, True)}
     pairs = {traced: _period(program, profile, traces[traced], traced=traced) for traced in traces}
-    return Comparison(behaviour, compare_timing(traces[True], measured, pairs), traces[True])
+    whole = all(trace.meta.status == "finished" for trace in traces.values())
+    return Comparison(behaviour, compare_timing(traces[True], measured, pairs) if whole else None, traces[True])
 
 
 def _period(program: Program, profile: Profile, trace: Trace, *, traced: bool) -> PeriodPair:

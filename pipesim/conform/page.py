@@ -10,7 +10,7 @@ from pipesim.conform.align import Mismatch, describe_event, describe_record
 from pipesim.conform.result import Divergence, DivergenceKind, Moment
 from pipesim.model.barrier import phase_wanted
 from pipesim.model.finding import Fault
-from pipesim.model.machine import State
+from pipesim.model.machine import State, step
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.trace.schema import Events, Trace
@@ -108,15 +108,29 @@ class Page:
         """The kernel did not finish; the machine stands where its records end."""
         agents = range(len(self._program.agents))
         left = [a for a in agents if state.pcs[a] < len(self._program.code[a])]
+        open_ = [a for a in left if step(self._program, state, a).blocked < 0]
         status = self._trace.meta.status
         ended = "was stopped by its deadline" if status == "deadline" else f"ended as “{status}”"
-        claim = f"the kernel {ended}: {len(left)} of {len(agents)} agents blocked"
-        agent = left[0] if left else 0
+        claim = f"the kernel {ended}: {len(left) - len(open_)} of {len(agents)} agents blocked"
+        if not left:
+            claim = f"the kernel {ended}, though every agent of this CTA ran to its end"
+        elif open_:
+            claim += "".join(f"; {self._stayed(state, a)}" for a in open_)
+        agent = (open_ or left or [0])[0]
         row = self._order[-1] if self._order else -1
         kind = DivergenceKind.NOT_FINISHED
         return replace(
             self._divergence(kind, claim, agent, state.pcs[agent], row, "", ""), stuck=explain(self._program, state)
         )
+
+    def _stayed(self, state: State, agent: int) -> str:
+        """What an agent was stopped in that the model would have let it do."""
+        name = self._program.agent_name(agent)
+        op = self._program.code[agent][state.pcs[agent]]
+        if op[0] not in _WAITS:
+            return f"{name} was stopped between two events"
+        phase = phase_wanted(state.barriers[op[1]], op[2])
+        return f"{name} stayed in its wait for {self._program.barrier_name(op[1])}, whose phase {phase} is complete"
 
     def _divergence(
         self, kind: DivergenceKind, claim: str, agent: int, pc: int, row: int, actual: str, expected: str,

@@ -18,7 +18,7 @@ from pipesim.conform.result import Conformance, Divergence, DivergenceKind
 from pipesim.errors import EvidenceError
 from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Verdict
-from pipesim.model.machine import Flight, State, answered, can_land, initial_state, land, own_channel, step
+from pipesim.model.machine import TMA, Flight, State, answered, can_land, initial_state, land, own_channel, step
 from pipesim.model.ops import Op, Operation
 from pipesim.model.program import Program
 from pipesim.trace.schema import Events, Trace
@@ -105,18 +105,21 @@ def _replay_cta(
     found = replay.run()
     if found is not None or not hung:
         return found, None
-    replay.settle()
     stopped = page.not_finished(replay.state)
     return (stopped, None) if any(partial) else (None, stopped)
 
 
 class _Demand(NamedTuple):
-    """Advance ``agent`` to position ``end`` of what it ran, for a wait that returned at ``limit`` by event ``row``."""
+    """Advance ``agent`` to position ``end`` of what it ran, for a wait that returned at ``limit`` by event ``row``.
+
+    ``refused`` are the agents that were asked to enable its next operation and could not, by ``limit``.
+    """
 
     agent: int
     end: int
     limit: int
     row: int
+    refused: set[int]
 
 
 class _Replay:
@@ -139,6 +142,7 @@ class _Replay:
         self._rows = [a.rows for a in aligned]
         self._answers = [a.answers for a in aligned]
         self._cut = [a.cut for a in aligned]
+        self._hung = [p and not a.cut for p, a in zip(partial, aligned, strict=True)]  #: stopped where its records end
         self._partial = partial  #: agents that may have done less than all between two records, or more after the last
         self._cycle = [int(c) for c in events.cycle]
         self._done = [0] * len(aligned)  #: operations of each agent executed, as positions in ``ran``
@@ -190,23 +194,32 @@ class _Replay:
 
     def run(self) -> Divergence | None:
         """Replay everything, or all up to where lost records decide; the first divergence, or None."""
-        ends = [_Demand(agent, len(ran), _EVER, self._page.last_row(agent)) for agent, ran in enumerate(self._ran)]
-        for demand in [_Demand(agent, at + 1, cycle, row) for cycle, agent, at, row in self._waits] + ends:
+        ends = [_Demand(agent, len(ran), _EVER, self._page.last_row(agent), set()) for agent, ran in enumerate(self._ran)]
+        for demand in [_Demand(agent, at + 1, cycle, row, set()) for cycle, agent, at, row in self._waits] + ends:
             wrong = self._advance(demand)
             if wrong is not None or self._unknowable:
                 return wrong
+        return self._settle()
+
+    def _settle(self) -> Divergence | None:
+        """Let everything land that is under way: a kernel ends, or is stopped, long after its last copy arrived."""
+        while (flight := next((f for f in self.state.flights if can_land(self.state, f)), None)) is not None:
+            result = land(self._program, self.state, flight)
+            if result.faults:
+                return self._page.fault(result.faults[0], self._page.last_row(flight.agent))
+            self.state = result.state
         return None
 
-    def settle(self) -> None:
-        """Let everything land that is under way: a kernel that hangs is stopped long after its last copy arrived."""
-        while (flight := next((f for f in self.state.flights if can_land(self.state, f)), None)) is not None:
-            self.state = land(self._program, self.state, flight).state
-
     def _advance(self, first: _Demand) -> Divergence | None:
-        """Execute what is demanded; operations that others must enable pull them along, on an explicit stack."""
+        """Execute what is demanded; operations that others must enable pull them along, on an explicit stack.
+
+        An agent that cannot go on in time is given up, and whoever asked for it asks the next that could help; only if
+        nobody can is the first wait that nothing enables a divergence.
+        """
         stack = [first]
+        culprit: Divergence | None = None
         while stack:
-            who, end, limit, at = stack[-1]
+            who, end, limit, at, refused = stack[-1]
             position = self._done[who]
             if position >= end or self._stuck[who]:
                 stack.pop()
@@ -214,6 +227,10 @@ class _Replay:
             pc = self._ran[who][position]
             rows = self._rows[who][position]
             row = rows[-1] if rows else at
+            if self._hung[who] and self._program.code[who][pc][0] in _WAITS and len(rows) == 1:
+                self._stuck[who] = True  # entered, never returned: the kernel was stopped here
+                continue
+            self._pass_parked(who, pc)
             blocked = self._try_to_succeed(who, pc)
             if blocked < 0:
                 result = step(self._program, self.state, who)
@@ -225,13 +242,15 @@ class _Replay:
                 if pc in self._answers[who]:
                     self.state = answered(self._program, self.state, who, pc, self._answers[who][pc])
                 self._done[who] += 1
+                refused.clear()
                 continue
-            when = self._latest[who][position]
-            if len(rows) != 2:
-                when = min(when, limit)
-            if self._land_for(blocked):
+            when = min(self._latest[who][position], limit)
+            landed = self._land_for(blocked, row)
+            if landed is True:
                 continue
-            demand = self._supplier(blocked, when, row, [entry.agent for entry in stack])
+            if landed is not None:
+                return landed
+            demand = self._supplier(blocked, when, row, refused.union(entry.agent for entry in stack))
             if demand is not None:
                 stack.append(demand)
             elif self._partial[who] and self._latest[who][position] == _EVER:
@@ -240,8 +259,33 @@ class _Replay:
                 self._unknowable = True
                 return None
             else:
-                return self._page.too_early(self.state, who, pc, row, self._closest(blocked, when))
+                culprit = culprit or self._page.too_early(self.state, who, pc, row, self._closest(blocked, when))
+                stack.pop()
+                if not stack:
+                    return culprit
+                stack[-1].refused.add(who)
         return None
+
+    def _pass_parked(self, who: int, pc: int) -> None:
+        """Before an operation on a barrier, let those pass whose wait on it is open now: their stamps only come later.
+
+        Otherwise a phase that completes next could close the wait again, though the chip let it pass in between.
+        """
+        op = self._program.code[who][pc]
+        if op[0] not in _ON_MBARRIER:
+            return
+        latest = self._latest[who][self._done[who]] + self._uncertainty
+        for agent, ran in enumerate(self._ran):
+            position = self._done[agent]
+            if agent == who or position >= len(ran):
+                continue
+            other = self._program.code[agent][ran[position]]
+            rows = self._rows[agent][position]
+            if other[0] == Op.WAIT and other[1] == op[1] and len(rows) == 2 and self._cycle[rows[0]] <= latest:
+                result = step(self._program, self.state, agent)
+                if result.blocked < 0 and not result.faults:
+                    self.state = result.state
+                    self._done[agent] += 1
 
     def _try_to_succeed(self, agent: int, pc: int) -> int:
         """The channel that a try needs whose recorded answer is true while the machine's would be false, else -1."""
@@ -257,14 +301,24 @@ class _Replay:
             success = mbarrier.passes(word, op[2])
         return -1 if success else op[1]
 
-    def _land_for(self, channel: int) -> bool:
-        """Let something under way land that helps ``channel`` to signal, or must land before it; False if none."""
+    def _land_for(self, channel: int, row: int) -> Divergence | bool | None:
+        """Let something under way land that helps ``channel`` to signal, or must land before it; None if nothing can.
+
+        A copy lands whole, unless a part of it completes the phase and the whole would not: bytes arrive in pieces.
+        """
         for flight in self.state.flights:
             if flight.barrier == channel or own_channel(self._program, flight.agent) == channel:
                 ready = self._ready(flight)
-                self.state = land(self._program, self.state, ready).state
+                part = -1
+                if 0 <= ready.barrier == channel and ready.engine == TMA:
+                    word = self.state.barriers[channel]
+                    part = word.tx if word.pending == 0 and 0 < word.tx < ready.remaining else -1
+                result = land(self._program, self.state, ready, part)
+                if result.faults:
+                    return self._page.fault(result.faults[0], row)
+                self.state = result.state
                 return True
-        return False
+        return None
 
     def _ready(self, flight: Flight) -> Flight:
         """The flight, or the first that it has to wait for."""
@@ -274,7 +328,7 @@ class _Replay:
         earlier = (f for f in self.state.flights if (f.agent, f.engine) == issuer and f.sequence < flight.after)
         return next(f for f in earlier if can_land(self.state, f))
 
-    def _supplier(self, channel: int, when: int, row: int, asking: list[int]) -> _Demand | None:
+    def _supplier(self, channel: int, when: int, row: int, asking: set[int]) -> _Demand | None:
         """The next operation to execute so that ``channel`` may signal by ``when``, None if there is none."""
         if channel >= len(self._supply):
             return None  # an agent's own transfers: none is under way
@@ -288,7 +342,7 @@ class _Replay:
             if earliest > when + self._uncertainty:
                 break
             if self._done[agent] <= position and agent not in asking and not self._stuck[agent]:
-                return _Demand(agent, position + 1, when, row)
+                return _Demand(agent, position + 1, when, row, set())
         return None
 
     def _lost_could_help(self, channel: int, when: int) -> bool:

@@ -17,7 +17,7 @@ class Reading:
     """One trace in numbers: cycles, of the recorded CTA with the lowest number. None where the run is too short."""
 
     period_millicycles: int | None
-    prologue: int | None  #: first event to the first return of the last agent's first wait
+    prologue: int | None  #: first event to the return of the last agent's first wait
     epilogue: int | None  #: last copy issued (or last event of the first agent) to the last event
     total: int
     sites: dict[tuple[str, EventKind, str], Spread]
@@ -32,7 +32,8 @@ def read(trace: Trace) -> Reading | None:
     kinds = np.array([int(s.kind) for s in trace.meta.sites], dtype=np.int64)[events.site]
     start = int(events.cycle.min())
     last_agent = int(events.agent.max())
-    returns = events.cycle[(events.agent == last_agent) & (kinds == EventKind.WAIT_RETURN)]
+    passed = (kinds == EventKind.WAIT_RETURN) | ((kinds == EventKind.TRY) & (events.value == 1))  # once for each tile
+    returns = events.cycle[(events.agent == last_agent) & passed]
     feeding = events.cycle[kinds == EventKind.COPY]
     last_feed = int(feeding.max()) if len(feeding) else int(events.cycle[events.agent == 0].max())
     end = int(events.cycle.max())
@@ -53,7 +54,7 @@ def one_cta(trace: Trace) -> Events:
 
 
 def _period(returns: Column, stages: int) -> int | None:
-    """Steady-state period in 1/1000 cycle: between two returns of the last agent's wait that the window names."""
+    """Steady-state period in 1/1000 cycle: between the two of the last agent's returns that the window names."""
     window = steady_window(len(returns), stages)
     if window is None:
         return None

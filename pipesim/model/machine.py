@@ -1,7 +1,7 @@
 """The machine: the one semantics of a flat program. Every driver moves it, none of them knows a rule of its own.
 
-``step(program, state, agent)`` carries out one operation of one agent; ``land`` lets bytes of a transfer arrive. Both
-are pure: no clock, no I/O, a new state each time. What the program does wrong comes back as faults; the driver decides
+``step(program, state, agent)`` carries out one operation of one agent; ``begin`` opens the access of a read or write
+that takes time, before its ``step``; ``land`` lets bytes of a transfer arrive. All are pure: no clock, no I/O, a new state each time. What the program does wrong comes back as faults; the driver decides
 whether to go on. Whose move it is, is always the driver's choice.
 """
 
@@ -12,7 +12,9 @@ from pipesim.model import rules_mbarrier, rules_sync, rules_transfer
 from pipesim.model.finding import Fault
 from pipesim.model.ops import OPERANDS, Op
 from pipesim.model.program import Program
+from pipesim.model.rules_transfer import begin
 from pipesim.model.state import (
+    OWN,
     TMA,
     TORN,
     UNINITIALISED,
@@ -28,12 +30,14 @@ from pipesim.model.state import (
 )
 
 __all__ = [
+    "TMA",
     "TORN",
     "UNINITIALISED",
     "Flight",
     "State",
     "Step",
     "answered",
+    "begin",
     "can_land",
     "finished",
     "initial_state",
@@ -90,7 +94,7 @@ def land(program: Program, state: State, flight: Flight, nbytes: int = -1) -> St
 def can_land(state: State, flight: Flight) -> bool:
     """True if nothing that this flight must follow (a commit follows what was issued before it) is still under way."""
     if flight.after == 0:
-        return True
+        return flight.engine != OWN  # an agent's own access ends when its operation is carried out
     return not any(
         f.agent == flight.agent and f.engine == flight.engine and f.sequence < flight.after for f in state.flights
     )

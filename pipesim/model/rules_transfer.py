@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
-from pipesim.model.state import TMA, TORN, UNINITIALISED, Flight, Rule, State, Step, advance, fill, new, own_channel
+from pipesim.model.state import OWN, TMA, TORN, UNINITIALISED, Flight, Rule, State, Step, advance, fill, new, own_channel
 
 _ENGINES = len(Engine)
 
@@ -93,8 +93,35 @@ def _wait_group(program: Program, state: State, agent: int, op: Operation) -> St
     return Step(advance(state, agent))
 
 
+def begin(program: Program, state: State, agent: int) -> Step:
+    """Open the access of the agent's next operation, an ordinary read or write, which ``step`` then ends.
+
+    ``step`` alone is a read or write in no time. A driver in which it takes time opens it first: whatever conflicts
+    with it until then is a race.
+    """
+    pc = state.pcs[agent]
+    op = program.code[agent][pc]
+    first, end = program.cells[op[1]]
+    writes = op[0] == Op.WRITE
+    faults: tuple[Fault, ...] = ()
+    if _conflict(state.flights, first, end, writes=writes):
+        faults = (Fault(FaultKind.RACE, agent, pc, -1, op[1]),)
+    flight = Flight(agent, pc, -1, 0, 0, OWN, -1, first, end, writes, -1, 0, 0)
+    return Step(state._replace(flights=(*state.flights, flight)), faults=faults)
+
+
+def _ended(state: State, agent: int) -> State:
+    """The state without the access that the agent itself holds open, if it does."""
+    left = tuple(f for f in state.flights if f.engine != OWN or f.agent != agent)
+    return state if len(left) == len(state.flights) else state._replace(flights=left)
+
+
 def _read(program: Program, state: State, agent: int, op: Operation) -> Step:
-    return new(Step, (advance(state, agent), -1, -1, _look(program, state, agent, op[1], op[2])))
+    closed = _ended(state, agent)
+    faults = _look(program, closed, agent, op[1], op[2])
+    if closed is not state and faults and faults[0].kind is FaultKind.RACE:
+        faults = ()  # it was open: whichever of the two accesses opened second has told of the race
+    return new(Step, (advance(closed, agent), -1, -1, faults))
 
 
 def _look(program: Program, state: State, agent: int, access: int, item: int) -> tuple[Fault, ...]:
@@ -113,6 +140,7 @@ def _look(program: Program, state: State, agent: int, access: int, item: int) ->
 
 
 def _write(program: Program, state: State, agent: int, op: Operation) -> Step:
+    state = _ended(state, agent)
     first, end = program.cells[op[1]]
     faults: tuple[Fault, ...] = ()
     if _conflict(state.flights, first, end, writes=True):

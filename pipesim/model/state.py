@@ -16,6 +16,7 @@ from pipesim.model.program import Program
 UNINITIALISED = -1  #: item of bytes that nothing has written
 TORN = -2  #: item of bytes that a transfer is writing
 TMA = -1  #: engine of a flight that counts its bytes on a barrier
+OWN = -2  #: engine of a flight that is an agent's own read or write, open until its operation is carried out
 
 
 class Flight(NamedTuple):

@@ -16,7 +16,7 @@ from simpy.events import Event, Timeout
 
 from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Deadlock, Fault
-from pipesim.model.machine import Flight, State, Step, answered, can_land, initial_state, land, step
+from pipesim.model.machine import Flight, State, Step, answered, begin, can_land, initial_state, land, step
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.timed.costs import Cost
@@ -100,6 +100,7 @@ class _Run:
         self._engine_free = [0] * program.ctas
         self._cold = [True] * program.ctas
         self._held: list[Flight] = []
+        self._holding = [False] * len(program.agents)  #: whether an agent's own read or write is open
         self._launched = 0  #: transfers put under way so far
         self._ends = [-1] * len(program.agents)
         self._faults: list[Fault] = []
@@ -154,9 +155,12 @@ class _Run:
             if pc == len(plans):
                 self._ends[agent] = time
                 return
-            private, waits, cost, first, second = plans[pc]
+            private, waits, opens, cost, first, second = plans[pc]
             if time != now and not private:
                 self._after(time - now, self._moves[agent])
+                return
+            if opens and cost.busy and not self._holding[agent]:
+                self._open(agent, cost.busy)
                 return
             result = step(program, state, agent)
             after, blocked, signalled, faults = result
@@ -171,6 +175,9 @@ class _Run:
             if blocked >= 0:
                 self._block(agent, blocked, first)
                 return
+            if opens:
+                self._holding[agent] = False  # its time has passed already
+                continue
             if waits:
                 time = self._returned(agent, pc, plans[pc], time, signalled)
                 continue
@@ -183,6 +190,14 @@ class _Run:
             if signalled >= 0:
                 self._signal(signalled, time + cost.visible, landed=False)
             time += cost.busy
+
+    def _open(self, agent: int, cycles: int) -> None:
+        """A read or write begins; what overlaps it until it ends is a race."""
+        began = begin(self._program, self._state, agent)
+        self._state = began.state
+        self._fail(began)
+        self._holding[agent] = True
+        self._after(cycles, self._moves[agent])
 
     def _watch(self, before: State, agent: int, result: Step) -> bool:
         """What only some runs need after a step: the log, faults, the end of the budget. True if the step traps."""
@@ -216,7 +231,7 @@ class _Run:
 
         The time at which its agent goes on.
         """
-        _, _, cost, first, second = planned
+        _, _, _, cost, first, second = planned
         op = self._program.code[agent][pc]
         if op[0] in TRIES:
             return self._tried(agent, pc, planned, time)
@@ -335,7 +350,7 @@ class _Run:
             source="simulation",
             protocol=self._program.name,
             params=dict(self._program.params),
-            grid=self._program.grid,
+            grid=self._program.grid * self._program.ctas,  # CTAs in the launch
             device=Device(name=self._profile.device, sms=self._profile.sms, sm_khz=self._profile.sm_khz),
             agents=self._table.agents,
             barriers=self._table.barriers,

@@ -11,22 +11,24 @@ from pipesim.timed.profile import Profile
 from pipesim.trace.recorder import Meaning
 from pipesim.trace.sites import RECORDED, SiteBook, SiteTable
 
-#: Operations that nobody else can notice: they cost time but need no event of their own. A read looks at its tile when
-#: its agent's last event began, which is a wait's return; one that follows an arrive has an event of its own.
-PRIVATE = frozenset({Op.WORK, Op.READ, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END, Op.JUMP_IF, Op.FENCE, Op.SETMAXNREG})
+#: Operations that nobody else can notice: they cost time but need no event of their own.
+PRIVATE = frozenset({Op.WORK, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END, Op.JUMP_IF, Op.FENCE, Op.SETMAXNREG})
 TRIES = frozenset({Op.TRY_WAIT, Op.TEST_WAIT, Op.TEST_STATE})
+#: Operations whose access is open for as long as they take.
+ACCESSES = frozenset({Op.READ, Op.WRITE})
 #: Operations whose return the engine works out.
 WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.WAIT_STATE, Op.WAIT_GROUP, Op.BAR_SYNC, Op.CLUSTER_WAIT}) | TRIES
 
 
 class Planned(NamedTuple):
-    """One operation: whether it is private, whether it waits, its cost, the meanings of its stamps (-1: none).
+    """One operation: whether it is private, waits, holds an access open; its cost, the meanings of its stamps (-1: none).
 
     A try has one stamp: ``first`` if it fails, ``second`` if it succeeds.
     """
 
     private: bool
     waits: bool
+    opens: bool
     cost: Cost
     first: int
     second: int
@@ -47,18 +49,14 @@ def plan(
         number, numbers[cta] = numbers[cta], numbers[cta] + 1
         known: dict[tuple[int, ...], Planned] = {}
         mine = []
-        released = False  #: whether the last operation that others notice was anything but a wait
         for op in code:
             kind = op[0]
-            private = kind in PRIVATE and not (kind == Op.READ and released)
-            if kind not in PRIVATE:
-                released = kind not in WAITS
             if kind in RECORDED:
                 records = book.records(op)
                 key = (id(records), *op[: PRICED.get(kind, len(op))])
             else:
                 records = ()
-                key = (*op[:2], private) if kind == Op.READ else op
+                key = op[: PRICED.get(kind, len(op))]
             planned = known.get(key)
             if planned is None:
                 stamps = [
@@ -67,7 +65,9 @@ def plan(
                     for value in ((r.value,) if r.value >= 0 else (0, 1))  # -1: the answer of a try
                 ]
                 first, second = (*stamps, -1, -1)[:2]
-                planned = known[key] = Planned(private, kind in WAITS, price(op), first, second)
+                planned = known[key] = Planned(
+                    kind in PRIVATE, kind in WAITS, kind in ACCESSES, price(op), first, second
+                )
             mine.append(planned)
         plans.append(tuple(mine))
     return book.table(), list(meanings), tuple(plans)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Fault
 from pipesim.model.machine import Flight, State, Step, can_land, finished, initial_state, land, step
 from pipesim.model.ops import Op
@@ -15,6 +16,7 @@ from pipesim.model.program import Program
 
 _ARRIVES = frozenset({Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE})
 _WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.WAIT_STATE})
+_TRIES = frozenset({Op.TRY_WAIT, Op.TEST_WAIT})
 
 
 class Contribution(NamedTuple):
@@ -29,7 +31,7 @@ class Contribution(NamedTuple):
 
 @dataclass(frozen=True)
 class Phase:
-    """Phase ``index`` of a barrier: its contributions in order (the last completed it) and the waits that saw it."""
+    """Phase ``index`` of a barrier: its contributions in order (the last completed it) and the waits (and tries) that saw it."""
 
     barrier: int
     index: int
@@ -71,9 +73,12 @@ class PhaseLog:
             return
         if code in _WAITS:
             done = before.barriers[op[1]].done
-            if code == Op.WAIT_UNLESS and before.barriers[op[1]].done & 1 == op[2]:
-                return  # skipped by its try: this wait saw nothing itself
+            if code == Op.WAIT_UNLESS and op[3] >= 0 and before.registers[agent][op[3]]:
+                return  # skipped: its try saw the phase
             self._seen[op[1]].setdefault(self._base[op[1]] + done - 1, []).append((agent, pc))
+        elif code in _TRIES:
+            if mbarrier.passes(before.barriers[op[1]], op[2]):
+                self._seen[op[1]].setdefault(self._base[op[1]] + before.barriers[op[1]].done - 1, []).append((agent, pc))
         elif code in _ARRIVES:
             tx = op[3] if code != Op.ARRIVE_NO_COMPLETE else 0
             self._add(op[1], Contribution(agent, pc, op[2], tx, landed=False), result)

@@ -182,7 +182,7 @@ def test_stamps_of_the_globaltimer(encoder, table):
     events = _decode(e).events
     assert events.globaltimer_ns.tolist() == [64, 160]
     assert events.time_ps.tolist() == [64_000, 160_000]
-    assert events.error_ps.tolist() == [32_000, 32_000]
+    assert events.error_ps.tolist() == [64_000, 64_000]
     assert events.cycle.tolist() == [128, 320]
 
 

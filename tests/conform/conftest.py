@@ -1,0 +1,196 @@
+"""Recorded and simulated traces, and the ways to tamper with one."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipesim.conform.replay import conform
+from pipesim.conform.result import Conformance, Divergence
+from pipesim.model.finding import Verdict
+from pipesim.model.program import Program
+from pipesim.protocols.catalog import find
+from pipesim.timed.engine import simulate
+from pipesim.trace.files import read_trace
+from pipesim.trace.schema import EventKind, Events, Trace
+
+TRACES = Path(__file__).resolve().parents[2] / "traces"
+
+
+def _rings() -> ModuleType:
+    """The rings and the toy profile of the timed tests."""
+    spec = importlib.util.spec_from_file_location(
+        "pipesim_test_rings", Path(__file__).parents[1] / "timed" / "conftest.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+RINGS = _rings()
+
+
+@dataclass(frozen=True)
+class Case:
+    """A trace with the program that it is of. Rows are those of the event table."""
+
+    program: Program
+    trace: Trace
+
+    def conform(self) -> Conformance:
+        return conform(self.program, self.trace)
+
+    def accepted(self) -> None:
+        result = self.conform()
+        assert result.divergence is None
+        assert result.verdict is Verdict.PROVED
+        assert result.events == len(self.trace.events)
+
+    def refused(self) -> Divergence:
+        result = self.conform()
+        assert result.verdict is Verdict.REFUTED
+        assert result.divergence is not None
+        return result.divergence
+
+    # looking
+
+    @property
+    def uncertainty(self) -> int:
+        return int(self.trace.meta.extra.get("order_error_cycles", 0))
+
+    def kind(self, row: int) -> EventKind:
+        return self.trace.meta.sites[int(self.trace.events.site[row])].kind
+
+    def cycle(self, row: int) -> int:
+        return int(self.trace.events.cycle[row])
+
+    def agent(self, row: int) -> str:
+        return self.trace.meta.agent_name(int(self.trace.events.agent[row]))
+
+    def rows(self, agent: int | None = None, kind: EventKind | None = None, group: str = "", cta: int = 0) -> list[int]:
+        """Rows of one agent (number within the CTA), one kind and one group of barriers, as far as they are named."""
+        e = self.trace.events
+        return [
+            row
+            for row in range(len(e))
+            if e.cta[row] == cta
+            and agent in (None, int(e.agent[row]))
+            and kind in (None, self.kind(row))
+            and group in ("", self.trace.meta.sites[int(e.site[row])].barrier)
+        ]
+
+    def same_agent(self, row: int, other: int) -> bool:
+        e = self.trace.events
+        return 0 <= other < len(e) and (e.cta[row], e.agent[row]) == (e.cta[other], e.agent[other])
+
+    # tampering: each returns a case with other events
+
+    def with_events(self, events: Events) -> Case:
+        return Case(self.program, Trace(self.trace.meta, events))
+
+    def with_meta(self, **changes: Any) -> Case:
+        return Case(self.program, Trace(replace(self.trace.meta, **changes), self.trace.events))
+
+    def without(self, *rows: int) -> Case:
+        keep = np.ones(len(self.trace.events), dtype=bool)
+        keep[list(rows)] = False
+        return self.with_events(self.trace.events.select(keep))
+
+    def ordered(self, rows: list[int]) -> Case:
+        """The rows in this order; one may be there twice."""
+        return self.with_events(self.trace.events.select(np.array(rows, dtype=np.int64)))
+
+    def changed(self, row: int, **cells: int) -> Case:
+        columns = {name: getattr(self.trace.events, name).copy() for name in cells}
+        for name, value in cells.items():
+            columns[name][row] = value
+        return self.with_events(replace(self.trace.events, **columns))
+
+    def moved(self, row: int, by: int) -> Case:
+        return self.changed(row, cycle=self.cycle(row) + by)
+
+    def renumbered(self) -> Case:
+        """Iterations counted again from what is there, as a decoder does it."""
+        e = self.trace.events
+        passes: dict[tuple[int, int, int], int] = {}
+        fresh = e.iteration.copy()
+        for row in range(len(e)):
+            key = (int(e.cta[row]), int(e.agent[row]), int(e.site[row]))
+            fresh[row] = passes.get(key, 0)
+            passes[key] = passes.get(key, 0) + 1
+        return self.with_events(replace(e, iteration=fresh))
+
+
+@cache
+def stored(name: str) -> Case:
+    trace = read_trace(TRACES / name)
+    return Case(find(trace.meta.protocol).build(trace.meta.params, grid=trace.meta.grid), trace)
+
+
+def simulated(uncertainty: int = 0, profile: Any = None, **ring: Any) -> Case:
+    program = RINGS.ring(RINGS.Ring(**ring)).flatten({})
+    return run(program, uncertainty, profile)
+
+
+def run(program: Program, uncertainty: int = 0, profile: Any = None) -> Case:
+    trace = simulate(program, profile or RINGS.toy()).trace
+    extra = trace.meta.extra | ({"order_error_cycles": uncertainty} if uncertainty else {})
+    return Case(program, Trace(replace(trace.meta, extra=extra), trace.events))
+
+
+def same(one: Events, other: Events, *, but: tuple[str, ...] = ()) -> bool:
+    return all(np.array_equal(getattr(one, f.name), getattr(other, f.name)) for f in fields(Events) if f.name not in but)
+
+
+@pytest.fixture(name="stored", scope="session")
+def stored_fixture() -> Callable[[str], Case]:
+    return stored
+
+
+@pytest.fixture(name="simulated", scope="session")
+def simulated_fixture() -> Callable[..., Case]:
+    return simulated
+
+
+@pytest.fixture(name="run", scope="session")
+def run_fixture() -> Callable[..., Case]:
+    return run
+
+
+@pytest.fixture(name="toy", scope="session")
+def toy_fixture() -> Callable[..., Any]:
+    toy: Callable[..., Any] = RINGS.toy
+    return toy
+
+
+@pytest.fixture(name="make_case", scope="session")
+def make_case_fixture() -> Callable[[Program, Trace], Case]:
+    return Case
+
+
+#: What every kind of tampering is tried on: recorded with one and with four consumers, on both chips, and simulated.
+RECORDED = (
+    "h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet",
+    "h100/producer_consumer-al1-cw1-s1-tb4096-t64-w0-g1.parquet",
+    "h200/producer_consumer-al32-cw2-s4-tb16384-t64-w600-g1.parquet",
+    "h200/producer_consumer-al1-cw4-s2-tb16384-t64-w0-g1.parquet",
+)
+SIMULATED = ({"stages": 2, "tiles": 12, "work": 30, "warps": 2, "lanes": 32}, {"stages": 1, "tiles": 8, "work": 30})
+
+
+@pytest.fixture(scope="session", params=[*RECORDED, *SIMULATED], ids=[*(r[:4] + r[22:-8] for r in RECORDED), "simulated-2", "simulated-1"])
+def good(request: pytest.FixtureRequest) -> Case:
+    """A trace that conforms."""
+    return stored(request.param) if isinstance(request.param, str) else simulated(**request.param)

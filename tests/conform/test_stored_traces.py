@@ -1,0 +1,149 @@
+"""Every trace that comes with pipesim conforms to its protocol; simulated rings conform without any uncertainty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipesim.errors import EvidenceError
+from pipesim.model.finding import Verdict
+from pipesim.model.ops import Engine
+from pipesim.model.protocol import Protocol
+
+TRACES = Path(__file__).resolve().parents[2] / "traces"
+FILES = sorted(str(path.relative_to(TRACES)) for path in TRACES.glob("*/*.parquet"))
+Make = Callable[..., Any]
+
+
+def test_there_are_traces_of_two_chips() -> None:
+    assert {name.partition("/")[0] for name in FILES} >= {"h100", "h200"}
+    assert len(FILES) >= 50
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_stored_trace_conforms(stored: Make, name: str) -> None:
+    case = stored(name)
+    result = case.conform()
+    assert result.divergence is None
+    assert result.verdict is Verdict.PROVED
+    assert (result.events, result.lost) == (len(case.trace.events), 0)
+    assert result.ctas == len(case.trace.meta.ctas)
+    assert result.uncertainty_cycles in (16, 80)  # of the clock, of the global timer
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    ring=st.fixed_dictionaries({
+        "stages": st.integers(1, 4), "tiles": st.integers(1, 10), "warps": st.integers(1, 3),
+        "lanes": st.sampled_from([1, 32]), "work": st.sampled_from([0, 30]), "tries": st.booleans(),
+    }),
+    prices=st.fixed_dictionaries({
+        "wait_issue": st.integers(0, 30), "wait_wake_up": st.integers(0, 30), "wait_retry": st.integers(0, 30),
+        "wait_poll": st.integers(1, 99), "arrive_issue": st.integers(0, 30), "arrive_latency": st.integers(0, 30),
+        "copy_issue": st.integers(0, 30), "copy_latency": st.integers(0, 99), "loop_issue": st.integers(0, 9),
+    }),
+)  # fmt: skip
+def test_simulated_rings_conform_to_the_cycle(
+    simulated: Make, toy: Make, ring: dict[str, Any], prices: dict[str, int]
+) -> None:
+    case = simulated(profile=toy(**prices), **ring)
+    assert case.uncertainty == 0
+    case.accepted()
+
+
+def groups() -> Protocol:
+    """Two consumer warps that meet after every tile, before one of them hands it back; stores that are waited for."""
+    p = Protocol("groups")
+    tile = p.smem("tile", 1, 64)
+    storage = p.mbarriers("b", 2, count=1)
+
+    @p.role("load")
+    def load(w: Any) -> None:
+        with w.elect_one():
+            for i in range(4):
+                storage[1].wait(1 - (i & 1))
+                storage[0].expect_bytes(64)
+                w.tma_load(tile[0], storage[0], i)
+
+    @p.role("use", warps=2)
+    def use(w: Any) -> None:
+        for i in range(4):
+            storage[0].wait(i & 1)
+            w.work(20 + 60 * w.index)
+            w.async_read(Engine.BULK, tile[0], i)
+            w.commit(Engine.BULK)
+            w.wait_group(Engine.BULK)
+            w.bar_sync(1, 64)
+            if w.index == 0:
+                with w.elect_one():
+                    storage[1].arrive()
+
+    return p
+
+
+def by_state() -> Protocol:
+    """A warp that waits for its own arrive's phase, tests it by state, and one that is released by a commit."""
+    p = Protocol("by_state")
+    tile = p.smem("tile", 2, 64)
+    storage = p.mbarriers("b", 2, count=1)
+
+    @p.role("mma")
+    def mma(w: Any) -> None:
+        with w.elect_one():
+            for i in range(3):
+                token = storage[0].arrive()
+                storage[0].wait_if_needed(storage[0].test_state(token), i & 1)
+                w.async_write(Engine.TCGEN05, tile[0], i)
+                w.async_write(Engine.TCGEN05, tile[1], i)
+                w.commit(Engine.TCGEN05, storage[1])
+                storage[1].wait(i & 1)
+                w.read(tile[1], i)
+
+    return p
+
+
+@pytest.mark.parametrize("make", [groups, by_state])
+@pytest.mark.parametrize("latency", [0, 3, 50])
+def test_programs_with_other_ways_to_wait_conform(run: Make, toy: Make, make: Callable[[], Protocol], latency: int) -> None:
+    """Named barriers, groups, commits and waits by state leave no events: replay finds what they must have waited for."""
+    case = run(make().flatten(), profile=toy(arrive_latency=latency, transfer_latency=latency))
+    assert case.trace.meta.status == "finished"
+    case.accepted()
+
+
+def test_a_stored_trace_of_no_tiles_conforms(stored: Make) -> None:
+    case = stored("h100/producer_consumer-al1-cw2-s4-tb16384-t0-w600-g1.parquet")
+    assert len(case.trace.events) == 0
+    case.accepted()
+
+
+def test_nothing_recorded_is_unknown(simulated: Make) -> None:
+    result = simulated(tiles=0).conform()
+    assert (result.verdict, result.events, result.ctas, result.divergence) == (Verdict.UNKNOWN, 0, 0, None)
+
+
+@pytest.mark.parametrize("other", [{"stages": 3}, {"warps": 2}, {"lanes": 32}])
+def test_the_trace_of_another_kernel(simulated: Make, make_case: Make, other: dict[str, int]) -> None:
+    mine, theirs = simulated(stages=2), simulated(**{"stages": 2} | other)
+    with pytest.raises(EvidenceError, match=r"the trace of ring does not have the (agents|barriers) of ring"):
+        make_case(mine.program, theirs.trace).conform()
+
+
+def test_a_cluster_cannot_be_replayed(run: Make) -> None:
+    p = Protocol("pair", cluster=2)
+    p.mbarriers("b", 1, count=1)
+    p.role("warp")(lambda w: w.work(3))
+    with pytest.raises(EvidenceError, match="pair spans a cluster of 2 CTAs"):
+        run(p.flatten()).conform()
+
+
+@pytest.mark.parametrize("stated", [-1, 1.5, "16", None, True])
+def test_an_impossible_uncertainty(simulated: Make, stated: Any) -> None:
+    case = simulated().with_meta(extra={"order_error_cycles": stated})
+    with pytest.raises(EvidenceError, match="impossible clock uncertainty"):
+        case.conform()

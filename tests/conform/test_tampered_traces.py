@@ -1,0 +1,267 @@
+"""Twins of the traces that conform: for each kind of edit the trace is refused, at the event where it went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pipesim.conform.result import Divergence, DivergenceKind
+from pipesim.trace.schema import EventKind
+
+Make = Callable[..., Any]
+KINDS = [k for k in EventKind if k is not EventKind.TRY]
+
+
+def middle(good: Any, kind: EventKind) -> int:
+    """A row of this kind in the middle of the run, with a next event of the same agent."""
+    rows = good.rows(kind=kind)
+    return int(rows[len(rows) // 2])
+
+
+def points_at(found: Divergence, good: Any, row: int) -> None:
+    """The divergence names the event of this row of ``good``, whose rows before it are untouched."""
+    e = good.trace.events
+    assert found.agent == good.agent(row)
+    assert found.iteration == e.iteration[row]
+    assert found.cycle == e.cycle[row]
+    assert found.cta == e.cta[row]
+    assert found.moments[-1].agent == found.agent or any(m.agent == found.agent for m in found.moments)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_event_is_dropped(good: Any, kind: EventKind) -> None:
+    if not good.rows(kind=kind):
+        assert kind in (EventKind.WORK_BEGIN, EventKind.WORK_END)  # a ring without work
+        return
+    row = middle(good, kind)
+    found = good.without(row).refused()
+    assert found.kind is DivergenceKind.OTHER_EVENT
+    points_at(found, good, row + 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_event_never_happened(good: Any, kind: EventKind) -> None:
+    """The same of a kernel that left it out, so that what follows is counted without it."""
+    for row in good.rows(kind=kind)[-1:]:
+        at_end = not good.same_agent(row, row + 1)
+        found = good.without(row).renumbered().refused()
+        assert found.kind is (DivergenceKind.MISSING_EVENT if at_end else DivergenceKind.OTHER_EVENT)
+        points_at(found, good, row - 1 if at_end else row + 1)
+
+
+def test_two_events_of_an_agent_change_places(good: Any) -> None:
+    for kind in KINDS:
+        for row in good.rows(kind=kind)[5:6]:
+            rows = list(range(len(good.trace.events)))
+            rows[row], rows[row + 1] = rows[row + 1], rows[row]
+            found = good.ordered(rows).refused()
+            assert found.kind is DivergenceKind.OTHER_EVENT
+            points_at(found, good, row + 1)  # the event of the next row stands there too soon
+
+
+def test_two_events_of_an_agent_exchange_their_times(good: Any) -> None:
+    row = next(r for r in good.rows(kind=EventKind.WAIT_ENTER)[3:] if good.cycle(r + 1) > good.cycle(r))
+    late, early = good.cycle(row + 1), good.cycle(row)
+    found = good.changed(row, cycle=late).changed(row + 1, cycle=early).refused()
+    assert found.kind is DivergenceKind.BACKWARDS
+    assert (found.agent, found.cycle, found.iteration) == (good.agent(row), early, good.trace.events.iteration[row + 1])
+
+
+@pytest.mark.parametrize(("column", "kinds"), [
+    ("parity", (EventKind.WAIT_ENTER, EventKind.WAIT_RETURN)),
+    ("stage", KINDS),
+    ("value", KINDS),
+    ("iteration", KINDS),
+])  # fmt: skip
+def test_an_event_says_something_else(good: Any, column: str, kinds: list[EventKind]) -> None:
+    for kind in kinds:
+        if not good.rows(kind=kind):
+            continue
+        row = middle(good, kind)
+        old = int(getattr(good.trace.events, column)[row])
+        found = good.changed(row, **{column: 1 - old if column == "parity" else old + 1}).refused()
+        assert found.kind is DivergenceKind.OTHER_EVENT
+        assert (found.agent, found.cycle) == (good.agent(row), good.cycle(row))
+        assert found.iteration == good.trace.events.iteration[row] + (column == "iteration")
+
+
+def test_lanes_or_bytes_are_other_than_the_protocol_says(good: Any) -> None:
+    for kind, words in ((EventKind.ARRIVE, "arrive empty"), (EventKind.EXPECT, "expect full"), (EventKind.COPY, "copy ")):
+        row = middle(good, kind)
+        found = good.changed(row, value=48).refused()
+        shown = next(m for m in found.moments if m.index == found.event)
+        assert shown.hardware.startswith(words)
+        assert "48" in shown.hardware
+        assert shown.model.startswith(words)
+        assert "48" not in shown.model
+        assert found.claim == f"{found.agent}: “{shown.hardware}” where the protocol has “{shown.model}”"
+
+
+def test_an_iteration_is_missing(good: Any) -> None:
+    for agent in range(len(good.trace.meta.agents)):
+        rows = [r for r in good.rows(agent=agent) if good.trace.events.iteration[r] == 3]
+        found = good.without(*rows).refused()
+        assert found.kind is DivergenceKind.OTHER_EVENT
+        points_at(found, good, rows[-1] + 1)
+        assert found.iteration == 4
+
+
+def test_an_event_happens_twice(good: Any) -> None:
+    for kind in KINDS:
+        for row in good.rows(kind=kind)[4:5]:
+            found = good.ordered([*range(row + 1), row, *range(row + 1, len(good.trace.events))]).refused()
+            assert found.kind is DivergenceKind.OTHER_EVENT
+            points_at(found, good, row)
+
+
+def test_an_agent_does_more_than_its_program(good: Any) -> None:
+    for agent in range(len(good.trace.meta.agents)):
+        mine = good.rows(agent=agent)
+        first_wait = mine[0]
+        rows = [*range(mine[-1] + 1), first_wait, *range(mine[-1] + 1, len(good.trace.events))]
+        longer = good.ordered(rows).changed(mine[-1] + 1, cycle=good.cycle(mine[-1]) + 9).renumbered()
+        found = longer.refused()
+        assert found.kind is DivergenceKind.EXTRA_EVENT
+        assert (found.agent, found.cycle) == (good.agent(first_wait), good.cycle(mine[-1]) + 9)
+        assert found.claim.endswith("where the protocol has ended")
+
+
+def test_an_agent_runs_backwards(good: Any) -> None:
+    for agent in range(len(good.trace.meta.agents)):
+        row = good.rows(agent=agent)[9]
+        found = good.changed(row, cycle=good.cycle(row - 1) - 1).refused()
+        assert found.kind is DivergenceKind.BACKWARDS
+        assert (found.agent, found.cycle) == (good.agent(row), good.cycle(row - 1) - 1)
+        assert found.iteration == good.trace.events.iteration[row]
+    # no uncertainty helps: an agent's own clock does not run backwards; standing still is no fault
+    good.changed(row, cycle=good.cycle(row - 1)).conform()
+
+
+def test_an_agent_is_missing(good: Any) -> None:
+    for agent in range(len(good.trace.meta.agents)):
+        found = good.without(*good.rows(agent=agent)).refused()
+        assert found.kind is DivergenceKind.MISSING_EVENT
+        assert found.agent == good.trace.meta.agent_name(agent)
+        assert (found.iteration, found.cycle) == (0, -1)
+        assert found.claim.startswith(f"the records of {found.agent} end where the protocol goes on with: wait ")
+
+
+def test_a_stranger_among_the_sites(good: Any) -> None:
+    """A site that the protocol does not have, such as a wait on a barrier of the other side."""
+    from dataclasses import replace
+
+    sites = list(good.trace.meta.sites)
+    number = next(n for n, s in enumerate(sites) if s.kind is EventKind.ARRIVE)
+    sites[number] = replace(sites[number], barrier="full")
+    found = good.with_meta(sites=tuple(sites)).refused()
+    assert found.kind is DivergenceKind.OTHER_EVENT
+    assert found.barrier == "full[0]"
+
+
+# time between agents
+
+
+def releases(good: Any) -> list[tuple[int, int]]:
+    """(row of the last arrive or copy, row of the wait return that it releases) for each phase, from stages and laps."""
+    e = good.trace.events
+    stages = good.trace.meta.barriers[0].stages
+    copies, waited = good.rows(kind=EventKind.COPY), good.rows(kind=EventKind.WAIT_RETURN, group="full")
+    pairs = [(copies[int(e.iteration[row])], row) for row in waited]
+    arrives = good.rows(kind=EventKind.ARRIVE)
+    for row in good.rows(kind=EventKind.WAIT_RETURN, group="empty"):
+        lap = int(e.iteration[row]) - stages
+        if lap >= 0:
+            last = max((r for r in arrives if e.iteration[r] == lap), key=good.cycle)
+            pairs.append((last, row))
+    return pairs
+
+
+def movable(good: Any) -> list[tuple[int, int, int]]:
+    """Those whose wait had begun so long before that its return can be moved before its release, and how far."""
+    slack = good.uncertainty
+    return [
+        (release, row, good.cycle(release) - slack - good.cycle(row))
+        for release, row in releases(good)
+        if good.cycle(row - 1) <= good.cycle(release) - slack - 1
+    ]
+
+
+def test_a_wait_returns_before_it_was_released(good: Any) -> None:
+    """One cycle more than the stated uncertainty is refused, by name and number; the uncertainty itself is accepted."""
+    pairs = movable(good)
+    assert len(pairs) > 5
+    for release, row, by in pairs[:: max(1, len(pairs) // 12)]:
+        found = good.moved(row, by - 1).refused()
+        assert found.kind is DivergenceKind.TOO_EARLY
+        e = good.trace.events
+        assert (found.agent, found.iteration) == (good.agent(row), e.iteration[row])
+        assert found.cycle == good.cycle(release) - good.uncertainty - 1
+        assert found.late_by == good.uncertainty + 1
+        group = good.trace.meta.sites[int(e.site[row])].barrier
+        assert found.barrier == f"{group}[{e.stage[row]}]"
+        stages = good.trace.meta.barriers[0].stages
+        assert found.phase_wanted == found.phase_now == e.iteration[row] // stages - (group == "empty")
+        assert "missing; the next that could help came" in found.claim
+        good.moved(row, by).accepted()
+
+
+def test_both_sides_of_the_ring_can_be_refused(good: Any) -> None:
+    assert {good.trace.meta.sites[int(good.trace.events.site[row])].barrier for _, row, _ in movable(good)} >= {"full"}
+
+
+def test_an_arrive_and_the_return_it_releases_exchange_their_times(good: Any) -> None:
+    """The arrive then stands after its agent's next event, or the return before the arrive: refused in either case."""
+    pairs = movable(good)
+    for release, row, _ in pairs[:: max(1, len(pairs) // 12)]:
+        found = good.changed(release, cycle=good.cycle(row)).changed(row, cycle=good.cycle(release)).refused()
+        follows = release + 1
+        if good.same_agent(release, follows) and good.cycle(follows) < good.cycle(row):
+            assert (found.kind, found.agent) == (DivergenceKind.BACKWARDS, good.agent(release))
+            assert found.cycle == good.cycle(follows)
+        elif good.cycle(row) - good.cycle(release) > good.uncertainty:
+            assert (found.kind, found.agent) == (DivergenceKind.TOO_EARLY, good.agent(row))
+            assert found.cycle == good.cycle(release)
+
+
+def test_an_arrive_that_comes_too_late_is_seen_at_the_wait(simulated: Make) -> None:
+    """Everything a consumer does from an arrive on is shifted: then no agent runs backwards, only the wait is too early."""
+    good = simulated(stages=1, tiles=6, work=30)
+    arrive = good.rows(kind=EventKind.ARRIVE)[2]
+    back = next(row for release, row in releases(good) if release == arrive)
+    last = good.rows(agent=1)[-1]
+    for shift, accepted in ((good.cycle(back) - good.cycle(arrive), True), (good.cycle(back) - good.cycle(arrive) + 1, False)):
+        late = good
+        for row in range(arrive, last + 1):
+            late = late.moved(row, shift)
+        if accepted:
+            late.accepted()
+        else:
+            found = late.refused()
+            assert (found.kind, found.agent, found.barrier) == (DivergenceKind.TOO_EARLY, "load", "empty[0]")
+            assert (found.iteration, found.phase_wanted, found.late_by) == (3, 2, 1)
+            assert found.claim == (
+                "load returns from its wait for empty[0] parity 0 before phase 2 can have completed: "
+                "1 of 1 arrivals missing; the next that could help came 1 cycles later"
+            )
+
+
+def test_the_right_cta_is_named(stored: Make) -> None:
+    good = stored("h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g132.parquet")
+    row = good.rows(agent=1, kind=EventKind.ARRIVE, cta=5)[20]
+    found = good.without(row).refused()
+    assert (found.cta, found.agent, found.kind) == (5, "consumer/0", DivergenceKind.OTHER_EVENT)
+    assert found.cycle == good.cycle(row + 1)
+
+
+def test_the_first_divergence_is_reported(stored: Make) -> None:
+    """Two agents that go wrong: the earlier in time is named, whichever agent it is."""
+    good = stored("h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet")
+    for first, second in ((1, 2), (2, 1)):
+        early = good.rows(agent=first, kind=EventKind.WORK_END)[10]
+        late = good.rows(agent=second, kind=EventKind.WORK_END)[30]
+        found = good.changed(early, stage=31).changed(late, stage=31).refused()
+        assert (found.agent, found.cycle) == (good.agent(early), good.cycle(early))
+        assert [m.model for m in found.moments[:4]] == ["same"] * 4
+        assert [m.index for m in found.moments] == list(range(found.event - 4, found.event + 2))

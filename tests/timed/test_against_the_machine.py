@@ -1,0 +1,120 @@
+"""The engine decides only the order of moves: where it ends must be where any order ends, and times must make sense."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipesim.model.program import Program
+from pipesim.timed.engine import Outcome, Simulation, simulate
+from pipesim.timed.profile import Profile
+from pipesim.unfold.blocked import explain
+from pipesim.unfold.occurrence import PhaseLog, unfold
+
+CHEAP = st.integers(0, 60)
+PRICES = st.fixed_dictionaries({
+    "wait_issue": CHEAP, "wait_wake_up": CHEAP, "wait_retry": CHEAP, "wait_poll": st.integers(1, 200),
+    "arrive_issue": CHEAP, "arrive_latency": CHEAP, "expect_issue": CHEAP, "copy_issue": CHEAP, "copy_latency": CHEAP,
+    "copy_cold": CHEAP, "read_issue": CHEAP, "loop_issue": CHEAP, "sync_latency": CHEAP, "record_issue": CHEAP,
+})  # fmt: skip
+WHOLE = {
+    "stages": st.integers(1, 4), "tiles": st.integers(0, 10), "warps": st.integers(1, 3),
+    "lanes": st.sampled_from([1, 2, 32]), "work": st.sampled_from([0, 30]),
+}  # fmt: skip
+RINGS = st.fixed_dictionaries(WHOLE)
+BROKEN = st.one_of(
+    st.fixed_dictionaries(WHOLE | {"arrives": st.integers(0, 6)}),  # the first consumer stops arriving
+    st.fixed_dictionaries(WHOLE | {"empty_count": st.integers(97, 200)}),  # more arrivals wanted than are made
+    st.fixed_dictionaries(WHOLE | {"expect": st.sampled_from([16, 48, 80, 4096])}),  # other bytes than are brought
+)
+TRAPPING = st.fixed_dictionaries(WHOLE | {"empty_count": st.just(1), "lanes": st.sampled_from([2, 32])})
+EXAMPLES = settings(max_examples=120, deadline=None, derandomize=True)
+
+
+def agrees(program: Program, result: Simulation) -> None:
+    reference = unfold(program)
+    assert result.faults == () == reference.faults
+    assert result.outcome is (Outcome.FINISHED if reference.finished else Outcome.DEADLOCK)
+    assert result.state.barriers == reference.state.barriers
+    assert result.state.pcs == reference.state.pcs
+    assert result.state.flights == () == reference.state.flights
+    assert result.deadlock == explain(program, reference.state)
+    assert [end >= 0 for end in result.ends] == [
+        pc == len(code) for pc, code in zip(result.state.pcs, program.code, strict=True)
+    ]
+
+
+@EXAMPLES
+@given(shape=RINGS, prices=PRICES)
+def test_whole_rings_end_as_any_order_ends(
+    ring: Callable[..., Program], toy: Callable[..., Profile], shape: dict[str, int], prices: dict[str, int]
+) -> None:
+    program = ring(**shape)
+    result = simulate(program, toy(**prices))
+    agrees(program, result)
+    assert result.outcome is Outcome.FINISHED
+
+
+@EXAMPLES
+@given(shape=RINGS, prices=PRICES)
+def test_rings_that_try_first_end_as_any_order_ends(
+    ring: Callable[..., Program], toy: Callable[..., Profile], shape: dict[str, int], prices: dict[str, int]
+) -> None:
+    program = ring(**shape, tries=True)
+    agrees(program, simulate(program, toy(**prices)))
+
+
+@EXAMPLES
+@given(shape=BROKEN, prices=PRICES)
+def test_broken_rings_end_in_the_same_deadlock(
+    ring: Callable[..., Program], toy: Callable[..., Profile], shape: dict[str, int], prices: dict[str, int]
+) -> None:
+    program = ring(**shape)
+    agrees(program, simulate(program, toy(**prices)))
+
+
+def test_broken_rings_do_hang(ring: Callable[..., Program], toy: Callable[..., Profile]) -> None:
+    """The twin of the test above: its three ways to break a ring all show."""
+    for broken in ({"arrives": 1}, {"empty_count": 97}, {"expect": 48}):
+        assert simulate(ring(**broken), toy()).outcome is Outcome.DEADLOCK
+
+
+@EXAMPLES
+@given(shape=TRAPPING, prices=PRICES)
+def test_over_arrivals_trap_at_the_first(
+    ring: Callable[..., Program], toy: Callable[..., Profile], shape: dict[str, int], prices: dict[str, int]
+) -> None:
+    program = ring(**shape)
+    result, reference = simulate(program, toy(**prices)), unfold(program)
+    traps = [(f.kind, f.pc, f.barrier, f.found, f.expected) for f in reference.faults[:1]]
+    assert [(f.kind, f.pc, f.barrier, f.found, f.expected) for f in result.faults] == traps
+    assert result.outcome is (Outcome.FAULT if traps else Outcome.FINISHED)
+    assert bool(traps) == (shape["tiles"] > 0)
+
+
+@EXAMPLES
+@given(shape=RINGS, prices=PRICES, recording=st.booleans())
+def test_no_wait_returns_before_its_phase_is_complete(
+    ring: Callable[..., Program], toy: Callable[..., Profile], stamps: Callable[..., Any],
+    shape: dict[str, int], prices: dict[str, int], recording: bool,
+) -> None:  # fmt: skip
+    program = ring(**shape)
+    profile = toy(**prices)
+    log = PhaseLog(program)
+    result = simulate(program, profile, recording=recording, log=log)
+    times = stamps(program, result.trace)  # program order, and no event before the one before it
+    landing = profile["copy.latency"] + 4  # 64 bytes at 16,000 a kcycle
+    seen = 0
+    for phases in log.phases():
+        for phase in phases:
+            if not phase.complete:
+                continue
+            last = phase.contributions[-1]
+            done = times[last.agent, last.pc][0] + (landing if last.landed else profile["arrive.latency"])
+            for agent, pc in phase.observers:
+                assert times[agent, pc][1] >= done
+                seen += 1
+    assert seen == shape["tiles"] * shape["warps"] + max(0, shape["tiles"] - shape["stages"])

@@ -1,0 +1,60 @@
+"""Same program, same profile: same trace, to the last event, in this process and in any other."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from dataclasses import fields
+
+import pytest
+
+from pipesim.protocols.catalog import find
+from pipesim.timed.engine import Simulation, simulate
+from pipesim.timed.profile import load_profile
+from pipesim.trace.schema import Events
+
+CONFIGURATIONS = [
+    {"stages": 1, "tiles": 9, "consumer_warps": 1, "work": 0, "tile_bytes": 4096},
+    {"stages": 4, "tiles": 40, "consumer_warps": 4, "arrive_lanes": 32},
+]
+ELSEWHERE = """
+import json, runpy, sys
+here = runpy.run_path(sys.argv[1])
+print(json.dumps([here["fingerprint"](here["run"](i)) for i in range(len(here["CONFIGURATIONS"]))]))
+"""
+
+
+def run(number: int) -> Simulation:
+    return simulate(find("producer_consumer").build(CONFIGURATIONS[number]), load_profile("h100"), recording=True)
+
+
+def fingerprint(result: Simulation) -> str:
+    digest = hashlib.sha256(repr((result.trace.meta, result.cycles, result.ends, result.steps, result.state)).encode())
+    for column in fields(Events):
+        digest.update(getattr(result.trace.events, column.name).tobytes())
+    return digest.hexdigest()
+
+
+@pytest.mark.parametrize("number", range(len(CONFIGURATIONS)))
+def test_twice_in_one_process(number: int) -> None:
+    first, second = run(number), run(number)
+    assert first.trace == second.trace
+    assert (first.cycles, first.ends, first.queue_events) == (second.cycles, second.ends, second.queue_events)
+    assert fingerprint(first) == fingerprint(second)
+
+
+@pytest.mark.parametrize("seed", ["1", "4711"])
+def test_in_another_process_that_hashes_differently(seed: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE, __file__],
+        env=os.environ | {"PYTHONHASHSEED": seed},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    here = [fingerprint(run(number)) for number in range(len(CONFIGURATIONS))]
+    assert [digest in done.stdout for digest in here] == [True] * len(here)
+
+
+def test_another_program_has_another_fingerprint() -> None:
+    assert fingerprint(run(0)) != fingerprint(run(1))

@@ -1,0 +1,86 @@
+"""One tiny ring, worked out by hand: two tiles through one stage, every event, on a profile of small round numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pipesim.timed.engine import Outcome, simulate
+from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Site
+
+EVENTS = """
+13 load wait_enter empty[0] 1 #0 =0
+18 load wait_return empty[0] 1 #0 =0
+18 load expect full[0] -1 #0 =64
+22 load copy full[0] -1 #0 =64
+30 load wait_enter empty[0] 0 #1 =0
+119 load wait_return empty[0] 0 #1 =0
+119 load expect full[0] -1 #1 =64
+123 load copy full[0] -1 #1 =64
+13 use wait_enter full[0] 0 #0 =0
+79 use wait_return full[0] 0 #0 =0
+81 use work_begin [0] -1 #0 =0
+112 use work_end [0] -1 #0 =0
+112 use arrive empty[0] -1 #0 =1
+121 use wait_enter full[0] 1 #1 =0
+180 use wait_return full[0] 1 #1 =0
+182 use work_begin [0] -1 #1 =0
+213 use work_end [0] -1 #1 =0
+213 use arrive empty[0] -1 #1 =1
+"""
+# 3 operations of init and fence, 10 of the CTA barrier: 13. A wait that passes: 5. expect: 4. copy: 6. loop: 2. A copy
+# of 64 bytes: 50 + 4 from its issue, then 3 to wake the consumer. Read: 1 + 1. Work: 30 + 1. An arrive: 7 for its agent,
+# 2 until it is seen (114), and the producer returns 5 later.
+
+
+def test_every_event(ring: Callable[..., Any], toy: Callable[..., Any], lines: Callable[..., list[str]]) -> None:
+    program = ring(stages=1, tiles=2, work=30)
+    result = simulate(program, toy())
+    assert lines(result.trace) == EVENTS.split("\n")[1:-1]
+    assert result.outcome is Outcome.FINISHED
+    assert (result.cycles, result.ends) == (220, (129, 220))
+    assert (result.deadlock, result.faults) == (None, ())
+    assert result.trace.events.time_ps.tolist() == (1000 * result.trace.events.cycle).tolist()
+    assert not result.trace.events.error_ps.any()
+    assert (result.trace.events.globaltimer_ns == -1).all()
+
+
+def test_its_description(ring: Callable[..., Any], toy: Callable[..., Any]) -> None:
+    meta = simulate(ring(stages=1, tiles=2, work=30), toy()).trace.meta
+    assert (meta.source, meta.protocol, meta.status, meta.grid) == ("simulation", "ring", "finished", 1)
+    assert meta.device == Device("a toy", 4, sm_khz=1_000_000)
+    assert meta.agents == (AgentInfo("load", 0, 0), AgentInfo("use", 0, 1))
+    assert meta.barriers == (BarrierGroup("full", 1, 1), BarrierGroup("empty", 1, 1))
+    assert meta.sites == (
+        Site("load_wait_enter_empty", "load", EventKind.WAIT_ENTER, "empty"),
+        Site("load_wait_return_empty", "load", EventKind.WAIT_RETURN, "empty"),
+        Site("load_expect_full", "load", EventKind.EXPECT, "full"),
+        Site("load_copy_full", "load", EventKind.COPY, "full"),
+        Site("use_wait_enter_full", "use", EventKind.WAIT_ENTER, "full"),
+        Site("use_wait_return_full", "use", EventKind.WAIT_RETURN, "full"),
+        Site("use_work_begin", "use", EventKind.WORK_BEGIN),
+        Site("use_work_end", "use", EventKind.WORK_END),
+        Site("use_arrive_empty", "use", EventKind.ARRIVE, "empty"),
+    )
+    assert meta.extra == {"profile": "toy", "recording": False}
+
+
+def test_recording_costs_a_record_at_each_event(
+    ring: Callable[..., Any], toy: Callable[..., Any], lines: Callable[..., list[str]]
+) -> None:
+    """The same with 10 cycles a record, for the first tile: each stamp stands before its record's own cost."""
+    traced = simulate(ring(stages=1, tiles=1, work=30), toy(record_issue=10), recording=True)
+    assert lines(traced.trace) == [
+        "13 load wait_enter empty[0] 1 #0 =0",
+        "28 load wait_return empty[0] 1 #0 =0",  # the record, then 5 for the wait
+        "38 load expect full[0] -1 #0 =64",
+        "52 load copy full[0] -1 #0 =64",  # issued after its record: 62, lands 54 later
+        "13 use wait_enter full[0] 0 #0 =0",
+        "119 use wait_return full[0] 0 #0 =0",
+        "131 use work_begin [0] -1 #0 =0",
+        "172 use work_end [0] -1 #0 =0",
+        "182 use arrive empty[0] -1 #0 =1",
+    ]
+    assert traced.ends == (68, 199)
+    assert traced.trace.meta.extra == {"profile": "toy", "recording": True}
+    assert simulate(ring(stages=1, tiles=1, work=30), toy(record_issue=10)).ends == (28, 119)

@@ -1,0 +1,162 @@
+"""Latency profiles: the built-in ones load, and every malformed document gives one ProfileError that says what is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipesim.errors import ProfileError
+from pipesim.timed.choice import DEFAULT, profile_for
+from pipesim.timed.profile import FIELDS, FOLDER, MAX_KHZ, MAX_VALUE, load_profile, parse_profile, profile_names, scaled
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((FOLDER / "h100.json").read_text(encoding="utf-8"))
+    return data | changes
+
+
+def values(**changes: Any) -> dict[str, Any]:
+    """The document with these values changed; None leaves one out."""
+    named = document()["values"] | {name.replace("_", ".", 1): value for name, value in changes.items()}
+    return document(values={name: value for name, value in named.items() if value is not None})
+
+
+def refused(data: Any) -> ProfileError:
+    with pytest.raises(ProfileError) as caught:
+        parse_profile(data if isinstance(data, str) else json.dumps(data), "mine.json")
+    assert caught.value.place == "mine.json"
+    assert caught.value.exit_code == 2
+    return caught.value
+
+
+@pytest.mark.parametrize("name", ["h100", "h200"])
+def test_the_built_in_profiles_load(name: str) -> None:
+    profile = load_profile(name)
+    assert profile.name == name
+    assert profile.device in {"NVIDIA H100 80GB HBM3", "NVIDIA H200"}
+    assert (profile.sms, profile.sm_khz) == (132, 1_980_000)
+    assert profile.fitted
+    assert profile.values.keys() == FIELDS.keys()
+    assert all(profile[field] == profile.values[field] > 0 for field in FIELDS)
+    assert load_profile(str(FOLDER / f"{name}.json")) == profile
+
+
+def test_their_names() -> None:
+    assert profile_names() == ["h100", "h200"]
+
+
+def test_each_device_has_its_own() -> None:
+    assert profile_for("NVIDIA H200").name == "h200"
+    assert profile_for("NVIDIA H100 80GB HBM3").name == "h100"
+    assert profile_for("NVIDIA H100 PCIe").name == DEFAULT == "h100"
+
+
+@pytest.mark.parametrize("name", ["h300", "", "../profiles/h100", "H100", "a" * 5000, "h100\0"])
+def test_an_unknown_name(name: str) -> None:
+    with pytest.raises(ProfileError) as caught:
+        load_profile(name)
+    assert caught.value.fact == f"there is no latency profile {name!r}"
+    assert caught.value.correction == "use one of h100, h200, or the path of a JSON file"
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.json", tmp_path / "a\0b.json"):
+        with pytest.raises(ProfileError) as caught:
+            load_profile(str(path))
+        assert caught.value.fact == f"the latency profile {path} cannot be read"
+    folder = tmp_path / "folder.json"
+    folder.mkdir()
+    with pytest.raises(ProfileError, match="cannot be read"):
+        load_profile(str(folder))
+    latin = tmp_path / "latin.json"
+    latin.write_bytes(b'{"name": "M\xfcller"}')
+    with pytest.raises(ProfileError, match="cannot be read"):
+        load_profile(str(latin))
+
+
+def test_a_file_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(values(wait_issue=7) | {"name": "mine", "device": "Müller"}), encoding="utf-8")
+    profile = load_profile(str(path))
+    assert (profile.name, profile.device, profile["wait.issue"]) == ("mine", "Müller", 7)
+    path.write_text("{", encoding="utf-8")
+    with pytest.raises(ProfileError) as caught:
+        load_profile(str(path))
+    assert caught.value.place == str(path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "name: h100", "[" * 100_000, '{"values": 1' + "0" * 5000 + "}"])
+def test_text_that_is_no_json(text: str) -> None:
+    assert refused(text).fact == "this latency profile is not JSON"
+
+
+@pytest.mark.parametrize("data", [[], 3, None, {}, {"format": "pipesim-program"}, document(format=None)])
+def test_json_of_another_kind(data: Any) -> None:
+    assert refused(data).fact == 'this JSON is not a latency profile: it has no "format": "pipesim-profile"'
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", None, 1.0, True])
+def test_another_version(version: Any) -> None:
+    fact = refused(document(version=version)).fact
+    assert fact == f"this latency profile is of version {version!r}; this pipesim reads version 1"
+
+
+@pytest.mark.parametrize("units", [None, "ns", ""])
+def test_no_units(units: Any) -> None:
+    assert refused(document(units=units)).fact == 'a latency profile names its units: "units": "SM cycles, bytes"'
+
+
+@pytest.mark.parametrize("wrong", [None, [], 5])
+def test_no_values(wrong: Any) -> None:
+    assert refused(document(values=wrong)).fact == 'a latency profile has an object "values"'
+
+
+@pytest.mark.parametrize("field", sorted(FIELDS))
+def test_a_missing_value(field: str) -> None:
+    error = refused(values(**{field.replace(".", "_", 1): None}))
+    assert error.fact == f"the profile lacks value {field}"
+    assert error.cause == f"{field} is {FIELDS[field]}"
+
+
+def test_an_unknown_value() -> None:
+    assert refused(values(wait_for=3)).fact == "the profile has an unknown value wait.for"
+
+
+@pytest.mark.parametrize("field", sorted(FIELDS))
+@pytest.mark.parametrize("value", ["5", 5.0, True, None, [5], -1, MAX_VALUE + 1, float("nan")])
+def test_a_value_of_the_wrong_kind(field: str, value: Any) -> None:
+    data = document()
+    data["values"][field] = value
+    what = "bytes" if "bytes" in field else "cycles"
+    least = 1 if "bytes" in field or field == "wait.poll" else 0
+    fact = f"{field} = {value!r}: a whole number of {what} is needed, {least} to 1,000,000,000,000"
+    assert refused(data).fact == fact
+
+
+@pytest.mark.parametrize("field", ["copy.bytes_per_kcycle", "copy.device_bytes_per_kcycle", "read.bytes_per_kcycle", "wait.poll"])
+def test_a_rate_or_a_poll_of_zero(field: str) -> None:
+    """They divide: a rate of 0 never ends a copy, a poll of 0 never ends a wait."""
+    assert refused(values(**{field.replace(".", "_", 1): 0})).fact.startswith(f"{field} = 0: ")
+
+
+def test_a_latency_of_zero_is_fine() -> None:
+    data = document()
+    data["values"] = {f: 1 if "bytes" in f or f == "wait.poll" else 0 for f in FIELDS}
+    assert parse_profile(json.dumps(data))["copy.latency"] == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{key: wrong} for key in ("name", "device", "fitted") for wrong in (None, 5)]
+    + [{key: wrong} for key in ("sms", "sm_khz") for wrong in (None, "132", 0, -1, 1.5, True, MAX_KHZ + 1)],
+)
+def test_a_head_that_is_not_whole(change: dict[str, Any]) -> None:
+    fact = "a latency profile names name, device, fitted (text), sms and sm_khz (whole numbers)"
+    assert refused(document(**change)).fact == fact
+
+
+def test_cycles_are_rounded_up() -> None:
+    assert [scaled(n, 64_000) for n in (0, 1, 64, 65)] == [0, 1, 1, 2]

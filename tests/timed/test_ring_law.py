@@ -1,0 +1,199 @@
+"""The ring law: each of its terms in turn, no simulated ring beats it, and it is silent about what is no ring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipesim.conform.steady import read
+from pipesim.model.ops import Op
+from pipesim.model.program import Program
+from pipesim.model.protocol import Protocol
+from pipesim.timed.bound import ring_law
+from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.profile import Profile
+
+Make = Callable[..., Any]
+
+# A trip of the toy ring: the producer waits 5, expects 4, copies 6, loops 2; a consumer waits 5, reads 2, arrives 7,
+# loops 2; the engine takes 4. Round the ring: 4 to the copy's issue, 54 for it, 3 + 5 for the two waits, 2 to read, 2
+# until the arrive is seen.
+
+
+@pytest.mark.parametrize(
+    ("by", "period", "shape", "prices"),
+    [
+        ("the producer's issue", 17, {"stages": 8}, {}),
+        ("the consumers", 47, {"stages": 8, "work": 30}, {}),
+        ("the copy engine", 40, {"stages": 8}, {"copy_bytes_per_kcycle": 1_600}),
+        ("the way round the ring over 1 stage", 70, {"stages": 1}, {}),
+        ("the way round the ring over 2 stages", 35, {"stages": 2}, {}),
+    ],
+)
+def test_each_term_can_bind(
+    ring: Make, toy: Make, by: str, period: int, shape: dict[str, int], prices: dict[str, int]
+) -> None:
+    program, profile = ring(tiles=64, **shape), toy(**prices)
+    bound = ring_law(program, profile)
+    assert bound is not None
+    assert (bound.by, bound.period_millicycles) == (by, 1000 * period)
+    assert max(value for _, value in bound.terms) == bound.period_millicycles
+    assert len(bound.terms) == 4
+    reading = read(simulate(program, profile).trace)
+    assert reading is not None
+    assert reading.period_millicycles == bound.period_millicycles  # and here it is reached
+
+
+def test_its_terms(ring: Make, toy: Make) -> None:
+    bound = ring_law(ring(stages=3, tiles=9, work=30, warps=2), toy())
+    assert bound is not None
+    assert bound.terms == (
+        ("the producer's issue", 17_000),
+        ("the consumers", 47_000),
+        ("the copy engine", 4_000),
+        ("the way round the ring over 3 stages", (4 + 54 + 3 + 5 + 2 + 31 + 2) * 1000 // 3),
+    )
+
+
+def test_recording_costs_its_records(ring: Make, toy: Make) -> None:
+    bound = ring_law(ring(stages=8, tiles=9, work=30), toy(record_issue=10), recording=True)
+    assert bound is not None
+    # the producer records 4 times a tile, a consumer 5 times
+    assert dict(bound.terms)["the producer's issue"] == 57_000
+    assert dict(bound.terms)["the consumers"] == 97_000
+    assert ring_law(ring(stages=8, tiles=9, work=30), toy(record_issue=10)) == ring_law(ring(stages=8, tiles=9, work=30), toy())
+
+
+def test_ctas_on_every_sm_share_the_engine(ring: Make, toy: Make) -> None:
+    program = ring(stages=8, tiles=9)
+    profile = toy(copy_device_bytes_per_kcycle=6_400)
+    alone, shared = ring_law(program, profile), ring_law(replace(program, grid=4), profile)
+    assert alone is not None
+    assert shared is not None
+    assert dict(alone.terms)["the copy engine"] == 10_000
+    assert dict(shared.terms)["the copy engine"] == 40_000
+
+
+SMALL = st.integers(0, 40)
+PRICES = st.fixed_dictionaries({
+    "wait_issue": SMALL, "wait_wake_up": SMALL, "wait_retry": SMALL, "wait_poll": st.integers(1, 60),
+    "arrive_issue": SMALL, "arrive_latency": SMALL, "expect_issue": SMALL, "copy_issue": SMALL,
+    "copy_latency": st.integers(0, 300), "copy_cold": st.integers(0, 100),
+    "copy_bytes_per_kcycle": st.integers(500, 20_000), "copy_device_bytes_per_kcycle": st.integers(500, 80_000),
+    "read_issue": SMALL, "work_issue": SMALL, "loop_issue": SMALL, "record_issue": st.integers(0, 9),
+})  # fmt: skip
+RINGS = st.fixed_dictionaries({
+    "stages": st.integers(1, 5), "tiles": st.integers(1, 24), "warps": st.integers(1, 3), "work": st.integers(0, 200),
+    "tries": st.booleans(),
+})  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(shape=RINGS, prices=PRICES, recording=st.booleans(), grid=st.integers(1, 5))
+def test_no_ring_is_faster_than_its_law(
+    ring: Callable[..., Program], toy: Callable[..., Profile],
+    shape: dict[str, Any], prices: dict[str, int], recording: bool, grid: int,
+) -> None:  # fmt: skip
+    """Exact, from the first tile on: each term takes a ring of T tiles and S stages at least T - S periods."""
+    program = replace(ring(**shape), grid=grid)
+    profile = toy(**prices, copy_latency_loaded=prices["copy_latency"] + 10)
+    bound = ring_law(program, profile, recording=recording)
+    result = simulate(program, profile, recording=recording)
+    assert result.outcome is Outcome.FINISHED
+    assert bound is not None
+    assert 1000 * result.cycles >= bound.period_millicycles * (shape["tiles"] - shape["stages"])
+
+
+@settings(max_examples=120, deadline=None, derandomize=True)
+@given(shape=RINGS, prices=PRICES)
+def test_the_steady_period_is_not_below_the_law(
+    ring: Callable[..., Program], toy: Callable[..., Profile], shape: dict[str, Any], prices: dict[str, int]
+) -> None:
+    """In the window of the steady state too, where waits return at once: no polls, whose grid would blur its ends."""
+    smooth = prices | {"wait_retry": 0, "wait_poll": 1, "copy_cold": 0}
+    program, profile = ring(**shape | {"tiles": 96, "tries": False}), toy(**smooth, copy_latency_loaded=prices["copy_latency"])
+    bound, reading = ring_law(program, profile), read(simulate(program, profile).trace)
+    assert bound is not None
+    assert reading is not None
+    assert reading.period_millicycles is not None
+    assert reading.period_millicycles >= bound.period_millicycles - 1  # both are rounded
+
+
+def two_waits() -> Protocol:
+    """A loop whose trips fill two stages each: not one tile a trip."""
+    p = Protocol("unrolled")
+    tile = p.smem("tile", 2, 64)
+    storage = p.mbarriers("b", 4, count=1)
+    for s in range(2):
+        storage.label(s, 1, "full")
+        storage.label(2 + s, 1, "empty")
+
+    @p.role("load")
+    def load(w: Any) -> None:
+        with w.elect_one():
+            for trip in w.loop(4):
+                for s in range(2):
+                    storage[2 + s].wait(1 - (trip & 1))
+                    storage[s].expect_bytes(64)
+                    w.tma_load(tile[s], storage[s], 2 * trip + s)
+
+    @p.role("use")
+    def use(w: Any) -> None:
+        with w.elect_one():
+            for trip in w.loop(4):
+                for s in range(2):
+                    storage[s].wait(trip & 1)
+                    storage[2 + s].arrive()
+
+    return p
+
+
+def uneven(program: Program) -> Program:
+    """The ring with more work on its last tile."""
+    code = program.code[1]
+    last = max(pc for pc, op in enumerate(code) if op[0] == Op.WORK)
+    return replace(program, code=(program.code[0], (*code[:last], (int(Op.WORK), 999), *code[last + 1 :])))
+
+
+def test_it_is_silent_about_other_programs(ring: Make, toy: Make) -> None:
+    from pipesim.pipelines import ProducerConsumerPipeline
+
+    p = Protocol("no copies")
+    storage = p.mbarriers("pipe", 4)
+    p.init(lambda: ProducerConsumerPipeline(storage, 2).init_mbars(1, 1))
+    p.role("producer")(lambda w: [ProducerConsumerPipeline(storage, 2).producer_signal_and_step() for _ in w.loop(3)] and None)
+    p.role("consumer")(lambda w: None)
+    bystander = Protocol("bystander")
+    more = bystander.mbarriers("b", 1, count=1)
+    bystander.role("alone")(lambda w: more[0].arrive() and None)
+    one_copy = ring(stages=2, tiles=4)
+    for program in (
+        ring(stages=2, tiles=0),
+        two_waits().flatten(),
+        uneven(ring(stages=2, tiles=4, work=30)),
+        p.flatten(),
+        bystander.flatten(),
+        replace(one_copy, agents=one_copy.agents[:1], code=one_copy.code[:1], lines=one_copy.lines[:1]),
+        replace(one_copy, agents=one_copy.agents[1:], code=one_copy.code[1:], lines=one_copy.lines[1:]),
+    ):
+        assert ring_law(program, toy()) is None, program.name
+    assert ring_law(one_copy, toy()) is not None
+
+
+def test_work_after_the_arrive_is_not_on_the_way_round(ring: Make, toy: Make) -> None:
+    """A consumer that hands the stage back before it works on the tile in its registers: only its own time counts."""
+    program = ring(stages=1, tiles=64, work=30)
+    code = list(program.code[1])
+    for pc in [pc for pc, op in enumerate(code) if op[0] == Op.WORK]:  # the arrive follows
+        code[pc], code[pc + 1] = code[pc + 1], code[pc]
+    early = replace(program, code=(program.code[0], tuple(code)))
+    bound, reading = ring_law(early, toy()), read(simulate(early, toy()).trace)
+    assert bound is not None
+    assert reading is not None
+    assert dict(bound.terms)["the way round the ring over 1 stage"] == 70_000
+    assert reading.period_millicycles == 70_000
