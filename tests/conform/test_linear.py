@@ -1,0 +1,105 @@
+"""Replay is linear: it carries out every operation once, and asks in vain only where something then helps. No timing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pipesim.conform import replay
+from pipesim.model.ops import Op
+
+Make = Callable[..., Any]
+
+
+@pytest.fixture
+def count(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Counter[str]]:
+    """Counts the machine's moves in the replay of a case."""
+    seen: Counter[str] = Counter()
+    step, land = replay.step, replay.land
+
+    def counted_step(program: Any, state: Any, agent: int) -> Any:
+        result = step(program, state, agent)
+        seen["moved" if result.blocked < 0 else "blocked"] += 1
+        return result
+
+    def counted_land(*arguments: Any) -> Any:
+        seen["landed"] += 1
+        return land(*arguments)
+
+    monkeypatch.setattr(replay, "step", counted_step)
+    monkeypatch.setattr(replay, "land", counted_land)
+
+    def run(case: Any) -> Counter[str]:
+        seen.clear()
+        case.accepted()
+        return Counter(seen)
+
+    return run
+
+
+def operations(case: Any) -> int:
+    return sum(len(code) for code in case.program.code)
+
+
+def copies(case: Any) -> int:
+    return sum(op[0] == Op.TMA_LOAD for code in case.program.code for op in code)
+
+
+def suppliers(case: Any) -> int:
+    """Operations that another agent may have to wait for: arrives, expects, copies, and the CTA barrier of the start."""
+    helping = (Op.ARRIVE, Op.TMA_LOAD, Op.BAR_SYNC)
+    return sum(op[0] in helping for code in case.program.code for op in code)
+
+
+@pytest.mark.parametrize("shape", [{}, {"stages": 1}, {"warps": 4, "stages": 4}, {"tries": True, "work": 30}])
+def test_every_operation_is_carried_out_once(simulated: Make, count: Make, shape: dict[str, Any]) -> None:
+    case = simulated(**{"tiles": 40} | shape)
+    seen = count(case)
+    assert seen["moved"] == operations(case)
+    assert seen["landed"] <= copies(case)
+    assert seen["blocked"] <= seen["landed"] + suppliers(case)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "h100/producer_consumer-al1-cw4-s4-tb16384-t64-w600-g1.parquet",
+        "h200/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet",
+    ],
+)
+def test_a_recorded_trace(stored: Make, count: Make, name: str) -> None:
+    case = stored(name)
+    seen = count(case)
+    assert seen["moved"] == operations(case)
+    assert seen["landed"] == copies(case) == 64
+    assert seen["blocked"] <= seen["landed"] + suppliers(case)
+
+
+@pytest.mark.parametrize("shape", [{"warps": 3}, {"stages": 1}, {"tries": True}])
+def test_twice_the_tiles_are_twice_the_moves(simulated: Make, count: Make, shape: dict[str, Any]) -> None:
+    seen = [sum(count(simulated(**{"tiles": tiles} | shape)).values()) for tiles in (40, 80, 160)]
+    assert seen[2] - seen[1] == 2 * (seen[1] - seen[0])
+
+
+def test_candidates_are_not_searched_again(simulated: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list of what could supply a barrier is walked once, not from its beginning for every wait."""
+    looked = Counter[int]()
+
+    class Watched(list[Any]):
+        def __getitem__(self, index: Any) -> Any:
+            looked[tiles] += 1
+            return super().__getitem__(index)
+
+    original = replay._Replay._plan
+
+    def plan(self: Any) -> Any:
+        waits, supply = original(self)
+        return waits, [Watched(entries) for entries in supply]
+
+    monkeypatch.setattr(replay._Replay, "_plan", plan)
+    for tiles in (50, 100, 200):
+        simulated(tiles=tiles, warps=3).accepted()
+    assert looked[200] <= 2 * looked[100] <= 4 * looked[50]
