@@ -8,7 +8,7 @@ returned too early. Every operation is executed once, so the whole is linear in 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -194,7 +194,9 @@ class _Replay:
 
     def run(self) -> Divergence | None:
         """Replay everything, or all up to where lost records decide; the first divergence, or None."""
-        ends = [_Demand(agent, len(ran), _EVER, self._page.last_row(agent), set()) for agent, ran in enumerate(self._ran)]
+        ends = [
+            _Demand(agent, len(ran), _EVER, self._page.last_row(agent), set()) for agent, ran in enumerate(self._ran)
+        ]
         for demand in [_Demand(agent, at + 1, cycle, row, set()) for cycle, agent, at, row in self._waits] + ends:
             wrong = self._advance(demand)
             if wrong is not None or self._unknowable:
@@ -281,11 +283,11 @@ class _Replay:
                 continue
             other = self._program.code[agent][ran[position]]
             rows = self._rows[agent][position]
-            if other[0] == Op.WAIT and other[1] == op[1] and len(rows) == 2 and self._cycle[rows[0]] <= latest:
-                result = step(self._program, self.state, agent)
-                if result.blocked < 0 and not result.faults:
-                    self.state = result.state
-                    self._done[agent] += 1
+            word = self.state.barriers[op[1]]
+            waits = other[0] == Op.WAIT and other[1] == op[1] and len(rows) == 2 and self._cycle[rows[0]] <= latest
+            if waits and word.life == mbarrier.LIVE and mbarrier.passes(word, other[2]):
+                self.state = step(self._program, self.state, agent).state
+                self._done[agent] += 1
 
     def _try_to_succeed(self, agent: int, pc: int) -> int:
         """The channel that a try needs whose recorded answer is true while the machine's would be false, else -1."""
@@ -301,7 +303,7 @@ class _Replay:
             success = mbarrier.passes(word, op[2])
         return -1 if success else op[1]
 
-    def _land_for(self, channel: int, row: int) -> Divergence | bool | None:
+    def _land_for(self, channel: int, row: int) -> Divergence | Literal[True] | None:
         """Let something under way land that helps ``channel`` to signal, or must land before it; None if nothing can.
 
         A copy lands whole, unless a part of it completes the phase and the whole would not: bytes arrive in pieces.

@@ -5,7 +5,20 @@ from __future__ import annotations
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
-from pipesim.model.state import OWN, TMA, TORN, UNINITIALISED, Flight, Rule, State, Step, advance, fill, new, own_channel
+from pipesim.model.state import (
+    OWN,
+    TMA,
+    TORN,
+    UNINITIALISED,
+    Flight,
+    Rule,
+    State,
+    Step,
+    advance,
+    fill,
+    new,
+    own_channel,
+)
 
 _ENGINES = len(Engine)
 

@@ -21,7 +21,7 @@ WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.WAIT_STATE, Op.WAIT_GROUP, Op.BAR
 
 
 class Planned(NamedTuple):
-    """One operation: whether it is private, waits, holds an access open; its cost, the meanings of its stamps (-1: none).
+    """One operation: whether it is private, waits, holds an access open; its cost; what its stamps mean (-1: none).
 
     A try has one stamp: ``first`` if it fails, ``second`` if it succeeds.
     """

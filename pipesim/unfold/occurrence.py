@@ -78,7 +78,9 @@ class PhaseLog:
             self._seen[op[1]].setdefault(self._base[op[1]] + done - 1, []).append((agent, pc))
         elif code in _TRIES:
             if mbarrier.passes(before.barriers[op[1]], op[2]):
-                self._seen[op[1]].setdefault(self._base[op[1]] + before.barriers[op[1]].done - 1, []).append((agent, pc))
+                self._seen[op[1]].setdefault(self._base[op[1]] + before.barriers[op[1]].done - 1, []).append(
+                    (agent, pc)
+                )
         elif code in _ARRIVES:
             tx = op[3] if code != Op.ARRIVE_NO_COMPLETE else 0
             self._add(op[1], Contribution(agent, pc, op[2], tx, landed=False), result)

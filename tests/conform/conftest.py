@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -150,10 +150,6 @@ def run(program: Program, uncertainty: int = 0, profile: Any = None) -> Case:
     return Case(program, Trace(replace(trace.meta, extra=extra), trace.events))
 
 
-def same(one: Events, other: Events, *, but: tuple[str, ...] = ()) -> bool:
-    return all(np.array_equal(getattr(one, f.name), getattr(other, f.name)) for f in fields(Events) if f.name not in but)
-
-
 @pytest.fixture(name="stored", scope="session")
 def stored_fixture() -> Callable[[str], Case]:
     return stored
@@ -190,7 +186,11 @@ RECORDED = (
 SIMULATED = ({"stages": 2, "tiles": 12, "work": 30, "warps": 2, "lanes": 32}, {"stages": 1, "tiles": 8, "work": 30})
 
 
-@pytest.fixture(scope="session", params=[*RECORDED, *SIMULATED], ids=[*(r[:4] + r[22:-8] for r in RECORDED), "simulated-2", "simulated-1"])
+@pytest.fixture(
+    scope="session",
+    params=[*RECORDED, *SIMULATED],
+    ids=[*(r[:4] + r[22:-8] for r in RECORDED), "simulated-2", "simulated-1"],
+)
 def good(request: pytest.FixtureRequest) -> Case:
     """A trace that conforms."""
     return stored(request.param) if isinstance(request.param, str) else simulated(**request.param)

@@ -1,4 +1,4 @@
-"""What docs/hopper.md says about waits, seen in the stored traces: an arrive does not wake a suspended try, a landing does."""
+"""What docs/hopper.md says about waits, seen in the stored traces: an arrive wakes no suspended try, a landing does."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Replay is linear: it carries out every operation once, and asks in vain only where something then helps. No timing."""
+"""Replay is linear: it carries out each operation once, and asks in vain only where something then helps. No timing."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import pytest
 
 from pipesim.conform import replay
 from pipesim.model.ops import Op
+from pipesim.trace.schema import EventKind
 
 Make = Callable[..., Any]
 
 
 @pytest.fixture
-def count(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Counter[str]]:
+def count(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Counter[str]]:
     """Counts the machine's moves in the replay of a case."""
     seen: Counter[str] = Counter()
     step, land = replay.step, replay.land
@@ -32,9 +33,12 @@ def count(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Counter[str]]:
     monkeypatch.setattr(replay, "step", counted_step)
     monkeypatch.setattr(replay, "land", counted_land)
 
-    def run(case: Any) -> Counter[str]:
+    def run(case: Any, *, accepted: bool = True) -> Counter[str]:
         seen.clear()
-        case.accepted()
+        if accepted:
+            case.accepted()
+        else:
+            case.refused()
         return Counter(seen)
 
     return run
@@ -49,7 +53,7 @@ def copies(case: Any) -> int:
 
 
 def suppliers(case: Any) -> int:
-    """Operations that another agent may have to wait for: arrives, expects, copies, and the CTA barrier of the start."""
+    """Operations that another agent may wait for: arrives, expects, copies, and the CTA barrier of the start."""
     helping = (Op.ARRIVE, Op.TMA_LOAD, Op.BAR_SYNC)
     return sum(op[0] in helping for code in case.program.code for op in code)
 
@@ -102,4 +106,17 @@ def test_candidates_are_not_searched_again(simulated: Make, monkeypatch: pytest.
     monkeypatch.setattr(replay._Replay, "_plan", plan)
     for tiles in (50, 100, 200):
         simulated(tiles=tiles, warps=3).accepted()
-    assert looked[200] <= 2 * looked[100] <= 4 * looked[50]
+    assert looked[200] - looked[100] <= 2 * (looked[100] - looked[50]) + 8
+
+
+def test_a_refusal_costs_no_more(simulated: Make, count: Make) -> None:
+    """Nine agents, and a wait that nothing enables in time: what is tried to help it is bounded too."""
+    case = simulated(tiles=40, stages=2, warps=8, work=90)
+    arrives = case.rows(kind=EventKind.ARRIVE)
+    back = case.rows(agent=0, kind=EventKind.WAIT_RETURN)[38]
+    release = max(case.cycle(r) for r in arrives if case.trace.events.iteration[r] == 36)
+    early = case.changed(back, cycle=max(release - 1, case.cycle(back - 1)))
+    assert early.cycle(back) < release
+    seen = count(early, accepted=False)
+    assert seen["moved"] <= operations(case)
+    assert seen["blocked"] <= seen["landed"] + suppliers(case) * len(case.program.agents)

@@ -1,4 +1,4 @@
-"""Random edits of random traces: whatever leaves the protocol is refused, and times are held to an oracle of their own."""
+"""Random edits of random traces: what leaves the protocol is refused; times are held to an oracle of their own."""
 
 from __future__ import annotations
 

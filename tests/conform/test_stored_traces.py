@@ -33,7 +33,7 @@ def test_a_stored_trace_conforms(stored: Make, name: str) -> None:
     assert result.verdict is Verdict.PROVED
     assert (result.events, result.lost) == (len(case.trace.events), 0)
     assert result.ctas == len(case.trace.meta.ctas)
-    assert result.uncertainty_cycles in (16, 80)  # of the clock, of the global timer
+    assert result.uncertainty_cycles in (16, 143)  # of the clock, of the global timer
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
@@ -109,8 +109,10 @@ def by_state() -> Protocol:
 
 @pytest.mark.parametrize("make", [groups, by_state])
 @pytest.mark.parametrize("latency", [0, 3, 50])
-def test_programs_with_other_ways_to_wait_conform(run: Make, toy: Make, make: Callable[[], Protocol], latency: int) -> None:
-    """Named barriers, groups, commits and waits by state leave no events: replay finds what they must have waited for."""
+def test_programs_with_other_ways_to_wait_conform(
+    run: Make, toy: Make, make: Callable[[], Protocol], latency: int
+) -> None:
+    """Named barriers, groups, commits and waits by state leave no events: replay finds what they waited for."""
     case = run(make().flatten(), profile=toy(arrive_latency=latency, transfer_latency=latency))
     assert case.trace.meta.status == "finished"
     case.accepted()

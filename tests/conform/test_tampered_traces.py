@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -88,7 +89,11 @@ def test_an_event_says_something_else(good: Any, column: str, kinds: list[EventK
 
 
 def test_lanes_or_bytes_are_other_than_the_protocol_says(good: Any) -> None:
-    for kind, words in ((EventKind.ARRIVE, "arrive empty"), (EventKind.EXPECT, "expect full"), (EventKind.COPY, "copy ")):
+    for kind, words in (
+        (EventKind.ARRIVE, "arrive empty"),
+        (EventKind.EXPECT, "expect full"),
+        (EventKind.COPY, "copy "),
+    ):
         row = middle(good, kind)
         found = good.changed(row, value=48).refused()
         shown = next(m for m in found.moments if m.index == found.event)
@@ -150,8 +155,6 @@ def test_an_agent_is_missing(good: Any) -> None:
 
 def test_a_stranger_among_the_sites(good: Any) -> None:
     """A site that the protocol does not have, such as a wait on a barrier of the other side."""
-    from dataclasses import replace
-
     sites = list(good.trace.meta.sites)
     number = next(n for n, s in enumerate(sites) if s.kind is EventKind.ARRIVE)
     sites[number] = replace(sites[number], barrier="full")
@@ -164,7 +167,7 @@ def test_a_stranger_among_the_sites(good: Any) -> None:
 
 
 def releases(good: Any) -> list[tuple[int, int]]:
-    """(row of the last arrive or copy, row of the wait return that it releases) for each phase, from stages and laps."""
+    """(row of the last arrive or copy, row of the wait return that it releases) for each phase."""
     e = good.trace.events
     stages = good.trace.meta.barriers[0].stages
     copies, waited = good.rows(kind=EventKind.COPY), good.rows(kind=EventKind.WAIT_RETURN, group="full")
@@ -189,7 +192,7 @@ def movable(good: Any) -> list[tuple[int, int, int]]:
 
 
 def test_a_wait_returns_before_it_was_released(good: Any) -> None:
-    """One cycle more than the stated uncertainty is refused, by name and number; the uncertainty itself is accepted."""
+    """A cycle more than the stated uncertainty is refused, by name and number; the uncertainty itself is accepted."""
     pairs = movable(good)
     assert len(pairs) > 5
     for release, row, by in pairs[:: max(1, len(pairs) // 12)]:
@@ -226,12 +229,15 @@ def test_an_arrive_and_the_return_it_releases_exchange_their_times(good: Any) ->
 
 
 def test_an_arrive_that_comes_too_late_is_seen_at_the_wait(simulated: Make) -> None:
-    """Everything a consumer does from an arrive on is shifted: then no agent runs backwards, only the wait is too early."""
+    """All that a consumer does from an arrive on is shifted: then no agent runs backwards, only the wait is early."""
     good = simulated(stages=1, tiles=6, work=30)
     arrive = good.rows(kind=EventKind.ARRIVE)[2]
     back = next(row for release, row in releases(good) if release == arrive)
     last = good.rows(agent=1)[-1]
-    for shift, accepted in ((good.cycle(back) - good.cycle(arrive), True), (good.cycle(back) - good.cycle(arrive) + 1, False)):
+    for shift, accepted in (
+        (good.cycle(back) - good.cycle(arrive), True),
+        (good.cycle(back) - good.cycle(arrive) + 1, False),
+    ):
         late = good
         for row in range(arrive, last + 1):
             late = late.moved(row, shift)

@@ -71,8 +71,8 @@ def succeeded(case: Any, row: int) -> Any:
 
 @pytest.mark.parametrize("uncertainty", [0, 16])
 def test_a_try_cannot_succeed_before_its_phase(simulated: Make, uncertainty: int) -> None:
-    """A try that really failed is recorded as a success. Its stamp is from before it: the next event of its agent must be
-    after the arrive that completes the phase, or the try succeeded too early.
+    """A try that really failed is recorded as a success. Its stamp is from before it: the next event of its agent must
+    be after the arrive that completes the phase, or the try succeeded too early.
     """
     case = simulated(uncertainty=uncertainty, stages=1, tiles=8, work=60, tries=True)
     row = tries(case, 0, "empty")[2]

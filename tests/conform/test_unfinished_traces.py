@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pipesim.conform.result import DivergenceKind
 from pipesim.model.finding import Verdict
 from pipesim.model.protocol import Protocol
-from pipesim.trace.schema import CtaInfo, EventKind
+from pipesim.trace.schema import CtaInfo, EventKind, Trace
 
 Make = Callable[..., Any]
 
@@ -134,10 +135,6 @@ def test_a_hang_at_a_named_barrier(run: Make) -> None:
 
 def test_the_cta_that_hangs_is_named(simulated: Make) -> None:
     """Two CTAs were recorded, the second stopped early: it is the one that did not finish."""
-    import numpy as np
-
-    from pipesim.trace.schema import Trace
-
     whole = simulated(stages=2, tiles=4)
     events = whole.trace.events
     both = {name: np.concatenate([getattr(events, name)] * 2) for name in events.__dataclass_fields__}
@@ -152,7 +149,9 @@ def test_the_cta_that_hangs_is_named(simulated: Make) -> None:
 # records that were lost
 
 
-@pytest.mark.parametrize("dropped", [{"use": 1}, {"use": 20}, {"load": 3}, {"load": 20, "use": 31}, {"load": 32, "use": 40}])
+@pytest.mark.parametrize(
+    "dropped", [{"use": 1}, {"use": 20}, {"load": 3}, {"load": 20, "use": 31}, {"load": 32, "use": 40}]
+)
 def test_lost_records_leave_it_unknown(simulated: Make, dropped: dict[str, int]) -> None:
     whole = simulated(stages=2, tiles=8, work=30)
     assert [len(whole.rows(agent=a)) for a in (0, 1)] == [32, 40]

@@ -49,7 +49,7 @@ def test_one_iteration_of_both_roles(encoder, table):
         "value": [0, 0, 64, 64, 0, 0, 0, 0, 0, 32],
         "cycle": [2 * ns + 4 for ns in since],
         "time_ps": [ns * 1000 + 2000 for ns in since],
-        "error_ps": [8501] * 10,
+        "error_ps": [8502 + 5 * (ns + 2) for ns in since],  # the first anchor is the nearer
         "globaltimer_ns": [-1] * 10,
     }
     assert sm_khz(e.headers) == 2_000_000
@@ -193,7 +193,7 @@ def test_both_clocks(encoder, table):
     e.anchor(1, 1_001_024)
     events = _decode(e).events
     assert events.time_ps.tolist() == [109_000]
-    assert events.error_ps.tolist() == [8501]
+    assert events.error_ps.tolist() == [8502 + 109_000 * 5 // 1000]  # the first anchor is the nearer
     assert events.globaltimer_ns.tolist() == [96]
 
 

@@ -45,7 +45,9 @@ def up(nbytes: int, per_kcycle: int) -> int:
     return -(-1000 * nbytes // per_kcycle)
 
 
-def naive(p: Profile, *, stages: int, tiles: int, nbytes: int, warps: int, work: int, recording: bool) -> list[list[int]]:
+def naive(
+    p: Profile, *, stages: int, tiles: int, nbytes: int, warps: int, work: int, recording: bool
+) -> list[list[int]]:
     """The event times of the producer and of each consumer."""
     record = p["record.issue"] if recording else 0
     start = p["other.issue"] * (2 * stages + 1) + p["sync.latency"]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pipesim.model.finding import FaultKind
+from pipesim.model.ops import Op
+from pipesim.model.program import Program
+from pipesim.model.protocol import Protocol
 from pipesim.timed.engine import Outcome, simulate
 
 Make = Callable[..., Any]
@@ -20,7 +24,12 @@ def test_a_consumer_that_stops_arriving_leaves_the_producer_waiting(ring: Make, 
     assert result.ends == (-1, -1)
     assert result.deadlock is not None
     producer, consumer = result.deadlock.blocked
-    assert (producer.agent, producer.barrier, producer.phase_wanted, producer.arrivals_missing) == ("load", "empty[1]", 0, 1)
+    assert (producer.agent, producer.barrier, producer.phase_wanted, producer.arrivals_missing) == (
+        "load",
+        "empty[1]",
+        0,
+        1,
+    )
     assert (consumer.agent, consumer.barrier, consumer.phase_wanted, consumer.bytes_missing) == ("use", "full[1]", 1, 0)
     # what both left behind: the producer three tiles and a wait, the consumer three tiles, one arrive, and a wait
     kinds = [result.trace.meta.sites[s].kind.name for s in result.trace.events.site]
@@ -52,8 +61,6 @@ def test_an_over_arrival_traps(ring: Make, toy: Make, lines: Make) -> None:
 
 
 def test_a_wait_that_traps_never_returns(toy: Make) -> None:
-    from pipesim.model.protocol import Protocol
-
     p = Protocol("dead")
     storage = p.mbarriers("b", 1, count=1)
 
@@ -69,11 +76,7 @@ def test_a_wait_that_traps_never_returns(toy: Make) -> None:
 
 
 def test_a_fault_that_does_not_trap_goes_on(ring: Make, toy: Make) -> None:
-    """Four stages of barriers over a ring whose copies claim the tile of the next item: the reader finds another one."""
-    from dataclasses import replace
-
-    from pipesim.model.ops import Op
-
+    """Copies that bring other items than the reader names: the chip would not notice, the model does."""
     program = ring(stages=1, tiles=2)
     code = tuple(
         tuple((*op[:4], op[4] + 7, *op[5:]) if op[0] == Op.TMA_LOAD else op for op in agent) for agent in program.code
@@ -120,8 +123,6 @@ def test_rings_of_one_stage_and_rings_that_are_never_full(ring: Make, toy: Make,
 
 
 def test_a_program_without_agents_ends_at_once(toy: Make) -> None:
-    from pipesim.model.program import Program
-
     nothing = Program("nothing", {}, (), (), (), (), (), (), ("nowhere:1",))
     result = simulate(nothing, toy())
     assert (result.outcome, result.cycles, result.ends, result.steps) == (Outcome.FINISHED, 0, (), 0)

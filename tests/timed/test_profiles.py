@@ -1,4 +1,4 @@
-"""Latency profiles: the built-in ones load, and every malformed document gives one ProfileError that says what is wrong."""
+"""Latency profiles: the built-in ones load; every malformed document gives one ProfileError that says what is wrong."""
 
 from __future__ import annotations
 
@@ -136,7 +136,9 @@ def test_a_value_of_the_wrong_kind(field: str, value: Any) -> None:
     assert refused(data).fact == fact
 
 
-@pytest.mark.parametrize("field", ["copy.bytes_per_kcycle", "copy.device_bytes_per_kcycle", "read.bytes_per_kcycle", "wait.poll"])
+@pytest.mark.parametrize(
+    "field", ["copy.bytes_per_kcycle", "copy.device_bytes_per_kcycle", "read.bytes_per_kcycle", "wait.poll"]
+)
 def test_a_rate_or_a_poll_of_zero(field: str) -> None:
     """They divide: a rate of 0 never ends a copy, a poll of 0 never ends a wait."""
     assert refused(values(**{field.replace(".", "_", 1): 0})).fact.startswith(f"{field} = 0: ")

@@ -14,6 +14,7 @@ from pipesim.conform.steady import read
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.model.protocol import Protocol
+from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.timed.bound import ring_law
 from pipesim.timed.engine import Outcome, simulate
 from pipesim.timed.profile import Profile
@@ -66,7 +67,9 @@ def test_recording_costs_its_records(ring: Make, toy: Make) -> None:
     # the producer records 4 times a tile, a consumer 5 times
     assert dict(bound.terms)["the producer's issue"] == 57_000
     assert dict(bound.terms)["the consumers"] == 97_000
-    assert ring_law(ring(stages=8, tiles=9, work=30), toy(record_issue=10)) == ring_law(ring(stages=8, tiles=9, work=30), toy())
+    assert ring_law(ring(stages=8, tiles=9, work=30), toy(record_issue=10)) == ring_law(
+        ring(stages=8, tiles=9, work=30), toy()
+    )
 
 
 def test_ctas_on_every_sm_share_the_engine(ring: Make, toy: Make) -> None:
@@ -116,7 +119,10 @@ def test_the_steady_period_is_not_below_the_law(
 ) -> None:
     """In the window of the steady state too, where waits return at once: no polls, whose grid would blur its ends."""
     smooth = prices | {"wait_retry": 0, "wait_poll": 1, "copy_cold": 0}
-    program, profile = ring(**shape | {"tiles": 96, "tries": False}), toy(**smooth, copy_latency_loaded=prices["copy_latency"])
+    program, profile = (
+        ring(**shape | {"tiles": 96, "tries": False}),
+        toy(**smooth, copy_latency_loaded=prices["copy_latency"]),
+    )
     bound, reading = ring_law(program, profile), read(simulate(program, profile).trace)
     assert bound is not None
     assert reading is not None
@@ -161,12 +167,12 @@ def uneven(program: Program) -> Program:
 
 
 def test_it_is_silent_about_other_programs(ring: Make, toy: Make) -> None:
-    from pipesim.pipelines import ProducerConsumerPipeline
-
     p = Protocol("no copies")
     storage = p.mbarriers("pipe", 4)
     p.init(lambda: ProducerConsumerPipeline(storage, 2).init_mbars(1, 1))
-    p.role("producer")(lambda w: [ProducerConsumerPipeline(storage, 2).producer_signal_and_step() for _ in w.loop(3)] and None)
+    p.role("producer")(
+        lambda w: [ProducerConsumerPipeline(storage, 2).producer_signal_and_step() for _ in w.loop(3)] and None
+    )
     p.role("consumer")(lambda w: None)
     bystander = Protocol("bystander")
     more = bystander.mbarriers("b", 1, count=1)

@@ -1,9 +1,10 @@
-"""What the clock is for: polls and wakes, cold copies, shared bandwidth, tries, barriers of threads, groups of transfers."""
+"""What the clock is for: polls and wakes, cold copies, shared bandwidth, tries, named barriers, groups of transfers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -75,8 +76,10 @@ def test_ctas_share_the_device(ring: Make, toy: Make, grid: int, every: int, fli
     result = simulate(program, profile)
     first, *rest = times(result, "use", EventKind.WAIT_RETURN)
     assert first == times(result, "load", EventKind.COPY)[0] + flight
-    assert [after - first for after in rest] == [every, 2 * every, 3 * every] if every > 10 else all(
-        a - first >= n * every for n, a in enumerate(rest, 1)
+    assert (
+        [after - first for after in rest] == [every, 2 * every, 3 * every]
+        if every > 10
+        else all(a - first >= n * every for n, a in enumerate(rest, 1))
     )
     assert result.trace.meta.grid == grid
 
@@ -237,7 +240,7 @@ def test_a_bulk_store_is_waited_for(toy: Make) -> None:
     assert result.outcome is Outcome.FINISHED
     assert result.faults == ()
     begun = times(result, "epilogue", EventKind.WORK_BEGIN)
-    assert [b - a for a, b in zip(begun, begun[1:], strict=False)] == [10 + 1 + 90] * 2
+    assert [b - a for a, b in pairwise(begun)] == [10 + 1 + 90] * 2
     assert result.cycles == begun[-1] + 10 + 1 + 90
 
 

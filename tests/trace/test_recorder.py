@@ -96,7 +96,8 @@ def test_what_is_no_64_bit_integer_is_refused(cycle: int) -> None:
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 3), st.integers(0, 1), st.integers(0, 9)), max_size=40
+        st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 3), st.integers(0, 1), st.integers(0, 9)),
+        max_size=40,
     )
 )
 def test_stamps_give_the_same_table_as_events_counted_by_hand(stamps: list[tuple[int, int, int, int, int]]) -> None:
