@@ -30,9 +30,9 @@ CLOCK_SKEW_CYCLES = 16  #: bound on the difference of %clock between the warps o
 def capture(request: CaptureRequest) -> Trace:
     """Compile, run and check the kernel, and give the trace of its first recorded launch.
 
-    ``wrong_tiles`` speaks of all launches, ``status`` of the one whose records are kept: the first traced launch, or the
-    first that met its deadline. Raises HardwareError without a usable GPU or if the kernel
-    traps, ParameterError and ConfigurationError for a request that cannot be run.
+    ``wrong_tiles`` speaks of all launches, ``status`` of the one whose records are kept: the first traced launch, or
+    the first that met its deadline. Raises HardwareError without a usable GPU or if the kernel traps, ParameterError
+    and ConfigurationError for a request that cannot be run.
     """
     check_request(request)
     info = require_gpu()
@@ -151,7 +151,7 @@ def order_error_cycles(clock: str, khz: int, step_ns: int) -> int:
     """Cycles by which two stamps of one SM may stand in the wrong order.
 
     Two readings of ``%clock`` on one SM were at most 13 cycles apart when taken right behind a CTA barrier (2,000
-    times, 8 warps, H100); a reading of ``%globaltimer`` is up to two of its usual steps old (it skips one now and then).
+    times, 8 warps, H100 and H200); a reading of ``%globaltimer`` is up to two of its usual steps old.
     """
     return CLOCK_SKEW_CYCLES + (-(-TIMER_STEPS * step_ns * khz // 1_000_000) if clock == "globaltimer" else 0)
 

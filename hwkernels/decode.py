@@ -3,7 +3,8 @@
 Placing events. Each CTA read both clocks together twice, at an edge of ``%globaltimer`` before and after its records;
 its events lie between, on the straight line through these two anchors. The error is a strict bound for an SM clock that
 stays near its mean in between: half the distance of the two clock readings that enclose an edge, one cycle for the
-grain of a stamp, rounding, and DRIFT_PERMILLE of the time to the nearer anchor. A stamp of ``%globaltimer`` is placed where it says, with two of the timer's steps as its error.
+grain of a stamp, rounding, and DRIFT_PERMILLE of the time to the nearer anchor. A stamp of ``%globaltimer`` is placed
+where it says, with two of the timer's steps as its error.
 """
 
 from __future__ import annotations

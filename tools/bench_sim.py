@@ -55,10 +55,12 @@ def main() -> int:
     ratios = sorted(b / m for (m, _), (b, _) in zip(engine[1:], yardstick[1:], strict=True))
     print(f"timed engine, recording   {options.tiles / mine:10,.0f} tiles/s  {engine[1][1]:.2f} queue events a tile")
     print(
-        f"bare SimPy ring           {options.tiles / bare:10,.0f} tiles/s  {yardstick[1][1]:.2f} queue events a tile (declared {EVENTS_PER_TILE})"
+        f"bare SimPy ring           {options.tiles / bare:10,.0f} tiles/s  {yardstick[1][1]:.2f} queue events a tile "
+        f"(declared {EVENTS_PER_TILE})"
     )
     print(
-        f"ratio                     {100 * bare / mine:10.1f} %        median of {options.rounds} pairs, {100 * ratios[0]:.1f} to {100 * ratios[-1]:.1f} %"
+        f"ratio                     {100 * bare / mine:10.1f} %        median of {options.rounds} pairs, "
+        f"{100 * ratios[0]:.1f} to {100 * ratios[-1]:.1f} %"
     )
     if options.where:
         watch = cProfile.Profile()

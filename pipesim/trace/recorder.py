@@ -62,9 +62,9 @@ class StampBuffer:
     def events(self, sm_khz: int) -> Events:
         """The table so far, sorted by (CTA, agent) and within those by the order of stamping.
 
-        ``iteration`` counts the stamps of an agent at a site. ``time_ps`` follows from the cycle at this clock; a simulated
-        time has no error (``error_ps`` 0) and no reading of the global timer (-1). Raises ParameterError for a time that
-        is no 64-bit integer, or a clock out of range.
+        ``iteration`` counts the stamps of an agent at a site. ``time_ps`` follows from the cycle at this clock; a
+        simulated time has no error (``error_ps`` 0) and no reading of the global timer (-1). Raises ParameterError for
+        a time that is no 64-bit integer, or a clock out of range.
         """
         stamps = _integers(self._flat)
         rows = self._table[stamps[::2]]
@@ -75,7 +75,7 @@ class StampBuffer:
 
 
 class EventBuffer:
-    """Events given whole, one call an event: for traces that something else than the simulator makes, such as a converter."""
+    """Events given whole, one call an event: for traces that something else makes, such as a converter."""
 
     def __init__(self) -> None:
         self._flat: list[int] = []  # one flat list: the cheapest append, and one conversion at the end
@@ -113,7 +113,8 @@ def _integers(values: list[int]) -> Column:
 
 
 def _table(
-    cta: Column, agent: Column, site: Column, stage: Column, parity: Column, iteration: Column, value: Column, cycle: Column,
+    cta: Column, agent: Column, site: Column, stage: Column, parity: Column, iteration: Column, value: Column,
+    cycle: Column,
     *, sm_khz: int,
 ) -> Events:  # fmt: skip
     """Simulated events: no uncertainty and no reading of the global timer."""

@@ -92,7 +92,7 @@ def test_a_consumer_that_never_arrives_ends_by_the_deadline():
 
 @pytest.mark.parametrize("stages", [1, 2, 4, 8])
 def test_upstreams_own_test_of_8192_items(stages):
-    """One producer, one consumer, 8,192 items: every item arrives whole. Records are not kept, so none are asked for."""
+    """One producer, one consumer, 8,192 items: every item arrives whole. No record is asked for."""
     params = {"stages": stages, "tiles": 8192, "tile_bytes": 1024, "consumer_warps": 1, "work": 0, "arrive_lanes": 1}
     trace = capture(CaptureRequest(params, capacity=0, record_ctas=0, repetitions=1))
     assert (trace.meta.status, trace.meta.wrong_tiles) == ("finished", 0)

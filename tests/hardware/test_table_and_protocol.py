@@ -15,7 +15,8 @@ GRID = list(itertools.product((1, 4, 32), (16, 4096), (1, 2, 8), (1, 32)))
 @pytest.mark.parametrize(("stages", "tile_bytes", "consumer_warps", "arrive_lanes"), GRID)
 def test_roles_barriers_counts_and_sites_agree(stages, tile_bytes, consumer_warps, arrive_lanes):
     params = {
-        "stages": stages, "tile_bytes": tile_bytes, "consumer_warps": consumer_warps, "arrive_lanes": arrive_lanes, "tiles": 2
+        "stages": stages, "tile_bytes": tile_bytes, "consumer_warps": consumer_warps, "arrive_lanes": arrive_lanes,
+        "tiles": 2,
     }  # fmt: skip
     kernel = read_table(TABLE, {DEFINES[name]: params[name] for name in DEFINES})
     protocol = site_table(find("producer_consumer").build(params))
