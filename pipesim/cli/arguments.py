@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipesim.errors import OutputExistsError, ParameterError, UsageError
+from pipesim.errors import ParameterError, UsageError
+from pipesim.trace.whole import require_free
 
 
 @dataclass(frozen=True)
@@ -90,12 +91,9 @@ def params_of(options: argparse.Namespace) -> dict[str, int]:
     return params
 
 
-def require_free(path: Path, *, force: bool) -> None:
+def require_output(path: Path, *, force: bool) -> None:
     """Raise, before any work is done, if ``path`` cannot become a file or exists and may not be overwritten."""
-    if path.exists() and not path.is_file():
-        raise UsageError(f"{path} is {'a folder' if path.is_dir() else 'no ordinary file'}", correction="name a file")
-    if path.exists() and not force:
-        raise OutputExistsError(f"{path} exists already", correction="choose another name, or add --force to overwrite")
+    require_free(path, force=force)
     if not path.parent.is_dir():
         raise UsageError(f"there is no folder {path.parent}", correction="create it first, or name another")
     if not os.access(path.parent, os.W_OK):

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_force, add_output, add_protocol, params_of, require_free
+from pipesim.cli.arguments import Command, add_force, add_output, add_protocol, params_of, require_output
 from pipesim.cli.output import progress, show
 
 if TYPE_CHECKING:
@@ -49,12 +49,12 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.trace.files import write_trace
 
     if options.output is not None:
-        require_free(options.output, force=options.force)
+        require_output(options.output, force=options.force)
     target = find(options.protocol)
     program = target.build(params_of(options), grid=options.ctas)
     request = _request(target, program, options)
     path = options.output or _usual_name(request)
-    require_free(path, force=options.force)
+    require_output(path, force=options.force)
     _require_gpu()
     with progress(f"capturing {program.name}"):
         trace = capture(request)

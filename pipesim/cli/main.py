@@ -7,8 +7,10 @@ tolerance. Only the modules of arguments are imported before a command is known,
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from pipesim.cli import capture, diff, list_, run, verify
 from pipesim.cli.arguments import Command
@@ -39,6 +41,8 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit code. As in argparse, SystemExit for ``--help`` and a line that cannot be parsed."""
     options = parser().parse_args(argv)
+    if sys.stdout is None:  # closed by the caller: there is nobody to report to
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # it lives as long as the process
     try:
         return int(options.carry_out(options))
     except PipesimError as error:

@@ -7,10 +7,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.errors import PipesimError, UsageError
+from pipesim.errors import PipesimError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -85,16 +84,3 @@ def progress(what: str) -> Iterator[None]:
 
     with make_console(sys.stderr).status(f"{what} ...", spinner="line"):  # ASCII: any terminal prints it
         yield
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all; UsageError if the disk refuses."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        try:
-            temporary.write_text(text, encoding="utf-8")
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written", cause=error.strerror or str(error)) from error

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_force, add_output, add_protocol, params_of, require_free
-from pipesim.cli.output import progress, show, write_text
+from pipesim.cli.arguments import Command, add_force, add_output, add_protocol, params_of, require_output
+from pipesim.cli.output import progress, show
 from pipesim.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -39,12 +39,13 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.timed.engine import DEFAULT_BUDGET
     from pipesim.timed.profile import load_profile
     from pipesim.trace.files import write_trace
+    from pipesim.trace.whole import write_whole
 
     profile = load_profile(options.profile)
     with progress(f"flattening {options.protocol}"):
         program = find(options.protocol).build(params_of(options), grid=options.ctas)
     if options.save_program is not None:
-        write_text(options.save_program, dumps(program))
+        write_whole(options.save_program, dumps(program).encode(), force=options.force)
     with progress(f"simulating {program.name} on {profile.name}"):
         ran = run_simulation(
             program, profile, recording=options.recording, max_steps=options.max_steps or DEFAULT_BUDGET
@@ -58,7 +59,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 def _check_outputs(options: argparse.Namespace) -> None:
     for path in (options.save_trace, options.save_program):
         if path is not None:
-            require_free(path, force=options.force)
+            require_output(path, force=options.force)
     if options.save_trace is not None and options.save_trace == options.save_program:
         raise ParameterError(
             f"{options.save_trace} cannot be both the trace and the program", correction="give each a file of its own"

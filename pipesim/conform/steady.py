@@ -18,7 +18,7 @@ class Reading:
 
     period_millicycles: int | None
     prologue: int | None  #: first event to the return of the last agent's first wait
-    epilogue: int | None  #: last copy issued (or last event of the first agent) to the last event
+    epilogue: int | None  #: last copy issued (or last event of the first agent that has any) to the last event
     total: int
     sites: dict[tuple[str, EventKind, str], Spread]
     shares: dict[tuple[str, str], int]  #: (agent, what) → thousandths of the agent's time
@@ -35,7 +35,7 @@ def read(trace: Trace) -> Reading | None:
     passed = (kinds == EventKind.WAIT_RETURN) | ((kinds == EventKind.TRY) & (events.value == 1))  # once for each tile
     returns = events.cycle[(events.agent == last_agent) & passed]
     feeding = events.cycle[kinds == EventKind.COPY]
-    last_feed = int(feeding.max()) if len(feeding) else int(events.cycle[events.agent == 0].max())
+    last_feed = int(feeding.max()) if len(feeding) else int(events.cycle[events.agent == events.agent.min()].max())
     end = int(events.cycle.max())
     return Reading(
         period_millicycles=_period(returns, max((b.stages for b in trace.meta.barriers), default=1)),

@@ -24,6 +24,8 @@ from pipesim.model.ops import (
 
 PROGRAM_VERSION = 1
 MAX_REGISTERS = 1 << 16
+ALL_LANES = (1 << 32) - 1
+NAMED_BARRIERS = 16
 MAX_CLUSTER = 16  #: CTAs of the largest cluster (CUDA programming guide; more than 8 must be asked for)
 NO_BARRIER = -1
 
@@ -206,6 +208,25 @@ def _wrong_tables(program: Program) -> str:
         return f"{program.ctas} CTAs, {program.grid} copies: 1 to {MAX_CLUSTER} and at least 1 are possible"
     if not 0 <= program.registers <= MAX_REGISTERS:
         return f"{program.registers} registers: 0 to {MAX_REGISTERS} are possible"
+    if program.smem_bytes < 0:
+        return f"{program.smem_bytes} bytes of shared memory"
+    for i, agent in enumerate(program.agents):
+        if not 1 <= agent.lanes <= ALL_LANES:
+            return f"agent {i} has lanes {agent.lanes:#x} of a warp's 32"
+    for i, (_, number) in enumerate(program.named_barriers):
+        if not 0 <= number < NAMED_BARRIERS:
+            return f"named barrier {i} has number {number}; a CTA has 0 to {NAMED_BARRIERS - 1}"
+    for i, access in enumerate(program.accesses):
+        if access.offset < 0 or access.nbytes < 1:
+            return f"access {i} is {access.nbytes} bytes at {access.offset}"
+    for tile in program.tiles:
+        if tile.offset < 0 or tile.nbytes < 1 or tile.slots < 1:
+            return f"tile {tile.name} is {tile.slots} slots of {tile.nbytes} bytes at {tile.offset}"
+    return _wrong_rank(program)
+
+
+def _wrong_rank(program: Program) -> str:
+    """What lies in a CTA that the cluster does not have, "" if nothing does."""
     ranks = [
         *((f"agent {i}", x.cta) for i, x in enumerate(program.agents)),
         *((f"barrier {i}", x.cta) for i, x in enumerate(program.barriers)),
@@ -216,12 +237,6 @@ def _wrong_tables(program: Program) -> str:
     for what, cta in ranks:
         if not 0 <= cta < program.ctas:
             return f"{what} is in CTA {cta} of {program.ctas}"
-    for i, access in enumerate(program.accesses):
-        if access.offset < 0 or access.nbytes < 1:
-            return f"access {i} is {access.nbytes} bytes at {access.offset}"
-    for tile in program.tiles:
-        if tile.offset < 0 or tile.nbytes < 1 or tile.slots < 1:
-            return f"tile {tile.name} is {tile.slots} slots of {tile.nbytes} bytes at {tile.offset}"
     return ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -98,6 +99,13 @@ class Protocol:
             )
 
         def add(body: RoleBody) -> RoleBody:
+            if inspect.isgeneratorfunction(body) or inspect.iscoroutinefunction(body):
+                raise ProtocolError(
+                    f"role {name} is a generator or a coroutine",
+                    place=author_line(),
+                    cause="a role is recorded by calling it once, from start to end: nothing in it suspends",
+                    correction="write it as a plain function, without yield, async or await",
+                )
             self.roles.append(Role(name, warps, self.warps, body))
             return body
 

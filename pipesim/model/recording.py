@@ -12,11 +12,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
+from operator import index
 
 from pipesim.errors import HandleError, ProtocolError
 from pipesim.model.ops import Op, Operation
 from pipesim.model.program import Access
 
+MAX_OPERATIONS = 1 << 23  #: of one agent; a ring of a million tiles has less
 _INSIDE = ("pipesim.model.", "pipesim.pipelines.", "contextlib")
 _current: ContextVar[Recorder | None] = ContextVar("pipesim_recorder", default=None)
 
@@ -138,8 +140,14 @@ class Recorder:
         return self.lanes.bit_count()
 
     def emit(self, op: Op, *operands: int) -> None:
-        """Append an operation with the author's line."""
-        self.code.append((int(op), *map(int, operands)))  # enums become plain integers here
+        """Append an operation with the author's line. TypeError for an operand that is no whole number."""
+        if len(self.code) >= MAX_OPERATIONS:
+            raise ProtocolError(
+                f"{self.who} records more than {MAX_OPERATIONS:,} operations",
+                place=author_line(),
+                cause="a loop in the role that does not end",
+            )
+        self.code.append((int(op), *map(index, operands)))  # enums become plain integers here
         self.lines.append(self.tables.source(author_line()))
 
     def new_register(self) -> int:

@@ -28,7 +28,9 @@ class Slot:
         """The bytes ``offset .. offset + nbytes`` of this slot."""
         if offset < 0 or nbytes <= 0 or offset + nbytes > self.nbytes:
             raise ProtocolError(
-                f"bytes {offset}..{offset + nbytes} lie outside {self.name} ({self.nbytes} bytes)", place=author_line()
+                f"{nbytes} bytes at {offset} of {self.name}, which has {self.nbytes}",
+                place=author_line(),
+                correction="name at least one byte, all of them inside the slot",
             )
         return Slot(self.name, self.space, self.offset + offset, nbytes)
 
@@ -86,11 +88,12 @@ class Warp:
     ) -> None:
         """A bulk copy into ``destination``: its bytes land later, in pieces, and are counted on ``mbar`` as they land.
 
-        ``item`` names what the slot then holds. Each executing lane issues one copy, so one lane must be elected.
+        ``nbytes``: only so many, from the slot's begin; ``destination`` may be a part of a slot, too.
+        ``item`` names what the bytes then hold. Each executing lane issues one copy, so one lane must be elected.
         ``cta_mask`` has a bit for each CTA of a multicast, which lands at the same offset in each and is counted on its
         own copy of ``mbar``; 0 is an ordinary copy.
         """
-        rec = recorder()
+        rec = self._mine()
         if rec.executing != 1:
             raise ProtocolError(
                 f"{rec.who}: {rec.executing} lanes issue the same copy into {destination.name}",
@@ -104,37 +107,46 @@ class Warp:
                 place=author_line(),
                 cause=f"the cluster has {rec.tables.ctas} CTAs",
             )
-        size = destination.nbytes if nbytes is None else nbytes
-        if size < 0:
-            raise ProtocolError(f"{rec.who}: a copy of {size} bytes", place=author_line(), correction="give 0 or more")
+        if nbytes is not None:
+            destination = destination.part(0, nbytes)
         for rank in range(rec.tables.ctas):
             if cta_mask >> rank & 1:
                 rec.tables.access(Access(destination.space, rank, destination.offset, destination.nbytes))
-        rec.emit(Op.TMA_LOAD, mbar._address(), self._access(destination), size, item, cta_mask)  # noqa: SLF001  # same package
+        rec.emit(Op.TMA_LOAD, mbar._address(), self._access(destination), destination.nbytes, item, cta_mask)  # noqa: SLF001  # same package
 
     def read(self, source: Slot, item: int = ANY_ITEM) -> None:
         """Ordinary loads of all of ``source``, which should hold ``item`` (ANY_ITEM: whatever was written)."""
-        recorder().emit(Op.READ, self._access(source), item)
+        self._mine().emit(Op.READ, self._access(source), item)
 
     def write(self, destination: Slot, item: int) -> None:
         """Ordinary stores: ``destination`` then holds ``item``."""
-        recorder().emit(Op.WRITE, self._access(destination), item)
+        self._mine().emit(Op.WRITE, self._access(destination), item)
 
     def async_read(self, engine: Engine, source: Slot, item: int = ANY_ITEM) -> None:
         """A transfer that reads ``source`` until it completes: a bulk store, or the operand of an MMA."""
-        recorder().emit(Op.TRANSFER_READ, engine, self._access(source), source.nbytes, item)
+        self._mine().emit(Op.TRANSFER_READ, engine, self._access(source), source.nbytes, item)
 
     def async_write(self, engine: Engine, destination: Slot, item: int) -> None:
         """A transfer that writes ``destination`` until it completes: ``cp.async``, or the result of an MMA."""
-        recorder().emit(Op.TRANSFER_WRITE, engine, self._access(destination), destination.nbytes, item)
+        self._mine().emit(Op.TRANSFER_WRITE, engine, self._access(destination), destination.nbytes, item)
 
     def commit(self, engine: Engine, mbar: SharedMemBarrier | None = None) -> None:
         """Close a group of transfers, or (tcgen05) let their completion arrive once on ``mbar``."""
-        recorder().emit(Op.COMMIT, engine, -1 if mbar is None else mbar._address())  # noqa: SLF001  # same package
+        self._mine().emit(Op.COMMIT, engine, -1 if mbar is None else mbar._address())  # noqa: SLF001  # same package
 
     def wait_group(self, engine: Engine, groups: int = 0) -> None:
         """Wait until at most ``groups`` closed groups of this engine are unfinished."""
-        recorder().emit(Op.WAIT_GROUP, engine, groups)
+        self._mine().emit(Op.WAIT_GROUP, engine, groups)
+
+    def _mine(self) -> Recorder:
+        """The recorder of the role that runs now, which must be the one that this warp was given to."""
+        if recorder() is not self._recorder:
+            raise ProtocolError(
+                f"{recorder().who} uses the warp object of {self._recorder.who}",
+                place=author_line(),
+                correction="use the argument of the role's own function",
+            )
+        return self._recorder
 
     def _access(self, slot: Slot) -> int:
         return self._recorder.tables.access(Access(slot.space, self.cta, slot.offset, slot.nbytes))
@@ -145,11 +157,11 @@ class Warp:
         """Occupy the warp for ``cycles`` SM cycles."""
         if cycles < 0:
             raise ProtocolError(f"work of {cycles} cycles", place=author_line(), correction="give 0 or more")
-        recorder().emit(Op.WORK, cycles)
+        self._mine().emit(Op.WORK, cycles)
 
     def loop(self, trips: int, parameter: str = "") -> Iterator[int]:
         """``range(trips)`` that leaves loop marks, so that a proof can speak about any value of ``parameter``."""
-        rec = recorder()
+        rec = self._mine()
         if trips < 0:
             raise ProtocolError(f"{rec.who}: a loop of {trips} trips", place=author_line(), correction="give 0 or more")
         mark = rec.tables.loop(parameter)
@@ -179,16 +191,16 @@ class Warp:
     def _named(self, op: Op, number: int, threads: int) -> None:
         if not 0 <= number < 16:
             raise ProtocolError(f"named barrier {number}", place=author_line(), cause="a CTA has 16, numbered 0 to 15")
-        rec = recorder()
+        rec = self._mine()
         rec.emit(op, rec.tables.named_barrier(rec.cta, number), threads, 32)
 
     def cluster_arrive(self, order: Order = Order.DEFAULT) -> None:
         """``barrier.cluster.arrive``."""
-        recorder().emit(Op.CLUSTER_ARRIVE, semantics(order, Scope.CLUSTER))
+        self._mine().emit(Op.CLUSTER_ARRIVE, semantics(order, Scope.CLUSTER))
 
     def cluster_wait(self, order: Order = Order.DEFAULT) -> None:
         """``barrier.cluster.wait``."""
-        recorder().emit(Op.CLUSTER_WAIT, semantics(order, Scope.CLUSTER))
+        self._mine().emit(Op.CLUSTER_WAIT, semantics(order, Scope.CLUSTER))
 
     def cluster_sync(self) -> None:
         """Arrive at the cluster barrier and wait for it."""
@@ -197,8 +209,8 @@ class Warp:
 
     def fence(self, kind: Fence, scope: Scope = Scope.DEFAULT) -> None:
         """A fence: ``fence.proxy.async``, ``fence.mbarrier_init``, ``fence.acq_rel`` …"""
-        recorder().emit(Op.FENCE, kind, semantics(scope=scope))
+        self._mine().emit(Op.FENCE, kind, semantics(scope=scope))
 
     def setmaxnreg(self, registers: int) -> None:
         """``setmaxnreg``: the warp's registers from here on."""
-        recorder().emit(Op.SETMAXNREG, registers)
+        self._mine().emit(Op.SETMAXNREG, registers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipesim.errors import ConfigurationError, ParameterError
 from pipesim.model.barrier import MAX_COUNT
-from pipesim.model.ops import Op
+from pipesim.model.ops import Op, Space
 from pipesim.model.program import Program
 
 MAX_SMEM = 227 * 1024  #: shared memory that one CTA can have, in bytes
@@ -37,6 +37,17 @@ def require_fits(program: Program) -> None:
             correction="use fewer stages or smaller tiles",
         )
     warps = {(agent.cta, agent.warp) for agent in program.agents}  # lanes that diverged are agents of the same warp
+    for tile in program.tiles:
+        if tile.space == Space.SHARED and tile.offset + tile.slots * tile.nbytes > program.smem_bytes:
+            raise ConfigurationError(
+                f"{program.name}: {tile.name} ends beyond its {program.smem_bytes:,} bytes of shared memory"
+            )
+    for access in program.accesses:
+        if access.space == Space.SHARED and access.offset + access.nbytes > program.smem_bytes:
+            raise ConfigurationError(
+                f"{program.name}: bytes {access.offset:,} to {access.offset + access.nbytes:,} are accessed, "
+                f"beyond its {program.smem_bytes:,} bytes of shared memory"
+            )
     threads = 32 * max(sum(1 for cta, _ in warps if cta == rank) for rank in range(program.ctas))
     if threads > MAX_THREADS:
         raise ConfigurationError(

@@ -14,10 +14,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pipesim.errors import OutputExistsError, TraceFormatError, UsageError
+from pipesim.errors import TraceFormatError, UsageError
 from pipesim.trace.consistency import check_meta, check_trace
 from pipesim.trace.metadata import DAMAGED, RECOPY, StoredMeta, metadata_text, parse_metadata
 from pipesim.trace.schema import COLUMNS, Column, Events, Trace, TraceMeta
+from pipesim.trace.whole import require_free, write_whole
 
 METADATA_KEY = b"pipesim"  #: the entry of the Parquet file's metadata that makes it a trace
 
@@ -43,27 +44,9 @@ def write_trace(trace: Trace, path: str | Path, *, force: bool = False) -> None:
     rule of the schema (nothing is written that would not read back), UsageError if the disk refuses.
     """
     path = Path(path)
-    if path.is_dir():
-        raise UsageError("the trace cannot be written over a folder", place=str(path), correction="name a file")
-    if path.exists() and not force:
-        raise OutputExistsError(
-            "the file exists", place=str(path), correction="choose another name, or overwrite it with --force"
-        )
+    require_free(path, force=force)
     _check_writable(trace, str(path))
-    data = _encode(trace, str(path))
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with temporary.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise UsageError("the trace cannot be written", place=str(path), cause=str(error)) from error
+    write_whole(path, _encode(trace, str(path)), force=force)
 
 
 def read_trace(path: str | Path) -> Trace:

@@ -167,5 +167,7 @@ def _no_trace(
         f"no recorded trace of {protocol} with{asked} grid={grid}" + (f" on {device}" if device else ""),
         place=str(folder),
         cause=cause,
-        correction=f"record it on a GPU: pipesim capture {protocol}{options}" + (f" --ctas {grid}" if grid > 1 else ""),
+        correction=f"record it on a GPU: pipesim capture {protocol}{options}"
+        + (f" --ctas {grid}" if grid > 1 else "")
+        + "; or name another folder that has it: --traces FOLDER",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipesim.model.finding import Fault, FaultKind, FaultReport
-from pipesim.model.ops import Op, describe
+from pipesim.model.ops import OPERANDS, Op, Operation
 from pipesim.model.program import Program
 
 
@@ -18,9 +18,30 @@ def report_fault(program: Program, fault: Fault) -> FaultReport:
     agent = program.agent_name(fault.agent)
     where = f" on {program.barrier_name(fault.barrier)}" if fault.barrier >= 0 else ""
     return FaultReport(
-        fault.kind, f"{agent}: {fault.kind.value}{where}{_numbers(program, fault)}", agent, describe(operation),
+        fault.kind,
+        f"{agent}: {fault.kind.value}{where}{_numbers(program, fault)}",
+        agent,
+        operation_in_words(program, operation),
         program.line(fault.agent, fault.pc),
-    )  # fmt: skip
+    )
+
+
+def operation_in_words(program: Program, operation: Operation) -> str:
+    """An operation by its program's names: ``ARRIVE empty[0] count=32``. Defaults and registers are left out."""
+    words = [Op(operation[0]).name]
+    for name, value in zip(OPERANDS[Op(operation[0])], operation[1:], strict=True):
+        if name == "barrier" and value >= 0:
+            words.append(program.barrier_name(value))
+        elif name == "access":
+            words.append(program.access_name(value))
+        elif name == "named_barrier":
+            words.append(str(program.named_barriers[value][1]))
+        elif name not in _SILENT and (value or name == "item"):
+            words.append(f"{name}={value:,}")
+    return " ".join(words)
+
+
+_SILENT = frozenset({"register", "state_register", "semantics", "barrier"})
 
 
 def _numbers(program: Program, fault: Fault) -> str:

@@ -31,7 +31,7 @@ class Contribution(NamedTuple):
 
 @dataclass(frozen=True)
 class Phase:
-    """Phase ``index`` of a barrier: its contributions in order (the last completed it), and who saw it: waits, tries."""
+    """Phase ``index`` of a barrier: its contributions in order (the last completed it), and the waits that saw it."""
 
     barrier: int
     index: int

@@ -159,6 +159,11 @@ class TestPipes:
             answer = pipesim("list", *words, stdout=full)
         assert (answer.returncode, answer.stderr) == (2, "pipesim: No space left on device\n")
 
+    def test_a_standard_output_that_was_closed(self) -> None:
+        program = f"{sys.executable} -m pipesim run {PC} -p tiles=4 >&-"
+        answer = subprocess.run(["/bin/sh", "-c", program], check=False, capture_output=True, text=True)
+        assert (answer.returncode, answer.stdout, answer.stderr) == (0, "", "")
+
     def test_the_reason_stands_after_the_report(self) -> None:
         answer = pipesim("verify", PC, "-p", "stages=5", stderr=subprocess.STDOUT)
         assert answer.returncode == 3

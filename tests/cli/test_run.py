@@ -132,6 +132,13 @@ class TestSavedTrace:
             answer.verdict == "✓ the simulated trace does what the protocol says (simulation of NVIDIA H100 80GB HBM3)"
         )
 
+    @pytest.mark.parametrize("words", [(), ("--recording",)])
+    def test_it_is_held_against_a_simulation_of_its_own_kind(self, call: Call, words: tuple[str, ...]) -> None:
+        call("run", PC, "-p", "tiles=16", *words, "--save-trace", "t.parquet")
+        answer = call("diff", "t.parquet")
+        assert "measured − simulated: median 0 cycles" in answer.out
+        assert "95 % within 0 cycles of it" in answer.out
+
     def test_it_does_not_conform_to_another_protocol(self, call: Call, ring: str) -> None:
         call("run", ring, "--save-trace", "t.parquet")
         assert call("diff", "t.parquet", "--protocol", ring).code == 0

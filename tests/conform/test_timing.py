@@ -110,6 +110,15 @@ def test_an_empty_trace_has_no_reading() -> None:
     assert compare_timing(empty, by_hand(), NOTHING) is None
 
 
+def test_an_agent_that_did_nothing_is_passed_over() -> None:
+    """The first role records nothing: the epilogue begins at the last event of the first that does."""
+    whole = by_hand()
+    used = Trace(whole.meta, whole.events.select(whole.events.agent == 1))
+    reading = read(used)
+    assert reading is not None
+    assert (reading.total, reading.epilogue, reading.prologue) == (980, 0, 20)
+
+
 def test_the_first_recorded_cta_is_read() -> None:
     trace = by_hand()
     both = {name: np.concatenate([getattr(trace.events, name)] * 2) for name in trace.events.__dataclass_fields__}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -178,8 +178,8 @@ REFUSED: dict[str, Callable[[Protocol], Any]] = {
     "x: 1 slots of -8 bytes": lambda p: p.smem("x", 1, -8),
     "there is no x[2]": lambda p: p.smem("x", 2, 8)[2],
     "there is no x[-1]": lambda p: p.smem("x", 2, 8)[-1],
-    "bytes 4..12 lie outside x[0] (8 bytes)": lambda p: p.smem("x", 2, 8)[0].part(4, 8),
-    "bytes 0..0 lie outside x[0] (8 bytes)": lambda p: p.smem("x", 2, 8)[0].part(0, 0),
+    "8 bytes at 4 of x[0], which has 8": lambda p: p.smem("x", 2, 8)[0].part(4, 8),
+    "0 bytes at 0 of x[0], which has 8": lambda p: p.smem("x", 2, 8)[0].part(0, 0),
     "barrier 1 of x, which has 1": lambda p: p.mbarriers("x", 1)[1],
     "q: a cluster of 0 CTAs": lambda _: Protocol("q", cluster=0),
     "q: a cluster of 17 CTAs": lambda _: Protocol("q", cluster=17),
@@ -210,6 +210,18 @@ def test_an_exception_in_a_role_is_reported_with_role_and_line() -> None:
         line("boom"),
     )
     assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_a_role_that_suspends_is_no_role() -> None:
+    def generator(w: Warp) -> Iterator[int]:
+        yield w.warp
+
+    async def coroutine(_: Warp) -> None: ...
+
+    for body in (generator, coroutine):
+        with pytest.raises(ProtocolError, match="role r is a generator or a coroutine") as caught:
+            Protocol("p").role("r")(body)  # suspends
+        assert caught.value.place == line("suspends")
 
 
 def test_an_exception_inside_a_call_of_ours_is_reported_at_the_authors_line() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipesim.errors import HandleError, ProtocolError
+from pipesim.model import recording
 from pipesim.model.ops import Op
 from pipesim.model.protocol import Protocol
 from pipesim.model.recording import Linear, recorder
@@ -278,3 +279,20 @@ def test_tokens_compare_by_register_only() -> None:
         assert repr(token) == f"StateToken(register={token.register})"
 
     assert one_role(body).flatten()
+
+
+def test_an_operand_is_a_whole_number() -> None:
+    error = refused(lambda w, _: w.work(2.5))  # type: ignore[arg-type]  # half a cycle
+    assert error.fact == "r raised TypeError: 'float' object cannot be interpreted as an integer"
+    assert error.place == line("half a cycle")
+
+
+def test_a_loop_that_does_not_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "MAX_OPERATIONS", 1000)
+
+    def forever(w: Warp, _: ProducerConsumerPipeline) -> None:
+        while True:
+            w.work(1)  # never ends
+
+    error = refused(forever)
+    assert (error.fact, error.place) == ("r records more than 1,000 operations", line("never ends"))

@@ -82,7 +82,8 @@ def _in_all_lanes(w: Warp, tile: TileArray, bars: BarrierStorage) -> None:
 WRONG: dict[str, Body] = {
     "r: 32 lanes issue the same copy into tile[0]": _in_all_lanes,
     "r: a multicast to the CTAs of mask 0b10": lambda w, t, b: w.tma_load(t[0], b[0], 1, cta_mask=2),
-    "r: a copy of -16 bytes": lambda w, t, b: w.tma_load(t[0], b[0], 1, nbytes=-16),
+    "80 bytes at 0 of tile[0], which has 64": lambda w, t, b: w.tma_load(t[0], b[0], 1, nbytes=80),
+    "-16 bytes at 0 of tile[0], which has 64": lambda w, t, b: w.tma_load(t[0], b[0], 1, nbytes=-16),
     "named barrier 16": lambda w, *_: w.bar_sync(16, 32),
     "named barrier -1": lambda w, *_: w.bar_arrive(-1, 32),
     "work of -1 cycles": lambda w, *_: w.work(-1),
@@ -95,3 +96,18 @@ def test_what_cannot_be_is_refused(fact: str) -> None:
         recorded(WRONG[fact])
     assert caught.value.fact == fact
     assert caught.value.place.startswith(f"{__file__}:")
+
+
+def test_a_warp_records_for_its_own_role_only() -> None:
+    p = Protocol("lent")
+    kept: list[Warp] = []
+    p.role("first")(kept.append)
+
+    @p.role("second")
+    def second(_: Warp) -> None:
+        kept[0].work(3)
+
+    with pytest.raises(ProtocolError, match="second uses the warp object of first") as caught:
+        p.flatten()
+    assert caught.value.place.startswith(f"{__file__}:")
+    assert caught.value.correction == "use the argument of the role's own function"

@@ -88,6 +88,20 @@ def test_shared_memory_of_barriers_alone_has_no_tile_to_blame() -> None:
     assert refused(p).cause == ""
 
 
+def test_memory_beyond_the_end_is_refused() -> None:
+    """Nothing that a Protocol lays out: a program from a file."""
+    program = kernel(smem=64, nbytes=48).flatten()
+    assert program.smem_bytes == 64
+    require_fits(program)
+    for change, fact in (
+        ({"smem_bytes": 55}, "kernel: tile ends beyond its 55 bytes of shared memory"),
+        ({"smem_bytes": 40, "tiles": ()}, "kernel: bytes 0 to 48 are accessed, beyond its 40 bytes of shared memory"),
+    ):
+        with pytest.raises(ConfigurationError) as caught:
+            require_fits(replace(program, **change))
+        assert caught.value.fact == fact
+
+
 def test_threads() -> None:
     require_fits(kernel(warps=MAX_THREADS // 32).flatten())
     error = refused(kernel(warps=33))

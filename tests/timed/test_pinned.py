@@ -29,8 +29,8 @@ EVENTS = """
 213 use arrive empty[0] -1 #1 =1
 """
 # 3 operations of init and fence, 10 of the CTA barrier: 13. A wait that passes: 5. expect: 4. copy: 6. loop: 2. A copy
-# of 64 bytes: 50 + 4 from its issue, then 3 to wake the consumer. Read: 1 + 1. Work: 30 + 1. An arrive: 7 for its agent,
-# 2 until it is seen (114), and the producer returns 5 later.
+# of 64 bytes: 50 + 4 from its issue, then 3 to wake the consumer. Read: 1 + 1. Work: 30 + 1. An arrive: 7 for its
+# agent, 2 until it is seen (114), and the producer returns 5 later.
 
 
 def test_every_event(ring: Callable[..., Any], toy: Callable[..., Any], lines: Callable[..., list[str]]) -> None:

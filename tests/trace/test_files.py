@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -164,12 +165,33 @@ def test_a_file_is_replaced_only_when_forced(ring: Trace, ring_trace: Callable[.
     before = path.read_bytes()
     with pytest.raises(OutputExistsError) as caught:
         write_trace(other, path)
-    assert (caught.value.exit_code, caught.value.place) == (2, str(path))
+    assert (caught.value.exit_code, caught.value.fact) == (2, f"{path} exists already")
     assert "--force" in caught.value.correction
     assert path.read_bytes() == before
     write_trace(other, path, force=True)
     assert read_trace(path) == other
     assert [entry.name for entry in tmp_path.iterdir()] == ["ring.parquet"]
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_somebody_who_was_faster_loses_nothing(
+    links: bool, ring: Trace, ring_trace: Callable[..., Trace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, link = tmp_path / "ring.parquet", Path.hardlink_to
+    monkeypatch.setattr(Path, "hardlink_to", link if links else _no_links)
+
+    def meanwhile(descriptor: int) -> None:
+        path.write_bytes(_encode(ring, "another process"))
+
+    monkeypatch.setattr(os, "fsync", meanwhile)
+    with contextlib.nullcontext() if not links else pytest.raises(OutputExistsError):
+        write_trace(ring_trace(tiles=3), path)
+    assert read_trace(path) == (ring if links else ring_trace(tiles=3))  # without links the last one stays
+    assert [entry.name for entry in tmp_path.iterdir()] == ["ring.parquet"]
+
+
+def _no_links(path: Path, target: Path) -> None:
+    raise OSError(95, "Operation not supported")
 
 
 def test_missing_folders_are_made(ring: Trace, tmp_path: Path) -> None:
@@ -214,7 +236,7 @@ def test_the_file_appears_only_when_it_is_whole(
 
 
 def test_a_folder_is_no_place_to_write_to_or_read_from(ring: Trace, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="over a folder"):
+    with pytest.raises(UsageError, match="is a folder"):
         write_trace(ring, tmp_path, force=True)
     for read in (read_trace, read_meta):
         with pytest.raises(UsageError, match="this is a folder"):

@@ -97,6 +97,7 @@ def test_no_trace_names_the_nearest_and_the_command_that_records_one(shelf: Path
     )
     assert error.correction == (
         "record it on a GPU: pipesim capture ring -p stages=5 -p tile_bytes=16384 -p tiles=6 --ctas 4"
+        "; or name another folder that has it: --traces FOLDER"
     )
 
 
@@ -108,7 +109,7 @@ def test_every_way_to_differ_is_said(shelf: Path) -> None:
         "h200/ring-s8-tb16384-t64-g4.parquet (no parameter lanes, tile_bytes 16384, which was not given, "
         "tiles 64 instead of 60, grid 4 instead of 1, device NVIDIA H200 instead of h100)"
     ) in caught.value.cause
-    assert caught.value.correction.endswith("pipesim capture ring -p lanes=32 -p stages=8 -p tiles=60")
+    assert "pipesim capture ring -p lanes=32 -p stages=8 -p tiles=60; or name another" in caught.value.correction
 
 
 def test_another_device_is_named_where_only_it_recorded(shelf: Path) -> None:
@@ -121,7 +122,7 @@ def test_a_protocol_that_was_never_recorded(shelf: Path) -> None:
     with pytest.raises(NoTraceError) as caught:
         find_traces("attention", {}, 1, shelf)
     assert caught.value.cause == "only these protocols were recorded: gemm, ring"
-    assert caught.value.correction == "record it on a GPU: pipesim capture attention"
+    assert caught.value.correction.startswith("record it on a GPU: pipesim capture attention; or name another folder ")
 
 
 def test_a_simulation_is_no_evidence(shelf: Path) -> None:

@@ -1,0 +1,50 @@
+"""Files that appear whole or not at all: traces, and the programs that a command saves."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pipesim.errors import OutputExistsError, UsageError
+
+
+def write_whole(path: Path, data: bytes, *, force: bool = False) -> None:
+    """Write ``data`` to ``path``; missing folders are made, and nothing shows under the name until all of it is there.
+
+    Raises OutputExistsError if the file is there and ``force`` is not given, UsageError if the disk refuses.
+    """
+    require_free(path, force=force)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            _show(temporary, path, force=force)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written", cause=error.strerror or str(error)) from error
+
+
+def require_free(path: Path, *, force: bool = False) -> None:
+    """OutputExistsError if a file is there and ``force`` is not given, UsageError if it is no file."""
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is {'a folder' if path.is_dir() else 'no ordinary file'}", correction="name a file")
+    if path.exists() and not force:
+        raise OutputExistsError(f"{path} exists already", correction="choose another name, or add --force to overwrite")
+
+
+def _show(temporary: Path, path: Path, *, force: bool) -> None:
+    if not force:
+        try:
+            path.hardlink_to(temporary)  # unlike a rename, a link never replaces what somebody wrote meanwhile
+        except FileExistsError:
+            require_free(path)
+        except OSError:
+            pass  # a file system without links
+        else:
+            return
+    temporary.replace(path)

@@ -1,0 +1,53 @@
+"""Faults in a program's own words: who, what happened where, the operation by name, the author's line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pipesim.model.finding import FaultKind
+from pipesim.model.protocol import Protocol
+from pipesim.model.warp import Warp
+from pipesim.unfold.faults import operation_in_words, report_fault
+from pipesim.unfold.occurrence import unfold
+
+
+def in_words(protocol: Protocol, agent: int = 0) -> list[str]:
+    program = protocol.flatten()
+    return [operation_in_words(program, operation) for operation in program.code[agent]]
+
+
+def test_operations_carry_names_and_leave_out_what_is_default(ring: Any) -> None:
+    words = in_words(ring(stages=2, tiles=3))
+    assert words[0] == "INIT full[0] count=1"
+    assert words[5] == "BAR_SYNC 0 threads=64 lanes=32"
+    assert words[6:9] == [
+        "WAIT empty[0] parity=1",
+        "ARRIVE full[0] count=1 expect=64",
+        "TMA_LOAD full[0] tile[0] bytes=64 item=0",
+    ]
+    assert words[12:15] == [
+        "WAIT empty[0]",
+        "ARRIVE full[0] count=1 expect=64",
+        "TMA_LOAD full[0] tile[0] bytes=64 item=2",
+    ]
+
+
+def test_a_fault_is_reported_whole() -> None:
+    protocol = Protocol("warp")
+    bars = protocol.mbarriers("b", 1, count=1)
+
+    @protocol.role("r")
+    def r(w: Warp) -> None:
+        bars[0].arrive()  # with all lanes
+
+    program = protocol.flatten()
+    (fault,) = unfold(program).faults
+    report = report_fault(program, fault)
+    assert report.kind is FaultKind.OVER_ARRIVAL
+    assert (report.agent, report.operation) == ("r", "ARRIVE b[0] count=32")
+    assert report.claim == f"r: {FaultKind.OVER_ARRIVAL.value} on b[0]: 32 arrive, 1 pending"
+    line = next(
+        i for i, text in enumerate(Path(__file__).read_text(encoding="utf-8").splitlines(), 1) if "# with" in text
+    )
+    assert report.line == f"{__file__}:{line}"
