@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipesim.errors import ProgramFormatError
 from pipesim.model.ops import OPERANDS, Op, Space
-from pipesim.model.program import Access, Agent, Barrier, Program, Tile
+from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program, Tile
 from pipesim.model.program_json import dumps, loads
 from pipesim.protocols.producer_consumer import producer_consumer
 
@@ -110,7 +110,7 @@ def programs(draw: st.DrawFn) -> Program:
     return Program(
         name=draw(names),
         params=draw(st.dictionaries(names, st.integers(), max_size=3)),
-        agents=tuple(Agent(0, i, draw(st.integers(1, 1 << 32)), draw(names), i) for i in range(agents)),
+        agents=tuple(Agent(0, i, draw(st.integers(1, ALL_LANES)), draw(names), i) for i in range(agents)),
         barriers=tuple(Barrier(0, draw(names), i) for i in range(3)),
         accesses=tuple(Access(draw(st.sampled_from(Space)), 0, draw(st.integers(0, 99)), 8) for _ in range(2)),
         tiles=(Tile(draw(names), Space.SHARED, 0, 0, 8, 2),),
