@@ -6,6 +6,7 @@ whole process, so that nothing can be launched after it: a case that may trap be
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -86,13 +87,17 @@ def checked(result: Sequence[Any], call: str) -> tuple[Any, ...]:
 
 
 class Gpu:
-    """A GPU ready for launches: its context, one stream, and memory that :meth:`close` frees. All work is in order."""
+    """A GPU ready for launches: its context, one stream, and memory that :meth:`close` frees. All work is in order.
+
+    Arrays of :meth:`host_mapped` must not be touched after it.
+    """
 
     def __init__(self, info: DeviceInfo) -> None:
         self.info = info
         self._driver = _driver()
         self._core = _core()
         self._allocated: list[Any] = []
+        self._mapped: list[Any] = []
         self._loaded: list[Any] = []  # code stays loaded as long as this object lives
         with self._translated("making the context"):
             device = self._core.Device(info.ordinal)
@@ -118,6 +123,19 @@ class Gpu:
         self._allocated.append(pointer)
         return int(pointer)
 
+    def host_mapped(self, nbytes: int) -> tuple[int, npt.NDArray[np.uint8]]:
+        """The address of so much host memory that kernels can write, and the same bytes as an array.
+
+        What a kernel stored there is readable while it runs, and stays after a trap has taken the context.
+        """
+        size = max(nbytes, 256)
+        flags = self._driver.CU_MEMHOSTALLOC_DEVICEMAP | self._driver.CU_MEMHOSTALLOC_PORTABLE
+        (pointer,) = checked(self._driver.cuMemHostAlloc(size, flags), "cuMemHostAlloc")
+        (device,) = checked(self._driver.cuMemHostGetDevicePointer(pointer, 0), "cuMemHostGetDevicePointer")
+        self._mapped.append(pointer)
+        view = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(int(pointer)))
+        return int(device), view[:nbytes]
+
     def upload(self, address: int, array: npt.NDArray[Any]) -> None:
         """Copy a contiguous array to the device; done when this returns."""
         if array.nbytes:
@@ -137,13 +155,21 @@ class Gpu:
         if nbytes:
             checked(self._driver.cuMemsetD8Async(address, byte, nbytes, self._stream.handle), "cuMemsetD8Async")
 
-    def launch(self, kernel: Any, shape: tuple[int, int, int], arguments: Sequence[int | np.uint32]) -> None:
+    def launch(
+        self, kernel: Any, shape: tuple[int, int, int], arguments: Sequence[int | np.generic], *, cluster: int = 1
+    ) -> None:
         """Run a kernel to its end. ``shape``: CTAs, threads a CTA, bytes of dynamic shared memory.
 
-        Arguments are addresses as ints and 32-bit numbers as ``np.uint32``. Raises HardwareError if it traps.
+        Arguments are addresses as ints and numbers as NumPy scalars, such as ``np.uint32``. ``cluster``: CTAs of one,
+        which must divide the grid. Raises HardwareError if it traps.
         """
         grid, threads, smem_bytes = shape
-        config = self._core.LaunchConfig(grid=grid, block=threads, shmem_size=smem_bytes)
+        if cluster > 1:  # then cuda.core counts clusters
+            config = self._core.LaunchConfig(
+                grid=grid // cluster, cluster=cluster, block=threads, shmem_size=smem_bytes
+            )
+        else:
+            config = self._core.LaunchConfig(grid=grid, block=threads, shmem_size=smem_bytes)
         with self._translated("the launch"):
             self._core.launch(self._stream, config, kernel, *arguments)
         self.synchronize()
@@ -157,6 +183,9 @@ class Gpu:
         for pointer in self._allocated:
             self._driver.cuMemFree(pointer)
         self._allocated.clear()
+        for pointer in self._mapped:
+            self._driver.cuMemFreeHost(pointer)
+        self._mapped.clear()
 
     @contextmanager
     def _translated(self, what: str) -> Iterator[None]:

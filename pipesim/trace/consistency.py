@@ -18,7 +18,8 @@ from pipesim.trace.schema import COLUMNS, SCHEMA_VERSION, Column, Trace, TraceMe
 _VOCABULARY = {
     "source": ("hardware", "simulation"),
     "clock": ("clock", "globaltimer", "both"),
-    "status": ("finished", "deadline", "deadlock", "fault", "unknown"),
+    "status": ("finished", "deadline", "trap", "deadlock", "fault", "unknown"),
+    "memory": ("", "shared", "device", "host"),
 }
 
 
@@ -40,6 +41,8 @@ def check_meta(meta: TraceMeta, place: str) -> None:
             _refuse(f"{name} is {getattr(meta, name)!r}, which is none of {', '.join(words)}", place)
     if meta.grid < 1:
         _refuse(f"the launch has {meta.grid} CTAs", place)
+    if meta.window and not (len(meta.window) == 2 and 0 <= meta.window[0] < meta.window[1]):
+        _refuse(f"the window is {meta.window}, not the first and the end of some iterations", place)
     _check_sites(meta, place)
     _check_headers(meta, place)
     for i, run in enumerate(meta.runs):
@@ -70,11 +73,14 @@ def _check_headers(meta: TraceMeta, place: str) -> None:
         if not 0 <= header.cta < meta.grid or header.cta in seen:
             _refuse(f"there is a header of CTA {header.cta}, twice or outside a launch of {meta.grid} CTAs", place)
         seen.add(header.cta)
-        for name, counts in (("written", header.written), ("dropped", header.dropped)):
+        for name, counts in (("written", header.written), ("dropped", header.dropped), ("passes", header.passes)):
             if len(counts) not in {0, len(meta.agents)}:
                 _refuse(f"CTA {header.cta} has {len(counts)} counts in `{name}` for {len(meta.agents)} agents", place)
             if min(counts, default=0) < 0:
                 _refuse(f"CTA {header.cta} has a negative count in `{name}`", place)
+        barriers = sum(group.stages for group in meta.barriers)
+        if len(header.barrier_words) not in {0, barriers} or min(header.barrier_words, default=0) < 0:
+            _refuse(f"CTA {header.cta} has {len(header.barrier_words)} words for {barriers} barriers", place)
         if min((anchor.error_ps for anchor in header.anchors), default=0) < 0:
             _refuse(f"CTA {header.cta} has an anchor of negative error", place)
 

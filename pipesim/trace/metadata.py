@@ -80,14 +80,24 @@ def parse_metadata(text: str | bytes, place: str) -> StoredMeta:
         raise TraceFormatError("the trace's metadata is no JSON object", place=place, cause=DAMAGED, correction=RECOPY)
     top = _Fields(document, "", place)
     _check_version(top.integer("schema"), place)
-    columns = top.record("columns", ("rows", "sha256"))
-    top.known((*(f.name for f in fields(TraceMeta)), "columns", "sha256"))
-    stored = StoredMeta(_trace_meta(top), columns.integer("rows"), columns.text("sha256"))
     if top.text("sha256") != _seal(document):
         raise TraceFormatError(
             "the trace's metadata does not match its own checksum", place=place, cause=DAMAGED, correction=RECOPY
         )
-    return stored
+    if document["schema"] < SCHEMA_VERSION:
+        top = _Fields(_upgraded(document), "", place)
+    columns = top.record("columns", ("rows", "sha256"))
+    top.known((*(f.name for f in fields(TraceMeta)), "columns", "sha256"))
+    return StoredMeta(_trace_meta(top), columns.integer("rows"), columns.text("sha256"))
+
+
+def _upgraded(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A document of version 1 as one of this version: what it could not say yet has its default."""
+    later = {"window": [], "fault": "", "memory": "", "schema": SCHEMA_VERSION}
+    ctas = document.get("ctas")
+    if isinstance(ctas, list):
+        ctas = [{**e, "passes": [], "barrier_words": []} if isinstance(e, dict) else e for e in ctas]
+    return {**document, "ctas": ctas, **later}
 
 
 def _canonical(document: Mapping[str, Any]) -> str:
@@ -150,6 +160,9 @@ def _trace_meta(top: _Fields) -> TraceMeta:
         options=top.texts("options"),
         record_bytes=top.integer("record_bytes"),
         recorded_at=top.text("recorded_at"),
+        window=top.integers("window"),
+        fault=top.text("fault"),
+        memory=top.text("memory"),
         schema=top.integer("schema"),
         extra=cast("dict[str, Any]", top.value("extra", dict)),
     )
@@ -190,6 +203,8 @@ def _cta(entry: _Fields) -> CtaInfo:
         anchors=tuple(Anchor(a.integer("globaltimer_ns"), a.integer("cycle"), a.integer("error_ps")) for a in anchors),
         written=entry.integers("written"),
         dropped=entry.integers("dropped"),
+        passes=entry.integers("passes"),
+        barrier_words=entry.integers("barrier_words"),
     )
 
 

@@ -23,7 +23,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-SCHEMA_VERSION = 1
+#: 2 added ``window``, ``fault``, ``memory`` and, to each CTA, ``passes`` and ``barrier_words``; a file of version 1 is
+#: read with their defaults.
+SCHEMA_VERSION = 2
 
 Column = npt.NDArray[np.int64]
 
@@ -85,13 +87,20 @@ class Anchor:
 
 @dataclass(frozen=True)
 class CtaInfo:
-    """Header of one recorded CTA: its SM, its anchors, and what each agent wrote and dropped."""
+    """Header of one recorded CTA: its SM, its anchors, and what each agent wrote and dropped.
+
+    ``dropped`` counts records inside the window that did not fit. ``passes`` counts the iterations that each agent went
+    through, recorded or not (() where unknown). ``barrier_words`` are the 64-bit words of the barriers, in the order of
+    the groups, read after ``mbarrier.inval`` when the CTA ended (() where not read).
+    """
 
     cta: int
     sm: int
     anchors: tuple[Anchor, ...] = ()
     written: tuple[int, ...] = ()
     dropped: tuple[int, ...] = ()
+    passes: tuple[int, ...] = ()
+    barrier_words: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -132,13 +141,17 @@ class TraceMeta:
     ctas: tuple[CtaInfo, ...] = ()
     runs: tuple[Run, ...] = ()
     clock: str = "clock"  #: what stamped the records: "clock", "globaltimer" or "both"
-    #: "finished"; "deadline" if a wait gave up; of a simulation also "deadlock", "fault", "unknown"
+    #: "finished"; "deadline" if a wait gave up; "trap" if the chip ended the launch; of a simulation also "deadlock",
+    #: "fault", "unknown"
     status: str = "finished"
     wrong_tiles: int = 0  #: tiles whose checksum differed from the host's
     kernel_hash: str = ""  #: of source, options and NVRTC version
     options: tuple[str, ...] = ()
     record_bytes: int = 0
     recorded_at: str = ""
+    window: tuple[int, ...] = ()  #: (first, end) of the iterations that were kept, the same for all agents; (): all
+    fault: str = ""  #: what was made wrong on purpose, as ``kind@iteration``
+    memory: str = ""  #: where records were stored first: "shared", "device" or "host"; "" of a simulation
     schema: int = SCHEMA_VERSION
     extra: dict[str, Any] = field(default_factory=dict)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pipesim.errors import TraceFormatError
-from pipesim.trace.consistency import check_trace
+from pipesim.trace.consistency import check_meta, check_trace
 from pipesim.trace.files import read_meta, read_trace
 from pipesim.trace.schema import AgentInfo, Anchor, BarrierGroup, CtaInfo, EventKind, Run, Site, Trace
 
@@ -119,6 +119,22 @@ def test_columns_of_another_type_or_length(ring: Trace) -> None:
         check_trace(Trace(ring.meta, replace(ring.events, value=narrow)), "x")
 
 
+@pytest.mark.parametrize("window", [(3,), (3, 3), (-1, 2), (0, 1, 2)])
+def test_a_window_is_a_first_and_an_end(ring: Trace, window: tuple[int, ...]) -> None:
+    check_meta(replace(ring.meta, window=(0, 3)), "x")
+    with pytest.raises(TraceFormatError, match="the window is "):
+        check_meta(replace(ring.meta, window=window), "x")
+
+
+@pytest.mark.parametrize("words", [(1,), (1, 2, 3, -4)])
+def test_there_is_one_word_for_each_barrier(ring: Trace, words: tuple[int, ...]) -> None:
+    header = replace(ring.meta.ctas[0], barrier_words=(1, 2, 3, 1 << 63))
+    check_meta(replace(ring.meta, ctas=(header, *ring.meta.ctas[1:])), "x")
+    header = replace(header, barrier_words=words)
+    with pytest.raises(TraceFormatError, match=f"has {len(words)} words for 4 barriers"):
+        check_meta(replace(ring.meta, ctas=(header, *ring.meta.ctas[1:])), "x")
+
+
 def test_another_version_cannot_be_written(ring: Trace) -> None:
-    with pytest.raises(TraceFormatError, match="schema version 2"):
-        check_trace(Trace(replace(ring.meta, schema=2), ring.events), "x")
+    with pytest.raises(TraceFormatError, match="schema version 3"):
+        check_trace(Trace(replace(ring.meta, schema=3), ring.events), "x")

@@ -44,6 +44,22 @@ def test_the_document_reads_back(ring: Trace) -> None:
     assert set(json.loads(text)) == {f.name for f in fields(TraceMeta)} | {"columns", "sha256"}
 
 
+def test_a_document_of_version_1_has_the_defaults_of_what_came_later(ring: Trace) -> None:
+    meta = replace(ring.meta, ctas=tuple(replace(c, passes=(), barrier_words=()) for c in ring.meta.ctas))
+    document = json.loads(metadata_text(replace(stored(ring), meta=meta), "x"))
+    for name in ("window", "fault", "memory"):
+        del document[name]
+    for entry in document["ctas"]:
+        del entry["passes"], entry["barrier_words"]
+    document["schema"] = 1
+    assert parsed(document).meta == replace(meta, window=(), fault="", memory="")
+    document["window"] = 1  # what version 1 did not have is not looked at
+    assert parsed(document).meta.window == ()
+    document["ctas"] = 7
+    with pytest.raises(TraceFormatError, match="field ctas "):
+        parsed(document)
+
+
 def test_every_field_may_neither_be_missing_nor_of_another_type_nor_unknown(ring: Trace) -> None:
     text = metadata_text(stored(ring), "x")
     paths = list(leaves(json.loads(text)))
