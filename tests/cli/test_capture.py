@@ -99,7 +99,8 @@ class TestWithoutTheExtra:
     @pytest.fixture(autouse=True)
     def hidden(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(launch, "require_gpu", REQUIRE_GPU)
-        for name in ("cuda", "cuda.bindings", "cuda.core"):
+        loaded = [name for name in sys.modules if name.partition(".")[0] == "cuda"]
+        for name in {*loaded, "cuda", "cuda.bindings", "cuda.core"}:
             monkeypatch.setitem(sys.modules, name, None)
         with pytest.raises(ImportError):
             importlib.import_module("cuda.bindings.driver")
