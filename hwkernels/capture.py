@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
-from math import prod
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from hwkernels.compile import Compiled
-from hwkernels.decode import TIMER_STEPS, decode, sm_khz, timer_step_ns
+from hwkernels.decode import TIMER_STEPS, Coding, decode, sm_khz, timer_step_ns
+from hwkernels.faults import expected_bytes
 from hwkernels.launch import DeviceInfo, Gpu, require_gpu
-from hwkernels.layout import DEADLINE, FINISHED, HEADER, RECORD_WORDS, REPORT, STOPPED
-from hwkernels.measure import Launched, overhead, run_of, share_sums, wrong_tiles
+from hwkernels.launches import launch_all, launch_fault
+from hwkernels.layout import RECORD_WORDS
+from hwkernels.measure import Launched, busiest_role, cost_of_record, overhead, run_of
 from hwkernels.request import PROTOCOL, CaptureRequest, Layout, check_request, compile_kernel, plan
-from pipesim.errors import HardwareError
-from pipesim.trace.schema import Device, Trace, TraceMeta
+from pipesim.trace.schema import CtaInfo, Device, Trace, TraceMeta
 
 __all__ = ["CaptureRequest", "capture"]
-
-_WARM_UP_S = 0.1
 
 CLOCK_SKEW_CYCLES = 16  #: bound on the difference of %clock between the warps of an SM
 
@@ -31,120 +27,33 @@ def capture(request: CaptureRequest) -> Trace:
     """Compile, run and check the kernel, and give the trace of its first recorded launch.
 
     ``wrong_tiles`` speaks of all launches, ``status`` of the one whose records are kept: the first traced launch, or
-    the first that met its deadline. Raises HardwareError without a usable GPU or if the kernel traps, ParameterError
-    and ConfigurationError for a request that cannot be run.
+    the first that met its deadline. A request with a fault runs in a process of its own and comes back whatever
+    happens. Raises HardwareError without a usable GPU or if a kernel without a fault traps, ParameterError and
+    ConfigurationError for a request that cannot be run.
     """
     check_request(request)
     info = require_gpu()
+    if request.fault is None:
+        return capture_here(request, info)
+    from hwkernels.apart import capture_apart
+
+    return capture_apart(request)
+
+
+def capture_here(request: CaptureRequest, info: DeviceInfo) -> Trace:
+    """The same in this process, which can launch nothing any more if a fault traps."""
     layout = plan(request, info.smem_per_cta, info.smem_per_sm)
-    compiled = {traced: compile_kernel(request, traced=traced) for traced in (False, True)}
     gpu = Gpu(info)
     try:
-        launched = _launch_all(gpu, request, layout, compiled)
+        if request.fault is None:
+            launched, rate = launch_all(gpu, request, layout), None
+        else:
+            run, rate = launch_fault(gpu, request, layout)
+            launched = [run]
     finally:
         gpu.close()
-    return _trace(request, layout, compiled[True], info, launched)
-
-
-def _launch_all(gpu: Gpu, request: CaptureRequest, layout: Layout, compiled: Mapping[bool, Compiled]) -> list[Launched]:
-    """All measured launches, untraced and traced in turn. After one that met its deadline the repetitions end."""
-    words = request.params["tile_bytes"] // 4
-    random = np.random.default_rng(request.seed)
-    source = random.integers(0, 1 << 32, size=(layout.source_tiles, words), dtype=np.uint32)
-    buffers = _Buffers(gpu, request, layout, source)
-    expected = share_sums(source, request.params["consumer_warps"])
-    kernels = {traced: gpu.load(compiled[traced], layout.smem_bytes) for traced in (False, True)}
-    buffers.warm_up(kernels)
-    launched: list[Launched] = []
-    for repetition in range(request.repetitions):
-        for traced in (False, True):
-            run = buffers.run(kernels[traced], traced=traced, repetition=repetition, expected=expected)
-            launched.append(run)
-        if any(run.gave_up for run in launched):
-            break
-    return launched
-
-
-class _Buffers:
-    """A request's device memory, and the launch that uses it."""
-
-    def __init__(self, gpu: Gpu, request: CaptureRequest, layout: Layout, source: npt.NDArray[np.uint32]) -> None:
-        self._gpu, self._request, self._layout = gpu, request, layout
-        agents, grid = len(layout.table.agents), request.grid
-        self._words = (layout.record_ctas, agents, layout.capacity, RECORD_WORDS[request.clock])
-        self._sums = (grid, request.params["tiles"], request.params["consumer_warps"])
-        self._source = gpu.allocate(source.nbytes)
-        self._checksums = gpu.allocate(4 * prod(self._sums))
-        self._reports = gpu.allocate(grid * REPORT.itemsize)
-        self._stop = gpu.allocate(4)
-        self._headers = gpu.allocate(grid * HEADER.itemsize)
-        self._records = gpu.allocate(4 * prod(self._words))
-        gpu.upload(self._source, source)
-
-    def warm_up(self, kernels: Mapping[bool, Any]) -> None:
-        """Launch until code and tiles are in the caches and the clocks have risen."""
-        until = time.monotonic() + _WARM_UP_S
-        self._launch(kernels[True])
-        while True:
-            self._launch(kernels[False])
-            if time.monotonic() >= until:
-                return
-
-    def _launch(self, kernel: Any) -> None:
-        """One launch, its outputs overwritten before it."""
-        gpu, layout, grid = self._gpu, self._layout, self._request.grid
-        gpu.fill(self._checksums, 0xEE, 4 * prod(self._sums))
-        gpu.fill(self._reports, 0, grid * REPORT.itemsize)
-        gpu.fill(self._headers, 0, grid * HEADER.itemsize)
-        gpu.fill(self._stop, 0, 4)
-        gpu.launch(kernel, (grid, layout.threads, layout.smem_bytes), self._arguments())
-
-    def run(self, kernel: Any, *, traced: bool, repetition: int, expected: npt.NDArray[np.uint32]) -> Launched:
-        """One launch, its results fetched and its checksums compared."""
-        gpu, layout, request = self._gpu, self._layout, self._request
-        self._launch(kernel)
-        reports = np.zeros(request.grid, dtype=REPORT)
-        sums = np.zeros(self._sums, dtype=np.uint32)
-        headers = np.zeros(request.grid if traced else 0, dtype=HEADER)
-        for address, array in (
-            (self._reports, reports),
-            (self._checksums, sums),
-            (self._headers, headers),
-        ):
-            gpu.download(address, array)
-        strange = ~np.isin(reports["status"], (FINISHED, DEADLINE, STOPPED))
-        if strange.any():
-            raise HardwareError(f"CTA {int(np.argmax(strange))} never came to its end")
-        wanted = traced and (repetition == 0 or bool((reports["status"] != FINISHED).any()))
-        records = np.zeros(self._words if wanted else 0, dtype=np.uint32)
-        gpu.download(self._records, records)
-        first = (np.arange(request.grid, dtype=np.int64) * request.params["tiles"])[:, None]
-        tiles = (first + np.arange(request.params["tiles"], dtype=np.int64)) % layout.source_tiles
-        wrong = wrong_tiles(sums, expected[tiles], reports["iterations"])
-        return Launched(traced, repetition, reports, headers, records, wrong)
-
-    def _arguments(self) -> list[int | np.uint32]:
-        """In the order of the kernel's parameters."""
-        layout, params = self._layout, self._request.params
-        numbers = (
-            layout.source_tiles,
-            params["tiles"] % layout.source_tiles,
-            params["tiles"],
-            params["work"],
-            self._request.deadline_ms * 1_000_000,
-            *layout.marks,
-        )
-        return [
-            self._source,
-            *(np.uint32(n) for n in numbers),
-            self._checksums,
-            self._reports,
-            self._stop,
-            self._headers,
-            self._records,
-            np.uint32(layout.capacity),
-            np.uint32(layout.record_ctas),
-        ]
+    compiled = compile_kernel(request, traced=True, memory=layout.memory)
+    return _trace(request, layout, compiled, info, launched, rate)
 
 
 def order_error_cycles(clock: str, khz: int, step_ns: int) -> int:
@@ -157,25 +66,40 @@ def order_error_cycles(clock: str, khz: int, step_ns: int) -> int:
 
 
 def _trace(
-    request: CaptureRequest, layout: Layout, compiled: Compiled, info: DeviceInfo, launched: list[Launched]
+    request: CaptureRequest,
+    layout: Layout,
+    compiled: Compiled,
+    info: DeviceInfo,
+    launched: list[Launched],
+    rate: npt.NDArray[Any] | None,
 ) -> Trace:
     # a launch that hung tells more than one that did not
     traced = [run for run in launched if run.traced]
     recorded = next((run for run in traced if run.gave_up), traced[0])
-    headers = recorded.headers[: layout.record_ctas]
-    decoded = decode(headers, recorded.records, layout.table, request.clock, request.params["tile_bytes"])
-    runs = tuple(run_of(run, layout.marks) for run in launched)
+    tile_bytes = request.params["tile_bytes"]
+    khz = sm_khz(recorded.headers) or (0 if rate is None else sm_khz(rate))
+    coding = Coding(
+        request.clock,
+        (tile_bytes, expected_bytes(request.fault, tile_bytes)),
+        request.window[0] if request.window else 0,
+        counted=request.fault is None,
+        khz=khz,
+    )
+    count = layout.record_ctas
+    decoded = decode(recorded.headers[:count], recorded.records[:count], layout.table, coding)
+    runs = tuple(run_of(run, layout.marks) for run in launched) if request.fault is None else ()
     gave_up = [run.describe_end(layout.table) for run in launched if run.gave_up]
+    per_tile = overhead(runs, request.params["tiles"])
+    step_ns = timer_step_ns(recorded.headers)
     extra: dict[str, Any] = {
-        "order_error_cycles": order_error_cycles(
-            request.clock, sm_khz(recorded.headers), timer_step_ns(recorded.headers)
-        ),
-        "overhead_millicycles_per_tile": overhead(runs, request.params["tiles"]),
+        "order_error_cycles": order_error_cycles(request.clock, khz, step_ns),
+        "overhead_millicycles_per_tile": per_tile,
+        "cost_millicycles_per_record": cost_of_record(per_tile, busiest_role(decoded.events, layout.table)),
         "capacity": layout.capacity,
         "smem_bytes": layout.smem_bytes,
         "source_tiles": layout.source_tiles,
         "seed": request.seed,
-        "break_kind": request.break_kind,
+        "took_ms": recorded.took_ms,
     }
     if gave_up:
         extra["gave_up"] = gave_up[0]
@@ -190,21 +114,37 @@ def _trace(
             info.capability,
             info.driver,
             compiled.nvrtc,
-            sm_khz(recorded.headers),
-            timer_step_ns(recorded.headers),
+            khz,
+            step_ns,
         ),
         agents=layout.table.agents,
         barriers=layout.table.barriers,
         sites=layout.table.sites,
-        ctas=decoded.ctas,
+        ctas=tuple(_with_report(cta, recorded, layout) for cta in decoded.ctas),
         runs=runs,
         clock=request.clock,
-        status="deadline" if recorded.gave_up else "finished",
+        status="trap" if recorded.trapped else "deadline" if recorded.gave_up else "finished",
         wrong_tiles=sum(run.wrong_tiles for run in launched),
         kernel_hash=compiled.kernel_hash,
         options=compiled.options,
         record_bytes=4 * RECORD_WORDS[request.clock],
         recorded_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        window=request.window,
+        fault="" if request.fault is None else str(request.fault),
+        memory=layout.memory,
         extra=extra,
     )
     return Trace(meta, decoded.events)
+
+
+def _with_report(cta: CtaInfo, recorded: Launched, layout: Layout) -> CtaInfo:
+    """The header with what the CTA reported at its end, if it came to one."""
+    report = recorded.reports[cta.cta]
+    if not report["status"] or recorded.trapped:
+        return cta
+    barriers = sum(group.stages for group in layout.table.barriers)
+    return replace(
+        cta,
+        passes=tuple(report["iterations"][: len(layout.table.agents)].tolist()),
+        barrier_words=tuple(report["barrier_words"][:barriers].tolist()),
+    )

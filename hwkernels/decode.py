@@ -59,18 +59,33 @@ class _Line:
         return -(-cycles * self.ps // self.span)
 
 
-def decode(
-    headers: npt.NDArray[Any], records: npt.NDArray[np.uint32], table: Table, clock: str, nbytes: int
-) -> Decoded:
+@dataclass(frozen=True)
+class Coding:
+    """What the words of a recording do not say themselves.
+
+    ``clock``: what stamped them, as in the schema. ``nbytes``: the bytes that an EXPECT or COPY moves, by the value in
+    its record. ``first``: the first iteration that was kept. ``counted``: whether a record's iteration must be how
+    often its site was passed, as in a kernel without a fault. ``khz``: the SM clock, for a CTA that lacks its second
+    anchor because a trap ended it (0: then that is an error).
+    """
+
+    clock: str
+    nbytes: tuple[int, ...]
+    first: int = 0
+    counted: bool = True
+    khz: int = 0
+
+
+def decode(headers: npt.NDArray[Any], records: npt.NDArray[np.uint32], table: Table, coding: Coding) -> Decoded:
     """The events of the CTAs 0 .. n-1.
 
-    ``headers``: (n,) of ``layout.HEADER``. ``records``: (n, agents, capacity, words a record). ``clock``: what stamped
-    them, as in the schema. ``nbytes``: the bytes that each EXPECT and COPY of this kernel moves. The time line begins
+    ``headers``: (n,) of ``layout.HEADER``. ``records``: (n, agents, capacity, words a record). The time line begins
     at the earliest first anchor. Raises TraceFormatError if the words contradict each other.
     """
-    step = timer_step_ns(headers)
-    lines = [_line(header["anchors"], cta) for cta, header in enumerate(headers)]
+    clock, step = coding.clock, timer_step_ns(headers)
+    lines = [_line(header["anchors"], cta, coding.khz) for cta, header in enumerate(headers)]
     origin = min((line.timers[0] for line in lines), default=0)
+    each = np.array([sum(1 for site in table.sites if site.role == agent.role) for agent in table.agents])
     parts: list[dict[str, Column]] = []
     ctas: list[CtaInfo] = []
     for cta, (header, line) in enumerate(zip(headers, lines, strict=True)):
@@ -81,24 +96,26 @@ def decode(
             if written > records.shape[2]:
                 raise TraceFormatError(f"{written} records in a buffer of {records.shape[2]}", place=place)
             words = records[cta, agent, :written]
-            part = _tags(words[:, 1].astype(np.int64), table, agent, nbytes, place)
+            part = _tags(words[:, 1].astype(np.int64), table, agent, coding, place)
             part |= _times(words, line, clock, (origin, step), place)
             part["cta"] = np.full(written, cta, dtype=np.int64)
             parts.append(part)
+        counts[:, 1] *= each  # the device counts iterations
         ctas.append(_info(cta, header, line, origin, counts))
     columns = (np.concatenate([part[name] for part in parts]) if parts else _empty() for name in COLUMNS)
     return Decoded(Events(*columns), tuple(ctas))
 
 
 def sm_khz(headers: npt.NDArray[Any]) -> int:
-    """The SM clock under this load: the median of all CTAs' lines; 0 without CTAs."""
-    lines = [_line(header["anchors"], cta) for cta, header in enumerate(headers)]
+    """The SM clock under this load: the median of all lines; 0 without a CTA that came to its second anchor."""
+    ended = [cta for cta, header in enumerate(headers) if header["anchors"][1]["globaltimer"]]
+    lines = [_line(headers[cta]["anchors"], cta, 0) for cta in ended]
     return int(np.median([line.span * 10**9 // line.ps for line in lines])) if lines else 0
 
 
 def timer_step_ns(headers: npt.NDArray[Any]) -> int:
     """The smallest step of ``%globaltimer`` that the anchors saw; 0 without CTAs."""
-    anchors = headers["anchors"]
+    anchors = headers["anchors"][headers["anchors"]["globaltimer"] > 0]
     return int((anchors["globaltimer"] - anchors["globaltimer_before"]).min()) if anchors.size else 0
 
 
@@ -106,7 +123,9 @@ def _empty() -> Column:
     return np.zeros(0, dtype=np.int64)
 
 
-def _line(anchors: npt.NDArray[Any], cta: int) -> _Line:
+def _line(anchors: npt.NDArray[Any], cta: int, khz: int) -> _Line:
+    if khz and not anchors[1]["globaltimer"]:
+        anchors = _with_second(anchors, khz)
     middles, slack = [], []
     for anchor in anchors:
         before, after = int(anchor["clock_before"]), int(anchor["clock_after"])
@@ -126,10 +145,20 @@ def _line(anchors: npt.NDArray[Any], cta: int) -> _Line:
     return line
 
 
+def _with_second(anchors: npt.NDArray[Any], khz: int) -> npt.NDArray[Any]:
+    """Anchors whose second is where the first leads in a second at this clock: the bound grows from the first on."""
+    both = anchors.copy()
+    for name, later in (("globaltimer", 10**9), ("clock", khz * 1000)):
+        for field in (f for f in both.dtype.names or () if f.startswith(name)):
+            both[1][field] = both[0][field] + later
+    return both
+
+
 def _info(cta: int, header: npt.NDArray[Any], line: _Line, origin: int, counts: Column) -> CtaInfo:
     anchors = tuple(
         Anchor(timer - origin, cycle - line.cycles[0], line.error_ps(slack))
-        for timer, cycle, slack in zip(line.timers, line.cycles, line.slack, strict=True)
+        for which, (timer, cycle, slack) in enumerate(zip(line.timers, line.cycles, line.slack, strict=True))
+        if header["anchors"][which]["globaltimer"]  # one that was really taken
     )
     return CtaInfo(cta, int(header["smid"]), anchors, tuple(counts[:, 0].tolist()), tuple(counts[:, 1].tolist()))
 
@@ -139,7 +168,7 @@ def _field(tags: Column, field: tuple[int, int]) -> Column:
     return (tags >> shift) & ((1 << width) - 1)
 
 
-def _tags(tags: Column, table: Table, agent: int, nbytes: int, place: str) -> dict[str, Column]:
+def _tags(tags: Column, table: Table, agent: int, coding: Coding, place: str) -> dict[str, Column]:
     """The columns that an agent's tags hold, with the iterations counted out and compared."""
     site = _field(tags, TAG_SITE)
     role = table.agents[agent].role
@@ -150,17 +179,26 @@ def _tags(tags: Column, table: Table, agent: int, nbytes: int, place: str) -> di
     parity = np.full(len(tags), -1, dtype=np.int64)
     for number in own:
         rows = site == number
-        iteration[rows] = np.arange(np.count_nonzero(rows))
+        iteration[rows] = np.arange(np.count_nonzero(rows)) + coding.first
         kind = table.sites[number].kind
         if kind in _COUNTED:
             value[rows] = _field(tags[rows], TAG_VALUE)
         elif kind in {EventKind.EXPECT, EventKind.COPY}:
-            value[rows] = nbytes
+            said = _field(tags[rows], TAG_VALUE)
+            _refuse(
+                said >= len(coding.nbytes), said, "a record says bytes of kind {}, which this kernel has not", place
+            )
+            value[rows] = np.array(coding.nbytes, dtype=np.int64)[said]
         if kind in _WAITED:
             parity[rows] = _field(tags[rows], TAG_PARITY)
     low = _field(tags, TAG_ITERATION)
     wrong = low != iteration & ((1 << TAG_ITERATION[1]) - 1)
-    _refuse(wrong, low, "a record says iteration {} (low bits), which is not how often its site was passed", place)
+    _refuse(
+        wrong & coding.counted,
+        low,
+        "a record says iteration {} (low bits), which is not how often its site was passed",
+        place,
+    )
     return {
         "agent": np.full(len(tags), agent, dtype=np.int64),
         "site": site,

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hwkernels.compile import Compiled
-from pipesim.errors import HardwareError, MissingExtraError
+from pipesim.errors import HardwareError, KernelTrapError, MissingExtraError
 
 HOPPER = 9  #: compute capability 9.x: the kernels are built for sm_90a, which runs on nothing else
 _LOST = {"CUDA_ERROR_LAUNCH_FAILED", "CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_ILLEGAL_INSTRUCTION",
@@ -78,7 +78,7 @@ def checked(result: Sequence[Any], call: str) -> tuple[Any, ...]:
         return tuple(values)
     name = str(getattr(status, "name", status))
     if name in _LOST:
-        raise HardwareError(
+        raise KernelTrapError(
             f"the kernel trapped: {call} says {name}",
             cause="an illegal mbarrier operation or memory access; the CUDA context of this process is lost",
             correction="start a new process; nothing can be launched in this one",

@@ -8,6 +8,8 @@ import numpy as np
 
 MAX_AGENTS = 32  #: PIPESIM_MAX_AGENTS
 MAX_REPORTED_AGENTS = 16
+MAX_BARRIERS = 2 * 32
+ROOM = 6  #: PIPESIM_ROOM of producer_consumer.cu: records that an iteration makes at most
 
 ANCHOR: np.dtype[Any] = np.dtype(
     [("globaltimer_before", "<u8"), ("globaltimer", "<u8"), ("clock_before", "<u8"), ("clock_after", "<u8")]
@@ -16,6 +18,18 @@ ANCHOR: np.dtype[Any] = np.dtype(
 #: ``PipesimCta``: what a traced CTA says of its recording.
 HEADER: np.dtype[Any] = np.dtype(
     [("smid", "<u4"), ("reserved", "<u4", (3,)), ("anchors", ANCHOR, (2,)), ("counts", "<u4", (MAX_AGENTS, 2))]
+)
+
+#: ``PipesimLaunch``: what the host gives to a traced launch.
+LAUNCH: np.dtype[Any] = np.dtype(
+    [
+        ("ctas", "<u8"),
+        ("records", "<u8"),
+        ("capacity", "<u4"),
+        ("record_ctas", "<u4"),
+        ("first", "<u4"),
+        ("span", "<u4"),
+    ]
 )
 
 #: ``CtaReport``: how a CTA's run went, traced or not.
@@ -29,6 +43,7 @@ REPORT: np.dtype[Any] = np.dtype(
         ("loop_end", "<u8"),
         ("marks", "<u8", (2,)),
         ("iterations", "<u4", (MAX_REPORTED_AGENTS,)),
+        ("barrier_words", "<u8", (MAX_BARRIERS,)),
     ]
 )
 
@@ -38,9 +53,16 @@ FINISHED, DEADLINE, STOPPED = 1, 2, 3  #: ``Status``; 0 is a CTA that never came
 CLOCKS = {"clock": 0, "globaltimer": 1, "both": 2}
 RECORD_WORDS = {"clock": 2, "globaltimer": 2, "both": 4}
 
+#: PIPESIM_MEMORY, by the name of the memory in the schema. Host memory is written as device memory is.
+MEMORIES = {"shared": 0, "device": 1, "host": 1}
+
 # Shift and width of the tag's fields.
 TAG_SITE = (0, 6)
 TAG_VALUE = (6, 6)
 TAG_PARITY = (12, 1)
 TAG_STAGE = (13, 5)
 TAG_ITERATION = (18, 14)
+
+UNWRITTEN = (
+    0xFF  #: every byte of a host buffer before the launch; no record has a tag of ones, for no table has site 63
+)

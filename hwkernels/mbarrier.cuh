@@ -28,6 +28,13 @@ static __device__ __forceinline__ void mbarrier_init_fence() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
+// Ends the barrier's life and gives its word, which only then can be read as the barrier unit holds it (measured).
+static __device__ __forceinline__ unsigned long long mbarrier_inval(unsigned barrier) {
+    unsigned long long word;
+    asm volatile("mbarrier.inval.shared::cta.b64 [%1];\n\tld.shared.b64 %0, [%1];" : "=l"(word) : "r"(barrier) : "memory");
+    return word;
+}
+
 // One arrive by every executing lane.
 static __device__ __forceinline__ void mbarrier_arrive(unsigned barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");

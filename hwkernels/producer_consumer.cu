@@ -7,18 +7,54 @@
 // ARRIVE_LANES lanes. Both sides count stages and parities as ProducerConsumerPipeline does: the producer starts at 1.
 //
 // Compile-time parameters: STAGES 1..32, TILE_BYTES (a multiple of 16), CONSUMER_WARPS 1..8, ARRIVE_LANES 1 or 32.
-// PIPESIM_BREAK makes it wrong on purpose: 1, the consumer reads the tile before it waits for full, not after;
-// 2, the consumer never arrives, so that a wait must end by its deadline.
+// PIPESIM_FAULT makes it wrong on purpose, at one iteration that the host names: see the list below. PIPESIM_PROBE and
+// PIPESIM_PROBE_ROLE measure the recorder: nothing is recorded but PIPESIM_PROBE records at one place an iteration; with
+// the producer as the role, consumers do not read, so that its issue bounds the period.
 //
 // Dynamic shared memory: tiles, the barriers, then (traced or not) room for the records of all agents.
 #define PIPESIM_TABLE "producer_consumer.table.h"
+#ifndef PIPESIM_PROBE
+#define PIPESIM_PROBE -1
+#define PIPESIM_PROBE_ROLE 0
+#endif
+#define PIPESIM_CHECKED 0
+#define PIPESIM_ROOM (PIPESIM_PROBE < 6 ? 6 : PIPESIM_PROBE)  // the sites of the longer role, and one more of a fault
 #include "mbarrier.cuh"
 #include "recorder.cuh"
 #include "table.cuh"
 
-#ifndef PIPESIM_BREAK
-#define PIPESIM_BREAK 0
+#ifndef PIPESIM_FAULT
+#define PIPESIM_FAULT 0
 #endif
+
+// What goes wrong at the iteration named, in the producer or in consumer warp 0. Counted as FAULTS in request.py.
+enum Fault : unsigned {
+    FAULT_NONE,
+    FAULT_MISSING_ARRIVE,    // the consumer does not arrive on empty
+    FAULT_EXTRA_ARRIVE,      // it arrives twice
+    FAULT_WRONG_PARITY,      // it waits for full with the other parity
+    FAULT_EXPECT_MORE,       // the producer expects 16 bytes more than it copies
+    FAULT_EXPECT_LESS,       // it expects half of them, in whole units of 16
+    FAULT_RELEASE_EARLY,     // the consumer arrives before it reads
+    FAULT_NO_ACQUIRE,        // the producer does not wait for empty
+    FAULT_LEAVES_EARLY,      // the consumer leaves before this iteration
+    FAULT_SWAPPED_STAGES,    // the consumer takes this iteration and the next in the wrong order
+    FAULT_PHASE_NOT_TOGGLED  // the consumer does not toggle its parity at the first wrap from this iteration on
+};
+static constexpr Fault FAULT = (Fault)PIPESIM_FAULT;
+static constexpr bool BARE = PIPESIM_PROBE >= 0 && PIPESIM_PROBE_ROLE == 0;
+static constexpr unsigned LESS_BYTES = TILE_BYTES / 32 * 16;
+
+#if PIPESIM_PROBE < 0
+#define RECORD(site, value) PIPESIM_RECORD(site, value)
+#else
+#define RECORD(site, value)
+#endif
+// At one place an iteration, so many records more: 0 in a kernel that is not measured.
+#define PROBE(role, site)                                                   \
+    if constexpr (PIPESIM_PROBE > 0 && PIPESIM_PROBE_ROLE == WARP_##role) { \
+        _Pragma("unroll") for (int probe = 0; probe < PIPESIM_PROBE; ++probe) { PIPESIM_RECORD(site, 0) } \
+    }
 
 static_assert(STAGES >= 1 && STAGES <= 32, "STAGES must be 1..32");
 static_assert(TILE_BYTES >= 16 && TILE_BYTES % 16 == 0, "TILE_BYTES must be a positive multiple of 16");
@@ -28,20 +64,23 @@ static_assert(ARRIVE_LANES == 1 || ARRIVE_LANES == 32, "ARRIVE_LANES must be 1 o
 #define THREADS (WARPS * 32)
 static constexpr unsigned SPIN_LIMIT_NS = 1000000;  // for copies in flight when a CTA gives up: they land within microseconds
 static constexpr unsigned MAX_REPORTED_AGENTS = 16;
+static constexpr unsigned RELEASE_CYCLES = 20000;
 
 enum Status : unsigned { STATUS_UNKNOWN = 0, STATUS_FINISHED = 1, STATUS_DEADLINE = 2, STATUS_STOPPED = 3 };
 
-// How a CTA's run went, traced or not: 112 bytes. marks: the clock of the last consumer warp at iterations mark0, mark1.
+// How a CTA's run went, traced or not: 624 bytes. marks: the clock of the last consumer warp at iterations mark0, mark1.
+// barrier_words: as read after mbarrier.inval when all agents had ended, in the order of the barriers.
 struct CtaReport {
     unsigned status, site, agent, iteration;  // the last three: of the first wait that gave up
     unsigned long long loop_begin, loop_end, marks[2];
     unsigned iterations[MAX_REPORTED_AGENTS];  // tiles that each agent went through
+    unsigned long long barrier_words[2 * 32];
 };
 
 // What the roles share.
 struct Ring {
     unsigned tiles_at, full, empty;  // shared addresses of the tiles and of the two barrier groups
-    unsigned tiles, work, deadline_ns;
+    unsigned tiles, work, deadline_ns, fault_at;
     const unsigned *stop;
     CtaReport *report;
 };
@@ -67,16 +106,25 @@ static __device__ __forceinline__ void produce(const Ring &ring, unsigned *stop,
     for (; i < ring.tiles; ++i) {
         const unsigned full = ring.full + 8 * stage, empty = ring.empty + 8 * stage;
         PIPESIM_AT(i, stage, parity)
-        PIPESIM_RECORD(SITE_producer_wait_empty, 0)
-        const WaitEnd end = wait_parity<false>(empty, parity, ring.deadline_ns, ring.stop);
-        if (end != WAIT_DONE) {
-            give_up(ring, stop, end, SITE_producer_wait_empty, WARP_producer, i);
-            break;
+        const bool faulty = FAULT != FAULT_NONE && i == ring.fault_at;
+        if (!(FAULT == FAULT_NO_ACQUIRE && faulty)) {
+            RECORD(SITE_producer_wait_empty, 0)
+            const WaitEnd end = wait_parity<false>(empty, parity, ring.deadline_ns, ring.stop);
+            if (end != WAIT_DONE) {
+                give_up(ring, stop, end, SITE_producer_wait_empty, WARP_producer, i);
+                break;
+            }
+            RECORD(SITE_producer_got_empty, 0)
         }
-        PIPESIM_RECORD(SITE_producer_got_empty, 0)
-        PIPESIM_RECORD(SITE_producer_expect_full, 0)
-        mbarrier_arrive_expect_tx(full, TILE_BYTES);
-        PIPESIM_RECORD(SITE_producer_copy_full, 0)
+        if ((FAULT == FAULT_EXPECT_MORE || FAULT == FAULT_EXPECT_LESS) && faulty) {
+            RECORD(SITE_producer_expect_full, 1)
+            mbarrier_arrive_expect_tx(full, FAULT == FAULT_EXPECT_MORE ? TILE_BYTES + 16 : LESS_BYTES);
+        } else {
+            RECORD(SITE_producer_expect_full, 0)
+            mbarrier_arrive_expect_tx(full, TILE_BYTES);
+        }
+        RECORD(SITE_producer_copy_full, 0)
+        PROBE(producer, SITE_producer_copy_full)
         bulk_load(ring.tiles_at + stage * TILE_BYTES, from, TILE_BYTES, full);
         from += TILE_BYTES;
         if (++next == source_tiles) {
@@ -123,9 +171,22 @@ static __device__ __forceinline__ void spin(unsigned cycles) {
 // A whole warp, which never parts: waits are agreed on by all lanes.
 static __device__ __forceinline__ void consume(const Ring &ring, unsigned *stop, unsigned consumer, unsigned lane,
                                                unsigned *checksum, unsigned mark, unsigned mark1 PIPESIM_PARAM) {
-    unsigned i = 0, stage = 0, parity = 0;
+    unsigned i = 0, next = 0, next_parity = 0;
     unsigned long long *reached = ring.report->marks;
     for (; i < ring.tiles; ++i) {
+        unsigned stage = next, parity = next_parity;
+        const bool faulty = FAULT != FAULT_NONE && consumer == 0 && i == ring.fault_at;
+        if (FAULT == FAULT_LEAVES_EARLY && faulty) break;
+        if (FAULT == FAULT_SWAPPED_STAGES && consumer == 0) {  // the other of this iteration and its neighbour
+            if (faulty) {
+                stage = next + 1 == STAGES ? 0 : next + 1;
+                parity = next_parity ^ (stage == 0);
+            } else if (i == ring.fault_at + 1) {
+                stage = next == 0 ? STAGES - 1 : next - 1;
+                parity = next_parity ^ (next == 0);
+            }
+        }
+        if (FAULT == FAULT_WRONG_PARITY && faulty) parity ^= 1;
         const unsigned full = ring.full + 8 * stage, empty = ring.empty + 8 * stage;
         const unsigned tile = ring.tiles_at + stage * TILE_BYTES;
         if (i == mark) {
@@ -133,60 +194,73 @@ static __device__ __forceinline__ void consume(const Ring &ring, unsigned *stop,
             mark = mark1;
         }
         PIPESIM_AT(i, stage, parity)
-        unsigned sum = 0;
-        if constexpr (PIPESIM_BREAK == 1) sum = sum_share(tile, consumer, lane);
-        PIPESIM_RECORD(SITE_consumer_wait_full, 0)
+        RECORD(SITE_consumer_wait_full, 0)
         const WaitEnd end = wait_parity<true>(full, parity, ring.deadline_ns, ring.stop);
         if (end != WAIT_DONE) {
             if (lane == 0) give_up(ring, stop, end, SITE_consumer_wait_full, WARP_consumer + consumer, i);
             break;
         }
-        PIPESIM_RECORD(SITE_consumer_got_full, 0)
-        if constexpr (PIPESIM_BREAK != 1) sum = sum_share(tile, consumer, lane);
+        RECORD(SITE_consumer_got_full, 0)
+        if (FAULT == FAULT_RELEASE_EARLY && faulty) {
+            RECORD(SITE_consumer_arrive_empty, ARRIVE_LANES)
+            if (lane < ARRIVE_LANES) mbarrier_arrive(empty);
+            spin(RELEASE_CYCLES);  // long enough for the next copy to land over what is read
+        }
+        const unsigned sum = BARE ? 0 : sum_share(tile, consumer, lane);
         // The store needs the sum, and a warp issues in order: the stamp after it is later than the tile's last read.
-        if (lane == 0) asm volatile("st.global.u32 [%0], %1;" ::"l"(checksum), "r"(sum) : "memory");
+        if (!BARE && lane == 0) asm volatile("st.global.u32 [%0], %1;" ::"l"(checksum), "r"(sum) : "memory");
         checksum += CONSUMER_WARPS;
-        PIPESIM_RECORD(SITE_consumer_work_begin, 0)
+        RECORD(SITE_consumer_work_begin, 0)
         if (ring.work != 0) spin(ring.work);
-        PIPESIM_RECORD(SITE_consumer_work_end, 0)
+        RECORD(SITE_consumer_work_end, 0)
         __syncwarp();
-        if constexpr (PIPESIM_BREAK != 2) {
-            PIPESIM_RECORD(SITE_consumer_arrive_empty, ARRIVE_LANES)
+        PROBE(consumer, SITE_consumer_arrive_empty)
+        if (!((FAULT == FAULT_MISSING_ARRIVE || FAULT == FAULT_RELEASE_EARLY) && faulty)) {
+            RECORD(SITE_consumer_arrive_empty, ARRIVE_LANES)
             if (lane < ARRIVE_LANES) mbarrier_arrive(empty);
         }
-        if (++stage == STAGES) {
-            stage = 0;
-            parity ^= 1;
+        if (FAULT == FAULT_EXTRA_ARRIVE && faulty) {
+            RECORD(SITE_consumer_arrive_empty, ARRIVE_LANES)
+            if (lane < ARRIVE_LANES) mbarrier_arrive(empty);
+        }
+        if (++next == STAGES) {
+            next = 0;
+            if (FAULT == FAULT_PHASE_NOT_TOGGLED && consumer == 0 && i >= ring.fault_at && i - ring.fault_at < STAGES)
+                continue;
+            next_parity ^= 1;
         }
     }
     if (lane == 0) ring.report->iterations[WARP_consumer + consumer] = i;
 }
 
-// Fills the tiles with a pattern, so that a read before the copy landed cannot find a former launch's data.
+// Fills the tiles with a pattern, so that a read before the copy landed cannot find a former launch's data: in a kernel
+// with a fault.
 static __device__ __forceinline__ void poison_tiles(unsigned tiles_at) {
     for (unsigned word = threadIdx.x; word < STAGES * (TILE_BYTES / 4); word += THREADS)
         asm volatile("st.shared.u32 [%0], %1;" ::"r"(tiles_at + 4 * word), "r"(0xa5a5a5a5u) : "memory");
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+// The shared address of a warp's records, right behind the barriers.
+#define RECORDS_AT(warp) (barriers + 8 * BARRIERS + (warp) * pipesim_launch->capacity * PIPESIM_RECORD_BYTES)
+
 // source: [source_tiles][TILE_BYTES], with grid * source_tiles below 2^32; source_step = tiles % source_tiles.
 // checksums: [grid][tiles][CONSUMER_WARPS]. stop: 0, set by the first wait that gives up, or by the host. mark0, mark1:
-// iterations, or 2^32 - 1. headers: [grid]. records: [record_ctas][WARPS][capacity] records. The last four are used only
-// by a traced build, which needs WARPS * capacity records of shared memory behind the barriers.
+// iterations, or 2^32 - 1. fault_at: the iteration of PIPESIM_FAULT. A traced build whose records go to shared memory
+// needs WARPS * capacity records of it behind the barriers.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 producer_consumer(const unsigned char *source, unsigned source_tiles, unsigned source_step, unsigned tiles,
                   unsigned work, unsigned deadline_ns, unsigned mark0, unsigned mark1, unsigned *checksums,
-                  CtaReport *reports, unsigned *stop, PipesimCta *headers, unsigned *records, unsigned capacity,
-                  unsigned record_ctas) {
+                  CtaReport *reports, unsigned *stop, unsigned fault_at PIPESIM_KERNEL_PARAM) {
     extern __shared__ __align__(128) unsigned char memory[];
     const unsigned tiles_at = shared_address(memory);
     const unsigned barriers = tiles_at + STAGES * TILE_BYTES;
     const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     CtaReport *report = reports + blockIdx.x;
     const Ring ring = {tiles_at, barriers + 8 * BARRIER_full, barriers + 8 * BARRIER_empty, tiles, work, deadline_ns,
-                       stop, report};
+                       fault_at, stop, report};
 
-    if constexpr (PIPESIM_BREAK == 1) poison_tiles(tiles_at);
+    if constexpr (FAULT != FAULT_NONE) poison_tiles(tiles_at);
     if (threadIdx.x == 0) {
 #define PIPESIM_ROLE(name, warps)
 #define PIPESIM_SITE(name, role, kind, barrier)
@@ -194,9 +268,9 @@ producer_consumer(const unsigned char *source, unsigned source_tiles, unsigned s
     for (unsigned s = 0; s < STAGES_##name; ++s) mbarrier_init(barriers + 8 * (BARRIER_##name + s), COUNT_##name);
 #include PIPESIM_TABLE
         mbarrier_init_fence();
-        PIPESIM_ANCHOR(headers + blockIdx.x, 0)
+        PIPESIM_ANCHOR(blockIdx.x, 0)
     }
-    PIPESIM_AGENT(barriers + 8 * BARRIERS + warp * capacity * PIPESIM_RECORD_BYTES, capacity, lane == 0)
+    PIPESIM_AGENT(blockIdx.x, warp, WARPS, lane == 0, RECORDS_AT(warp))
     __syncthreads();
     if (threadIdx.x == 0) report->loop_begin = clock_cycles64();
     if (warp == WARP_producer) {
@@ -211,10 +285,9 @@ producer_consumer(const unsigned char *source, unsigned source_tiles, unsigned s
     if (threadIdx.x == 0) {
         report->loop_end = clock_cycles64();
         atomicCAS(&report->status, STATUS_UNKNOWN, STATUS_FINISHED);
-        PIPESIM_ANCHOR(headers + blockIdx.x, 1)
+        PIPESIM_ANCHOR(blockIdx.x, 1)
+        for (unsigned b = 0; b < BARRIERS; ++b) report->barrier_words[b] = mbarrier_inval(barriers + 8 * b);
     }
     __syncwarp();
-    PIPESIM_FLUSH(headers + blockIdx.x, warp, barriers + 8 * BARRIERS + warp * capacity * PIPESIM_RECORD_BYTES, capacity,
-                  blockIdx.x < record_ctas,
-                  records + (unsigned long long)(blockIdx.x * WARPS + warp) * capacity * (PIPESIM_RECORD_BYTES / 4))
+    PIPESIM_FLUSH(blockIdx.x, warp, WARPS, RECORDS_AT(warp))
 }

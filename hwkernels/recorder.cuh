@@ -1,25 +1,37 @@
-// A flight recorder for any CUDA C++ kernel: time stamps in shared memory, copied to device memory at the end of the CTA.
-// Works with NVRTC and nvcc, includes nothing. One recording agent is one warp, of which one lane records.
+// A flight recorder for any CUDA C++ kernel: time stamps of what its warps do with barriers, 8 bytes each. Works with NVRTC
+// and nvcc, includes nothing, needs sm_70. A recording agent is one warp, of which one lane records.
 //
-//   PIPESIM_TRACE   0 (default): every macro below expands to nothing, and the machine code is that of a kernel without
-//                   them. 1: they record.
-//   PIPESIM_CLOCK   0 (default): stamps are %clock, records have 8 bytes. 1: %globaltimer_lo, 8 bytes.
-//                   2: both, 16 bytes (clock, tag, globaltimer_lo, 0).
+// Switches, to be defined before this file is included (or with -D):
+//   PIPESIM_TRACE    0 (default): every macro below expands to nothing, and the machine code is that of a kernel without
+//                    them. 1: they record.
+//   PIPESIM_CLOCK    0 (default): stamps are %clock, records have 8 bytes. 1: %globaltimer_lo, 8 bytes.
+//                    2: both, 16 bytes (clock, tag, globaltimer_lo, 0).
+//   PIPESIM_MEMORY   1 (default): records go to device memory, or wherever the host made them point. 0: to shared memory
+//                    of the kernel's own choice, which is cheaper, and at the end from there to device memory.
+//   PIPESIM_EAGER    1: a record is stored as soon as its clock is read, so that a trap leaves all of them. 0 (default): when
+//                    the agent makes its next, so that no instruction waits for the clock; this is cheaper.
+//   PIPESIM_CHECKED  1 (default): every record looks whether it fits. 0: none does, and an iteration must not make more
+//                    than PIPESIM_ROOM records; this is cheaper.
+//   PIPESIM_ROOM     records that an iteration makes at most (default 16); with PIPESIM_CHECKED 1, one that makes more, is lost.
 //
-// A kernel uses it so (all macros are statements, except PIPESIM_PARAM and PIPESIM_PASS):
+// A kernel uses it so (all macros are statements, except the four PARAM and PASS):
 //
-//   PIPESIM_AGENT(begin, capacity, records)  Declares the agent's state. begin: 32-bit shared address of its buffer, aligned
-//                   to a record; capacity: records it holds; records: true in the one lane that records, false in the rest.
+//   PIPESIM_KERNEL_PARAM                     Last in the kernel's parameter list, without a comma before it.
+//   PIPESIM_AGENT(cta, agent, agents, records, shared)  Declares the agent's state, once in each warp. cta: number of the CTA
+//                    in the grid. agent: 0 .. agents - 1, the number of this warp among those that record. records: true in
+//                    the one lane that records, false in the rest. shared: 32-bit shared address of its buffer, aligned
+//                    to a record (PIPESIM_MEMORY 0; else ignored).
 //   PIPESIM_PARAM, PIPESIM_PASS              Hand the state to a __device__ function: last in its parameter list and
-//                   in its call, without a comma before them.
-//   PIPESIM_AT(iteration, stage, parity)     Once an iteration: what its records say of themselves.
-//   PIPESIM_RECORD(site, value)              One record. site: constant 0..63; value: constant 0..63.
+//                    in its call, without a comma before them.
+//   PIPESIM_AT(iteration, stage, parity)     At the head of each iteration of the agent's loop: what its records say.
+//   PIPESIM_SAY(iteration, stage, parity)    The same in the middle of an iteration, where a record must say something else.
+//   PIPESIM_RECORD(site, value)              One record. site: 0..63, value: 0..63; constants are cheapest.
 //   PIPESIM_ANCHOR(cta, which)               One thread, which = 0 before all records and 1 after: reads both clocks.
-//   PIPESIM_FLUSH(cta, agent, begin, capacity, keep, out)  The whole warp, converged, after its last record: writes the counts
-//                   and, if keep, copies the records to out (32-bit words in device memory).
+//   PIPESIM_FLUSH(cta, agent, agents, shared)  The whole warp, converged, after its last record: writes the counts.
 //
-// Buffers keep the first records; the pointer runs on past their end, so that both counts are exact below 2^27 records an
-// agent. Nothing here needs 64-bit arithmetic: the host unwraps the 32-bit stamps from the CTA's anchors.
+// What is kept: the iterations of the launch's window, each whole or not at all, until the buffer is full; with
+// PIPESIM_CHECKED 0 it is full when PIPESIM_ROOM more might not fit. Iterations of the window that did not fit are counted. Nothing here needs 64-bit arithmetic on stamps: the host unwraps the
+// 32-bit stamps from the CTA's anchors.
 #pragma once
 
 #ifndef PIPESIM_TRACE
@@ -27,6 +39,18 @@
 #endif
 #ifndef PIPESIM_CLOCK
 #define PIPESIM_CLOCK 0
+#endif
+#ifndef PIPESIM_MEMORY
+#define PIPESIM_MEMORY 1
+#endif
+#ifndef PIPESIM_CHECKED
+#define PIPESIM_CHECKED 1
+#endif
+#ifndef PIPESIM_EAGER
+#define PIPESIM_EAGER 0
+#endif
+#ifndef PIPESIM_ROOM
+#define PIPESIM_ROOM 16
 #endif
 
 // The agents a CTA can have: its warps.
@@ -49,7 +73,15 @@ struct PipesimAnchor {
 struct PipesimCta {
     unsigned smid, reserved[3];
     PipesimAnchor anchors[2];
-    unsigned counts[PIPESIM_MAX_AGENTS][2];  // records in the buffer, records dropped
+    unsigned counts[PIPESIM_MAX_AGENTS][2];  // records in the buffer, iterations of the window that did not fit
+};
+
+// What the host gives to a traced launch, in device memory: 32 bytes. records: [CTAs][agents][capacity] of this kernel's records, the
+// first of them unused; with PIPESIM_MEMORY 0 only of the first record_ctas CTAs. capacity: 2 * PIPESIM_ROOM + 2 or more. first, span: the window of iterations, first .. first + span - 1.
+struct PipesimLaunch {
+    PipesimCta *ctas;
+    unsigned *records;
+    unsigned capacity, record_ctas, first, span;
 };
 
 #if PIPESIM_TRACE
@@ -60,42 +92,126 @@ struct PipesimCta {
 #define PIPESIM_RECORD_BYTES 8u
 #endif
 
+#if PIPESIM_MEMORY == 0
+typedef unsigned PipesimAddress;
+#define PIPESIM_STORE "st.shared"
+#define PIPESIM_REGISTER "r"
+#else
+typedef unsigned long long PipesimAddress;
+#if PIPESIM_EAGER
+#define PIPESIM_STORE "st.relaxed.sys.global"  // the host may read it while the kernel runs, or after a trap
+#else
+#define PIPESIM_STORE "st.global.cs"
+#endif
+#define PIPESIM_REGISTER "l"
+#endif
+
+// A buffer holds one unused record, then those that are kept, then a scratch area of PIPESIM_ROOM records for iterations
+// that are not. So every record is stored, no instruction waits for a decision, and a lane that does not record is the
+// same all along.
 struct PipesimAgent {
-    unsigned pointer;  // shared address of the next record
-    unsigned end;      // first address behind the buffer; 0 in a lane that does not record
-    unsigned at;       // iteration, stage and parity, in their places of the tag
+    PipesimAddress kept;     // of the first record of the next iteration that is kept
+    PipesimAddress pointer;  // of the next record, there or in the scratch area
+    PipesimAddress scratch;  // the scratch area, behind the last record that can be kept
+    unsigned at;             // iteration, stage and parity, in their places of the tag
+    unsigned first, fits;    // the window: its first iteration, and how many from there on fit
+    unsigned since;          // the present iteration, counted from the window's first
+    unsigned now, timer, tag;  // of the last record, which is stored at the next (PIPESIM_EAGER 0)
+    bool records;            // this lane records
 };
 
-// Reads the clock and stores the record in one block, so that nothing comes between. One comparison serves as the bounds
-// check and as the choice of the recording lane.
-static __device__ __forceinline__ void pipesim_record(PipesimAgent &agent, unsigned constant) {
+// Reads the clock or clocks: right before the instruction that is recorded, or right after it.
+static __device__ __forceinline__ void pipesim_read(unsigned &now, unsigned &timer) {
 #if PIPESIM_CLOCK == 0
-    asm volatile(
-        "{\n\t.reg .pred fits;\n\t.reg .b32 now;\n\t"
-        "setp.lt.u32 fits, %0, %1;\n\t"
-        "mov.u32 now, %%clock;\n\t"
-        "@fits st.shared.v2.b32 [%0], {now, %2};\n\t"
-        "add.u32 %0, %0, 8;\n\t}"
-        : "+r"(agent.pointer) : "r"(agent.end), "r"(agent.at | constant) : "memory");
+    asm volatile("mov.u32 %0, %%clock;" : "=r"(now) :: "memory");
 #elif PIPESIM_CLOCK == 1
-    asm volatile(
-        "{\n\t.reg .pred fits;\n\t.reg .b32 now;\n\t"
-        "setp.lt.u32 fits, %0, %1;\n\t"
-        "mov.u32 now, %%globaltimer_lo;\n\t"
-        "@fits st.shared.v2.b32 [%0], {now, %2};\n\t"
-        "add.u32 %0, %0, 8;\n\t}"
-        : "+r"(agent.pointer) : "r"(agent.end), "r"(agent.at | constant) : "memory");
+    asm volatile("mov.u32 %0, %%globaltimer_lo;" : "=r"(now) :: "memory");
 #else
-    asm volatile(
-        "{\n\t.reg .pred fits;\n\t.reg .b32 now, timer, none;\n\t"
-        "setp.lt.u32 fits, %0, %1;\n\t"
-        "mov.u32 none, 0;\n\t"
-        "mov.u32 now, %%clock;\n\t"
-        "mov.u32 timer, %%globaltimer_lo;\n\t"
-        "@fits st.shared.v4.b32 [%0], {now, %2, timer, none};\n\t"
-        "add.u32 %0, %0, 16;\n\t}"
-        : "+r"(agent.pointer) : "r"(agent.end), "r"(agent.at | constant) : "memory");
+    asm volatile("mov.u32 %0, %%clock;\n\tmov.u32 %1, %%globaltimer_lo;" : "=r"(now), "=r"(timer) :: "memory");
 #endif
+}
+
+// Stores the last record: the one before the pointer.
+static __device__ __forceinline__ void pipesim_store(const PipesimAgent &agent) {
+    const PipesimAddress to = agent.pointer - PIPESIM_RECORD_BYTES;
+#if PIPESIM_CLOCK == 2
+    asm volatile(PIPESIM_STORE ".v4.b32 [%0], {%1, %2, %3, %4};"
+                 ::PIPESIM_REGISTER(to), "r"(agent.now), "r"(agent.tag), "r"(agent.timer), "r"(0u) : "memory");
+#else
+    asm volatile(PIPESIM_STORE ".v2.b32 [%0], {%1, %2};"
+                 ::PIPESIM_REGISTER(to), "r"(agent.now), "r"(agent.tag) : "memory");
+#endif
+}
+
+// The clock is read under a condition that differs between lanes: else the compiler reads it into a uniform register, and
+// what follows waits for it. The new reading has registers of its own, so that none waits for the store before it either.
+static __device__ __forceinline__ void pipesim_record(PipesimAgent &agent, unsigned constant) {
+    unsigned now, timer;
+    asm("" : "=r"(now), "=r"(timer));  // anything, in a lane that does not record
+    if (agent.records) {
+        pipesim_read(now, timer);
+#if !PIPESIM_EAGER
+        pipesim_store(agent);
+#endif
+    }
+    agent.now = now;
+    agent.timer = timer;
+    agent.tag = agent.at | constant;
+#if PIPESIM_CHECKED
+    if (agent.pointer >= agent.scratch + PIPESIM_ROOM * PIPESIM_RECORD_BYTES) {  // more than an iteration may make
+        agent.pointer = agent.scratch;
+        if (agent.since < agent.fits) agent.fits = agent.since;
+    }
+#endif
+    agent.pointer += PIPESIM_RECORD_BYTES;
+#if PIPESIM_EAGER
+    if (agent.records) pipesim_store(agent);
+#endif
+}
+
+// Ends an iteration: what it recorded is kept, or its place is free again.
+static __device__ __forceinline__ void pipesim_close(PipesimAgent &agent) {
+#if PIPESIM_CHECKED
+    if (agent.pointer > agent.scratch && agent.since < agent.fits) agent.fits = agent.since;  // it did not fit whole
+#endif
+    agent.kept = agent.since < agent.fits ? agent.pointer : agent.kept;
+}
+
+// The last record of an iteration is stored with the first of the next, right before it. So the iteration behind the last
+// that is kept goes to the same place, as if it were kept, too.
+static __device__ __forceinline__ void pipesim_at(PipesimAgent &agent, unsigned iteration, unsigned place) {
+    pipesim_close(agent);
+    agent.since = iteration - agent.first;
+    agent.pointer = agent.since <= agent.fits ? agent.kept : agent.scratch + PIPESIM_RECORD_BYTES;
+    agent.at = (iteration << PIPESIM_TAG_ITERATION) | place;
+}
+
+static __device__ __forceinline__ PipesimAddress pipesim_begin(const PipesimLaunch &launch, unsigned cta, unsigned agent,
+                                                               unsigned agents, unsigned shared) {
+#if PIPESIM_MEMORY == 0
+    return shared;
+#else
+    const unsigned long long before = ((unsigned long long)cta * agents + agent) * launch.capacity;
+    return (PipesimAddress)launch.records + before * PIPESIM_RECORD_BYTES;
+#endif
+}
+
+static __device__ __forceinline__ PipesimAgent pipesim_agent(const PipesimLaunch &launch, unsigned cta, unsigned index,
+                                                             unsigned agents, bool records, unsigned shared) {
+    PipesimAgent agent;
+    const PipesimAddress begin = pipesim_begin(launch, cta, index, agents, shared);
+    agent.kept = agent.pointer = begin + PIPESIM_RECORD_BYTES;
+    agent.scratch = begin + (launch.capacity - PIPESIM_ROOM - 1) * PIPESIM_RECORD_BYTES;
+    agent.at = agent.now = agent.timer = agent.tag = 0;
+    agent.since = 0xffffffffu;  // before the window
+    agent.first = launch.first;
+    agent.fits = launch.span;
+#if !PIPESIM_CHECKED
+    const unsigned most = (launch.capacity - PIPESIM_ROOM - 2) / PIPESIM_ROOM - 1;
+    if (agent.fits > most) agent.fits = most;
+#endif
+    agent.records = records;
+    return agent;
 }
 
 static __device__ __forceinline__ unsigned long long pipesim_clock() {
@@ -128,48 +244,63 @@ static __device__ __forceinline__ void pipesim_anchor(PipesimCta *cta, unsigned 
     }
 }
 
-static __device__ __forceinline__ void pipesim_flush(PipesimCta *cta, unsigned index, const PipesimAgent &agent,
-                                                     unsigned begin, unsigned capacity, bool keep, unsigned *out) {
+static __device__ __forceinline__ void pipesim_flush(const PipesimLaunch &launch, unsigned cta, unsigned index,
+                                                     unsigned agents, PipesimAgent &agent, unsigned shared) {
+#if !PIPESIM_EAGER
+    if (agent.records) pipesim_store(agent);
+#endif
+    pipesim_close(agent);
     unsigned lane;
     asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
-    const unsigned recorder = __ffs(__ballot_sync(0xffffffffu, agent.end != 0)) - 1;  // all ones where no lane records
-    const unsigned reached = __shfl_sync(0xffffffffu, agent.pointer, recorder & 31);
-    const unsigned all = recorder < 32 ? (reached - begin) / PIPESIM_RECORD_BYTES : 0;
-    const unsigned written = all < capacity ? all : capacity;
+    const unsigned ballot = __ballot_sync(0xffffffffu, agent.records);  // 0 where no lane records
+    const unsigned recorder = (__ffs(ballot) - 1) & 31;
+    const PipesimAddress begin = pipesim_begin(launch, cta, index, agents, shared) + PIPESIM_RECORD_BYTES;
+    const unsigned mine = ballot ? (unsigned)(agent.kept - begin) / PIPESIM_RECORD_BYTES : 0;
+    const unsigned written = __shfl_sync(0xffffffffu, mine, recorder);
+    const unsigned begun = agent.since < 0x80000000u ? agent.since + 1 : 0;  // from the window's first on
+    const unsigned inside = begun < launch.span ? begun : launch.span;
+    const unsigned lost = __shfl_sync(0xffffffffu, inside > agent.fits ? inside - agent.fits : 0, recorder);
     if (lane == 0) {
-        cta->counts[index][0] = written;
-        cta->counts[index][1] = all - written;
+        launch.ctas[cta].counts[index][0] = written;
+        launch.ctas[cta].counts[index][1] = ballot ? lost : 0;
     }
-    if (keep) {
+#if PIPESIM_MEMORY == 0
+    if (cta < launch.record_ctas) {
+        const unsigned long long before = ((unsigned long long)cta * agents + index) * launch.capacity + 1;
+        unsigned *out = launch.records + before * (PIPESIM_RECORD_BYTES / 4);
 #pragma unroll 1
         for (unsigned word = lane; word < written * (PIPESIM_RECORD_BYTES / 4); word += 32) {
             unsigned value;
-            asm volatile("ld.shared.b32 %0, [%1];" : "=r"(value) : "r"(begin + 4 * word) : "memory");
+            asm volatile("ld.shared.b32 %0, [%1];" : "=r"(value) : "r"((unsigned)begin + 4 * word) : "memory");
             out[word] = value;
         }
     }
+#endif
 }
 
-#define PIPESIM_AGENT(begin, capacity, records) \
-    PipesimAgent pipesim = {(begin), (records) ? (begin) + (capacity) * PIPESIM_RECORD_BYTES : 0u, 0u};
+#define PIPESIM_KERNEL_PARAM , const PipesimLaunch *pipesim_launch
+#define PIPESIM_AGENT(cta, agent, agents, records, shared) \
+    PipesimAgent pipesim = pipesim_agent(*pipesim_launch, (cta), (agent), (agents), (records), (shared));
 #define PIPESIM_PARAM , PipesimAgent &pipesim
 #define PIPESIM_PASS , pipesim
-#define PIPESIM_AT(iteration, stage, parity)                                                         \
-    pipesim.at = ((unsigned)(iteration) << PIPESIM_TAG_ITERATION) | ((stage) << PIPESIM_TAG_STAGE) | \
-                 ((parity) << PIPESIM_TAG_PARITY);
+#define PIPESIM_PLACE(stage, parity) (((stage) << PIPESIM_TAG_STAGE) | ((parity) << PIPESIM_TAG_PARITY))
+#define PIPESIM_AT(iteration, stage, parity) pipesim_at(pipesim, (iteration), PIPESIM_PLACE(stage, parity));
+#define PIPESIM_SAY(iteration, stage, parity) \
+    pipesim.at = ((unsigned)(iteration) << PIPESIM_TAG_ITERATION) | PIPESIM_PLACE(stage, parity);
 #define PIPESIM_RECORD(site, value) pipesim_record(pipesim, (site) | ((value) << PIPESIM_TAG_VALUE));
-#define PIPESIM_ANCHOR(cta, which) pipesim_anchor((cta), (which));
-#define PIPESIM_FLUSH(cta, agent, begin, capacity, keep, out) \
-    pipesim_flush((cta), (agent), pipesim, (begin), (capacity), (keep), (out));
+#define PIPESIM_ANCHOR(cta, which) pipesim_anchor(pipesim_launch->ctas + (cta), (which));
+#define PIPESIM_FLUSH(cta, agent, agents, shared) pipesim_flush(*pipesim_launch, (cta), (agent), (agents), pipesim, (shared));
 
 #else
 
-#define PIPESIM_AGENT(begin, capacity, records)
+#define PIPESIM_KERNEL_PARAM
+#define PIPESIM_AGENT(cta, agent, agents, records, shared)
 #define PIPESIM_PARAM
 #define PIPESIM_PASS
 #define PIPESIM_AT(iteration, stage, parity)
+#define PIPESIM_SAY(iteration, stage, parity)
 #define PIPESIM_RECORD(site, value)
 #define PIPESIM_ANCHOR(cta, which)
-#define PIPESIM_FLUSH(cta, agent, begin, capacity, keep, out)
+#define PIPESIM_FLUSH(cta, agent, agents, shared)
 
 #endif

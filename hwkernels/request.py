@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hwkernels.compile import KERNELS, Compiled, compile_cubin
-from hwkernels.layout import CLOCKS, RECORD_WORDS
+from hwkernels.faults import KernelFault, check_fault
+from hwkernels.layout import CLOCKS, MEMORIES, RECORD_WORDS, ROOM
 from hwkernels.table import Table, read_table
 from pipesim.errors import ConfigurationError, ParameterError
 from pipesim.trace.steady import steady_window
@@ -24,6 +25,7 @@ PARAMETERS = (*DEFINES, "tiles", "work")
 SOURCE_BYTES = 16 << 20  #: tiles are read from so much memory at most, so that they stay in the L2 cache
 NEVER = 0xFFFFFFFF  #: a mark that no iteration reaches
 _CHECKSUM_BYTES = 1 << 30
+_RECORD_BYTES = 1 << 30
 _PATIENCE = 4  #: nanoseconds of a deadline for each cycle of work: a cycle takes about half of one
 _DEADLINE_MS = 2000  # the kernel counts nanoseconds in 31 bits
 
@@ -34,9 +36,11 @@ class CaptureRequest:
 
     ``params``: stages, tiles, tile_bytes, consumer_warps, arrive_lanes, work (SM cycles a tile). ``grid``: CTAs, one
     an SM at a time. ``clock``: "clock", "globaltimer" or "both". ``repetitions``: pairs of an untraced and a traced
-    launch. ``record_ctas``: how many CTAs' events to keep. ``deadline_ms``: when a wait gives up. ``capacity``: records
-    an agent, or None for all that it will write; less where shared memory leaves less. ``break_kind``: 0, or a number
-    of PIPESIM_BREAK to run the kernel with that fault.
+    launch. ``record_ctas``: how many CTAs' events to keep. ``deadline_ms``: when a wait gives up. ``window``: (first,
+    end) of the iterations to keep, () for all. ``capacity``: records an agent, in whole iterations of ROOM,
+    or None for all of the window. ``memory``: where records go first: "shared", "device", "host", or ""
+    for shared memory if they fit there, else device memory. ``fault``: what to do wrong. ``probe``: (a role's first
+    warp, records) to record nothing but so many records at one place an iteration, which measures what one costs.
     """
 
     params: Mapping[str, int]
@@ -47,7 +51,10 @@ class CaptureRequest:
     deadline_ms: int = 250
     seed: int = 0
     capacity: int | None = None
-    break_kind: int = 0
+    window: tuple[int, ...] = ()
+    memory: str = ""
+    fault: KernelFault | None = None
+    probe: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -57,18 +64,25 @@ class Layout:
     table: Table
     threads: int
     smem_bytes: int
-    capacity: int  #: records an agent
+    capacity: int  #: records that an agent's buffer has room for
+    memory: str  #: where records go first
     source_tiles: int
     marks: tuple[int, int]  #: iterations between which the period is measured; NEVER twice if there are too few
     record_ctas: int
 
 
-def compile_kernel(request: CaptureRequest, *, traced: bool) -> Compiled:
-    """The kernel of a request, with or without its recorder. Needs no GPU."""
+def compile_kernel(request: CaptureRequest, *, traced: bool, memory: str = "") -> Compiled:
+    """The kernel of a request, with or without its recorder, which writes to ``memory``. Needs no GPU."""
     defines = {DEFINES[name]: request.params[name] for name in DEFINES}
-    defines |= {"PIPESIM_TRACE": int(traced), "PIPESIM_BREAK": request.break_kind}
+    defines["PIPESIM_TRACE"] = int(traced)
+    if request.fault is not None:
+        defines["PIPESIM_FAULT"] = request.fault.number
     if traced:
-        defines["PIPESIM_CLOCK"] = CLOCKS[request.clock]
+        defines |= {"PIPESIM_CLOCK": CLOCKS[request.clock], "PIPESIM_MEMORY": MEMORIES[memory or "shared"]}
+    if traced and memory == "host":
+        defines["PIPESIM_EAGER"] = 1
+    if request.probe:  # in both builds: a bare consumer is one of the differences
+        defines |= {"PIPESIM_PROBE_ROLE": request.probe[0], "PIPESIM_PROBE": request.probe[1]}
     return compile_cubin(SOURCE, defines)
 
 
@@ -84,21 +98,31 @@ def plan(request: CaptureRequest, smem_per_cta: int, smem_per_sm: int) -> Layout
             cause=f"a CTA has {smem_per_cta:,}",
             correction="use fewer stages or smaller tiles",
         )
-    sites = max(sum(1 for site in table.sites if site.role == role) for role, _ in table.roles)
     record_bytes = 4 * RECORD_WORDS[request.clock]
-    wanted = sites * tiles if request.capacity is None else request.capacity
-    capacity = min(wanted, (smem_per_cta - needed) // (agents * record_bytes))
+    kept = min(request.window[1], tiles) - request.window[0] if request.window else tiles
+    each = max(ROOM, request.probe[1]) if request.probe else ROOM
+    wanted = buffer_records(kept if request.capacity is None else request.capacity // each, each)
+    room = (smem_per_cta - needed) // (agents * record_bytes)
+    memory = request.memory or ("host" if request.fault else "shared" if wanted <= room else "device")
+    most = room if memory == "shared" else _RECORD_BYTES // (request.grid * agents * record_bytes)
+    capacity = min(wanted, most)
     # More than half of an SM's memory: two CTAs never share an SM, whatever the grid.
     alone = min(smem_per_sm // 2 + 1024, smem_per_cta)
     return Layout(
         table,
         32 * agents,
-        max(needed + agents * capacity * record_bytes, alone),
+        max(needed + agents * capacity * record_bytes if memory == "shared" else needed, alone),
         capacity,
+        memory,
         max(1, min(SOURCE_BYTES // tile_bytes, max(2 * stages + 1, tiles * request.grid), 1 << 16)),
         period_marks(tiles, stages),
         min(request.record_ctas, request.grid),
     )
+
+
+def buffer_records(iterations: int, each: int) -> int:
+    """The records that a buffer needs for so many iterations of ``each`` at most: as ``recorder.cuh`` lays it out."""
+    return each * (iterations + 2) + 2
 
 
 def period_marks(tiles: int, stages: int) -> tuple[int, int]:
@@ -125,7 +149,6 @@ def check_request(request: CaptureRequest) -> None:
         ("record_ctas", request.record_ctas, 0, 65535),
         ("deadline_ms", request.deadline_ms, 1, _DEADLINE_MS),
         ("capacity", 0 if request.capacity is None else request.capacity, 0, 1 << 20),
-        ("break_kind", request.break_kind, 0, 2),
     ]
     for name, value, low, high in ranges:
         if not low <= value <= high:
@@ -140,9 +163,32 @@ def check_request(request: CaptureRequest) -> None:
         raise ParameterError(f"tile_bytes = {request.params['tile_bytes']} is not a multiple of 16")
     if request.params["arrive_lanes"] not in {1, 32}:
         raise ParameterError(f"arrive_lanes = {request.params['arrive_lanes']}", correction="use 1 or 32")
+    if request.memory not in {"", *MEMORIES}:
+        raise ParameterError(f"memory = {request.memory!r}", correction=f"use one of {', '.join(MEMORIES)}")
+    _check_window(request)
+    if request.fault is not None:
+        check_fault(request.fault, request.params)
     if request.clock not in CLOCKS:
         raise ParameterError(f"clock = {request.clock!r}", correction=f"use one of {', '.join(CLOCKS)}")
     if request.grid * request.params["tiles"] * request.params["consumer_warps"] * 4 > _CHECKSUM_BYTES:
         raise ParameterError(
             "too many tiles: the checksums alone would fill 1 GiB", correction="use fewer tiles or CTAs"
+        )
+
+
+def _check_window(request: CaptureRequest) -> None:
+    window, tiles = request.window, request.params["tiles"]
+    if not window:
+        return
+    if len(window) != 2 or not 0 <= window[0] < window[1]:
+        raise ParameterError(f"the window {window} is not the first and the end of some iterations")
+    if window[0] >= tiles:
+        raise ParameterError(
+            f"the window begins at iteration {window[0]}, behind the last of {tiles}", correction="begin it earlier"
+        )
+    if request.fault is not None:
+        raise ParameterError(
+            "a run with a fault is recorded whole",
+            cause="what led to a fault, and what follows from it, may lie outside of a window",
+            correction="leave the window out",
         )

@@ -93,3 +93,7 @@ class NoTraceError(EvidenceError):
 
 class HardwareError(EvidenceError):
     """There is no usable GPU, or the launch failed."""
+
+
+class KernelTrapError(HardwareError):
+    """The chip ended a launch; the CUDA context of the process is lost."""

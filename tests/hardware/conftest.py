@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from hwkernels.launch import DeviceInfo
-from hwkernels.layout import HEADER, RECORD_WORDS, REPORT
+from hwkernels.layout import HEADER, LAUNCH, RECORD_WORDS, REPORT
 from hwkernels.measure import share_sums
 from hwkernels.request import TABLE, CaptureRequest
 from hwkernels.table import Table, read_table
+from pipesim.errors import KernelTrapError
 
 PARAMS = {"stages": 2, "tiles": 4, "tile_bytes": 64, "consumer_warps": 1, "work": 0, "arrive_lanes": 1}
 VALUES = {"STAGES": 2, "TILE_BYTES": 64, "CONSUMER_WARPS": 1, "ARRIVE_LANES": 1}
@@ -86,12 +87,21 @@ class FakeGpu:
 
     def load(self, compiled, smem_bytes):
         assert 0 < smem_bytes <= 232448
+        self.options = compiled.options
         return "-DPIPESIM_TRACE=1" in compiled.options
+
+    def room(self, said, kept) -> int:
+        """The CTAs whose records the memory holds."""
+        return len(self.memory[int(said["records"])]) // (kept.records[0].nbytes or 1)
 
     def allocate(self, nbytes: int) -> int:
         address = (len(self.memory) + 1) << 32
         self.memory[address] = np.full(max(nbytes, 1), 0x77, dtype=np.uint8)
         return address
+
+    def host_mapped(self, nbytes: int) -> tuple[int, np.ndarray]:
+        address = self.allocate(nbytes)
+        return address, self.memory[address][:nbytes]
 
     def upload(self, address, array):
         self.memory[address][: array.nbytes] = array.reshape(-1).view(np.uint8)
@@ -109,7 +119,8 @@ class FakeGpu:
     def launch(self, traced, shape, arguments):
         self.launches.append(traced)
         source, ntiles, step, tiles, _, deadline, *marks = (int(a) for a in arguments[:8])
-        checksums, reports, _, headers, records, capacity, record_ctas = (int(a) for a in arguments[8:])
+        checksums, reports, _, _, *launch_at = (int(a) for a in arguments[8:])
+        assert len(launch_at) == traced
         assert step == tiles % ntiles
         assert deadline == 250_000_000
         grid, threads, _ = shape
@@ -125,23 +136,33 @@ class FakeGpu:
         report["loop_end"] = 1000 + tiles * (110 if traced else 100)
         report["marks"] = np.array(marks) * (110 if traced else 100) + 50 if marks[0] != 0xFFFFFFFF else 0
         if self.mistake == "late":
-            report[1] = (2, 4, 1, 2, 1000, 9000, (0, 0), (4, 2) + (0,) * 14)
+            report[1] = (2, 4, 1, 2, 1000, 9000, (0, 0), (4, 2) + (0,) * 14, (0,) * 64)
             report[0]["status"] = 3
         self.upload(reports, report)
         if traced:
             table = read_table(TABLE, VALUES | {"CONSUMER_WARPS": warps})
-            kept = Encoder(table, capacity=capacity, ctas=grid)
+            said = self.memory[launch_at[0]].view(LAUNCH)[0]
+            kept = Encoder(table, capacity=int(said["capacity"]) - 1, ctas=grid)
+            window = range(int(said["first"]), int(said["first"]) + int(said["span"]))
             for cta in range(grid):
-                _play(kept, cta, tiles)
-            self.upload(headers, kept.headers)
-            self.upload(records, np.ascontiguousarray(kept.records[:record_ctas]))
+                _play(kept, cta, [i for i in range(tiles) if i in window])
+            trapped = self.mistake == "trap" and "-DPIPESIM_FAULT=2" in self.options
+            if trapped:
+                kept.headers["anchors"][:, 1], kept.headers["counts"] = 0, 0
+                kept.records[:, :, 6:] = 0xFFFFFFFF
+            self.upload(int(said["ctas"]), kept.headers)
+            kept.records = np.pad(kept.records, ((0, 0), (0, 0), (1, 0), (0, 0)))  # the first is not used
+            self.upload(int(said["records"]), np.ascontiguousarray(kept.records[: self.room(said, kept)]))
+            if trapped:
+                self.upload(reports, np.zeros(grid, dtype=REPORT))
+                raise KernelTrapError("the kernel trapped")
 
 
-def _play(kept: Encoder, cta: int, tiles: int) -> None:
+def _play(kept: Encoder, cta: int, iterations: list[int]) -> None:
     kept.anchor(0, 1_000_000 + 32 * cta, cta)
     for agent, info in enumerate(kept.table.agents):
         sites = [n for n, site in enumerate(kept.table.sites) if site.role == info.role]
-        for i in range(tiles):
+        for i in iterations:
             for place, site in enumerate(sites):
                 now = kept.cycle(1_000_100 + 32 * cta + 20 * i + place)
                 parity, value = (i // 2 + (agent == 0)) % 2, int(site == sites[-1] and agent > 0)
@@ -154,7 +175,7 @@ def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> type[FakeGpu]:
     info = DeviceInfo(0, "Array GPU", 132, "9.0", "999.1", 232448, 233472)
     monkeypatch.setattr("hwkernels.capture.Gpu", FakeGpu)
     monkeypatch.setattr("hwkernels.capture.require_gpu", lambda: info)
-    monkeypatch.setattr("hwkernels.capture._WARM_UP_S", 0)
+    monkeypatch.setattr("hwkernels.launches._WARM_UP_S", 0)
     monkeypatch.setattr(FakeGpu, "mistake", "")
     return FakeGpu
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from hwkernels.capture import capture
-from hwkernels.launch import checked, require_gpu
+from hwkernels.capture import capture, capture_here
+from hwkernels.faults import parse_fault
+from hwkernels.launch import DeviceInfo, checked, require_gpu
 from hwkernels.layout import HEADER, REPORT
 from hwkernels.measure import overhead, share_sums, wrong_tiles
 from hwkernels.request import NEVER, CaptureRequest, check_request, period_marks, plan
-from pipesim.errors import ConfigurationError, HardwareError, ParameterError
+from pipesim.errors import ConfigurationError, HardwareError, KernelTrapError, ParameterError
 from pipesim.trace.consistency import check_trace
-from pipesim.trace.schema import Run
+from pipesim.trace.schema import Run, Trace
 
 
 def test_a_capture(fake_gpu, request_of):
@@ -71,6 +74,62 @@ def test_a_cta_that_never_ends_is_an_error(fake_gpu, request_of, monkeypatch):
     with pytest.raises(HardwareError, match="CTA 0 never came to its end"):
         capture(request_of())
     assert fake_gpu.latest.closed
+
+
+def test_a_window_is_asked_for_and_said(fake_gpu, request_of):
+    trace = capture(replace(request_of(), window=(1, 3)))
+    check_trace(trace, "here")
+    assert trace.meta.window == (1, 3)
+    assert [c.written for c in trace.meta.ctas] == [(8, 10)] * 2
+    assert set(trace.events.iteration.tolist()) == {1, 2}
+    assert trace.events.stage[trace.events.iteration == 1].tolist() == [1] * 18
+
+
+@pytest.mark.parametrize("memory", ["device", "host"])
+def test_records_elsewhere_are_read_alike(fake_gpu, request_of, memory):
+    assert capture(replace(request_of(), memory=memory)).events == capture(request_of()).events
+
+
+def _faulty(request_of, fault: str) -> Trace:
+    """In this process: a GPU of arrays has no context to lose."""
+    request = replace(request_of(), fault=parse_fault(fault))
+    check_request(request)
+    return capture_here(request, DeviceInfo(0, "Array GPU", 132, "9.0", "999.1", 232448, 233472))
+
+
+def test_a_fault_is_launched_once_after_a_right_kernel(fake_gpu, request_of):
+    trace = _faulty(request_of, "expect_less@1")
+    check_trace(trace, "here")
+    meta = trace.meta
+    assert (meta.fault, meta.memory, meta.status, meta.runs) == ("expect_less@1", "host", "finished", ())
+    assert "-DPIPESIM_FAULT=5" in meta.options
+    assert "-DPIPESIM_EAGER=1" in meta.options
+    assert fake_gpu.latest.launches == [True] * 4  # two warm up, one tells the rate of the clock
+    assert [(c.passes, len(c.barrier_words)) for c in meta.ctas] == [((4, 4), 4)] * 2
+
+
+def test_a_trap_leaves_what_was_recorded(fake_gpu, request_of, monkeypatch):
+    monkeypatch.setattr(fake_gpu, "mistake", "trap")
+    trace = _faulty(request_of, "extra_arrive@1")
+    check_trace(trace, "here")
+    meta = trace.meta
+    assert (meta.status, meta.extra["gave_up"], meta.device.sm_khz) == (
+        "trap",
+        {"traced": True, "trap": True},
+        2_000_000,
+    )
+    assert [(c.written, c.passes, c.barrier_words, len(c.anchors)) for c in meta.ctas] == [((6, 6), (), (), 1)] * 2
+    ends = capture(request_of()).events.select(np.array([0, 1, 2, 3, 4, 5]))
+    assert trace.events.select(np.arange(6)).cycle.tolist() == ends.cycle.tolist()
+
+
+def test_a_trap_without_a_fault_is_an_error(fake_gpu, request_of, monkeypatch):
+    def trap(*_: object) -> None:
+        raise KernelTrapError("the kernel trapped")
+
+    monkeypatch.setattr(fake_gpu, "launch", trap)
+    with pytest.raises(KernelTrapError):
+        capture(request_of())
 
 
 def test_no_tiles_at_all(fake_gpu, request_of):
@@ -132,12 +191,15 @@ def _base(**changes) -> CaptureRequest:
 def test_a_plan():
     layout = plan(_base(), 232448, 233472)
     room = 232448 - 4 * 16384 - 64
-    assert layout.capacity == 5000  # 1000 tiles with 5 sites
-    assert layout.smem_bytes == 4 * 16384 + 64 + 3 * 5000 * 8 <= 232448
+    assert layout.capacity == 6014  # 1000 tiles of at most 6 records, two more, and two
+    assert layout.smem_bytes == 4 * 16384 + 64 + 3 * 6014 * 8 <= 232448
     assert (layout.threads, layout.source_tiles, layout.record_ctas) == (96, 1000, 1)
     long = plan(_base(tiles=10_000), 232448, 233472)
-    assert long.capacity == room // 24
-    assert long.smem_bytes == 232448 - room % 24
+    assert (long.memory, long.capacity, long.smem_bytes) == ("device", 60_014, 233472 // 2 + 1024)
+    short = plan(replace(_base(tiles=10_000), memory="shared"), 232448, 233472)
+    assert (short.memory, short.capacity, short.smem_bytes) == ("shared", room // 24, 232448 - room % 24)
+    few = plan(replace(_base(tiles=10_000), window=(9_990, 10_020)), 232448, 233472)
+    assert (few.memory, few.capacity) == ("shared", 74)
     assert long.source_tiles == 1024
 
 
@@ -164,7 +226,7 @@ def test_values_out_of_range(changes, fact):
 
 
 @pytest.mark.parametrize(
-    "change", [{"clock": "sundial"}, {"deadline_ms": 2001}, {"grid": 0}, {"break_kind": 3}, {"repetitions": 0}]
+    "change", [{"clock": "sundial"}, {"deadline_ms": 2001}, {"grid": 0}, {"memory": "tape"}, {"repetitions": 0}]
 )
 def test_requests_out_of_range(change):
     with pytest.raises(ParameterError, match=f"{next(iter(change))} = "):
@@ -172,7 +234,7 @@ def test_requests_out_of_range(change):
 
 
 def test_structures_have_the_kernels_sizes():
-    assert (HEADER.itemsize, REPORT.itemsize) == (336, 112)
+    assert (HEADER.itemsize, REPORT.itemsize) == (336, 624)
 
 
 class _Status(int):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hwkernels.decode import decode, sm_khz, timer_step_ns
+from hwkernels.decode import Coding, decode, sm_khz, timer_step_ns
 from pipesim.errors import TraceFormatError
 from pipesim.trace.schema import COLUMNS, Anchor, CtaInfo
 
@@ -11,8 +11,8 @@ WAIT, GOT, EXPECT, COPY = range(4)  # the producer's sites
 TAKE, TOOK, BEGIN, END, ARRIVE = range(4, 9)  # the consumer's
 
 
-def _decode(encoded, nbytes=64):
-    return decode(encoded.headers, encoded.records, encoded.table, encoded.clock, nbytes)
+def _decode(encoded, nbytes=(64,), **coding):
+    return decode(encoded.headers, encoded.records, encoded.table, Coding(encoded.clock, nbytes, **coding))
 
 
 def _columns(events):
@@ -158,7 +158,7 @@ def test_a_full_buffer_keeps_the_first_and_counts_the_rest(encoder, table):
     e.anchor(1, 1_032_000)
     decoded = _decode(e)
     assert decoded.ctas[0].written == (3, 1)
-    assert decoded.ctas[0].dropped == (2, 0)
+    assert decoded.ctas[0].dropped == (8, 0)  # two iterations of a role with four sites
     assert decoded.events.agent.tolist() == [0, 0, 0, 1]
     assert decoded.events.iteration.tolist() == [0, 1, 2, 0]
 
@@ -202,7 +202,7 @@ def test_records_of_another_width_are_refused(encoder, table):
     e.anchor(0, 1_000_000)
     e.anchor(1, 1_001_024)
     with pytest.raises(TraceFormatError, match="records of 4 words cannot be of clock 'clock'"):
-        decode(e.headers, e.records, table, "clock", 64)
+        decode(e.headers, e.records, table, Coding("clock", (64,)))
 
 
 def test_the_time_line_begins_at_the_earliest_cta(encoder, table):

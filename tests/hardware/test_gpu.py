@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hwkernels.capture import capture
+from hwkernels.faults import FAULTS, KernelFault
 from hwkernels.launch import require_gpu
 from hwkernels.request import CaptureRequest
 from pipesim.errors import HardwareError, MissingExtraError
@@ -32,6 +33,12 @@ def _rows(trace: Trace, cta: int, agent: int, kind: EventKind) -> np.ndarray:
     return np.flatnonzero((events.cta == cta) & (events.agent == agent) & here)
 
 
+def _word(count: int, phase: int) -> int:
+    """An mbarrier's word between two phases: minus count expected and pending, no bytes."""
+    field = -count & 0xFFFFF
+    return field << 1 | field << 43 | phase << 63
+
+
 @pytest.mark.parametrize("clock", ["clock", "globaltimer", "both"])
 def test_a_recording_is_whole(clock):
     trace = capture(CaptureRequest(PARAMS, grid=2, clock=clock, repetitions=2))
@@ -39,6 +46,8 @@ def test_a_recording_is_whole(clock):
     meta, events = trace.meta, trace.events
     assert (meta.status, meta.wrong_tiles) == ("finished", 0)
     assert [(c.written, c.dropped) for c in meta.ctas] == [((160, 200, 200), (0, 0, 0))] * 2
+    words = {c.barrier_words for c in meta.ctas}  # full has done 14, 13, 13 phases: its stages end in phases 0, 1, 1
+    assert words == {(*(_word(1, 0), _word(1, 1), _word(1, 1)), *(_word(2, 0), _word(2, 1), _word(2, 1)))}
     for cta in range(2):
         for agent in range(3):
             rows = (events.cta == cta) & (events.agent == agent)
@@ -72,22 +81,53 @@ def test_few_tiles(tiles):
 
 
 def test_a_full_buffer_counts_what_it_dropped():
+    """Iterations are kept whole: room for 7 records is room for one of 6 at most."""
     trace = capture(CaptureRequest(PARAMS, capacity=7, repetitions=1))
     check_trace(trace, "here")
-    assert (trace.meta.ctas[0].written, trace.meta.ctas[0].dropped) == ((7, 7, 7), (153, 193, 193))
+    assert (trace.meta.ctas[0].written, trace.meta.ctas[0].dropped) == ((4, 5, 5), (156, 195, 195))
 
 
-def test_the_result_check_sees_tiles_that_were_read_too_early():
-    trace = capture(CaptureRequest(PARAMS, grid=4, repetitions=1, break_kind=1))
-    assert trace.meta.wrong_tiles > 0
+@pytest.mark.parametrize("memory", ["shared", "device", "host"])
+def test_a_window_keeps_the_same_iterations_of_every_role(memory):
+    trace = capture(CaptureRequest(PARAMS, grid=2, window=(10, 20), memory=memory, repetitions=1))
+    check_trace(trace, "here")
+    assert trace.meta.memory == memory
+    assert [(c.written, c.dropped, c.passes) for c in trace.meta.ctas] == [((40, 50, 50), (0, 0, 0), (40, 40, 40))] * 2
+    assert set(trace.events.iteration.tolist()) == set(range(10, 20))
 
 
-def test_a_consumer_that_never_arrives_ends_by_the_deadline():
-    trace = capture(CaptureRequest(PARAMS, grid=2, repetitions=1, break_kind=2, deadline_ms=20))
-    assert trace.meta.status == "deadline"
-    assert trace.meta.wrong_tiles == 0
-    assert trace.meta.extra["gave_up"]["iteration"] == 3  # both sides stop after the first lap
-    assert (trace.events.iteration <= 3).all()
+def test_records_in_device_memory_are_the_same():
+    shared, device = (capture(CaptureRequest(PARAMS, memory=m, repetitions=1)) for m in ("shared", "device"))
+    for name in ("cta", "agent", "site", "stage", "parity", "iteration", "value"):
+        assert (getattr(shared.events, name) == getattr(device.events, name)).all()
+
+
+OUTCOMES = {  # two consumers, 3 stages, tile 5 of 40: what must be, whatever the timing
+    "missing_arrive": {"deadline"},
+    "extra_arrive": {"deadline", "trap", "finished"},
+    "wrong_parity": {"deadline", "trap", "finished"},
+    "expect_more": {"deadline"},
+    "expect_less": {"deadline", "trap", "finished"},
+    "release_early": {"finished"},
+    "no_acquire": {"deadline", "trap", "finished"},
+    "leaves_early": {"deadline"},
+    "swapped_stages": {"deadline", "trap", "finished"},
+    "phase_not_toggled": {"deadline", "trap", "finished"},
+}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_fault_leaves_a_trace(kind):
+    trace = capture(CaptureRequest(PARAMS, grid=2, fault=KernelFault(kind, 5), deadline_ms=20))
+    check_trace(trace, "here")
+    meta = trace.meta
+    print(f"{meta.fault}: {meta.status}, {meta.wrong_tiles} wrong tiles, {len(trace.events)} events, {meta.extra}")
+    assert (meta.fault, meta.memory) == (f"{kind}@5", "host")
+    assert meta.status in OUTCOMES[kind]
+    assert len(trace.events) > 30
+    assert meta.extra["took_ms"] < 1020
+    for cta in meta.ctas:
+        assert len(cta.barrier_words) == (0 if meta.status == "trap" else 6)
 
 
 @pytest.mark.parametrize("stages", [1, 2, 4, 8])
