@@ -53,7 +53,7 @@ def _behaviour(a: Trace, b: Trace, matched: Matched) -> Behaviour:
                     surplus[name, key, side] += n
     ends = outcomes(a.meta, b.meta)
     verdict = Verdict.REFUTED if differences or ends else Verdict.PROVED if decided else Verdict.UNKNOWN
-    differences.sort(key=lambda d: (d.iteration, d.cta, d.agent))
+    differences.sort(key=lambda d: (d.iteration, d.cta, d.cycle_a if d.cycle_a >= 0 else d.cycle_b, d.agent))
     notes = (*matched.notes, *reading.notes)
     return Behaviour(
         verdict, matched.ctas, found, lost_a, lost_b, tuple(differences), _surplus(a.meta, b.meta, surplus), ends, notes

@@ -73,13 +73,14 @@ def _figures(a: Trace, b: Trace, cta: int, critical: Ledger) -> tuple[PairFigure
 
 
 def _ends(a: Trace, b: Trace, cta: int) -> list[PairFigure]:
-    """The two ends of the run and all of it, as far as both traces hold them: no window, and they finished."""
+    """The two ends of the run and all of it, as far as both traces hold them: no window, they finished, nothing lost."""
     one, two = (read(Trace(t.meta, t.events.select(t.events.cta == cta))) for t in (a, b))
     if one is None or two is None or a.meta.window or b.meta.window:
         return []
     exact = [_exact(t.meta, None) for t in (a, b)]
     found = [PairFigure("prologue, traced", _milli(one.prologue), _milli(two.prologue), *exact)]
-    if a.meta.status == b.meta.status == "finished":
+    lost = any(sum(header.dropped) for t in (a, b) for header in t.meta.ctas if header.cta == cta)
+    if a.meta.status == b.meta.status == "finished" and not lost:
         noise = (_exact(t.meta, _run_noise(t.meta.runs, traced=True)) for t in (a, b))
         found.append(PairFigure("epilogue, traced", _milli(one.epilogue), _milli(two.epilogue), *exact))
         found.append(PairFigure("whole run, traced", _milli(one.total), _milli(two.total), *noise))

@@ -118,7 +118,7 @@ def _of_which(critical: Ledger, recorded_apart: bool) -> str:  # noqa: FBT001  #
         return ""
     parts = sorted(critical.segments, key=lambda s: -abs(s.steady_b - s.steady_a))[:MOST_SAID]
     told = [(s.what, s.steady_b - s.steady_a) for s in parts if s.steady_b != s.steady_a]
-    rest = whole - sum(spent for _, cycles in told)
+    rest = whole - sum(spent for _, spent in told)
     told += [("everything else", rest)] if rest else []
     if not told:
         return ""
