@@ -97,5 +97,5 @@ def _within(pair: Pair, tolerance: float, said: str) -> tuple[int, str]:
         return UNKNOWN, f"{said}; no period is in both, so none can be within the tolerance"
     off = 100 * (figure.b - figure.a) / figure.a
     if abs(off) > tolerance:
-        return TOLERANCE, f"{said}; B's {figure.name} is {off:+.2f} % off A's, outside {tolerance:g} %"
+        return TOLERANCE, f"{said}; B's period is {off:+.2f} % off A's, outside {tolerance:g} %"
     return AGREES, said

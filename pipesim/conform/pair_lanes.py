@@ -59,12 +59,16 @@ Lanes = dict[tuple[int, Name], Lane]  #: by CTA and agent
 
 @dataclass(frozen=True)
 class Matched:
-    """Two traces on common ground: lanes of CTAs and agents that both have, and what was left out, in words."""
+    """Two traces on common ground: lanes of CTAs and agents that both have, and what was left out, in words.
+
+    ``cut`` says that iterations were left out, so that the runs as wholes are of different length.
+    """
 
     a: Lanes
     b: Lanes
     ctas: tuple[int, ...]
     notes: tuple[str, ...]
+    cut: bool
 
 
 def match(a: Trace, b: Trace) -> Matched:
@@ -75,6 +79,9 @@ def match(a: Trace, b: Trace) -> Matched:
             cause="two traces are compared event by event, which means something for one protocol only",
             correction="name two traces of the same protocol; its parameters and the device may differ",
         )
+    for side, trace in (("A", a), ("B", b)):
+        if not len(trace.events):
+            raise EvidenceError(f"{side} has no event", correction="name a trace that recorded something")
     mine, theirs = lanes(a), lanes(b)
     ctas = tuple(sorted({cta for cta, _ in mine} & {cta for cta, _ in theirs}))
     if not ctas:
@@ -95,7 +102,7 @@ def match(a: Trace, b: Trace) -> Matched:
     left = sorted({cta for cta, _ in (*mine, *theirs)} - set(ctas))
     if left:
         notes = (*notes, f"CTAs recorded in one only are not compared: {', '.join(map(str, left))}")
-    return Matched(cut_a, cut_b, ctas, notes)
+    return Matched(cut_a, cut_b, ctas, notes, cut=first > 0 or end is not None)
 
 
 def _cut(found: Lanes, ctas: tuple[int, ...], agents: list[Name], first: int, end: int | None) -> Lanes:

@@ -162,7 +162,8 @@ class PairTiming:
     """Both runs in numbers, of one CTA. The first ledger is the critical agent's: the one that ends last.
 
     ``primary`` names the figure that decides: the period without recording if both have it, else the next best.
-    ``khz_a`` and ``khz_b`` are the SM clocks (0: unknown); ``clocks_differ`` says that cycles are not times.
+    ``khz_a`` and ``khz_b`` are the SM clocks (0: unknown); ``clocks_differ`` says that cycles are not times, ``unlike``
+    that only one of the two traces contains the cost of recording.
     """
 
     cta: int
@@ -172,6 +173,7 @@ class PairTiming:
     khz_a: int
     khz_b: int
     clocks_differ: bool
+    unlike: bool
 
     @property
     def decides(self) -> PairFigure | None:

@@ -86,16 +86,33 @@ def _recording(a: TraceMeta, b: TraceMeta) -> list[Setting]:
     """Device, software, and how the events were taken."""
     mine, theirs = (_said(meta) for meta in (a, b))
     found = [Setting(what, mine[what], theirs[what]) for what in mine]
-    if clocks_differ(a.device.sm_khz, b.device.sm_khz):
+    if clocks_differ(a, b):
         found.append(Setting("SM clock", _megahertz(a.device.sm_khz), _megahertz(b.device.sm_khz)))
     gone = [option for option in a.options if option not in b.options]
     new = [option for option in b.options if option not in a.options]
     return [*found, Setting("compiled with", " ".join(gone), " ".join(new))]
 
 
-def clocks_differ(khz_a: int, khz_b: int) -> bool:
-    """Whether two SM clocks are known and more than one thousandth apart, so that cycles are not times."""
-    return bool(khz_a and khz_b) and abs(khz_a - khz_b) * 1000 > khz_a
+def pays_for_recording(meta: TraceMeta) -> bool:
+    """Whether the times of the events contain what recording them costs: on a chip always, simulated if asked for."""
+    return meta.source != "simulation" or bool(meta.extra.get("recording"))
+
+
+def clocks_differ(a: TraceMeta, b: TraceMeta) -> bool:
+    """Whether the two SM clocks are known to differ, so that cycles are not times.
+
+    They have to be further apart than one thousandth and than the anchors can tell, which in a short run is more.
+    """
+    one, two = a.device.sm_khz, b.device.sm_khz
+    ppm = max(1000, _clock_error_ppm(a) + _clock_error_ppm(b))
+    return bool(one and two) and abs(one - two) * 1_000_000 > one * ppm
+
+
+def _clock_error_ppm(meta: TraceMeta) -> int:
+    """How far off the clock may be that the anchors of the first CTA give, in millionths; 0 where there are none."""
+    anchors = meta.ctas[0].anchors if meta.ctas else ()
+    span = anchors[-1].globaltimer_ns - anchors[0].globaltimer_ns if anchors else 0
+    return 1000 * (anchors[0].error_ps + anchors[-1].error_ps) // span if span > 0 else 0
 
 
 def _megahertz(khz: int) -> str:
@@ -110,6 +127,7 @@ def _said(meta: TraceMeta) -> dict[str, str]:
         "driver": meta.device.driver,
         "NVRTC": meta.device.nvrtc,
         "kernel hash": meta.kernel_hash[:12],
+        "events pay for recording": "yes" if pays_for_recording(meta) else "no",
         "stamped by": meta.clock,
         "bytes a record": str(meta.record_bytes),
         "records kept in": meta.memory,

@@ -10,13 +10,15 @@ import numpy as np
 
 from pipesim.conform.pair_lanes import PASS, Key, Lane, Matched, Name, agent_name, site_keys
 from pipesim.conform.pair_result import Ledger, PairFigure, PairTiming, Segment
-from pipesim.conform.pair_settings import clocks_differ
+from pipesim.conform.pair_settings import clocks_differ, pays_for_recording
 from pipesim.conform.steady import read
 from pipesim.conform.timing import median_period, noise_millicycles
 from pipesim.trace.schema import EventKind, Run, Trace, TraceMeta
 from pipesim.trace.steady import steady_window
 
 PERIOD, TRACED, THIS_RUN = "period", "period, traced", "period, this trace"
+COMPARED, WHOLE = "compared part, traced", "whole run, traced"
+_DECIDING = (PERIOD, TRACED, THIS_RUN, COMPARED, WHOLE)  #: the first that both have
 
 
 def pair_timing(a: Trace, b: Trace, matched: Matched) -> PairTiming | None:
@@ -32,10 +34,11 @@ def pair_timing(a: Trace, b: Trace, matched: Matched) -> PairTiming | None:
         return None
     critical = max(range(len(found)), key=lambda n: (found[n][1], n))  # of two that end together, the later agent
     ledgers = (found[critical][0], *(made for n, (made, _) in enumerate(found) if n != critical))
-    figures = _figures(a, b, cta, ledgers[0])
-    known = [f.name for f in figures if f.name in (PERIOD, TRACED, THIS_RUN, "whole run, traced") and f.a and f.b]
+    figures = _figures(a, b, matched, ledgers[0])
+    known = [f.name for f in figures if f.name in _DECIDING and f.a and f.b]
+    unlike = pays_for_recording(a.meta) != pays_for_recording(b.meta)
     clocks = (a.meta.device.sm_khz, b.meta.device.sm_khz)
-    return PairTiming(cta, figures, known[0] if known else "", ledgers, *clocks, clocks_differ(*clocks))
+    return PairTiming(cta, figures, known[0] if known else "", ledgers, *clocks, clocks_differ(a.meta, b.meta), unlike)
 
 
 def _end(trace: Trace, lane: Lane) -> int:
@@ -48,42 +51,56 @@ def _end(trace: Trace, lane: Lane) -> int:
 # Figures
 
 
-def _figures(a: Trace, b: Trace, cta: int, critical: Ledger) -> tuple[PairFigure, ...]:
+def _figures(a: Trace, b: Trace, matched: Matched, critical: Ledger) -> tuple[PairFigure, ...]:
+    tiles = critical.steady_tiles
+    steady = (critical.steady_a, critical.steady_b)
+    mine, theirs = (round(1000 * total / tiles) if tiles else None for total in steady)
+    noise = [_exact(t.meta, noise_millicycles(t.meta.runs, traced=True)) for t in (a, b)]
     found = [
         PairFigure(
-            name,
-            *(median_period(t.meta.runs, traced=traced) for t in (a, b)),
-            *(_exact(t.meta, noise_millicycles(t.meta.runs, traced=traced)) for t in (a, b)),
-        )
-        for name, traced in ((PERIOD, False), (TRACED, True))
+            PERIOD,
+            _plain_period(a.meta, mine),
+            _plain_period(b.meta, theirs),
+            *(_exact(t.meta, noise_millicycles(t.meta.runs, traced=False)) for t in (a, b)),
+        ),
+        PairFigure(TRACED, *(median_period(t.meta.runs, traced=True) for t in (a, b)), *noise),
+        PairFigure(THIS_RUN, mine, theirs, *noise),
     ]
-    traced_noise = (found[1].noise_a, found[1].noise_b)
-    tiles = critical.steady_tiles
-    if tiles:
-        mine, theirs = (round(1000 * total / tiles) for total in (critical.steady_a, critical.steady_b))
-        found.append(PairFigure(THIS_RUN, mine, theirs, *traced_noise))
-    found.append(
-        PairFigure(
-            "whole run",
-            *(_median_run(t.meta.runs) for t in (a, b)),
-            *(_exact(t.meta, _run_noise(t.meta.runs, traced=False)) for t in (a, b)),
+    if matched.cut:  # other numbers of tiles: only what both went through is comparable
+        found.append(
+            PairFigure(COMPARED, 1000 * critical.a, 1000 * critical.b, *(_exact(t.meta, None) for t in (a, b)))
         )
-    )
-    return tuple(f for f in (*found, *_ends(a, b, cta)) if f.a is not None or f.b is not None)
+    else:
+        found.append(
+            PairFigure(
+                "whole run",
+                *(_median_run(t.meta.runs) for t in (a, b)),
+                *(_exact(t.meta, _run_noise(t.meta.runs, traced=False)) for t in (a, b)),
+            )
+        )
+    found += _ends(a, b, matched)
+    return tuple(f for f in found if f.a is not None or f.b is not None)
 
 
-def _ends(a: Trace, b: Trace, cta: int) -> list[PairFigure]:
-    """The two ends of the run and all of it, as far as both traces hold them: no window, they finished, nothing lost."""
+def _plain_period(meta: TraceMeta, of_events: int | None) -> int | None:
+    """The period without recording: of the launches without it, or of a simulation that did not charge for it."""
+    measured = median_period(meta.runs, traced=False)
+    return of_events if measured is None and not pays_for_recording(meta) else measured
+
+
+def _ends(a: Trace, b: Trace, matched: Matched) -> list[PairFigure]:
+    """The two ends of the run and all of it, as far as both hold them: no window, both finished, nothing lost."""
+    cta = matched.ctas[0]
     one, two = (read(Trace(t.meta, t.events.select(t.events.cta == cta))) for t in (a, b))
     if one is None or two is None or a.meta.window or b.meta.window:
         return []
     exact = [_exact(t.meta, None) for t in (a, b)]
     found = [PairFigure("prologue, traced", _milli(one.prologue), _milli(two.prologue), *exact)]
     lost = any(sum(header.dropped) for t in (a, b) for header in t.meta.ctas if header.cta == cta)
-    if a.meta.status == b.meta.status == "finished" and not lost:
+    if a.meta.status == b.meta.status == "finished" and not lost and not matched.cut:
         noise = (_exact(t.meta, _run_noise(t.meta.runs, traced=True)) for t in (a, b))
         found.append(PairFigure("epilogue, traced", _milli(one.epilogue), _milli(two.epilogue), *exact))
-        found.append(PairFigure("whole run, traced", _milli(one.total), _milli(two.total), *noise))
+        found.append(PairFigure(WHOLE, _milli(one.total), _milli(two.total), *noise))
     return found
 
 

@@ -31,9 +31,9 @@ def figure_lines(timing: PairTiming, width: int) -> list[str]:
         names = [f.name for f in timing.figures if f.difference is not None and f.beyond_noise is beyond]
         lines += wrap_parts(names, width, f"  {words}: ") if names else []
     if timing.clocks_differ:
-        clocks = f"nanoseconds, A at {megahertz(timing.khz_a)}, B at {megahertz(timing.khz_b)}"
-        rows = [(clocks, "A", "B", "B − A", ""), *(_times(f, timing) for f in timing.figures)]
-        lines += ["", *columns(rows, 1, width)]
+        rows = [("time, nanoseconds", "A", "B", "B − A", ""), *(_times(f, timing) for f in timing.figures)]
+        clocks = [f"SM clocks: A {megahertz(timing.khz_a)}, B {megahertz(timing.khz_b)}"]
+        lines += ["", *columns(rows, 1, width), *wrap_parts(clocks, width, "  ")]
     return lines
 
 
@@ -49,8 +49,11 @@ def _figure(f: PairFigure) -> tuple[str, ...]:
 def _times(f: PairFigure, timing: PairTiming) -> tuple[str, ...]:
     a, b = nanoseconds(f.a, timing.khz_a), nanoseconds(f.b, timing.khz_b)
     change = None if a is None or b is None else b - a
-    permille = round(1000 * change / a) if change is not None and a else None
-    return (f.name, tenths(a), tenths(b), difference(change), signed_percent(permille))
+    return (f.name, tenths(a), tenths(b), difference(change), signed_percent(_permille(a, b)))
+
+
+def _permille(a: int | None, b: int | None) -> int | None:
+    return round(1000 * (b - a) / a) if a and b is not None else None
 
 
 def ledger_lines(timing: PairTiming, width: int) -> list[str]:
@@ -64,6 +67,8 @@ def ledger_lines(timing: PairTiming, width: int) -> list[str]:
     if critical.steady_tiles:
         parts.append(f"a tile: the mean of {count(critical.steady_tiles, 'tile')} of the steady state")
     lines += wrap_parts(parts, width, "  ")
+    if timing.unlike:
+        lines += wrap_parts(["only one of the two contains the cost of recording its events"], width, "  ")
     others = [(abs(s.b - s.a), ledger, s) for ledger in timing.ledgers[1:] for s in ledger.segments if s.b != s.a]
     others.sort(key=lambda other: -other[0])
     if others:
@@ -93,26 +98,55 @@ def _per_tile(total: int, of: Ledger) -> int | None:
 
 
 def time_words(timing: PairTiming) -> str:
-    """The sentence: ``B is 3.2 % slower: +36.0 cycles a tile, of which ...``; "" where no figure can decide."""
+    """The sentence: ``B is 3.2 % slower: +36.0 cycles a tile, of which ...``; "" where no figure can decide.
+
+    With different SM clocks slower is meant in time, which may be fewer cycles.
+    """
     figure = timing.decides
     if figure is None or figure.difference is None:
         return ""
-    unit = "cycles a tile" if figure.name.startswith("period") else "cycles"
-    change = f"{difference(figure.difference)} {unit}"
-    if figure.difference == 0:
-        return "B is exactly as fast"
+    change = _change(figure.name, figure.difference)
     if figure.beyond_noise is False:
+        if figure.difference == 0:
+            return f"B takes as many cycles{_clocks(timing)}"
         noise = tenths((figure.noise_a or 0) + (figure.noise_b or 0))
-        return f"B is as fast within the noise: {change}, noise ±{noise}"
-    size = percent(abs(figure.permille)) if figure.permille else "less than 0.1 %"
-    said = f"B is {size} {'slower' if figure.difference > 0 else 'faster'}: {change}"
+        return f"B takes as many cycles within the noise: {change}, noise ±{noise}{_clocks(timing)}"
+    words = f"{_speed(figure, timing)}: {change}{_clocks(timing)}"
     if figure.beyond_noise is None:
-        said += " (noise not measured)"
-    return said + _of_which(timing.ledgers[0], figure.name != "period, this trace")
+        words += ", noise not measured"
+    return words if timing.unlike else words + _of_which(timing.ledgers[0], figure.difference)
 
 
-def _of_which(critical: Ledger, recorded_apart: bool) -> str:  # noqa: FBT001  # private, named at its call
-    """The largest parts of the critical agent's change, and the rest, so that they add up."""
+def _change(name: str, difference_: int) -> str:
+    if name.startswith("period"):
+        return f"{difference(difference_)} cycles a tile"
+    part = "the compared iterations" if name.startswith("compared") else "the whole run"
+    return f"{signed_number(difference_ // 1000)} cycles over {part}"
+
+
+def _speed(figure: PairFigure, timing: PairTiming) -> str:
+    """``B is 3.2 % slower``, in time where the clocks differ, else in cycles."""
+    a, b = figure.a, figure.b
+    if timing.clocks_differ:
+        a, b = nanoseconds(a, timing.khz_a), nanoseconds(b, timing.khz_b)
+    assert a is not None
+    assert b is not None
+    if a == b:
+        return "B is as fast"
+    permille = _permille(a, b)
+    size = percent(abs(permille)) if permille else "less than 0.1 %"
+    return f"B is {size} {'slower' if b > a else 'faster'}{' in time' if timing.clocks_differ else ''}"
+
+
+def _clocks(timing: PairTiming) -> str:
+    return f" at {megahertz(timing.khz_a)} in A, {megahertz(timing.khz_b)} in B" if timing.clocks_differ else ""
+
+
+def _of_which(critical: Ledger, said: int) -> str:
+    """The largest parts of the critical agent's change, and the rest, so that they add up.
+
+    ``said`` is the change that the sentence began with: what the traces show is named too if it is another.
+    """
     whole = critical.steady_b - critical.steady_a
     if not critical.steady_tiles:
         return ""
@@ -123,6 +157,6 @@ def _of_which(critical: Ledger, recorded_apart: bool) -> str:  # noqa: FBT001  #
     if not told:
         return ""
     words = ", ".join(f"{what} {_each(spent, critical)}" for what, spent in told)
-    if recorded_apart:
+    if _per_tile(whole, critical) != said:
         return f"; in the traces {critical.agent} takes {_each(whole, critical)} a tile, of which {words}"
     return f", of which {critical.agent} {words}"
