@@ -32,7 +32,8 @@ def _behaviour(a: Trace, b: Trace, matched: Matched) -> Behaviour:
     reading = _Reading(a, b, matched)
     differences: list[Difference] = []
     surplus: Counter[tuple[Name, Key, str]] = Counter()
-    lost_a, lost_b, found, decided = 0, 0, 0, True
+    lost_a, lost_b, found = 0, 0, 0
+    decided = "unknown" not in (a.meta.status, b.meta.status)
     for (cta, name), mine in matched.a.items():
         theirs = matched.b[cta, name]
         cut_a, cut_b = _cut(a.meta, cta, name), _cut(b.meta, cta, name)

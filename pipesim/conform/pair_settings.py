@@ -23,9 +23,13 @@ def settings(a: Trace, b: Trace) -> tuple[Setting, ...]:
 
 
 def outcomes(a: TraceMeta, b: TraceMeta) -> tuple[Setting, ...]:
-    """How the two runs ended, where that differs: it is behaviour, although no event says it."""
+    """How the two runs ended, where that differs: it is behaviour, although no event says it.
+
+    A simulation that ran out of its budget did not end, so its status differs from none.
+    """
+    ends = (a.status, b.status)
     rows = (
-        ("status", a.status, b.status),
+        ("status", *(ends if "unknown" not in ends else ("", ""))),
         ("tiles that held wrong data", a.wrong_tiles, b.wrong_tiles),
         ("launches that did not finish", _gave_up(a), _gave_up(b)),
     )

@@ -106,12 +106,14 @@ def time_words(timing: PairTiming) -> str:
     if figure is None or figure.difference is None:
         return ""
     change = _change(figure.name, figure.difference)
+    speed = _speed(figure, timing)
     if figure.beyond_noise is False:
-        if figure.difference == 0:
-            return f"B takes as many cycles{_clocks(timing)}"
         noise = tenths((figure.noise_a or 0) + (figure.noise_b or 0))
-        return f"B takes as many cycles within the noise: {change}, noise ±{noise}{_clocks(timing)}"
-    words = f"{_speed(figure, timing)}: {change}{_clocks(timing)}"
+        words = f"B takes as many cycles within the noise: {change}, noise ±{noise}"
+        if figure.difference == 0:
+            words = "B takes as many cycles"
+        return f"{words}; {speed}{_clocks(timing)}" if timing.clocks_differ else words
+    words = f"{speed}: {change}{_clocks(timing)}"
     if figure.beyond_noise is None:
         words += ", noise not measured"
     return words if timing.unlike else words + _of_which(timing.ledgers[0], figure.difference)
