@@ -129,15 +129,16 @@ def _change(name: str, difference_: int) -> str:
 def _speed(figure: PairFigure, timing: PairTiming) -> str:
     """``B is 3.2 % slower``, in time where the clocks differ, else in cycles."""
     a, b = figure.a, figure.b
+    where = " in time" if timing.clocks_differ else ""
     if timing.clocks_differ:
         a, b = nanoseconds(a, timing.khz_a), nanoseconds(b, timing.khz_b)
     assert a is not None
     assert b is not None
     if a == b:
-        return "B is as fast"
+        return f"B is as fast{where}"
     permille = _permille(a, b)
     size = percent(abs(permille)) if permille else "less than 0.1 %"
-    return f"B is {size} {'slower' if b > a else 'faster'}{' in time' if timing.clocks_differ else ''}"
+    return f"B is {size} {'slower' if b > a else 'faster'}{where}"
 
 
 def _clocks(timing: PairTiming) -> str:
