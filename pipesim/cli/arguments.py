@@ -48,13 +48,13 @@ def add_force(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="overwrite an existing output file")
 
 
-def add_tolerance(parser: argparse.ArgumentParser) -> None:
-    """``--tolerance``."""
+def add_tolerance(parser: argparse.ArgumentParser, more: str = "") -> None:
+    """``--tolerance``; ``more`` is added to what it says about itself."""
     parser.add_argument(
         "--tolerance",
         type=percentage,
         metavar="PERCENT",
-        help="exit with 4 if the simulated period is further than this from the measured one",
+        help="exit with 4 if the simulated period is further than this from the measured one" + more,
     )
 
 

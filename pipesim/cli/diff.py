@@ -1,4 +1,4 @@
-"""``pipesim diff``: hold one recorded trace against its protocol."""
+"""``pipesim diff``: hold one recorded trace against its protocol, or compare two."""
 
 from __future__ import annotations
 
@@ -15,15 +15,21 @@ if TYPE_CHECKING:
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("trace", type=Path, help="a trace file (Parquet)")
+    parser.add_argument("trace", type=Path, help="a trace file (Parquet); with two, A")
+    parser.add_argument("other", type=Path, nargs="?", help="B, to be compared with A instead of a protocol")
     parser.add_argument("--protocol", help="the protocol to hold it against (default: the one that the trace names)")
     add_params(parser, "a parameter of the protocol (default: the trace's); may be repeated")
     parser.add_argument("--profile", help="latency profile (default: the one of the trace's device)")
-    add_tolerance(parser)
+    add_tolerance(parser, "; of two traces, B's period from A's")
     add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:
+    if options.other is not None:
+        from pipesim.cli.pair import compare_pair
+
+        return compare_pair(options)
+
     from pipesim.cli.assemble import heading, hold, mark_of
     from pipesim.report.view import VerifyReport
     from pipesim.timed.profile import load_profile
@@ -58,8 +64,9 @@ def _target(named: str | None, meta: TraceMeta) -> Target:
 
 COMMAND = Command(
     "diff",
-    "hold a trace against its protocol",
-    "Hold a recorded trace against the protocol that it names, event by event and in time.",
+    "hold a trace against its protocol, or compare two traces",
+    "Hold a recorded trace against the protocol that it names, event by event and in time, or compare two traces: "
+    "their behaviour, then where time was gained or lost.",
     _arguments,
     _carry_out,
 )

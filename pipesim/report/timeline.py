@@ -1,4 +1,4 @@
-"""The terminal timeline: agents of a simulated run above those of a measured one, on one scale."""
+"""The terminal timeline: agents of one run above those of another on one scale, such as simulated above measured."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HERE = "▴"
 
 @dataclass(frozen=True)
 class Moment:
-    """A moment to be looked at: a cycle by the clock of a measured CTA."""
+    """A moment to be looked at: a cycle by the clock of a CTA of the lower trace."""
 
     cta: int
     cycle: int
@@ -42,23 +42,30 @@ class _Scale:
 
 
 def timeline_lines(
-    simulated: Trace | None, measured: Trace | None, width: int, look_at: Moment | None = None
+    upper: Trace | None,
+    lower: Trace | None,
+    width: int,
+    look_at: Moment | None = None,
+    labels: tuple[str, str] = ("sim", "hw"),
 ) -> list[str]:
     """One row for each agent and trace, an axis in cycles and a legend; [] if there is nothing to draw.
+
+    ``labels`` tell the rows of the two traces apart; ``look_at`` is by the clock of the lower one.
 
     The scale covers up to 12 laps of the ring, fewer where they would be drawn in less than 12 cells each: the first
     ones, those around ``look_at``, or the last ones of a run that is stuck.
     """
     shots: list[tuple[str, Picture]] = []
-    if simulated is not None and len(simulated.events):
-        shots.append(("sim", picture(simulated)))
-    if measured is not None and len(measured.events):
-        shots.append(("hw ", picture(measured, look_at.cta if look_at else None)))
+    one, two = (pad(label, max(map(cell_len, labels))) for label in labels)
+    if upper is not None and len(upper.events):
+        shots.append((one, picture(upper)))
+    if lower is not None and len(lower.events):
+        shots.append((two, picture(lower, look_at.cta if look_at else None)))
     if not shots:
         return []
     rows, hidden = _rows(shots)
     left = min(NAME_WIDTH, max(len("cycles"), *(cell_len(text) for text, _ in rows))) + 3
-    here = look_at.cycle - shots[-1][1].origin if look_at and measured is not None else None
+    here = look_at.cycle - shots[-1][1].origin if look_at and lower is not None else None
     scale = _scale([shot for _, shot in shots], width - left, left, here)
     lines = [*_heading(shots, scale, width, around=here is not None), "", _axis(scale)]
     for text, track in rows:
@@ -68,11 +75,11 @@ def timeline_lines(
         lines.append(" " * scale.column(max(scale.start, min(here, scale.start + scale.window - 1))) + HERE)
     if hidden:
         lines.append(f"  and {count(hidden, 'more agent')}")
-    return lines + _legend([t for t in (simulated, measured) if t is not None], scale, width)
+    return lines + _legend([t for t in (upper, lower) if t is not None], scale, width)
 
 
 def _rows(shots: list[tuple[str, Picture]]) -> tuple[list[tuple[str, Track]], int]:
-    """The rows, sim above hw for each agent, and how many agents are left out."""
+    """The rows, one trace above the other for each agent, and how many agents are left out."""
     names = _names([shot for _, shot in shots])
     shown = names[:MOST_AGENTS]
     rows = [

@@ -28,6 +28,26 @@ def cycles(millicycles: int | None) -> str:
     return number(None if millicycles is None else (millicycles + 500) // 1000)
 
 
+def tenths(thousandths: int | None) -> str:
+    """1/1000 of a unit, rounded half up to tenths: ``1,085.7``; a dash for None."""
+    return NONE if thousandths is None else _tenths((abs(thousandths) + 50) // 100, negative=thousandths <= -50)
+
+
+def difference(thousandths: int | None) -> str:
+    """The same with its sign: ``+36.0``, ``−0.2``, ``0.0``; a dash for None."""
+    return ("+" if thousandths is not None and thousandths >= 50 else "") + tenths(thousandths)
+
+
+def signed_number(value: int) -> str:
+    """``+1,792``, ``−3``, ``0``."""
+    return ("+" if value > 0 else "") + number(value)
+
+
+def nanoseconds(millicycles: int | None, khz: int) -> int | None:
+    """1/1000 of a nanosecond that 1/1000 cycles of a clock of ``khz`` last; None where there is no number."""
+    return None if millicycles is None else round(millicycles * 1_000_000 / khz)
+
+
 def percent(permille: int | None) -> str:
     """Thousandths as ``93.1 %``; a dash for None."""
     return NONE if permille is None else f"{_tenths(abs(permille), permille < 0)} %"

@@ -11,6 +11,19 @@ from dataclasses import replace
 
 from rich.console import Console
 
+from pipesim.conform.pair_result import (
+    Behaviour,
+    Beside,
+    Difference,
+    DifferenceKind,
+    Ledger,
+    Pair,
+    PairFigure,
+    PairTiming,
+    Segment,
+    Setting,
+    Surplus,
+)
 from pipesim.conform.result import (
     Conformance,
     Divergence,
@@ -25,6 +38,10 @@ from pipesim.conform.result import (
 from pipesim.model.finding import Blocked, Deadlock, FaultKind, FaultReport, Supplier, Verdict
 from pipesim.report.divergence import paint_divergence
 from pipesim.report.finding import paint_findings
+from pipesim.report.pair import paint_pair
+from pipesim.report.pair_figures import time_words
+from pipesim.report.pair_verdict import behaviour_words
+from pipesim.report.pair_view import PairReport, PairSide
 from pipesim.report.run import paint_run
 from pipesim.report.table import paint_list, paint_periods
 from pipesim.report.verify import paint_verify
@@ -386,6 +403,101 @@ def run_silent_fault(console: Console) -> None:
     paint_run(console, run_report(ring(755, 1204, tiles=5), "finished", faults=(race,)))
 
 
+PAIR_TIMING = PairTiming(
+    cta=3,
+    figures=(
+        PairFigure("period", 755_000, 791_200, 3_012, 2_400),
+        PairFigure("period, traced", 803_000, None, 3_100, None),
+        PairFigure("whole run", 48_769_000, 51_100_000, 60_000, None),
+        PairFigure("prologue, traced", 1_204_000, 1_203_000, 1_000, 500),
+    ),
+    primary="period",
+    ledgers=(
+        Ledger("mma/1", 64, 48_300, 50_616, 40, 30_200, 31_640, (
+            Segment("waiting for full", 2_560, 4_480, 1_600, 2_800),
+            Segment("work", 43_840, 44_096, 27_400, 27_560),
+            Segment("after work end", 320, 520, 200, 320),
+            Segment("after wait return full", 1_580, 1_520, 1_000, 960),
+        )),
+        Ledger("load", 64, 47_800, 50_100, 40, 30_200, 31_640, (
+            Segment("waiting for empty", 44_000, 46_310, 28_000, 29_440),
+            Segment("after copy full", 3_800, 3_790, 2_200, 2_200),
+        )),
+    ),
+    khz_a=1_755_000,
+    khz_b=1_755_400,
+    clocks_differ=False,
+    unlike=False,
+)  # fmt: skip
+SAME = Behaviour(Verdict.PROVED, (3,), 832, 0, 0, (), (), (), ())
+ALL_CONFORM = Conformance(Verdict.PROVED, 832, 1, 0, 2)
+
+
+def pair_report(pair: Pair, verdict: str, *, ok: bool | None, **b: object) -> PairReport:
+    one = PairSide("A", "traces/before/ring.parquet", ring(755, 1204, source="hardware"), ALL_CONFORM)
+    two = PairSide(
+        "B", "/home/somebody/a/rather/long/way/down/to/traces/after/ring-s4-t16k-w600.parquet",
+        ring(791, 1203, source="hardware", start=9_000), ALL_CONFORM,
+    )  # fmt: skip
+    return PairReport("ring", one, replace(two, **b), pair, verdict, ok)  # type: ignore[arg-type]
+
+
+def pair_same(console: Console) -> None:
+    verdict = f"{behaviour_words(SAME)}; {time_words(PAIR_TIMING)}"
+    paint_pair(console, pair_report(Pair((), SAME, PAIR_TIMING), verdict, ok=True))
+
+
+def pair_changed(console: Console) -> None:
+    """Other parameters, another chip, other clocks: a simulation beside a recording, nothing beyond the noise."""
+    settings = (
+        Setting("stages", "4", "2"),
+        Setting("agents in one only", "", "mma/2, mma/3"),
+        Setting("device", H100, H200),
+        Setting("compiled with", "-DSTAGES=4 -DCONSUMER_WARPS=2", "-DSTAGES=2 -DCONSUMER_WARPS=4"),
+    )
+    notes = (
+        "compared are the first 5 iterations: tiles is 64 in A, 5 in B",
+        "stage and parity are not compared, the stages differ: full, empty",
+    )
+    timing = replace(
+        PAIR_TIMING,
+        figures=(PairFigure("period", 755_000, 757_000, 3_000, 0), PairFigure("whole run, traced", 48_000_000, None)),
+        khz_b=1_980_000,
+        clocks_differ=True,
+        unlike=True,
+    )
+    found = replace(SAME, notes=notes, lost_b=0)
+    verdict = f"{behaviour_words(found)}; {time_words(timing)}"
+    away = PairSide("B", "b.parquet", ring(757, 1204), None, "not held against ring, which is not built in")
+    paint_pair(console, replace(pair_report(Pair(settings, found, timing), verdict, ok=True), b=away))
+
+
+def pair_differs(console: Console) -> None:
+    around = (
+        Beside(36, "arrive empty[0]", "arrive empty[0]"),
+        Beside(37, "wait full[1] parity 0", "wait full[1] parity 0"),
+        Beside(37, "wait full[1] parity 0 returns", "wait full[1] parity 0 returns"),
+        Beside(37, "arrive empty[1]", "wait full[2] parity 0"),
+        Beside(38, "wait full[2] parity 0", ""),
+    )
+    first = Difference(DifferenceKind.ONLY_A, 3, "mma/1", 37, 187, 29_700, 38_100, around, 3)
+    others = tuple(replace(first, agent=f"mma/{n}", iteration=38 + n, kind=DifferenceKind.DETAIL) for n in range(2, 8))
+    found = Behaviour(
+        Verdict.REFUTED, (3, 7), 1_600, 0, 4, (first, *others),
+        tuple(Surplus(f"mma/{n}", "arrive empty", n, 12 * n) for n in range(1, 11)),
+        (Setting("status", "finished", "deadline"),), (),
+    )  # fmt: skip
+    verdict = f"{behaviour_words(found)}; B does not do what the protocol says"
+    wrong = Conformance(Verdict.REFUTED, 800, 1, 0, 2, DIVERGENCE)
+    paint_pair(console, pair_report(Pair((), found, PAIR_TIMING), verdict, ok=False, conformance=wrong))
+
+
+def pair_lost(console: Console) -> None:
+    found = replace(SAME, verdict=Verdict.UNKNOWN, lost_a=1, lost_b=92, matched=740)
+    report = pair_report(Pair((), found, None), behaviour_words(found), ok=None)
+    paint_pair(console, report)
+
+
 def protocol_list(console: Console) -> None:
     rows = (
         ProtocolRow("producer_consumer", "One load warp fills a ring of tiles, consumer warps read each tile and work.",
@@ -414,6 +526,10 @@ EXAMPLES: dict[str, Callable[[Console], None]] = {
     "hang_unexplained": hang_unexplained,
     **{f"divergence_{kind.name.lower()}": divergence(kind) for kind in DivergenceKind},
     "findings": findings,
+    "pair_same": pair_same,
+    "pair_changed": pair_changed,
+    "pair_differs": pair_differs,
+    "pair_lost": pair_lost,
     "missing_last": missing_last,
     "no_findings": no_findings,
     "run_good": run_good,

@@ -158,3 +158,10 @@ def test_other_groups_of_barriers_are_named_in_the_legend() -> None:
         "  █ issues · ░ waits for empty · ▒ waits for acc.full or tma.full or 2 others · ▓ works · "
         "a cell is 1 cycle and shows what lasted longest in it"
     )
+
+
+def test_other_labels_tell_other_pairs_apart() -> None:
+    lines = timeline_lines(trace(*LOAD), trace(*LOAD), 80, labels=("A", "B"))
+    assert lines[0] == "  timeline   all 60 cycles · A: simulated, CTA 0 · B: simulated, CTA 0"
+    assert [line[:8] for line in lines[3:5]] == ["  A load", "  B load"]
+    assert lines[3][8:] == lines[4][8:]

@@ -1,0 +1,185 @@
+"""Which event of A belongs to which of B: sites, agents and iterations of two traces brought under common names.
+
+An agent that tries before it waits leaves a try alone where the tile was there, and a wait where it was not: that is a
+matter of time. For comparing, a successful try and a wait's return are both the *pass* of their barrier, and what leads
+to a pass (failed tries, the beginning of the wait) is left out where the agent's role tries at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pipesim.errors import EvidenceError
+from pipesim.trace.schema import EventKind, Trace, TraceMeta
+
+Key = tuple[str, int, str, int]  #: role, kind of event (or PASS), group of barriers, number among the like
+Name = tuple[str, int]  #: an agent: role and number within the role
+PASS = -1  #: the kind of a successful try and of a wait's return, where the role tries
+_LEADS_TO_PASS = (EventKind.TRY, EventKind.WAIT_ENTER)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One event under its common name. ``turn`` is the iteration, of a pass the number of passes before it."""
+
+    key: Key
+    turn: int
+    stage: int
+    parity: int
+    value: int
+    row: int
+
+
+@dataclass
+class Lane:
+    """The events of one agent of one CTA in program order, as far as they are compared.
+
+    ``rows`` are all of them with their turns, ``entries`` those that behaviour is judged by.
+    """
+
+    rows: list[tuple[int, int]] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+
+    def end(self) -> int:
+        """One more than the greatest turn, 0 without events."""
+        return max((turn for _, turn in self.rows), default=-1) + 1
+
+    def between(self, first: int, end: int | None) -> Lane:
+        """What lies in the iterations from ``first`` to ``end``, exclusive (None: no end)."""
+        return Lane(
+            [(row, turn) for row, turn in self.rows if first <= turn and (end is None or turn < end)],
+            [e for e in self.entries if first <= e.turn and (end is None or e.turn < end)],
+        )
+
+
+Lanes = dict[tuple[int, Name], Lane]  #: by CTA and agent
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Two traces on common ground: lanes of CTAs and agents that both have, and what was left out, in words.
+
+    ``cut`` says that iterations were left out, so that the runs as wholes are of different length.
+    """
+
+    a: Lanes
+    b: Lanes
+    ctas: tuple[int, ...]
+    notes: tuple[str, ...]
+    cut: bool
+
+
+def match(a: Trace, b: Trace) -> Matched:
+    """The common ground of two traces. EvidenceError if they are of different kernels, or have nothing in common."""
+    if a.meta.protocol != b.meta.protocol:
+        raise EvidenceError(
+            f"the traces are of different protocols: A of {a.meta.protocol}, B of {b.meta.protocol}",
+            cause="two traces are compared event by event, which means something for one protocol only",
+            correction="name two traces of the same protocol; its parameters and the device may differ",
+        )
+    for side, trace in (("A", a), ("B", b)):
+        if not len(trace.events):
+            raise EvidenceError(f"{side} has no event", correction="name a trace that recorded something")
+    mine, theirs = lanes(a), lanes(b)
+    ctas = tuple(sorted({cta for cta, _ in mine} & {cta for cta, _ in theirs}))
+    if not ctas:
+        raise EvidenceError(
+            "the traces have no recorded CTA in common",
+            cause=f"CTAs with events: A {_ctas(mine)}; B {_ctas(theirs)}",
+            correction="record the same CTAs in both",
+        )
+    agents = _agents(a.meta, b.meta)
+    first, end, notes = _iterations(a.meta, b.meta, _end(mine), _end(theirs))
+    cut_a, cut_b = (_cut(found, ctas, agents, first, end) for found in (mine, theirs))
+    if not any(lane.entries and cut_b[where].entries for where, lane in cut_a.items()):
+        raise EvidenceError(
+            "the traces have no agent and iteration in common",
+            cause="no agent has events in both traces, in the iterations that both kept",
+            correction="record the same agents and the same window of iterations in both",
+        )
+    left = sorted({cta for cta, _ in (*mine, *theirs)} - set(ctas))
+    if left:
+        notes = (*notes, f"CTAs recorded in one only are not compared: {', '.join(map(str, left))}")
+    return Matched(cut_a, cut_b, ctas, notes, cut=first > 0 or end is not None)
+
+
+def _cut(found: Lanes, ctas: tuple[int, ...], agents: list[Name], first: int, end: int | None) -> Lanes:
+    return {(cta, name): found.get((cta, name), Lane()).between(first, end) for cta in ctas for name in agents}
+
+
+def _ctas(found: Lanes) -> str:
+    return ", ".join(map(str, sorted({cta for cta, _ in found}))) or "none"
+
+
+def _end(found: Lanes) -> int:
+    return max((lane.end() for lane in found.values()), default=0)
+
+
+def _agents(a: TraceMeta, b: TraceMeta) -> list[Name]:
+    """The agents to compare: of both, but with the same parameters an agent that one lacks is a difference."""
+    mine, theirs = ([(agent.role, agent.index) for agent in meta.agents] for meta in (a, b))
+    if a.params == b.params:
+        return list(dict.fromkeys((*mine, *theirs)))
+    return [name for name in mine if name in theirs]
+
+
+def _iterations(a: TraceMeta, b: TraceMeta, end_a: int, end_b: int) -> tuple[int, int | None, tuple[str, ...]]:
+    """The iterations that both can have: inside both windows, and up to the smaller count where a parameter says it."""
+    first, end, notes = 0, None, []
+    if a.window != b.window:
+        first = max(meta.window[0] if meta.window else 0 for meta in (a, b))
+        end = min(meta.window[1] for meta in (a, b) if meta.window)
+        notes.append(f"compared are the iterations that both windows kept: {first} to {end}")
+    for name in a.params:
+        mine, theirs = a.params[name], b.params.get(name, a.params[name])
+        counts = end_a <= mine and end_b <= theirs and (end_a == mine or end_b == theirs)
+        if mine != theirs and counts:
+            end = min(mine, theirs) if end is None else min(end, mine, theirs)
+            notes.append(f"compared are the first {end} iterations: {name} is {mine} in A, {theirs} in B")
+            break
+    return first, end, tuple(notes)
+
+
+def lanes(trace: Trace) -> Lanes:
+    """The events of each agent of each CTA, under their common names."""
+    keys = site_keys(trace.meta)
+    tries = {(s.role, s.barrier) for s in trace.meta.sites if s.kind is EventKind.TRY}
+    names = [(agent.role, agent.index) for agent in trace.meta.agents]
+    e = trace.events
+    columns = (e.cta, e.agent, e.site, e.stage, e.parity, e.iteration, e.value)
+    found: Lanes = {}
+    passes: dict[tuple[int, int, str], int] = {}
+    base = trace.meta.window[0] if trace.meta.window else 0
+    for row, (cta, agent, site, stage, parity, turn, value) in enumerate(np.stack(columns).T.tolist()):
+        lane = found.setdefault((cta, names[agent]), Lane())
+        key = keys[site]
+        role, kind, barrier, _ = key
+        if (role, barrier) in tries and kind in (*_LEADS_TO_PASS, EventKind.WAIT_RETURN):
+            turn = base + passes.get((cta, agent, barrier), 0)
+            if kind == EventKind.WAIT_RETURN or (kind == EventKind.TRY and value == 1):
+                passes[cta, agent, barrier] = passes.get((cta, agent, barrier), 0) + 1
+                lane.entries.append(Entry((role, PASS, barrier, 0), turn, stage, parity, 0, row))
+        else:
+            lane.entries.append(Entry(key, turn, stage, parity, value, row))
+        lane.rows.append((row, turn))
+    return found
+
+
+def site_keys(meta: TraceMeta) -> list[Key]:
+    """The common name of each site: a simulation and a kernel call it differently, role, kind and barrier agree."""
+    seen: dict[tuple[str, int, str], int] = {}
+    keys = []
+    for site in meta.sites:
+        like = (site.role, int(site.kind), site.barrier)
+        keys.append((*like, seen.get(like, 0)))
+        seen[like] = seen.get(like, 0) + 1
+    return keys
+
+
+def agent_name(a: TraceMeta, b: TraceMeta, name: Name) -> str:
+    """What reports call an agent: its role, with its number where the role has several agents in one of the traces."""
+    role, index = name
+    alone = all(sum(agent.role == role for agent in meta.agents) <= 1 for meta in (a, b))
+    return role if alone else f"{role}/{index}"

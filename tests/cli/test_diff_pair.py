@@ -1,0 +1,178 @@
+"""``pipesim diff A B``: exit codes, the verdict in one line, options that make no sense, JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipesim.trace.files import write_trace
+from pipesim.trace.library import trace_folder
+from pipesim.trace.schema import EventKind, Trace
+
+Call = Callable[..., Any]
+
+
+@pytest.fixture
+def other_chip(recorded: Path) -> Path:
+    return trace_folder() / "h200" / recorded.name
+
+
+@pytest.fixture
+def slow(good: Trace) -> Path:
+    """The good recording with 36 cycles of work more in every tile, without the periods of its runs."""
+    e = good.events
+    works = np.array([s.kind in (EventKind.WORK_END, EventKind.ARRIVE) for s in good.meta.sites])[e.site]
+    cycle = e.cycle + 36 * (e.iteration + works)
+    write_trace(Trace(replace(good.meta, runs=()), replace(e, cycle=cycle)), Path("slow.parquet"))
+    return Path("slow.parquet")
+
+
+@pytest.fixture
+def bare(good: Trace) -> Path:
+    write_trace(Trace(replace(good.meta, runs=()), good.events), Path("bare.parquet"))
+    return Path("bare.parquet")
+
+
+def test_two_chips_behave_alike(call: Call, recorded: Path, other_chip: Path) -> None:
+    answer = call("diff", recorded, other_chip)
+    assert answer.code == 0
+    assert answer.verdict == (
+        "✓ same behaviour; B takes as many cycles within the noise: −0.2 cycles a tile, noise ±0.4"
+    )
+    assert "device: NVIDIA H100 80GB HBM3 → NVIDIA H200" in answer.out
+    assert answer.out.count("✓ 896 events of 1 CTA conform") == 2
+
+
+def test_exactly_what_was_lost_is_said(call: Call, bare: Path, slow: Path) -> None:
+    answer = call("diff", bare, slow)
+    assert answer.code == 0
+    assert answer.verdict == (
+        "✓ same behaviour; B is 3.1 % slower: +36.0 cycles a tile, noise not measured, of which consumer/1 work +36.0"
+    )
+    back = call("diff", slow, bare)
+    assert back.verdict == (
+        "✓ same behaviour; B is 3.0 % faster: −36.0 cycles a tile, noise not measured, of which consumer/1 work −36.0"
+    )
+
+
+def test_other_behaviour(call: Call, recorded: Path, refuted: Path) -> None:
+    answer = call("diff", recorded, refuted / "h100" / recorded.name)
+    assert answer.code == 1
+    assert answer.verdict == (
+        "✗ the behaviour differs, first at consumer/0, CTA 0, iteration 10: the same event says something else; "
+        "B does not do what the protocol says"
+    )
+    assert "▸        10  wait full[2] parity 0" in answer.out
+    assert "▴" in answer.out
+
+
+def test_two_traces_that_are_wrong_alike_are_alike(call: Call, recorded: Path, refuted: Path) -> None:
+    wrong = refuted / "h100" / recorded.name
+    answer = call("diff", wrong, wrong)
+    assert answer.code == 0
+    assert answer.verdict.startswith("✓ same behaviour; neither does what the protocol says; ")
+
+
+def test_the_same_events_but_one_trace_that_the_model_forbids(call: Call, recorded: Path, good: Trace) -> None:
+    """A wait that returned too early is no other event: the model tells the two apart."""
+    e = good.events
+    rows = [n for n in range(len(e)) if e.agent[n] == 1]
+    cycle = e.cycle.copy()
+    cycle[rows] = cycle[rows[0]] + np.arange(len(rows))
+    write_trace(Trace(good.meta, replace(e, cycle=cycle)), Path("early.parquet"))
+    answer = call("diff", recorded, "early.parquet")
+    assert answer.code == 1
+    assert answer.verdict == "✗ same behaviour; B does not do what the protocol says"
+
+
+def test_lost_records(call: Call, recorded: Path, good: Trace) -> None:
+    kept = good.events.select(np.flatnonzero((good.events.agent < 2) | (good.events.iteration < 50)))
+    header = replace(good.meta.ctas[0], written=(256, 320, 250), dropped=(0, 0, 70))
+    write_trace(Trace(replace(good.meta, ctas=(header,)), kept), Path("lost.parquet"))
+    answer = call("diff", recorded, "lost.parquet")
+    assert answer.code == 3
+    assert answer.verdict == "? no difference found, but 70 records of B lost: what follows was not compared"
+
+
+def test_traces_of_different_protocols(call: Call, recorded: Path, ring: str) -> None:
+    assert call("run", ring, "--save-trace", "ring.parquet").code == 0
+    answer = call("diff", recorded, "ring.parquet")
+    assert (answer.code, answer.out) == (3, "")
+    assert answer.err.splitlines()[0].startswith(
+        "pipesim: the traces are of different protocols: A of producer_consumer, B of "
+    )
+
+
+def test_simulated_traces_of_a_users_file(call: Call, ring: str) -> None:
+    for name, stages in (("a", 1), ("b", 2)):
+        call("run", ring, "-p", f"stages={stages}", "--save-trace", f"{name}.parquet")
+    answer = call("diff", "a.parquet", "b.parquet")
+    assert answer.code == 0
+    assert "stages: 1 → 2" in answer.out
+    assert answer.out.count("which is not built in") == 2
+    assert answer.verdict.startswith("✓ same behaviour; B is ")
+    assert " faster: −" in answer.verdict
+
+
+class TestTolerance:
+    """With two traces it is about B's period and A's."""
+
+    def test_decides(self, call: Call, bare: Path, slow: Path) -> None:
+        assert call("diff", bare, slow, "--tolerance", "3.2").code == 0
+        answer = call("diff", bare, slow, "--tolerance", "3")
+        assert answer.code == 4
+        assert answer.verdict.startswith("✗ same behaviour; B is 3.1 % slower")
+        assert answer.verdict.endswith("; B's period is +3.09 % off A's, outside 3 %")
+        assert call("diff", slow, bare, "--tolerance", "2.9%").code == 4
+
+    def test_a_difference_comes_first(self, call: Call, recorded: Path, refuted: Path) -> None:
+        assert call("diff", recorded, refuted / "h100" / recorded.name, "--tolerance", "0").code == 1
+
+    def test_without_a_period_nothing_is_within_it(self, call: Call, ring: str) -> None:
+        call("run", ring, "-p", "tiles=2", "--save-trace", "a.parquet")
+        answer = call("diff", "a.parquet", "a.parquet", "--tolerance", "50")
+        assert answer.code == 3
+        assert answer.verdict.endswith("; no period is in both, so none can be within the tolerance")
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (["--protocol", "producer_consumer"], "--protocol"),
+        (["-p", "stages=4"], "-p"),
+        (["--profile", "h100"], "--profile"),
+    ],
+)
+def test_options_of_one_trace_are_refused(call: Call, recorded: Path, option: list[str], said: str) -> None:
+    answer = call("diff", recorded, recorded, *option)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.splitlines() == [
+        f"pipesim: {said} means nothing with two traces",
+        "  probable cause: two traces are compared with each other, not with a protocol or a simulation",
+        f"  try: leave {said} out, or name one trace only",
+    ]
+
+
+def test_a_file_that_is_not_there(call: Call, recorded: Path) -> None:
+    assert call("diff", recorded, "nothing.parquet").code == 2
+    assert call("diff", "nothing.parquet", recorded).code == 2
+
+
+def test_json(call: Call, recorded: Path, other_chip: Path, bare: Path, slow: Path) -> None:
+    said = call("diff", recorded, other_chip, "--json").json
+    assert said["exit_code"] == 0
+    report = said["report"]
+    assert (report["a"]["label"], report["b"]["trace"]["events"]) == ("A", 896)
+    assert report["pair"]["behaviour"]["verdict"] == "proved"
+    assert report["pair"]["settings"] == [{"what": "device", "a": "NVIDIA H100 80GB HBM3", "b": "NVIDIA H200"}]
+    ledger = call("diff", bare, slow, "--json").json["report"]["pair"]["timing"]["ledgers"][0]
+    assert ledger["b"] - ledger["a"] == 64 * 36 == sum(s["b"] - s["a"] for s in ledger["segments"])
+
+
+def test_the_same_bytes_every_time(call: Call, recorded: Path, other_chip: Path) -> None:
+    assert call("diff", recorded, other_chip).out == call("diff", recorded, other_chip).out

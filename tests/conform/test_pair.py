@@ -1,0 +1,315 @@
+"""Two traces of one protocol: the same configuration, and the same behaviour agent by agent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipesim.conform.pair import compare_traces
+from pipesim.conform.pair_result import Beside, Difference, DifferenceKind, Setting, Surplus
+from pipesim.errors import EvidenceError
+from pipesim.model.finding import Verdict
+from pipesim.trace.schema import CtaInfo, EventKind, Trace
+
+Make = Callable[..., Any]
+USUAL = "producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
+
+
+def name(**other: int) -> str:
+    """A stored recording of one consumer warp without work; ``other`` replaces parts of its name."""
+    parts = {"al": 1, "cw": 1, "s": 4, "tb": 4096, "t": 64, "w": 0, "g": 1} | other
+    return "h100/producer_consumer-" + "-".join(f"{key}{value}" for key, value in parts.items()) + ".parquet"
+
+
+def settings_of(a: Any, b: Any) -> dict[str, tuple[str, str]]:
+    return {s.what: (s.a, s.b) for s in compare_traces(a.trace, b.trace).settings}
+
+
+def only_difference(a: Any, b: Any) -> Difference:
+    """The one difference, found from both sides."""
+    (here,) = compare_traces(a.trace, b.trace).behaviour.differences
+    (there,) = compare_traces(b.trace, a.trace).behaviour.differences
+    assert (here.cta, here.agent, here.event, here.cycle_a) == (there.cta, there.agent, there.event, there.cycle_b)
+    assert [(x.a, x.b) for x in here.around] == [(x.b, x.a) for x in there.around]
+    return here
+
+
+# The same behaviour
+
+
+def test_the_same_configuration_on_two_chips(stored: Make) -> None:
+    pair = compare_traces(stored(f"h100/{USUAL}").trace, stored(f"h200/{USUAL}").trace)
+    assert pair.settings == (Setting("device", "NVIDIA H100 80GB HBM3", "NVIDIA H200"),)
+    found = pair.behaviour
+    assert (found.verdict, found.ctas, found.matched) == (Verdict.PROVED, (0,), 896)
+    assert (found.lost_a, found.lost_b) == (0, 0)
+    assert (found.differences, found.surplus, found.outcomes, found.notes) == ((), (), (), ())
+
+
+def test_a_trace_is_the_same_as_itself(good: Any) -> None:
+    pair = compare_traces(good.trace, good.trace)
+    assert pair.settings == ()
+    assert pair.behaviour.verdict is Verdict.PROVED
+    assert pair.behaviour.matched == len(good.trace.events)
+
+
+def test_another_depth_is_a_change_and_no_other_behaviour(stored: Make) -> None:
+    two, four = stored(name(s=2)), stored(name(s=4))
+    assert settings_of(two, four) == {
+        "stages": ("2", "4"),
+        "barriers full": ("2 of count 1", "4 of count 1"),
+        "barriers empty": ("2 of count 1", "4 of count 1"),
+        "kernel hash": (two.trace.meta.kernel_hash[:12], four.trace.meta.kernel_hash[:12]),
+        "compiled with": ("-DSTAGES=2", "-DSTAGES=4"),
+    }
+    found = compare_traces(two.trace, four.trace).behaviour
+    assert (found.verdict, found.matched) == (Verdict.PROVED, 576)
+    assert found.notes == ("stage and parity are not compared, the stages differ: full, empty",)
+
+
+def test_another_tile_is_said_by_the_values(stored: Make) -> None:
+    found = compare_traces(stored(name()).trace, stored(name(tb=16384)).trace).behaviour
+    assert found.verdict is Verdict.PROVED
+    assert found.notes == (
+        "the value is not compared: producer expect full says 4,096 in all of A, 16,384 in all of B",
+        "the value is not compared: producer copy full says 4,096 in all of A, 16,384 in all of B",
+    )
+
+
+def test_one_value_among_others_is_no_matter_of_parameters(stored: Make) -> None:
+    """The twin of the last: the copies of B are larger, but one of them is not."""
+    other = stored(name(tb=16384))
+    row = other.rows(0, EventKind.COPY)[30]
+    difference = only_difference(stored(name()), other.changed(row, value=1))
+    assert (difference.agent, difference.iteration) == ("producer", 0)  # nothing explains the others any more
+
+
+def test_with_the_same_parameters_every_value_counts(good: Any) -> None:
+    rows = [r for agent in range(len(good.trace.meta.agents)) for r in good.rows(agent, EventKind.COPY)]
+    value = good.trace.events.value.copy()
+    value[rows] += 16
+    found = compare_traces(good.trace, good.with_events(replace(good.trace.events, value=value)).trace).behaviour
+    assert found.verdict is Verdict.REFUTED
+    assert found.notes == ()
+
+
+def test_fewer_tiles_are_compared_as_far_as_they_go(stored: Make) -> None:
+    five = stored("h100/" + USUAL.replace("-t64-", "-t5-"))
+    found = compare_traces(stored(f"h100/{USUAL}").trace, five.trace).behaviour
+    assert (found.verdict, found.matched) == (Verdict.PROVED, 70)
+    assert found.notes == ("compared are the first 5 iterations: tiles is 64 in A, 5 in B",)
+
+
+def test_fewer_tiles_that_no_parameter_asked_for_are_a_difference(simulated: Make) -> None:
+    whole = simulated(tiles=12)
+    short = whole.ordered([r for r in range(len(whole.trace.events)) if whole.trace.events.iteration[r] < 11])
+    for case in (short, short.with_meta(params=dict(whole.trace.meta.params) | {"work": 7})):
+        found = compare_traces(whole.trace, case.trace).behaviour
+        assert found.verdict is Verdict.REFUTED
+        assert {(d.kind, d.iteration) for d in found.differences} == {(DifferenceKind.ONLY_A, 11)}
+
+
+def test_agents_that_a_parameter_added_are_not_compared(stored: Make) -> None:
+    two, four = (stored(f"h100/producer_consumer-al1-cw{n}-s4-tb16384-t64-w600-g1.parquet") for n in (2, 4))
+    pair = compare_traces(two.trace, four.trace)
+    assert Setting("agents in one only", "", "consumer/2, consumer/3") in pair.settings
+    assert (pair.behaviour.verdict, pair.behaviour.matched) == (Verdict.PROVED, 896)
+
+
+def test_agents_that_are_gone_without_a_reason_are_a_difference(stored: Make) -> None:
+    case = stored(f"h100/{USUAL}")
+    without = case.without(*case.rows(2))
+    found = compare_traces(case.trace, without.trace).behaviour
+    (difference,) = found.differences
+    assert (difference.kind, difference.agent, difference.event) == (DifferenceKind.ONLY_A, "consumer/1", 0)
+    assert {(s.agent, s.only_a, s.only_b) for s in found.surplus} == {("consumer/1", 64, 0)}
+
+
+def test_the_order_between_agents_is_no_behaviour(good: Any) -> None:
+    """Every agent a random time later than it was: each did the same."""
+    late = good.trace.events.cycle + 977 * good.trace.events.agent
+    found = compare_traces(good.trace, good.with_events(replace(good.trace.events, cycle=late)).trace).behaviour
+    assert found.verdict is Verdict.PROVED
+
+
+def test_whether_a_try_succeeds_is_a_matter_of_time(simulated: Make) -> None:
+    """A slow consumer finds its tiles by a try, a fast one waits for them: the same passes in the same order."""
+    slow, fast = (simulated(stages=4, tiles=16, work=work, tries=True) for work in (400, 1))
+    sites = [{fast.kind(row) for row in case.rows(1, group="full")} for case in (slow, fast)]
+    assert EventKind.WAIT_RETURN in sites[1]
+    assert len(slow.trace.events) != len(fast.trace.events)
+    one, two = (replace(case.trace, meta=replace(case.trace.meta, params={})) for case in (slow, fast))
+    found = compare_traces(one, two).behaviour
+    assert (found.verdict, found.differences, found.surplus) == (Verdict.PROVED, (), ())
+
+
+def test_a_simulation_and_a_recording(stored: Make, run: Make) -> None:
+    """Their sites have other names; role, kind and barrier are what counts."""
+    case = stored(f"h100/{USUAL}")
+    pair = compare_traces(run(case.program).trace, case.trace)
+    assert (pair.behaviour.verdict, pair.behaviour.matched) == (Verdict.PROVED, 896)
+    assert Setting("source", "simulation", "hardware") in pair.settings
+    assert Setting("events pay for recording", "no", "yes") in pair.settings
+    assert not [s for s in pair.settings if s.what.startswith("sites")]
+
+
+# Another behaviour
+
+
+def test_a_dropped_event(stored: Make) -> None:
+    case = stored(f"h100/{USUAL}")
+    row = case.rows(2, EventKind.ARRIVE)[5]
+    for edited in (case.without(row), case.without(row).renumbered()):
+        difference = only_difference(case, edited)
+        assert difference == Difference(
+            DifferenceKind.ONLY_A, 0, "consumer/1", 5, 29, case.cycle(row), case.cycle(row + 1),
+            (
+                Beside(5, "wait full[1] parity 1 returns", "wait full[1] parity 1 returns"),
+                Beside(5, "work begins", "work begins"),
+                Beside(5, "work ends", "work ends"),
+                Beside(5, "arrive empty[1]", "wait full[2] parity 1"),
+                Beside(6, "wait full[2] parity 1", "wait full[2] parity 1 returns"),
+            ),
+            3,
+        )  # fmt: skip
+        assert difference.here == Beside(5, "arrive empty[1]", "wait full[2] parity 1")
+        found = compare_traces(edited.trace, case.trace).behaviour
+        assert found.differences[0].kind is DifferenceKind.ONLY_B
+        assert found.surplus == (Surplus("consumer/1", "arrive empty", 0, 1),)
+        assert found.matched == 895
+
+
+def test_a_changed_value_parity_or_stage(good: Any) -> None:
+    last = len(good.trace.meta.agents) - 1
+    wait = good.rows(last, EventKind.WAIT_ENTER)[3]
+    arrive = good.rows(last, EventKind.ARRIVE)[2]
+    parity = 1 - int(good.trace.events.parity[wait])
+    for row, cells, turn in ((wait, {"parity": parity}, 3), (arrive, {"value": 77}, 2)):
+        difference = only_difference(good, good.changed(row, **cells))
+        assert (difference.kind, difference.iteration) == (DifferenceKind.DETAIL, turn)
+        assert difference.here.a != difference.here.b
+
+
+def test_two_events_that_changed_places(stored: Make) -> None:
+    case = stored(f"h100/{USUAL}")
+    rows = list(range(len(case.trace.events)))
+    row = case.rows(0, EventKind.EXPECT)[7]
+    rows[row], rows[row + 1] = row + 1, row
+    difference = only_difference(case, case.ordered(rows))
+    assert (difference.kind, difference.agent, difference.iteration) == (DifferenceKind.ORDER, "producer", 7)
+    assert compare_traces(case.trace, case.ordered(rows).trace).behaviour.matched == 896
+
+
+def test_another_event_in_its_place(stored: Make) -> None:
+    case = stored(f"h100/{USUAL}")
+    row = case.rows(1, EventKind.WORK_BEGIN)[9]
+    arrive = int(case.trace.events.site[case.rows(1, EventKind.ARRIVE)[0]])
+    difference = only_difference(case, case.changed(row, site=arrive))
+    assert (difference.kind, difference.iteration) == (DifferenceKind.OTHER, 9)
+
+
+def test_the_first_of_several_differences_comes_first(stored: Make) -> None:
+    case = stored(f"h100/{USUAL}")
+    edited = case.without(case.rows(2, EventKind.ARRIVE)[3], case.rows(1, EventKind.ARRIVE)[50], case.rows(0)[-1])
+    found = compare_traces(case.trace, edited.trace).behaviour
+    assert [(d.agent, d.iteration) for d in found.differences] == [
+        ("consumer/1", 3),
+        ("consumer/0", 50),
+        ("producer", 63),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome"),
+    [
+        ({"status": "deadline"}, Setting("status", "finished", "deadline")),
+        ({"wrong_tiles": 3}, Setting("tiles that held wrong data", "0", "3")),
+        ({"extra": {"gave_up": {"cta": 0}}}, Setting("launches that did not finish", "none", "some")),
+    ],
+)
+def test_runs_that_end_differently_differ(good: Any, changes: dict[str, Any], outcome: Setting) -> None:
+    found = compare_traces(good.trace, good.with_meta(**changes).trace).behaviour
+    assert (found.verdict, found.outcomes, found.differences) == (Verdict.REFUTED, (outcome,), ())
+
+
+# Unknown, and nothing to compare
+
+
+def lossy(case: Any, lost: int) -> Any:
+    """The last agent's records from some place on did not fit."""
+    last = len(case.trace.meta.agents) - 1
+    rows = case.rows(last)
+    left = case.without(*rows[len(rows) - lost :])
+    dropped = (*[0] * last, lost)
+    return left.with_meta(ctas=(CtaInfo(0, 0, dropped=dropped),))
+
+
+def test_lost_records_leave_it_open(good: Any) -> None:
+    partial = lossy(good, 10)
+    for a, b, lost in ((good, partial, (0, 10)), (partial, good, (10, 0)), (partial, partial, (10, 10))):
+        found = compare_traces(a.trace, b.trace).behaviour
+        assert (found.verdict, found.differences, found.surplus) == (Verdict.UNKNOWN, (), ())
+        assert (found.lost_a, found.lost_b) == lost
+
+
+def test_a_difference_before_the_loss_is_one(good: Any) -> None:
+    partial = lossy(good, 10)
+    last = len(good.trace.meta.agents) - 1
+    other = good.changed(good.rows(last, EventKind.ARRIVE)[0], value=99)
+    found = compare_traces(partial.trace, other.trace).behaviour
+    assert found.verdict is Verdict.REFUTED
+    assert [d.kind for d in found.differences] == [DifferenceKind.DETAIL]
+
+
+def test_a_simulation_that_was_cut_short_leaves_it_open(simulated: Make) -> None:
+    whole = simulated(tiles=12)
+    short = whole.ordered([r for r in range(len(whole.trace.events)) if whole.trace.events.iteration[r] < 6])
+    cut = short.with_meta(status="unknown")
+    for a, b in ((whole, cut), (cut, whole), (cut, cut)):
+        found = compare_traces(a.trace, b.trace).behaviour
+        assert (found.verdict, found.differences, found.surplus, found.outcomes) == (Verdict.UNKNOWN, (), (), ())
+    assert compare_traces(whole.trace, short.trace).behaviour.verdict is Verdict.REFUTED
+
+
+def test_windows_are_compared_where_both_looked(stored: Make) -> None:
+    case = stored(f"h100/{USUAL}")
+
+    def window(first: int, end: int) -> Trace:
+        turns = case.trace.events.iteration
+        kept = case.trace.events.select(np.flatnonzero((turns >= first) & (turns < end)))
+        return Trace(replace(case.trace.meta, window=(first, end)), kept)
+
+    pair = compare_traces(window(8, 24), window(16, 40))
+    assert pair.settings == (Setting("window", "8 to 24", "16 to 40"),)
+    assert (pair.behaviour.verdict, pair.behaviour.matched) == (Verdict.PROVED, 8 * 14)
+    assert pair.behaviour.notes == ("compared are the iterations that both windows kept: 16 to 24",)
+    pair = compare_traces(case.trace, window(16, 40))
+    assert (pair.behaviour.verdict, pair.behaviour.matched) == (Verdict.PROVED, 24 * 14)
+    with pytest.raises(EvidenceError, match="no agent and iteration in common"):
+        compare_traces(window(0, 8), window(8, 16))
+
+
+def test_a_launch_of_many_ctas_and_one_of_one(stored: Make) -> None:
+    one, all_ = stored(name()), stored(name(g=132))
+    pair = compare_traces(all_.trace, one.trace)
+    assert (pair.behaviour.ctas, pair.behaviour.matched, pair.behaviour.verdict) == ((0,), 576, Verdict.PROVED)
+    assert pair.behaviour.notes == ("CTAs recorded in one only are not compared: 1, 2, 3, 4, 5, 6, 7",)
+    every = compare_traces(all_.trace, all_.trace).behaviour
+    assert (every.ctas, every.matched) == (tuple(range(8)), 8 * 576)
+
+
+def test_nothing_to_compare(stored: Make, simulated: Make) -> None:
+    usual, ring = stored(f"h100/{USUAL}"), simulated()
+    with pytest.raises(EvidenceError, match="different protocols: A of producer_consumer, B of") as error:
+        compare_traces(usual.trace, ring.trace)
+    assert error.value.exit_code == 3
+    with pytest.raises(EvidenceError, match="B has no event"):
+        compare_traces(usual.trace, stored("h100/" + USUAL.replace("-t64-", "-t0-")).trace)
+    all_ = stored(name(g=132))
+    apart = [all_.with_events(all_.trace.events.select(np.flatnonzero(all_.trace.events.cta == n))) for n in (2, 5)]
+    with pytest.raises(EvidenceError, match="no recorded CTA in common"):
+        compare_traces(apart[0].trace, apart[1].trace)

@@ -1,0 +1,221 @@
+"""Where time was gained or lost: exact where the change is known, and ledgers that add up whatever it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipesim.conform.pair import compare_traces
+from pipesim.conform.pair_result import Ledger, PairFigure, PairTiming, Segment
+from pipesim.conform.pair_settings import clocks_differ
+from pipesim.trace.schema import Anchor, CtaInfo, EventKind, Run, Trace
+
+Make = Callable[..., Any]
+USUAL = "h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
+
+
+def timing_of(a: Trace, b: Trace) -> PairTiming:
+    timing = compare_traces(a, b).timing
+    assert timing is not None
+    return timing
+
+
+def slower(trace: Trace, cycles: int) -> Trace:
+    """The work of every tile lasts so many cycles longer, and everything after it is that much later."""
+    e = trace.events
+    kinds = np.array([int(s.kind) for s in trace.meta.sites])[e.site]
+    works = np.array([s.kind is EventKind.WORK_END for s in trace.meta.sites])
+    has_work = np.isin(e.agent, np.unique(e.agent[works[e.site]]))
+    after = has_work & np.isin(kinds, (EventKind.WORK_END, EventKind.ARRIVE))
+    late = cycles * (e.iteration + after)
+    return Trace(trace.meta, replace(e, cycle=e.cycle + late))
+
+
+def figure(timing: PairTiming, name: str) -> PairFigure:
+    (found,) = (f for f in timing.figures if f.name == name)
+    return found
+
+
+def adds_up(timing: PairTiming) -> None:
+    for ledger in timing.ledgers:
+        for part in ("a", "b", "steady_a", "steady_b"):
+            assert sum(getattr(s, part) for s in ledger.segments) == getattr(ledger, part)
+
+
+@pytest.mark.parametrize("cycles", [1, 36, 500])
+def test_work_that_is_slower_by_exactly_so_many_cycles_a_tile(stored: Make, cycles: int) -> None:
+    trace = stored(USUAL).trace
+    timing = timing_of(trace, slower(trace, cycles))
+    critical = timing.ledgers[0]
+    assert (critical.agent, critical.iterations, critical.steady_tiles) == ("consumer/1", 64, 36)
+    assert critical.b - critical.a == 64 * cycles
+    assert critical.steady_b - critical.steady_a == 36 * cycles
+    changed = {s.what: (s.b - s.a, s.steady_b - s.steady_a) for s in critical.segments if s.a != s.b}
+    assert changed == {"work": (64 * cycles, 36 * cycles)}
+    assert critical.segments[0].what == "work"
+    assert figure(timing, "period, this trace").difference == 1000 * cycles
+    assert figure(timing, "whole run, traced").difference == 64_000 * cycles
+    adds_up(timing)
+
+
+def test_the_producer_waits_for_what_the_consumer_lost(stored: Make) -> None:
+    trace = stored(USUAL).trace
+    timing = timing_of(trace, slower(trace, 10))
+    (producer,) = (ledger for ledger in timing.ledgers if ledger.agent == "producer")
+    assert [s.what for s in producer.segments if s.a != s.b] == ["after copy full"]  # its events shift tile by tile
+    assert (producer.b - producer.a, producer.steady_b - producer.steady_a) == (630, 360)
+
+
+def test_a_simulation_says_what_a_parameter_costs(simulated: Make) -> None:
+    """One segment for each cause: 30 cycles of work more are 30 cycles of work."""
+    a, b = (simulated(stages=4, tiles=32, work=work).trace for work in (200, 230))
+    timing = timing_of(a, b)
+    assert timing.primary == "period"
+    decides = timing.decides
+    assert decides is not None
+    assert (decides.difference, decides.noise_a, decides.noise_b, decides.beyond_noise) == (30_000, 0, 0, True)
+    critical = timing.ledgers[0]
+    tiles = critical.steady_tiles
+    assert critical.segments[0] == Segment("work", 32 * 201, 32 * 231, tiles * 201, tiles * 231)  # a cycle to begin
+    assert not timing.unlike
+    adds_up(timing)
+
+
+@given(seed=st.integers(0, 2**32 - 1), dropped=st.integers(0, 3))
+def test_every_ledger_adds_up_and_is_the_naive_one(simulated: Make, seed: int, dropped: int) -> None:
+    """Random delays and lost places: the segments sum to the span, and are those that a plain walk finds."""
+    case = simulated(stages=2, tiles=12, work=30, warps=2)
+    draw = np.random.default_rng(seed)
+    e = case.trace.events
+    cycle = e.cycle.copy()
+    for agent in np.unique(e.agent):
+        cycle[e.agent == agent] += np.cumsum(draw.integers(0, 50, int((e.agent == agent).sum())))
+    other = case.with_events(replace(e, cycle=cycle))
+    rows = draw.choice(np.arange(4, len(e) - 4), dropped, replace=False).tolist()
+    other = other.without(*rows) if rows else other
+    timing = timing_of(case.trace, other.trace)
+    adds_up(timing)
+    if not rows:
+        for ledger in timing.ledgers:
+            assert {s.what: (s.a, s.b) for s in ledger.segments} == naive(case.trace, other.trace, ledger)
+
+
+def naive(a: Trace, b: Trace, ledger: Ledger) -> dict[str, tuple[int, int]]:
+    """Each agent's events two by two."""
+    found: dict[str, list[int]] = {}
+    for side, trace in enumerate((a, b)):
+        agent = [trace.meta.agent_name(n) for n in range(len(trace.meta.agents))].index(ledger.agent)
+        for here, following in pairwise(np.flatnonzero(trace.events.agent == agent).tolist()):
+            site = trace.meta.sites[int(trace.events.site[here])]
+            what = f"after {site.kind.name.lower().replace('_', ' ')} {site.barrier}".rstrip()
+            what = {EventKind.WAIT_ENTER: f"waiting for {site.barrier}", EventKind.WORK_BEGIN: "work"}.get(
+                site.kind, what
+            )
+            found.setdefault(what, [0, 0])[side] += int(trace.events.cycle[following] - trace.events.cycle[here])
+    return {what: (both[0], both[1]) for what, both in found.items()}
+
+
+def test_figures_of_two_recordings(stored: Make) -> None:
+    a, b = stored(USUAL), stored(USUAL.replace("h100", "h200"))
+    timing = timing_of(a.trace, b.trace)
+    assert [f.name for f in timing.figures] == [
+        "period", "period, traced", "period, this trace", "whole run",
+        "prologue, traced", "epilogue, traced", "whole run, traced",
+    ]  # fmt: skip
+    period = figure(timing, "period")
+    assert (period.a, period.b, period.noise_a, period.noise_b) == (1_085_667, 1_085_444, 208, 208)
+    assert (period.difference, period.permille, period.beyond_noise) == (-223, 0, False)
+    assert figure(timing, "prologue, traced").beyond_noise is None
+    assert timing.primary == "period"
+    assert not timing.clocks_differ
+
+
+def test_noise_decides_what_a_difference_is_worth() -> None:
+    assert PairFigure("period", 100, 110, 4, 5).beyond_noise is True
+    assert PairFigure("period", 100, 109, 4, 5).beyond_noise is False
+    assert PairFigure("period", 100, 91, 4, 5).beyond_noise is False
+    assert PairFigure("period", 100, 90, 4, 5).beyond_noise is True
+    assert PairFigure("period", 100, 200, None, 5).beyond_noise is None
+    assert PairFigure("period", None, 200, 1, 5).difference is None
+    assert PairFigure("period", 0, 200).permille is None
+
+
+def test_another_depth_has_the_same_window_in_both(stored: Make) -> None:
+    """Two, four and six stages: whole laps of both rings, the same tiles."""
+    of = {n: stored(f"h100/producer_consumer-al1-cw1-s{n}-tb4096-t64-w0-g1.parquet").trace for n in (2, 4, 6)}
+    assert [timing_of(of[m], of[n]).ledgers[0].steady_tiles for m, n in ((2, 4), (4, 6), (2, 6))] == [36, 36, 36]
+    timing = timing_of(of[2], of[4])
+    adds_up(timing)
+    assert figure(timing, "period, this trace").a == round(1000 * timing.ledgers[0].steady_a / 36)
+
+
+def test_other_numbers_of_tiles_are_not_compared_as_whole_runs(stored: Make) -> None:
+    five = stored(USUAL.replace("-t64-", "-t5-")).trace
+    timing = timing_of(stored(USUAL).trace, five)
+    assert [f.name for f in timing.figures if f.difference is not None] == [
+        "compared part, traced",
+        "prologue, traced",
+    ]
+    assert timing.primary == "compared part, traced"
+    critical = timing.ledgers[0]
+    assert (critical.iterations, critical.steady_tiles) == (5, 0)
+    assert figure(timing, "compared part, traced").difference == 1000 * (critical.b - critical.a)
+    adds_up(timing)
+
+
+def test_the_cost_of_recording_is_compared_with_its_like(stored: Make, run: Make) -> None:
+    case = stored(USUAL)
+    simulated = run(case.program).trace
+    timing = timing_of(simulated, case.trace)
+    assert timing.unlike
+    period = figure(timing, "period")
+    assert period.a == figure(timing, "period, this trace").a
+    assert period.b == 1_085_667  # without recording, as the simulation is
+    paying = replace(simulated, meta=replace(simulated.meta, extra={"recording": True}))
+    timing = timing_of(paying, case.trace)
+    assert not timing.unlike
+    assert (figure(timing, "period").a, timing.primary) == (None, "period, this trace")
+
+
+def test_runs_that_did_not_finish_have_no_end_to_compare(stored: Make) -> None:
+    case = stored(USUAL)
+    names = {f.name for f in timing_of(case.trace, case.with_meta(status="deadline").trace).figures}
+    assert "prologue, traced" in names
+    assert not names & {"epilogue, traced", "whole run, traced"}
+    lossy = replace(case.trace.meta.ctas[0], dropped=(0, 0, 1))
+    names = {f.name for f in timing_of(case.trace, case.with_meta(ctas=(lossy,)).trace).figures}
+    assert not names & {"epilogue, traced", "whole run, traced"}
+
+
+def test_without_runs_the_events_decide(stored: Make) -> None:
+    case = stored(USUAL)
+    timing = timing_of(case.with_meta(runs=()).trace, case.with_meta(runs=()).trace)
+    assert timing.primary == "period, this trace"
+    decides = timing.decides
+    assert decides is not None
+    assert decides.beyond_noise is None
+    one = (Run(True, 0, (75_000,), (1_166_000,)),)
+    assert timing_of(case.with_meta(runs=one).trace, case.trace).primary == "period, traced"
+
+
+def test_one_event_in_common_is_no_time(simulated: Make) -> None:
+    case = simulated(tiles=4)
+    one = case.ordered([case.rows(0)[0]])
+    assert compare_traces(case.trace, one.trace).timing is None
+
+
+def test_clocks_differ_beyond_what_the_anchors_can_tell(stored: Make) -> None:
+    meta = stored(USUAL).trace.meta
+    other = replace(meta, device=replace(meta.device, sm_khz=meta.device.sm_khz * 1003 // 1000))
+    assert clocks_differ(meta, other)  # 3 permille; each anchor pair is good for 0.9
+    assert not clocks_differ(meta, replace(meta, device=replace(meta.device, sm_khz=meta.device.sm_khz + 1_900)))
+    short = (CtaInfo(0, 0, (Anchor(0, 0, 17_000), Anchor(3_300, 6_500, 17_000))),)
+    assert not clocks_differ(replace(meta, ctas=short), other)
+    assert not clocks_differ(replace(meta, device=replace(meta.device, sm_khz=0)), other)
