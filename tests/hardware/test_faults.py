@@ -40,7 +40,7 @@ def test_a_fault_is_spelled_kind_at_iteration():
 @pytest.mark.parametrize(
     ("text", "fact"),
     [("sabotage@3", "there is no fault 'sabotage'"), ("no_acquire", "'no_acquire' does not say at which iteration"),
-     ("no_acquire@", "'no_acquire@' does not say"), ("no_acquire@-1", "'no_acquire@-1' does not say"), ("", "no fault ''")],
+     ("no_acquire@", "'no_acquire@' does not say"), ("no_acquire@-1", "'no_acquire@-1' does not"), ("", "no fault ''")],
 )  # fmt: skip
 def test_what_is_no_fault(text, fact):
     with pytest.raises(ParameterError, match=fact):
