@@ -101,7 +101,7 @@ def test_candidates_are_not_searched_again(simulated: Make, monkeypatch: pytest.
 
     def plan(self: Any) -> Any:
         waits, supply = original(self)
-        return waits, [Watched(entries) for entries in supply]
+        return waits, [{agent: Watched(entries) for agent, entries in channel.items()} for channel in supply]
 
     monkeypatch.setattr(replay._Replay, "_plan", plan)
     for tiles in (50, 100, 200):
