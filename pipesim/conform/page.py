@@ -57,7 +57,8 @@ class Page:
             case DivergenceKind.BACKWARDS:
                 claim = f"{name}: “{actual}” is stamped before the event that precedes it"
             case DivergenceKind.EXTRA_EVENT:
-                claim = f"{name} goes on with “{actual}” where the protocol has ended"
+                ended = "window" if self._trace.meta.window else "protocol"
+                claim = f"{name} goes on with “{actual}” where the {ended} has ended"
             case _:
                 claim = f"{name}: “{actual}” where the protocol has “{expected}”"
                 if actual == expected:

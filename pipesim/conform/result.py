@@ -144,7 +144,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One trace held against one protocol."""
+    """One trace held against one protocol. ``simulated`` has what ``measured`` has, if not all of it was recorded."""
 
     conformance: Conformance
     timing: Timing | None

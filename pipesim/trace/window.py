@@ -15,6 +15,8 @@ import numpy.typing as npt
 from pipesim.errors import ParameterError
 from pipesim.trace.schema import CtaInfo, EventKind, Events, Trace, TraceMeta
 
+_OPEN = (EventKind.WAIT_ENTER, EventKind.WORK_BEGIN)  # an event of the same agent ends what they begin
+
 
 def cut(trace: Trace, first: int, end: int) -> Trace:
     """The iterations ``first`` to ``end - 1`` of every agent of a whole trace; headers say how far each agent came.
@@ -77,24 +79,14 @@ def _count(events: Events, cta: int, agents: int) -> tuple[int, ...]:
 
 
 def _passes(cta: int, events: Events, meta: TraceMeta) -> tuple[int, ...]:
-    """How many iterations each agent of a whole trace went through.
-
-    Of a run that was stopped an iteration counts when all its sites were passed, but for waits that a try may spare.
-    """
-    tried = {(s.role, s.barrier) for s in meta.sites if s.kind is EventKind.TRY}
-    waits = (EventKind.WAIT_ENTER, EventKind.WAIT_RETURN)
+    """How many iterations each agent of a whole trace went through, less the one that it was stopped in."""
     found = []
-    for number, agent in enumerate(meta.agents):
-        mine = (events.cta == cta) & (events.agent == number)
-        if meta.status == "finished":
-            found.append(_most(events.iteration[mine]))
-            continue
-        always = [
-            n
-            for n, s in enumerate(meta.sites)
-            if s.role == agent.role and not (s.kind in waits and (s.role, s.barrier) in tried)
-        ]
-        found.append(min((_most(events.iteration[mine & (events.site == n)]) for n in always), default=0))
+    for agent in range(len(meta.agents)):
+        mine = np.flatnonzero((events.cta == cta) & (events.agent == agent))
+        passes = _most(events.iteration[mine])
+        if len(mine) and meta.status != "finished" and meta.sites[int(events.site[mine[-1]])].kind in _OPEN:
+            passes -= 1
+        found.append(passes)
     return tuple(found)
 
 
