@@ -19,6 +19,7 @@ from pipesim.conform.align import Aligned, align, site_numbers
 from pipesim.conform.page import Page
 from pipesim.conform.passes import EVERY, Sight
 from pipesim.conform.result import Conformance, Divergence, DivergenceKind
+from pipesim.conform.supply import AFTER, BEFORE, INSIDE, ON_MBARRIER, Supply, Where, supplies
 from pipesim.errors import EvidenceError
 from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Verdict
@@ -28,18 +29,12 @@ from pipesim.model.program import Program
 from pipesim.trace.schema import CtaInfo, Events, Trace
 from pipesim.trace.sites import SiteTable, site_table
 
-_ON_MBARRIER = frozenset({
-    Op.INIT, Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.EXPECT_TX, Op.COMPLETE_TX, Op.TMA_LOAD,
-    Op.CP_ASYNC_ARRIVE,
-})  # fmt: skip
-_ON_NAMED = frozenset({Op.BAR_SYNC, Op.BAR_ARRIVE})
 _WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS})
 #: What an agent outside the window does at once when it comes there: nobody needs it later, and it waits for nobody.
 _AT_ONCE = frozenset({
     Op.TRY_WAIT, Op.TEST_WAIT, Op.BAR_SYNC, Op.FENCE, Op.READ, Op.WORK, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END,
     Op.SETMAXNREG,
 })  # fmt: skip
-_BEFORE, _INSIDE, _AFTER = range(3)  # the window
 _NEVER = -(1 << 62)
 _EVER = 1 << 62
 
@@ -162,17 +157,6 @@ class _Demand(NamedTuple):
     refused: set[int]
 
 
-class _Supply(NamedTuple):
-    """An operation that can make a channel signal: its place in the order of asking, its earliest time, its position.
-
-    Inside the window the earliest is asked first; outside, where no times are known, agents take turns.
-    """
-
-    rank: tuple[int, int]
-    earliest: int
-    position: int
-
-
 class _Replay:
     """One CTA's machine, moved by its recorded events."""
 
@@ -200,8 +184,8 @@ class _Replay:
         self._done = [0] * len(aligned)  #: operations of each agent executed, as positions in ``ran``
         self._stuck = [False] * len(aligned)  #: agents that the end of the records shows in a wait
         self._latest = [self._bounds(rows) for rows in self._rows]
-        self._waits, self._supply = self._plan()
-        self._next_supply = [dict.fromkeys(entries, 0) for entries in self._supply]
+        self._supply = Supply(own_channel(program, 0))
+        self._waits = self._plan()
         self._last = [max((self._cycle[row] for mine in a.rows for row in mine), default=_NEVER) for a in aligned]
 
     def _bounds(self, rows: tuple[tuple[int, ...], ...]) -> list[int]:
@@ -217,38 +201,32 @@ class _Replay:
                 following = self._cycle[mine[0]]
         return bounds[::-1]
 
-    def _plan(self) -> tuple[list[tuple[int, int, int, int]], list[dict[int, list[_Supply]]]]:
-        """What must return in order of time, and for each channel what of each agent could supply it, in order.
+    def _plan(self) -> list[tuple[int, int, int, int]]:
+        """What must return, in order of time; and into the supply, agent by agent, what could make a channel signal.
 
         An operation without an event of its own cannot have happened before its agent's event before it.
         """
         program = self._program
         waits: list[tuple[int, int, int, int]] = []
-        supply: list[dict[int, list[_Supply]]] = [{} for _ in range(own_channel(program, 0))]
         for agent, (ran, rows) in enumerate(zip(self._ran, self._rows, strict=True)):
             earliest = _NEVER
             code = program.code[agent]
-            turns: dict[tuple[int, int], int] = {}
             for position, (pc, mine) in enumerate(zip(ran, rows, strict=True)):
                 op = code[pc]
                 if mine:
                     earliest = self._cycle[mine[0]]
                 if (op[0] in _WAITS and len(mine) == 2) or self._answers[agent].get(pc):
                     waits.append((self._latest[agent][position], agent, position, mine[-1]))
-                channel = _supplies(program, op)
+                channel = supplies(program, op)
                 if channel >= 0:
-                    where = self._where(agent, position)
-                    turn = turns[channel, where] = turns.get((channel, where), -1) + 1
-                    rank = (where, earliest if where == _INSIDE else turn)
-                    supply[channel].setdefault(agent, []).append(_Supply(rank, earliest, position))
+                    self._supply.add(channel, agent, self._where(agent, position), earliest, position)
                 if mine:
                     earliest = self._cycle[mine[-1]]
-        waits.sort()
-        return waits, supply
+        return sorted(waits)
 
-    def _where(self, agent: int, position: int) -> int:
+    def _where(self, agent: int, position: int) -> Where:
         """Before, inside or after the window."""
-        return _BEFORE if position < self._begin[agent] else _INSIDE if position < self._end[agent] else _AFTER
+        return BEFORE if position < self._begin[agent] else INSIDE if position < self._end[agent] else AFTER
 
     def run(self) -> Divergence | None:
         """Replay everything; the first divergence, or None."""
@@ -316,9 +294,9 @@ class _Replay:
             elif self._stays(who, position, first if len(stack) == 1 else None):
                 self._stuck[who] = True  # entered, never returned: the kernel was stopped here, or the rest is lost
             else:
-                seen = self._where(who, position) == _INSIDE
+                seen = self._where(who, position) == INSIDE
                 if culprit is None and (seen or len(stack) == 1):
-                    gap = self._closest(blocked, when)
+                    gap = self._supply.late(blocked, when, self._done)
                     culprit = self._page.too_early(self.state, who, pc, row, gap, outside=not seen)
                 stack.pop()
                 if not stack:
@@ -333,7 +311,7 @@ class _Replay:
         """
         if not self._partial[who] or self._latest[who][position] != _EVER:
             return False
-        return self._where(who, position) == _INSIDE or (last is not None and last.limit == _EVER)
+        return self._where(who, position) == INSIDE or (last is not None and last.limit == _EVER)
 
     def _pass_parked(self, who: int, pc: int) -> None:
         """Before an operation on a barrier, let those pass whose wait on it is open now: their stamps only come later.
@@ -341,7 +319,7 @@ class _Replay:
         Otherwise a phase that completes next could close the wait again, though the chip let it pass in between.
         """
         op = self._program.code[who][pc]
-        if op[0] not in _ON_MBARRIER:
+        if op[0] not in ON_MBARRIER:
             return
         latest = self._latest[who][self._done[who]] + self._uncertainty
         for agent, ran in enumerate(self._ran):
@@ -349,8 +327,8 @@ class _Replay:
             if agent == who or position >= len(ran):
                 continue
             where = self._where(agent, position)
-            if where != _INSIDE:
-                if where == _BEFORE or self._last[agent] <= latest:
+            if where != INSIDE:
+                if where == BEFORE or self._last[agent] <= latest:
                     self._drift(agent)
                 continue
             rows = self._rows[agent][position]
@@ -363,7 +341,7 @@ class _Replay:
     def _drift(self, agent: int) -> None:
         """Let an agent outside the window go on to the next operation that matters to others or blocks."""
         ran, code = self._ran[agent], self._program.code[agent]
-        while (position := self._done[agent]) < len(ran) and self._where(agent, position) != _INSIDE:
+        while (position := self._done[agent]) < len(ran) and self._where(agent, position) != INSIDE:
             op = code[ran[position]]
             if not (op[0] in _AT_ONCE or self._open(op)):
                 return
@@ -425,34 +403,5 @@ class _Replay:
 
     def _supplier(self, channel: int, when: int, row: int, asking: set[int]) -> _Demand | None:
         """The next operation to execute so that ``channel`` may signal by ``when``, None if there is none."""
-        if channel >= len(self._supply):
-            return None  # an agent's own transfers: none is under way
-        best: tuple[tuple[int, int], int, int] | None = None
-        heads = self._next_supply[channel]
-        for agent, entries in self._supply[channel].items():
-            if agent in asking or self._stuck[agent]:
-                continue
-            while heads[agent] < len(entries) and entries[heads[agent]].position < self._done[agent]:
-                heads[agent] += 1
-            if heads[agent] < len(entries):
-                rank, earliest, position = entries[heads[agent]]
-                if earliest <= when + self._uncertainty and (best is None or (rank, agent) < best[:2]):
-                    best = (rank, agent, position)
-        return None if best is None else _Demand(best[1], best[2] + 1, when, row, set())
-
-    def _closest(self, channel: int, when: int) -> int:
-        """Cycles until the first operation that could have helped, 0 if there is none."""
-        supply = self._supply[channel].items() if channel < len(self._supply) else ()
-        left = (e for agent, entries in supply for e in entries if self._done[agent] <= e.position)
-        return min((e.earliest - when for e in left if e.earliest > when), default=0)
-
-
-def _supplies(program: Program, op: Operation) -> int:
-    """The channel that an operation can make signal, now or when its transfer lands; -1 if none but its agent's own."""
-    if op[0] in _ON_MBARRIER:
-        return op[1]
-    if op[0] in _ON_NAMED:
-        return len(program.barriers) + op[1]
-    if op[0] == Op.CLUSTER_ARRIVE:
-        return len(program.barriers) + len(program.named_barriers)
-    return op[2] if op[0] == Op.COMMIT else -1
+        found = self._supply.ask(channel, when + self._uncertainty, self._done, asking, self._stuck)
+        return None if found is None else _Demand(found[0], found[1] + 1, when, row, set())

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from pipesim.conform import replay
 from pipesim.conform.passes import Passes, Place, Sight
 from pipesim.conform.result import DivergenceKind
+from pipesim.conform.supply import Supply
 from pipesim.errors import EvidenceError
 from pipesim.model.finding import Verdict
 from pipesim.model.protocol import Protocol
@@ -303,21 +304,21 @@ def test_only_the_cta_that_lost_something_is_in_doubt(stored: Make) -> None:
 def test_the_cost_is_linear_wherever_the_window_lies(simulated: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every operation is carried out once; asking in vain is bounded by what could help; no list is searched again."""
     seen: Counter[str] = Counter()
-    step, supplier = replay.step, replay._Replay._supplier
+    step, ask = replay.step, Supply.ask
 
     def counted_step(program: Any, state: Any, agent: int) -> Any:
         result = step(program, state, agent)
         seen["moved" if result.blocked < 0 else "blocked"] += 1
         return result
 
-    def counted_supplier(self: Any, *arguments: Any) -> Any:
-        before = sum(sum(heads.values()) for heads in self._next_supply)
-        found = supplier(self, *arguments)
-        seen["looked"] += 1 + sum(sum(heads.values()) for heads in self._next_supply) - before
+    def counted_ask(self: Any, *arguments: Any) -> Any:
+        before = sum(sum(heads.values()) for heads in self._heads)
+        found = ask(self, *arguments)
+        seen["looked"] += 1 + sum(sum(heads.values()) for heads in self._heads) - before
         return found
 
     monkeypatch.setattr(replay, "step", counted_step)
-    monkeypatch.setattr(replay._Replay, "_supplier", counted_supplier)
+    monkeypatch.setattr(Supply, "ask", counted_ask)
     for window in ((0.0, 0.25), (0.4, 0.6), (0.8, 1.0)):
         costs = []
         for tiles in (40, 80, 160):
