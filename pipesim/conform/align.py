@@ -35,7 +35,8 @@ class Aligned:
     ``rows[i]`` are the rows of operation ``ran[i]``, () if it leaves none or none was kept. Positions from ``begin`` to
     ``end - 1`` are inside the window; the others may have happened at any time before, and after, what was recorded.
     ``answers`` maps an operation that tries to the answer that was recorded. ``cut`` is True if the records of this
-    agent were lost from ``end`` on. ``iterations`` counts those that the program has for it.
+    agent were lost from ``end`` on. ``iterations`` are how many it can have gone through, at least and at most:
+    the two differ only where tries that were not recorded decide.
     """
 
     agent: int
@@ -46,7 +47,7 @@ class Aligned:
     answers: dict[int, int]
     mismatch: Mismatch | None
     cut: bool
-    iterations: int
+    iterations: tuple[int, int]
 
 
 def site_numbers(trace: Trace, table: SiteTable) -> dict[int, int]:
@@ -102,7 +103,7 @@ class _Walk:
         self.answers: dict[int, int] = {}
 
     @property
-    def iterations(self) -> int:
+    def iterations(self) -> tuple[int, int]:
         return self._passes.iterations
 
     def run(self) -> Mismatch | None:
@@ -118,6 +119,7 @@ class _Walk:
                     return wrong
                 if wrong is not None and not self.lost:
                     self.lost = True
+                    self._passes.lose()
                     self._kept = (self._kept[0], len(self.ran) - 1)
             elif self._records[pc] and self._passes.least(self._records[pc][0].site) > self._sight.reached:
                 break  # the kernel was stopped before the agent came here
@@ -137,7 +139,7 @@ class _Walk:
         begin = 0 if self._sight.first == 0 else first if first >= 0 else len(self.ran)
         if self.lost:
             return min(begin, last + 1), last + 1
-        reaches_end = self.iterations <= self._sight.end
+        reaches_end = self.iterations[1] <= self._sight.end
         return begin, len(self.ran) if reaches_end else max(begin, last + 1)
 
     def _did(self, pc: int, mine: list[int]) -> None:

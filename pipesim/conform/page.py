@@ -65,15 +65,14 @@ class Page:
                     claim = f"{name}: “{actual}” is of iteration {int(self._events.iteration[found.row])}, out of turn"
         return self._divergence(found.kind, claim, found.agent, found.pc, found.row, actual, expected)
 
-    def other_passes(self, agent: int, expected: int, found: int) -> Divergence | None:
-        """The kernel counted other iterations of an agent than the protocol has, outside its window; None if not."""
-        if found == expected:
-            return None
-        kind = DivergenceKind.MISSING_EVENT if found < expected else DivergenceKind.EXTRA_EVENT
+    def other_passes(self, agent: int, expected: tuple[int, int], found: int) -> Divergence:
+        """The kernel counted other iterations of an agent than the protocol has, at least and at most."""
+        kind = DivergenceKind.MISSING_EVENT if found < expected[0] else DivergenceKind.EXTRA_EVENT
         name = self._program.agent_name(agent)
-        claim = f"{name} went through {found:,} iterations where the protocol has {expected:,}"
+        wanted = f"{expected[0]:,}" + (f" to {expected[1]:,}" if expected[1] > expected[0] else "")
+        claim = f"{name} went through {found:,} iterations where the protocol has {wanted}"
         pc = len(self._program.code[agent])
-        return self._divergence(kind, claim, agent, pc, -1, f"{found:,} iterations", f"{expected:,} iterations")
+        return self._divergence(kind, claim, agent, pc, -1, f"{found:,} iterations", f"{wanted} iterations")
 
     def too_early(self, state: State, agent: int, pc: int, row: int, gap: int, *, outside: bool = False) -> Divergence:
         """An agent went on before what it waited for can have happened; ``gap`` cycles were missing (0: unknown).

@@ -46,6 +46,8 @@ class Passes:
         self._sight = sight
         self._least: dict[int, int] = {}
         self._most: dict[int, int] = {}
+        self._spared: dict[int, int] = {}  # passes after what was seen that a try may have spared
+        self._blind = False
 
     def place(self, site: int) -> Place:
         """Where the next pass of ``site`` lies."""
@@ -65,16 +67,23 @@ class Passes:
         """A pass was recorded."""
         self._least[site] = self._most[site] = self.iteration(site) + 1
 
+    def lose(self) -> None:
+        """From here on nothing is seen, inside the window or not."""
+        self._blind = True
+
     def unseen(self, site: int, *, certain: bool) -> None:
         """An operation with this site left no record; ``certain`` unless it may have been skipped."""
         first, least, most = self._sight.first, self._least.get(site, 0), self._most.get(site, 0)
-        if least >= first:  # nothing above the first iteration is in doubt
-            self._least[site] = self._most[site] = least + certain
-        else:
+        if least < first:
             self._least[site] = least + certain
             self._most[site] = min(most + 1, first)
+            return
+        self._least[site] = self._most[site] = least + certain
+        if not certain and (self._blind or least >= self._sight.end):
+            self._spared[site] = self._spared.get(site, 0) + 1
 
     @property
-    def iterations(self) -> int:
-        """Passes of the site that was passed most often."""
-        return max(self._most.values(), default=0)
+    def iterations(self) -> tuple[int, int]:
+        """Passes of the site that was passed most often: for certain, and at most."""
+        most = (number + self._spared.get(site, 0) for site, number in self._most.items())
+        return max(self._least.values(), default=0), max(most, default=0)

@@ -119,8 +119,8 @@ def _replay_cta(
     # where the records of a kernel that was stopped end is not a divergence in itself
     ending = [a.mismatch is not None and a.mismatch.kind is DivergenceKind.MISSING_EVENT for a in aligned]
     mismatches = [a.mismatch for a, ends in zip(aligned, ending, strict=True) if a.mismatch and not (hung and ends)]
-    iterations = max((a.iterations for a in aligned), default=0)
-    ended = all(a.end == len(a.ran) or a.iterations in info.passes[a.agent : a.agent + 1] for a in aligned)
+    iterations = max((a.iterations[1] for a in aligned), default=0)
+    ended = all(a.end == len(a.ran) or (info.passes and _fits(a, info.passes)) for a in aligned)
     if mismatches:
         wrong = page.mismatch(min(mismatches, key=lambda m: (page.time(m.row), m.agent)))
         return _Replayed(wrong, None, iterations, ended)
@@ -128,12 +128,18 @@ def _replay_cta(
     replay = _Replay(program, events, aligned, partial, uncertainty, page)
     found = replay.run()
     if found is None and not hung and info.passes:
-        other = (page.other_passes(a.agent, a.iterations, info.passes[a.agent]) for a in aligned if a.end < len(a.ran))
-        found = next((divergence for divergence in other if divergence is not None), None)
+        other = next((a for a in aligned if a.end < len(a.ran) and not _fits(a, info.passes)), None)
+        if other is not None:
+            found = page.other_passes(other.agent, other.iterations, info.passes[other.agent])
     if found is not None or not hung:
         return _Replayed(found, None, iterations, ended)
     stopped = page.not_finished(replay.state)
     return _Replayed(stopped if any(partial) else None, None if any(partial) else stopped, iterations, ended)
+
+
+def _fits(aligned: Aligned, passes: tuple[int, ...]) -> bool:
+    """Whether the kernel counted as many iterations of an agent as its program has."""
+    return aligned.iterations[0] <= passes[aligned.agent] <= aligned.iterations[1]
 
 
 def _sight(trace: Trace, info: CtaInfo, agent: int) -> Sight:
