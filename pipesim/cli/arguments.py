@@ -69,6 +69,25 @@ def percentage(text: str) -> float:
     return value
 
 
+def add_window(parser: argparse.ArgumentParser, text: str) -> None:
+    """``--window A..B``: iterations A to B-1, read as (A, B), None if not given."""
+    parser.add_argument("--window", type=window_of, metavar="A..B", help=text)
+
+
+def window_of(text: str) -> tuple[int, int]:
+    """``10..42`` as (10, 42): the iterations 10 to 41. argparse reports anything else."""
+    first, dots, end = text.partition("..")
+    if not (dots and first.isdecimal() and end.isdecimal() and max(len(first), len(end)) < 10):
+        raise argparse.ArgumentTypeError(f"{text!r} is no window A..B of iterations; for example 10..42")
+    window = int(first), int(end)
+    if window[0] >= window[1]:
+        raise argparse.ArgumentTypeError(
+            f"the window {text} keeps no iteration, because it ends before its second number; for example "
+            f"{window[0]}..{window[0] + 32}"
+        )
+    return window
+
+
 def params_of(options: argparse.Namespace) -> dict[str, int]:
     """The ``-p name=value`` of a command line; ParameterError for one that is malformed or given twice."""
     params: dict[str, int] = {}

@@ -136,7 +136,10 @@ def _meaning(trace: Trace, comparison: Comparison, tolerance: float | None) -> t
         return FINDINGS, "a launch did not finish"
     if found.verdict is Verdict.UNKNOWN:
         lost = "1 record was lost" if found.lost == 1 else f"{found.lost:,} records were lost"
-        return UNKNOWN, lost if found.lost else "the trace has no recorded CTA"
+        if found.lost:
+            return UNKNOWN, lost
+        unseen = "nothing shows what the kernel did after its window"
+        return UNKNOWN, "the trace has no recorded CTA" if found.ended else unseen
     if tolerance is None:
         return AGREES, ""
     figures = comparison.timing.figures if comparison.timing is not None else ()

@@ -32,6 +32,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     from pipesim.cli.assemble import heading, hold, mark_of
     from pipesim.report.view import VerifyReport
+    from pipesim.report.words import iterations
     from pipesim.timed.profile import load_profile
     from pipesim.trace.files import read_trace
 
@@ -44,7 +45,9 @@ def _carry_out(options: argparse.Namespace) -> int:
     with progress(f"comparing {options.trace.name} with {program.name}"):
         held = hold(program, trace, str(options.trace), profile, options.tolerance)
     who = "simulated" if meta.source == "simulation" else "recorded"
-    verdict = held.why or f"the {who} trace does what the protocol says ({held.block.device})"
+    found = held.block.conformance
+    part = f" in {iterations(found.window)}" if found.hides else ""
+    verdict = held.why or f"the {who} trace does what the protocol says{part} ({held.block.device})"
     show(options, VerifyReport(heading(program), (), (held.block,), verdict, mark_of(held.code)), held.code)
     return held.code
 

@@ -6,7 +6,15 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_force, add_output, add_protocol, params_of, require_output
+from pipesim.cli.arguments import (
+    Command,
+    add_force,
+    add_output,
+    add_protocol,
+    add_window,
+    params_of,
+    require_output,
+)
 from pipesim.cli.output import progress, show
 from pipesim.errors import ParameterError
 
@@ -23,6 +31,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--save-trace", type=Path, metavar="FILE", help="write the simulated events as a trace (Parquet)"
     )
+    add_window(parser, "keep only the iterations A to B-1 of every agent in the saved trace, as a recorder would")
     parser.add_argument("--save-program", type=Path, metavar="FILE", help="write the flat program (JSON)")
     add_force(parser)
     add_output(parser)
@@ -40,6 +49,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.timed.profile import load_profile
     from pipesim.trace.files import write_trace
     from pipesim.trace.whole import write_whole
+    from pipesim.trace.window import cut
 
     profile = load_profile(options.profile)
     with progress(f"flattening {options.protocol}"):
@@ -51,12 +61,17 @@ def _carry_out(options: argparse.Namespace) -> int:
             program, profile, recording=options.recording, max_steps=options.max_steps or DEFAULT_BUDGET
         )
     if options.save_trace is not None:
-        write_trace(ran.result.trace, options.save_trace, force=options.force)
+        trace = ran.result.trace
+        write_trace(cut(trace, *options.window) if options.window else trace, options.save_trace, force=options.force)
     show(options, _report(ran), ran.code, ran.findings)
     return ran.code
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
+    if options.window is not None and options.save_trace is None:
+        raise ParameterError(
+            "--window says what a saved trace keeps, and none is saved", correction="add --save-trace FILE"
+        )
     for path in (options.save_trace, options.save_program):
         if path is not None:
             require_output(path, force=options.force)

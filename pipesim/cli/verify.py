@@ -197,8 +197,16 @@ def _judge(hearing: Hearing, *, hardware: bool) -> tuple[int, str]:
             return code, reason
     if not hardware:
         return AGREES, f"{simulated} (hardware left out)"
-    devices = ", ".join(held.block.device for held in hearing.held)
+    devices = ", ".join(_named(held) for held in hearing.held)
     return AGREES, f"{simulated}, and the hardware agrees ({devices})"
+
+
+def _named(held: Held) -> str:
+    """The device, with the iterations where only some were kept."""
+    from pipesim.report.words import iterations
+
+    found = held.block.conformance
+    return held.block.device + (f", {iterations(found.window)}" if found.hides else "")
 
 
 def _lack(missing: EvidenceError) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pipesim.conform.replay import conform
 from pipesim.conform.result import Comparison
 from pipesim.conform.steady import read
-from pipesim.conform.timing import PeriodPair, compare_timing
+from pipesim.conform.timing import PeriodPair, compare_timing, like
 from pipesim.model.program import Program
 from pipesim.timed.bound import ring_law
 from pipesim.timed.choice import profile_for
@@ -30,7 +30,8 @@ def compare(program: Program, measured: Trace, profile: Profile | None = None) -
     traces = {traced: simulate(program, profile, recording=traced and stamps).trace for traced in (False, True)}
     pairs = {traced: _period(program, profile, traces[traced], traced=traced and stamps) for traced in traces}
     whole = all(trace.meta.status == "finished" for trace in traces.values())
-    return Comparison(behaviour, compare_timing(traces[True], measured, pairs) if whole else None, traces[True])
+    timing = compare_timing(traces[True], measured, pairs) if whole else None
+    return Comparison(behaviour, timing, like(traces[True], measured))
 
 
 def _period(program: Program, profile: Profile, trace: Trace, *, traced: bool) -> PeriodPair:

@@ -57,15 +57,28 @@ class Page:
             case DivergenceKind.BACKWARDS:
                 claim = f"{name}: “{actual}” is stamped before the event that precedes it"
             case DivergenceKind.EXTRA_EVENT:
-                claim = f"{name} goes on with “{actual}” where the protocol has ended"
+                ended = "window" if self._trace.meta.window else "protocol"
+                claim = f"{name} goes on with “{actual}” where the {ended} has ended"
             case _:
                 claim = f"{name}: “{actual}” where the protocol has “{expected}”"
                 if actual == expected:
                     claim = f"{name}: “{actual}” is of iteration {int(self._events.iteration[found.row])}, out of turn"
         return self._divergence(found.kind, claim, found.agent, found.pc, found.row, actual, expected)
 
-    def too_early(self, state: State, agent: int, pc: int, row: int, gap: int) -> Divergence:
-        """An agent went on before what it waited for can have happened; ``gap`` cycles were missing (0: unknown)."""
+    def other_passes(self, agent: int, expected: tuple[int, int], found: int) -> Divergence:
+        """The kernel counted other iterations of an agent than the protocol has, at least and at most."""
+        kind = DivergenceKind.MISSING_EVENT if found < expected[0] else DivergenceKind.EXTRA_EVENT
+        name = self._program.agent_name(agent)
+        wanted = f"{expected[0]:,}" + (f" to {expected[1]:,}" if expected[1] > expected[0] else "")
+        claim = f"{name} went through {found:,} iterations where the protocol has {wanted}"
+        pc = len(self._program.code[agent])
+        return self._divergence(kind, claim, agent, pc, -1, f"{found:,} iterations", f"{wanted} iterations")
+
+    def too_early(self, state: State, agent: int, pc: int, row: int, gap: int, *, outside: bool = False) -> Divergence:
+        """An agent went on before what it waited for can have happened; ``gap`` cycles were missing (0: unknown).
+
+        ``outside``: its wait has no record, being outside the window; ``row`` is what followed it, or its last.
+        """
         op = self._program.code[agent][pc]
         name = self._program.agent_name(agent)
         if op[0] not in _WAITS | _TRIES:
@@ -84,6 +97,8 @@ class Page:
         does = (
             f"returns from its wait for {what}" if op[0] in _WAITS else f"finds in a try of {what} that it is complete"
         )
+        if outside:
+            does = f"is past a wait for {what}, which is outside the window,"
         claim = f"{name} {does} before phase {wanted} can have completed: {' and '.join(missing)} missing"
         if gap:
             claim += f"; the next that could help came {gap} cycles later"

@@ -4,6 +4,9 @@ Waits (and tries that succeeded) are taken in the order in which they returned. 
 operations whose earliest possible time is not after t plus the uncertainty are executed, and of those only what its
 barrier still needs; bytes in flight may land whenever they are needed. If nothing is left that could help, the wait
 returned too early. Every operation is executed once, so the whole is linear in the trace (after sorting it).
+
+Operations outside the window of a recording, and those whose records were lost, are executed when they are needed too:
+before the window at any time before their agent's first record, after it at any time after its last.
 """
 
 from __future__ import annotations
@@ -14,22 +17,24 @@ import numpy as np
 
 from pipesim.conform.align import Aligned, align, site_numbers
 from pipesim.conform.page import Page
+from pipesim.conform.passes import EVERY, Sight
 from pipesim.conform.result import Conformance, Divergence, DivergenceKind
+from pipesim.conform.supply import AFTER, BEFORE, INSIDE, ON_MBARRIER, Supply, Where, supplies
 from pipesim.errors import EvidenceError
 from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Verdict
 from pipesim.model.machine import TMA, Flight, State, answered, can_land, initial_state, land, own_channel, step
 from pipesim.model.ops import Op, Operation
 from pipesim.model.program import Program
-from pipesim.trace.schema import Events, Trace
+from pipesim.trace.schema import CtaInfo, Events, Trace
 from pipesim.trace.sites import SiteTable, site_table
 
-_ON_MBARRIER = frozenset({
-    Op.INIT, Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.EXPECT_TX, Op.COMPLETE_TX, Op.TMA_LOAD,
-    Op.CP_ASYNC_ARRIVE,
-})  # fmt: skip
-_ON_NAMED = frozenset({Op.BAR_SYNC, Op.BAR_ARRIVE})
 _WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS})
+#: What an agent outside the window does at once when it comes there: nobody needs it later, and it waits for nobody.
+_AT_ONCE = frozenset({
+    Op.TRY_WAIT, Op.TEST_WAIT, Op.BAR_SYNC, Op.FENCE, Op.READ, Op.WORK, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END,
+    Op.SETMAXNREG,
+})  # fmt: skip
 _NEVER = -(1 << 62)
 _EVER = 1 << 62
 
@@ -46,14 +51,19 @@ def conform(program: Program, trace: Trace) -> Conformance:
         return Conformance(Verdict.UNKNOWN, 0, 0, lost, uncertainty)
     first: Divergence | None = None
     hung: Divergence | None = None  # of the first CTA, if the kernel did not finish and each CTA that is here did
+    iterations, ended = 0, True
     for cta in ctas:
-        first, rest = _replay_cta(program, table, trace, cta, sites, uncertainty)
-        hung = hung or rest
+        found = _replay_cta(program, table, trace, cta, sites, uncertainty)
+        iterations, ended = max(iterations, found.iterations), ended and found.ended
+        first, hung = found.divergence, hung or found.hung
         if first is not None:
             break
     first = first or hung
-    verdict = Verdict.REFUTED if first is not None else Verdict.UNKNOWN if lost else Verdict.PROVED
-    return Conformance(verdict, len(trace.events), len(ctas), lost, uncertainty, first)
+    proved = not lost and ended
+    verdict = Verdict.REFUTED if first is not None else Verdict.PROVED if proved else Verdict.UNKNOWN
+    return Conformance(
+        verdict, len(trace.events), len(ctas), lost, uncertainty, first, trace.meta.window, iterations, ended=ended
+    )
 
 
 def order_uncertainty(trace: Trace) -> int:
@@ -82,31 +92,62 @@ def _require_same_kernel(program: Program, table: SiteTable, trace: Trace) -> No
             )
 
 
+class _Replayed(NamedTuple):
+    """One CTA: its first divergence; ``hung`` if it has none although the kernel did not finish.
+
+    ``iterations`` is the most that an agent of the program has; ``ended``: the records, or the iterations counted by
+    the kernel, show that every agent went through all of its own.
+    """
+
+    divergence: Divergence | None
+    hung: Divergence | None
+    iterations: int
+    ended: bool
+
+
 def _replay_cta(
     program: Program, table: SiteTable, trace: Trace, cta: int, sites: dict[int, int], uncertainty: int
-) -> tuple[Divergence | None, Divergence | None]:
-    """The first divergence of a CTA; and, if it has none although the kernel hung, that as one of its own."""
+) -> _Replayed:
     events = trace.events.select(np.flatnonzero(trace.events.cta == cta))
-    info = next((c for c in trace.meta.ctas if c.cta == cta), None)
+    info = next((c for c in trace.meta.ctas if c.cta == cta), CtaInfo(cta, 0))
     aligned = []
     for agent in range(len(program.agents)):
         rows = [int(r) for r in np.flatnonzero(events.agent == agent)]
-        lost = info.dropped[agent] if info and info.dropped else 0
-        aligned.append(align(program, table, events, rows, agent, sites, lost=lost))
+        aligned.append(align(program, table, events, rows, agent, sites, _sight(trace, info, agent)))
     page = Page(program, table, trace, events, cta)
     hung = trace.meta.status != "finished"
     # where the records of a kernel that was stopped end is not a divergence in itself
     ending = [a.mismatch is not None and a.mismatch.kind is DivergenceKind.MISSING_EVENT for a in aligned]
     mismatches = [a.mismatch for a, ends in zip(aligned, ending, strict=True) if a.mismatch and not (hung and ends)]
+    iterations = max((a.iterations[1] for a in aligned), default=0)
+    ended = all(a.end == len(a.ran) or (info.passes and _fits(a, info.passes)) for a in aligned)
     if mismatches:
-        return page.mismatch(min(mismatches, key=lambda m: (page.time(m.row), m.agent))), None
-    partial = [a.cut or (hung and ends) for a, ends in zip(aligned, ending, strict=True)]
+        wrong = page.mismatch(min(mismatches, key=lambda m: (page.time(m.row), m.agent)))
+        return _Replayed(wrong, None, iterations, ended)
+    partial = [a.cut or (hung and (ends or a.end < len(a.ran))) for a, ends in zip(aligned, ending, strict=True)]
     replay = _Replay(program, events, aligned, partial, uncertainty, page)
     found = replay.run()
+    if found is None and not hung and info.passes:
+        other = next((a for a in aligned if a.end < len(a.ran) and not _fits(a, info.passes)), None)
+        if other is not None:
+            found = page.other_passes(other.agent, other.iterations, info.passes[other.agent])
     if found is not None or not hung:
-        return found, None
+        return _Replayed(found, None, iterations, ended)
     stopped = page.not_finished(replay.state)
-    return (stopped, None) if any(partial) else (None, stopped)
+    return _Replayed(stopped if any(partial) else None, None if any(partial) else stopped, iterations, ended)
+
+
+def _fits(aligned: Aligned, passes: tuple[int, ...]) -> bool:
+    """Whether the kernel counted as many iterations of an agent as its program has."""
+    return aligned.iterations[0] <= passes[aligned.agent] <= aligned.iterations[1]
+
+
+def _sight(trace: Trace, info: CtaInfo, agent: int) -> Sight:
+    """What the recording kept of one agent of one CTA."""
+    first, end = trace.meta.window or (0, EVERY)
+    lost = bool(info.dropped and info.dropped[agent])
+    stopped = trace.meta.status != "finished" and info.passes
+    return Sight(first, end, lost, info.passes[agent] if stopped else EVERY)
 
 
 class _Demand(NamedTuple):
@@ -141,16 +182,17 @@ class _Replay:
         self._ran = [a.ran for a in aligned]
         self._rows = [a.rows for a in aligned]
         self._answers = [a.answers for a in aligned]
-        self._cut = [a.cut for a in aligned]
+        self._begin = [a.begin for a in aligned]
+        self._end = [a.end for a in aligned]
         self._hung = [p and not a.cut for p, a in zip(partial, aligned, strict=True)]  #: stopped where its records end
         self._partial = partial  #: agents that may have done less than all between two records, or more after the last
         self._cycle = [int(c) for c in events.cycle]
         self._done = [0] * len(aligned)  #: operations of each agent executed, as positions in ``ran``
         self._stuck = [False] * len(aligned)  #: agents that the end of the records shows in a wait
         self._latest = [self._bounds(rows) for rows in self._rows]
-        self._waits, self._supply = self._plan()
-        self._next_supply = [0] * len(self._supply)
-        self._unknowable = False  #: what decides the next move is among the lost records
+        self._supply = Supply(own_channel(program, 0))
+        self._waits = self._plan()
+        self._last = [max((self._cycle[row] for mine in a.rows for row in mine), default=_NEVER) for a in aligned]
 
     def _bounds(self, rows: tuple[tuple[int, ...], ...]) -> list[int]:
         """For each operation the latest time at which it can have taken effect: that of the agent's next event.
@@ -165,14 +207,13 @@ class _Replay:
                 following = self._cycle[mine[0]]
         return bounds[::-1]
 
-    def _plan(self) -> tuple[list[tuple[int, int, int, int]], list[list[tuple[int, int, int]]]]:
-        """What must return in order of time, and for each channel what could supply it by earliest time.
+    def _plan(self) -> list[tuple[int, int, int, int]]:
+        """What must return, in order of time; and into the supply, agent by agent, what could make a channel signal.
 
         An operation without an event of its own cannot have happened before its agent's event before it.
         """
         program = self._program
         waits: list[tuple[int, int, int, int]] = []
-        supply: list[list[tuple[int, int, int]]] = [[] for _ in range(own_channel(program, 0))]
         for agent, (ran, rows) in enumerate(zip(self._ran, self._rows, strict=True)):
             earliest = _NEVER
             code = program.code[agent]
@@ -182,24 +223,25 @@ class _Replay:
                     earliest = self._cycle[mine[0]]
                 if (op[0] in _WAITS and len(mine) == 2) or self._answers[agent].get(pc):
                     waits.append((self._latest[agent][position], agent, position, mine[-1]))
-                channel = _supplies(program, op)
+                channel = supplies(program, op)
                 if channel >= 0:
-                    supply[channel].append((earliest, agent, position))
+                    self._supply.add(channel, agent, self._where(agent, position), earliest, position)
                 if mine:
                     earliest = self._cycle[mine[-1]]
-        waits.sort()
-        for entries in supply:
-            entries.sort()
-        return waits, supply
+        return sorted(waits)
+
+    def _where(self, agent: int, position: int) -> Where:
+        """Before, inside or after the window."""
+        return BEFORE if position < self._begin[agent] else INSIDE if position < self._end[agent] else AFTER
 
     def run(self) -> Divergence | None:
-        """Replay everything, or all up to where lost records decide; the first divergence, or None."""
+        """Replay everything; the first divergence, or None."""
         ends = [
             _Demand(agent, len(ran), _EVER, self._page.last_row(agent), set()) for agent, ran in enumerate(self._ran)
         ]
         for demand in [_Demand(agent, at + 1, cycle, row, set()) for cycle, agent, at, row in self._waits] + ends:
             wrong = self._advance(demand)
-            if wrong is not None or self._unknowable:
+            if wrong is not None:
                 return wrong
         return self._settle()
 
@@ -255,18 +297,27 @@ class _Replay:
             demand = self._supplier(blocked, when, row, refused.union(entry.agent for entry in stack))
             if demand is not None:
                 stack.append(demand)
-            elif self._partial[who] and self._latest[who][position] == _EVER:
+            elif self._stays(who, position, first if len(stack) == 1 else None):
                 self._stuck[who] = True  # entered, never returned: the kernel was stopped here, or the rest is lost
-            elif self._lost_could_help(blocked, when):
-                self._unknowable = True
-                return None
             else:
-                culprit = culprit or self._page.too_early(self.state, who, pc, row, self._closest(blocked, when))
+                seen = self._where(who, position) == INSIDE
+                if culprit is None and (seen or len(stack) == 1):
+                    gap = self._supply.late(blocked, when, self._done)
+                    culprit = self._page.too_early(self.state, who, pc, row, gap, outside=not seen)
                 stack.pop()
                 if not stack:
                     return culprit
                 stack[-1].refused.add(who)
         return None
+
+    def _stays(self, who: int, position: int, last: _Demand | None) -> bool:
+        """Whether an agent that cannot go on may have stayed where it is, ``last`` being its demand if nobody asked it.
+
+        After its last record, that is: at that very place, or further on once everything else has been tried.
+        """
+        if not self._partial[who] or self._latest[who][position] != _EVER:
+            return False
+        return self._where(who, position) == INSIDE or (last is not None and last.limit == _EVER)
 
     def _pass_parked(self, who: int, pc: int) -> None:
         """Before an operation on a barrier, let those pass whose wait on it is open now: their stamps only come later.
@@ -274,20 +325,46 @@ class _Replay:
         Otherwise a phase that completes next could close the wait again, though the chip let it pass in between.
         """
         op = self._program.code[who][pc]
-        if op[0] not in _ON_MBARRIER:
+        if op[0] not in ON_MBARRIER:
             return
         latest = self._latest[who][self._done[who]] + self._uncertainty
         for agent, ran in enumerate(self._ran):
             position = self._done[agent]
             if agent == who or position >= len(ran):
                 continue
-            other = self._program.code[agent][ran[position]]
+            where = self._where(agent, position)
+            if where != INSIDE:
+                if where == BEFORE or self._last[agent] <= latest:
+                    self._drift(agent)
+                continue
             rows = self._rows[agent][position]
-            word = self.state.barriers[op[1]]
-            waits = other[0] == Op.WAIT and other[1] == op[1] and len(rows) == 2 and self._cycle[rows[0]] <= latest
-            if waits and word.life == mbarrier.LIVE and mbarrier.passes(word, other[2]):
+            other = self._program.code[agent][ran[position]]
+            entered = len(rows) == 2 and self._cycle[rows[0]] <= latest
+            if entered and other[1] == op[1] and self._open(other):
                 self.state = step(self._program, self.state, agent).state
                 self._done[agent] += 1
+
+    def _drift(self, agent: int) -> None:
+        """Let an agent outside the window go on to the next operation that matters to others or blocks."""
+        ran, code = self._ran[agent], self._program.code[agent]
+        while (position := self._done[agent]) < len(ran) and self._where(agent, position) != INSIDE:
+            op = code[ran[position]]
+            if not (op[0] in _AT_ONCE or self._open(op)):
+                return
+            result = step(self._program, self.state, agent)
+            if result.faults:
+                return
+            self.state = result.state
+            if result.blocked >= 0:
+                return
+            self._done[agent] += 1
+
+    def _open(self, op: Operation) -> bool:
+        """Whether it is a wait that passes now."""
+        if op[0] not in _WAITS:
+            return False
+        word = self.state.barriers[op[1]]
+        return word.life == mbarrier.LIVE and mbarrier.passes(word, op[2])
 
     def _try_to_succeed(self, agent: int, pc: int) -> int:
         """The channel that a try needs whose recorded answer is true while the machine's would be false, else -1."""
@@ -332,45 +409,5 @@ class _Replay:
 
     def _supplier(self, channel: int, when: int, row: int, asking: set[int]) -> _Demand | None:
         """The next operation to execute so that ``channel`` may signal by ``when``, None if there is none."""
-        if channel >= len(self._supply):
-            return None  # an agent's own transfers: none is under way
-        entries = self._supply[channel]
-        at = self._next_supply[channel]
-        while at < len(entries) and self._done[entries[at][1]] > entries[at][2]:
-            at += 1
-        self._next_supply[channel] = at
-        for n in range(at, len(entries)):
-            earliest, agent, position = entries[n]
-            if earliest > when + self._uncertainty:
-                break
-            if self._done[agent] <= position and agent not in asking and not self._stuck[agent]:
-                return _Demand(agent, position + 1, when, row, set())
-        return None
-
-    def _lost_could_help(self, channel: int, when: int) -> bool:
-        """True if an agent whose last records are lost could have supplied ``channel`` by ``when``."""
-        for agent, cut in enumerate(self._cut):
-            if not cut or self._page.time(self._page.last_row(agent)) > when + self._uncertainty:
-                continue
-            code = self._program.code[agent]
-            if any(_supplies(self._program, op) == channel for op in code[len(self._ran[agent]) :]):
-                return True
-        return False
-
-    def _closest(self, channel: int, when: int) -> int:
-        """Cycles until the first operation that could have helped, 0 if there is none."""
-        if channel >= len(self._supply):
-            return 0
-        later = [e for e, agent, position in self._supply[channel] if self._done[agent] <= position and e > when]
-        return later[0] - when if later else 0
-
-
-def _supplies(program: Program, op: Operation) -> int:
-    """The channel that an operation can make signal, now or when its transfer lands; -1 if none but its agent's own."""
-    if op[0] in _ON_MBARRIER:
-        return op[1]
-    if op[0] in _ON_NAMED:
-        return len(program.barriers) + op[1]
-    if op[0] == Op.CLUSTER_ARRIVE:
-        return len(program.barriers) + len(program.named_barriers)
-    return op[2] if op[0] == Op.COMMIT else -1
+        found = self._supply.ask(channel, when + self._uncertainty, self._done, asking, self._stuck)
+        return None if found is None else _Demand(found[0], found[1] + 1, when, row, set())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from pipesim.model.finding import Deadlock, Verdict
@@ -61,8 +61,10 @@ class Divergence:
 class Conformance:
     """Whether the recorded behaviour is one that the model has.
 
-    PROVED means: every recorded event was replayed. ``lost`` counts records that the capture dropped: with any, the
-    verdict is at best UNKNOWN, ``events`` of it having been replayed.
+    PROVED means: every recorded event was replayed, and every agent went through all its iterations. ``lost`` counts
+    records that the capture dropped: with any, the verdict is at best UNKNOWN, ``events`` of it having been replayed.
+    ``window`` is the trace's: (first, end) of the iterations that were kept, () for all; of the others, of the
+    ``iterations`` that the protocol has, nothing is claimed. ``ended``: that all were gone through is known.
     """
 
     verdict: Verdict
@@ -71,6 +73,14 @@ class Conformance:
     lost: int
     uncertainty_cycles: int
     divergence: Divergence | None = None
+    window: tuple[int, ...] = ()
+    iterations: int = 0
+    ended: bool = field(default=True, kw_only=True)
+
+    @property
+    def hides(self) -> bool:
+        """True if the window left out some iterations that the protocol has."""
+        return bool(self.window) and (self.window[0] > 0 or self.window[1] < self.iterations)
 
 
 @dataclass(frozen=True)
@@ -134,7 +144,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One trace held against one protocol."""
+    """One trace held against one protocol. ``simulated`` has what ``measured`` has, if not all of it was recorded."""
 
     conformance: Conformance
     timing: Timing | None

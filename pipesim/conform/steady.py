@@ -8,18 +8,21 @@ from itertools import pairwise
 import numpy as np
 
 from pipesim.conform.result import Spread
-from pipesim.trace.schema import Column, EventKind, Events, Trace
+from pipesim.trace.schema import Column, CtaInfo, EventKind, Events, Trace
 from pipesim.trace.steady import steady_window
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One trace in numbers: cycles, of the recorded CTA with the lowest number. None where the run is too short."""
+    """One trace in numbers: cycles, of the recorded CTA with the lowest number.
+
+    None where the run is too short, and where it takes a part of the run that was not recorded.
+    """
 
     period_millicycles: int | None
     prologue: int | None  #: first event to the return of the last agent's first wait
     epilogue: int | None  #: last copy issued (or last event of the first agent that has any) to the last event
-    total: int
+    total: int | None  #: first event to the last
     sites: dict[tuple[str, EventKind, str], Spread]
     shares: dict[tuple[str, str], int]  #: (agent, what) → thousandths of the agent's time
 
@@ -37,11 +40,13 @@ def read(trace: Trace) -> Reading | None:
     feeding = events.cycle[kinds == EventKind.COPY]
     last_feed = int(feeding.max()) if len(feeding) else int(events.cycle[events.agent == events.agent.min()].max())
     end = int(events.cycle.max())
+    kept = _kept(trace, int(events.cta[0]))
+    seen = not any(kept.dropped[last_agent + 1 :])  # no later agent lost all that it had
     return Reading(
-        period_millicycles=_period(returns, max((b.stages for b in trace.meta.barriers), default=1)),
-        prologue=int(returns[0]) - start if len(returns) else None,
-        epilogue=end - last_feed,
-        total=end - start,
+        period_millicycles=_period(trace, kept, events, returns, last_agent) if seen else None,
+        prologue=int(returns[0]) - start if len(returns) and kept.begins and seen else None,
+        epilogue=end - last_feed if kept.ends else None,
+        total=end - start if kept.begins and kept.ends else None,
         sites=_sites(trace, events),
         shares=_shares(trace, events, kinds),
     )
@@ -53,13 +58,53 @@ def one_cta(trace: Trace) -> Events:
     return events.select(events.cta == events.cta.min()) if len(events) else events
 
 
-def _period(returns: Column, stages: int) -> int | None:
-    """Steady-state period in 1/1000 cycle: between the two of the last agent's returns that the window names."""
-    window = steady_window(len(returns), stages)
-    if window is None:
+@dataclass(frozen=True)
+class _Kept:
+    """Which part of a CTA's run was recorded.
+
+    ``first`` is the first iteration, ``begins`` and ``ends`` say whether the first and the last of the run are there;
+    ``passes`` how many each agent went through (() if nobody knows), ``dropped`` how many records each lost.
+    """
+
+    first: int
+    begins: bool
+    ends: bool
+    passes: tuple[int, ...]
+    dropped: tuple[int, ...]
+
+
+def _kept(trace: Trace, cta: int) -> _Kept:
+    """What the recording kept. With nothing known of the passes, a window is taken to end before the run."""
+    header = next((h for h in trace.meta.ctas if h.cta == cta), CtaInfo(cta, 0))
+    whole = not any(header.dropped)
+    if not trace.meta.window:
+        return _Kept(0, begins=True, ends=whole, passes=header.passes, dropped=header.dropped)
+    first, end = trace.meta.window
+    ends = whole and bool(header.passes) and end >= max(header.passes)
+    return _Kept(first, first == 0, ends, header.passes, header.dropped)
+
+
+def _period(trace: Trace, kept: _Kept, events: Events, returns: Column, agent: int) -> int | None:
+    """Steady-state period in 1/1000 cycle, of the last agent's returns.
+
+    Between the two that the steady window of the run names, or the farthest that were recorded, whole laps apart.
+    """
+    stages = max((b.stages for b in trace.meta.barriers), default=1)
+    if trace.meta.window and any(s.kind is EventKind.TRY for s in trace.meta.sites):
+        return None  # tries and waits of one window are not of the same tiles
+    trips, offset = len(returns), 0
+    if kept.passes and (trace.meta.window or any(kept.dropped)):
+        recorded = len(np.unique(events.iteration[events.agent == agent]))
+        each = len(returns) // max(recorded, 1)  # returns in an iteration
+        trips, offset = each * kept.passes[agent], each * kept.first
+    steady = steady_window(trips, stages)
+    if steady is None:
         return None
-    first, last = window
-    return round(1000 * int(returns[last] - returns[first]) / (last - first))
+    first = max(steady[0] - offset, 0)
+    laps = (min(steady[1] - offset, len(returns) - 1) - first) // stages
+    if laps < 1:
+        return None
+    return round(1000 * int(returns[first + laps * stages] - returns[first]) / (laps * stages))
 
 
 def _sites(trace: Trace, events: Events) -> dict[tuple[str, EventKind, str], Spread]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pipesim.conform.result import Figure, Share, SiteTiming, Spread, Timing
 from pipesim.conform.steady import Reading, one_cta, read
-from pipesim.trace.schema import Events, Run, Trace
+from pipesim.trace.schema import Column, Events, Run, Trace
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,16 @@ def compare_timing(simulated: Trace, measured: Trace, periods: dict[bool, Period
     """A simulation that records against a recorded run; None if one of the two has no events.
 
     ``periods``: of the simulation without (False) and with (True) the cost of recording. The measured ones are medians
-    over CTAs and repetitions, taken by the kernel itself, or from the events where it took none.
+    over CTAs and repetitions, taken by the kernel itself, or from the events where it took none. Where only a part of
+    the run was recorded, the same part of the simulated one is held against it; ``simulated`` is a whole run.
     """
-    sim, hw = read(simulated), read(measured)
-    if sim is None or hw is None:
+    part = like(simulated, measured)
+    whole, sim, hw = read(simulated), read(part), read(measured)
+    if whole is None or sim is None or hw is None:
         return None
-    matched, bias, spread = _events(simulated, measured)
+    matched, bias, spread = _events(part, measured)
     return Timing(
-        figures=_figures(sim, hw, measured, periods),
+        figures=_figures(whole, hw, measured, periods),
         sites=tuple(
             SiteTiming(role, kind.name.lower(), barrier, sim.sites.get(key, Spread(0, 0)), spread_)
             for key, spread_ in hw.sites.items()
@@ -44,6 +46,16 @@ def compare_timing(simulated: Trace, measured: Trace, periods: dict[bool, Period
         bias_cycles=bias,
         spread_cycles=spread,
     )
+
+
+def like(simulated: Trace, measured: Trace) -> Trace:
+    """The events of ``simulated`` that ``measured`` has too, if it was recorded with a window or lost records."""
+    if not measured.meta.window and not any(sum(header.dropped) for header in measured.meta.ctas):
+        return simulated
+    there = set(_keys(one_cta(measured), _sites_as(simulated, measured)))
+    events = simulated.events
+    kept = np.array([key in there for key in _keys(events, events.site)], dtype=np.bool_)
+    return Trace(replace(simulated.meta, window=measured.meta.window), events.select(kept))
 
 
 def noise_millicycles(runs: tuple[Run, ...], *, traced: bool) -> int | None:
@@ -89,15 +101,15 @@ def _noise_total(runs: tuple[Run, ...]) -> int | None:
 
 def _events(simulated: Trace, measured: Trace) -> tuple[int, int, int]:
     """Events matched by (agent, site, iteration): how many, the median difference of their times, and the spread."""
-    names = {(s.role, s.kind, s.barrier): n for n, s in enumerate(simulated.meta.sites)}
-    renamed = np.array([names.get((s.role, s.kind, s.barrier), -1) for s in measured.meta.sites], dtype=np.int64)
     mine, theirs = one_cta(simulated), one_cta(measured)
+    if not len(mine):
+        return 0, 0, 0
     times = dict(zip(_keys(mine, mine.site), (mine.cycle - mine.cycle.min()).tolist(), strict=True))
     origin = int(theirs.cycle.min())
     differences = np.array(
         [
             cycle - origin - times[key]
-            for key, cycle in zip(_keys(theirs, renamed[theirs.site]), theirs.cycle.tolist(), strict=True)
+            for key, cycle in zip(_keys(theirs, _sites_as(simulated, measured)), theirs.cycle.tolist(), strict=True)
             if key in times
         ],
         dtype=np.int64,
@@ -108,7 +120,14 @@ def _events(simulated: Trace, measured: Trace) -> tuple[int, int, int]:
     return len(differences), bias, int(np.percentile(np.abs(differences - bias), 95, method="nearest"))
 
 
-def _keys(events: Events, sites: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[tuple[int, int, int]]:
+def _sites_as(simulated: Trace, measured: Trace) -> Column:
+    """The sites of the measured CTA's events, by the numbers of the simulated trace; -1 for those that it lacks."""
+    names = {(s.role, s.kind, s.barrier): n for n, s in enumerate(simulated.meta.sites)}
+    numbers = np.array([names.get((s.role, s.kind, s.barrier), -1) for s in measured.meta.sites], dtype=np.int64)
+    return np.asarray(numbers[one_cta(measured).site], dtype=np.int64)
+
+
+def _keys(events: Events, sites: Column) -> list[tuple[int, int, int]]:
     return list(zip(events.agent.tolist(), sites.tolist(), events.iteration.tolist(), strict=True))
 
 

@@ -12,7 +12,10 @@ from pipesim.report.figures import share_lines, site_lines, steady_lines
 from pipesim.report.layout import LABEL, field, middle
 from pipesim.report.timeline import Moment, timeline_lines
 from pipesim.report.view import HardwareBlock
-from pipesim.report.words import count, megahertz, plus_minus, signed_percent, time_bound
+from pipesim.report.words import count, iterations, megahertz, number, plus_minus, signed_percent, time_bound
+from pipesim.trace.schema import TraceMeta
+
+MOST_LOSERS = 3  #: agents whose dropped records are counted one by one
 
 
 def hardware_lines(block: HardwareBlock, width: int, *, timeline: bool) -> list[str]:
@@ -53,30 +56,54 @@ def _capture(block: HardwareBlock, width: int) -> list[str]:
     parts = [source, count(block.runs, "run")]
     parts += [f"driver {block.driver}"] * bool(block.driver)
     parts += [f"SM clock {megahertz(block.sm_khz)}"] * bool(block.sm_khz)
-    behaviour = [conformance_words(block.conformance)]
+    behaviour = [conformance_words(block.conformance), *_unseen(block.conformance)]
     if block.measured.meta.wrong_tiles:
         behaviour.append(f"{BAD} {count(block.measured.meta.wrong_tiles, 'tile')} held wrong data")
     return [*field("hardware", parts, width), *field("", behaviour, width)]
 
 
 def conformance_words(found: Conformance) -> str:
-    """``✓ 1,792 events of 1 CTA conform``: the behaviour in one phrase."""
+    """``✓ 1,792 events of 1 CTA conform``: the behaviour in one phrase, with the iterations where not all were kept."""
     where = f"of {count(found.ctas, 'CTA')}"
+    part = ""
+    if found.hides:
+        part = f" ({iterations(_within(found))} of {number(found.iterations)})"
     if found.verdict is Verdict.PROVED:
-        return f"{GOOD} {count(found.events, 'event')} {where} conform"
+        return f"{GOOD} {count(found.events, 'event')} {where} conform{part}"
     if found.verdict is Verdict.REFUTED:
-        return f"{BAD} the {count(found.events, 'event')} {where} do not conform"
+        return f"{BAD} the {count(found.events, 'event')} {where} do not conform{part}"
     lost = f"; {count(found.lost, 'record')} lost" if found.lost else ""
     if not found.events:
         return f"{UNSURE} unknown: no event was recorded{lost}"
-    return f"{UNSURE} unknown: {count(found.events, 'event')} {where} conform{lost}"
+    return f"{UNSURE} unknown: {count(found.events, 'event')} {where} conform{part}{lost}"
+
+
+def _within(found: Conformance) -> tuple[int, int]:
+    """The window as far as the protocol goes; one that begins later is left as it is."""
+    first, end = found.window
+    return first, min(end, found.iterations) if first < found.iterations else end
+
+
+def _unseen(found: Conformance) -> list[str]:
+    """What a window left out, and what is known of it all the same."""
+    if not found.hides or found.verdict is Verdict.REFUTED:
+        return []
+    first, end = found.window
+    spans = [span for span in ((0, min(first, found.iterations)), (end, found.iterations)) if span[0] < span[1]]
+    parts = [iterations(span).partition(" ")[2] for span in spans]
+    several = sum(span[1] - span[0] for span in spans) > 1
+    left_out = f"{'iterations' if several else 'iteration'} {' and '.join(parts)} {'were' if several else 'was'}"
+    known = "every agent went through all of them" if found.ended else "nothing shows that every agent ended"
+    return [f"{left_out} not recorded", known]
 
 
 def _trust(block: HardwareBlock, width: int) -> list[str]:
     """Drops, bounds of the clocks, what recording costs and how much runs differ."""
     order, overhead, noise = block.order_error_cycles, block.overhead_permille, block.noise_permille
-    parts = [
-        f"{GOOD if block.dropped == 0 else UNSURE} {count(block.dropped, 'record')} dropped",
+    meta = block.measured.meta
+    parts = [f"{iterations(meta.window)} kept"] if meta.window else []
+    parts += [
+        f"{GOOD if block.dropped == 0 else UNSURE} {count(block.dropped, 'record')} dropped{_by_agent(meta)}",
         f"times {time_bound(block.clock_error_ps)}",
         f"order within an SM ±{count(order, 'cycle')}" if order else "order within an SM exact",
         "cost of recording not measured"
@@ -85,3 +112,18 @@ def _trust(block: HardwareBlock, width: int) -> list[str]:
         "noise not measured" if noise is None else f"runs differ by {plus_minus(noise)}",
     ]
     return field("trust", parts, width)
+
+
+def _by_agent(meta: TraceMeta) -> str:
+    """Who lost how many records, most first: `` (consumer/0 92, producer 3)``; "" if nobody did."""
+    lost: dict[str, int] = {}
+    for header in meta.ctas:
+        for agent, dropped in enumerate(header.dropped):
+            if dropped:
+                name = meta.agent_name(agent)
+                lost[name] = lost.get(name, 0) + dropped
+    most = sorted(lost.items(), key=lambda entry: -entry[1])
+    shown = [f"{name} {number(dropped)}" for name, dropped in most[:MOST_LOSERS]]
+    if len(most) > MOST_LOSERS:
+        shown.append(f"{count(len(most) - MOST_LOSERS, 'other')} {number(sum(n for _, n in most[MOST_LOSERS:]))}")
+    return f" ({', '.join(shown)})" if shown else ""

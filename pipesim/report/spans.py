@@ -29,7 +29,7 @@ class Picture:
 
     ``end`` is its last event, ``origin`` its first event by the trace's own clock.
     ``lap`` is the cycles from one pass of the busiest place to the next, on the average: it only chooses the scale.
-    ``stuck`` says that a wait is open: it never returned.
+    ``stuck`` says that a wait is open: it never returned. ``part`` says that only a window of the run was recorded.
     """
 
     source: str
@@ -39,6 +39,7 @@ class Picture:
     end: int
     lap: int
     stuck: bool
+    part: bool
 
 
 def picture(trace: Trace, cta: int | None = None) -> Picture:
@@ -49,10 +50,10 @@ def picture(trace: Trace, cta: int | None = None) -> Picture:
     mine = events.select(np.flatnonzero(events.cta == cta))
     origin = int(mine.cycle.min()) if len(mine) else 0
     end = int(mine.cycle.max()) - origin if len(mine) else 0
-    lap = -(-end // (int(mine.iteration.max()) + 1)) if len(mine) else 0
+    lap = -(-end // (int(mine.iteration.max() - mine.iteration.min()) + 1)) if len(mine) else 0
     tracks = tuple(_track(trace, mine, agent, origin) for agent in range(len(trace.meta.agents)))
     stuck = any(track.spans and track.spans[-1][1] == FOREVER for track in tracks)
-    return Picture(trace.meta.source, cta, tracks, origin, end, lap, stuck)
+    return Picture(trace.meta.source, cta, tracks, origin, end, lap, stuck, bool(trace.meta.window))
 
 
 def _track(trace: Trace, events: Events, agent: int, origin: int) -> Track:

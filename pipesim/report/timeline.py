@@ -124,14 +124,15 @@ def _heading(shots: list[tuple[str, Picture]], scale: _Scale, width: int, *, aro
     """Which part of which runs is drawn, and from where the cycles are counted."""
     whole = _whole([shot for _, shot in shots])
     end = scale.start + scale.window
+    all_of_it = count(whole, "cycle") + (" in the window" if any(shot.part for _, shot in shots) else "")
     if end >= whole:
         part = f"the last {number(whole - scale.start)} of" if scale.start else "all"
-        part = f"{part} {count(whole, 'cycle')}"
+        part = f"{part} {all_of_it}"
         part += " and what waits for ever" if any(shot.stuck for _, shot in shots) else ""
     elif around:
-        part = f"{number(scale.window)} of {count(whole, 'cycle')} around the divergence ({HERE})"
+        part = f"{number(scale.window)} of {all_of_it} around the divergence ({HERE})"
     else:
-        part = f"the first {number(scale.window)} of {count(whole, 'cycle')}"
+        part = f"the first {number(scale.window)} of {all_of_it}"
     parts = [part]
     for label, shot in shots:
         source = "simulated" if shot.source == "simulation" else "measured"

@@ -81,6 +81,12 @@ def count(value: int, noun: str) -> str:
     return f"{number(value)} {noun}" + ("" if value == 1 else "s")
 
 
+def iterations(window: tuple[int, ...]) -> str:
+    """The iterations of a window (first, end), of which there is one at least: ``iterations 10 to 41``."""
+    first, last = window[0], window[1] - 1
+    return f"iteration {number(first)}" if first == last else f"iterations {number(first)} to {number(last)}"
+
+
 def time_bound(picoseconds: int) -> str:
     """An uncertainty to either side, rounded up: ``±6 ns``; below one nanosecond ``±740 ps``."""
     ns = -(-picoseconds // 1000)

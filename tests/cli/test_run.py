@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 
 from pipesim.model.program_json import loads
 from pipesim.timed import engine
-from pipesim.trace.files import read_trace
+from pipesim.trace.files import read_trace, write_trace
+from pipesim.trace.schema import Trace
+from pipesim.trace.window import lose
 
 Call = Callable[..., Any]
 PC = "producer_consumer"
@@ -150,6 +153,70 @@ class TestSavedTrace:
         answer = call("diff", "t.parquet", "--protocol", ring)
         assert answer.code == 1
         assert call("diff", "t.parquet", "--protocol", ring, "--json").json["report"]["ok"] is False
+
+    def test_a_window_of_it_conforms_and_says_what_it_left_out(self, call: Call) -> None:
+        call("run", PC, "-p", "tiles=16", "--window", "4..10", "--save-trace", "t.parquet")
+        trace = read_trace("t.parquet")
+        assert trace.meta.window == (4, 10)
+        assert [(h.written, h.dropped, h.passes) for h in trace.meta.ctas] == [((24, 30, 30), (), (16, 16, 16))]
+        answer = call("diff", "t.parquet")
+        assert answer.code == 0
+        assert "✓ 84 events of 1 CTA conform (iterations 4 to 9 of 16)" in answer.out
+        assert "iterations 0 to 3 and 10 to 15 were not recorded" in answer.out
+        assert "every agent went through all of them" in answer.out
+        assert "iterations 4 to 9 kept · ✓ 0 records dropped" in answer.out
+        assert answer.verdict == (
+            "✓ the simulated trace does what the protocol says in iterations 4 to 9 "
+            "(simulation of NVIDIA H100 80GB HBM3)"
+        )
+
+    def test_a_window_of_all_is_the_whole(self, call: Call) -> None:
+        call("run", PC, "-p", "tiles=16", "--window", "0..16", "--save-trace", "t.parquet")
+        answer = call("diff", "t.parquet")
+        assert "✓ 224 events of 1 CTA conform\n" in answer.out
+        assert answer.verdict.startswith("✓ the simulated trace does what the protocol says (")
+
+    def test_a_window_of_which_nobody_knows_the_end_is_unknown(self, call: Call) -> None:
+        call("run", PC, "-p", "tiles=16", "--window", "0..15", "--save-trace", "t.parquet")
+        trace = read_trace("t.parquet")
+        unknown = replace(trace.meta, ctas=tuple(replace(h, passes=()) for h in trace.meta.ctas))
+        write_trace(Trace(unknown, trace.events), "u.parquet")
+        answer = call("diff", "u.parquet")
+        assert answer.code == 3
+        assert "? unknown: 210 events of 1 CTA conform (iterations 0 to 14 of 16)" in answer.out
+        assert "iteration 15 was not recorded" in answer.out
+        assert "nothing shows that every agent ended" in answer.out
+        assert answer.verdict == "? nothing shows what the kernel did after its window"
+
+    def test_records_that_a_window_lost_are_named_with_their_agents(self, call: Call) -> None:
+        call("run", PC, "-p", "tiles=16", "--window", "4..10", "--save-trace", "t.parquet")
+        write_trace(lose(read_trace("t.parquet"), {0: 1, 2: 2}), "l.parquet")
+        answer = call("diff", "l.parquet")
+        assert answer.code == 3
+        said = " ".join(answer.out.split())
+        assert "? unknown: 70 events of 1 CTA conform (iterations 4 to 9 of 16); 14 records lost" in said
+        assert "? 14 records dropped (consumer/1 10, producer 4)" in answer.out
+        assert answer.verdict == "? 14 records were lost"
+
+    def test_a_window_without_a_trace_keeps_nothing(self, call: Call) -> None:
+        answer = call("run", PC, "--window", "4..10")
+        assert answer.code == 2
+        assert answer.err == (
+            "pipesim: --window says what a saved trace keeps, and none is saved\n  try: add --save-trace FILE\n"
+        )
+
+    @pytest.mark.parametrize(("text", "words"), [
+        ("4", "'4' is no window A..B of iterations; for example 10..42"),
+        ("4..", "'4..' is no window"), ("..4", "'..4' is no window"), ("4-9", "'4-9' is no window"),
+        ("4..9..12", "'4..9..12' is no window"), ("4.5..9", "'4.5..9' is no window"), ("", "'' is no window"),
+        ("0..99999999999999999999", "is no window"),
+        ("9..9", "the window 9..9 keeps no iteration"), ("9..4", "the window 9..4 keeps no iteration"),
+    ])  # fmt: skip
+    def test_what_is_no_window_is_refused(self, call: Call, text: str, words: str) -> None:
+        answer = call("run", PC, "--window", text, "--save-trace", "t.parquet")
+        assert answer.code == 2
+        assert words in answer.err
+        assert not Path("t.parquet").exists()
 
     def test_recording_costs_time(self, call: Call) -> None:
         plain, traced = (

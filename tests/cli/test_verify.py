@@ -17,6 +17,7 @@ from pipesim.errors import HardwareError
 from pipesim.trace.files import write_trace
 from pipesim.trace.library import trace_folder
 from pipesim.trace.schema import Trace
+from pipesim.trace.window import cut
 
 Call = Callable[..., Any]
 PC = "producer_consumer"
@@ -221,6 +222,14 @@ def test_a_refuted_trace_shows_where(call: Call, refuted: Path) -> None:
         "iteration": 10,
         "cta": 0,
     }
+
+
+def test_a_window_agrees_for_its_iterations(call: Call, good: Trace) -> None:
+    """Every agent's passes are known, so the verdict is for what was seen, and says which part that is."""
+    write_trace(cut(good, 10, 42), "part/window.parquet")
+    answer = call("verify", PC, "--traces", "part")
+    assert answer.code == 0
+    assert answer.verdict == f"✓ {SIMULATED}, and the hardware agrees ({H100}, iterations 10 to 41)"
 
 
 def test_lost_records_are_unknown(call: Call, good: Trace) -> None:

@@ -22,6 +22,7 @@ from pipesim.protocols.catalog import find
 from pipesim.timed.engine import simulate
 from pipesim.trace.files import read_trace
 from pipesim.trace.schema import EventKind, Events, Trace
+from pipesim.trace.window import cut, lose
 
 TRACES = Path(__file__).resolve().parents[2] / "traces"
 
@@ -65,6 +66,11 @@ class Case:
         return result.divergence
 
     # looking
+
+    @property
+    def first(self) -> int:
+        """The first iteration that was kept."""
+        return self.trace.meta.window[0] if self.trace.meta.window else 0
 
     @property
     def uncertainty(self) -> int:
@@ -118,6 +124,12 @@ class Case:
             columns[name][row] = value
         return self.with_events(replace(self.trace.events, **columns))
 
+    def window(self, first: int, end: int) -> Case:
+        return Case(self.program, cut(self.trace, first, end))
+
+    def lossy(self, iterations: dict[int, int]) -> Case:
+        return Case(self.program, lose(self.trace, iterations))
+
     def moved(self, row: int, by: int) -> Case:
         return self.changed(row, cycle=self.cycle(row) + by)
 
@@ -128,8 +140,8 @@ class Case:
         fresh = e.iteration.copy()
         for row in range(len(e)):
             key = (int(e.cta[row]), int(e.agent[row]), int(e.site[row]))
-            fresh[row] = passes.get(key, 0)
-            passes[key] = passes.get(key, 0) + 1
+            fresh[row] = passes.get(key, self.first)
+            passes[key] = passes.get(key, self.first) + 1
         return self.with_events(replace(e, iteration=fresh))
 
 
@@ -186,11 +198,25 @@ RECORDED = (
 SIMULATED = ({"stages": 2, "tiles": 12, "work": 30, "warps": 2, "lanes": 32}, {"stages": 1, "tiles": 8, "work": 30})
 
 
+#: The same inside a window: at the start, in the middle and at the end of a run.
+WINDOWS = ((RECORDED[0], (0, 24)), (RECORDED[0], (8, 40)), (RECORDED[3], (50, 64)), (SIMULATED[0], (2, 11)))
+
+
 @pytest.fixture(
     scope="session",
-    params=[*RECORDED, *SIMULATED],
-    ids=[*(r[:4] + r[22:-8] for r in RECORDED), "simulated-2", "simulated-1"],
+    params=[*((name, ()) for name in RECORDED), *((ring, ()) for ring in SIMULATED), *WINDOWS],
+    ids=[
+        *(r[:4] + r[22:-8] for r in RECORDED),
+        "simulated-2",
+        "simulated-1",
+        "start",
+        "middle",
+        "end",
+        "simulated-part",
+    ],
 )
 def good(request: pytest.FixtureRequest) -> Case:
     """A trace that conforms."""
-    return stored(request.param) if isinstance(request.param, str) else simulated(**request.param)
+    source, window = request.param
+    case = stored(source) if isinstance(source, str) else simulated(**source)
+    return case.window(*window) if window else case

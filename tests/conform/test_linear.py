@@ -100,8 +100,10 @@ def test_candidates_are_not_searched_again(simulated: Make, monkeypatch: pytest.
     original = replay._Replay._plan
 
     def plan(self: Any) -> Any:
-        waits, supply = original(self)
-        return waits, [Watched(entries) for entries in supply]
+        waits = original(self)
+        channels = self._supply._entries
+        self._supply._entries = [{agent: Watched(found) for agent, found in c.items()} for c in channels]
+        return waits
 
     monkeypatch.setattr(replay._Replay, "_plan", plan)
     for tiles in (50, 100, 200):

@@ -116,6 +116,8 @@ def test_programs_with_other_ways_to_wait_conform(
     case = run(make().flatten(), profile=toy(arrive_latency=latency, transfer_latency=latency))
     assert case.trace.meta.status == "finished"
     case.accepted()
+    for first, end in ((0, 1), (0, 3), (1, 2), (1, 9), (2, 4), (3, 4)):
+        case.window(first, end).accepted()
 
 
 def test_a_stored_trace_of_no_tiles_conforms(stored: Make) -> None:

@@ -16,6 +16,7 @@ from pipesim.conform.timing import PeriodPair, compare_timing, median_period, no
 from pipesim.timed.profile import load_profile
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Run, Site, Trace, TraceMeta
+from pipesim.trace.window import cut, lose
 
 Make = Callable[..., Any]
 NOTHING = {False: PeriodPair(None, None), True: PeriodPair(None, None)}
@@ -273,3 +274,90 @@ def test_a_trace_of_nothing_has_no_timing(stored: Make) -> None:
     result = compare(case.program, case.trace)
     assert result.timing is None
     assert result.conformance.divergence is None
+
+
+# a part of a run
+
+
+def part_of(trace: Trace, first: int, end: int, lost: dict[int, int] | None = None) -> Trace:
+    part = cut(trace, first, end)
+    return lose(part, lost) if lost else part
+
+
+@pytest.mark.parametrize(("window", "prologue", "epilogue", "total"), [
+    ((0, 99), 70, 100, 1030), ((0, 10), 70, 100, 1030), ((0, 9), 70, None, None), ((1, 10), None, 100, None),
+    ((2, 8), None, None, None),
+])  # fmt: skip
+def test_what_a_window_shows_of_the_two_ends(
+    window: tuple[int, int], prologue: int | None, epilogue: int | None, total: int | None
+) -> None:
+    reading = read(part_of(by_hand(), *window))
+    assert reading is not None
+    assert (reading.prologue, reading.epilogue, reading.total) == (prologue, epilogue, total)
+    assert reading.period_millicycles == 100_000
+    assert reading.sites["use", EventKind.WAIT_RETURN, "full"] == Spread(10, 10)
+
+
+def test_the_period_of_a_window_is_taken_from_the_steady_part_of_the_run() -> None:
+    """Ten tiles, 2 to 8 are steady. Late returns, of tile 3 by 5 and of tile 4 by 4, move what begins or ends there."""
+    whole = by_hand()
+    cycles = whole.events.cycle.copy()
+    cycles[np.flatnonzero((whole.events.agent == 1) & (whole.events.site == 4))[4]] += 4
+    late = Trace(whole.meta, replace(whole.events, cycle=cycles))
+    for window, period in (
+        ((0, 10), 100_000), ((2, 9), 100_000), ((4, 9), 99_000), ((3, 10), 98_750), ((0, 5), 102_000), ((4, 6), None),
+        ((0, 4), None), ((7, 10), None),
+    ):  # fmt: skip
+        reading = read(part_of(late, *window))
+        assert reading is not None
+        assert reading.period_millicycles == period, window
+
+
+def test_what_lost_records_leave_of_the_numbers() -> None:
+    for lost, period, prologue in (({0: 3}, 100_000, 70), ({1: 3}, 100_000, 70), ({1: 10}, None, None)):
+        reading = read(part_of(by_hand(), 0, 10, lost))
+        assert reading is not None
+        assert (reading.period_millicycles, reading.prologue) == (period, prologue)
+        assert (reading.epilogue, reading.total) == (None, None)
+
+
+def test_a_window_without_passes_shows_no_end() -> None:
+    part = cut(by_hand(), 2, 10)
+    reading = read(Trace(replace(part.meta, ctas=()), part.events))
+    assert reading is not None
+    assert (reading.prologue, reading.epilogue, reading.total) == (None, None, None)
+    assert reading.period_millicycles == 100_000
+
+
+def test_tries_of_a_window_give_no_period(simulated: Make) -> None:
+    """A window keeps the same numbers of tries and of waits, which then are of other tiles."""
+    whole = simulated(stages=4, tiles=32, work=200, tries=True).trace
+    reading = read(cut(whole, 0, 30))
+    assert reading is not None
+    assert reading.period_millicycles is None
+
+
+@pytest.mark.parametrize("lost", [{}, {0: 4}, {1: 9}, {0: 30, 1: 2}])
+def test_a_window_is_held_against_the_same_part_of_the_simulation(simulated: Make, toy: Make, lost: Any) -> None:
+    """A simulation against a part of itself: every event is found, at its own time, and every share is the same."""
+    case = simulated(stages=2, tiles=40, work=30).window(5, 35).lossy(lost)
+    result = compare(case.program, case.trace, toy())
+    assert result.timing is not None
+    assert result.timing.matched == len(case.trace.events)
+    assert (result.timing.bias_cycles, result.timing.spread_cycles) == (0, 0)
+    assert all(site.simulated == site.measured for site in result.timing.sites)
+    assert all(share.simulated == share.measured for share in result.timing.shares)
+    assert result.simulated.events == case.trace.events
+    assert [(f.name, f.simulated is None, f.measured) for f in result.timing.figures[2:]] == [
+        ("prologue, traced", False, None), ("epilogue, traced", False, None), ("whole run, traced", False, None),
+    ]  # fmt: skip
+
+
+def test_a_recorded_window_keeps_the_periods_of_its_runs(stored: Make) -> None:
+    case = stored(f"h100/{DEFAULT}")
+    whole, part = (compare(c.program, c.trace).timing for c in (case, case.window(16, 48)))
+    assert whole is not None
+    assert part is not None
+    assert part.figures[:2] == whole.figures[:2]
+    assert [f.measured for f in part.figures[2:]] == [None, None, None]
+    assert part.matched == 448

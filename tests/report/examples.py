@@ -56,6 +56,7 @@ from pipesim.report.view import (
 )
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Site, Trace, TraceMeta
+from pipesim.trace.window import cut as keep
 
 H100, H200 = "NVIDIA H100 80GB HBM3", "NVIDIA H200"
 ROLES = (("load", 1), ("mma", 2))
@@ -312,6 +313,32 @@ def verify_lost(console: Console) -> None:
     paint_verify(console, VerifyReport(HEADING, (), (lossy,), verdict, ok=None))
 
 
+def part(first: int, end: int, *, lost: tuple[int, ...] = ()) -> Trace:
+    """A recorded window, of three agents."""
+    trace = keep(ring(753, 1231, source="hardware", start=9_000), first, end)
+    ctas = tuple(replace(header, dropped=lost) for header in trace.meta.ctas)
+    return Trace(replace(trace.meta, ctas=ctas), trace.events)
+
+
+def verify_window(console: Console) -> None:
+    """A window in the middle: its events conform, what lies outside it is named."""
+    seen = Conformance(Verdict.PROVED, 896, 1, 0, 2, window=(16, 48), iterations=64)
+    whole = timing(753)
+    numbers = replace(whole, figures=(whole.figures[0], *(replace(f, measured=None) for f in whole.figures[1:])))
+    window = block(H100, "traces/h100/window.parquet", 753, conformance=seen, timing=numbers,
+                   simulated=keep(ring(755, 1204), 16, 48), measured=part(16, 48))  # fmt: skip
+    verdict = f"the recorded trace does what the protocol says in iterations 16 to 47 ({H100})"
+    paint_verify(console, VerifyReport(HEADING, (simulation(),), (window,), verdict, ok=True))
+
+
+def verify_window_lost(console: Console) -> None:
+    """A window at the start that lost records, of a kernel of which nobody knows how it ended."""
+    seen = Conformance(Verdict.UNKNOWN, 700, 1, 95, 2, window=(0, 63), iterations=64, ended=False)
+    lossy = block(H100, "captured now", 753, conformance=seen, dropped=95, timing=None, simulated=None,
+                  measured=part(0, 63, lost=(3, 12, 80)))  # fmt: skip
+    paint_verify(console, VerifyReport(HEADING, (), (lossy,), "95 records were lost", ok=None))
+
+
 def verify_many_agents(console: Console) -> None:
     many = block(H100, "captured now", 753, timing=timing(753, mmas=9), simulated=ring(755, 1204, mmas=9),
                  measured=ring(753, 1231, source="hardware", mmas=9))  # fmt: skip
@@ -521,6 +548,8 @@ EXAMPLES: dict[str, Callable[[Console], None]] = {
     "verify_good": verify_good,
     "verify_divergence": verify_divergence,
     "verify_lost": verify_lost,
+    "verify_window": verify_window,
+    "verify_window_lost": verify_window_lost,
     "verify_many_agents": verify_many_agents,
     "hang": hang,
     "hang_unexplained": hang_unexplained,

@@ -1,0 +1,89 @@
+"""What could make a barrier signal: the operations of all agents, and whose turn it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import Literal, NamedTuple
+
+from pipesim.model.ops import Op, Operation
+from pipesim.model.program import Program
+
+BEFORE: Literal[0] = 0  #: before the window of iterations that were recorded
+INSIDE: Literal[1] = 1
+AFTER: Literal[2] = 2
+Where = Literal[0, 1, 2]
+
+#: Operations on the mbarrier that their first operand names.
+ON_MBARRIER = frozenset({
+    Op.INIT, Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.EXPECT_TX, Op.COMPLETE_TX, Op.TMA_LOAD,
+    Op.CP_ASYNC_ARRIVE,
+})  # fmt: skip
+_ON_NAMED = frozenset({Op.BAR_SYNC, Op.BAR_ARRIVE})
+
+
+class _Entry(NamedTuple):
+    """An operation: its place in the order of asking, the earliest time at which it can have happened, its position."""
+
+    rank: tuple[int, int]
+    earliest: int
+    position: int
+
+
+class Supply:
+    """For each channel the operations that can make it signal, agent by agent, in program order.
+
+    Inside the window the earliest is asked first. Outside, where no times are known, agents take turns. No operation is
+    looked at again once its agent is past it.
+    """
+
+    def __init__(self, channels: int) -> None:
+        self._entries: list[dict[int, list[_Entry]]] = [{} for _ in range(channels)]
+        self._heads: list[dict[int, int]] = [{} for _ in range(channels)]
+        self._turns: dict[tuple[int, int, Where], int] = {}
+
+    def add(self, channel: int, agent: int, where: Where, earliest: int, position: int) -> None:
+        """The next operation of ``agent``, at this position of what it ran, that can make ``channel`` signal."""
+        turn = self._turns[channel, agent, where] = self._turns.get((channel, agent, where), -1) + 1
+        rank = (where, earliest if where == INSIDE else turn)
+        self._entries[channel].setdefault(agent, []).append(_Entry(rank, earliest, position))
+        self._heads[channel].setdefault(agent, 0)
+
+    def ask(
+        self, channel: int, by: int, done: Sequence[int], asking: AbstractSet[int], stuck: Sequence[bool]
+    ) -> tuple[int, int] | None:
+        """The agent and the position to execute next so that ``channel`` may signal; None if none can have happened.
+
+        ``done`` are the positions that the agents have reached; not asked are those in ``asking`` and those ``stuck``.
+        """
+        if channel >= len(self._entries):
+            return None  # an agent's own transfers: none is under way
+        best: tuple[tuple[int, int], int, int] | None = None
+        heads = self._heads[channel]
+        for agent, entries in self._entries[channel].items():
+            if agent in asking or stuck[agent]:
+                continue
+            while heads[agent] < len(entries) and entries[heads[agent]].position < done[agent]:
+                heads[agent] += 1
+            if heads[agent] < len(entries):
+                rank, earliest, position = entries[heads[agent]]
+                if earliest <= by and (best is None or (rank, agent) < best[:2]):
+                    best = (rank, agent, position)
+        return None if best is None else best[1:]
+
+    def late(self, channel: int, when: int, done: Sequence[int]) -> int:
+        """Cycles from ``when`` to the first operation left that could have helped, 0 if there is none."""
+        agents = self._entries[channel].items() if channel < len(self._entries) else ()
+        left = (e.earliest - when for agent, entries in agents for e in entries if e.position >= done[agent])
+        return min((gap for gap in left if gap > 0), default=0)
+
+
+def supplies(program: Program, op: Operation) -> int:
+    """The channel that an operation can make signal, now or when its transfer lands; -1 if none but its agent's own."""
+    if op[0] in ON_MBARRIER:
+        return op[1]
+    if op[0] in _ON_NAMED:
+        return len(program.barriers) + op[1]
+    if op[0] == Op.CLUSTER_ARRIVE:
+        return len(program.barriers) + len(program.named_barriers)
+    return op[2] if op[0] == Op.COMMIT else -1

@@ -1,0 +1,388 @@
+"""Traces of some iterations only: what is in the window is held to the protocol, what is outside may have happened.
+
+And traces that lost records: what was kept is judged, the whole is unknown.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipesim.conform import replay
+from pipesim.conform.passes import Passes, Place, Sight
+from pipesim.conform.result import DivergenceKind
+from pipesim.conform.supply import Supply
+from pipesim.errors import EvidenceError
+from pipesim.model.finding import Verdict
+from pipesim.model.protocol import Protocol
+from pipesim.trace.schema import EventKind
+
+Make = Callable[..., Any]
+NAMES = (
+    "h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet",
+    "h100/producer_consumer-al1-cw1-s1-tb4096-t64-w0-g1.parquet",
+    "h200/producer_consumer-al32-cw2-s4-tb16384-t64-w600-g1.parquet",
+    "h200/producer_consumer-al1-cw4-s2-tb16384-t64-w0-g1.parquet",
+    "h200/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g132.parquet",
+)
+DEFAULT = NAMES[0]
+
+
+# what is in the window conforms
+
+
+@pytest.mark.parametrize("window", [(0, 10), (10, 42), (54, 64), (50, 99), (0, 1), (31, 32), (63, 64), (0, 64)])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_window_of_a_recorded_trace_conforms(stored: Make, name: str, window: tuple[int, int]) -> None:
+    case = stored(name).window(*window)
+    case.accepted()
+    result = case.conform()
+    assert (result.window, result.iterations, result.ended) == (window, 64, True)
+    assert result.hides == (window[0] > 0 or window[1] < 64)
+    inside = min(window[1], 64) - window[0]
+    assert result.events == len(stored(name).trace.events) * inside // 64
+
+
+def test_a_window_after_the_end_has_nothing_to_say(stored: Make) -> None:
+    result = stored(DEFAULT).window(64, 80).conform()
+    assert (result.verdict, result.events, result.ended) == (Verdict.PROVED, 0, True)
+
+
+RINGS = st.fixed_dictionaries({
+    "stages": st.integers(1, 4), "tiles": st.integers(1, 12), "warps": st.integers(1, 3),
+    "lanes": st.sampled_from([1, 32]), "work": st.sampled_from([0, 30]), "tries": st.booleans(),
+})  # fmt: skip
+PRICES = st.fixed_dictionaries({
+    "wait_issue": st.integers(0, 30), "wait_wake_up": st.integers(0, 30), "wait_poll": st.integers(1, 99),
+    "arrive_issue": st.integers(0, 30), "arrive_latency": st.integers(0, 30), "copy_latency": st.integers(0, 99),
+})  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(ring=RINGS, prices=PRICES, first=st.integers(0, 11), length=st.integers(1, 12), lost=st.data())
+def test_any_window_of_a_simulated_ring_conforms(
+    simulated: Make, toy: Make, ring: dict[str, Any], prices: dict[str, int], first: int, length: int, lost: Any
+) -> None:
+    """And so does what is left of it when agents lose their last iterations, which leaves it unknown."""
+    case = simulated(profile=toy(**prices), **ring).window(first, first + length)
+    case.accepted()
+    agents = st.dictionaries(st.integers(0, ring["warps"]), st.integers(1, 12))
+    left = case.lossy(lost.draw(agents, label="lost"))
+    result = left.conform()
+    assert result.divergence is None
+    assert result.lost == len(case.trace.events) - len(left.trace.events)
+    assert result.verdict is (Verdict.UNKNOWN if result.lost else Verdict.PROVED)
+
+
+def test_agents_that_take_different_ways_outside_the_window(run: Make) -> None:
+    """A warp that only looks on, and could have seen the phases alias, had it been late: before the window it was not.
+
+    It waits for every phase and hands nothing back, so nothing in the protocol keeps the others from running ahead.
+    """
+    p = Protocol("looker")
+    storage = p.mbarriers("b", 1, count=1)
+
+    @p.role("ticks")
+    def ticks(w: Any) -> None:
+        with w.elect_one():
+            for _ in range(12):
+                w.work(50)
+                storage[0].arrive()
+
+    @p.role("looks")
+    def looks(w: Any) -> None:
+        for i in range(12):
+            storage[0].wait(i & 1)
+
+    case = run(p.flatten())
+    case.accepted()
+    for first in range(12):
+        for end in range(first + 1, 13):
+            case.window(first, end).accepted()
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    ring=RINGS, uncertainty=st.sampled_from([0, 1, 16]), by=st.sampled_from([1, 3, 10, 60]), seed=st.integers(0, 10**6),
+    first=st.integers(0, 11), length=st.integers(1, 12), agent=st.integers(0, 3), lost=st.integers(0, 4),
+)  # fmt: skip
+def test_less_of_a_trace_never_shows_a_divergence_that_all_of_it_does_not(
+    simulated: Make, ring: dict[str, Any], uncertainty: int, by: int, seed: int, first: int, length: int,
+    agent: int, lost: int,
+) -> None:  # fmt: skip
+    """Times shaken at random, which breaks some traces: a window is refused only if the whole is, a loss likewise."""
+    case = simulated(uncertainty=uncertainty, **ring)
+    e = case.trace.events
+    cycles = e.cycle + np.random.default_rng(seed).integers(-by, by + 1, len(e))
+    for number in range(len(case.trace.meta.agents)):
+        cycles[e.agent == number] = np.maximum.accumulate(cycles[e.agent == number])
+    whole = case.with_events(replace(e, cycle=cycles))
+    part = whole.window(first, first + length)
+    left = part.lossy({agent % len(case.trace.meta.agents): lost})
+    seen = [c.conform().verdict is Verdict.REFUTED for c in (left, part, whole)]
+    assert seen == sorted(seen)
+
+
+def test_and_shaken_traces_are_refused_or_not(simulated: Make) -> None:
+    """The twin: of the same traces some windows are refused, and some wholes of which a window is not."""
+    answers = set()
+    for seed in range(12):
+        case = simulated(stages=2, tiles=8, work=40)
+        e = case.trace.events
+        cycles = e.cycle + np.random.default_rng(seed).integers(-30, 31, len(e))
+        for number in (0, 1):
+            cycles[e.agent == number] = np.maximum.accumulate(cycles[e.agent == number])
+        whole = case.with_events(replace(e, cycle=cycles))
+        answers |= {(whole.window(first, first + 3).conform().verdict, whole.conform().verdict) for first in range(6)}
+    assert {(Verdict.REFUTED, Verdict.REFUTED), (Verdict.PROVED, Verdict.REFUTED)} <= answers
+
+
+# what is not in it cannot be seen
+
+
+def test_a_fault_outside_the_window_is_not_seen_and_inside_it_is(stored: Make) -> None:
+    """The twins: one arrive of iteration 20 says another count. Windows that hold it refuse, the others cannot."""
+    whole = stored(DEFAULT)
+    row = next(r for r in whole.rows(agent=1, kind=EventKind.ARRIVE) if whole.trace.events.iteration[r] == 20)
+    wrong = whole.changed(row, value=3)
+    for window, seen in (((0, 20), False), ((21, 64), False), ((20, 21), True), ((0, 64), True), ((10, 30), True)):
+        case = wrong.window(*window)
+        if seen:
+            found = case.refused()
+            assert (found.kind, found.agent, found.iteration) == (DivergenceKind.OTHER_EVENT, "consumer/0", 20)
+        else:
+            case.accepted()
+
+
+@pytest.mark.parametrize("window", [(8, 40), (20, 21), (17, 33)])
+def test_a_wait_that_returns_before_its_copy(stored: Make, window: tuple[int, int]) -> None:
+    """All that a consumer did in the window is shifted, to a time before its first tile was even issued."""
+    case = stored(DEFAULT).window(*window)
+    mine = case.rows(agent=1)
+    copy = case.rows(kind=EventKind.COPY)[0]
+    back = next(r for r in mine if case.kind(r) is EventKind.WAIT_RETURN)
+    shift = case.cycle(copy) - case.uncertainty - case.cycle(back)
+    early = case
+    for row in mine:
+        early = early.moved(row, shift - 1)
+    found = early.refused()
+    assert (found.kind, found.agent, found.iteration) == (DivergenceKind.TOO_EARLY, "consumer/0", window[0])
+    assert found.late_by == case.uncertainty + 1
+    assert (found.barrier, found.phase_wanted) == (f"full[{window[0] % 4}]", window[0] // 4)
+
+
+def test_hidden_arrives_happen_before_their_agents_first_record(stored: Make) -> None:
+    """The producer waits for arrives of iterations before the window; they may be as early as they like, but a whole
+    window that the consumers have yet to enter cannot be past the producer's wait.
+    """
+    case = stored(DEFAULT).window(8, 40)
+    late = case
+    for row in case.rows(agent=1):
+        late = late.moved(row, 50_000)
+    found = late.refused()
+    assert (found.kind, found.agent, found.iteration) == (DivergenceKind.TOO_EARLY, "producer", 12)
+    assert "missing; the next that could help came" in found.claim
+
+
+def test_operations_after_the_last_record_happen_after_it(simulated: Make) -> None:
+    """The consumer's records end with iteration 3, the producer is seen until 5. What released its last two waits is
+    lost, but came after the consumer's last record: a wait that returned before that is refused, one at it is not.
+    """
+    case = simulated(stages=1, tiles=10, work=30).window(0, 6).lossy({1: 2})
+    end = case.cycle(case.rows(agent=1)[-1])
+    back = case.rows(agent=0, kind=EventKind.WAIT_RETURN)[5]
+    for at, accepted in ((end, True), (end - 1, False)):
+        moved = case
+        for row in (r for r in case.rows(agent=0) if r <= back and case.cycle(r) > at):
+            moved = moved.changed(row, cycle=at)
+        result = moved.conform()
+        if accepted:
+            assert (result.verdict, result.divergence) == (Verdict.UNKNOWN, None)
+        else:
+            assert (result.divergence.kind, result.divergence.agent) == (DivergenceKind.TOO_EARLY, "load")
+
+
+# how the run ended
+
+
+def test_without_the_passes_nobody_knows_how_it_ended(stored: Make) -> None:
+    case = stored(DEFAULT)
+    for window, verdict in (((10, 42), Verdict.UNKNOWN), ((42, 64), Verdict.PROVED), ((42, 80), Verdict.PROVED)):
+        part = case.window(*window)
+        unknown = part.with_meta(ctas=tuple(replace(h, passes=()) for h in part.trace.meta.ctas)).conform()
+        assert (unknown.verdict, unknown.divergence, unknown.lost) == (verdict, None, 0)
+        assert unknown.ended is (verdict is Verdict.PROVED)
+
+
+@pytest.mark.parametrize(("passes", "kind", "words"), [
+    ((64, 63, 64), DivergenceKind.MISSING_EVENT, "consumer/0 went through 63 iterations where the protocol has 64"),
+    ((65, 64, 64), DivergenceKind.EXTRA_EVENT, "producer went through 65 iterations where the protocol has 64"),
+])  # fmt: skip
+def test_a_kernel_that_ended_after_other_iterations(
+    stored: Make, passes: tuple[int, ...], kind: DivergenceKind, words: str
+) -> None:
+    part = stored(DEFAULT).window(10, 42)
+    found = part.with_meta(ctas=tuple(replace(h, passes=passes) for h in part.trace.meta.ctas)).refused()
+    assert (found.kind, found.claim) == (kind, words)
+
+
+def hung(case: Any) -> Any:
+    return case.with_meta(source="hardware", status="deadline", extra={"order_error_cycles": 16})
+
+
+@pytest.mark.parametrize("window", [(0, 2), (1, 2), (1, 9), (2, 3), (4, 9), (6, 7)])
+def test_a_kernel_that_hangs_before_in_or_after_its_window(simulated: Make, window: tuple[int, int]) -> None:
+    """The consumer stops handing back at iteration 3 of 8: wherever the window lies, the same agents wait."""
+    whole = hung(simulated(stages=2, tiles=8, arrives=3, work=30))
+    case = hung(whole.window(*window))
+    assert case.trace.meta.ctas[0].passes == (5, 5)
+    found, expected = case.refused(), whole.refused()
+    assert found.kind is expected.kind is DivergenceKind.NOT_FINISHED
+    assert found.stuck == expected.stuck
+    assert found.claim == expected.claim == "the kernel was stopped by its deadline: 2 of 2 agents blocked"
+
+
+def test_a_kernel_that_hangs_although_the_protocol_does_not(simulated: Make) -> None:
+    """The records of a good protocol's window, of a kernel that was stopped somewhere after it."""
+    case = hung(simulated(stages=2, tiles=8, work=30).window(0, 3))
+    found = case.refused()
+    assert found.kind is DivergenceKind.NOT_FINISHED
+    assert found.stuck is None
+    early = case.changed(case.rows(agent=1)[4], value=9).refused()
+    assert early.kind is DivergenceKind.OTHER_EVENT
+
+
+def test_a_protocol_that_cannot_have_ended(simulated: Make) -> None:
+    """The window conforms, the kernel says that it finished, but the protocol hangs after it."""
+    case = simulated(stages=2, tiles=8, arrives=5, work=30).window(0, 2)
+    ended = case.with_meta(status="finished", ctas=tuple(replace(h, passes=(8, 8)) for h in case.trace.meta.ctas))
+    found = ended.refused()
+    assert (found.kind, found.agent, found.barrier) == (DivergenceKind.TOO_EARLY, "load", "empty[1]")
+    assert found.claim == (
+        "load is past a wait for empty[1] parity 0, which is outside the window, before phase 2 can have completed: "
+        "1 of 1 arrivals missing"
+    )
+
+
+def test_a_way_that_hangs_on_a_try_outside_the_window(simulated: Make) -> None:
+    """The flat program may jump on a try's answer: what was not recorded cannot be followed."""
+    case = simulated(stages=1, tiles=4, tries=True)
+    code = list(case.program.code[0])
+    at = next(pc for pc, op in enumerate(code) if op[0] == replay.Op.TRY_WAIT)
+    code.insert(at + 1, (int(replay.Op.JUMP_IF), code[at][3], 1, 0))  # to the next operation either way
+    lines = list(case.program.lines[0])
+    lines.insert(at + 1, lines[at])
+    program = replace(
+        case.program, code=(tuple(code), *case.program.code[1:]), lines=(tuple(lines), *case.program.lines[1:])
+    )
+    jumping = type(case)(program, case.trace)
+    jumping.accepted()
+    with pytest.raises(EvidenceError, match="the way of load outside the window cannot be told"):
+        jumping.window(2, 4).conform()
+
+
+# records that were lost
+
+
+@pytest.mark.parametrize("lost", [{0: 1}, {1: 1}, {2: 12}, {0: 5, 1: 20}, {0: 32}, {0: 32, 1: 32, 2: 32}])
+def test_a_window_that_lost_records(stored: Make, lost: dict[int, int]) -> None:
+    case = stored(DEFAULT).window(10, 42).lossy(lost)
+    result = case.conform()
+    assert (result.verdict, result.divergence) == (Verdict.UNKNOWN, None)
+    assert result.lost == sum((4 if agent == 0 else 5) * n for agent, n in lost.items())
+    # the twin: nothing was lost, and the records end too soon
+    ctas = tuple(replace(h, dropped=()) for h in case.trace.meta.ctas)
+    assert case.with_meta(ctas=ctas).refused().kind is DivergenceKind.MISSING_EVENT
+
+
+def test_what_was_kept_is_judged_although_others_lost_records(stored: Make) -> None:
+    """The consumers lost their last 10 iterations of 32. A wrong record is refused before that, and after it too, of
+    the agent that lost nothing; and a wait that nothing lost could have released.
+    """
+    case = stored(DEFAULT).window(10, 42).lossy({1: 10, 2: 10})
+    for n in (3, 28):
+        row = case.rows(agent=0, kind=EventKind.COPY)[n]
+        found = case.changed(row, value=48).refused()
+        assert (found.kind, found.agent, found.iteration) == (DivergenceKind.OTHER_EVENT, "producer", 10 + n)
+    back = case.rows(agent=0, kind=EventKind.WAIT_RETURN)[12]
+    arrive = next(r for r in case.rows(agent=2, kind=EventKind.ARRIVE) if case.trace.events.iteration[r] == 18)
+    early = case.cycle(arrive) - case.uncertainty - 1
+    moved = case
+    for row in (r for r in case.rows(agent=0) if r <= back and case.cycle(r) > early):
+        moved = moved.changed(row, cycle=early)
+    assert moved.refused().kind is DivergenceKind.TOO_EARLY
+
+
+def test_only_the_cta_that_lost_something_is_in_doubt(stored: Make) -> None:
+    """A divergence of another CTA is still one; without it the whole is unknown."""
+    case = stored(NAMES[4]).window(10, 42)
+    headers = list(case.trace.meta.ctas)
+    headers[0] = replace(headers[0], dropped=(0, 5, 0))
+    rows = [r for r in case.rows(agent=1, cta=headers[0].cta) if case.trace.events.iteration[r] == 41]
+    lossy = case.without(*rows).with_meta(ctas=tuple(headers))
+    assert lossy.conform().verdict is Verdict.UNKNOWN
+    other = lossy.rows(agent=2, kind=EventKind.ARRIVE, cta=headers[1].cta)[30]
+    assert lossy.without(other).refused().cta == headers[1].cta
+
+
+# cost
+
+
+def test_the_cost_is_linear_wherever_the_window_lies(simulated: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every operation is carried out once; asking in vain is bounded by what could help; no list is searched again."""
+    seen: Counter[str] = Counter()
+    step, ask = replay.step, Supply.ask
+
+    def counted_step(program: Any, state: Any, agent: int) -> Any:
+        result = step(program, state, agent)
+        seen["moved" if result.blocked < 0 else "blocked"] += 1
+        return result
+
+    def counted_ask(self: Any, *arguments: Any) -> Any:
+        before = sum(sum(heads.values()) for heads in self._heads)
+        found = ask(self, *arguments)
+        seen["looked"] += 1 + sum(sum(heads.values()) for heads in self._heads) - before
+        return found
+
+    monkeypatch.setattr(replay, "step", counted_step)
+    monkeypatch.setattr(Supply, "ask", counted_ask)
+    for window in ((0.0, 0.25), (0.4, 0.6), (0.8, 1.0)):
+        costs = []
+        for tiles in (40, 80, 160):
+            seen.clear()
+            case = simulated(stages=2, tiles=tiles, warps=4)
+            case.window(int(window[0] * tiles), int(window[1] * tiles)).accepted()
+            assert seen["moved"] == sum(len(code) for code in case.program.code)
+            costs.append(seen["blocked"] + seen["looked"])
+        assert costs[2] - costs[1] <= 2 * (costs[1] - costs[0]) + 16
+
+
+# counting
+
+
+def test_passes_are_counted_exactly_from_the_window_on() -> None:
+    passes = Passes(Sight(2, 4))
+    for certain in (True, False, True):
+        assert passes.place(7) is Place.HIDDEN
+        passes.unseen(7, certain=certain)
+        if passes.place(7) is Place.EITHER:
+            break
+    assert (passes.least(7), passes.place(7), passes.iteration(7)) == (1, Place.EITHER, 2)
+    passes.unseen(7, certain=False)  # it left no record: it was below the window, if it happened
+    assert (passes.least(7), passes.place(7)) == (1, Place.EITHER)
+    passes.seen(7)
+    assert (passes.least(7), passes.place(7), passes.iteration(7)) == (3, Place.SEEN, 3)
+    passes.unseen(7, certain=False)
+    assert passes.least(7) == 3
+    passes.seen(7)
+    assert (passes.place(7), passes.iterations) == (Place.HIDDEN, (4, 4))
+    passes.unseen(7, certain=False)
+    passes.unseen(7, certain=True)
+    assert passes.iterations == (5, 6)

@@ -1,0 +1,122 @@
+"""Windows and losses made from whole traces: what is kept, what is counted, and what cannot be cut."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pipesim.errors import ParameterError
+from pipesim.trace.consistency import check_trace
+from pipesim.trace.files import read_trace, write_trace
+from pipesim.trace.recorder import EventBuffer
+from pipesim.trace.schema import AgentInfo, BarrierGroup, CtaInfo, Device, EventKind, Site, Trace, TraceMeta
+from pipesim.trace.window import cut, lose
+
+SITES = (
+    Site("load_wait_enter_empty", "load", EventKind.WAIT_ENTER, "empty"),
+    Site("load_wait_return_empty", "load", EventKind.WAIT_RETURN, "empty"),
+    Site("load_copy_full", "load", EventKind.COPY, "full"),
+    Site("use_work_begin", "use", EventKind.WORK_BEGIN),
+)
+
+
+def whole(loads: int = 6, uses: int = 4, *, ctas: tuple[int, ...] = (0,), status: str = "finished") -> Trace:
+    """``loads`` iterations of three events, ``uses`` of one, in each CTA."""
+    buffer = EventBuffer()
+    for cta in ctas:
+        for i in range(loads):
+            for site in range(3):
+                buffer.append(cta, 0, site, i % 2, -1, i, 0, 100 * i + site)
+        for i in range(uses):
+            buffer.append(cta, 1, 3, -1, -1, i, 0, 100 * i + 50)
+    meta = TraceMeta(
+        "simulation", "p", {}, 4, Device("d"), (AgentInfo("load", 0, 0), AgentInfo("use", 0, 1)),
+        (BarrierGroup("full", 2, 1), BarrierGroup("empty", 2, 1)), SITES, status=status,
+    )  # fmt: skip
+    return Trace(meta, buffer.events(1_000_000))
+
+
+def kept(trace: Trace) -> list[tuple[int, int, int, int]]:
+    e = trace.events
+    return list(zip(e.cta.tolist(), e.agent.tolist(), e.site.tolist(), e.iteration.tolist(), strict=True))
+
+
+def test_the_same_iterations_of_every_agent() -> None:
+    part = cut(whole(), 1, 3)
+    assert kept(part) == [
+        (0, 0, 0, 1), (0, 0, 1, 1), (0, 0, 2, 1), (0, 0, 0, 2), (0, 0, 1, 2), (0, 0, 2, 2), (0, 1, 3, 1), (0, 1, 3, 2),
+    ]  # fmt: skip
+    assert part.meta == replace(
+        whole().meta, window=(1, 3), ctas=(CtaInfo(0, 0, written=(6, 2), passes=(6, 4)),)
+    )  # the rest of the description is untouched
+    check_trace(part, "here")
+
+
+@pytest.mark.parametrize(("window", "counts"), [
+    ((0, 1), (3, 1)), ((0, 6), (18, 4)), ((0, 99), (18, 4)), ((4, 6), (6, 0)), ((6, 7), (0, 0)),
+])  # fmt: skip
+def test_windows_at_the_ends_and_beyond(window: tuple[int, int], counts: tuple[int, int]) -> None:
+    (header,) = cut(whole(), *window).meta.ctas
+    assert (header.written, header.passes) == (counts, (6, 4))
+
+
+def test_every_cta_has_its_header_and_those_there_are_stay() -> None:
+    assert [h.cta for h in cut(whole(ctas=(1, 3)), 0, 2).meta.ctas] == [1, 3]
+    trace = whole()
+    header = CtaInfo(0, 17, written=(18, 4), dropped=(0, 0), passes=(7, 7), barrier_words=(1, 2, 3, 4))
+    (mine,) = cut(Trace(replace(trace.meta, ctas=(header,)), trace.events), 0, 2).meta.ctas
+    assert mine == replace(header, written=(6, 2))
+
+
+def test_of_a_run_that_was_stopped_the_iteration_it_waits_in_does_not_count() -> None:
+    trace = whole(status="deadline")
+    waiting = trace.events.select(np.array([*range(16), *range(18, 22)]))  # entered its sixth wait
+    assert cut(Trace(trace.meta, waiting), 0, 2).meta.ctas[0].passes == (5, 3)
+    ended = Trace(replace(trace.meta, status="finished"), waiting)
+    assert cut(ended, 0, 2).meta.ctas[0].passes == (6, 4)
+
+
+@pytest.mark.parametrize(("first", "end"), [(3, 3), (4, 3), (-1, 3)])
+def test_a_window_that_keeps_nothing(first: int, end: int) -> None:
+    with pytest.raises(ParameterError, match=f"the window {first}..{end} keeps no iteration"):
+        cut(whole(), first, end)
+
+
+def test_what_is_not_whole_cannot_be_cut() -> None:
+    part = cut(whole(), 0, 3)
+    for trace in (part, lose(Trace(replace(part.meta, window=()), part.events), {0: 1})):
+        with pytest.raises(ParameterError, match="is not whole"):
+            cut(trace, 0, 2)
+
+
+def test_whole_iterations_are_lost_at_the_end_and_counted() -> None:
+    part = lose(cut(whole(), 1, 5), {0: 2})
+    assert kept(part) == [
+        (0, 0, 0, 1), (0, 0, 1, 1), (0, 0, 2, 1), (0, 0, 0, 2), (0, 0, 1, 2), (0, 0, 2, 2),
+        (0, 1, 3, 1), (0, 1, 3, 2), (0, 1, 3, 3),
+    ]  # fmt: skip
+    assert part.meta.ctas == (CtaInfo(0, 0, written=(6, 3), dropped=(6, 0), passes=(6, 4)),)
+    again = lose(part, {1: 9})
+    assert again.meta.ctas == (CtaInfo(0, 0, written=(6, 0), dropped=(6, 3), passes=(6, 4)),)
+    check_trace(again, "here")
+
+
+def test_losing_nothing_changes_nothing() -> None:
+    part = cut(whole(), 1, 5)
+    assert lose(part, {}).events == part.events
+    assert lose(part, {0: 0}).meta.ctas[0].dropped == (0, 0)
+
+
+def test_nobody_loses_what_has_no_header() -> None:
+    for trace, agents in ((whole(), {0: 1}), (cut(whole(), 0, 3), {2: 1})):
+        with pytest.raises(ParameterError, match="has no headers, or not all of the agents"):
+            lose(trace, agents)
+
+
+def test_a_cut_trace_is_written_and_read(tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("cut") / "part.parquet"
+    part = lose(cut(whole(), 1, 5), {1: 1})
+    write_trace(part, path)
+    assert read_trace(path) == part
