@@ -170,7 +170,7 @@ def test_switched_off_it_is_as_if_it_were_not_there(tmp_path, ring):
 
 def test_importing_needs_nothing_heavy():
     modules = sorted(path.stem for path in KERNELS.glob("*.py") if path.stem != "__init__")
-    assert modules == ["capture", "compile", "decode", "launch", "layout", "measure", "request", "table"]
+    assert modules == ["capture", "clocks", "compile", "decode", "launch", "layout", "measure", "request", "table"]
     code = "import sys\n" + "".join(f"import hwkernels.{name}\n" for name in modules)
     code += (
         "print(sorted({name.split('.')[0] for name in sys.modules} & {'cuda', 'simpy', 'rich', 'pyarrow', 'numpy'}))"
