@@ -147,7 +147,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
         "laps",
         "What does a wait see that is lapped by later phases?",
-        "One thread completes phases; the other waits for one parity, held back until they are over, or already waiting.",
+        "One thread completes phases; the other waits for one parity, held back until they are over or waiting before.",
         "laps",
         "laps",
         _laps(),
@@ -203,7 +203,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
         "pingpong",
         "Do placed times agree across SMs with the order that messages prove?",
-        "A token runs around a cluster by remote arrives: %clock64 before each arrive and after each wait, and anchors.",
+        "A token runs around a cluster by remote arrives: %clock64 before each arrive and after each wait, anchors.",
         "pingpong",
         "pingpong",
         (
