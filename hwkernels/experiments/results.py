@@ -17,6 +17,7 @@ from pipesim.errors import EvidenceError, TraceFormatError
 VERSION = 1
 FILE = "experiments.json"  #: its name in each device's folder of traces
 TRAP = "trap"  #: how an outcome begins that ended the launch
+FAILED = "failed"  #: how one begins that says why there is no answer
 
 
 @dataclass(frozen=True)

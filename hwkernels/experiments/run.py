@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from hwkernels.experiments.catalogue import EXPERIMENTS, Case, Experiment, experiment
-from hwkernels.experiments.results import TRAP, VERSION, dump
+from hwkernels.experiments.results import FAILED, TRAP, VERSION, dump
 from pipesim.errors import OutputExistsError, PipesimError
 
 CHILD_SECONDS = 60  #: how long a child may take
@@ -132,7 +132,7 @@ def _merged(results: Sequence[Result]) -> Result:
 
 
 def _failed(how: str) -> Result:
-    return {"outcomes": {how: 1}, "data": {}}
+    return {"outcomes": {f"{FAILED}: {how}": 1}, "data": {}}
 
 
 def _start() -> subprocess.Popen[str]:
@@ -154,7 +154,7 @@ def _finish(child: subprocess.Popen[str], each: Experiment, cases: Sequence[Case
     results = [json.loads(line) for line in out.splitlines() if line.endswith("}")]
     if not end and child.returncode != 0 and not (results and _trapped(results[-1])):
         lines = complaint.strip().splitlines()
-        end = f"the process failed: {lines[-1] if lines else child.returncode}"
+        end = lines[-1] if lines else f"exit code {child.returncode}"
         sys.stderr.write(complaint)
     return results, end
 
