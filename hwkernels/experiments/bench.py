@@ -301,7 +301,10 @@ def _timer_agreement(bench: Bench, case: Case) -> Result:
 
 
 def _pingpong(bench: Bench, case: Case) -> Result:
-    """Of each CTA: sm; anchors, 8 numbers in the order of ``layout.ANCHOR``; sent and received, raw %clock64."""
+    """Of each CTA: sm; anchors, 8 numbers in the order of ``layout.ANCHOR``; sent and received.
+
+    Cycles count from the CTA's first reading of its clock, nanoseconds from the first reading of all.
+    """
     a = case.arguments
     ctas, rounds = a["ctas"], a["rounds"]
     stamps_at, headers_at = bench.zeroed(16 * ctas * rounds), bench.zeroed(ctas * HEADER.itemsize)
@@ -313,14 +316,17 @@ def _pingpong(bench: Bench, case: Case) -> Result:
     headers = bench.fetch(headers_at, (ctas,), HEADER)
     short = int((stamps == 0).any(axis=(1, 2)).sum())
     outcomes = {"CTAs finished": ctas - short} | ({"CTAs at the deadline": short} if short else {})
-    names = ANCHOR.names or ()
-    return _result(
-        outcomes,
-        sm=headers["smid"],
-        anchors=[[anchor[name] for anchor in header["anchors"] for name in names] for header in headers],
-        sent=stamps[:, :, 0],
-        received=stamps[:, :, 1],
-    )
+    if short:
+        return _result(outcomes)
+    first_ns = int(headers["anchors"]["globaltimer_before"].min())
+    first_cycle = headers["anchors"]["clock_before"][:, 0]
+    anchors = [
+        [int(anchor[name]) - (first_ns if name.startswith("globaltimer") else int(base))
+         for anchor in header["anchors"] for name in ANCHOR.names or ()]
+        for header, base in zip(headers, first_cycle, strict=True)
+    ]  # fmt: skip
+    stamps -= first_cycle[:, None, None]
+    return _result(outcomes, sm=headers["smid"], anchors=anchors, sent=stamps[:, :, 0], received=stamps[:, :, 1])
 
 
 BENCHES: dict[str, Callable[[Bench, Case], Result]] = {

@@ -13,7 +13,7 @@ import pytest
 
 from hwkernels.compile import compile_cubin
 from hwkernels.experiments import run as runner
-from hwkernels.experiments.bench import BENCHES, run_case
+from hwkernels.experiments.bench import BENCHES, Bench, _integers, run_case
 from hwkernels.experiments.catalogue import EXPERIMENTS, Case, Experiment, experiment
 from hwkernels.experiments.results import Outcome, Stored, dump, read_results, stored_results
 from hwkernels.experiments.sequences import NAMES, SEQUENCES, Code, parse
@@ -221,6 +221,43 @@ def test_the_bench_reads_what_the_kernel_leaves(monkeypatch: pytest.MonkeyPatch)
         outcomes = dict.fromkeys(expected.outcomes, 1)
         assert result == {"outcomes": outcomes, "data": expected.data}
         assert json.loads(json.dumps(result)) == result
+
+
+class AnyGpu:
+    """A GPU whose memory holds numbers that no kernel wrote, the same every time: shapes and integers are at stake."""
+
+    def allocate(self, nbytes: int) -> int:
+        return 1 << 32
+
+    def host_mapped(self, nbytes: int):
+        return 1 << 32, np.zeros(nbytes, dtype=np.uint8)
+
+    def upload(self, address, array):
+        assert array.flags.c_contiguous
+
+    def fill(self, address, byte, nbytes):
+        assert byte == 0
+
+    def launch(self, kernel, shape, arguments, *, cluster=1):
+        assert shape[0] % cluster == 0
+        assert all(isinstance(a, int | np.uint32) for a in arguments)
+
+    def download(self, address, array):
+        words = array.reshape(-1).view(np.uint8)
+        words[:] = (np.arange(words.size, dtype=np.int64) * 2654435761 >> 7).astype(np.uint8)
+
+
+@pytest.mark.parametrize("each", EXPERIMENTS, ids=lambda e: e.name)
+def test_every_bench_gives_integers_and_known_outcomes(each: Experiment) -> None:
+    bench = Bench(AnyGpu(), "kernel", "hash", 132)
+    for case in each.cases:
+        if each.bench == "laps":  # whatever else the memory holds is no answer
+            bench.fetch = lambda address, shape, dtype: np.ones(shape, dtype=dtype)
+        raw = BENCHES[each.bench](bench, case)
+        assert all(count >= 0 for count in raw["outcomes"].values())
+        assert raw["outcomes"] or each.bench == "copy"
+        assert all(isinstance(list(values), list) for values in raw["data"].values())
+        assert dump({"data": {name: _integers(values) for name, values in raw["data"].items()}})
 
 
 # The runner, with children made of paper.
