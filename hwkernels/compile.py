@@ -1,7 +1,7 @@
 """NVRTC to a cubin, with a cache on disk. Needs the ``gpu`` extra, but neither a driver nor a GPU.
 
-The sources are a kernel's ``.cu`` and every header beside it; they are handed to NVRTC by value, so that a kernel's
-hash is the same wherever pipesim is installed.
+The sources are a kernel's ``.cu``, every header beside it and, in a folder of this package, the package's own headers.
+They are handed to NVRTC by value, so that a kernel's hash is the same wherever pipesim is installed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from typing import Any
 
 from pipesim.errors import CompileError, MissingExtraError
 
-KERNELS = Path(__file__).parent
+KERNELS = Path(__file__).resolve().parent
 _ENTRY = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\(')
+_HEADERS = frozenset({".cuh", ".h"})
 _MAGIC = b"pipesim-cubin-1\n"
 
 
@@ -75,9 +76,10 @@ def _nvrtc() -> Any:
 
 
 def _sources(source: Path) -> dict[str, bytes]:
-    """The kernel's file and all headers of its folder, by name."""
-    headers = sorted(p for p in source.parent.iterdir() if p.suffix in {".cuh", ".h"})
-    return {p.name: p.read_bytes() for p in (source, *headers)}
+    """The kernel's file and all headers that it can include, by name; one beside it hides the package's."""
+    folders = [KERNELS] if KERNELS in source.resolve().parent.parents else []
+    headers = {p.name: p for folder in (*folders, source.parent) for p in folder.iterdir() if p.suffix in _HEADERS}
+    return {source.name: source.read_bytes()} | {name: headers[name].read_bytes() for name in sorted(headers)}
 
 
 def _entry(source: Path, text: bytes) -> str:

@@ -1,10 +1,8 @@
 """From the words that a traced kernel left in memory to the event table. No CUDA: numpy only.
 
 Placing events. Each CTA read both clocks together twice, at an edge of ``%globaltimer`` before and after its records;
-its events lie between, on the straight line through these two anchors. The error is a strict bound for an SM clock that
-stays near its mean in between: half the distance of the two clock readings that enclose an edge, one cycle for the
-grain of a stamp, rounding, and DRIFT_PERMILLE of the time to the nearer anchor. A stamp of ``%globaltimer`` is placed
-where it says, with two of the timer's steps as its error.
+its events lie between, on the straight line through these two anchors, with its strict bound (:mod:`hwkernels.clocks`).
+A stamp of ``%globaltimer`` is placed where it says, with two of the timer's steps as its error.
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hwkernels.clocks import Line, read_line, scale
 from hwkernels.layout import RECORD_WORDS, TAG_ITERATION, TAG_PARITY, TAG_SITE, TAG_STAGE, TAG_VALUE
 from hwkernels.table import Table
 from pipesim.errors import TraceFormatError
@@ -23,9 +22,6 @@ from pipesim.trace.schema import COLUMNS, Anchor, Column, CtaInfo, EventKind, Ev
 _WAITED = (EventKind.WAIT_ENTER, EventKind.WAIT_RETURN, EventKind.TRY)  # kinds whose parity means something
 _COUNTED = (EventKind.ARRIVE, EventKind.TRY)  # kinds whose value is in the record
 
-#: How far the SM clock may stray from its mean between a CTA's two anchors. On a full chip it ran up to 2.7 permille
-#: slower in the first microseconds than in the last (H100, 39 µs).
-DRIFT_PERMILLE = 5
 TIMER_STEPS = 2  #: how many of its usual steps a reading of %globaltimer may be old: it skips one now and then
 
 
@@ -35,28 +31,6 @@ class Decoded:
 
     events: Events
     ctas: tuple[CtaInfo, ...]
-
-
-@dataclass(frozen=True)
-class _Line:
-    """One CTA's line between its anchors. Cycles are those of its SM, nanoseconds those of ``%globaltimer``."""
-
-    cycles: tuple[int, int]  # of the two edges, each the middle of the readings that enclose it
-    timers: tuple[int, int]
-    slack: tuple[int, int]  # half distances of the enclosing readings, in cycles
-    limits: tuple[int, int]  # clock readings that enclose all records
-
-    @property
-    def ps(self) -> int:
-        return (self.timers[1] - self.timers[0]) * 1000
-
-    @property
-    def span(self) -> int:
-        return self.cycles[1] - self.cycles[0]
-
-    def error_ps(self, cycles: int) -> int:
-        """So many cycles in picoseconds, rounded up."""
-        return -(-cycles * self.ps // self.span)
 
 
 @dataclass(frozen=True)
@@ -83,7 +57,7 @@ def decode(headers: npt.NDArray[Any], records: npt.NDArray[np.uint32], table: Ta
     at the earliest first anchor. Raises TraceFormatError if the words contradict each other.
     """
     clock, step = coding.clock, timer_step_ns(headers)
-    lines = [_line(header["anchors"], cta, coding.khz) for cta, header in enumerate(headers)]
+    lines = [read_line(header["anchors"], f"CTA {cta}", coding.khz) for cta, header in enumerate(headers)]
     origin = min((line.timers[0] for line in lines), default=0)
     each = np.array([sum(1 for site in table.sites if site.role == agent.role) for agent in table.agents])
     parts: list[dict[str, Column]] = []
@@ -109,7 +83,7 @@ def decode(headers: npt.NDArray[Any], records: npt.NDArray[np.uint32], table: Ta
 def sm_khz(headers: npt.NDArray[Any]) -> int:
     """The SM clock under this load: the median of all lines; 0 without a CTA that came to its second anchor."""
     ended = [cta for cta, header in enumerate(headers) if header["anchors"][1]["globaltimer"]]
-    lines = [_line(headers[cta]["anchors"], cta, 0) for cta in ended]
+    lines = [read_line(headers[cta]["anchors"], f"CTA {cta}") for cta in ended]
     return int(np.median([line.span * 10**9 // line.ps for line in lines])) if lines else 0
 
 
@@ -123,40 +97,9 @@ def _empty() -> Column:
     return np.zeros(0, dtype=np.int64)
 
 
-def _line(anchors: npt.NDArray[Any], cta: int, khz: int) -> _Line:
-    if khz and not anchors[1]["globaltimer"]:
-        anchors = _with_second(anchors, khz)
-    middles, slack = [], []
-    for anchor in anchors:
-        before, after = int(anchor["clock_before"]), int(anchor["clock_after"])
-        middle = (before + after) // 2
-        middles.append(middle)
-        slack.append(after - middle)
-        if after <= before or anchor["globaltimer"] <= anchor["globaltimer_before"]:
-            raise TraceFormatError(f"an anchor whose clocks stand still: {anchor}", place=f"CTA {cta}")
-    line = _Line(
-        (middles[0], middles[1]),
-        (int(anchors[0]["globaltimer"]), int(anchors[1]["globaltimer"])),
-        (slack[0], slack[1]),
-        (int(anchors[0]["clock_after"]), int(anchors[1]["clock_before"])),
-    )
-    if line.ps <= 0 or line.span <= 0:
-        raise TraceFormatError("the second anchor is not later than the first", place=f"CTA {cta}")
-    return line
-
-
-def _with_second(anchors: npt.NDArray[Any], khz: int) -> npt.NDArray[Any]:
-    """Anchors whose second is where the first leads in a second at this clock: the bound grows from the first on."""
-    both = anchors.copy()
-    for name, later in (("globaltimer", 10**9), ("clock", khz * 1000)):
-        for field in (f for f in both.dtype.names or () if f.startswith(name)):
-            both[1][field] = both[0][field] + later
-    return both
-
-
-def _info(cta: int, header: npt.NDArray[Any], line: _Line, origin: int, counts: Column) -> CtaInfo:
+def _info(cta: int, header: npt.NDArray[Any], line: Line, origin: int, counts: Column) -> CtaInfo:
     anchors = tuple(
-        Anchor(timer - origin, cycle - line.cycles[0], line.error_ps(slack))
+        Anchor(timer - origin, cycle - line.cycles[0], line.in_ps(slack))
         for which, (timer, cycle, slack) in enumerate(zip(line.timers, line.cycles, line.slack, strict=True))
         if header["anchors"][which]["globaltimer"]  # one that was really taken
     )
@@ -218,7 +161,7 @@ def _refuse(wrong: npt.NDArray[np.bool_], values: Column, fact: str, place: str)
 
 
 def _times(
-    words: npt.NDArray[np.uint32], line: _Line, clock: str, timer: tuple[int, int], place: str
+    words: npt.NDArray[np.uint32], line: Line, clock: str, timer: tuple[int, int], place: str
 ) -> dict[str, Column]:
     """The columns of time; ``timer`` is the origin and the step of ``%globaltimer``, in nanoseconds."""
     if words.shape[1] != RECORD_WORDS[clock]:
@@ -229,25 +172,18 @@ def _times(
         direct = _unwrap(words[:, 0 if clock == "globaltimer" else 2], line.timers, place) - origin
     if clock == "globaltimer":
         since = direct - (line.timers[0] - origin)
-        cycle = _scale(since, line.span * 1000, line.ps)
+        cycle = scale(since, line.span * 1000, line.ps)
         time_ps = direct * 1000
         error = np.full(len(words), TIMER_STEPS * step * 1000, dtype=np.int64)
     else:
         cycle = _unwrap(words[:, 0], line.limits, place) - line.cycles[0]
-        time_ps = _scale(cycle, line.ps, line.span) + (line.timers[0] - origin) * 1000
-        away = np.minimum(np.abs(cycle), np.abs(cycle - line.span))  # cycles to the nearer anchor
-        error = _scale(away, DRIFT_PERMILLE * line.ps, 1000 * line.span) + line.error_ps(max(line.slack) + 1) + 2
+        time_ps, error = line.place(cycle, origin), line.error_ps(cycle)
     return {
         "cycle": cycle,
         "time_ps": time_ps,
         "error_ps": error,
         "globaltimer_ns": direct,
     }
-
-
-def _scale(values: Column, numerator: int, denominator: int) -> Column:
-    """``values * numerator // denominator``, exact: the products do not fit 64 bits."""
-    return np.array([int(v) * numerator // denominator for v in values], dtype=np.int64)
 
 
 def _unwrap(stamps: npt.NDArray[np.uint32], limits: tuple[int, int], place: str) -> Column:

@@ -87,6 +87,10 @@ class TraceFormatError(EvidenceError):
     """A trace file is truncated, corrupted, foreign, empty, or of a newer schema."""
 
 
+class ClockError(EvidenceError):
+    """The clocks of a recording contradict the order that messages between its SMs prove."""
+
+
 class NoTraceError(EvidenceError):
     """No recorded trace matches the protocol and its parameters."""
 

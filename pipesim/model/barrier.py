@@ -17,7 +17,9 @@ from typing import NamedTuple
 
 from pipesim.model.finding import FaultKind
 
-MAX_COUNT = (1 << 20) - 1  #: largest expected count, and largest |tx| (PTX ISA, "mbarrier contents")
+#: Largest expected count, and largest |tx| (PTX ISA, "mbarrier contents"). The chip lets tx be one more, and ends the
+#: launch beyond that.
+MAX_COUNT = (1 << 20) - 1
 
 ABSENT, LIVE, INVALID = 0, 1, 2  #: life of a barrier word: before its first init, in use, after inval
 
@@ -41,8 +43,9 @@ _new = tuple.__new__  # a NamedTuple's own constructor costs twice the tuple it 
 
 def init(state: BarrierState, count: int) -> Effect:
     """``mbarrier.init``: phase 0, ``count`` arrivals pending. On a live barrier the chip resets silently: a finding."""
-    if not 1 <= count <= MAX_COUNT:
-        return state, False, FaultKind.INIT_COUNT
+    if not 1 <= count <= MAX_COUNT:  # the chip keeps the lowest 20 bits; a count of 0 leaves this (measured)
+        low = count & MAX_COUNT
+        return BarrierState(*((low, low, 0, 0) if count else (0, 0, -1, 1)), LIVE), False, FaultKind.INIT_COUNT
     fault = FaultKind.REINITIALISED if state.life == LIVE else None
     return BarrierState(count, count, 0, 0, LIVE), False, fault
 
@@ -60,11 +63,13 @@ def arrive(state: BarrierState, count: int, expect: int = 0) -> Effect:
     expected, pending, tx, done, life = state
     if life != LIVE:
         return state, False, _dead(state)
-    if not 1 <= count <= MAX_COUNT:
-        return state, False, FaultKind.ARRIVE_COUNT
+    if count < 1:
+        return state, False, FaultKind.ARRIVE_COUNT  # no effect on the chip
     tx += expect
     if not -MAX_COUNT <= tx <= MAX_COUNT:
-        return state, False, FaultKind.TX_RANGE
+        if tx != MAX_COUNT + 1 or count > pending:
+            return state, False, FaultKind.TX_RANGE
+        return _new(BarrierState, (expected, pending - count, tx, done, LIVE)), False, FaultKind.TX_EDGE
     if count > pending:
         return state, False, FaultKind.OVER_ARRIVAL
     pending -= count
@@ -78,12 +83,12 @@ def arrive_drop(state: BarrierState, count: int, expect: int = 0) -> Effect:
 
     ``count`` may be at most the expected count, whatever ``cp.async`` has added to the pending one.
     """
-    if state.life != LIVE or not 1 <= count <= MAX_COUNT:
+    if state.life != LIVE or count < 1:
         return arrive(state, count, expect)
     if count > state.expected:
         return state, False, FaultKind.OVER_ARRIVAL
     after, completed, fault = arrive(state._replace(expected=state.expected - count), count, expect)
-    return (state, False, fault) if fault else (after, completed, None)
+    return (state, False, fault) if fault and fault.traps else (after, completed, fault)
 
 
 def arrive_no_complete(state: BarrierState, count: int) -> Effect:
@@ -102,7 +107,9 @@ def add_tx(state: BarrierState, nbytes: int) -> Effect:
         return state, False, _dead(state)
     tx += nbytes
     if not -MAX_COUNT <= tx <= MAX_COUNT:
-        return state, False, FaultKind.TX_RANGE
+        if tx != MAX_COUNT + 1:
+            return state, False, FaultKind.TX_RANGE
+        return _new(BarrierState, (expected, pending, tx, done, LIVE)), False, FaultKind.TX_EDGE
     if pending == 0 and tx == 0:
         return _new(BarrierState, (expected, expected, 0, done + 1, LIVE)), True, None
     return _new(BarrierState, (expected, pending, tx, done, LIVE)), False, None

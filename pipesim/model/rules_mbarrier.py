@@ -35,27 +35,37 @@ def _inval(_: Program, state: State, agent: int, op: Operation) -> Step:
     return _changed(state, agent, op[1], mbarrier.inval(before), before.pending, before.expected)
 
 
-def _arrive(_: Program, state: State, agent: int, op: Operation) -> Step:
+def _arrive(program: Program, state: State, agent: int, op: Operation) -> Step:
+    if program.ctas > 1 and _exited(program, state, agent, op[1]):
+        return _gone(state, agent, op[1])
     before = state.barriers[op[1]]
     return _changed(state, agent, op[1], mbarrier.arrive(before, op[2], op[3]), op[2], before.pending, op[4])
 
 
-def _arrive_drop(_: Program, state: State, agent: int, op: Operation) -> Step:
+def _arrive_drop(program: Program, state: State, agent: int, op: Operation) -> Step:
+    if program.ctas > 1 and _exited(program, state, agent, op[1]):
+        return _gone(state, agent, op[1])
     before = state.barriers[op[1]]
     return _changed(state, agent, op[1], mbarrier.arrive_drop(before, op[2], op[3]), op[2], before.pending, op[4])
 
 
-def _arrive_no_complete(_: Program, state: State, agent: int, op: Operation) -> Step:
+def _arrive_no_complete(program: Program, state: State, agent: int, op: Operation) -> Step:
+    if program.ctas > 1 and _exited(program, state, agent, op[1]):
+        return _gone(state, agent, op[1])
     before = state.barriers[op[1]]
     return _changed(state, agent, op[1], mbarrier.arrive_no_complete(before, op[2]), op[2], before.pending, op[3])
 
 
-def _expect_tx(_: Program, state: State, agent: int, op: Operation) -> Step:
+def _expect_tx(program: Program, state: State, agent: int, op: Operation) -> Step:
+    if program.ctas > 1 and _exited(program, state, agent, op[1]):
+        return _gone(state, agent, op[1])
     before = state.barriers[op[1]]
     return _changed(state, agent, op[1], mbarrier.add_tx(before, op[2]), op[2], before.tx)
 
 
-def _complete_tx(_: Program, state: State, agent: int, op: Operation) -> Step:
+def _complete_tx(program: Program, state: State, agent: int, op: Operation) -> Step:
+    if program.ctas > 1 and _exited(program, state, agent, op[1]):
+        return _gone(state, agent, op[1])
     before = state.barriers[op[1]]
     return _changed(state, agent, op[1], mbarrier.add_tx(before, -op[2]), -op[2], before.tx)
 
@@ -117,6 +127,18 @@ def _cp_async_arrive(_: Program, state: State, agent: int, op: Operation) -> Ste
         effect = mbarrier.raise_pending(before, lanes)
     moved = _changed(state, agent, bar, effect, lanes, before.pending)
     return moved if effect[2] else launch(moved.state, agent, state.pcs[agent], Engine.CP_ASYNC, bar, lanes)
+
+
+def _exited(program: Program, state: State, agent: int, bar: int) -> bool:
+    """True if the barrier lies in another CTA of the cluster, none of whose agents runs any more."""
+    cta = program.barriers[bar].cta
+    return cta != program.agents[agent].cta and all(
+        state.pcs[a] >= len(program.code[a]) for a, other in enumerate(program.agents) if other.cta == cta
+    )
+
+
+def _gone(state: State, agent: int, bar: int) -> Step:
+    return Step(advance(state, agent), faults=(Fault(FaultKind.EXITED_CTA, agent, state.pcs[agent], bar),))
 
 
 def _unusable(state: State, agent: int, bar: int, before: BarrierState) -> Step:

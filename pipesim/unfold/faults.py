@@ -48,7 +48,7 @@ def _numbers(program: Program, fault: Fault) -> str:
     match fault.kind:
         case FaultKind.OVER_ARRIVAL:
             return f": {fault.found} arrive, {fault.expected} pending"
-        case FaultKind.TX_RANGE:
+        case FaultKind.TX_RANGE | FaultKind.TX_EDGE:
             return f": {fault.found:,} bytes on top of {fault.expected:,}"
         case FaultKind.INIT_COUNT | FaultKind.ARRIVE_COUNT:
             return f": {fault.found:,}"

@@ -1,4 +1,4 @@
-"""In the machine code, each record's clock is read where the record says: before an arrive, after a wait has returned."""
+"""In the machine code, each record's clock is read where the record says: before an arrive, after a wait's return."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from hwkernels.request import SOURCE
 
 RING = {"STAGES": 4, "TILE_BYTES": 4096, "CONSUMER_WARPS": 2, "ARRIVE_LANES": 1, "PIPESIM_TRACE": 1}
 
-# One letter an instruction: a record's clock (it is read by one lane, so under a predicate), another clock (of the work; a
-# record that is stored at once may be behind a branch instead), a try to wait, a shared load, an arrive, a bulk copy. A
-# wait has two tries and its slow part between two records.
+# One letter an instruction: a record's clock (it is read by one lane, so under a predicate), another clock (of the
+# work; a record that is stored at once may be behind a branch instead), a try to wait, a shared load, an arrive, a bulk
+# copy. A wait has two tries and its slow part between two records.
 LETTERS = (
     ("R", r"@!?P\d\s+CS2R\.32 \S+ SR_(?:CLOCKLO|GLOBALTIMERLO)"),
     ("r", r"CS2R\.32 \S+ SR_CLOCKLO|S2UR \S+ SR_CLOCKLO"),

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from pipesim.model.barrier import MAX_COUNT
-from pipesim.model.finding import FaultKind
+from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.machine import finished, step
+from pipesim.model.ops import Space
+from pipesim.model.program import Access, Agent, Barrier
 
 SYNC = "BAR_SYNC threads=64"
 
@@ -22,8 +24,12 @@ STORIES: dict[FaultKind, tuple[tuple[str, ...], str, tuple[str, ...], str]] = {
     FaultKind.INVAL_PENDING: (("INIT count=2; ARRIVE; INVAL",), "0 0 0", ("INIT count=1; ARRIVE; INVAL",), "0 0 0"),
     FaultKind.OVER_ARRIVAL: (("INIT count=31; ARRIVE count=32",), "0 0", ("INIT count=32; ARRIVE count=32",), "0 0"),
     FaultKind.TX_RANGE: (
-        (f"INIT; EXPECT_TX bytes={MAX_COUNT}; EXPECT_TX bytes=1",), "0 0 0",
+        (f"INIT; EXPECT_TX bytes={MAX_COUNT}; EXPECT_TX bytes=2",), "0 0 0",
         (f"INIT; EXPECT_TX bytes={MAX_COUNT}; COMPLETE_TX bytes=1",), "0 0 0",
+    ),
+    FaultKind.TX_EDGE: (
+        (f"INIT; EXPECT_TX bytes={MAX_COUNT}; EXPECT_TX bytes=1",), "0 0 0",
+        (f"INIT; EXPECT_TX bytes={MAX_COUNT}",), "0 0",
     ),
     FaultKind.NO_COMPLETE: (("INIT count=1; ARRIVE_NO_COMPLETE",), "0 0", ("INIT count=2; ARRIVE_NO_COMPLETE",), "0 0"),
     FaultKind.STALE_STATE: (
@@ -45,12 +51,32 @@ STORIES: dict[FaultKind, tuple[tuple[str, ...], str, tuple[str, ...], str]] = {
     FaultKind.WRONG_ITEM: (("WRITE item=1; READ item=2",), "0 0", ("WRITE item=1; READ item=1",), "0 0"),
 }  # fmt: skip
 
-TRAPPING_ON_THE_CHIP = {FaultKind.OVER_ARRIVAL, FaultKind.TX_RANGE}
-SILENT_ON_THE_CHIP = {FaultKind.REINITIALISED, FaultKind.NO_COMPLETE, FaultKind.RACE, FaultKind.WRONG_ITEM}
+TRAPPING_ON_THE_CHIP = {FaultKind.OVER_ARRIVAL, FaultKind.TX_RANGE, FaultKind.NOT_INITIALISED, FaultKind.EXITED_CTA}
+SILENT_ON_THE_CHIP = {FaultKind.REINITIALISED, FaultKind.NO_COMPLETE, FaultKind.RACE, FaultKind.WRONG_ITEM,
+                      FaultKind.INIT_COUNT, FaultKind.ARRIVE_COUNT, FaultKind.INVALIDATED,
+                      FaultKind.TX_EDGE}  # fmt: skip
 
 
 def test_every_fault_has_a_story() -> None:
-    assert set(STORIES) == set(FaultKind)
+    assert set(STORIES) | {FaultKind.EXITED_CTA} == set(FaultKind)
+
+
+def test_a_barrier_of_a_cta_that_has_exited(build: Any, play: Any) -> None:
+    """In a cluster of two: every remote operation ends the launch once the other CTA has nothing left to run."""
+    fields: dict[str, Any] = {
+        "ctas": 2,
+        "agents": (Agent(0, 0, 1, "sender", 0), Agent(1, 0, 1, "owner", 0)),
+        "barriers": (Barrier(1, "b", 0),),
+        "accesses": (Access(Space.SHARED, 0, 0, 64),),
+    }
+    for use in ("ARRIVE", "ARRIVE_DROP", "ARRIVE_NO_COMPLETE", "EXPECT_TX", "COMPLETE_TX"):
+        program = build(use, "INIT count=2; WORK", **fields)
+        state, made = play(program, "1 1 0")
+        assert made[-1].faults == (Fault(FaultKind.EXITED_CTA, 0, 0, 0),)
+        assert state.barriers == play(program, "1 1")[0].barriers
+        assert play(program, "1 0")[1][-1].faults == (), "the twin: the other CTA still runs"
+    program = build("WORK", "INIT count=2; ARRIVE", **fields)
+    assert play(program, "1 0 1")[1][-1].faults == (), "a barrier of one's own CTA"
 
 
 @pytest.mark.parametrize("kind", STORIES, ids=lambda k: k.name)

@@ -62,16 +62,16 @@ def test_an_over_arrival_traps(ring: Make, toy: Make, lines: Make) -> None:
 
 def test_a_wait_that_traps_never_returns(toy: Make) -> None:
     p = Protocol("dead")
-    storage = p.mbarriers("b", 1, count=1)
+    storage = p.mbarriers("b", 2)
+    p.init(lambda: storage[0].init(1))
 
     @p.role("only")
     def only(w: Any) -> None:
-        storage[0].inval()
-        storage[0].wait(1)
+        storage[1].wait(1)
 
     result = simulate(p.flatten(), toy())
     assert result.outcome is Outcome.FAULT
-    assert [f.kind for f in result.faults] == [FaultKind.INVALIDATED]
+    assert [f.kind for f in result.faults] == [FaultKind.NOT_INITIALISED]
     assert [result.trace.meta.sites[s].kind.name for s in result.trace.events.site] == ["WAIT_ENTER"]
 
 

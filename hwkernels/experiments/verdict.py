@@ -1,0 +1,260 @@
+"""What the model says of each case, beside what a chip did. Needs no GPU: it reads stored results.
+
+Where the model allows several outcomes, a chip agrees that shows some of them. Where it says nothing, neither do we.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import mode
+
+import numpy as np
+
+from hwkernels.capture import CLOCK_SKEW_CYCLES
+from hwkernels.clocks import Message, Offsets, fit_offsets, read_line
+from hwkernels.decode import TIMER_STEPS
+from hwkernels.experiments.catalogue import Case, Experiment
+from hwkernels.experiments.results import FAILED, Outcome
+from hwkernels.experiments.sequences import Code, completed, parse
+from hwkernels.layout import ANCHOR
+from pipesim.errors import ClockError
+from pipesim.model import barrier, word
+from pipesim.model.barrier import FRESH, LIVE, BarrierState, Effect
+
+FAILS = "the launch fails"
+SILENT = "–"  #: what stands where the model says nothing
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the model says, what was seen, both short, and whether they agree (None: the model says nothing)."""
+
+    model: str
+    seen: str
+    agrees: bool | None
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What the model does with a sequence: which parity has completed after each operation, "!" where it traps."""
+
+    answers: str
+    state: BarrierState
+    trapped: bool
+
+
+def verdict(experiment: Experiment, case: Case, outcome: Outcome) -> Verdict:
+    """The verdict on one stored case. A case without an answer agrees with nothing."""
+    if any(name.startswith(FAILED) for name in outcome.outcomes):
+        return Verdict(SILENT, ", ".join(sorted(outcome.outcomes)), agrees=False)
+    return _VERDICTS[experiment.bench](case, outcome)
+
+
+def predict(text: str) -> Predicted:
+    """What the model does with a sequence of operations."""
+    state, answers = FRESH, ""
+    for code, operand in parse(text):
+        state, _, fault = _apply(state, code, operand)
+        if fault is not None and fault.traps:
+            return Predicted(answers + "!", state, trapped=True)
+        answers += "-" if state.life != LIVE else "0" if barrier.passes(state, 0) else "1"
+    return Predicted(answers, state, trapped=False)
+
+
+def _apply(state: BarrierState, code: Code, operand: int) -> Effect:
+    match code:
+        case Code.INIT:
+            return barrier.init(state, operand)
+        case Code.EXPECT_TX:
+            return barrier.add_tx(state, operand)
+        case Code.ARRIVE:
+            return barrier.arrive(state, operand)
+        case Code.ARRIVE_EXPECT_TX:
+            return barrier.arrive(state, 1, operand)
+        case Code.COMPLETE_TX:
+            return barrier.add_tx(state, -operand)
+        case Code.ARRIVE_DROP:
+            return barrier.arrive_drop(state, operand)
+        case Code.ARRIVE_NO_COMPLETE:
+            return barrier.arrive_no_complete(state, operand)
+        case Code.INVAL:
+            return barrier.inval(state)
+
+
+def _counts(outcome: Outcome) -> str:
+    return ", ".join(f"{name.partition(':')[0]} {count:,}" for name, count in sorted(outcome.outcomes.items()))
+
+
+def _hex(bits: int) -> str:
+    return f"{bits:016x}"
+
+
+def _sequence(case: Case, outcome: Outcome) -> Verdict:
+    predicted = predict(case.text)
+    bits = _hex(word.encode(predicted.state))
+    model = f"{predicted.answers} {FAILS}" if predicted.trapped else f"{predicted.answers} {bits}"
+    if outcome.trapped:
+        answers = "".join(completed(a) for a in outcome.data["answers"] if a & 4) + "!"
+        # which of the last operations the chip noticed it at is not certain: a trap may come late
+        return Verdict(model, f"{answers} {FAILS}", predicted.trapped)
+    if list(outcome.outcomes) != ["finished"]:
+        return Verdict(model, _counts(outcome), agrees=False)
+    answers = "".join(completed(a) for a in outcome.data["answers"])
+    seen = f"{answers} {_hex(outcome.data['words'][1])}"
+    return Verdict(model, seen, seen == model and "repetitions_that_differ" not in outcome.data)
+
+
+def _lanes(case: Case, outcome: Outcome) -> Verdict:
+    a = case.arguments
+    state = barrier.init(FRESH, a["m"])[0]
+    trapped = False
+    for count in [1] * a["n"] if a["apart"] else [a["n"]]:
+        state, _, fault = barrier.arrive(state, count)
+        trapped |= fault is not None and fault.traps
+    model = FAILS if trapped else _hex(word.encode(state))
+    if outcome.trapped:
+        return Verdict(model, FAILS, trapped)
+    seen = ", ".join(_hex(bits) for bits in outcome.data["words"]) or _counts(outcome)
+    return Verdict(model, seen, seen == model and list(outcome.outcomes) == ["finished"])
+
+
+def _copy(case: Case, outcome: Outcome) -> Verdict:
+    size, expected = case.arguments["bytes"], case.arguments["expected"]
+    late = BarrierState(1, 0, expected - size)
+    after = BarrierState(1, 1, expected - size, 1)
+    if expected == size:
+        model, allowed, words = "completes, all landed", {"completed, all landed"}, {word.encode(after)}
+    else:
+        model = "hangs or completes early"
+        allowed = {"hung", "completed early, all landed", "completed early, words missing"}
+        words = {word.encode(late), word.encode(after)}
+    agrees = set(outcome.outcomes) <= allowed and set(outcome.data["words"]) <= words
+    return Verdict(model, _counts(outcome), agrees)
+
+
+def _pieces(case: Case, outcome: Outcome) -> Verdict:
+    data, size = outcome.data, case.arguments["bytes"]
+    found = ", ".join(f"{e:,} ({n})" for e, n in zip(data["expected"][:8], data["early"][:8], strict=True)) or "none"
+    more = len(data["expected"]) - 8
+    seen = f"early at {found}" + (f" and {more} more" if more > 0 else "")
+    if data["expected"]:
+        step = int(np.gcd.reduce([*data["expected"], size]))
+        seen += f"; all multiples of {step}"
+    return Verdict("early at sums of pieces of any size", seen, data["at_once"] == [case.arguments["runs"]])
+
+
+def _laps(case: Case, outcome: Outcome) -> Verdict:
+    a = case.arguments
+    state = barrier.init(FRESH, 1)[0]
+    ever = barrier.passes(state, a["parity"])
+    for _ in range(a["phases"]):
+        state = barrier.arrive(state, 1)[0]
+        ever |= barrier.passes(state, a["parity"])
+    now = barrier.passes(state, a["parity"])
+    returned, waiting = "returned", "still waiting at the deadline"
+    if now:
+        model, allowed = "returns", {returned}
+    elif ever and not a["held"]:
+        model, allowed = "returns or waits on", {returned, waiting}
+    else:
+        model, allowed = "waits on", {waiting}
+    return Verdict(model, _counts(outcome), set(outcome.outcomes) <= allowed)
+
+
+def _remote(case: Case, outcome: Outcome) -> Verdict:
+    if case.arguments["exited"]:
+        return Verdict(FAILS, FAILS if outcome.trapped else _counts(outcome), outcome.trapped)
+    return Verdict("the wait returns", _counts(outcome), list(outcome.outcomes) == ["the wait returned"])
+
+
+def _timer_step(_: Case, outcome: Outcome) -> Verdict:
+    steps = {int(name.split()[0]): count for name, count in outcome.outcomes.items()}
+    usual = mode([step for step, count in steps.items() for _ in range(count)])
+    seen = ", ".join(f"{step} ns {steps[step]:,}" for step in sorted(steps))
+    return Verdict(f"at most {TIMER_STEPS} usual steps", seen, max(steps) <= TIMER_STEPS * usual)
+
+
+def _reading_cost(_: Case, outcome: Outcome) -> Verdict:
+    names = ("%clock", "%clock64", "%globaltimer", "%globaltimer_lo")
+    costs = outcome.data["median_millicycles"][1:]
+    seen = ", ".join(f"{name} {cost / 1000:.1f}" for name, cost in zip(names, costs, strict=True))
+    return Verdict(SILENT, f"{seen} cycles", None)
+
+
+def _quarters(case: Case, outcome: Outcome) -> Verdict:
+    data = outcome.data
+    model = f"within {CLOCK_SKEW_CYCLES} cycles"
+    if case.arguments["mode"] == 2:
+        late = [max(data["most_behind"][quarter::4]) for quarter in range(4)]
+        low, middle, high = data["spread"]
+        seen = (
+            f"apart by {low} to {high} cycles (median {middle}); quarters 0 to 3 are at most "
+            f"{', '.join(str(n) for n in late)} behind the first"
+        )
+        return Verdict(model, seen, high <= CLOCK_SKEW_CYCLES)
+    bounds = list(zip(data["low"], data["high"], strict=True))
+    seen = "minus warp 0's: " + ", ".join(f"{low} to {high}" for low, high in bounds)
+    return Verdict(model, seen, all(low <= CLOCK_SKEW_CYCLES and high >= -CLOCK_SKEW_CYCLES for low, high in bounds))
+
+
+def _timer_agreement(_: Case, outcome: Outcome) -> Verdict:
+    data = outcome.data
+    if not data:
+        return Verdict("one timer", _counts(outcome), agrees=False)
+    low, middle, high = data["spread"]
+    seen = (
+        f"one release is seen over {low} to {high} ns (median {middle}); minus CTA 0's: "
+        f"above {max(data['low'])} ns, below {min(data['high'])} ns everywhere"
+    )
+    return Verdict("one timer", seen, max(data["low"]) <= 0 <= min(data["high"]))
+
+
+def ring_messages(case: Case, outcome: Outcome, cluster: int) -> Offsets:
+    """The offsets of the CTAs of the ``cluster``-th cluster that handed a token around. Raises ClockError."""
+    size = case.arguments["cluster"]
+    ranks = range(cluster * size, (cluster + 1) * size)
+    lines = []
+    for cta in ranks:
+        anchors = np.array(outcome.data["anchors"][cta], dtype=np.uint64).reshape(2, len(ANCHOR.names or ()))
+        lines.append(read_line(np.array([tuple(row) for row in anchors.tolist()], dtype=ANCHOR), f"CTA {cta}"))
+    messages = []
+    for sender, cta in enumerate(ranks):
+        receiver = (sender + 1) % size
+        stamps = zip(outcome.data["sent"][cta], outcome.data["received"][ranks[receiver]], strict=True)
+        for lap, (sent, received) in enumerate(stamps):
+            place = f"lap {lap}, CTA {cta} → CTA {ranks[receiver]}"
+            relative = (sent - lines[sender].cycles[0], received - lines[receiver].cycles[0])
+            messages.append(Message(sender, relative[0], receiver, relative[1], place))
+    return fit_offsets(lines, messages)
+
+
+def _pingpong(case: Case, outcome: Outcome) -> Verdict:
+    model = "placed times and messages agree"
+    ctas = case.arguments["ctas"]
+    if outcome.outcomes != {"CTAs finished": ctas}:
+        return Verdict(model, _counts(outcome), agrees=False)
+    widths = []
+    for cluster in range(ctas // case.arguments["cluster"]):
+        try:
+            offsets = ring_messages(case, outcome, cluster)
+        except ClockError as error:
+            return Verdict(model, f"{error.fact}: {error.place}", agrees=False)
+        widths += [high - low for low, high in offsets.to_first[1:]]
+    seen = f"they agree; offsets to the first SM are known to ±{max(widths) / 2000:.1f} ns or better"
+    return Verdict(model, seen, agrees=True)
+
+
+_VERDICTS: dict[str, Callable[[Case, Outcome], Verdict]] = {
+    "sequence": _sequence,
+    "lanes": _lanes,
+    "copy": _copy,
+    "pieces": _pieces,
+    "laps": _laps,
+    "remote": _remote,
+    "timer_step": _timer_step,
+    "reading_cost": _reading_cost,
+    "quarters": _quarters,
+    "timer_agreement": _timer_agreement,
+    "pingpong": _pingpong,
+}
