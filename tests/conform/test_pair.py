@@ -188,7 +188,8 @@ def test_a_changed_value_parity_or_stage(good: Any) -> None:
     wait = good.rows(last, EventKind.WAIT_ENTER)[3]
     arrive = good.rows(last, EventKind.ARRIVE)[2]
     parity = 1 - int(good.trace.events.parity[wait])
-    for row, cells, turn in ((wait, {"parity": parity}, 3), (arrive, {"value": 77}, 2)):
+    turns = [int(good.trace.events.iteration[row]) for row in (wait, arrive)]
+    for row, cells, turn in ((wait, {"parity": parity}, turns[0]), (arrive, {"value": 77}, turns[1])):
         difference = only_difference(good, good.changed(row, **cells))
         assert (difference.kind, difference.iteration) == (DifferenceKind.DETAIL, turn)
         assert difference.here.a != difference.here.b
