@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_force, add_output, add_protocol, params_of, require_output
+from pipesim.cli.arguments import Command, add_force, add_output, add_protocol, add_window, params_of, require_output
 from pipesim.cli.output import progress, show
 
 if TYPE_CHECKING:
@@ -29,6 +29,18 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         choices=("clock", "globaltimer", "both"),
         default="clock",
         help="what stamps the records (default clock)",
+    )
+    add_window(parser, "record only the iterations A to B - 1 of every role")
+    parser.add_argument(
+        "--memory",
+        choices=("shared", "device"),
+        default="",
+        help="where records go while the kernel runs (default: shared memory where the ring leaves room)",
+    )
+    parser.add_argument(
+        "--fault",
+        metavar="KIND@ITERATION",
+        help="make the kernel wrong at one iteration, in a process of its own: see docs/diagnosis.md for the kinds",
     )
     for name, default, metavar, text in (
         ("--repetitions", 5, "N", "pairs of a traced and an untraced launch"),
@@ -82,6 +94,7 @@ def plain_request(program: Program) -> CaptureRequest:
 
 def _request(target: Target, program: Program, options: argparse.Namespace) -> CaptureRequest:
     """The request of a command line; UsageError if there is no kernel, ParameterError for a value out of range."""
+    from hwkernels.faults import parse_fault
     from hwkernels.request import PROTOCOL, CaptureRequest, check_request
     from pipesim.errors import UsageError
 
@@ -95,6 +108,9 @@ def _request(target: Target, program: Program, options: argparse.Namespace) -> C
         options.record_ctas,
         options.deadline_ms,
         options.seed,
+        window=options.window or (),
+        memory=options.memory,
+        fault=parse_fault(options.fault) if options.fault is not None else None,
     )
     check_request(request)
     return request
@@ -123,8 +139,9 @@ def _usual_name(request: CaptureRequest) -> Path:
     from pipesim.trace.schema import Device, TraceMeta
 
     meta = TraceMeta(
-        "hardware", PROTOCOL, dict(request.params), request.grid, Device(""), (), (), (), clock=request.clock
-    )
+        "hardware", PROTOCOL, dict(request.params), request.grid, Device(""), (), (), (), clock=request.clock,
+        window=request.window, memory=request.memory, fault=str(request.fault or ""),
+    )  # fmt: skip
     return Path(Path(trace_name(meta)).name)
 
 

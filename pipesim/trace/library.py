@@ -1,6 +1,7 @@
 """The stored recordings: where they are, what they are called, and which of them fit a protocol.
 
-Only a recording of a chip is evidence, so a simulated trace that lies among them is never found.
+Only a whole recording of a chip that was to run as it should is evidence: simulated traces that lie among them, windows
+of a run, and runs with a fault made on purpose are never found.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def find_traces(
     recordings there are and the command that makes this one, and whatever :func:`stored_traces` raises.
     """
     folder = trace_folder() if folder is None else folder
-    stored = [trace for trace in stored_traces(folder) if trace.meta.source == "hardware"]
+    everything = (trace for trace in stored_traces(folder) if trace.meta.source == "hardware")
+    stored = [trace for trace in everything if not trace.meta.fault and not trace.meta.window]
     found = [trace.path for trace in stored if not _differences(trace.meta, protocol, params, grid, device)]
     if not found:
         raise _no_trace(stored, protocol, params, grid, folder, device)
@@ -66,7 +68,7 @@ def trace_name(meta: TraceMeta) -> str:
     """Where a recording belongs below the folder: ``h100/producer_consumer-s4-t64-tb16384-g1.parquet``.
 
     The parameters stand in the order of their names, each under an abbreviation (see :func:`abbreviations`), then the
-    grid. What stamped the records is named only where it is not the usual clock.
+    grid. What stamped the records, where they went, the window and the fault follow where they are not as usual.
     """
     short = abbreviations(meta.params)
     parts = [re.sub(r"[^A-Za-z0-9_.]+", "-", meta.protocol).strip("-.") or "protocol"]
@@ -74,6 +76,12 @@ def trace_name(meta: TraceMeta) -> str:
     parts.append(f"{_grid_letters(short)}{meta.grid}")
     if meta.clock != "clock":
         parts.append(meta.clock)
+    if meta.memory == "device":
+        parts.append(meta.memory)
+    if meta.window:
+        parts.append(f"window{meta.window[0]}..{meta.window[1]}")
+    if meta.fault:
+        parts.append(meta.fault.replace("@", "-at-"))
     return f"{device_slug(meta.device.name)}/{'-'.join(parts)}.parquet"
 
 
