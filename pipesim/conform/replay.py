@@ -17,8 +17,19 @@ from pipesim.conform.page import Page
 from pipesim.conform.result import Conformance, Divergence, DivergenceKind
 from pipesim.errors import EvidenceError
 from pipesim.model import barrier as mbarrier
-from pipesim.model.finding import Verdict
-from pipesim.model.machine import TMA, Flight, State, answered, can_land, initial_state, land, own_channel, step
+from pipesim.model.finding import Fault, Verdict
+from pipesim.model.machine import (
+    TMA,
+    Flight,
+    State,
+    answered,
+    can_land,
+    finished,
+    initial_state,
+    land,
+    own_channel,
+    step,
+)
 from pipesim.model.ops import Op, Operation
 from pipesim.model.program import Program
 from pipesim.trace.schema import Events, Trace
@@ -37,11 +48,11 @@ _EVER = 1 << 62
 def conform(program: Program, trace: Trace) -> Conformance:
     """Hold every recorded CTA of ``trace`` against ``program`` (one CTA). EvidenceError if it is another kernel's."""
     table = site_table(program)
-    _require_same_kernel(program, table, trace)
+    require_same_kernel(program, table, trace)
     sites = site_numbers(trace, table)
     uncertainty = order_uncertainty(trace)
     lost = sum(sum(c.dropped) for c in trace.meta.ctas)
-    ctas = sorted({int(c) for c in np.unique(trace.events.cta)} | {c.cta for c in trace.meta.ctas})
+    ctas = recorded_ctas(trace)
     if not ctas:
         return Conformance(Verdict.UNKNOWN, 0, 0, lost, uncertainty)
     first: Divergence | None = None
@@ -64,7 +75,8 @@ def order_uncertainty(trace: Trace) -> int:
     return stated
 
 
-def _require_same_kernel(program: Program, table: SiteTable, trace: Trace) -> None:
+def require_same_kernel(program: Program, table: SiteTable, trace: Trace) -> None:
+    """Raise EvidenceError if the agents or barriers of the trace are not those of the program."""
     if program.ctas > 1:
         raise EvidenceError(
             f"{program.name} spans a cluster of {program.ctas} CTAs, whose traces cannot be replayed",
@@ -82,21 +94,38 @@ def _require_same_kernel(program: Program, table: SiteTable, trace: Trace) -> No
             )
 
 
-def _replay_cta(
-    program: Program, table: SiteTable, trace: Trace, cta: int, sites: dict[int, int], uncertainty: int
-) -> tuple[Divergence | None, Divergence | None]:
-    """The first divergence of a CTA; and, if it has none although the kernel hung, that as one of its own."""
-    events = trace.events.select(np.flatnonzero(trace.events.cta == cta))
+def recorded_ctas(trace: Trace) -> list[int]:
+    """The CTAs that recorded, by their numbers."""
+    return sorted({int(c) for c in np.unique(trace.events.cta)} | {c.cta for c in trace.meta.ctas})
+
+
+def events_of(trace: Trace, cta: int) -> Events:
+    """The events of one CTA, in the order of the file."""
+    return trace.events.select(np.flatnonzero(trace.events.cta == cta))
+
+
+def align_cta(
+    program: Program, table: SiteTable, trace: Trace, events: Events, cta: int, sites: dict[int, int]
+) -> tuple[list[Aligned], list[bool]]:
+    """Each agent along its records, and whether all that is wrong is that these end."""
     info = next((c for c in trace.meta.ctas if c.cta == cta), None)
     aligned = []
     for agent in range(len(program.agents)):
         rows = [int(r) for r in np.flatnonzero(events.agent == agent)]
         lost = info.dropped[agent] if info and info.dropped else 0
         aligned.append(align(program, table, events, rows, agent, sites, lost=lost))
+    return aligned, [a.mismatch is not None and a.mismatch.kind is DivergenceKind.MISSING_EVENT for a in aligned]
+
+
+def _replay_cta(
+    program: Program, table: SiteTable, trace: Trace, cta: int, sites: dict[int, int], uncertainty: int
+) -> tuple[Divergence | None, Divergence | None]:
+    """The first divergence of a CTA; and, if it has none although the kernel hung, that as one of its own."""
+    events = events_of(trace, cta)
+    # where the records of a kernel that was stopped end is not a divergence in itself
+    aligned, ending = align_cta(program, table, trace, events, cta, sites)
     page = Page(program, table, trace, events, cta)
     hung = trace.meta.status != "finished"
-    # where the records of a kernel that was stopped end is not a divergence in itself
-    ending = [a.mismatch is not None and a.mismatch.kind is DivergenceKind.MISSING_EVENT for a in aligned]
     mismatches = [a.mismatch for a, ends in zip(aligned, ending, strict=True) if a.mismatch and not (hung and ends)]
     if mismatches:
         return page.mismatch(min(mismatches, key=lambda m: (page.time(m.row), m.agent))), None
@@ -122,6 +151,45 @@ class _Demand(NamedTuple):
     refused: set[int]
 
 
+class Rules(NamedTuple):
+    """How strict a replay is.
+
+    ``forgiving``: broken rules that the chip does not notice are collected; ``trapped``: so is one that it does notice,
+    and ends the replay. ``everything``: before each return all is executed that happened before it, not only what the
+    return needs; a phase that comes and goes while somebody waits is found in one of the two ways.
+    """
+
+    forgiving: bool = False
+    trapped: bool = False
+    everything: bool = False
+
+
+STRICT = Rules()
+
+
+class Replayed(NamedTuple):
+    """How far the machine followed one CTA's records.
+
+    ``divergence`` is None if it followed them all. If the rules forgive, ``hazards`` are the faults that the chip does
+    not notice (races, wrong items), ``trap`` the one at which it ends the launch. ``state``: where everything stands.
+    """
+
+    state: State
+    divergence: Divergence | None
+    hazards: tuple[Fault, ...]
+    trap: Fault | None
+
+
+def replay(
+    program: Program, events: Events, aligned: list[Aligned], partial: list[bool], uncertainty: int, page: Page,
+    rules: Rules,
+) -> Replayed:  # fmt: skip
+    """Move the machine along the records of one CTA; ``partial``: agents that did not come to their end."""
+    moving = _Replay(program, events, aligned, partial, uncertainty, page, rules)
+    found = moving.run()
+    return Replayed(moving.state, found, tuple(moving.hazards), moving.trap)
+
+
 class _Replay:
     """One CTA's machine, moved by its recorded events."""
 
@@ -133,8 +201,12 @@ class _Replay:
         partial: list[bool],
         uncertainty: int,
         page: Page,
+        rules: Rules = STRICT,
     ) -> None:
         self._program = program
+        self._rules = rules
+        self.hazards: list[Fault] = []
+        self.trap: Fault | None = None
         self._uncertainty = uncertainty
         self._page = page
         self.state: State = initial_state(program)
@@ -180,7 +252,8 @@ class _Replay:
                 op = code[pc]
                 if mine:
                     earliest = self._cycle[mine[0]]
-                if (op[0] in _WAITS and len(mine) == 2) or self._answers[agent].get(pc):
+                demands = (op[0] in _WAITS and len(mine) == 2) or self._answers[agent].get(pc)
+                if demands or (self._rules.everything and mine and self._latest[agent][position] < _EVER):
                     waits.append((self._latest[agent][position], agent, position, mine[-1]))
                 channel = _supplies(program, op)
                 if channel >= 0:
@@ -199,16 +272,39 @@ class _Replay:
         ]
         for demand in [_Demand(agent, at + 1, cycle, row, set()) for cycle, agent, at, row in self._waits] + ends:
             wrong = self._advance(demand)
-            if wrong is not None or self._unknowable:
+            if wrong is not None or self._unknowable or self.trap is not None:
                 return wrong
-        return self._settle()
+        if self._rules.trapped:
+            self._trap_next()
+        return None if self.trap is not None else self._settle()
+
+    def _trap_next(self) -> None:
+        """The last record before a trap may not have left the chip: look at what each agent would have done next."""
+        for agent, partial in enumerate(self._partial):
+            if partial and not self._stuck[agent] and not finished(self._program, self.state, agent):
+                traps = [f for f in step(self._program, self.state, agent).faults if f.kind.traps]
+                self.trap = self.trap or next(iter(traps), None)
+
+    def _broke(self, faults: tuple[Fault, ...], row: int) -> Divergence | None:
+        """The divergence that these broken rules are, or None if they are only noted down."""
+        if not faults:
+            return None
+        if not self._rules.forgiving:
+            return self._page.fault(faults[0], row)
+        trap = next((fault for fault in faults if fault.kind.traps), None)
+        self.hazards += [fault for fault in faults if not fault.kind.traps]
+        if trap is not None and not self._rules.trapped:
+            return self._page.fault(trap, row)
+        self.trap = trap
+        return None
 
     def _settle(self) -> Divergence | None:
         """Let everything land that is under way: a kernel ends, or is stopped, long after its last copy arrived."""
         while (flight := next((f for f in self.state.flights if can_land(self.state, f)), None)) is not None:
             result = land(self._program, self.state, flight)
-            if result.faults:
-                return self._page.fault(result.faults[0], self._page.last_row(flight.agent))
+            wrong = self._broke(result.faults, self._page.last_row(flight.agent))
+            if wrong is not None or self.trap is not None:
+                return wrong
             self.state = result.state
         return None
 
@@ -220,7 +316,7 @@ class _Replay:
         """
         stack = [first]
         culprit: Divergence | None = None
-        while stack:
+        while stack and self.trap is None:
             who, end, limit, at, refused = stack[-1]
             position = self._done[who]
             if position >= end or self._stuck[who]:
@@ -229,21 +325,14 @@ class _Replay:
             pc = self._ran[who][position]
             rows = self._rows[who][position]
             row = rows[-1] if rows else at
-            if self._hung[who] and self._program.code[who][pc][0] in _WAITS and len(rows) == 1:
+            code = self._program.code[who]
+            if self._hung[who] and code[pc][0] in _WAITS and len(rows) == 1:
                 self._stuck[who] = True  # entered, never returned: the kernel was stopped here
                 continue
-            self._pass_parked(who, pc)
-            blocked = self._try_to_succeed(who, pc)
+            blocked, wrong = self._execute(who, pc, row)
+            if wrong is not None or self.trap is not None:
+                return wrong
             if blocked < 0:
-                result = step(self._program, self.state, who)
-                if result.faults:
-                    return self._page.fault(result.faults[0], row)
-                self.state = result.state
-                blocked = result.blocked
-            if blocked < 0:
-                if pc in self._answers[who]:
-                    self.state = answered(self._program, self.state, who, pc, self._answers[who][pc])
-                self._done[who] += 1
                 refused.clear()
                 continue
             when = min(self._latest[who][position], limit)
@@ -289,6 +378,33 @@ class _Replay:
                 self.state = step(self._program, self.state, agent).state
                 self._done[agent] += 1
 
+    def _execute(self, who: int, pc: int, row: int) -> tuple[int, Divergence | None]:
+        """Let the agent carry out its operation; the channel it is blocked on, or -1, and what it broke."""
+        self._pass_parked(who, pc)
+        barrier = self._program.code[who][pc][1:2]
+        while self._lands_first(who, pc) and self._land_for(barrier[0], row) is True and self.trap is None:
+            pass
+        blocked = self._try_to_succeed(who, pc)
+        if blocked >= 0 or self.trap is not None:
+            return blocked, None
+        result = step(self._program, self.state, who)
+        wrong = self._broke(result.faults, row)
+        if wrong is not None or self.trap is not None:
+            return -1, wrong
+        self.state = result.state
+        if result.blocked < 0:
+            if pc in self._answers[who]:
+                self.state = answered(self._program, self.state, who, pc, self._answers[who][pc])
+            self._done[who] += 1
+        return result.blocked, None
+
+    def _lands_first(self, who: int, pc: int) -> bool:
+        """Whether bytes must have landed before this arrive, because it would trap otherwise and the chip did not."""
+        op = self._program.code[who][pc]
+        if not self._rules.forgiving or op[0] != Op.ARRIVE or op[2] <= self.state.barriers[op[1]].pending:
+            return False
+        return not (self._rules.trapped and self._done[who] == len(self._ran[who]) - 1)
+
     def _try_to_succeed(self, agent: int, pc: int) -> int:
         """The channel that a try needs whose recorded answer is true while the machine's would be false, else -1."""
         if not self._answers[agent].get(pc):
@@ -316,8 +432,9 @@ class _Replay:
                     word = self.state.barriers[channel]
                     part = word.tx if word.pending == 0 and 0 < word.tx < ready.remaining else -1
                 result = land(self._program, self.state, ready, part)
-                if result.faults:
-                    return self._page.fault(result.faults[0], row)
+                wrong = self._broke(result.faults, row)
+                if wrong is not None or self.trap is not None:
+                    return wrong or True
                 self.state = result.state
                 return True
         return None
