@@ -207,6 +207,7 @@ class _Replay:
         self._rules = rules
         self.hazards: list[Fault] = []
         self.trap: Fault | None = None
+        self._over = False  #: a landing ended the launch
         self._uncertainty = uncertainty
         self._page = page
         self.state: State = initial_state(program)
@@ -272,9 +273,9 @@ class _Replay:
         ]
         for demand in [_Demand(agent, at + 1, cycle, row, set()) for cycle, agent, at, row in self._waits] + ends:
             wrong = self._advance(demand)
-            if wrong is not None or self._unknowable or self.trap is not None:
+            if wrong is not None or self._unknowable or self._over:
                 return wrong
-        if self._rules.trapped:
+        if self._rules.trapped and self.trap is None:
             self._trap_next()
         return None if self.trap is not None else self._settle()
 
@@ -285,27 +286,38 @@ class _Replay:
                 traps = [f for f in step(self._program, self.state, agent).faults if f.kind.traps]
                 self.trap = self.trap or next(iter(traps), None)
 
-    def _broke(self, faults: tuple[Fault, ...], row: int) -> Divergence | None:
-        """The divergence that these broken rules are, or None if they are only noted down."""
+    def _broke(self, faults: tuple[Fault, ...], row: int, *, last: bool) -> tuple[Divergence | None, bool]:
+        """What these broken rules are: a divergence, or noted down; and whether what broke them did not happen.
+
+        Only what an agent did ``last`` can have been the trap that ended the launch.
+        """
         if not faults:
-            return None
+            return None, False
         if not self._rules.forgiving:
-            return self._page.fault(faults[0], row)
+            return self._page.fault(faults[0], row), True
         trap = next((fault for fault in faults if fault.kind.traps), None)
         self.hazards += [fault for fault in faults if not fault.kind.traps]
-        if trap is not None and not self._rules.trapped:
-            return self._page.fault(trap, row)
-        self.trap = trap
-        return None
+        if trap is None:
+            return None, False
+        if not (self._rules.trapped and last):
+            return self._page.fault(trap, row), True
+        self.trap = self.trap or trap
+        return None, True
+
+    def _put_down(self, flight: Flight, part: int, row: int) -> Divergence | None:
+        """Let bytes of a flight land."""
+        result = land(self._program, self.state, flight, part)
+        wrong, self._over = self._broke(result.faults, row, last=True)
+        if not self._over:
+            self.state = result.state
+        return wrong
 
     def _settle(self) -> Divergence | None:
         """Let everything land that is under way: a kernel ends, or is stopped, long after its last copy arrived."""
         while (flight := next((f for f in self.state.flights if can_land(self.state, f)), None)) is not None:
-            result = land(self._program, self.state, flight)
-            wrong = self._broke(result.faults, self._page.last_row(flight.agent))
-            if wrong is not None or self.trap is not None:
+            wrong = self._put_down(flight, -1, self._page.last_row(flight.agent))
+            if self._over:
                 return wrong
-            self.state = result.state
         return None
 
     def _advance(self, first: _Demand) -> Divergence | None:
@@ -316,7 +328,7 @@ class _Replay:
         """
         stack = [first]
         culprit: Divergence | None = None
-        while stack and self.trap is None:
+        while stack and not self._over:
             who, end, limit, at, refused = stack[-1]
             position = self._done[who]
             if position >= end or self._stuck[who]:
@@ -330,12 +342,14 @@ class _Replay:
                 self._stuck[who] = True  # entered, never returned: the kernel was stopped here
                 continue
             blocked, wrong = self._execute(who, pc, row)
-            if wrong is not None or self.trap is not None:
+            if wrong is not None:
                 return wrong
             if blocked < 0:
                 refused.clear()
                 continue
             when = min(self._latest[who][position], limit)
+            if blocked < len(self._program.barriers):
+                self._pass_parked(who, blocked, when)
             landed = self._land_for(blocked, row)
             if landed is True:
                 continue
@@ -357,39 +371,38 @@ class _Replay:
                 stack[-1].refused.add(who)
         return None
 
-    def _pass_parked(self, who: int, pc: int) -> None:
-        """Before an operation on a barrier, let those pass whose wait on it is open now: their stamps only come later.
+    def _pass_parked(self, who: int, barrier: int, latest: int) -> None:
+        """Before something happens to a barrier, by ``latest``, let those pass whose wait on it is open now.
 
-        Otherwise a phase that completes next could close the wait again, though the chip let it pass in between.
+        Their stamps only come later. Otherwise a phase that completes next could close the wait again, though the chip
+        let it pass in between.
         """
-        op = self._program.code[who][pc]
-        if op[0] not in _ON_MBARRIER:
-            return
-        latest = self._latest[who][self._done[who]] + self._uncertainty
+        latest += self._uncertainty
         for agent, ran in enumerate(self._ran):
             position = self._done[agent]
             if agent == who or position >= len(ran):
                 continue
             other = self._program.code[agent][ran[position]]
             rows = self._rows[agent][position]
-            word = self.state.barriers[op[1]]
-            waits = other[0] == Op.WAIT and other[1] == op[1] and len(rows) == 2 and self._cycle[rows[0]] <= latest
+            word = self.state.barriers[barrier]
+            waits = other[0] == Op.WAIT and other[1] == barrier and len(rows) == 2 and self._cycle[rows[0]] <= latest
             if waits and word.life == mbarrier.LIVE and mbarrier.passes(word, other[2]):
                 self.state = step(self._program, self.state, agent).state
                 self._done[agent] += 1
 
     def _execute(self, who: int, pc: int, row: int) -> tuple[int, Divergence | None]:
         """Let the agent carry out its operation; the channel it is blocked on, or -1, and what it broke."""
-        self._pass_parked(who, pc)
-        barrier = self._program.code[who][pc][1:2]
-        while self._lands_first(who, pc) and self._land_for(barrier[0], row) is True and self.trap is None:
+        op = self._program.code[who][pc]
+        if op[0] in _ON_MBARRIER:
+            self._pass_parked(who, op[1], self._latest[who][self._done[who]])
+        while self._lands_first(who, pc) and self._land_for(op[1], row) is True and not self._over:
             pass
         blocked = self._try_to_succeed(who, pc)
-        if blocked >= 0 or self.trap is not None:
+        if blocked >= 0:
             return blocked, None
         result = step(self._program, self.state, who)
-        wrong = self._broke(result.faults, row)
-        if wrong is not None or self.trap is not None:
+        wrong, self._stuck[who] = self._broke(result.faults, row, last=self._is_last(who))
+        if self._stuck[who]:
             return -1, wrong
         self.state = result.state
         if result.blocked < 0:
@@ -403,7 +416,11 @@ class _Replay:
         op = self._program.code[who][pc]
         if not self._rules.forgiving or op[0] != Op.ARRIVE or op[2] <= self.state.barriers[op[1]].pending:
             return False
-        return not (self._rules.trapped and self._done[who] == len(self._ran[who]) - 1)
+        return not (self._rules.trapped and self._is_last(who))
+
+    def _is_last(self, who: int) -> bool:
+        """Whether the records of this agent say nothing of what follows its present operation."""
+        return not any(self._rows[who][self._done[who] + 1 :])
 
     def _try_to_succeed(self, agent: int, pc: int) -> int:
         """The channel that a try needs whose recorded answer is true while the machine's would be false, else -1."""
@@ -431,12 +448,7 @@ class _Replay:
                 if 0 <= ready.barrier == channel and ready.engine == TMA:
                     word = self.state.barriers[channel]
                     part = word.tx if word.pending == 0 and 0 < word.tx < ready.remaining else -1
-                result = land(self._program, self.state, ready, part)
-                wrong = self._broke(result.faults, row)
-                if wrong is not None or self.trap is not None:
-                    return wrong or True
-                self.state = result.state
-                return True
+                return self._put_down(ready, part, row) or True
         return None
 
     def _ready(self, flight: Flight) -> Flight:
