@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipesim.conform.align import Aligned
+from pipesim.conform.examined import Autopsy, Standing
 from pipesim.conform.follow import follow
 from pipesim.conform.replay import Replayed, events_of
 from pipesim.model.barrier_word import BarrierWord, decode_word
-from pipesim.model.finding import Blocked, Deadlock, FaultReport
+from pipesim.model.finding import Blocked
+from pipesim.model.machine import State
 from pipesim.model.ops import Op, Operation, Space
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
 from pipesim.trace.schema import EventKind, Events, Trace
@@ -25,56 +27,6 @@ from pipesim.unfold.blocked import explain, waiting
 from pipesim.unfold.faults import report_fault
 
 _BY_PARITY = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.TRY_WAIT, Op.TEST_WAIT})
-
-
-@dataclass(frozen=True)
-class Standing:
-    """One barrier at the end: its phase (from 0), arrivals pending of its count, bytes outstanding, who waits for it.
-
-    ``read`` is what its word said after ``mbarrier.inval``, None if it was not read.
-    """
-
-    name: str
-    phase: int
-    pending: int
-    count: int
-    tx: int
-    waiting: tuple[str, ...]
-    read: BarrierWord | None = None
-
-    @property
-    def agrees(self) -> bool | None:
-        """Whether the word says the same, None if it was not read."""
-        rebuilt = BarrierWord(self.count, self.pending, self.tx, self.phase & 1)
-        return None if self.read is None else self.read == rebuilt
-
-
-@dataclass(frozen=True)
-class Autopsy:
-    """What the records of one CTA say about its end.
-
-    ``cycles`` and ``picoseconds`` are from its first record to its last. ``deadlock`` is there if every agent waits or
-    has ended, ``waiting`` names those that wait in any case; ``stopped`` agents were somewhere between two records.
-    ``trap`` is the operation at which the chip ended the launch. ``contradiction``: the first record that does not fit
-    the others, "" if all do; then the barriers are as far as the records fit.
-    """
-
-    cta: int
-    status: str
-    cycles: int
-    picoseconds: int
-    barriers: tuple[Standing, ...]
-    deadlock: Deadlock | None
-    waiting: tuple[Blocked, ...]
-    stopped: tuple[str, ...]
-    trap: FaultReport | None
-    contradiction: str = ""
-
-    @property
-    def agree(self) -> bool | None:
-        """Whether the barrier words read afterwards say the same, None if they were not read."""
-        answers = [b.agrees for b in self.barriers]
-        return None if not answers or None in answers else all(answers)
 
 
 def autopsy(trace: Trace, cta: int, program: Program | None = None) -> Autopsy | None:
@@ -237,17 +189,9 @@ def _told(
 ) -> Autopsy:
     meta, state = trace.meta, followed.state
     info = next((c for c in meta.ctas if c.cta == cta), None)
-    words = info.barrier_words if info else ()
-    order = [(g.name, stage) for g in meta.barriers for stage in range(g.stages)]  # of the words
-    read = dict(zip(order, map(decode_word, words), strict=False))
     blocked = waiting(rebuilt, state)
-    barriers = []
-    for n, barrier in enumerate(rebuilt.barriers):
-        if barrier.cta == 0:
-            word, name = state.barriers[n], rebuilt.barrier_name(n)
-            here = tuple(b.agent for b in blocked if b.barrier == name)
-            there = read.get((barrier.name, barrier.stage))
-            barriers.append(Standing(name, word.done, word.pending, word.expected, word.tx, here, there))
+    barriers = _standings(trace, info.barrier_words if info else (), rebuilt, state, blocked)
+    answers = [b.agrees for b in barriers]
     deadlock = explain(rebuilt, state) if followed.trap is None else None
     still = {b.agent for b in blocked} | set(deadlock.finished if deadlock else ())
     if meta.status != "trap":
@@ -257,10 +201,28 @@ def _told(
         meta.status,
         int(events.cycle.max() - events.cycle.min()) if len(events) else 0,
         int(events.time_ps.max() - events.time_ps.min()) if len(events) else 0,
-        tuple(barriers),
+        barriers,
         deadlock,
         blocked,
         tuple(name for n in range(len(agents)) if (name := rebuilt.agent_name(n)) not in still),
         report_fault(rebuilt, followed.trap) if followed.trap else None,
         followed.divergence.claim if followed.divergence else "",
+        None if not answers or None in answers else all(answers),
     )
+
+
+def _standings(
+    trace: Trace, words: tuple[int, ...], rebuilt: Program, state: State, blocked: tuple[Blocked, ...]
+) -> tuple[Standing, ...]:
+    order = [(g.name, stage) for g in trace.meta.barriers for stage in range(g.stages)]  # of the words
+    read = dict(zip(order, map(decode_word, words), strict=False))
+    found = []
+    for n, barrier in enumerate(rebuilt.barriers):
+        if barrier.cta == 0:
+            word, name, there = state.barriers[n], rebuilt.barrier_name(n), read.get((barrier.name, barrier.stage))
+            agrees = (
+                None if there is None else there == BarrierWord(word.expected, word.pending, word.tx, word.done & 1)
+            )
+            here = tuple(b.agent for b in blocked if b.barrier == name)
+            found.append(Standing(name, word.done, word.pending, word.expected, word.tx, here, there, agrees))
+    return tuple(found)

@@ -8,16 +8,17 @@ explanation only if the edited program does all that the trace says, to its end.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count, islice
 
 from pipesim.conform.align import site_numbers
 from pipesim.conform.edits import Change, Edit, apply, changed, describe, edits, parse_fault
+from pipesim.conform.examined import Diagnosis, Explanation
 from pipesim.conform.follow import Explained, explain_with
 from pipesim.conform.replay import align_cta, events_of, recorded_ctas
 from pipesim.conform.result import Conformance, DivergenceKind
 from pipesim.errors import PipesimError
-from pipesim.model.finding import Deadlock, FaultReport, Verdict
+from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op, Operation
 from pipesim.model.program import Program
 from pipesim.trace.schema import Trace
@@ -25,40 +26,6 @@ from pipesim.trace.sites import RECORDED, Record, SiteBook, SiteTable, site_tabl
 from pipesim.unfold.faults import report_faults
 
 _BRANCHES = frozenset({Op.JUMP_IF, Op.WAIT_UNLESS})
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """One edit of the protocol that makes the whole trace conform.
-
-    ``barrier`` is its name with stage, ``line`` the protocol's line that the kernel does not follow. ``hazards``,
-    ``trap`` and ``stuck`` are what the edited protocol breaks on the way and how it ends.
-    """
-
-    edit: Edit
-    claim: str
-    agent: str
-    barrier: str
-    iteration: int
-    line: str
-    hazards: tuple[FaultReport, ...]
-    trap: FaultReport | None
-    stuck: Deadlock | None
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """Which single edits explain a trace, those with the fewest assumptions first.
-
-    ``tried`` is the length of the closed list. ``made`` is the fault that was put into the kernel on purpose ("" if
-    none), ``named`` whether it is among the explanations; ``manifest`` False if the trace conforms in spite of it.
-    """
-
-    explanations: tuple[Explanation, ...]
-    tried: int
-    made: str = ""
-    named: bool = False
-    manifest: bool = True
 
 
 def diagnose(program: Program, trace: Trace, found: Conformance) -> Diagnosis | None:
@@ -70,9 +37,12 @@ def diagnose(program: Program, trace: Trace, found: Conformance) -> Diagnosis | 
     made = trace.meta.fault
     if found.verdict is Verdict.UNKNOWN or found.lost or trace.meta.window:
         return None
-    if found.divergence is None:
-        return Diagnosis((), 0, made, manifest=False) if made else None
+    wrong = trace.meta.wrong_tiles > 0
+    if found.divergence is None and (made or not wrong):
+        return Diagnosis((), 0, made, manifest=wrong) if made else None
     candidates = edits(program)
+    if found.divergence is None:
+        return Diagnosis((), len(candidates))  # every edit would show in the records
     if found.divergence.kind is DivergenceKind.NOT_FINISHED and found.divergence.stuck is not None:
         return Diagnosis((), 0, made)  # the protocol itself ends there
     explained = [

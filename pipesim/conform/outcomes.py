@@ -14,8 +14,8 @@ The set is what the tried schedules show: more schedules can only add to it. It 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import Enum
 
+from pipesim.conform.examined import Outcome
 from pipesim.conform.wander import wander
 from pipesim.errors import EvidenceError
 from pipesim.model.finding import Fault, FaultKind
@@ -27,15 +27,6 @@ from pipesim.trace.schema import Trace
 
 SCHEDULES = 64
 _UNCERTAIN = frozenset({FaultKind.RACE, FaultKind.UNINITIALISED_READ})
-
-
-class Outcome(Enum):
-    """How a launch ends, as its host sees it."""
-
-    RIGHT = "finishes with the right data"
-    WRONG_DATA = "finishes with wrong data"
-    HANG = "hangs"
-    TRAP = "is ended by a trap"
 
 
 def outcomes(
