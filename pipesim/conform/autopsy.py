@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipesim.conform.align import Aligned
-from pipesim.conform.examined import Autopsy, Standing
+from pipesim.conform.examined import TRAPPED, Autopsy, Standing
 from pipesim.conform.follow import follow
 from pipesim.conform.replay import Replayed, events_of
 from pipesim.model.barrier_word import BarrierWord, decode_word
@@ -49,7 +49,7 @@ def autopsy(trace: Trace, cta: int, program: Program | None = None) -> Autopsy |
         sources=(*book.program.sources, ""),
     )
     aligned = [Aligned(n, tuple(range(len(a.rows))), a.rows, {}, None, cut=False) for n, a in enumerate(agents)]
-    partial = [a.waits or meta.status == "trap" for a in agents]
+    partial = [a.waits or meta.status in TRAPPED for a in agents]
     followed = follow(rebuilt, site_table(rebuilt), trace, events, cta, aligned, partial)
     return _told(trace, events, cta, rebuilt, agents, followed)
 
@@ -155,7 +155,7 @@ def _dissect(book: _Book, events: Events, agent: int) -> _Dissected:
         code.append(operation)
         lines.append(program.lines[agent][pc] if pc >= 0 else unknown)
         rows.append((row, row) if site.kind is EventKind.TRY else (row,))
-    if book.known and (waits or book.trace.meta.status == "trap"):
+    if book.known and (waits or book.trace.meta.status in TRAPPED):
         code += program.code[agent][last + 1 :]
         lines += program.lines[agent][last + 1 :]
     return _Dissected(tuple(code), tuple(lines), tuple(rows), waits)
@@ -194,7 +194,7 @@ def _told(
     answers = [b.agrees for b in barriers]
     deadlock = explain(rebuilt, state) if followed.trap is None else None
     still = {b.agent for b in blocked} | set(deadlock.finished if deadlock else ())
-    if meta.status != "trap":
+    if meta.status not in TRAPPED:
         still |= {rebuilt.agent_name(n) for n, a in enumerate(agents) if not a.waits}
     return Autopsy(
         cta,

@@ -9,6 +9,8 @@ from pipesim.conform.edits import Edit
 from pipesim.model.barrier_word import BarrierWord
 from pipesim.model.finding import Blocked, Deadlock, FaultReport
 
+TRAPPED = frozenset({"trap", "fault"})  #: statuses of a trace whose run was ended by a trap, on the chip or simulated
+
 
 class Outcome(Enum):
     """How a launch ends, as its host sees it."""

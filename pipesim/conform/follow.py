@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesim.conform.align import Aligned, site_numbers
+from pipesim.conform.examined import TRAPPED
 from pipesim.conform.page import Page
 from pipesim.conform.replay import (
     Replayed,
@@ -46,7 +47,7 @@ def explain_with(program: Program, trace: Trace) -> Explained | None:
     table = site_table(program)
     require_same_kernel(program, table, trace)
     sites = site_numbers(trace, table)
-    finished, trapped = trace.meta.status == "finished", trace.meta.status == "trap"
+    finished, trapped = trace.meta.status == "finished", trace.meta.status in TRAPPED
     hazards: list[Fault] = []
     traps: list[Fault] = []
     stuck: list[Deadlock] = []
@@ -88,7 +89,7 @@ def follow(
     comes and goes while somebody waits shows in one of them.
     """
     page = Page(program, table, trace, events, cta)
-    trapped = trace.meta.status == "trap"
+    trapped = trace.meta.status in TRAPPED
     tried = []
     for everything in (False, True):
         rules = Rules(forgiving=True, trapped=trapped, everything=everything)

@@ -41,6 +41,7 @@ _ON_MBARRIER = frozenset({
 })  # fmt: skip
 _ON_NAMED = frozenset({Op.BAR_SYNC, Op.BAR_ARRIVE})
 _WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS})
+_MARKS = frozenset({Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END})
 _NEVER = -(1 << 62)
 _EVER = 1 << 62
 
@@ -379,7 +380,7 @@ class _Replay:
         """
         latest += self._uncertainty
         for agent, ran in enumerate(self._ran):
-            position = self._done[agent]
+            position = self._pass_marks(agent)
             if agent == who or position >= len(ran):
                 continue
             other = self._program.code[agent][ran[position]]
@@ -389,6 +390,14 @@ class _Replay:
             if waits and word.life == mbarrier.LIVE and mbarrier.passes(word, other[2]):
                 self.state = step(self._program, self.state, agent).state
                 self._done[agent] += 1
+
+    def _pass_marks(self, agent: int) -> int:
+        """Where the agent stands, behind marks of its loops, which happen at no time."""
+        code, ran = self._program.code[agent], self._ran[agent]
+        while self._done[agent] < len(ran) and code[ran[self._done[agent]]][0] in _MARKS:
+            self.state = step(self._program, self.state, agent).state
+            self._done[agent] += 1
+        return self._done[agent]
 
     def _execute(self, who: int, pc: int, row: int) -> tuple[int, Divergence | None]:
         """Let the agent carry out its operation; the channel it is blocked on, or -1, and what it broke."""

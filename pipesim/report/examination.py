@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesim.conform.examined import Autopsy, Diagnosis, Examination, Explanation, Outcome, Standing
+from pipesim.conform.examined import TRAPPED, Autopsy, Diagnosis, Examination, Explanation, Outcome, Standing
 from pipesim.model.finding import Deadlock
 from pipesim.report.console import BAD, GOOD, UNSURE
 from pipesim.report.finding import deadlock_lines, fault_lines, headline
@@ -12,6 +12,7 @@ from pipesim.report.words import NONE, count, microseconds, number, place
 MOST_EXPLANATIONS = 6
 MOST_HAZARDS = 2
 MOST_BARRIERS = 16
+_ENDED = {"deadline": "stopped by its deadline", "deadlock": "nobody can move"}
 
 
 def examination_lines(found: Examination, shown: Deadlock | None, width: int) -> list[str]:
@@ -54,7 +55,7 @@ def diagnosis_lines(diagnosis: Diagnosis, width: int) -> list[str]:
 
 def autopsy_lines(autopsy: Autopsy, shown: Deadlock | None, width: int) -> list[str]:
     """How far the CTA came, its barriers, whether their words agree, and who waits for what."""
-    ended = {"deadline": "stopped by its deadline", "trap": "ended by a trap"}.get(autopsy.status, autopsy.status)
+    ended = "ended by a trap" if autopsy.status in TRAPPED else _ENDED.get(autopsy.status, autopsy.status)
     progress = f"last progress at {microseconds(autopsy.picoseconds)}, cycle {number(autopsy.cycles)} of its records"
     lines = wrap_parts([f"autopsy of CTA {autopsy.cta}", ended, progress], width, "  ")
     if autopsy.contradiction:
@@ -62,7 +63,7 @@ def autopsy_lines(autopsy: Autopsy, shown: Deadlock | None, width: int) -> list[
     lines += ["", *_barriers(autopsy, width), *_words(autopsy, width)]
     if autopsy.trap is not None:
         lines += ["", *fault_lines([autopsy.trap], width)]
-    elif autopsy.status == "trap":
+    elif autopsy.status in TRAPPED:
         lines += ["", *wrap("no recorded operation traps: the one that did left no record", width, f"{UNSURE} ")]
     if autopsy.deadlock is not None and autopsy.deadlock == shown:
         return [*lines, *wrap("who waits for what is the same as above", width, "  ")]
