@@ -33,7 +33,7 @@ def diagnosis_lines(diagnosis: Diagnosis, width: int) -> list[str]:
         return wrap(claim, width, f"{UNSURE} ")
     told = diagnosis.explanations
     if not told and not diagnosis.tried:
-        lines = wrap("the protocol itself allows what was recorded: no edit is needed to explain it", width, "  ")
+        lines = wrap("the protocol itself ends in this deadlock: no edit is needed to explain it", width, "  ")
     elif not told:
         lines = wrap(f"no single edit explains it: {count(diagnosis.tried, 'edit')} tried", width, f"{UNSURE} ")
     elif len(told) == 1:
@@ -121,7 +121,8 @@ def _outcome(found: Examination, width: int) -> list[str]:
         return []
     parts = [ended]
     if found.possible:
-        ends = ", ".join(outcome.value for outcome in found.possible)
+        *most, last = (outcome.value for outcome in found.possible)
+        ends = f"{', '.join(most)} or {last}" if most else last
         parts.append(f"in the model a kernel with this edit {ends}")
     return wrap_parts(parts, width, "  ")
 
