@@ -22,7 +22,10 @@ from pipesim.model.ops import OPERANDS
 from pipesim.timed.profile import FIELDS
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("README.md", "docs/flat-program.md", "docs/latency-profile.md", "docs/trace-format.md", "docs/hopper.md")
+PAGES = (
+    "README.md", "docs/flat-program.md", "docs/latency-profile.md", "docs/trace-format.md", "docs/diagnosis.md",
+    "docs/hopper.md",
+)  # fmt: skip
 _FENCED = re.compile(r"(<!-- (output of|file): (.+?) -->\n```\w*\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE)
 _TABLE = re.compile(r"(<!-- (operations|profile fields) -->\n)((?:\|.*\n)*)")
 
