@@ -20,6 +20,8 @@ from pipesim.model.program import Program
 MORE_BYTES = 16  #: what ``expect_more`` adds
 _UNIT = 16  #: bulk copies are counted in units of so many bytes
 _MARKS = frozenset({Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END})
+#: Kinds that apply at every pass, each to another operation.
+_ALWAYS = frozenset({"missing_arrive", "extra_arrive", "wrong_parity", "expect_more", "no_acquire"})
 _USES = frozenset({Op.READ, Op.WRITE, Op.WORK, Op.TRANSFER_READ, Op.TRANSFER_WRITE})
 _KEPT_IN_PLACE = frozenset({"item", "cycles", "loop", "trips", "register"})  #: what a swap of stages does not exchange
 
@@ -100,6 +102,9 @@ def edits(program: Program) -> tuple[Edit, ...]:
             for group, passes in _passes(places, kind).items():
                 for iteration in range(passes):
                     edit = Edit(kind, agent, iteration, group)
+                    if kind.value in _ALWAYS:
+                        found.append(edit)
+                        continue
                     try:
                         change = changed(program, edit)
                     except ConfigurationError:
