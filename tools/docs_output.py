@@ -27,6 +27,7 @@ PAGES = (
     "docs/flat-program.md",
     "docs/latency-profile.md",
     "docs/trace-format.md",
+    "docs/diagnosis.md",
     "docs/hopper.md",
     "docs/experiments.md",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesim.conform.compare import compare
+from pipesim.conform.examine import examine
 from pipesim.conform.result import Comparison, Figure
 from pipesim.conform.steady import Reading, read
 from pipesim.conform.timing import median_period, noise_millicycles
@@ -118,8 +119,12 @@ def hold(program: Program, trace: Trace, source: str, profile: Profile | None, t
         timing=comparison.timing,
         simulated=comparison.simulated,
         measured=trace,
+        examination=examine(program, trace, comparison.conformance),
     )
     code, why = _meaning(trace, comparison, tolerance)
+    diagnosis = block.examination.diagnosis if block.examination else None
+    if diagnosis is not None and len(diagnosis.explanations) == 1:
+        why += f": {diagnosis.explanations[0].claim}"
     return Held(block, comparison, code, why)
 
 

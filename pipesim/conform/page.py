@@ -21,6 +21,8 @@ _CONTEXT = 4  #: events shown before a divergence
 _WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS})
 _TRIES = frozenset({Op.TRY_WAIT, Op.TEST_WAIT, Op.TEST_STATE})
 
+_ENDED = {"deadline": "was stopped by its deadline", "trap": "was ended by a trap"}
+
 
 class Page:
     """The events of one CTA in order of time, and the divergences that are found among them."""
@@ -125,7 +127,7 @@ class Page:
         left = [a for a in agents if state.pcs[a] < len(self._program.code[a])]
         open_ = [a for a in left if step(self._program, state, a).blocked < 0]
         status = self._trace.meta.status
-        ended = "was stopped by its deadline" if status == "deadline" else f"ended as “{status}”"
+        ended = _ENDED.get(status, f"ended as “{status}”")
         claim = f"the kernel {ended}: {len(left) - len(open_)} of {len(agents)} agents blocked"
         if not left:
             claim = f"the kernel {ended}, though every agent of this CTA ran to its end"

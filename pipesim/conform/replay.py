@@ -22,8 +22,19 @@ from pipesim.conform.result import Conformance, Divergence, DivergenceKind
 from pipesim.conform.supply import AFTER, BEFORE, INSIDE, ON_MBARRIER, Supply, Where, supplies
 from pipesim.errors import EvidenceError
 from pipesim.model import barrier as mbarrier
-from pipesim.model.finding import Verdict
-from pipesim.model.machine import TMA, Flight, State, answered, can_land, initial_state, land, own_channel, step
+from pipesim.model.finding import Fault, Verdict
+from pipesim.model.machine import (
+    TMA,
+    Flight,
+    State,
+    answered,
+    can_land,
+    finished,
+    initial_state,
+    land,
+    own_channel,
+    step,
+)
 from pipesim.model.ops import Op, Operation
 from pipesim.model.program import Program
 from pipesim.trace.schema import CtaInfo, Events, Trace
@@ -35,6 +46,7 @@ _AT_ONCE = frozenset({
     Op.TRY_WAIT, Op.TEST_WAIT, Op.BAR_SYNC, Op.FENCE, Op.READ, Op.WORK, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END,
     Op.SETMAXNREG,
 })  # fmt: skip
+_MARKS = frozenset({Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END})
 _NEVER = -(1 << 62)
 _EVER = 1 << 62
 
@@ -42,11 +54,11 @@ _EVER = 1 << 62
 def conform(program: Program, trace: Trace) -> Conformance:
     """Hold every recorded CTA of ``trace`` against ``program`` (one CTA). EvidenceError if it is another kernel's."""
     table = site_table(program)
-    _require_same_kernel(program, table, trace)
+    require_same_kernel(program, table, trace)
     sites = site_numbers(trace, table)
     uncertainty = order_uncertainty(trace)
     lost = sum(sum(c.dropped) for c in trace.meta.ctas)
-    ctas = sorted({int(c) for c in np.unique(trace.events.cta)} | {c.cta for c in trace.meta.ctas})
+    ctas = recorded_ctas(trace)
     if not ctas:
         return Conformance(Verdict.UNKNOWN, 0, 0, lost, uncertainty)
     first: Divergence | None = None
@@ -74,7 +86,8 @@ def order_uncertainty(trace: Trace) -> int:
     return stated
 
 
-def _require_same_kernel(program: Program, table: SiteTable, trace: Trace) -> None:
+def require_same_kernel(program: Program, table: SiteTable, trace: Trace) -> None:
+    """Raise EvidenceError if the agents or barriers of the trace are not those of the program."""
     if program.ctas > 1:
         raise EvidenceError(
             f"{program.name} spans a cluster of {program.ctas} CTAs, whose traces cannot be replayed",
@@ -92,7 +105,7 @@ def _require_same_kernel(program: Program, table: SiteTable, trace: Trace) -> No
             )
 
 
-class _Replayed(NamedTuple):
+class _OfCta(NamedTuple):
     """One CTA: its first divergence; ``hung`` if it has none although the kernel did not finish.
 
     ``iterations`` is the most that an agent of the program has; ``ended``: the records, or the iterations counted by
@@ -105,25 +118,46 @@ class _Replayed(NamedTuple):
     ended: bool
 
 
-def _replay_cta(
-    program: Program, table: SiteTable, trace: Trace, cta: int, sites: dict[int, int], uncertainty: int
-) -> _Replayed:
-    events = trace.events.select(np.flatnonzero(trace.events.cta == cta))
-    info = next((c for c in trace.meta.ctas if c.cta == cta), CtaInfo(cta, 0))
+def recorded_ctas(trace: Trace) -> list[int]:
+    """The CTAs that recorded, by their numbers."""
+    return sorted({int(c) for c in np.unique(trace.events.cta)} | {c.cta for c in trace.meta.ctas})
+
+
+def events_of(trace: Trace, cta: int) -> Events:
+    """The events of one CTA, in the order of the file."""
+    return trace.events.select(np.flatnonzero(trace.events.cta == cta))
+
+
+def align_cta(
+    program: Program, table: SiteTable, trace: Trace, events: Events, cta: int, sites: dict[int, int]
+) -> tuple[list[Aligned], list[bool]]:
+    """Each agent along its records, and whether all that is wrong is that these end."""
+    info = _info(trace, cta)
     aligned = []
     for agent in range(len(program.agents)):
         rows = [int(r) for r in np.flatnonzero(events.agent == agent)]
         aligned.append(align(program, table, events, rows, agent, sites, _sight(trace, info, agent)))
+    return aligned, [a.mismatch is not None and a.mismatch.kind is DivergenceKind.MISSING_EVENT for a in aligned]
+
+
+def _info(trace: Trace, cta: int) -> CtaInfo:
+    return next((c for c in trace.meta.ctas if c.cta == cta), CtaInfo(cta, 0))
+
+
+def _replay_cta(
+    program: Program, table: SiteTable, trace: Trace, cta: int, sites: dict[int, int], uncertainty: int
+) -> _OfCta:
+    events, info = events_of(trace, cta), _info(trace, cta)
+    # where the records of a kernel that was stopped end is not a divergence in itself
+    aligned, ending = align_cta(program, table, trace, events, cta, sites)
     page = Page(program, table, trace, events, cta)
     hung = trace.meta.status != "finished"
-    # where the records of a kernel that was stopped end is not a divergence in itself
-    ending = [a.mismatch is not None and a.mismatch.kind is DivergenceKind.MISSING_EVENT for a in aligned]
     mismatches = [a.mismatch for a, ends in zip(aligned, ending, strict=True) if a.mismatch and not (hung and ends)]
     iterations = max((a.iterations[1] for a in aligned), default=0)
     ended = all(a.end == len(a.ran) or (info.passes and _fits(a, info.passes)) for a in aligned)
     if mismatches:
         wrong = page.mismatch(min(mismatches, key=lambda m: (page.time(m.row), m.agent)))
-        return _Replayed(wrong, None, iterations, ended)
+        return _OfCta(wrong, None, iterations, ended)
     partial = [a.cut or (hung and (ends or a.end < len(a.ran))) for a, ends in zip(aligned, ending, strict=True)]
     replay = _Replay(program, events, aligned, partial, uncertainty, page)
     found = replay.run()
@@ -132,9 +166,9 @@ def _replay_cta(
         if other is not None:
             found = page.other_passes(other.agent, other.iterations, info.passes[other.agent])
     if found is not None or not hung:
-        return _Replayed(found, None, iterations, ended)
+        return _OfCta(found, None, iterations, ended)
     stopped = page.not_finished(replay.state)
-    return _Replayed(stopped if any(partial) else None, None if any(partial) else stopped, iterations, ended)
+    return _OfCta(stopped if any(partial) else None, None if any(partial) else stopped, iterations, ended)
 
 
 def _fits(aligned: Aligned, passes: tuple[int, ...]) -> bool:
@@ -163,6 +197,45 @@ class _Demand(NamedTuple):
     refused: set[int]
 
 
+class Rules(NamedTuple):
+    """How strict a replay is.
+
+    ``forgiving``: broken rules that the chip does not notice are collected; ``trapped``: so is one that it does notice,
+    and ends the replay. ``everything``: before each return all is executed that happened before it, not only what the
+    return needs; a phase that comes and goes while somebody waits is found in one of the two ways.
+    """
+
+    forgiving: bool = False
+    trapped: bool = False
+    everything: bool = False
+
+
+STRICT = Rules()
+
+
+class Replayed(NamedTuple):
+    """How far the machine followed one CTA's records.
+
+    ``divergence`` is None if it followed them all. If the rules forgive, ``hazards`` are the faults that the chip does
+    not notice (races, wrong items), ``trap`` the one at which it ends the launch. ``state``: where everything stands.
+    """
+
+    state: State
+    divergence: Divergence | None
+    hazards: tuple[Fault, ...]
+    trap: Fault | None
+
+
+def replay(
+    program: Program, events: Events, aligned: list[Aligned], partial: list[bool], uncertainty: int, page: Page,
+    rules: Rules,
+) -> Replayed:  # fmt: skip
+    """Move the machine along the records of one CTA; ``partial``: agents that did not come to their end."""
+    moving = _Replay(program, events, aligned, partial, uncertainty, page, rules)
+    found = moving.run()
+    return Replayed(moving.state, found, tuple(moving.hazards), moving.trap)
+
+
 class _Replay:
     """One CTA's machine, moved by its recorded events."""
 
@@ -174,8 +247,13 @@ class _Replay:
         partial: list[bool],
         uncertainty: int,
         page: Page,
+        rules: Rules = STRICT,
     ) -> None:
         self._program = program
+        self._rules = rules
+        self.hazards: list[Fault] = []
+        self.trap: Fault | None = None
+        self._over = False  #: a landing ended the launch
         self._uncertainty = uncertainty
         self._page = page
         self.state: State = initial_state(program)
@@ -221,7 +299,8 @@ class _Replay:
                 op = code[pc]
                 if mine:
                     earliest = self._cycle[mine[0]]
-                if (op[0] in _WAITS and len(mine) == 2) or self._answers[agent].get(pc):
+                demands = (op[0] in _WAITS and len(mine) == 2) or self._answers[agent].get(pc)
+                if demands or (self._rules.everything and mine and self._latest[agent][position] < _EVER):
                     waits.append((self._latest[agent][position], agent, position, mine[-1]))
                 channel = supplies(program, op)
                 if channel >= 0:
@@ -241,17 +320,51 @@ class _Replay:
         ]
         for demand in [_Demand(agent, at + 1, cycle, row, set()) for cycle, agent, at, row in self._waits] + ends:
             wrong = self._advance(demand)
-            if wrong is not None:
+            if wrong is not None or self._over:
                 return wrong
-        return self._settle()
+        if self._rules.trapped and self.trap is None:
+            self._trap_next()
+        return None if self.trap is not None else self._settle()
+
+    def _trap_next(self) -> None:
+        """The last record before a trap may not have left the chip: look at what each agent would have done next."""
+        for agent, partial in enumerate(self._partial):
+            if partial and not self._stuck[agent] and not finished(self._program, self.state, agent):
+                traps = [f for f in step(self._program, self.state, agent).faults if f.kind.traps]
+                self.trap = self.trap or next(iter(traps), None)
+
+    def _broke(self, faults: tuple[Fault, ...], row: int, *, last: bool) -> tuple[Divergence | None, bool]:
+        """What these broken rules are: a divergence, or noted down; and whether what broke them did not happen.
+
+        Only what an agent did ``last`` can have been the trap that ended the launch.
+        """
+        if not faults:
+            return None, False
+        if not self._rules.forgiving:
+            return self._page.fault(faults[0], row), True
+        trap = next((fault for fault in faults if fault.kind.traps), None)
+        self.hazards += [fault for fault in faults if not fault.kind.traps]
+        if trap is None:
+            return None, False
+        if not (self._rules.trapped and last):
+            return self._page.fault(trap, row), True
+        self.trap = self.trap or trap
+        return None, True
+
+    def _put_down(self, flight: Flight, part: int, row: int) -> Divergence | None:
+        """Let bytes of a flight land."""
+        result = land(self._program, self.state, flight, part)
+        wrong, self._over = self._broke(result.faults, row, last=True)
+        if not self._over:
+            self.state = result.state
+        return wrong
 
     def _settle(self) -> Divergence | None:
         """Let everything land that is under way: a kernel ends, or is stopped, long after its last copy arrived."""
         while (flight := next((f for f in self.state.flights if can_land(self.state, f)), None)) is not None:
-            result = land(self._program, self.state, flight)
-            if result.faults:
-                return self._page.fault(result.faults[0], self._page.last_row(flight.agent))
-            self.state = result.state
+            wrong = self._put_down(flight, -1, self._page.last_row(flight.agent))
+            if self._over:
+                return wrong
         return None
 
     def _advance(self, first: _Demand) -> Divergence | None:
@@ -262,7 +375,7 @@ class _Replay:
         """
         stack = [first]
         culprit: Divergence | None = None
-        while stack:
+        while stack and not self._over:
             who, end, limit, at, refused = stack[-1]
             position = self._done[who]
             if position >= end or self._stuck[who]:
@@ -271,24 +384,19 @@ class _Replay:
             pc = self._ran[who][position]
             rows = self._rows[who][position]
             row = rows[-1] if rows else at
-            if self._hung[who] and self._program.code[who][pc][0] in _WAITS and len(rows) == 1:
+            code = self._program.code[who]
+            if self._hung[who] and code[pc][0] in _WAITS and len(rows) == 1:
                 self._stuck[who] = True  # entered, never returned: the kernel was stopped here
                 continue
-            self._pass_parked(who, pc)
-            blocked = self._try_to_succeed(who, pc)
+            blocked, wrong = self._execute(who, pc, row)
+            if wrong is not None:
+                return wrong
             if blocked < 0:
-                result = step(self._program, self.state, who)
-                if result.faults:
-                    return self._page.fault(result.faults[0], row)
-                self.state = result.state
-                blocked = result.blocked
-            if blocked < 0:
-                if pc in self._answers[who]:
-                    self.state = answered(self._program, self.state, who, pc, self._answers[who][pc])
-                self._done[who] += 1
                 refused.clear()
                 continue
             when = min(self._latest[who][position], limit)
+            if blocked < len(self._program.barriers):
+                self._pass_parked(who, blocked, when)
             landed = self._land_for(blocked, row)
             if landed is True:
                 continue
@@ -319,17 +427,15 @@ class _Replay:
             return False
         return self._where(who, position) == INSIDE or (last is not None and last.limit == _EVER)
 
-    def _pass_parked(self, who: int, pc: int) -> None:
-        """Before an operation on a barrier, let those pass whose wait on it is open now: their stamps only come later.
+    def _pass_parked(self, who: int, barrier: int, latest: int) -> None:
+        """Before something happens to a barrier, by ``latest``, let those pass whose wait on it is open now.
 
-        Otherwise a phase that completes next could close the wait again, though the chip let it pass in between.
+        Their stamps only come later. Otherwise a phase that completes next could close the wait again, though the chip
+        let it pass in between.
         """
-        op = self._program.code[who][pc]
-        if op[0] not in ON_MBARRIER:
-            return
-        latest = self._latest[who][self._done[who]] + self._uncertainty
+        latest += self._uncertainty
         for agent, ran in enumerate(self._ran):
-            position = self._done[agent]
+            position = self._pass_marks(agent)
             if agent == who or position >= len(ran):
                 continue
             where = self._where(agent, position)
@@ -340,7 +446,7 @@ class _Replay:
             rows = self._rows[agent][position]
             other = self._program.code[agent][ran[position]]
             entered = len(rows) == 2 and self._cycle[rows[0]] <= latest
-            if entered and other[1] == op[1] and self._open(other):
+            if entered and other[0] == Op.WAIT and other[1] == barrier and self._open(other):
                 self.state = step(self._program, self.state, agent).state
                 self._done[agent] += 1
 
@@ -365,6 +471,46 @@ class _Replay:
             return False
         word = self.state.barriers[op[1]]
         return word.life == mbarrier.LIVE and mbarrier.passes(word, op[2])
+
+    def _pass_marks(self, agent: int) -> int:
+        """Where the agent stands, behind marks of its loops, which happen at no time."""
+        code, ran = self._program.code[agent], self._ran[agent]
+        while self._done[agent] < len(ran) and code[ran[self._done[agent]]][0] in _MARKS:
+            self.state = step(self._program, self.state, agent).state
+            self._done[agent] += 1
+        return self._done[agent]
+
+    def _execute(self, who: int, pc: int, row: int) -> tuple[int, Divergence | None]:
+        """Let the agent carry out its operation; the channel it is blocked on, or -1, and what it broke."""
+        op = self._program.code[who][pc]
+        if op[0] in ON_MBARRIER:
+            self._pass_parked(who, op[1], self._latest[who][self._done[who]])
+        while self._lands_first(who, pc) and self._land_for(op[1], row) is True and not self._over:
+            pass
+        blocked = self._try_to_succeed(who, pc)
+        if blocked >= 0:
+            return blocked, None
+        result = step(self._program, self.state, who)
+        wrong, self._stuck[who] = self._broke(result.faults, row, last=self._is_last(who))
+        if self._stuck[who]:
+            return -1, wrong
+        self.state = result.state
+        if result.blocked < 0:
+            if pc in self._answers[who]:
+                self.state = answered(self._program, self.state, who, pc, self._answers[who][pc])
+            self._done[who] += 1
+        return result.blocked, None
+
+    def _lands_first(self, who: int, pc: int) -> bool:
+        """Whether bytes must have landed before this arrive, because it would trap otherwise and the chip did not."""
+        op = self._program.code[who][pc]
+        if not self._rules.forgiving or op[0] != Op.ARRIVE or op[2] <= self.state.barriers[op[1]].pending:
+            return False
+        return not (self._rules.trapped and self._is_last(who))
+
+    def _is_last(self, who: int) -> bool:
+        """Whether the records of this agent say nothing of what follows its present operation."""
+        return not any(self._rows[who][self._done[who] + 1 :])
 
     def _try_to_succeed(self, agent: int, pc: int) -> int:
         """The channel that a try needs whose recorded answer is true while the machine's would be false, else -1."""
@@ -392,11 +538,7 @@ class _Replay:
                 if 0 <= ready.barrier == channel and ready.engine == TMA:
                     word = self.state.barriers[channel]
                     part = word.tx if word.pending == 0 and 0 < word.tx < ready.remaining else -1
-                result = land(self._program, self.state, ready, part)
-                if result.faults:
-                    return self._page.fault(result.faults[0], row)
-                self.state = result.state
-                return True
+                return self._put_down(ready, part, row) or True
         return None
 
     def _ready(self, flight: Flight) -> Flight:

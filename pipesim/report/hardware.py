@@ -8,6 +8,7 @@ from pipesim.conform.result import Conformance, Divergence, DivergenceKind
 from pipesim.model.finding import Verdict
 from pipesim.report.console import BAD, GOOD, UNSURE
 from pipesim.report.divergence import divergence_lines
+from pipesim.report.examination import examination_lines
 from pipesim.report.figures import share_lines, site_lines, steady_lines
 from pipesim.report.layout import LABEL, field, middle
 from pipesim.report.timeline import Moment, timeline_lines
@@ -24,6 +25,8 @@ def hardware_lines(block: HardwareBlock, width: int, *, timeline: bool) -> list[
     divergence = block.conformance.divergence
     if divergence is not None:
         lines += ["", *divergence_lines(divergence, width)]
+    if block.examination is not None:
+        lines += examination_lines(block.examination, divergence.stuck if divergence else None, width)
     timing = block.timing
     if timing is not None:
         lines += ["", *steady_lines(timing, width)]

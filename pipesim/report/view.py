@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pipesim.conform.examined import Examination
 from pipesim.conform.result import Conformance, Timing
 from pipesim.model.finding import Deadlock, FaultReport
 from pipesim.trace.schema import Trace
@@ -43,7 +44,7 @@ class HardwareBlock:
     ``source`` is the trace's file or "captured now". ``overhead_permille`` is what recording adds to the period,
     ``noise_permille`` half the run-to-run range of the period; both None if not measured. ``clock_error_ps`` bounds a
     time on the common time line, ``order_error_cycles`` the order of two stamps of one SM. ``simulated`` may be None
-    where nothing was simulated.
+    where nothing was simulated. ``examination`` is there if something went wrong, or was made to.
     """
 
     source: str
@@ -60,6 +61,7 @@ class HardwareBlock:
     timing: Timing | None
     simulated: Trace | None
     measured: Trace
+    examination: Examination | None = None
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,12 @@ def time_bound(picoseconds: int) -> str:
     return f"±{number(ns)} ns" if picoseconds >= 1000 else f"±{number(picoseconds)} ps"
 
 
+def microseconds(picoseconds: int) -> str:
+    """Picoseconds as ``18.2 µs``, rounded down to tenths."""
+    tenths = picoseconds // 100_000
+    return f"{tenths // 10:,}.{tenths % 10} µs"
+
+
 def megahertz(khz: int) -> str:
     """KHz as whole ``1,980 MHz``."""
     return f"{number((khz + 500) // 1000)} MHz"

@@ -1,7 +1,7 @@
 """The stored recordings: where they are, what they are called, and which of them fit a protocol.
 
-Only a whole recording of a chip that was to run as it should is evidence: simulated traces that lie among them, windows
-of a run, and runs with a fault made on purpose are never found.
+Only the recording of a chip that was to run as it should is evidence: simulated traces that lie among them, and runs
+with a fault made on purpose, are never found; windows of a run only where the device has no whole one.
 """
 
 from __future__ import annotations
@@ -56,12 +56,13 @@ def find_traces(
     recordings there are and the command that makes this one, and whatever :func:`stored_traces` raises.
     """
     folder = trace_folder() if folder is None else folder
-    everything = (trace for trace in stored_traces(folder) if trace.meta.source == "hardware")
-    stored = [trace for trace in everything if not trace.meta.fault and not trace.meta.window]
-    found = [trace.path for trace in stored if not _differences(trace.meta, protocol, params, grid, device)]
+    everything = stored_traces(folder)
+    stored = [trace for trace in everything if trace.meta.source == "hardware" and not trace.meta.fault]
+    found = [trace for trace in stored if not _differences(trace.meta, protocol, params, grid, device)]
     if not found:
         raise _no_trace(stored, protocol, params, grid, folder, device)
-    return found
+    whole = {trace.meta.device.name for trace in found if not trace.meta.window}
+    return [trace.path for trace in found if not trace.meta.window or trace.meta.device.name not in whole]
 
 
 def trace_name(meta: TraceMeta) -> str:

@@ -44,6 +44,17 @@ def explain(program: Program, state: State) -> Deadlock | None:
     return Deadlock(tuple(blocked), done, tuple(program.agent_name(a) for a in _cycle(edges)))
 
 
+def waiting(program: Program, state: State) -> tuple[Blocked, ...]:
+    """Every agent that cannot move in ``state``, whether or not others can, and what it waits for."""
+    found: dict[int, int] = {}
+    for agent in range(len(program.agents)):
+        if not finished(program, state, agent):
+            result = step(program, state, agent)
+            if result.blocked >= 0 and result.state is state:
+                found[agent] = result.blocked
+    return tuple(_blocked(program, state, agent, channel, found)[0] for agent, channel in found.items())
+
+
 def channel_name(program: Program, channel: int) -> str:
     """What an agent blocked on this channel waits for, in words."""
     if channel < len(program.barriers):

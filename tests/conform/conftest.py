@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from random import Random
 from types import ModuleType
 from typing import Any
 
@@ -16,12 +17,15 @@ import pytest
 
 from pipesim.conform.replay import conform
 from pipesim.conform.result import Conformance, Divergence
+from pipesim.conform.wander import Walk
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.protocols.catalog import find
 from pipesim.timed.engine import simulate
 from pipesim.trace.files import read_trace
-from pipesim.trace.schema import EventKind, Events, Trace
+from pipesim.trace.recorder import EventBuffer
+from pipesim.trace.schema import Device, EventKind, Events, Trace, TraceMeta
+from pipesim.trace.sites import site_table
 from pipesim.trace.window import cut, lose
 
 TRACES = Path(__file__).resolve().parents[2] / "traces"
@@ -145,6 +149,62 @@ class Case:
         return self.with_events(replace(e, iteration=fresh))
 
 
+def recorded(right: Program, wrong: Program, walk: Walk, *, lag: int | None = None, **meta: Any) -> Trace:
+    """What a chip would record of one random schedule of ``wrong`` while ``right`` was meant to run.
+
+    A move is 10 cycles. With ``lag``, a seed, each stamp is off as the chip's are: before an arrive, after a return.
+    """
+    table, buffer = site_table(wrong), EventBuffer()
+    random = Random(lag)
+    seen: set[tuple[int, int]] = set()
+    passes: dict[tuple[int, int], int] = {}
+    last: dict[int, int] = {}
+    upcoming = _upcoming(walk)
+    for at, move in enumerate(walk.moves):
+        trapped = any((f.agent, f.pc) == move[:2] and f.kind.traps for f in walk.faults)
+        for record in table.records[move.agent][move.pc]:
+            kind = table.sites[record.site].kind
+            entered = (move.agent, move.pc)
+            if (kind is EventKind.WAIT_ENTER and entered in seen) or (
+                kind is EventKind.WAIT_RETURN and (not move.passed or trapped)
+            ):
+                continue
+            seen.add(entered)
+            cycle = 10 * at
+            if lag is not None:
+                late = kind in (EventKind.WAIT_RETURN, EventKind.WORK_END)
+                cycle += random.randint(0, min(60, 10 * (upcoming[at] - at) - 1)) if late else -random.randint(0, 40)
+            cycle = last[move.agent] = max(cycle, last.get(move.agent, 0))
+            n = passes[move.agent, record.site] = passes.get((move.agent, record.site), -1) + 1
+            buffer.append(0, move.agent, record.site, record.stage, record.parity, n, record.value, cycle)
+    status = "trap" if walk.trapped else "finished" if walk.ended else "deadline"
+    described = TraceMeta(
+        "hardware", right.name, dict(right.params), 1, Device("a chip", sm_khz=1_000_000), table.agents,
+        table.barriers, table.sites, status=status,
+    )  # fmt: skip
+    return Trace(replace(described, **meta), buffer.events(1_000_000))
+
+
+def _upcoming(walk: Walk) -> list[int]:
+    """For each move when its agent moves next: a stamp cannot be later than that."""
+    following: dict[int, int] = {}
+    found = []
+    for at in range(len(walk.moves) - 1, -1, -1):
+        found.append(following.get(walk.moves[at].agent, at + 10))
+        following[walk.moves[at].agent] = at
+    return found[::-1]
+
+
+def as_hardware(right: Program, simulated: Trace, **meta: Any) -> Trace:
+    """A simulated run of a wrong program as a trace of the kernel that should have done the right one."""
+    ends = {"finished": "finished", "deadlock": "deadline", "fault": "trap"}
+    described = replace(
+        simulated.meta, source="hardware", protocol=right.name, params=dict(right.params), extra={},
+        status=ends[simulated.meta.status],
+    )  # fmt: skip
+    return Trace(replace(described, **meta), simulated.events)
+
+
 @cache
 def stored(name: str) -> Case:
     trace = read_trace(TRACES / name)
@@ -165,6 +225,16 @@ def run(program: Program, uncertainty: int = 0, profile: Any = None) -> Case:
 @pytest.fixture(name="stored", scope="session")
 def stored_fixture() -> Callable[[str], Case]:
     return stored
+
+
+@pytest.fixture(name="recorded", scope="session")
+def recorded_fixture() -> Callable[..., Trace]:
+    return recorded
+
+
+@pytest.fixture(name="as_hardware", scope="session")
+def as_hardware_fixture() -> Callable[..., Trace]:
+    return as_hardware
 
 
 @pytest.fixture(name="simulated", scope="session")

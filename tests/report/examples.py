@@ -11,6 +11,8 @@ from dataclasses import replace
 
 from rich.console import Console
 
+from pipesim.conform.edits import Edit, EditKind
+from pipesim.conform.examined import Autopsy, Diagnosis, Examination, Explanation, Outcome, Standing
 from pipesim.conform.pair_result import (
     Behaviour,
     Beside,
@@ -35,8 +37,11 @@ from pipesim.conform.result import (
     Spread,
     Timing,
 )
+from pipesim.model.barrier_word import BarrierWord
 from pipesim.model.finding import Blocked, Deadlock, FaultKind, FaultReport, Supplier, Verdict
+from pipesim.report.console import paint, width_of
 from pipesim.report.divergence import paint_divergence
+from pipesim.report.examination import examination_lines
 from pipesim.report.finding import paint_findings
 from pipesim.report.pair import paint_pair
 from pipesim.report.pair_figures import time_words
@@ -367,6 +372,75 @@ def hang_unexplained(console: Console) -> None:
     )
 
 
+EXPLANATION = Explanation(
+    Edit(EditKind.PHASE_NOT_TOGGLED, 2, 36, "full"),
+    "mma/1 does not toggle its phase when it comes to full[0] after tile 36",
+    "mma/1",
+    "full[0]",
+    36,
+    "my_gemm.py:47",
+    hazards=(),
+    trap=None,
+    stuck=DEADLOCK,
+)
+WRONG_PARITY = replace(
+    EXPLANATION,
+    edit=Edit(EditKind.WRONG_PARITY, 2, 37, "full"),
+    claim="mma/1 waits for full[0] with parity 1 instead of 0 for tile 37",
+)
+RACE = FaultReport(
+    FaultKind.RACE, f"load: {FaultKind.RACE.value} in tile[0]", "load", "TMA_LOAD full[0] tile[0]", "my_gemm.py:31"
+)
+TRAP = FaultReport(
+    FaultKind.OVER_ARRIVAL,
+    f"load: {FaultKind.OVER_ARRIVAL.value} on full[0]: 1 arrive, 0 pending",
+    "load",
+    "ARRIVE full[0] count=1 expect=16,384",
+    "my_gemm.py:31",
+)
+BARRIERS = (
+    Standing("full[0]", 9, 1, 1, 0, ("mma/0", "mma/1"), BarrierWord(1, 1, 0, 1), agrees=True),
+    Standing("full[1]", 9, 0, 1, -8_192, (), BarrierWord(1, 0, -8_192, 1), agrees=True),
+    Standing("full[2]", 8, 1, 1, 0, (), BarrierWord(1, 1, 0, 0), agrees=True),
+    Standing("empty[0]", 8, 1, 2, 0, ("load",), BarrierWord(2, 1, 0, 0), agrees=True),
+)
+AUTOPSY = Autopsy(3, "deadline", 35_937, 18_211_000, BARRIERS, DEADLOCK, DEADLOCK.blocked, (), None, "", agree=True)
+
+
+def examination(found: Examination, shown: Deadlock | None = None) -> Callable[[Console], None]:
+    return lambda console: paint(console, examination_lines(found, shown, width_of(console)))
+
+
+def disagreeing() -> Autopsy:
+    """A trap, words that say something else, and records that do not fit."""
+    wrong = replace(BARRIERS[2], read=BarrierWord(1, 0, 4_096, 1), agrees=False)
+    claim = "mma/0 returns from its wait for full[2] parity 0 before phase 8 can have completed"
+    return replace(AUTOPSY, status="trap", barriers=(*BARRIERS[:2], wrong), deadlock=None, waiting=DEADLOCK.blocked[:1],
+                   stopped=("load", "mma/0"), trap=TRAP, contradiction=claim, agree=False)  # fmt: skip
+
+
+MADE = "phase_not_toggled@36"
+EXAMINATIONS = {
+    "one_edit": Examination(
+        Outcome.HANG, Diagnosis((EXPLANATION,), 1_322, MADE, named=True), (Outcome.RIGHT, Outcome.HANG), AUTOPSY
+    ),
+    "several_edits": Examination(
+        Outcome.HANG, Diagnosis((WRONG_PARITY, EXPLANATION), 1_322, MADE, named=True), (Outcome.HANG,), None
+    ),
+    "edit_that_races": Examination(
+        Outcome.RIGHT, Diagnosis((replace(EXPLANATION, hazards=(RACE,) * 3, stuck=None),), 1_322, MADE, named=True),
+        (Outcome.RIGHT, Outcome.WRONG_DATA), None,
+    ),
+    "edit_that_traps": Examination(
+        Outcome.TRAP, Diagnosis((replace(EXPLANATION, trap=TRAP, stuck=None),), 1_322, "no_acquire@4"),
+        (Outcome.TRAP,), disagreeing(),
+    ),
+    "no_edit": Examination(Outcome.WRONG_DATA, Diagnosis((), 1_322), (), None),
+    "no_edit_needed": Examination(Outcome.HANG, Diagnosis((), 0), (), replace(AUTOPSY, agree=None)),
+    "not_manifest": Examination(Outcome.RIGHT, Diagnosis((), 0, MADE, manifest=False), (), None),
+}  # fmt: skip
+
+
 def divergence(kind: DivergenceKind) -> Callable[[Console], None]:
     return lambda console: paint_divergence(console, DIVERGENCES[kind])
 
@@ -554,6 +628,8 @@ EXAMPLES: dict[str, Callable[[Console], None]] = {
     "hang": hang,
     "hang_unexplained": hang_unexplained,
     **{f"divergence_{kind.name.lower()}": divergence(kind) for kind in DivergenceKind},
+    **{f"examination_{name}": examination(found) for name, found in EXAMINATIONS.items() if name != "no_edit_needed"},
+    "examination_no_edit_needed": examination(EXAMINATIONS["no_edit_needed"], DEADLOCK),
     "findings": findings,
     "pair_same": pair_same,
     "pair_changed": pair_changed,

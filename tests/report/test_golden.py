@@ -60,7 +60,7 @@ def test_a_stream_without_these_characters_gets_others_of_the_same_width(name: s
     assert [cell_len(line) for line in plain] == [cell_len(line) for line in unicode]
     for before, after in zip(unicode, plain, strict=True):
         assert [c for c in after if c.isalnum() and c not in "vx"] == [
-            c for c in before if c.isascii() and c.isalnum() and c not in "vx"
+            c for c in before.replace("µ", "u") if c.isascii() and c.isalnum() and c not in "vx"
         ]
     assert any(not line.isascii() for line in unicode) or plain == unicode
 

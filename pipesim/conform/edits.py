@@ -1,0 +1,335 @@
+"""The closed list of single edits: one mistake in one role at one tile, as a change of a flat program.
+
+An edit names an agent, a kind of mistake and an iteration: how often the agent had passed that place before (the events
+of a trace count the same way). It finds its operations by position and knows no protocol: "arrive" and "wait" are those
+on one group of barriers, whatever the group is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import lru_cache
+from typing import assert_never
+
+from pipesim.errors import ConfigurationError, ParameterError
+from pipesim.model.ops import OPERANDS, Op, Operation
+from pipesim.model.program import Program
+
+MORE_BYTES = 16  #: what ``expect_more`` adds
+_UNIT = 16  #: bulk copies are counted in units of so many bytes
+_MARKS = frozenset({Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END})
+#: Kinds that apply at every pass, each to another operation.
+_ALWAYS = frozenset({"missing_arrive", "extra_arrive", "wrong_parity", "expect_more", "no_acquire"})
+_USES = frozenset({Op.READ, Op.WRITE, Op.WORK, Op.TRANSFER_READ, Op.TRANSFER_WRITE})
+_KEPT_IN_PLACE = frozenset({"item", "cycles", "loop", "trips", "register"})  #: what a swap of stages does not exchange
+
+
+class EditKind(Enum):
+    """What is done wrong. The value is its name in a trace's ``fault`` and on the command line."""
+
+    MISSING_ARRIVE = "missing_arrive"  #: an arrive is left out
+    EXTRA_ARRIVE = "extra_arrive"  #: an arrive is made twice
+    WRONG_PARITY = "wrong_parity"  #: one wait is for the other parity
+    EXPECT_MORE = "expect_more"  #: more bytes are expected than come
+    EXPECT_LESS = "expect_less"  #: half of the bytes are expected
+    RELEASE_EARLY = "release_early"  #: an arrive comes before the work on the tile, directly after the wait
+    NO_ACQUIRE = "no_acquire"  #: a wait is left out
+    LEAVES_EARLY = "leaves_early"  #: the loop ends before this iteration
+    SWAPPED_STAGES = "swapped_stages"  #: this iteration takes the next one's stage, and the next one this one's
+    PHASE_NOT_TOGGLED = "phase_not_toggled"  #: the parity is not inverted at the next wrap; all later ones are wrong
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One mistake: its kind, the agent (its number in the program), the iteration, and the group of barriers.
+
+    ``group`` is the barrier group whose arrives or waits count the iterations; "" if the agent has only one.
+    """
+
+    kind: EditKind
+    agent: int
+    iteration: int
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What an edit does to its agent: the new operations with their lines, the same as before up to ``first``.
+
+    ``barrier`` and ``pc`` are where the mistake is, in the program as it was.
+    """
+
+    first: int
+    code: tuple[Operation, ...]
+    lines: tuple[int, ...]
+    barrier: int
+    pc: int
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where one agent arrives, expects and waits, by group, in program order. A wait is its operations: a try too."""
+
+    arrives: dict[str, list[int]]
+    expects: dict[str, list[int]]
+    waits: dict[str, list[tuple[int, ...]]]
+
+
+def apply(program: Program, edit: Edit) -> Program:
+    """The program with exactly this one change.
+
+    Raises ParameterError if there is no such agent, group or iteration, ConfigurationError if the edit makes no sense
+    there (stages swapped in the last iteration, half of 16 bytes).
+    """
+    change = changed(program, edit)
+    a = edit.agent
+    return replace(
+        program,
+        code=(*program.code[:a], change.code, *program.code[a + 1 :]),
+        lines=(*program.lines[:a], change.lines, *program.lines[a + 1 :]),
+    )
+
+
+def edits(program: Program) -> tuple[Edit, ...]:
+    """All edits that apply, in the order of agents and kinds; of several that change the same, the last iteration."""
+    found: list[Edit] = []
+    for agent in range(len(program.agents)):
+        places = _places(program, agent)
+        for kind in EditKind:
+            distinct: dict[tuple[int, int], Edit] = {}
+            for group, passes in _passes(places, kind).items():
+                for iteration in range(passes):
+                    edit = Edit(kind, agent, iteration, group)
+                    if kind.value in _ALWAYS:
+                        found.append(edit)
+                        continue
+                    try:
+                        change = changed(program, edit)
+                    except ConfigurationError:
+                        continue
+                    # several groups of one loop: leaving it is one edit
+                    key = (change.first, 0 if kind is EditKind.LEAVES_EARLY else change.pc)
+                    if kind is EditKind.LEAVES_EARLY and key in distinct:
+                        continue
+                    distinct[key] = edit
+            found += distinct.values()
+    return tuple(found)
+
+
+def describe(program: Program, edit: Edit) -> str:
+    """The edit in words: ``consumer/0 does not arrive on empty[3] for tile 7``."""
+    change = changed(program, edit)
+    who, what = program.agent_name(edit.agent), program.barrier_name(change.barrier)
+    tile = f"tile {edit.iteration:,}"
+    before, after = program.code[edit.agent][change.pc], change.code[change.pc] if change.pc < len(change.code) else ()
+    match edit.kind:
+        case EditKind.MISSING_ARRIVE:
+            return f"{who} does not arrive on {what} for {tile}"
+        case EditKind.EXTRA_ARRIVE:
+            return f"{who} arrives twice on {what} for {tile}"
+        case EditKind.WRONG_PARITY:
+            return f"{who} waits for {what} with parity {1 - before[2]} instead of {before[2]} for {tile}"
+        case EditKind.EXPECT_MORE | EditKind.EXPECT_LESS:
+            return f"{who} expects {after[3]:,} bytes instead of {before[3]:,} at {what} for {tile}"
+        case EditKind.RELEASE_EARLY:
+            return f"{who} arrives on {what} before it has used {tile}"
+        case EditKind.NO_ACQUIRE:
+            return f"{who} does not wait for {what} for {tile}"
+        case EditKind.LEAVES_EARLY:
+            return f"{who} leaves its loop before {tile}, its wait for {what}"
+        case EditKind.SWAPPED_STAGES:
+            other = program.barrier_name(change.code[change.pc][1])
+            return f"{who} swaps the stages of {tile} and the next: {other} before {what}"
+        case EditKind.PHASE_NOT_TOGGLED:
+            return f"{who} does not toggle its phase when it comes to {what} after {tile}"
+    assert_never(edit.kind)
+
+
+def parse_fault(text: str) -> tuple[EditKind, int]:
+    """Kind and iteration of ``kind@iteration``, as a trace names what was made wrong. ParameterError for others."""
+    name, at, iteration = text.partition("@")
+    kinds = {kind.value: kind for kind in EditKind}
+    if name not in kinds or not at or not iteration.isdecimal():
+        raise ParameterError(
+            f"no such fault: {text}", correction=f"give KIND@TILE, KIND one of {', '.join(kinds)}, TILE from 0 on"
+        )
+    return kinds[name], int(iteration)
+
+
+def changed(program: Program, edit: Edit) -> Change:
+    """What the edit does to its agent's operations. Raises as :func:`apply` does."""
+    if not 0 <= edit.agent < len(program.agents):
+        raise ParameterError(f"{program.name} has no agent {edit.agent}: it has {len(program.agents)}")
+    places = _places(program, edit.agent)
+    group = edit.group or _only(program, edit, _passes(places, edit.kind))
+    passes = _passes(places, edit.kind).get(group, 0)
+    if not 0 <= edit.iteration < passes:
+        who = program.agent_name(edit.agent)
+        raise ParameterError(
+            f"{edit.kind.value}@{edit.iteration}: {who} has {passes} such operations on {group or 'a barrier'}",
+            correction=f"give an iteration from 0 to {passes - 1}" if passes else "choose another agent or fault",
+        )
+    n, code = edit.iteration, program.code[edit.agent]
+    match edit.kind:
+        case EditKind.MISSING_ARRIVE:
+            pc = places.arrives[group][n]
+            return _spliced(program, edit, pc, pc + 1, (), pc)
+        case EditKind.EXTRA_ARRIVE:
+            pc = places.arrives[group][n]
+            return _spliced(program, edit, pc + 1, pc + 1, (pc,), pc)
+        case EditKind.EXPECT_MORE:
+            return _expecting(program, edit, places.expects[group][n], lambda nbytes: nbytes + MORE_BYTES)
+        case EditKind.EXPECT_LESS:
+            return _expecting(program, edit, places.expects[group][n], lambda nbytes: nbytes // 2 // _UNIT * _UNIT)
+        case EditKind.WRONG_PARITY:
+            return _inverted(program, edit, [places.waits[group][n]])
+        case EditKind.PHASE_NOT_TOGGLED:
+            waits = places.waits[group]
+            stages = [program.barriers[code[unit[0]][1]].stage for unit in waits]
+            wrap = next((i for i in range(n + 1, len(waits)) if stages[i] <= stages[i - 1]), None)
+            if wrap is None:
+                raise _senseless(program, edit, "the stages do not begin again after it")
+            return _inverted(program, edit, waits[wrap:])
+        case EditKind.NO_ACQUIRE:
+            unit = places.waits[group][n]
+            kept = tuple(range(unit[0] + 1, unit[-1]))
+            return _spliced(program, edit, unit[0], unit[-1] + 1, tuple(pc for pc in kept if pc not in unit), unit[-1])
+        case EditKind.RELEASE_EARLY:
+            return _released(program, edit, places, places.arrives[group][n])
+        case EditKind.LEAVES_EARLY:
+            return _left(program, edit, places.waits[group], n)
+        case EditKind.SWAPPED_STAGES:
+            return _swapped(program, edit, places.waits[group], n)
+    assert_never(edit.kind)
+
+
+@lru_cache(maxsize=64)
+def _places_of(code: tuple[Operation, ...], groups: tuple[str, ...]) -> _Places:
+    places = _Places({}, {}, {})
+    tries: dict[int, int] = {}  # the last try whose answer a register holds
+    for pc, op in enumerate(code):
+        if op[0] == Op.ARRIVE:
+            (places.expects if op[3] else places.arrives).setdefault(groups[op[1]], []).append(pc)
+        elif op[0] == Op.WAIT:
+            places.waits.setdefault(groups[op[1]], []).append((pc,))
+        elif op[0] == Op.TRY_WAIT:
+            tries[op[3]] = pc
+        elif op[0] == Op.WAIT_UNLESS:
+            tried = tries.pop(op[3], -1)
+            alike = tried >= 0 and code[tried][1:3] == op[1:3]
+            places.waits.setdefault(groups[op[1]], []).append((tried, pc) if alike else (pc,))
+    return places
+
+
+def _places(program: Program, agent: int) -> _Places:
+    return _places_of(program.code[agent], tuple(b.name for b in program.barriers))
+
+
+def _passes(places: _Places, kind: EditKind) -> dict[str, int]:
+    """How often the agent comes by where such an edit could be made, by group."""
+    match kind:
+        case EditKind.MISSING_ARRIVE | EditKind.EXTRA_ARRIVE | EditKind.RELEASE_EARLY:
+            return {group: len(pcs) for group, pcs in places.arrives.items()}
+        case EditKind.EXPECT_MORE | EditKind.EXPECT_LESS:
+            return {group: len(pcs) for group, pcs in places.expects.items()}
+        case _:
+            return {group: len(units) for group, units in places.waits.items()}
+
+
+def _only(program: Program, edit: Edit, passes: dict[str, int]) -> str:
+    if len(passes) > 1:
+        raise ParameterError(
+            f"{edit.kind.value}: {program.agent_name(edit.agent)} has such operations on {', '.join(passes)}",
+            correction="say which group of barriers is meant",
+        )
+    return next(iter(passes), "")
+
+
+def _senseless(program: Program, edit: Edit, why: str) -> ConfigurationError:
+    who = program.agent_name(edit.agent)
+    return ConfigurationError(f"{edit.kind.value}@{edit.iteration} does not apply to {who}: {why}")
+
+
+def _spliced(program: Program, edit: Edit, first: int, end: int, instead: tuple[int, ...], pc: int) -> Change:
+    """The operations ``first..end`` replaced by those at the positions ``instead``."""
+    code, lines = program.code[edit.agent], program.lines[edit.agent]
+    return Change(
+        first,
+        (*code[:first], *(code[i] for i in instead), *code[end:]),
+        (*lines[:first], *(lines[i] for i in instead), *lines[end:]),
+        code[pc][1],
+        pc,
+    )
+
+
+def _expecting(program: Program, edit: Edit, pc: int, bytes_of: Callable[[int], int]) -> Change:
+    code = program.code[edit.agent]
+    op = code[pc]
+    nbytes = bytes_of(op[3])
+    if nbytes <= 0:
+        raise _senseless(program, edit, f"half of {op[3]} bytes is less than {_UNIT}")
+    wrong = (*op[:3], nbytes, *op[4:])
+    return Change(pc, (*code[:pc], wrong, *code[pc + 1 :]), program.lines[edit.agent], op[1], pc)
+
+
+def _inverted(program: Program, edit: Edit, waits: list[tuple[int, ...]]) -> Change:
+    """These waits with the other parity."""
+    code = list(program.code[edit.agent])
+    for unit in waits:
+        for pc in unit:
+            code[pc] = (*code[pc][:2], 1 - code[pc][2], *code[pc][3:])
+    first = waits[0][0]
+    return Change(first, tuple(code), program.lines[edit.agent], code[first][1], first)
+
+
+def _released(program: Program, edit: Edit, places: _Places, pc: int) -> Change:
+    """The arrive at ``pc`` directly after the wait before it."""
+    code = program.code[edit.agent]
+    start = max((unit[-1] + 1 for units in places.waits.values() for unit in units if unit[-1] < pc), default=pc)
+    if not any(op[0] in _USES for op in code[start:pc]):
+        raise _senseless(program, edit, "nothing is read or worked on before it")
+    return _spliced(program, edit, start, pc + 1, (pc, *range(start, pc)), pc)
+
+
+def _left(program: Program, edit: Edit, waits: list[tuple[int, ...]], n: int) -> Change:
+    """Without what follows in the loop; the loop begins an iteration at its mark, or at the wait if it has none."""
+    code = program.code[edit.agent]
+    wait = waits[n][0]
+    previous = waits[n - 1][-1] if n else -1
+    mark = next((pc for pc in range(wait - 1, previous, -1) if code[pc][0] in _MARKS), wait - 1)
+    end, depth = wait, 0
+    while end < len(code) and not (code[end][0] == Op.LOOP_END and depth == 0):
+        depth += (code[end][0] == Op.LOOP_BEGIN) - (code[end][0] == Op.LOOP_END)
+        end += 1
+    first = mark + (code[mark][0] == Op.LOOP_BEGIN) if mark < wait - 1 or code[mark][0] in _MARKS else wait
+    return _spliced(program, edit, first, end, (), waits[n][-1])
+
+
+def _swapped(program: Program, edit: Edit, waits: list[tuple[int, ...]], n: int) -> Change:
+    """Two iterations with their barriers, parities and places exchanged; what each believes to hold stays."""
+    code = program.code[edit.agent]
+    if n + 1 == len(waits):
+        raise _senseless(program, edit, "there is no next iteration")
+    starts = (waits[n][0], waits[n + 1][0])
+    if code[starts[0]][1] == code[starts[1]][1]:
+        raise _senseless(program, edit, "the next iteration has the same stage")
+    limits = (starts[1], waits[n + 2][0] if n + 2 < len(waits) else len(code))
+    ends = [
+        next((pc for pc in range(start, limit) if code[pc][0] in _MARKS), limit)
+        for start, limit in zip(starts, limits, strict=True)
+    ]
+    here, there = (code[start:end] for start, end in zip(starts, ends, strict=True))
+    if [op[0] for op in here] != [op[0] for op in there]:
+        raise _senseless(program, edit, "the next iteration does something else")
+    new = list(code)
+    new[starts[0] : ends[0]] = [_in_place_of(a, b) for a, b in zip(here, there, strict=True)]
+    new[starts[1] : ends[1]] = [_in_place_of(b, a) for a, b in zip(here, there, strict=True)]
+    return Change(starts[0], tuple(new), program.lines[edit.agent], code[starts[0]][1], starts[0])
+
+
+def _in_place_of(mine: Operation, other: Operation) -> Operation:
+    names = OPERANDS[Op(mine[0])]
+    pairs = zip(names, mine[1:], other[1:], strict=True)
+    return (mine[0], *(m if name in _KEPT_IN_PLACE else o for name, m, o in pairs))

@@ -1,0 +1,95 @@
+"""``pipesim diff`` of a kernel that was made wrong on purpose: the fault is named, and a hang is opened up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipesim.conform.edits import Edit, EditKind, apply
+from pipesim.model.barrier_word import BarrierWord, encode_word
+from pipesim.protocols.catalog import find
+from pipesim.timed.engine import simulate
+from pipesim.timed.profile import load_profile
+from pipesim.trace.files import write_trace
+from pipesim.trace.schema import CtaInfo, Trace
+
+Call = Callable[..., Any]
+STATUS = {"finished": "finished", "deadlock": "deadline", "fault": "trap"}
+
+
+@pytest.fixture
+def faulty(tmp_path: Path) -> Callable[..., Path]:
+    """A trace, as if from hardware, of the usual kernel with one mistake; ``edit`` None: none, whatever it says."""
+
+    def faulty(edit: Edit | None, made: str, **params: int) -> Path:
+        right = find("producer_consumer").build(params)
+        run = simulate(apply(right, edit) if edit else right, load_profile("h100"))
+        words = tuple(encode_word(BarrierWord(b.expected, b.pending, b.tx, b.done & 1)) for b in run.state.barriers)
+        status = STATUS[run.trace.meta.status]
+        header = CtaInfo(0, 0, barrier_words=() if status == "trap" else words)
+        meta = replace(run.trace.meta, source="hardware", status=status, fault=made, ctas=(header,), extra={})
+        path = tmp_path / "faulty.parquet"
+        write_trace(Trace(meta, run.trace.events), path, force=True)
+        return path
+
+    return faulty
+
+
+def test_a_hang_is_named_and_opened_up(call: Call, faulty: Callable[..., Path]) -> None:
+    answer = call("diff", faulty(Edit(EditKind.MISSING_ARRIVE, 1, 7), "missing_arrive@7"))
+    assert (answer.code, answer.err) == (1, "")
+    flat = " ".join(answer.out.split())
+    for words in (
+        "one edit makes the whole trace conform: consumer/0 does not arrive on empty[3] for tile 7",
+        "missing_arrive@7 was put into the kernel on purpose: it is what was found",
+        "it hung · in the model a kernel with this edit hangs",
+        "autopsy of CTA 0 · stopped by its deadline",
+        "the barrier words read afterwards agree",
+        "producer waits for phase 1 of empty[3] (parity 1, now in phase 1): it has 1 of 2 arrivals",
+    ):
+        assert words in flat
+    assert max(map(len, answer.out.splitlines())) <= 80
+    verdict = "the kernel did something else than the protocol: consumer/0 does not arrive on empty[3] for tile 7"
+    assert flat.endswith(verdict)
+
+
+def test_the_same_in_json(call: Call, faulty: Callable[..., Path]) -> None:
+    answer = call("diff", faulty(Edit(EditKind.MISSING_ARRIVE, 1, 7), "missing_arrive@7"), "--json")
+    (block,) = json.loads(answer.out)["report"]["hardware"]
+    found = block["examination"]
+    assert (found["outcome"], found["possible"]) == ("hang", ["hang"])
+    (told,) = found["diagnosis"]["explanations"]
+    assert told["edit"] == {"kind": "missing_arrive", "agent": 1, "iteration": 7, "group": "empty"}
+    assert (told["agent"], told["barrier"], told["iteration"]) == ("consumer/0", "empty[3]", 7)
+    assert (found["diagnosis"]["made"], found["diagnosis"]["named"]) == ("missing_arrive@7", True)
+    assert (found["autopsy"]["agree"], found["autopsy"]["deadlock"]["kind"]) == (True, "deadlock")
+
+
+def test_a_trap(call: Call, faulty: Callable[..., Path]) -> None:
+    answer = call("diff", faulty(Edit(EditKind.NO_ACQUIRE, 0, 2), "no_acquire@2", stages=1, consumer_warps=1, tiles=6))
+    flat = " ".join(answer.out.split())
+    assert answer.code == 1
+    assert "the kernel was ended by a trap" in flat or "autopsy of CTA 0 · ended by a trap" in flat
+    assert "producer: more arrivals than the phase has pending on full[0]: 1 arrive, 0 pending" in flat
+    assert "a trap ended it in the model a kernel with this edit" in flat
+
+
+def test_a_fault_that_shows_in_the_records_only(call: Call, faulty: Callable[..., Path]) -> None:
+    answer = call("diff", faulty(Edit(EditKind.MISSING_ARRIVE, 1, 62), "missing_arrive@62"))
+    flat = " ".join(answer.out.split())
+    assert answer.code == 1
+    assert "it finished, every tile with the right data: the fault shows in the records only" in flat
+    assert "autopsy" not in flat
+
+
+def test_a_fault_that_did_not_manifest(call: Call, faulty: Callable[..., Path]) -> None:
+    answer = call("diff", faulty(None, "phase_not_toggled@63"))
+    flat = " ".join(answer.out.split())
+    assert answer.code == 0
+    assert "the fault phase_not_toggled@63 did not manifest in this run" in flat
+    assert "did not manifest" not in call("diff", faulty(None, "")).out  # the twin

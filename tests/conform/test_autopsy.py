@@ -1,0 +1,198 @@
+"""The autopsy: barriers and who waits for what, from the records alone, in the words of the simulated deadlock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipesim.conform.autopsy import autopsy
+from pipesim.conform.edits import Edit, EditKind, apply, edits
+from pipesim.conform.examined import Autopsy
+from pipesim.conform.wander import Walk, wander
+from pipesim.model.barrier_word import BarrierWord, encode_word
+from pipesim.model.finding import Deadlock, FaultKind
+from pipesim.model.machine import State
+from pipesim.model.program import Program
+from pipesim.protocols.catalog import find
+from pipesim.timed.engine import simulate
+from pipesim.timed.profile import load_profile
+from pipesim.trace.schema import CtaInfo, Trace
+from pipesim.unfold.blocked import explain
+
+Make = Callable[..., Any]
+SHAPES = st.sampled_from([(4, 12, 2, 1), (1, 6, 1, 1), (2, 8, 2, 32), (2, 8, 1, 1)])
+
+
+def pc(stages: int = 4, tiles: int = 16, warps: int = 2, lanes: int = 1) -> Program:
+    params = {"stages": stages, "tiles": tiles, "consumer_warps": warps, "arrive_lanes": lanes}
+    return find("producer_consumer").build(params)
+
+
+def words(state: State) -> tuple[int, ...]:
+    """What would be read after ``mbarrier.inval``."""
+    return tuple(encode_word(BarrierWord(b.expected, b.pending, b.tx, b.done & 1)) for b in state.barriers)
+
+
+def nameless(deadlock: Deadlock | None) -> list[tuple[object, ...]]:
+    """A deadlock without what only a protocol can say: lines, and who would have come next."""
+    assert deadlock is not None
+    return [
+        (b.agent, b.barrier, b.parity, b.phase_wanted, b.phase_now, b.arrivals_missing, b.count, b.bytes_missing)
+        for b in deadlock.blocked
+    ]
+
+
+def stands(found: Autopsy) -> list[tuple[int, int, int, int]]:
+    return [(b.phase, b.pending, b.count, b.tx) for b in found.barriers]
+
+
+def hung(recorded: Make, shape: tuple[int, ...], data: Any, seed: int) -> tuple[Program, Program, Walk, Trace]:
+    program = pc(*shape)
+    wrong = apply(program, data.draw(st.sampled_from(edits(program))))
+    walk = wander(wrong, seed)
+    trace = recorded(program, wrong, walk, lag=seed)
+    if not walk.trapped:
+        trace = Trace(replace(trace.meta, ctas=(CtaInfo(0, 7, barrier_words=words(walk.state)),)), trace.events)
+    return program, wrong, walk, trace
+
+
+@settings(max_examples=250, deadline=None, derandomize=True)
+@given(shape=SHAPES, data=st.data(), seed=st.integers(0, 10**6))
+def test_barriers_and_words_of_any_hang(recorded: Make, shape: tuple[int, ...], data: Any, seed: int) -> None:
+    program, wrong, walk, trace = hung(recorded, shape, data, seed)
+    if walk.ended or walk.trapped:
+        return
+    predicted = explain(wrong, walk.state)
+    known, alone = autopsy(trace, 0, program), autopsy(trace, 0)
+    assert known is not None
+    assert alone is not None
+    for found in (known, alone):
+        assert stands(found) == [(w.done, w.pending, w.expected, w.tx) for w in walk.state.barriers]
+        assert (found.agree, found.trap, found.stopped, found.contradiction) == (True, None, (), "")
+        assert nameless(found.deadlock) == nameless(predicted)
+        assert found.deadlock is not None
+        assert predicted is not None
+        assert found.deadlock.finished == predicted.finished
+        assert found.waiting == found.deadlock.blocked
+    assert known.deadlock == predicted  # to the last line and supplier
+
+
+def test_the_same_words_as_a_predicted_deadlock(as_hardware: Make) -> None:
+    """The twin of the above, by hand: who waits, what is missing, whose arrival it would have been."""
+    program = pc()
+    wrong = apply(program, Edit(EditKind.LEAVES_EARLY, 1, 7))
+    run = simulate(wrong, load_profile("h100"))
+    found = autopsy(as_hardware(program, run.trace), 0, program)
+    assert found is not None
+    assert found.deadlock == run.deadlock
+    assert found.deadlock is not None
+    assert found.deadlock.finished == ("consumer/0",)
+    producer = found.deadlock.blocked[0]
+    assert (producer.agent, producer.barrier, producer.arrivals_missing) == ("producer", "empty[3]", 1)
+    assert [(s.agent, s.next_line != "", s.last_iteration) for s in producer.suppliers] == [
+        ("consumer/0", False, 3),
+        ("consumer/1", True, 7),
+    ]
+    assert [(b.name, b.waiting) for b in found.barriers if b.waiting] == [
+        ("full[3]", ("consumer/1",)),
+        ("empty[3]", ("producer",)),
+    ]
+    assert found.cycles == run.trace.events.cycle.max() - run.trace.events.cycle.min()
+    assert found.agree is None  # nobody read the words
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(shape=SHAPES, data=st.data(), seed=st.integers(0, 10**6))
+def test_what_trapped_is_named(recorded: Make, shape: tuple[int, ...], data: Any, seed: int) -> None:
+    program, wrong, walk, trace = hung(recorded, shape, data, seed)
+    if not walk.trapped:
+        return
+    trap = walk.faults[-1]
+    for found in (autopsy(trace, 0, program), autopsy(trace, 0)):
+        assert found is not None
+        assert found.trap is not None
+        assert (found.trap.kind, found.deadlock) == (trap.kind, None)
+        assert found.trap.agent == wrong.agent_name(trap.agent)
+
+
+def test_a_trap_that_left_no_record(as_hardware: Make) -> None:
+    """The record of the operation that trapped did not leave the chip: the protocol says what came next."""
+    program = pc(1, 6, 1)
+    run = simulate(apply(program, Edit(EditKind.NO_ACQUIRE, 0, 2)), load_profile("h100"))
+    trace = as_hardware(program, run.trace)
+    whole = autopsy(trace, 0, program)
+    assert whole is not None
+    assert whole.trap is not None
+    assert (whole.trap.kind, whole.trap.agent) == (FaultKind.OVER_ARRIVAL, "producer")
+    keep = trace.events.cycle >= 0
+    keep[(trace.events.agent == 0).nonzero()[0][-1]] = False
+    shorter = autopsy(Trace(trace.meta, trace.events.select(keep)), 0)
+    assert shorter is not None
+    assert shorter.trap is None
+    assert shorter.stopped != ()
+
+
+def test_a_word_that_differs_is_named(as_hardware: Make) -> None:
+    program = pc()
+    run = simulate(apply(program, Edit(EditKind.MISSING_ARRIVE, 1, 7)), load_profile("h100"))
+    read = list(words(run.state))
+    names = [program.barrier_name(b) for b in range(len(program.barriers))]
+    wrong = names.index("empty[3]")
+    read[wrong] = encode_word(BarrierWord(2, 2, 0, 1))
+
+    def told(barrier_words: list[int]) -> Autopsy:
+        header = CtaInfo(0, 0, barrier_words=tuple(barrier_words))
+        found = autopsy(as_hardware(program, run.trace, ctas=(header,)), 0, program)
+        assert found is not None
+        return found
+
+    found = told(read)
+    assert found.agree is False
+    assert [(b.name, b.read) for b in found.barriers if b.agrees is False] == [("empty[3]", BarrierWord(2, 2, 0, 1))]
+    assert (found.barriers[wrong].pending, found.barriers[wrong].count, found.barriers[wrong].phase & 1) == (1, 2, 1)
+    assert told(list(words(run.state))).agree is True  # the twin
+
+
+def test_records_that_contradict_each_other(as_hardware: Make) -> None:
+    """A wait that returned although nothing recorded could have let it: said, not smoothed over."""
+    program = pc(2, 6, 1)
+    run = simulate(apply(program, Edit(EditKind.MISSING_ARRIVE, 1, 2)), load_profile("h100"))
+    trace = as_hardware(program, run.trace)
+    found = autopsy(trace, 0)
+    assert found is not None
+    assert found.contradiction == ""
+    keep = trace.events.cycle >= 0
+    keep[[trace.meta.sites[int(site)].kind.name for site in trace.events.site].index("EXPECT")] = False
+    broken = autopsy(Trace(trace.meta, trace.events.select(keep)), 0)
+    assert broken is not None
+    assert (
+        "consumer returns from its wait for full[0] parity 0 before phase 0 can have completed" in broken.contradiction
+    )
+
+
+@pytest.mark.parametrize("what", ["window", "dropped", "count"])
+def test_no_autopsy_of_a_part(as_hardware: Make, what: str) -> None:
+    program = pc()
+    run = simulate(apply(program, Edit(EditKind.MISSING_ARRIVE, 1, 7)), load_profile("h100"))
+    trace = as_hardware(program, run.trace)
+    unknown = tuple(replace(group, count=0) for group in trace.meta.barriers)
+    changes: dict[str, Any] = {
+        "window": {"window": (0, 8)},
+        "dropped": {"ctas": (CtaInfo(0, 0, dropped=(0, 1, 0)),)},
+        "count": {"barriers": unknown},
+    }
+    assert autopsy(Trace(replace(trace.meta, **changes[what]), trace.events), 0) is None
+    assert autopsy(trace, 0) is not None
+
+
+def test_a_cta_without_records(as_hardware: Make) -> None:
+    program = pc()
+    trace = as_hardware(program, simulate(program, load_profile("h100")).trace, status="deadline", grid=2)
+    found = autopsy(trace, 1, program)
+    assert found is not None
+    assert (found.cycles, found.waiting, found.deadlock) == (0, (), None)

@@ -1,0 +1,153 @@
+"""How a run can end for each single mistake, as schedules show it; and the schedules themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipesim.conform.edits import Edit, EditKind, apply, edits
+from pipesim.conform.examined import Outcome
+from pipesim.conform.outcomes import observed, outcomes
+from pipesim.conform.wander import wander
+from pipesim.errors import EvidenceError
+from pipesim.model.program import Program
+from pipesim.protocols.catalog import find
+from pipesim.timed.engine import simulate
+from pipesim.timed.profile import load_profile
+from pipesim.trace.schema import Trace
+from pipesim.unfold.occurrence import unfold
+
+Make = Callable[..., Any]
+R, W, H, T = Outcome.RIGHT, Outcome.WRONG_DATA, Outcome.HANG, Outcome.TRAP
+PRODUCER, CONSUMER = 0, 1
+
+
+def pc(stages: int = 2, tiles: int = 8, warps: int = 2, lanes: int = 1) -> Program:
+    params = {"stages": stages, "tiles": tiles, "consumer_warps": warps, "arrive_lanes": lanes}
+    return find("producer_consumer").build(params)
+
+
+#: Of two stages, eight tiles and two consumers, at tile 4, in the middle; and at tile 7, the last.
+SETS: dict[tuple[EditKind, int], tuple[set[Outcome], set[Outcome]]] = {
+    (EditKind.MISSING_ARRIVE, CONSUMER): ({H}, {R}),
+    (EditKind.EXTRA_ARRIVE, CONSUMER): ({R, W, H}, {R}),
+    (EditKind.WRONG_PARITY, CONSUMER): ({R, W, H, T}, {R, W, H}),
+    (EditKind.WRONG_PARITY, PRODUCER): ({R, W, H, T}, {R, W, H, T}),
+    (EditKind.EXPECT_MORE, PRODUCER): ({H}, {H}),
+    (EditKind.EXPECT_LESS, PRODUCER): ({R, W, H}, {R, W, H}),
+    (EditKind.RELEASE_EARLY, CONSUMER): ({R, W}, {R}),
+    (EditKind.NO_ACQUIRE, PRODUCER): ({R, W, H, T}, {R, W, H, T}),
+    (EditKind.LEAVES_EARLY, CONSUMER): ({H}, {R}),
+    (EditKind.SWAPPED_STAGES, CONSUMER): ({W}, set()),
+    (EditKind.PHASE_NOT_TOGGLED, CONSUMER): ({R, W, H}, set()),
+}
+
+
+@pytest.mark.parametrize(("kind", "agent"), SETS, ids=lambda v: getattr(v, "value", v))
+def test_the_outcomes_of_each_fault(kind: EditKind, agent: int) -> None:
+    program = pc()
+    applies = {edit.iteration for edit in edits(program) if (edit.kind, edit.agent) == (kind, agent)}
+    for tile, expected in zip((4, 7), SETS[kind, agent], strict=True):
+        if expected:
+            assert outcomes(apply(program, Edit(kind, agent, tile)), None, 200) == expected
+        else:
+            assert tile not in applies
+
+
+def test_every_kind_has_its_sets() -> None:
+    assert {kind for kind, _ in SETS} == set(EditKind)
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 1, 1), (2, 6, 2, 32), (4, 9, 3, 1)], ids=str)
+def test_a_right_kernel_ends_right(shape: tuple[int, ...]) -> None:
+    assert outcomes(pc(*shape), load_profile("h100")) == {R}
+
+
+def test_the_timed_engine_is_one_of_the_schedules() -> None:
+    """No random schedule at all: what remains is the one that the profile makes."""
+    wrong = apply(pc(), Edit(EditKind.MISSING_ARRIVE, CONSUMER, 4))
+    assert outcomes(wrong, load_profile("h100"), 0) == {H}
+    trap = apply(pc(1, 6, 1), Edit(EditKind.NO_ACQUIRE, PRODUCER, 2))
+    assert outcomes(trap, load_profile("h100"), 0) == {T}
+    assert outcomes(wrong, None, 0) == set()
+
+
+def test_landing_in_pieces_is_seen() -> None:
+    """Half of the bytes expected: only a copy that lands in pieces completes the phase. Whole, it hangs for ever."""
+    wrong = apply(pc(), Edit(EditKind.EXPECT_LESS, PRODUCER, 7))
+    assert outcomes(wrong, load_profile("h100"), 0) == {H}
+    assert outcomes(wrong, None, 200) == {R, W, H}
+
+
+def test_same_seed_same_set() -> None:
+    wrong = apply(pc(), Edit(EditKind.NO_ACQUIRE, CONSUMER, 4))
+    few = [outcomes(wrong, None, 6, seed) for seed in range(12)]
+    assert few == [outcomes(wrong, None, 6, seed) for seed in range(12)]
+    assert len(set(few)) > 1  # and another seed may see less
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(shape=st.sampled_from([(1, 4, 1, 1), (2, 6, 2, 32), (3, 7, 2, 1)]), data=st.data(), seed=st.integers(0, 10**6))
+def test_what_a_single_run_does_is_in_the_set(
+    as_hardware: Make, recorded: Make, shape: tuple[int, ...], data: Any, seed: int
+) -> None:
+    program = pc(*shape)
+    edit = data.draw(st.sampled_from(edits(program)))
+    wrong = apply(program, edit)
+    possible = outcomes(wrong, None, 200)
+    assert observed(recorded(program, wrong, wander(wrong, seed))) in possible | {R}
+    assert observed(as_hardware(program, simulate(wrong, load_profile("h100")).trace)) in possible | {R}
+
+
+@pytest.mark.parametrize(
+    ("status", "wrong", "expected"),
+    [
+        ("finished", 0, R), ("finished", 3, W), ("deadline", 0, H), ("deadline", 3, H), ("trap", 0, T),
+        ("deadlock", 0, H), ("fault", 0, T),
+    ],
+)  # fmt: skip
+def test_what_was_observed(stored: Make, status: str, wrong: int, expected: Outcome) -> None:
+    case = stored("h100/producer_consumer-al1-cw1-s1-tb4096-t64-w0-g1.parquet")
+    assert observed(case.with_meta(status=status, wrong_tiles=wrong).trace) is expected
+
+
+def test_a_run_that_was_cut_off_has_no_outcome(stored: Make) -> None:
+    case = stored("h100/producer_consumer-al1-cw1-s1-tb4096-t64-w0-g1.parquet")
+    with pytest.raises(EvidenceError, match="which is no outcome"):
+        observed(case.with_meta(status="unknown").trace)
+
+
+# the schedules
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(shape=st.sampled_from([(1, 4, 1, 1), (2, 6, 2, 32), (4, 9, 3, 1)]), seed=st.integers(0, 10**6))
+def test_a_random_schedule_ends_where_any_order_ends(shape: tuple[int, ...], seed: int) -> None:
+    program = pc(*shape)
+    walk, reference = wander(program, seed), unfold(program)
+    assert (walk.ended, walk.exhausted, walk.faults) == (True, False, ())
+    assert walk.state.barriers == reference.state.barriers
+    assert walk.state.pcs == reference.state.pcs
+    for agent in range(len(program.agents)):
+        assert [m.pc for m in walk.moves if m.agent == agent and m.passed] == list(range(len(program.code[agent])))
+    assert wander(program, seed) == walk
+
+
+def test_another_seed_is_another_schedule() -> None:
+    assert len({wander(pc(), seed).moves for seed in range(20)}) == 20
+
+
+def test_the_budget_ends_a_schedule() -> None:
+    walk = wander(pc(), 0, max_moves=20)
+    assert (walk.ended, walk.exhausted) == (False, True)
+
+
+def test_traces_of_random_schedules_conform(recorded: Make, make_case: Make) -> None:
+    """The way the tests record is right: the right program explains its own schedules."""
+    for seed in range(30):
+        trace: Trace = recorded(pc(), pc(), wander(pc(), seed), lag=seed if seed % 2 else None)
+        make_case(pc(), trace).accepted()

@@ -1,0 +1,57 @@
+"""The 64 bits that ``mbarrier.inval`` leaves: what was measured, and that nothing is lost either way."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipesim.errors import ParameterError
+from pipesim.model.barrier import MAX_COUNT
+from pipesim.model.barrier_word import BarrierWord, decode_word, encode_word
+
+COUNTS = st.integers(0, MAX_COUNT)
+WORDS = st.builds(BarrierWord, COUNTS, COUNTS, st.integers(-MAX_COUNT, MAX_COUNT), st.integers(0, 1))
+MEASURED = {
+    0xFFFF0000001FFFC0: BarrierWord(expected=32, pending=32, tx=0, parity=1),  # fresh count 32, one phase done
+    0x00000000021FFFFE: BarrierWord(expected=1, pending=0, tx=-16, parity=0),  # 16 bytes more than were expected
+}
+
+
+@pytest.mark.parametrize("word", MEASURED)
+def test_the_words_that_were_measured(word: int) -> None:
+    assert decode_word(word) == MEASURED[word]
+    assert encode_word(MEASURED[word]) == word
+
+
+@given(WORDS)
+def test_what_is_written_is_read(fields: BarrierWord) -> None:
+    word = encode_word(fields)
+    assert 0 <= word < 1 << 64
+    assert decode_word(word) == fields
+
+
+@given(WORDS, WORDS)
+def test_different_barriers_have_different_words(one: BarrierWord, other: BarrierWord) -> None:
+    assert (encode_word(one) == encode_word(other)) == (one == other)
+
+
+@given(st.integers(0, (1 << 64) - 1))
+def test_any_word_is_read_and_the_two_unused_bits_do_not_matter(word: int) -> None:
+    unused = 1 | 1 << 42
+    fields = decode_word(word)
+    assert decode_word(word ^ unused) == fields
+    if fields.tx != 1 << 20:  # the one number of 21 bits that no transaction count reaches
+        assert encode_word(fields) == word & ~unused
+
+
+@pytest.mark.parametrize("word", [-1, 1 << 64])
+def test_more_than_64_bits_are_refused(word: int) -> None:
+    with pytest.raises(ParameterError, match="no 64-bit word"):
+        decode_word(word)
+
+
+@pytest.mark.parametrize("fields", [(MAX_COUNT + 1, 0, 0, 0), (1, -1, 0, 0), (1, 1, MAX_COUNT + 1, 0), (1, 1, 0, 2)])
+def test_what_no_barrier_holds_is_refused(fields: tuple[int, int, int, int]) -> None:
+    with pytest.raises(ParameterError, match="no barrier word holds"):
+        encode_word(BarrierWord(*fields))
