@@ -14,6 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from hwkernels.capture import CaptureRequest, capture
+from hwkernels.faults import FAULTS, parse_fault
 from pipesim.errors import PipesimError
 from pipesim.trace.files import write_trace
 from pipesim.trace.library import trace_name
@@ -31,11 +32,14 @@ class Configuration:
     tiles: int = 64
     arrive_lanes: int = 1
     clock: str = "clock"
+    memory: str = ""
+    window: tuple[int, ...] = ()
+    fault: str = ""
 
     @property
-    def params(self) -> dict[str, int]:
-        """The parameters of the protocol."""
-        return {
+    def request(self) -> CaptureRequest:
+        """What to capture."""
+        params = {
             "stages": self.stages,
             "tiles": self.tiles,
             "tile_bytes": self.tile_bytes,
@@ -43,29 +47,54 @@ class Configuration:
             "work": self.work,
             "arrive_lanes": self.arrive_lanes,
         }
+        return CaptureRequest(
+            params,
+            self.grid,
+            self.clock,
+            window=self.window,
+            memory=self.memory,
+            fault=parse_fault(self.fault) if self.fault else None,
+            deadline_ms=50 if self.fault else 250,
+        )
 
 
 KB = 1024
 FULL = 132  #: one CTA on every SM of an H100 or H200
-PLAN = (
-    *(Configuration(s, b, 1, 0) for b in (4 * KB, 16 * KB) for s in (1, 2, 4, 6)),
-    *(Configuration(s, 4 * KB, 4, 600) for s in (1, 2, 4, 6)),
+DEPTHS = (1, 2, 3, 4, 6, 8)
+LARGEST = 224 * KB  #: of all tiles of a CTA together
+GRID = (
+    *(Configuration(s, b * KB, 1, 0) for b in (2, 4, 8, 16, 32) for s in DEPTHS if s * b * KB <= LARGEST),
+    *(Configuration(s, 4 * KB, 4, 600) for s in DEPTHS),
+    *(Configuration(s, 16 * KB, 2, 200) for s in DEPTHS),
+    *(Configuration(s, 8 * KB, 2, 2000) for s in DEPTHS),
     *(Configuration(s, 16 * KB, 4, 0) for s in (2, 4, 6)),
+    *(Configuration(s, 16 * KB, 2, 600, FULL) for s in DEPTHS),
+    *(Configuration(s, 4 * KB, 1, 0, FULL) for s in (1, 4, 8)),
+    Configuration(4, 16 * KB, 4, 0, FULL),
+    Configuration(1, 16 * KB, 1, 0, FULL),
+    Configuration(4, 32 * KB, 4, 0),
+)
+#: The default's relatives: other clocks, other memory, few tiles, a window.
+AROUND = (
     Configuration(4, 16 * KB, 1, 600),
-    Configuration(4, 16 * KB, 4, 600),
     Configuration(4, 16 * KB, 2, 600),
+    Configuration(4, 16 * KB, 4, 600),
+    Configuration(4, 16 * KB, 2, 600, arrive_lanes=32),
+    *(Configuration(4, 16 * KB, 2, 600, tiles=tiles) for tiles in (0, 1, 5)),
     Configuration(4, 16 * KB, 2, 600, clock="globaltimer"),
     Configuration(4, 16 * KB, 2, 600, clock="both"),
-    Configuration(4, 16 * KB, 2, 600, arrive_lanes=32),
-    Configuration(4, 16 * KB, 2, 600, tiles=1),
-    Configuration(4, 16 * KB, 2, 600, tiles=0),
-    Configuration(4, 16 * KB, 2, 600, tiles=5),
-    Configuration(4, 16 * KB, 2, 600, FULL),
-    Configuration(4, 4 * KB, 1, 0, FULL),
-    Configuration(1, 16 * KB, 1, 0, FULL),
-    Configuration(4, 16 * KB, 4, 0, FULL),
     Configuration(4, 16 * KB, 2, 600, FULL, clock="both"),
+    Configuration(4, 16 * KB, 2, 600, memory="device"),
+    Configuration(4, 16 * KB, 2, 600, window=(20, 40)),
 )
+FAULTY = (
+    *(Configuration(3, 4 * KB, 2, 200, tiles=24, fault=f"{kind}@7") for kind in FAULTS),
+    Configuration(2, 4 * KB, 2, 2000, tiles=24, fault="no_acquire@9"),
+    Configuration(2, 4 * KB, 2, 2000, tiles=24, fault="extra_arrive@9"),
+    Configuration(1, 1 * KB, 1, 0, tiles=24, fault="extra_arrive@9"),
+    Configuration(3, 1 * KB, 2, 200, tiles=24, fault="expect_less@7"),
+)
+PLAN = (*GRID, *AROUND, *FAULTY)
 
 
 def main() -> int:
@@ -80,7 +109,7 @@ def main() -> int:
         if options.only not in repr(configuration):
             continue
         try:
-            trace = capture(CaptureRequest(configuration.params, configuration.grid, configuration.clock))
+            trace = capture(configuration.request)
             path = options.into / trace_name(trace.meta)
             if path.exists() and not options.force:
                 print(f"kept     {path}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from pipesim.errors import EvidenceError, PipesimError
@@ -42,12 +43,14 @@ What the columns say:
   **dropped** counts the records that found no room and are not in the file.
 - **launches** and **period** (steady state, in cycles; the median over all CTAs and launches) are untraced / traced;
   **overhead** is what recording added to the period.
+- **a record** is what one costs, in cycles: the overhead of a tile over the records of the role that bounds the period,
+  from the least to the most of the pairs of launches. **memory** is where records went first.
 - **SM MHz** is the clock under this load, and **clock bound** the largest uncertainty of any event's time.
 """
 
 HEADINGS = (
     "trace", "device", "driver", "NVRTC", "parameters", "grid", "events", "CTAs", "launches", "dropped", "period",
-    "overhead", "SM MHz", "clock bound", "status", "size",
+    "overhead", "a record", "memory", "SM MHz", "clock bound", "status", "size",
 )  # fmt: skip
 
 
@@ -86,10 +89,27 @@ def _cells(trace: Trace) -> tuple[str, ...]:
         f"{sum(sum(header.dropped) for header in meta.ctas):,}",
         f"{_cycles(untraced)} / {_cycles(traced)}",
         f"{(traced - untraced) * 100 / untraced:+.2f} %" if untraced and traced is not None else NONE,
+        _record_cost(meta),
+        meta.memory or NONE,
         f"{meta.device.sm_khz / 1000:.0f}" if meta.device.sm_khz else NONE,
         bound,
-        meta.status + (f", {meta.wrong_tiles:,} wrong tiles" if meta.wrong_tiles else ""),
+        ", ".join(_status(meta)),
     )
+
+
+def _record_cost(meta: TraceMeta) -> str:
+    cost = meta.extra.get("cost_millicycles_per_record") or {}
+    return f"{cost['low'] / 1000:.1f} to {cost['high'] / 1000:.1f}" if cost else NONE
+
+
+def _status(meta: TraceMeta) -> Iterator[str]:
+    if meta.fault:
+        yield meta.fault
+    yield meta.status
+    if meta.window:
+        yield f"iterations {meta.window[0]} to {meta.window[1] - 1}"
+    if meta.wrong_tiles:
+        yield f"{meta.wrong_tiles:,} wrong tiles"
 
 
 def _periods(meta: TraceMeta, *, traced: bool) -> int | None:

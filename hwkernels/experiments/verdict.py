@@ -19,8 +19,9 @@ from hwkernels.experiments.results import FAILED, Outcome
 from hwkernels.experiments.sequences import Code, completed, parse
 from hwkernels.layout import ANCHOR
 from pipesim.errors import ClockError
-from pipesim.model import barrier, word
+from pipesim.model import barrier
 from pipesim.model.barrier import FRESH, LIVE, BarrierState, Effect
+from pipesim.model.barrier_word import word_of
 
 FAILS = "the launch fails"
 SILENT = "–"  #: what stands where the model says nothing
@@ -92,7 +93,7 @@ def _hex(bits: int) -> str:
 
 def _sequence(case: Case, outcome: Outcome) -> Verdict:
     predicted = predict(case.text)
-    bits = _hex(word.encode(predicted.state))
+    bits = _hex(word_of(predicted.state))
     model = f"{predicted.answers} {FAILS}" if predicted.trapped else f"{predicted.answers} {bits}"
     if outcome.trapped:
         answers = "".join(completed(a) for a in outcome.data["answers"] if a & 4) + "!"
@@ -112,7 +113,7 @@ def _lanes(case: Case, outcome: Outcome) -> Verdict:
     for count in [1] * a["n"] if a["apart"] else [a["n"]]:
         state, _, fault = barrier.arrive(state, count)
         trapped |= fault is not None and fault.traps
-    model = FAILS if trapped else _hex(word.encode(state))
+    model = FAILS if trapped else _hex(word_of(state))
     if outcome.trapped:
         return Verdict(model, FAILS, trapped)
     seen = ", ".join(_hex(bits) for bits in outcome.data["words"]) or _counts(outcome)
@@ -124,11 +125,11 @@ def _copy(case: Case, outcome: Outcome) -> Verdict:
     late = BarrierState(1, 0, expected - size)
     after = BarrierState(1, 1, expected - size, 1)
     if expected == size:
-        model, allowed, words = "completes, all landed", {"completed, all landed"}, {word.encode(after)}
+        model, allowed, words = "completes, all landed", {"completed, all landed"}, {word_of(after)}
     else:
         model = "hangs or completes early"
         allowed = {"hung", "completed early, all landed", "completed early, words missing"}
-        words = {word.encode(late), word.encode(after)}
+        words = {word_of(late), word_of(after)}
     agrees = set(outcome.outcomes) <= allowed and set(outcome.data["words"]) <= words
     return Verdict(model, _counts(outcome), agrees)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pipesim.errors import ParameterError
-from pipesim.model.barrier import MAX_COUNT
+from pipesim.model.barrier import MAX_COUNT, BarrierState
 
 _COUNT, _TX = 20, 21  #: bits of a count, and of the transaction count with its sign
 _EXPECTED_AT, _TX_AT, _PENDING_AT, _PHASE_AT = 1, 21, 43, 63
@@ -40,7 +40,8 @@ def decode_word(word: int) -> BarrierWord:
 def encode_word(fields: BarrierWord) -> int:
     """The word that holds these fields: the inverse of :func:`decode_word`. ParameterError if one is out of range."""
     expected, pending, tx, parity = fields
-    if not (0 <= expected <= MAX_COUNT and 0 <= pending <= MAX_COUNT and abs(tx) <= MAX_COUNT and parity in (0, 1)):
+    counts = 0 <= expected <= MAX_COUNT and 0 <= pending <= MAX_COUNT
+    if not (counts and -MAX_COUNT <= tx <= MAX_COUNT + 1 and parity in (0, 1)):
         raise ParameterError(f"no barrier word holds {fields}")
     count = (1 << _COUNT) - 1
     return (
@@ -49,3 +50,8 @@ def encode_word(fields: BarrierWord) -> int:
         | (-pending & count) << _PENDING_AT
         | parity << _PHASE_AT
     )
+
+
+def word_of(state: BarrierState) -> int:
+    """The word that the chip leaves behind for this state; of the phases done only the parity is in it."""
+    return encode_word(BarrierWord(state.expected, state.pending, state.tx, state.done & 1))

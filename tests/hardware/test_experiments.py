@@ -20,7 +20,8 @@ from hwkernels.experiments.sequences import NAMES, SEQUENCES, Code, parse
 from hwkernels.experiments.verdict import FAILS, predict, verdict
 from hwkernels.launch import DeviceInfo
 from pipesim.errors import HardwareError, ParameterError, TraceFormatError
-from pipesim.model import barrier, word
+from pipesim.model import barrier
+from pipesim.model.barrier_word import word_of
 
 TRACES = Path(__file__).resolve().parents[2] / "traces"
 INFO = DeviceInfo(0, "Array GPU", 132, "9.0", "999.1", 232448, 233472)
@@ -81,14 +82,14 @@ def model_chip(each: Experiment, case: Case) -> Outcome:
         answers += [0] * (len(parse(case.text)) - len(answers))
         if predicted.trapped:
             return Outcome({"trap: CUDA_ERROR_LAUNCH_FAILED": 2}, {"answers": answers, "words": []})
-        return Outcome({"finished": 1}, {"answers": answers, "words": [7, word.encode(predicted.state)]})
+        return Outcome({"finished": 1}, {"answers": answers, "words": [7, word_of(predicted.state)]})
     a = case.arguments
     state = barrier.init(barrier.FRESH, a["m"])[0]
     for count in [1] * a["n"] if a["apart"] else [a["n"]]:
         state, _, fault = barrier.arrive(state, count)
         if fault:
             return Outcome({"trap: CUDA_ERROR_LAUNCH_FAILED": 2}, {"words": [], "counts": []})
-    return Outcome({"finished": a["runs"]}, {"words": [word.encode(state)], "counts": [a["runs"]]})
+    return Outcome({"finished": a["runs"]}, {"words": [word_of(state)], "counts": [a["runs"]]})
 
 
 @pytest.mark.parametrize("name", ["mbarrier", "lanes"])
@@ -115,7 +116,7 @@ def test_copies_pieces_laps_and_clocks_that_do_something_else_are_seen() -> None
         each = experiment(name)
         return verdict(each, each.case(case), Outcome(outcomes, data)).agrees
 
-    late = word.encode(barrier.BarrierState(1, 0, -16))
+    late = word_of(barrier.BarrierState(1, 0, -16))
     assert agrees("copies", "1 KB, all but 16 expected", {"hung": 2000}, words=[late])
     assert not agrees("copies", "1 KB, all but 16 expected", {"hung": 2000}, words=[late ^ 2])
     assert not agrees("copies", "1 KB, all expected", {"hung": 2000}, words=[late])
@@ -210,7 +211,7 @@ class ModelGpu:
             said[n] = {"-": 4, "0": 5, "1": 6, "!": 8}[answer]
         if predicted.trapped:
             raise HardwareError("the kernel trapped: cuStreamSynchronize says CUDA_ERROR_LAUNCH_FAILED")
-        said[count : count + 3] = [7, word.encode(predicted.state), 1]
+        said[count : count + 3] = [7, word_of(predicted.state), 1]
 
 
 def test_the_bench_reads_what_the_kernel_leaves(monkeypatch: pytest.MonkeyPatch) -> None:

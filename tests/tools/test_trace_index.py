@@ -82,6 +82,8 @@ def test_one_row_says_everything_about_one_trace(tool: ModuleType, tmp_path: Pat
         "dropped": "1,204",
         "period": "500.2 / 507.6",  # medians of 500.0 500.1 500.4 1000.0 and of 505.255 510.0
         "overhead": "+1.47 %",
+        "a record": "–",
+        "memory": "–",
         "SM MHz": "1980",
         "clock bound": "14.0 ns",
         "status": "finished",
@@ -100,11 +102,22 @@ def test_what_is_not_known_is_a_dash(tool: ModuleType, tmp_path: Path) -> None:
     headings, _, row = rows(tool.index(tmp_path))
     told = dict(zip(headings, row, strict=True))
     assert [name for name, cell in told.items() if cell == "–"] == [
-        "driver", "NVRTC", "parameters", "overhead", "SM MHz", "clock bound",
+        "driver", "NVRTC", "parameters", "overhead", "a record", "memory", "SM MHz", "clock bound",
     ]  # fmt: skip
     assert (told["events"], told["CTAs"], told["launches"], told["period"], told["status"]) == (
         "0", "0", "0 / 1", "– / 507.0", "deadline, 1,234 wrong tiles",
     )  # fmt: skip
+
+
+def test_what_was_made_wrong_what_was_kept_and_what_a_record_costs(tool: ModuleType, tmp_path: Path) -> None:
+    trace = recording()
+    extra = {"cost_millicycles_per_record": {"median": 8400, "low": 8250, "high": 9000}}
+    meta = replace(trace.meta, memory="host", fault="no_acquire@3", window=(3, 9), status="trap", extra=extra)
+    stored(Trace(meta, trace.events), tmp_path)
+    headings, _, row = rows(tool.index(tmp_path))
+    told = dict(zip(headings, row, strict=True))
+    assert (told["a record"], told["memory"]) == ("8.2 to 9.0", "host")
+    assert told["status"] == "no_acquire@3, trap, iterations 3 to 8"
 
 
 def test_rows_are_sorted_by_device_then_name(tool: ModuleType, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -123,6 +124,23 @@ def test_a_protocol_that_was_never_recorded(shelf: Path) -> None:
         find_traces("attention", {}, 1, shelf)
     assert caught.value.cause == "only these protocols were recorded: gemm, ring"
     assert caught.value.correction.startswith("record it on a GPU: pipesim capture attention; or name another folder ")
+
+
+def test_a_run_with_a_fault_is_no_evidence_and_a_window_only_where_there_is_nothing_else(
+    shelf: Path, ring_trace: Callable[..., Trace], tmp_path: Path
+) -> None:
+    params = {"stages": 2, "tiles": 6, "tile_bytes": 16384}
+    changes: list[dict[str, Any]] = [{"fault": "no_acquire@3"}, {"window": (1, 3)}]
+    for change in changes:
+        trace = ring_trace(device=H200, params=params, **change)
+        for folder in (shelf, tmp_path / "alone"):
+            write_trace(trace, folder / trace_name(trace.meta))
+    assert names(find_traces("ring", params, 4, shelf, device="h200"), shelf) == ["h200/ring-s2-tb16384-t6-g4.parquet"]
+    alone = tmp_path / "alone"
+    assert names(find_traces("ring", params, 4, alone), alone) == ["h200/ring-s2-tb16384-t6-g4-window1..3.parquet"]
+    assert names([trace.path for trace in stored_traces(alone)], alone) == [
+        "h200/ring-s2-tb16384-t6-g4-no_acquire-at-3.parquet", "h200/ring-s2-tb16384-t6-g4-window1..3.parquet"
+    ]  # fmt: skip
 
 
 def test_a_simulation_is_no_evidence(shelf: Path) -> None:
