@@ -27,7 +27,12 @@ RECORDS = (0, 1, 2, 4, 8)
 SHAPES = (
     ("consumer-bound", CONSUMER, {"stages": 4, "tile_bytes": 4096, "work": 200}),
     ("issue-bound producer", PRODUCER, {"stages": 4, "tile_bytes": 4096, "work": 0}),
-    ("32 KB tiles", CONSUMER, {"stages": 4, "tile_bytes": 32768, "work": 0, "consumer_warps": 8}),
+    (
+        "32 KB tiles, bound by the consumers",
+        CONSUMER,
+        {"stages": 4, "tile_bytes": 32768, "work": 0, "consumer_warps": 8},
+    ),
+    ("32 KB tiles, bound by the copies", PRODUCER, {"stages": 4, "tile_bytes": 32768, "work": 0}),
 )
 
 
