@@ -132,6 +132,8 @@ def _meaning(trace: Trace, comparison: Comparison, tolerance: float | None) -> t
     if trace.meta.wrong_tiles:
         tiles = "1 tile" if trace.meta.wrong_tiles == 1 else f"{trace.meta.wrong_tiles:,} tiles"
         return FINDINGS, f"{tiles} held wrong data"
+    if trace.meta.extra.get("wrong_outputs"):
+        return FINDINGS, f"output {' and '.join(trace.meta.extra['wrong_outputs'])} is not what was expected"
     if trace.meta.extra.get("gave_up"):
         return FINDINGS, "a launch did not finish"
     if found.verdict is Verdict.UNKNOWN:
