@@ -84,10 +84,11 @@ def number(argument: Argument) -> np.generic:
     except ValueError:
         raise ParameterError(f"--arg {argument}: {argument.text!r} is no number of type {argument.kind}") from None
     limits = np.finfo(kind) if kind.kind == "f" else np.iinfo(kind)
-    if not limits.min <= value <= limits.max and math.isfinite(value):
+    low, high = type(value)(limits.min), type(value)(limits.max)
+    if not low <= value <= high and math.isfinite(value):
         raise ParameterError(
             f"--arg {argument}: {argument.text} does not fit {argument.kind}",
-            correction=f"use {limits.min} to {limits.max}, or a wider type",
+            correction=f"use {low} to {high}, or a wider type",
         )
     scalar: np.generic = kind.type(value)
     return scalar

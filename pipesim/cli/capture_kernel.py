@@ -170,7 +170,7 @@ def _numbers(flag: str, text: str, most: int, names: object = None) -> tuple[int
     except ValueError:
         example = "2 or 4,2,1" if most == 3 else "16384 or 16384,512"
         raise ParameterError(
-            f"{flag} {text} is no list of whole numbers", correction=f"for example {example}"
+            f"{flag} {text} is no list of whole numbers", correction=f"for example {flag} {example}"
         ) from None
 
 
