@@ -17,12 +17,25 @@ from pathlib import Path
 
 from hwkernels.faults import KernelFault
 from hwkernels.request import CaptureRequest
-from pipesim.errors import HardwareError, KernelHangError, KernelTrapError, PipesimError
+from pipesim.errors import (
+    CompileError,
+    ConfigurationError,
+    HardwareError,
+    KernelHangError,
+    KernelTrapError,
+    ParameterError,
+    PipesimError,
+    UsageError,
+)
 from pipesim.trace.schema import Trace
 
 _START_S = 60  #: what importing, compiling and starting CUDA may take
-_REQUEST, _TRACE = "request.json", "trace.parquet"
-_ENDS: dict[int, type[HardwareError]] = {75: KernelHangError, 76: KernelTrapError}  # by the exit code of the process
+_REQUEST, _TRACE, _ERROR = "request.json", "trace.parquet", "error.json"
+#: Errors that are raised here as they were raised there: they say all by themselves.
+_PLAIN: dict[str, type[PipesimError]] = {
+    kind.__name__: kind
+    for kind in (CompileError, ConfigurationError, KernelHangError, KernelTrapError, ParameterError, UsageError)
+}
 
 
 def capture_apart(request: CaptureRequest) -> Trace:
@@ -33,8 +46,8 @@ def capture_apart(request: CaptureRequest) -> Trace:
 def run_apart(module: str, document: str, what: str, limit_s: float) -> Trace:
     """Run ``python -m module FOLDER`` on a request, which calls :func:`answer`; the trace that it writes.
 
-    ``what`` names it in errors; ``limit_s``: what its launches may take. Raises HardwareError if there is no trace:
-    KernelHangError and KernelTrapError where that is why.
+    ``what`` names it in errors; ``limit_s``: what its launches may take. Raises HardwareError if there is no trace, and
+    what was wrong with the request, a hang or a trap as that process raised it.
     """
     from pipesim.trace.files import read_trace
 
@@ -53,9 +66,12 @@ def run_apart(module: str, document: str, what: str, limit_s: float) -> Trace:
                 cause="the launch outlived its own deadline",
             ) from error
         path = Path(folder) / _TRACE
+        if (Path(folder) / _ERROR).exists():
+            said = json.loads((Path(folder) / _ERROR).read_text(encoding="utf-8"))
+            raise _PLAIN[said.pop("kind")](**said)
         if done.returncode or not path.exists():
             lines = done.stderr.strip().splitlines()
-            raise _ENDS.get(done.returncode, HardwareError)(
+            raise HardwareError(
                 f"the process of {what} left no trace (exit code {done.returncode})",
                 cause=lines[-1] if lines else "it said nothing",
             )
@@ -63,7 +79,7 @@ def run_apart(module: str, document: str, what: str, limit_s: float) -> Trace:
 
 
 def answer(folder: str, carry_out: Callable[[str], Trace]) -> int:
-    """In the new process: carry out the request of a folder and write its trace; errors of ours in one line."""
+    """In the new process: carry out the request of a folder and write its trace, or what went wrong."""
     from pipesim.trace.files import write_trace
 
     try:
@@ -71,7 +87,11 @@ def answer(folder: str, carry_out: Callable[[str], Trace]) -> int:
         write_trace(trace, Path(folder) / _TRACE)
     except PipesimError as error:
         print(str(error).replace("\n", ";"), file=sys.stderr)
-        return next((code for code, kind in _ENDS.items() if isinstance(error, kind)), 1)
+        if type(error).__name__ in _PLAIN:
+            parts = {name: getattr(error, name) for name in ("fact", "place", "cause", "correction")}
+            document = json.dumps({"kind": type(error).__name__, **parts})
+            (Path(folder) / _ERROR).write_text(document, encoding="utf-8")
+        return 1
     return 0
 
 

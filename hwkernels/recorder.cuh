@@ -242,6 +242,9 @@ static __device__ __forceinline__ void pipesim_anchor(PipesimCta *cta, unsigned 
         asm volatile("mov.u32 %0, %%smid;" : "=r"(smid));
         cta->smid = smid;
     }
+#if PIPESIM_EAGER
+    __threadfence_system();  // what hangs later has left this, too
+#endif
 }
 
 static __device__ __forceinline__ void pipesim_flush(const PipesimLaunch &launch, unsigned cta, unsigned index,
