@@ -26,7 +26,7 @@ from hwkernels.capture import order_error_cycles
 from hwkernels.compile import Compiled
 from hwkernels.decode import Coding, decode, sm_khz, timer_step_ns
 from hwkernels.foreign import ForeignLayout, ForeignRequest, compile_builds, plan_foreign
-from hwkernels.foreign_launches import ForeignLaunched, ForeignLaunches, clock_rate
+from hwkernels.foreign_launches import ForeignLaunched, ForeignLaunches, warm_up
 from hwkernels.launch import DeviceInfo, Gpu, require_gpu
 from hwkernels.layout import RECORD_WORDS
 from pipesim.errors import HardwareError, KernelHangError, KernelTrapError
@@ -34,6 +34,7 @@ from pipesim.trace.schema import Device, Run, Trace, TraceMeta
 
 Builds = Mapping[str, Compiled]
 _BUILD_OF = {"plain": False, "traced": True}
+_HELD: list[Gpu] = []  # to let go of one whose kernel still runs would wait for it: it lasts as long as the process
 
 
 def capture_foreign(request: ForeignRequest, builds: Builds, *, may_hang: bool = False) -> Trace:
@@ -69,10 +70,12 @@ def capture_foreign_here(request: ForeignRequest, builds: Builds, info: DeviceIn
     eager = "eager" in builds
     layout = plan_foreign(request, host=eager)
     gpu = Gpu(info)
-    rate = clock_rate(gpu) if eager else None
+    _HELD.append(gpu)
+    rate = warm_up(gpu)
     launched = _launch_unbounded(gpu, request, layout, builds) if eager else _launch_all(gpu, request, layout, builds)
     if launched[0].status != "deadline":
-        gpu.close()  # which would wait for a kernel that still runs
+        gpu.close()
+        _HELD.remove(gpu)
     return make_trace(request, layout, builds["eager" if eager else "traced"], info, launched, rate)
 
 
@@ -108,14 +111,14 @@ def make_trace(
     compiled: Compiled,
     info: DeviceInfo,
     launched: list[ForeignLaunched],
-    rate: npt.NDArray[Any] | None = None,
+    rate: npt.NDArray[Any],
 ) -> Trace:
-    """The trace of the first traced launch; ``rate``: headers that tell the SM clock where its own may not."""
+    """The trace of the first traced launch; ``rate``: headers that tell the SM clock where its own do not."""
     traced = [run for run in launched if run.traced]
     recorded = traced[0]
     if recorded.status == "finished":
         _require_anchors(recorded)
-    khz = sm_khz(recorded.headers) or (sm_khz(rate) if rate is not None else 0)
+    khz = sm_khz(recorded.headers) or sm_khz(rate)
     count = _begun(recorded, layout.record_ctas)
     coding = Coding(request.clock, request.nbytes, counted=False, khz=khz)
     decoded = decode(recorded.headers[:count], recorded.records[:count], layout.table, coding)
@@ -162,7 +165,7 @@ def make_trace(
         options=compiled.options,
         record_bytes=4 * RECORD_WORDS[request.clock],
         recorded_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        memory="host" if rate is not None else "device",
+        memory="host" if "-DPIPESIM_EAGER=1" in compiled.options else "device",
         extra=extra,
     )
     return Trace(meta, decoded.events)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -19,6 +20,7 @@ from hwkernels.memory import allocate
 from pipesim.errors import KernelHangError, KernelTrapError, ParameterError
 
 _RATE_NS = 200_000  # between the two anchors that tell the clock's rate
+_WARM_UP_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -150,13 +152,20 @@ def count_unfinished(headers: npt.NDArray[Any], records: npt.NDArray[np.uint32])
                 headers[cta]["counts"][agent][0] = int(np.argmax(empty)) if empty.any() else len(words)
 
 
-def clock_rate(gpu: Gpu) -> npt.NDArray[Any]:
-    """The header of a kernel that only reads both clocks twice: it tells the SM clock where a hung one cannot."""
+def warm_up(gpu: Gpu) -> npt.NDArray[Any]:
+    """Run a kernel that only reads both clocks twice, until they have risen; its last header.
+
+    It tells the SM clock where a kernel that hangs cannot.
+    """
     kernel = gpu.load(compile_cubin(KERNELS / "clock_rate.cu", {"PIPESIM_TRACE": 1}), 0)
     headers = np.zeros(1, dtype=HEADER)
     launch_at, header_at = gpu.allocate(LAUNCH.itemsize), gpu.allocate(headers.nbytes)
     gpu.upload(header_at, headers)
     gpu.upload(launch_at, np.array([(header_at, 0, 0, 0, 0, 0)], dtype=LAUNCH))
-    gpu.launch(kernel, (1, 1, 0), [np.uint32(_RATE_NS), launch_at])
+    until = time.monotonic() + _WARM_UP_S
+    while True:
+        gpu.launch(kernel, (1, 1, 0), [np.uint32(_RATE_NS), launch_at])
+        if time.monotonic() >= until:
+            break
     gpu.download(header_at, headers)
     return headers

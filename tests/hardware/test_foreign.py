@@ -153,6 +153,8 @@ def gpu(fake_gpu, encoder, monkeypatch):
             self.upload(int(said["records"]), np.pad(kept.records, ((0, 0), (0, 0), (1, 0), (0, 0))))
 
     monkeypatch.setattr(foreign_capture, "Gpu", Gpu)
+    monkeypatch.setattr(foreign_capture, "_HELD", [])
+    monkeypatch.setattr("hwkernels.foreign_launches._WARM_UP_S", 0)
     monkeypatch.setattr(foreign_capture, "require_gpu", lambda: INFO)
     return Gpu
 
@@ -209,6 +211,8 @@ def test_what_a_kernel_recorded_before_it_hung_or_trapped(gpu, request_, monkeyp
     assert [(c.written, len(c.anchors)) for c in meta.ctas] == [((12,) * 5, 1)] * 2
     assert gpu.latest.launches == [True]
     assert gpu.latest.closed == (mistake == "trap")  # a running kernel cannot be waited for
+    held = [] if mistake == "trap" else [gpu.latest]
+    assert held == foreign_capture._HELD
     found = conform(program(), trace)
     assert found.divergence is not None
     assert found.divergence.kind is DivergenceKind.NOT_FINISHED
