@@ -92,7 +92,10 @@ def _request(target: Target, program: Program, options: argparse.Namespace) -> C
     from pipesim.errors import UsageError
 
     if not has_kernel(target):
-        raise UsageError(f"there is no CUDA kernel of {target.name}", correction=f"kernels exist of {PROTOCOL}")
+        raise UsageError(
+            f"there is no CUDA kernel of {target.name}",
+            correction=f"kernels exist of {PROTOCOL}; name one of your own with --kernel",
+        )
     request = CaptureRequest(
         program.params,
         program.grid,
@@ -137,7 +140,7 @@ def _usual_name(request: CaptureRequest) -> Path:
 COMMAND = Command(
     "capture",
     "record a trace on a GPU",
-    "Run the CUDA kernel of a protocol on this machine's GPU and record its events.",
+    "Run the CUDA kernel of a protocol, or one of your own, on this machine's GPU and record its events.",
     _arguments,
     _carry_out,
 )

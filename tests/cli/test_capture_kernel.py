@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -64,6 +68,27 @@ def test_the_trace_is_stored_and_held_against_the_protocol(call: Call, gpu: list
     assert read_trace(USUAL) == recorded
     diff = call("diff", USUAL, "--protocol", KERNEL[-1])
     assert (diff.code, diff.err) == (0, "")
+
+
+def test_the_documented_commands_are_what_they_say(call: Call, gpu: list[Any]) -> None:
+    """Those of docs/own-kernel.md: the one that makes the data is run, the other reaches the request."""
+    text = (EXAMPLES.parent / "own-kernel.md").read_text(encoding="utf-8")
+    (block,) = (b for b in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) if "capture" in b)
+    make, capture = (shlex.split(command) for command in block.replace("\\\n", " ").split("\n\n"))
+    Path("docs").symlink_to(EXAMPLES.parent)
+    Path("matrix.npy").unlink()
+    subprocess.run([sys.executable, *make[1:]], check=True)
+    answer = call(*capture[1:])
+    assert (answer.code, answer.err) == (0, "")
+    ((request, _),) = gpu
+    matrix, sums = np.load("matrix.npy"), np.load("sums.npy")
+    assert (matrix.shape, matrix.dtype, sums.tolist()) == ((4096, 64), np.float32, matrix.sum(axis=1).tolist())
+    assert (request.ctas, request.block, request.nbytes, request.expected) == (
+        2,
+        (288,),
+        (16384,),
+        {"sums": "sums.npy"},
+    )
 
 
 def test_every_option_reaches_the_request(call: Call, gpu: list[Any]) -> None:

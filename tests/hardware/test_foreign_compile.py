@@ -43,7 +43,12 @@ def test_every_traced_build_compiles_without_a_warning(switches):
 @pytest.mark.skipif(NVCC is None, reason="there is no nvcc here")
 @pytest.mark.parametrize("standard", ["c++14", "c++17"])
 @pytest.mark.parametrize(
-    "switches", [{"PIPESIM_TRACE": "0"}, {"PIPESIM_TRACE": "1"}, {"PIPESIM_TRACE": "1", "PIPESIM_CLOCK": "2"}]
+    "switches",
+    [
+        {"PIPESIM_TRACE": "0"},
+        {"PIPESIM_TRACE": "1"},
+        {"PIPESIM_TRACE": "1", "PIPESIM_CLOCK": "2", "PIPESIM_MEMORY": "0", "PIPESIM_CHECKED": "0"},
+    ],
 )
 def test_nvcc_has_nothing_to_say(tmp_path, standard, switches):
     flags = ["-arch=sm_90a", f"-std={standard}", "-Xcompiler", "-Wall,-Wextra,-Werror", "-Werror", "all-warnings"]
