@@ -1,6 +1,7 @@
-"""A capture in a process of its own: whatever a fault does to the CUDA context, this process goes on.
+"""A capture in a process of its own: whatever a kernel does to the CUDA context, this process goes on.
 
-``python -m hwkernels.apart REQUEST FILE`` runs the request (JSON) and writes its trace; :func:`capture_apart` calls it.
+``python -m hwkernels.apart FOLDER`` runs the request in that folder and writes its trace there; :func:`capture_apart`
+and ``foreign_capture`` call it. A kernel that still runs when its process ends is ended by the driver.
 """
 
 from __future__ import annotations
@@ -10,42 +11,88 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
 from hwkernels.faults import KernelFault
 from hwkernels.request import CaptureRequest
-from pipesim.errors import HardwareError, PipesimError
+from pipesim.errors import (
+    CompileError,
+    ConfigurationError,
+    HardwareError,
+    KernelHangError,
+    KernelTrapError,
+    ParameterError,
+    PipesimError,
+    UsageError,
+)
 from pipesim.trace.schema import Trace
 
 _START_S = 60  #: what importing, compiling and starting CUDA may take
+_REQUEST, _TRACE, _ERROR = "request.json", "trace.parquet", "error.json"
+#: Errors that are raised here as they were raised there: they say all by themselves.
+_PLAIN: dict[str, type[PipesimError]] = {
+    kind.__name__: kind
+    for kind in (CompileError, ConfigurationError, KernelHangError, KernelTrapError, ParameterError, UsageError)
+}
 
 
 def capture_apart(request: CaptureRequest) -> Trace:
     """Run the request in a new process. HardwareError if that process leaves no trace."""
+    return run_apart("hwkernels.apart", dump_request(request), str(request.fault), request.deadline_ms / 1000)
+
+
+def run_apart(module: str, document: str, what: str, limit_s: float) -> Trace:
+    """Run ``python -m module FOLDER`` on a request, which calls :func:`answer`; the trace that it writes.
+
+    ``what`` names it in errors; ``limit_s``: what its launches may take. Raises HardwareError if there is no trace, and
+    what was wrong with the request, a hang or a trap as that process raised it.
+    """
     from pipesim.trace.files import read_trace
 
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.parquet"
+        (Path(folder) / _REQUEST).write_text(document, encoding="utf-8")
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p or "." for p in sys.path)}
-        command = [sys.executable, "-m", "hwkernels.apart", dump_request(request), str(path)]
-        limit = _START_S + request.deadline_ms / 1000
+        limit = _START_S + limit_s
         try:
             done = subprocess.run(  # noqa: S603  # our own interpreter and module
-                command, env=environment, capture_output=True, text=True, timeout=limit, check=False
-            )
+                [sys.executable, "-m", module, folder],
+                env=environment, capture_output=True, text=True, errors="replace", timeout=limit, check=False,
+            )  # fmt: skip
         except subprocess.TimeoutExpired as error:
             raise HardwareError(
-                f"the process of {request.fault} did not end within {limit:.0f} s and was killed",
+                f"the process of {what} did not end within {limit:.0f} s and was killed",
                 cause="the launch outlived its own deadline",
             ) from error
+        path = Path(folder) / _TRACE
+        if (Path(folder) / _ERROR).exists():
+            said = json.loads((Path(folder) / _ERROR).read_text(encoding="utf-8"))
+            raise _PLAIN[said.pop("kind")](**said)
         if done.returncode or not path.exists():
             lines = done.stderr.strip().splitlines()
             raise HardwareError(
-                f"the process of {request.fault} left no trace (exit code {done.returncode})",
+                f"the process of {what} left no trace (exit code {done.returncode})",
                 cause=lines[-1] if lines else "it said nothing",
             )
         return read_trace(path)
+
+
+def answer(folder: str, carry_out: Callable[[str], Trace]) -> int:
+    """In the new process: carry out the request of a folder and write its trace, or what went wrong."""
+    from pipesim.trace.files import write_trace
+
+    try:
+        trace = carry_out((Path(folder) / _REQUEST).read_text(encoding="utf-8"))
+        write_trace(trace, Path(folder) / _TRACE)
+    except PipesimError as error:
+        print(str(error).replace("\n", ";"), file=sys.stderr)
+        if type(error).__name__ in _PLAIN:
+            parts = {name: getattr(error, name) for name in ("fact", "place", "cause", "correction")}
+            document = json.dumps({"kind": type(error).__name__, **parts})
+            (Path(folder) / _ERROR).write_text(document, encoding="utf-8")
+        return 1
+    return 0
 
 
 def dump_request(request: CaptureRequest) -> str:
@@ -61,18 +108,12 @@ def load_request(text: str) -> CaptureRequest:
     return CaptureRequest(**fields, fault=None if fault is None else KernelFault(**fault))
 
 
-def main(request: str, path: str) -> int:
-    """Capture and write; errors of ours in one line."""
+def main(folder: str) -> int:
+    """Capture and write."""
     from hwkernels.capture import capture_here
     from hwkernels.launch import require_gpu
-    from pipesim.trace.files import write_trace
 
-    try:
-        write_trace(capture_here(load_request(request), require_gpu()), path)
-    except PipesimError as error:
-        print(str(error).replace("\n", ";"), file=sys.stderr)
-        return 1
-    return 0
+    return answer(folder, lambda text: capture_here(load_request(text), require_gpu()))
 
 
 if __name__ == "__main__":

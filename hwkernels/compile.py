@@ -11,16 +11,20 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipesim.errors import CompileError, MissingExtraError
+from pipesim.errors import CompileError, MissingExtraError, UsageError
 
 KERNELS = Path(__file__).resolve().parent
 _ENTRY = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\(')
 _HEADERS = frozenset({".cuh", ".h"})
+_PARENTHESES = r"\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
+_ATTRIBUTE = rf"(?:__\w+__\s*(?:{_PARENTHESES}\s*)?|static\s+|inline\s+)*"
+_KERNEL = re.compile(rf"__global__\s+{_ATTRIBUTE}void\s+{_ATTRIBUTE}(\w+)\s*\(")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _MAGIC = b"pipesim-cubin-1\n"
 
 
@@ -56,9 +60,44 @@ def compile_cubin(source: Path, defines: Mapping[str, int], arch: str = "sm_90a"
     path = cache_directory() / f"{key}.cubin"
     cached = _read_cache(path)
     if cached is None:
-        cached = _run_nvrtc(nvrtc, source.name, sources, options)
+        cached = _run_nvrtc(nvrtc, source.name, sources, options)[:2]
         _write_cache(path, *cached)
     return Compiled(cached[0], cached[1], key, options, version, entry)
+
+
+def compile_foreign(
+    source: Path, defines: Mapping[str, str], options: Sequence[str] = (), entry: str = "", arch: str = "sm_90a"
+) -> Compiled:
+    """Compile a kernel that is not ours: headers are read where they lie, so nothing is taken from the cache.
+
+    ``options`` go to NVRTC as they are; headers are looked for there, then beside the source, then beside
+    ``recorder.cuh``. ``entry`` names the kernel as C++ does (``name``, ``space::name<4>``); it may be left out if the
+    file has one. ``kernel_hash`` is of the source, the options, the NVRTC version and the machine code. Raises
+    CompileError with the whole log, UsageError where the entry is not clear, MissingExtraError without NVRTC.
+    """
+    nvrtc = _nvrtc()
+    version = ".".join(str(part) for part in _checked(nvrtc, nvrtc.nvrtcVersion()))
+    standard = () if any("-std" in option for option in options) else ("--std=c++17",)
+    said = (f"--gpu-architecture={arch}", *standard, *(f"-D{n}={defines[n]}" for n in sorted(defines)), *options)
+    folders = tuple(f"--include-path={folder}" for folder in (source.parent.resolve(), KERNELS))
+    text = source.read_bytes()
+    name = entry or _only_kernel(source, text)
+    cubin, log, lowered = _run_nvrtc(nvrtc, source.name, {source.name: text}, (*said, *folders), name)
+    key = _hash(source.name, {source.name: text, "cubin": cubin}, said, version)
+    return Compiled(cubin, log, key, said, version, lowered)
+
+
+def _only_kernel(source: Path, text: bytes) -> str:
+    """The name of the kernel of a file that has one. UsageError if it has none or several."""
+    names = sorted(set(_KERNEL.findall(_COMMENT.sub(" ", text.decode(errors="replace")))))
+    if len(names) == 1:
+        return str(names[0])
+    raise UsageError(
+        f"{source.name} has {len(names)} kernels" if names else f"no kernel was found in {source.name}",
+        place=str(source),
+        cause=f"they are {', '.join(names)}" if names else "it may be made by a macro, or lie in a header",
+        correction=f"name the one to launch: --entry {names[0] if names else 'NAME'}",
+    )
 
 
 def _nvrtc() -> Any:
@@ -103,7 +142,10 @@ def _checked(nvrtc: Any, result: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(values)
 
 
-def _run_nvrtc(nvrtc: Any, name: str, sources: Mapping[str, bytes], options: tuple[str, ...]) -> tuple[bytes, str]:
+def _run_nvrtc(
+    nvrtc: Any, name: str, sources: Mapping[str, bytes], options: tuple[str, ...], entry: str = ""
+) -> tuple[bytes, str, str]:
+    """Cubin, log, and what the cubin calls the kernel that C++ calls ``entry`` (if one is named)."""
     headers = [file for file in sources if file != name]
     (program,) = _checked(
         nvrtc,
@@ -115,7 +157,10 @@ def _run_nvrtc(nvrtc: Any, name: str, sources: Mapping[str, bytes], options: tup
             [file.encode() for file in headers],
         ),
     )
+    lowered = b""
     try:
+        if entry:
+            _checked(nvrtc, nvrtc.nvrtcAddNameExpression(program, entry.encode()))
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
         (size,) = _checked(nvrtc, nvrtc.nvrtcGetProgramLogSize(program))
         buffer = bytearray(size)
@@ -126,9 +171,11 @@ def _run_nvrtc(nvrtc: Any, name: str, sources: Mapping[str, bytes], options: tup
         (size,) = _checked(nvrtc, nvrtc.nvrtcGetCUBINSize(program))
         cubin = bytearray(size)
         _checked(nvrtc, nvrtc.nvrtcGetCUBIN(program, cubin))
+        if entry:
+            (lowered,) = _checked(nvrtc, nvrtc.nvrtcGetLoweredName(program, entry.encode()))
     finally:
         nvrtc.nvrtcDestroyProgram(program)
-    return bytes(cubin), log
+    return bytes(cubin), log, lowered.decode()
 
 
 def _read_cache(path: Path) -> tuple[bytes, str] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,11 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from hwkernels.compile import Compiled
-from pipesim.errors import HardwareError, KernelTrapError, MissingExtraError
+from pipesim.errors import HardwareError, KernelHangError, KernelTrapError, MissingExtraError
 
 HOPPER = 9  #: compute capability 9.x: the kernels are built for sm_90a, which runs on nothing else
 _LOST = {"CUDA_ERROR_LAUNCH_FAILED", "CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_ILLEGAL_INSTRUCTION",
          "CUDA_ERROR_MISALIGNED_ADDRESS", "CUDA_ERROR_HARDWARE_STACK_ERROR"}  # fmt: skip
+
+
+_POLL_S = 0.0005  # between two looks at a launch that may hang
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,16 @@ class DeviceInfo:
     driver: str
     smem_per_cta: int
     smem_per_sm: int
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The size of a launch: CTAs and threads in up to three dimensions, dynamic shared memory, CTAs of a cluster."""
+
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    smem_bytes: int
+    cluster: int = 1
 
 
 def require_gpu(ordinal: int = 0) -> DeviceInfo:
@@ -164,15 +178,46 @@ class Gpu:
         which must divide the grid. Raises HardwareError if it traps.
         """
         grid, threads, smem_bytes = shape
-        if cluster > 1:  # then cuda.core counts clusters
-            config = self._core.LaunchConfig(
-                grid=grid // cluster, cluster=cluster, block=threads, shmem_size=smem_bytes
-            )
-        else:
-            config = self._core.LaunchConfig(grid=grid, block=threads, shmem_size=smem_bytes)
-        with self._translated("the launch"):
-            self._core.launch(self._stream, config, kernel, *arguments)
+        self._start(kernel, Shape((grid,), (threads,), smem_bytes, cluster), arguments)
         self.synchronize()
+
+    def launch_within(self, kernel: Any, shape: Shape, arguments: Sequence[int | np.generic], limit_s: float) -> int:
+        """Run a kernel to its end, and give the nanoseconds between two CUDA events around it.
+
+        KernelHangError if it has not ended after ``limit_s``: nothing but memory of :meth:`host_mapped` may be touched
+        then, and the process must end. KernelTrapError if it traps.
+        """
+        driver, stream = self._driver, self._stream.handle
+        events = [checked(driver.cuEventCreate(0), "cuEventCreate")[0] for _ in range(2)]
+        checked(driver.cuEventRecord(events[0], stream), "cuEventRecord")
+        self._start(kernel, shape, arguments)
+        checked(driver.cuEventRecord(events[1], stream), "cuEventRecord")
+        until = time.monotonic() + limit_s
+        while (result := driver.cuStreamQuery(stream))[0] == driver.CUresult.CUDA_ERROR_NOT_READY:
+            if time.monotonic() >= until:
+                raise KernelHangError(f"the kernel did not end within {limit_s:g} s")
+            time.sleep(_POLL_S)
+        checked(result, "cuStreamQuery")
+        (milliseconds,) = checked(driver.cuEventElapsedTime(*events), "cuEventElapsedTime")
+        for event in events:
+            driver.cuEventDestroy(event)
+        return round(1_000_000 * float(milliseconds))
+
+    def parameter_sizes(self, kernel: Any) -> tuple[int, ...]:
+        """The bytes of each parameter that the kernel takes."""
+        with self._translated("asking for the kernel's parameters"):
+            return tuple(int(parameter.size) for parameter in kernel.arguments_info)
+
+    def _start(self, kernel: Any, shape: Shape, arguments: Sequence[int | np.generic]) -> None:
+        """Put a launch into the stream."""
+        first, *rest = shape.grid
+        options: dict[str, Any] = {"block": shape.block, "shmem_size": shape.smem_bytes}
+        if shape.cluster > 1:  # then cuda.core counts clusters
+            options |= {"grid": (first // shape.cluster, *rest), "cluster": shape.cluster}
+        else:
+            options["grid"] = shape.grid
+        with self._translated("the launch"):
+            self._core.launch(self._stream, self._core.LaunchConfig(**options), kernel, *arguments)
 
     def synchronize(self) -> None:
         """Wait until all that was asked for is done. Raises HardwareError if any of it failed."""

@@ -1,5 +1,6 @@
 // A flight recorder for any CUDA C++ kernel: time stamps of what its warps do with barriers, 8 bytes each. Works with NVRTC
-// and nvcc, includes nothing, needs sm_70. A recording agent is one warp, of which one lane records.
+// and nvcc (C++14 or later), includes nothing, needs sm_70. A recording agent is one warp, of which one lane records.
+// `pipesim capture --kernel` is its other side: docs/own-kernel.md shows a kernel before and after.
 //
 // Switches, to be defined before this file is included (or with -D):
 //   PIPESIM_TRACE    0 (default): every macro below expands to nothing, and the machine code is that of a kernel without
@@ -242,6 +243,9 @@ static __device__ __forceinline__ void pipesim_anchor(PipesimCta *cta, unsigned 
         asm volatile("mov.u32 %0, %%smid;" : "=r"(smid));
         cta->smid = smid;
     }
+#if PIPESIM_EAGER
+    __threadfence_system();  // what hangs later has left this, too
+#endif
 }
 
 static __device__ __forceinline__ void pipesim_flush(const PipesimLaunch &launch, unsigned cta, unsigned index,

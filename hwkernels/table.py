@@ -57,6 +57,17 @@ def read_table(path: Path, values: Mapping[str, int]) -> Table:
     return Table(tuple(roles.items()), tuple(barriers.values()), tuple(sites.values()))
 
 
+def names_in(path: Path) -> frozenset[str]:
+    """The names of parameters that the expressions of a table use. Raises UsageError with the line at fault."""
+    names: set[str] = set()
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        text = line.split("//")[0].strip()
+        if text:
+            kind, (_, *rest) = _entry(text, f"{path}:{number}")
+            names |= set(_NAME.findall(" ".join(rest))) if kind != "SITE" else set()
+    return frozenset(names)
+
+
 def _entry(text: str, place: str) -> tuple[str, list[str]]:
     """Kind and arguments of one line, the first of them a name."""
     match = _ENTRY.fullmatch(text)

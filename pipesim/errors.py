@@ -101,3 +101,7 @@ class HardwareError(EvidenceError):
 
 class KernelTrapError(HardwareError):
     """The chip ended a launch; the CUDA context of the process is lost."""
+
+
+class KernelHangError(HardwareError):
+    """A launch did not end in the time it was given; it may still be running, so the process must go."""

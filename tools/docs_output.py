@@ -2,13 +2,15 @@
 
 ``python tools/docs_output.py`` rewrites the blocks; ``--check`` exits with 1 if one is stale. A block is fenced and
 follows a marker: ``<!-- output of: pipesim ... -->`` (standard output at 80 columns, its exit code is not judged),
-``<!-- file: path -->``, ``<!-- operations -->`` or ``<!-- profile fields -->``. Both last are tables, not fenced.
+``<!-- file: path -->``, ``<!-- diff: before after -->``, ``<!-- operations -->`` or ``<!-- profile fields -->``. The
+last two are tables, not fenced.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import io
 import os
 import re
@@ -30,8 +32,9 @@ PAGES = (
     "docs/diagnosis.md",
     "docs/hopper.md",
     "docs/experiments.md",
+    "docs/own-kernel.md",
 )
-_FENCED = re.compile(r"(<!-- (output of|file): (.+?) -->\n```\w*\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE)
+_FENCED = re.compile(r"(<!-- (output of|file|diff): (.+?) -->\n```\w*\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE)
 _TABLE = re.compile(r"(<!-- (operations|profile fields) -->\n)((?:\|.*\n)*)")
 
 
@@ -57,8 +60,20 @@ def page(text: str) -> str:
 
 def _fenced(found: re.Match[str]) -> str:
     head, kind, what, _, tail = found.groups()
-    body = output_of(what) if kind == "output of" else (ROOT / what).read_text(encoding="utf-8")
+    match kind:
+        case "output of":
+            body = output_of(what)
+        case "diff":
+            body = difference(*what.split())
+        case _:
+            body = (ROOT / what).read_text(encoding="utf-8")
     return f"{head}{body}{tail}"
+
+
+def difference(before: str, after: str) -> str:
+    """What makes one file of the other, with a line of context."""
+    one, two = ((ROOT / name).read_text(encoding="utf-8").splitlines() for name in (before, after))
+    return "\n".join(difflib.unified_diff(one, two, Path(before).name, Path(after).name, n=1, lineterm="")) + "\n"
 
 
 def _table(found: re.Match[str]) -> str:

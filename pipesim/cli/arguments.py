@@ -24,9 +24,13 @@ class Command:
     carry_out: Callable[[argparse.Namespace], int]
 
 
-def add_protocol(parser: argparse.ArgumentParser) -> None:
-    """The protocol, its parameters and the size of the launch."""
-    parser.add_argument("protocol", help="a built-in name (see `pipesim list`), file.py:function, or a program's .json")
+def add_protocol(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    """The protocol, its parameters and the size of the launch. ``optional``: the protocol may be None."""
+    parser.add_argument(
+        "protocol",
+        nargs="?" if optional else None,
+        help="a built-in name (see `pipesim list`), file.py:function, or a program's .json",
+    )
     add_params(parser, "a parameter of the protocol; may be repeated")
     parser.add_argument(
         "--ctas", type=int, metavar="N", help="CTAs in the launch (default 1, or what a program's file says)"

@@ -137,6 +137,11 @@ def _meaning(trace: Trace, comparison: Comparison, tolerance: float | None) -> t
     if trace.meta.wrong_tiles:
         tiles = "1 tile" if trace.meta.wrong_tiles == 1 else f"{trace.meta.wrong_tiles:,} tiles"
         return FINDINGS, f"{tiles} held wrong data"
+    outputs = trace.meta.extra.get("wrong_outputs")
+    if isinstance(outputs, dict) and outputs:
+        name, wrong = next(iter(outputs.items()))
+        elements = "1 element differs" if wrong == 1 else f"{wrong:,} elements differ"
+        return FINDINGS, f"output {name} is not what was expected ({elements})"
     if trace.meta.extra.get("gave_up"):
         return FINDINGS, "a launch did not finish"
     if found.verdict is Verdict.UNKNOWN:

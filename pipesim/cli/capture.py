@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import Command, add_force, add_output, add_protocol, add_window, params_of, require_output
+from pipesim.cli.capture_kernel import DEADLINE_MS, add_kernel, capture_kernel, refuse_kernel_options
 from pipesim.cli.output import progress, show
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    add_protocol(parser)
+    add_protocol(parser, optional=True)
     parser.add_argument(
         "-o",
         "--output",
@@ -45,15 +46,20 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     for name, default, metavar, text in (
         ("--repetitions", 5, "N", "pairs of a traced and an untraced launch"),
         ("--record-ctas", 8, "N", "CTAs whose events are kept"),
-        ("--deadline-ms", 250, "MS", "when a wait of the kernel gives up"),
+        ("--deadline-ms", DEADLINE_MS, "MS", "when a wait of the kernel gives up"),
         ("--seed", 0, "N", "of the random data"),
     ):
         parser.add_argument(name, type=int, default=default, metavar=metavar, help=f"{text} (default {default})")
     add_force(parser)
     add_output(parser)
+    add_kernel(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:
+    if options.kernel is not None:
+        return capture_kernel(options)
+    refuse_kernel_options(options)
+
     from hwkernels.capture import capture
     from pipesim.cli.assemble import heading, hold, mark_of
     from pipesim.protocols.catalog import find
@@ -99,7 +105,10 @@ def _request(target: Target, program: Program, options: argparse.Namespace) -> C
     from pipesim.errors import UsageError
 
     if not has_kernel(target):
-        raise UsageError(f"there is no CUDA kernel of {target.name}", correction=f"kernels exist of {PROTOCOL}")
+        raise UsageError(
+            f"there is no CUDA kernel of {target.name}",
+            correction=f"kernels exist of {PROTOCOL}; name one of your own with --kernel",
+        )
     request = CaptureRequest(
         program.params,
         program.grid,
@@ -148,7 +157,7 @@ def _usual_name(request: CaptureRequest) -> Path:
 COMMAND = Command(
     "capture",
     "record a trace on a GPU",
-    "Run the CUDA kernel of a protocol on this machine's GPU and record its events.",
+    "Run the CUDA kernel of a protocol, or one of your own, on this machine's GPU and record its events.",
     _arguments,
     _carry_out,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 from rich.cells import cell_len
 
 from pipesim.conform.result import Conformance, Divergence, DivergenceKind
@@ -109,7 +111,7 @@ def _trust(block: HardwareBlock, width: int) -> list[str]:
         f"{GOOD if block.dropped == 0 else UNSURE} {count(block.dropped, 'record')} dropped{_by_agent(meta)}",
         f"times {time_bound(block.clock_error_ps)}",
         f"order within an SM ±{count(order, 'cycle')}" if order else "order within an SM exact",
-        "cost of recording not measured"
+        _launch_words(block.measured.meta)
         if overhead is None
         else f"recording changes the period by {signed_percent(overhead)}",
         "noise not measured" if noise is None else f"runs differ by {plus_minus(noise)}",
@@ -130,3 +132,12 @@ def _by_agent(meta: TraceMeta) -> str:
     if len(most) > MOST_LOSERS:
         shown.append(f"{count(len(most) - MOST_LOSERS, 'other')} {number(sum(n for _, n in most[MOST_LOSERS:]))}")
     return f" ({', '.join(shown)})" if shown else ""
+
+
+def _launch_words(meta: TraceMeta) -> str:
+    """What recording adds to a launch, where no period was measured without it."""
+    times = meta.extra.get("launch_ns")
+    if not isinstance(times, dict) or not times.get("untraced") or not times.get("traced"):
+        return "cost of recording not measured"
+    plain, traced = (median(times[name]) / 1000 for name in ("untraced", "traced"))
+    return f"a launch takes {plain:,.1f} µs, recorded {traced:,.1f} µs (CUDA events)"

@@ -127,7 +127,7 @@ class TestTolerance:
         answer = call("diff", bare, slow, "--tolerance", "3")
         assert answer.code == 4
         assert answer.verdict.startswith("✗ same behaviour; B is 3.1 % slower")
-        assert answer.verdict.endswith("; B's period is +3.09 % off A's, outside 3 %")
+        assert answer.verdict.endswith("; B's period is +3.12 % off A's, outside 3 %")
         assert call("diff", slow, bare, "--tolerance", "2.9%").code == 4
 
     def test_a_difference_comes_first(self, call: Call, recorded: Path, refuted: Path) -> None:

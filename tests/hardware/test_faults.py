@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from hwkernels.apart import capture_apart, dump_request, load_request
+from hwkernels.apart import capture_apart, dump_request, load_request, run_apart
 from hwkernels.faults import FAULTS, KernelFault, check_fault, expected_bytes, parse_fault
 from hwkernels.request import SOURCE, CaptureRequest, check_request, compile_kernel
-from pipesim.errors import HardwareError, ParameterError
+from pipesim.errors import HardwareError, KernelHangError, ParameterError, PipesimError
 
 PARAMS = {"stages": 3, "tiles": 12, "tile_bytes": 4096, "consumer_warps": 2, "work": 0, "arrive_lanes": 1}
 
@@ -94,3 +94,39 @@ def test_a_process_that_leaves_no_trace_says_why(monkeypatch):
     with pytest.raises(HardwareError, match="the process of no_acquire@3 left no trace") as caught:
         capture_apart(CaptureRequest(PARAMS, fault=KernelFault("no_acquire", 3)))
     assert caught.value.cause
+
+
+CHILD = """
+import sys
+from hwkernels.apart import answer
+from pipesim.errors import *
+
+def work(text):
+    raise {error}
+
+sys.exit(answer(sys.argv[1], work))
+"""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ParameterError("a fact", place="here", cause="a cause", correction="a correction"),
+        KernelHangError("it hangs"),
+    ],
+)
+def test_what_the_other_process_raises_is_raised_here(tmp_path, monkeypatch, error):
+    parts = {name: getattr(error, name) for name in ("fact", "place", "cause", "correction")}
+    (tmp_path / "child.py").write_text(CHILD.format(error=f"{type(error).__name__}(**{parts})"))
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(PipesimError) as caught:
+        run_apart("child", "{}", "it", 1)
+    assert (type(caught.value), str(caught.value)) == (type(error), str(error))
+
+
+def test_a_failure_of_the_machine_names_the_process(tmp_path, monkeypatch):
+    (tmp_path / "child.py").write_text(CHILD.format(error="HardwareError('no GPU')"))
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(HardwareError, match="the process of it left no trace") as caught:
+        run_apart("child", "{}", "it", 1)
+    assert caught.value.cause == "no GPU"

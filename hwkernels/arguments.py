@@ -1,0 +1,137 @@
+"""The arguments of a kernel that is not ours, as a command line spells them: numbers, buffers, files. Needs no GPU."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipesim.errors import ParameterError
+
+NUMBERS: dict[str, Any] = {
+    "u8": np.uint8,
+    "i8": np.int8,
+    "u16": np.uint16,
+    "i16": np.int16,
+    "u32": np.uint32,
+    "i32": np.int32,
+    "u64": np.uint64,
+    "i64": np.int64,
+    "f32": np.float32,
+    "f64": np.float64,
+}
+BUFFERS = ("buf", "zero", "npy", "out")
+SPELLINGS = (
+    "u32:64 (or u8, u16, u64, i8 .. i64, f32, f64), buf:BYTES (random), zero:BYTES, npy:FILE, out:BYTES[:NAME] "
+    "(zeroed, and read back)"
+)
+POINTER_BYTES = 8
+_MAX_BYTES = 1 << 36
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument. ``kind``: a key of NUMBERS or one of BUFFERS; ``text``: the number, size or file as it was given.
+
+    ``name`` is that of an ``out``, "" of all others.
+    """
+
+    kind: str
+    text: str
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.text}" + (f":{self.name}" if self.name else "")
+
+    @property
+    def nbytes(self) -> int:
+        """What the kernel's parameter takes: the size of the number, or of a pointer."""
+        return int(np.dtype(NUMBERS[self.kind]).itemsize) if self.kind in NUMBERS else POINTER_BYTES
+
+
+def parse_argument(text: str, position: int) -> Argument:
+    """The argument that ``text`` spells, checked as far as is possible without reading a file's contents.
+
+    ``position`` numbers it, and names an ``out`` that has no name: ``out0``. Raises ParameterError.
+    """
+    kind, colon, rest = text.partition(":")
+    if not colon or kind not in {*NUMBERS, *BUFFERS}:
+        raise ParameterError(
+            f"--arg {text} is no argument of a known type" if colon else f"--arg {text} has no type",
+            correction=f"write one of {SPELLINGS}",
+        )
+    value, _, name = rest.partition(":") if kind == "out" else (rest, "", "")
+    argument = Argument(kind, value, (name or f"out{position}") if kind == "out" else "")
+    if kind in NUMBERS:
+        number(argument)
+    elif kind == "npy":
+        if not Path(value).is_file():
+            raise ParameterError(f"--arg {text}: there is no file {value or 'of no name'}", correction="check its path")
+    else:
+        _size(argument)
+    return argument
+
+
+def number(argument: Argument) -> np.generic:
+    """The scalar that a number stands for. ParameterError if it is none or does not fit its type."""
+    kind: np.dtype[Any] = np.dtype(NUMBERS[argument.kind])
+    try:
+        value: int | float = float(argument.text) if kind.kind == "f" else int(argument.text, 0)
+    except ValueError:
+        raise ParameterError(f"--arg {argument}: {argument.text!r} is no number of type {argument.kind}") from None
+    limits = np.finfo(kind) if kind.kind == "f" else np.iinfo(kind)
+    low, high = type(value)(limits.min), type(value)(limits.max)
+    if not low <= value <= high and math.isfinite(value):
+        raise ParameterError(
+            f"--arg {argument}: {argument.text} does not fit {argument.kind}",
+            correction=f"use {low} to {high}, or a wider type",
+        )
+    scalar: np.generic = kind.type(value)
+    return scalar
+
+
+def contents(argument: Argument, seed: int, position: int) -> npt.NDArray[np.uint8]:
+    """The bytes that a buffer holds before each launch; those of ``buf`` follow from the seed and the position."""
+    match argument.kind:
+        case "buf":
+            return np.random.default_rng([seed, position]).integers(0, 256, size=_size(argument), dtype=np.uint8)
+        case "npy":
+            return as_bytes(read_npy(argument.text))
+        case _:
+            return np.zeros(_size(argument), dtype=np.uint8)
+
+
+def read_npy(path: str) -> npt.NDArray[Any]:
+    """The array of a ``.npy`` file. ParameterError if there is none in it."""
+    try:
+        return np.asarray(np.load(path, allow_pickle=False))
+    except OSError as error:
+        raise ParameterError(f"{path} cannot be read", cause=error.strerror or str(error)) from error
+    except (ValueError, EOFError) as error:
+        raise ParameterError(
+            f"{path} is no .npy file of numbers",
+            cause=str(error).splitlines()[0],
+            correction="write it with numpy.save",
+        ) from error
+
+
+def as_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """The bytes of an array, in C order."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def _size(argument: Argument) -> int:
+    try:
+        size = int(argument.text, 0)
+    except ValueError:
+        size = -1
+    if not 1 <= size <= _MAX_BYTES:
+        raise ParameterError(
+            f"--arg {argument}: {argument.text!r} is no number of bytes",
+            correction=f"for example {argument.kind}:1048576",
+        )
+    return size

@@ -1,0 +1,171 @@
+"""The launches of a kernel that is not ours: its buffers on the device, and each launch's records and outputs."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hwkernels.arguments import NUMBERS, POINTER_BYTES, as_bytes, contents, number, read_npy
+from hwkernels.compile import KERNELS, compile_cubin
+from hwkernels.foreign import ForeignLayout, ForeignRequest
+from hwkernels.launch import Gpu, Shape
+from hwkernels.layout import HEADER, LAUNCH, RECORD_WORDS, UNWRITTEN
+from hwkernels.memory import allocate
+from pipesim.errors import KernelHangError, KernelTrapError, ParameterError
+
+_RATE_NS = 200_000  # between the two anchors that tell the clock's rate
+_WARM_UP_S = 0.1
+
+
+@dataclass(frozen=True)
+class ForeignLaunched:
+    """One launch as it was fetched.
+
+    ``headers``: (CTAs,) of ``layout.HEADER``, empty if untraced. ``records``: (recorded CTAs, agents, capacity, words),
+    empty where they were not wanted. ``took_ns``: between two CUDA events around the launch, 0 if it did not end.
+    ``outputs``: a hash of each output. ``wrong``: of each output that was expected to be something else, how many
+    elements differ. ``status``: "finished", "deadline" or "trap".
+    """
+
+    traced: bool
+    repetition: int
+    headers: npt.NDArray[Any]
+    records: npt.NDArray[np.uint32]
+    took_ns: int = 0
+    outputs: dict[str, str] = field(default_factory=dict)
+    wrong: dict[str, int] = field(default_factory=dict)
+    status: str = "finished"
+
+
+class ForeignLaunches:
+    """A request's memory, and the launch that uses it. ``host``: what is recorded goes to the host's memory."""
+
+    def __init__(self, gpu: Gpu, request: ForeignRequest, layout: ForeignLayout, *, host: bool) -> None:
+        self._gpu, self._request, self._host = gpu, request, host
+        self._shape = Shape(request.grid, request.block, request.smem_bytes, request.cluster)
+        self._words = (layout.record_ctas, len(layout.table.agents), layout.capacity, RECORD_WORDS[request.clock])
+        self._headers = allocate(gpu, layout.ctas * HEADER.itemsize, host=host)
+        self._records = allocate(gpu, 4 * layout.ctas * prod(self._words[1:]), host=host)
+        self._launch_at = gpu.allocate(LAUNCH.itemsize)
+        structure = (self._headers.address, self._records.address, layout.capacity, layout.ctas, 0, 0xFFFFFFFF)
+        gpu.upload(self._launch_at, np.array([structure], dtype=LAUNCH))
+        self._arguments: list[int | np.generic] = []
+        self._buffers: dict[int, npt.NDArray[np.uint8]] = {}  # by address: what is there before a launch
+        self._outputs: dict[str, int] = {}
+        for position, argument in enumerate(request.arguments):
+            if argument.kind in NUMBERS:
+                self._arguments.append(number(argument))
+                continue
+            data = contents(argument, request.seed, position)
+            address = gpu.allocate(data.nbytes)
+            self._buffers[address] = data
+            self._arguments.append(address)
+            if argument.kind == "out":
+                self._outputs[argument.name] = address
+
+    def require_parameters(self, kernel: Any, *, traced: bool) -> None:
+        """ParameterError unless the kernel takes arguments of the number and the sizes that were given."""
+        sizes = self._gpu.parameter_sizes(kernel)
+        given = tuple(argument.nbytes for argument in self._request.arguments)
+        if traced and sizes[-1:] == (POINTER_BYTES,) and len(sizes) == len(given) + 1:
+            sizes = sizes[:-1]
+        elif traced:
+            raise ParameterError(
+                "the traced kernel has no parameter of its own for the recorder",
+                cause=f"it takes {len(sizes)} parameters, the untraced one {len(given)}",
+                correction="end the kernel's parameter list with PIPESIM_KERNEL_PARAM",
+            )
+        if len(sizes) != len(given):
+            raise ParameterError(
+                f"the kernel takes {len(sizes)} arguments, and {len(given)} were given",
+                correction="give one --arg for each, in order",
+            )
+        for position, (size, argument) in enumerate(zip(sizes, self._request.arguments, strict=True)):
+            if size != argument.nbytes:
+                raise ParameterError(
+                    f"argument {position} of the kernel has {size} bytes, and {argument} has {argument.nbytes}",
+                    correction="give a number of another type; arguments of other sizes cannot be given",
+                )
+
+    def run(self, kernel: Any, *, traced: bool, repetition: int = 0, records: bool = False) -> ForeignLaunched:
+        """One launch, its buffers filled before it and its results fetched; ``records``: those too.
+
+        A launch that hangs or traps is a result where the host has the records, else an error.
+        """
+        for address, data in self._buffers.items():
+            self._gpu.upload(address, data)
+        self._headers.fill(0)
+        if self._host:
+            self._records.fill(UNWRITTEN)
+        arguments = [*self._arguments, *([self._launch_at] if traced else [])]
+        status, took_ns = "finished", 0
+        try:
+            took_ns = self._gpu.launch_within(kernel, self._shape, arguments, self._request.timeout_s)
+        except (KernelHangError, KernelTrapError) as error:
+            if not (self._host and traced):
+                raise
+            status = "deadline" if isinstance(error, KernelHangError) else "trap"
+        headers = np.zeros(self._request.ctas if traced else 0, dtype=HEADER)
+        self._headers.fetch(headers)
+        kept = np.zeros(self._words if records else 0, dtype=np.uint32)
+        self._records.fetch(kept)
+        kept = kept[:, :, 1:] if records else kept  # the first of a buffer is not used
+        if status != "finished":
+            count_unfinished(headers, kept)
+            return ForeignLaunched(traced, repetition, headers, kept, status=status)
+        outputs, wrong = self._results()
+        return ForeignLaunched(traced, repetition, headers, kept, took_ns, outputs, wrong)
+
+    def _results(self) -> tuple[dict[str, str], dict[str, int]]:
+        """Of each output its hash, and of each that differs from what was expected, by how many elements."""
+        hashes: dict[str, str] = {}
+        wrong: dict[str, int] = {}
+        expected = self._request.expected or {}
+        for name, address in self._outputs.items():
+            found = np.zeros(len(self._buffers[address]), dtype=np.uint8)
+            self._gpu.download(address, found)
+            hashes[name] = hashlib.sha256(found.tobytes()).hexdigest()[:16]
+            if name in expected:
+                array = read_npy(expected[name])
+                differs = as_bytes(array).reshape(array.size, -1) != found.reshape(array.size, -1)
+                if differs.any():
+                    wrong[name] = int(differs.any(axis=1).sum())
+        return hashes, wrong
+
+
+def count_unfinished(headers: npt.NDArray[Any], records: npt.NDArray[np.uint32]) -> None:
+    """Put into the headers how many records each agent wrote that never came to count them.
+
+    ``records``: of the first CTAs, in memory that was all ones before the launch.
+    """
+    whole = np.uint32(0x01010101 * UNWRITTEN)
+    for cta, agents in enumerate(records):
+        for agent, words in enumerate(agents):
+            empty = words[:, 1] == whole
+            if not headers[cta]["counts"][agent].any():
+                headers[cta]["counts"][agent][0] = int(np.argmax(empty)) if empty.any() else len(words)
+
+
+def warm_up(gpu: Gpu) -> npt.NDArray[Any]:
+    """Run a kernel that only reads both clocks twice, until they have risen; its last header.
+
+    It tells the SM clock where a kernel that hangs cannot.
+    """
+    kernel = gpu.load(compile_cubin(KERNELS / "clock_rate.cu", {"PIPESIM_TRACE": 1}), 0)
+    headers = np.zeros(1, dtype=HEADER)
+    launch_at, header_at = gpu.allocate(LAUNCH.itemsize), gpu.allocate(headers.nbytes)
+    gpu.upload(header_at, headers)
+    gpu.upload(launch_at, np.array([(header_at, 0, 0, 0, 0, 0)], dtype=LAUNCH))
+    until = time.monotonic() + _WARM_UP_S
+    while True:
+        gpu.launch(kernel, (1, 1, 0), [np.uint32(_RATE_NS), launch_at])
+        if time.monotonic() >= until:
+            break
+    gpu.download(header_at, headers)
+    return headers

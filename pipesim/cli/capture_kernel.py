@@ -1,0 +1,227 @@
+"""``pipesim capture --kernel``: record a kernel of somebody else's and hold it against a protocol."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipesim.cli.arguments import params_of, require_output
+from pipesim.cli.output import progress, show
+from pipesim.errors import HardwareError, ParameterError, UsageError
+
+if TYPE_CHECKING:
+    from hwkernels.foreign import ForeignRequest
+    from pipesim.model.program import Program
+    from pipesim.trace.schema import Trace
+
+DEADLINE_MS = 250  #: the usual ``--deadline-ms``, which only a kernel of ours takes
+_FLAG = re.compile(r"[A-Za-z_]\w*(=.*)?", re.DOTALL)
+
+
+def add_kernel(parser: argparse.ArgumentParser) -> None:
+    """``--kernel`` and what belongs to it."""
+    own = parser.add_argument_group("a kernel of your own (see docs/own-kernel.md)")
+    own.add_argument("--kernel", metavar="FILE.cu", help="compile and launch this kernel, which includes recorder.cuh")
+    own.add_argument("--protocol", dest="kernel_protocol", metavar="NAME", help="the protocol to hold it against")
+    own.add_argument("--table", metavar="FILE", help="its roles, barriers and sites (default: FILE.table.h)")
+    own.add_argument("--entry", metavar="NAME", help="the kernel in C++, as space::name<4>, if there are several")
+    for name, metavar, text in (
+        ("--grid", "X[,Y[,Z]]", "CTAs of the launch (default 1)"),
+        ("--block", "X[,Y[,Z]]", "threads of a CTA"),
+        (
+            "--bytes",
+            "N[,N...]",
+            "bytes of EXPECT and COPY by their records' values 0, 1, ..., or parameters of them",
+        ),
+    ):
+        own.add_argument(name, metavar=metavar, help=text)
+    for name, text in (
+        ("--cluster", "CTAs of a cluster (default 1)"),
+        ("--smem", "bytes of dynamic shared memory (default 0)"),
+        ("--capacity", "records of a warp that are kept (default 16384)"),
+        ("--timeout-s", "seconds after which a launch is given up (default 10)"),
+    ):
+        own.add_argument(name, type=int, metavar="N", help=text)
+    for name, metavar, text in (
+        (
+            "--arg",
+            "TYPE:VALUE",
+            "an argument, in order: u32:64, f32:1.5, buf:4096, zero:4096, npy:FILE, out:4096:NAME",
+        ),
+        ("--expect", "NAME=FILE.npy", "what the output NAME must be, byte for byte"),
+        ("--nvrtc-option", "OPTION", "passed to the compiler, as --nvrtc-option=-I/usr/local/cuda/include"),
+    ):
+        own.add_argument(name, metavar=metavar, action="append", default=[], help=text)
+    own.add_argument(
+        "-D", "--define", metavar="NAME[=VALUE]", action="append", default=[], help="passed to the compiler"
+    )
+    own.add_argument("--may-hang", action="store_true", help="record so that a hang leaves its records, at once")
+
+
+def refuse_kernel_options(options: argparse.Namespace) -> None:
+    """Raise UsageError for an option that means something with ``--kernel`` only."""
+    for name in ("kernel_protocol", "table", "entry", "grid", "block", "bytes", "cluster", "smem", "capacity",
+                 "timeout_s", "arg", "expect", "nvrtc_option", "define", "may_hang"):  # fmt: skip
+        if getattr(options, name) not in (None, [], False):
+            flag = "--" + {"kernel_protocol": "protocol"}.get(name, name).replace("_", "-")
+            raise UsageError(f"{flag} means nothing without --kernel", correction="name your kernel: --kernel FILE.cu")
+    if options.protocol is None:
+        raise UsageError(
+            "there is nothing to capture",
+            correction="name a protocol (see `pipesim list`), or your own kernel: --kernel FILE.cu --protocol NAME",
+        )
+
+
+def capture_kernel(options: argparse.Namespace) -> int:
+    """Carry out ``pipesim capture --kernel``; the exit code."""
+    from hwkernels.foreign import check_foreign, compile_builds
+    from hwkernels.foreign_capture import capture_foreign
+    from pipesim.cli.assemble import heading, hold, mark_of
+    from pipesim.protocols.catalog import find
+    from pipesim.report.view import VerifyReport
+    from pipesim.trace.files import write_trace
+
+    _refuse_others(options)
+    if options.output is not None:
+        require_output(options.output, force=options.force)
+    target = find(_protocol(options))
+    program = target.build(params_of(options), grid=prod(_numbers("--grid", options.grid or "1", 3)))
+    request = foreign_request(program, options)
+    check_foreign(request)
+    path = options.output or _usual_name(request)
+    require_output(path, force=options.force)
+    with progress(f"compiling {request.source}"):
+        builds = compile_builds(request, "plain", "traced")
+    _require_gpu()
+    with progress(f"capturing {request.source}"):
+        trace = capture_foreign(request, builds, may_hang=options.may_hang)
+    write_trace(trace, path, force=options.force)
+    with progress("comparing with the protocol"):
+        held = hold(program, trace, str(path), None, None)
+    verdict = f"recorded {len(trace.events):,} events in {path}" + (f"; {held.why}" if held.why else _outputs(trace))
+    show(options, VerifyReport(heading(program), (), (held.block,), verdict, mark_of(held.code)), held.code)
+    return held.code
+
+
+def foreign_request(program: Program, options: argparse.Namespace) -> ForeignRequest:
+    """The request of a command line. ParameterError for a value that is malformed."""
+    from hwkernels.arguments import parse_argument
+    from hwkernels.foreign import USUAL_CAPACITY, ForeignRequest
+
+    if options.block is None:
+        raise UsageError("how many threads a CTA has is not said", correction="give --block 128, for example")
+    source = Path(options.kernel)
+    return ForeignRequest(
+        source=str(source),
+        table=options.table or str(source.with_suffix(".table.h")),
+        protocol=program.name,
+        params=dict(program.params),
+        grid=_numbers("--grid", options.grid or "1", 3),
+        block=_numbers("--block", options.block, 3),
+        arguments=tuple(parse_argument(text, position) for position, text in enumerate(options.arg)),
+        entry=options.entry or "",
+        defines=_defines(options.define),
+        options=tuple(options.nvrtc_option),
+        cluster=1 if options.cluster is None else options.cluster,
+        smem_bytes=options.smem or 0,
+        expected=_pairs("--expect", options.expect, "sums=sums.npy"),
+        nbytes=_numbers("--bytes", options.bytes, 64, program.params) if options.bytes else (),
+        clock=options.clock,
+        repetitions=options.repetitions,
+        record_ctas=options.record_ctas,
+        seed=options.seed,
+        capacity=USUAL_CAPACITY if options.capacity is None else options.capacity,
+        timeout_s=10 if options.timeout_s is None else options.timeout_s,
+    )
+
+
+def _refuse_others(options: argparse.Namespace) -> None:
+    if options.ctas is not None:
+        raise UsageError("--ctas means nothing with --kernel", correction=f"give --grid {options.ctas}")
+    if options.deadline_ms != DEADLINE_MS:
+        raise UsageError(
+            "--deadline-ms means nothing with --kernel",
+            cause="the waits of a kernel that is not ours cannot be bounded",
+            correction="give --timeout-s: when the launch is given up",
+        )
+
+
+def _protocol(options: argparse.Namespace) -> str:
+    named = [text for text in (options.protocol, options.kernel_protocol) if text is not None]
+    if len(named) != 1:
+        raise UsageError(
+            "two protocols are named" if named else "no protocol is named to hold the kernel against",
+            correction="give one: --protocol file.py:function",
+        )
+    return str(named[0])
+
+
+def _numbers(flag: str, text: str, most: int, names: object = None) -> tuple[int, ...]:
+    """The whole numbers of a list with commas; a name stands for its value in ``names``."""
+    known = names if isinstance(names, dict) else {}
+    parts = text.split(",")
+    try:
+        if len(parts) > most:
+            raise ValueError
+        return tuple(int(known[part]) if part in known else int(part, 0) for part in parts)
+    except ValueError:
+        example = "2 or 4,2,1" if most == 3 else "16384 or 16384,512"
+        raise ParameterError(
+            f"{flag} {text} is no list of whole numbers", correction=f"for example {flag} {example}"
+        ) from None
+
+
+def _pairs(flag: str, texts: list[str], example: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name or not equals or not value:
+            raise ParameterError(f"{flag} {text} is no NAME=VALUE", correction=f"for example {flag} {example}")
+        if name in pairs:
+            raise ParameterError(f"{flag} {name} is given twice", correction="give it once")
+        pairs[name] = value
+    return pairs
+
+
+def _defines(texts: list[str]) -> dict[str, str]:
+    for text in texts:
+        if not _FLAG.fullmatch(text):
+            raise ParameterError(f"-D {text} defines no name", correction="for example -D STAGES=4")
+    return _pairs("-D", [text if "=" in text else f"{text}=1" for text in texts], "STAGES=4")
+
+
+def _outputs(trace: Trace) -> str:
+    """What is known of the kernel's outputs, in words."""
+    outputs = trace.meta.extra.get("outputs", {})
+    words = [
+        f"{name} is {hashes[0]} after each launch" if len(hashes) == 1 else f"{name} differs between launches"
+        for name, hashes in outputs.items()
+    ]
+    return "".join(f"; {word}" for word in words)
+
+
+def _usual_name(request: ForeignRequest) -> Path:
+    """The name that the trace would have in the library, in this folder."""
+    from pipesim.trace.library import trace_name
+    from pipesim.trace.schema import Device, TraceMeta
+
+    meta = TraceMeta("hardware", request.protocol, dict(request.params), request.ctas, Device(""), (), (), (),
+                     clock=request.clock)  # fmt: skip
+    return Path(Path(trace_name(meta)).name)
+
+
+def _require_gpu() -> None:
+    from hwkernels.launch import require_gpu
+
+    try:
+        require_gpu()
+    except HardwareError as error:
+        raise HardwareError(
+            error.fact,
+            place=error.place,
+            cause=error.cause,
+            correction="the kernel compiles; launch it on a machine with an H100 or H200",
+        ) from error

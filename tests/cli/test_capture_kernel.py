@@ -1,0 +1,208 @@
+"""``pipesim capture --kernel``: every word of the command line, on a GPU that answers with a simulated trace."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hwkernels import foreign_capture, launch
+from hwkernels.arguments import Argument
+from hwkernels.foreign import ForeignRequest
+from pipesim.protocols.catalog import find
+from pipesim.timed.engine import simulate
+from pipesim.timed.profile import load_profile
+from pipesim.trace.files import read_trace
+from pipesim.trace.schema import Trace
+
+Call = Callable[..., Any]
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
+KERNEL = ("capture", "--kernel", EXAMPLES / "rowsum.cu", "--protocol", f"{EXAMPLES / 'rowsum.py'}:rowsum")
+USUAL = "rowsum-mw8-s4-tb16384-t32-w250-g2.parquet"
+WORDS = "--grid 2 --block 288 --smem 65664 --arg npy:matrix.npy --arg out:16384:sums --arg i32:64 --bytes tile_bytes"
+
+
+@pytest.fixture(autouse=True)
+def matrix() -> None:
+    np.save("matrix.npy", np.zeros((4096, 64), dtype=np.float32))
+
+
+@pytest.fixture
+def recorded() -> Trace:
+    """What the GPU answers: the simulated protocol, as if a chip had recorded it."""
+    program = find(str(KERNEL[-1])).build(grid=2)
+    trace = simulate(program, load_profile("h100")).trace
+    extra = {"launch_ns": {"untraced": [20_000, 22_000, 21_000], "traced": [24_500] * 3}, "outputs": {"sums": ["ab12"]}}
+    return Trace(replace(trace.meta, source="hardware", memory="device", extra=extra), trace.events)
+
+
+@pytest.fixture
+def gpu(recorded: Trace, monkeypatch: pytest.MonkeyPatch) -> list[tuple[ForeignRequest, bool]]:
+    asked: list[tuple[ForeignRequest, bool]] = []
+
+    def capture(request: ForeignRequest, builds: dict[str, Any], *, may_hang: bool) -> Trace:
+        assert sorted(builds) == ["plain", "traced"]
+        asked.append((request, may_hang))
+        return recorded
+
+    monkeypatch.setattr(launch, "require_gpu", lambda ordinal=0: None)
+    monkeypatch.setattr(foreign_capture, "capture_foreign", capture)
+    return asked
+
+
+def test_the_trace_is_stored_and_held_against_the_protocol(call: Call, gpu: list[Any], recorded: Trace) -> None:
+    answer = call(*KERNEL, *WORDS.split())
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.verdict == f"✓ recorded 1,408 events in {USUAL}; sums is ab12 after each launch"
+    text = " ".join(answer.out.split())
+    assert "✓ 1,408 events of 1 CTA conform" in text
+    assert "a launch takes 21.0 µs, recorded 24.5 µs (CUDA events)" in text
+    assert read_trace(USUAL) == recorded
+    diff = call("diff", USUAL, "--protocol", KERNEL[-1])
+    assert (diff.code, diff.err) == (0, "")
+
+
+def test_the_documented_commands_are_what_they_say(call: Call, gpu: list[Any]) -> None:
+    """Those of docs/own-kernel.md: the one that makes the data is run, the other reaches the request."""
+    text = (EXAMPLES.parent / "own-kernel.md").read_text(encoding="utf-8")
+    (block,) = (b for b in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) if "capture" in b)
+    make, capture = (shlex.split(command) for command in block.replace("\\\n", " ").split("\n\n"))
+    Path("docs").symlink_to(EXAMPLES.parent)
+    Path("matrix.npy").unlink()
+    subprocess.run([sys.executable, *make[1:]], check=True)
+    answer = call(*capture[1:])
+    assert (answer.code, answer.err) == (0, "")
+    ((request, _),) = gpu
+    matrix, sums = np.load("matrix.npy"), np.load("sums.npy")
+    assert (matrix.shape, matrix.dtype, sums.tolist()) == ((4096, 64), np.float32, matrix.sum(axis=1).tolist())
+    assert (request.ctas, request.block, request.nbytes, request.expected) == (
+        2,
+        (288,),
+        (16384,),
+        {"sums": "sums.npy"},
+    )
+
+
+def test_every_option_reaches_the_request(call: Call, gpu: list[Any]) -> None:
+    words = (
+        "--grid 4,2 --block 32,9,1 --cluster 2 --smem 1024 --arg u32:7 --arg buf:64 --arg out:4:x --arg out:4 "
+        "--expect x=x.npy --bytes 16,tile_bytes -D STAGES=2 -D FAST --nvrtc-option=-lineinfo --entry rowSums "
+        "--clock both --repetitions 3 --record-ctas 2 --seed 7 --capacity 100 --timeout-s 3 --may-hang "
+        "-p tiles=8 -o a.parquet"
+    )
+    np.save("x.npy", np.zeros(1, dtype=np.float32))
+    call(*KERNEL, "--table", EXAMPLES / "rowsum.table.h", *words.split())
+    ((request, may_hang),) = gpu
+    assert may_hang
+    assert request == ForeignRequest(
+        source=str(EXAMPLES / "rowsum.cu"), table=str(EXAMPLES / "rowsum.table.h"), protocol="rowsum",
+        params={"stages": 4, "tiles": 8, "tile_bytes": 16384, "math_warps": 8, "work": 250},
+        grid=(4, 2), block=(32, 9, 1), entry="rowSums", cluster=2, smem_bytes=1024, expected={"x": "x.npy"},
+        arguments=(
+            Argument("u32", "7"), Argument("buf", "64"), Argument("out", "4", "x"), Argument("out", "4", "out3")
+        ),
+        defines={"STAGES": "2", "FAST": "1"}, options=("-lineinfo",), nbytes=(16, 16384),
+        clock="both", repetitions=3, record_ctas=2, seed=7, capacity=100, timeout_s=3,
+    )  # fmt: skip
+
+
+def test_a_wrong_output_is_a_finding_now_and_in_a_later_diff(
+    call: Call, gpu: list[Any], recorded: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extra = recorded.meta.extra | {"wrong_outputs": {"sums": 3}}
+    wrong = Trace(replace(recorded.meta, extra=extra), recorded.events)
+    monkeypatch.setattr(foreign_capture, "capture_foreign", lambda *_, **__: wrong)
+    answer = call(*KERNEL, *WORDS.split())
+    assert answer.code == 1
+    assert answer.verdict == (
+        f"✗ recorded 1,408 events in {USUAL}; output sums is not what was expected (3 elements differ)"
+    )
+    assert call("diff", USUAL, "--protocol", KERNEL[-1]).code == 1
+
+
+def test_a_kernel_that_hung_is_a_finding(
+    call: Call, gpu: list[Any], recorded: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = recorded.events.select(recorded.events.iteration < 5)
+    meta = replace(recorded.meta, status="deadline", extra={"gave_up": {"timeout_s": 10}})
+    meta = replace(meta, ctas=tuple(replace(c, written=(), dropped=()) for c in meta.ctas[:0]))
+    monkeypatch.setattr(foreign_capture, "capture_foreign", lambda *_, **__: Trace(meta, events))
+    answer = call(*KERNEL, *WORDS.split())
+    assert answer.code == 1
+    assert answer.verdict.startswith(f"✗ recorded 220 events in {USUAL}; ")
+
+
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        ("--block 288 --arg i32", ["--arg i32 has no type", "  try: write one of u32:64"]),
+        ("--block 288 --arg npy:no.npy", ["--arg npy:no.npy: there is no file no.npy", "  try: check its path"]),
+        ("", ["how many threads a CTA has is not said", "  try: give --block 128, for example"]),
+        ("--block 288 --grid two", ["--grid two is no list of whole numbers", "  try: for example --grid 2 or 4,2,1"]),
+        ("--block 288 --grid 1,1,1,1", ["--grid 1,1,1,1 is no list of whole numbers"]),
+        ("--block 288 --bytes many", ["--bytes many is no list of whole numbers"]),
+        ("--block 288", ["the records of loader_expects do not say how many bytes it moves"]),
+        ("--block 288 --ctas 2", ["--ctas means nothing with --kernel", "  try: give --grid 2"]),
+        ("--block 288 --deadline-ms 9", ["--deadline-ms means nothing with --kernel"]),
+        ("--block 288 -D 3=4", ["-D 3=4 defines no name", "  try: for example -D STAGES=4"]),
+        ("--block 288 -D A=4 -D A=5", ["-D A is given twice", "  try: give it once"]),
+        ("--block 288 --expect sums", ["--expect sums is no NAME=VALUE"]),
+        ("producer_consumer", ["two protocols are named"]),
+        ("--block 288 --table no.h", ["there is no table no.h"]),
+        ("--block 288 --bytes 16 --entry other", ["NVRTC"]),
+    ],
+)
+def test_a_line_that_cannot_be_carried_out(call: Call, gpu: list[Any], words: str, lines: list[str]) -> None:
+    answer = call(*KERNEL, *words.split())
+    assert (answer.code, answer.out) == (2, "")
+    printed = answer.err.splitlines()
+    assert printed[0].startswith(f"pipesim: {lines[0]}")
+    for line in lines[1:]:
+        assert any(other.startswith(line) for other in printed)
+    assert gpu == []
+
+
+@pytest.mark.parametrize(
+    ("words", "fact"),
+    [
+        ((), "there is nothing to capture"),
+        (("producer_consumer", "--grid", "2"), "--grid means nothing without --kernel"),
+        (("producer_consumer", "--arg", "u32:1"), "--arg means nothing without --kernel"),
+        (("--protocol", "x.py:y"), "--protocol means nothing without --kernel"),
+        (("producer_consumer", "--may-hang"), "--may-hang means nothing without --kernel"),
+        (("--kernel", "my.cu", "--block", "32"), "no protocol is named to hold the kernel against"),
+        (("--kernel", "my.cu", "--block", "32", "producer_consumer"), "there is no kernel my.cu"),
+    ],
+)
+def test_options_that_do_not_belong_together(call: Call, words: tuple[str, ...], fact: str) -> None:
+    answer = call("capture", *words)
+    assert answer.code == 2
+    assert answer.err.startswith(f"pipesim: {fact}\n")
+
+
+def test_a_table_of_another_kernel_is_seen_by_the_comparison(call: Call, gpu: list[Any]) -> None:
+    """The trace has the agents of the example; a protocol of fewer warps is not its protocol."""
+    answer = call(*KERNEL, *WORDS.split(), "-p", "math_warps=4")
+    assert answer.code == 3
+    assert answer.err.startswith("pipesim: the trace of rowsum does not have the agents of rowsum\n")
+
+
+def test_without_a_gpu_it_says_that_the_kernel_compiles(call: Call) -> None:
+    answer = call(*KERNEL, *WORDS.split())
+    assert (answer.code, answer.out) == (3, "")
+    assert answer.err.endswith("  try: the kernel compiles; launch it on a machine with an H100 or H200\n")
+
+
+def test_nothing_is_overwritten(call: Call, gpu: list[Any]) -> None:
+    Path(USUAL).write_text("precious", encoding="utf-8")
+    answer = call(*KERNEL, *WORDS.split())
+    assert answer.code == 2
+    assert gpu == []

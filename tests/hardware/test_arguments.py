@@ -1,0 +1,91 @@
+"""Arguments of other people's kernels: every type, every mistake, and buffers that follow from the seed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hwkernels.arguments import Argument, contents, number, parse_argument, read_npy
+from pipesim.errors import ParameterError
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("u32:64", np.uint32(64)),
+        ("i32:-1", np.int32(-1)),
+        ("u64:0xffffffffffffffff", np.uint64(2**64 - 1)),
+        ("i64:-9223372036854775808", np.int64(-(2**63))),
+        ("u8:255", np.uint8(255)),
+        ("i16:-32768", np.int16(-32768)),
+        ("f32:1.5", np.float32(1.5)),
+        ("f64:1e300", np.float64(1e300)),
+        ("f32:inf", np.float32(np.inf)),
+    ],
+)
+def test_numbers(text, value):
+    argument = parse_argument(text, 0)
+    assert number(argument) == value
+    assert number(argument).dtype == value.dtype
+    assert argument.nbytes == value.dtype.itemsize
+    assert str(argument) == text
+
+
+def test_buffers_are_pointers():
+    assert [parse_argument(text, 3) for text in ("buf:64", "zero:0x10", "out:8:sums", "out:8")] == [
+        Argument("buf", "64"), Argument("zero", "0x10"), Argument("out", "8", "sums"), Argument("out", "8", "out3")
+    ]  # fmt: skip
+    assert {parse_argument(text, 0).nbytes for text in ("buf:64", "zero:1", "out:8:x")} == {8}
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("64", "--arg 64 has no type"),
+        ("int:64", "--arg int:64 is no argument of a known type"),
+        ("u32:", "'' is no number of type u32"),
+        ("u32:1.5", "'1.5' is no number of type u32"),
+        ("u32:-1", "-1 does not fit u32"),
+        ("u8:256", "256 does not fit u8"),
+        ("f32:1e39", "1e39 does not fit f32"),
+        ("f32:one", "'one' is no number of type f32"),
+        ("buf:0", "'0' is no number of bytes"),
+        ("buf:many", "'many' is no number of bytes"),
+        ("out::sums", "'' is no number of bytes"),
+        ("npy:nowhere.npy", "there is no file nowhere.npy"),
+        ("npy:", "there is no file of no name"),
+    ],
+)
+def test_what_is_no_argument(text, fact):
+    with pytest.raises(ParameterError) as caught:
+        parse_argument(text, 0)
+    assert fact in caught.value.fact
+
+
+def test_what_a_buffer_holds(tmp_path):
+    path = tmp_path / "a.npy"
+    np.save(path, np.arange(6, dtype=np.float32).reshape(2, 3).T)
+    held = contents(parse_argument(f"npy:{path}", 0), 0, 0)
+    assert held.view(np.float32).tolist() == [0, 3, 1, 4, 2, 5]  # in C order
+    assert (
+        contents(Argument("zero", "3"), 0, 0).tolist() == contents(Argument("out", "3", "x"), 0, 0).tolist() == [0] * 3
+    )
+    random = contents(Argument("buf", "64"), 7, 1)
+    assert (random == contents(Argument("buf", "64"), 7, 1)).all()
+    assert (random != contents(Argument("buf", "64"), 7, 2)).any()
+    assert (random != contents(Argument("buf", "64"), 8, 1)).any()
+
+
+@pytest.mark.parametrize("data", [b"", b"no array", b"\x93NUMPY\x01\x00"])
+def test_a_file_that_is_no_array(tmp_path, data):
+    path = tmp_path / "a.npy"
+    path.write_bytes(data)
+    with pytest.raises(ParameterError, match=r"is no \.npy file of numbers"):
+        read_npy(str(path))
+
+
+def test_an_array_of_objects_is_refused(tmp_path):
+    path = tmp_path / "a.npy"
+    np.save(path, np.array([{}], dtype=object))
+    with pytest.raises(ParameterError, match=r"is no \.npy file of numbers"):
+        read_npy(str(path))
