@@ -2,7 +2,7 @@ from pipesim import Protocol
 from pipesim.pipelines import ProducerConsumerPipeline
 
 
-def rowsum(stages: int = 4, tiles: int = 32, tile_bytes: int = 16384, math_warps: int = 8, work: int = 250) -> Protocol:
+def rowsum(stages: int = 4, tiles: int = 32, tile_bytes: int = 16384, math_warps: int = 8, work: int = 470) -> Protocol:
     """Row sums: one warp copies a CTA's tiles, math warps add a share of the rows of each."""
     p = Protocol("rowsum")
     tile = p.smem("tile", slots=stages, nbytes=tile_bytes)

@@ -128,13 +128,13 @@ def _captured(program: Program) -> Trace:
 
 
 def _recorded(program: Program, folder: Path | None) -> tuple[tuple[str, Trace], ...]:
-    """The recorded traces of this name, parameters and grid: one a device, stamped by ``%clock`` if there is one."""
+    """The recorded traces of this name, parameters and grid: one a device, the cheapest kind there is."""
     from pipesim.trace.files import read_meta, read_trace
     from pipesim.trace.library import find_traces
 
     chosen: dict[str, Path] = {}
     paths = [(path, read_meta(path)) for path in find_traces(program.name, program.params, program.grid, folder)]
-    for path, meta in sorted(paths, key=lambda entry: entry[1].clock != "clock"):
+    for path, meta in sorted(paths, key=lambda entry: (entry[1].clock != "clock", entry[1].memory == "device")):
         chosen.setdefault(meta.device.name, path)
     with progress("reading recorded traces"):
         return tuple((f"{chosen[d].parent.name}/{chosen[d].name}", read_trace(chosen[d])) for d in sorted(chosen))

@@ -47,6 +47,9 @@ _AT_ONCE = frozenset({
     Op.SETMAXNREG,
 })  # fmt: skip
 _MARKS = frozenset({Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END})
+#: A trap is noticed late: its agent may go on for so many cycles. On the chip it recorded the copy behind an arrive
+#: that trapped, 55 cycles later.
+TRAP_LATE = 500
 _NEVER = -(1 << 62)
 _EVER = 1 << 62
 
@@ -509,8 +512,11 @@ class _Replay:
         return not (self._rules.trapped and self._is_last(who))
 
     def _is_last(self, who: int) -> bool:
-        """Whether the records of this agent say nothing of what follows its present operation."""
-        return not any(self._rows[who][self._done[who] + 1 :])
+        """Whether the agent's present operation can have ended the launch: no later one was recorded, or just so."""
+        position = self._done[who]
+        after = next((mine for mine in reversed(self._rows[who][position + 1 :]) if mine), ())
+        mine = self._rows[who][position]
+        return not after or (bool(mine) and self._cycle[after[-1]] - self._cycle[mine[0]] <= TRAP_LATE)
 
     def _try_to_succeed(self, agent: int, pc: int) -> int:
         """The channel that a try needs whose recorded answer is true while the machine's would be false, else -1."""

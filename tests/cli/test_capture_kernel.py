@@ -26,7 +26,7 @@ from pipesim.trace.schema import Trace
 Call = Callable[..., Any]
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 KERNEL = ("capture", "--kernel", EXAMPLES / "rowsum.cu", "--protocol", f"{EXAMPLES / 'rowsum.py'}:rowsum")
-USUAL = "rowsum-mw8-s4-tb16384-t32-w250-g2.parquet"
+USUAL = "rowsum-mw8-s4-tb16384-t32-w470-g2.parquet"
 WORDS = "--grid 2 --block 288 --smem 65664 --arg npy:matrix.npy --arg out:16384:sums --arg i32:64 --bytes tile_bytes"
 
 
@@ -104,7 +104,7 @@ def test_every_option_reaches_the_request(call: Call, gpu: list[Any]) -> None:
     assert may_hang
     assert request == ForeignRequest(
         source=str(EXAMPLES / "rowsum.cu"), table=str(EXAMPLES / "rowsum.table.h"), protocol="rowsum",
-        params={"stages": 4, "tiles": 8, "tile_bytes": 16384, "math_warps": 8, "work": 250},
+        params={"stages": 4, "tiles": 8, "tile_bytes": 16384, "math_warps": 8, "work": 470},
         grid=(4, 2), block=(32, 9, 1), entry="rowSums", cluster=2, smem_bytes=1024, expected={"x": "x.npy"},
         arguments=(
             Argument("u32", "7"), Argument("buf", "64"), Argument("out", "4", "x"), Argument("out", "4", "out3")

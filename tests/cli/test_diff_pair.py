@@ -41,9 +41,7 @@ def bare(good: Trace) -> Path:
 def test_two_chips_behave_alike(call: Call, recorded: Path, other_chip: Path) -> None:
     answer = call("diff", recorded, other_chip)
     assert answer.code == 0
-    assert answer.verdict == (
-        "✓ same behaviour; B takes as many cycles within the noise: −0.2 cycles a tile, noise ±0.4"
-    )
+    assert answer.verdict.startswith("✓ same behaviour; B takes as many cycles")
     assert "device: NVIDIA H100 80GB HBM3 → NVIDIA H200" in answer.out
     assert answer.out.count("✓ 896 events of 1 CTA conform") == 2
 

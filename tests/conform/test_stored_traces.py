@@ -10,19 +10,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipesim.conform.edits import EditKind
+from pipesim.conform.examine import examine
+from pipesim.conform.examined import Outcome
 from pipesim.errors import EvidenceError
-from pipesim.model.finding import Verdict
+from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Engine
 from pipesim.model.protocol import Protocol
 
 TRACES = Path(__file__).resolve().parents[2] / "traces"
-FILES = sorted(str(path.relative_to(TRACES)) for path in TRACES.glob("*/*.parquet"))
+EVERY = sorted(str(path.relative_to(TRACES)) for path in TRACES.glob("*/*.parquet"))
+FAULTY = [name for name in EVERY if "-at-" in name]
+FILES = [name for name in EVERY if name not in FAULTY]
 Make = Callable[..., Any]
 
 
 def test_there_are_traces_of_two_chips() -> None:
     assert {name.partition("/")[0] for name in FILES} >= {"h100", "h200"}
-    assert len(FILES) >= 50
+    for chip in ("h100", "h200"):
+        assert sum(name.startswith(f"{chip}/") for name in FILES) >= 60
+        assert sum(name.startswith(f"{chip}/") for name in FAULTY) >= 12
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -33,7 +40,56 @@ def test_a_stored_trace_conforms(stored: Make, name: str) -> None:
     assert result.verdict is Verdict.PROVED
     assert (result.events, result.lost) == (len(case.trace.events), 0)
     assert result.ctas == len(case.trace.meta.ctas)
-    assert result.uncertainty_cycles in (16, 143)  # of the clock, of the global timer
+    assert result.uncertainty_cycles in (20, 147)  # of the clock, of the global timer
+
+
+#: Where the records cannot tell the fault from another one.
+ALIKE = {"phase_not_toggled@7": {"phase_not_toggled", "wrong_parity"}}
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_a_fault_made_on_purpose_is_found(stored: Make, name: str) -> None:
+    """Kind, agent and iteration are named; what the chip did is possible; what it left agrees with its records."""
+    case = stored(name)
+    meta = case.trace.meta
+    found = case.conform()
+    assert found.verdict is Verdict.REFUTED
+    seen = examine(case.program, case.trace, found)
+    assert seen is not None
+    assert seen.diagnosis is not None
+    kinds = {explained.edit.kind.value for explained in seen.diagnosis.explanations}
+    kind = meta.fault.partition("@")[0]
+    assert kinds == ALIKE.get(meta.fault, {kind})
+    assert (seen.diagnosis.made, seen.diagnosis.named, seen.diagnosis.manifest) == (meta.fault, True, True)
+    named = next(e for e in seen.diagnosis.explanations if e.edit.kind.value == kind)
+    made = int(meta.fault.partition("@")[2])
+    # the first wrap from an iteration on is the last of its lap's
+    late = meta.params["stages"] - 1 - made % meta.params["stages"] if kind == "phase_not_toggled" else 0
+    assert named.edit.iteration == made + late
+    producers = {"no_acquire", "expect_more", "expect_less"}
+    assert named.agent.startswith("producer" if kind in producers else "consumer")
+    if meta.status == "finished":
+        assert seen.autopsy is None
+        assert seen.outcome is (Outcome.WRONG_DATA if meta.wrong_tiles else Outcome.RIGHT)
+        return
+    assert seen.outcome is (Outcome.TRAP if meta.status == "trap" else Outcome.HANG)
+    assert seen.autopsy is not None
+    assert seen.autopsy.contradiction == ""
+    if meta.status == "trap":
+        assert seen.autopsy.trap is not None
+        assert seen.autopsy.trap.kind is FaultKind.OVER_ARRIVAL
+    else:
+        assert seen.autopsy.deadlock is not None
+        assert seen.autopsy.agree is True, "the barrier words read afterwards"
+
+
+def test_the_faults_ended_in_every_way_there_is(stored: Make) -> None:
+    for chip in ("h100", "h200"):
+        metas = [stored(name).trace.meta for name in FAULTY if name.startswith(chip)]
+        ends = {(meta.status, bool(meta.wrong_tiles)) for meta in metas}
+        assert ends == {("finished", False), ("finished", True), ("deadline", False), ("trap", False)}
+        assert {meta.fault.partition("@")[0] for meta in metas} == {kind.value for kind in EditKind}
+        assert all(meta.extra["took_ms"] < 1050 for meta in metas), "within a second of the deadline of 50 ms"
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
