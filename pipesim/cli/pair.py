@@ -53,7 +53,7 @@ def _refuse_options(options: argparse.Namespace) -> None:
 
 def _side(label: str, path: Path, trace: Trace) -> PairSide:
     """One of the traces, held against its own protocol where that is built in: a trace never makes us run a file."""
-    from pipesim.conform.replay import conform
+    from pipesim.conform.judge import conform
     from pipesim.protocols.catalog import BUILT_IN, find
     from pipesim.report.pair_view import PairSide
 

@@ -15,7 +15,8 @@ import numpy as np
 from pipesim.conform.align import Aligned
 from pipesim.conform.examined import TRAPPED, Autopsy, Standing
 from pipesim.conform.follow import follow
-from pipesim.conform.replay import Replayed, events_of
+from pipesim.conform.judge import events_of
+from pipesim.conform.replay import Replayed
 from pipesim.model.barrier_word import BarrierWord, decode_word
 from pipesim.model.finding import Blocked
 from pipesim.model.machine import State

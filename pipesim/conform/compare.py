@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipesim.conform.replay import conform
+from pipesim.conform.judge import conform
 from pipesim.conform.result import Comparison
 from pipesim.conform.steady import read
 from pipesim.conform.timing import PeriodPair, compare_timing, like

@@ -15,7 +15,7 @@ from pipesim.conform.align import site_numbers
 from pipesim.conform.edits import Change, Edit, apply, changed, describe, edits, parse_fault
 from pipesim.conform.examined import Diagnosis, Explanation
 from pipesim.conform.follow import Explained, explain_with
-from pipesim.conform.replay import align_cta, events_of, recorded_ctas
+from pipesim.conform.judge import align_cta, events_of, recorded_ctas
 from pipesim.conform.result import Conformance, DivergenceKind
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Verdict

@@ -6,8 +6,8 @@ from pipesim.conform.autopsy import autopsy
 from pipesim.conform.diagnose import diagnose
 from pipesim.conform.edits import apply
 from pipesim.conform.examined import Autopsy, Examination, Outcome
+from pipesim.conform.judge import recorded_ctas
 from pipesim.conform.outcomes import observed, outcomes
-from pipesim.conform.replay import recorded_ctas
 from pipesim.conform.result import Conformance
 from pipesim.model.program import Program
 from pipesim.trace.schema import Trace

@@ -6,17 +6,9 @@ from dataclasses import dataclass
 
 from pipesim.conform.align import Aligned, site_numbers
 from pipesim.conform.examined import TRAPPED
+from pipesim.conform.judge import align_cta, events_of, order_uncertainty, recorded_ctas, require_same_kernel
 from pipesim.conform.page import Page
-from pipesim.conform.replay import (
-    Replayed,
-    Rules,
-    align_cta,
-    events_of,
-    order_uncertainty,
-    recorded_ctas,
-    replay,
-    require_same_kernel,
-)
+from pipesim.conform.replay import Replayed, Rules, replay
 from pipesim.model.finding import Deadlock, Fault
 from pipesim.model.program import Program
 from pipesim.trace.schema import Events, Trace

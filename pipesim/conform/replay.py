@@ -13,16 +13,12 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-import numpy as np
-
-from pipesim.conform.align import Aligned, align, site_numbers
+from pipesim.conform.align import Aligned
 from pipesim.conform.page import Page
-from pipesim.conform.passes import EVERY, Sight
-from pipesim.conform.result import Conformance, Divergence, DivergenceKind
+from pipesim.conform.result import Divergence
 from pipesim.conform.supply import AFTER, BEFORE, INSIDE, ON_MBARRIER, Supply, Where, supplies
-from pipesim.errors import EvidenceError
 from pipesim.model import barrier as mbarrier
-from pipesim.model.finding import Fault, Verdict
+from pipesim.model.finding import Fault
 from pipesim.model.machine import (
     TMA,
     Flight,
@@ -37,8 +33,7 @@ from pipesim.model.machine import (
 )
 from pipesim.model.ops import Op, Operation
 from pipesim.model.program import Program
-from pipesim.trace.schema import CtaInfo, Events, Trace
-from pipesim.trace.sites import SiteTable, site_table
+from pipesim.trace.schema import Events
 
 _WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS})
 #: What an agent outside the window does at once when it comes there: nobody needs it later, and it waits for nobody.
@@ -52,139 +47,6 @@ _MARKS = frozenset({Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END})
 TRAP_LATE = 500
 _NEVER = -(1 << 62)
 _EVER = 1 << 62
-
-
-def conform(program: Program, trace: Trace) -> Conformance:
-    """Hold every recorded CTA of ``trace`` against ``program`` (one CTA). EvidenceError if it is another kernel's."""
-    table = site_table(program)
-    require_same_kernel(program, table, trace)
-    sites = site_numbers(trace, table)
-    uncertainty = order_uncertainty(trace)
-    lost = sum(sum(c.dropped) for c in trace.meta.ctas)
-    ctas = recorded_ctas(trace)
-    if not ctas:
-        return Conformance(Verdict.UNKNOWN, 0, 0, lost, uncertainty)
-    first: Divergence | None = None
-    hung: Divergence | None = None  # of the first CTA, if the kernel did not finish and each CTA that is here did
-    iterations, ended = 0, True
-    for cta in ctas:
-        found = _replay_cta(program, table, trace, cta, sites, uncertainty)
-        iterations, ended = max(iterations, found.iterations), ended and found.ended
-        first, hung = found.divergence, hung or found.hung
-        if first is not None:
-            break
-    first = first or hung
-    proved = not lost and ended
-    verdict = Verdict.REFUTED if first is not None else Verdict.PROVED if proved else Verdict.UNKNOWN
-    return Conformance(
-        verdict, len(trace.events), len(ctas), lost, uncertainty, first, trace.meta.window, iterations, ended=ended
-    )
-
-
-def order_uncertainty(trace: Trace) -> int:
-    """Cycles by which two stamps of one SM may be in the wrong order: as the capture states, 0 for a simulation."""
-    stated = trace.meta.extra.get("order_error_cycles", 0)
-    if type(stated) is not int or stated < 0:
-        raise EvidenceError(f"the trace states an impossible clock uncertainty: {stated!r} cycles")
-    return stated
-
-
-def require_same_kernel(program: Program, table: SiteTable, trace: Trace) -> None:
-    """Raise EvidenceError if the agents or barriers of the trace are not those of the program."""
-    if program.ctas > 1:
-        raise EvidenceError(
-            f"{program.name} spans a cluster of {program.ctas} CTAs, whose traces cannot be replayed",
-            cause="the clocks of two SMs have no common order that is exact to the cycle",
-        )
-    for what, mine, theirs in (
-        ("agents", table.agents, trace.meta.agents),
-        ("barriers", table.barriers, trace.meta.barriers),
-    ):
-        if mine != theirs:
-            raise EvidenceError(
-                f"the trace of {trace.meta.protocol} does not have the {what} of {program.name}",
-                cause=f"trace: {', '.join(map(str, theirs)) or 'none'}; protocol: {', '.join(map(str, mine))}",
-                correction="compare it with the protocol and the parameters it was recorded with",
-            )
-
-
-class _OfCta(NamedTuple):
-    """One CTA: its first divergence; ``hung`` if it has none although the kernel did not finish.
-
-    ``iterations`` is the most that an agent of the program has; ``ended``: the records, or the iterations counted by
-    the kernel, show that every agent went through all of its own.
-    """
-
-    divergence: Divergence | None
-    hung: Divergence | None
-    iterations: int
-    ended: bool
-
-
-def recorded_ctas(trace: Trace) -> list[int]:
-    """The CTAs that recorded, by their numbers."""
-    return sorted({int(c) for c in np.unique(trace.events.cta)} | {c.cta for c in trace.meta.ctas})
-
-
-def events_of(trace: Trace, cta: int) -> Events:
-    """The events of one CTA, in the order of the file."""
-    return trace.events.select(np.flatnonzero(trace.events.cta == cta))
-
-
-def align_cta(
-    program: Program, table: SiteTable, trace: Trace, events: Events, cta: int, sites: dict[int, int]
-) -> tuple[list[Aligned], list[bool]]:
-    """Each agent along its records, and whether all that is wrong is that these end."""
-    info = _info(trace, cta)
-    aligned = []
-    for agent in range(len(program.agents)):
-        rows = [int(r) for r in np.flatnonzero(events.agent == agent)]
-        aligned.append(align(program, table, events, rows, agent, sites, _sight(trace, info, agent)))
-    return aligned, [a.mismatch is not None and a.mismatch.kind is DivergenceKind.MISSING_EVENT for a in aligned]
-
-
-def _info(trace: Trace, cta: int) -> CtaInfo:
-    return next((c for c in trace.meta.ctas if c.cta == cta), CtaInfo(cta, 0))
-
-
-def _replay_cta(
-    program: Program, table: SiteTable, trace: Trace, cta: int, sites: dict[int, int], uncertainty: int
-) -> _OfCta:
-    events, info = events_of(trace, cta), _info(trace, cta)
-    # where the records of a kernel that was stopped end is not a divergence in itself
-    aligned, ending = align_cta(program, table, trace, events, cta, sites)
-    page = Page(program, table, trace, events, cta)
-    hung = trace.meta.status != "finished"
-    mismatches = [a.mismatch for a, ends in zip(aligned, ending, strict=True) if a.mismatch and not (hung and ends)]
-    iterations = max((a.iterations[1] for a in aligned), default=0)
-    ended = all(a.end == len(a.ran) or (info.passes and _fits(a, info.passes)) for a in aligned)
-    if mismatches:
-        wrong = page.mismatch(min(mismatches, key=lambda m: (page.time(m.row), m.agent)))
-        return _OfCta(wrong, None, iterations, ended)
-    partial = [a.cut or (hung and (ends or a.end < len(a.ran))) for a, ends in zip(aligned, ending, strict=True)]
-    replay = _Replay(program, events, aligned, partial, uncertainty, page)
-    found = replay.run()
-    if found is None and not hung and info.passes:
-        other = next((a for a in aligned if a.end < len(a.ran) and not _fits(a, info.passes)), None)
-        if other is not None:
-            found = page.other_passes(other.agent, other.iterations, info.passes[other.agent])
-    if found is not None or not hung:
-        return _OfCta(found, None, iterations, ended)
-    stopped = page.not_finished(replay.state)
-    return _OfCta(stopped if any(partial) else None, None if any(partial) else stopped, iterations, ended)
-
-
-def _fits(aligned: Aligned, passes: tuple[int, ...]) -> bool:
-    """Whether the kernel counted as many iterations of an agent as its program has."""
-    return aligned.iterations[0] <= passes[aligned.agent] <= aligned.iterations[1]
-
-
-def _sight(trace: Trace, info: CtaInfo, agent: int) -> Sight:
-    """What the recording kept of one agent of one CTA."""
-    first, end = trace.meta.window or (0, EVERY)
-    lost = bool(info.dropped and info.dropped[agent])
-    stopped = trace.meta.status != "finished" and info.passes
-    return Sight(first, end, lost, info.passes[agent] if stopped else EVERY)
 
 
 class _Demand(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipesim.conform.replay import conform
+from pipesim.conform.judge import conform
 from pipesim.conform.result import Conformance, Divergence
 from pipesim.conform.wander import Walk
 from pipesim.model.finding import Verdict

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pipesim.conform.diagnose import diagnose
 from pipesim.conform.edits import Edit, EditKind, apply, edits
 from pipesim.conform.examined import Diagnosis
-from pipesim.conform.replay import conform
+from pipesim.conform.judge import conform
 from pipesim.conform.wander import wander
 from pipesim.model.finding import FaultKind
 from pipesim.model.program import Program

@@ -16,7 +16,7 @@ from hwkernels.foreign_capture import capture_foreign, capture_foreign_here, dum
 from hwkernels.launch import DeviceInfo
 from hwkernels.layout import LAUNCH
 from hwkernels.table import Table, read_table
-from pipesim.conform.replay import conform
+from pipesim.conform.judge import conform
 from pipesim.conform.result import DivergenceKind
 from pipesim.errors import (
     ConfigurationError,

@@ -12,7 +12,7 @@ from hwkernels.compile import KERNELS
 from hwkernels.foreign import ForeignRequest, check_foreign, compile_builds
 from hwkernels.foreign_capture import capture_foreign
 from hwkernels.launch import require_gpu
-from pipesim.conform.replay import conform
+from pipesim.conform.judge import conform
 from pipesim.conform.result import DivergenceKind
 from pipesim.errors import HardwareError, MissingExtraError, ParameterError
 from pipesim.model.finding import Verdict
