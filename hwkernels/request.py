@@ -184,7 +184,8 @@ def _check_window(request: CaptureRequest) -> None:
         raise ParameterError(f"the window {window} is not the first and the end of some iterations")
     if window[0] >= tiles:
         raise ParameterError(
-            f"the window begins at iteration {window[0]}, behind the last of {tiles}", correction="begin it earlier"
+            f"the window begins at iteration {window[0]}, behind the last of {tiles} tiles",
+            correction="begin it earlier",
         )
     if request.fault is not None:
         raise ParameterError(

@@ -114,6 +114,8 @@ def _trust(block: HardwareBlock, width: int) -> list[str]:
         _launch_words(block.measured.meta)
         if overhead is None
         else f"recording changes the period by {signed_percent(overhead)}",
+        *_record_words(meta),
+        *([f"records in {meta.memory} memory"] if meta.memory else []),
         "noise not measured" if noise is None else f"runs differ by {plus_minus(noise)}",
     ]
     return field("trust", parts, width)
@@ -132,6 +134,14 @@ def _by_agent(meta: TraceMeta) -> str:
     if len(most) > MOST_LOSERS:
         shown.append(f"{count(len(most) - MOST_LOSERS, 'other')} {number(sum(n for _, n in most[MOST_LOSERS:]))}")
     return f" ({', '.join(shown)})" if shown else ""
+
+
+def _record_words(meta: TraceMeta) -> list[str]:
+    """What one record costs, from the least to the most of the pairs of launches, if it was measured."""
+    cost = meta.extra.get("cost_millicycles_per_record")
+    if not isinstance(cost, dict) or not all(type(cost.get(name)) is int for name in ("low", "high")):
+        return []
+    return [f"{cost['low'] / 1000:.1f} to {cost['high'] / 1000:.1f} cycles a record"]
 
 
 def _launch_words(meta: TraceMeta) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from hwkernels import capture as capture_module
 from hwkernels import launch
+from hwkernels.faults import KernelFault
 from hwkernels.request import CaptureRequest
 from pipesim.trace.files import read_trace
 from pipesim.trace.schema import Trace
@@ -49,6 +50,39 @@ def test_every_option_reaches_the_request(call: Call, gpu: list[CaptureRequest])
     call("capture", PC, *words.split())
     params = {"stages": 4, "tiles": 8, "tile_bytes": 16384, "consumer_warps": 2, "work": 600, "arrive_lanes": 1}
     assert gpu == [CaptureRequest(params, 4, "both", 3, 2, 100, 7)]
+
+
+def test_a_window_another_memory_and_a_fault_reach_the_request(call: Call, gpu: list[CaptureRequest]) -> None:
+    call("capture", PC, "--window", "10..42", "--memory", "device", "-o", "a.parquet")
+    call("capture", PC, "--fault", "no_acquire@9", "-o", "b.parquet")
+    asked = [(request.window, request.memory, request.fault) for request in gpu]
+    assert asked == [((10, 42), "device", None), ((), "", KernelFault("no_acquire", 9))]
+
+
+@pytest.mark.parametrize(
+    ("words", "fact"),
+    [
+        ("--fault sabotage@3", "there is no fault 'sabotage'"),
+        ("--fault no_acquire", "'no_acquire' does not say at which iteration"),
+        ("--fault no_acquire@64", "no_acquire@64 is behind the last of 64 tiles"),
+        ("--fault no_acquire@9 --window 3..20", "a run with a fault is recorded whole"),
+        ("--window 64..70", "the window begins at iteration 64, behind the last of 64 tiles"),
+    ],
+)
+def test_what_cannot_be_made_wrong_or_kept(call: Call, gpu: list[CaptureRequest], words: str, fact: str) -> None:
+    answer = call("capture", PC, *words.split())
+    assert (answer.code, answer.out, gpu) == (2, "", [])
+    assert answer.err.startswith(f"pipesim: {fact}\n")
+
+
+def test_files_are_named_after_what_is_special_in_them(call: Call, gpu: list[CaptureRequest]) -> None:
+    for words, end in (
+        ("--fault no_acquire@9", "no_acquire-at-9"),
+        ("--window 3..9", "window3..9"),
+        ("--memory device", "device"),
+    ):
+        call("capture", PC, *words.split())
+        assert Path(USUAL.replace("-g1", f"-g1-{end}")).exists()
 
 
 @pytest.mark.parametrize(("words", "name"), [((), USUAL), (("-o", "mine.parquet"), "mine.parquet")])
