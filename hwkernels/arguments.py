@@ -85,7 +85,7 @@ def number(argument: Argument) -> np.generic:
         raise ParameterError(f"--arg {argument}: {argument.text!r} is no number of type {argument.kind}") from None
     limits = np.finfo(kind) if kind.kind == "f" else np.iinfo(kind)
     low, high = type(value)(limits.min), type(value)(limits.max)
-    if not low <= value <= high and math.isfinite(value):
+    if not low <= value <= high and (isinstance(value, int) or math.isfinite(value)):
         raise ParameterError(
             f"--arg {argument}: {argument.text} does not fit {argument.kind}",
             correction=f"use {low} to {high}, or a wider type",
@@ -108,7 +108,10 @@ def contents(argument: Argument, seed: int, position: int) -> npt.NDArray[np.uin
 def read_npy(path: str) -> npt.NDArray[Any]:
     """The array of a ``.npy`` file. ParameterError if there is none in it."""
     try:
-        return np.asarray(np.load(path, allow_pickle=False))
+        loaded = np.load(path, allow_pickle=False)
+        if not isinstance(loaded, np.ndarray):
+            raise ValueError("it is an archive of several arrays (.npz)")
+        return loaded
     except OSError as error:
         raise ParameterError(f"{path} cannot be read", cause=error.strerror or str(error)) from error
     except (ValueError, EOFError) as error:

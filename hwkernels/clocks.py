@@ -28,6 +28,7 @@ from pipesim.trace.schema import Column, CtaInfo, Events
 #: in the first microseconds than in the last (H100, 39 µs).
 DRIFT_PERMILLE = 5
 _ROUNDING_PS = 2
+_FOR_EVER = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Line:
     timers: tuple[int, int]
     slack: tuple[int, int]  #: half distances of the enclosing readings, in cycles
     limits: tuple[int, int]  #: clock readings that enclose all records
+    open_end: bool = False  #: the second edge was never seen: the first and the rate stand for it
 
     @property
     def ps(self) -> int:
@@ -59,7 +61,9 @@ class Line:
 
     def drift_ps(self, cycles: Column) -> Column:
         """How far the clock may have strayed at these stamps, which count from the first edge."""
-        away = np.minimum(np.abs(cycles), np.abs(cycles - self.span))  # cycles to the nearer edge
+        away = np.abs(cycles)  # to the nearer edge
+        if not self.open_end:
+            away = np.minimum(away, np.abs(cycles - self.span))
         return scale(away, DRIFT_PERMILLE * self.ps, 1000 * self.span)
 
     def error_ps(self, cycles: Column) -> Column:
@@ -115,7 +119,8 @@ def read_line(anchors: npt.NDArray[Any], place: str, khz: int = 0) -> Line:
 
     ``khz``: the SM clock, which stands in for a second anchor that a trapped CTA did not come to.
     """
-    if khz and not anchors[1]["globaltimer"]:
+    open_end = bool(khz and not anchors[1]["globaltimer"])
+    if open_end:
         anchors = _with_second(anchors, khz)
     middles, slack = [], []
     for anchor in anchors:
@@ -129,7 +134,8 @@ def read_line(anchors: npt.NDArray[Any], place: str, khz: int = 0) -> Line:
         (middles[0], middles[1]),
         (int(anchors[0]["globaltimer"]), int(anchors[1]["globaltimer"])),
         (slack[0], slack[1]),
-        (int(anchors[0]["clock_after"]), int(anchors[1]["clock_before"])),
+        (int(anchors[0]["clock_after"]), _FOR_EVER if open_end else int(anchors[1]["clock_before"])),
+        open_end,
     )
     if line.ps <= 0 or line.span <= 0:
         raise TraceFormatError("the second anchor is not later than the first", place=place)

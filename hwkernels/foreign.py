@@ -9,12 +9,14 @@ from pathlib import Path
 
 from hwkernels.arguments import Argument, as_bytes, contents, parse_argument, read_npy
 from hwkernels.compile import Compiled, compile_foreign
+from hwkernels.counts import least_capacity
 from hwkernels.layout import CLOCKS, MAX_AGENTS, RECORD_WORDS
 from hwkernels.table import Table, names_in, read_table
 from pipesim.errors import ConfigurationError, ParameterError, UsageError
 from pipesim.trace.schema import EventKind
 
 ROOM = 16  #: PIPESIM_ROOM where the kernel does not say otherwise
+_MAX_STAGES = 32
 USUAL_CAPACITY = 1 << 14
 _DEVICE_BYTES, _HOST_BYTES = 1 << 30, 1 << 28  # of records
 _MAX_THREADS = 1024
@@ -68,6 +70,7 @@ class ForeignLayout:
     ctas: int
     capacity: int
     record_ctas: int
+    room: int  #: PIPESIM_ROOM
 
 
 def table_values(table: Path, defines: Mapping[str, str], params: Mapping[str, int]) -> dict[str, int]:
@@ -125,11 +128,20 @@ def plan_foreign(request: ForeignRequest, *, host: bool) -> ForeignLayout:
     table = table_of(request)
     each = request.ctas * len(table.agents) * 4 * RECORD_WORDS[request.clock]
     capacity = min(request.capacity, (_HOST_BYTES if host else _DEVICE_BYTES) // each)
-    if capacity < 2 * ROOM + 2:
+    room = _room(request)
+    if capacity < least_capacity(room):
         raise ConfigurationError(
             f"there is no room for the records of {request.ctas:,} CTAs", correction="launch fewer CTAs"
         )
-    return ForeignLayout(table, request.ctas, capacity, min(request.record_ctas, request.ctas))
+    return ForeignLayout(table, request.ctas, capacity, min(request.record_ctas, request.ctas), room)
+
+
+def _room(request: ForeignRequest) -> int:
+    """PIPESIM_ROOM: what the compiler is told, else what ``recorder.cuh`` says."""
+    text = (request.defines or {}).get("PIPESIM_ROOM", str(ROOM))
+    if not text.isdecimal() or not 1 <= int(text) <= 1 << 16:
+        raise ParameterError(f"-D PIPESIM_ROOM={text} is no number of records", correction="use 1 to 65,536")
+    return int(text)
 
 
 def check_foreign(request: ForeignRequest) -> None:
@@ -144,7 +156,7 @@ def check_foreign(request: ForeignRequest) -> None:
         ("--smem", request.smem_bytes, 0, 232448),
         ("--repetitions", request.repetitions, 1, 1000),
         ("--record-ctas", request.record_ctas, 0, 65535),
-        ("--capacity", request.capacity, 2 * ROOM + 2, 1 << 24),
+        ("--capacity", request.capacity, least_capacity(_room(request)), 1 << 24),
         ("--timeout-s", request.timeout_s, 1, 3600),
         *(("--bytes", n, 1, (1 << 20) - 1) for n in request.nbytes),
     ):
@@ -173,6 +185,11 @@ def _check_table(request: ForeignRequest) -> None:
             f"the table has {agents} warps, a block of {threads} threads has {-(-threads // 32)}",
             place=request.table,
             correction=f"give --block {32 * agents} or more, or a table of fewer warps",
+        )
+    deep = next((group for group in table.barriers if group.stages > _MAX_STAGES), None)
+    if deep is not None:
+        raise UsageError(
+            f"barrier group {deep.name} has {deep.stages} stages; a record can name {_MAX_STAGES}", place=request.table
         )
     moving = [site.name for site in table.sites if site.kind in _WITH_BYTES]
     if moving and not request.nbytes:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from hwkernels.arguments import NUMBERS, POINTER_BYTES, as_bytes, contents, number, read_npy
 from hwkernels.compile import KERNELS, compile_cubin
+from hwkernels.counts import fresh_headers, require_counted, settle
 from hwkernels.foreign import ForeignLayout, ForeignRequest
 from hwkernels.launch import Gpu, Shape
 from hwkernels.layout import HEADER, LAUNCH, RECORD_WORDS, UNWRITTEN
@@ -53,7 +54,9 @@ class ForeignLaunches:
         self._headers = allocate(gpu, layout.ctas * HEADER.itemsize, host=host)
         self._records = allocate(gpu, 4 * layout.ctas * prod(self._words[1:]), host=host)
         self._launch_at = gpu.allocate(LAUNCH.itemsize)
-        structure = (self._headers.address, self._records.address, layout.capacity, layout.ctas, 0, 0xFFFFFFFF)
+        areas = (self._headers.address, self._records.address)
+        structure = (*areas, layout.capacity, layout.ctas, 0, 0xFFFFFFFF, len(layout.table.agents), 0)
+        self._room, self._names = layout.room, [agent.name for agent in layout.table.agents]
         gpu.upload(self._launch_at, np.array([structure], dtype=LAUNCH))
         self._arguments: list[int | np.generic] = []
         self._buffers: dict[int, npt.NDArray[np.uint8]] = {}  # by address: what is there before a launch
@@ -100,7 +103,7 @@ class ForeignLaunches:
         """
         for address, data in self._buffers.items():
             self._gpu.upload(address, data)
-        self._headers.fill(0)
+        self._headers.put(fresh_headers(self._request.ctas))
         if self._host:
             self._records.fill(UNWRITTEN)
         arguments = [*self._arguments, *([self._launch_at] if traced else [])]
@@ -117,8 +120,10 @@ class ForeignLaunches:
         self._records.fetch(kept)
         kept = kept[:, :, 1:] if records else kept  # the first of a buffer is not used
         if status != "finished":
-            count_unfinished(headers, kept)
+            settle(headers, kept, self._room)
             return ForeignLaunched(traced, repetition, headers, kept, status=status)
+        if traced:
+            require_counted(headers, self._names)
         outputs, wrong = self._results()
         return ForeignLaunched(traced, repetition, headers, kept, took_ns, outputs, wrong)
 
@@ -139,19 +144,6 @@ class ForeignLaunches:
         return hashes, wrong
 
 
-def count_unfinished(headers: npt.NDArray[Any], records: npt.NDArray[np.uint32]) -> None:
-    """Put into the headers how many records each agent wrote that never came to count them.
-
-    ``records``: of the first CTAs, in memory that was all ones before the launch.
-    """
-    whole = np.uint32(0x01010101 * UNWRITTEN)
-    for cta, agents in enumerate(records):
-        for agent, words in enumerate(agents):
-            empty = words[:, 1] == whole
-            if not headers[cta]["counts"][agent].any():
-                headers[cta]["counts"][agent][0] = int(np.argmax(empty)) if empty.any() else len(words)
-
-
 def warm_up(gpu: Gpu) -> npt.NDArray[Any]:
     """Run a kernel that only reads both clocks twice, until they have risen; its last header.
 
@@ -161,7 +153,7 @@ def warm_up(gpu: Gpu) -> npt.NDArray[Any]:
     headers = np.zeros(1, dtype=HEADER)
     launch_at, header_at = gpu.allocate(LAUNCH.itemsize), gpu.allocate(headers.nbytes)
     gpu.upload(header_at, headers)
-    gpu.upload(launch_at, np.array([(header_at, 0, 0, 0, 0, 0)], dtype=LAUNCH))
+    gpu.upload(launch_at, np.array([(header_at, 0, 0, 0, 0, 0, 0, 0)], dtype=LAUNCH))
     until = time.monotonic() + _WARM_UP_S
     while True:
         gpu.launch(kernel, (1, 1, 0), [np.uint32(_RATE_NS), launch_at])

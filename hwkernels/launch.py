@@ -22,8 +22,9 @@ from hwkernels.compile import Compiled
 from pipesim.errors import HardwareError, KernelHangError, KernelTrapError, MissingExtraError
 
 HOPPER = 9  #: compute capability 9.x: the kernels are built for sm_90a, which runs on nothing else
-_LOST = {"CUDA_ERROR_LAUNCH_FAILED", "CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_ILLEGAL_INSTRUCTION",
-         "CUDA_ERROR_MISALIGNED_ADDRESS", "CUDA_ERROR_HARDWARE_STACK_ERROR"}  # fmt: skip
+_LOST = {"CUDA_ERROR_ASSERT", "CUDA_ERROR_HARDWARE_STACK_ERROR", "CUDA_ERROR_ILLEGAL_ADDRESS",
+         "CUDA_ERROR_ILLEGAL_INSTRUCTION", "CUDA_ERROR_INVALID_ADDRESS_SPACE", "CUDA_ERROR_INVALID_PC",
+         "CUDA_ERROR_LAUNCH_FAILED", "CUDA_ERROR_LAUNCH_TIMEOUT", "CUDA_ERROR_MISALIGNED_ADDRESS"}  # fmt: skip
 
 
 _POLL_S = 0.0005  # between two looks at a launch that may hang

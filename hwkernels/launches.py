@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hwkernels.compile import Compiled
+from hwkernels.counts import fresh_headers, require_counted, settle
 from hwkernels.launch import Gpu
 from hwkernels.layout import DEADLINE, FINISHED, HEADER, LAUNCH, RECORD_WORDS, REPORT, STOPPED, UNWRITTEN
 from hwkernels.measure import Launched, share_sums, wrong_tiles
@@ -76,9 +77,11 @@ class Launches:
         gpu.upload(self._launch_at, self._launch_structure())
 
     def _launch_structure(self) -> npt.NDArray[Any]:
-        layout, window = self._layout, self._request.window or (0, 0xFFFFFFFF)
-        values = (self._headers.address, self._records.address, layout.capacity, layout.record_ctas, window[0],
-                  window[1] - window[0])  # fmt: skip
+        layout, tiles = self._layout, self._request.params["tiles"]
+        first, end = self._request.window or (0, tiles)
+        span = min(end, tiles) - first
+        areas = (self._headers.address, self._records.address)
+        values = (*areas, layout.capacity, layout.record_ctas, first, span, len(layout.table.agents), 0)
         return np.array([values], dtype=LAUNCH)
 
     def warm_up(self, plain: Any, traced: Any) -> None:
@@ -95,7 +98,7 @@ class Launches:
         gpu, layout, grid = self._gpu, self._layout, self._request.grid
         self._checksums.fill(0xEE)
         self._reports.fill(0)
-        self._headers.fill(0)
+        self._headers.put(fresh_headers(grid))
         if layout.memory == "host":
             self._records.fill(UNWRITTEN)
         gpu.fill(self._stop, 0, 4)
@@ -124,8 +127,10 @@ class Launches:
         records = np.zeros(self._words if wanted else 0, dtype=np.uint32)
         self._records.fetch(records)
         records = records[:, :, 1:] if wanted else records  # the first of a buffer is not used
-        if layout.memory == "host" and wanted:
-            count_written(headers, records, reports["status"] == 0)
+        if trapped:
+            settle(headers, records, layout.room)
+        elif traced:
+            require_counted(headers, [agent.name for agent in layout.table.agents])
         first = (np.arange(request.grid, dtype=np.int64) * request.params["tiles"])[:, None]
         tiles = (first + np.arange(request.params["tiles"], dtype=np.int64)) % layout.source_tiles
         wrong = wrong_tiles(sums, self._expected[tiles], reports["iterations"])
@@ -151,12 +156,3 @@ class Launches:
             np.uint32(fault.iteration if fault else 0),
             *([self._launch_at] if traced else []),
         ]
-
-
-def count_written(headers: npt.NDArray[Any], records: npt.NDArray[np.uint32], ended: npt.NDArray[np.bool_]) -> None:
-    """Put into the headers how many records each agent wrote, of CTAs that a trap ended before they could count."""
-    whole = np.uint32(0x01010101 * UNWRITTEN)
-    for cta in np.flatnonzero(ended):
-        for agent, words in enumerate(records[cta]):
-            empty = words[:, 1] == whole
-            headers[cta]["counts"][agent][0] = int(np.argmax(empty)) if empty.any() else len(words)

@@ -29,6 +29,8 @@ LAUNCH: np.dtype[Any] = np.dtype(
         ("record_ctas", "<u4"),
         ("first", "<u4"),
         ("span", "<u4"),
+        ("agents", "<u4"),
+        ("reserved", "<u4"),
     ]
 )
 
@@ -64,5 +66,5 @@ TAG_STAGE = (13, 5)
 TAG_ITERATION = (18, 14)
 
 UNWRITTEN = (
-    0xFF  #: every byte of a host buffer before the launch; no record has a tag of ones, for no table has site 63
+    0xFF  #: every byte of a host buffer before the launch; no record has a tag of ones, for no table has a site 63
 )

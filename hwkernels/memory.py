@@ -27,6 +27,13 @@ class Area:
         else:
             self.view[:] = byte
 
+    def put(self, array: npt.NDArray[Any]) -> None:
+        """Write a contiguous array to the beginning."""
+        if self.view is None:
+            self.gpu.upload(self.address, array)
+        else:
+            self.view[: array.nbytes] = array.reshape(-1).view(np.uint8)
+
     def fetch(self, array: npt.NDArray[Any]) -> None:
         """Fill a contiguous array with as many bytes from the beginning."""
         if self.view is None:

@@ -137,7 +137,8 @@ static __device__ __forceinline__ void produce(const Ring &ring, unsigned *stop,
         }
     }
     ring.report->iterations[WARP_producer] = i;
-    if (i < ring.tiles) {  // nobody may read these tiles any more, but they must not land in a CTA that has ended
+    // Nobody may read these tiles any more, but they must not land in a CTA that has ended.
+    if (FAULT != FAULT_NONE || i < ring.tiles) {
         for (unsigned k = i > STAGES ? i - STAGES : 0; k < i; ++k)
             wait_parity<false>(ring.full + 8 * (k % STAGES), (k / STAGES) & 1, SPIN_LIMIT_NS, nullptr);
     }

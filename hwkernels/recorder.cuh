@@ -11,27 +11,29 @@
 //                    of the kernel's own choice, which is cheaper, and at the end from there to device memory.
 //   PIPESIM_EAGER    1: a record is stored as soon as its clock is read, so that a trap leaves all of them. 0 (default): when
 //                    the agent makes its next, so that no instruction waits for the clock; this is cheaper.
-//   PIPESIM_CHECKED  1 (default): every record looks whether it fits. 0: none does, and an iteration must not make more
-//                    than PIPESIM_ROOM records; this is cheaper.
-//   PIPESIM_ROOM     records that an iteration makes at most (default 16); with PIPESIM_CHECKED 1, one that makes more, is lost.
+//   PIPESIM_CHECKED  1 (default): every record looks whether it fits. 0: none does; this is cheaper, but an iteration must
+//                    not make more than PIPESIM_ROOM records, each must make one, and they must rise by one.
+//   PIPESIM_ROOM     records that an iteration makes at most (default 16); with PIPESIM_CHECKED 1, one that makes more is lost.
 //
 // A kernel uses it so (all macros are statements, except the four PARAM and PASS):
 //
 //   PIPESIM_KERNEL_PARAM                     Last in the kernel's parameter list, without a comma before it.
 //   PIPESIM_AGENT(cta, agent, agents, records, shared)  Declares the agent's state, once in each warp. cta: number of the CTA
-//                    in the grid. agent: 0 .. agents - 1, the number of this warp among those that record. records: true in
-//                    the one lane that records, false in the rest. shared: 32-bit shared address of its buffer, aligned
-//                    to a record (PIPESIM_MEMORY 0; else ignored).
+//                    in the grid. agent: 0 .. agents - 1, the number of this warp among those that record. agents: as many
+//                    as the host knows of, else nothing is recorded. records: true in the one lane that records, false
+//                    in the rest. shared: 32-bit shared address of its buffer, aligned to a record (PIPESIM_MEMORY 0;
+//                    else ignored).
 //   PIPESIM_PARAM, PIPESIM_PASS              Hand the state to a __device__ function: last in its parameter list and
 //                    in its call, without a comma before them.
 //   PIPESIM_AT(iteration, stage, parity)     At the head of each iteration of the agent's loop: what its records say.
 //   PIPESIM_SAY(iteration, stage, parity)    The same in the middle of an iteration, where a record must say something else.
-//   PIPESIM_RECORD(site, value)              One record. site: 0..63, value: 0..63; constants are cheapest.
+//   PIPESIM_RECORD(site, value)              One record. site: 0..62, value: 0..63; constants are cheapest.
 //   PIPESIM_ANCHOR(cta, which)               One thread, which = 0 before all records and 1 after: reads both clocks.
 //   PIPESIM_FLUSH(cta, agent, agents, shared)  The whole warp, converged, after its last record: writes the counts.
 //
 // What is kept: the iterations of the launch's window, each whole or not at all, until the buffer is full; with
-// PIPESIM_CHECKED 0 it is full when PIPESIM_ROOM more might not fit. Iterations of the window that did not fit are counted. Nothing here needs 64-bit arithmetic on stamps: the host unwraps the
+// PIPESIM_CHECKED 0 it is full when PIPESIM_ROOM more might not fit. Iterations of the window that did not fit are counted.
+// Records before the first PIPESIM_AT are not kept. Nothing here needs 64-bit arithmetic on stamps: the host unwraps the
 // 32-bit stamps from the CTA's anchors.
 #pragma once
 
@@ -74,15 +76,18 @@ struct PipesimAnchor {
 struct PipesimCta {
     unsigned smid, reserved[3];
     PipesimAnchor anchors[2];
-    unsigned counts[PIPESIM_MAX_AGENTS][2];  // records in the buffer, iterations of the window that did not fit
+    // Records in the buffer, and iterations of the window that did not fit; all ones before the launch.
+    unsigned counts[PIPESIM_MAX_AGENTS][2];
 };
 
-// What the host gives to a traced launch, in device memory: 32 bytes. records: [CTAs][agents][capacity] of this kernel's records, the
-// first of them unused; with PIPESIM_MEMORY 0 only of the first record_ctas CTAs. capacity: 2 * PIPESIM_ROOM + 2 or more. first, span: the window of iterations, first .. first + span - 1.
+// What the host gives to a traced launch, in device memory: 40 bytes. records: [CTAs][agents][capacity] of this kernel's
+// records, the first of them unused; with PIPESIM_MEMORY 0 only of the first record_ctas CTAs. capacity: 2 * PIPESIM_ROOM + 2
+// or more. first, span: the window of iterations, first .. first + span - 1. agents: of a CTA, as PIPESIM_AGENT must say.
 struct PipesimLaunch {
     PipesimCta *ctas;
     unsigned *records;
     unsigned capacity, record_ctas, first, span;
+    unsigned agents, reserved;
 };
 
 #if PIPESIM_TRACE
@@ -111,14 +116,22 @@ typedef unsigned long long PipesimAddress;
 // that are not. So every record is stored, no instruction waits for a decision, and a lane that does not record is the
 // same all along.
 struct PipesimAgent {
-    PipesimAddress kept;     // of the first record of the next iteration that is kept
-    PipesimAddress pointer;  // of the next record, there or in the scratch area
-    PipesimAddress scratch;  // the scratch area, behind the last record that can be kept
-    unsigned at;             // iteration, stage and parity, in their places of the tag
-    unsigned first, fits;    // the window: its first iteration, and how many from there on fit
-    unsigned since;          // the present iteration, counted from the window's first
+    PipesimAddress kept;       // of the first record of the next iteration that is kept
+    PipesimAddress pointer;    // of the next record, there or in the scratch area
+    PipesimAddress scratch;    // the scratch area, behind the last record that can be kept
+    unsigned at;               // iteration, stage and parity, in their places of the tag
+    unsigned first, span, fits;  // the window: its first iteration, how many it has, how many of them may be kept
+    unsigned since;            // the present iteration, counted from the window's first
     unsigned now, timer, tag;  // of the last record, which is stored at the next (PIPESIM_EAGER 0)
-    bool records;            // this lane records
+    bool records;              // this lane records
+#if PIPESIM_CHECKED
+    bool keeps, full, waits;   // the iteration is kept; one was lost, so none is any more; a record is not stored yet
+    unsigned lost;             // iterations of the window that were lost
+#endif
+#if PIPESIM_EAGER
+    unsigned *counts;          // in the CTA's header: kept up to date, so that a trap leaves them
+    PipesimAddress begin;      // of the first record
+#endif
 };
 
 // Reads the clock or clocks: right before the instruction that is recorded, or right after it.
@@ -144,6 +157,13 @@ static __device__ __forceinline__ void pipesim_store(const PipesimAgent &agent) 
 #endif
 }
 
+#if PIPESIM_EAGER
+static __device__ __forceinline__ void pipesim_count(const PipesimAgent &agent, unsigned kept, unsigned lost) {
+    if (agent.records)
+        asm volatile("st.relaxed.sys.global.v2.b32 [%0], {%1, %2};" ::"l"(agent.counts), "r"(kept), "r"(lost) : "memory");
+}
+#endif
+
 // The clock is read under a condition that differs between lanes: else the compiler reads it into a uniform register, and
 // what follows waits for it. The new reading has registers of its own, so that none waits for the store before it either.
 static __device__ __forceinline__ void pipesim_record(PipesimAgent &agent, unsigned constant) {
@@ -151,7 +171,9 @@ static __device__ __forceinline__ void pipesim_record(PipesimAgent &agent, unsig
     asm("" : "=r"(now), "=r"(timer));  // anything, in a lane that does not record
     if (agent.records) {
         pipesim_read(now, timer);
-#if !PIPESIM_EAGER
+#if !PIPESIM_EAGER && PIPESIM_CHECKED
+        if (agent.waits) pipesim_store(agent);
+#elif !PIPESIM_EAGER
         pipesim_store(agent);
 #endif
     }
@@ -159,9 +181,12 @@ static __device__ __forceinline__ void pipesim_record(PipesimAgent &agent, unsig
     agent.timer = timer;
     agent.tag = agent.at | constant;
 #if PIPESIM_CHECKED
+    agent.waits = true;
     if (agent.pointer >= agent.scratch + PIPESIM_ROOM * PIPESIM_RECORD_BYTES) {  // more than an iteration may make
         agent.pointer = agent.scratch;
-        if (agent.since < agent.fits) agent.fits = agent.since;
+        if (agent.keeps) ++agent.lost;
+        agent.full |= agent.keeps;
+        agent.keeps = false;
     }
 #endif
     agent.pointer += PIPESIM_RECORD_BYTES;
@@ -173,18 +198,51 @@ static __device__ __forceinline__ void pipesim_record(PipesimAgent &agent, unsig
 // Ends an iteration: what it recorded is kept, or its place is free again.
 static __device__ __forceinline__ void pipesim_close(PipesimAgent &agent) {
 #if PIPESIM_CHECKED
-    if (agent.pointer > agent.scratch && agent.since < agent.fits) agent.fits = agent.since;  // it did not fit whole
+#if !PIPESIM_EAGER
+    if (agent.records && agent.waits) pipesim_store(agent);
 #endif
+    agent.waits = false;
+    if (agent.keeps && agent.pointer > agent.scratch) {  // it did not fit whole
+        ++agent.lost;
+        agent.full = true;
+    } else if (agent.keeps) {
+        agent.kept = agent.pointer;
+    }
+    agent.keeps = false;
+#else
     agent.kept = agent.since < agent.fits ? agent.pointer : agent.kept;
+#endif
 }
 
-// The last record of an iteration is stored with the first of the next, right before it. So the iteration behind the last
-// that is kept goes to the same place, as if it were kept, too.
+// Iterations of the window that did not fit, seen from the present one.
+static __device__ __forceinline__ unsigned pipesim_lost(const PipesimAgent &agent) {
+#if PIPESIM_CHECKED
+    return agent.lost;
+#else
+    const unsigned begun = agent.since < 0x80000000u ? agent.since + 1 : 0;  // from the window's first on
+    const unsigned inside = begun < agent.span ? begun : agent.span;
+    return inside > agent.fits ? inside - agent.fits : 0;
+#endif
+}
+
+// PIPESIM_CHECKED 0: the last record of an iteration is stored with the first of the next, right before it. So the iteration
+// behind the last that is kept goes to the same place, as if it were kept, too; and iterations must rise by one, each with
+// a record.
 static __device__ __forceinline__ void pipesim_at(PipesimAgent &agent, unsigned iteration, unsigned place) {
     pipesim_close(agent);
     agent.since = iteration - agent.first;
+#if PIPESIM_CHECKED
+    const bool inside = agent.since < agent.fits;
+    agent.keeps = inside && !agent.full;
+    if (inside && agent.full) ++agent.lost;
+    agent.pointer = agent.keeps ? agent.kept : agent.scratch + PIPESIM_RECORD_BYTES;
+#else
     agent.pointer = agent.since <= agent.fits ? agent.kept : agent.scratch + PIPESIM_RECORD_BYTES;
+#endif
     agent.at = (iteration << PIPESIM_TAG_ITERATION) | place;
+#if PIPESIM_EAGER
+    pipesim_count(agent, (unsigned)(agent.kept - agent.begin) / PIPESIM_RECORD_BYTES, pipesim_lost(agent));
+#endif
 }
 
 static __device__ __forceinline__ PipesimAddress pipesim_begin(const PipesimLaunch &launch, unsigned cta, unsigned agent,
@@ -197,6 +255,12 @@ static __device__ __forceinline__ PipesimAddress pipesim_begin(const PipesimLaun
 #endif
 }
 
+// What a kernel says must be what the host made room for; else the agent records nothing and leaves its counts unwritten,
+// which the host reports.
+static __device__ __forceinline__ bool pipesim_sound(const PipesimLaunch &launch, unsigned index, unsigned agents) {
+    return agents == launch.agents && index < agents && launch.capacity >= 2 * PIPESIM_ROOM + 2;
+}
+
 static __device__ __forceinline__ PipesimAgent pipesim_agent(const PipesimLaunch &launch, unsigned cta, unsigned index,
                                                              unsigned agents, bool records, unsigned shared) {
     PipesimAgent agent;
@@ -206,12 +270,20 @@ static __device__ __forceinline__ PipesimAgent pipesim_agent(const PipesimLaunch
     agent.at = agent.now = agent.timer = agent.tag = 0;
     agent.since = 0xffffffffu;  // before the window
     agent.first = launch.first;
-    agent.fits = launch.span;
-#if !PIPESIM_CHECKED
+    agent.span = agent.fits = launch.span;
+    agent.records = records && pipesim_sound(launch, index, agents);
+#if PIPESIM_CHECKED
+    agent.keeps = agent.full = agent.waits = false;
+    agent.lost = 0;
+#else
     const unsigned most = (launch.capacity - PIPESIM_ROOM - 2) / PIPESIM_ROOM - 1;
     if (agent.fits > most) agent.fits = most;
 #endif
-    agent.records = records;
+#if PIPESIM_EAGER
+    agent.counts = launch.ctas[cta].counts[index & (PIPESIM_MAX_AGENTS - 1)];
+    agent.begin = agent.kept;
+    pipesim_count(agent, 0, 0);
+#endif
     return agent;
 }
 
@@ -250,7 +322,7 @@ static __device__ __forceinline__ void pipesim_anchor(PipesimCta *cta, unsigned 
 
 static __device__ __forceinline__ void pipesim_flush(const PipesimLaunch &launch, unsigned cta, unsigned index,
                                                      unsigned agents, PipesimAgent &agent, unsigned shared) {
-#if !PIPESIM_EAGER
+#if !PIPESIM_EAGER && !PIPESIM_CHECKED
     if (agent.records) pipesim_store(agent);
 #endif
     pipesim_close(agent);
@@ -261,14 +333,13 @@ static __device__ __forceinline__ void pipesim_flush(const PipesimLaunch &launch
     const PipesimAddress begin = pipesim_begin(launch, cta, index, agents, shared) + PIPESIM_RECORD_BYTES;
     const unsigned mine = ballot ? (unsigned)(agent.kept - begin) / PIPESIM_RECORD_BYTES : 0;
     const unsigned written = __shfl_sync(0xffffffffu, mine, recorder);
-    const unsigned begun = agent.since < 0x80000000u ? agent.since + 1 : 0;  // from the window's first on
-    const unsigned inside = begun < launch.span ? begun : launch.span;
-    const unsigned lost = __shfl_sync(0xffffffffu, inside > agent.fits ? inside - agent.fits : 0, recorder);
-    if (lane == 0) {
+    const unsigned lost = __shfl_sync(0xffffffffu, pipesim_lost(agent), recorder);
+    if (lane == 0 && pipesim_sound(launch, index, agents)) {
         launch.ctas[cta].counts[index][0] = written;
         launch.ctas[cta].counts[index][1] = ballot ? lost : 0;
     }
 #if PIPESIM_MEMORY == 0
+    __syncwarp();
     if (cta < launch.record_ctas) {
         const unsigned long long before = ((unsigned long long)cta * agents + index) * launch.capacity + 1;
         unsigned *out = launch.records + before * (PIPESIM_RECORD_BYTES / 4);
@@ -287,7 +358,11 @@ static __device__ __forceinline__ void pipesim_flush(const PipesimLaunch &launch
     PipesimAgent pipesim = pipesim_agent(*pipesim_launch, (cta), (agent), (agents), (records), (shared));
 #define PIPESIM_PARAM , PipesimAgent &pipesim
 #define PIPESIM_PASS , pipesim
+#if PIPESIM_CHECKED
+#define PIPESIM_PLACE(stage, parity) ((((stage) & 31) << PIPESIM_TAG_STAGE) | (((parity) & 1) << PIPESIM_TAG_PARITY))
+#else
 #define PIPESIM_PLACE(stage, parity) (((stage) << PIPESIM_TAG_STAGE) | ((parity) << PIPESIM_TAG_PARITY))
+#endif
 #define PIPESIM_AT(iteration, stage, parity) pipesim_at(pipesim, (iteration), PIPESIM_PLACE(stage, parity));
 #define PIPESIM_SAY(iteration, stage, parity) \
     pipesim.at = ((unsigned)(iteration) << PIPESIM_TAG_ITERATION) | PIPESIM_PLACE(stage, parity);

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hwkernels.compile import KERNELS, Compiled, compile_cubin
+from hwkernels.counts import buffer_records, least_capacity
 from hwkernels.faults import KernelFault, check_fault
 from hwkernels.layout import CLOCKS, MEMORIES, RECORD_WORDS, ROOM
 from hwkernels.table import Table, read_table
@@ -65,6 +66,7 @@ class Layout:
     threads: int
     smem_bytes: int
     capacity: int  #: records that an agent's buffer has room for
+    room: int  #: records that an iteration makes at most
     memory: str  #: where records go first
     source_tiles: int
     marks: tuple[int, int]  #: iterations between which the period is measured; NEVER twice if there are too few
@@ -106,6 +108,12 @@ def plan(request: CaptureRequest, smem_per_cta: int, smem_per_sm: int) -> Layout
     memory = request.memory or ("host" if request.fault else "shared" if wanted <= room else "device")
     most = room if memory == "shared" else _RECORD_BYTES // (request.grid * agents * record_bytes)
     capacity = min(wanted, most)
+    if capacity < least_capacity(each):
+        raise ConfigurationError(
+            f"there is no room for records in {memory} memory",
+            cause=f"{capacity} fit for each of {agents} warps, and {least_capacity(each)} are the least",
+            correction="let them go to device memory (--memory device), or use fewer stages or smaller tiles",
+        )
     # More than half of an SM's memory: two CTAs never share an SM, whatever the grid.
     alone = min(smem_per_sm // 2 + 1024, smem_per_cta)
     return Layout(
@@ -113,16 +121,12 @@ def plan(request: CaptureRequest, smem_per_cta: int, smem_per_sm: int) -> Layout
         32 * agents,
         max(needed + agents * capacity * record_bytes if memory == "shared" else needed, alone),
         capacity,
+        each,
         memory,
         max(1, min(SOURCE_BYTES // tile_bytes, max(2 * stages + 1, tiles * request.grid), 1 << 16)),
         period_marks(tiles, stages),
         min(request.record_ctas, request.grid),
     )
-
-
-def buffer_records(iterations: int, each: int) -> int:
-    """The records that a buffer needs for so many iterations of ``each`` at most: as ``recorder.cuh`` lays it out."""
-    return each * (iterations + 2) + 2
 
 
 def period_marks(tiles: int, stages: int) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from pipesim.errors import UsageError
 from pipesim.trace.schema import AgentInfo, BarrierGroup, EventKind, Site
 
-MAX_SITES = 64  #: a record's tag has 6 bits for its site
+MAX_SITES = 63  #: a record's tag has 6 bits for its site; all ones mark a record that was not written
 NONE = "none"  #: how the file spells that a site touches no barrier
 _ARGUMENTS = {"ROLE": 2, "BARRIER": 3, "SITE": 4}
 _ENTRY = re.compile(r"PIPESIM_(ROLE|BARRIER|SITE)\((.*)\)")

@@ -66,13 +66,14 @@ def arrive(state: BarrierState, count: int, expect: int = 0) -> Effect:
     if count < 1:
         return state, False, FaultKind.ARRIVE_COUNT  # no effect on the chip
     tx += expect
-    if not -MAX_COUNT <= tx <= MAX_COUNT:
-        if tx != MAX_COUNT + 1 or count > pending:
-            return state, False, FaultKind.TX_RANGE
-        return _new(BarrierState, (expected, pending - count, tx, done, LIVE)), False, FaultKind.TX_EDGE
+    if not -MAX_COUNT <= tx <= MAX_COUNT + 1:
+        return state, False, FaultKind.TX_RANGE
     if count > pending:
         return state, False, FaultKind.OVER_ARRIVAL
     pending -= count
+    if tx > MAX_COUNT:
+        fault = FaultKind.TX_EDGE if expect else None
+        return _new(BarrierState, (expected, pending, tx, done, LIVE)), False, fault
     if pending == 0 and tx == 0:
         return _new(BarrierState, (expected, expected, 0, done + 1, LIVE)), True, None
     return _new(BarrierState, (expected, pending, tx, done, LIVE)), False, None
@@ -109,7 +110,8 @@ def add_tx(state: BarrierState, nbytes: int) -> Effect:
     if not -MAX_COUNT <= tx <= MAX_COUNT:
         if tx != MAX_COUNT + 1:
             return state, False, FaultKind.TX_RANGE
-        return _new(BarrierState, (expected, pending, tx, done, LIVE)), False, FaultKind.TX_EDGE
+        fault = FaultKind.TX_EDGE if nbytes else None
+        return _new(BarrierState, (expected, pending, tx, done, LIVE)), False, fault
     if pending == 0 and tx == 0:
         return _new(BarrierState, (expected, expected, 0, done + 1, LIVE)), True, None
     return _new(BarrierState, (expected, pending, tx, done, LIVE)), False, None

@@ -47,6 +47,7 @@ def test_buffers_are_pointers():
         ("u32:1.5", "'1.5' is no number of type u32"),
         ("u32:-1", "-1 does not fit u32"),
         ("u8:256", "256 does not fit u8"),
+        (f"u64:{10**400}", "000 does not fit u64"),
         ("f32:1e39", "1e39 does not fit f32"),
         ("f32:one", "'one' is no number of type f32"),
         ("buf:0", "'0' is no number of bytes"),
@@ -82,6 +83,12 @@ def test_a_file_that_is_no_array(tmp_path, data):
     path.write_bytes(data)
     with pytest.raises(ParameterError, match=r"is no \.npy file of numbers"):
         read_npy(str(path))
+
+
+def test_an_archive_of_arrays_is_refused(tmp_path):
+    np.savez(tmp_path / "a.npz", np.zeros(2))
+    with pytest.raises(ParameterError, match=r"is no \.npy file of numbers"):
+        read_npy(str(tmp_path / "a.npz"))
 
 
 def test_an_array_of_objects_is_refused(tmp_path):

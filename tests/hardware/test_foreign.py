@@ -14,7 +14,7 @@ from hwkernels.compile import KERNELS
 from hwkernels.foreign import ForeignRequest, check_foreign, compile_builds, plan_foreign, table_of
 from hwkernels.foreign_capture import capture_foreign, capture_foreign_here, dump, load
 from hwkernels.launch import DeviceInfo
-from hwkernels.layout import LAUNCH
+from hwkernels.layout import HEADER, LAUNCH
 from hwkernels.table import Table, read_table
 from pipesim.conform.judge import conform
 from pipesim.conform.result import DivergenceKind
@@ -232,9 +232,43 @@ def test_a_cta_that_never_began_is_left_out(gpu, request_, builds, monkeypatch):
 
 
 def test_a_kernel_without_anchors_is_told_so(gpu, request_, builds, monkeypatch):
-    monkeypatch.setattr(gpu, "record", lambda self, said: None)
-    with pytest.raises(HardwareError, match="CTA 0 did not read the clocks before its first record"):
+    record = gpu.record
+
+    def unanchored(self, said):
+        record(self, said)
+        headers = self.memory[int(said["ctas"])][: 2 * HEADER.itemsize].view(HEADER)
+        headers["anchors"][1] = 0
+
+    monkeypatch.setattr(gpu, "record", unanchored)
+    with pytest.raises(HardwareError, match="CTA 1 did not read the clocks before its first record"):
         capture_foreign_here(replace(request_, capacity=64), builds, INFO)
+
+
+def test_a_warp_that_never_counted_its_records_is_named(gpu, request_, builds, monkeypatch):
+    monkeypatch.setattr(gpu, "record", lambda self, said: None)
+    with pytest.raises(HardwareError, match="math/0 of CTA 0 never counted its records"):
+        capture_foreign_here(replace(request_, capacity=64), builds, INFO)
+
+
+@pytest.mark.parametrize(("text", "least"), [("1", 4), ("16", 34), ("100", 202)])
+def test_a_buffer_must_hold_what_the_kernels_room_asks_for(request_, text, least):
+    roomy = replace(request_, defines={"PIPESIM_ROOM": text})
+    check_foreign(replace(roomy, capacity=least))
+    assert plan_foreign(replace(roomy, capacity=least), host=False).room == int(text)
+    with pytest.raises(ParameterError, match=f"--capacity: {least - 1} is out of range"):
+        check_foreign(replace(roomy, capacity=least - 1))
+
+
+@pytest.mark.parametrize("text", ["0", "-4", "many", "", "65537"])
+def test_a_room_that_is_no_number(request_, text):
+    with pytest.raises(ParameterError, match=f"-D PIPESIM_ROOM={text} is no number of records"):
+        check_foreign(replace(request_, defines={"PIPESIM_ROOM": text}))
+
+
+def test_more_stages_than_a_record_can_name(request_):
+    check_foreign(replace(request_, params=PARAMS | {"stages": 32}))
+    with pytest.raises(UsageError, match="has 33 stages; a record can name 32"):
+        check_foreign(replace(request_, params=PARAMS | {"stages": 33}))
 
 
 @pytest.mark.parametrize(
