@@ -24,9 +24,9 @@ import numpy.typing as npt
 from pipesim.errors import ClockError, TraceFormatError
 from pipesim.trace.schema import Column, CtaInfo, Events
 
-#: How far the SM clock may stray from its mean between two anchors. On a full chip it ran up to 2.7 permille slower
-#: in the first microseconds than in the last (H100, 39 µs).
-DRIFT_PERMILLE = 5
+#: How far the SM clock may stray from its mean between two anchors. On a full chip whose load has just begun it was
+#: seen 6.1 permille off over the first 2 µs of 39 (H100; 1.2 on an H200, next to nothing with one CTA).
+DRIFT_PERMILLE = 10
 _ROUNDING_PS = 2
 _FOR_EVER = (1 << 63) - 1
 

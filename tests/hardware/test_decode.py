@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hwkernels.clocks import DRIFT_PERMILLE
 from hwkernels.decode import Coding, decode, sm_khz, timer_step_ns
 from pipesim.errors import TraceFormatError
 from pipesim.trace.schema import COLUMNS, Anchor, CtaInfo
@@ -49,7 +50,7 @@ def test_one_iteration_of_both_roles(encoder, table):
         "value": [0, 0, 64, 64, 0, 0, 0, 0, 0, 32],
         "cycle": [2 * ns + 4 for ns in since],
         "time_ps": [ns * 1000 + 2000 for ns in since],
-        "error_ps": [8502 + 5 * (ns + 2) for ns in since],  # the first anchor is the nearer
+        "error_ps": [8502 + DRIFT_PERMILLE * (ns + 2) for ns in since],  # the first anchor is the nearer
         "globaltimer_ns": [-1] * 10,
     }
     assert sm_khz(e.headers) == 2_000_000
@@ -193,7 +194,7 @@ def test_both_clocks(encoder, table):
     e.anchor(1, 1_001_024)
     events = _decode(e).events
     assert events.time_ps.tolist() == [109_000]
-    assert events.error_ps.tolist() == [8502 + 109_000 * 5 // 1000]  # the first anchor is the nearer
+    assert events.error_ps.tolist() == [8502 + 109_000 * DRIFT_PERMILLE // 1000]  # the first anchor is the nearer
     assert events.globaltimer_ns.tolist() == [96]
 
 
