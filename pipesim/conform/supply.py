@@ -86,4 +86,4 @@ def supplies(program: Program, op: Operation) -> int:
         return len(program.barriers) + op[1]
     if op[0] == Op.CLUSTER_ARRIVE:
         return len(program.barriers) + len(program.named_barriers)
-    return op[2] if op[0] == Op.COMMIT else -1
+    return op[2] if op[0] in (Op.COMMIT, Op.COMMIT_MULTICAST) else -1

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from pipesim.model import barrier as mbarrier
 from pipesim.model import rules_mbarrier, rules_sync, rules_transfer
-from pipesim.model.finding import Fault
-from pipesim.model.ops import OPERANDS, Op
+from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.ops import IN_ORDER, OPERANDS, Op
 from pipesim.model.program import Program
 from pipesim.model.rules_transfer import begin
 from pipesim.model.state import (
@@ -23,6 +23,7 @@ from pipesim.model.state import (
     Rule,
     State,
     Step,
+    exited,
     fill,
     initial_state,
     new,
@@ -72,10 +73,12 @@ def land(program: Program, state: State, flight: Flight, nbytes: int = -1) -> St
     part = remaining if nbytes < 0 else min(nbytes, remaining)
     last = part == remaining
     pcs, registers, holds, barriers, named, cluster, held, flights, commits, issued, cells = state
+    if bar >= 0 and program.ctas > 1 and _gone(program, state, issuer, bar):
+        return _lost(state, flight)
     where = flights.index(flight)
     left = () if last else (flight._replace(remaining=remaining - part),)
     flights = flights[:where] + left + flights[where + 1 :]
-    if last and writes:
+    if last and writes and (engine not in IN_ORDER or not _rewritten(flights, flight)):
         cells = fill(cells, first, end, item)
     signalled = -1
     faults: tuple[Fault, ...] = ()
@@ -92,12 +95,42 @@ def land(program: Program, state: State, flight: Flight, nbytes: int = -1) -> St
     return new(Step, (after, -1, signalled, faults))
 
 
+def _rewritten(flights: tuple[Flight, ...], flight: Flight) -> bool:
+    """True if a later transfer of the same agent and engine still writes some of these bytes."""
+    return any(
+        f.writes
+        and f.agent == flight.agent
+        and f.engine == flight.engine
+        and f.first < flight.end
+        and flight.first < f.end
+        for f in flights
+    )
+
+
+def _gone(program: Program, state: State, issuer: int, bar: int) -> bool:
+    """True if the barrier lies in another CTA than the issuer's, which has exited."""
+    cta = program.barriers[bar].cta
+    return cta != program.agents[issuer].cta and exited(program, state, cta)
+
+
+def _lost(state: State, flight: Flight) -> Step:
+    """The flight ends on a barrier whose CTA has exited."""
+    flights = tuple(f for f in state.flights if f is not flight)
+    fault = Fault(FaultKind.EXITED_CTA, flight.agent, flight.pc, flight.barrier)
+    return Step(state._replace(flights=flights), faults=(fault,))
+
+
 def can_land(state: State, flight: Flight) -> bool:
-    """True if nothing that this flight must follow (a commit follows what was issued before it) is still under way."""
-    if flight.after == 0:
+    """True if nothing that this flight must follow is still under way.
+
+    A commit follows what its agent issued on the engine before it; on an engine that works in order so does everything.
+    """
+    if flight.after == 0 and flight.engine not in IN_ORDER:
         return flight.engine != OWN  # an agent's own access ends when its operation is carried out
+    before, commits = flight.after or flight.sequence, flight.after > 0
     return not any(
-        f.agent == flight.agent and f.engine == flight.engine and f.sequence < flight.after for f in state.flights
+        f.agent == flight.agent and f.engine == flight.engine and f.sequence < before and (commits or f.after == 0)
+        for f in state.flights
     )
 
 

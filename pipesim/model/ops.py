@@ -40,6 +40,8 @@ class Op(IntEnum):
     TRANSFER_WRITE = 32
     COMMIT = 33
     WAIT_GROUP = 34
+    ENGINE_WORK = 35
+    COMMIT_MULTICAST = 36  #: COMMIT on the barrier at the same place in every CTA of a mask
     # memory and time
     READ = 40
     WRITE = 41
@@ -83,6 +85,9 @@ OPERANDS: dict[Op, tuple[str, ...]] = {
     # barrier: gets one arrival when everything issued on the engine before has finished, -1 closes a group instead
     Op.COMMIT: ("engine", "barrier"),
     Op.WAIT_GROUP: ("engine", "groups"),
+    # what is issued on the engine next finishes no sooner than the engine has worked so long, after its earlier work
+    Op.ENGINE_WORK: ("engine", "cycles"),
+    Op.COMMIT_MULTICAST: ("engine", "barrier", "cta_mask"),
     Op.READ: ("access", "item"),
     Op.WRITE: ("access", "item"),
     Op.WORK: ("cycles",),
@@ -152,6 +157,11 @@ class Engine(IntEnum):
     CP_ASYNC = 1
     WGMMA = 2
     TCGEN05 = 3
+
+
+#: Engines that carry out what one agent issues in the order of issue, so that accumulation into one tile is no race
+#: (PTX ISA, wgmma.mma_async and tcgen05.mma of the same shape).
+IN_ORDER = frozenset({Engine.WGMMA, Engine.TCGEN05})
 
 
 class Space(IntEnum):

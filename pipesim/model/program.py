@@ -143,9 +143,13 @@ class Program:
 
     def at_rank(self, barrier: int, access: int, rank: int) -> tuple[int, int]:
         """The barrier and the access at the same place in the CTA of this rank: where a multicast lands."""
-        b, a = self.barriers[barrier], self.accesses[access]
-        index = self._index
-        return index[Barrier(rank, b.name, b.stage)], index[Access(a.space, rank, a.offset, a.nbytes)]
+        a = self.accesses[access]
+        return self.barrier_at_rank(barrier, rank), self._index[Access(a.space, rank, a.offset, a.nbytes)]
+
+    def barrier_at_rank(self, barrier: int, rank: int) -> int:
+        """The barrier at the same place in the CTA of this rank."""
+        b = self.barriers[barrier]
+        return self._index[Barrier(rank, b.name, b.stage)]
 
     @cached_property
     def _index(self) -> dict[Barrier | Access, int]:
@@ -295,6 +299,8 @@ def _wrong_operation(
         return f"a jump over {operation[3]} operations leaves the program: jumps go forward, at most to its end"
     if op == Op.TMA_LOAD and operation[5]:
         return _wrong_multicast(program, operation)
+    if op == Op.COMMIT_MULTICAST:
+        return _wrong_commit(program, operation)
     return ""
 
 
@@ -302,6 +308,19 @@ def _out_of_range(op: Op, name: str, value: int, low: int, high: int) -> str:
     if name in {"barrier", "access", "named_barrier", "register", "state_register", "loop"}:
         return f"{op.name}: {name} {value} is outside the table of {high + 1}"
     return f"{op.name}: {name} {value} is outside {low}..{high if high < _UNBOUNDED else ''}"
+
+
+def _wrong_commit(program: Program, operation: Operation) -> str:
+    _, _, barrier, mask = operation
+    if not mask:
+        return "COMMIT_MULTICAST: a mask without a CTA signals nobody"
+    for rank in range(program.ctas):
+        if mask >> rank & 1:
+            try:
+                program.barrier_at_rank(barrier, rank)
+            except KeyError:
+                return f"the commit to CTA {rank} has no barrier at the same place there"
+    return ""
 
 
 def _wrong_multicast(program: Program, operation: Operation) -> str:

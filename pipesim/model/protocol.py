@@ -50,6 +50,7 @@ class Protocol:
         self._init: InitBody | None = None
         self._counts: dict[str, int] = {}
         self._smem = 0
+        self._tmem = 0
         self._barriers_per_cta = [0]
 
     # what the kernel has
@@ -64,6 +65,18 @@ class Protocol:
         offset = -(-self._smem // TILE_ALIGNMENT) * TILE_ALIGNMENT
         self._smem = offset + slots * nbytes
         tile = TileArray(name, Space.SHARED, offset, nbytes, slots)
+        self.tiles.append(tile)
+        return tile
+
+    def tmem(self, name: str, slots: int, nbytes: int) -> TileArray:
+        """``slots`` tiles of ``nbytes`` in tensor memory, one behind the other, after what was asked for before."""
+        self._fresh_name(name)
+        if slots < 1 or nbytes < 1:
+            raise ProtocolError(
+                f"{name}: {slots} slots of {nbytes} bytes", place=author_line(), correction="both must be at least 1"
+            )
+        tile = TileArray(name, Space.TENSOR, self._tmem, nbytes, slots)
+        self._tmem += slots * nbytes
         self.tiles.append(tile)
         return tile
 

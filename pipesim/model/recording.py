@@ -168,6 +168,27 @@ class Recorder:
             self.lanes = outer
 
 
+def elect() -> int:
+    """``elect.sync``: a mask of the one lane that is elected among those that execute, for :func:`predicated`."""
+    lanes = recorder().lanes
+    return lanes & -lanes
+
+
+@contextmanager
+def predicated(e: int) -> Iterator[bool]:
+    """``@e`` before the instructions inside: only the lanes of the mask ``e`` execute; yields whether there are any.
+
+    Upstream's predicates are one number a lane; a mask of lanes is that number for all of a warp. True is every lane.
+    """
+    rec = recorder()
+    lanes = rec.lanes if e is True else rec.lanes & e
+    if not lanes:
+        yield False
+        return
+    with rec.narrowed(lanes):
+        yield True
+
+
 def recorder() -> Recorder:
     """The recorder of the role that runs now; ProtocolError outside a role."""
     current = _current.get()

@@ -8,7 +8,7 @@ from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
 from pipesim.model.rules_transfer import launch
-from pipesim.model.state import Rule, State, Step, advance, new, write_register
+from pipesim.model.state import Rule, State, Step, advance, exited, new, write_register
 
 
 def _changed(
@@ -132,9 +132,7 @@ def _cp_async_arrive(_: Program, state: State, agent: int, op: Operation) -> Ste
 def _exited(program: Program, state: State, agent: int, bar: int) -> bool:
     """True if the barrier lies in another CTA of the cluster, none of whose agents runs any more."""
     cta = program.barriers[bar].cta
-    return cta != program.agents[agent].cta and all(
-        state.pcs[a] >= len(program.code[a]) for a, other in enumerate(program.agents) if other.cta == cta
-    )
+    return cta != program.agents[agent].cta and exited(program, state, cta)
 
 
 def _gone(state: State, agent: int, bar: int) -> Step:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.ops import Engine, Op, Operation
+from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
 from pipesim.model.program import Program
 from pipesim.model.state import (
     OWN,
@@ -72,7 +74,8 @@ def _opened(
     first, end = program.cells[access]
     pcs, registers, holds, barriers, named, cluster, held, flights, commits, issued, cells = state
     faults: tuple[Fault, ...] = ()
-    if flights and _conflict(flights, first, end, writes=writes):
+    others = [f for f in flights if f.agent != agent or f.engine != engine] if engine in IN_ORDER else flights
+    if others and _conflict(others, first, end, writes=writes):
         faults = (Fault(FaultKind.RACE, agent, pcs[agent], bar, access),)
     group = 0 if engine == TMA else commits[agent * _ENGINES + engine]
     issued += 1
@@ -83,7 +86,7 @@ def _opened(
     return new(State, (pcs, registers, holds, barriers, named, cluster, held, flights, commits, issued, cells)), faults
 
 
-def _conflict(flights: tuple[Flight, ...], first: int, end: int, *, writes: bool) -> bool:
+def _conflict(flights: Iterable[Flight], first: int, end: int, *, writes: bool) -> bool:
     """True if an open access of a transfer overlaps these cells and one of the two writes."""
     return any(f.first < end and first < f.end and (writes or f.writes) for f in flights)
 
@@ -95,6 +98,21 @@ def _commit(_: Program, state: State, agent: int, op: Operation) -> Step:
     slot = agent * _ENGINES + engine
     commits = (*state.commits[:slot], state.commits[slot] + 1, *state.commits[slot + 1 :])
     return Step(advance(state._replace(commits=commits), agent))
+
+
+def _commit_multicast(program: Program, state: State, agent: int, op: Operation) -> Step:
+    _, engine, bar, mask = op
+    pc = state.pcs[agent]
+    after = advance(state, agent)
+    for rank in range(program.ctas):
+        if mask >> rank & 1:
+            after = launch(after, agent, pc, engine, program.barrier_at_rank(bar, rank), 1).state
+    return Step(after)
+
+
+def _engine_work(_: Program, state: State, agent: int, __: Operation) -> Step:
+    """How long an engine works is a matter of time alone."""
+    return Step(advance(state, agent))
 
 
 def _wait_group(program: Program, state: State, agent: int, op: Operation) -> Step:
@@ -168,6 +186,8 @@ RULES: dict[Op, Rule] = {
     Op.TRANSFER_WRITE: _transfer_write,
     Op.COMMIT: _commit,
     Op.WAIT_GROUP: _wait_group,
+    Op.ENGINE_WORK: _engine_work,
+    Op.COMMIT_MULTICAST: _commit_multicast,
     Op.READ: _read,
     Op.WRITE: _write,
 }

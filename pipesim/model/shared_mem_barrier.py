@@ -58,10 +58,15 @@ class SharedMemBarrier:
 
     storage: BarrierStorage
     index: int
+    rank: int = -1  #: the CTA in whose memory it is, -1 for the executing one
+
+    def mapa(self, cta: int) -> SharedMemBarrier:
+        """``mapa``: the barrier at the same place in the CTA of this rank. A wait on it is illegal (PTX)."""
+        return SharedMemBarrier(self.storage, self.index, cta)
 
     def _address(self, cta: int | None = None) -> int:
         rec = recorder()
-        rank = rec.cta if cta is None else cta
+        rank = cta if cta is not None else self.rank if self.rank >= 0 else rec.cta
         if not 0 <= rank < rec.tables.ctas:
             raise ProtocolError(
                 f"{rec.who}: a barrier of CTA {rank}",
@@ -70,13 +75,25 @@ class SharedMemBarrier:
             )
         return rank * self.storage.per_cta[0] + self.storage.first + self.index
 
+    def _own(self) -> int:
+        """The address, of an instruction that takes a barrier of the executing CTA only (``.shared::cta``)."""
+        rec = recorder()
+        if self.rank not in (-1, rec.cta):
+            raise ProtocolError(
+                f"{rec.who} of CTA {rec.cta} waits for, or initialises, a barrier of CTA {self.rank}",
+                place=author_line(),
+                cause="PTX has that for barriers of the executing CTA only",
+                correction="let the other CTA do it, or arrive on a barrier of this one",
+            )
+        return self._address()
+
     def init(self, num_threads: int = 1) -> None:
         """``mbarrier.init``: ``num_threads`` arrivals complete each phase. One thread executes it."""
-        recorder().emit(Op.INIT, self._address(), num_threads)
+        recorder().emit(Op.INIT, self._own(), num_threads)
 
     def inval(self) -> None:
         """``mbarrier.inval``: the eight bytes are ordinary memory again."""
-        recorder().emit(Op.INVAL, self._address())
+        recorder().emit(Op.INVAL, self._own())
 
     def arrive(self, count: int = 1, *, order: Order = Order.DEFAULT, scope: Scope = Scope.DEFAULT) -> StateToken:
         """``mbarrier.arrive``: each executing lane arrives ``count`` times."""
@@ -131,15 +148,15 @@ class SharedMemBarrier:
 
     def wait(self, phase: int = 0) -> None:
         """Loop on ``mbarrier.try_wait.parity`` until the phase of this parity has completed."""
-        recorder().emit(Op.WAIT, self._address(), _parity(phase), semantics())
+        recorder().emit(Op.WAIT, self._own(), _parity(phase), semantics())
 
     def wait_acquire(self, phase: int = 0, scope: Scope = Scope.CTA) -> None:
         """:meth:`wait` with an explicit ``.acquire`` of this scope."""
-        recorder().emit(Op.WAIT, self._address(), _parity(phase), semantics(Order.ACQUIRE, scope))
+        recorder().emit(Op.WAIT, self._own(), _parity(phase), semantics(Order.ACQUIRE, scope))
 
     def wait_relaxed(self, phase: int = 0, scope: Scope = Scope.CTA) -> None:
         """:meth:`wait` with an explicit ``.relaxed`` of this scope: orders no data."""
-        recorder().emit(Op.WAIT, self._address(), _parity(phase), semantics(Order.RELAXED, scope))
+        recorder().emit(Op.WAIT, self._own(), _parity(phase), semantics(Order.RELAXED, scope))
 
     def try_wait(self, phase: int = 0) -> TryResult:
         """One ``mbarrier.try_wait.parity``; it may suspend for a time that the hardware chooses."""
@@ -153,21 +170,21 @@ class SharedMemBarrier:
         """:meth:`wait` unless ``already`` is true: a try's answer, or a plain bool decided while recording."""
         if isinstance(already, TryResult):
             _require_own(already, "try's answer")
-            recorder().emit(Op.WAIT_UNLESS, self._address(), _parity(phase), already.register, semantics())
+            recorder().emit(Op.WAIT_UNLESS, self._own(), _parity(phase), already.register, semantics())
         elif not already:
             self.wait(phase)
 
     def wait_state(self, state: StateToken) -> None:
         """Loop on ``mbarrier.try_wait`` by state until the phase in which ``state`` arrived has completed."""
         _require_own(state, "state")
-        recorder().emit(Op.WAIT_STATE, self._address(), state.register, semantics())
+        recorder().emit(Op.WAIT_STATE, self._own(), state.register, semantics())
 
     def test_state(self, state: StateToken) -> TryResult:
         """One ``mbarrier.test_wait`` by state."""
         _require_own(state, "state")
         rec = recorder()
         register = rec.new_register()
-        rec.emit(Op.TEST_STATE, self._address(), state.register, register, semantics())
+        rec.emit(Op.TEST_STATE, self._own(), state.register, register, semantics())
         return TryResult(register, self._address(), -1)
 
     def pending_count(self, state: StateToken) -> None:
@@ -182,7 +199,7 @@ class SharedMemBarrier:
         Without ``noinc`` pending rises by one a lane first, so the phase is delayed and its count unchanged.
         """
         rec = recorder()
-        rec.emit(Op.CP_ASYNC_ARRIVE, self._address(), rec.executing, int(noinc))
+        rec.emit(Op.CP_ASYNC_ARRIVE, self._own(), rec.executing, int(noinc))
 
     def _arrive(self, op: Op, count: int, nbytes: int, sem: int) -> StateToken:
         rec = recorder()
@@ -193,7 +210,7 @@ class SharedMemBarrier:
     def _test(self, op: Op, phase: int) -> TryResult:
         rec = recorder()
         register = rec.new_register()
-        rec.emit(op, self._address(), _parity(phase), register, semantics())
+        rec.emit(op, self._own(), _parity(phase), register, semantics())
         return TryResult(register, self._address(), _parity(phase))
 
 

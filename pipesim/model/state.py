@@ -101,6 +101,12 @@ def own_channel(program: Program, agent: int) -> int:
     return len(program.barriers) + len(program.named_barriers) + 1 + agent
 
 
+def exited(program: Program, state: State, cta: int) -> bool:
+    """True if the agents of this CTA have all ended: its shared memory is gone."""
+    mine = [a for a, agent in enumerate(program.agents) if agent.cta == cta]
+    return bool(mine) and all(state[0][a] >= len(program.code[a]) for a in mine)
+
+
 def advance(state: State, agent: int, by: int = 1) -> State:
     """The agent is ``by`` operations further."""
     pcs = state[0]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from pipesim.errors import ProtocolError
-from pipesim.model.ops import Engine, Fence, Op, Order, Scope, Space, semantics
+from pipesim.model.ops import IN_ORDER, Engine, Fence, Op, Order, Scope, Space, semantics
 from pipesim.model.program import Access
 from pipesim.model.recording import Recorder, author_line, recorder
 from pipesim.model.shared_mem_barrier import SharedMemBarrier
+from pipesim.model.tcgen05 import mma_arrive, require_one_lane
 
 ANY_ITEM = -1
 
@@ -130,9 +131,44 @@ class Warp:
         """A transfer that writes ``destination`` until it completes: ``cp.async``, or the result of an MMA."""
         self._mine().emit(Op.TRANSFER_WRITE, engine, self._access(destination), destination.nbytes, item)
 
+    def mma(
+        self,
+        engine: Engine,
+        *,
+        reads: Sequence[tuple[Slot, int]] = (),
+        writes: Sequence[tuple[Slot, int]] = (),
+        cycles: int = 0,
+    ) -> None:
+        """Issue a matrix multiplication: it reads and writes these (slot, item) pairs until it finishes.
+
+        It finishes no sooner than the engine has worked ``cycles`` on it, after what it was given before. Engine.WGMMA
+        is issued by whole warps, Engine.TCGEN05 by one elected lane.
+        """
+        rec = self._mine()
+        if engine not in IN_ORDER:
+            raise ProtocolError(
+                f"{rec.who}: {engine.name} multiplies no matrices",
+                place=author_line(),
+                correction="use WGMMA or TCGEN05",
+            )
+        if engine == Engine.TCGEN05:
+            require_one_lane(rec, "tcgen05.mma")
+        if cycles:
+            rec.emit(Op.ENGINE_WORK, engine, cycles)
+        for slot, item in reads:
+            self.async_read(engine, slot, item)
+        for slot, item in writes:
+            self.async_write(engine, slot, item)
+
     def commit(self, engine: Engine, mbar: SharedMemBarrier | None = None) -> None:
         """Close a group of transfers, or (tcgen05) let their completion arrive once on ``mbar``."""
-        self._mine().emit(Op.COMMIT, engine, -1 if mbar is None else mbar._address())  # noqa: SLF001  # same package
+        if mbar is None:
+            self._mine().emit(Op.COMMIT, engine, -1)
+        elif engine == Engine.TCGEN05:
+            self._mine()
+            mma_arrive(mbar)
+        else:
+            self._mine().emit(Op.COMMIT, engine, mbar._address())  # noqa: SLF001  # same package
 
     def wait_group(self, engine: Engine, groups: int = 0) -> None:
         """Wait until at most ``groups`` closed groups of this engine are unfinished."""

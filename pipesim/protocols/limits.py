@@ -9,6 +9,8 @@ from pipesim.model.program import Program
 
 MAX_SMEM = 227 * 1024  #: shared memory that one CTA can have, in bytes
 MAX_THREADS = 1024  #: threads of one CTA
+MAX_TMEM = 256 * 1024  #: tensor memory of one SM, in bytes: 128 lanes of 512 columns of 4 bytes (PTX ISA, tcgen05)
+MAX_REGISTERS = 65536  #: registers of one SM
 COPY_MULTIPLE = 16  #: a bulk copy moves a multiple of this many bytes
 
 
@@ -48,6 +50,8 @@ def require_fits(program: Program) -> None:
                 f"{program.name}: bytes {access.offset:,} to {access.offset + access.nbytes:,} are accessed, "
                 f"beyond its {program.smem_bytes:,} bytes of shared memory"
             )
+    _require_tensor_memory(program)
+    _require_registers(program)
     threads = 32 * max(sum(1 for cta, _ in warps if cta == rank) for rank in range(program.ctas))
     if threads > MAX_THREADS:
         raise ConfigurationError(
@@ -71,6 +75,38 @@ def require_fits(program: Program) -> None:
                     place=program.line(agent, pc),
                     cause=f"a bulk copy moves a multiple of {COPY_MULTIPLE} bytes",
                 )
+
+
+def _require_tensor_memory(program: Program) -> None:
+    used = max((t.offset + t.slots * t.nbytes for t in program.tiles if t.space == Space.TENSOR), default=0)
+    if used > MAX_TMEM:
+        raise ConfigurationError(
+            f"{program.name} needs {used:,} bytes of tensor memory; an SM has {MAX_TMEM:,}",
+            correction="use fewer or smaller accumulators",
+        )
+
+
+def _require_registers(program: Program) -> None:
+    """What ``setmaxnreg`` gives to the warps of a CTA, in the end, must fit its SM; each a multiple of 8, 24 to 256."""
+    for rank in range(program.ctas):
+        held: dict[int, tuple[int, str]] = {}
+        for agent, code in enumerate(program.code):
+            for pc, op in enumerate(code):
+                if op[0] == Op.SETMAXNREG and program.agents[agent].cta == rank:
+                    if op[1] % 8 or not 24 <= op[1] <= 256:
+                        raise ConfigurationError(
+                            f"{program.agent_name(agent)} asks for {op[1]} registers a thread",
+                            place=program.line(agent, pc),
+                            cause="setmaxnreg takes multiples of 8, 24 to 256 (PTX ISA)",
+                        )
+                    held[program.agents[agent].warp] = op[1], program.line(agent, pc)
+        total = 32 * sum(count for count, _ in held.values())
+        if total > MAX_REGISTERS:
+            raise ConfigurationError(
+                f"{program.name} asks for {total:,} registers in one CTA; an SM has {MAX_REGISTERS:,}",
+                place=max(held.values())[1],
+                correction="give some of its warps fewer",
+            )
 
 
 def _largest_tile(program: Program) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesim.model.ops import Op, Operation
+from pipesim.model.ops import IN_ORDER, Op, Operation
 from pipesim.model.program import Program
 from pipesim.timed.profile import Profile, scaled
 from pipesim.trace.sites import kinds
@@ -77,10 +77,11 @@ def _cost(program: Program, op: Operation, profile: Profile, record: int) -> Cos
         case Op.BAR_SYNC | Op.BAR_ARRIVE | Op.CLUSTER_ARRIVE | Op.CLUSTER_WAIT:
             return Cost(0, profile["sync.latency"])
         case Op.TRANSFER_READ | Op.TRANSFER_WRITE:
-            return Cost(profile["other.issue"], flight=profile["transfer.latency"])
-        case Op.COMMIT if op[2] >= 0:
-            return Cost(profile["other.issue"], flight=0)
-        case Op.CP_ASYNC_ARRIVE:
+            size = 0 if op[1] in IN_ORDER else scaled(op[3], profile["copy.bytes_per_kcycle"])
+            return Cost(profile["other.issue"], flight=profile["transfer.latency"] + size)
+        case Op.ENGINE_WORK:
+            return Cost(profile["other.issue"], engine=op[2], flight=0)
+        case Op.COMMIT | Op.COMMIT_MULTICAST | Op.CP_ASYNC_ARRIVE if op[2] >= 0:  # a commit of no group on a barrier
             return Cost(profile["other.issue"], flight=0)
         case _:
             return Cost(profile["other.issue"])

@@ -17,7 +17,7 @@ from simpy.events import Event, Timeout
 from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Deadlock, Fault
 from pipesim.model.machine import Flight, State, Step, answered, begin, can_land, initial_state, land, step
-from pipesim.model.ops import Op
+from pipesim.model.ops import IN_ORDER, Op
 from pipesim.model.program import Program
 from pipesim.timed.costs import Cost
 from pipesim.timed.plan import TRIES, Planned, plan
@@ -98,6 +98,7 @@ class _Run:
         self._landed = [False] * channels  #: whether a landing made the last completion on a channel
         self._entered = [-1] * len(program.agents)  #: when an agent's present wait began, -1 if it is not blocked
         self._engine_free = [0] * program.ctas
+        self._matrix_free = [0] * program.ctas
         self._cold = [True] * program.ctas
         self._held: list[Flight] = []
         self._holding = [False] * len(program.agents)  #: whether an agent's own read or write is open
@@ -186,7 +187,7 @@ class _Run:
                 if second >= 0:  # work: its end is recorded too
                     stamp(second, time + cost.busy - self._record)
             if cost.flight >= 0:
-                self._launch(cost)
+                self._launch(agent, cost)
             if signalled >= 0:
                 self._signal(signalled, time + cost.visible, landed=False)
             time += cost.busy
@@ -302,14 +303,21 @@ class _Run:
             back = self._return_time(self._entered[agent], channel, planned) if on_mbarrier else seen
             self._after(back - int(self._env.now), self._moves[agent])
 
-    def _launch(self, cost: Cost) -> None:
-        """What the last step put under way: a bulk copy queues for its CTA's engine, others just take their time."""
+    def _launch(self, agent: int, cost: Cost) -> None:
+        """What the last step of ``agent`` put under way: a bulk copy queues for its CTA's engine, an MMA ends with the
+        work that its matrix engine was given, others just take their time.
+        """
         issued = [f for f in self._state.flights if f.sequence > self._launched]  # several if it is a multicast
         self._launched = self._state.issued
         now = int(self._env.now)
         delay = cost.flight
-        if cost.engine:
-            cta = self._program.agents[issued[0].agent].cta
+        cta = self._program.agents[agent].cta
+        if not issued:  # the matrix engine works
+            self._matrix_free[cta] = max(now, self._matrix_free[cta]) + cost.engine
+            return
+        if issued[0].engine in IN_ORDER:
+            delay += max(0, self._matrix_free[cta] - now)
+        elif cost.engine:
             start = max(now, self._engine_free[cta])
             self._engine_free[cta] = start + cost.engine
             delay += start - now

@@ -124,7 +124,7 @@ def _blocked_on_mbarrier(
 def _contributes(program: Program, barrier: int, part: str) -> Wanted:
     """A test for operations that supply this part of a phase of this barrier."""
     if part == "arrival":
-        return lambda op: (op[0] in _ARRIVALS and op[1] == barrier) or (op[0] == Op.COMMIT and op[2] == barrier)
+        return lambda op: (op[0] in _ARRIVALS and op[1] == barrier) or barrier in committed(program, op)
     if part == "bytes":
         return lambda op: (
             (op[0] == Op.TMA_LOAD and barrier in _landing(program, op))
@@ -134,6 +134,15 @@ def _contributes(program: Program, barrier: int, part: str) -> Wanted:
         (op[0] in (Op.ARRIVE, Op.ARRIVE_DROP) and op[1] == barrier and op[3] > 0)
         or (op[0] == Op.EXPECT_TX and op[1] == barrier)
     )
+
+
+def committed(program: Program, op: Operation) -> tuple[int, ...]:
+    """The barriers that a commit arrives on: one in each CTA of a multicast, none if it closes a group."""
+    if op[0] == Op.COMMIT:
+        return (op[2],) if op[2] >= 0 else ()
+    if op[0] != Op.COMMIT_MULTICAST:
+        return ()
+    return tuple(program.barrier_at_rank(op[2], rank) for rank in range(program.ctas) if op[3] >> rank & 1)
 
 
 def _landing(program: Program, copy: Operation) -> list[int]:
@@ -196,7 +205,7 @@ def _target(program: Program, op: Operation) -> object:
         return op[1]
     if op[0] == Op.CLUSTER_ARRIVE:
         return ""
-    barrier = op[2] if op[0] == Op.COMMIT else op[1]
+    barrier = op[2] if op[0] in (Op.COMMIT, Op.COMMIT_MULTICAST) else op[1]
     return program.barriers[barrier].name if barrier >= 0 else ""
 
 

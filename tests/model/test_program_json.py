@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -82,6 +83,14 @@ def test_other_spacing_and_order_of_keys_mean_the_same() -> None:
     assert loads(json.dumps(dict(reversed(data.items())), indent=7)) == TINY_PROGRAM
 
 
+def test_a_commit_to_peers_comes_back_and_one_to_nobody_is_refused() -> None:
+    commit = (int(Op.COMMIT_MULTICAST), 3, 0, 1)
+    program = replace(TINY_PROGRAM, code=((commit,),), lines=((0,),), agents=TINY_PROGRAM.agents[:1])
+    assert loads(dumps(program)).code == ((commit,),)
+    with pytest.raises(ProgramFormatError, match="a mask without a CTA signals nobody"):
+        replace(program, code=(((*commit[:3], 0),),))
+
+
 def operand(draw: st.DrawFn, name: str, sizes: dict[str, int], left: int) -> int:
     if name in sizes:
         return draw(st.integers(0, sizes[name] - 1))
@@ -99,7 +108,7 @@ def programs(draw: st.DrawFn) -> Program:
     agents = draw(st.integers(0, 3))
     code = []
     for _ in range(agents):
-        kinds = draw(st.lists(st.sampled_from(list(Op)), max_size=8))
+        kinds = draw(st.lists(st.sampled_from(sorted(set(Op) - {Op.COMMIT_MULTICAST})), max_size=8))
         code.append(
             tuple(
                 (int(op), *(operand(draw, n, sizes, len(kinds) - i - 1) + (n == "lanes") for n in OPERANDS[op]))

@@ -240,8 +240,8 @@ def test_a_bulk_store_is_waited_for(toy: Make) -> None:
     assert result.outcome is Outcome.FINISHED
     assert result.faults == ()
     begun = times(result, "epilogue", EventKind.WORK_BEGIN)
-    assert [b - a for a, b in pairwise(begun)] == [10 + 1 + 90] * 2
-    assert result.cycles == begun[-1] + 10 + 1 + 90
+    assert [b - a for a, b in pairwise(begun)] == [10 + 1 + 90 + 4] * 2  # 64 bytes in 4 cycles
+    assert result.cycles == begun[-1] + 10 + 1 + 90 + 4
 
 
 def test_a_store_of_no_time_is_waited_for_too(toy: Make) -> None:
@@ -299,7 +299,7 @@ def test_copies_of_threads_arrive_when_they_are_done(toy: Make) -> None:
 
     result = simulate(p.flatten(), toy())
     assert (result.outcome, result.faults) == (Outcome.FINISHED, ())
-    assert times(result, "use", EventKind.WAIT_RETURN) == [12 + 90 + 3]
+    assert times(result, "use", EventKind.WAIT_RETURN) == [12 + 90 + 4 + 3]  # 64 bytes in 4 cycles
 
 
 def test_a_multicast_lands_in_every_cta(toy: Make) -> None:

@@ -1,0 +1,59 @@
+"""``tcgen05.commit`` and the arrivals between the two CTAs of a pair, as upstream's kernels call them.
+
+Upstream: ``gpu/sync/sync.mojo``, ``gpu/compute/mma``; PTX ISA, tcgen05.commit and mapa.
+"""
+
+from __future__ import annotations
+
+from pipesim.errors import ProtocolError
+from pipesim.model.ops import Engine, Op
+from pipesim.model.recording import Recorder, author_line, predicated, recorder
+from pipesim.model.shared_mem_barrier import SharedMemBarrier
+
+
+def mma_arrive(mbar: SharedMemBarrier) -> None:
+    """One arrival on ``mbar`` when every MMA that this thread has issued is finished. One lane executes it."""
+    rec = recorder()
+    require_one_lane(rec, "tcgen05.commit")
+    rec.emit(Op.COMMIT, Engine.TCGEN05, mbar._address())  # noqa: SLF001  # same package
+
+
+def mma_arrive_multicast(mbar: SharedMemBarrier, cta_mask: int) -> None:
+    """The same at the place of ``mbar`` in every CTA of the mask."""
+    rec = recorder()
+    require_one_lane(rec, "tcgen05.commit")
+    if not 0 < cta_mask < 1 << rec.tables.ctas:
+        raise ProtocolError(
+            f"{rec.who}: a commit to the CTAs of mask {cta_mask:#b}",
+            place=author_line(),
+            cause=f"the cluster has {rec.tables.ctas} CTAs",
+        )
+    rec.emit(Op.COMMIT_MULTICAST, Engine.TCGEN05, mbar._address(), cta_mask)  # noqa: SLF001  # same package
+
+
+def elect_mma_arrive(mbar: SharedMemBarrier, e: int) -> None:
+    """:func:`mma_arrive` by the lane in the mask ``e`` (``elect()``), nothing where it is 0."""
+    with predicated(e) as any_lane:
+        if any_lane:
+            mma_arrive(mbar)
+
+
+def umma_arrive_leader_cta(mbar: SharedMemBarrier) -> None:
+    """Each executing lane arrives at the place of ``mbar`` in the even CTA of the pair (address AND 0xFEFFFFFF)."""
+    mbar.arrive_cluster(recorder().cta & ~1)
+
+
+def umma_arrive_peer_cta(mbar: SharedMemBarrier) -> None:
+    """Each executing lane arrives at the place of ``mbar`` in the odd CTA of the pair (address OR 0x01000000)."""
+    mbar.arrive_cluster(recorder().cta | 1)
+
+
+def require_one_lane(rec: Recorder, what: str) -> None:
+    """Raise ProtocolError if several lanes would execute an instruction that acts once for each."""
+    if rec.executing != 1:
+        raise ProtocolError(
+            f"{rec.who}: {rec.executing} lanes execute {what}",
+            place=author_line(),
+            cause="it acts once for each lane that executes it",
+            correction="put it inside `with w.elect_one():`",
+        )

@@ -1,0 +1,160 @@
+"""Matrix engines on the machine: an agent's MMAs end in order, a commit follows them, a multicast goes to peers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipesim.errors import ProtocolError
+from pipesim.model.finding import FaultKind
+from pipesim.model.machine import TORN, can_land, land
+from pipesim.model.ops import Engine, Op
+from pipesim.model.program import Access, Agent, Barrier, Space
+from pipesim.model.protocol import Protocol
+from pipesim.model.recording import elect, predicated
+from pipesim.model.tcgen05 import elect_mma_arrive, mma_arrive_multicast, umma_arrive_leader_cta, umma_arrive_peer_cta
+
+TWO = "TRANSFER_WRITE engine=WGMMA item=1; TRANSFER_WRITE engine=WGMMA item=2"
+
+
+def test_accumulation_into_one_tile_is_no_race_and_ends_in_order(build: Any, play: Any) -> None:
+    program = build(TWO + "; READ item=2", slots=1)
+    state, made = play(program, "0 0")
+    assert [step.faults for step in made] == [(), ()]
+    first, second = state.flights
+    assert (can_land(state, first), can_land(state, second)) == (True, False)
+    state = land(program, state, first).state
+    assert state.cells[0] == TORN  # the second still writes it
+    assert can_land(state, second)
+    _, made = play(program, "0", state)
+    assert [fault.kind for step in made for fault in step.faults] == [FaultKind.RACE]
+    state = land(program, state, second).state
+    assert (state.cells[0], state.flights) == (2, ())
+    _, made = play(program, "0", state)
+    assert [step.faults for step in made] == [()]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        TWO.replace("engine=WGMMA item=2", "engine=TCGEN05 item=2"),  # another engine
+        TWO.replace("WGMMA", "BULK"),  # an engine that keeps no order
+        "TRANSFER_WRITE engine=WGMMA item=1; WRITE item=2",
+    ],
+)
+def test_what_has_no_order_races(build: Any, play: Any, code: str) -> None:
+    _, made = play(build(code, slots=1), "0 0")
+    assert [fault.kind for step in made for fault in step.faults] == [FaultKind.RACE]
+
+
+def test_a_commit_follows_what_was_issued_before_and_not_what_comes_later(build: Any, play: Any) -> None:
+    program = build(
+        "INIT count=1; TRANSFER_READ engine=TCGEN05; COMMIT engine=TCGEN05 barrier=0; TRANSFER_READ engine=TCGEN05"
+        "; COMMIT engine=TCGEN05 barrier=0", slots=1,
+    )  # fmt: skip
+    state, _ = play(program, "0 0 0 0 0")
+    read, commit, later, last = state.flights
+    assert [can_land(state, f) for f in state.flights] == [True, False, False, False]
+    state = land(program, state, read).state
+    assert [can_land(state, f) for f in state.flights] == [True, True, False]
+    state = land(program, state, later).state  # a later MMA does not wait for the earlier commit's signal
+    assert [can_land(state, f) for f in state.flights] == [True, False]
+    arrived = land(program, state, commit)
+    assert (arrived.signalled, arrived.faults) == (0, ())
+    assert land(program, arrived.state, last).state.barriers[0].done == 2
+
+
+CLUSTER = {
+    "agents": tuple(Agent(cta, 0, 1, "mma", 0) for cta in range(2)),
+    "barriers": tuple(Barrier(cta, "empty", 0) for cta in range(2)),
+    "accesses": tuple(Access(Space.SHARED, cta, 0, 64) for cta in range(2)),
+    "tiles": (),
+    "ctas": 2,
+}
+
+
+def test_a_multicast_commit_arrives_in_every_cta_of_its_mask(build: Any, play: Any) -> None:
+    wait = "WAIT barrier=1 parity=0"
+    code = "INIT barrier=0; INIT barrier=1; ENGINE_WORK engine=TCGEN05 cycles=9; "
+    code += "COMMIT_MULTICAST engine=TCGEN05 cta_mask=3"
+    program = build(code, wait, **CLUSTER)
+    state, made = play(program, "0 0 0 0 ~ ~ 1")
+    assert [m.signalled for m in made[-3:]] == [0, 1, -1]
+    assert [(b.done, b.pending) for b in state.barriers] == [(1, 1), (1, 1)]
+    assert (state.pcs, state.flights) == ((4, 1), ())
+
+
+def test_a_commit_to_a_cta_that_has_exited_is_a_fault(build: Any, play: Any) -> None:
+    code = "INIT barrier=0; INIT barrier=1; COMMIT_MULTICAST engine=TCGEN05 cta_mask=2; WORK cycles=1"
+    for peer, expected in (("WORK cycles=1", [FaultKind.EXITED_CTA]), ("WORK cycles=1; WORK cycles=1", [])):
+        state, made = play(build(code, peer, **CLUSTER), "0 0 0 1 ~")
+        assert [fault.kind for step in made for fault in step.faults] == expected
+        assert state.flights == ()
+
+
+# what is recorded
+
+
+def recorded(cluster: int, body: Any) -> list[list[tuple[int, ...]]]:
+    p = Protocol("p", cluster=cluster)
+    storage = p.mbarriers("b", 2, count=1)
+    tile = p.smem("tile", 2, 64)
+    acc = p.tmem("acc", 2, 1024)
+
+    @p.role("mma")
+    def mma(w: Any) -> None:
+        body(w, storage, tile, acc)
+
+    prologue = {Op.INIT, Op.FENCE, Op.BAR_SYNC, Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT}
+    return [[op for op in code if op[0] not in prologue] for code in p.flatten().code]
+
+
+def test_an_mma_is_work_reads_and_writes() -> None:
+    def body(w: Any, storage: Any, tile: Any, acc: Any) -> None:
+        with w.elect_one():
+            w.mma(Engine.TCGEN05, reads=[(tile[1], 3)], writes=[(acc[0], 4)], cycles=128)
+            w.commit(Engine.TCGEN05, storage[1])
+
+    (code,) = recorded(1, body)
+    engine = int(Engine.TCGEN05)
+    assert code == [
+        (Op.ENGINE_WORK, engine, 128),
+        (Op.TRANSFER_READ, engine, 0, 64, 3),
+        (Op.TRANSFER_WRITE, engine, 1, 1024, 4),
+        (Op.COMMIT, engine, 1),
+    ]
+
+
+def test_the_elected_lane_commits_and_no_other() -> None:
+    def body(w: Any, storage: Any, tile: Any, acc: Any) -> None:
+        e = elect()
+        elect_mma_arrive(storage[0], e)
+        elect_mma_arrive(storage[0], 0)
+        with predicated(e):
+            mma_arrive_multicast(storage[1], 3)
+        umma_arrive_leader_cta(storage[0])
+        umma_arrive_peer_cta(storage[0])
+
+    engine = int(Engine.TCGEN05)
+    zero, one = recorded(2, body)
+    assert zero[:2] == [(Op.COMMIT, engine, 0), (Op.COMMIT_MULTICAST, engine, 1, 3)]
+    assert one[:2] == [(Op.COMMIT, engine, 2), (Op.COMMIT_MULTICAST, engine, 3, 3)]
+    assert zero[2:] == one[2:] == [(Op.ARRIVE, 0, 32, 0, -1, 0), (Op.ARRIVE, 2, 32, 0, -1, 0)]
+
+
+@pytest.mark.parametrize(
+    ("body", "fact"),
+    [
+        (lambda w, s, t, a: w.commit(Engine.TCGEN05, s[0]), "mma: 32 lanes execute tcgen05.commit"),
+        (lambda w, s, t, a: w.mma(Engine.TCGEN05, reads=[(t[0], 0)]), "mma: 32 lanes execute tcgen05.mma"),
+        (lambda w, s, t, a: w.mma(Engine.BULK, reads=[(t[0], 0)]), "mma: BULK multiplies no matrices"),
+        (lambda w, s, t, a: s[0].mapa(1).wait(0), "mma of CTA 0 waits for, or initialises, a barrier of CTA 1"),
+        (lambda w, s, t, a: s[0].mapa(2).arrive(), "mma: a barrier of CTA 2"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(body: Any, fact: str) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        recorded(2, body)
+    assert caught.value.fact == fact
+    assert "test_mma.py" in caught.value.place
