@@ -15,12 +15,22 @@ from pipesim.errors import ParameterError, PipesimError, ProtocolError, UnknownP
 from pipesim.model.program import Program
 from pipesim.model.program_json import loads
 from pipesim.model.protocol import Protocol
+from pipesim.protocols.attention_sm90 import attention_sm90
+from pipesim.protocols.cluster_multicast import cluster_multicast
+from pipesim.protocols.gemm_sm90 import gemm_sm90
 from pipesim.protocols.limits import require_fits
+from pipesim.protocols.persistent_scheduler import persistent_scheduler
 from pipesim.protocols.producer_consumer import producer_consumer
 
 ProtocolFunction = Callable[..., Protocol]
 
-BUILT_IN: dict[str, ProtocolFunction] = {"producer_consumer": producer_consumer}
+BUILT_IN: dict[str, ProtocolFunction] = {
+    "attention_sm90": attention_sm90,
+    "cluster_multicast": cluster_multicast,
+    "gemm_sm90": gemm_sm90,
+    "persistent_scheduler": persistent_scheduler,
+    "producer_consumer": producer_consumer,
+}
 
 
 @dataclass(frozen=True)

@@ -77,8 +77,9 @@ def _cost(program: Program, op: Operation, profile: Profile, record: int) -> Cos
         case Op.BAR_SYNC | Op.BAR_ARRIVE | Op.CLUSTER_ARRIVE | Op.CLUSTER_WAIT:
             return Cost(0, profile["sync.latency"])
         case Op.TRANSFER_READ | Op.TRANSFER_WRITE:
-            size = 0 if op[1] in IN_ORDER else scaled(op[3], profile["copy.bytes_per_kcycle"])
-            return Cost(profile["other.issue"], flight=profile["transfer.latency"] + size)
+            size = scaled(op[3], profile["copy.bytes_per_kcycle"])
+            late = profile["matrix.latency"] if op[1] in IN_ORDER else profile["transfer.latency"] + size
+            return Cost(profile["other.issue"], flight=late)
         case Op.ENGINE_WORK:
             return Cost(profile["other.issue"], engine=op[2], flight=0)
         case Op.COMMIT | Op.COMMIT_MULTICAST | Op.CP_ASYNC_ARRIVE if op[2] >= 0:  # a commit of no group on a barrier

@@ -31,8 +31,8 @@ def refused(answer: Any, code: int = 2) -> list[str]:
     [
         ("producer_consumr", ["there is no protocol 'producer_consumr'", "try: did you mean producer_consumer?"]),
         (
-            "gemm",
-            ["there is no protocol 'gemm'", "try: see `pipesim list`, or give file.py:function or a program's .json"],
+            "xyzzy",
+            ["there is no protocol 'xyzzy'", "try: see `pipesim list`, or give file.py:function or a program's .json"],
         ),
         ("mine.py", ["mine.py names a file but no function", "try: write mine.py:FUNCTION"]),
         ("mine.py:", ["mine.py names a file but no function", "try: write mine.py:FUNCTION"]),

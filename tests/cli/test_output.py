@@ -15,6 +15,7 @@ import pytest
 
 from pipesim.cli.as_json import as_json
 from pipesim.cli.output import progress
+from pipesim.protocols.catalog import BUILT_IN
 
 Call = Callable[..., Any]
 PC = "producer_consumer"
@@ -51,7 +52,8 @@ class TestJson:
 
     def test_list(self, call: Call) -> None:
         answer = call("list", "--json")
-        assert answer.json == [
+        assert [row["name"] for row in answer.json] == sorted(BUILT_IN)
+        assert [row for row in answer.json if row["name"] == PC] == [
             {
                 "name": "producer_consumer",
                 "summary": "One load warp fills a ring of tiles with bulk copies, "

@@ -275,7 +275,7 @@ def test_a_commit_arrives_when_its_transfers_are_done(toy: Make, latency: int) -
         w.read(tile[0], 7)
         w.read(tile[1], 8)
 
-    result = simulate(p.flatten(), toy(transfer_latency=latency))
+    result = simulate(p.flatten(), toy(matrix_latency=latency))
     assert (result.outcome, result.faults) == (Outcome.FINISHED, ())
     # issued at 12 and 13; the commit at 14 waits for both; a completion that is no arrive wakes the wait, 3 later
     landed = max(13 + latency, 14)

@@ -1,0 +1,165 @@
+"""Forward attention of Hopper: a producer warp group loads Q, K and V, consumer groups multiply and do the softmax.
+
+Upstream: ``nn/attention/gpu/nvidia/sm90/mha.mojo``; the ping-pong of the two consumer groups is FlashAttention-3's.
+K and V share one ring, in the order K0, K1, V0, K2, V1, …: the scores of a block are computed while the values of the
+one before are still being multiplied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pipesim.model.ops import Engine
+from pipesim.model.protocol import Protocol
+from pipesim.model.shared_mem_barrier import BarrierStorage
+from pipesim.model.warp import Slot, TileArray, Warp
+from pipesim.pipelines import ProducerConsumerPipeline
+from pipesim.protocols.limits import require
+from pipesim.protocols.warp_group import BF16, GROUP, GROUP_THREADS, ROWS, mma_cycles, share, store
+
+_REGISTERS = {1: 240, 2: 240, 3: 160}  #: of a consumer thread, by the number of consumer groups
+
+
+def attention_sm90(
+    kv_blocks: int = 8,
+    stages: int = 4,
+    depth: int = 128,
+    block_n: int = 128,
+    num_consumer: int = 2,
+    pingpong: int = 1,
+    softmax: int = 900,
+) -> Protocol:
+    """Hopper's attention: K and V through one ring, two consumer groups whose softmaxes take turns with their MMAs.
+
+    ``kv_blocks`` blocks of ``block_n`` keys and values of ``depth`` elements; ``softmax``: cycles per block and warp.
+    """
+    require("kv_blocks", kv_blocks, 0, 1 << 16)
+    require("stages", stages, 2, 32)
+    require("depth", depth, 16, 256, multiple_of=16)
+    require("block_n", block_n, 16, 256, multiple_of=16)
+    require("num_consumer", num_consumer, 1, 3)
+    require("pingpong", pingpong, 0, 1)
+    require("softmax", softmax, 0, 1 << 24)
+
+    p = Protocol("attention_sm90")
+    attention = _Attention(
+        q=p.smem("q", 1, num_consumer * ROWS * depth * BF16),
+        kv=p.smem("kv", stages, block_n * depth * BF16),
+        q_full=p.mbarriers("q_full", 1),
+        storage=p.mbarriers("kv_pipe", ProducerConsumerPipeline.smem_bytes(stages) // 8),
+        stages=stages,
+        blocks=kv_blocks,
+        num_consumer=num_consumer,
+        takes_turns=bool(pingpong) and num_consumer == 2,
+        step_cycles=mma_cycles(ROWS, block_n, depth) // GROUP,
+        softmax=softmax,
+    )
+    p.init(attention.init)
+    p.role("producer", warps=GROUP)(attention.producer)
+    p.role("consumer", warps=GROUP * num_consumer)(attention.consumer)
+    return p
+
+
+@dataclass(frozen=True)
+class _Attention:
+    """The kernel's memory and sizes, and its roles."""
+
+    q: TileArray
+    kv: TileArray
+    q_full: BarrierStorage
+    storage: BarrierStorage
+    stages: int
+    blocks: int
+    num_consumer: int
+    takes_turns: bool
+    step_cycles: int
+    softmax: int
+
+    def init(self) -> None:
+        self.q_full[0].init(1)
+        ProducerConsumerPipeline(self.storage, self.stages).init_mbars(
+            producer_arrive_count=1, consumer_arrive_count=self.num_consumer * GROUP_THREADS
+        )
+
+    def producer(self, w: Warp) -> None:
+        w.setmaxnreg(24)
+        if w.index:
+            return
+        pipe = ProducerConsumerPipeline(self.storage, self.stages)
+        pipe.producer_phase = 0
+        with w.elect_one():
+            self.q_full[0].expect_bytes(self.q.nbytes)
+            w.tma_load(self.q[0], self.q_full[0], 0)
+            for item in _order(self.blocks):
+                with pipe.produce() as stage:
+                    stage.mbar().expect_bytes(self.kv.nbytes)
+                    w.tma_load(self.kv[stage.index()], stage.mbar(), item)
+
+    def consumer(self, w: Warp) -> None:
+        w.setmaxnreg(_REGISTERS[self.num_consumer])
+        group = w.index // GROUP
+        pipe = ProducerConsumerPipeline(self.storage, self.stages)
+        for s in range(self.stages):
+            pipe.consumer_mbar(s).arrive()
+        if group == 1:
+            self._pass_turn(w, group)  # group 0 goes first
+        rows = share(self.q[0], w.index, GROUP * self.num_consumer)
+        self.q_full[0].wait(0)
+        for n in w.loop(self.blocks, "kv_blocks"):
+            self._block(w, pipe, rows, n, group)
+        if self.blocks:
+            values = self._values(w, pipe, self.blocks - 1)
+            w.wait_group(Engine.WGMMA)
+            pipe.consumer_mbar(values).arrive()
+        store(w, rows, share(self.q[0], group, self.num_consumer), group=group, item=1)  # where the queries were
+
+    def _block(self, w: Warp, pipe: ProducerConsumerPipeline, rows: Slot, n: int, group: int) -> None:
+        """The scores of block n, the values of the block before, and the softmax between them."""
+        if self.takes_turns:
+            w.bar_sync(self._turn(group), 2 * GROUP_THREADS)
+        keys = _take(pipe)
+        w.mma(Engine.WGMMA, reads=[(rows, 0), (self.kv[keys], 2 * n)], cycles=self.step_cycles)
+        w.commit(Engine.WGMMA)
+        values = self._values(w, pipe, n - 1) if n else -1
+        if not (group == 1 and n + 1 == self.blocks):  # nobody waits for the last turn
+            self._pass_turn(w, group)
+        w.wait_group(Engine.WGMMA, 1 if n else 0)
+        pipe.consumer_mbar(keys).arrive()
+        w.work(self.softmax)
+        if n:
+            w.wait_group(Engine.WGMMA)
+            pipe.consumer_mbar(values).arrive()
+
+    def _values(self, w: Warp, pipe: ProducerConsumerPipeline, n: int) -> int:
+        """Issue the product with the values of block n; their slot."""
+        slot = _take(pipe)
+        w.mma(Engine.WGMMA, reads=[(self.kv[slot], 2 * n + 1)], cycles=self.step_cycles)
+        w.commit(Engine.WGMMA)
+        return slot
+
+    def _turn(self, group: int) -> int:
+        """The named barrier at which a group waits for its turn at the tensor cores."""
+        return 1 + self.num_consumer + group
+
+    def _pass_turn(self, w: Warp, group: int) -> None:
+        if self.takes_turns:
+            w.bar_arrive(self._turn(1 - group), 2 * GROUP_THREADS)
+
+
+def _order(blocks: int) -> Iterator[int]:
+    """The items of the ring in its order: 2n is K of block n, 2n + 1 its V."""
+    for n in range(blocks):
+        yield 2 * n
+        if n:
+            yield 2 * n - 1
+    if blocks:
+        yield 2 * blocks - 1
+
+
+def _take(pipe: ProducerConsumerPipeline) -> int:
+    """Wait for the next slot of the ring and go on to the one after; it is given back later, by its number."""
+    pipe.wait_producer()
+    slot = pipe.consumer_stage()
+    pipe.consumer_step()
+    return slot

@@ -1,0 +1,149 @@
+"""The warp-specialised GEMM of Hopper: one producer warp group, one or two consumer warp groups with wgmma.
+
+Upstream: ``linalg/matmul/gpu/sm90/matmul_kernels.mojo`` and ``tile_loader.mojo``. Priming is by the consumers: the
+producer starts at phase 0 and every consumer group arrives on every ``empty`` before its loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipesim.model.ops import Engine, Fence
+from pipesim.model.protocol import Protocol
+from pipesim.model.shared_mem_barrier import BarrierStorage
+from pipesim.model.warp import Slot, TileArray, Warp
+from pipesim.pipelines import ConsumerStage, ProducerConsumerPipeline, ProducerStage
+from pipesim.protocols.limits import require
+from pipesim.protocols.warp_group import BF16, GROUP, GROUP_THREADS, ROWS, mma_cycles, share, store
+
+
+def gemm_sm90(
+    stages: int = 4,
+    tiles: int = 2,
+    k_iters: int = 16,
+    k_group_size: int = 1,
+    num_consumer: int = 2,
+    block_n: int = 128,
+    block_k: int = 64,
+    tma: int = 1,
+    epilogue: int = 300,
+) -> Protocol:
+    """Hopper's GEMM: a producer warp group fills A and B, one or two consumer warp groups multiply with wgmma.
+
+    ``tiles`` output tiles for this CTA, each of ``k_iters`` steps of ``block_k``; ``k_group_size`` steps share a pair
+    of barriers. ``tma`` 1: one lane copies; 0: all 128 threads copy with cp.async. ``epilogue``: cycles per tile.
+    """
+    require("stages", stages, 1, 32)
+    require("tiles", tiles, 0, 1 << 16)
+    require("k_iters", k_iters, 0, 1 << 16)
+    require("k_group_size", k_group_size, 1, min(8, stages))
+    require("num_consumer", num_consumer, 1, 2)
+    require("block_n", block_n, 8, 256, multiple_of=8)
+    require("block_k", block_k, 16, 128, multiple_of=16)
+    require("tma", tma, 0, 1)
+    require("epilogue", epilogue, 0, 1 << 24)
+    rings = stages // k_group_size
+
+    p = Protocol("gemm_sm90")
+    slots = rings * k_group_size
+    gemm = _Gemm(
+        a=p.smem("a", slots, ROWS * num_consumer * block_k * BF16),
+        b=p.smem("b", slots, block_n * block_k * BF16),
+        c=p.smem("c", num_consumer, ROWS * block_n * BF16),
+        storage=p.mbarriers("pipe", ProducerConsumerPipeline.smem_bytes(rings) // 8),
+        stages=rings,
+        tiles=tiles,
+        groups=-(-k_iters // k_group_size),  # steps beyond K are loaded too: zeros
+        k_group_size=k_group_size,
+        num_consumer=num_consumer,
+        tma=bool(tma),
+        step_cycles=mma_cycles(ROWS, block_n, block_k) // GROUP,
+        epilogue=epilogue,
+    )
+    p.init(gemm.init)
+    p.role("producer", warps=GROUP)(gemm.producer)
+    p.role("consumer", warps=GROUP * num_consumer)(gemm.consumer)
+    return p
+
+
+@dataclass(frozen=True)
+class _Gemm:
+    """The kernel's memory and sizes, and its roles. ``groups``: K groups of an output tile."""
+
+    a: TileArray
+    b: TileArray
+    c: TileArray
+    storage: BarrierStorage
+    stages: int
+    tiles: int
+    groups: int
+    k_group_size: int
+    num_consumer: int
+    tma: bool
+    step_cycles: int
+    epilogue: int
+
+    def init(self) -> None:
+        ProducerConsumerPipeline(self.storage, self.stages).init_mbars(
+            producer_arrive_count=1 if self.tma else GROUP_THREADS, consumer_arrive_count=self.num_consumer
+        )
+
+    def producer(self, w: Warp) -> None:
+        w.setmaxnreg(40 if self.num_consumer == 2 else 24)
+        if self.tma and w.index:
+            return
+        pipe = ProducerConsumerPipeline(self.storage, self.stages)
+        pipe.producer_phase = 0
+        with w.elect_one() if self.tma else w.lanes(32):
+            for tile in w.loop(self.tiles, "tiles"):
+                for k in w.loop(self.groups, "k_iters"):
+                    with pipe.produce() as stage:
+                        self._load(w, stage, tile * self.groups + k)
+
+    def _load(self, w: Warp, stage: ProducerStage, group: int) -> None:
+        if self.tma:
+            stage.mbar().expect_bytes((self.a.nbytes + self.b.nbytes) * self.k_group_size)
+        for slot, item in self._slots(stage.index(), group):
+            for tile in (self.a[slot], self.b[slot]):
+                if self.tma:
+                    w.tma_load(tile, stage.mbar(), item)
+                else:
+                    w.async_write(Engine.CP_ASYNC, share(tile, w.index, GROUP), item)
+        if not self.tma:
+            stage.mbar().cp_async_arrive()
+            stage.mbar().arrive()
+
+    def _slots(self, stage: int, group: int) -> list[tuple[int, int]]:
+        """The tile slots of a stage, and the items that they hold."""
+        size = self.k_group_size
+        return [(stage * size + j, group * size + j) for j in range(size)]
+
+    def consumer(self, w: Warp) -> None:
+        w.setmaxnreg(232 if self.num_consumer == 2 else 240)
+        group, warp = divmod(w.index, GROUP)
+        pipe = ProducerConsumerPipeline(self.storage, self.stages)
+        if warp == 0:
+            with w.elect_one():
+                for s in range(self.stages):
+                    pipe.consumer_mbar(s).arrive()
+        for tile in w.loop(self.tiles, "tiles"):
+            for k in w.loop(self.groups, "k_iters"):
+                stage = pipe.acquire_consumer()
+                self._multiply(w, stage, tile * self.groups + k)
+                w.bar_sync(1 + group, GROUP_THREADS)  # all four warps have read what one lane now gives back
+                if warp == 0:
+                    with w.elect_one():
+                        stage.arrive()
+                stage.release_without_signal()
+            rows: Slot = share(self.c[group], warp, GROUP)
+            store(w, rows, self.c[group], group=group, item=tile, cycles=self.epilogue)
+            w.bar_sync(1 + group, GROUP_THREADS)  # the rows may be written again
+
+    def _multiply(self, w: Warp, stage: ConsumerStage, group: int) -> None:
+        if not self.tma:
+            w.fence(Fence.PROXY_ASYNC)  # cp.async writes through the generic proxy, wgmma reads through the other
+        for slot, item in self._slots(stage.index(), group):
+            rows = share(self.a[slot], w.index, GROUP * self.num_consumer)
+            w.mma(Engine.WGMMA, reads=[(rows, item), (self.b[slot], item)], cycles=self.step_cycles)
+        w.commit(Engine.WGMMA)
+        w.wait_group(Engine.WGMMA)
