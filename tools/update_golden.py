@@ -1,4 +1,4 @@
-"""Rewrite the golden reports from the examples of the tests: ``python tools/update_golden.py``.
+"""Rewrite the golden reports and the pinned counts of the protocols: ``python tools/update_golden.py``.
 
 Read the difference before you commit it.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "tests" / "report" / "examples.py"
 GOLDEN = ROOT / "tests" / "golden" / "report"
+PROTOCOLS = ROOT / "tests" / "protocols" / "test_every_protocol.py"
 
 
 def main() -> None:
@@ -27,6 +28,10 @@ def main() -> None:
         path.unlink()
         print(f"removed {path.relative_to(ROOT)}")
     print(f"{len(written)} files in {GOLDEN.relative_to(ROOT)}")
+    every = runpy.run_path(str(PROTOCOLS), run_name="every_protocol")
+    lines = [every["counted"](*case) for case in every["CASES"]]
+    every["COUNTS"].write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(f"{len(lines)} counts in {every['COUNTS'].relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

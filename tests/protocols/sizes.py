@@ -1,0 +1,44 @@
+"""The sizes at which every protocol is run: none, one, around the number of stages, several laps, and variants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+Params = dict[str, int]
+
+
+def around(trip: str, s: int, /, **fixed: int) -> list[Params]:
+    """Trips 0, 1, S-1, S, S+1 and 2S of a ring of S stages."""
+    return [{trip: n, **fixed} for n in sorted({0, 1, s - 1, s, s + 1, 2 * s})]
+
+
+SIZES: Mapping[str, list[Params]] = {
+    "attention_sm90": [
+        *around("kv_blocks", 4),
+        *around("kv_blocks", 2, stages=2, pingpong=0),
+        {"num_consumer": 1}, {"num_consumer": 3, "depth": 64}, {"stages": 3, "kv_blocks": 7},
+        {"kv_blocks": 9, "block_n": 64},
+    ],
+    "cluster_multicast": [
+        *around("tiles", 4),
+        *around("tiles", 2, stages=2, cluster=4),
+        {"cluster": 1, "tiles": 9}, {"cluster": 8, "tiles": 6, "consumer_warps": 1}, {"stages": 2, "consumer_warps": 3},
+    ],
+    "gemm_sm90": [
+        *around("k_iters", 4),
+        *around("tiles", 4, k_iters=3, stages=4, k_group_size=2),
+        {"tma": 0}, {"tma": 0, "num_consumer": 1, "k_group_size": 4}, {"num_consumer": 1, "stages": 1},
+        {"stages": 6, "tiles": 3, "k_iters": 7, "block_n": 64},
+    ],
+    "persistent_scheduler": [
+        *around("tiles", 2),
+        *around("k_iters", 4, tiles=3),
+        {"clc_stages": 1}, {"clc_stages": 4, "tiles": 9}, {"atomic": 9000, "work": 0},
+        {"consumer_warps": 4, "stages": 1},
+    ],
+    "producer_consumer": [
+        *around("tiles", 4),
+        *around("tiles", 2, stages=2, arrive_lanes=32), {"stages": 1, "tiles": 3},
+        {"stages": 8, "consumer_warps": 8, "tiles": 33}, {"tile_bytes": 16, "work": 0}, {"stages": 2, "tiles": 9},
+    ],
+}  # fmt: skip

@@ -1,0 +1,59 @@
+"""Every ready-made protocol at a dozen sizes, from none to several laps: it ends, without a fault, in pinned counts."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from pipesim.model.program import Program
+from pipesim.protocols.catalog import BUILT_IN, find
+from pipesim.timed.engine import Outcome, Simulation, simulate
+from pipesim.timed.profile import load_profile
+from pipesim.unfold.occurrence import PhaseLog
+
+HERE = Path(__file__).parent
+COUNTS = HERE.parent / "golden" / "protocols.txt"
+Params = dict[str, int]
+SIZES: dict[str, list[Params]] = runpy.run_path(str(HERE / "sizes.py"))["SIZES"]
+CASES = [(name, params) for name, sizes in SIZES.items() for params in sizes]
+
+
+def label(name: str, params: Params) -> str:
+    return " ".join([name, *(f"{k}={v}" for k, v in params.items())])
+
+
+def run(program: Program) -> tuple[Simulation, PhaseLog]:
+    log = PhaseLog(program)
+    return simulate(program, load_profile("h100"), log=log), log
+
+
+def counted(name: str, params: Params) -> str:
+    """One line of the pinned counts: operations of all agents, phases completed, waits that saw one."""
+    program = find(name).build(params)
+    result, log = run(program)
+    assert (result.outcome, result.faults, result.deadlock) == (Outcome.FINISHED, (), None), label(name, params)
+    assert not result.state.flights, "something is still under way when every agent has ended"
+    phases = [phase for phases in log.phases() for phase in phases]
+    completed = sum(phase.complete for phase in phases)
+    seen = sum(len(phase.observers) for phase in phases)
+    operations = sum(map(len, program.code))
+    return f"{label(name, params)}: {operations} operations, {completed} phases, {seen} hand-offs"
+
+
+def test_every_protocol_has_a_dozen_sizes() -> None:
+    assert sorted(SIZES) == sorted(BUILT_IN)
+    assert {name: len(sizes) for name, sizes in SIZES.items() if len(sizes) < 12} == {}
+
+
+@pytest.mark.parametrize(("name", "params"), CASES, ids=[label(*case) for case in CASES])
+def test_it_ends_well_and_its_counts_are_pinned(name: str, params: Params) -> None:
+    pinned = dict(line.split(": ") for line in COUNTS.read_text(encoding="utf-8").splitlines())
+    mine, _, counts = counted(name, params).partition(": ")
+    assert counts == pinned[mine]
+
+
+def test_no_count_is_pinned_for_nothing() -> None:
+    pinned = [line.partition(": ")[0] for line in COUNTS.read_text(encoding="utf-8").splitlines()]
+    assert pinned == [label(*case) for case in CASES]
