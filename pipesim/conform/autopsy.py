@@ -24,7 +24,7 @@ from pipesim.model.ops import Op, Operation, Space
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
 from pipesim.trace.schema import EventKind, Events, Trace
 from pipesim.trace.sites import RECORDED, kinds, site_table
-from pipesim.unfold.blocked import explain, waiting
+from pipesim.unfold.blocked import explain, in_flight, waiting
 from pipesim.unfold.faults import report_fault
 
 _BY_PARITY = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.TRY_WAIT, Op.TEST_WAIT})
@@ -204,7 +204,7 @@ def _told(
     return Autopsy(
         cta,
         meta.status,
-        int(events.cycle.max() - events.cycle.min()) if len(events) else 0,
+        int(events.cycle.max()) if len(events) else -1,
         int(events.time_ps.max() - events.time_ps.min()) if len(events) else 0,
         barriers,
         deadlock,
@@ -229,5 +229,6 @@ def _standings(
                 None if there is None else there == BarrierWord(word.expected, word.pending, word.tx, word.done & 1)
             )
             here = tuple(b.agent for b in blocked if b.barrier == name)
-            found.append(Standing(name, word.done, word.pending, word.expected, word.tx, here, there, agrees))
+            flying = min(in_flight(state, n), max(word.tx, 0))
+            found.append(Standing(name, word.done, word.pending, word.expected, word.tx, here, there, agrees, flying))
     return tuple(found)

@@ -13,7 +13,7 @@ from pipesim.model.finding import Fault
 from pipesim.model.machine import State, step
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.trace.schema import Events, Trace
+from pipesim.trace.schema import EventKind, Events, Trace
 from pipesim.trace.sites import SiteTable
 from pipesim.unfold.blocked import explain
 
@@ -147,7 +147,13 @@ class Page:
         if op[0] not in _WAITS:
             return f"{name} was stopped between two events"
         phase = phase_wanted(state.barriers[op[1]], op[2])
-        return f"{name} stayed in its wait for {self._program.barrier_name(op[1])}, whose phase {phase} is complete"
+        wait = f"its wait for {self._program.barrier_name(op[1])}, whose phase {phase} is complete"
+        return f"{name} stayed in {wait}" if self._waits(agent) else f"{name} has no record of entering {wait}"
+
+    def _waits(self, agent: int) -> bool:
+        """Whether the agent's last record is the beginning of a wait."""
+        row = self.last_row(agent)
+        return row >= 0 and self._trace.meta.sites[int(self._events.site[row])].kind is EventKind.WAIT_ENTER
 
     def _divergence(
         self, kind: DivergenceKind, claim: str, agent: int, pc: int, row: int, actual: str, expected: str,
