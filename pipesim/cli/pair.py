@@ -91,11 +91,12 @@ def _meaning(pair: Pair, a: PairSide, b: PairSide, tolerance: float | None) -> t
 def _within(pair: Pair, tolerance: float, said: str) -> tuple[int, str]:
     """Whether B's period is near enough to A's, by the numbers themselves, not rounded."""
     from pipesim.cli.assemble import AGREES, TOLERANCE, UNKNOWN
+    from pipesim.report.words import off_by
 
     figure = pair.timing.decides if pair.timing else None
     if figure is None or not figure.a or figure.b is None or not figure.name.startswith("period"):
         return UNKNOWN, f"{said}; no period is in both, so none can be within the tolerance"
     off = 100 * (figure.b - figure.a) / figure.a
     if abs(off) > tolerance:
-        return TOLERANCE, f"{said}; B's period is {off:+.2f} % off A's, outside {tolerance:g} %"
+        return TOLERANCE, f"{said}; B's period is {off_by(off)} off A's, outside {tolerance:g} %"
     return AGREES, said

@@ -8,6 +8,7 @@ import numpy as np
 
 from pipesim.conform.align import Mismatch, describe_event, describe_record
 from pipesim.conform.result import Divergence, DivergenceKind, Moment
+from pipesim.conform.words import Beside, word_words
 from pipesim.model.barrier import phase_wanted
 from pipesim.model.finding import Fault
 from pipesim.model.machine import State, step
@@ -139,6 +140,16 @@ class Page:
         return replace(
             self._divergence(kind, claim, agent, state.pcs[agent], row, "", ""), stuck=explain(self._program, state)
         )
+
+    def other_words(self, wrong: list[Beside]) -> Divergence:
+        """Barriers whose words, read when the run had finished, are not what the machine leaves."""
+        first = wrong[0]
+        claim = f"{first.name} was left with {word_words(first.read)}; the protocol leaves {word_words(first.model)}"
+        others = ", ".join(both.name for both in wrong[1:])
+        claim += f"; {others} {'is' if len(wrong) == 2 else 'are'} otherwise too" if others else ""
+        events = len(self._order)
+        kind = DivergenceKind.BARRIER_WORD
+        return Divergence(kind, claim, self._cta, "", -1, events, events, -1, first.name)
 
     def _stayed(self, state: State, agent: int) -> str:
         """What an agent was stopped in that the model would have let it do."""

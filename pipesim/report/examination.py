@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pipesim.conform.examined import TRAPPED, Autopsy, Diagnosis, Examination, Explanation, Outcome, Standing
+from pipesim.conform.words import word_words
+from pipesim.model.barrier_word import BarrierWord
 from pipesim.model.finding import Deadlock
 from pipesim.report.console import BAD, GOOD, UNSURE
 from pipesim.report.finding import deadlock_lines, fault_lines, headline
@@ -169,7 +171,5 @@ def _words(autopsy: Autopsy, width: int) -> list[str]:
 
 def _difference(b: Standing) -> str:
     assert b.read is not None
-    rebuilt = (b.phase & 1, b.pending, b.count, b.tx)
-    read = (b.read.parity, b.read.pending, b.read.expected, b.read.tx)
-    words = "parity {}, {:,} of {:,} arrivals pending, {:,} bytes missing"
-    return f"{b.name}: rebuilt {words.format(*rebuilt)}; read {words.format(*read)}"
+    rebuilt = BarrierWord(b.count, b.pending, b.tx, b.phase & 1)
+    return f"{b.name}: rebuilt {word_words(rebuilt)}; read {word_words(b.read)}"
