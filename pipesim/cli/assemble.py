@@ -9,10 +9,11 @@ from pipesim.conform.examine import examine
 from pipesim.conform.result import Comparison, Conformance, Figure
 from pipesim.conform.steady import Reading, read
 from pipesim.conform.timing import median_period, noise_millicycles
+from pipesim.errors import EvidenceError
 from pipesim.model.finding import FaultReport, Finding, Verdict
 from pipesim.model.program import Program
-from pipesim.report.words import off_by
 from pipesim.report.view import HardwareBlock, Heading, SimulationLine
+from pipesim.report.words import off_by
 from pipesim.timed.bound import ring_law
 from pipesim.timed.engine import DEFAULT_BUDGET, Outcome, Simulation, simulate
 from pipesim.timed.profile import Profile
@@ -100,7 +101,11 @@ def hold(program: Program, trace: Trace, source: str, profile: Profile | None, t
 
     ``profile``: that of the trace's device if None. ``tolerance`` is in percent of the measured period.
     """
-    comparison = compare(program, trace, profile)
+    try:
+        comparison = compare(program, trace, profile)
+    except EvidenceError as error:
+        error.place = error.place or source
+        raise
     meta = trace.meta
     plain, traced = (median_period(meta.runs, traced=t) for t in (False, True))
     noise = noise_millicycles(meta.runs, traced=False)

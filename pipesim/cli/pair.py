@@ -73,19 +73,32 @@ def _meaning(pair: Pair, a: PairSide, b: PairSide, tolerance: float | None) -> t
     from pipesim.cli.assemble import AGREES, FINDINGS, UNKNOWN
     from pipesim.model.finding import Verdict
     from pipesim.report.pair_figures import time_words
-    from pipesim.report.pair_verdict import behaviour_words, conformance_clause
+    from pipesim.report.pair_verdict import behaviour_words, conformance_clause, unfinished_words
 
     said = behaviour_words(pair.behaviour)
     agree, clause = conformance_clause(a.conformance, b.conformance)
+    unfinished = unfinished_words(a.trace.meta, b.trace.meta)
+    clause = (f"; {unfinished}" if unfinished else "") + clause
     if pair.behaviour.verdict is Verdict.REFUTED or not agree:
         return FINDINGS, said + clause
     if pair.behaviour.verdict is Verdict.UNKNOWN:
         return UNKNOWN, said + clause
+    if unfinished:
+        return _of_unfinished(tolerance, said + clause)
     time = time_words(pair.timing) if pair.timing else ""
     said += clause + (f"; {time}" if time else "")
     if tolerance is None:
         return AGREES, said
     return _within(pair, tolerance, said)
+
+
+def _of_unfinished(tolerance: float | None, said: str) -> tuple[int, str]:
+    """Of two runs that hung or trapped alike nothing is said about speed, so no tolerance can be met or missed."""
+    from pipesim.cli.assemble import AGREES, UNKNOWN
+
+    if tolerance is None:
+        return AGREES, said
+    return UNKNOWN, f"{said}; neither finished, so no period can be within the tolerance"
 
 
 def _within(pair: Pair, tolerance: float, said: str) -> tuple[int, str]:

@@ -37,8 +37,9 @@ class Moment:
 class Divergence:
     """The first place where a trace and the model part.
 
-    Of a barrier's word, which is no agent's, ``agent`` is "" and ``iteration`` -1. ``barrier`` is its name with stage ("" if none is concerned), ``phase_wanted`` and ``phase_now`` count from 0 (-1
-    where no phase is concerned), ``late_by`` is how many cycles too early a wait returned at least.
+    ``barrier`` is its name with stage ("" if none is concerned), ``phase_wanted`` and ``phase_now`` count from 0 (-1
+    where no phase is concerned), ``late_by`` is how many cycles too early a wait returned at least. Of a barrier's
+    word, which is no agent's, ``agent`` is "" and ``iteration`` -1.
     """
 
     kind: DivergenceKind
