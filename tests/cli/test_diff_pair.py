@@ -219,7 +219,7 @@ def test_who_ends_last_in_each(call: Call, bare: Path, good: Trace) -> None:
     cycle[last] = e.cycle.max() + 500
     write_trace(Trace(replace(good.meta, runs=()), replace(e, cycle=cycle)), Path("late.parquet"))
     out = " ".join(call("diff", bare, "late.parquet").out.split())
-    assert "in CTA 0 consumer/1 ends last in A, consumer/0 in B · the table is of" in out
+    assert "in CTA 0 consumer/1 ends last in A, consumer/0 in B the table is of consumer/0" in out
     assert "consumer/1 ends last in CTA 0" in call("diff", bare, bare).out
 
 
