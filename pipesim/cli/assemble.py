@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from pipesim.conform.compare import compare
 from pipesim.conform.examine import examine
-from pipesim.conform.result import Comparison, Figure
+from pipesim.conform.result import Comparison, Conformance, Figure
 from pipesim.conform.steady import Reading, read
 from pipesim.conform.timing import median_period, noise_millicycles
+from pipesim.errors import EvidenceError
 from pipesim.model.finding import FaultReport, Finding, Verdict
 from pipesim.model.program import Program
 from pipesim.report.view import HardwareBlock, Heading, SimulationLine
+from pipesim.report.words import off_by
 from pipesim.timed.bound import ring_law
 from pipesim.timed.engine import DEFAULT_BUDGET, Outcome, Simulation, simulate
 from pipesim.timed.profile import Profile
@@ -99,7 +101,11 @@ def hold(program: Program, trace: Trace, source: str, profile: Profile | None, t
 
     ``profile``: that of the trace's device if None. ``tolerance`` is in percent of the measured period.
     """
-    comparison = compare(program, trace, profile)
+    try:
+        comparison = compare(program, trace, profile)
+    except EvidenceError as error:
+        error.place = error.place or source
+        raise
     meta = trace.meta
     plain, traced = (median_period(meta.runs, traced=t) for t in (False, True))
     noise = noise_millicycles(meta.runs, traced=False)
@@ -148,12 +154,22 @@ def _meaning(trace: Trace, comparison: Comparison, tolerance: float | None) -> t
         lost = "1 record was lost" if found.lost == 1 else f"{found.lost:,} records were lost"
         if found.lost:
             return UNKNOWN, lost
-        unseen = "nothing shows what the kernel did after its window"
-        return UNKNOWN, "the trace has no recorded CTA" if found.ended else unseen
+        return UNKNOWN, _why_unknown(trace, found)
     if tolerance is None:
         return AGREES, ""
     figures = comparison.timing.figures if comparison.timing is not None else ()
     return _within(next((figure for figure in figures if figure.name == "period"), None), tolerance)
+
+
+def _why_unknown(trace: Trace, found: Conformance) -> str:
+    """What leaves open whether a trace that lost nothing conforms."""
+    if trace.meta.status == "unknown":
+        return "the simulation was cut off by its budget before it ended"
+    if not found.ctas:
+        return "the trace has no recorded CTA"
+    if not found.events:
+        return "the trace has no event to be held against the protocol"
+    return "nothing shows what the kernel did after its window"
 
 
 def _within(period: Figure | None, tolerance: float) -> tuple[int, str]:
@@ -162,5 +178,5 @@ def _within(period: Figure | None, tolerance: float) -> tuple[int, str]:
         return UNKNOWN, "no period was measured, so none can be within the tolerance"
     off = 100 * (period.simulated - period.measured) / period.measured
     if abs(off) > tolerance:
-        return TOLERANCE, f"the simulated period is {off:+.2f} % off, outside {tolerance:g} %"
+        return TOLERANCE, f"the simulated period is {off_by(off)} off, outside {tolerance:g} %"
     return AGREES, ""

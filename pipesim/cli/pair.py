@@ -73,14 +73,18 @@ def _meaning(pair: Pair, a: PairSide, b: PairSide, tolerance: float | None) -> t
     from pipesim.cli.assemble import AGREES, FINDINGS, UNKNOWN
     from pipesim.model.finding import Verdict
     from pipesim.report.pair_figures import time_words
-    from pipesim.report.pair_verdict import behaviour_words, conformance_clause
+    from pipesim.report.pair_verdict import behaviour_words, conformance_clause, unfinished_words
 
     said = behaviour_words(pair.behaviour)
     agree, clause = conformance_clause(a.conformance, b.conformance)
+    unfinished = unfinished_words(a.trace.meta, b.trace.meta)
+    clause = (f"; {unfinished}" if unfinished else "") + clause
     if pair.behaviour.verdict is Verdict.REFUTED or not agree:
         return FINDINGS, said + clause
     if pair.behaviour.verdict is Verdict.UNKNOWN:
         return UNKNOWN, said + clause
+    if unfinished:
+        return _of_unfinished(tolerance, said + clause)
     time = time_words(pair.timing) if pair.timing else ""
     said += clause + (f"; {time}" if time else "")
     if tolerance is None:
@@ -88,14 +92,24 @@ def _meaning(pair: Pair, a: PairSide, b: PairSide, tolerance: float | None) -> t
     return _within(pair, tolerance, said)
 
 
+def _of_unfinished(tolerance: float | None, said: str) -> tuple[int, str]:
+    """Of two runs that hung or trapped alike nothing is said about speed, so no tolerance can be met or missed."""
+    from pipesim.cli.assemble import AGREES, UNKNOWN
+
+    if tolerance is None:
+        return AGREES, said
+    return UNKNOWN, f"{said}; neither finished, so no period can be within the tolerance"
+
+
 def _within(pair: Pair, tolerance: float, said: str) -> tuple[int, str]:
     """Whether B's period is near enough to A's, by the numbers themselves, not rounded."""
     from pipesim.cli.assemble import AGREES, TOLERANCE, UNKNOWN
+    from pipesim.report.words import off_by
 
     figure = pair.timing.decides if pair.timing else None
     if figure is None or not figure.a or figure.b is None or not figure.name.startswith("period"):
         return UNKNOWN, f"{said}; no period is in both, so none can be within the tolerance"
     off = 100 * (figure.b - figure.a) / figure.a
     if abs(off) > tolerance:
-        return TOLERANCE, f"{said}; B's period is {off:+.2f} % off A's, outside {tolerance:g} %"
+        return TOLERANCE, f"{said}; B's period is {off_by(off)} off A's, outside {tolerance:g} %"
     return AGREES, said

@@ -20,6 +20,7 @@ from pipesim.errors import ParameterError
 
 if TYPE_CHECKING:
     from pipesim.cli.assemble import Simulated
+    from pipesim.model.program import Program
     from pipesim.report.view import RunReport
 
 
@@ -54,6 +55,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     profile = load_profile(options.profile)
     with progress(f"flattening {options.protocol}"):
         program = find(options.protocol).build(params_of(options), grid=options.ctas)
+    window = _clipped(options.window, program) if options.window is not None else None
     if options.save_program is not None:
         write_whole(options.save_program, dumps(program).encode(), force=options.force)
     with progress(f"simulating {program.name} on {profile.name}"):
@@ -62,7 +64,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         )
     if options.save_trace is not None:
         trace = ran.result.trace
-        write_trace(cut(trace, *options.window) if options.window else trace, options.save_trace, force=options.force)
+        write_trace(cut(trace, *window) if window else trace, options.save_trace, force=options.force)
     show(options, _report(ran), ran.code, ran.findings)
     return ran.code
 
@@ -79,6 +81,21 @@ def _check_outputs(options: argparse.Namespace) -> None:
         raise ParameterError(
             f"{options.save_trace} cannot be both the trace and the program", correction="give each a file of its own"
         )
+
+
+def _clipped(window: tuple[int, int], program: Program) -> tuple[int, int]:
+    """The window as far as the program goes; ParameterError for one that begins behind its last iteration."""
+    from pipesim.trace.sites import iterations, site_table
+
+    last = iterations(site_table(program))
+    if window[0] >= last:
+        number = "1 iteration" if last == 1 else f"{last:,} iterations"
+        raise ParameterError(
+            f"the window begins at iteration {window[0]}, behind the last of {number} of {program.name}",
+            cause="iterations count from 0, and a window keeps its first to the one before its end",
+            correction="begin it earlier, or run more tiles" if last else "leave the window out",
+        )
+    return window[0], min(window[1], last)
 
 
 def _report(ran: Simulated) -> RunReport:

@@ -17,14 +17,15 @@ from pipesim.conform.examined import TRAPPED, Autopsy, Standing
 from pipesim.conform.follow import follow
 from pipesim.conform.judge import events_of
 from pipesim.conform.replay import Replayed
-from pipesim.model.barrier_word import BarrierWord, decode_word
+from pipesim.conform.words import word_left, words_read
+from pipesim.model.barrier_word import BarrierWord
 from pipesim.model.finding import Blocked
 from pipesim.model.machine import State
 from pipesim.model.ops import Op, Operation, Space
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
 from pipesim.trace.schema import EventKind, Events, Trace
 from pipesim.trace.sites import RECORDED, kinds, site_table
-from pipesim.unfold.blocked import explain, waiting
+from pipesim.unfold.blocked import explain, in_flight, waiting
 from pipesim.unfold.faults import report_fault
 
 _BY_PARITY = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.TRY_WAIT, Op.TEST_WAIT})
@@ -193,9 +194,8 @@ def _told(
     trace: Trace, events: Events, cta: int, rebuilt: Program, agents: list[_Dissected], followed: Replayed
 ) -> Autopsy:
     meta, state = trace.meta, followed.state
-    info = next((c for c in meta.ctas if c.cta == cta), None)
     blocked = waiting(rebuilt, state)
-    barriers = _standings(trace, info.barrier_words if info else (), rebuilt, state, blocked)
+    barriers = _standings(words_read(meta, cta), rebuilt, state, blocked)
     answers = [b.agrees for b in barriers]
     deadlock = explain(rebuilt, state) if followed.trap is None else None
     still = {b.agent for b in blocked} | set(deadlock.finished if deadlock else ())
@@ -204,7 +204,7 @@ def _told(
     return Autopsy(
         cta,
         meta.status,
-        int(events.cycle.max() - events.cycle.min()) if len(events) else 0,
+        int(events.cycle.max()) if len(events) else -1,
         int(events.time_ps.max() - events.time_ps.min()) if len(events) else 0,
         barriers,
         deadlock,
@@ -217,17 +217,14 @@ def _told(
 
 
 def _standings(
-    trace: Trace, words: tuple[int, ...], rebuilt: Program, state: State, blocked: tuple[Blocked, ...]
+    read: dict[tuple[str, int], BarrierWord], rebuilt: Program, state: State, blocked: tuple[Blocked, ...]
 ) -> tuple[Standing, ...]:
-    order = [(g.name, stage) for g in trace.meta.barriers for stage in range(g.stages)]  # of the words
-    read = dict(zip(order, map(decode_word, words), strict=False))
     found = []
     for n, barrier in enumerate(rebuilt.barriers):
         if barrier.cta == 0:
             word, name, there = state.barriers[n], rebuilt.barrier_name(n), read.get((barrier.name, barrier.stage))
-            agrees = (
-                None if there is None else there == BarrierWord(word.expected, word.pending, word.tx, word.done & 1)
-            )
+            agrees = None if there is None else there == word_left(word)
             here = tuple(b.agent for b in blocked if b.barrier == name)
-            found.append(Standing(name, word.done, word.pending, word.expected, word.tx, here, there, agrees))
+            flying = min(in_flight(state, n), max(word.tx, 0))
+            found.append(Standing(name, word.done, word.pending, word.expected, word.tx, here, there, agrees, flying))
     return tuple(found)

@@ -32,11 +32,13 @@ def diagnose(program: Program, trace: Trace, found: Conformance) -> Diagnosis | 
     """Why ``trace`` leaves ``program``; ``found`` is what :func:`conform` said of the two.
 
     None if there is nothing to explain (it conforms, and nothing was made wrong) or nothing to explain it with: records
-    were lost, or only a window of them was kept.
+    were lost, only a window of them was kept, or only a barrier's word is wrong.
     """
     made = trace.meta.fault
     if found.verdict is Verdict.UNKNOWN or found.lost or trace.meta.window:
         return None
+    if found.divergence is not None and found.divergence.kind is DivergenceKind.BARRIER_WORD:
+        return None  # edits are told apart by the records, and these conform
     wrong = trace.meta.wrong_tiles > 0
     if found.divergence is None and (made or not wrong):
         return Diagnosis((), 0, made, manifest=wrong) if made else None

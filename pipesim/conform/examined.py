@@ -59,6 +59,7 @@ class Diagnosis:
 class Standing:
     """One barrier at the end: its phase (from 0), arrivals pending of its count, bytes outstanding, who waits for it.
 
+    ``in_flight`` of the bytes were under way when a trap ended the launch; they may have landed or not.
     ``read`` is what its word said after ``mbarrier.inval``, None if it was not read; ``agrees``: it is the same.
     """
 
@@ -70,14 +71,16 @@ class Standing:
     waiting: tuple[str, ...]
     read: BarrierWord | None = None
     agrees: bool | None = None
+    in_flight: int = 0
 
 
 @dataclass(frozen=True)
 class Autopsy:
     """What the records of one CTA say about its end.
 
-    ``cycles`` and ``picoseconds`` are from its first record to its last. ``deadlock`` is there if every agent waits or
-    has ended, ``waiting`` names those that wait in any case; ``stopped`` agents were somewhere between two records.
+    ``cycle`` is its last record's by the trace's clock (-1 without a record), ``picoseconds`` are from the first to it.
+    ``deadlock`` is there if every agent waits or has ended, ``waiting`` names those that wait in any case; ``stopped``
+    agents were somewhere between two records.
     ``trap`` is the operation at which the chip ended the launch. ``contradiction``: the first record that does not fit
     the others, "" if all do; then the barriers are as far as the records fit. ``agree``: whether all barrier words that
     were read afterwards say the same, None if none was read.
@@ -85,7 +88,7 @@ class Autopsy:
 
     cta: int
     status: str
-    cycles: int
+    cycle: int
     picoseconds: int
     barriers: tuple[Standing, ...]
     deadlock: Deadlock | None

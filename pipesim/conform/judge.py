@@ -11,6 +11,7 @@ from pipesim.conform.page import Page
 from pipesim.conform.passes import EVERY, Sight
 from pipesim.conform.replay import STRICT, replay
 from pipesim.conform.result import Conformance, Divergence, DivergenceKind
+from pipesim.conform.words import words_beside, words_read
 from pipesim.errors import EvidenceError
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
@@ -30,18 +31,30 @@ def conform(program: Program, trace: Trace) -> Conformance:
         return Conformance(Verdict.UNKNOWN, 0, 0, lost, uncertainty)
     first: Divergence | None = None
     hung: Divergence | None = None  # of the first CTA, if the kernel did not finish and each CTA that is here did
-    iterations, ended = 0, True
+    iterations, ended, words = 0, True, 0
     for cta in ctas:
         found = _replay_cta(program, table, trace, cta, sites, uncertainty)
         iterations, ended = max(iterations, found.iterations), ended and found.ended
-        first, hung = found.divergence, hung or found.hung
+        first, hung, words = found.divergence, hung or found.hung, words + found.words
         if first is not None:
             break
     first = first or hung
-    proved = not lost and ended
+    nothing = (
+        not len(trace.events) and iterations > 0
+    )  # a window behind the last iteration: nothing was held against it
+    proved = not lost and ended and not nothing
     verdict = Verdict.REFUTED if first is not None else Verdict.PROVED if proved else Verdict.UNKNOWN
     return Conformance(
-        verdict, len(trace.events), len(ctas), lost, uncertainty, first, trace.meta.window, iterations, ended=ended
+        verdict,
+        len(trace.events),
+        len(ctas),
+        lost,
+        uncertainty,
+        first,
+        trace.meta.window,
+        iterations,
+        ended=ended,
+        words=words,
     )
 
 
@@ -76,13 +89,14 @@ class _OfCta(NamedTuple):
     """One CTA: its first divergence; ``hung`` if it has none although the kernel did not finish.
 
     ``iterations`` is the most that an agent of the program has; ``ended``: the records, or the iterations counted by
-    the kernel, show that every agent went through all of its own.
+    the kernel, show that every agent went through all of its own. ``words``: barrier words that agree.
     """
 
     divergence: Divergence | None
     hung: Divergence | None
     iterations: int
     ended: bool
+    words: int = 0
 
 
 def recorded_ctas(trace: Trace) -> list[int]:
@@ -132,6 +146,12 @@ def _replay_cta(
         other = next((a for a in aligned if a.end < len(a.ran) and not _fits(a, info.passes)), None)
         if other is not None:
             found = page.other_passes(other.agent, other.iterations, info.passes[other.agent])
+    if trace.meta.status == "unknown":  # a simulation that was cut off: nothing shows how it would have ended
+        return _OfCta(found, None, iterations, ended=False)
+    if found is None and not hung and not any(partial):
+        beside = words_beside(program, followed.state, words_read(trace.meta, cta))
+        differ = [both for both in beside if both.read != both.model]
+        return _OfCta(page.other_words(differ) if differ else None, None, iterations, ended, len(beside))
     if found is not None or not hung:
         return _OfCta(found, None, iterations, ended)
     stopped = page.not_finished(followed.state)

@@ -8,12 +8,13 @@ import numpy as np
 
 from pipesim.conform.align import Mismatch, describe_event, describe_record
 from pipesim.conform.result import Divergence, DivergenceKind, Moment
+from pipesim.conform.words import Beside, word_words
 from pipesim.model.barrier import phase_wanted
 from pipesim.model.finding import Fault
 from pipesim.model.machine import State, step
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.trace.schema import Events, Trace
+from pipesim.trace.schema import EventKind, Events, Trace
 from pipesim.trace.sites import SiteTable
 from pipesim.unfold.blocked import explain
 
@@ -140,6 +141,16 @@ class Page:
             self._divergence(kind, claim, agent, state.pcs[agent], row, "", ""), stuck=explain(self._program, state)
         )
 
+    def other_words(self, wrong: list[Beside]) -> Divergence:
+        """Barriers whose words, read when the run had finished, are not what the machine leaves."""
+        first = wrong[0]
+        claim = f"{first.name} was left with {word_words(first.read)}; the protocol leaves {word_words(first.model)}"
+        others = ", ".join(both.name for both in wrong[1:])
+        claim += f"; {others} {'is' if len(wrong) == 2 else 'are'} otherwise too" if others else ""
+        events = len(self._order)
+        kind = DivergenceKind.BARRIER_WORD
+        return Divergence(kind, claim, self._cta, "", -1, events, events, -1, first.name)
+
     def _stayed(self, state: State, agent: int) -> str:
         """What an agent was stopped in that the model would have let it do."""
         name = self._program.agent_name(agent)
@@ -147,7 +158,13 @@ class Page:
         if op[0] not in _WAITS:
             return f"{name} was stopped between two events"
         phase = phase_wanted(state.barriers[op[1]], op[2])
-        return f"{name} stayed in its wait for {self._program.barrier_name(op[1])}, whose phase {phase} is complete"
+        wait = f"its wait for {self._program.barrier_name(op[1])}, whose phase {phase} is complete"
+        return f"{name} stayed in {wait}" if self._waits(agent) else f"{name} has no record of entering {wait}"
+
+    def _waits(self, agent: int) -> bool:
+        """Whether the agent's last record is the beginning of a wait."""
+        row = self.last_row(agent)
+        return row >= 0 and self._trace.meta.sites[int(self._events.site[row])].kind is EventKind.WAIT_ENTER
 
     def _divergence(
         self, kind: DivergenceKind, claim: str, agent: int, pc: int, row: int, actual: str, expected: str,

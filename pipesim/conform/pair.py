@@ -57,7 +57,16 @@ def _behaviour(a: Trace, b: Trace, matched: Matched) -> Behaviour:
     differences.sort(key=lambda d: (d.iteration, d.cta, d.cycle_a if d.cycle_a >= 0 else d.cycle_b, d.agent))
     notes = (*matched.notes, *reading.notes)
     return Behaviour(
-        verdict, matched.ctas, found, lost_a, lost_b, tuple(differences), _surplus(a.meta, b.meta, surplus), ends, notes
+        verdict,
+        matched.ctas,
+        found,
+        lost_a,
+        lost_b,
+        tuple(differences),
+        _surplus(a.meta, b.meta, surplus),
+        ends,
+        notes,
+        matched.window,
     )
 
 

@@ -61,7 +61,8 @@ Lanes = dict[tuple[int, Name], Lane]  #: by CTA and agent
 class Matched:
     """Two traces on common ground: lanes of CTAs and agents that both have, and what was left out, in words.
 
-    ``cut`` says that iterations were left out, so that the runs as wholes are of different length.
+    ``cut`` says that iterations were left out, so that the runs as wholes are of different length. ``window`` is
+    (first, end) of those that both recorders kept, () where they kept the same.
     """
 
     a: Lanes
@@ -69,6 +70,7 @@ class Matched:
     ctas: tuple[int, ...]
     notes: tuple[str, ...]
     cut: bool
+    window: tuple[int, ...] = ()
 
 
 def match(a: Trace, b: Trace) -> Matched:
@@ -102,7 +104,8 @@ def match(a: Trace, b: Trace) -> Matched:
     left = sorted({cta for cta, _ in (*mine, *theirs)} - set(ctas))
     if left:
         notes = (*notes, f"CTAs recorded in one only are not compared: {', '.join(map(str, left))}")
-    return Matched(cut_a, cut_b, ctas, notes, cut=first > 0 or end is not None)
+    window = (first, end) if a.meta.window != b.meta.window and end is not None else ()
+    return Matched(cut_a, cut_b, ctas, notes, first > 0 or end is not None, window)
 
 
 def _cut(found: Lanes, ctas: tuple[int, ...], agents: list[Name], first: int, end: int | None) -> Lanes:
@@ -131,15 +134,21 @@ def _iterations(a: TraceMeta, b: TraceMeta, end_a: int, end_b: int) -> tuple[int
     if a.window != b.window:
         first = max(meta.window[0] if meta.window else 0 for meta in (a, b))
         end = min(meta.window[1] for meta in (a, b) if meta.window)
-        notes.append(f"compared are the iterations that both windows kept: {first} to {end}")
+        notes.append(f"compared are the iterations that both windows kept: {kept_words(first, end)}")
     for name in a.params:
         mine, theirs = a.params[name], b.params.get(name, a.params[name])
         counts = end_a <= mine and end_b <= theirs and (end_a == mine or end_b == theirs)
         if mine != theirs and counts:
             end = min(mine, theirs) if end is None else min(end, mine, theirs)
-            notes.append(f"compared are the first {end} iterations: {name} is {mine} in A, {theirs} in B")
+            said = "is the first iteration" if end == 1 else f"are the first {end} iterations"
+            notes.append(f"compared {said}: {name} is {mine} in A, {theirs} in B")
             break
     return first, end, tuple(notes)
+
+
+def kept_words(first: int, end: int) -> str:
+    """The iterations from ``first`` to before ``end``: ``20 to 29``, or ``20`` alone."""
+    return f"{first} to {end - 1}" if end - 1 > first else str(first)
 
 
 def lanes(trace: Trace) -> Lanes:

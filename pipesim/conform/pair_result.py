@@ -10,6 +10,8 @@ from enum import Enum
 
 from pipesim.model.finding import Verdict
 
+PERIOD, TRACED = "period", "period, traced"  #: figures: a tile without recording, and with it
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -80,6 +82,7 @@ class Behaviour:
     PROVED: every compared event is in both, each agent's in the same order, and the runs ended alike. UNKNOWN: no
     difference was found, but records were lost (``lost_a``, ``lost_b``) or a run was cut short. ``matched`` counts
     events found in both. ``outcomes`` are differences in how the runs ended, ``notes`` what was not compared and why.
+    ``window`` is (first, end) of the iterations that both recorders kept, () where they kept the same.
     """
 
     verdict: Verdict
@@ -91,6 +94,7 @@ class Behaviour:
     surplus: tuple[Surplus, ...]
     outcomes: tuple[Setting, ...]
     notes: tuple[str, ...]
+    window: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -161,9 +165,12 @@ class Ledger:
 class PairTiming:
     """Both runs in numbers, of one CTA. The first ledger is the critical agent's: the one that ends last.
 
-    ``primary`` names the figure that decides: the period without recording if both have it, else the next best.
+    ``last`` are the agents that end last in A and in B; where these are two, the critical one is that whose ends in A
+    and B are the latest together. ``primary`` names the figure that decides: the period without recording if both have
+    it, else the next best.
     ``khz_a`` and ``khz_b`` are the SM clocks (0: unknown); ``clocks_differ`` says that cycles are not times, ``unlike``
-    that only one of the two traces contains the cost of recording.
+    that only one of the two traces contains the cost of recording, ``recorders_differ`` that both do and were recorded
+    in different ways.
     """
 
     cta: int
@@ -174,11 +181,28 @@ class PairTiming:
     khz_b: int
     clocks_differ: bool
     unlike: bool
+    last: tuple[str, str]
+    recorders_differ: bool = False
 
     @property
     def decides(self) -> PairFigure | None:
         """The figure that ``primary`` names."""
-        return next((figure for figure in self.figures if figure.name == self.primary), None)
+        return self._figure(self.primary)
+
+    @property
+    def recording(self) -> PairFigure | None:
+        """What recording adds to a tile in A and in B; None unless both measured a period with and without it."""
+        plain, traced = self._figure(PERIOD), self._figure(TRACED)
+        if plain is None or traced is None:
+            return None
+        pairs = ((traced.a, plain.a), (traced.b, plain.b))
+        noises = ((traced.noise_a, plain.noise_a), (traced.noise_b, plain.noise_b))
+        costs = (None if x is None or y is None else x - y for x, y in pairs)
+        found = PairFigure("recording", *costs, *(None if x is None or y is None else x + y for x, y in noises))
+        return None if found.difference is None else found
+
+    def _figure(self, name: str) -> PairFigure | None:
+        return next((figure for figure in self.figures if figure.name == name), None)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipesim.conform.pair_lanes import kept_words
 from pipesim.conform.pair_result import Setting
 from pipesim.trace.schema import BarrierGroup, Trace, TraceMeta
 
@@ -102,6 +103,12 @@ def pays_for_recording(meta: TraceMeta) -> bool:
     return meta.source != "simulation" or bool(meta.extra.get("recording"))
 
 
+def recorders_differ(a: TraceMeta, b: TraceMeta) -> bool:
+    """Whether both traces pay for recording, and by different recorders: other memory, clock or size of a record."""
+    mine, theirs = ((meta.memory, meta.clock, meta.record_bytes) for meta in (a, b))
+    return pays_for_recording(a) and pays_for_recording(b) and mine != theirs
+
+
 def clocks_differ(a: TraceMeta, b: TraceMeta) -> bool:
     """Whether the two SM clocks are known to differ, so that cycles are not times.
 
@@ -135,6 +142,6 @@ def _said(meta: TraceMeta) -> dict[str, str]:
         "stamped by": meta.clock,
         "bytes a record": str(meta.record_bytes),
         "records kept in": meta.memory,
-        "window": f"{meta.window[0]} to {meta.window[1]}" if meta.window else "all iterations",
+        "window": kept_words(*meta.window) if meta.window else "all iterations",
         "fault made on purpose": meta.fault or NONE_SAID,
     }

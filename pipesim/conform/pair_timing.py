@@ -9,14 +9,14 @@ from math import lcm
 import numpy as np
 
 from pipesim.conform.pair_lanes import PASS, Key, Lane, Matched, Name, agent_name, site_keys
-from pipesim.conform.pair_result import Ledger, PairFigure, PairTiming, Segment
-from pipesim.conform.pair_settings import clocks_differ, pays_for_recording
+from pipesim.conform.pair_result import PERIOD, TRACED, Ledger, PairFigure, PairTiming, Segment
+from pipesim.conform.pair_settings import clocks_differ, pays_for_recording, recorders_differ
 from pipesim.conform.steady import read
 from pipesim.conform.timing import median_period, noise_millicycles
 from pipesim.trace.schema import EventKind, Run, Trace, TraceMeta
 from pipesim.trace.steady import steady_window
 
-PERIOD, TRACED, THIS_RUN = "period", "period, traced", "period, this trace"
+THIS_RUN = "period, this trace"
 COMPARED, WHOLE = "compared part, traced", "whole run, traced"
 _DECIDING = (PERIOD, TRACED, THIS_RUN, COMPARED, WHOLE)  #: the first that both have
 
@@ -25,20 +25,25 @@ def pair_timing(a: Trace, b: Trace, matched: Matched) -> PairTiming | None:
     """Both runs in numbers, None if no agent has two events in both. Of the CTA with the lowest number in both."""
     cta = matched.ctas[0]
     found = [
-        (made, end)
+        (made, (_end(a, mine), _end(b, matched.b[cta, name])))
         for (where, name), mine in matched.a.items()
         if where == cta and (made := _ledger(a, b, name, mine, matched.b[cta, name])) is not None
-        for end in (_end(a, mine) + _end(b, matched.b[cta, name]),)
     ]
     if not found:
         return None
-    critical = max(range(len(found)), key=lambda n: (found[n][1], n))  # of two that end together, the later agent
+    order = range(len(found))
+    critical = max(order, key=lambda n: (sum(found[n][1]), n))  # of two that end together, the later agent
+    last_a = max(order, key=lambda n: (found[n][1][0], n == critical))
+    last_b = max(order, key=lambda n: (found[n][1][1], n == critical))
     ledgers = (found[critical][0], *(made for n, (made, _) in enumerate(found) if n != critical))
     figures = _figures(a, b, matched, ledgers[0])
     known = [f.name for f in figures if f.name in _DECIDING and f.a and f.b]
     unlike = pays_for_recording(a.meta) != pays_for_recording(b.meta)
     clocks = (a.meta.device.sm_khz, b.meta.device.sm_khz)
-    return PairTiming(cta, figures, known[0] if known else "", ledgers, *clocks, clocks_differ(a.meta, b.meta), unlike)
+    return PairTiming(
+        cta, figures, known[0] if known else "", ledgers, *clocks, clocks_differ(a.meta, b.meta), unlike,
+        last=(found[last_a][0].agent, found[last_b][0].agent), recorders_differ=recorders_differ(a.meta, b.meta),
+    )  # fmt: skip
 
 
 def _end(trace: Trace, lane: Lane) -> int:

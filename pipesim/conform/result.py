@@ -19,6 +19,7 @@ class DivergenceKind(Enum):
     TOO_EARLY = "a wait returned before the phase it waited for can have completed"
     FAULT = "the model breaks a rule when it follows the trace"
     NOT_FINISHED = "the kernel did not finish"
+    BARRIER_WORD = "a barrier was not left as the protocol leaves it"
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class Divergence:
     """The first place where a trace and the model part.
 
     ``barrier`` is its name with stage ("" if none is concerned), ``phase_wanted`` and ``phase_now`` count from 0 (-1
-    where no phase is concerned), ``late_by`` is how many cycles too early a wait returned at least.
+    where no phase is concerned), ``late_by`` is how many cycles too early a wait returned at least. Of a barrier's
+    word, which is no agent's, ``agent`` is "" and ``iteration`` -1.
     """
 
     kind: DivergenceKind
@@ -64,7 +66,8 @@ class Conformance:
     PROVED means: every recorded event was replayed, and every agent went through all its iterations. ``lost`` counts
     records that the capture dropped: with any, the verdict is at best UNKNOWN, ``events`` of it having been replayed.
     ``window`` is the trace's: (first, end) of the iterations that were kept, () for all; of the others, of the
-    ``iterations`` that the protocol has, nothing is claimed. ``ended``: that all were gone through is known.
+    ``iterations`` that the protocol has, nothing is claimed. ``ended``: that all were gone through is known. ``words``
+    counts the barrier words that were read at the end of a finished run and say what the model says.
     """
 
     verdict: Verdict
@@ -76,6 +79,7 @@ class Conformance:
     window: tuple[int, ...] = ()
     iterations: int = 0
     ended: bool = field(default=True, kw_only=True)
+    words: int = field(default=0, kw_only=True)
 
     @property
     def hides(self) -> bool:

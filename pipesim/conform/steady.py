@@ -16,7 +16,7 @@ from pipesim.trace.steady import steady_window
 class Reading:
     """One trace in numbers: cycles, of the recorded CTA with the lowest number.
 
-    None where the run is too short, and where it takes a part of the run that was not recorded.
+    None where the run is too short or did not finish, and where it takes a part of the run that was not recorded.
     """
 
     period_millicycles: int | None
@@ -74,9 +74,12 @@ class _Kept:
 
 
 def _kept(trace: Trace, cta: int) -> _Kept:
-    """What the recording kept. With nothing known of the passes, a window is taken to end before the run."""
+    """What the recording kept. With nothing known of the passes, a window is taken to end before the run.
+
+    A run that did not finish has no end.
+    """
     header = next((h for h in trace.meta.ctas if h.cta == cta), CtaInfo(cta, 0))
-    whole = not any(header.dropped)
+    whole = trace.meta.status == "finished" and not any(header.dropped)
     if not trace.meta.window:
         return _Kept(0, begins=True, ends=whole, passes=header.passes, dropped=header.dropped)
     first, end = trace.meta.window

@@ -98,6 +98,8 @@ class Blocked:
     ``phase_wanted`` is the index of the phase whose completion would let it pass, ``phase_now`` the index of the phase
     that the barrier is in, both counted from 0. A named barrier counts threads and the cluster barrier agents in
     ``arrivals_missing`` of ``count``; their parity is -1. Negative ``bytes_missing`` are bytes nobody expected.
+    ``bytes_in_flight`` are those of the missing that were under way: only where the machine was stopped before all
+    had landed.
     """
 
     agent: str
@@ -110,6 +112,7 @@ class Blocked:
     bytes_missing: int
     line: str
     suppliers: tuple[Supplier, ...] = ()
+    bytes_in_flight: int = 0
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,14 @@ def paint_divergence(console: Console, divergence: Divergence) -> None:
     paint(console, divergence_lines(divergence, width_of(console)))
 
 
-def divergence_lines(divergence: Divergence, width: int) -> list[str]:
-    """Headline, claim, barrier and phases, the moments side by side, who is stuck, and the line of the protocol."""
+def divergence_lines(divergence: Divergence, width: int, side: str = "hardware") -> list[str]:
+    """Headline, claim, barrier and phases, the moments side by side, who is stuck, and the line of the protocol.
+
+    ``side`` is what the trace's events are called beside the model's.
+    """
     lines = [*_headline(divergence, width), "", *wrap(divergence.claim, width, "  ")]
     lines += _barrier(divergence, width)
-    lines += _moments(divergence, width)
+    lines += _moments(divergence, width, side)
     if divergence.kind is DivergenceKind.NOT_FINISHED:
         lines += _stuck(divergence, width)
     if divergence.line:
@@ -40,6 +43,8 @@ def _headline(d: Divergence, width: int) -> list[str]:
         parts += [f"CTA {d.cta}"]
         parts += [f"last progress at cycle {number(d.cycle)}"] if d.cycle >= 0 else ["no event recorded"]
         return wrap_parts(parts, width, f"{BAD} ")
+    if d.kind is DivergenceKind.BARRIER_WORD:  # of no agent, and at no time
+        return wrap_parts([*parts, f"{d.barrier}, CTA {d.cta}"], width, f"{BAD} ")
     if d.event >= d.events:
         parts.append(f"after all {count(d.events, 'event')}")
     else:
@@ -62,7 +67,7 @@ def _barrier(d: Divergence, width: int) -> list[str]:
     return ["", *wrap_parts(parts, width, "  ")]
 
 
-def _moments(d: Divergence, width: int) -> list[str]:
+def _moments(d: Divergence, width: int, side: str) -> list[str]:
     """The events around the divergence, each with what the model has there; long texts take several lines."""
     moments = [m for m in d.moments if m.hardware or m.model]
     if not moments:
@@ -71,8 +76,8 @@ def _moments(d: Divergence, width: int) -> list[str]:
     fixed = [heads, *((number(m.index), _cycle(m), middle(m.agent, AGENT_WIDTH)) for m in moments)]
     widths = [max(cell_len(row[c]) for row in fixed) for c in range(3)]
     room = width - 3 - sum(widths) - 2 * 3
-    hardware = min(max(len("hardware"), *(cell_len(m.hardware) for m in moments)), room - MODEL_WIDTH - 2)
-    lines = ["", "   " + _fixed(heads, widths) + pad("hardware", hardware) + "  model"]
+    hardware = min(max(len(side), *(cell_len(m.hardware) for m in moments)), room - MODEL_WIDTH - 2)
+    lines = ["", "   " + _fixed(heads, widths) + pad(side, hardware) + "  model"]
     for m, row in zip(moments, fixed[1:], strict=True):
         left = (" ▸ " if m.index == d.event else "   ") + _fixed(row, widths)
         sides = (wrap(m.hardware or NONE, hardware), wrap(m.model, room - hardware - 2))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pipesim.conform.examined import TRAPPED, Autopsy, Diagnosis, Examination, Explanation, Outcome, Standing
+from pipesim.conform.words import word_words
+from pipesim.model.barrier_word import BarrierWord
 from pipesim.model.finding import Deadlock
 from pipesim.report.console import BAD, GOOD, UNSURE
 from pipesim.report.finding import deadlock_lines, fault_lines, headline
@@ -56,7 +58,8 @@ def diagnosis_lines(diagnosis: Diagnosis, width: int) -> list[str]:
 def autopsy_lines(autopsy: Autopsy, shown: Deadlock | None, width: int) -> list[str]:
     """How far the CTA came, its barriers, whether their words agree, and who waits for what."""
     ended = "ended by a trap" if autopsy.status in TRAPPED else _ENDED.get(autopsy.status, autopsy.status)
-    progress = f"last progress at {microseconds(autopsy.picoseconds)}, cycle {number(autopsy.cycles)} of its records"
+    after = f"{microseconds(autopsy.picoseconds)} after its first record"
+    progress = f"last progress at cycle {number(autopsy.cycle)}, {after}" if autopsy.cycle >= 0 else "no event recorded"
     lines = wrap_parts([f"autopsy of CTA {autopsy.cta}", ended, progress], width, "  ")
     if autopsy.contradiction:
         lines += wrap(f"the records contradict each other: {autopsy.contradiction}", width, f"{UNSURE} ")
@@ -133,7 +136,7 @@ def _barriers(autopsy: Autopsy, width: int) -> list[str]:
     rows = [("barrier", "phase", "arrivals", "bytes missing", "waiting for it")]
     for b in telling[:MOST_BARRIERS]:
         arrived = f"{number(b.count - b.pending)} of {number(b.count)}"
-        rows.append((b.name, number(b.phase), arrived, number(b.tx) if b.tx else NONE, ", ".join(b.waiting) or NONE))
+        rows.append((b.name, number(b.phase), arrived, _outstanding(b), ", ".join(b.waiting) or NONE))
     lines = columns(rows, 1, width) if telling else []
     rest = len(autopsy.barriers) - len(telling[:MOST_BARRIERS])
     if rest:
@@ -141,6 +144,16 @@ def _barriers(autopsy: Autopsy, width: int) -> list[str]:
         others = "" if not telling else " other"
         lines += wrap(f"{number(rest)}{others} {noun} between two phases, with nobody waiting", width, "  ")
     return lines
+
+
+def _outstanding(b: Standing) -> str:
+    """``16,384``, or ``16,384 in flight`` of a copy that was under way when a trap ended the launch."""
+    if not b.tx:
+        return NONE
+    if not b.in_flight:
+        return number(b.tx)
+    flying = "in flight" if b.in_flight == b.tx else f"({number(b.in_flight)} in flight)"
+    return f"{number(b.tx)} {flying}"
 
 
 def _words(autopsy: Autopsy, width: int) -> list[str]:
@@ -158,7 +171,5 @@ def _words(autopsy: Autopsy, width: int) -> list[str]:
 
 def _difference(b: Standing) -> str:
     assert b.read is not None
-    rebuilt = (b.phase & 1, b.pending, b.count, b.tx)
-    read = (b.read.parity, b.read.pending, b.read.expected, b.read.tx)
-    words = "parity {}, {:,} of {:,} arrivals pending, {:,} bytes missing"
-    return f"{b.name}: rebuilt {words.format(*rebuilt)}; read {words.format(*read)}"
+    rebuilt = BarrierWord(b.count, b.pending, b.tx, b.phase & 1)
+    return f"{b.name}: rebuilt {word_words(rebuilt)}; read {word_words(b.read)}"

@@ -17,15 +17,18 @@ WHAT_WIDTH = 24
 AGENT_WIDTH = 12
 
 
-def steady_lines(timing: Timing, width: int) -> list[str]:
-    """Bound, simulated and measured figures with error and noise, then how well single events agree."""
-    head = ("steady state, cycles", "ring law", "simulated", "measured", "error", "noise")
+def steady_lines(timing: Timing, width: int, side: str = "measured") -> list[str]:
+    """Bound, simulated and measured figures with error and noise, then how well single events agree.
+
+    ``side`` is what the trace's figures are called: measured, if it is not simulated itself.
+    """
+    head = ("steady state, cycles", "ring law", "simulated", side, "error", "noise")
     lines = columns([head, *(_figure(f) for f in timing.figures)], 1, width)
     if timing.matched:
         bias = ("+" if timing.bias_cycles > 0 else "") + count(timing.bias_cycles, "cycle")
         parts = [
             f"{count(timing.matched, 'event')} found in both",
-            f"measured − simulated: median {bias}",
+            f"{side} − simulated: median {bias}",
             f"95 % within {count(timing.spread_cycles, 'cycle')} of it",
         ]
         lines += wrap_parts(parts, width, "  ")
@@ -38,11 +41,11 @@ def _figure(f: Figure) -> tuple[str, ...]:
     return (f.name, *values, signed_percent(f.error_permille), plus_minus(noise))
 
 
-def site_lines(sites: Sequence[SiteTiming], width: int) -> list[str]:
-    """Median and 95th percentile of the cycles from each site to the agent's next event."""
+def site_lines(sites: Sequence[SiteTiming], width: int, side: str = "measured") -> list[str]:
+    """Median and 95th percentile of the cycles from each site to the agent's next event, simulated and of the trace."""
     if not sites:
         return []
-    head = ("from an event to the next, cycles", "simulated p50", "p95", "measured p50", "p95")
+    head = ("from an event to the next, cycles", "simulated p50", "p95", f"{side} p50", "p95")
     return columns([head, *(_site(s) for s in sites)], 1, width)
 
 

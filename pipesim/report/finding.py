@@ -106,13 +106,19 @@ def _unit(blocked: Blocked) -> str:
 def _missing(blocked: Blocked) -> str:
     has = f"it has {number(blocked.count - blocked.arrivals_missing)} of {number(blocked.count)} arrivals"
     if blocked.bytes_missing > 0:
-        return f"{has} and misses {count(blocked.bytes_missing, 'byte')}"
+        missing, flying = blocked.bytes_missing, blocked.bytes_in_flight
+        if flying >= missing:
+            return f"{has}, and {count(missing, 'byte')} are in flight"
+        part = f", of which {number(flying)} are in flight" if flying else ""
+        return f"{has} and misses {count(missing, 'byte')}{part}"
     if blocked.bytes_missing < 0:
         return f"{has}, and {count(-blocked.bytes_missing, 'byte')} more landed than were expected"
     return has
 
 
 def _suppliers(blocked: Blocked, width: int) -> list[str]:
+    if not blocked.suppliers and not blocked.arrivals_missing and 0 < blocked.bytes_missing <= blocked.bytes_in_flight:
+        return []  # all that is missing is under way
     if not blocked.suppliers:
         return wrap("no operation of the program could send what is missing", width, "    ", "      ")
     lines: list[str] = []

@@ -26,21 +26,28 @@ def hardware_lines(block: HardwareBlock, width: int, *, timeline: bool) -> list[
     lines = [_title(block, width), "", *_capture(block, width), *_trust(block, width)]
     divergence = block.conformance.divergence
     if divergence is not None:
-        lines += ["", *divergence_lines(divergence, width)]
+        lines += ["", *divergence_lines(divergence, width, "trace" if simulated(block) else "hardware")]
     if block.examination is not None:
         lines += examination_lines(block.examination, divergence.stuck if divergence else None, width)
     timing = block.timing
     if timing is not None:
-        lines += ["", *steady_lines(timing, width)]
-        simulated = {(s.agent, s.what): s.simulated for s in timing.shares}
-        measured = {(s.agent, s.what): s.measured for s in timing.shares}
-        shares = share_lines([("simulated", simulated), ("measured", measured)], width)
-        for table in (shares, site_lines(timing.sites, width)):
+        side = "trace" if simulated(block) else "measured"
+        lines += ["", *steady_lines(timing, width, side)]
+        model = {(s.agent, s.what): s.simulated for s in timing.shares}
+        held = {(s.agent, s.what): s.measured for s in timing.shares}
+        shares = share_lines([("simulated", model), (side, held)], width)
+        for table in (shares, site_lines(timing.sites, width, side)):
             lines += ["", *table] if table else []
     if timeline:
-        drawn = timeline_lines(block.simulated, block.measured, width, _moment(divergence))
+        labels = ("sim", "trace" if simulated(block) else "hw")
+        drawn = timeline_lines(block.simulated, block.measured, width, _moment(divergence), labels)
         lines += ["", *drawn] if drawn else []
     return lines
+
+
+def simulated(block: HardwareBlock) -> bool:
+    """Whether the trace of this block is itself simulated: nothing of it may be called hardware or measured."""
+    return block.measured.meta.source == "simulation"
 
 
 def _moment(divergence: Divergence | None) -> Moment | None:
@@ -61,10 +68,14 @@ def _capture(block: HardwareBlock, width: int) -> list[str]:
     parts = [source, count(block.runs, "run")]
     parts += [f"driver {block.driver}"] * bool(block.driver)
     parts += [f"SM clock {megahertz(block.sm_khz)}"] * bool(block.sm_khz)
-    behaviour = [conformance_words(block.conformance), *_unseen(block.conformance)]
+    found = block.conformance
+    behaviour = [conformance_words(found), *_unseen(found)]
+    behaviour += [f"{count(found.words, 'barrier word')} {'agrees' if found.words == 1 else 'agree'}"] * bool(
+        found.words
+    )
     if block.measured.meta.wrong_tiles:
         behaviour.append(f"{BAD} {count(block.measured.meta.wrong_tiles, 'tile')} held wrong data")
-    return [*field("hardware", parts, width), *field("", behaviour, width)]
+    return [*field("trace" if simulated(block) else "hardware", parts, width), *field("", behaviour, width)]
 
 
 def conformance_words(found: Conformance) -> str:

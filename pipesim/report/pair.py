@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
+
 from rich.console import Console
 
 from pipesim.conform.pair_result import Behaviour, Difference, Setting
@@ -111,16 +112,22 @@ def _others(found: Behaviour, width: int) -> list[str]:
 
 
 def _timeline(report: PairReport, width: int) -> list[str]:
-    """A above B, of the CTA that both have: around the first difference, else from the start."""
+    """A above B, of the CTA that both have: around the first difference, else from the first iteration in both."""
     behaviour = report.pair.behaviour
     first = behaviour.differences[0] if behaviour.differences else None
     cta = first.cta if first else behaviour.ctas[0]
-    one, two = (_one_cta(side.trace, cta) for side in (report.a, report.b))
+    one, two = (_compared(side.trace, cta, behaviour.window) for side in (report.a, report.b))
     return timeline_lines(one, two, width, _moment(first, one, two), ("A", "B"))
 
 
-def _one_cta(trace: Trace, cta: int) -> Trace:
-    return Trace(trace.meta, trace.events.select(np.flatnonzero(trace.events.cta == cta)))
+def _compared(trace: Trace, cta: int, window: tuple[int, ...]) -> Trace:
+    """The events of one CTA; of the iterations that both traces kept, if their windows differ."""
+    events = trace.events
+    there = events.cta == cta
+    if not window:
+        return Trace(trace.meta, events.select(there))
+    there &= (events.iteration >= window[0]) & (events.iteration < window[1])
+    return Trace(replace(trace.meta, window=window), events.select(there))
 
 
 def _moment(first: Difference | None, a: Trace, b: Trace) -> Moment | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesim.conform.pair_result import Ledger, PairFigure, PairTiming, Segment
+from pipesim.conform.pair_result import PERIOD, Ledger, PairFigure, PairTiming, Segment
 from pipesim.report.layout import columns, wrap_parts
 from pipesim.report.words import (
     NONE,
@@ -19,6 +19,8 @@ from pipesim.report.words import (
 )
 
 MOST_OTHERS = 6  #: rows of the agents that do not end last
+_KINDS = ("", "total", "total", "total", "a tile")  # two lines of heads: what a column counts, then of which trace
+_CHANGES = ("A", "B", "B − A", "B − A")
 MOST_SAID = 3  #: segments that the sentence names; the others are its rest
 
 
@@ -59,11 +61,11 @@ def _permille(a: int | None, b: int | None) -> int | None:
 def ledger_lines(timing: PairTiming, width: int) -> list[str]:
     """The critical agent's segments with their sum, then the largest differences of the other agents."""
     critical = timing.ledgers[0]
-    head = ("where time was gained or lost, cycles", "A", "B", "B − A", "B − A a tile")
-    rows = [head, *((f"{critical.agent} {s.what}", *_cells(s, critical)) for s in critical.segments)]
+    head = ("where time was gained or lost, cycles", *_CHANGES)
+    rows = [_KINDS, head, *((f"{critical.agent} {s.what}", *_cells(s, critical)) for s in critical.segments)]
     rows.append((f"sum: {critical.agent}, first to last event", *_sum(critical)))
     lines = columns(rows, 1, width)
-    parts = [f"{critical.agent} ends last in CTA {timing.cta}"]
+    parts = _ends_last(timing)
     if critical.steady_tiles:
         parts.append(f"a tile: the mean of {count(critical.steady_tiles, 'tile')} of the steady state")
     lines += wrap_parts(parts, width, "  ")
@@ -72,12 +74,20 @@ def ledger_lines(timing: PairTiming, width: int) -> list[str]:
     others = [(abs(s.b - s.a), ledger, s) for ledger in timing.ledgers[1:] for s in ledger.segments if s.b != s.a]
     others.sort(key=lambda other: -other[0])
     if others:
-        head = ("other agents, cycles", "A", "B", "B − A", "B − A a tile")
+        head = ("other agents, cycles", *_CHANGES)
         shown = [(f"{ledger.agent} {s.what}", *_cells(s, ledger)) for _, ledger, s in others[:MOST_OTHERS]]
-        lines += ["", *columns([head, *shown], 1, width)]
+        lines += ["", *columns([_KINDS, head, *shown], 1, width)]
     if len(others) > MOST_OTHERS:
         lines.append(f"  and {count(len(others) - MOST_OTHERS, 'smaller difference')}")
     return lines
+
+
+def _ends_last(timing: PairTiming) -> list[str]:
+    """Whose segments these are: of the agent that ends last, in both traces or in one of them."""
+    one, two = timing.last
+    if one == two:
+        return [f"{one} ends last in CTA {timing.cta}"]
+    return [f"in CTA {timing.cta} {one} ends last in A, {two} in B", f"the table is of {timing.ledgers[0].agent}"]
 
 
 def _cells(s: Segment, of: Ledger) -> tuple[str, ...]:
@@ -112,11 +122,12 @@ def time_words(timing: PairTiming) -> str:
         words = f"B takes as many cycles within the noise: {change}, noise ±{noise}"
         if figure.difference == 0:
             words = "B takes as many cycles"
-        return f"{words}; {speed}{_clocks(timing)}" if timing.clocks_differ else words
+        words += f"; {speed}{_clocks(timing)}" * timing.clocks_differ
+        return words + _recording(timing)
     words = f"{speed}: {change}{_clocks(timing)}"
     if figure.beyond_noise is None:
         words += ", noise not measured"
-    return words if timing.unlike else words + _of_which(timing.ledgers[0], figure.difference)
+    return words if timing.unlike else words + _of_which(timing.ledgers[0], figure.difference) + _recording(timing)
 
 
 def _change(name: str, difference_: int) -> str:
@@ -143,6 +154,18 @@ def _speed(figure: PairFigure, timing: PairTiming) -> str:
 
 def _clocks(timing: PairTiming) -> str:
     return f" at {megahertz(timing.khz_a)} in A, {megahertz(timing.khz_b)} in B" if timing.clocks_differ else ""
+
+
+def _recording(timing: PairTiming) -> str:
+    """What recording costs in each, where that changed; "" if not, or if nobody knows."""
+    counted = timing.primary != PERIOD
+    cost = timing.recording
+    if cost is not None and cost.beyond_noise:
+        told = f"; recording costs {tenths(cost.a)} cycles a tile in A, {tenths(cost.b)} in B"
+        return f"{told}, which is {'' if counted else 'not '}in these numbers"
+    if cost is None and counted and timing.recorders_differ:
+        return "; A and B were recorded in different ways, the cost of which is in these numbers"
+    return ""
 
 
 def _of_which(critical: Ledger, said: int) -> str:

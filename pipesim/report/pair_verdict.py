@@ -6,6 +6,9 @@ from pipesim.conform.pair_result import Behaviour
 from pipesim.conform.result import Conformance
 from pipesim.model.finding import Verdict
 from pipesim.report.words import count, number
+from pipesim.trace.schema import TraceMeta
+
+_HOW = {"deadline": "hung", "deadlock": "hung", "trap": "was ended by a trap", "fault": "was ended by a trap"}
 
 
 def behaviour_words(found: Behaviour) -> str:
@@ -25,6 +28,15 @@ def behaviour_words(found: Behaviour) -> str:
             first = found.differences[0]
             where = f"{first.agent}, CTA {first.cta}, iteration {number(first.iteration)}"
             return f"the behaviour differs, first at {where}: {first.kind.value}"
+
+
+def unfinished_words(a: TraceMeta, b: TraceMeta) -> str:
+    """How the runs ended if neither finished, which leaves nothing to say of their speed; "" if one did."""
+    if _HOW.get(a.status, "") == "" or _HOW.get(b.status, "") == "":
+        return ""
+    if _HOW[a.status] == _HOW[b.status]:
+        return f"both {_HOW[a.status].replace('was', 'were')}"
+    return f"A {_HOW[a.status]}, B {_HOW[b.status]}"
 
 
 def conformance_clause(a: Conformance | None, b: Conformance | None) -> tuple[bool, str]:

@@ -137,7 +137,8 @@ def _heading(shots: list[tuple[str, Picture]], scale: _Scale, width: int, *, aro
     for label, shot in shots:
         source = "simulated" if shot.source == "simulation" else "measured"
         text = f"{label.strip() + ': ' if len(shots) > 1 else ''}{source}, CTA {shot.cta}"
-        parts.append(f"{text}, 0 is its cycle {number(shot.origin)}" if around and shot.origin else text)
+        located = around or (shot.stuck and len(shots) > 1)  # the report names cycles of the trace's own clock
+        parts.append(f"{text}, 0 is its cycle {number(shot.origin)}" if located and shot.origin else text)
     return wrap_parts(parts, width, "  timeline   ")
 
 

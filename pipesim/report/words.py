@@ -58,6 +58,11 @@ def signed_percent(permille: int | None) -> str:
     return ("+" if permille is not None and permille > 0 else "") + percent(permille)
 
 
+def off_by(percentage: float) -> str:
+    """A percentage with its sign, to a hundredth, as a tolerance is judged by: ``+0.25 %``, ``−36.51 %``."""
+    return f"{percentage:+.2f} %".replace("-", MINUS)
+
+
 def plus_minus(permille: int | None) -> str:
     """Thousandths to either side: ``±0.4 %``; a dash for None."""
     return NONE if permille is None else f"±{_tenths(abs(permille), negative=False)} %"

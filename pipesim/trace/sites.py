@@ -5,6 +5,7 @@ The simulator records by it, replay reads by it, and the table of a CUDA kernel 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from pipesim.model.ops import Op, Operation
@@ -100,6 +101,12 @@ def site_table(program: Program) -> SiteTable:
         book.begin(agent)
         by_agent.append(tuple(book.records(op) if op[0] in RECORDED else () for op in code))
     return book.table(tuple(by_agent))
+
+
+def iterations(table: SiteTable) -> int:
+    """The most that an agent of the program passes one of its sites: the iterations that a window can keep."""
+    counts = (Counter(record.site for records in agent for record in records) for agent in table.records)
+    return max((most for passes in counts for most in passes.values()), default=0)
 
 
 def barrier_groups(program: Program) -> tuple[BarrierGroup, ...]:

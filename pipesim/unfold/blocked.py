@@ -55,6 +55,11 @@ def waiting(program: Program, state: State) -> tuple[Blocked, ...]:
     return tuple(_blocked(program, state, agent, channel, found)[0] for agent, channel in found.items())
 
 
+def in_flight(state: State, barrier: int) -> int:
+    """Bytes under way that this barrier will count when they land."""
+    return sum(flight.remaining for flight in state.flights if flight.barrier == barrier)
+
+
 def channel_name(program: Program, channel: int) -> str:
     """What an agent blocked on this channel waits for, in words."""
     if channel < len(program.barriers):
@@ -103,7 +108,9 @@ def _blocked_on_mbarrier(
     operation = program.code[agent][pc]
     word = state.barriers[barrier]
     parity = operation[2] if operation[0] in _WAITS_BY_PARITY else -1
-    needs = {part: _contributes(program, barrier, part) for part, missing in _PARTS.items() if missing(word)}
+    flying = in_flight(state, barrier)
+    lacks = word._replace(tx=0) if 0 < word.tx <= flying else word  # what is under way, nobody has to send
+    needs = {part: _contributes(program, barrier, part) for part, missing in _PARTS.items() if missing(lacks)}
     able = [a for a in range(len(program.agents)) if any(_any(program, a, wanted) for wanted in needs.values())]
     found = Blocked(
         agent=program.agent_name(agent),
@@ -116,6 +123,7 @@ def _blocked_on_mbarrier(
         bytes_missing=word.tx,
         line=program.line(agent, pc),
         suppliers=tuple(_supplier(program, state, a, waiting, needs) for a in able),
+        bytes_in_flight=min(flying, max(word.tx, 0)),
     )
     ahead = [a for a in able if any(_next(program, state, a, wanted) >= 0 for wanted in needs.values())]
     return found, [a for a in ahead if a in waiting]

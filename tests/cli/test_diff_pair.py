@@ -167,7 +167,7 @@ def test_json(call: Call, recorded: Path, other_chip: Path, bare: Path, slow: Pa
     assert said["exit_code"] == 0
     report = said["report"]
     assert (report["a"]["label"], report["b"]["trace"]["events"]) == ("A", 896)
-    assert report["pair"]["behaviour"]["verdict"] == "proved"
+    assert report["pair"]["behaviour"]["verdict"] == "agrees"
     assert report["pair"]["settings"] == [{"what": "device", "a": "NVIDIA H100 80GB HBM3", "b": "NVIDIA H200"}]
     ledger = call("diff", bare, slow, "--json").json["report"]["pair"]["timing"]["ledgers"][0]
     assert ledger["b"] - ledger["a"] == 64 * 36 == sum(s["b"] - s["a"] for s in ledger["segments"])
@@ -175,3 +175,63 @@ def test_json(call: Call, recorded: Path, other_chip: Path, bare: Path, slow: Pa
 
 def test_the_same_bytes_every_time(call: Call, recorded: Path, other_chip: Path) -> None:
     assert call("diff", recorded, other_chip).out == call("diff", recorded, other_chip).out
+
+
+def test_the_timelines_begin_at_the_first_iteration_that_both_hold(call: Call) -> None:
+    call("run", "producer_consumer", "--save-trace", "whole.parquet")
+    call("run", "producer_consumer", "--window", "20..30", "--save-trace", "part.parquet")
+    for pair in (("whole.parquet", "part.parquet"), ("part.parquet", "whole.parquet")):
+        answer = call("diff", *pair)
+        assert "compared are the iterations that both windows kept: 20 to 29" in answer.out
+        rows = [line.split(maxsplit=1) for line in answer.out.splitlines() if line.startswith(("  A ", "  B "))]
+        drawn = {side: [row for label, row in rows if label == side and ("░" in row or "▓" in row)] for side in "AB"}
+        assert drawn["A"] == drawn["B"] != []
+
+
+def test_one_iteration_is_no_plural(call: Call) -> None:
+    for tiles in (64, 1):
+        call("run", "producer_consumer", "-p", f"tiles={tiles}", "--save-trace", f"{tiles}.parquet")
+    assert "compared is the first iteration: tiles is 64 in A, 1 in B" in call("diff", "64.parquet", "1.parquet").out
+
+
+def test_another_cost_of_recording_is_said(call: Call, recorded: Path, other_chip: Path) -> None:
+    device = recorded.with_name(recorded.name.replace(".parquet", "-device.parquet"))
+    assert call("diff", recorded, device).verdict == (
+        "✓ same behaviour; B takes as many cycles; recording costs 77.9 cycles a tile in A, 169.5 in B, "
+        "which is not in these numbers"
+    )
+    assert "recording costs" not in call("diff", recorded, other_chip).verdict  # the twin
+
+
+def test_recorders_that_differ_where_nobody_measured_their_cost(call: Call, bare: Path, good: Trace) -> None:
+    said = "A and B were recorded in different ways, the cost of which is in these numbers"
+    write_trace(Trace(replace(good.meta, runs=(), memory="device"), good.events), Path("device.parquet"))
+    assert said in call("diff", bare, "device.parquet").verdict
+    assert said not in call("diff", bare, bare).verdict
+
+
+def test_who_ends_last_in_each(call: Call, bare: Path, good: Trace) -> None:
+    """The last record of consumer/0 is moved behind all others of B: in A consumer/1 is the last."""
+    e = good.events
+    agent = next(n for n in range(3) if good.meta.agent_name(n) == "consumer/0")
+    last = int(np.flatnonzero(e.agent == agent)[-1])
+    cycle = e.cycle.copy()
+    cycle[last] = e.cycle.max() + 500
+    write_trace(Trace(replace(good.meta, runs=()), replace(e, cycle=cycle)), Path("late.parquet"))
+    out = " ".join(call("diff", bare, "late.parquet").out.split())
+    assert "in CTA 0 consumer/1 ends last in A, consumer/0 in B the table is of consumer/0" in out
+    assert "consumer/1 ends last in CTA 0" in call("diff", bare, bare).out
+
+
+def test_totals_and_cycles_a_tile_are_told_apart(call: Call, bare: Path, slow: Path) -> None:
+    lines = call("diff", bare, slow).out.splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith("  where time was gained or lost"))
+    assert lines[at - 1].split() == ["total", "total", "total", "a", "tile"]
+    assert lines[at].split()[-6:] == ["A", "B", "B", "−", "A", "B", "−", "A"][-6:]
+
+
+def test_an_impossible_clock_names_its_file(call: Call, good: Trace) -> None:
+    write_trace(Trace(replace(good.meta, extra={"order_error_cycles": -1}), good.events), Path("odd.parquet"))
+    answer = call("diff", "odd.parquet")
+    assert answer.code == 3
+    assert answer.err == "pipesim: the trace states an impossible clock uncertainty: -1 cycles\n  at: odd.parquet\n"

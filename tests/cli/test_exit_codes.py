@@ -76,14 +76,14 @@ class TestTolerance:
     def test_and_decides_with_it(self, call: Call, slow: Path) -> None:
         answer = call("diff", slow, "--tolerance", "40")
         assert answer.code == 4
-        assert answer.verdict.startswith("✗ the simulated period is -")
+        assert answer.verdict.startswith("✗ the simulated period is −")
         assert answer.verdict.endswith(" % off, outside 40 %")
         assert call("diff", slow, "--tolerance", "60%").code == 0
 
     def test_verify_names_the_device(self, call: Call, slow: Path) -> None:
         answer = call("verify", PC, "--traces", slow.parent, "--tolerance", "40")
         assert answer.code == 4
-        assert answer.verdict.startswith("✗ NVIDIA H100 80GB HBM3: the simulated period is -")
+        assert answer.verdict.startswith("✗ NVIDIA H100 80GB HBM3: the simulated period is −")
 
     def test_the_bound_is_exact_and_not_rounded(self, call: Call, slow: Path) -> None:
         answer = call("diff", slow, "--json")

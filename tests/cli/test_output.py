@@ -84,7 +84,7 @@ class TestJson:
         assert report["ok"] is True
         (block,) = report["hardware"]
         assert block["source"] == str(recorded)
-        assert block["conformance"]["verdict"] == "proved"
+        assert block["conformance"]["verdict"] == "agrees"
         assert block["measured"] == {"protocol": PC, "source": "hardware", "events": 896}
 
     def test_paths_and_tuples_as_keys(self) -> None:

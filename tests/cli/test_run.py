@@ -12,7 +12,9 @@ import pytest
 from pipesim.model.program_json import loads
 from pipesim.timed import engine
 from pipesim.trace.files import read_trace, write_trace
+from pipesim.trace.library import trace_folder
 from pipesim.trace.schema import Trace
+from pipesim.trace.window import cut as window_of
 from pipesim.trace.window import lose
 
 Call = Callable[..., Any]
@@ -139,7 +141,7 @@ class TestSavedTrace:
     def test_it_is_held_against_a_simulation_of_its_own_kind(self, call: Call, words: tuple[str, ...]) -> None:
         call("run", PC, "-p", "tiles=16", *words, "--save-trace", "t.parquet")
         answer = call("diff", "t.parquet")
-        assert "measured − simulated: median 0 cycles" in answer.out
+        assert "trace − simulated: median 0 cycles" in answer.out
         assert "95 % within 0 cycles of it" in answer.out
 
     def test_it_does_not_conform_to_another_protocol(self, call: Call, ring: str) -> None:
@@ -197,6 +199,31 @@ class TestSavedTrace:
         assert "? unknown: 70 events of 1 CTA conform (iterations 4 to 9 of 16); 14 records lost" in said
         assert "? 14 records dropped (consumer/1 10, producer 4)" in answer.out
         assert answer.verdict == "? 14 records were lost"
+
+    @pytest.mark.parametrize("window", ["16..20", "70..1000"])
+    def test_a_window_behind_the_last_iteration_is_refused(self, call: Call, window: str) -> None:
+        answer = call("run", PC, "-p", "tiles=16", "--window", window, "--save-trace", "t.parquet")
+        assert answer.code == 2
+        first = window.partition(".")[0]
+        assert f"the window begins at iteration {first}, behind the last of 16 iterations of {PC}" in answer.err
+        assert not Path("t.parquet").exists()
+
+    def test_one_that_ends_behind_it_is_clipped(self, call: Call) -> None:
+        call("run", PC, "-p", "tiles=16", "--window", "15..1000", "--save-trace", "t.parquet")
+        assert read_trace("t.parquet").meta.window == (15, 16)
+        assert "✓ 14 events of 1 CTA conform (iteration 15 of 16)" in call("diff", "t.parquet").out
+
+    def test_a_trace_without_an_event_says_nothing(self, call: Call) -> None:
+        call("run", PC, "-p", "tiles=16", "--save-trace", "t.parquet")
+        write_trace(window_of(read_trace("t.parquet"), 70, 1000), "empty.parquet")
+        answer = call("diff", "empty.parquet")
+        assert answer.code == 3
+        assert answer.verdict == "? the trace has no event to be held against the protocol"
+        assert "✓ 0 events" not in answer.out
+        assert call("diff", "empty.parquet", "t.parquet").code == 3
+        assert call("diff", "t.parquet", "empty.parquet").code == 3
+        none = trace_folder() / "h100" / "producer_consumer-al1-cw2-s4-tb16384-t0-w600-g1.parquet"
+        assert call("diff", none).code == 0  # the twin: nothing was to be recorded
 
     def test_a_window_without_a_trace_keeps_nothing(self, call: Call) -> None:
         answer = call("run", PC, "--window", "4..10")

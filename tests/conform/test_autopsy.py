@@ -102,7 +102,7 @@ def test_the_same_words_as_a_predicted_deadlock(as_hardware: Make) -> None:
         ("full[3]", ("consumer/1",)),
         ("empty[3]", ("producer",)),
     ]
-    assert found.cycles == run.trace.events.cycle.max() - run.trace.events.cycle.min()
+    assert found.cycle == run.trace.events.cycle.max()
     assert found.agree is None  # nobody read the words
 
 
@@ -195,4 +195,4 @@ def test_a_cta_without_records(as_hardware: Make) -> None:
     trace = as_hardware(program, simulate(program, load_profile("h100")).trace, status="deadline", grid=2)
     found = autopsy(trace, 1, program)
     assert found is not None
-    assert (found.cycles, found.waiting, found.deadlock) == (0, (), None)
+    assert (found.cycle, found.waiting, found.deadlock) == (-1, (), None)

@@ -285,9 +285,10 @@ def test_windows_are_compared_where_both_looked(stored: Make) -> None:
         return Trace(replace(case.trace.meta, window=(first, end)), kept)
 
     pair = compare_traces(window(8, 24), window(16, 40))
-    assert pair.settings == (Setting("window", "8 to 24", "16 to 40"),)
+    assert pair.settings == (Setting("window", "8 to 23", "16 to 39"),)
     assert (pair.behaviour.verdict, pair.behaviour.matched) == (Verdict.PROVED, 8 * 14)
-    assert pair.behaviour.notes == ("compared are the iterations that both windows kept: 16 to 24",)
+    assert pair.behaviour.notes == ("compared are the iterations that both windows kept: 16 to 23",)
+    assert pair.behaviour.window == (16, 24)
     pair = compare_traces(case.trace, window(16, 40))
     assert (pair.behaviour.verdict, pair.behaviour.matched) == (Verdict.PROVED, 24 * 14)
     with pytest.raises(EvidenceError, match="no agent and iteration in common"):

@@ -278,6 +278,18 @@ DIVERGENCES = {
         late_by=0,
         moments=(Moment(412, "mma/1", 38_100, "", "more arrivals than the phase has pending"),),
     ),
+    DivergenceKind.BARRIER_WORD: Divergence(
+        DivergenceKind.BARRIER_WORD,
+        "full[1] was left with parity 1, 1 of 2 arrivals pending, 0 bytes missing; the protocol leaves parity 0, 2 of "
+        "2 arrivals pending, 0 bytes missing; full[2], empty[0] are otherwise too",
+        cta=3,
+        agent="",
+        iteration=-1,
+        event=1_792,
+        events=1_792,
+        cycle=-1,
+        barrier="full[1]",
+    ),
     DivergenceKind.NOT_FINISHED: replace(
         DIVERGENCE,
         kind=DivergenceKind.NOT_FINISHED,
@@ -416,7 +428,7 @@ def examination(found: Examination, shown: Deadlock | None = None) -> Callable[[
 
 def disagreeing() -> Autopsy:
     """A trap, words that say something else, and records that do not fit."""
-    wrong = replace(BARRIERS[2], read=BarrierWord(1, 0, 4_096, 1), agrees=False)
+    wrong = replace(BARRIERS[2], tx=16_384, in_flight=16_384, read=BarrierWord(1, 0, 4_096, 1), agrees=False)
     claim = "mma/0 returns from its wait for full[2] parity 0 before phase 8 can have completed"
     return replace(AUTOPSY, status="trap", barriers=(*BARRIERS[:2], wrong), deadlock=None, waiting=DEADLOCK.blocked[:1],
                    stopped=("load", "mma/0"), trap=TRAP, contradiction=claim, agree=False)  # fmt: skip
@@ -532,6 +544,7 @@ PAIR_TIMING = PairTiming(
     khz_b=1_755_400,
     clocks_differ=False,
     unlike=False,
+    last=("mma/1", "mma/1"),
 )  # fmt: skip
 SAME = Behaviour(Verdict.PROVED, (3,), 832, 0, 0, (), (), (), ())
 ALL_CONFORM = Conformance(Verdict.PROVED, 832, 1, 0, 2)
@@ -569,6 +582,7 @@ def pair_changed(console: Console) -> None:
         khz_b=1_980_000,
         clocks_differ=True,
         unlike=True,
+        last=("load", "mma/1"),
     )
     found = replace(SAME, notes=notes, lost_b=0)
     verdict = f"{behaviour_words(found)}; {time_words(timing)}"

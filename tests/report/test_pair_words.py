@@ -16,7 +16,7 @@ LEDGER = Ledger("mma", 64, 0, 0, 10, 1_000, 1_360, (
     Segment("after arrive empty", 0, 0, 100, 90),
 ))  # fmt: skip
 TIMING = PairTiming(0, (PairFigure("period", 100_000, 136_000, 100, 200),), "period", (LEDGER,), 1_000_000, 1_000_000,
-                    clocks_differ=False, unlike=False)  # fmt: skip
+                    clocks_differ=False, unlike=False, last=("mma", "mma"))  # fmt: skip
 
 
 def said(b: int = 136_000, noise: int | None = 100, name: str = "period", **changes: object) -> str:

@@ -1,0 +1,129 @@
+"""``pipesim diff`` of runs that hung, trapped or were cut off: nothing is said that they do not show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipesim.trace.files import read_trace, write_trace
+from pipesim.trace.library import trace_folder
+from pipesim.trace.schema import Trace
+
+Call = Callable[..., Any]
+PC = "producer_consumer"
+H100 = trace_folder() / "h100"
+FAULTY = "producer_consumer-al1-cw2-s3-tb4096-t24-w200-g1-{}-at-7.parquet"
+TRAPPED = H100 / "producer_consumer-al1-cw1-s1-tb16384-t24-w0-g1-no_acquire-at-9.parquet"
+
+
+def faulty(kind: str) -> Path:
+    return H100 / FAULTY.format(kind)
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("trace", [faulty("leaves_early"), TRAPPED], ids=["hung", "trapped"])
+def test_a_run_that_did_not_finish_has_no_end(call: Call, trace: Path) -> None:
+    out = call("diff", trace).out
+    for name in ("epilogue, traced", "whole run, traced"):
+        (row,) = (line for line in out.splitlines() if line.startswith(f"  {name}"))
+        assert row.split()[-3:] == ["–", "–", "–"]
+    finished = call("diff", faulty("extra_arrive")).out  # the twin
+    (row,) = (line for line in finished.splitlines() if line.startswith("  whole run, traced"))
+    assert "19,909" in row
+
+
+def test_one_origin_and_one_story(call: Call) -> None:
+    """An agent that left its loop stayed in no wait, and every cycle is by the clock of the trace."""
+    trace = faulty("leaves_early")
+    out = flat(call("diff", trace).out)
+    last = int(read_trace(trace).events.cycle.max())
+    assert f"✗ the kernel did not finish · CTA 0 · last progress at cycle {last:,}" in out
+    assert f"last progress at cycle {last:,}, 4.5 µs after its first record" in out
+    assert "hw: measured, CTA 0, 0 is its cycle 2,519" in out
+    assert "consumer/0 has no record of entering its wait for full[1], whose phase 2 is complete" in out
+    assert "consumer/0 leaves its loop before tile 7, its wait for full[1]" in out
+    assert "stayed in" not in out
+
+
+def test_an_agent_that_entered_its_wait_stayed_in_it(call: Call) -> None:
+    """The twin: the protocol would have let it pass, and its records end inside."""
+    whole = read_trace(H100 / "producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet")
+    e = whole.events
+    wait = next(
+        row for row in range(len(e))
+        if whole.meta.agent_name(int(e.agent[row])) == "consumer/0" and e.iteration[row] == 9
+        and whole.meta.sites[int(e.site[row])].kind.name == "WAIT_ENTER"
+    )  # fmt: skip
+    gone = (e.agent == e.agent[wait]) & (np.arange(len(e)) > wait) | (e.iteration > 11)
+    write_trace(Trace(replace(whole.meta, status="deadline", ctas=(), runs=()), e.select(~gone)), "t.parquet")
+    assert "consumer/0 stayed in its wait for full[1], whose phase 2 is complete" in flat(call("diff", "t.parquet").out)
+
+
+def test_bytes_of_a_copy_under_way_are_not_missing(call: Call) -> None:
+    out = call("diff", TRAPPED).out
+    (row,) = (line for line in out.splitlines() if line.startswith("  full[0]"))
+    assert "16,384 in flight" in row
+    assert "it has 1 of 1 arrivals, and 16,384 bytes are in flight" in flat(out)
+    assert "would send the bytes" not in out
+    hung = call("diff", faulty("expect_more")).out  # the twin: 16 bytes that no copy brings
+    assert "in flight" not in hung
+    assert "and misses 16 bytes" in flat(hung)
+
+
+@pytest.mark.parametrize(("trace", "words"), [(faulty("expect_more"), "hung"), (TRAPPED, "were ended by a trap")])
+def test_two_that_ended_alike_and_not_well(call: Call, trace: Path, words: str) -> None:
+    answer = call("diff", trace, trace)
+    assert answer.code == 0
+    assert answer.verdict == f"✓ same behaviour; both {words}; neither does what the protocol says"
+    answer = call("diff", trace, trace, "--tolerance", "5")
+    assert answer.code == 3
+    assert answer.verdict.endswith("; neither finished, so no period can be within the tolerance")
+
+
+def test_two_that_hung_in_other_ways(call: Call) -> None:
+    answer = call("diff", faulty("expect_more"), faulty("missing_arrive"))
+    assert answer.code == 1
+    assert answer.verdict.endswith("; both hung; neither does what the protocol says")
+
+
+def test_two_that_finished_are_compared_in_time(call: Call) -> None:
+    """The twin: the same records, of a run that came to its end."""
+    answer = call("diff", faulty("extra_arrive"), faulty("extra_arrive"))
+    assert answer.code == 0
+    assert "hung" not in answer.verdict
+    assert "B is as fast" in answer.verdict
+
+
+def test_a_simulation_cut_off_by_its_budget_is_unknown(call: Call) -> None:
+    assert call("run", PC, "--max-steps", "300", "--save-trace", "t.parquet").code == 3
+    answer = call("diff", "t.parquet")
+    assert answer.code == 3
+    assert answer.verdict == "? the simulation was cut off by its budget before it ended"
+    assert "? unknown: 265 events of 1 CTA conform" in answer.out
+    assert "✗" not in answer.out
+
+
+def test_but_what_it_did_is_judged(call: Call) -> None:
+    call("run", PC, "--max-steps", "300", "--save-trace", "t.parquet")
+    answer = call("diff", "t.parquet", "-p", "tile_bytes=8192")
+    assert answer.code == 1
+    assert "does something else" in answer.verdict or "did something else" in answer.verdict
+
+
+def test_a_simulated_trace_is_not_called_hardware(call: Call, refuted: Path, recorded: Path) -> None:
+    call("run", PC, "-p", "tiles=16", "--save-trace", "t.parquet")
+    for words in ((), ("-p", "tile_bytes=8192")):  # it conforms, and it does not
+        out = call("diff", "t.parquet", *words).out
+        assert "  trace        t.parquet" in out
+        for word in ("hardware", "measured", "  hw "):
+            assert word not in out.replace("cost of recording not measured", "").replace("noise not measured", "")
+    out = call("diff", recorded).out  # the twin
+    assert all(word in out for word in ("  hardware ", "measured", "  hw "))
