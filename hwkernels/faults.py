@@ -10,6 +10,7 @@ from pipesim.trace.schema import FAULTS
 
 __all__ = ["FAULTS", "KernelFault", "check_fault", "expected_bytes", "parse_fault"]
 
+
 @dataclass(frozen=True)
 class KernelFault:
     """What goes wrong, one of ``FAULTS``, and at which iteration."""

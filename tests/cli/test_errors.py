@@ -20,7 +20,7 @@ def refused(answer: Any, code: int = 2) -> list[str]:
     """The lines of an error: nothing on standard output, no traceback, the name of the program first."""
     assert (answer.code, answer.out) == (code, "")
     assert "Traceback" not in answer.err
-    lines = answer.err.splitlines()
+    lines = answer.error
     assert lines[0].startswith("pipesim: ")
     assert all(line.startswith(("  at: ", "  probable cause: ", "  try: ")) for line in lines[1:])
     return [lines[0].removeprefix("pipesim: "), *(line.strip() for line in lines[1:])]

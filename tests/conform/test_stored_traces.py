@@ -193,19 +193,17 @@ def test_nothing_recorded_is_unknown(simulated: Make) -> None:
         (
             {"stages": 1},
             "barriers",
-            "trace: full (1 stage, count 1), empty (1 stage, count 1); "
-            "protocol: full (2 stages, count 1), empty (2 stages, count 1)",
+            "trace: full (1 stage, count 1), empty (1 stage, count 1); protocol: ",
         ),
         (
             {"warps": 2},
             "agents",
-            "trace: load/0 (warp 0), use/0 (warp 1), use/1 (warp 2); protocol: load/0 (warp 0), use/0 (warp 1)",
+            "trace: load/0 (warp 0), use/0 (warp 1), use/1 (warp 2); protocol: ",
         ),
         (
             {"lanes": 32},
             "barriers",
-            "trace: full (2 stages, count 1), empty (2 stages, count 32); "
-            "protocol: full (2 stages, count 1), empty (2 stages, count 1)",
+            "trace: full (2 stages, count 1), empty (2 stages, count 32); protocol: ",
         ),
     ],
 )
@@ -216,7 +214,11 @@ def test_the_trace_of_another_kernel(
     with pytest.raises(EvidenceError) as caught:
         make_case(mine.program, theirs.trace).conform()
     assert caught.value.fact == f"the trace of ring does not have the {what} of ring"
-    assert caught.value.cause == cause
+    mine_said = {
+        "agents": "load/0 (warp 0), use/0 (warp 1)",
+        "barriers": "full (2 stages, count 1), empty (2 stages, count 1)",
+    }
+    assert caught.value.cause == cause + mine_said[what]
 
 
 def test_a_cluster_cannot_be_replayed(run: Make) -> None:
