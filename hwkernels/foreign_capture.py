@@ -29,6 +29,7 @@ from hwkernels.foreign import ForeignLayout, ForeignRequest, compile_builds, pla
 from hwkernels.foreign_launches import ForeignLaunched, ForeignLaunches, warm_up
 from hwkernels.launch import DeviceInfo, Gpu, require_gpu
 from hwkernels.layout import RECORD_WORDS
+from hwkernels.parameters import require_parameters
 from pipesim.errors import HardwareError, KernelHangError, KernelTrapError
 from pipesim.trace.schema import Device, Run, Trace, TraceMeta
 
@@ -86,7 +87,7 @@ def _launch_all(gpu: Gpu, request: ForeignRequest, layout: ForeignLayout, builds
         traced: gpu.load(builds["traced" if traced else "plain"], request.smem_bytes) for traced in (False, True)
     }
     for traced, kernel in kernels.items():
-        launches.require_parameters(kernel, traced=traced)
+        require_parameters(gpu.parameter_sizes(kernel), request.arguments, traced=traced)
         launches.run(kernel, traced=traced)
     return [
         launches.run(kernels[traced], traced=traced, repetition=repetition, records=traced and not repetition)
@@ -101,7 +102,7 @@ def _launch_unbounded(
     """One traced launch, which may hang or trap: everything recorded is in the host's memory."""
     launches = ForeignLaunches(gpu, request, layout, host=True)
     kernel = gpu.load(builds["eager"], request.smem_bytes)
-    launches.require_parameters(kernel, traced=True)
+    require_parameters(gpu.parameter_sizes(kernel), request.arguments, traced=True)
     return [launches.run(kernel, traced=True, records=True)]
 
 

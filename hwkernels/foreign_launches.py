@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.arguments import NUMBERS, POINTER_BYTES, as_bytes, contents, number, read_npy
+from hwkernels.arguments import NUMBERS, as_bytes, contents, number, read_npy
 from hwkernels.compile import KERNELS, compile_cubin
 from hwkernels.counts import fresh_headers, require_counted, settle
 from hwkernels.foreign import ForeignLayout, ForeignRequest
 from hwkernels.launch import Gpu, Shape
 from hwkernels.layout import HEADER, LAUNCH, RECORD_WORDS, UNWRITTEN
 from hwkernels.memory import allocate
-from pipesim.errors import KernelHangError, KernelTrapError, ParameterError
+from pipesim.errors import KernelHangError, KernelTrapError
 
 _RATE_NS = 200_000  # between the two anchors that tell the clock's rate
 _WARM_UP_S = 0.1
@@ -71,30 +71,6 @@ class ForeignLaunches:
             self._arguments.append(address)
             if argument.kind == "out":
                 self._outputs[argument.name] = address
-
-    def require_parameters(self, kernel: Any, *, traced: bool) -> None:
-        """ParameterError unless the kernel takes arguments of the number and the sizes that were given."""
-        sizes = self._gpu.parameter_sizes(kernel)
-        given = tuple(argument.nbytes for argument in self._request.arguments)
-        if traced and sizes[-1:] == (POINTER_BYTES,) and len(sizes) == len(given) + 1:
-            sizes = sizes[:-1]
-        elif traced:
-            raise ParameterError(
-                "the traced kernel has no parameter of its own for the recorder",
-                cause=f"it takes {len(sizes)} parameters, the untraced one {len(given)}",
-                correction="end the kernel's parameter list with PIPESIM_KERNEL_PARAM",
-            )
-        if len(sizes) != len(given):
-            raise ParameterError(
-                f"the kernel takes {len(sizes)} arguments, and {len(given)} were given",
-                correction="give one --arg for each, in order",
-            )
-        for position, (size, argument) in enumerate(zip(sizes, self._request.arguments, strict=True)):
-            if size != argument.nbytes:
-                raise ParameterError(
-                    f"argument {position} of the kernel has {size} bytes, and {argument} has {argument.nbytes}",
-                    correction="give a number of another type; arguments of other sizes cannot be given",
-                )
 
     def run(self, kernel: Any, *, traced: bool, repetition: int = 0, records: bool = False) -> ForeignLaunched:
         """One launch, its buffers filled before it and its results fetched; ``records``: those too.

@@ -98,7 +98,7 @@ def _check_headers(meta: TraceMeta, place: str) -> None:
             _refuse(f"{field} of the trace's metadata has {count} words for {barriers} barriers", place)
         for i, word in enumerate(header.barrier_words):
             if not 0 <= word <= _LARGEST_WORD:
-                _refuse(f"{field}[{i}] of the trace's metadata is {word}, no 64-bit word", place)
+                _refuse(f"{field}[{i}] of the trace's metadata is {word}, which is no 64-bit word", place)
         if min((anchor.error_ps for anchor in header.anchors), default=0) < 0:
             _refuse(f"CTA {header.cta} has an anchor of negative error", place)
 

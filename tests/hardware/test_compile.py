@@ -175,7 +175,8 @@ def test_importing_needs_nothing_heavy():
     modules = sorted(path.stem for path in KERNELS.glob("*.py") if path.stem != "__init__")
     assert modules == [
         "apart", "arguments", "capture", "clocks", "compile", "counts", "decode", "faults", "foreign",
-        "foreign_capture", "foreign_launches", "launch", "launches", "layout", "measure", "memory", "request", "table",
+        "foreign_capture", "foreign_launches", "launch", "launches", "layout", "measure", "memory",
+        "parameters", "request", "table",
     ]  # fmt: skip
     code = "import sys\n" + "".join(f"import hwkernels.{name}\n" for name in modules)
     code += (

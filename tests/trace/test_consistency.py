@@ -132,11 +132,11 @@ def test_a_window_is_a_first_and_an_end(ring: Trace, window: tuple[int, ...]) ->
         ((1,), "field ctas[1].barrier_words of the trace's metadata has 1 words for 4 barriers"),
         (
             (1, 2, 3, -4),
-            "field ctas[1].barrier_words[3] of the trace's metadata is -4, no 64-bit word",
+            "field ctas[1].barrier_words[3] of the trace's metadata is -4, which is no 64-bit word",
         ),
         (
             (1, 1 << 64, 3, 4),
-            "field ctas[1].barrier_words[1] of the trace's metadata is 18446744073709551616, no 64-bit word",
+            "field ctas[1].barrier_words[1] of the trace's metadata is 18446744073709551616, which is no 64-bit word",
         ),
     ],
 )
