@@ -6,20 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pipesim.errors import ParameterError
+from pipesim.trace.schema import FAULTS
 
-#: In the order of the kernel's enum ``Fault``, whose number 0 is a kernel without a fault.
-FAULTS = (
-    "missing_arrive",
-    "extra_arrive",
-    "wrong_parity",
-    "expect_more",
-    "expect_less",
-    "release_early",
-    "no_acquire",
-    "leaves_early",
-    "swapped_stages",
-    "phase_not_toggled",
-)
+__all__ = ["FAULTS", "KernelFault", "check_fault", "expected_bytes", "parse_fault"]
 
 
 @dataclass(frozen=True)

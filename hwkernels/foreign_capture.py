@@ -13,7 +13,6 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +21,15 @@ import numpy.typing as npt
 
 from hwkernels.apart import answer, run_apart
 from hwkernels.arguments import Argument
-from hwkernels.capture import order_error_cycles
 from hwkernels.compile import Compiled
-from hwkernels.decode import Coding, decode, sm_khz, timer_step_ns
+from hwkernels.decode import Coding, decode
+from hwkernels.describe import describe
 from hwkernels.foreign import ForeignLayout, ForeignRequest, compile_builds, plan_foreign
-from hwkernels.foreign_launches import ForeignLaunched, ForeignLaunches, warm_up
+from hwkernels.foreign_launches import ForeignLaunched, ForeignLaunches, clock_rate
 from hwkernels.launch import DeviceInfo, Gpu, require_gpu
-from hwkernels.layout import RECORD_WORDS
+from hwkernels.parameters import require_parameters
 from pipesim.errors import HardwareError, KernelHangError, KernelTrapError
-from pipesim.trace.schema import Device, Run, Trace, TraceMeta
+from pipesim.trace.schema import Run, Trace
 
 Builds = Mapping[str, Compiled]
 _BUILD_OF = {"plain": False, "traced": True}
@@ -71,7 +70,7 @@ def capture_foreign_here(request: ForeignRequest, builds: Builds, info: DeviceIn
     layout = plan_foreign(request, host=eager)
     gpu = Gpu(info)
     _HELD.append(gpu)
-    rate = warm_up(gpu)
+    rate = clock_rate(gpu)
     launched = _launch_unbounded(gpu, request, layout, builds) if eager else _launch_all(gpu, request, layout, builds)
     if launched[0].status != "deadline":
         gpu.close()
@@ -86,7 +85,7 @@ def _launch_all(gpu: Gpu, request: ForeignRequest, layout: ForeignLayout, builds
         traced: gpu.load(builds["traced" if traced else "plain"], request.smem_bytes) for traced in (False, True)
     }
     for traced, kernel in kernels.items():
-        launches.require_parameters(kernel, traced=traced)
+        require_parameters(gpu.parameter_sizes(kernel), request.arguments, traced=traced)
         launches.run(kernel, traced=traced)
     return [
         launches.run(kernels[traced], traced=traced, repetition=repetition, records=traced and not repetition)
@@ -101,7 +100,7 @@ def _launch_unbounded(
     """One traced launch, which may hang or trap: everything recorded is in the host's memory."""
     launches = ForeignLaunches(gpu, request, layout, host=True)
     kernel = gpu.load(builds["eager"], request.smem_bytes)
-    launches.require_parameters(kernel, traced=True)
+    require_parameters(gpu.parameter_sizes(kernel), request.arguments, traced=True)
     return [launches.run(kernel, traced=True, records=True)]
 
 
@@ -118,57 +117,49 @@ def make_trace(
     recorded = traced[0]
     if recorded.status == "finished":
         _require_anchors(recorded)
-    khz = sm_khz(recorded.headers) or sm_khz(rate)
+    meta = describe(request, layout, compiled, info, recorded.headers, rate)
     count = _begun(recorded, layout.record_ctas)
-    coding = Coding(request.clock, request.nbytes, counted=False, khz=khz)
+    coding = Coding(request.clock, request.nbytes, counted=False, khz=meta.device.sm_khz)
     decoded = decode(recorded.headers[:count], recorded.records[:count], layout.table, coding)
-    step_ns = timer_step_ns(recorded.headers)
-    extra: dict[str, Any] = {
-        "order_error_cycles": order_error_cycles(request.clock, khz, step_ns),
-        "capacity": layout.capacity,
-        "seed": request.seed,
-        "kernel": Path(request.source).name,
-        "entry": compiled.entry,
-        "launch": {
-            "grid": list(request.grid),
-            "block": list(request.block),
-            "cluster": request.cluster,
-            "smem_bytes": request.smem_bytes,
-            "arguments": [str(argument) for argument in request.arguments],
-        },
+    said = {"kernel": Path(request.source).name, "entry": compiled.entry, "launch": _shape(request)}
+    return Trace(
+        replace(
+            meta,
+            ctas=decoded.ctas,
+            runs=tuple(_run_of(run) for run in traced) if recorded.status == "finished" else (),
+            status=recorded.status,
+            memory="host" if "-DPIPESIM_EAGER=1" in compiled.options else "device",
+            extra=meta.extra | said | _outcome(request, launched, recorded),
+        ),
+        decoded.events,
+    )
+
+
+def _shape(request: ForeignRequest) -> dict[str, Any]:
+    """The size of the launch and what the kernel was given."""
+    return {
+        "grid": list(request.grid),
+        "block": list(request.block),
+        "cluster": request.cluster,
+        "smem_bytes": request.smem_bytes,
+        "arguments": [str(argument) for argument in request.arguments],
     }
-    if recorded.status == "finished":
-        extra["launch_ns"] = {
+
+
+def _outcome(request: ForeignRequest, launched: list[ForeignLaunched], recorded: ForeignLaunched) -> dict[str, Any]:
+    """How long the launches took and what they left, or that the recorded one did not end."""
+    if recorded.status != "finished":
+        return {"gave_up": {"traced": True, "timeout_s": request.timeout_s, "trap": recorded.status == "trap"}}
+    return {
+        "launch_ns": {
             name: [run.took_ns for run in launched if run.traced is kind]
             for name, kind in (("untraced", False), ("traced", True))
-        }
-        extra["outputs"] = {n: sorted({run.outputs[n] for run in launched}) for n in recorded.outputs}
-        extra["wrong_outputs"] = {
+        },
+        "outputs": {n: sorted({run.outputs[n] for run in launched}) for n in recorded.outputs},
+        "wrong_outputs": {
             name: max(run.wrong.get(name, 0) for run in launched) for run in launched for name in run.wrong
-        }
-    else:
-        extra["gave_up"] = {"traced": True, "timeout_s": request.timeout_s, "trap": recorded.status == "trap"}
-    meta = TraceMeta(
-        source="hardware",
-        protocol=request.protocol,
-        params=dict(request.params),
-        grid=request.ctas,
-        device=Device(info.name, info.sms, info.capability, info.driver, compiled.nvrtc, khz, step_ns),
-        agents=layout.table.agents,
-        barriers=layout.table.barriers,
-        sites=layout.table.sites,
-        ctas=decoded.ctas,
-        runs=tuple(_run_of(run) for run in traced) if recorded.status == "finished" else (),
-        clock=request.clock,
-        status=recorded.status,
-        kernel_hash=compiled.kernel_hash,
-        options=compiled.options,
-        record_bytes=4 * RECORD_WORDS[request.clock],
-        recorded_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        memory="host" if "-DPIPESIM_EAGER=1" in compiled.options else "device",
-        extra=extra,
-    )
-    return Trace(meta, decoded.events)
+        },
+    }
 
 
 def _require_anchors(recorded: ForeignLaunched) -> None:

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.arguments import NUMBERS, POINTER_BYTES, as_bytes, contents, number, read_npy
+from hwkernels.arguments import NUMBERS, as_bytes, contents, number, read_npy
 from hwkernels.compile import KERNELS, compile_cubin
-from hwkernels.counts import fresh_headers, require_counted, settle
 from hwkernels.foreign import ForeignLayout, ForeignRequest
-from hwkernels.launch import Gpu, Shape
-from hwkernels.layout import HEADER, LAUNCH, RECORD_WORDS, UNWRITTEN
-from hwkernels.memory import allocate
-from pipesim.errors import KernelHangError, KernelTrapError, ParameterError
+from hwkernels.launch import Gpu, Shape, warm_up
+from hwkernels.layout import HEADER, LAUNCH
+from hwkernels.recording import Recording, Space, how_it_ended, unrecorded
 
 _RATE_NS = 200_000  # between the two anchors that tell the clock's rate
-_WARM_UP_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -50,14 +45,9 @@ class ForeignLaunches:
     def __init__(self, gpu: Gpu, request: ForeignRequest, layout: ForeignLayout, *, host: bool) -> None:
         self._gpu, self._request, self._host = gpu, request, host
         self._shape = Shape(request.grid, request.block, request.smem_bytes, request.cluster)
-        self._words = (layout.record_ctas, len(layout.table.agents), layout.capacity, RECORD_WORDS[request.clock])
-        self._headers = allocate(gpu, layout.ctas * HEADER.itemsize, host=host)
-        self._records = allocate(gpu, 4 * layout.ctas * prod(self._words[1:]), host=host)
-        self._launch_at = gpu.allocate(LAUNCH.itemsize)
-        areas = (self._headers.address, self._records.address)
-        structure = (*areas, layout.capacity, layout.ctas, 0, 0xFFFFFFFF, len(layout.table.agents), 0)
-        self._room, self._names = layout.room, [agent.name for agent in layout.table.agents]
-        gpu.upload(self._launch_at, np.array([structure], dtype=LAUNCH))
+        kept = layout.record_ctas
+        space = Space(layout.table, request.clock, layout.ctas, layout.ctas, kept, layout.capacity, layout.room, host)
+        self._recording = Recording(gpu, space)
         self._arguments: list[int | np.generic] = []
         self._buffers: dict[int, npt.NDArray[np.uint8]] = {}  # by address: what is there before a launch
         self._outputs: dict[str, int] = {}
@@ -72,30 +62,6 @@ class ForeignLaunches:
             if argument.kind == "out":
                 self._outputs[argument.name] = address
 
-    def require_parameters(self, kernel: Any, *, traced: bool) -> None:
-        """ParameterError unless the kernel takes arguments of the number and the sizes that were given."""
-        sizes = self._gpu.parameter_sizes(kernel)
-        given = tuple(argument.nbytes for argument in self._request.arguments)
-        if traced and sizes[-1:] == (POINTER_BYTES,) and len(sizes) == len(given) + 1:
-            sizes = sizes[:-1]
-        elif traced:
-            raise ParameterError(
-                "the traced kernel has no parameter of its own for the recorder",
-                cause=f"it takes {len(sizes)} parameters, the untraced one {len(given)}",
-                correction="end the kernel's parameter list with PIPESIM_KERNEL_PARAM",
-            )
-        if len(sizes) != len(given):
-            raise ParameterError(
-                f"the kernel takes {len(sizes)} arguments, and {len(given)} were given",
-                correction="give one --arg for each, in order",
-            )
-        for position, (size, argument) in enumerate(zip(sizes, self._request.arguments, strict=True)):
-            if size != argument.nbytes:
-                raise ParameterError(
-                    f"argument {position} of the kernel has {size} bytes, and {argument} has {argument.nbytes}",
-                    correction="give a number of another type; arguments of other sizes cannot be given",
-                )
-
     def run(self, kernel: Any, *, traced: bool, repetition: int = 0, records: bool = False) -> ForeignLaunched:
         """One launch, its buffers filled before it and its results fetched; ``records``: those too.
 
@@ -103,29 +69,18 @@ class ForeignLaunches:
         """
         for address, data in self._buffers.items():
             self._gpu.upload(address, data)
-        self._headers.put(fresh_headers(self._request.ctas))
-        if self._host:
-            self._records.fill(UNWRITTEN)
-        arguments = [*self._arguments, *([self._launch_at] if traced else [])]
-        status, took_ns = "finished", 0
-        try:
-            took_ns = self._gpu.launch_within(kernel, self._shape, arguments, self._request.timeout_s)
-        except (KernelHangError, KernelTrapError) as error:
-            if not (self._host and traced):
-                raise
-            status = "deadline" if isinstance(error, KernelHangError) else "trap"
-        headers = np.zeros(self._request.ctas if traced else 0, dtype=HEADER)
-        self._headers.fetch(headers)
-        kept = np.zeros(self._words if records else 0, dtype=np.uint32)
-        self._records.fetch(kept)
-        kept = kept[:, :, 1:] if records else kept  # the first of a buffer is not used
-        if status != "finished":
-            settle(headers, kept, self._room)
+        self._recording.clear()
+        arguments = [*self._arguments, *([self._recording.launch_at] if traced else [])]
+        status, took_ns = how_it_ended(
+            lambda: self._gpu.launch_within(kernel, self._shape, arguments, self._request.timeout_s),
+            survives=self._host and traced,
+        )
+        finished = status == "finished"
+        headers, kept = self._recording.fetch(records=records, finished=finished) if traced else unrecorded()
+        if not finished:
             return ForeignLaunched(traced, repetition, headers, kept, status=status)
-        if traced:
-            require_counted(headers, self._names)
         outputs, wrong = self._results()
-        return ForeignLaunched(traced, repetition, headers, kept, took_ns, outputs, wrong)
+        return ForeignLaunched(traced, repetition, headers, kept, took_ns or 0, outputs, wrong)
 
     def _results(self) -> tuple[dict[str, str], dict[str, int]]:
         """Of each output its hash, and of each that differs from what was expected, by how many elements."""
@@ -144,7 +99,7 @@ class ForeignLaunches:
         return hashes, wrong
 
 
-def warm_up(gpu: Gpu) -> npt.NDArray[Any]:
+def clock_rate(gpu: Gpu) -> npt.NDArray[Any]:
     """Run a kernel that only reads both clocks twice, until they have risen; its last header.
 
     It tells the SM clock where a kernel that hangs cannot.
@@ -154,10 +109,6 @@ def warm_up(gpu: Gpu) -> npt.NDArray[Any]:
     launch_at, header_at = gpu.allocate(LAUNCH.itemsize), gpu.allocate(headers.nbytes)
     gpu.upload(header_at, headers)
     gpu.upload(launch_at, np.array([(header_at, 0, 0, 0, 0, 0, 0, 0)], dtype=LAUNCH))
-    until = time.monotonic() + _WARM_UP_S
-    while True:
-        gpu.launch(kernel, (1, 1, 0), [np.uint32(_RATE_NS), launch_at])
-        if time.monotonic() >= until:
-            break
+    warm_up(lambda: gpu.launch(kernel, (1, 1, 0), [np.uint32(_RATE_NS), launch_at]))
     gpu.download(header_at, headers)
     return headers

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,7 @@ _LOST = {"CUDA_ERROR_ASSERT", "CUDA_ERROR_HARDWARE_STACK_ERROR", "CUDA_ERROR_ILL
 
 
 _POLL_S = 0.0005  # between two looks at a launch that may hang
+_WARM_UP_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -244,6 +245,15 @@ class Gpu:
             if type(error).__module__.startswith("cuda."):
                 raise HardwareError(f"{what} failed", cause=str(error)) from error
             raise
+
+
+def warm_up(launch: Callable[[], None]) -> None:
+    """Launch, once at least, until code and data are in the caches and the clocks have risen."""
+    until = time.monotonic() + _WARM_UP_S
+    while True:
+        launch()
+        if time.monotonic() >= until:
+            return
 
 
 def _driver() -> Any:

@@ -57,6 +57,16 @@ class CaptureRequest:
     fault: KernelFault | None = None
     probe: tuple[int, ...] = ()
 
+    @property
+    def protocol(self) -> str:
+        """The protocol that it is a run of."""
+        return PROTOCOL
+
+    @property
+    def ctas(self) -> int:
+        """CTAs in the launch."""
+        return self.grid
+
 
 @dataclass(frozen=True)
 class Layout:

@@ -87,6 +87,10 @@ class TraceFormatError(EvidenceError):
     """A trace file is truncated, corrupted, foreign, empty, or of a newer schema."""
 
 
+class ForeignFileError(TraceFormatError):
+    """A sound Parquet file that is no trace: another program's, or a trace whose metadata another program left out."""
+
+
 class ClockError(EvidenceError):
     """The clocks of a recording contradict the order that messages between its SMs prove."""
 

@@ -11,9 +11,9 @@ from statistics import mode
 
 import numpy as np
 
-from hwkernels.capture import CLOCK_SKEW_CYCLES
 from hwkernels.clocks import Message, Offsets, fit_offsets, read_line
 from hwkernels.decode import TIMER_STEPS
+from hwkernels.describe import CLOCK_SKEW_CYCLES
 from hwkernels.experiments.catalogue import Case, Experiment
 from hwkernels.experiments.results import FAILED, Outcome
 from hwkernels.experiments.sequences import Code, completed, parse

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipesim.errors import ParameterError, UsageError
 from pipesim.trace.whole import require_free
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,4000}")  # int() takes 1_0 for 10, other alphabets' digits, and spaces
 
 
 @dataclass(frozen=True)
@@ -105,12 +108,9 @@ def params_of(options: argparse.Namespace) -> dict[str, int]:
             )
         if name in params:
             raise ParameterError(f"{name} is given twice", correction="give it once")
-        try:
-            params[name] = int(value)
-        except ValueError:
-            raise ParameterError(
-                f"{name} takes a whole number, not {value!r}", correction=f"for example -p {name}=4"
-            ) from None
+        if not _WHOLE.fullmatch(value):
+            raise ParameterError(f"{name} takes a whole number, not {value!r}", correction=f"for example -p {name}=4")
+        params[name] = int(value)
     return params
 
 

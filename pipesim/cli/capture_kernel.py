@@ -79,6 +79,7 @@ def capture_kernel(options: argparse.Namespace) -> int:
     """Carry out ``pipesim capture --kernel``; the exit code."""
     from hwkernels.foreign import check_foreign, compile_builds
     from hwkernels.foreign_capture import capture_foreign
+    from hwkernels.parameters import check_arguments
     from pipesim.cli.assemble import heading, hold, mark_of
     from pipesim.protocols.catalog import find
     from pipesim.report.view import VerifyReport
@@ -95,6 +96,7 @@ def capture_kernel(options: argparse.Namespace) -> int:
     require_output(path, force=options.force)
     with progress(f"compiling {request.source}"):
         builds = compile_builds(request, "plain", "traced")
+    check_arguments(request.arguments, builds)
     _require_gpu()
     with progress(f"capturing {request.source}"):
         trace = capture_foreign(request, builds, may_hang=options.may_hang)
@@ -147,6 +149,13 @@ def _refuse_others(options: argparse.Namespace) -> None:
             cause="the waits of a kernel that is not ours cannot be bounded",
             correction="give --timeout-s: when the launch is given up",
         )
+    for flag, value, cause in (
+        ("--fault", options.fault, "pipesim makes its own kernels wrong, not yours; put the fault into the source"),
+        ("--memory", options.memory, "records of such a kernel go to device memory, of one that hangs to the host's"),
+        ("--window", options.window, "all iterations are recorded, as many as --capacity has room for"),
+    ):
+        if value:
+            raise UsageError(f"{flag} means nothing with --kernel", cause=cause, correction=f"leave {flag} out")
 
 
 def _protocol(options: argparse.Namespace) -> str:

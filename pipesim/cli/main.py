@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pipesim.cli import capture, diff, list_, run, verify
 from pipesim.cli.arguments import Command
-from pipesim.cli.output import complain, discard_output
+from pipesim.cli.output import complain, discard_output, refuse
 from pipesim.errors import PipesimError, UsageError
 
 COMMANDS: tuple[Command, ...] = (list_.COMMAND, run.COMMAND, capture.COMMAND, diff.COMMAND, verify.COMMAND)
@@ -44,10 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if sys.stdout is None:  # closed by the caller: there is nobody to report to
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # it lives as long as the process
     try:
-        return int(options.carry_out(options))
-    except PipesimError as error:
-        complain(error)
-        return error.exit_code
+        return _carry_out(options)
     except OSError as error:  # standard output is a full disk, or a file vanished under our hands
         complain(UsageError(error.strerror or str(error), place=str(error.filename or "")))
         discard_output()
@@ -55,6 +52,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("pipesim: interrupted", file=sys.stderr)  # there is no PipesimError to complain about
         return INTERRUPTED
+
+
+def _carry_out(options: argparse.Namespace) -> int:
+    try:
+        return int(options.carry_out(options))
+    except PipesimError as error:
+        refuse(options, error)
+        return error.exit_code
 
 
 def _version() -> str:

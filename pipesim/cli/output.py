@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -17,13 +18,20 @@ if TYPE_CHECKING:
     from pipesim.model.finding import Finding
     from pipesim.report.view import RunReport, VerifyReport
 
+_CAUSE = "  probable cause: "  # as PipesimError has it
+
 
 def show(
-    options: argparse.Namespace, report: RunReport | VerifyReport, code: int, findings: Sequence[Finding] = ()
+    options: argparse.Namespace,
+    report: RunReport | VerifyReport,
+    code: int,
+    findings: Sequence[Finding] = (),
+    missing: PipesimError | None = None,
 ) -> None:
     """Print a report: as JSON ``{"exit_code", "findings", "report"}`` if asked for, else painted.
 
-    The findings stand before a report of ``verify``; that of ``run`` shows its own.
+    The findings stand before a report of ``verify``; that of ``run`` shows its own. ``missing``: why evidence is
+    missing, in the JSON under ``error`` (a painted report leaves that to :func:`complain`).
     """
     from pipesim.report.view import RunReport
 
@@ -41,7 +49,21 @@ def show(
             console.print()
         paint_verify(console, report)
 
-    emit(options, {"exit_code": code, "findings": findings, "report": report}, paint)
+    said = {} if missing is None else {"error": _parts(missing)}
+    emit(options, {"exit_code": code, "findings": findings, "report": report, **said}, paint)
+
+
+def refuse(options: argparse.Namespace, error: PipesimError) -> None:
+    """Say that a command cannot be carried out; with ``--json`` standard output has ``{"exit_code", "error"}`` too."""
+    complain(error)
+    if options.json:
+        emit(options, {"exit_code": error.exit_code, "error": _parts(error)}, lambda _: None)
+
+
+def _parts(error: PipesimError) -> dict[str, str]:
+    """An error as JSON has it: ``kind`` is the name of its class."""
+    parts = {"fact": error.fact, "place": error.place, "cause": error.cause, "correction": error.correction}
+    return {"kind": type(error).__name__, **parts}
 
 
 def emit(options: argparse.Namespace, value: object, paint: Callable[[Console], None]) -> None:
@@ -70,8 +92,33 @@ def discard_output() -> None:
 
 
 def complain(error: PipesimError) -> None:
-    """An error on standard error: fact, place, probable cause, correction."""
-    print(f"pipesim: {error}", file=sys.stderr)  # the one place where errors reach a person
+    """An error on standard error: fact, place, probable cause, correction. The cause is wrapped as reports are.
+
+    The others are left alone: they hold paths, commands to copy, and a compiler's log.
+    """
+    cause = _wrapped(error.cause)
+    remark(str(PipesimError(error.fact, place=error.place, cause=cause, correction=error.correction)))
+
+
+def remark(text: str) -> None:
+    """A text on standard error, as pipesim's: the one place where errors and notes reach a person."""
+    print(f"pipesim: {text}", file=sys.stderr)
+
+
+def _wrapped(cause: str) -> str:
+    """The cause in lines of the terminal's width; words, such as paths, stay whole."""
+    if not cause or "\n" in cause:
+        return cause
+    from pipesim.report.console import make_console, width_of
+
+    wrapped = textwrap.fill(
+        _CAUSE + cause,
+        width_of(make_console(sys.stderr)),
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return wrapped.removeprefix(_CAUSE)
 
 
 @contextmanager

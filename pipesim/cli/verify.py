@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import Command, add_output, add_protocol, add_tolerance, params_of
-from pipesim.cli.output import complain, progress, show
+from pipesim.cli.output import complain, progress, remark, show
 from pipesim.errors import EvidenceError, HardwareError, MissingExtraError, NoTraceError, UsageError
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pipesim.protocols.catalog import Target
     from pipesim.timed.profile import Profile
     from pipesim.trace.schema import Trace
+
+_NAMED = 3  #: Parquet files of other programs that a note names
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     with progress(f"flattening {options.protocol}"):
         program = target.build(params_of(options), grid=options.ctas)
     evidence = Evidence() if options.no_hardware else _evidence(target, program, options)
+    if evidence.missing is not None:
+        complain(evidence.missing)  # now: the simulation may take long, and its report is shown all the same
     hearing = _hear(program, evidence, chosen, options.tolerance)
     code, verdict = _judge(hearing, hardware=not options.no_hardware)
     report = VerifyReport(
@@ -75,8 +79,8 @@ def _carry_out(options: argparse.Namespace) -> int:
         mark_of(code),
     )
     findings = dict.fromkeys(finding for ran in hearing.simulations for finding in ran.findings)
-    show(options, report, code, tuple(findings))
-    if hearing.missing is not None:
+    show(options, report, code, tuple(findings), hearing.missing)
+    if hearing.missing is not None and hearing.missing is not evidence.missing:
         complain(hearing.missing)
     return code
 
@@ -132,12 +136,25 @@ def _recorded(program: Program, folder: Path | None) -> tuple[tuple[str, Trace],
     from pipesim.trace.files import read_meta, read_trace
     from pipesim.trace.library import find_traces
 
+    if folder is not None:
+        _name_foreign(folder)
     chosen: dict[str, Path] = {}
     paths = [(path, read_meta(path)) for path in find_traces(program.name, program.params, program.grid, folder)]
     for path, meta in sorted(paths, key=lambda entry: (entry[1].clock != "clock", entry[1].memory == "device")):
         chosen.setdefault(meta.device.name, path)
     with progress("reading recorded traces"):
         return tuple((f"{chosen[d].parent.name}/{chosen[d].name}", read_trace(chosen[d])) for d in sorted(chosen))
+
+
+def _name_foreign(folder: Path) -> None:
+    """Say which Parquet files of a user's folder are left out because they are no traces."""
+    from pipesim.trace.library import foreign_files
+
+    foreign = foreign_files(folder)
+    if foreign:
+        more = f" and {len(foreign) - _NAMED:,} more" if len(foreign) > _NAMED else ""
+        what = "a Parquet file that is no trace" if len(foreign) == 1 else "Parquet files that are no traces"
+        remark(f"note: left out, {what}: {', '.join(map(str, foreign[:_NAMED]))}{more}")
 
 
 def _recordable(program: Program) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from pipesim.conform.words import words_beside, words_read
 from pipesim.errors import EvidenceError
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
-from pipesim.trace.schema import CtaInfo, Events, Trace
+from pipesim.trace.schema import AgentInfo, BarrierGroup, CtaInfo, Events, Trace
 from pipesim.trace.sites import SiteTable, site_table
 
 
@@ -80,9 +81,21 @@ def require_same_kernel(program: Program, table: SiteTable, trace: Trace) -> Non
         if mine != theirs:
             raise EvidenceError(
                 f"the trace of {trace.meta.protocol} does not have the {what} of {program.name}",
-                cause=f"trace: {', '.join(map(str, theirs)) or 'none'}; protocol: {', '.join(map(str, mine))}",
+                cause=f"trace: {_listed(theirs)}; protocol: {_listed(mine)}",
                 correction="compare it with the protocol and the parameters it was recorded with",
             )
+
+
+def _listed(members: Sequence[AgentInfo | BarrierGroup]) -> str:
+    """Agents with their warps, or groups with their stages and counts, in the order of their table."""
+    return ", ".join(map(_said, members)) or "none"
+
+
+def _said(member: AgentInfo | BarrierGroup) -> str:
+    if isinstance(member, AgentInfo):
+        return f"{member.name} (warp {member.warp})"
+    stages = "1 stage" if member.stages == 1 else f"{member.stages} stages"
+    return f"{member.name} ({stages}, count {member.count})"
 
 
 class _OfCta(NamedTuple):

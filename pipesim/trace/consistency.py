@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pipesim.errors import TraceFormatError
 from pipesim.trace.metadata import DAMAGED, RECOPY
-from pipesim.trace.schema import COLUMNS, SCHEMA_VERSION, Column, Trace, TraceMeta
+from pipesim.trace.schema import COLUMNS, FAULTS, SCHEMA_VERSION, Column, Trace, TraceMeta
 
 _VOCABULARY = {
     "source": ("hardware", "simulation"),
@@ -21,6 +21,8 @@ _VOCABULARY = {
     "status": ("finished", "deadline", "trap", "deadlock", "fault", "unknown"),
     "memory": ("", "shared", "device", "host"),
 }
+
+_LARGEST_WORD = (1 << 64) - 1
 
 
 def check_trace(trace: Trace, place: str) -> None:
@@ -43,6 +45,7 @@ def check_meta(meta: TraceMeta, place: str) -> None:
         _refuse(f"the launch has {meta.grid} CTAs", place)
     if meta.window and not (len(meta.window) == 2 and 0 <= meta.window[0] < meta.window[1]):
         _refuse(f"the window is {meta.window}, not the first and the end of some iterations", place)
+    _check_fault(meta.fault, place)
     _check_sites(meta, place)
     _check_headers(meta, place)
     for i, run in enumerate(meta.runs):
@@ -53,6 +56,16 @@ def check_meta(meta: TraceMeta, place: str) -> None:
 
 def _refuse(fact: str, place: str, *, cause: str = DAMAGED) -> NoReturn:
     raise TraceFormatError(fact, place=place, cause=cause, correction=RECOPY)
+
+
+def _check_fault(fault: str, place: str) -> None:
+    kind, _, iteration = fault.partition("@")
+    if fault and not (kind in FAULTS and iteration.isascii() and iteration.isdecimal()):
+        _refuse(
+            f"field fault of the trace's metadata is {fault!r}, which is no KIND@ITERATION of one of "
+            f"{', '.join(FAULTS)}",
+            place,
+        )
 
 
 def _check_sites(meta: TraceMeta, place: str) -> None:
@@ -69,7 +82,7 @@ def _check_sites(meta: TraceMeta, place: str) -> None:
 
 def _check_headers(meta: TraceMeta, place: str) -> None:
     seen: set[int] = set()
-    for header in meta.ctas:
+    for number, header in enumerate(meta.ctas):
         if not 0 <= header.cta < meta.grid or header.cta in seen:
             _refuse(f"there is a header of CTA {header.cta}, twice or outside a launch of {meta.grid} CTAs", place)
         seen.add(header.cta)
@@ -79,8 +92,13 @@ def _check_headers(meta: TraceMeta, place: str) -> None:
             if min(counts, default=0) < 0:
                 _refuse(f"CTA {header.cta} has a negative count in `{name}`", place)
         barriers = sum(group.stages for group in meta.barriers)
-        if len(header.barrier_words) not in {0, barriers} or min(header.barrier_words, default=0) < 0:
-            _refuse(f"CTA {header.cta} has {len(header.barrier_words)} words for {barriers} barriers", place)
+        field = f"field ctas[{number}].barrier_words"
+        if len(header.barrier_words) not in {0, barriers}:
+            count = len(header.barrier_words)
+            _refuse(f"{field} of the trace's metadata has {count} words for {barriers} barriers", place)
+        for i, word in enumerate(header.barrier_words):
+            if not 0 <= word <= _LARGEST_WORD:
+                _refuse(f"{field}[{i}] of the trace's metadata is {word}, which is no 64-bit word", place)
         if min((anchor.error_ps for anchor in header.anchors), default=0) < 0:
             _refuse(f"CTA {header.cta} has an anchor of negative error", place)
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pipesim.errors import TraceFormatError, UsageError
+from pipesim.errors import ForeignFileError, TraceFormatError, UsageError
 from pipesim.trace.consistency import check_meta, check_trace
 from pipesim.trace.metadata import DAMAGED, RECOPY, StoredMeta, metadata_text, parse_metadata
 from pipesim.trace.schema import COLUMNS, Column, Events, Trace, TraceMeta
@@ -163,7 +163,7 @@ def _check_outside(path: Path) -> None:
 def _stored_meta(schema: Any, path: Path) -> StoredMeta:
     metadata = schema.metadata or {}
     if METADATA_KEY not in metadata:
-        raise TraceFormatError(
+        raise ForeignFileError(
             "this is a Parquet file, but no pipesim trace: it has no metadata under the key `pipesim`",
             place=str(path),
             cause="another program wrote it, or rewrote a trace and left its metadata out",

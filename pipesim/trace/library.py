@@ -7,11 +7,11 @@ with a fault made on purpose, are never found; windows of a run only where the d
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipesim.errors import EvidenceError, NoTraceError
+from pipesim.errors import EvidenceError, ForeignFileError, NoTraceError
 from pipesim.trace.files import read_meta
 from pipesim.trace.schema import TraceMeta
 
@@ -35,15 +35,30 @@ def trace_folder() -> Path:
 def stored_traces(folder: Path) -> tuple[StoredTrace, ...]:
     """Every trace below a folder, sorted by device, then file name. Files that are not ``.parquet`` are ignored.
 
-    Raises EvidenceError if there is no such folder, and TraceFormatError, naming the file, for a damaged one: a
-    recording is never skipped silently.
+    So are Parquet files of other programs, which :func:`foreign_files` names. Raises EvidenceError if there is no such
+    folder, and TraceFormatError, naming the file, for a damaged one: a recording is never skipped silently.
     """
+    found = [StoredTrace(path, meta) for path, meta in _read(folder) if meta is not None]
+    return tuple(sorted(found, key=lambda trace: (trace.meta.device.name, trace.path.name, trace.path.as_posix())))
+
+
+def foreign_files(folder: Path) -> tuple[Path, ...]:
+    """The Parquet files below a folder that are no traces, by name. Raises as :func:`stored_traces` does."""
+    return tuple(path for path, meta in _read(folder) if meta is None)
+
+
+def _read(folder: Path) -> Iterator[tuple[Path, TraceMeta | None]]:
+    """Every Parquet file below a folder with its description, None if it is no trace."""
     if not folder.is_dir():
         raise EvidenceError(
             "there is no such folder of traces", place=str(folder), correction="check the path of the folder"
         )
-    found = [StoredTrace(path, read_meta(path)) for path in sorted(folder.rglob("*.parquet")) if path.is_file()]
-    return tuple(sorted(found, key=lambda trace: (trace.meta.device.name, trace.path.name, trace.path.as_posix())))
+    for path in sorted(folder.rglob("*.parquet")):
+        if path.is_file():
+            try:
+                yield path, read_meta(path)
+            except ForeignFileError:
+                yield path, None
 
 
 def find_traces(

@@ -43,6 +43,21 @@ class EventKind(IntEnum):
     TRY = 7  #: one try of (barrier, stage, parity); value = 1 if it succeeded
 
 
+#: What can be made wrong on purpose in the kernel of a recording, in the order of the kernel's enum ``Fault``.
+FAULTS = (
+    "missing_arrive",
+    "extra_arrive",
+    "wrong_parity",
+    "expect_more",
+    "expect_less",
+    "release_early",
+    "no_acquire",
+    "leaves_early",
+    "swapped_stages",
+    "phase_not_toggled",
+)
+
+
 @dataclass(frozen=True)
 class Site:
     """One place in a role's code that records: its role, kind and barrier group ("" where it touches none)."""

@@ -74,6 +74,11 @@ class Answer:
         """The last paragraph of a report, in one line."""
         return " ".join(self.out.rstrip().rpartition("\n\n")[2].split())
 
+    @property
+    def error(self) -> list[str]:
+        """The lines of standard error, a cause that was wrapped in one."""
+        return self.err.replace("\n    ", " ").splitlines()
+
 
 Call = Callable[..., Answer]
 

@@ -93,7 +93,7 @@ def test_the_documented_commands_are_what_they_say(call: Call, gpu: list[Any]) -
 
 def test_every_option_reaches_the_request(call: Call, gpu: list[Any]) -> None:
     words = (
-        "--grid 4,2 --block 32,9,1 --cluster 2 --smem 1024 --arg u32:7 --arg buf:64 --arg out:4:x --arg out:4 "
+        "--grid 4,2 --block 32,9,1 --cluster 2 --smem 1024 --arg out:4:x --arg out:4 --arg u32:7 "
         "--expect x=x.npy --bytes 16,tile_bytes -D STAGES=2 -D FAST --nvrtc-option=-lineinfo --entry rowSums "
         "--clock both --repetitions 3 --record-ctas 2 --seed 7 --capacity 100 --timeout-s 3 --may-hang "
         "-p tiles=8 -o a.parquet"
@@ -106,9 +106,7 @@ def test_every_option_reaches_the_request(call: Call, gpu: list[Any]) -> None:
         source=str(EXAMPLES / "rowsum.cu"), table=str(EXAMPLES / "rowsum.table.h"), protocol="rowsum",
         params={"stages": 4, "tiles": 8, "tile_bytes": 16384, "math_warps": 8, "work": 470},
         grid=(4, 2), block=(32, 9, 1), entry="rowSums", cluster=2, smem_bytes=1024, expected={"x": "x.npy"},
-        arguments=(
-            Argument("u32", "7"), Argument("buf", "64"), Argument("out", "4", "x"), Argument("out", "4", "out3")
-        ),
+        arguments=(Argument("out", "4", "x"), Argument("out", "4", "out1"), Argument("u32", "7")),
         defines={"STAGES": "2", "FAST": "1"}, options=("-lineinfo",), nbytes=(16, 16384),
         clock="both", repetitions=3, record_ctas=2, seed=7, capacity=100, timeout_s=3,
     )  # fmt: skip
@@ -152,6 +150,16 @@ def test_a_kernel_that_hung_is_a_finding(
         ("--block 288", ["the records of loader_expects do not say how many bytes it moves"]),
         ("--block 288 --ctas 2", ["--ctas means nothing with --kernel", "  try: give --grid 2"]),
         ("--block 288 --deadline-ms 9", ["--deadline-ms means nothing with --kernel"]),
+        (
+            "--block 288 --fault no_acquire@3",
+            [
+                "--fault means nothing with --kernel",
+                "  probable cause: pipesim makes its own kernels wrong",
+                "  try: leave --fault out",
+            ],
+        ),
+        ("--block 288 --memory device", ["--memory means nothing with --kernel", "  try: leave --memory out"]),
+        ("--block 288 --window 3..9", ["--window means nothing with --kernel", "  try: leave --window out"]),
         ("--block 288 -D 3=4", ["-D 3=4 defines no name", "  try: for example -D STAGES=4"]),
         ("--block 288 -D A=4 -D A=5", ["-D A is given twice", "  try: give it once"]),
         ("--block 288 --expect sums", ["--expect sums is no NAME=VALUE"]),
@@ -199,6 +207,20 @@ def test_without_a_gpu_it_says_that_the_kernel_compiles(call: Call) -> None:
     answer = call(*KERNEL, *WORDS.split())
     assert (answer.code, answer.out) == (3, "")
     assert answer.err.endswith("  try: the kernel compiles; launch it on a machine with an H100 or H200\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "fact"),
+    [
+        ("--arg i32:64", "the kernel takes 3 arguments, and 1 were given"),
+        ("--arg zero:64 --arg zero:64 --arg f64:64", "argument 2 of the kernel has 4 bytes, and f64:64 has 8"),
+    ],
+)
+def test_wrong_arguments_are_found_without_a_gpu(call: Call, words: str, fact: str) -> None:
+    """The cubin says what its kernel takes."""
+    answer = call(*KERNEL, *f"--grid 2 --block 288 --smem 65664 --bytes tile_bytes {words}".split())
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith(f"pipesim: {fact}\n")
 
 
 def test_nothing_is_overwritten(call: Call, gpu: list[Any]) -> None:

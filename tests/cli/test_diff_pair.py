@@ -150,7 +150,7 @@ class TestTolerance:
 def test_options_of_one_trace_are_refused(call: Call, recorded: Path, option: list[str], said: str) -> None:
     answer = call("diff", recorded, recorded, *option)
     assert (answer.code, answer.out) == (2, "")
-    assert answer.err.splitlines() == [
+    assert answer.error == [
         f"pipesim: {said} means nothing with two traces",
         "  probable cause: two traces are compared with each other, not with a protocol or a simulation",
         f"  try: leave {said} out, or name one trace only",

@@ -45,10 +45,36 @@ class TestJson:
     def test_valid_the_same_twice_and_in_ascii(self, call: Call, ring: str, refuted: Path, argv: list[str]) -> None:
         first, second = call(*argv, "--json"), call(*argv, "--json")
         assert first == second
-        assert list(first.json) == ["exit_code", "findings", "report"]
+        assert list(first.json) == ["exit_code", "findings", "report", *(["error"] if first.code == 3 else [])]
         assert first.json["exit_code"] == first.code
         assert first.out.isascii()
         assert "NaN" not in first.out
+
+    @pytest.mark.parametrize(
+        ("argv", "code", "kind"),
+        [
+            (["run", "nothing"], 2, "UnknownProtocolError"),
+            (["verify", PC, "-p", "stages"], 2, "ParameterError"),
+            (["capture", PC], 3, "HardwareError"),
+            (["diff", "empty.parquet"], 3, "TraceFormatError"),
+        ],
+    )
+    def test_an_error_is_a_document_too(self, call: Call, argv: list[str], code: int, kind: str) -> None:
+        Path("empty.parquet").touch()
+        answer = call(*argv, "--json")
+        assert answer.code == answer.json["exit_code"] == code
+        assert list(answer.json) == ["exit_code", "error"]
+        error = answer.json["error"]
+        assert list(error) == ["kind", "fact", "place", "cause", "correction"]
+        assert error["kind"] == kind
+        assert answer.err == call(*argv).err
+        assert answer.err.startswith(f"pipesim: {error['fact']}\n")
+
+    def test_a_line_that_cannot_be_parsed_is_none(self, call: Call) -> None:
+        """argparse speaks before it is known that JSON is wanted."""
+        answer = call("run", PC, "--json", "--colour")
+        assert (answer.code, answer.out) == (2, "")
+        assert answer.err.startswith("usage: pipesim ")
 
     def test_list(self, call: Call) -> None:
         answer = call("list", "--json")

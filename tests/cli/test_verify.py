@@ -8,11 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from hwkernels import capture as capture_module
 from hwkernels import launch
 from hwkernels.request import CaptureRequest
+from pipesim.cli import assemble
 from pipesim.errors import HardwareError
 from pipesim.trace.files import write_trace
 from pipesim.trace.library import trace_folder
@@ -85,7 +87,7 @@ class TestNothingToCompareWith:
         assert answer.code == 3
         assert "simulation   profile h100" in answer.out
         assert answer.verdict == f"? {SIMULATED}, but there is nothing to compare it with"
-        lines = answer.err.splitlines()
+        lines = answer.error
         assert lines[0].startswith("pipesim: no recorded trace of producer_consumer with arrive_lanes=1 ")
         assert "stages=5" in lines[0]
         assert "stages 4 instead of 5" in lines[2]  # the nearest
@@ -97,7 +99,7 @@ class TestNothingToCompareWith:
         assert answer.verdict == f"? {SIMULATED}, but there is nothing to compare it with"
         assert "pipesim capture" not in answer.err
         cause = "only these protocols were recorded: producer_consumer; pipesim has no CUDA kernel of ring"
-        assert answer.err.splitlines()[2:] == [
+        assert answer.error[2:] == [
             f"  probable cause: {cause}",
             "  try: name a folder with its traces (--traces FOLDER), or leave the hardware out (--no-hardware)",
         ]
@@ -110,6 +112,36 @@ class TestNothingToCompareWith:
         assert answer.json["report"]["ok"] is None
         assert answer.json["report"]["hardware"] == []
         assert answer.err.startswith("pipesim: no recorded trace of ring with ")
+        error = answer.json["error"]
+        assert error["kind"] == "NoTraceError"
+        assert answer.error[0] == f"pipesim: {error['fact']}"
+
+    def test_the_reason_is_said_before_the_simulation_begins(
+        self, call: Call, ring: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        said = []
+        simulate = assemble.run_simulation
+
+        def watched(*args: Any, **options: Any) -> Any:
+            said.append(capsys.readouterr().err)
+            return simulate(*args, **options)
+
+        monkeypatch.setattr(assemble, "run_simulation", watched)
+        answer = call("verify", ring)
+        assert (answer.code, answer.err) == (3, "")
+        assert [text.startswith("pipesim: no recorded trace of ring with ") for text in said] == [True]
+
+    def test_a_cause_is_as_wide_as_a_report(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Words, such as a path, stay whole; a correction may be a command to copy, and is not broken."""
+        wrapped = call("verify", PC, "-p", "stages=5")
+        monkeypatch.setenv("COLUMNS", "10000")
+        whole = call("verify", PC, "-p", "stages=5")
+        assert whole.err.splitlines() == wrapped.error == whole.error
+        first = next(n for n, line in enumerate(wrapped.err.splitlines()) if line.startswith("  probable cause: "))
+        cause = wrapped.err.splitlines()[first:-1]
+        assert len(cause) > 3
+        assert all(len(line) <= 80 or " " not in line.strip() for line in cause)
+        assert wrapped.err.splitlines()[-1].startswith("  try: ")
 
     def test_a_finding_of_the_simulation_still_decides(self, call: Call, ring: str) -> None:
         answer = call("verify", ring, "-p", "arrivals=2")
@@ -123,6 +155,23 @@ class TestNothingToCompareWith:
         answer = call("verify", PC, "--traces", "empty")
         assert answer.code == 3
         assert "  probable cause: the folder holds no recording\n" in answer.err
+
+    def test_parquet_files_of_other_programs_are_left_out_and_named(self, call: Call, recorded: Path) -> None:
+        Path("mine/deep/er").mkdir(parents=True)
+        shutil.copy(recorded, "mine/deep")
+        alone = call("verify", PC, "--traces", "mine")
+        assert (alone.code, alone.err) == (0, "")
+        strange = pq.read_table(recorded).replace_schema_metadata(None)
+        pq.write_table(strange, "mine/deep/er/sales.parquet")
+        answer = call("verify", PC, "--traces", "mine")
+        assert (answer.code, answer.out) == (0, alone.out)
+        assert answer.err == ("pipesim: note: left out, a Parquet file that is no trace: mine/deep/er/sales.parquet\n")
+        for name in "abcd":
+            pq.write_table(strange, f"mine/{name}.parquet")
+        assert call("verify", PC, "--traces", "mine").err == (
+            "pipesim: note: left out, Parquet files that are no traces: "
+            "mine/a.parquet, mine/b.parquet, mine/c.parquet and 2 more\n"
+        )
 
     def test_a_damaged_recording_is_not_passed_over(self, call: Call, recorded: Path) -> None:
         Path("mine").mkdir()

@@ -187,11 +187,38 @@ def test_nothing_recorded_is_unknown(simulated: Make) -> None:
     assert (result.verdict, result.events, result.ctas, result.divergence) == (Verdict.UNKNOWN, 0, 0, None)
 
 
-@pytest.mark.parametrize("other", [{"stages": 3}, {"warps": 2}, {"lanes": 32}])
-def test_the_trace_of_another_kernel(simulated: Make, make_case: Make, other: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    ("other", "what", "cause"),
+    [
+        (
+            {"stages": 1},
+            "barriers",
+            "trace: full (1 stage, count 1), empty (1 stage, count 1); protocol: ",
+        ),
+        (
+            {"warps": 2},
+            "agents",
+            "trace: load/0 (warp 0), use/0 (warp 1), use/1 (warp 2); protocol: ",
+        ),
+        (
+            {"lanes": 32},
+            "barriers",
+            "trace: full (2 stages, count 1), empty (2 stages, count 32); protocol: ",
+        ),
+    ],
+)
+def test_the_trace_of_another_kernel(
+    simulated: Make, make_case: Make, other: dict[str, int], what: str, cause: str
+) -> None:
     mine, theirs = simulated(stages=2), simulated(**{"stages": 2} | other)
-    with pytest.raises(EvidenceError, match=r"the trace of ring does not have the (agents|barriers) of ring"):
+    with pytest.raises(EvidenceError) as caught:
         make_case(mine.program, theirs.trace).conform()
+    assert caught.value.fact == f"the trace of ring does not have the {what} of ring"
+    mine_said = {
+        "agents": "load/0 (warp 0), use/0 (warp 1)",
+        "barriers": "full (2 stages, count 1), empty (2 stages, count 1)",
+    }
+    assert caught.value.cause == cause + mine_said[what]
 
 
 def test_a_cluster_cannot_be_replayed(run: Make) -> None:

@@ -175,7 +175,7 @@ def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> type[FakeGpu]:
     info = DeviceInfo(0, "Array GPU", 132, "9.0", "999.1", 232448, 233472)
     monkeypatch.setattr("hwkernels.capture.Gpu", FakeGpu)
     monkeypatch.setattr("hwkernels.capture.require_gpu", lambda: info)
-    monkeypatch.setattr("hwkernels.launches._WARM_UP_S", 0)
+    monkeypatch.setattr("hwkernels.launch._WARM_UP_S", 0)
     monkeypatch.setattr(FakeGpu, "mistake", "")
     return FakeGpu
 

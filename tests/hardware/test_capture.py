@@ -46,6 +46,15 @@ def test_a_capture(fake_gpu, request_of):
     assert gpu.closed
 
 
+@pytest.mark.parametrize("memory", ["shared", "device", "host"])
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_the_records_of_the_first_ctas_are_kept_in_every_memory(fake_gpu, request_of, memory, count):
+    """A kernel that records to device or host memory stores what every CTA does; from shared memory it copies these."""
+    trace = capture(replace(request_of(), memory=memory, record_ctas=count))
+    check_trace(trace, "here")
+    assert ([c.cta for c in trace.meta.ctas], len(trace.events)) == ([*range(count)], 36 * count)
+
+
 def test_the_kernels_own_period_is_taken_between_its_marks(fake_gpu, request_of):
     meta = capture(request_of(tiles=12)).meta
     assert {(run.traced, run.period_millicycles) for run in meta.runs} == {

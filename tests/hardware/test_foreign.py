@@ -154,7 +154,6 @@ def gpu(fake_gpu, encoder, monkeypatch):
 
     monkeypatch.setattr(foreign_capture, "Gpu", Gpu)
     monkeypatch.setattr(foreign_capture, "_HELD", [])
-    monkeypatch.setattr("hwkernels.foreign_launches._WARM_UP_S", 0)
     monkeypatch.setattr(foreign_capture, "require_gpu", lambda: INFO)
     return Gpu
 

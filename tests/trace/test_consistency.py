@@ -13,7 +13,7 @@ import pytest
 from pipesim.errors import TraceFormatError
 from pipesim.trace.consistency import check_meta, check_trace
 from pipesim.trace.files import read_meta, read_trace
-from pipesim.trace.schema import AgentInfo, Anchor, BarrierGroup, CtaInfo, EventKind, Run, Site, Trace
+from pipesim.trace.schema import FAULTS, AgentInfo, Anchor, BarrierGroup, CtaInfo, EventKind, Run, Site, Trace
 
 
 def test_the_ring_keeps_every_rule(ring: Trace) -> None:
@@ -126,13 +126,44 @@ def test_a_window_is_a_first_and_an_end(ring: Trace, window: tuple[int, ...]) ->
         check_meta(replace(ring.meta, window=window), "x")
 
 
-@pytest.mark.parametrize("words", [(1,), (1, 2, 3, -4)])
-def test_there_is_one_word_for_each_barrier(ring: Trace, words: tuple[int, ...]) -> None:
-    header = replace(ring.meta.ctas[0], barrier_words=(1, 2, 3, 1 << 63))
-    check_meta(replace(ring.meta, ctas=(header, *ring.meta.ctas[1:])), "x")
-    header = replace(header, barrier_words=words)
-    with pytest.raises(TraceFormatError, match=f"has {len(words)} words for 4 barriers"):
-        check_meta(replace(ring.meta, ctas=(header, *ring.meta.ctas[1:])), "x")
+@pytest.mark.parametrize(
+    ("words", "fact"),
+    [
+        ((1,), "field ctas[1].barrier_words of the trace's metadata has 1 words for 4 barriers"),
+        (
+            (1, 2, 3, -4),
+            "field ctas[1].barrier_words[3] of the trace's metadata is -4, which is no 64-bit word",
+        ),
+        (
+            (1, 1 << 64, 3, 4),
+            "field ctas[1].barrier_words[1] of the trace's metadata is 18446744073709551616, which is no 64-bit word",
+        ),
+    ],
+)
+def test_there_is_one_word_of_64_bits_for_each_barrier(
+    ring: Trace, store: Callable[[Trace], Path], words: tuple[int, ...], fact: str
+) -> None:
+    def with_words(words: tuple[int, ...]) -> Trace:
+        first, second, *rest = ring.meta.ctas
+        return Trace(replace(ring.meta, ctas=(first, replace(second, barrier_words=words), *rest)), ring.events)
+
+    read_trace(store(with_words((1, 2, 3, (1 << 64) - 1))))
+    for read in (read_trace, read_meta):
+        with pytest.raises(TraceFormatError) as caught:
+            read(store(with_words(words)))
+        assert caught.value.fact == fact
+        assert caught.value.place.endswith("faulty.parquet")
+
+
+@pytest.mark.parametrize("fault", ["sabotage@3", "no_acquire", "no_acquire@", "no_acquire@-1", "no_acquire@٣", "@3"])
+def test_a_fault_is_a_kind_at_an_iteration(ring: Trace, store: Callable[[Trace], Path], fault: str) -> None:
+    for kind in FAULTS:
+        check_meta(replace(ring.meta, fault=f"{kind}@12"), "x")
+    with pytest.raises(TraceFormatError) as caught:
+        read_trace(store(Trace(replace(ring.meta, fault=fault), ring.events)))
+    assert caught.value.fact == (
+        f"field fault of the trace's metadata is {fault!r}, which is no KIND@ITERATION of one of {', '.join(FAULTS)}"
+    )
 
 
 def test_another_version_cannot_be_written(ring: Trace) -> None:

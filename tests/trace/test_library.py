@@ -20,6 +20,7 @@ from pipesim.trace.library import (
     abbreviations,
     device_slug,
     find_traces,
+    foreign_files,
     stored_traces,
     trace_folder,
     trace_name,
@@ -163,6 +164,19 @@ def test_a_damaged_file_is_never_skipped(shelf: Path) -> None:
     with pytest.raises(TraceFormatError) as caught:
         find_traces("ring", {"stages": 2, "tiles": 6, "tile_bytes": 16384}, 4, shelf)
     assert caught.value.place == str(victim)
+
+
+def test_a_parquet_file_of_another_program_is_named_apart(shelf: Path) -> None:
+    stored = stored_traces(shelf)
+    assert foreign_files(shelf) == ()
+    strange = shelf / "h200" / "sales.parquet"
+    pq.write_table(pq.read_table(stored[0].path).replace_schema_metadata(None), strange)
+    assert stored_traces(shelf) == stored
+    assert foreign_files(shelf) == (strange,)
+    strange.write_bytes(strange.read_bytes()[:-100])  # a damaged one may have been a trace
+    for search in (stored_traces, foreign_files):
+        with pytest.raises(TraceFormatError):
+            search(shelf)
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
