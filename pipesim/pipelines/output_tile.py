@@ -110,12 +110,13 @@ class OutputTilePipeline:
 
     def release_from_mma(self, stage: OutputStage) -> None:
         """One elected lane commits to ``full`` of ``stage`` (in each CTA of the mask, for two SMs); all lanes step."""
+        stage.require_live("release_from_mma()")
         if stage is not self._mma.handle:
             raise HandleError(
                 f"{recorder().who} releases {stage.description[0]} as the MMA warp, which does not hold it",
                 place=author_line(),
                 cause=f"acquired at {stage.description[2]}",
-                correction="release what acquire_for_mma of the same pipeline object returned, once",
+                correction="release what acquire_for_mma of the same pipeline object returned",
             )
         mbar = self.pipeline.producer_mbar(stage.index)
         with predicated(elect()):
