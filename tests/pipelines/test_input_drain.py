@@ -1,0 +1,172 @@
+"""``drain``: it returns exactly when everything that was produced is consumed, and leaves a dead handle behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pipesim.model.finding import FaultKind
+from pipesim.model.machine import State
+from pipesim.model.ops import Engine
+from pipesim.model.program import Program
+from pipesim.model.protocol import Protocol
+from pipesim.model.tcgen05 import mma_arrive_multicast
+from pipesim.model.warp import Warp
+from pipesim.pipelines import InputProducer, InputTilePipeline, StandardTilePayload
+from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.profile import load_profile
+from pipesim.unfold.occurrence import unfold
+
+After = Callable[[InputProducer[StandardTilePayload], Warp], None]
+LOAD, MMA = 0, 1
+
+
+def drained(
+    stages: int, produced: int, consumed: int, after: After = lambda producer, w: None, *, drain: bool = True
+) -> Program:
+    """A load warp makes ``produced`` stages and drains; the MMA warp commits to the first ``consumed`` of them."""
+    p = Protocol("drained")
+    payload = StandardTilePayload(p.smem("a", stages, 32), p.smem("b", stages, 16))
+    storage = InputTilePipeline.BarrierArray(p, "input", stages)
+    p.init(lambda: InputTilePipeline.init_barriers(storage, 1, 1))
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        with InputTilePipeline(storage, payload, stages, 1).producer() as producer:
+            for i in range(produced):
+                with producer.acquire() as tiles, w.elect_one():
+                    tiles.expect_bytes(payload.stage_bytes(1))
+                    for tile in payload.get_tile(tiles.stage(), 0, 1):
+                        w.tma_load(tile, tiles.barrier(), i)
+            if drain:
+                producer.drain()
+            after(producer, w)
+
+    @p.role("mma")
+    def mma(w: Warp) -> None:
+        consumer = InputTilePipeline(storage, payload, stages, 1).consumer()
+        for i in range(consumed):
+            with consumer.acquire() as tiles, w.elect_one():
+                w.mma(Engine.TCGEN05, reads=[(tile, i) for tile in payload.get_tile(tiles.stage(), 0, 1)])
+                w.commit(Engine.TCGEN05, tiles.mbar())
+
+    return p.flatten()
+
+
+def ended(program: Program, state: State) -> list[bool]:
+    return [pc == len(code) for code, pc in zip(program.code, state.pcs, strict=True)]
+
+
+@pytest.mark.parametrize("stages", range(1, 8))
+def test_it_returns_exactly_when_all_productions_are_consumed(stages: int) -> None:
+    for produced in range(3 * stages + 2):
+        for consumed in range(produced + 1):
+            program = drained(stages, produced, consumed)
+            end = unfold(program)
+            assert (end.faults, end.exhausted) == ((), False)
+            assert ended(program, end.state) == [consumed == produced, True], (produced, consumed)
+            assert sum(b.done for b in end.state.barriers[stages:]) == consumed
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3])
+def test_no_schedule_lets_it_return_early(stages: int, run: Any) -> None:
+    def consumed_when_it_returned(produced: int, *, drain: bool) -> set[int]:
+        program = drained(stages, produced, produced, drain=drain)
+        seen = set()
+
+        def watch(state: State) -> None:
+            if state.pcs[LOAD] == len(program.code[LOAD]):
+                seen.add(sum(b.done for b in state.barriers[stages:]))
+
+        for seed in range(6):
+            end = run(program, seed, watch, bias=1 + 5 * (seed % 2))
+            assert (end.outcome, ended(program, end.state)) == ("finished", [True, True])
+            watch(end.state)
+        return seen
+
+    for produced in range(3 * stages + 2):
+        assert consumed_when_it_returned(produced, drain=True) == {produced}
+    assert min(consumed_when_it_returned(3 * stages, drain=False)) < 3 * stages, "without it, the warp is off early"
+
+
+@pytest.mark.parametrize("stages", range(1, 8))
+@pytest.mark.parametrize("what", ["a second drain", "an acquire", "a wait"])
+def test_after_a_drain_the_handle_is_dead(stages: int, what: str) -> None:
+    after: dict[str, After] = {
+        "a second drain": lambda producer, _: producer.drain(),
+        "an acquire": lambda producer, _: producer.acquire_stage().release(),
+        "a wait": lambda producer, _: producer.pipeline_ptr.pipeline.wait_consumer(),
+    }
+    for produced in range(3 * stages + 2):
+        waits = {"a second drain": stages}.get(what, 1)
+        program = drained(stages, produced, produced, after[what])
+        end = unfold(program)
+        assert (end.faults, ended(program, end.state)) == ((), [False, True])
+        assert end.state.pcs[LOAD] == len(program.code[LOAD]) - waits, "the first wait after the drain blocks"
+        assert not end.state.flights, "and nothing is under way that could end it"
+
+
+def test_the_index_is_back_where_it_was_and_the_phase_is_flipped() -> None:
+    def before_and_after(producer: InputProducer[StandardTilePayload], _: Warp) -> None:
+        pipe = producer.pipeline_ptr.pipeline
+        at, phase = produced % stages, 1 ^ produced // stages & 1
+        assert (pipe.producer_stage(), pipe.producer_phase) == (at, phase ^ 1)
+
+    for stages in range(1, 8):
+        for produced in range(3 * stages + 2):
+            drained(stages, produced, produced, before_and_after)
+
+
+@pytest.mark.parametrize(("twice", "outcome"), [(False, Outcome.FINISHED), (True, Outcome.DEADLOCK)])
+def test_the_timed_machine_says_the_same(twice: bool, outcome: Outcome) -> None:
+    def again(producer: InputProducer[StandardTilePayload], _: Warp) -> None:
+        if twice:
+            producer.drain()
+
+    done = simulate(drained(3, 7, 7, again), load_profile("h100"))
+    assert (done.outcome, done.faults) == (outcome, ())
+    if twice:
+        assert done.deadlock is not None
+        assert [(b.agent, b.barrier) for b in done.deadlock.blocked] == [("load", "empty[1]")]
+
+
+def peers(stages: int, items: int, *, drain: bool) -> Program:
+    """The MMA warp of CTA 0 commits to ``empty`` of both CTAs; the load warp of CTA 1 is all that CTA 1 has to do."""
+    p = Protocol("peers", cluster=2)
+    payload = StandardTilePayload(p.smem("a", stages, 32), p.smem("b", stages, 16))
+    storage = InputTilePipeline.BarrierArray(p, "input", stages)
+    p.init(lambda: InputTilePipeline.init_barriers(storage, 1, 1))
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        producer = InputTilePipeline(storage, payload, stages, 1).producer()
+        for i in range(items):
+            with producer.acquire() as tiles, w.elect_one():
+                leader = tiles.barrier().mapa(0)
+                if w.cta == 0:
+                    tiles.expect_bytes(payload.stage_bytes(1, cta_group=2))
+                for tile in payload.get_tile(tiles.stage(), 0, 1):
+                    w.tma_load(tile, leader, i)
+        if drain:
+            producer.drain()
+
+    @p.role("mma")
+    def mma(w: Warp) -> None:
+        consumer = InputTilePipeline(storage, payload, stages, 1).consumer()
+        for i in range(items if w.cta == 0 else 0):
+            with consumer.acquire() as tiles, w.elect_one():
+                w.mma(Engine.TCGEN05, reads=[(tile, i) for tile in payload.get_tile(tiles.stage(), 0, 1)])
+                mma_arrive_multicast(tiles.mbar(), 0b11)
+
+    return p.flatten()
+
+
+@pytest.mark.parametrize("items", [1, 2, 5])
+def test_without_a_drain_a_peer_commits_to_a_cta_that_has_exited(items: int, outcomes: Any) -> None:
+    """What the drain is for: the CTA, its memory and its barriers stay until the last commit has come."""
+    assert outcomes(peers(2, items, drain=True), schedules=80) == {"finished"}
+    without = outcomes(peers(2, items, drain=False), schedules=80)
+    assert without >= {FaultKind.EXITED_CTA.name}
+    assert without <= {FaultKind.EXITED_CTA.name, "finished"}

@@ -1,0 +1,320 @@
+"""Ways to use an input pipeline that upstream's pages or habits suggest, right and wrong, on the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pipesim.model.finding import FaultKind
+from pipesim.model.ops import OPERANDS, Engine, Op
+from pipesim.model.program import Program
+from pipesim.model.protocol import Protocol
+from pipesim.model.recording import TryResult
+from pipesim.model.shared_mem_barrier import SharedMemBarrier
+from pipesim.model.warp import Warp
+from pipesim.pipelines import InputTilePipeline, StandardTilePayload
+from pipesim.timed.engine import Outcome, Simulation, simulate
+from pipesim.timed.profile import load_profile
+from pipesim.unfold.occurrence import unfold
+
+Pipe = InputTilePipeline[StandardTilePayload]
+Use = Callable[[int, SharedMemBarrier, int], None]  #: what a warp does with a stage: its index, its barrier, the item
+Loop = Callable[[Pipe, int, Use], None]
+LOAD, MMA = 0, 1
+
+
+def load_with_acquire(pipe: Pipe, items: int, fill: Use) -> None:
+    with pipe.producer() as producer:
+        for i in range(items):
+            with producer.acquire() as tiles:
+                fill(tiles.stage(), tiles.barrier(), i)
+        producer.drain()
+
+
+def mma_with_acquire(pipe: Pipe, items: int, multiply: Use) -> None:
+    with pipe.consumer() as consumer:
+        for i in range(items):
+            with consumer.acquire() as tiles:
+                multiply(tiles.stage(), tiles.mbar(), i)
+
+
+def gemm(
+    stages: int,
+    items: int,
+    load: Loop = load_with_acquire,
+    mma: Loop = mma_with_acquire,
+    group: int = 1,
+    *,
+    commit: bool = True,
+) -> Program:
+    """``items`` groups of tiles of A and B go from a load warp to an MMA warp, which commits to what it has read."""
+    p = Protocol("gemm")
+    payload = StandardTilePayload(p.smem("a", stages * group, 64), p.smem("b", stages * group, 32))
+    storage = Pipe.BarrierArray(p, "input", stages)
+    p.init(lambda: Pipe.init_barriers(storage, 1, 1))
+
+    @p.role("load")
+    def _(w: Warp) -> None:
+        def fill(stage: int, full: SharedMemBarrier, item: int) -> None:
+            with w.elect_one():
+                full.expect_bytes(payload.stage_bytes(group))
+                for k in range(group):
+                    for tile in payload.get_tile(stage, k, group):
+                        w.tma_load(tile, full, item * group + k)
+
+        load(InputTilePipeline(storage, payload, stages, group), items, fill)
+
+    @p.role("mma")
+    def _(w: Warp) -> None:
+        def multiply(stage: int, empty: SharedMemBarrier, item: int) -> None:
+            with w.elect_one():
+                for k in range(group):
+                    reads = [(tile, item * group + k) for tile in payload.get_tile(stage, k, group)]
+                    w.mma(Engine.TCGEN05, reads=reads, cycles=900)
+                if commit:
+                    w.commit(Engine.TCGEN05, empty)
+
+        mma(InputTilePipeline(storage, payload, stages, group), items, multiply)
+
+    return p.flatten()
+
+
+def timed(program: Program) -> Simulation:
+    return simulate(program, load_profile("h100"))
+
+
+def faults(end: Any) -> set[FaultKind]:
+    return {fault.kind for fault in end.faults}
+
+
+@pytest.mark.parametrize("group", [1, 2, 4])
+@pytest.mark.parametrize("stages", [1, 2, 3])
+def test_every_group_of_tiles_arrives_in_order(stages: int, group: int, outcomes: Any) -> None:
+    for items in (0, 1, stages, stages + 1, 2 * stages + 1, 3 * stages + 1):
+        program = gemm(stages, items, group=group)
+        assert outcomes(program, schedules=6) == {"finished"}
+        done = timed(program)
+        assert (done.outcome, done.faults) == (Outcome.FINISHED, ())
+        laps = [(items + stages - 1 - s) // stages for s in range(stages)]
+        assert [b.done for b in done.state.barriers] == laps * 2, "full by bytes, empty by commits"
+
+
+# trap 1: which wait belongs to which try
+
+
+def load_by_page(pipe: Pipe, items: int, fill: Use) -> None:
+    for i in range(items):
+        ready = pipe.try_acquire_producer()
+        pipe.wait_producer_if_needed(ready)  # as the page has it
+        fill(pipe.producer_stage(), pipe.producer_mbar(pipe.producer_stage()), i)
+        pipe.pipeline.producer_step()
+
+
+def load_by_code(pipe: Pipe, items: int, fill: Use) -> None:
+    for i in range(items):
+        ready = pipe.try_acquire_producer()
+        pipe.wait_consumer_if_needed(ready)
+        fill(pipe.producer_stage(), pipe.producer_mbar(pipe.producer_stage()), i)
+        pipe.pipeline.producer_step()
+
+
+def mma_by_page(pipe: Pipe, items: int, multiply: Use) -> None:
+    for i in range(items):
+        ready = pipe.try_acquire_consumer()
+        pipe.wait_consumer_if_needed(ready)  # as the page has it
+        multiply(pipe.consumer_stage(), pipe.consumer_mbar(pipe.consumer_stage()), i)
+        pipe.pipeline.consumer_step()
+
+
+def mma_by_code(pipe: Pipe, items: int, multiply: Use) -> None:
+    for i in range(items):
+        ready = pipe.try_acquire_consumer()
+        pipe.wait_producer_if_needed(ready)
+        multiply(pipe.consumer_stage(), pipe.consumer_mbar(pipe.consumer_stage()), i)
+        pipe.pipeline.consumer_step()
+
+
+def test_each_try_with_the_wait_of_its_own_side_is_right(outcomes: Any) -> None:
+    for stages in (1, 2, 3):
+        program = gemm(stages, 3 * stages + 1, load_by_code, mma_by_code)
+        assert outcomes(program, schedules=30) == {"finished"}
+        assert (timed(program).outcome, timed(program).faults) == (Outcome.FINISHED, ())
+
+
+def test_the_load_warp_of_the_page_overwrites_unread_tiles_or_hangs(outcomes: Any) -> None:
+    """It waits for ``full[0]``, parity 0: passes whenever that has completed an odd number of phases."""
+    program = gemm(2, 5, load_by_page)
+    waited = {op[1:3] for op in program.code[LOAD] if op[0] == Op.WAIT_UNLESS}
+    assert waited == {(0, 0)}, "one barrier, one parity, for ever: its consumer counters never advance"
+    assert {FaultKind.RACE, FaultKind.WRONG_ITEM} & faults(timed(program)), "overwritten"
+    assert outcomes(program, schedules=200) >= {"stuck", "RACE"}
+    # for one lap nobody notices: every try says empty
+    assert outcomes(gemm(2, 2, load_by_page), schedules=20) == {"finished"}
+    assert faults(timed(gemm(2, 2, load_by_page))) == set()
+
+
+def test_the_mma_warp_of_the_page_reads_what_has_not_landed_or_hangs(outcomes: Any) -> None:
+    """The mirrored mistake: it waits for ``empty[0]``, parity 1, which passes while nothing was consumed."""
+    program = gemm(2, 5, mma=mma_by_page)
+    assert {op[1:3] for op in program.code[MMA] if op[0] == Op.WAIT_UNLESS} == {(2, 1)}
+    assert {FaultKind.RACE, FaultKind.UNINITIALISED_READ} & faults(timed(program))
+    assert outcomes(program, schedules=200) >= {"UNINITIALISED_READ", "RACE", "stuck"}
+
+
+# trap 2: a consumer's release does not signal
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3])
+def test_releasing_input_tiles_does_not_free_them(stages: int) -> None:
+    def mma_linear(pipe: Pipe, items: int, multiply: Use) -> None:
+        for i in range(items):
+            tiles = pipe.acquire_consumer()
+            multiply(tiles.stage(), tiles.mbar(), i)
+            tiles.release()  # "signals complete and advances", says the page
+
+    def load_without_drain(pipe: Pipe, items: int, fill: Use) -> None:
+        for i in range(items):
+            stage = pipe.acquire_producer()
+            fill(stage.stage(), stage.barrier(), i)
+            stage.release()
+
+    for items in (stages, stages + 1, 3 * stages):
+        right = gemm(stages, items, load_without_drain, mma_linear)
+        wrong = gemm(stages, items, load_without_drain, mma_linear, commit=False)
+        assert (unfold(right).finished, unfold(right).faults) == (True, ())
+        assert (unfold(wrong).finished, unfold(wrong).faults) == (items == stages, ()), "it bites after one lap"
+        assert (timed(right).outcome, timed(right).faults) == (Outcome.FINISHED, ())
+        if items > stages:
+            deadlock = timed(wrong).deadlock
+            assert deadlock is not None
+            assert [(b.agent, b.barrier, b.arrivals_missing) for b in deadlock.blocked] == [
+                ("load", "empty[0]", 1), ("mma", "full[0]", 1),
+            ]  # fmt: skip
+
+
+# looking ahead
+
+
+def load_ahead(pipe: Pipe, items: int, fill: Use) -> None:
+    producer = pipe.producer()
+    ready: TryResult | bool = True
+    if items > 0:
+        ready = producer.try_acquire()
+    for k in range(items):
+        with producer.acquire_if_needed(ready) as tiles:
+            fill(tiles.stage(), tiles.barrier(), k)
+        ready = True
+        if k + 1 < items:
+            ready = producer.try_acquire()
+    producer.drain()
+
+
+def mma_ahead(pipe: Pipe, items: int, multiply: Use) -> None:
+    consumer = pipe.consumer()
+    ready: TryResult | bool = True
+    if items > 0:
+        ready = consumer.try_acquire()
+    for k in range(items):
+        with consumer.acquire_if_needed(ready) as tiles:
+            multiply(tiles.stage(), tiles.mbar(), k)
+        ready = True
+        if k + 1 < items:
+            ready = consumer.try_acquire()
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3])
+@pytest.mark.parametrize("items", [0, 1, 2, 3, 4, 7, 10])
+def test_the_lookahead_of_the_kernels_is_the_blocking_loop(stages: int, items: int, outcomes: Any) -> None:
+    ahead, blocking = gemm(stages, items, load_ahead, mma_ahead), gemm(stages, items)
+    assert outcomes(ahead, schedules=12) == {"finished"}
+    assert (timed(ahead).outcome, timed(ahead).faults) == (Outcome.FINISHED, ())
+    for agent in (LOAD, MMA):
+        tries = asked(ahead, agent)
+        assert len(tries) == items
+        assert all(tried == waited for tried, waited in tries), "each answer is used for what it was asked for"
+        waits = [op[1:3] for op in blocking.code[agent] if op[0] == Op.WAIT]
+        assert [waited for _, waited in tries] == waits[:items], "and it is what the blocking loop waits for"
+    assert unfold(ahead).state.barriers == unfold(blocking).state.barriers
+
+
+def asked(program: Program, agent: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Of every wait that a try may spare: what the try asked for, and what the wait is for (barrier, parity)."""
+    held: dict[int, tuple[int, ...]] = {}
+    pairs = []
+    for op in program.code[agent]:
+        names = dict(zip(OPERANDS[Op(op[0])], op[1:], strict=True))
+        if op[0] == Op.TRY_WAIT:
+            held[names["register"]] = op[1:3]
+        elif op[0] == Op.WAIT_UNLESS:
+            pairs.append((held[names["register"]], op[1:3]))
+    return pairs
+
+
+def load_ahead_too_early(pipe: Pipe, items: int, fill: Use) -> None:
+    """The try stands inside the stage, before its step: it asks for the stage that is held."""
+    producer = pipe.producer()
+    ready: TryResult | bool = producer.try_acquire()
+    for k in range(items):
+        with producer.acquire_if_needed(ready) as tiles:
+            fill(tiles.stage(), tiles.barrier(), k)
+            ready = producer.try_acquire()
+
+
+def mma_ahead_too_early(pipe: Pipe, items: int, multiply: Use) -> None:
+    consumer = pipe.consumer()
+    ready: TryResult | bool = consumer.try_acquire()
+    for k in range(items):
+        with consumer.acquire_if_needed(ready) as tiles:
+            multiply(tiles.stage(), tiles.mbar(), k)
+            ready = consumer.try_acquire()
+
+
+def load_with_one_try(pipe: Pipe, items: int, fill: Use) -> None:
+    producer = pipe.producer()
+    ready = producer.try_acquire()
+    for k in range(items):
+        with producer.acquire_if_needed(ready) as tiles:
+            fill(tiles.stage(), tiles.barrier(), k)
+
+
+@pytest.mark.parametrize("load", [load_ahead_too_early, load_with_one_try])
+def test_a_stale_answer_lets_the_load_warp_overwrite(load: Loop, outcomes: Any) -> None:
+    program = gemm(2, 5, load)
+    tries = asked(program, LOAD)
+    assert tries[0] == ((2, 1), (2, 1))
+    assert all(tried != waited for tried, waited in tries[1::2]), "recorded: what it asked for, and what it is used for"
+    assert "RACE" in outcomes(program, schedules=60)
+    assert FaultKind.RACE in faults(timed(program))
+
+
+def test_a_stale_answer_lets_the_mma_warp_read_too_soon(outcomes: Any) -> None:
+    program = gemm(2, 5, mma=mma_ahead_too_early)
+    assert all(tried != waited for tried, waited in asked(program, MMA)[1:])
+    assert outcomes(program, schedules=100) & {"UNINITIALISED_READ", "RACE", "WRONG_ITEM"}
+
+
+def test_an_answer_remembers_what_it_was_asked() -> None:
+    kept: list[TryResult] = []
+
+    def load(pipe: Pipe, items: int, fill: Use) -> None:
+        kept.append(pipe.producer().try_acquire())
+        pipe.producer().acquire_stage().release()
+        kept.append(pipe.producer().try_acquire())
+
+    gemm(2, 0, load)
+    assert [(answer.barrier, answer.parity) for answer in kept[:2]] == [(2, 1), (3, 1)]
+
+
+# what expect_bytes hides
+
+
+def test_expect_bytes_is_the_arrival(outcomes: Any) -> None:
+    def load_and_arrive(pipe: Pipe, items: int, fill: Use) -> None:
+        for i in range(items):
+            with pipe.producer().acquire() as tiles:
+                fill(tiles.stage(), tiles.barrier(), i)
+                tiles.barrier().arrive()  # as if expect_bytes did not
+
+    assert "OVER_ARRIVAL" in outcomes(gemm(2, 3, load_and_arrive), schedules=20)
