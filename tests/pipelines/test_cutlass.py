@@ -303,7 +303,7 @@ def test_all_lanes_release_although_few_of_them_signal(cluster: int) -> None:
 
 
 def test_in_a_cluster_the_warps_of_a_group_must_have_read_together(outcomes: Any) -> None:
-    """Warp 0 signals CTA 0 and warp 1 CTA 1, for all four: if each reads for itself, a tile is overwritten too early."""
+    """Warp 0 signals CTA 0, warp 1 CTA 1, each for all four: if they read apart, tiles are overwritten too early."""
     assert outcomes(mainloop(together=False)) == {"finished"}, "alone, every thread signals for itself"
     assert "RACE" in outcomes(mainloop(cluster=2, together=False))
 
