@@ -8,6 +8,7 @@ import pytest
 
 from pipesim.model.finding import FaultKind
 from pipesim.model.machine import State, can_land, finished, initial_state, land, step
+from pipesim.model.ops import Op
 from pipesim.model.program import Program
 
 
@@ -75,3 +76,40 @@ def run_fixture() -> Callable[..., Run]:
 @pytest.fixture(name="outcomes", scope="session")
 def outcomes_fixture() -> Callable[..., set[str]]:
     return outcomes
+
+
+_PRIVATE = frozenset({Op.WORK, Op.FENCE, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END})
+
+
+def every_end(program: Program) -> set[str]:
+    """How the program can end, over **all** its schedules (copies land whole)."""
+    ends: set[str] = set()
+    seen = {_settled(program, initial_state(program))}
+    todo = list(seen)
+    while todo:
+        state = todo.pop()
+        running = [a for a in range(len(program.agents)) if not finished(program, state, a)]
+        made = [m for m in (step(program, state, a) for a in running) if m.state is not state or m.faults]
+        made += [land(program, state, f) for f in state.flights if can_land(state, f)]
+        if not made:
+            ends.add("stuck" if running else "finished")
+        for move in made:
+            ends |= {fault.kind.name for fault in move.faults}
+            after = _settled(program, move.state)
+            if not move.faults and after not in seen:
+                seen.add(after)
+                todo.append(after)
+    return ends
+
+
+def _settled(program: Program, state: State) -> State:
+    """The state after every move that nobody else can notice. An agent's last is none: its CTA may then exit."""
+    for agent, code in enumerate(program.code):
+        while state.pcs[agent] + 1 < len(code) and code[state.pcs[agent]][0] in _PRIVATE:
+            state = step(program, state, agent).state
+    return state
+
+
+@pytest.fixture(name="every_end", scope="session")
+def every_end_fixture() -> Callable[..., set[str]]:
+    return every_end

@@ -1,0 +1,396 @@
+"""The CLC pipeline: its barriers, what each call records, and why the order of its calls is what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from pipesim.errors import ProtocolError
+from pipesim.model.machine import State
+from pipesim.model.ops import Fence, Op, Operation
+from pipesim.model.program import Program
+from pipesim.model.protocol import Protocol
+from pipesim.model.warp import Warp
+from pipesim.pipelines import (
+    ClcPipelineStorage,
+    PipelineState,
+    TileScheduler,
+    WorkInfo,
+    compute_clc_barrier_counts,
+)
+from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.profile import load_profile
+from pipesim.unfold.occurrence import unfold
+
+FULL, EMPTY, THROTTLE_FULL, THROTTLE_EMPTY = (0, 1), (2, 3), (4, 5), (6, 7)
+PROLOGUE = 8 + 2  # inits, fence, CTA barrier
+FENCE = (Op.FENCE, Fence.PROXY_ASYNC, 0)
+
+
+def recorded(body: Callable[[Warp, TileScheduler], object], *, tiles: int = 3, cluster: int = 1) -> list[Operation]:
+    """What a role of CTA 0 records on its scheduler of two stages. Loop marks are left out."""
+    p = Protocol("clc", cluster=cluster)
+    clc = ClcPipelineStorage(p, 2)
+    p.init(lambda: clc.init_barriers(compute_clc_barrier_counts()))
+
+    @p.role("r")
+    def r(w: Warp) -> None:
+        body(w, TileScheduler(w, clc, tiles))
+
+    code = p.flatten().code[0][PROLOGUE + (cluster > 1) :]
+    return [op for op in code if op[0] not in (Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END)]
+
+
+def wait(barrier: int, parity: int) -> Operation:
+    return (Op.WAIT, barrier, parity, 0)
+
+
+def arrive(barrier: int, lanes: int = 32, expect: int = 0) -> Operation:
+    return (Op.ARRIVE, barrier, lanes, expect, -1, 0)
+
+
+def fetched(stage: int, parity: int, item: int) -> list[Operation]:
+    return [wait(FULL[stage], parity), (Op.READ, stage, item), FENCE, arrive(EMPTY[stage])]
+
+
+# layout and counts
+
+
+def test_the_barriers_are_full_empty_and_the_throttle_pair_and_an_answer_has_16_bytes() -> None:
+    p = Protocol("clc")
+    clc = ClcPipelineStorage(p, 2)
+    p.init(lambda: clc.init_barriers(compute_clc_barrier_counts()))
+    p.role("r")(lambda w: TileScheduler(w, clc, 1) and None)
+    program = p.flatten()
+    assert [program.barrier_name(b) for b in range(8)] == [
+        "clc.full[0]", "clc.full[1]", "clc.empty[0]", "clc.empty[1]",
+        "clc_throttle.full[0]", "clc_throttle.full[1]", "clc_throttle.empty[0]", "clc_throttle.empty[1]",
+    ]  # fmt: skip
+    assert [(t.name, t.nbytes, t.slots) for t in program.tiles] == [("clc_response", 16, 2)]
+    inits = {op[1]: op[2] for op in program.code[0] if op[0] == Op.INIT}
+    assert [inits[b] for b in range(8)] == [1, 1, 224, 224, 32, 32, 32, 32]
+
+
+@pytest.mark.parametrize(("cluster", "extra", "consumers"), [(1, 0, 224), (2, 0, 416), (4, 0, 800), (2, 32, 480)])
+def test_every_lane_of_every_role_counts_and_the_scheduler_once(cluster: int, extra: int, consumers: int) -> None:
+    counts = compute_clc_barrier_counts(cluster_size=cluster, epilogue_load_threads=extra)
+    assert counts == (1, consumers, 32, 32)
+    assert consumers == 32 + cluster * (32 + 32 + 128 + extra)
+
+
+def test_a_single_wave_has_no_stages_and_only_the_initial_tile() -> None:
+    p = Protocol("wave")
+    clc = ClcPipelineStorage(p, 0)
+    p.init(lambda: clc.init_barriers(compute_clc_barrier_counts()))
+    seen: list[WorkInfo] = []
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        scheduler = TileScheduler(w, clc, 1)
+        for current in scheduler.work_iterator():
+            scheduler.throttle_signal(True)
+            seen.append(current)
+        work = scheduler.scheduler_iterator()
+        for _ in work:
+            work.signal_and_advance()
+        work.drain()
+
+    program = p.flatten()
+    assert not program.barriers
+    assert {Op(op[0]) for op in program.code[0]} == {
+        Op.FENCE, Op.BAR_SYNC, Op.LOOP_BEGIN, Op.LOOP_END,
+    }  # fmt: skip
+    assert set(seen) == {WorkInfo(0, is_valid_tile=True)}
+    assert unfold(program).finished
+
+
+@pytest.mark.parametrize(("stages", "tiles"), [(0, 2), (0, 0), (2, 0), (2, -1)])
+def test_what_no_scheduler_hands_out(stages: int, tiles: int) -> None:
+    p = Protocol("wrong")
+    clc = ClcPipelineStorage(p, stages)
+    p.init(lambda: clc.init_barriers(compute_clc_barrier_counts()))
+    p.role("r")(lambda w: TileScheduler(w, clc, tiles) and None)
+    with pytest.raises(ProtocolError, match=f"{tiles} tiles from a scheduler of {stages} stages"):
+        p.flatten()
+    with pytest.raises(ProtocolError, match="-1 CLC stages"):
+        ClcPipelineStorage(Protocol("x"), -1)
+
+
+# what each call records
+
+
+def test_a_fetch_waits_reads_fences_and_arrives_with_every_lane() -> None:
+    def body(w: Warp, scheduler: TileScheduler) -> None:
+        state = PipelineState(2, 1, 1)
+        assert scheduler.fetch_next_work(WorkInfo(0, True), state) == WorkInfo(1, True)
+        assert scheduler.fetch_next_work(WorkInfo(2, True), state) == WorkInfo(3, False)
+        assert (state.index(), state.phase()) == (1, 1), "it does not step"
+
+    assert recorded(body) == [
+        wait(1, 1), (Op.READ, 0, 1), FENCE, arrive(3),
+        wait(1, 1), (Op.READ, 0, 3), FENCE, arrive(3),
+    ]  # fmt: skip
+
+
+def test_a_fetch_in_another_cta_arrives_on_cta_0() -> None:
+    p = Protocol("clc", cluster=2)
+    clc = ClcPipelineStorage(p, 2)
+    p.init(lambda: clc.init_barriers(compute_clc_barrier_counts(cluster_size=2)))
+
+    @p.role("r")
+    def r(w: Warp) -> None:
+        TileScheduler(w, clc, 2).fetch_next_work(WorkInfo(0, True), PipelineState(2))
+
+    program = p.flatten()
+    ends = [program.code[cta][-4:] for cta in range(2)]
+    names = [[program.barrier_name(op[1]) for op in code if op[0] in (Op.WAIT, Op.ARRIVE)] for code in ends]
+    assert names == [["clc.full[0]@0", "clc.empty[0]@0"], ["clc.full[0]@1", "clc.empty[0]@0"]]
+
+
+def test_a_request_expects_16_bytes_in_each_cta_and_one_lane_asks() -> None:
+    def body(w: Warp, scheduler: TileScheduler) -> None:
+        state = PipelineState(2, 0, 1)
+        after = scheduler.advance_to_next_work(state)
+        assert (after.index(), after.phase(), after.count()) == (1, 1, 1)
+
+    assert recorded(body) == [wait(2, 1), arrive(0, 1, 16), (Op.TMA_LOAD, 0, 0, 16, 1, 0)]
+    request = recorded(body, cluster=4)
+    assert request[:-1] == [wait(2, 1), *(arrive(8 * cta, 1, 16) for cta in range(4))]
+    assert request[-1][3:] == (16, 1, 0b1111), "multicast to the whole cluster"
+
+
+def test_the_throttle_is_the_load_warps_of_the_first_cta() -> None:
+    assert recorded(lambda w, s: s.throttle_signal(False)) == []
+    assert recorded(lambda w, s: s.throttle_signal(True)) == [wait(6, 1), arrive(4)]
+
+
+def test_signal_and_advance_takes_a_signal_with_32_lanes_and_then_asks() -> None:
+    def body(w: Warp, scheduler: TileScheduler) -> None:
+        work = scheduler.scheduler_iterator()
+        work.signal_and_advance()
+        assert (work.producer_state.index(), work.producer_state.count()) == (1, 1)
+
+    assert recorded(body) == [
+        wait(4, 0), arrive(6), wait(2, 1), arrive(0, 1, 16), (Op.TMA_LOAD, 0, 0, 16, 1, 0),
+    ]  # fmt: skip
+
+
+def test_drain_waits_for_every_stage_with_the_producers_state() -> None:
+    def body(w: Warp, scheduler: TileScheduler) -> None:
+        work = scheduler.scheduler_iterator()
+        work.signal_and_advance()
+        work.drain()
+
+    assert recorded(body)[-2:] == [wait(3, 1), wait(2, 0)]
+
+
+def test_the_initial_tile_comes_first_and_the_fetch_is_left_to_the_next_call() -> None:
+    def body(w: Warp, scheduler: TileScheduler) -> None:
+        for current in scheduler.work_iterator():
+            w.work(100 + current.index)
+
+    assert recorded(body) == [
+        (Op.WORK, 100), *fetched(0, 0, 1), (Op.WORK, 101), *fetched(1, 0, 2), (Op.WORK, 102), *fetched(0, 1, 3),
+    ]  # fmt: skip
+
+
+def test_the_loop_marks_name_the_number_of_tiles() -> None:
+    p = Protocol("marks")
+    clc = ClcPipelineStorage(p, 2)
+    p.init(lambda: clc.init_barriers(compute_clc_barrier_counts()))
+    p.role("r")(lambda w: [w.work(1) for _ in TileScheduler(w, clc, 2, "waves").work_iterator()] and None)
+    program = p.flatten()
+    marks = (Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END, Op.WORK)
+    assert [op for op in program.code[0] if op[0] in marks] == [
+        (Op.LOOP_BEGIN, 0, 2), (Op.WORK, 1), (Op.LOOP_NEXT, 0), (Op.WORK, 1), (Op.LOOP_END, 0),
+    ]  # fmt: skip
+    assert program.loops == ("waves",)
+
+
+def test_for_advances_a_copy_and_the_requests_are_the_originals() -> None:
+    def body(w: Warp, scheduler: TileScheduler) -> None:
+        work = scheduler.scheduler_iterator()
+        for current in work:
+            work.signal_and_advance()
+            assert work.work_info == WorkInfo(0, True)
+            assert work.producer_state.count() == current.index + 1
+        assert (work.consumer_state.count(), work.producer_state.count()) == (0, 3)
+        assert [work.throttle_pipeline.consumer_stage(), work.throttle_pipeline.consumer_phase] == [1, 1]
+        assert scheduler.throttle_pipeline.consumer_stage() == 0
+        again = iter(work)
+        assert next(again) == WorkInfo(0, True), "a second loop would begin with the initial tile again"
+        for _ in range(3):
+            next(again, None)
+
+    recorded(body)
+
+
+def test_an_iterator_that_has_begun_is_not_copied() -> None:
+    def body(w: Warp, scheduler: TileScheduler) -> None:
+        work = scheduler.work_iterator()
+        next(work)
+        for _ in work:
+            pass
+
+    with pytest.raises(ProtocolError, match="copied after its first tile"):
+        recorded(body)
+
+
+# the whole kernel
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The GEMM's roles around the CLC pipeline, and what can be wrong with them."""
+
+    tiles: int = 4
+    cluster: int = 1
+    stages: int = 2
+    fetch_first: bool = False
+    throttled: bool = True
+    drains: int = 1
+    requests_beyond: int = 0
+    consumer_lanes: int = 32
+    workers: int = 2  #: warps besides load and scheduler
+
+
+def kernel(case: Kernel) -> Program:
+    p = Protocol("kernel", cluster=case.cluster)
+    clc = ClcPipelineStorage(p, case.stages)
+    counts = compute_clc_barrier_counts(32, 32, 32 * case.workers, 0, case.cluster)
+    p.init(lambda: clc.init_barriers(counts))
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        scheduler = TileScheduler(w, clc, case.tiles)
+        if case.fetch_first:
+            state, work = PipelineState(case.stages), scheduler.initial_work_info()
+            while work.is_valid():
+                work = scheduler.fetch_next_work(work, state)
+                state.step()
+                scheduler.throttle_signal(w.cta == 0)
+            return
+        for current in scheduler.work_iterator():
+            if case.throttled:
+                scheduler.throttle_signal(w.cta == 0)
+            w.work(100 + current.index)
+
+    @p.role("worker", warps=case.workers)
+    def worker(w: Warp) -> None:
+        with w.lanes(case.consumer_lanes):
+            for _ in TileScheduler(w, clc, case.tiles).work_iterator():
+                w.work(10)
+
+    @p.role("scheduler")
+    def scheduler(w: Warp) -> None:
+        if w.cta:
+            return
+        work = TileScheduler(w, clc, case.tiles).scheduler_iterator()
+        for _ in work:
+            if case.throttled:
+                work.signal_and_advance()
+            else:
+                work.producer_state = work.scheduler.advance_to_next_work(work.producer_state)
+        for _ in range(case.requests_beyond):
+            work.producer_state = work.scheduler.advance_to_next_work(work.producer_state)
+        for _ in range(case.drains):
+            work.drain()
+
+    return p.flatten()
+
+
+@pytest.mark.parametrize("cluster", [1, 2, 4])
+@pytest.mark.parametrize("tiles", [1, 2, 3, 7])
+def test_the_kernel_finishes_in_every_schedule_tried(cluster: int, tiles: int, outcomes: Any) -> None:
+    program = kernel(Kernel(tiles, cluster))
+    assert outcomes(program, schedules=6) == {"finished"}
+    run = simulate(program, load_profile("h100"))
+    assert (run.outcome, run.faults) == (Outcome.FINISHED, ())
+
+
+@pytest.mark.parametrize(("tiles", "stages"), [(1, 1), (3, 1), (1, 2), (3, 2), (2, 3)])
+def test_a_small_one_finishes_in_all_its_schedules(tiles: int, stages: int, every_end: Any) -> None:
+    assert every_end(kernel(Kernel(tiles, stages=stages, workers=1))) == {"finished"}
+
+
+@pytest.mark.parametrize("tiles", [1, 2, 5])
+def test_there_is_one_request_beyond_the_last_tile(tiles: int) -> None:
+    """The answers name tiles 1, 2, …; the last one names none, and everybody reads it."""
+    program = kernel(Kernel(tiles))
+    asked = [op[4] for code in program.code for op in code if op[0] == Op.TMA_LOAD]
+    assert asked == [*range(1, tiles), tiles]
+    for code in program.code:
+        assert [op[2] for op in code if op[0] == Op.READ] == asked
+    assert unfold(program).finished
+
+
+def test_a_request_more_than_that_is_never_taken_and_the_drain_waits_for_ever() -> None:
+    assert unfold(kernel(Kernel())).finished
+    assert not unfold(kernel(Kernel(requests_beyond=1))).finished
+    without = kernel(Kernel(requests_beyond=1, drains=0))
+    assert unfold(without).finished
+    assert [op[4] for code in without.code for op in code if op[0] == Op.TMA_LOAD][-2:] == [4, 4]
+
+
+def test_fetching_before_the_throttle_is_signalled_deadlocks(every_end: Any) -> None:
+    """The load warp waits for an answer, the scheduler for the load warp's signal."""
+    program = kernel(Kernel(fetch_first=True, workers=1))
+    assert every_end(program) == {"stuck"}
+    run = simulate(program, load_profile("h100"))
+    assert run.outcome is Outcome.DEADLOCK
+    assert run.deadlock is not None
+    assert set(run.deadlock.cycle) == {"load", "scheduler"}
+    waits = {b.agent: b.barrier for b in run.deadlock.blocked}
+    assert (waits["load"], waits["scheduler"]) == ("clc.full[0]", "clc_throttle.full[0]")
+
+
+def test_the_throttle_keeps_the_requests_behind_the_load_warp(run: Any) -> None:
+    """Without it two tiles are asked for, and so taken from other clusters, before the load warp has begun."""
+    ahead = {}
+    for throttled in (True, False):
+        program = kernel(Kernel(tiles=6, throttled=throttled))
+        names = [program.agent_name(a) for a in range(len(program.agents))]
+        load, scheduler = names.index("load"), names.index("scheduler")
+        begun = [pc for pc, op in enumerate(program.code[load]) if op[0] == (Op.ARRIVE if throttled else Op.WORK)]
+        if throttled:
+            begun = [pc for pc in begun if program.code[load][pc][1] in THROTTLE_FULL]
+        asked = [pc for pc, op in enumerate(program.code[scheduler]) if op[0] == Op.TMA_LOAD]
+        most = 0
+
+        def watch(state: State) -> None:
+            nonlocal most
+            requests = sum(pc < state.pcs[scheduler] for pc in asked)  # noqa: B023
+            most = max(most, requests - sum(pc < state.pcs[load] for pc in begun))  # noqa: B023
+
+        for seed in range(40):
+            assert run(program, seed, watch, 8).outcome == "finished"
+        ahead[throttled] = most
+    assert ahead == {True: 0, False: 2}
+
+
+def test_without_the_drain_cta_0_exits_under_the_arrivals_of_the_others(outcomes: Any) -> None:
+    assert outcomes(kernel(Kernel(tiles=2, cluster=2, drains=0))) == {"EXITED_CTA", "finished"}
+    assert outcomes(kernel(Kernel(tiles=2, cluster=2))) == {"finished"}
+
+
+def test_a_second_drain_waits_for_ever() -> None:
+    for tiles in (1, 2, 3):
+        assert unfold(kernel(Kernel(tiles))).finished
+        assert not unfold(kernel(Kernel(tiles, drains=2))).finished
+
+
+def test_one_lane_a_warp_is_too_few_consumers() -> None:
+    end = unfold(kernel(Kernel(tiles=1, consumer_lanes=1)))
+    assert (end.finished, end.faults) == (False, ())
+
+
+def test_the_answer_of_a_multicast_is_read_in_every_cta() -> None:
+    program = kernel(Kernel(tiles=3, cluster=2))
+    end = unfold(program)
+    assert end.finished
+    reads = {program.agent_name(a): [op[2] for op in code if op[0] == Op.READ] for a, code in enumerate(program.code)}
+    assert reads["scheduler@1"] == []
+    assert all(items == [1, 2, 3] for name, items in reads.items() if name != "scheduler@1")

@@ -1,0 +1,474 @@
+"""CUTLASS's pipelines of SM90: what each call records, the counts of init, and what goes wrong where they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pipesim.errors import ProtocolError
+from pipesim.model.ops import Engine, Op, Operation
+from pipesim.model.program import Program
+from pipesim.model.protocol import Protocol
+from pipesim.model.recording import elect
+from pipesim.model.warp import Warp
+from pipesim.pipelines import (
+    AsyncParams,
+    OrderedSequenceBarrier,
+    PipelineAsync,
+    PipelineState,
+    PipelineTmaAsync,
+    PipelineTmaStore,
+    PipelineTransactionAsync,
+    TmaParams,
+    make_producer_start_state,
+)
+from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.profile import load_profile
+from pipesim.unfold.occurrence import unfold
+
+STAGES = 2
+Pipe = Any
+Body = Callable[[Pipe, PipelineState], Any]
+
+
+def recorded(make: Callable[[Any, Warp], Pipe], body: Body, *, cluster: int = 1, warps: int = 1) -> Program:
+    p = Protocol("cutlass", cluster=cluster)
+    storage = p.mbarriers("pipe", 2 * STAGES, count=1)
+
+    @p.role("r", warps=warps)
+    def r(w: Warp) -> None:
+        body(make(storage, w), PipelineState(STAGES, 1, 0, 1))
+
+    return p.flatten()
+
+
+def ops(program: Program, agent: int = 0) -> list[Operation]:
+    skip = (Op.INIT, Op.FENCE, Op.BAR_SYNC, Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT)
+    return [op for op in program.code[agent] if op[0] not in skip]
+
+
+def wait(barrier: int, parity: int = 0) -> Operation:
+    return (Op.WAIT, barrier, parity, 0)
+
+
+def arrive(barrier: int, lanes: int = 32, expect: int = 0) -> Operation:
+    return (Op.ARRIVE, barrier, lanes, expect, -1, 0)
+
+
+def tma(storage: Any, w: Warp) -> PipelineTmaAsync:
+    return PipelineTmaAsync(storage, STAGES, TmaParams(512, elect(), 32))
+
+
+def async_(storage: Any, w: Warp) -> PipelineAsync:
+    return PipelineAsync(storage, STAGES)
+
+
+def transaction(storage: Any, w: Warp) -> PipelineTransactionAsync:
+    return PipelineTransactionAsync(storage, STAGES, AsyncParams(transaction_bytes=64))
+
+
+MAKERS = {"PipelineTmaAsync": tma, "PipelineAsync": async_, "PipelineTransactionAsync": transaction}
+
+# at stage 1, phase 0: full[1] is barrier 1, empty[1] is barrier 3
+SHARED: dict[str, tuple[Body, list[Operation]]] = {
+    "try_acquire": (lambda p, s: p.producer_try_acquire(s), [(Op.TRY_WAIT, 3, 0, -1, 0)]),
+    "try_acquire, skipped": (lambda p, s: p.producer_try_acquire(s, True), []),
+    "tail": (lambda p, s: p.producer_tail(s), [wait(3), wait(2, 1)]),
+    "try_wait": (lambda p, s: p.consumer_try_wait(s), [(Op.TRY_WAIT, 1, 0, -1, 0)]),
+    "try_wait, skipped": (lambda p, s: p.consumer_try_wait(s, True), []),
+    "test_wait": (lambda p, s: p.consumer_test_wait(s), [(Op.TEST_WAIT, 1, 0, -1, 0)]),
+    "wait": (lambda p, s: p.consumer_wait(s), [wait(1)]),
+    "wait of a try": (
+        lambda p, s: p.consumer_wait(s, p.consumer_try_wait(s)),
+        [(Op.TRY_WAIT, 1, 0, 0, 0), (Op.WAIT_UNLESS, 1, 0, 0, 0)],
+    ),
+    "wait, done": (lambda p, s: p.consumer_wait(s, p.consumer_try_wait(s, True)), []),
+    "release": (lambda p, s: p.consumer_release(s), [arrive(3)]),
+    "get_barrier": (lambda p, s: p.producer_get_barrier(s).arrive(), [arrive(1)]),
+}
+DIFFERENT: dict[str, tuple[Body, list[Operation]]] = {
+    "PipelineTmaAsync acquire": (lambda p, s: p.producer_acquire(s), [wait(3), arrive(1, 1, 512)]),
+    "PipelineTmaAsync acquire of a try": (
+        lambda p, s: p.producer_acquire(s, p.producer_try_acquire(s)),
+        [(Op.TRY_WAIT, 3, 0, 0, 0), (Op.WAIT_UNLESS, 3, 0, 0, 0), arrive(1, 1, 512)],
+    ),
+    "PipelineTmaAsync expect": (lambda p, s: p.producer_expect_transaction(s, 64), [(Op.EXPECT_TX, 1, 64, 8)]),
+    "PipelineTmaAsync commit": (lambda p, s: p.producer_commit(s, 512), []),
+    "PipelineTmaAsync commit of an operation": (lambda p, s: p.producer_commit(s, lambda b: b.arrive()), [arrive(1)]),
+    "PipelineAsync acquire": (lambda p, s: p.producer_acquire(s), [wait(3)]),
+    "PipelineAsync commit": (lambda p, s: p.producer_commit(s), [arrive(1)]),
+    "PipelineAsync commit of copies": (
+        lambda p, s: p.producer_commit(s, lambda b: b.cp_async_arrive()),
+        [(Op.CP_ASYNC_ARRIVE, 1, 32, 0), arrive(1)],
+    ),
+    "PipelineTransactionAsync acquire": (lambda p, s: p.producer_acquire(s), [wait(3)]),
+    "PipelineTransactionAsync expect": (
+        lambda p, s: p.producer_expect_transaction(s),
+        [(Op.EXPECT_TX, 1, 64 * 32, 8)],
+    ),
+    "PipelineTransactionAsync commit": (lambda p, s: p.producer_commit(s), [arrive(1)]),
+}
+
+
+@pytest.mark.parametrize("call", SHARED)
+@pytest.mark.parametrize("kind", MAKERS)
+def test_what_all_pipelines_do(kind: str, call: str) -> None:
+    body, expected = SHARED[call]
+
+    def checked(pipe: Pipe, state: PipelineState) -> None:
+        body(pipe, state)
+        assert (state.index(), state.phase(), state.count()) == (1, 0, 1), "the caller steps its state, nobody else"
+
+    assert ops(recorded(MAKERS[kind], checked)) == expected
+
+
+@pytest.mark.parametrize("call", DIFFERENT)
+def test_where_they_differ(call: str) -> None:
+    body, expected = DIFFERENT[call]
+    assert ops(recorded(MAKERS[call.split(maxsplit=1)[0]], body)) == expected
+
+
+@pytest.mark.parametrize(
+    ("initialise", "counts", "shape"),
+    [
+        (lambda s, p: PipelineTmaAsync.init_barriers(s, 1, TmaParams(num_consumers=256)), (1, 256), (1, 1)),
+        (lambda s, p: PipelineTmaAsync.init_barriers(s, 1, TmaParams(num_consumers=256), p), (1, 4), (2, 1)),
+        (lambda s, p: PipelineTmaAsync.init_barriers(s, 1, TmaParams(num_consumers=128), p), (1, 3), (2, 2)),
+        (lambda s, p: PipelineTmaAsync.init_barriers(s, 1, TmaParams(num_consumers=32, num_producers=2), p), (2, 5),
+         (4, 2)),
+        (lambda s, p: PipelineAsync.init_barriers(s, 1), (1, 1), (1, 1)),
+        (lambda s, p: PipelineAsync.init_barriers(s, 1, AsyncParams(64, 128)), (64, 128), (1, 1)),
+        (lambda s, p: PipelineTransactionAsync.init_barriers(s, 1, AsyncParams(2, 3)), (2, 3), (1, 1)),
+    ],
+)  # fmt: skip
+def test_the_counts_of_init(initialise: Any, counts: tuple[int, int], shape: tuple[int, int]) -> None:
+    p = Protocol("init", cluster=shape[0] * shape[1])
+    storage = p.mbarriers("pipe", 2)
+    p.init(lambda: initialise(storage, shape))
+    p.role("r")(lambda _: None)
+    assert tuple(op[2] for op in p.flatten().code[0] if op[0] == Op.INIT) == counts
+
+
+@pytest.mark.parametrize("stages", [0, -1, 3])
+def test_a_pipeline_needs_two_barriers_a_stage(stages: int) -> None:
+    with pytest.raises(ProtocolError, match=r"needs \d mbarriers; pipe has 4"):
+        recorded(lambda s, w: PipelineAsync(s, stages), lambda p, s: None)
+    assert PipelineAsync.smem_bytes(3) == 48
+
+
+def test_the_pipeline_belongs_to_the_role_that_made_it() -> None:
+    p = Protocol("two")
+    storage = p.mbarriers("pipe", 4, count=1)
+    made: list[PipelineAsync] = []
+    p.role("a")(lambda _: made.append(PipelineAsync(storage, 2)))
+    p.role("b")(lambda _: made[-1].consumer_wait(PipelineState(2)))
+    with pytest.raises(ProtocolError, match="b uses a pipeline object that a made"):
+        p.flatten()
+
+
+# who signals in a cluster
+
+
+def released(shape: tuple[int, int], consumers: int, warps: int) -> Program:
+    return recorded(
+        lambda s, w: PipelineTmaAsync(s, STAGES, TmaParams(num_consumers=consumers), shape, warp=w),
+        lambda p, s: p.consumer_release(s),
+        cluster=shape[0] * shape[1],
+        warps=warps,
+    )
+
+
+@pytest.mark.parametrize(("consumers", "warps"), [(128, 4), (256, 8), (32, 1)])
+@pytest.mark.parametrize("shape", [(1, 2), (2, 1), (2, 2), (4, 1), (4, 2), (4, 4)])
+def test_in_a_cluster_each_cta_of_the_same_row_or_column_gets_one_arrival_a_warp_group(
+    shape: tuple[int, int], consumers: int, warps: int
+) -> None:
+    x, y = shape
+    program = released(shape, consumers, warps)
+    got = [0] * (x * y)
+    for agent, me in enumerate(program.agents):
+        for op in ops(program, agent):
+            barrier = program.barriers[op[1]]
+            assert (op[0], op[2], barrier.name, barrier.stage) == (Op.ARRIVE, 1, "empty", 1)
+            assert me.cta % x == barrier.cta % x or me.cta // x == barrier.cta // x
+            got[barrier.cta] += 1
+    assert got == [(x + y - 1) * -(-consumers // 128)] * (x * y), "what init expects"
+
+
+def test_the_lanes_that_signal_are_dealt_over_the_warps_of_the_group() -> None:
+    """A cluster of 4 x 4, from CTA 5 (column 1, row 1): warp w's lane 8c signals CTA 4 (w xor c) + c."""
+    program = released((4, 4), 128, 4)
+    mine = [a for a, agent in enumerate(program.agents) if agent.cta == 5]
+    assert [[program.barriers[op[1]].cta for op in ops(program, a)] for a in mine] == [
+        [5], [4, 1], [13, 7], [9, 6],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("consumers", "known"), [(96, True), (128, False)])
+def test_other_numbers_of_consumers_are_not_spread(consumers: int, known: bool) -> None:
+    with pytest.raises(ProtocolError, match=f"{consumers} consumers release a stage in a cluster"):
+        recorded(
+            lambda s, w: PipelineTmaAsync(
+                s, STAGES, TmaParams(num_consumers=consumers), (2, 1), warp=w if known else None
+            ),
+            lambda p, s: p.consumer_release(s),
+            cluster=2,
+        )
+
+
+def test_the_shape_must_be_the_clusters() -> None:
+    with pytest.raises(ProtocolError, match="a cluster shape of 2 x 2 in a cluster of 2 CTAs"):
+        recorded(lambda s, w: PipelineTmaAsync(s, STAGES, TmaParams(), (2, 2)), lambda p, s: None, cluster=2)
+
+
+# stories
+
+
+def mainloop(
+    tiles: int = 5,
+    *,
+    cluster: int = 1,
+    leader: str = "elect",
+    commit: bool = False,
+    tail: bool = True,
+    lanes: int = 32,
+    together: bool = True,
+) -> Program:
+    """The SM90 main loop: one producer warp, one warp group of consumers, tiles multicast along the row."""
+    p = Protocol("mainloop", cluster=cluster)
+    tile = p.smem("tile", STAGES, 1024)
+    storage = p.mbarriers("pipe", 2 * STAGES)
+    shape = (cluster, 1)
+    p.init(lambda: PipelineTmaAsync.init_barriers(storage, STAGES, TmaParams(num_consumers=128), shape))
+
+    @p.role("producer")
+    def producer(w: Warp) -> None:
+        leaders = {"elect": elect(), "nobody": 0, "all": True}[leader]
+        pipe = PipelineTmaAsync(storage, STAGES, TmaParams(1024, leaders, 128), shape)
+        state = make_producer_start_state(STAGES)
+        share = 1024 // cluster
+        for item in range(tiles):
+            pipe.producer_acquire(state, pipe.producer_try_acquire(state))
+            with w.elect_one():
+                part = tile[state.index()].part(w.cta * share, share)
+                everybody = (1 << cluster) - 1 if cluster > 1 else 0
+                w.tma_load(part, pipe.producer_get_barrier(state), item, cta_mask=everybody)
+                if commit:
+                    pipe.producer_get_barrier(state).arrive()
+            pipe.producer_commit(state, 1024)
+            state.step()
+        if tail:
+            pipe.producer_tail(state)
+
+    @p.role("consumer", warps=4)
+    def consumer(w: Warp) -> None:
+        pipe = PipelineTmaAsync(storage, STAGES, TmaParams(num_consumers=128), shape, warp=w)
+        state = PipelineState(STAGES)
+        for item in range(tiles):
+            pipe.consumer_wait(state, pipe.consumer_try_wait(state))
+            w.read(tile[state.index()], item)
+            if together:  # a wgmma is the whole warp group's
+                w.bar_sync(1, 128)
+            with w.lanes(lanes):
+                pipe.consumer_release(state)
+            state += 1
+
+    return p.flatten()
+
+
+@pytest.mark.parametrize("cluster", [1, 2, 4])
+@pytest.mark.parametrize("tiles", [0, 1, 2, 5])
+def test_the_main_loop_finishes(tiles: int, cluster: int, outcomes: Any) -> None:
+    program = mainloop(tiles, cluster=cluster)
+    assert outcomes(program, schedules=6) == {"finished"}
+    run = simulate(program, load_profile("h100"))
+    assert (run.outcome, run.faults) == (Outcome.FINISHED, ())
+
+
+def test_the_acquire_of_the_leader_is_the_one_arrival_on_full() -> None:
+    """Nobody leads: the consumers wait for ever. All lanes lead, or the commit arrives as well: one phase too many."""
+    assert simulate(mainloop(leader="nobody"), load_profile("h100")).outcome is Outcome.DEADLOCK
+    for wrong in (mainloop(leader="all"), mainloop(commit=True)):
+        run = simulate(wrong, load_profile("h100"))
+        assert run.outcome is Outcome.FAULT or run.faults
+    assert {f.kind.name for f in unfold(mainloop(leader="all")).faults} >= {"OVER_ARRIVAL"}
+
+
+@pytest.mark.parametrize("cluster", [1, 2])
+def test_all_lanes_release_although_few_of_them_signal(cluster: int) -> None:
+    assert unfold(mainloop(cluster=cluster)).finished
+    assert not unfold(mainloop(cluster=cluster, lanes=1)).finished
+
+
+def test_in_a_cluster_the_warps_of_a_group_must_have_read_together(outcomes: Any) -> None:
+    """Warp 0 signals CTA 0, warp 1 CTA 1, each for all four: if they read apart, tiles are overwritten too early."""
+    assert outcomes(mainloop(together=False)) == {"finished"}, "alone, every thread signals for itself"
+    assert "RACE" in outcomes(mainloop(cluster=2, together=False))
+
+
+def test_without_the_tail_a_cta_exits_under_its_peers_releases(outcomes: Any) -> None:
+    """Its own consumers gone and the producer not waiting, the peer's last arrivals find no barrier."""
+    assert "EXITED_CTA" in outcomes(mainloop(2, cluster=2, tail=False), schedules=100)
+    assert outcomes(mainloop(2, cluster=2), schedules=100) == {"finished"}
+
+
+def test_a_transaction_is_expected_and_arrived_in_two_steps(every_end: Any) -> None:
+    def program(expects: int) -> Program:
+        p = Protocol("transaction")
+        tile = p.smem("tile", 1, 64)
+        storage = p.mbarriers("pipe", 2)
+        params = AsyncParams(1, 32, transaction_bytes=64)
+        p.init(lambda: PipelineTransactionAsync.init_barriers(storage, 1, params))
+
+        @p.role("producer")
+        def producer(w: Warp) -> None:
+            pipe = PipelineTransactionAsync(storage, 1, params)
+            state = make_producer_start_state(1)
+            for item in range(2):
+                pipe.producer_acquire(state)
+                with w.lanes(expects):
+                    pipe.producer_expect_transaction(state)
+                with w.elect_one():
+                    w.tma_load(tile[0], pipe.producer_get_barrier(state), item)
+                    pipe.producer_commit(state)
+                state.step()
+
+        @p.role("consumer")
+        def consumer(w: Warp) -> None:
+            pipe = PipelineTransactionAsync(storage, 1, params)
+            state = PipelineState(1)
+            for item in range(2):
+                pipe.consumer_wait(state)
+                w.read(tile[0], item)
+                pipe.consumer_release(state)
+                state.step()
+
+        return p.flatten()
+
+    assert every_end(program(1)) == {"finished"}
+    assert every_end(program(32)) == {"stuck"}, "every lane expects the bytes of one copy"
+
+
+# stores
+
+
+def test_a_store_waits_only_when_all_stages_could_be_under_way() -> None:
+    p = Protocol("store")
+    tile = p.smem("tile", 3, 64)
+
+    @p.role("r")
+    def r(w: Warp) -> None:
+        pipe, state = PipelineTmaStore(w, 3), make_producer_start_state(3)
+        for item in range(4):
+            pipe.producer_acquire(state)
+            w.write(tile[state.index()], item)
+            w.async_read(Engine.BULK, tile[state.index()], item)
+            pipe.producer_commit(state)
+            state.step()
+        pipe.producer_tail(state)
+
+    program = p.flatten()
+    groups = [op for op in ops(program) if op[0] in (Op.COMMIT, Op.WAIT_GROUP)]
+    commit, group = (Op.COMMIT, Engine.BULK, -1), (Op.WAIT_GROUP, Engine.BULK, 2)
+    assert groups == [commit, commit, commit, group, commit, (Op.WAIT_GROUP, Engine.BULK, 0)]
+    end = unfold(program)
+    assert (end.finished, end.faults) == (True, ())
+
+
+def test_a_store_pipeline_takes_upstreams_settings() -> None:
+    def body(w: Warp) -> None:
+        state = PipelineState(2)
+        PipelineTmaStore(w, 2, 0, always_wait=True).producer_acquire(state)
+        PipelineTmaStore(w, 0).producer_tail(state)
+        with pytest.raises(ProtocolError, match="a store pipeline without stages"):
+            PipelineTmaStore(w, 0).producer_acquire(state)
+        with pytest.raises(ProtocolError, match="2 stages, -1 of them unacquired"):
+            PipelineTmaStore(w, 2, -1)
+
+    p = Protocol("store")
+    p.mbarriers("none", 1, count=1)
+    p.role("r")(body)
+    assert ops(p.flatten()) == [(Op.WAIT_GROUP, Engine.BULK, 0), (Op.WAIT_GROUP, Engine.BULK, 0)]
+
+
+# order
+
+
+def sequence(*, depth: int = 2, length: int = 2, laps: int = 2, skew: bool = False, size: int = 32) -> Program:
+    """The ping-pong kernel's math groups: each writes the shared tile in turn, in each of ``depth`` stages."""
+    p = Protocol("order")
+    tile = p.smem("tile", depth, 64)
+    storage = p.mbarriers("order", depth * length)
+    p.init(lambda: OrderedSequenceBarrier.init_barriers(storage, depth, length, size))
+
+    @p.role("group", warps=length)
+    def group(w: Warp) -> None:
+        order = OrderedSequenceBarrier(storage, depth, length, w.index)
+        for n in range(laps * depth):
+            if skew:
+                order.stage.step()
+            order.wait()
+            stage = order.stage.index()
+            if n >= depth or w.index:
+                w.read(tile[stage], n // depth * length + w.index - 1)
+            w.write(tile[stage], n // depth * length + w.index)
+            order.arrive()
+
+    return p.flatten()
+
+
+def test_group_0_starts_a_phase_ahead_and_each_unlocks_the_next() -> None:
+    program = sequence(depth=2, length=3, laps=2)
+    handover = [[op[1:3] for op in ops(program, g) if op[0] in (Op.WAIT, Op.ARRIVE)] for g in range(3)]
+    assert handover[0] == [(0, 1), (1, 32), (3, 1), (4, 32), (0, 0), (1, 32), (3, 0), (4, 32)]
+    assert handover[2] == [(2, 0), (0, 32), (5, 0), (3, 32), (2, 1), (0, 32), (5, 1), (3, 32)]
+    assert [program.barrier_name(b) for b in range(6)] == [
+        "group0[0]", "group1[0]", "group2[0]", "group0[1]", "group1[1]", "group2[1]",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("depth", "length"), [(1, 1), (1, 2), (2, 2), (2, 3), (3, 2)])
+def test_every_schedule_keeps_the_order(depth: int, length: int, every_end: Any) -> None:
+    """Each group reads what the group before it wrote: any other order reads another item, or nothing."""
+    assert every_end(sequence(depth=depth, length=length)) == {"finished"}
+
+
+def test_a_wrong_size_or_a_stage_too_far_is_seen(every_end: Any) -> None:
+    assert every_end(sequence(size=64)) == {"stuck"}
+    assert every_end(sequence(size=16)) == {"OVER_ARRIVAL"}
+    assert every_end(sequence(skew=True)) != {"finished"}
+
+
+def test_advance_steps_without_unlocking() -> None:
+    p = Protocol("advance")
+    storage = p.mbarriers("order", 4, count=1)
+
+    @p.role("r")
+    def r(w: Warp) -> None:
+        order = OrderedSequenceBarrier(storage, 2, 2, 1)
+        order.advance()
+        order.wait()
+        assert order.stage.index() == 1
+
+    assert ops(p.flatten()) == [wait(3, 0)]
+
+
+@pytest.mark.parametrize(("depth", "length", "group"), [(0, 2, 0), (2, 0, 0), (3, 2, 0), (2, 2, 2), (2, 2, -1)])
+def test_what_no_sequence_is(depth: int, length: int, group: int) -> None:
+    p = Protocol("wrong")
+    storage = p.mbarriers("order", 4, count=1)
+    p.role("r")(lambda _: OrderedSequenceBarrier(storage, depth, length, group) and None)
+    with pytest.raises(ProtocolError, match="a sequence of"):
+        p.flatten()
+
+
+def test_the_order_belongs_to_the_group_that_made_it() -> None:
+    p = Protocol("two")
+    storage = p.mbarriers("order", 2, count=1)
+    made: list[OrderedSequenceBarrier] = []
+    p.role("a")(lambda _: made.append(OrderedSequenceBarrier(storage, 1, 2, 0)))
+    p.role("b")(lambda _: made[-1].wait())
+    with pytest.raises(ProtocolError, match="b uses a sequence barrier that a made"):
+        p.flatten()

@@ -1,0 +1,139 @@
+"""The software CLC of the grouped block-scaled kernel on 2 SMs, and the drain that its source implies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipesim.errors import ProtocolError
+from pipesim.model.ops import Fence, Op
+from pipesim.model.program import Program
+from pipesim.model.protocol import Protocol
+from pipesim.model.warp import Warp
+from pipesim.pipelines import (
+    ClcPipelineStorage,
+    GroupedCLCSchedulerIterator,
+    GroupedCLCWorkIterator,
+    WorkInfo,
+    grouped_clc_barrier_counts,
+)
+
+STAGES = 2
+
+
+def kernel(tiles: int, *, drain: str = "upstream") -> Program:
+    """The scheduler of CTA 0, and in each CTA an MMA warp that fetches and a load warp that walks alone."""
+    p = Protocol("grouped", cluster=2)
+    clc = ClcPipelineStorage(p, STAGES)
+    p.init(lambda: clc.init_barriers(grouped_clc_barrier_counts()))
+
+    @p.role("mma")
+    def mma(w: Warp) -> None:
+        for current in GroupedCLCWorkIterator(w, clc, tiles, use_clc_fetch=True):
+            w.work(100 + current.index)
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        for current in GroupedCLCWorkIterator(w, clc, tiles):
+            w.work(200 + current.index)
+
+    @p.role("scheduler")
+    def scheduler(w: Warp) -> None:
+        if w.cta:
+            return
+        work = GroupedCLCSchedulerIterator(w, clc, tiles)
+        for _ in work:
+            work.signal_and_advance()
+        assert work.signal_count == tiles
+        if drain == "upstream":
+            work.drain()
+        elif drain == "all stages":  # as the hardware's CLC drains
+            for _ in range(STAGES):
+                work.empty_mbar[work.producer_state.index()].wait(work.producer_state.phase())
+                work.producer_state.step()
+
+    return p.flatten()
+
+
+def of(program: Program, name: str) -> list[tuple[int, ...]]:
+    """What this agent records after the prologue, without loop marks."""
+    agent = next(a for a in range(len(program.agents)) if program.agent_name(a) == name)
+    skip = (Op.INIT, Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END)
+    code = program.code[agent]
+    return [op for op in code if op[0] not in skip and op[:2] != (Op.FENCE, Fence.MBARRIER_INIT)]
+
+
+def test_only_the_two_mma_warps_are_consumers() -> None:
+    assert grouped_clc_barrier_counts() == (1, 64, 32, 32)
+
+
+def test_the_scheduler_waits_from_the_third_signal_on_and_one_lane_tells_both_ctas() -> None:
+    def signal(stage: int, item: int) -> list[tuple[int, ...]]:
+        return [(Op.WRITE, stage, item), *((Op.ARRIVE, 8 * cta + stage, 1, 0, -1, 0) for cta in range(2))]
+
+    assert of(kernel(3), "scheduler@0") == [
+        *signal(0, 1), *signal(1, 2), (Op.WAIT, 2, 0, 0), *signal(0, 3), (Op.WAIT, 2, 0, 0), (Op.WAIT, 3, 0, 0),
+    ]  # fmt: skip
+    assert of(kernel(1), "scheduler@0")[3:] == [(Op.WAIT, 2, 0, 0)], "the drain waits for used stages only"
+    assert of(kernel(0), "scheduler@0") == []
+
+
+def test_an_mma_warp_fetches_the_next_tile_before_it_works_on_this_one() -> None:
+    def fetch(stage: int, parity: int) -> list[tuple[int, ...]]:
+        return [(Op.WAIT, 8 + stage, parity, 0), (Op.FENCE, Fence.PROXY_ASYNC, 0), (Op.ARRIVE, 2 + stage, 32, 0, -1, 0)]
+
+    assert of(kernel(3), "mma@1") == [
+        *fetch(0, 0), (Op.WORK, 100), *fetch(1, 0), (Op.WORK, 101), *fetch(0, 1), (Op.WORK, 102),
+    ]  # fmt: skip
+    assert of(kernel(3), "load@1") == [(Op.WORK, 200), (Op.WORK, 201), (Op.WORK, 202)], "the others touch no barrier"
+
+
+def test_for_walks_in_a_copy() -> None:
+    p = Protocol("copy")
+    clc = ClcPipelineStorage(p, STAGES)
+    p.init(lambda: clc.init_barriers(grouped_clc_barrier_counts()))
+
+    @p.role("r")
+    def r(w: Warp) -> None:
+        work = GroupedCLCSchedulerIterator(w, clc, 3, cta_group=1)
+        for current in work:
+            work.signal_and_advance()
+            assert work.work_info == WorkInfo(current.index + 1, current.index < 2)
+        assert work.producer_state.count() == 3
+
+    p.flatten()
+
+
+@pytest.mark.parametrize(("stages", "tiles"), [(0, 1), (2, -1)])
+def test_what_no_software_clc_is(stages: int, tiles: int) -> None:
+    p = Protocol("wrong")
+    clc = ClcPipelineStorage(p, stages)
+    p.init(lambda: clc.init_barriers(grouped_clc_barrier_counts()))
+    p.role("r")(lambda w: GroupedCLCWorkIterator(w, clc, tiles) and None)
+    with pytest.raises(ProtocolError, match=f"{tiles} tiles from a software CLC of {stages} stages"):
+        p.flatten()
+
+
+@pytest.mark.parametrize("tiles", [0, 1, STAGES])
+def test_the_drain_is_right_while_no_stage_is_used_twice(tiles: int, every_end: Any) -> None:
+    assert every_end(kernel(tiles)) == {"finished"}
+    if tiles:
+        assert "EXITED_CTA" in every_end(kernel(tiles, drain="none"))
+
+
+@pytest.mark.parametrize("tiles", [STAGES + 1, 2 * STAGES])
+def test_with_a_stage_used_twice_it_waits_for_nothing_or_for_ever(tiles: int, every_end: Any) -> None:
+    """Parity 0 of a stage that has completed one phase passes, and CTA 0 exits under the peer's last arrival; once the
+    second phase has completed, it never passes again.
+    """
+    assert every_end(kernel(tiles)) == {"finished", "stuck", "EXITED_CTA"}
+    assert every_end(kernel(tiles, drain="all stages")) == {"finished"}
+
+
+def test_with_five_tiles_no_schedule_ends(every_end: Any) -> None:
+    """Stage 0 is used three times: its wait passes when everybody has taken everything. Then stage 1, used twice, has
+    completed two phases, and parity 0 never comes.
+    """
+    assert every_end(kernel(2 * STAGES + 1)) == {"stuck"}
+    assert every_end(kernel(2 * STAGES + 1, drain="all stages")) == {"finished"}
