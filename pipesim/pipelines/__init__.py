@@ -44,7 +44,7 @@ from pipesim.pipelines.producer_consumer import (
     ProducerStage,
 )
 from pipesim.pipelines.role_pipeline import MBarPipeline, RolePipeline
-from pipesim.pipelines.staged import KVPipelineGeneric, PipelineState, StagedPipeline
+from pipesim.pipelines.staged import KVPipelineGeneric, StagedPipeline
 from pipesim.pipelines.tile_walk import WorkInfo
 from pipesim.pipelines.tma_consumer import TMAConsumerPipeline
 from pipesim.pipelines.tma_producer import TMAProducerPipeline

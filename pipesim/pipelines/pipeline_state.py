@@ -8,23 +8,24 @@ Python hands over the object itself, so a method that steps a state which it onl
 from __future__ import annotations
 
 from pipesim.errors import ProtocolError
-from pipesim.model.recording import Recorder, author_line, recorder
+from pipesim.model.recording import author_line
+from pipesim.pipelines.register_value import RegisterValue
 
 
-class PipelineState:
+class PipelineState(RegisterValue):
     """The place of one side in a ring of ``num_stages`` stages. A consumer starts at phase 0, a producer at phase 1.
 
     With 0 stages no step changes anything; with 1 stage every step toggles the phase.
     """
 
     def __init__(self, num_stages: int, index: int = 0, phase: int = 0, count: int = 0) -> None:
+        super().__init__()
         if num_stages < 0 or not 0 <= index < max(num_stages, 1) or phase not in (0, 1):
             raise ProtocolError(
                 f"a state at stage {index}, phase {phase} of a ring of {num_stages} stages",
                 place=author_line(),
                 correction="give a stage inside the ring, and phase 0 or 1",
             )
-        self._owner: Recorder = recorder()
         self.num_stages = num_stages
         self._index = index
         self._phase = phase
@@ -70,24 +71,10 @@ class PipelineState:
         """``state += n``: :meth:`advance`."""
         return self.advance(num_iterations)
 
-    def copy(self) -> PipelineState:
-        """A state of its own at the same place."""
-        self._mine()
-        return PipelineState(self.num_stages, self._index, self._phase, self._count)
-
     @staticmethod
     def make_pipeline_state(start_state: PipelineState, num_iterations: int) -> PipelineState:
         """A copy of ``start_state``, so many steps further."""
         return start_state.copy().advance(num_iterations)
-
-    def _mine(self) -> None:
-        if recorder() is not self._owner:
-            raise ProtocolError(
-                f"{recorder().who} uses a pipeline state that {self._owner.who} made",
-                place=author_line(),
-                cause="stage and phase belong to the agent that made the state; only the barriers are shared",
-                correction="make the state inside each role",
-            )
 
 
 def make_producer_start_state(num_stages: int) -> PipelineState:

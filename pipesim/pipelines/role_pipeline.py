@@ -9,8 +9,8 @@ from pipesim.errors import ProtocolError
 from pipesim.model.recording import author_line, elect
 from pipesim.model.shared_mem_barrier import SharedMemBarrier
 from pipesim.model.tcgen05 import elect_mma_arrive
+from pipesim.pipelines.pipeline_state import PipelineState
 from pipesim.pipelines.register_value import MBarType, RegisterValue, mbars_at, name_mbars, require_within
-from pipesim.pipelines.staged import PipelineState
 
 
 class RolePipeline(RegisterValue):

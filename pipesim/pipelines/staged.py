@@ -1,62 +1,16 @@
-"""``PipelineState``, ``StagedPipeline`` and MLA's ``KVPipelineGeneric``: the counters and barriers of K and V tiles.
+"""``StagedPipeline`` and MLA's ``KVPipelineGeneric``: the barriers of K and V tiles.
 
-Upstream: ``PipelineState`` in ``layout/tma_async.mojo``, ``StagedPipeline`` in
-``nn/attention/gpu/nvidia/sm100/attention_utils.mojo``, ``KVPipelineGeneric`` in ``mla_decode_utils.mojo`` beside it.
+Upstream: ``nn/attention/gpu/nvidia/sm100/attention_utils.mojo``, and ``mla_decode_utils.mojo`` beside it.
 """
 
 from __future__ import annotations
-
-from typing import Self
 
 from pipesim.errors import ProtocolError
 from pipesim.model.recording import author_line
 from pipesim.model.shared_mem_barrier import SharedMemBarrier
 from pipesim.model.tcgen05 import elect_mma_arrive
+from pipesim.pipelines.pipeline_state import PipelineState
 from pipesim.pipelines.register_value import MBarType, RegisterValue, mbars_at, name_mbars, require_within
-
-
-class PipelineState(RegisterValue):
-    """Index, phase bit and count of a ring of ``num_stages`` stages; (0, 0, 0) unless others are given.
-
-    Phase 0 is a consumer's first phase. A producer that is not primed starts at ``PipelineState(n, 0, 1, 0)``.
-    """
-
-    def __init__(self, num_stages: int, index: int = 0, phase: int = 0, count: int = 0) -> None:
-        super().__init__()
-        if num_stages < 0:
-            raise ProtocolError(f"a ring of {num_stages} stages", place=author_line(), correction="give 0 or more")
-        self.num_stages = num_stages
-        self._index = index
-        self._phase = phase
-        self._count = count
-
-    def index(self) -> int:
-        """The current stage."""
-        return self._index
-
-    def phase(self) -> int:
-        """The current phase bit, which toggles at the end of each lap."""
-        return self._phase
-
-    def count(self) -> int:
-        """How many steps were made (upstream's field ``_count``)."""
-        return self._count
-
-    def step(self) -> None:
-        """Advance to the next stage, after the last to stage 0 of the other phase. With 0 stages it does nothing."""
-        self._mine()
-        if self.num_stages == 0:
-            return
-        self._index += 1
-        self._count += 1
-        if self._index == self.num_stages:
-            self._index = 0
-            self._phase ^= 1
-
-    def next(self) -> Self:
-        """:meth:`step`, then a copy of the new state."""
-        self.step()
-        return self.copy()
 
 
 class StagedPipeline(RegisterValue):
