@@ -67,7 +67,7 @@ def lanes_of(anatomy: Anatomy) -> Lanes:
 
 
 def group_label(group: Group) -> str:
-    """``full[4]`` for all barriers of a name, else their stages: ``full[2]``, ``full[0..3]``, ``full[0,2]``."""
+    """``full[4]`` for all barriers of a name, else their stages: ``full[#2]``, ``full[0..3]``, ``full[0,2]``."""
     stages = group.stages
     if len(stages) == group.size:
         return f"{group.name}[{group.size}]"

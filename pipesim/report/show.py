@@ -143,7 +143,7 @@ def _parts(anatomy: Anatomy, width: int) -> list[list[str]]:
             group_label(group),
             [
                 words.given_parts(group, roles, cta),
-                *([f"to others: {part}"] for part in words.sent_parts(group, roles, cta)),
+                *([part] for part in words.sent_parts(group, roles, cta)),
                 [f"→ {words.waits_words(group, roles, cta)}"],
             ],
         )

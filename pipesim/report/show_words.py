@@ -57,19 +57,26 @@ def given_parts(group: Group, roles: Sequence[RolePart], cta: int) -> list[str]:
     parts = ["nobody initialises it" if group.count is None else f"count {number(group.count)}"]
     for _, signals in groupby(group.signals, key=lambda s: (s.role, s.ctas, s.agents)):
         parts.append(_given(list(signals), roles, cta))
-    return parts if group.signals else [*parts, "nobody signals it"]
+    return parts if group.signals or not used(group) else [*parts, "nobody signals it"]
+
+
+def used(group: Group) -> bool:
+    """Whether anybody does anything with a group but initialise it."""
+    return bool(group.signals or group.waits or group.sent)
 
 
 def sent_parts(group: Group, roles: Sequence[RolePart], cta: int) -> list[str]:
     """What this CTA's agents do for the barriers of other CTAs."""
     return [
-        f"{who(s.role, s.agents, s.ctas, roles, cta)}: {signal_words(s, to=())} in {ctas_words(s.to)}"
+        f"to {ctas_words(s.to)}: {who(s.role, s.agents, s.ctas, roles, cta)}: {signal_words(s, to=())}"
         for s in group.sent
     ]
 
 
 def waits_words(group: Group, roles: Sequence[RolePart], cta: int) -> str:
     """Who waits for the phases of a group."""
+    if not used(group):
+        return "nobody uses it"
     return ", ".join(_waits(wait, roles, cta) for wait in group.waits) or "nobody waits for it"
 
 
@@ -83,8 +90,7 @@ def _waits(wait: Wait, roles: Sequence[RolePart], cta: int) -> str:
 def _given(signals: list[Signal], roles: Sequence[RolePart], cta: int) -> str:
     first = signals[0]
     words = ", ".join(signal_words(signal, to=signal.to) for signal in signals)
-    each = " each" if first.agents > 1 or len(first.ctas) > 1 else ""
-    return f"{who(first.role, first.agents, first.ctas, roles, cta)}: {words}{each}"
+    return f"{who(first.role, first.agents, first.ctas, roles, cta)}: {words}"
 
 
 def signal_words(signal: Signal, to: tuple[int, ...]) -> str:
@@ -107,6 +113,8 @@ def signal_words(signal: Signal, to: tuple[int, ...]) -> str:
             words = f"{_arrivals(times, signal.arrivals, 'arrival')}{later}"
     if to:
         words += f" to {ctas_words(to)}"
+    if signal.agents > 1 or len(signal.ctas) > 1:
+        words += " each"
     return words if signal.each_phase is not None else f"{words} ({count(signal.in_all, 'time')} in all)"
 
 
@@ -195,7 +203,8 @@ def other_parts(others: Sequence[Other]) -> list[str]:
     for differs, some in groupby(
         sorted((o for o in others if o.differs), key=lambda o: (o.differs, o.cta)), key=lambda o: o.differs
     ):
-        parts.append(f"not the same in {ctas_words(tuple(o.cta for o in some))}: {', '.join(differs)}")
+        ctas = tuple(other.cta for other in some)
+        parts.append(f"not the same in {ctas_words(ctas)}: {', '.join(differs)} (see --rank {ctas[0]})")
     return parts
 
 
