@@ -12,12 +12,19 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipesim.cli import capture, diff, list_, run, verify
+from pipesim.cli import capture, diff, list_, run, show, verify
 from pipesim.cli.arguments import Command
 from pipesim.cli.output import complain, discard_output, refuse
 from pipesim.errors import PipesimError, UsageError
 
-COMMANDS: tuple[Command, ...] = (list_.COMMAND, run.COMMAND, capture.COMMAND, diff.COMMAND, verify.COMMAND)
+COMMANDS: tuple[Command, ...] = (
+    list_.COMMAND,
+    show.COMMAND,
+    run.COMMAND,
+    capture.COMMAND,
+    diff.COMMAND,
+    verify.COMMAND,
+)
 INTERRUPTED = 130  #: as a shell reports a command that Ctrl-C ended
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from pipesim.report.console import paint, width_of
 from pipesim.report.layout import columns, wrap, wrap_parts
 from pipesim.report.view import PeriodRow, ProtocolRow
-from pipesim.report.words import cycles, number, plus_minus, signed_percent, size
+from pipesim.report.words import count, cycles, number, plus_minus, signed_percent, size
 
 
 def paint_list(console: Console, rows: Sequence[ProtocolRow]) -> None:
@@ -19,12 +19,20 @@ def paint_list(console: Console, rows: Sequence[ProtocolRow]) -> None:
 
 
 def list_lines(rows: Sequence[ProtocolRow], width: int) -> list[str]:
-    """Each protocol's name, its summary, and its parameters as they are written after ``-p``."""
+    """Each protocol's name, summary, roles and barriers, and its parameters as they are written after ``-p``."""
     lines: list[str] = []
     for row in rows:
         lines += [*([""] if lines else []), *wrap(row.name, width), *wrap(row.summary, width, "  ")]
+        roles = [count(warps, f"{name} warp") for name, warps in row.roles]
+        roles += [f"in each of {row.ctas} CTAs"] if row.ctas > 1 else []
+        barriers = [
+            f"{name}[{size}]" + ("" if arrivals is None else f" count {number(arrivals)}")
+            for name, size, arrivals in row.barriers
+        ]
+        lines += wrap_parts(roles, width, "  roles     ") if roles else []
+        lines += wrap_parts(barriers, width, "  barriers  ") if barriers else []
         if row.params:
-            lines += wrap(" ".join(f"{name}={value}" for name, value in row.params.items()), width, "  -p ")
+            lines += wrap(" ".join(f"{name}={value}" for name, value in row.params.items()), width, "  -p        ")
     return lines or ["no protocols"]
 
 

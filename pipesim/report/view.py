@@ -94,11 +94,18 @@ class RunReport:
 
 @dataclass(frozen=True)
 class ProtocolRow:
-    """One built-in protocol: its one-line summary and its parameters with their defaults, in order."""
+    """One built-in protocol: its one-line summary and its parameters with their defaults, in order.
+
+    ``roles`` are (role, warps) and ``barriers`` (group, barriers, count of a phase) of one CTA with those defaults; a
+    count is None where nobody initialises the group, or not all of it alike. ``ctas`` is the size of its cluster.
+    """
 
     name: str
     summary: str
     params: Mapping[str, int]
+    roles: tuple[tuple[str, int], ...] = ()
+    barriers: tuple[tuple[str, int, int | None], ...] = ()
+    ctas: int = 1
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,10 @@ PC = "producer_consumer"
     [
         (0, ["list"]),
         (2, ["list", "--nonsense"]),
+        (0, ["show", PC]),
+        (0, ["show", "ring.py:ring", "--json"]),
+        (2, ["show", "nobody"]),
+        (2, ["show", PC, "--rank", "1"]),
         (0, ["run", PC]),
         (0, ["run", "ring.py:ring"]),
         (1, ["run", "ring.py:ring", "-p", "arrivals=2"]),

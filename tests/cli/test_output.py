@@ -92,6 +92,9 @@ class TestJson:
                     "work": 600,
                     "arrive_lanes": 1,
                 },
+                "roles": [["producer", 1], ["consumer", 2]],
+                "barriers": [["full", 4, 1], ["empty", 4, 2]],
+                "ctas": 1,
             }
         ]
         assert answer.out == call("list", "--json").out

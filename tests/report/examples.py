@@ -1,13 +1,16 @@
 """The reports that the golden files hold, each as a function of a console. Also run by ``tools/update_golden.py``.
 
-Everything is drawn up by hand, traces included, so that a golden file changes only if a report changes.
+Everything is drawn up by hand, traces included, so that a golden file changes only if a report changes; the diagrams
+are of protocols that stand in ``tests/shown.py``.
 """
 
 from __future__ import annotations
 
 import io
+import runpy
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from rich.console import Console
 
@@ -39,6 +42,7 @@ from pipesim.conform.result import (
 )
 from pipesim.model.barrier_word import BarrierWord
 from pipesim.model.finding import Blocked, Deadlock, FaultKind, FaultReport, Supplier, Verdict
+from pipesim.protocols.producer_consumer import producer_consumer
 from pipesim.report.console import paint, width_of
 from pipesim.report.divergence import paint_divergence
 from pipesim.report.examination import examination_lines
@@ -48,6 +52,7 @@ from pipesim.report.pair_figures import time_words
 from pipesim.report.pair_verdict import behaviour_words
 from pipesim.report.pair_view import PairReport, PairSide
 from pipesim.report.run import paint_run
+from pipesim.report.show import paint_show
 from pipesim.report.table import paint_list, paint_periods
 from pipesim.report.verify import paint_verify
 from pipesim.report.view import (
@@ -62,6 +67,7 @@ from pipesim.report.view import (
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Site, Trace, TraceMeta
 from pipesim.trace.window import cut as keep
+from pipesim.unfold.anatomy.read import anatomy
 
 H100, H200 = "NVIDIA H100 80GB HBM3", "NVIDIA H200"
 ROLES = (("load", 1), ("mma", 2))
@@ -619,7 +625,12 @@ def pair_lost(console: Console) -> None:
 def protocol_list(console: Console) -> None:
     rows = (
         ProtocolRow("producer_consumer", "One load warp fills a ring of tiles, consumer warps read each tile and work.",
-                    {"stages": 4, "tiles": 64, "tile_bytes": 16384, "consumer_warps": 2, "work": 600}),
+                    {"stages": 4, "tiles": 64, "tile_bytes": 16384, "consumer_warps": 2, "work": 600},
+                    (("producer", 1), ("consumer", 2)), (("full", 4, 1), ("empty", 4, 2))),
+        ProtocolRow("attention", "Six roles.", {"blocks": 4},
+                    (("load", 1), ("mma", 1), ("softmax0", 4), ("softmax1", 4), ("correction", 4), ("store", 1)),
+                    tuple((f"{name}_{side}", 2, count) for name in ("q", "kv", "s0", "s1", "o0")
+                          for side, count in (("full", 1), ("empty", None))), 2),
         ProtocolRow("handshake", "Two warps, one barrier.", {}),
     )  # fmt: skip
     paint_list(console, rows)
@@ -633,6 +644,18 @@ def periods(console: Console) -> None:
         PeriodRow("handshake", H200, None, None, None, None, 1, None, 90_500, 91_000, -5, 0),
     )
     paint_periods(console, rows)
+
+
+SHOWN = runpy.run_path(str(Path(__file__).parents[1] / "shown.py"), run_name="shown")["PROTOCOLS"]
+
+
+def shown(name: str, cta: int = 0) -> Callable[[Console], None]:
+    return lambda console: paint_show(console, anatomy(SHOWN[name]().flatten(), cta))
+
+
+def show_ring(console: Console) -> None:
+    defaults = {"stages": 4, "tiles": 64, "tile_bytes": 16384, "consumer_warps": 2, "work": 600, "arrive_lanes": 32}
+    paint_show(console, anatomy(producer_consumer(**defaults).flatten(defaults)))
 
 
 EXAMPLES: dict[str, Callable[[Console], None]] = {
@@ -662,6 +685,11 @@ EXAMPLES: dict[str, Callable[[Console], None]] = {
     "empty_list": lambda console: paint_list(console, ()),
     "list": protocol_list,
     "periods": periods,
+    "show_ring": show_ring,
+    "show_attention": shown("attention"),
+    "show_pair_gemm": shown("pair_gemm"),
+    "show_pair_gemm_peer": shown("pair_gemm", 1),
+    "show_odds": shown("odds"),
 }
 
 WIDTHS = (80, 160)

@@ -1,0 +1,47 @@
+"""``pipesim show``: what a protocol consists of, as a diagram in the terminal and as SVG."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pipesim.cli.arguments import Command, add_force, add_output, add_protocol, params_of, require_output
+from pipesim.cli.output import emit, progress
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    add_protocol(parser)
+    parser.add_argument(
+        "--rank", type=int, default=0, metavar="R", help="the CTA of this rank in its cluster (default 0)"
+    )
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="write the diagram as an SVG picture too")
+    add_force(parser)
+    add_output(parser)
+
+
+def _carry_out(options: argparse.Namespace) -> int:
+    if options.svg is not None:
+        require_output(options.svg, force=options.force)
+
+    from pipesim.protocols.catalog import find
+    from pipesim.report.show import paint_show
+    from pipesim.report.svg import show_svg
+    from pipesim.trace.whole import write_whole
+    from pipesim.unfold.anatomy.read import anatomy
+
+    with progress(f"flattening {options.protocol}"):
+        program = find(options.protocol).build(params_of(options), grid=options.ctas)
+    found = anatomy(program, options.rank)
+    if options.svg is not None:
+        write_whole(options.svg, show_svg(found).encode(), force=options.force)
+    emit(options, found, lambda console: paint_show(console, found))
+    return 0
+
+
+COMMAND = Command(
+    "show",
+    "draw a protocol: roles, barriers, tiles",
+    "Draw a protocol: its roles, the barriers between them, the tiles they hand on, and what a CTA of it needs.",
+    _arguments,
+    _carry_out,
+)

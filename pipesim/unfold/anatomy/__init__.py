@@ -1,0 +1,1 @@
+"""What a flat program consists of, read off its operations without running it: who signals whom, who touches what."""

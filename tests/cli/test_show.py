@@ -1,0 +1,89 @@
+"""``pipesim show``: the diagram of anything that has a name, as text, picture and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from pipesim.model.protocol import Protocol
+from pipesim.report.show import show_lines
+from pipesim.unfold.anatomy.read import anatomy
+
+Call = Callable[..., Any]
+PC = "producer_consumer"
+
+
+def diagram(text: str) -> list[str]:
+    """The rows of the diagram, each as its words and marks."""
+    return [" ".join(line.split()) for line in text.splitlines() if any(mark in line for mark in "●■")][:-1]
+
+
+def test_a_built_in_protocol(call: Call) -> None:
+    answer = call("show", PC, "-p", "consumer_warps=3")
+    assert (answer.code, answer.err) == (0, "")
+    assert diagram(answer.out) == [
+        "full[4] count 1 ●────────────────▶│",
+        "empty[4] count 3 │◀────────────────●",
+        "tile[4] 16 KiB ■════════════════▶│",
+    ]
+    assert "consumer ×3" in answer.out
+
+
+def test_a_file_of_ones_own_and_its_program(call: Call, ring: str) -> None:
+    assert call("run", ring, "--save-program", "ring.json").code == 0
+    shown = call("show", ring)
+    assert len(diagram(shown.out)) == 3
+    assert call("show", "ring.json").out == shown.out
+
+
+def test_a_picture(call: Call) -> None:
+    assert call("show", PC, "--svg", "pc.svg").out == call("show", PC).out
+    first = Path("pc.svg").read_text(encoding="utf-8")
+    assert ET.fromstring(first).tag.endswith("svg")
+    again = call("show", PC, "-p", "stages=2", "--svg", "pc.svg")
+    assert (again.code, again.out) == (2, "")
+    assert "pc.svg exists already" in again.err
+    assert Path("pc.svg").read_text(encoding="utf-8") == first
+    assert call("show", PC, "-p", "stages=2", "--svg", "pc.svg", "--force").code == 0
+    assert "full[2]" in Path("pc.svg").read_text(encoding="utf-8")
+
+
+def test_json(call: Call) -> None:
+    found = call("show", PC, "--json").json
+    assert [role["name"] for role in found["roles"]] == ["producer", "consumer"]
+    assert [(g["name"], g["count"], g["signals"][0]["means"]) for g in found["groups"]] == [
+        ("full", 1, "arrive_expect"),
+        ("empty", 2, "arrive"),
+    ]
+    assert found["totals"]["smem_bytes"] == 65600
+
+
+@pytest.mark.parametrize(
+    ("argv", "fact"),
+    [
+        (["producer_consumr"], "there is no protocol 'producer_consumr'"),
+        ([PC, "-p", "stages=0"], "stages = 0 is out of range"),
+        ([PC, "--rank", "1"], "there is no CTA 1 in producer_consumer"),
+        ([PC, "--svg", "nowhere/pc.svg"], "there is no folder nowhere"),
+    ],
+)
+def test_what_cannot_be_shown(call: Call, argv: list[str], fact: str) -> None:
+    answer = call("show", *argv)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.splitlines()[0] == f"pipesim: {fact}"
+
+
+def test_roles_that_do_not_fit_beside_each_other_are_said_so() -> None:
+    """Every one of them is in the table below all the same; twenty do fit where there is room."""
+    p = Protocol("wide")
+    for n in range(20):
+        p.role(f"role_number_{n}")(lambda w: w.work(1))
+    found = anatomy(p.flatten())
+    narrow, wide = show_lines(found, 80), show_lines(found, 200)
+    assert "  20 roles do not fit beside each other at this width" in narrow
+    assert all(any(line.startswith(f"  role_number_{n} ") for line in narrow) for n in range(20))
+    assert not any("do not fit" in line for line in wide)

@@ -1,0 +1,93 @@
+"""The picture of a protocol: valid XML with the words and edges of the diagram, the same every time."""
+
+from __future__ import annotations
+
+import runpy
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from pipesim.protocols.producer_consumer import producer_consumer
+from pipesim.report.svg import show_svg
+from pipesim.unfold.anatomy.parts import Anatomy
+from pipesim.unfold.anatomy.read import anatomy
+
+SHOWN = runpy.run_path(str(Path(__file__).parents[1] / "shown.py"), run_name="shown")["PROTOCOLS"]
+NS = "{http://www.w3.org/2000/svg}"
+
+
+def parsed(found: Anatomy) -> ET.Element:
+    return ET.fromstring(show_svg(found))
+
+
+def edges(root: ET.Element) -> list[tuple[str, str, str, bool]]:
+    return [
+        (p.attrib["data-over"], p.attrib["data-from"], p.attrib["data-to"], "remote" in p.attrib["class"].split())
+        for p in root.iter(f"{NS}path")
+        if "data-over" in p.attrib
+    ]
+
+
+def texts(root: ET.Element) -> list[str]:
+    return [t.text or "" for t in root.iter(f"{NS}text")]
+
+
+def test_the_ring() -> None:
+    root = parsed(anatomy(producer_consumer().flatten({"stages": 4})))
+    assert edges(root) == [
+        ("full[4]", "producer", "consumer", False),
+        ("empty[4]", "consumer", "producer", False),
+        ("tile[4]", "producer", "consumer", False),
+    ]
+    assert {
+        "producer_consumer", "producer", "consumer ×2", "2 warps, 1 to 2", "stages 4", "full[4]", "count 2", "16 KiB",
+        "count 1 · producer: 1 arrival expecting 16 KiB, copy of 16 KiB", "→ consumer ×2",
+    } <= set(texts(root))  # fmt: skip
+
+
+def test_edges_between_ctas_are_marked() -> None:
+    found = edges(parsed(anatomy(SHOWN["pair_gemm"]().flatten())))
+    assert ("empty[4]", "mma", "load", False) in found
+    assert ("empty[4]", "mma", "other CTA", True) in found
+    assert ("empty[4]", "other CTA", "load", True) in found
+    assert ("sched[1]", "scheduler", "load", False) in found
+    assert ("sched[1]", "scheduler", "other CTA", True) not in found
+
+
+def test_a_background_of_its_own_and_nothing_outside_the_picture() -> None:
+    for name in SHOWN:
+        root = parsed(anatomy(SHOWN[name]().flatten()))
+        (background,) = (r for r in root.iter(f"{NS}rect") if r.get("class") == "background")
+        assert (background.get("width"), background.get("fill")) == ("100%", "#ffffff")
+        width, height = float(root.attrib["width"]), float(root.attrib["height"])
+        for text in root.iter(f"{NS}text"):
+            half = 2 if text.get("text-anchor") == "middle" else 1
+            assert float(text.attrib["x"]) + 7 * len(text.text or "") / half <= width
+            assert float(text.attrib["y"]) <= height
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_same_text_every_time(name: str) -> None:
+    assert show_svg(anatomy(SHOWN[name]().flatten())) == show_svg(anatomy(SHOWN[name]().flatten()))
+
+
+def test_a_name_that_xml_could_misread() -> None:
+    found = anatomy(producer_consumer(tiles=4).flatten())
+    strange = '<&"\x1b\udcff>'
+    renamed = replace(found, name=strange, groups=tuple(replace(g, name=f"{strange}{g.count}") for g in found.groups))
+    root = parsed(renamed)
+    assert '<&"??>' in texts(root)
+    assert edges(root)[0][0] == '<&"??>1[4]'
+    show_svg(renamed).encode()
+
+
+def test_a_protocol_without_barriers_or_tiles() -> None:
+    from pipesim.model.protocol import Protocol
+
+    p = Protocol("bare")
+    p.role("idle")(lambda w: w.work(1))
+    root = parsed(anatomy(p.flatten()))
+    assert edges(root) == []
+    assert "idle" in texts(root)
