@@ -12,12 +12,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipesim.cli import capture, diff, list_, run, verify
+from pipesim.cli import capture, diff, list_, new, run, verify
 from pipesim.cli.arguments import Command
 from pipesim.cli.output import complain, discard_output
 from pipesim.errors import PipesimError, UsageError
 
-COMMANDS: tuple[Command, ...] = (list_.COMMAND, run.COMMAND, capture.COMMAND, diff.COMMAND, verify.COMMAND)
+COMMANDS: tuple[Command, ...] = (list_.COMMAND, new.COMMAND, run.COMMAND, capture.COMMAND, diff.COMMAND, verify.COMMAND)
 INTERRUPTED = 130  #: as a shell reports a command that Ctrl-C ended
 
 
