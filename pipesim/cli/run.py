@@ -84,6 +84,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
 def _report(ran: Simulated) -> RunReport:
     from pipesim.cli.assemble import heading
     from pipesim.report.view import RunReport
+    from pipesim.unfold.unguarded import advisories
 
     return RunReport(
         heading(ran.result.program),
@@ -94,6 +95,7 @@ def _report(ran: Simulated) -> RunReport:
         ran.result.trace,
         ran.result.deadlock,
         ran.faults,
+        advisories(ran.result.program),
     )
 
 
