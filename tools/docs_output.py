@@ -2,8 +2,9 @@
 
 ``python tools/docs_output.py`` rewrites the blocks; ``--check`` exits with 1 if one is stale. A block is fenced and
 follows a marker: ``<!-- output of: pipesim ... -->`` (standard output at 80 columns, its exit code is not judged),
-``<!-- file: path -->``, ``<!-- diff: before after -->``, ``<!-- operations -->`` or ``<!-- profile fields -->``. The
-last two are tables, not fenced.
+``<!-- file: path -->``, ``<!-- excerpt: path | start | end -->`` (from the one line that has the first text to before
+the next that has the second), ``<!-- diff: before after -->``, ``<!-- operations -->`` or ``<!-- profile fields -->``.
+The last two are tables, not fenced.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import re
 import shlex
 import sys
+import textwrap
 from pathlib import Path
 from unittest import mock
 
@@ -33,8 +35,9 @@ PAGES = (
     "docs/hopper.md",
     "docs/experiments.md",
     "docs/own-kernel.md",
+    "docs/tutorial.md",
 )
-_FENCED = re.compile(r"(<!-- (output of|file|diff): (.+?) -->\n```\w*\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE)
+_FENCED = re.compile(r"(<!-- (output of|file|excerpt|diff): (.+?) -->\n```\w*\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE)
 _TABLE = re.compile(r"(<!-- (operations|profile fields) -->\n)((?:\|.*\n)*)")
 
 
@@ -65,9 +68,19 @@ def _fenced(found: re.Match[str]) -> str:
             body = output_of(what)
         case "diff":
             body = difference(*what.split())
+        case "excerpt":
+            body = excerpt(*what.split(" | "))
         case _:
             body = (ROOT / what).read_text(encoding="utf-8")
     return f"{head}{body}{tail}"
+
+
+def excerpt(name: str, start: str, end: str) -> str:
+    """The lines of a file from the only one with ``start`` to before the next with ``end``, as far left as can be."""
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    (first,) = (n for n, line in enumerate(lines) if start in line)
+    after = next(n for n, line in enumerate(lines) if n > first and end in line)
+    return textwrap.dedent("\n".join(lines[first:after])).strip("\n") + "\n"
 
 
 def difference(before: str, after: str) -> str:

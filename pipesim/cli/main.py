@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipesim.cli import capture, diff, list_, run, show, verify
+from pipesim.cli import capture, diff, list_, new, run, show, verify
 from pipesim.cli.arguments import Command
 from pipesim.cli.output import complain, discard_output, refuse
 from pipesim.errors import PipesimError, UsageError
@@ -20,6 +20,7 @@ from pipesim.errors import PipesimError, UsageError
 COMMANDS: tuple[Command, ...] = (
     list_.COMMAND,
     show.COMMAND,
+    new.COMMAND,
     run.COMMAND,
     capture.COMMAND,
     diff.COMMAND,

@@ -101,6 +101,7 @@ def _clipped(window: tuple[int, int], program: Program) -> tuple[int, int]:
 def _report(ran: Simulated) -> RunReport:
     from pipesim.cli.assemble import heading
     from pipesim.report.view import RunReport
+    from pipesim.unfold.unguarded import advisories
 
     return RunReport(
         heading(ran.result.program),
@@ -111,6 +112,7 @@ def _report(ran: Simulated) -> RunReport:
         ran.result.trace,
         ran.result.deadlock,
         ran.faults,
+        advisories(ran.result.program),
     )
 
 

@@ -60,6 +60,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.protocols.catalog import find
     from pipesim.report.view import VerifyReport
     from pipesim.timed.profile import load_profile
+    from pipesim.unfold.unguarded import advisories
 
     _check(options)
     chosen = load_profile(options.profile) if options.profile else None
@@ -77,6 +78,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         tuple(held.block for held in hearing.held),
         verdict,
         mark_of(code),
+        advisories(program),
     )
     findings = dict.fromkeys(finding for ran in hearing.simulations for finding in ran.findings)
     show(options, report, code, tuple(findings), hearing.missing)

@@ -126,12 +126,22 @@ class Deadlock:
 
 @dataclass(frozen=True)
 class FaultReport:
-    """A fault in words: what, by whom, where in the source, on which barrier or tile."""
+    """A fault in words: what, by whom, where in the source, on which barrier or tile; and what mends it, if known."""
 
     kind: FaultKind
     claim: str
     agent: str
     operation: str
+    line: str
+    correction: str = ""
+
+
+@dataclass(frozen=True)
+class Advisory:
+    """What is no fault of the schedule that was followed, and still wrong: the role, what it does, and its line."""
+
+    role: str
+    claim: str
     line: str
 
 

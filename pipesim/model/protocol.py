@@ -10,7 +10,8 @@ from pipesim.errors import PipesimError, ProtocolError
 from pipesim.model.flatten import assemble
 from pipesim.model.ops import Fence, Op, Scope, Space, semantics
 from pipesim.model.program import MAX_CLUSTER, Program
-from pipesim.model.recording import Recorder, Tables, author_line, is_inside, recording
+from pipesim.model.raised import hint, in_words, raised_at
+from pipesim.model.recording import Recorder, Tables, author_line, recording, whole
 from pipesim.model.shared_mem_barrier import BarrierStorage
 from pipesim.model.warp import TileArray, Warp
 
@@ -38,11 +39,13 @@ class Protocol:
     """
 
     def __init__(self, name: str, *, cluster: int = 1) -> None:
-        if not 1 <= cluster <= MAX_CLUSTER:
+        if not 1 <= whole("the number of CTAs in a cluster", cluster) <= MAX_CLUSTER:
             raise ProtocolError(
                 f"{name}: a cluster of {cluster} CTAs", place=author_line(), correction=f"use 1 to {MAX_CLUSTER}"
             )
-        self.name = name
+        self.name = _name_of("protocol", name)
+        self._line = author_line()
+        self._declared: dict[str, str] = {}  #: lines of the mbarriers
         self.cluster = cluster
         self.roles: list[Role] = []
         self.tiles: list[TileArray] = []
@@ -58,10 +61,7 @@ class Protocol:
     def smem(self, name: str, slots: int, nbytes: int) -> TileArray:
         """``slots`` tiles of ``nbytes`` in shared memory, aligned to 128 bytes, after what was asked for before."""
         self._fresh_name(name)
-        if slots < 1 or nbytes < 1:
-            raise ProtocolError(
-                f"{name}: {slots} slots of {nbytes} bytes", place=author_line(), correction="both must be at least 1"
-            )
+        slots, nbytes = _shape(name, slots, nbytes)
         offset = -(-self._smem // TILE_ALIGNMENT) * TILE_ALIGNMENT
         self._smem = offset + slots * nbytes
         tile = TileArray(name, Space.SHARED, offset, nbytes, slots)
@@ -71,10 +71,7 @@ class Protocol:
     def tmem(self, name: str, slots: int, nbytes: int) -> TileArray:
         """``slots`` tiles of ``nbytes`` in tensor memory, one behind the other, after what was asked for before."""
         self._fresh_name(name)
-        if slots < 1 or nbytes < 1:
-            raise ProtocolError(
-                f"{name}: {slots} slots of {nbytes} bytes", place=author_line(), correction="both must be at least 1"
-            )
+        slots, nbytes = _shape(name, slots, nbytes)
         tile = TileArray(name, Space.TENSOR, self._tmem, nbytes, slots)
         self._tmem += slots * nbytes
         self.tiles.append(tile)
@@ -83,14 +80,16 @@ class Protocol:
     def mbarriers(self, name: str, size: int, count: int | None = None) -> BarrierStorage:
         """``size`` mbarriers of 8 bytes. With ``count`` the usual prologue initialises them if no init is given."""
         self._fresh_name(name)
+        size = whole(f"the number of mbarriers of {name}", size)
         if size < 1:
             raise ProtocolError(f"{name}: {size} mbarriers", place=author_line(), correction="ask for at least 1")
         self._smem = -(-self._smem // 8) * 8 + 8 * size
         storage = BarrierStorage(name, size, self._barriers_per_cta[0], self._barriers_per_cta)
         self._barriers_per_cta[0] += size
         self.storages.append(storage)
+        self._declared[name] = author_line()
         if count is not None:
-            self._counts[name] = count
+            self._counts[name] = whole(f"the count of {name}", count)
         return storage
 
     def init(self, body: InitBody) -> InitBody:
@@ -99,26 +98,22 @@ class Protocol:
             raise ProtocolError(
                 f"{self.name} has two inits", place=author_line(), correction="initialise every barrier in one"
             )
+        _require_plain(body, "the init", "def init():")
         self._init = body
         return body
 
     def role(self, name: str, warps: int = 1) -> Callable[[RoleBody], RoleBody]:
         """Decorator: ``warps`` warps of each CTA run the function, each with its own :class:`Warp`."""
+        name = _name_of("role", name)
         if any(role.name == name for role in self.roles):
             raise ProtocolError(f"{self.name} has two roles named {name}", place=author_line(), correction="rename one")
-        if warps < 1:
+        if whole(f"the number of warps of role {name}", warps) < 1:
             raise ProtocolError(
                 f"role {name} has {warps} warps", place=author_line(), correction="give it at least one"
             )
 
         def add(body: RoleBody) -> RoleBody:
-            if inspect.isgeneratorfunction(body) or inspect.iscoroutinefunction(body):
-                raise ProtocolError(
-                    f"role {name} is a generator or a coroutine",
-                    place=author_line(),
-                    cause="a role is recorded by calling it once, from start to end: nothing in it suspends",
-                    correction="write it as a plain function, without yield, async or await",
-                )
+            _require_plain(body, f"role {name}", f"def {name}(w):", None)
             self.roles.append(Role(name, warps, self.warps, body))
             return body
 
@@ -135,6 +130,7 @@ class Protocol:
         return self._smem
 
     def _fresh_name(self, name: str) -> None:
+        _name_of("tile or an array of mbarriers", name)
         if name in {t.name for t in self.tiles} | {s.name for s in self.storages}:
             raise ProtocolError(
                 f"{self.name} has two things named {name}", place=author_line(), correction="rename one"
@@ -146,7 +142,9 @@ class Protocol:
         """Run every role once for each of its warps, twice over to see that it is deterministic; the flat program."""
         if not self.roles:
             raise ProtocolError(
-                f"{self.name} has no roles", correction="mark at least one function with @protocol.role(...)"
+                f"{self.name} has no roles",
+                place=self._line,
+                correction="mark at least one function with @protocol.role(...)",
             )
         tables = Tables(self.cluster)
         first, notes = self._record(tables)
@@ -192,6 +190,7 @@ class Protocol:
             if missing:
                 raise ProtocolError(
                     f"nobody initialises {', '.join(missing)}",
+                    place=self._declared[missing[0]],
                     correction="mark a function @protocol.init, or name the count: protocol.mbarriers(name, size, 1)",
                 )
             for storage in self.storages:
@@ -207,21 +206,61 @@ class Protocol:
             warp.sync_threads()
 
 
-def _run(body: Callable[[], None], who: str) -> None:
+def _name_of(what: str, name: object) -> str:
+    """``name``, which must be a text: a decorator without its parentheses hands over the function itself."""
+    if not isinstance(name, str):
+        raise ProtocolError(
+            f"the name of a {what} is of type {type(name).__name__}, not a text",
+            place=author_line(),
+            cause="a decorator without its parentheses and its name" if callable(name) else "",
+            correction='write @protocol.role("load")' if what == "role" else "write the name first, in quotes",
+        )
+    return name
+
+
+def _shape(name: str, slots: int, nbytes: int) -> tuple[int, int]:
+    slots, nbytes = whole(f"the number of slots of {name}", slots), whole(f"the bytes of a slot of {name}", nbytes)
+    if slots < 1 or nbytes < 1:
+        raise ProtocolError(
+            f"{name}: {slots} slots of {nbytes} bytes", place=author_line(), correction="both must be at least 1"
+        )
+    return slots, nbytes
+
+
+def _require_plain(body: Callable[..., object], who: str, head: str, *arguments: object) -> None:
+    """An author's function can be called with these arguments and does not suspend; else ProtocolError."""
+    if inspect.isgeneratorfunction(body) or inspect.iscoroutinefunction(body):
+        raise _suspends(who, author_line())
+    try:
+        inspect.signature(body).bind(*arguments)
+    except TypeError as error:
+        raise ProtocolError(
+            f"{who} cannot be called: {error}", place=author_line(), correction=f"write {head}"
+        ) from None
+    except ValueError:
+        pass  # a function that is not written in Python tells nothing about its arguments
+
+
+def _suspends(who: str, place: str) -> ProtocolError:
+    return ProtocolError(
+        f"{who} is a generator or a coroutine",
+        place=place,
+        cause="a role is recorded by calling it once, from start to end: nothing in it suspends",
+        correction="write it as a plain function, without yield, async or await",
+    )
+
+
+def _run(body: Callable[[], object], who: str) -> None:
     """Run an author's function; whatever it raises that is not ours is reported with the author's line."""
     try:
-        body()
+        returned = body()
     except PipesimError:
         raise
     except Exception as error:
-        raise ProtocolError(f"{who} raised {type(error).__name__}: {error}", place=_raised_at(error)) from error
-
-
-def _raised_at(error: BaseException) -> str:
-    trace = error.__traceback__
-    place = ""
-    while trace is not None:
-        if not is_inside(trace.tb_frame.f_globals.get("__name__", "")):
-            place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return place
+        raise ProtocolError(
+            f"{who} raised {in_words(error)}", place=raised_at(error), correction=hint(error)
+        ) from error
+    if inspect.isgenerator(returned) or inspect.iscoroutine(returned):
+        returned.close()
+        code = returned.gi_code if inspect.isgenerator(returned) else returned.cr_code
+        raise _suspends(f"what {who} returns", f"{code.co_filename}:{code.co_firstlineno}")

@@ -15,7 +15,7 @@ from functools import cache
 from operator import index
 
 from pipesim.errors import HandleError, ProtocolError
-from pipesim.model.ops import Op, Operation
+from pipesim.model.ops import OPERANDS, Op, Operation
 from pipesim.model.program import Access
 
 MAX_OPERATIONS = 1 << 23  #: of one agent; a ring of a million tiles has less
@@ -29,6 +29,18 @@ def author_line() -> str:
     while frame.f_back is not None and is_inside(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def whole(what: str, value: object) -> int:
+    """``value`` as an integer; ProtocolError with the author's line if it is no whole number."""
+    try:
+        return index(value)  # type: ignore[arg-type]  # what has no __index__ is what this is about
+    except TypeError:
+        raise ProtocolError(
+            f"{what} is {value!r} of type {type(value).__name__}, not a whole number",
+            place=author_line(),
+            correction="divide with //, which keeps whole numbers whole" if isinstance(value, float) else "",
+        ) from None
 
 
 @cache
@@ -140,15 +152,29 @@ class Recorder:
         return self.lanes.bit_count()
 
     def emit(self, op: Op, *operands: int) -> None:
-        """Append an operation with the author's line. TypeError for an operand that is no whole number."""
+        """Append an operation with the author's line. ProtocolError for an operand that is no whole number."""
         if len(self.code) >= MAX_OPERATIONS:
             raise ProtocolError(
                 f"{self.who} records more than {MAX_OPERATIONS:,} operations",
                 place=author_line(),
                 cause="a loop in the role that does not end",
+                correction="let it end, for example: for i in range(tiles)",
             )
-        self.code.append((int(op), *map(index, operands)))  # enums become plain integers here
+        try:
+            self.code.append((int(op), *map(index, operands)))  # enums become plain integers here
+        except TypeError:
+            raise self._no_number(op, operands) from None
         self.lines.append(self.tables.source(author_line()))
+
+    def _no_number(self, op: Op, operands: tuple[object, ...]) -> ProtocolError:
+        name, value = next(
+            (name, value) for name, value in zip(OPERANDS[op], operands, strict=True) if not hasattr(value, "__index__")
+        )
+        return ProtocolError(
+            f"{self.who}: {name} of {op.name} is of type {type(value).__name__}, not a whole number",
+            place=author_line(),
+            correction="divide with //, which keeps whole numbers whole" if isinstance(value, float) else "",
+        )
 
     def new_register(self) -> int:
         """A register that no other result of this agent uses."""

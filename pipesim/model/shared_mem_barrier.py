@@ -6,12 +6,12 @@ for each executing lane: there is no election inside. Parities are 0 or 1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pipesim.errors import ProtocolError
 from pipesim.model.ops import Op, Order, Scope, semantics
-from pipesim.model.recording import Recorder, TryResult, author_line, recorder
+from pipesim.model.recording import Recorder, TryResult, author_line, recorder, whole
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,11 @@ class BarrierStorage:
     def __len__(self) -> int:
         return self.size
 
+    def __iter__(self) -> Iterator[SharedMemBarrier]:
+        return (self[index] for index in range(self.size))
+
     def __getitem__(self, index: int) -> SharedMemBarrier:
+        index = whole(f"the index of {self.name}[...]", index)
         if not 0 <= index < self.size:
             raise ProtocolError(
                 f"barrier {index} of {self.name}, which has {self.size}",
@@ -135,6 +139,7 @@ class SharedMemBarrier:
 
     def expect_tx(self, nbytes: int) -> None:
         """``mbarrier.expect_tx``: expect ``nbytes`` more, without an arrival."""
+        nbytes = whole("the number of bytes", nbytes)
         rec = recorder()
         rec.emit(Op.EXPECT_TX, self._address(), nbytes * rec.executing, semantics(Order.RELAXED))
 
@@ -202,6 +207,7 @@ class SharedMemBarrier:
         rec.emit(Op.CP_ASYNC_ARRIVE, self._own(), rec.executing, int(noinc))
 
     def _arrive(self, op: Op, count: int, nbytes: int, sem: int) -> StateToken:
+        count, nbytes = whole("the count of an arrive", count), whole("the number of bytes", nbytes)
         rec = recorder()
         register = rec.new_register()
         rec.emit(op, self._address(), count * rec.executing, nbytes * rec.executing, register, sem)
@@ -212,6 +218,17 @@ class SharedMemBarrier:
         register = rec.new_register()
         rec.emit(op, self._own(), _parity(phase), register, semantics())
         return TryResult(register, self._address(), _parity(phase))
+
+
+def barrier_address(mbar: SharedMemBarrier) -> int:
+    """The address of an argument that must be a barrier; ProtocolError with the author's line if it is none."""
+    if not isinstance(mbar, SharedMemBarrier):
+        raise ProtocolError(
+            f"{recorder().who}: a barrier is wanted, not something of type {type(mbar).__name__}",
+            place=author_line(),
+            correction="name one, for example stage.mbar(), or storage[0]",
+        )
+    return mbar._address()  # noqa: SLF001  # same module
 
 
 def _require_own(result: TryResult | StateToken, what: str) -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pipesim.errors import ProtocolError
 from pipesim.model.ops import IN_ORDER, Engine, Fence, Op, Order, Scope, Space, semantics
 from pipesim.model.program import Access
-from pipesim.model.recording import Recorder, author_line, recorder
-from pipesim.model.shared_mem_barrier import SharedMemBarrier
+from pipesim.model.recording import Recorder, author_line, recorder, whole
+from pipesim.model.shared_mem_barrier import SharedMemBarrier, barrier_address
 from pipesim.model.tcgen05 import mma_arrive, require_one_lane
 
 ANY_ITEM = -1
@@ -27,6 +27,7 @@ class Slot:
 
     def part(self, offset: int, nbytes: int) -> Slot:
         """The bytes ``offset .. offset + nbytes`` of this slot."""
+        offset, nbytes = whole(f"the offset of a part of {self.name}", offset), whole("its number of bytes", nbytes)
         if offset < 0 or nbytes <= 0 or offset + nbytes > self.nbytes:
             raise ProtocolError(
                 f"{nbytes} bytes at {offset} of {self.name}, which has {self.nbytes}",
@@ -49,12 +50,17 @@ class TileArray:
     def __len__(self) -> int:
         return self.slots
 
+    def __iter__(self) -> Iterator[Slot]:
+        return (self[slot] for slot in range(self.slots))
+
     def __getitem__(self, slot: int) -> Slot:
+        slot = whole(f"the slot of {self.name}[...]", slot)
         if not 0 <= slot < self.slots:
             raise ProtocolError(
                 f"there is no {self.name}[{slot}]",
                 place=author_line(),
                 cause=f"{self.name} has {self.slots} slots",
+                correction=f"use 0 to {self.slots - 1}, for example {self.name}[stage.index()]",
             )
         return Slot(f"{self.name}[{slot}]", self.space, self.offset + slot * self.nbytes, self.nbytes)
 
@@ -78,7 +84,7 @@ class Warp:
 
     def lanes(self, count: int) -> AbstractContextManager[None]:
         """Inside, lanes 0 .. count-1 execute (as far as they execute outside)."""
-        if not 1 <= count <= 32:
+        if not 1 <= whole("the number of lanes", count) <= 32:
             raise ProtocolError(f"{count} lanes of a warp", place=author_line(), correction="a warp has lanes 1 to 32")
         return self._recorder.narrowed((1 << count) - 1)
 
@@ -95,6 +101,7 @@ class Warp:
         own copy of ``mbar``; 0 is an ordinary copy.
         """
         rec = self._mine()
+        self._require_slot(destination)
         if rec.executing != 1:
             raise ProtocolError(
                 f"{rec.who}: {rec.executing} lanes issue the same copy into {destination.name}",
@@ -113,7 +120,8 @@ class Warp:
         for rank in range(rec.tables.ctas):
             if cta_mask >> rank & 1:
                 rec.tables.access(Access(destination.space, rank, destination.offset, destination.nbytes))
-        rec.emit(Op.TMA_LOAD, mbar._address(), self._access(destination), destination.nbytes, item, cta_mask)  # noqa: SLF001  # same package
+        bar = barrier_address(mbar)
+        rec.emit(Op.TMA_LOAD, bar, self._access(destination), destination.nbytes, item, cta_mask)
 
     def read(self, source: Slot, item: int = ANY_ITEM) -> None:
         """Ordinary loads of all of ``source``, which should hold ``item`` (ANY_ITEM: whatever was written)."""
@@ -168,7 +176,7 @@ class Warp:
             self._mine()
             mma_arrive(mbar)
         else:
-            self._mine().emit(Op.COMMIT, engine, mbar._address())  # noqa: SLF001  # same package
+            self._mine().emit(Op.COMMIT, engine, barrier_address(mbar))
 
     def wait_group(self, engine: Engine, groups: int = 0) -> None:
         """Wait until at most ``groups`` closed groups of this engine are unfinished."""
@@ -184,21 +192,36 @@ class Warp:
             )
         return self._recorder
 
+    def _require_slot(self, slot: object) -> None:
+        if isinstance(slot, TileArray):
+            raise ProtocolError(
+                f"{self._recorder.who}: {slot.name} is all {slot.slots} slots, where one is wanted",
+                place=author_line(),
+                correction=f"name one, for example {slot.name}[stage.index()]",
+            )
+        if not isinstance(slot, Slot):
+            raise ProtocolError(
+                f"{self._recorder.who}: a slot of a tile is wanted, not something of type {type(slot).__name__}",
+                place=author_line(),
+                correction="name one, for example tile[stage.index()]",
+            )
+
     def _access(self, slot: Slot) -> int:
+        self._require_slot(slot)
         return self._recorder.tables.access(Access(slot.space, self.cta, slot.offset, slot.nbytes))
 
     # time and control
 
     def work(self, cycles: int) -> None:
         """Occupy the warp for ``cycles`` SM cycles."""
-        if cycles < 0:
+        if whole("the number of cycles", cycles) < 0:
             raise ProtocolError(f"work of {cycles} cycles", place=author_line(), correction="give 0 or more")
         self._mine().emit(Op.WORK, cycles)
 
     def loop(self, trips: int, parameter: str = "") -> Iterator[int]:
         """``range(trips)`` that leaves loop marks, so that a proof can speak about any value of ``parameter``."""
         rec = self._mine()
-        if trips < 0:
+        if whole("the number of trips", trips) < 0:
             raise ProtocolError(f"{rec.who}: a loop of {trips} trips", place=author_line(), correction="give 0 or more")
         mark = rec.tables.loop(parameter)
         rec.emit(Op.LOOP_BEGIN, mark, trips)

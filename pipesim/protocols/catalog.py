@@ -15,6 +15,7 @@ from pipesim.errors import ParameterError, PipesimError, ProtocolError, UnknownP
 from pipesim.model.program import Program
 from pipesim.model.program_json import loads
 from pipesim.model.protocol import Protocol
+from pipesim.model.raised import hint, in_words, raised_at
 from pipesim.protocols.attention_sm90 import attention_sm90
 from pipesim.protocols.cluster_multicast import cluster_multicast
 from pipesim.protocols.gemm_sm90 import gemm_sm90
@@ -83,7 +84,7 @@ class Target:
         try:
             return protocol.flatten(values)
         except SystemExit as error:  # sys.exit() in a role must not end the command as if it had succeeded
-            raise ProtocolError(f"a role of {self.name} calls sys.exit()", place=_line_of(error)) from error
+            raise ProtocolError(f"a role of {self.name} calls sys.exit()", place=raised_at(error)) from error
 
     def _call(self, values: dict[str, int]) -> Protocol:
         assert self.function is not None
@@ -93,9 +94,9 @@ class Target:
             raise
         except (Exception, SystemExit) as error:
             raise ProtocolError(
-                f"{self.name} raised {_words(error)}",
-                place=_line_of(error),
-                correction="call the function in Python to see the whole traceback",
+                f"{self.name} raised {in_words(error)}",
+                place=raised_at(error),
+                correction=hint(error) or "call the function in Python to see the whole traceback",
             ) from error
         if not isinstance(protocol, Protocol):
             raise ProtocolError(
@@ -129,6 +130,13 @@ def find(text: str) -> Target:
 
 
 def _target(name: str, function: ProtocolFunction) -> Target:
+    suspends = inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function)
+    if suspends:
+        raise ProtocolError(
+            f"{name} is a generator or a coroutine",
+            place=_line_of_function(function),
+            correction="write it as a plain function that ends with: return p",
+        )
     try:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:
@@ -139,7 +147,9 @@ def _target(name: str, function: ProtocolFunction) -> Target:
             raise ProtocolError(
                 f"{name}: parameter {parameter} has no whole number as its default",
                 place=_line_of_function(function),
-                correction=f"write {parameter.name}: int = 4",
+                correction=f"leave {parameter} out"
+                if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+                else f"write {parameter.name}: int = 4",
             )
         defaults[parameter.name] = parameter.default
     return Target(name, function, None, defaults, (inspect.getdoc(function) or "").partition("\n")[0])
@@ -181,9 +191,9 @@ def _from_file(path: Path, function: str) -> ProtocolFunction:
         raise
     except (Exception, SystemExit) as error:
         raise ProtocolError(
-            f"{path} cannot be imported: {_words(error)}",
+            f"{path} cannot be imported: {in_words(error)}",
             place=_line_of(error, path),
-            correction=f"mend the file until `python {path}` runs",
+            correction=_mend(error, path),
         ) from error
     finally:
         sys.path.remove(folder)
@@ -204,23 +214,23 @@ def _functions(module: ModuleType, wanted: str) -> str:
     return f"did you mean {near[0]}?" if near else f"it has {', '.join(public) or 'none'}"
 
 
-def _words(error: BaseException) -> str:
-    """``ZeroDivisionError: division by zero``; of a syntax error without its place, which is told apart."""
-    text = error.msg if isinstance(error, SyntaxError) else str(error)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+def _mend(error: BaseException, path: Path) -> str:
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"install {error.name} where pipesim is installed, put it beside {path}, or leave the import out"
+    return f"mend the file until `python {path}` runs"
 
 
-def _line_of(error: BaseException, path: Path | None = None) -> str:
-    """``file:line`` that raised: the last one in ``path`` if any is there, else the last one of all."""
+def _line_of(error: BaseException, path: Path) -> str:
+    """``file:line`` that raised while ``path`` was imported: the last one in it, else the file itself."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno or 1}"
     trace = error.__traceback__
-    places = []
+    place = str(path)
     while trace is not None:
-        places.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
+        if Path(trace.tb_frame.f_code.co_filename) == path.resolve():
+            place = f"{path.resolve()}:{trace.tb_lineno}"
         trace = trace.tb_next
-    mine = [place for place in places if path is not None and Path(place[0]) == path.resolve()] or places
-    return f"{mine[-1][0]}:{mine[-1][1]}" if mine else ""
+    return place
 
 
 def _line_of_function(function: ProtocolFunction) -> str:

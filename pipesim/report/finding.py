@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from pipesim.model.finding import Blocked, Deadlock, FaultReport, Finding, Supplier
+from pipesim.model.finding import Advisory, Blocked, Deadlock, FaultReport, Finding, Supplier
 from pipesim.report.console import BAD, UNSURE, paint, width_of
-from pipesim.report.layout import wrap, wrap_parts
+from pipesim.report.layout import field, wrap, wrap_parts
 from pipesim.report.words import count, number, place
 
 MOST_BLOCKED = 8
@@ -71,9 +71,16 @@ def fault_lines(faults: Sequence[FaultReport], width: int = DEFAULT_WIDTH) -> li
         lines += wrap(f"{fault.agent}: {fault.operation}{where}", width, "    ", "      ")
         if fault.claim and fault.claim != fault.kind.value:
             lines += wrap(fault.claim, width, "    ", "      ")
+        if fault.correction:
+            lines += wrap(f"likely correction: {fault.correction}", width, "    ", "      ")
     if len(faults) > MOST_FAULTS:
         lines += ["", f"  and {count(len(faults) - MOST_FAULTS, 'more fault')}"]
     return lines
+
+
+def advisory_lines(advisories: Sequence[Advisory], width: int = DEFAULT_WIDTH) -> list[str]:
+    """What another schedule would show, each as a field of its own."""
+    return [line for a in advisories for line in field("note", [f"{a.claim} ({place(a.line)})"], width)]
 
 
 def budget_lines(steps: int, width: int = DEFAULT_WIDTH) -> list[str]:

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from pipesim.report.console import BAD, GOOD, paint, width_of
 from pipesim.report.figures import share_lines
-from pipesim.report.finding import budget_lines, fault_lines, finding_lines
+from pipesim.report.finding import advisory_lines, budget_lines, fault_lines, finding_lines
 from pipesim.report.layout import field, wrap
 from pipesim.report.timeline import timeline_lines
 from pipesim.report.verify import heading_lines, simulation_lines
@@ -24,6 +24,7 @@ def run_lines(report: RunReport, width: int) -> list[str]:
     lines = [*heading_lines(report.heading, width), "", *simulation_lines(report.simulation, width)]
     events, steps = count(len(report.trace.events), "event"), count(report.steps, "operation")
     lines += field("length", [count(report.cycles, "cycle"), f"{steps} executed", f"{events} recorded"], width)
+    lines += advisory_lines(report.advisories, width)
     blocks = [share_lines([("simulated", report.shares)], width)]
     blocks.append(timeline_lines(report.trace, None, width))
     if report.deadlock is not None:

@@ -6,6 +6,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from pipesim.report.console import mark, paint, width_of
+from pipesim.report.finding import advisory_lines
 from pipesim.report.hardware import hardware_lines
 from pipesim.report.layout import field, pad, wrap, wrap_parts
 from pipesim.report.view import Heading, SimulationLine, VerifyReport
@@ -26,6 +27,7 @@ def verify_lines(report: VerifyReport, width: int) -> list[str]:
         lines.append("")
     for simulation in report.simulations:
         lines += simulation_lines(simulation, width)
+    lines += advisory_lines(report.advisories, width)
     for n, block in enumerate(report.hardware):
         lines += ["", *hardware_lines(block, width, timeline=n == 0 or width >= BOTH_TIMELINES)]
     return [*lines, "", *wrap(report.verdict, width, f"{mark(report.ok)} ")]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pipesim.conform.examined import Examination
 from pipesim.conform.result import Conformance, Timing
-from pipesim.model.finding import Deadlock, FaultReport
+from pipesim.model.finding import Advisory, Deadlock, FaultReport
 from pipesim.trace.schema import Trace
 
 
@@ -73,6 +73,7 @@ class VerifyReport:
     hardware: tuple[HardwareBlock, ...]
     verdict: str
     ok: bool | None
+    advisories: tuple[Advisory, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,7 @@ class RunReport:
     trace: Trace
     deadlock: Deadlock | None = None
     faults: tuple[FaultReport, ...] = ()
+    advisories: tuple[Advisory, ...] = ()
 
 
 @dataclass(frozen=True)

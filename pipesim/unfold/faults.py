@@ -23,7 +23,17 @@ def report_fault(program: Program, fault: Fault) -> FaultReport:
         agent,
         operation_in_words(program, operation),
         program.line(fault.agent, fault.pc),
+        _correction(program, fault),
     )
+
+
+def _correction(program: Program, fault: Fault) -> str:
+    """What mends it, where the program leaves no doubt: a barrier that no operation initialises."""
+    if fault.kind is not FaultKind.NOT_INITIALISED or fault.barrier < 0:
+        return ""
+    if any(op[0] == Op.INIT and op[1] == fault.barrier for code in program.code for op in code):
+        return ""
+    return f"initialise {program.barrier_name(fault.barrier)} in the init: no operation of the program does"
 
 
 def operation_in_words(program: Program, operation: Operation) -> str:

@@ -66,7 +66,6 @@ class TestUsersFile:
             ("x = 1\ndef f(:\n", "SyntaxError: invalid syntax", 2),
             ("\nraise KeyError('x')\n", "KeyError: 'x'", 2),
             ("import json\njson.loads('')\n", "JSONDecodeError: Expecting value: line 1 column 1 (char 0)", 2),
-            ("import no_such_module\n", "ModuleNotFoundError: No module named 'no_such_module'", 1),
             ("import sys\nsys.exit(0)\n", "SystemExit: 0", 2),
         ],
     )
@@ -79,6 +78,22 @@ class TestUsersFile:
             f"at: {tmp_path / 'mine.py'}:{line}",
             "try: mend the file until `python mine.py` runs",
         ]
+
+    def test_a_file_that_imports_what_is_not_installed(self, call: Call, user: User, tmp_path: Path) -> None:
+        """Where pipesim is installed matters: ``python mine.py`` may well run elsewhere."""
+        user("import no_such_module\n")
+        assert refused(call("run", "mine.py:f")) == [
+            "mine.py cannot be imported: ModuleNotFoundError: No module named 'no_such_module'",
+            f"at: {tmp_path / 'mine.py'}:1",
+            "try: install no_such_module where pipesim is installed, put it beside mine.py, or leave the import out",
+        ]
+
+    def test_a_file_that_is_no_text(self, call: Call, user: User, tmp_path: Path) -> None:
+        """Python tells no line: the file is the place, and no line of Python's own importer."""
+        user("x = '\0'\n")
+        fact, place, _ = refused(call("run", "mine.py:f"))
+        assert fact == "mine.py cannot be imported: SyntaxError: source code string cannot contain null bytes"
+        assert place.removesuffix(":1") in ("at: mine.py", f"at: {tmp_path / 'mine.py'}")
 
     def test_a_function_that_is_not_there(self, call: Call, user: User) -> None:
         user("from json import loads\ndef gemm():\n    pass\ndef _hidden():\n    pass\nnumber = 3\n")

@@ -103,13 +103,14 @@ class TestJson:
         found = call("run", PC, "-p", "tiles=16", "--json").json
         report = found["report"]
         assert (found["exit_code"], found["findings"]) == (0, [])
-        assert list(report) == ["heading", "simulation", "cycles", "steps", "shares", "trace", "deadlock", "faults"]
+        names = ["heading", "simulation", "cycles", "steps", "shares", "trace", "deadlock", "faults", "advisories"]
+        assert list(report) == names
         assert report["trace"] == {"protocol": PC, "source": "simulation", "events": 224}
         assert {"producer: waiting for empty", "consumer/1: work"} <= set(report["shares"])
 
     def test_what_a_comparison_says(self, call: Call, recorded: Path) -> None:
         report = call("diff", recorded, "--json").json["report"]
-        assert list(report) == ["heading", "simulations", "hardware", "verdict", "ok"]
+        assert list(report) == ["heading", "simulations", "hardware", "verdict", "ok", "advisories"]
         assert report["ok"] is True
         (block,) = report["hardware"]
         assert block["source"] == str(recorded)

@@ -40,3 +40,11 @@ def test_links_lead_to_files(name):
 
 def test_every_page_is_checked():
     assert {f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md")} | {"README.md"} == set(TOOL.PAGES)
+
+
+def test_an_excerpt_is_lines_of_the_file_from_the_only_one_that_begins_it():
+    assert TOOL.excerpt("docs/examples/ring.py", "@p.init", "@p.role").startswith("@p.init\ndef init():\n    Producer")
+    with pytest.raises(ValueError, match="too many values"):
+        TOOL.excerpt("docs/examples/ring.py", "p.", "return p")
+    with pytest.raises(ValueError, match="not enough values"):
+        TOOL.excerpt("docs/examples/ring.py", "nothing of the kind", "return p")

@@ -226,12 +226,13 @@ def test_a_role_that_suspends_is_no_role() -> None:
 
 def test_an_exception_inside_a_call_of_ours_is_reported_at_the_authors_line() -> None:
     def body(w: Warp) -> None:
-        w.read("not a slot")  # type: ignore[arg-type]  # misuse
+        w.fence(Fence.SC, "cta")  # type: ignore[arg-type]  # misuse
 
     with pytest.raises(ProtocolError) as caught:
         small(body).flatten()
     assert caught.value.place == line("misuse")
-    assert caught.value.fact.startswith("r raised AttributeError")
+    assert caught.value.fact.startswith("r raised TypeError")
+    assert caught.value.correction == "check the arguments of this call of Warp.fence"
 
 
 def test_an_exception_while_a_stage_is_held_is_the_one_reported() -> None:

@@ -283,7 +283,7 @@ def test_tokens_compare_by_register_only() -> None:
 
 def test_an_operand_is_a_whole_number() -> None:
     error = refused(lambda w, _: w.work(2.5))  # type: ignore[arg-type]  # half a cycle
-    assert error.fact == "r raised TypeError: 'float' object cannot be interpreted as an integer"
+    assert error.fact == "the number of cycles is 2.5 of type float, not a whole number"
     assert error.place == line("half a cycle")
 
 

@@ -1,0 +1,91 @@
+"""``pipesim new``: a protocol file to start from. It is :mod:`pipesim.cli.template` under the name of the new file."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import keyword
+import shlex
+import unicodedata
+from pathlib import Path
+
+from pipesim.cli.arguments import Command, add_force, add_output, require_output
+from pipesim.errors import UsageError
+
+TEMPLATE = Path(__file__).with_name("template.py")
+NAME = "my_kernel"  #: of the template's function, its protocol and, in its text, its file
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE", help="the file to write; its function is named after it")
+    add_force(parser)
+    add_output(parser)
+
+
+def _carry_out(options: argparse.Namespace) -> int:
+    from pipesim.cli.output import emit
+    from pipesim.trace.whole import write_whole
+
+    text = TEMPLATE.read_text(encoding="utf-8")
+    name = _name(options.file, text)
+    require_output(options.file, force=options.force)
+    write_whole(options.file, text.replace(NAME, name).encode(), force=options.force)
+    steps = _steps(f"{options.file}:{name}")
+    made = {"file": str(options.file), "function": name, "next": [command for command, _ in steps]}
+    emit(options, made, lambda _: _say(options.file, steps))
+    return 0
+
+
+def _name(file: Path, template: str) -> str:
+    """The name of the file's function; UsageError if that of the file cannot be one."""
+    name = file.stem
+    if file.suffix != ".py":
+        near = file.with_suffix(".py") if name.isidentifier() else f"{NAME}.py"
+        raise UsageError(f"{file} is no Python file", correction=f"name it {near}")
+    better = "".join(c if c.isalnum() or c == "_" else "_" for c in unicodedata.normalize("NFKC", name))
+    if not name.isidentifier() or better != name:
+        better = better if better.isidentifier() else f"kernel_{better}"
+        raise UsageError(
+            f"{file} cannot be named so: its function is named after it, and {name!r} is no name in Python",
+            cause="a name has letters, digits and _, and begins with no digit",
+            correction=f"for example {file.with_name(f'{better}.py')}",
+        )
+    if keyword.iskeyword(name) or name in _imported(template):
+        raise UsageError(
+            f"{file} cannot be named so: its function is named after it, and {name!r} means something else there",
+            correction=f"for example {file.with_name(f'{name.lower()}_kernel.py')}",
+        )
+    return name
+
+
+def _imported(template: str) -> set[str]:
+    """The names that the template imports, and the package they are from, which a file beside it would hide."""
+    imports = [node for node in ast.walk(ast.parse(template)) if isinstance(node, ast.ImportFrom)]
+    return {alias.name for node in imports for alias in node.names} | {"pipesim"}
+
+
+def _steps(target: str) -> tuple[tuple[str, str], ...]:
+    """What to do next: commands, and what each is for."""
+    word = shlex.quote(target)
+    return (
+        (f"pipesim run {word}", "simulate it: does it finish, and where is the time?"),
+        (f"pipesim run {word} -p stages=2", "the same with another value of a parameter"),
+        (f"pipesim verify {word} --no-hardware", "the verdict alone: exit code 0 if nothing is found"),
+    )
+
+
+def _say(file: Path, steps: tuple[tuple[str, str], ...]) -> None:
+    """Commands are printed in whole lines, whatever the width: they are there to be copied."""
+    print(f"wrote {file}: one warp loads tiles, two compute, one stores the results\n")
+    for command, purpose in steps:
+        print(f"  {command}\n      {purpose}")
+    print(f"\nThen make it yours: the first lines of {file} say what to change first.")
+
+
+COMMAND = Command(
+    "new",
+    "write a protocol file to start from",
+    "Write a commented protocol file that runs at once, to be changed into the description of your kernel.",
+    _arguments,
+    _carry_out,
+)

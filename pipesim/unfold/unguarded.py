@@ -1,0 +1,127 @@
+"""Agents that never wait, although what they touch is another's: a mistake in every schedule but the lucky ones.
+
+A simulation follows one schedule, in which such an agent may come late enough to find what it needs. That nothing makes
+it wait can be told from its operations alone, and only what is certain is told: an agent that waits anywhere after the
+first synchronisation, which all agents share, is left to those who look at every schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipesim.model.finding import Advisory
+from pipesim.model.ops import Op, Operation
+from pipesim.model.program import Program
+
+#: What can hold an agent back until another has done something. A WAIT_GROUP waits for its own transfers only.
+_WAITS = frozenset(
+    {
+        Op.WAIT, Op.WAIT_UNLESS, Op.TRY_WAIT, Op.TEST_WAIT, Op.WAIT_STATE, Op.TEST_STATE, Op.BAR_SYNC, Op.CLUSTER_WAIT,
+    }
+)  # fmt: skip
+_SYNCS = frozenset({Op.BAR_SYNC, Op.CLUSTER_WAIT})
+_READS = {Op.READ: 1, Op.TRANSFER_READ: 2}  #: position of the access
+_WRITES = {Op.WRITE: 1, Op.TMA_LOAD: 2, Op.TRANSFER_WRITE: 2}
+
+_Write = tuple[int, int]  # agent, pc
+
+
+def advisories(program: Program) -> tuple[Advisory, ...]:
+    """What agents that never wait do with the tiles of others, once for each role and line."""
+    starts = [_start(code) for code in program.code]
+    free = [agent for agent, code in enumerate(program.code) if not _waits(code, starts[agent])]
+    if not free:
+        return ()
+    writes = _writes(program)
+    found: dict[tuple[str, str], Advisory] = {}
+    for agent in free:
+        for advisory in _of(program, agent, starts, writes):
+            found.setdefault((advisory.role, advisory.line), advisory)
+    return tuple(found.values())
+
+
+def _start(code: tuple[Operation, ...]) -> int:
+    """Where the operations after the first synchronisation begin: that of the prologue, which comes before all else."""
+    return next((pc + 1 for pc, op in enumerate(code) if op[0] in _SYNCS), 0)
+
+
+def _waits(code: tuple[Operation, ...], start: int) -> bool:
+    return any(op[0] in _WAITS for op in code[start:])
+
+
+def _of(program: Program, agent: int, starts: list[int], writes: dict[int, list[_Write]]) -> Iterator[Advisory]:
+    """The first read of what another writes, and the first copy over a copy of its own."""
+    mine: set[int] = set()
+    copied: set[int] = set()
+    role = program.agents[agent].role
+    read = again = False
+    for pc, op in enumerate(program.code[agent]):
+        kind = Op(op[0])
+        if kind in _READS and not read:
+            access = op[_READS[kind]]
+            other = (
+                _filled_by(program, agent, access, starts, writes) if mine.isdisjoint(_cells(program, access)) else ""
+            )
+            if other:
+                read = True
+                tile = program.access_name(access)
+                claim = f"{role} never waits: nothing makes it read {tile} after {other} has filled it"
+                yield Advisory(role, claim, program.line(agent, pc))
+        elif kind in _WRITES:
+            access = op[_WRITES[kind]]
+            cells = _cells(program, access)
+            if kind is Op.TMA_LOAD and not again and not copied.isdisjoint(cells):
+                again = True
+                tile = program.access_name(access)
+                claim = f"{role} never waits: nothing makes it copy into {tile} after its copy before was read"
+                yield Advisory(role, claim, program.line(agent, pc))
+            mine.update(cells)
+            if kind is Op.TMA_LOAD:
+                copied.update(cells)
+
+
+def _filled_by(program: Program, agent: int, access: int, starts: list[int], writes: dict[int, list[_Write]]) -> str:
+    """The role that alone fills this access, after the synchronisation that it shares with ``agent``; "" if none is."""
+    if not starts[agent]:
+        return ""
+    sync, me = program.code[agent][starts[agent] - 1], program.agents[agent]
+    found = ""
+    for cell in _cells(program, access):
+        for other, pc in writes.get(cell, ()):
+            them = program.agents[other]
+            shared = starts[other] and program.code[other][starts[other] - 1] == sync
+            if (them.cta, them.warp) == (me.cta, me.warp) or not shared or pc < starts[other]:
+                return ""
+            found = them.role
+    return found
+
+
+def _writes(program: Program) -> dict[int, list[_Write]]:
+    """For each cell the first write of each agent that writes it."""
+    writes: dict[int, list[_Write]] = {}
+    for agent, code in enumerate(program.code):
+        seen: set[int] = set()
+        for pc, op in enumerate(code):
+            at = _WRITES.get(Op(op[0]))
+            if at is None:
+                continue
+            for cell in _written(program, op, at):
+                if cell not in seen:
+                    seen.add(cell)
+                    writes.setdefault(cell, []).append((agent, pc))
+    return writes
+
+
+def _written(program: Program, op: Operation, at: int) -> Iterator[int]:
+    """The cells that an operation writes: those of a multicast in every CTA of its mask."""
+    mask = op[5] if op[0] == Op.TMA_LOAD else 0
+    if not mask:
+        yield from _cells(program, op[at])
+        return
+    for rank in range(program.ctas):
+        if mask >> rank & 1:
+            yield from _cells(program, program.at_rank(op[1], op[at], rank)[1])
+
+
+def _cells(program: Program, access: int) -> range:
+    return range(*program.cells[access])

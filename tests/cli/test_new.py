@@ -1,0 +1,114 @@
+"""``pipesim new``: a file that runs at once, under a name that Python and the template allow."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipesim.cli import template
+from pipesim.cli.new import TEMPLATE
+
+Call = Callable[..., Any]
+FINISHED = "✓ finished: no deadlock and no fault in this schedule"
+
+
+def test_it_runs_at_once_and_says_what_to_do_next(call: Call) -> None:
+    answer = call("new", "gemm.py")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.startswith("wrote gemm.py: ")
+    commands = [line.split()[1:] for line in answer.out.splitlines() if line.startswith("  pipesim ")]
+    assert [words[0] for words in commands] == ["run", "run", "verify"]
+    for words in commands:
+        said = call(*words)
+        assert (said.code, said.err) == (0, "")
+        assert said.out.startswith("gemm   stages ")
+    text = Path("gemm.py").read_text(encoding="utf-8")
+    assert "my_kernel" not in text
+    assert text.count("gemm") == TEMPLATE.read_text(encoding="utf-8").count("my_kernel")
+    subprocess.run([sys.executable, "-W", "error", "gemm.py"], check=True)
+
+
+def test_as_json(call: Call) -> None:
+    answer = call("new", "gemm.py", "--json")
+    assert (answer.json["file"], answer.json["function"]) == ("gemm.py", "gemm")
+    assert answer.json["next"][0] == "pipesim run gemm.py:gemm"
+
+
+def test_a_path_is_quoted_in_the_commands(call: Call) -> None:
+    Path("a folder").mkdir()
+    assert "pipesim run 'a folder/gemm.py:gemm'\n" in call("new", "a folder/gemm.py").out
+    assert call("run", "a folder/gemm.py:gemm").verdict == FINISHED
+
+
+@pytest.mark.parametrize("name", ["load", "init", "p", "tile_in", "stages", "compute", "_x", "küche", "range"])
+def test_a_name_that_the_template_uses_inside_is_free(call: Call, name: str) -> None:
+    assert call("new", f"{name}.py").code == 0
+    assert call("run", f"{name}.py:{name}", "-p", "tiles=4").verdict == FINISHED
+
+
+@pytest.mark.parametrize(
+    ("file", "fact", "correction"),
+    [
+        ("2x.py", "'2x' is no name in Python", "for example kernel_2x.py"),
+        ("my-gemm.py", "'my-gemm' is no name in Python", "for example my_gemm.py"),
+        ("ﬁ.py", "'ﬁ' is no name in Python", "for example fi.py"),
+        ("class.py", "'class' means something else there", "for example class_kernel.py"),
+        ("Protocol.py", "'Protocol' means something else there", "for example protocol_kernel.py"),
+        ("pipesim.py", "'pipesim' means something else there", "for example pipesim_kernel.py"),
+        ("gemm", "gemm is no Python file", "name it gemm.py"),
+        ("gemm.txt", "gemm.txt is no Python file", "name it gemm.py"),
+        (".py", ".py is no Python file", "name it my_kernel.py"),
+        (".", ". is no Python file", "name it my_kernel.py"),
+        ("gone/gemm.py", "there is no folder gone", "create it first, or name another"),
+    ],
+)
+def test_a_name_that_cannot_be(call: Call, file: str, fact: str, correction: str) -> None:
+    answer = call("new", file)
+    assert (answer.code, answer.out, list(Path().iterdir())) == (2, "", [])
+    lines = answer.err.splitlines()
+    assert lines[0].endswith(fact)
+    assert lines[-1] == f"  try: {correction}"
+
+
+def test_a_file_is_overwritten_only_if_asked(call: Call) -> None:
+    Path("gemm.py").write_text("mine", encoding="utf-8")
+    assert call("new", "gemm.py").err.startswith("pipesim: gemm.py exists already\n")
+    assert Path("gemm.py").read_text(encoding="utf-8") == "mine"
+    assert call("new", "gemm.py", "--force").code == 0
+    assert call("run", "gemm.py:gemm", "-p", "tiles=4").code == 0
+
+
+class TestTemplate:
+    """The template itself, which is a module of the package."""
+
+    @pytest.mark.parametrize("params", [{}, {"stages": 1, "out_stages": 1}, {"tiles": 0}, {"compute_warps": 8}])
+    def test_it_finishes_with_any_parameters(self, call: Call, params: dict[str, int]) -> None:
+        words = [word for name, value in params.items() for word in ("-p", f"{name}={value}")]
+        assert call("run", f"{TEMPLATE}:my_kernel", *words).verdict == FINISHED
+
+    def test_its_first_lines_name_what_it_has(self) -> None:
+        assert (template.__doc__ or "").startswith("my_kernel: a pipeline to start from.")
+
+    @pytest.mark.parametrize(
+        ("line", "finding"),
+        [
+            ("stage.arrive()  #", "deadlock"),
+            ("stage.mbar().arrive()  #", "deadlock"),
+            ("stage.mbar().expect_bytes", "deadlock"),
+            ("w.tma_load(", "deadlock"),
+            ("w.write(", "bytes are read that nothing has written"),
+            ("w.wait_group(", "two accesses to the same bytes are open at once"),
+        ],
+    )
+    def test_each_line_that_matters_is_missed(self, call: Call, line: str, finding: str) -> None:
+        text = TEMPLATE.read_text(encoding="utf-8")
+        (whole,) = (found for found in text.splitlines() if found.strip().startswith(line))
+        Path("k.py").write_text(text.replace(whole.strip(), "pass"), encoding="utf-8")
+        answer = call("run", "k.py:my_kernel", "-p", "work=0", "-p", "out_stages=1")
+        assert answer.code == 1
+        assert finding in " ".join(answer.out.split())

@@ -1,0 +1,73 @@
+"""What the tutorial says of its kernel and its protocol, beyond the blocks that are filled in by the tool."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hwkernels.compile import compile_foreign
+from pipesim.model.ops import Op
+from pipesim.protocols.catalog import find
+from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.profile import load_profile
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "docs" / "examples"
+TABLE = dict(
+    re.findall(r"^\| `(\w+\.\w+)` \| (\d+) \|", (ROOT / "docs" / "tutorial.md").read_text("utf-8"), re.MULTILINE)
+)
+
+
+def target(name: str):
+    return find(f"{EXAMPLES / name}.py:scale")
+
+
+def test_the_kernel_compiles_without_a_warning():
+    compiled = compile_foreign(EXAMPLES / "scale.cu", {})
+    assert compiled.log == ""
+    assert compiled.entry.startswith("_Z10scaleTiles")
+
+
+def test_the_tables_counts_are_those_of_the_protocol_and_of_the_kernel():
+    program = target("scale").build({})
+    protocol = {
+        program.barrier_name(op[1]).partition("[")[0]: str(op[2])
+        for code in program.code
+        for op in code
+        if op[0] == Op.INIT
+    }
+    kernel = {
+        f"{ring}.{side.lower()}": count
+        for ring, side, count in re.findall(
+            r"init\(s\.(in|out)(Full|Empty)\[n\], (\d)\)", (EXAMPLES / "scale.cu").read_text("utf-8")
+        )
+    }
+    assert set(TABLE) == {"in.full", "in.empty", "out.full", "out.empty"}
+    assert TABLE == protocol == kernel
+
+
+def test_the_shapes_are_those_of_the_kernel():
+    """Stages, bytes and warps, as the kernel's constants have them."""
+    text = (EXAMPLES / "scale.cu").read_text("utf-8")
+    defaults = target("scale").defaults
+    shape = f"kIn = {defaults['stages']}, kOut = {defaults['out_stages']}, kFloats = {defaults['tile_bytes'] // 4};"
+    assert shape in text
+    program = target("scale").build({})
+    assert [(a.role, a.warp) for a in program.agents] == [("load", 0), ("scale", 1), ("scale", 2), ("store", 3)]
+    assert f"__launch_bounds__({32 * len(program.agents)})" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "tiles", "outcome"),
+    [
+        ("scale", 64, Outcome.FINISHED),
+        ("scale_forgets", 4, Outcome.FINISHED),  # as many as there are stages: nothing is seen
+        ("scale_forgets", 5, Outcome.DEADLOCK),
+    ],
+)
+def test_what_is_forgotten_shows_from_the_second_lap_on(name, tiles, outcome):
+    ran = simulate(target(name).build({"tiles": tiles}), load_profile("h100"))
+    assert ran.outcome is outcome
+    assert ran.faults == ()
