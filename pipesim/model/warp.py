@@ -24,6 +24,11 @@ class Slot:
     space: Space
     offset: int
     nbytes: int
+    rank: int = -1  #: the CTA in whose memory it is, -1 for the executing one
+
+    def mapa(self, cta: int) -> Slot:
+        """The same bytes in the CTA of this rank: what an MMA of a pair of CTAs reads and writes there."""
+        return Slot(self.name, self.space, self.offset, self.nbytes, cta)
 
     def part(self, offset: int, nbytes: int) -> Slot:
         """The bytes ``offset .. offset + nbytes`` of this slot."""
@@ -34,7 +39,7 @@ class Slot:
                 place=author_line(),
                 correction="name at least one byte, all of them inside the slot",
             )
-        return Slot(self.name, self.space, self.offset + offset, nbytes)
+        return Slot(self.name, self.space, self.offset + offset, nbytes, self.rank)
 
 
 @dataclass(frozen=True)
@@ -208,7 +213,14 @@ class Warp:
 
     def _access(self, slot: Slot) -> int:
         self._require_slot(slot)
-        return self._recorder.tables.access(Access(slot.space, self.cta, slot.offset, slot.nbytes))
+        rank = self.cta if slot.rank < 0 else slot.rank
+        if rank >= self._recorder.tables.ctas:
+            raise ProtocolError(
+                f"{self._recorder.who}: {slot.name} of CTA {rank}",
+                place=author_line(),
+                cause=f"the cluster has {self._recorder.tables.ctas} CTAs",
+            )
+        return self._recorder.tables.access(Access(slot.space, rank, slot.offset, slot.nbytes))
 
     # time and control
 

@@ -84,17 +84,17 @@ class ClcPipelineStorage:
 class TileScheduler:
     """One agent's view of the CLC pipeline: made in each role, as ``TileScheduler(w, storage, tiles)``.
 
-    ``tiles``, at least 1, is how many tiles the cluster gets, the initial one included; ``parameter`` names it in the
-    loop marks. Without stages there is the initial tile only.
+    ``tiles`` is how many tiles the cluster gets, the initial one included (0: it lies outside the problem, and every
+    role ends at once); ``parameter`` names it in the loop marks. Without stages there is the initial tile only.
     """
 
     def __init__(self, w: Warp, storage: ClcPipelineStorage, tiles: int, parameter: str = "tiles") -> None:
-        if tiles < 1 or (tiles > 1 and not storage.num_stages):
+        if tiles < 0 or (tiles > 1 and not storage.num_stages):
             raise ProtocolError(
                 f"{recorder().who}: {tiles} tiles from a scheduler of {storage.num_stages} stages",
                 place=author_line(),
-                cause="every cluster has its initial tile, and without CLC stages no other",
-                correction="give 1 tile or more, and stages for more than 1",
+                cause="without CLC stages there is the initial tile, and no other",
+                correction="give 0 tiles or more, and stages for more than 1",
             )
         self.w = w
         self.full_mbar = storage.full
@@ -123,7 +123,7 @@ class TileScheduler:
 
     def initial_work_info(self) -> WorkInfo:
         """The tile that the launch gave to this cluster."""
-        return WorkInfo(0, is_valid_tile=True)
+        return WorkInfo(0, is_valid_tile=self.tiles > 0)
 
     def work_iterator(self) -> WorkIterator:
         """What a role warp iterates over."""

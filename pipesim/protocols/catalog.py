@@ -19,6 +19,8 @@ from pipesim.model.raised import hint, in_words, raised_at
 from pipesim.protocols.attention_sm90 import attention_sm90
 from pipesim.protocols.cluster_multicast import cluster_multicast
 from pipesim.protocols.gemm_sm90 import gemm_sm90
+from pipesim.protocols.gemm_sm100 import gemm_sm100
+from pipesim.protocols.gemm_sm100_blockwise import gemm_sm100_blockwise
 from pipesim.protocols.limits import require_fits
 from pipesim.protocols.persistent_scheduler import persistent_scheduler
 from pipesim.protocols.producer_consumer import producer_consumer
@@ -28,6 +30,8 @@ ProtocolFunction = Callable[..., Protocol]
 BUILT_IN: dict[str, ProtocolFunction] = {
     "attention_sm90": attention_sm90,
     "cluster_multicast": cluster_multicast,
+    "gemm_sm100": gemm_sm100,
+    "gemm_sm100_blockwise": gemm_sm100_blockwise,
     "gemm_sm90": gemm_sm90,
     "persistent_scheduler": persistent_scheduler,
     "producer_consumer": producer_consumer,

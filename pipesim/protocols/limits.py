@@ -110,7 +110,8 @@ def _require_registers(program: Program) -> None:
 
 
 def _largest_tile(program: Program) -> str:
-    if not program.tiles:
+    shared = [tile for tile in program.tiles if tile.space == Space.SHARED]
+    if not shared:
         return ""
-    tile = max(program.tiles, key=lambda t: t.slots * t.nbytes)
+    tile = max(shared, key=lambda t: t.slots * t.nbytes)
     return f"{tile.name} alone is {tile.slots} slots of {tile.nbytes:,} bytes"

@@ -107,7 +107,26 @@ def test_a_single_wave_has_no_stages_and_only_the_initial_tile() -> None:
     assert unfold(program).finished
 
 
-@pytest.mark.parametrize(("stages", "tiles"), [(0, 2), (0, 0), (2, 0), (2, -1)])
+@pytest.mark.parametrize("stages", [0, 2])
+def test_a_cluster_outside_the_problem_gets_no_tile(stages: int) -> None:
+    p = Protocol("none")
+    clc = ClcPipelineStorage(p, stages)
+    p.init(lambda: clc.init_barriers(compute_clc_barrier_counts()))
+    p.role("r")(lambda w: [*TileScheduler(w, clc, 0).work_iterator()].clear())
+
+    @p.role("scheduler")
+    def scheduler(w: Warp) -> None:
+        requests = TileScheduler(w, clc, 0).scheduler_iterator()
+        for _ in requests:
+            requests.signal_and_advance()
+        requests.drain()
+
+    program = p.flatten()
+    assert Op.ARRIVE not in {op[0] for code in program.code for op in code}
+    assert unfold(program).finished
+
+
+@pytest.mark.parametrize(("stages", "tiles"), [(0, 2), (0, -1), (2, -1)])
 def test_what_no_scheduler_hands_out(stages: int, tiles: int) -> None:
     p = Protocol("wrong")
     clc = ClcPipelineStorage(p, stages)

@@ -24,6 +24,20 @@ SIZES: Mapping[str, list[Params]] = {
         *around("tiles", 2, stages=2, cluster=4),
         {"cluster": 1, "tiles": 9}, {"cluster": 8, "tiles": 6, "consumer_warps": 1}, {"stages": 2, "consumer_warps": 3},
     ],
+    "gemm_sm100": [
+        *around("k_iters", 6),
+        *around("tiles", 2, accumulators=2, k_iters=3),
+        {"cta_group": 2}, {"cta_group": 2, "k_group_size": 2, "tiles": 5}, {"cta_group": 2, "tiles": 0},
+        {"cta_group": 2, "k_iters": 0}, {"cta_group": 2, "lookahead": 1, "k_group_size": 4, "k_iters": 6},
+        {"clc_stages": 0, "tiles": 1}, {"clc_stages": 0, "tiles": 0}, {"lookahead": 1},
+        {"stages": 1, "accumulators": 1},
+    ],
+    "gemm_sm100_blockwise": [
+        *around("k_iters", 4),
+        *around("tiles", 2, accumulators=2, k_iters=3),
+        {"accumulators": 1}, {"stages": 1}, {"lookahead": 1}, {"clc_stages": 0, "tiles": 1},
+        {"block_n": 64, "clc_stages": 1},
+    ],
     "gemm_sm90": [
         *around("k_iters", 4),
         *around("tiles", 4, k_iters=3, stages=4, k_group_size=2),

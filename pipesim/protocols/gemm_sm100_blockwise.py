@@ -1,0 +1,134 @@
+"""Blackwell's GEMM with a scale for each block: the epilogue takes part in every K iteration.
+
+Upstream: the blockwise FP8 kernel of ``linalg/matmul/gpu/sm100_structured/``. The scales of A travel with the tiles,
+and the epilogue reads them: so a stage of the input is freed by the MMAs' commit **and** by the four epilogue warps, and
+an accumulator is handed over after each K iteration, not after each tile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipesim.model.ops import Engine
+from pipesim.model.protocol import Protocol
+from pipesim.model.tcgen05 import mma_arrive
+from pipesim.model.warp import TileArray, Warp
+from pipesim.pipelines.input_tile import InputTilePipeline
+from pipesim.pipelines.output_tile import OutputTilePipeline
+from pipesim.pipelines.payload import BlockwiseFP8TilePayload, TilePayload
+from pipesim.protocols.gemm_sm100 import GemmSm100
+from pipesim.protocols.limits import require
+from pipesim.protocols.sm100 import (
+    EPILOGUE_THREADS,
+    EPILOGUE_WARPS,
+    FP32,
+    ROWS,
+    SLICE_COLUMNS,
+    Sm100,
+    consumed,
+    mma_cycles,
+    rows,
+)
+
+_FP8 = 1  #: bytes
+
+
+def gemm_sm100_blockwise(
+    stages: int = 4,
+    tiles: int = 2,
+    k_iters: int = 8,
+    accumulators: int = 2,
+    clc_stages: int = 2,
+    block_n: int = 128,
+    block_k: int = 128,
+    lookahead: int = 0,
+    scale: int = 200,
+    epilogue: int = 150,
+) -> Protocol:
+    """Blackwell's blockwise-scaled GEMM: MMA and epilogue both consume the input; an accumulator for every K step.
+
+    ``tiles`` output tiles for this CTA, each of ``k_iters`` steps of ``block_k``. ``scale``: cycles of an epilogue warp
+    per K step; ``epilogue``: per slice of 32 columns of the output.
+    """
+    require("stages", stages, 1, 32)
+    require("clc_stages", clc_stages, 0, 8)
+    require("tiles", tiles, 0, 1 << 16 if clc_stages else 1)
+    require("k_iters", k_iters, 0, 1 << 16)
+    require("accumulators", accumulators, 1, 4)
+    require("block_n", block_n, 32, 256, multiple_of=32)
+    require("block_k", block_k, 32, 256, multiple_of=32)
+    require("lookahead", lookahead, 0, 1)
+    require("scale", scale, 0, 1 << 24)
+    require("epilogue", epilogue, 0, 1 << 24)
+
+    p = Protocol("gemm_sm100_blockwise")
+    gemm = _Blockwise(
+        a=p.smem("a", stages, ROWS * block_k * _FP8),
+        b=p.smem("b", stages, block_n * block_k * _FP8),
+        a_scales=p.smem("a_scales", stages, ROWS * FP32),
+        accumulator=p.tmem("accumulator", accumulators, ROWS * block_n * FP32),
+        input_mbars=InputTilePipeline.BarrierArray(p, "input", stages),
+        output_mbars=OutputTilePipeline.BarrierArray(p, "output", accumulators),
+        sm100=Sm100.of(p, cta_group=1, tiles=tiles, clc_stages=clc_stages),
+        slices=block_n // SLICE_COLUMNS,
+        rings=stages,
+        k_group_size=1,
+        groups=k_iters,
+        lookahead=bool(lookahead),
+        step_cycles=mma_cycles(ROWS, block_n, block_k) // 2,  # FP8 is twice as fast as bf16
+        epilogue_cycles=epilogue,
+        scale_cycles=scale,
+    )
+    p.init(gemm.init)
+    p.role("epilogue", warps=EPILOGUE_WARPS)(gemm.epilogue)
+    p.role("scheduler")(gemm.sm100.scheduler)
+    p.role("load")(gemm.load)
+    p.role("mma")(gemm.mma)
+    return p
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Blockwise(GemmSm100):
+    """The kernel of one SM with the scales of A in its input."""
+
+    a_scales: TileArray
+    scale_cycles: int
+
+    def init(self) -> None:
+        # Freed by one commit and one lane of each epilogue warp.
+        InputTilePipeline.init_barriers(self.input_mbars, 1, 1 + EPILOGUE_WARPS)
+        OutputTilePipeline.init_barriers(self.output_mbars, 1, EPILOGUE_THREADS)
+        self.sm100.init()
+
+    def payload(self) -> TilePayload:
+        return BlockwiseFP8TilePayload(self.a, self.b, self.a_scales)
+
+    def mma(self, w: Warp) -> None:
+        self.sm100.allocate(w)
+        consumer, output = self.input().consumer(), self.output().per_k()
+        for work in self.sm100.work(w):
+            for k, tiles in consumed(w, consumer, self.groups, lookahead=self.lookahead):
+                item = work.index * self.groups + k
+                with output.produce() as accumulator, w.elect_one():
+                    operands = [(self.a[tiles.stage()], item), (self.b[tiles.stage()], item)]
+                    results = [(accumulator.tmem.tile(), item)]
+                    w.mma(Engine.TCGEN05, reads=operands, writes=results, cycles=self.step_cycles)
+                    mma_arrive(tiles.mbar())
+        self.sm100.deallocate()
+
+    def epilogue(self, w: Warp) -> None:
+        self.sm100.find_tmem(w)
+        source, output = self.input().pipeline, self.output()
+        for work in self.sm100.work(w):
+            for k in w.loop(self.groups, "k_iters"):
+                item = work.index * self.groups + k
+                with output.per_k_epilogue(source) as stage:
+                    w.read(self.a_scales[stage.input_stage_index], item)
+                    with w.lanes(1):
+                        stage.arrive_input()
+                    w.read(rows(stage.output_stage.tmem.tile(), w.index), item)
+                w.work(self.scale_cycles)
+            for n in range(self.slices):
+                self.sm100.store(w, work.index * self.slices + n, self.epilogue_cycles)
+        self.sm100.finish_stores(w)
+        self.sm100.leave_tmem()

@@ -1,0 +1,176 @@
+"""What the Blackwell kernels share: warps by role, the tile scheduler, tensor memory's life, the K loop, the store.
+
+Upstream: ``sm100_structured/structured_kernels/`` (``kernel_common.mojo``, ``warp_context.mojo``, ``tmem.mojo``,
+``tile_scheduler.mojo``). Warps 0 to 3 are the epilogue, 4 the scheduler, 5 the load warp, 6 the MMA warp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pipesim.model.ops import Engine, Fence
+from pipesim.model.protocol import Protocol
+from pipesim.model.recording import TryResult
+from pipesim.model.shared_mem_barrier import BarrierStorage
+from pipesim.model.warp import Slot, TileArray, Warp
+from pipesim.pipelines.clc import ClcPipelineStorage, TileScheduler, compute_clc_barrier_counts
+from pipesim.pipelines.input_consumer import ConsumerTiles, InputConsumer
+from pipesim.pipelines.input_producer import InputProducer, ProducerTiles
+from pipesim.pipelines.payload import TilePayload
+from pipesim.pipelines.tile_walk import WorkInfo
+
+EPILOGUE_WARPS = 4
+EPILOGUE_THREADS = 128
+ROWS = 128  #: of the output, on each SM
+SLICE_COLUMNS = 32  #: of the output that the epilogue converts and stores at a time
+BF16 = 2  #: bytes
+FP32 = 4  #: bytes
+_TMEM_READY, _EPILOGUE = 1, 2  #: named barriers
+_FLOPS_PER_CYCLE = 8192  #: dense bf16 of one SM (B200: 2,250 TFLOP/s on 148 SMs at 1,850 MHz)
+
+
+def mma_cycles(m: int, n: int, k: int) -> int:
+    """Cycles of one SM's tensor cores for its part of a product: m rows of this SM by n by k, bf16."""
+    return 2 * m * n * k // _FLOPS_PER_CYCLE
+
+
+@dataclass(frozen=True)
+class Sm100:
+    """Scheduler, tensor memory and the output's way out of one kernel. ``tiles``: what this cluster gets."""
+
+    cta_group: int
+    tiles: int
+    clc: ClcPipelineStorage
+    tmem_addr: TileArray
+    tmem_dealloc: BarrierStorage
+    c: TileArray
+    epilogue_load: bool = False
+
+    @classmethod
+    def of(cls, p: Protocol, *, cta_group: int, tiles: int, clc_stages: int, epilogue_load: bool = False) -> Sm100:
+        """The memory of all that, in ``p``."""
+        return cls(
+            cta_group,
+            tiles,
+            ClcPipelineStorage(p, clc_stages),
+            p.smem("tmem_addr", 1, 16),
+            p.mbarriers("tmem_dealloc", 1),
+            p.smem("c", 2, ROWS * SLICE_COLUMNS * BF16),
+            epilogue_load,
+        )
+
+    def init(self) -> None:
+        """Initialise the barriers of the scheduler and of tensor memory."""
+        load_threads = 32 if self.epilogue_load else 0
+        counts = compute_clc_barrier_counts(cluster_size=self.cta_group, epilogue_load_threads=load_threads)
+        self.clc.init_barriers(counts)
+        self.tmem_dealloc[0].init(EPILOGUE_THREADS * self.cta_group)
+
+    # the scheduler
+
+    def work(self, w: Warp) -> Iterator[WorkInfo]:
+        """The tiles of a role, in order, as the scheduler hands them out."""
+        return iter(TileScheduler(w, self.clc, self.tiles).work_iterator())
+
+    def work_of_load(self, w: Warp) -> Iterator[WorkInfo]:
+        """The load warp's tiles: the first CTA's signals the throttle for each, before its loads."""
+        scheduler = TileScheduler(w, self.clc, self.tiles)
+        for work in scheduler.work_iterator():
+            scheduler.throttle_signal(w.cta == 0)
+            yield work
+
+    def scheduler(self, w: Warp) -> None:
+        """The scheduler warp, of the first CTA only: a request for every tile, and one that finds none."""
+        if w.cta or not self.clc.num_stages:
+            return
+        requests = TileScheduler(w, self.clc, self.tiles).scheduler_iterator()
+        for _ in requests:
+            requests.signal_and_advance()
+        requests.drain()
+
+    # tensor memory
+
+    def allocate(self, w: Warp) -> None:
+        """The MMA warp allocates tensor memory and publishes its address to the epilogue."""
+        w.write(self.tmem_addr[0], 0)
+        w.bar_arrive(_TMEM_READY, 32 + EPILOGUE_THREADS)
+
+    def deallocate(self) -> None:
+        """The MMA warp gives it back when the epilogues of all its CTAs have read their last tile."""
+        self.tmem_dealloc[0].wait(0)
+
+    def find_tmem(self, w: Warp) -> None:
+        """An epilogue warp waits for the address."""
+        w.bar_sync(_TMEM_READY, 32 + EPILOGUE_THREADS)
+        w.read(self.tmem_addr[0], 0)
+
+    def leave_tmem(self) -> None:
+        """Every epilogue thread says, to each CTA of the group, that it reads no tensor memory any more."""
+        for cta in range(self.cta_group):
+            self.tmem_dealloc[0].arrive_cluster(cta)
+
+    # the output
+
+    def store(self, w: Warp, item: int, cycles: int) -> None:
+        """Convert (``cycles``), write this warp's rows of one slice of the output, and let one lane store the slice.
+
+        ``item`` numbers the slices of all tiles: two of them are on their way at a time.
+        """
+        out = self.c[item % 2]
+        w.work(cycles)
+        if w.index == 0:
+            with w.elect_one():
+                w.wait_group(Engine.BULK, 1)  # the store before the last has read its rows
+        w.bar_sync(_EPILOGUE, EPILOGUE_THREADS)
+        w.write(rows(out, w.index), item)
+        w.fence(Fence.PROXY_ASYNC)
+        w.bar_sync(_EPILOGUE, EPILOGUE_THREADS)
+        if w.index == 0:
+            with w.elect_one():
+                w.async_read(Engine.BULK, out, item)
+                w.commit(Engine.BULK)
+
+    def finish_stores(self, w: Warp) -> None:
+        """The lane that stores waits for its stores before the CTA's memory goes."""
+        if w.index == 0:
+            with w.elect_one():
+                w.wait_group(Engine.BULK)
+
+
+def lanes(accumulator: Slot, warp: int, part: int, parts: int) -> Slot:
+    """One of ``parts`` slices of columns of an epilogue warp's 32 lanes of an accumulator."""
+    mine = rows(accumulator, warp)
+    size = mine.nbytes // parts
+    return mine.part(part * size, size)
+
+
+def rows(tile: Slot, warp: int) -> Slot:
+    """An epilogue warp's quarter of a tile: its 32 lanes of tensor memory, or its rows of the output."""
+    size = tile.nbytes // EPILOGUE_WARPS
+    return tile.part(warp * size, size)
+
+
+def produced(
+    w: Warp, view: InputProducer[TilePayload], groups: int, *, lookahead: bool
+) -> Iterator[tuple[int, ProducerTiles[TilePayload]]]:
+    """The K loop of the load warp: (group, its free stage), each with a ``with`` around it.
+
+    With ``lookahead`` the next stage is tried right after a step, and waited for only if it was not free.
+    """
+    ready: TryResult | bool = view.try_acquire() if lookahead and groups else False
+    for k in w.loop(groups, "k_iters"):
+        with view.acquire_if_needed(ready) as tiles:
+            yield k, tiles
+        ready = view.try_acquire() if lookahead and k + 1 < groups else False
+
+
+def consumed(
+    w: Warp, view: InputConsumer[TilePayload], groups: int, *, lookahead: bool
+) -> Iterator[tuple[int, ConsumerTiles[TilePayload]]]:
+    """The K loop of the MMA warp: (group, its full stage); as :func:`produced`."""
+    ready: TryResult | bool = view.try_acquire() if lookahead and groups else False
+    for k in w.loop(groups, "k_iters"):
+        with view.acquire_if_needed(ready) as tiles:
+            yield k, tiles
+        ready = view.try_acquire() if lookahead and k + 1 < groups else False
