@@ -19,7 +19,7 @@ AGENT_WIDTH = 12
 
 def steady_lines(timing: Timing, width: int) -> list[str]:
     """Bound, simulated and measured figures with error and noise, then how well single events agree."""
-    head = ("steady state, cycles", "ring law", "simulated", "measured", "error", "noise")
+    head = ("steady state, cycles", "bound", "simulated", "measured", "error", "noise")
     lines = columns([head, *(_figure(f) for f in timing.figures)], 1, width)
     if timing.matched:
         bias = ("+" if timing.bias_cycles > 0 else "") + count(timing.bias_cycles, "cycle")
