@@ -22,7 +22,7 @@ from pipesim.trace.sites import kinds
 from pipesim.trace.steady import steady_window
 from pipesim.unfold.occurrence import unfold
 
-MOST_OPERATIONS = 100_000  #: of a program whose critical cycle is looked for: about two seconds
+MOST_OPERATIONS = 50_000  #: of a program whose critical cycle is looked for: about a second
 
 _ON_BARRIER = WAITS | {Op.ARRIVE, Op.ARRIVE_DROP, Op.EXPECT_TX, Op.TMA_LOAD, Op.TRY_WAIT, Op.TEST_WAIT}
 _SIGNAL = {Op.TMA_LOAD: "copy", Op.COMMIT: "commit", Op.COMMIT_MULTICAST: "commit", Op.TRANSFER_READ: "store"}
