@@ -1,0 +1,1 @@
+"""Answers for every schedule, not for one: the search, and what it shares with the other engines."""

@@ -1,0 +1,98 @@
+"""What may happen next in a state, whoever decides: an agent moves, an access opens, a try fails, bytes land.
+
+The search takes every move everywhere; a schedule is a list of them. Nothing here knows a rule: the machine does.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from pipesim.model.machine import TMA, Flight, State, Step, answered, begin, can_land, finished, land, step
+from pipesim.model.ops import Op
+from pipesim.model.program import Program
+from pipesim.model.state import OWN
+
+_ACCESSES = frozenset({Op.READ, Op.WRITE})
+_TRIES = frozenset({Op.TRY_WAIT, Op.TEST_WAIT, Op.TEST_STATE})
+
+#: Operations that nobody else can notice and nothing can hold up: when they happen makes no difference.
+PRIVATE = frozenset({Op.WORK, Op.FENCE, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END, Op.JUMP_IF, Op.SETMAXNREG,
+                     Op.ENGINE_WORK, Op.PENDING_COUNT})  # fmt: skip
+
+
+class Kind(IntEnum):
+    """What a move is."""
+
+    STEP = 0  #: the agent carries out its next operation
+    OPEN = 1  #: the agent's next operation, a read or write, begins; its step ends it
+    FAIL = 2  #: the agent's next operation, a try, says no although the phase is complete (PTX allows it)
+    LAND = 3  #: bytes of a transfer arrive, or the arrival it stands for
+
+
+class Move(NamedTuple):
+    """One move: of an agent, or of the flight at this place of the canonical state.
+
+    ``nbytes`` of a landing; everything that remains if it is as much.
+    """
+
+    kind: Kind
+    who: int
+    nbytes: int = 0
+
+
+def canonical(state: State) -> State:
+    """The same state without its memory of the order in which different agents issued: equal futures are equal states."""
+    if not state.flights:
+        return state if not state.issued else state._replace(issued=0)
+    flights = sorted(state.flights, key=lambda f: (f.agent, f.engine, f.sequence, f.pc, f.first))
+    renumbered = tuple(
+        f._replace(sequence=n, after=n if f.after else 0) for n, f in enumerate(flights, start=1)
+    )
+    return state._replace(flights=renumbered, issued=len(renumbered))
+
+
+def moves(program: Program, state: State) -> list[Move]:
+    """Every move that is possible in a canonical state, agents first, then flights."""
+    found: list[Move] = []
+    opened = {f.agent for f in state.flights if f.engine == OWN}
+    for agent, code in enumerate(program.code):
+        if finished(program, state, agent):
+            continue
+        op = code[state.pcs[agent]]
+        if op[0] in _ACCESSES and agent not in opened:
+            found.append(Move(Kind.OPEN, agent))
+            continue
+        result = step(program, state, agent)
+        if result.blocked >= 0 and result.state is state:
+            continue
+        found.append(Move(Kind.STEP, agent))
+        if op[0] in _TRIES and answered(program, result.state, agent, state.pcs[agent], 0) != result.state:
+            found.append(Move(Kind.FAIL, agent))
+    for place, flight in enumerate(state.flights):
+        if can_land(state, flight):
+            found += [Move(Kind.LAND, place, part) for part in _parts(state, flight)]
+    return found
+
+
+def _parts(state: State, flight: Flight) -> list[int]:
+    """How many bytes may land at once: all that remain, or just those that complete the phase before (seen on chips)."""
+    if flight.engine != TMA or flight.barrier < 0:
+        return [flight.remaining]
+    due = state.barriers[flight.barrier].tx
+    return [due, flight.remaining] if 0 < due < flight.remaining else [flight.remaining]
+
+
+def make(program: Program, state: State, move: Move) -> Step:
+    """Carry out a move in a canonical state; the state after it is canonical, too."""
+    match move.kind:
+        case Kind.STEP:
+            result = step(program, state, move.who)
+        case Kind.OPEN:
+            result = begin(program, state, move.who)
+        case Kind.FAIL:
+            tried = step(program, state, move.who)
+            result = tried._replace(state=answered(program, tried.state, move.who, state.pcs[move.who], 0))
+        case Kind.LAND:
+            result = land(program, state, state.flights[move.who], move.nbytes)
+    return result._replace(state=canonical(result.state))
