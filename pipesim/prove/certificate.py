@@ -1,0 +1,274 @@
+"""One run that stands for all schedules, and the reasons why it may not.
+
+The program runs once, in the canonical order. For every agent this observer knows what *occurs before* its next
+operation: how far it has seen the other agents go, and which phases it knows to be complete. If that relation holds
+every arrival, wait and access in its place, each schedule makes the same phases of the same parts, and what this run
+shows holds for all of them:
+
+* a part of phase k+1 comes after the completion of phase k;
+* a wait for phase k comes after the completion of phase k-1, and phase k+1, if it completes, needs something that comes
+  after the wait has passed;
+* what raises a count comes before an arrival of the same phase, so no phase completes without it;
+* conflicting accesses are ordered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pipesim.model.barrier import MAX_COUNT
+from pipesim.model.machine import TMA, Flight, State, Step
+from pipesim.model.ops import Engine, Op, Operation
+from pipesim.model.program import Program
+from pipesim.prove.accesses import OWN, Access, Accesses
+from pipesim.prove.clock import Clock
+from pipesim.prove.doubt import Doubt, Why
+
+_UNSUPPORTED = frozenset({Op.INVAL, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.WAIT_STATE, Op.TEST_STATE, Op.JUMP_IF,
+                          Op.PENDING_COUNT})  # fmt: skip
+_ON_BARRIER = frozenset({Op.ARRIVE, Op.EXPECT_TX, Op.COMPLETE_TX, Op.WAIT, Op.WAIT_UNLESS, Op.TRY_WAIT, Op.TEST_WAIT,
+                         Op.CP_ASYNC_ARRIVE})  # fmt: skip
+_TRANSFERS = frozenset({Op.TMA_LOAD, Op.TRANSFER_READ, Op.TRANSFER_WRITE, Op.COMMIT, Op.COMMIT_MULTICAST,
+                        Op.CP_ASYNC_ARRIVE})  # fmt: skip
+
+
+@dataclass
+class _Open:
+    """The open phase of a channel: what occurs before its parts, and before its arrivals alone."""
+
+    parts: Clock
+    arrivals: Clock
+    raises: list[tuple[int, int]] = field(default_factory=list)
+    expected: int = 0
+    landed: int = 0
+
+
+@dataclass
+class _Try:
+    """A try whose answer an agent holds: what it asked, the phase it would have seen, and whether it has."""
+
+    barrier: int
+    parity: int
+    pc: int
+    known: int
+    phase: int
+    passed: bool
+
+
+class Certificate:
+    """Watches one run; once it is over and :meth:`close` was called, it stands for all if ``doubts`` is empty."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._channels = len(program.barriers) + len(program.named_barriers) + 1
+        self._nothing = Clock((0,) * len(program.agents), (0,) * self._channels)
+        self._clocks = [self._nothing] * len(program.agents)
+        self._open = [_Open(self._nothing, self._nothing) for _ in range(self._channels)]
+        self._done: list[list[Clock]] = [[] for _ in range(self._channels)]
+        self._saw: list[list[tuple[int, int]]] = [[] for _ in range(self._channels)]  # waits for the latest phase
+        self._inits: dict[int, tuple[int, int]] = {}
+        self._joined: dict[tuple[int, int], int] = {}  # (agent, channel) → generation it has arrived in
+        self._tries: dict[tuple[int, int], _Try] = {}
+        self._issued: dict[int, tuple[Clock, Flight]] = {}
+        self._before: dict[int, list[int]] = {}  # what a commit follows, by flight
+        self._flown: dict[tuple[int, int], list[Flight]] = {}  # by agent and engine: transfers nobody has waited for
+        self._accesses = Accesses()
+        self._doubts: dict[Doubt, None] = {}
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """Every reason once, in the order in which they were met."""
+        return tuple(self._doubts)
+
+    def close(self) -> None:
+        """The run is over: judge the phases that have not completed."""
+        for channel in range(len(self._program.barriers)):
+            self._judge(channel)
+
+    # watching
+
+    def stepped(self, before: State, agent: int, result: Step) -> None:
+        """An agent moved, or was blocked."""
+        pc = before.pcs[agent]
+        op = self._program.code[agent][pc]
+        if op[0] == Op.BAR_SYNC and not before.holds[agent]:
+            self._arrive_at(len(self._program.barriers) + op[1], agent, pc, result)
+        if result.state.pcs[agent] == pc:
+            return
+        self._moved(before, agent, pc, op, result)
+        self._clocks[agent] = self._clocks[agent].after(agent, pc)
+
+    def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
+        """A transfer delivered its bytes, or the arrival that it stands for."""
+        clock, _ = self._issued.pop(flight.sequence)
+        if flight.barrier < 0:
+            return
+        bar, phases = flight.barrier, len(self._done[flight.barrier]) + 1
+        self._part(bar, clock, flight.agent, flight.pc)
+        if flight.engine == TMA:
+            self._open[bar].landed += nbytes
+            self._accesses.told(flight.sequence, bar, phases)
+        else:
+            op = self._program.code[flight.agent][flight.pc]
+            if op[0] != Op.CP_ASYNC_ARRIVE or op[3]:  # else it only takes back what it raised
+                self._open[bar].arrivals = self._open[bar].arrivals.join(clock)
+            for sequence in self._before.pop(flight.sequence, ()):
+                self._accesses.told(sequence, bar, phases)
+        self._complete(bar, result)
+
+    def _moved(self, before: State, agent: int, pc: int, op: Operation, result: Step) -> None:
+        code = op[0]
+        if code in _UNSUPPORTED:
+            self._doubt(Why.UNSUPPORTED, agent, pc)
+        elif code == Op.INIT:
+            if op[1] in self._inits:
+                self._doubt(Why.UNSUPPORTED, agent, pc)
+            self._inits[op[1]] = (agent, pc)
+        if code in _ON_BARRIER:
+            self._require_published(op[1], agent, pc)
+        if code in (Op.ARRIVE, Op.EXPECT_TX, Op.COMPLETE_TX):
+            self._contribute(agent, pc, op, result)
+        elif code in (Op.WAIT, Op.WAIT_UNLESS):
+            self._wait(before, agent, pc, op)
+        elif code in (Op.TRY_WAIT, Op.TEST_WAIT):
+            self._try(agent, pc, op, result)
+        elif code in (Op.BAR_ARRIVE, Op.CLUSTER_ARRIVE):
+            self._arrive_at(self._channel_of(op), agent, pc, result)
+        elif code in (Op.BAR_SYNC, Op.CLUSTER_WAIT):
+            channel = self._channel_of(op)
+            self._see(agent, channel, self._joined.pop((agent, channel)))
+        elif code in (Op.READ, Op.WRITE):
+            first, end = self._program.cells[op[1]]
+            self._access(self._clocks[agent], Access(agent, pc, code == Op.WRITE, OWN, -1), first, end)
+        elif code == Op.WAIT_GROUP:
+            self._wait_group(before, agent, pc, op)
+        if code in _TRANSFERS:
+            self._issue(before, agent, pc, op, result)
+
+    # parts of phases
+
+    def _contribute(self, agent: int, pc: int, op: Operation, result: Step) -> None:
+        bar = op[1]
+        clock = self._clocks[agent].after(agent, pc)
+        self._part(bar, clock, agent, pc)
+        phase = self._open[bar]
+        if op[0] == Op.ARRIVE:
+            phase.arrivals = phase.arrivals.join(clock)
+            phase.expected += op[3]
+        elif op[0] == Op.EXPECT_TX:
+            phase.raises.append((agent, pc))
+            phase.expected += op[2]
+        else:
+            phase.landed += op[2]
+        self._complete(bar, result)
+
+    def _part(self, channel: int, clock: Clock, agent: int, pc: int) -> None:
+        """Something is counted in the open phase: it must not be possible that it comes in the one before."""
+        phase = self._open[channel]
+        if clock.known[channel] < len(self._done[channel]):
+            self._doubt(Why.EARLY_PART, agent, pc, where=channel)
+        phase.parts = phase.parts.join(clock)
+
+    def _complete(self, channel: int, result: Step) -> None:
+        if result.signalled != channel:
+            return
+        self._judge(channel)
+        parts = self._open[channel].parts
+        for agent, pc in self._saw[channel]:
+            if not parts.covers(agent, pc):
+                self._doubt(Why.LAP, agent, pc, where=channel)
+        self._done[channel].append(parts.knowing(channel, len(self._done[channel]) + 1))
+        self._saw[channel] = []
+        self._open[channel] = _Open(self._nothing, self._nothing)
+
+    def _judge(self, bar: int) -> None:
+        phase = self._open[bar]
+        for agent, pc in phase.raises:
+            if not phase.arrivals.covers(agent, pc):
+                self._doubt(Why.LATE_RAISE, agent, pc, where=bar)
+        if phase.landed > phase.expected or phase.expected > MAX_COUNT:
+            self._doubt(Why.BYTES, -1, -1, where=bar)
+
+    # waits
+
+    def _wait(self, before: State, agent: int, pc: int, op: Operation) -> None:
+        bar, phase, known = op[1], len(self._done[op[1]]) - 1, self._clocks[agent].known[op[1]]
+        if op[0] == Op.WAIT_UNLESS and op[3] >= 0:
+            asked = self._tries.get((agent, op[3]))
+            if asked is None or (asked.barrier, asked.parity) != (bar, op[2]):
+                self._doubt(Why.STALE_TRY, agent, pc, where=bar)
+                return
+            known = min(known, asked.known)
+            if before.registers[agent][op[3]] and asked.phase != phase:
+                self._doubt(Why.STALE_TRY, agent, pc, where=bar)
+                return
+        if known < phase:
+            self._doubt(Why.EARLY_PASS, agent, pc, where=bar)
+        self._saw[bar].append((agent, pc))
+        self._see(agent, bar, phase)
+
+    def _try(self, agent: int, pc: int, op: Operation, result: Step) -> None:
+        if op[3] >= 0:
+            passed = bool(result.state.registers[agent][op[3]])
+            phase = len(self._done[op[1]]) - 1
+            self._tries[agent, op[3]] = _Try(op[1], op[2], pc, self._clocks[agent].known[op[1]], phase, passed)
+
+    def _see(self, agent: int, channel: int, phase: int) -> None:
+        """The agent comes to know that this phase is complete, and all that occurs before that."""
+        if phase >= 0:
+            self._clocks[agent] = self._clocks[agent].join(self._done[channel][phase])
+
+    def _arrive_at(self, channel: int, agent: int, pc: int, result: Step) -> None:
+        """An arrival at a named barrier or the cluster barrier."""
+        self._joined[agent, channel] = len(self._done[channel])
+        self._part(channel, self._clocks[agent].after(agent, pc - 1), agent, pc)
+        self._complete(channel, result)
+
+    def _channel_of(self, op: Operation) -> int:
+        if op[0] in (Op.BAR_SYNC, Op.BAR_ARRIVE):
+            return len(self._program.barriers) + op[1]
+        return self._channels - 1
+
+    def _require_published(self, bar: int, agent: int, pc: int) -> None:
+        init = self._inits.get(bar)
+        if init is None or not self._clocks[agent].covers(*init):
+            self._doubt(Why.UNPUBLISHED, agent, pc, where=bar)
+
+    # transfers
+
+    def _issue(self, before: State, agent: int, pc: int, op: Operation, result: Step) -> None:
+        """Something is put under way: remember its clock, enter its access, and what a commit follows."""
+        clock = self._clocks[agent].after(agent, pc)
+        if op[0] == Op.CP_ASYNC_ARRIVE and not op[3]:
+            self._part(op[1], clock, agent, pc)
+            self._open[op[1]].raises.append((agent, pc))
+        for flight in result.state.flights:
+            if flight.sequence <= before.issued:
+                continue
+            self._issued[flight.sequence] = (clock, flight)
+            if flight.barrier >= 0:
+                self._require_published(flight.barrier, agent, pc)
+            if flight.end > flight.first:
+                access = Access(agent, pc, flight.writes, flight.sequence, flight.engine)
+                self._access(self._clocks[agent], access, flight.first, flight.end)
+                self._of(agent, flight.engine).append(flight)
+            if flight.after:
+                self._before[flight.sequence] = [f.sequence for f in self._of(agent, flight.engine)]
+
+    def _of(self, agent: int, engine: int) -> list[Flight]:
+        return self._flown.setdefault((agent, engine), [])
+
+    def _wait_group(self, before: State, agent: int, pc: int, op: Operation) -> None:
+        limit = before.commits[agent * len(Engine) + op[1]] - op[2]
+        mine = self._of(agent, op[1])
+        for flight in mine:
+            if flight.group < limit:
+                self._accesses.waited(flight.sequence, agent, pc)
+        mine[:] = [flight for flight in mine if flight.group >= limit]
+
+    def _access(self, clock: Clock, access: Access, first: int, end: int) -> None:
+        for other in self._accesses.open(clock, access, first, end):
+            self._doubt(Why.RACE, access.agent, access.pc, other.agent, other.pc)
+
+    def _doubt(self, why: Why, agent: int, pc: int, other: int = -1, other_pc: int = -1, where: int = -1) -> None:
+        self._doubts.setdefault(Doubt(why, agent, pc, other, other_pc, where))

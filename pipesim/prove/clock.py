@@ -1,0 +1,33 @@
+"""What *occurs before* a moment of one run, as two rows of counters: the clock of the certificate."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Clock(NamedTuple):
+    """``seen``: how many operations of each agent were carried out before; ``known``: how many phases of each channel.
+
+    A channel is an mbarrier, a named barrier or the cluster barrier, as the machine numbers them.
+    """
+
+    seen: tuple[int, ...]
+    known: tuple[int, ...]
+
+    def join(self, other: Clock) -> Clock:
+        """What occurs before either moment."""
+        return Clock(tuple(map(max, self.seen, other.seen)), tuple(map(max, self.known, other.known)))
+
+    def after(self, agent: int, pc: int) -> Clock:
+        """The moment after the agent's operation at ``pc``, of which this is the one before."""
+        return Clock((*self.seen[:agent], pc + 1, *self.seen[agent + 1 :]), self.known)
+
+    def knowing(self, channel: int, phases: int) -> Clock:
+        """The same, and so many phases of the channel are known to be complete."""
+        if self.known[channel] >= phases:
+            return self
+        return Clock(self.seen, (*self.known[:channel], phases, *self.known[channel + 1 :]))
+
+    def covers(self, agent: int, pc: int) -> bool:
+        """True if the agent's operation at ``pc`` occurs before this moment."""
+        return self.seen[agent] > pc
