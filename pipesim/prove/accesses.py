@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -21,6 +22,13 @@ class Access(NamedTuple):
     engine: int
 
 
+class _Commits(NamedTuple):
+    """The commits of one agent and engine on one channel, in order: their flights, and the phases that each is part of."""
+
+    flights: list[int]
+    phases: list[int]
+
+
 class Accesses:
     """For each cell of memory its last write, and the reads since.
 
@@ -31,12 +39,19 @@ class Accesses:
     def __init__(self) -> None:
         self._write: dict[int, Access] = {}
         self._reads: dict[int, list[Access]] = {}
-        self._phases: dict[int, list[tuple[int, int]]] = {}  # by flight: (channel, phases) that tell of its end
-        self._waits: dict[int, tuple[int, int]] = {}  # by flight: the first wait of its agent that does
+        self._landed: dict[int, tuple[int, int]] = {}  # by flight: the channel and phases that counted its bytes
+        self._commits: dict[tuple[int, int], dict[int, _Commits]] = {}  # by agent and engine, then by channel
+        self._waits: dict[int, tuple[int, int]] = {}  # by flight: the first wait of its agent that tells
 
-    def told(self, flight: int, channel: int, phases: int) -> None:
+    def landed(self, flight: int, channel: int, phases: int) -> None:
         """Whoever knows so many phases of this channel knows that the flight is over."""
-        self._phases.setdefault(flight, []).append((channel, phases))
+        self._landed[flight] = (channel, phases)
+
+    def committed(self, agent: int, engine: int, flight: int, channel: int, phases: int) -> None:
+        """The same of everything that the agent had issued on the engine before ``flight``, a commit."""
+        commits = self._commits.setdefault((agent, engine), {}).setdefault(channel, _Commits([], []))
+        commits.flights.append(flight)
+        commits.phases.append(phases)
 
     def waited(self, flight: int, agent: int, pc: int) -> None:
         """What comes after this operation comes after the flight's end."""
@@ -64,4 +79,11 @@ class Accesses:
         wait = self._waits.get(other.flight)
         if wait is not None and clock.covers(*wait):
             return True
-        return any(clock.known[channel] >= phases for channel, phases in self._phases.get(other.flight, ()))
+        landed = self._landed.get(other.flight)
+        if landed is not None:
+            return clock.known[landed[0]] >= landed[1]
+        for channel, commits in self._commits.get((other.agent, other.engine), {}).items():
+            later = bisect_right(commits.flights, other.flight)
+            if later < len(commits.flights) and clock.known[channel] >= commits.phases[later]:
+                return True
+        return False

@@ -70,7 +70,6 @@ class Certificate:
         self._joined: dict[tuple[int, int], int] = {}  # (agent, channel) → generation it has arrived in
         self._tries: dict[tuple[int, int], _Try] = {}
         self._issued: dict[int, tuple[Clock, Flight]] = {}
-        self._before: dict[int, list[int]] = {}  # what a commit follows, by flight
         self._flown: dict[tuple[int, int], list[Flight]] = {}  # by agent and engine: transfers nobody has waited for
         self._accesses = Accesses()
         self._doubts: dict[Doubt, None] = {}
@@ -107,13 +106,12 @@ class Certificate:
         self._part(bar, clock, flight.agent, flight.pc)
         if flight.engine == TMA:
             self._open[bar].landed += nbytes
-            self._accesses.told(flight.sequence, bar, phases)
+            self._accesses.landed(flight.sequence, bar, phases)
         else:
             op = self._program.code[flight.agent][flight.pc]
             if op[0] != Op.CP_ASYNC_ARRIVE or op[3]:  # else it only takes back what it raised
                 self._open[bar].arrivals = self._open[bar].arrivals.join(clock)
-            for sequence in self._before.pop(flight.sequence, ()):
-                self._accesses.told(sequence, bar, phases)
+            self._accesses.committed(flight.agent, flight.engine, flight.sequence, bar, phases)
         self._complete(bar, result)
 
     def _moved(self, before: State, agent: int, pc: int, op: Operation, result: Step) -> None:
@@ -252,8 +250,6 @@ class Certificate:
                 access = Access(agent, pc, flight.writes, flight.sequence, flight.engine)
                 self._access(self._clocks[agent], access, flight.first, flight.end)
                 self._of(agent, flight.engine).append(flight)
-            if flight.after:
-                self._before[flight.sequence] = [f.sequence for f in self._of(agent, flight.engine)]
 
     def _of(self, agent: int, engine: int) -> list[Flight]:
         return self._flown.setdefault((agent, engine), [])
