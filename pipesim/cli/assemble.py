@@ -14,7 +14,7 @@ from pipesim.model.finding import FaultReport, Finding, Verdict
 from pipesim.model.program import Program
 from pipesim.report.view import HardwareBlock, Heading, SimulationLine
 from pipesim.report.words import off_by
-from pipesim.timed.bound import ring_law
+from pipesim.timed.critical import least_period, waits_per_trip
 from pipesim.timed.engine import DEFAULT_BUDGET, Outcome, Simulation, simulate
 from pipesim.timed.profile import Profile
 from pipesim.trace.schema import Trace
@@ -75,7 +75,7 @@ def run_simulation(
 ) -> Simulated:
     """Simulate, and say what follows: a finding beats a budget that ran out."""
     result = simulate(program, profile, recording=recording, max_steps=max_steps)
-    reading = read(result.trace)
+    reading = read(result.trace, waits_per_trip(program))
     faults = report_faults(program, result.faults)
     code, why = AGREES, ""
     if result.deadlock is not None:
@@ -89,7 +89,7 @@ def run_simulation(
 
 def _simulation_line(run: Simulation, reading: Reading | None) -> SimulationLine:
     """One simulation in one line. Its seconds are left out, so that a report depends on its input only."""
-    bound = ring_law(run.program, run.profile)
+    bound = least_period(run.program, run.profile)
     period = reading.period_millicycles if reading else None
     return SimulationLine(
         run.profile.name, run.profile.device, None, period, bound.by if bound else "", run.outcome.value

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import Command, add_force, add_output, add_protocol, add_window, params_of, require_output
 from pipesim.cli.capture_kernel import DEADLINE_MS, add_kernel, capture_kernel, refuse_kernel_options
 from pipesim.cli.output import progress, show
+from pipesim.cli.recording import empty_meta, require_gpu_or, usual_name
 
 if TYPE_CHECKING:
     from hwkernels.request import CaptureRequest
@@ -73,7 +75,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     request = _request(target, program, options)
     path = options.output or _usual_name(request)
     require_output(path, force=options.force)
-    _require_gpu()
+    require_gpu_or("capture on a machine with an H100 or H200; `pipesim verify` does without, on recorded traces")
     with progress(f"capturing {program.name}"):
         trace = capture(request)
     write_trace(trace, path, force=options.force)
@@ -125,33 +127,12 @@ def _request(target: Target, program: Program, options: argparse.Namespace) -> C
     return request
 
 
-def _require_gpu() -> None:
-    """HardwareError that says what can be done without a GPU, if there is none."""
-    from hwkernels.launch import require_gpu
-    from pipesim.errors import HardwareError
-
-    try:
-        require_gpu()
-    except HardwareError as error:
-        raise HardwareError(
-            error.fact,
-            place=error.place,
-            cause=error.cause,
-            correction="capture on a machine with an H100 or H200; `pipesim verify` does without, on recorded traces",
-        ) from error
-
-
 def _usual_name(request: CaptureRequest) -> Path:
     """The name that the trace would have in the library, in this folder: known before anything is recorded."""
     from hwkernels.request import PROTOCOL
-    from pipesim.trace.library import trace_name
-    from pipesim.trace.schema import Device, TraceMeta
 
-    meta = TraceMeta(
-        "hardware", PROTOCOL, dict(request.params), request.grid, Device(""), (), (), (), clock=request.clock,
-        window=request.window, memory=request.memory, fault=str(request.fault or ""),
-    )  # fmt: skip
-    return Path(Path(trace_name(meta)).name)
+    meta = empty_meta(PROTOCOL, dict(request.params), request.grid, request.clock)
+    return usual_name(replace(meta, window=request.window, memory=request.memory, fault=str(request.fault or "")))
 
 
 COMMAND = Command(

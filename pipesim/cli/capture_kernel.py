@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import params_of, require_output
 from pipesim.cli.output import progress, show
-from pipesim.errors import HardwareError, ParameterError, UsageError
+from pipesim.cli.recording import empty_meta, require_gpu_or, usual_name
+from pipesim.errors import ParameterError, UsageError
 
 if TYPE_CHECKING:
     from hwkernels.foreign import ForeignRequest
@@ -92,12 +93,12 @@ def capture_kernel(options: argparse.Namespace) -> int:
     program = target.build(params_of(options), grid=prod(_numbers("--grid", options.grid or "1", 3)))
     request = foreign_request(program, options)
     check_foreign(request)
-    path = options.output or _usual_name(request)
+    path = options.output or usual_name(empty_meta(request.protocol, dict(request.params), request.ctas, request.clock))
     require_output(path, force=options.force)
     with progress(f"compiling {request.source}"):
         builds = compile_builds(request, "plain", "traced")
     check_arguments(request.arguments, builds)
-    _require_gpu()
+    require_gpu_or("the kernel compiles; launch it on a machine with an H100 or H200")
     with progress(f"capturing {request.source}"):
         trace = capture_foreign(request, builds, may_hang=options.may_hang)
     write_trace(trace, path, force=options.force)
@@ -210,27 +211,3 @@ def _outputs(trace: Trace) -> str:
         for name, hashes in outputs.items()
     ]
     return "".join(f"; {word}" for word in words)
-
-
-def _usual_name(request: ForeignRequest) -> Path:
-    """The name that the trace would have in the library, in this folder."""
-    from pipesim.trace.library import trace_name
-    from pipesim.trace.schema import Device, TraceMeta
-
-    meta = TraceMeta("hardware", request.protocol, dict(request.params), request.ctas, Device(""), (), (), (),
-                     clock=request.clock)  # fmt: skip
-    return Path(Path(trace_name(meta)).name)
-
-
-def _require_gpu() -> None:
-    from hwkernels.launch import require_gpu
-
-    try:
-        require_gpu()
-    except HardwareError as error:
-        raise HardwareError(
-            error.fact,
-            place=error.place,
-            cause=error.cause,
-            correction="the kernel compiles; launch it on a machine with an H100 or H200",
-        ) from error

@@ -9,8 +9,8 @@ from pipesim.conform.result import Comparison
 from pipesim.conform.steady import read
 from pipesim.conform.timing import PeriodPair, compare_timing, like
 from pipesim.model.program import Program
-from pipesim.timed.bound import ring_law
 from pipesim.timed.choice import profile_for
+from pipesim.timed.critical import least_period, waits_per_trip
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
 from pipesim.trace.schema import Trace
@@ -30,13 +30,13 @@ def compare(program: Program, measured: Trace, profile: Profile | None = None) -
     traces = {traced: simulate(program, profile, recording=traced and stamps).trace for traced in (False, True)}
     pairs = {traced: _period(program, profile, traces[traced], traced=traced and stamps) for traced in traces}
     whole = all(trace.meta.status == "finished" for trace in traces.values())
-    timing = compare_timing(traces[True], measured, pairs) if whole else None
+    timing = compare_timing(traces[True], measured, pairs, waits_per_trip(program)) if whole else None
     return Comparison(behaviour, timing, like(traces[True], measured))
 
 
 def _period(program: Program, profile: Profile, trace: Trace, *, traced: bool) -> PeriodPair:
-    bound = ring_law(program, profile, recording=traced)
-    reading = read(trace)
+    bound = least_period(program, profile, recording=traced)
+    reading = read(trace, waits_per_trip(program))
     return PeriodPair(
         None if bound is None else bound.period_millicycles, None if reading is None else reading.period_millicycles
     )

@@ -27,8 +27,8 @@ class Reading:
     shares: dict[tuple[str, str], int]  #: (agent, what) → thousandths of the agent's time
 
 
-def read(trace: Trace) -> Reading | None:
-    """The reading of ``trace``, None if it has no events."""
+def read(trace: Trace, waits: int = 1) -> Reading | None:
+    """The reading of ``trace``, None if it has no events. ``waits``: how often the last agent waits in a trip."""
     events = one_cta(trace)
     if len(events) == 0:
         return None
@@ -43,7 +43,7 @@ def read(trace: Trace) -> Reading | None:
     kept = _kept(trace, int(events.cta[0]))
     seen = not any(kept.dropped[last_agent + 1 :])  # no later agent lost all that it had
     return Reading(
-        period_millicycles=_period(trace, kept, events, returns, last_agent) if seen else None,
+        period_millicycles=_period(trace, kept, events, returns, last_agent, waits) if seen else None,
         prologue=int(returns[0]) - start if len(returns) and kept.begins and seen else None,
         epilogue=end - last_feed if kept.ends else None,
         total=end - start if kept.begins and kept.ends else None,
@@ -87,12 +87,13 @@ def _kept(trace: Trace, cta: int) -> _Kept:
     return _Kept(first, first == 0, ends, header.passes, header.dropped)
 
 
-def _period(trace: Trace, kept: _Kept, events: Events, returns: Column, agent: int) -> int | None:
-    """Steady-state period in 1/1000 cycle, of the last agent's returns.
+def _period(trace: Trace, kept: _Kept, events: Events, returns: Column, agent: int, waits: int) -> int | None:
+    """Steady-state period of a trip in 1/1000 cycle, of the last agent's returns, of which it has ``waits`` in a trip.
 
     Between the two that the steady window of the run names, or the farthest that were recorded, whole laps apart.
     """
     stages = max((b.stages for b in trace.meta.barriers), default=1)
+    lap = stages * waits  # in returns
     if trace.meta.window and any(s.kind is EventKind.TRY for s in trace.meta.sites):
         return None  # tries and waits of one window are not of the same tiles
     trips, offset = len(returns), 0
@@ -100,14 +101,14 @@ def _period(trace: Trace, kept: _Kept, events: Events, returns: Column, agent: i
         recorded = len(np.unique(events.iteration[events.agent == agent]))
         each = len(returns) // max(recorded, 1)  # returns in an iteration
         trips, offset = each * kept.passes[agent], each * kept.first
-    steady = steady_window(trips, stages)
+    steady = steady_window(trips, lap)
     if steady is None:
         return None
     first = max(steady[0] - offset, 0)
-    laps = (min(steady[1] - offset, len(returns) - 1) - first) // stages
+    laps = (min(steady[1] - offset, len(returns) - 1) - first) // lap
     if laps < 1:
         return None
-    return round(1000 * int(returns[first + laps * stages] - returns[first]) / (laps * stages))
+    return round(1000 * int(returns[first + laps * lap] - returns[first]) / (laps * stages))
 
 
 def _sites(trace: Trace, events: Events) -> dict[tuple[str, EventKind, str], Spread]:

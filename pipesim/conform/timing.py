@@ -13,21 +13,22 @@ from pipesim.trace.schema import Column, Events, Run, Trace
 
 @dataclass(frozen=True)
 class PeriodPair:
-    """The ring law's period and the simulated one, in 1/1000 cycle, None where there is none."""
+    """The period that no schedule can beat and the simulated one, in 1/1000 cycle, None where there is none."""
 
     bound: int | None
     simulated: int | None
 
 
-def compare_timing(simulated: Trace, measured: Trace, periods: dict[bool, PeriodPair]) -> Timing | None:
+def compare_timing(simulated: Trace, measured: Trace, periods: dict[bool, PeriodPair], waits: int = 1) -> Timing | None:
     """A simulation that records against a recorded run; None if one of the two has no events.
 
     ``periods``: of the simulation without (False) and with (True) the cost of recording. The measured ones are medians
     over CTAs and repetitions, taken by the kernel itself, or from the events where it took none. Where only a part of
     the run was recorded, the same part of the simulated one is held against it; ``simulated`` is a whole run.
+    ``waits``: how often the last agent waits in a trip.
     """
     part = like(simulated, measured)
-    whole, sim, hw = read(simulated), read(part), read(measured)
+    whole, sim, hw = read(simulated), read(part), read(measured, waits)
     if whole is None or sim is None or hw is None:
         return None
     matched, bias, spread = _events(part, measured)

@@ -7,7 +7,6 @@ one before are still being multiplied.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipesim.model.ops import Engine
@@ -91,10 +90,18 @@ class _Attention:
         with w.elect_one():
             self.q_full[0].expect_bytes(self.q.nbytes)
             w.tma_load(self.q[0], self.q_full[0], 0)
-            for item in _order(self.blocks):
-                with pipe.produce() as stage:
-                    stage.mbar().expect_bytes(self.kv.nbytes)
-                    w.tma_load(self.kv[stage.index()], stage.mbar(), item)
+            for n in w.loop(self.blocks, "kv_blocks"):
+                self._load(w, pipe, 2 * n)
+                if n:
+                    self._load(w, pipe, 2 * n - 1)
+            if self.blocks:
+                self._load(w, pipe, 2 * self.blocks - 1)
+
+    def _load(self, w: Warp, pipe: ProducerConsumerPipeline, item: int) -> None:
+        """Item 2n is K of block n, 2n + 1 its V."""
+        with pipe.produce() as stage:
+            stage.mbar().expect_bytes(self.kv.nbytes)
+            w.tma_load(self.kv[stage.index()], stage.mbar(), item)
 
     def consumer(self, w: Warp) -> None:
         w.setmaxnreg(_REGISTERS[self.num_consumer])
@@ -145,16 +152,6 @@ class _Attention:
     def _pass_turn(self, w: Warp, group: int) -> None:
         if self.takes_turns:
             w.bar_arrive(self._turn(1 - group), 2 * GROUP_THREADS)
-
-
-def _order(blocks: int) -> Iterator[int]:
-    """The items of the ring in its order: 2n is K of block n, 2n + 1 its V."""
-    for n in range(blocks):
-        yield 2 * n
-        if n:
-            yield 2 * n - 1
-    if blocks:
-        yield 2 * blocks - 1
 
 
 def _take(pipe: ProducerConsumerPipeline) -> int:

@@ -18,6 +18,7 @@ from pipesim.model.protocol import Protocol
 from pipesim.model.raised import hint, in_words, raised_at
 from pipesim.protocols.attention_sm90 import attention_sm90
 from pipesim.protocols.cluster_multicast import cluster_multicast
+from pipesim.protocols.conv_epilogue import conv_epilogue
 from pipesim.protocols.cutlass_sm90_cooperative import cutlass_sm90_cooperative
 from pipesim.protocols.cutlass_sm90_pingpong import cutlass_sm90_pingpong
 from pipesim.protocols.cutlass_sm100 import cutlass_sm100
@@ -33,6 +34,7 @@ ProtocolFunction = Callable[..., Protocol]
 BUILT_IN: dict[str, ProtocolFunction] = {
     "attention_sm90": attention_sm90,
     "cluster_multicast": cluster_multicast,
+    "conv_epilogue": conv_epilogue,
     "cutlass_sm100": cutlass_sm100,
     "cutlass_sm90_cooperative": cutlass_sm90_cooperative,
     "cutlass_sm90_pingpong": cutlass_sm90_pingpong,

@@ -7,8 +7,11 @@ free only when all CTAs have read it, and no CTA may exit while a peer still wri
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
+from pipesim.model.shared_mem_barrier import BarrierStorage
+from pipesim.model.warp import Slot, TileArray, Warp
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.protocols.limits import require
 
@@ -34,45 +37,68 @@ def cluster_multicast(
     require("shared_bytes", shared_bytes, 16 * cluster, 1 << 17, multiple_of=16 * cluster)
     require("consumer_warps", consumer_warps, 1, 8)
     require("work", work, 0, 1 << 24)
-    part, everyone = shared_bytes // cluster, (1 << cluster) - 1
 
     p = Protocol("cluster_multicast", cluster=cluster)
-    own = p.smem("own", slots=stages, nbytes=own_bytes)
-    shared = p.smem("shared", slots=stages, nbytes=shared_bytes)
-    storage = p.mbarriers("pipe", ProducerConsumerPipeline.smem_bytes(stages) // 8)
+    kernel = _Multicast(
+        own=p.smem("own", stages, own_bytes),
+        shared=p.smem("shared", stages, shared_bytes),
+        storage=p.mbarriers("pipe", ProducerConsumerPipeline.smem_bytes(stages) // 8),
+        cluster=cluster,
+        tiles=tiles,
+        consumer_warps=consumer_warps,
+        work=work,
+    )
+    p.init(kernel.init)
+    p.role("producer")(kernel.producer)
+    p.role("consumer", warps=consumer_warps)(kernel.consumer)
+    return p
 
-    @p.init
-    def init() -> None:
-        ProducerConsumerPipeline(storage, stages).init_mbars(
-            producer_arrive_count=1, consumer_arrive_count=consumer_warps * cluster
-        )
 
-    @p.role("producer")
-    def producer(w: Warp) -> None:
-        pipe = ProducerConsumerPipeline(storage, stages)
+@dataclass(frozen=True)
+class _Multicast:
+    """The kernel's memory and sizes, and its roles."""
+
+    own: TileArray
+    shared: TileArray
+    storage: BarrierStorage
+    cluster: int
+    tiles: int
+    consumer_warps: int
+    work: int
+
+    def _pipe(self) -> ProducerConsumerPipeline:
+        return ProducerConsumerPipeline(self.storage, self.own.slots)
+
+    def init(self) -> None:
+        self._pipe().init_mbars(producer_arrive_count=1, consumer_arrive_count=self.consumer_warps * self.cluster)
+
+    def producer(self, w: Warp) -> None:
+        pipe = self._pipe()
+        everyone = (1 << self.cluster) - 1 if self.cluster > 1 else 0
         with w.elect_one():
-            for item in w.loop(tiles, "tiles"):
+            for item in w.loop(self.tiles, "tiles"):
                 with pipe.produce() as stage:
-                    stage.mbar().expect_bytes(own_bytes + shared_bytes)
-                    w.tma_load(own[stage.index()], stage.mbar(), item)
-                    mine = shared[stage.index()].part(w.cta * part, part)
-                    w.tma_load(mine, stage.mbar(), item, cta_mask=everyone if cluster > 1 else 0)
-            for _ in range(stages):  # the drain: until every CTA has given back what was multicast to it
+                    stage.mbar().expect_bytes(self.own.nbytes + self.shared.nbytes)
+                    w.tma_load(self.own[stage.index()], stage.mbar(), item)
+                    w.tma_load(self._part(stage.index(), w.cta), stage.mbar(), item, cta_mask=everyone)
+            for _ in range(pipe.num_stages):  # the drain: until every CTA has given back what was multicast to it
                 pipe.wait_consumer()
                 pipe.producer_step()
 
-    @p.role("consumer", warps=consumer_warps)
-    def consumer(w: Warp) -> None:
-        pipe = ProducerConsumerPipeline(storage, stages)
-        for item in w.loop(tiles, "tiles"):
+    def consumer(self, w: Warp) -> None:
+        pipe = self._pipe()
+        for item in w.loop(self.tiles, "tiles"):
             stage = pipe.acquire_consumer()
-            w.read(own[stage.index()], item)
-            for rank in range(cluster):  # as it was copied: a part from each CTA
-                w.read(shared[stage.index()].part(rank * part, part), item)
-            w.work(work)
+            w.read(self.own[stage.index()], item)
+            for rank in range(self.cluster):
+                w.read(self._part(stage.index(), rank), item)
+            w.work(self.work)
             with w.elect_one():
-                for rank in range(cluster):
+                for rank in range(self.cluster):
                     stage.mbar().arrive_cluster(rank)
             stage.release_without_signal()
 
-    return p
+    def _part(self, slot: int, rank: int) -> Slot:
+        """What the CTA of this rank loads of a shared tile, for all of them."""
+        size = self.shared.nbytes // self.cluster
+        return self.shared[slot].part(rank * size, size)

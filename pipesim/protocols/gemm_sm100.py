@@ -143,10 +143,10 @@ class GemmSm100:
             for work in self.sm100.work_of_load(w):
                 for k, tiles in produced(w, producer, self.groups, lookahead=self.lookahead):
                     with w.elect_one():
-                        self._copy(w, tiles, work.index * self.groups + k)
+                        self.copy(w, tiles, work.index * self.groups + k)
             producer.drain()  # a pair's leader still commits to what was loaded last
 
-    def _copy(self, w: Warp, tiles: ProducerTiles[TilePayload], group: int) -> None:
+    def copy(self, w: Warp, tiles: ProducerTiles[TilePayload], group: int) -> None:
         """Each CTA loads its part into its own memory; the leader expects, and counts, the bytes of the pair."""
         full = tiles.barrier()
         if w.cta == 0:

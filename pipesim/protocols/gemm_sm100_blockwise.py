@@ -1,8 +1,8 @@
 """Blackwell's GEMM with a scale for each block: the epilogue takes part in every K iteration.
 
 Upstream: the blockwise FP8 kernel of ``linalg/matmul/gpu/sm100_structured/``. The scales of A travel with the tiles,
-and the epilogue reads them: so a stage of the input is freed by the MMAs' commit **and** by the four epilogue warps, and
-an accumulator is handed over after each K iteration, not after each tile.
+and the epilogue reads them: so a stage of the input is freed by the MMAs' commit **and** by the four epilogue warps,
+and an accumulator is handed over after each K iteration, not after each tile.
 """
 
 from __future__ import annotations

@@ -7,8 +7,11 @@ scheduler from running ahead of the load warp.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
+from pipesim.model.shared_mem_barrier import BarrierStorage
+from pipesim.model.warp import TileArray, Warp
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.protocols.limits import require
 
@@ -40,61 +43,89 @@ def persistent_scheduler(
     require("atomic", atomic, 0, 1 << 24)
 
     p = Protocol("persistent_scheduler")
-    tile = p.smem("tile", slots=stages, nbytes=tile_bytes)
-    response = p.smem("response", slots=clc_stages, nbytes=RESPONSE_BYTES)
-    pipe_mbars = p.mbarriers("pipe", ProducerConsumerPipeline.smem_bytes(stages) // 8)
-    clc_mbars = p.mbarriers("clc", ProducerConsumerPipeline.smem_bytes(clc_stages) // 8)
-    throttle_mbars = p.mbarriers("throttle", ProducerConsumerPipeline.smem_bytes(clc_stages) // 8)
-
-    @p.init
-    def init() -> None:
-        ProducerConsumerPipeline(pipe_mbars, stages).init_mbars(1, consumer_warps)
-        ProducerConsumerPipeline(clc_mbars, clc_stages).init_mbars(1, 32 * (1 + consumer_warps))
-        ProducerConsumerPipeline(throttle_mbars, clc_stages).init_mbars(32, 32)
-
-    @p.role("scheduler")
-    def scheduler(w: Warp) -> None:
-        clc, throttle = _ring(clc_mbars, clc_stages), _ring(throttle_mbars, clc_stages)
-        for request in w.loop(tiles, "tiles"):  # the first tile is the CTA's own number, so the last fetch finds none
-            throttle.consumer_signal_and_step()
-            with clc.produce() as stage, w.elect_one():
-                w.work(atomic)
-                w.write(response[stage.index()], request + 1)
-                stage.mbar().arrive()
-        for _ in range(clc_stages):
-            clc.wait_consumer()
-            clc.producer_step()
-
-    @p.role("load")
-    def load(w: Warp) -> None:
-        pipe, clc, throttle = _ring(pipe_mbars, stages), _ring(clc_mbars, clc_stages), _ring(throttle_mbars, clc_stages)
-        for t in w.loop(tiles, "tiles"):
-            throttle.producer_signal_and_step()  # before the fetch of the next: else each waits for the other
-            with w.elect_one():
-                for k in w.loop(k_iters, "k_iters"):
-                    with pipe.produce() as stage:
-                        stage.mbar().expect_bytes(tile_bytes)
-                        w.tma_load(tile[stage.index()], stage.mbar(), t * k_iters + k)
-            _fetch(w, clc, t + 1)
-
-    @p.role("consumer", warps=consumer_warps)
-    def consumer(w: Warp) -> None:
-        pipe, clc = _ring(pipe_mbars, stages), _ring(clc_mbars, clc_stages)
-        for t in w.loop(tiles, "tiles"):
-            for k in w.loop(k_iters, "k_iters"):
-                with pipe.consume_explicit() as stage:
-                    w.read(tile[stage.index()], t * k_iters + k)
-                    w.work(work)
-                    with w.elect_one():
-                        stage.arrive()
-            _fetch(w, clc, t + 1)
-
-    def _fetch(w: Warp, clc: ProducerConsumerPipeline, item: int) -> None:
-        """What every role does for its next tile: read the response; all lanes give the stage back."""
-        with clc.consume() as stage:
-            w.read(response[stage.index()], item)
-
+    kernel = _Persistent(
+        tile=p.smem("tile", stages, tile_bytes),
+        response=p.smem("response", clc_stages, RESPONSE_BYTES),
+        pipe_mbars=p.mbarriers("pipe", ProducerConsumerPipeline.smem_bytes(stages) // 8),
+        clc_mbars=p.mbarriers("clc", ProducerConsumerPipeline.smem_bytes(clc_stages) // 8),
+        throttle_mbars=p.mbarriers("throttle", ProducerConsumerPipeline.smem_bytes(clc_stages) // 8),
+        tiles=tiles,
+        k_iters=k_iters,
+        consumer_warps=consumer_warps,
+        work=work,
+        atomic=atomic,
+    )
+    p.init(kernel.init)
+    p.role("scheduler")(kernel.scheduler)
+    p.role("load")(kernel.load)
+    p.role("consumer", warps=consumer_warps)(kernel.consumer)
     return p
 
 
-_ring = ProducerConsumerPipeline
+@dataclass(frozen=True)
+class _Persistent:
+    """The kernel's memory and sizes, and its roles."""
+
+    tile: TileArray
+    response: TileArray
+    pipe_mbars: BarrierStorage
+    clc_mbars: BarrierStorage
+    throttle_mbars: BarrierStorage
+    tiles: int
+    k_iters: int
+    consumer_warps: int
+    work: int
+    atomic: int
+
+    def _pipe(self) -> ProducerConsumerPipeline:
+        return ProducerConsumerPipeline(self.pipe_mbars, self.tile.slots)
+
+    def _clc(self) -> ProducerConsumerPipeline:
+        return ProducerConsumerPipeline(self.clc_mbars, self.response.slots)
+
+    def _throttle(self) -> ProducerConsumerPipeline:
+        return ProducerConsumerPipeline(self.throttle_mbars, self.response.slots)
+
+    def init(self) -> None:
+        self._pipe().init_mbars(1, self.consumer_warps)
+        self._clc().init_mbars(1, 32 * (1 + self.consumer_warps))
+        self._throttle().init_mbars(32, 32)
+
+    def scheduler(self, w: Warp) -> None:
+        clc, throttle = self._clc(), self._throttle()
+        for request in w.loop(self.tiles, "tiles"):  # the first tile is the CTA's own, so the last fetch finds none
+            throttle.consumer_signal_and_step()
+            with clc.produce() as stage, w.elect_one():
+                w.work(self.atomic)
+                w.write(self.response[stage.index()], request + 1)
+                stage.mbar().arrive()
+        for _ in range(clc.num_stages):
+            clc.wait_consumer()
+            clc.producer_step()
+
+    def load(self, w: Warp) -> None:
+        pipe, clc, throttle = self._pipe(), self._clc(), self._throttle()
+        for t in w.loop(self.tiles, "tiles"):
+            throttle.producer_signal_and_step()  # before the fetch of the next: else each waits for the other
+            with w.elect_one():
+                for k in w.loop(self.k_iters, "k_iters"):
+                    with pipe.produce() as stage:
+                        stage.mbar().expect_bytes(self.tile.nbytes)
+                        w.tma_load(self.tile[stage.index()], stage.mbar(), t * self.k_iters + k)
+            self._fetch(w, clc, t + 1)
+
+    def consumer(self, w: Warp) -> None:
+        pipe, clc = self._pipe(), self._clc()
+        for t in w.loop(self.tiles, "tiles"):
+            for k in w.loop(self.k_iters, "k_iters"):
+                with pipe.consume_explicit() as stage:
+                    w.read(self.tile[stage.index()], t * self.k_iters + k)
+                    w.work(self.work)
+                    with w.elect_one():
+                        stage.arrive()
+            self._fetch(w, clc, t + 1)
+
+    def _fetch(self, w: Warp, clc: ProducerConsumerPipeline, item: int) -> None:
+        """What every role does for its next tile: read the response; all lanes give the stage back."""
+        with clc.consume() as stage:
+            w.read(self.response[stage.index()], item)

@@ -22,7 +22,7 @@ def steady_lines(timing: Timing, width: int, side: str = "measured") -> list[str
 
     ``side`` is what the trace's figures are called: measured, if it is not simulated itself.
     """
-    head = ("steady state, cycles", "ring law", "simulated", side, "error", "noise")
+    head = ("steady state, cycles", "bound", "simulated", side, "error", "noise")
     lines = columns([head, *(_figure(f) for f in timing.figures)], 1, width)
     if timing.matched:
         bias = ("+" if timing.bias_cycles > 0 else "") + count(timing.bias_cycles, "cycle")

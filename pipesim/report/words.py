@@ -133,8 +133,8 @@ def parameters(params: Mapping[str, int], roles: tuple[tuple[str, int], ...]) ->
 
 
 def warps(roles: tuple[tuple[str, int], ...]) -> str:
-    """``1 load warp → 2 mma warps``, in the order of the protocol."""
-    return " → ".join(count(n, f"{name} warp") for name, n in roles)
+    """``1 load warp → 2 mma warps``; of more than two roles nobody can say whom they hand what, so no arrows."""
+    return (" → " if len(roles) == 2 else " · ").join(count(n, f"{name} warp") for name, n in roles)
 
 
 def place(line: str) -> str:

@@ -6,7 +6,7 @@ no event at all until the channel it waits on signals. Times are whole cycles, t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -25,7 +25,7 @@ from pipesim.timed.profile import Profile
 from pipesim.trace.recorder import StampBuffer
 from pipesim.trace.schema import Device, Trace, TraceMeta
 from pipesim.unfold.blocked import explain
-from pipesim.unfold.occurrence import PhaseLog
+from pipesim.unfold.observer import Observer
 
 DEFAULT_BUDGET = 20_000_000
 
@@ -66,25 +66,26 @@ def simulate(
     *,
     recording: bool = False,
     max_steps: int = DEFAULT_BUDGET,
-    log: PhaseLog | None = None,
+    observers: Sequence[Observer] = (),
 ) -> Simulation:
     """Run one CTA (or cluster) of ``program`` under ``profile``.
 
-    ``recording`` adds what each record costs on the chip, to be compared with a traced kernel. ``log`` collects which
-    operation completed which phase. Same arguments, same result, to the last event.
+    ``recording`` adds what each record costs on the chip, to be compared with a traced kernel. ``observers`` see
+    every move (which operation completed which phase, whether parity waits mean what they say) and change nothing.
+    Same arguments, same result, to the last event.
     """
-    return _Run(program, profile, recording=recording, max_steps=max_steps, log=log).result()
+    return _Run(program, profile, recording=recording, max_steps=max_steps, observers=observers).result()
 
 
 class _Run:
     """The mutable side of one simulation."""
 
     def __init__(
-        self, program: Program, profile: Profile, *, recording: bool, max_steps: int, log: PhaseLog | None
+        self, program: Program, profile: Profile, *, recording: bool, max_steps: int, observers: Sequence[Observer]
     ) -> None:
         self._program = program
         self._profile = profile
-        self._log = log
+        self._observers = tuple(observers)
         self._budget = max_steps
         self._recording = recording
         self._record = profile["record.issue"] if recording else 0
@@ -166,7 +167,7 @@ class _Run:
             result = step(program, state, agent)
             after, blocked, signalled, faults = result
             self._steps += 1
-            seldom = faults or self._log is not None or self._steps >= self._budget
+            seldom = faults or self._observers or self._steps >= self._budget
             if seldom and self._watch(state, agent, result):  # the chip ends the launch inside the operation
                 self._state = after
                 if first >= 0 and self._entered[agent] < 0:
@@ -201,9 +202,9 @@ class _Run:
         self._after(cycles, self._moves[agent])
 
     def _watch(self, before: State, agent: int, result: Step) -> bool:
-        """What only some runs need after a step: the log, faults, the end of the budget. True if the step traps."""
-        if self._log is not None:
-            self._log.stepped(before, agent, result)
+        """What only some runs need after a step: observers, faults, the end of the budget. True if the step traps."""
+        for observer in self._observers:
+            observer.stepped(before, agent, result)
         trapped = self._fail(result)
         if self._steps >= self._budget:
             self._stop()
@@ -336,8 +337,8 @@ class _Run:
         if self._stopped:
             return
         result = land(self._program, self._state, flight)
-        if self._log is not None:
-            self._log.landed(flight, flight.remaining, result)
+        for observer in self._observers:
+            observer.landed(flight, flight.remaining, result)
         self._state = result.state
         if result.faults:
             self._fail(result)

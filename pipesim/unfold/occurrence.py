@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from pipesim.model.finding import Fault
 from pipesim.model.machine import Flight, State, Step, can_land, finished, initial_state, land, step
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
+from pipesim.unfold.observer import Observer
 
 _ARRIVES = frozenset({Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE})
 _WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.WAIT_STATE})
@@ -115,13 +117,15 @@ class PhaseLog:
             self._made[barrier].append([])
 
 
-def unfold(program: Program, max_steps: int = 10_000_000) -> Occurrence:
+def unfold(program: Program, max_steps: int = 10_000_000, observers: Sequence[Observer] = ()) -> Occurrence:
     """Run the program in the canonical order: each agent in turn as far as it goes, then everything in flight lands.
 
     The phases are those of every schedule if the program is confluent; this function does not decide whether it is.
+    ``observers`` see the run too.
     """
     state = initial_state(program)
     log = PhaseLog(program)
+    watching = (log, *observers)
     faults: list[Fault] = []
     steps = 0
     moved = True
@@ -130,7 +134,8 @@ def unfold(program: Program, max_steps: int = 10_000_000) -> Occurrence:
         for agent in range(len(program.agents)):
             while not finished(program, state, agent) and steps < max_steps:
                 result = step(program, state, agent)
-                log.stepped(state, agent, result)
+                for observer in watching:
+                    observer.stepped(state, agent, result)
                 faults.extend(result.faults)
                 steps += 1
                 changed = result.state is not state
@@ -141,7 +146,8 @@ def unfold(program: Program, max_steps: int = 10_000_000) -> Occurrence:
         for flight in state.flights:
             if can_land(state, flight):
                 result = land(program, state, flight)
-                log.landed(flight, flight.remaining, result)
+                for observer in watching:
+                    observer.landed(flight, flight.remaining, result)
                 faults.extend(result.faults)
                 steps += 1
                 state = result.state

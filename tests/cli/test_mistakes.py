@@ -214,7 +214,7 @@ def test_a_stage_released_inside_its_with_statement(call: Call, user: Callable[[
     """The with statement releases it again: that is the line, and the first release is the cause."""
     user(GOOD.replace(READ, f"{READ}\n                    stage.release()  # here"))
     line = here((tmp_path / "mine.py").read_text())
-    assert call("verify", "mine.py:f", "--no-hardware").err.splitlines()[:3] == [
+    assert call("verify", "mine.py:f", "--no-hardware").error[:3] == [
         "pipesim: mma: release() of consumer stage 0 after its release",
         f"  at: {tmp_path / 'mine.py'}:{line - 2}",
         f"  probable cause: acquired at {tmp_path / 'mine.py'}:{line - 2}, released at {tmp_path / 'mine.py'}:{line}",

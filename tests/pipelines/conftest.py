@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -10,6 +10,7 @@ from pipesim.model.finding import FaultKind
 from pipesim.model.machine import State, can_land, finished, initial_state, land, step
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
+from pipesim.unfold.observer import Observer
 
 
 @dataclass(frozen=True)
@@ -28,10 +29,17 @@ class Run:
         return "stuck" if self.stuck else "finished"
 
 
-def run(program: Program, seed: int, watch: Callable[[State], None] = lambda _: None, bias: int = 1) -> Run:
+def run(
+    program: Program,
+    seed: int,
+    watch: Callable[[State], None] = lambda _: None,
+    bias: int = 1,
+    observers: Sequence[Observer] = (),
+) -> Run:
     """A random schedule: who can move is chosen ``bias`` times in a row; copies land in random pieces, any time.
 
-    ``watch`` sees every state. Ends with the first fault, when nobody can move, or when all is done.
+    ``watch`` sees every state, ``observers`` every move. Ends with the first fault, when nobody can move, or when all
+    is done.
     """
     rng = random.Random(seed)
     state = initial_state(program)
@@ -49,8 +57,13 @@ def run(program: Program, seed: int, watch: Callable[[State], None] = lambda _: 
                 if finished(program, state, chosen):
                     break
                 made = step(program, state, chosen)
+                for observer in observers:
+                    observer.stepped(state, chosen, made)
             else:
-                made = land(program, state, chosen, rng.choice([-1, 16, chosen.remaining // 32 * 16]))
+                part = rng.choice([-1, 16, chosen.remaining // 32 * 16])
+                made = land(program, state, chosen, part)
+                for observer in observers:
+                    observer.landed(chosen, chosen.remaining if part < 0 else min(part, chosen.remaining), made)
             state = made.state
             if made.faults:
                 return Run(state, frozenset(f.kind for f in made.faults), stuck=False)

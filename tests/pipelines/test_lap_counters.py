@@ -1,7 +1,8 @@
 """The parity machine against the unbounded specification: monotone counters per slot, and lap numbers.
 
 A consumer may take lap p of a slot iff its full arrivals reach (p + 1) times the producers' count; a producer may fill
-on lap p, counted from 1, iff its empty arrivals reach (p - 1) times the consumers' count.
+on lap p, counted from 1, iff its empty arrivals reach (p - 1) times the consumers' count. This is written out here for
+rings, beside the observer for any program (``unfold.laps``), which knows neither roles nor counts.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pipesim.model.program import Program
 from pipesim.model.protocol import Protocol
 from pipesim.model.warp import Warp
 from pipesim.pipelines import ProducerConsumerPipeline
+from pipesim.unfold.laps import Laps
 
 
 def ring(
@@ -59,7 +61,7 @@ def ring(
     return p.flatten()
 
 
-class Laps:
+class RingLaps:
     """Watches a run: at every wait that an agent stands at, does the parity say what the counters say?"""
 
     def __init__(self, program: Program, stages: int, producers: int, consumers: int) -> None:
@@ -106,9 +108,10 @@ def test_the_parity_agrees_with_the_laps_at_every_wait(
     run: Any, stages: int, tiles: int, producers: int, consumers: int, lanes: int, seed: int, bias: int
 ) -> None:
     program = ring(stages, tiles, producers, consumers, lanes)
-    laps = Laps(program, stages, producers * lanes, consumers * lanes)
-    end = run(program, seed, laps, bias)
-    assert (end.outcome, laps.disagreements) == ("finished", [])
+    laps, general = RingLaps(program, stages, producers * lanes, consumers * lanes), Laps(program)
+    end = run(program, seed, laps, bias, [general])
+    assert (end.outcome, laps.disagreements, general.disagreements) == ("finished", [], ())
+    assert general.tests >= (producers + consumers) * tiles
     assert laps.tests >= (producers + consumers) * tiles
     assert [b.done for b in end.state.barriers] == [(tiles + stages - 1 - s) // stages for s in range(stages)] * 2
 
@@ -119,14 +122,18 @@ def test_the_parity_agrees_with_the_laps_at_every_wait(
 )  # fmt: skip
 def test_a_wrong_ring_disagrees_visibly(run: Any, wrong: dict[str, bool], role: str) -> None:
     """Two phases complete before one wait is tested: the parity is back where it was, the counters are not."""
-    seen = []
+    seen, missed = [], []
     for seed in range(40):
         program = ring(2, 7, **wrong)  # type: ignore[arg-type]
-        laps = Laps(program, 2, 1, 1)
-        run(program, seed, laps, bias=6)
+        laps, general = RingLaps(program, 2, 1, 1), Laps(program)
+        run(program, seed, laps, bias=6, observers=[general])
         seen += laps.disagreements
+        reported = {(who, may, passes) for who, _, may, passes in laps.disagreements}
+        assert {(program.agent_name(a.agent), not a.passed, a.passed) for a in general.disagreements} <= reported
+        missed += general.disagreements
     assert any(who == role and may and not passes for who, _, may, passes in seen), "it may, but its wait blocks"
-    right = Laps(ring(2, 7), 2, 1, 1)
+    assert any(program.agent_name(a.agent) == role and not a.passed for a in missed)
+    right = RingLaps(ring(2, 7), 2, 1, 1)
     for seed in range(40):
         assert run(right.program, seed, right, bias=6).outcome == "finished"
     assert (right.disagreements, right.tests > 500) == ([], True)

@@ -24,6 +24,13 @@ SIZES: Mapping[str, list[Params]] = {
         *around("tiles", 2, stages=2, cluster=4),
         {"cluster": 1, "tiles": 9}, {"cluster": 8, "tiles": 6, "consumer_warps": 1}, {"stages": 2, "consumer_warps": 3},
     ],
+    "conv_epilogue": [
+        *around("tiles", 2, k_iters=5),
+        *around("k_iters", 4, first_tile_only=1),
+        {"residual": 0}, {"residual": 0, "k_iters": 1, "tiles": 6}, {"epi_stages": 1}, {"clc_stages": 0, "tiles": 1},
+        {"stages": 1, "accumulators": 1, "tiles": 2}, {"block_n": 64, "epi_stages": 2, "tiles": 5},
+        {"epi_stages": 1, "k_iters": 1, "tiles": 6, "epilogue": 900, "first_tile_only": 1},
+    ],
     "cutlass_sm100": [
         *around("k_tiles", 4, tiles=2),
         {"tiles": 1, "residual": 1}, {"tiles": 2, "accumulators": 1}, {"tiles": 5, "k_tiles": 3, "residual": 1},

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.protocols.catalog import BUILT_IN, find
 from pipesim.timed.engine import Outcome, Simulation, simulate
 from pipesim.timed.profile import load_profile
+from pipesim.unfold.laps import Laps
 from pipesim.unfold.occurrence import PhaseLog
 
 HERE = Path(__file__).parent
@@ -24,16 +26,36 @@ def label(name: str, params: Params) -> str:
     return " ".join([name, *(f"{k}={v}" for k, v in params.items())])
 
 
-def run(program: Program) -> tuple[Simulation, PhaseLog]:
-    log = PhaseLog(program)
-    return simulate(program, load_profile("h100"), log=log), log
+def takes(program: Program) -> dict[tuple[int, int], list[int]]:
+    """The phases that the two groups of the ping-pong kernel take: those of every second tile, whichever they are."""
+    found: dict[tuple[int, int], list[int]] = {}
+    if program.name != "cutlass_sm90_pingpong":
+        return found
+    sizes, subtiles = program.params, program.params["block_n"] // 32
+    rings = {"mainloop.full": (sizes["k_tiles"], sizes["stages"]), "epi_load.full": (subtiles, min(subtiles, 4))}
+    rings["full"] = rings["mainloop.full"]  # its name where it is alone
+    barriers = {(b.cta, b.name, b.stage): index for index, b in enumerate(program.barriers)}
+    for number, agent in enumerate(program.agents):
+        first = {"consumer0": 0, "consumer1": 1}.get(agent.role, sizes["tiles"])
+        for name, (steps, stages) in rings.items():
+            for item in (t * steps + k for t in range(first, sizes["tiles"], 2) for k in range(steps)):
+                barrier = barriers.get((agent.cta, name, item % stages), -1)
+                found.setdefault((number, barrier), []).append(item // stages)
+    return found
+
+
+def run(program: Program) -> tuple[Simulation, PhaseLog, Laps]:
+    log, laps = PhaseLog(program), Laps(program, takes(program))
+    return simulate(program, load_profile("h100"), observers=[log, laps]), log, laps
 
 
 def counted(name: str, params: Params) -> str:
     """One line of the pinned counts: operations of all agents, phases completed, waits that saw one."""
     program = find(name).build(params)
-    result, log = run(program)
+    result, log, laps = run(program)
     assert (result.outcome, result.faults, result.deadlock) == (Outcome.FINISHED, (), None), label(name, params)
+    assert (laps.tests > 0) == any(op[0] == Op.WAIT for code in program.code for op in code)
+    assert not laps.disagreements, "a parity means another phase than the lap counters say"
     assert not result.state.flights, "something is still under way when every agent has ended"
     phases = [phase for phases in log.phases() for phase in phases]
     completed = sum(phase.complete for phase in phases)

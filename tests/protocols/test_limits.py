@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from pipesim.errors import ConfigurationError, ParameterError
+from pipesim.errors import ConfigurationError, ParameterError, ProtocolError
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.ops import Op
+from pipesim.model.program import Program
 from pipesim.model.protocol import Protocol
 from pipesim.model.warp import Warp
 from pipesim.protocols.limits import COPY_MULTIPLE, MAX_SMEM, MAX_THREADS, require, require_fits
@@ -146,3 +147,45 @@ def test_the_protocol_of_the_package_fits_at_its_largest() -> None:
     require_fits(producer_consumer(stages=7, tiles=2, tile_bytes=32768, consumer_warps=8).flatten())
     with pytest.raises(ConfigurationError):
         require_fits(producer_consumer(stages=8, tiles=2, tile_bytes=32768).flatten())
+
+
+def roomy(registers: dict[str, int], columns: int = 512) -> Program:
+    """Two roles of four warps that ask for registers, and accumulators of so many columns of tensor memory."""
+    p = Protocol("roomy")
+    p.tmem("accumulator", 1, columns * 512)
+    for name, count in registers.items():
+        p.role(name, warps=4)(lambda w, n=count: w.setmaxnreg(n))
+    return p.flatten()
+
+
+def test_tensor_memory_has_512_columns() -> None:
+    require_fits(roomy({"mma": 24}))
+    with pytest.raises(ConfigurationError) as caught:
+        require_fits(roomy({"mma": 24}, 513))
+    assert caught.value.fact == "roomy needs 262,656 bytes of tensor memory; an SM has 262,144"
+
+
+def test_the_warps_of_a_cta_share_the_registers_of_an_sm() -> None:
+    require_fits(roomy({"load": 24, "a": 240, "b": 240}))
+    with pytest.raises(ConfigurationError) as caught:
+        require_fits(roomy({"load": 40, "a": 240, "b": 240}))
+    assert caught.value.fact == "roomy asks for 66,560 registers in one CTA; an SM has 65,536"
+    assert "test_limits.py" in caught.value.place
+
+
+@pytest.mark.parametrize("count", [0, 16, 25, 264])
+def test_setmaxnreg_takes_multiples_of_eight(count: int) -> None:
+    with pytest.raises(ConfigurationError, match=f"load/0 asks for {count} registers a thread"):
+        require_fits(roomy({"load": count}))
+
+
+def test_a_cta_has_16_named_barriers() -> None:
+    def made(number: int) -> Program:
+        p = Protocol("named")
+        p.role("load")(lambda w: w.bar_sync(number, 32))
+        return p.flatten()
+
+    require_fits(made(15))
+    with pytest.raises(ProtocolError, match="named barrier 16") as caught:
+        made(16)
+    assert "a CTA has 16" in caught.value.cause

@@ -104,7 +104,7 @@ def test_no_wait_returns_before_its_phase_is_complete(
     program = ring(**shape)
     profile = toy(**prices)
     log = PhaseLog(program)
-    result = simulate(program, profile, recording=recording, log=log)
+    result = simulate(program, profile, recording=recording, observers=[log])
     times = stamps(program, result.trace)  # program order, and no event before the one before it
     landing = profile["copy.latency"] + 4  # 64 bytes at 16,000 a kcycle
     seen = 0

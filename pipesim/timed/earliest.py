@@ -1,0 +1,229 @@
+"""The earliest time of every operation: no schedule under the profile's costs carries one out sooner.
+
+:class:`Earliest` watches any run whose phases are those of every schedule (``unfold`` makes one) and gives each event
+the largest of the times that it must follow: its agent's program order, the phase that its wait means, the transfers
+before it on an engine that its own agent feeds. Nothing is added for polls, for a cold start, or for what agents do to
+each other on a resource that they share, since those depend on the schedule.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from pipesim.model.machine import TMA, Flight, State, Step
+from pipesim.model.ops import IN_ORDER, Op, Operation
+from pipesim.model.program import Program
+from pipesim.timed.costs import Cost, Prices
+from pipesim.timed.profile import Profile
+from pipesim.trace.sites import kinds
+from pipesim.unfold.laps import Laps
+
+WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.WAIT_STATE})
+_SIGNALS = frozenset({Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.EXPECT_TX, Op.COMPLETE_TX})
+
+
+class Part(IntEnum):
+    """Which moment of an operation an event is."""
+
+    ISSUE = 0
+    ENGINE = 1  #: the copy engine begins with it, or the matrix engine ends with it
+    LANDED = 2
+
+
+class Event(NamedTuple):
+    """A moment of an operation, and the event that it follows at once (-1: none): what made it no earlier."""
+
+    agent: int
+    pc: int
+    part: Part
+    time: int
+    after: int
+
+
+class _Signal(NamedTuple):
+    """Something that others wait for: when they can see it, since which event, and whether a landing is part of it."""
+
+    seen: int
+    event: int
+    landed: bool
+
+
+class _Open(NamedTuple):
+    """A phase that is not complete: the last of its contributions, and the least time until one of them is seen."""
+
+    time: int = 0
+    event: int = -1
+    visible: int = -1
+    landed: bool = False
+
+
+class Earliest:
+    """Watches one run, after its own lap counters; ``events`` are in an order in which each follows what it needs."""
+
+    def __init__(self, program: Program, profile: Profile, *, recording: bool = False) -> None:
+        agents = len(program.agents)
+        self._program = program
+        self._profile = profile
+        self._price = Prices(program, profile, recording=recording)
+        self._record = profile["record.issue"] if recording else 0
+        self.laps = Laps(program)
+        self.events: list[Event] = []
+        self.issues: list[dict[int, int]] = [{} for _ in range(agents)]  #: of each agent: pc → event of its issue
+        self._next = [(0, -1)] * agents  # when an agent goes on, and since which event
+        self._open = [_Open()] * len(program.barriers)
+        self._phases: list[list[_Signal]] = [[] for _ in program.barriers]
+        self._joined = [_Open()] * (len(program.named_barriers) + 1)  # the last is the cluster barrier
+        self._ended: list[list[_Signal]] = [[] for _ in self._joined]
+        self._copied: list[tuple[int, int]] = [(0, -1)] * agents  # when an agent's next copy may start
+        self._multiplied: list[tuple[int, int]] = [(0, -1)] * agents
+        self._landing: dict[int, int] = {}  # sequence number of a flight → event of its landing
+        self._last: dict[tuple[int, int], int] = {}  # (agent, engine) → event of the last landing so far
+        self._groups: dict[tuple[int, int], list[int]] = {}  # the same at the close of each group
+
+    @property
+    def end(self) -> int:
+        """No run is over before this time."""
+        return max((*(time for time, _ in self._next), *(e.time for e in self.events)), default=0)
+
+    # the run
+
+    def stepped(self, before: State, agent: int, result: Step) -> None:
+        """An agent moved, or was blocked."""
+        self.laps.stepped(before, agent, result)
+        if result.state is before:
+            return
+        pc = before.pcs[agent]
+        op = self._program.code[agent][pc]
+        code = op[0]
+        if before.holds[agent]:  # it has joined the named barrier before
+            ended = self._ended[op[1]][before.holds[agent] - 1]
+            self._next[agent] = (ended.seen, ended.event)
+            return
+        cost = self._price(op)
+        here, since = self._next[agent]
+        issue = self.issues[agent][pc] = self._event(agent, pc, Part.ISSUE, here, since)
+        self._next[agent] = (here + cost.busy, issue)
+        if code in WAITS:
+            self._waited(before, agent, op, cost, issue)
+        elif code in _SIGNALS:
+            self._contribute(op[1], _Open(here, issue, cost.visible), result)
+        elif code == Op.INIT:
+            self._open[op[1]] = _Open()
+            self._phases[op[1]] = []
+        elif code in (Op.BAR_SYNC, Op.BAR_ARRIVE, Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT):
+            self._synchronised(before, agent, op, issue, result)
+        elif code == Op.WAIT_GROUP:
+            closed = self._groups.get((agent, op[1]), [])
+            if len(closed) > op[2]:
+                self._not_before(agent, here, issue, closed[len(closed) - op[2] - 1])
+        elif cost.flight >= 0:
+            self._launched(before, agent, op, cost, issue, result)
+        elif code == Op.COMMIT:
+            self._groups.setdefault((agent, op[1]), []).append(self._last.get((agent, op[1]), -1))
+
+    def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
+        """A transfer delivered bytes, or its arrival."""
+        self.laps.landed(flight, nbytes, result)
+        if flight.barrier >= 0:
+            event = self._landing[flight.sequence]
+            self._contribute(flight.barrier, _Open(self.events[event].time, event, 0, landed=True), result)
+
+    # what makes an event wait
+
+    def _event(self, agent: int, pc: int, part: Part, time: int, after: int) -> int:
+        self.events.append(Event(agent, pc, part, time, after))
+        return len(self.events) - 1
+
+    def _not_before(self, agent: int, time: int, issue: int, other: int) -> None:
+        """The agent goes on at ``time``, or when the event ``other`` happens (-1: none), whichever is later."""
+        late = other >= 0 and self.events[other].time > time
+        self._next[agent] = (self.events[other].time, other) if late else (time, issue)
+
+    def _contribute(self, barrier: int, part: _Open, result: Step) -> None:
+        open_ = _later(self._open[barrier], part)
+        self._open[barrier] = open_
+        if result.signalled == barrier:
+            self._phases[barrier].append(_Signal(open_.time + open_.visible, open_.event, open_.landed))
+            self._open[barrier] = _Open()
+
+    def _waited(self, before: State, agent: int, op: Operation, cost: Cost, issue: int) -> None:
+        """A wait returned. An arrive is noticed by a try; a landing wakes the agent, or its first try finds it there.
+
+        A wait that may be skipped costs nothing of its own: then its try saw the phase.
+        """
+        maybe = op[0] == Op.WAIT_UNLESS and op[3] >= 0
+        stamps = self._record if kinds(op) and not maybe else 0
+        time = self.events[issue].time + (0 if maybe else stamps + cost.busy)
+        phase = self._phase_of(before, agent, op)
+        signal = self._phases[op[1]][phase] if 0 <= phase < len(self._phases[op[1]]) else None
+        if signal is not None:
+            back = signal.seen + (min(cost.busy, cost.visible) if signal.landed else cost.busy)
+            if back > time:
+                self._next[agent] = (back + stamps, signal.event)
+                return
+        self._next[agent] = (time + stamps, issue)
+
+    def _phase_of(self, before: State, agent: int, op: Operation) -> int:
+        """The phase that a wait means, -1 for none that anything must be waited for."""
+        if op[0] == Op.WAIT_STATE:
+            return before.registers[agent][op[2]] >> 20
+        meant = self.laps.meant(agent, op[1])
+        return meant if (meant & 1) == op[2] else -1
+
+    def _synchronised(self, before: State, agent: int, op: Operation, issue: int, result: Step) -> None:
+        """Named barriers and the cluster barrier: all go on when the last has arrived."""
+        cluster = op[0] in (Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT)
+        where = len(self._joined) - 1 if cluster else op[1]
+        here = self.events[issue].time
+        if op[0] == Op.CLUSTER_WAIT:
+            ended = self._ended[where][before.cluster_held[agent]]
+            self._next[agent] = (ended.seen, ended.event) if ended.seen > here else (here, issue)
+            return
+        self._joined[where] = _later(self._joined[where], _Open(here, issue, self._profile["sync.latency"]))
+        if result.signalled == len(self._program.barriers) + where:
+            last = self._joined[where]
+            self._ended[where].append(_Signal(last.time + last.visible, last.event, landed=False))
+            self._joined[where] = _Open()
+            if op[0] == Op.BAR_SYNC:
+                self._next[agent] = (last.time + last.visible, last.event)
+
+    def _launched(self, before: State, agent: int, op: Operation, cost: Cost, issue: int, result: Step) -> None:
+        """Put something under way: copies start in the order of issue, and so do the MMAs of one agent."""
+        pc, here = before.pcs[agent], self.events[issue].time
+        flights = [f for f in result.state.flights if f.sequence > before.issued]
+        if op[0] == Op.ENGINE_WORK:
+            free, other = self._multiplied[agent]
+            start, since = (free, other) if free > here else (here, issue)
+            event = self._event(agent, pc, Part.ENGINE, start + cost.engine, since)
+            self._multiplied[agent] = (start + cost.engine, event)
+            return
+        for flight in flights:
+            key = (agent, flight.engine)
+            start, since = here, issue
+            if flight.after:
+                last = self._last.get(key, -1)
+                start, since = (self.events[last].time, last) if last >= 0 else (start, since)
+                start, since = (start, since) if start > here else (here, issue)
+            elif flight.engine in IN_ORDER:
+                start, since = max((here, issue), self._multiplied[agent])
+            elif flight.engine == TMA and flight is flights[0]:
+                if cost.engine:
+                    start, since = max((here, issue), self._copied[agent])
+                since = self._event(agent, pc, Part.ENGINE, start, since)
+                self._copied[agent] = (start + cost.engine, since)
+            elif flight.engine == TMA:  # the same copy, delivered to another CTA
+                self._landing[flight.sequence] = self._landing[flights[0].sequence]
+                continue
+            event = self._event(agent, pc, Part.LANDED, start + cost.flight, since)
+            self._landing[flight.sequence] = event
+            last = self._last.get(key, -1)
+            if last < 0 or self.events[last].time <= self.events[event].time:
+                self._last[key] = event
+
+
+def _later(one: _Open, other: _Open) -> _Open:
+    """Two contributions to one phase: it is complete with the later, and seen no sooner than the sooner seen allows."""
+    time, event = max((one.time, one.event), (other.time, other.event)) if one.event >= 0 else other[:2]
+    visible = other.visible if one.visible < 0 else min(one.visible, other.visible)
+    return _Open(time, event, visible, one.landed or other.landed)

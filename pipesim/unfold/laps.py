@@ -1,0 +1,135 @@
+"""The lap-counter specification: a wait by parity, held against counters that never wrap.
+
+The hardware tells two phases of a barrier apart by one bit. This observer runs beside any driver of the machine; it
+counts the phases of every barrier and knows, for every agent, which phase its next wait on a barrier *means*. At every
+test the machine must answer ``phases completed > phase meant``. Where it does not, the parity has aliased: a phase was
+missed, or a wait let its agent pass a lap early.
+
+Which phase a wait means:
+
+* An agent's first wait on a barrier means the phase before the first (-1, complete from the start) with parity 1, and
+  phase 0 with parity 0.
+* A wait whose parity differs from the one before means the next phase: a phase bit flips once a lap.
+* A wait whose parity is the same means *the same* phase. A bit that did not flip is a lap counter that did not move: a
+  try and the wait behind it, a one-shot barrier that is looked at again, a stage acquired twice. It cannot mean two
+  phases on, since no parity could tell that from the phase already seen.
+* An agent that takes some of the phases only (two consumers that alternate on one stage) cannot be told from one that
+  looks twice. Its author says so: ``takes`` lists, for (agent, barrier), the phases that it means, one after the other;
+  once a test has passed, the next wait means the next of them.
+* An ``init`` begins a barrier's life afresh, for every agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pipesim.model import barrier as mbarrier
+from pipesim.model.barrier import LIVE
+from pipesim.model.machine import Flight, State, Step
+from pipesim.model.ops import Op
+from pipesim.model.program import Program
+
+_WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS})
+_TRIES = frozenset({Op.TRY_WAIT, Op.TEST_WAIT})
+
+
+@dataclass(frozen=True)
+class Aliasing:
+    """A test that the parity answered otherwise than the counters: who, where, the phase meant, the phases completed.
+
+    ``passed`` is the machine's answer: True is a pass that came a lap early, False a phase that was missed.
+    """
+
+    agent: int
+    pc: int
+    barrier: int
+    parity: int
+    meant: int
+    completed: int
+    passed: bool
+
+    def claim(self, program: Program) -> str:
+        """What happened, in one sentence."""
+        who, where = program.agent_name(self.agent), program.barrier_name(self.barrier)
+        done = f"{self.completed} phase{'' if self.completed == 1 else 's'} of it {_are(self.completed)} complete"
+        if self.passed:
+            return f"{who} passes {where} with parity {self.parity} before phase {self.meant} is complete: {done}"
+        return f"{who} misses phase {self.meant} of {where}: it waits with parity {self.parity} while {done}"
+
+
+class Laps:
+    """Watches any driver of the machine; ``disagreements`` is empty as long as parity and counters agree."""
+
+    def __init__(self, program: Program, takes: Mapping[tuple[int, int], Sequence[int]] | None = None) -> None:
+        self._program = program
+        self._takes = dict(takes or {})
+        self._completed = [0] * len(program.barriers)
+        self._lives = [0] * len(program.barriers)
+        self._meant: dict[tuple[int, int], tuple[int, int]] = {}  # (agent, barrier) → life of the barrier, phase
+        self._taken = dict.fromkeys(self._takes, 0)  # how many of the phases listed have passed
+        self._found: dict[tuple[int, int, int], Aliasing] = {}
+        self.tests = 0
+
+    @property
+    def disagreements(self) -> tuple[Aliasing, ...]:
+        """Each disagreement once, in order: a wait that is tested again at the same phase says nothing new."""
+        return tuple(self._found.values())
+
+    def completed(self, barrier: int) -> int:
+        """Phases of the barrier that have completed since its last init."""
+        return self._completed[barrier]
+
+    def meant(self, agent: int, barrier: int) -> int:
+        """The phase that the agent's latest wait or try on this barrier means, -1 for the one before the first."""
+        life, phase = self._meant.get((agent, barrier), (-1, -1))
+        return phase if life == self._lives[barrier] else -1
+
+    def stepped(self, before: State, agent: int, result: Step) -> None:
+        """An agent moved, or was blocked: of both, a wait is a test."""
+        op = self._program.code[agent][before.pcs[agent]]
+        code = op[0]
+        if code in _WAITS:
+            if code == Op.WAIT_UNLESS and op[3] >= 0 and before.registers[agent][op[3]]:
+                return  # skipped: its try was the test
+            self._test(before, agent, op[1], op[2], passed=result.blocked < 0)
+        elif code in _TRIES:
+            self._test(before, agent, op[1], op[2], passed=mbarrier.passes(before.barriers[op[1]], op[2]))
+        elif code == Op.INIT:
+            self._completed[op[1]] = 0
+            self._lives[op[1]] += 1
+        elif 0 <= result.signalled < len(self._completed):
+            self._completed[result.signalled] += 1
+
+    def landed(self, _: Flight, __: int, result: Step) -> None:
+        """A transfer delivered bytes, or its arrival."""
+        if 0 <= result.signalled < len(self._completed):
+            self._completed[result.signalled] += 1
+
+    def _test(self, before: State, agent: int, barrier: int, parity: int, *, passed: bool) -> None:
+        if before.barriers[barrier].life != LIVE:
+            return  # a fault of its own, and no answer
+        meant = self._means(agent, barrier, parity)
+        self._meant[agent, barrier] = (self._lives[barrier], meant)
+        if passed and (agent, barrier) in self._taken:
+            self._taken[agent, barrier] += 1
+        self.tests += 1
+        completed = self._completed[barrier]
+        if passed != (completed > meant):
+            pc = before.pcs[agent]
+            found = Aliasing(agent, pc, barrier, parity, meant, completed, passed)
+            self._found.setdefault((agent, pc, completed), found)
+
+    def _means(self, agent: int, barrier: int, parity: int) -> int:
+        listed = self._takes.get((agent, barrier), ())
+        taken = self._taken.get((agent, barrier), 0)
+        if taken < len(listed):
+            return listed[taken]
+        life, last = self._meant.get((agent, barrier), (-1, 0))
+        if life != self._lives[barrier]:
+            return -parity
+        return last if (last & 1) == parity else last + 1
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"

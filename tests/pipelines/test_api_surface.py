@@ -1,0 +1,107 @@
+"""Every upstream name is there: structs, their members, and what takes arguments in upstream's order."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from pipesim import pipelines
+from pipesim.model.shared_mem_barrier import SharedMemBarrier
+
+HANDLE = "release"
+RING = (
+    "wait_producer wait_consumer try_wait_producer try_wait_consumer wait_producer_if_needed wait_consumer_if_needed "
+    "producer_mbar consumer_mbar producer_stage consumer_stage consumer_step producer_step smem_bytes init_mbars "
+    "producer_signal_and_step consumer_signal_and_step produce consume consume_explicit acquire_producer "
+    "acquire_consumer"
+)
+MEMBERS = {
+    "ProducerConsumerPipeline": RING,
+    "ProducerStage": f"index mbar {HANDLE}",
+    "ConsumerStage": f"index mbar arrive {HANDLE} release_without_signal",
+    "ProduceContext": "__enter__ __exit__",
+    "ConsumeContext": "__enter__ __exit__",
+    "ExplicitConsumeContext": "__enter__ __exit__",
+    "InputTilePipeline": "BarrierArray Pipeline init_barriers try_acquire_producer try_acquire_consumer "
+    "wait_producer_if_needed wait_consumer_if_needed producer_stage consumer_stage producer_mbar consumer_mbar "
+    "producer consumer acquire_producer acquire_consumer drain_producer",
+    "InputProducer": "__enter__ __exit__ drain acquire acquire_stage try_acquire acquire_if_needed",
+    "ProducerTiles": "payload stage expect_bytes barrier __enter__ __exit__",
+    "InputProducerStage": f"payload stage expect_bytes barrier {HANDLE}",
+    "InputConsumer": "__enter__ __exit__ acquire acquire_stage try_acquire acquire_if_needed",
+    "ConsumerTiles": "payload stage mbar __enter__ __exit__",
+    "InputConsumerStage": f"payload stage mbar {HANDLE}",
+    "StagedPipeline": "num_mbars producer_mbar consumer_mbar producer_acquire consumer_wait consumer_release "
+    "consumer_release_at",
+    "TMAProducerPipeline": "bytes elements elements_full KPairType PairType SMemType num_qk_stages_effective "
+    "tile_bytes tile_layout get_smem get_tile acquire commit_step get_k_smem get_k acquire_k get_v_smem get_v "
+    "acquire_v",
+    "TMAConsumerPipeline": "get wait release",
+    "RolePipeline": "acquire commit commit_mma wait release release_no_step",
+    "MBarPipeline": "init",
+    "EpiLoadPipeline": "init_barriers produce acquire_producer wait_consumer producer_mbar producer_step consume "
+    "consume_explicit acquire_consumer wait_producer consumer_stage consumer_step",
+    "OutputTilePipeline": "acquire_for_mma release_from_mma acquire_for_epilogue release_from_epilogue producer "
+    "consumer",
+    "MmaStage": HANDLE,
+    "EpilogueStage": HANDLE,
+    "AccumBarrier": "arrive",
+    "LoadOrderBarrier": "arrive wait step arrive_and_step wait_and_step",
+    "TileScheduler": "work_iterator scheduler_iterator throttle_signal fetch_next_work",
+    "WorkIterator": "__iter__ __next__",
+    "SchedulerWorkIterator": "signal_and_advance drain",
+    "StandardTilePayload": "get_tile",
+    "BlockScaledTilePayload": "get_tile",
+    "FA4MiscMBars": "init",
+    "PipelineTmaAsync": "producer_try_acquire producer_acquire producer_commit producer_tail producer_get_barrier "
+    "consumer_try_wait consumer_wait consumer_release",
+    "PipelineAsync": "producer_try_acquire producer_acquire producer_commit producer_tail consumer_try_wait "
+    "consumer_wait consumer_release",
+    "OrderedSequenceBarrier": "wait arrive",
+}
+PRIMITIVE = (
+    "init inval arrive arrive_cluster arrive_drop arrive_no_complete expect_tx expect_bytes expect_bytes_relaxed "
+    "arrive_and_expect_bytes complete_transaction test_wait try_wait wait wait_acquire wait_relaxed wait_state "
+    "test_state pending_count cp_async_arrive mapa"
+)
+ARGUMENTS = {
+    "ProducerConsumerPipeline.init_mbars": ["producer_arrive_count", "consumer_arrive_count"],
+    "ProducerConsumerPipeline.wait_producer_if_needed": ["already_ready"],
+    "ProducerConsumerPipeline.producer_mbar": ["stage"],
+    "InputTilePipeline.init_barriers": ["storage", "producer_arv_count", "consumer_arv_count"],
+    "InputTilePipeline.consumer_mbar": ["stage"],
+    "InputProducer.acquire_if_needed": ["already_ready"],
+    "InputConsumer.acquire_if_needed": ["already_ready"],
+    "EpiLoadPipeline.init_barriers": ["producer_arv_count", "consumer_arv_count"],
+    "EpiLoadPipeline.producer_mbar": [],
+    "TMAProducerPipeline.get_smem": ["qk_stage"],
+    "TMAProducerPipeline.acquire": ["qk_stage"],
+}
+
+
+@pytest.mark.parametrize("struct", MEMBERS)
+def test_every_member_is_public_and_documented(struct: str) -> None:
+    kind = getattr(pipelines, struct)
+    assert struct in pipelines.__all__
+    assert inspect.getdoc(kind)
+    missing = [name for name in MEMBERS[struct].split() if not hasattr(kind, name)]
+    assert missing == []
+    public = [name for name in MEMBERS[struct].split() if not name.startswith("_") and callable(getattr(kind, name))]
+    assert [name for name in public if not inspect.getdoc(getattr(kind, name))] == []
+
+
+@pytest.mark.parametrize("name", PRIMITIVE.split())
+def test_every_operation_of_an_mbarrier_is_there(name: str) -> None:
+    assert inspect.getdoc(getattr(SharedMemBarrier, name))
+
+
+@pytest.mark.parametrize("method", ARGUMENTS)
+def test_arguments_come_in_upstreams_order(method: str) -> None:
+    struct, _, name = method.partition(".")
+    taken = [p for p in inspect.signature(getattr(getattr(pipelines, struct), name)).parameters if p != "self"]
+    assert taken == ARGUMENTS[method]
+
+
+def test_nothing_is_exported_twice() -> None:
+    assert len(pipelines.__all__) == len(set(pipelines.__all__))

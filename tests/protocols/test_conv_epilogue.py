@@ -1,0 +1,38 @@
+"""The order of the two load warps: upstream's barrier can be missed, CUTLASS's cannot."""
+
+from __future__ import annotations
+
+from pipesim.protocols.catalog import find
+from pipesim.timed.engine import Outcome, Simulation, simulate
+from pipesim.timed.profile import load_profile
+
+#: The epilogue is slow and its source has one stage: the epilogue-load warp falls behind the main one by two tiles.
+BEHIND = {"epi_stages": 1, "k_iters": 1, "tiles": 6, "epilogue": 900}
+
+
+def run(**params: int) -> Simulation:
+    return simulate(find("conv_epilogue").build(params), load_profile("h100"))
+
+
+def test_two_arrivals_before_one_wait_are_both_missed() -> None:
+    result = run(**BEHIND)
+    assert (result.outcome, result.faults) == (Outcome.DEADLOCK, ())
+    assert result.deadlock is not None
+    waiting = {blocked.agent: blocked for blocked in result.deadlock.blocked}
+    order = waiting["epilogue_load"]
+    assert order.barrier == "load_order[0]"
+    assert order.phase_now - order.phase_wanted in (0, 2)
+    assert not order.suppliers or all(not s.next_line for s in order.suppliers)  # nobody will arrive any more
+    assert waiting["epilogue/0"].barrier.startswith("epi_load.full")
+    assert "load" in result.deadlock.finished
+
+
+def test_nothing_is_missed_where_the_first_tile_alone_is_ordered() -> None:
+    result = run(**BEHIND, first_tile_only=1)
+    assert (result.outcome, result.faults) == (Outcome.FINISHED, ())
+
+
+def test_a_fast_epilogue_hides_the_hazard() -> None:
+    """Why it is hard to find: at the sizes that are usual the epilogue-load warp is already waiting."""
+    result = run(tiles=6)
+    assert (result.outcome, result.faults) == (Outcome.FINISHED, ())

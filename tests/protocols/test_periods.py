@@ -1,0 +1,48 @@
+"""The period of every protocol against the bound that no schedule beats, and what sets it."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipesim.conform.steady import read
+from pipesim.protocols.catalog import BUILT_IN, find
+from pipesim.timed.critical import least_period, waits_per_trip
+from pipesim.timed.engine import simulate
+from pipesim.timed.profile import load_profile
+
+#: Trips enough for a steady part; what sets the period; and how far above the bound it may lie, in percent: what a
+#: schedule adds is polls, which notice an arrive late, and turns that roles take at what they share.
+PERIODS = {
+    "attention_sm90": ({"kv_blocks": 32}, "the matrix engine", 6),
+    "cluster_multicast": ({"tiles": 32}, "the trip of consumer", 1),
+    "conv_epilogue": ({"tiles": 16}, "the trip of load", 1),
+    "cutlass_sm100": ({"tiles": 24}, "the trip of load", 1),
+    # As of gemm_sm90: the tensor cores idle while both groups store.
+    "cutlass_sm90_cooperative": ({"tiles": 24}, "the matrix engine", 36),
+    # A trip of its consumers is two tiles. With little to multiply the two epilogues, one after the other, set it.
+    "cutlass_sm90_pingpong": ({"tiles": 24, "k_tiles": 2}, "the way round consumer0's arrive → math_wg_order", 9),
+    "gemm_sm100": ({"tiles": 24}, "the trip of load", 1),
+    "gemm_sm100_blockwise": ({"tiles": 24}, "the way round epilogue's arrive → named barrier 2", 1),
+    # Its two groups leave a tile at the same time: the tensor cores idle while both store.
+    "gemm_sm90": ({"tiles": 16}, "the matrix engine", 50),
+    "persistent_scheduler": ({"tiles": 16}, "the trip of consumer", 5),
+    "producer_consumer": ({"tiles": 64}, "the consumers", 1),
+}
+
+
+def test_every_protocol_is_here() -> None:
+    assert sorted(PERIODS) == sorted(BUILT_IN)
+
+
+@pytest.mark.parametrize("name", PERIODS)
+def test_the_period_is_that_of_what_sets_it(name: str) -> None:
+    params, by, percent = PERIODS[name]
+    program, profile = find(name).build(params), load_profile("h100")
+    bound = least_period(program, profile)
+    reading = read(simulate(program, profile).trace, waits_per_trip(program))
+    assert bound is not None
+    assert reading is not None
+    assert bound.by.startswith(by)
+    period = reading.period_millicycles
+    assert period is not None
+    assert bound.period_millicycles - 1 <= period <= bound.period_millicycles * (100 + percent) // 100

@@ -1,0 +1,155 @@
+"""Protocols of several roles and rings, for the bound of any program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pipesim.model.ops import Engine
+from pipesim.model.protocol import Protocol
+from pipesim.model.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.model.warp import TileArray, Warp
+from pipesim.pipelines import ProducerConsumerPipeline
+
+BYTES = 64
+KV = 3  #: stages of the attention's ring
+
+
+@dataclass(frozen=True)
+class Link:
+    """One role of a chain: it takes from the ring before it, works, and hands on to a ring of ``stages``.
+
+    With ``engine`` cycles it hands on by an MMA's commit, which also hands back what it took.
+    """
+
+    stages: int = 2
+    work: int = 0
+    warps: int = 1
+    engine: int = 0
+
+
+def chain(links: list[Link], tiles: int = 64) -> Protocol:
+    """A load role, then a role for each link; the last hands on to nobody. Link 0's stages are the load's ring."""
+    p = Protocol("chain")
+    slots = p.smem("tile", links[0].stages, BYTES)
+    acc = [p.tmem(f"acc{n}", link.stages, BYTES) for n, link in enumerate(links)]
+    bars = [p.mbarriers(f"p{n}", 2 * link.stages) for n, link in enumerate(links)]
+
+    @p.init
+    def init() -> None:
+        for n, link in enumerate(links):  # the MMA is one arrival, an elected lane of each warp is one
+            taker = 1 if link.engine else link.warps
+            giver = 1 if n == 0 or links[n - 1].engine else links[n - 1].warps
+            ProducerConsumerPipeline(bars[n], link.stages).init_mbars(giver, taker)
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        pipe = ProducerConsumerPipeline(bars[0], links[0].stages)
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                with pipe.produce() as stage:
+                    stage.mbar().expect_bytes(BYTES)
+                    w.tma_load(slots[stage.index()], stage.mbar(), i)
+
+    for n, link in enumerate(links):
+        p.role(f"r{n}", warps=1 if link.engine else link.warps)(_role(links, bars, acc, slots, n, tiles))
+    return p
+
+
+def _role(links, bars, acc, slots, n, tiles):  # type: ignore[no-untyped-def]
+    link, last = links[n], n + 1 == len(links)
+
+    def body(w: Warp) -> None:
+        takes = ProducerConsumerPipeline(bars[n], link.stages)
+        gives = None if last else ProducerConsumerPipeline(bars[n + 1], links[n + 1].stages)
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                takes.wait_producer()
+                source = takes.consumer_mbar(takes.consumer_stage())
+                if gives is not None:
+                    gives.wait_consumer()
+                if link.engine:
+                    reads = [(slots[takes.consumer_stage()], i)] if n == 0 else []
+                    to = acc[n][0] if gives is None else acc[n][gives.producer_stage() % link.stages]
+                    w.mma(Engine.TCGEN05, reads=reads, writes=[(to, i)], cycles=link.engine)
+                    w.commit(Engine.TCGEN05, source)
+                else:
+                    if n == 0:
+                        w.read(slots[takes.consumer_stage()], i)
+                    w.work(link.work)
+                    source.arrive()
+                if gives is not None:
+                    full = gives.producer_mbar(gives.producer_stage())
+                    if link.engine:
+                        w.commit(Engine.TCGEN05, full)
+                    else:
+                        full.arrive()
+                    gives.producer_step()
+                takes.consumer_step()
+
+    return body
+
+
+def attention(tiles: int = 64, softmax: int = 700, warps: int = 4) -> Protocol:
+    """Load, MMA (S = QK, O += PV for two groups), two softmax groups, correction: the shape of FlashAttention 4."""
+    p = Protocol("attention")
+    slots = p.smem("tile", KV, BYTES)
+    s_acc, o_acc = p.tmem("s_acc", 2, BYTES), p.tmem("o_acc", 2, BYTES)
+    kv = p.mbarriers("kv", 2 * KV)
+    s_full, p_full, o_full, o_free = (p.mbarriers(name, 2) for name in ("s_full", "p_full", "o_full", "o_free"))
+
+    @p.init
+    def init() -> None:
+        ProducerConsumerPipeline(kv, KV).init_mbars(1, 1)
+        for group in range(2):
+            for bars, count in ((s_full, 1), (p_full, warps), (o_full, 1), (o_free, 1)):
+                bars[group].init(count)
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        pipe = ProducerConsumerPipeline(kv, KV)
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                for half in range(2):
+                    with pipe.produce() as stage:
+                        stage.mbar().expect_bytes(BYTES)
+                        w.tma_load(slots[stage.index()], stage.mbar(), 2 * i + half)
+
+    @p.role("mma")
+    def mma(w: Warp) -> None:
+        pipe = ProducerConsumerPipeline(kv, KV)
+
+        def take(item: int, to: TileArray, full: BarrierStorage, before: list[BarrierStorage]) -> None:
+            pipe.wait_producer()
+            for group in range(2):
+                for bars in before:
+                    bars[group].wait((item >> 1 & 1) ^ (bars is o_free))
+                reads = [(slots[pipe.consumer_stage()], item)]
+                w.mma(Engine.TCGEN05, reads=reads, writes=[(to[group], item)], cycles=256)
+                w.commit(Engine.TCGEN05, full[group])
+            w.commit(Engine.TCGEN05, pipe.consumer_mbar(pipe.consumer_stage()))
+            pipe.consumer_step()
+
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                take(2 * i, s_acc, s_full, [])
+                take(2 * i + 1, o_acc, o_full, [p_full, o_free])
+
+    for group in range(2):
+        p.role(f"softmax{group}", warps=warps)(_turns(tiles, [(s_full[group], softmax, p_full[group])]))
+    p.role("correction")(_turns(tiles, [(o_full[group], 100, o_free[group]) for group in range(2)]))
+    return p
+
+
+def _turns(tiles: int, turns: list[tuple[SharedMemBarrier, int, SharedMemBarrier]]) -> Callable[[Warp], None]:
+    """In every trip: wait for the first, work, arrive on the second."""
+
+    def body(w: Warp) -> None:
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                for full, cycles, free in turns:
+                    full.wait(i & 1)
+                    w.work(cycles)
+                    free.arrive()
+
+    return body

@@ -1,0 +1,305 @@
+"""The critical cycle: no schedule is faster, it says what sets the period, and it is silent where there is none."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipesim.conform.steady import read
+from pipesim.model.ops import Engine, Op
+from pipesim.model.program import Program
+from pipesim.model.protocol import Protocol
+from pipesim.timed import critical
+from pipesim.timed.bound import Bound, ring_law
+from pipesim.timed.critical import critical_cycle, least_period, waits_per_trip
+from pipesim.timed.earliest import Earliest
+from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.profile import Profile
+from pipesim.unfold.occurrence import unfold
+
+Make = Callable[..., Any]
+
+_CHAINS = runpy.run_path(str(Path(__file__).parent / "chains.py"), run_name="timed_chains")
+Link, chain, attention = _CHAINS["Link"], _CHAINS["chain"], _CHAINS["attention"]
+
+SMALL = st.integers(0, 40)
+SMOOTH = {
+    "wait_issue": SMALL, "wait_wake_up": SMALL, "arrive_issue": SMALL, "arrive_latency": SMALL, "expect_issue": SMALL,
+    "copy_issue": SMALL, "copy_latency": st.integers(0, 300), "copy_bytes_per_kcycle": st.integers(500, 20_000),
+    "read_issue": SMALL, "work_issue": SMALL, "loop_issue": SMALL, "other_issue": SMALL, "sync_latency": SMALL,
+    "transfer_latency": st.integers(0, 300),
+}  # fmt: skip
+ROUGH = SMOOTH | {
+    "wait_retry": SMALL, "wait_poll": st.integers(1, 60), "copy_cold": st.integers(0, 100),
+    "record_issue": st.integers(0, 9),
+}  # fmt: skip
+RINGS = st.fixed_dictionaries({
+    "stages": st.integers(1, 5), "warps": st.integers(1, 3), "work": st.integers(0, 200), "tries": st.booleans(),
+})  # fmt: skip
+LINKS = st.lists(
+    st.builds(
+        Link, st.integers(1, 3), st.integers(0, 200), st.integers(1, 2), st.one_of(st.just(0), st.integers(1, 200))
+    ),
+    min_size=2,
+    max_size=4,
+)
+
+
+def period(program: Program, profile: Profile) -> int:
+    reading = read(simulate(program, profile).trace, waits_per_trip(program))
+    assert reading is not None
+    assert reading.period_millicycles is not None
+    return reading.period_millicycles
+
+
+def bound(program: Program, profile: Profile) -> Bound:
+    found = critical_cycle(program, profile)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("by", "links", "cycles"),
+    [
+        ("the trip of r1", [Link(3, 20), Link(3, 90), Link(3, 20)], 117),  # waits 5 + 5, work 91, arrives 7 + 7, loop 2
+        ("the matrix engine", [Link(4, engine=150), Link(4, 20)], 150),
+        ("the way round load's copy → p0.full → r0's arrive → p0.empty", [Link(1, 60), Link(4, 10)], 136),
+        ("the way round load's copy → p0.full → r0's arrive → p0.empty over 2 trips", [Link(2, 2), Link(4, 10)], 39),
+        ("the way round r0's arrive → p1.full → r1's arrive → p1.empty", [Link(4, 20), Link(1, 90)], 135),
+        ("the way round r0's commit → p1.full → r1's arrive → p1.empty", [Link(4, engine=50), Link(1, 50)], 201),
+    ],
+)
+def test_what_sets_the_period_of_a_chain(toy: Make, by: str, links: list[Any], cycles: int) -> None:
+    program = chain(links).flatten({})
+    found = bound(program, toy())
+    assert found.by == by
+    assert dict(found.terms)[by] == found.period_millicycles == max(value for _, value in found.terms)
+    assert period(program, toy()) == found.period_millicycles  # and here it is reached
+    assert found.period_millicycles == 1000 * cycles
+
+
+def test_what_sets_the_period_of_an_attention(toy: Make) -> None:
+    """Quick softmax: the MMAs; slow: from the first MMA to the probabilities that the second one needs."""
+    for cycles, by, expected in (
+        (10, "the matrix engine", 1_024_000),
+        (2_000, "the way round mma's commit → s_full → softmax1's arrive → p_full", 2_874_000),
+    ):
+        program = attention(softmax=cycles).flatten({})
+        found = bound(program, toy())
+        assert (found.by, found.period_millicycles) == (by, expected) == (found.by, period(program, toy()))
+
+
+def test_a_period_is_that_of_a_trip_however_often_the_last_agent_waits(toy: Make) -> None:
+    program = attention(softmax=2_000).flatten({})
+    assert waits_per_trip(program) == 2
+    per_trip, per_wait = read(simulate(program, toy()).trace, 2), read(simulate(program, toy()).trace)
+    assert per_trip is not None
+    assert per_wait is not None
+    assert per_trip.period_millicycles == pytest.approx(2 * (per_wait.period_millicycles or 0), rel=0.01)
+    assert bound(program, toy()).period_millicycles <= (per_trip.period_millicycles or 0)
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(links=LINKS, prices=st.fixed_dictionaries(ROUGH), recording=st.booleans())
+def test_no_event_of_a_simulated_chain_is_earlier_than_the_earliest(
+    toy: Make, stamps: Make, links: list[Any], prices: dict[str, int], recording: bool
+) -> None:
+    program = chain(links, tiles=7).flatten({})
+    profile = toy(**prices, copy_latency_loaded=prices["copy_latency"])
+    never_before(program, profile, stamps, recording=recording)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(shape=RINGS, prices=st.fixed_dictionaries(ROUGH), recording=st.booleans())
+def test_no_event_of_a_simulated_ring_is_earlier_than_the_earliest(
+    ring: Make, toy: Make, stamps: Make, shape: dict[str, Any], prices: dict[str, int], recording: bool
+) -> None:
+    profile = toy(**prices, copy_latency_loaded=prices["copy_latency"])
+    never_before(ring(**shape, tiles=9), profile, stamps, recording=recording)
+
+
+def never_before(program: Program, profile: Profile, stamps: Make, *, recording: bool) -> None:
+    times = Earliest(program, profile, recording=recording)
+    assert unfold(program, observers=[times]).finished
+    result = simulate(program, profile, recording=recording)
+    assert result.outcome is Outcome.FINISHED
+    assert result.cycles >= times.end
+    if not any(op[0] in (Op.TRY_WAIT, Op.WAIT_UNLESS) for code in program.code for op in code):
+        for (agent, pc), seen in stamps(program, result.trace).items():
+            assert not seen or seen[0] >= times.events[times.issues[agent][pc]].time
+
+
+def test_the_earliest_times_are_not_idle(toy: Make, stamps: Make) -> None:
+    """The twin: with a cycle more on any price of the chain's, the slower machine's times are too late for this one."""
+    program = chain([Link(2, 30), Link(2, engine=90), Link(2, 20)], tiles=7).flatten({})
+    never_before(program, toy(), stamps, recording=False)
+    for price, more in {"wait_issue": 6, "arrive_latency": 3, "copy_latency": 51, "matrix_latency": 91}.items():
+        times = Earliest(program, toy(**{price: more, "copy_latency_loaded": more if "copy" in price else 50}))
+        unfold(program, observers=[times])
+        assert simulate(program, toy()).cycles < times.end, price
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(links=LINKS, prices=st.fixed_dictionaries(SMOOTH))
+def test_the_steady_period_of_a_chain_is_not_below_the_bound(
+    toy: Make, links: list[Any], prices: dict[str, int]
+) -> None:
+    program = chain(links, tiles=96).flatten({})
+    profile = toy(**prices, copy_latency_loaded=prices["copy_latency"])
+    assert period(program, profile) >= bound(program, profile).period_millicycles - 1  # both are rounded
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(shape=RINGS, prices=st.fixed_dictionaries(SMOOTH))
+def test_it_is_the_ring_law_where_that_applies(
+    ring: Make, toy: Make, shape: dict[str, Any], prices: dict[str, int]
+) -> None:
+    """Within rounding, tries included."""
+    program = ring(**shape, tiles=96)
+    profile = toy(**prices, copy_latency_loaded=prices["copy_latency"])
+    law = ring_law(program, profile)
+    assert law is not None
+    assert least_period(program, profile) == law
+    found = bound(program, profile).period_millicycles
+    assert law.period_millicycles - 1 <= found <= law.period_millicycles + 1
+
+
+def unlike(trips: tuple[int, int], names: tuple[str, str]) -> Program:
+    """Two roles that count their trips each for itself."""
+    p = Protocol("unlike")
+    bars = p.mbarriers("b", 1, count=1)
+    p.role("a")(lambda w: [w.work(10) for _ in w.loop(trips[0], names[0])] and None)
+    p.role("b")(lambda w: [w.work(20) for _ in w.loop(trips[1], names[1])] and None)
+    p.role("c")(lambda w: w.work(bars[0] is None) and None)
+    return p.flatten()
+
+
+def test_only_common_trips_have_a_period(toy: Make) -> None:
+    for trips, names, expected in (
+        ((16, 16), ("tiles", "tiles"), 23_000),
+        ((16, 12), ("tiles", "tiles"), 23_000),
+        ((16, 16), ("", ""), 23_000),
+        ((16, 12), ("", ""), None),
+        ((16, 16), ("tiles", "rows"), None),
+        ((2, 2), ("tiles", "tiles"), None),
+    ):
+        found = critical_cycle(unlike(trips, names), toy())
+        assert (found and found.period_millicycles) == expected, (trips, names)
+    assert waits_per_trip(unlike((16, 12), ("", ""))) == waits_per_trip(unlike((1, 1), ("t", "t"))) == 1
+
+
+def test_it_is_silent_about_other_programs(ring: Make, toy: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = ring(stages=2, tiles=16, work=30)
+    assert critical_cycle(whole, toy()) is not None
+    work = [pc for pc, op in enumerate(whole.code[1]) if op[0] == Op.WORK][8]
+    longer = (*whole.code[1][:work], (int(Op.WORK), 999), *whole.code[1][work + 1 :])
+    jump = (int(Op.JUMP_IF), 0, 1, 0)
+    for other in (
+        replace(whole, code=(whole.code[0], longer)),
+        replace(
+            whole,
+            registers=1,
+            code=(whole.code[0], (*whole.code[1], jump)),
+            lines=(whole.lines[0], (*whole.lines[1], 0)),
+        ),
+        ring(stages=2, tiles=16, arrives=3),
+        ring(stages=2, tiles=0),
+    ):
+        assert critical_cycle(other, toy()) is None
+    monkeypatch.setattr(critical, "MOST_OPERATIONS", 100)
+    assert critical_cycle(whole, toy()) is None
+
+
+def everything(trips: int, cluster: int = 2) -> Program:
+    """What chains lack: named and cluster barriers, groups, cp.async, multicasts, states, stores, two CTAs."""
+    p = Protocol("everything", cluster=cluster)
+    tile, out = p.smem("tile", 1, 64), p.smem("out", 1, 64)
+    full, empty, copied, mine = (p.mbarriers(name, 1) for name in ("full", "empty", "copied", "mine"))
+
+    @p.init
+    def init() -> None:
+        for bars, count in ((full, 1), (empty, cluster), (copied, 33), (mine, 32)):
+            bars[0].init(count)
+
+    @p.role("load")
+    def load(w: Any) -> None:
+        for i in w.loop(trips, "tiles"):
+            with w.elect_one():
+                if w.cta == 0:
+                    empty[0].wait(1 - (i & 1))
+                full[0].expect_bytes(64)
+                if w.cta == 0:
+                    w.tma_load(tile[0], full[0], i, cta_mask=(1 << cluster) - 1)
+            w.cluster_sync()
+
+    @p.role("use")
+    def use(w: Any) -> None:
+        for i in w.loop(trips, "tiles"):
+            full[0].wait(i & 1)
+            w.read(tile[0], i)
+            w.cluster_sync()
+            with w.elect_one():
+                empty[0].arrive_cluster(0)
+                w.write(out[0], i)
+                w.async_read(Engine.BULK, out[0], i)
+                w.commit(Engine.BULK)
+                w.wait_group(Engine.BULK, 0)
+            w.bar_sync(1, 64)
+
+    @p.role("other")
+    def other(w: Any) -> None:
+        for i in w.loop(trips, "tiles"):
+            w.cluster_sync()
+            mine[0].wait_state(mine[0].arrive())
+            copied[0].cp_async_arrive(noinc=True)
+            with w.elect_one():
+                copied[0].arrive()
+            copied[0].wait(i & 1)
+            w.bar_sync(1, 64)
+
+    @p.role("last")
+    def last(w: Any) -> None:
+        for _ in w.loop(trips, "tiles"):
+            w.cluster_sync()
+
+    return p.flatten()
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(prices=st.fixed_dictionaries(ROUGH), recording=st.booleans())
+def test_no_event_of_anything_else_is_earlier_than_the_earliest(
+    toy: Make, stamps: Make, prices: dict[str, int], recording: bool
+) -> None:
+    profile = toy(**prices, copy_latency_loaded=prices["copy_latency"])
+    result = simulate(everything(4), profile, recording=recording)
+    times = Earliest(everything(4), profile, recording=recording)
+    assert unfold(everything(4), observers=[times]).finished
+    assert result.outcome is Outcome.FINISHED
+    assert times.end <= result.cycles
+    found = critical_cycle(everything(12), profile)
+    whole = simulate(everything(12), profile).cycles
+    assert found is not None
+    assert found.period_millicycles * 11 <= 1000 * whole
+
+
+def test_barriers_that_are_no_mbarriers_are_named_too(toy: Make) -> None:
+    way = "the way round"
+    for latency, by, cycles in (
+        (500, f"{way} use's arrive → the cluster barrier → use's store → its own transfers", 541),
+        (5, f"{way} load's copy → full → use's arrive → the cluster barrier", 80),
+    ):
+        found = bound(everything(40), toy(transfer_latency=latency))
+        assert (found.by, found.period_millicycles) == (by, 1000 * cycles)
+
+
+def test_rings_whose_laps_never_fall_together_within_the_run(toy: Make) -> None:
+    """Stages 5, 7, 4: the rings are in step again after 140 trips; the farthest two visits to one operation count."""
+    program = chain([Link(5, 20), Link(7, 90), Link(4, 20)]).flatten({})
+    assert bound(program, toy()).period_millicycles == period(program, toy()) == 117_000
