@@ -33,6 +33,7 @@ PAGES = (
     "docs/trace-format.md",
     "docs/diagnosis.md",
     "docs/hopper.md",
+    "docs/protocols.md",
     "docs/experiments.md",
     "docs/own-kernel.md",
     "docs/tutorial.md",

@@ -105,7 +105,7 @@ class OrderedSequenceBarrier:
         self.group_id = group_id
         self.barriers = tuple(storage[i] for i in range(depth * length))
         for index in range(depth * length):
-            storage.labels[index] = (f"group{index % length}", index // length)
+            storage.labels[index] = (f"{storage.name}.group{index % length}", index // length)
         self.stage = PipelineState(depth, 0, int(group_id == 0), 0)
 
     @staticmethod

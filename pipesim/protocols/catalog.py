@@ -19,6 +19,9 @@ from pipesim.model.raised import hint, in_words, raised_at
 from pipesim.protocols.attention_sm90 import attention_sm90
 from pipesim.protocols.cluster_multicast import cluster_multicast
 from pipesim.protocols.conv_epilogue import conv_epilogue
+from pipesim.protocols.cutlass_sm90_cooperative import cutlass_sm90_cooperative
+from pipesim.protocols.cutlass_sm90_pingpong import cutlass_sm90_pingpong
+from pipesim.protocols.cutlass_sm100 import cutlass_sm100
 from pipesim.protocols.gemm_sm90 import gemm_sm90
 from pipesim.protocols.gemm_sm100 import gemm_sm100
 from pipesim.protocols.gemm_sm100_blockwise import gemm_sm100_blockwise
@@ -32,6 +35,9 @@ BUILT_IN: dict[str, ProtocolFunction] = {
     "attention_sm90": attention_sm90,
     "cluster_multicast": cluster_multicast,
     "conv_epilogue": conv_epilogue,
+    "cutlass_sm100": cutlass_sm100,
+    "cutlass_sm90_cooperative": cutlass_sm90_cooperative,
+    "cutlass_sm90_pingpong": cutlass_sm90_pingpong,
     "gemm_sm100": gemm_sm100,
     "gemm_sm100_blockwise": gemm_sm100_blockwise,
     "gemm_sm90": gemm_sm90,

@@ -13,15 +13,15 @@ Which phase a wait means:
 * A wait whose parity is the same means *the same* phase. A bit that did not flip is a lap counter that did not move: a
   try and the wait behind it, a one-shot barrier that is looked at again, a stage acquired twice. It cannot mean two
   phases on, since no parity could tell that from the phase already seen.
-* An agent that takes every second phase on purpose (two consumers that alternate on one stage) cannot be told from one
-  that looks twice. Its author says so: ``alternates`` names, for (agent, barrier), the phase its first wait means;
-  once a test has passed, the next means two phases on.
+* An agent that takes some of the phases only (two consumers that alternate on one stage) cannot be told from one that
+  looks twice. Its author says so: ``takes`` lists, for (agent, barrier), the phases that it means, one after the other;
+  once a test has passed, the next wait means the next of them.
 * An ``init`` begins a barrier's life afresh, for every agent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pipesim.model import barrier as mbarrier
@@ -61,13 +61,13 @@ class Aliasing:
 class Laps:
     """Watches any driver of the machine; ``disagreements`` is empty as long as parity and counters agree."""
 
-    def __init__(self, program: Program, alternates: Mapping[tuple[int, int], int] | None = None) -> None:
+    def __init__(self, program: Program, takes: Mapping[tuple[int, int], Sequence[int]] | None = None) -> None:
         self._program = program
-        self._alternates = dict(alternates or {})
+        self._takes = dict(takes or {})
         self._completed = [0] * len(program.barriers)
         self._lives = [0] * len(program.barriers)
         self._meant: dict[tuple[int, int], tuple[int, int]] = {}  # (agent, barrier) → life of the barrier, phase
-        self._passed: set[tuple[int, int]] = set()  # alternating agents whose last test on a barrier passed
+        self._taken = dict.fromkeys(self._takes, 0)  # how many of the phases listed have passed
         self._found: dict[tuple[int, int, int], Aliasing] = {}
         self.tests = 0
 
@@ -111,8 +111,8 @@ class Laps:
             return  # a fault of its own, and no answer
         meant = self._means(agent, barrier, parity)
         self._meant[agent, barrier] = (self._lives[barrier], meant)
-        if passed and (agent, barrier) in self._alternates:
-            self._passed.add((agent, barrier))
+        if passed and (agent, barrier) in self._taken:
+            self._taken[agent, barrier] += 1
         self.tests += 1
         completed = self._completed[barrier]
         if passed != (completed > meant):
@@ -121,16 +121,14 @@ class Laps:
             self._found.setdefault((agent, pc, completed), found)
 
     def _means(self, agent: int, barrier: int, parity: int) -> int:
+        listed = self._takes.get((agent, barrier), ())
+        taken = self._taken.get((agent, barrier), 0)
+        if taken < len(listed):
+            return listed[taken]
         life, last = self._meant.get((agent, barrier), (-1, 0))
         if life != self._lives[barrier]:
-            self._passed.discard((agent, barrier))
-            return self._alternates.get((agent, barrier), -parity)
-        if (last & 1) != parity:
-            return last + 1
-        if (agent, barrier) in self._passed:
-            self._passed.discard((agent, barrier))
-            return last + 2
-        return last
+            return -parity
+        return last if (last & 1) == parity else last + 1
 
 
 def _are(count: int) -> str:

@@ -425,7 +425,8 @@ def test_group_0_starts_a_phase_ahead_and_each_unlocks_the_next() -> None:
     assert handover[0] == [(0, 1), (1, 32), (3, 1), (4, 32), (0, 0), (1, 32), (3, 0), (4, 32)]
     assert handover[2] == [(2, 0), (0, 32), (5, 0), (3, 32), (2, 1), (0, 32), (5, 1), (3, 32)]
     assert [program.barrier_name(b) for b in range(6)] == [
-        "group0[0]", "group1[0]", "group2[0]", "group0[1]", "group1[1]", "group2[1]",
+        "order.group0[0]", "order.group1[0]", "order.group2[0]",
+        "order.group0[1]", "order.group1[1]", "order.group2[1]",
     ]  # fmt: skip
 
 

@@ -31,6 +31,26 @@ SIZES: Mapping[str, list[Params]] = {
         {"stages": 1, "accumulators": 1, "tiles": 2}, {"block_n": 64, "epi_stages": 2, "tiles": 5},
         {"epi_stages": 1, "k_iters": 1, "tiles": 6, "epilogue": 900, "first_tile_only": 1},
     ],
+    "cutlass_sm100": [
+        *around("k_tiles", 4, tiles=2),
+        {"tiles": 1, "residual": 1}, {"tiles": 2, "accumulators": 1}, {"tiles": 5, "k_tiles": 3, "residual": 1},
+        {"cta_group": 2, "residual": 1}, {"cta_group": 2, "tiles": 5, "k_tiles": 1}, {"cta_group": 2, "k_tiles": 0},
+        {"stages": 1, "accumulators": 1, "clc_stages": 1, "residual": 1, "k_tiles": 5},
+        {"clc_stages": 4, "tiles": 9, "k_tiles": 1}, {"block_n": 32, "accumulators": 3, "residual": 1, "tiles": 7},
+        {"block_n": 256, "stages": 3, "residual": 1},
+    ],
+    "cutlass_sm90_cooperative": [
+        *around("tiles", 2, stages=2, k_tiles=3),
+        {"k_tiles": 1}, {"k_tiles": 4}, {"k_tiles": 5}, {"residual": 1}, {"cluster": 2}, {"tiles": 0, "residual": 1},
+        {"cluster": 2, "residual": 1, "tiles": 3, "k_tiles": 3}, {"residual": 1, "block_n": 32, "tiles": 5},
+    ],
+    "cutlass_sm90_pingpong": [
+        *around("tiles", 4, k_tiles=3),
+        {"k_tiles": 1}, {"k_tiles": 3}, {"k_tiles": 4}, {"k_tiles": 5}, {"stages": 2, "k_tiles": 1, "tiles": 7},
+        {"residual": 1}, {"residual": 1, "tiles": 1}, {"residual": 1, "block_n": 32, "tiles": 9, "k_tiles": 2},
+        {"cluster": 2}, {"cluster": 2, "tiles": 0}, {"cluster": 2, "residual": 1, "tiles": 7, "k_tiles": 3},
+        {"epilogue": 3000, "residual": 1},
+    ],
     "gemm_sm100": [
         *around("k_iters", 6),
         *around("tiles", 2, accumulators=2, k_iters=3),

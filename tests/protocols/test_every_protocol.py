@@ -26,8 +26,26 @@ def label(name: str, params: Params) -> str:
     return " ".join([name, *(f"{k}={v}" for k, v in params.items())])
 
 
+def takes(program: Program) -> dict[tuple[int, int], list[int]]:
+    """The phases that the two groups of the ping-pong kernel take: those of every second tile, whichever they are."""
+    found: dict[tuple[int, int], list[int]] = {}
+    if program.name != "cutlass_sm90_pingpong":
+        return found
+    sizes, subtiles = program.params, program.params["block_n"] // 32
+    rings = {"mainloop.full": (sizes["k_tiles"], sizes["stages"]), "epi_load.full": (subtiles, min(subtiles, 4))}
+    rings["full"] = rings["mainloop.full"]  # its name where it is alone
+    barriers = {(b.cta, b.name, b.stage): index for index, b in enumerate(program.barriers)}
+    for number, agent in enumerate(program.agents):
+        first = {"consumer0": 0, "consumer1": 1}.get(agent.role, sizes["tiles"])
+        for name, (steps, stages) in rings.items():
+            for item in (t * steps + k for t in range(first, sizes["tiles"], 2) for k in range(steps)):
+                barrier = barriers.get((agent.cta, name, item % stages), -1)
+                found.setdefault((number, barrier), []).append(item // stages)
+    return found
+
+
 def run(program: Program) -> tuple[Simulation, PhaseLog, Laps]:
-    log, laps = PhaseLog(program), Laps(program)
+    log, laps = PhaseLog(program), Laps(program, takes(program))
     return simulate(program, load_profile("h100"), observers=[log, laps]), log, laps
 
 

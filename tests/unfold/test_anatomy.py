@@ -12,6 +12,7 @@ from pipesim.errors import ParameterError
 from pipesim.model.ops import Engine
 from pipesim.model.program_json import dumps, loads
 from pipesim.model.protocol import Protocol
+from pipesim.protocols.cutlass_sm90_pingpong import cutlass_sm90_pingpong
 from pipesim.protocols.producer_consumer import producer_consumer
 from pipesim.unfold.anatomy.parts import Anatomy, Means, Span, Touch
 from pipesim.unfold.anatomy.read import anatomy
@@ -158,3 +159,13 @@ def test_a_program_read_from_its_file_is_the_same(name: str) -> None:
 def test_a_cta_that_is_not_there(name: str, cta: int) -> None:
     with pytest.raises(ParameterError, match=f"there is no CTA {cta} in "):
         of(name, cta)
+
+
+def test_who_waits_a_lap_after_another_does_not_pass_at_once() -> None:
+    """Ping-pong: with as many subtiles as stages, the second group's first wait for C is for the second phase."""
+    found = anatomy(cutlass_sm90_pingpong(residual=1).flatten())
+    waits = {(g.name, w.role): w.first_free for g in found.groups for w in g.waits}
+    assert [waits["epi_load.full", role] for role in ("consumer0", "consumer1")] == [False, False]
+    assert waits["epi_load.empty", "epilogue_load"]
+    assert waits["math_wg_order.group0", "consumer0"]
+    assert not waits["math_wg_order.group1", "consumer1"]

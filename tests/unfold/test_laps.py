@@ -157,7 +157,7 @@ def test_a_pass_one_lap_early_is_seen() -> None:
     laps = Laps(program)
     unfold(program, observers=[laps])
     assert laps.disagreements == ()
-    declared = Laps(program, alternates={(0, 0): 2})  # its author says that the first wait is for phase 2
+    declared = Laps(program, takes={(0, 0): [2]})  # its author says that the first wait is for phase 2
     unfold(program, observers=[declared])
     (found,) = declared.disagreements
     assert (found.meant, found.completed, found.passed) == (2, 1, True)
@@ -194,7 +194,7 @@ def alternating(*, ordered: bool) -> Program:
 def test_agents_that_take_turns_must_be_declared() -> None:
     """The parity of a repeated wait could mean the same phase or the next but one: only the author knows."""
     program = alternating(ordered=True)
-    turns = {(1, 0): 0, (2, 0): 1, (1, 2): 1, (2, 2): 0}
+    turns = {(1, 0): range(0, 6, 2), (2, 0): range(1, 6, 2), (1, 2): range(1, 6, 2), (2, 2): range(0, 6, 2)}
     for seed in range(40):
         laps = Laps(program, turns)
         state = chance(program, seed, laps)
@@ -203,7 +203,7 @@ def test_agents_that_take_turns_must_be_declared() -> None:
     assert ends(program)[1], "taken for the same phase each time, they seem to miss every other one"
     early = []
     for seed in range(40):
-        laps = Laps(alternating(ordered=False), {(1, 0): 0, (2, 0): 1})
+        laps = Laps(alternating(ordered=False), {(1, 0): range(0, 6, 2), (2, 0): range(1, 6, 2)})
         chance(alternating(ordered=False), seed, laps)
         early += laps.disagreements
     assert any(a.passed for a in early), "without a turn, one takes the phase of the other"

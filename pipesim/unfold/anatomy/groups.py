@@ -214,12 +214,13 @@ def _with_peers(signals: list[Signal], cta: int) -> tuple[Signal, ...]:
 
 
 def _waits(book: Ledger, index: int) -> tuple[Wait, ...]:
+    """Who waits for this barrier. Where some begin at parity 0, those at 1 begin a lap later: nobody's is free."""
+    free = all(asked.first_parity == 1 for asked in book.asked[index].values())
     roles: defaultdict[tuple[str, bool], list[_Asked]] = defaultdict(list)
     for agent, asked in book.asked[index].items():
         roles[book.program.agents[agent].role, asked.blocks].append(asked)
     return tuple(
-        Wait(role, len(waits), blocks, all(w.first_parity == 1 for w in waits), sum(w.times for w in waits))
-        for (role, blocks), waits in roles.items()
+        Wait(role, len(waits), blocks, free, sum(w.times for w in waits)) for (role, blocks), waits in roles.items()
     )
 
 

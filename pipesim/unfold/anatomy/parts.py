@@ -84,7 +84,8 @@ class Signal:
 class Wait:
     """A role that waits for the phases of a group. ``agents``: so many agents of the role on each barrier.
 
-    ``blocks`` is False where it only tests. ``first_free``: its first wait on each barrier passes at once (parity 1).
+    ``blocks`` is False where it only tests. ``first_free``: its first wait on each barrier passes at once (parity 1,
+    as everybody's who waits for it).
     """
 
     role: str
