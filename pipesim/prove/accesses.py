@@ -20,6 +20,7 @@ class Access(NamedTuple):
     writes: bool
     flight: int
     engine: int
+    past: tuple[int, ...]  #: operations of each agent that occur before it
 
 
 class _Commits(NamedTuple):
@@ -66,7 +67,7 @@ class Accesses:
             found.update((other, None) for other in rivals if not self._ordered(clock, other, access))
             if access.writes:
                 self._write[cell] = access
-                self._reads[cell] = []
+                self._reads.pop(cell, None)
             else:
                 self._reads.setdefault(cell, []).append(access)
         yield from found

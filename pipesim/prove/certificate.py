@@ -117,10 +117,10 @@ class Certificate:
     def _moved(self, before: State, agent: int, pc: int, op: Operation, result: Step) -> None:
         code = op[0]
         if code in _UNSUPPORTED:
-            self._doubt(Why.UNSUPPORTED, agent, pc)
+            self._doubt(Doubt(Why.UNSUPPORTED, agent, pc))
         elif code == Op.INIT:
             if op[1] in self._inits:
-                self._doubt(Why.UNSUPPORTED, agent, pc)
+                self._doubt(Doubt(Why.UNSUPPORTED, agent, pc))
             self._inits[op[1]] = (agent, pc)
         if code in _ON_BARRIER:
             self._require_published(op[1], agent, pc)
@@ -137,7 +137,8 @@ class Certificate:
             self._see(agent, channel, self._joined.pop((agent, channel)))
         elif code in (Op.READ, Op.WRITE):
             first, end = self._program.cells[op[1]]
-            self._access(self._clocks[agent], Access(agent, pc, code == Op.WRITE, OWN, -1), first, end)
+            clock = self._clocks[agent]
+            self._access(clock, Access(agent, pc, code == Op.WRITE, OWN, -1, clock.seen), first, end)
         elif code == Op.WAIT_GROUP:
             self._wait_group(before, agent, pc, op)
         if code in _TRANSFERS:
@@ -164,7 +165,7 @@ class Certificate:
         """Something is counted in the open phase: it must not be possible that it comes in the one before."""
         phase = self._open[channel]
         if clock.known[channel] < len(self._done[channel]):
-            self._doubt(Why.EARLY_PART, agent, pc, where=channel)
+            self._doubt(Doubt(Why.EARLY_PART, agent, pc, clock.seen, where=channel))
         phase.parts = phase.parts.join(clock)
 
     def _complete(self, channel: int, result: Step) -> None:
@@ -174,7 +175,7 @@ class Certificate:
         parts = self._open[channel].parts
         for agent, pc in self._saw[channel]:
             if not parts.covers(agent, pc):
-                self._doubt(Why.LAP, agent, pc, where=channel)
+                self._doubt(Doubt(Why.LAP, agent, pc, parts.seen, where=channel))
         self._done[channel].append(parts.knowing(channel, len(self._done[channel]) + 1))
         self._saw[channel] = []
         self._open[channel] = _Open(self._nothing, self._nothing)
@@ -183,9 +184,9 @@ class Certificate:
         phase = self._open[bar]
         for agent, pc in phase.raises:
             if not phase.arrivals.covers(agent, pc):
-                self._doubt(Why.LATE_RAISE, agent, pc, where=bar)
+                self._doubt(Doubt(Why.LATE_RAISE, agent, pc, phase.arrivals.seen, where=bar))
         if phase.landed > phase.expected or phase.expected > MAX_COUNT:
-            self._doubt(Why.BYTES, -1, -1, where=bar)
+            self._doubt(Doubt(Why.BYTES, -1, -1, where=bar))
 
     # waits
 
@@ -194,14 +195,14 @@ class Certificate:
         if op[0] == Op.WAIT_UNLESS and op[3] >= 0:
             asked = self._tries.get((agent, op[3]))
             if asked is None or (asked.barrier, asked.parity) != (bar, op[2]):
-                self._doubt(Why.STALE_TRY, agent, pc, where=bar)
+                self._doubt(Doubt(Why.STALE_TRY, agent, pc, self._clocks[agent].seen, where=bar))
                 return
             known = min(known, asked.known)
             if before.registers[agent][op[3]] and asked.phase != phase:
-                self._doubt(Why.STALE_TRY, agent, pc, where=bar)
+                self._doubt(Doubt(Why.STALE_TRY, agent, pc, self._clocks[agent].seen, where=bar))
                 return
         if known < phase:
-            self._doubt(Why.EARLY_PASS, agent, pc, where=bar)
+            self._doubt(Doubt(Why.EARLY_PASS, agent, pc, self._clocks[agent].seen, where=bar))
         self._saw[bar].append((agent, pc))
         self._see(agent, bar, phase)
 
@@ -230,7 +231,7 @@ class Certificate:
     def _require_published(self, bar: int, agent: int, pc: int) -> None:
         init = self._inits.get(bar)
         if init is None or not self._clocks[agent].covers(*init):
-            self._doubt(Why.UNPUBLISHED, agent, pc, where=bar)
+            self._doubt(Doubt(Why.UNPUBLISHED, agent, pc, self._clocks[agent].seen, where=bar))
 
     # transfers
 
@@ -247,8 +248,9 @@ class Certificate:
             if flight.barrier >= 0:
                 self._require_published(flight.barrier, agent, pc)
             if flight.end > flight.first:
-                access = Access(agent, pc, flight.writes, flight.sequence, flight.engine)
-                self._access(self._clocks[agent], access, flight.first, flight.end)
+                before_it = self._clocks[agent]
+                access = Access(agent, pc, flight.writes, flight.sequence, flight.engine, before_it.seen)
+                self._access(before_it, access, flight.first, flight.end)
                 self._of(agent, flight.engine).append(flight)
 
     def _of(self, agent: int, engine: int) -> list[Flight]:
@@ -264,7 +266,8 @@ class Certificate:
 
     def _access(self, clock: Clock, access: Access, first: int, end: int) -> None:
         for other in self._accesses.open(clock, access, first, end):
-            self._doubt(Why.RACE, access.agent, access.pc, other.agent, other.pc)
+            past = tuple(map(max, access.past, other.past))
+            self._doubt(Doubt(Why.RACE, access.agent, access.pc, past, other.agent, other.pc))
 
-    def _doubt(self, why: Why, agent: int, pc: int, other: int = -1, other_pc: int = -1, where: int = -1) -> None:
-        self._doubts.setdefault(Doubt(why, agent, pc, other, other_pc, where))
+    def _doubt(self, doubt: Doubt) -> None:
+        self._doubts.setdefault(doubt)

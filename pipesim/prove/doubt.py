@@ -21,11 +21,15 @@ class Why(Enum):
 
 
 class Doubt(NamedTuple):
-    """One reason: the operation it is about, the other one if there are two, and the channel or access."""
+    """One reason: the operation it is about, the other one if there are two, and the channel.
+
+    ``past``: how many operations of each agent must have been carried out for what is doubted to happen, and no more.
+    """
 
     why: Why
     agent: int
     pc: int
+    past: tuple[int, ...] = ()
     other_agent: int = -1
     other_pc: int = -1
     where: int = -1

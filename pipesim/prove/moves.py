@@ -46,9 +46,7 @@ def canonical(state: State) -> State:
     if not state.flights:
         return state if not state.issued else state._replace(issued=0)
     flights = sorted(state.flights, key=lambda f: (f.agent, f.engine, f.sequence, f.pc, f.first))
-    renumbered = tuple(
-        f._replace(sequence=n, after=n if f.after else 0) for n, f in enumerate(flights, start=1)
-    )
+    renumbered = tuple(f._replace(sequence=n, after=n if f.after else 0) for n, f in enumerate(flights, start=1))
     return state._replace(flights=renumbered, issued=len(renumbered))
 
 

@@ -93,7 +93,9 @@ class _Search:
             self._steps += 1
             if result.faults:
                 for fault in result.faults:
-                    self._report((fault.kind, fault.agent, fault.pc), Refutation(End.FAULT, self._to(state, move), fault))
+                    self._report(
+                        (fault.kind, fault.agent, fault.pc), Refutation(End.FAULT, self._to(state, move), fault)
+                    )
             elif result.state not in self._came:
                 self._came[result.state] = (state, move)
                 self._queue.append(result.state)
