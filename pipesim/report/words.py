@@ -7,6 +7,7 @@ from pathlib import Path
 
 NONE = "–"  #: where a number does not exist
 MINUS = "−"
+ARROW = "→"
 KIB = 1024
 
 _PHRASES = {
@@ -134,7 +135,7 @@ def parameters(params: Mapping[str, int], roles: tuple[tuple[str, int], ...]) ->
 
 def warps(roles: tuple[tuple[str, int], ...]) -> str:
     """``1 load warp → 2 mma warps``, in the order of the protocol."""
-    return " → ".join(count(n, f"{name} warp") for name, n in roles)
+    return f" {ARROW} ".join(count(n, f"{name} warp") for name, n in roles)
 
 
 def place(line: str) -> str:
