@@ -35,6 +35,7 @@ PAGES = (
     "docs/hopper.md",
     "docs/experiments.md",
     "docs/own-kernel.md",
+    "docs/protocols.md",
     "docs/tutorial.md",
 )
 _FENCED = re.compile(r"(<!-- (output of|file|excerpt|diff): (.+?) -->\n```\w*\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE)

@@ -17,6 +17,7 @@ from pipesim.model.program_json import loads
 from pipesim.model.protocol import Protocol
 from pipesim.model.raised import hint, in_words, raised_at
 from pipesim.protocols.attention_sm90 import attention_sm90
+from pipesim.protocols.attention_sm100 import attention_sm100
 from pipesim.protocols.cluster_multicast import cluster_multicast
 from pipesim.protocols.gemm_sm90 import gemm_sm90
 from pipesim.protocols.gemm_sm100 import gemm_sm100
@@ -28,6 +29,7 @@ from pipesim.protocols.producer_consumer import producer_consumer
 ProtocolFunction = Callable[..., Protocol]
 
 BUILT_IN: dict[str, ProtocolFunction] = {
+    "attention_sm100": attention_sm100,
     "attention_sm90": attention_sm90,
     "cluster_multicast": cluster_multicast,
     "gemm_sm100": gemm_sm100,
