@@ -19,6 +19,13 @@ HERE = Path(__file__).parent
 COUNTS = HERE.parent / "golden" / "protocols.txt"
 Params = dict[str, int]
 SIZES: dict[str, list[Params]] = runpy.run_path(str(HERE / "sizes.py"))["SIZES"]
+#: Roles that wait for some phases only, and say by their own state which: the last one, or those that are not the other
+#: group's. No parity tells that, so the lap counters cannot follow them.
+SKIPPING = {
+    ("attention_sm100", "softmax0", "O_prod"),
+    ("attention_sm100", "softmax1", "O_prod"),
+    *(("cutlass_sm90_pingpong", f"consumer{n}", group) for n in (0, 1) for group in ("full", "order", "epi_load")),
+}
 CASES = [(name, params) for name, sizes in SIZES.items() for params in sizes]
 
 
@@ -55,7 +62,9 @@ def counted(name: str, params: Params) -> str:
     result, log, laps = run(program)
     assert (result.outcome, result.faults, result.deadlock) == (Outcome.FINISHED, (), None), label(name, params)
     assert (laps.tests > 0) == any(op[0] == Op.WAIT for code in program.code for op in code)
-    assert not laps.disagreements, "a parity means another phase than the lap counters say"
+    for found in laps.disagreements:  # the rule knows no agent that skips phases on purpose
+        skipped = program.agents[found.agent].role, program.barriers[found.barrier].name.removeprefix("mainloop.")
+        assert (name, *skipped) in SKIPPING, found.claim(program)
     assert not result.state.flights, "something is still under way when every agent has ended"
     phases = [phase for phases in log.phases() for phase in phases]
     completed = sum(phase.complete for phase in phases)
