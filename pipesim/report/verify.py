@@ -8,9 +8,9 @@ from rich.console import Console
 from pipesim.report.console import mark, paint, width_of
 from pipesim.report.finding import advisory_lines
 from pipesim.report.hardware import hardware_lines
-from pipesim.report.layout import field, pad, wrap, wrap_parts, wrap_phrases
+from pipesim.report.layout import field, pad, wrap, wrap_parts
 from pipesim.report.view import Heading, SimulationLine, VerifyReport
-from pipesim.report.words import ARROW, cycles, parameters, seconds, warps
+from pipesim.report.words import cycles, parameters, seconds, warps
 
 BOTH_TIMELINES = 120  #: cells from which on every device gets its timeline
 
