@@ -36,6 +36,7 @@ PAGES = (
     "docs/protocols.md",
     "docs/experiments.md",
     "docs/own-kernel.md",
+    "docs/protocols.md",
     "docs/tutorial.md",
 )
 _FENCED = re.compile(r"(<!-- (output of|file|excerpt|diff): (.+?) -->\n```\w*\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE)

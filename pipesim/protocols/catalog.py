@@ -17,6 +17,7 @@ from pipesim.model.program_json import loads
 from pipesim.model.protocol import Protocol
 from pipesim.model.raised import hint, in_words, raised_at
 from pipesim.protocols.attention_sm90 import attention_sm90
+from pipesim.protocols.attention_sm100 import attention_sm100
 from pipesim.protocols.cluster_multicast import cluster_multicast
 from pipesim.protocols.conv_epilogue import conv_epilogue
 from pipesim.protocols.cutlass_sm90_cooperative import cutlass_sm90_cooperative
@@ -32,6 +33,7 @@ from pipesim.protocols.producer_consumer import producer_consumer
 ProtocolFunction = Callable[..., Protocol]
 
 BUILT_IN: dict[str, ProtocolFunction] = {
+    "attention_sm100": attention_sm100,
     "attention_sm90": attention_sm90,
     "cluster_multicast": cluster_multicast,
     "conv_epilogue": conv_epilogue,

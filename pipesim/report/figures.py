@@ -14,7 +14,7 @@ Shares = Mapping[tuple[str, str], int]  #: (agent, what) → thousandths of the 
 
 MOST_AGENTS = 4  #: more agents are shown as roles, with the least and the greatest share in the role
 WHAT_WIDTH = 24
-AGENT_WIDTH = 12
+AGENT_WIDTH = 14
 
 
 def steady_lines(timing: Timing, width: int, side: str = "measured") -> list[str]:
@@ -69,11 +69,14 @@ def share_lines(sources: Sequence[tuple[str, Shares]], width: int) -> list[str]:
     source_width = max(cell_len(source) for source, _ in sources)
     left = 2 + what_width + 2 + source_width
     lines: list[str] = []
-    for some in _fitting(groups, width - left):
+    tables = _fitting(groups, width - left)
+    for some in tables:
         widths = [_column(group) for group in some]
         titles = "".join("  " + pad_left(middle(_title(g), w), w) for g, w in zip(some, widths, strict=True))
         lines += [("  " + pad("where the time goes", left - 2) + titles).rstrip()]
         for what in whats:
+            if len(tables) > 1 and not any((a, what) in shares for _, shares in sources for g in some for a in g):
+                continue  # nobody in this part of the table does that
             for n, (source, shares) in enumerate(sources):
                 cells = "".join("  " + pad_left(_share(g, what, shares), w) for g, w in zip(some, widths, strict=True))
                 label = pad(middle(what, what_width) if n == 0 else "", what_width)

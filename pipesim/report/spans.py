@@ -79,8 +79,11 @@ def _cell(trace: Trace, site: int) -> str:
 
 
 def waits_empty(barrier: str) -> bool:
-    """True for the groups of barriers on which producers wait for room, by their name."""
-    return "empty" in barrier
+    """True for the groups of barriers on which producers wait for room, by their name.
+
+    Pipelines call them ``empty``; the barrier tables of attention kernels call them after the consumer who signals.
+    """
+    return "empty" in barrier or barrier.endswith("_cons")
 
 
 def waited_groups(trace: Trace) -> list[str]:

@@ -17,6 +17,7 @@ CELLS_PER_LAP = 12  #: below that, an agent's short steps vanish between its lon
 LEAST_LAPS = 3
 TICK_CELLS = 12  #: least distance of two ticks
 NAME_WIDTH = 18  #: of "sim consumer/0"
+FOLD_WIDTH = 2  #: of "-3" in "consumer/0-3"
 HERE = "▴"
 
 
@@ -50,6 +51,8 @@ def timeline_lines(
 ) -> list[str]:
     """One row for each agent and trace, an axis in cycles and a legend; [] if there is nothing to draw.
 
+    Where agents are more than rows, those of a role that look alike share one.
+
     ``labels`` tell the rows of the two traces apart; ``look_at`` is by the clock of the lower one.
 
     The scale covers up to 12 laps of the ring, fewer where they would be drawn in less than 12 cells each: the first
@@ -63,32 +66,89 @@ def timeline_lines(
         shots.append((two, picture(lower, look_at.cta if look_at else None)))
     if not shots:
         return []
-    rows, hidden = _rows(shots)
-    left = min(NAME_WIDTH, max(len("cycles"), *(cell_len(text) for text, _ in rows))) + 3
     here = look_at.cycle - shots[-1][1].origin if look_at and lower is not None else None
-    scale = _scale([shot for _, shot in shots], width - left, left, here)
+    names = _names([shot for _, shot in shots])
+    scale, rows = _rows(shots, names, width, here)
     lines = [*_heading(shots, scale, width, around=here is not None), "", _axis(scale)]
-    for text, track in rows:
-        drawn = draw(track, scale.start, scale.window, scale.cells)
-        lines.append(("  " + pad(middle(text, left - 3), left - 2) + drawn).rstrip())
+    for row in rows[:MOST_AGENTS]:
+        for label, cells in row.lines:
+            text = middle(label + row.title(names), scale.left - 3)
+            lines.append(("  " + pad(text, scale.left - 2) + cells).rstrip())
     if here is not None:
         lines.append(" " * scale.column(max(scale.start, min(here, scale.start + scale.window - 1))) + HERE)
-    if hidden:
+    if hidden := sum(len(row.names) for row in rows[MOST_AGENTS:]):
         lines.append(f"  and {count(hidden, 'more agent')}")
-    return lines + _legend([t for t in (upper, lower) if t is not None], scale, width)
+    alike = _any_shared(rows[:MOST_AGENTS])
+    return lines + _legend([t for t in (upper, lower) if t is not None], scale, width, alike=alike)
 
 
-def _rows(shots: list[tuple[str, Picture]]) -> tuple[list[tuple[str, Track]], int]:
-    """The rows, one trace above the other for each agent, and how many agents are left out."""
-    names = _names([shot for _, shot in shots])
-    shown = names[:MOST_AGENTS]
-    rows = [
-        (f"{label} {name}" if len(shots) > 1 else name, track)
-        for name in shown
+@dataclass(frozen=True)
+class _Row:
+    """An agent, or several that look alike: the cells in each trace that has them, led by the trace's label."""
+
+    names: tuple[str, ...]
+    lines: tuple[tuple[str, str], ...]
+
+    def title(self, agents: list[str]) -> str:
+        """``load``, ``softmax ×4`` for all agents of a role, ``consumer/0-3`` for some of them."""
+        first, last = self.names[0], self.names[-1]
+        role = _role(first)
+        if first == last:
+            return first
+        if len(self.names) == sum(_role(agent) == role for agent in agents):
+            return f"{role} ×{len(self.names)}"
+        return f"{first}-{last.rpartition('/')[2]}"
+
+
+def _rows(
+    shots: list[tuple[str, Picture]], names: list[str], width: int, here: int | None
+) -> tuple[_Scale, list[_Row]]:
+    """The scale, and a row for each agent; where they are too many, shared ones, if any can be shared."""
+    shared, drawn = _at_scale(shots, names, names, width, here, FOLD_WIDTH)
+    rows = _folded(drawn)
+    if len(names) > MOST_AGENTS and _any_shared(rows[:MOST_AGENTS]):
+        return shared, rows
+    return _at_scale(shots, names, names[:MOST_AGENTS], width, here, 0)
+
+
+def _at_scale(
+    shots: list[tuple[str, Picture]], names: list[str], shown: list[str], width: int, here: int | None, more: int
+) -> tuple[_Scale, list[_Row]]:
+    """All agents, drawn beside names as long as those of ``shown`` and ``more`` cells."""
+    label = max(cell_len(label) for label, _ in shots) + 1 if len(shots) > 1 else 0
+    left = min(NAME_WIDTH, max(len("cycles"), label + max(map(cell_len, shown)) + more)) + 3
+    scale = _scale([shot for _, shot in shots], width - left, left, here)
+    return scale, [_drawn(shots, name, scale) for name in names]
+
+
+def _any_shared(rows: list[_Row]) -> bool:
+    return any(len(row.names) > 1 for row in rows)
+
+
+def _drawn(shots: list[tuple[str, Picture]], name: str, scale: _Scale) -> _Row:
+    """One agent, one trace above the other."""
+    lines = tuple(
+        (f"{label} " if len(shots) > 1 else "", draw(track, scale.start, scale.window, scale.cells))
         for label, shot in shots
         if (track := _track(shot, name)) is not None
-    ]
-    return rows, len(names) - len(shown)
+    )
+    return _Row((name,), lines)
+
+
+def _folded(agents: list[_Row]) -> list[_Row]:
+    """Neighbours of one role that are drawn alike, in every trace, share a row: the warps of a group mostly are."""
+    rows: list[_Row] = []
+    for agent in agents:
+        before = rows[-1] if rows else None
+        if before and before.lines == agent.lines and _role(before.names[0]) == _role(agent.names[0]):
+            rows[-1] = _Row(before.names + agent.names, before.lines)
+        else:
+            rows.append(agent)
+    return rows
+
+
+def _role(name: str) -> str:
+    return name.partition("/")[0]
 
 
 def _names(pictures: list[Picture]) -> list[str]:
@@ -163,7 +223,7 @@ def _step(window: int, cells: int) -> int:
         power *= 10
 
 
-def _legend(traces: list[Trace], scale: _Scale, width: int) -> list[str]:
+def _legend(traces: list[Trace], scale: _Scale, width: int, *, alike: bool) -> list[str]:
     groups = list(dict.fromkeys(g for t in traces for g in waited_groups(t)))
     empty = [g for g in groups if waits_empty(g)]
     full = [g for g in groups if not waits_empty(g)]
@@ -171,6 +231,7 @@ def _legend(traces: list[Trace], scale: _Scale, width: int) -> list[str]:
     parts += [f"{EMPTY} waits for {_some(empty)}"] * bool(empty)
     parts += [f"{FULL} waits for {_some(full)}"] * bool(full)
     parts += [f"{WORK} works", f"a cell is {_ratio(scale.window, scale.cells)} and shows what lasted longest in it"]
+    parts += ["agents that look alike share a row"] * alike
     return wrap_parts(parts, width, "  ")
 
 

@@ -38,12 +38,12 @@ def heading_lines(heading: Heading, width: int) -> list[str]:
     parts = parameters(heading.params, heading.roles)
     if "grid" not in heading.params:
         parts.append(f"grid {heading.grid:,} CTA{'' if heading.grid == 1 else 's'}")
-    if heading.roles:
-        parts.append(warps(heading.roles))
     name = heading.protocol
     if cell_len(name) > width // 3:
-        return [*wrap(name, width), *wrap_parts(parts, width, "  ")]
-    return wrap_parts(parts, width, pad(name, cell_len(name) + 3))
+        above, first = wrap(name, width), "  "
+    else:
+        above, first = [], pad(name, cell_len(name) + 3)
+    return [*above, *wrap_parts([*parts, *warps(heading.roles)], width, first)]
 
 
 def simulation_lines(simulation: SimulationLine, width: int) -> list[str]:

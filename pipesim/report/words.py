@@ -7,6 +7,7 @@ from pathlib import Path
 
 NONE = "–"  #: where a number does not exist
 MINUS = "−"
+ARROW = "→"
 KIB = 1024
 
 _PHRASES = {
@@ -132,9 +133,10 @@ def parameters(params: Mapping[str, int], roles: tuple[tuple[str, int], ...]) ->
     return [parameter(name, value) for name, value in params.items() if said.get(name) != value]
 
 
-def warps(roles: tuple[tuple[str, int], ...]) -> str:
-    """``1 load warp → 2 mma warps``; of more than two roles nobody can say whom they hand what, so no arrows."""
-    return (" → " if len(roles) == 2 else " · ").join(count(n, f"{name} warp") for name, n in roles)
+def warps(roles: tuple[tuple[str, int], ...]) -> list[str]:
+    """``1 load warp → 2 mma warps``; of more than two roles nobody can say whom they hand what: one part each."""
+    said = [count(n, f"{name} warp") for name, n in roles]
+    return [f" {ARROW} ".join(said)] if len(said) == 2 else said
 
 
 def place(line: str) -> str:

@@ -8,6 +8,7 @@ what lies between takes its time in every schedule.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import lcm
@@ -64,17 +65,21 @@ def critical_cycle(program: Program, profile: Profile, *, recording: bool = Fals
 
 
 def waits_per_trip(program: Program) -> int:
-    """Waits in a trip of the last agent of the first CTA, between whose returns a trace's period is read; 1 if unknown.
+    """Waits in a trip of the last agent of the first CTA that waits: a trace's period is read between their returns.
 
-    A try and the wait that it may save are one.
+    1 if unknown. A try and the wait that it may save are one.
     """
     trips = common_trips(program)
-    mine = [agent for agent, of in enumerate(program.agents) if of.cta == 0]
+    mine = [agent for agent, of in enumerate(program.agents) if of.cta == 0 and _waits(program.code[agent])]
     begins = trips.get(mine[-1], []) if mine else []
     if len(begins) < 2:
         return 1
     body = program.code[mine[-1]][begins[-2] : begins[-1]]
-    return max(1, sum(1 for op in body if op[0] in (Op.WAIT, Op.WAIT_UNLESS)))
+    return max(1, _waits(body))
+
+
+def _waits(code: Sequence[Operation]) -> int:
+    return sum(1 for op in code if op[0] in (Op.WAIT, Op.WAIT_UNLESS))
 
 
 def common_trips(program: Program) -> dict[int, list[int]]:

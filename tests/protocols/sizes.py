@@ -13,6 +13,15 @@ def around(trip: str, s: int, /, **fixed: int) -> list[Params]:
 
 
 SIZES: Mapping[str, list[Params]] = {
+    "attention_sm100": [
+        *around("kv_blocks", 5),
+        *around("kv_blocks", 3, num_qo=1, fused=0, kv_stages=3, qk_stages=2),
+        {"depth": 64, "block_n": 192, "fused": 0, "kv_stages": 4}, {"element_bytes": 1, "fused": 0, "kv_stages": 6,
+                                                                   "qk_stages": 2},
+        *around("kv_blocks", 5, pair_cta=1, fused=0, qk_stages=2)[:4], {"pair_cta": 1, "kv_blocks": 7},
+        {"kv_stages": 2, "kv_blocks": 7}, {"kv_stages": 2, "kv_blocks": 7, "num_qo": 1}, {"fused": 0, "kv_stages": 1},
+        {"pv_stages": 1}, {"pv_stages": 4, "softmax": 4000}, {"correction": 5000},
+    ],
     "attention_sm90": [
         *around("kv_blocks", 4),
         *around("kv_blocks", 2, stages=2, pingpong=0),

@@ -13,6 +13,7 @@ from pipesim.timed.profile import load_profile
 #: Trips enough for a steady part; what sets the period; and how far above the bound it may lie, in percent: what a
 #: schedule adds is polls, which notice an arrive late, and turns that roles take at what they share.
 PERIODS = {
+    "attention_sm100": ({"kv_blocks": 32}, "the way round correction's arrive → S0_cons → mma's commit", 9),
     "attention_sm90": ({"kv_blocks": 32}, "the matrix engine", 6),
     "cluster_multicast": ({"tiles": 32}, "the trip of consumer", 1),
     "conv_epilogue": ({"tiles": 16}, "the trip of load", 1),

@@ -1,7 +1,8 @@
 """The reports that the golden files hold, each as a function of a console. Also run by ``tools/update_golden.py``.
 
 Everything is drawn up by hand, traces included, so that a golden file changes only if a report changes; the diagrams
-are of protocols that stand in ``tests/shown.py``.
+are of protocols that stand in ``tests/shown.py``. Only the six roles of ``attention_sm100`` are simulated and read off
+the protocol itself: a report with that many is for a person to look at.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import io
 import runpy
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from rich.console import Console
 
+from pipesim.cli.assemble import heading, run_simulation
 from pipesim.conform.edits import Edit, EditKind
 from pipesim.conform.examined import Autopsy, Diagnosis, Examination, Explanation, Outcome, Standing
 from pipesim.conform.pair_result import (
@@ -42,6 +45,7 @@ from pipesim.conform.result import (
 )
 from pipesim.model.barrier_word import BarrierWord
 from pipesim.model.finding import Blocked, Deadlock, FaultKind, FaultReport, Supplier, Verdict
+from pipesim.protocols.catalog import find
 from pipesim.protocols.producer_consumer import producer_consumer
 from pipesim.report.console import paint, width_of
 from pipesim.report.divergence import paint_divergence
@@ -64,10 +68,12 @@ from pipesim.report.view import (
     SimulationLine,
     VerifyReport,
 )
+from pipesim.timed.profile import load_profile
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Site, Trace, TraceMeta
 from pipesim.trace.window import cut as keep
 from pipesim.unfold.anatomy.read import anatomy
+from pipesim.unfold.unguarded import advisories
 
 H100, H200 = "NVIDIA H100 80GB HBM3", "NVIDIA H200"
 ROLES = (("load", 1), ("mma", 2))
@@ -658,6 +664,17 @@ def show_ring(console: Console) -> None:
     paint_show(console, anatomy(producer_consumer(**defaults).flatten(defaults)))
 
 
+@cache
+def attention() -> RunReport:
+    ran = run_simulation(find("attention_sm100").build(), load_profile("h100"))
+    assert ran.reading is not None
+    result = ran.result
+    return RunReport(
+        heading(result.program), ran.line, result.cycles, result.steps, ran.reading.shares, result.trace,
+        advisories=advisories(result.program),
+    )  # fmt: skip
+
+
 EXAMPLES: dict[str, Callable[[Console], None]] = {
     "verify_good": verify_good,
     "verify_divergence": verify_divergence,
@@ -682,11 +699,13 @@ EXAMPLES: dict[str, Callable[[Console], None]] = {
     "run_budget": run_budget,
     "run_trap": run_trap,
     "run_silent_fault": run_silent_fault,
+    "run_attention_sm100": lambda console: paint_run(console, attention()),
     "empty_list": lambda console: paint_list(console, ()),
     "list": protocol_list,
     "periods": periods,
     "show_ring": show_ring,
     "show_attention": shown("attention"),
+    "show_attention_sm100": lambda console: paint_show(console, anatomy(find("attention_sm100").build())),
     "show_pair_gemm": shown("pair_gemm"),
     "show_pair_gemm_peer": shown("pair_gemm", 1),
     "show_odds": shown("odds"),

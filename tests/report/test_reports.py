@@ -17,6 +17,7 @@ from pipesim.protocols.producer_consumer import producer_consumer
 from pipesim.report.figures import share_lines
 from pipesim.report.finding import budget_lines, deadlock_lines, fault_lines, finding_lines
 from pipesim.report.run import paint_run
+from pipesim.report.verify import heading_lines
 from pipesim.report.view import Heading, RunReport, SimulationLine
 from pipesim.timed.engine import Simulation, simulate
 from pipesim.timed.profile import load_profile
@@ -161,12 +162,37 @@ def test_shares_of_many_agents_are_ranges_over_their_role() -> None:
 
 def test_columns_of_shares_that_do_not_fit_follow_below() -> None:
     shares = {(f"a_role_with_a_name_{n}", "work"): 100 * n for n in range(4)}
-    lines = share_lines([("simulated", shares)], 60)
+    lines = share_lines([("simulated", shares)], 64)
     assert lines == [
-        "  where the time goes             a_ro…_name_0  a_ro…_name_1",
-        "  work                 simulated         0.0 %        10.0 %",
-        "  where the time goes             a_ro…_name_2  a_ro…_name_3",
-        "  work                 simulated        20.0 %        30.0 %",
+        "  where the time goes             a_rol…a_name_0  a_rol…a_name_1",
+        "  work                 simulated           0.0 %          10.0 %",
+        "  where the time goes             a_rol…a_name_2  a_rol…a_name_3",
+        "  work                 simulated          20.0 %          30.0 %",
+    ]
+
+
+def test_what_nobody_in_a_part_of_the_table_does_is_left_out_of_it() -> None:
+    shares = {("load", "waiting for empty"): 900, **{(f"mma_of_group_{n}", "waiting for full"): 10 for n in range(4)}}
+    below = share_lines([("simulated", shares), ("measured", shares)], 64)
+    assert [line.split("  ")[1] for line in below if line[2] != " "] == [
+        "where the time goes", "waiting for empty", "waiting for full",
+        "where the time goes", "waiting for full",
+        "where the time goes", "waiting for full",
+    ]  # fmt: skip
+    assert len(share_lines([("simulated", shares)], 200)) == 3, "side by side they have one set of rows"
+
+
+def test_a_chain_of_roles_is_broken_between_roles() -> None:
+    roles = (("load", 1), ("softmax0", 4), ("softmax1", 4), ("correction", 4), ("mma", 1))
+    lines = heading_lines(Heading("attention", {"kv_blocks": 16}, 1, roles), 60)
+    assert lines == [
+        "attention   kv blocks 16 · grid 1 CTA",
+        "            1 load warp → 4 softmax0 warps →",
+        "            4 softmax1 warps → 4 correction warps →",
+        "            1 mma warp",
+    ]
+    assert heading_lines(Heading("attention", {"kv_blocks": 16}, 1, roles[:1]), 60) == [
+        "attention   kv blocks 16 · grid 1 CTA · 1 load warp"
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -94,10 +95,65 @@ def test_the_cta_with_the_lowest_number_is_drawn() -> None:
 
 @pytest.mark.parametrize(("agents", "hidden"), [(7, []), (8, ["  and 1 more agent"]), (11, ["  and 4 more agents"])])
 def test_at_most_eight_agents_are_drawn(agents: int, hidden: list[str]) -> None:
-    rows = [row for n in range(agents) for row in ((1 + n, 3, 0), (1 + n, 4, 50))]
+    rows = [row for n in range(agents) for row in ((1 + n, 3, 0), (1 + n, 4, 50 - n))]
     lines = timeline_lines(trace((0, 0, 0), (0, 1, 50), *rows, agents=agents), None, 80)
     assert [line.split()[0] for line in lines[3:11]] == ["load", *(f"mma/{n}" for n in range(7))]
     assert [line for line in lines if line.startswith("  and ")] == hidden
+
+
+def many(agents: int, *odd: int) -> list[tuple[int, int, int]]:
+    """A loader and mmas that do the same, but for those in ``odd``."""
+    waits = [row for n in range(agents) for row in ((1 + n, 3, 0), (1 + n, 4, 20 if n in odd else 50))]
+    return [(0, 0, 0), (0, 1, 50), *waits]
+
+
+def titles(lines: list[str]) -> list[str]:
+    return [line[2:].partition("▒")[0].partition("░")[0].strip() for line in lines if set(line) & set("░▒")][:-1]
+
+
+@pytest.mark.parametrize(
+    ("odd", "expected"),
+    [
+        ((), ["load", "mma ×11"]),
+        ((4,), ["load", "mma/0-3", "mma/4", "mma/5-10"]),
+        ((0, 1), ["load", "mma/0-1", "mma/2-10"]),
+        (range(1, 11, 2), ["load", *(f"mma/{n}" for n in range(7))]),
+    ],
+)
+def test_where_agents_are_more_than_rows_those_that_look_alike_share_one(odd: tuple[int, ...], expected: Any) -> None:
+    lines = timeline_lines(trace(*many(11, *odd), agents=11), None, 120)
+    assert titles(lines) == expected
+    assert ("agents that look alike share a row" in lines[-1]) == (len(expected) < 8)
+    assert ("  and 4 more agents" in lines) == (len(expected) == 8)
+
+
+def test_no_row_is_shared_where_each_agent_has_its_own() -> None:
+    lines = timeline_lines(trace(*many(7), agents=7), None, 120)
+    assert titles(lines) == ["load", *(f"mma/{n}" for n in range(7))]
+    assert "alike" not in lines[-1]
+
+
+def test_agents_that_look_alike_in_one_of_two_traces_only_keep_their_rows() -> None:
+    one, other = trace(*many(11), agents=11), trace(*many(11, 4), agents=11)
+    assert titles(timeline_lines(one, one, 120)) == ["sim load", "hw  load", "sim mma ×11", "hw  mma ×11"]
+    apart = titles(timeline_lines(one, other, 120))
+    assert apart == [
+        f"{label}{name}" for name in ("load", "mma/0-3", "mma/4", "mma/5-10") for label in ("sim ", "hw  ")
+    ]
+
+
+def test_agents_of_two_roles_keep_their_rows() -> None:
+    made = trace(*many(11), agents=11)
+    names = tuple(replace(a, role="wide") if a.index > 5 else a for a in made.meta.agents)
+    lines = timeline_lines(Trace(replace(made.meta, agents=names), made.events), None, 120)
+    assert titles(lines) == ["load", "mma ×6", "wide ×5"]
+
+
+def test_barriers_of_an_attention_kernel_are_named_after_who_signals_them() -> None:
+    sites = (replace(SITES[0], barrier="KV_cons"), SITES[1], SITES[2], replace(SITES[3], barrier="KV_prod"), *SITES[4:])
+    made = trace(*LOAD, *MMA)
+    lines = timeline_lines(Trace(replace(made.meta, sites=sites), made.events), None, 160)
+    assert "░ waits for KV_cons · ▒ waits for KV_prod" in lines[-1]
 
 
 def laps(count: int, status: str = "finished") -> Trace:

@@ -57,6 +57,28 @@ def test_the_ring_of_one_producer_and_two_consumers() -> None:
     assert (found.totals.warps, found.totals.smem_bytes, found.totals.barrier_bytes) == (3, 65600, 64)
 
 
+@pytest.mark.parametrize(("first", "free"), [(0, True), (2, False)])
+def test_who_waits_for_a_late_phase_only_is_not_said_to_pass_at_once(first: int, free: bool) -> None:
+    """Parity 1 lets a fresh barrier pass; who comes for the last of four phases finds no fresh one."""
+    p = Protocol("late")
+    mbars = p.mbarriers("done", 1, count=1)
+
+    @p.role("load")
+    def load(w: Any) -> None:
+        with w.elect_one():
+            for _ in range(4):
+                mbars[0].arrive()
+
+    @p.role("store")
+    def store(w: Any) -> None:
+        w.work(9)
+        for phase in (1, 0, 1, 0)[first:] if free else (1,):
+            mbars[0].wait(phase)
+
+    (group,) = anatomy(p.flatten()).groups
+    assert [wait.first_free for wait in group.waits] == [free]
+
+
 def test_the_six_roles_of_attention() -> None:
     found = of("attention")
     assert len(found.groups) == 20

@@ -219,9 +219,20 @@ def _waits(book: Ledger, index: int) -> tuple[Wait, ...]:
     roles: defaultdict[tuple[str, bool], list[_Asked]] = defaultdict(list)
     for agent, asked in book.asked[index].items():
         roles[book.program.agents[agent].role, asked.blocks].append(asked)
+    phases = _phases(book, index) or 0
     return tuple(
-        Wait(role, len(waits), blocks, free, sum(w.times for w in waits)) for (role, blocks), waits in roles.items()
+        Wait(role, len(waits), blocks, free and all(_first_free(w, phases) for w in waits), sum(w.times for w in waits))
+        for (role, blocks), waits in roles.items()
     )
+
+
+def _first_free(asked: _Asked, phases: int) -> bool:
+    """A wait for parity 1 that the barrier of a fresh CTA lets pass.
+
+    Who waits less often than there are phases does not go round with the ring: it may come for the last phase only,
+    and then the parity says nothing about how many were before.
+    """
+    return asked.first_parity == 1 and not (asked.blocks and asked.times < phases)
 
 
 def _shape(group: Group) -> object:
