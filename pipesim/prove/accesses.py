@@ -24,7 +24,7 @@ class Access(NamedTuple):
 
 
 class _Commits(NamedTuple):
-    """The commits of one agent and engine on one channel, in order: their flights, and the phases that each is part of."""
+    """The commits of one agent and engine on one channel, in order: their flights, and the phases they are part of."""
 
     flights: list[int]
     phases: list[int]

@@ -12,7 +12,7 @@ class Why(Enum):
     UNSUPPORTED = "an operation that only the search follows"
     UNPUBLISHED = "an operation on a barrier that may come before its init"
     EARLY_PART = "an arrival, or bytes, that may be counted in an earlier phase"
-    EARLY_PASS = "a wait that may pass a lap early"
+    EARLY_PASS = "a wait that may pass a lap early"  # noqa: S105  # no password
     LAP = "a phase that may be over before a wait has seen the one before it"
     LATE_RAISE = "an expectation that may come after the phase is complete without it"
     BYTES = "more bytes in a phase than it expects"

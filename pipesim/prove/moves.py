@@ -42,7 +42,7 @@ class Move(NamedTuple):
 
 
 def canonical(state: State) -> State:
-    """The same state without its memory of the order in which different agents issued: equal futures are equal states."""
+    """The same state without its memory of the order in which agents issued: equal futures are equal states."""
     if not state.flights:
         return state if not state.issued else state._replace(issued=0)
     flights = sorted(state.flights, key=lambda f: (f.agent, f.engine, f.sequence, f.pc, f.first))
@@ -74,7 +74,7 @@ def moves(program: Program, state: State) -> list[Move]:
 
 
 def _parts(state: State, flight: Flight) -> list[int]:
-    """How many bytes may land at once: all that remain, or just those that complete the phase before (seen on chips)."""
+    """How many bytes may land at once: all that remain, or just those that complete a phase before (as on chips)."""
     if flight.engine != TMA or flight.barrier < 0:
         return [flight.remaining]
     due = state.barriers[flight.barrier].tx

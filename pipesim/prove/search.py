@@ -8,33 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from enum import Enum
 
-from pipesim.model.finding import Deadlock, Fault, FaultKind, Verdict
+from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.machine import State, finished, initial_state
 from pipesim.model.program import Program
 from pipesim.prove.moves import PRIVATE, Kind, Move, canonical, make, moves
+from pipesim.prove.refutation import End, Refutation, Schedule
 from pipesim.unfold.blocked import explain
-
-Schedule = tuple[Move, ...]
-
-
-class End(Enum):
-    """How a schedule can end."""
-
-    FINISHED = "every agent ends"
-    DEADLOCK = "agents wait for ever"
-    FAULT = "a rule is broken"
-
-
-@dataclass(frozen=True)
-class Refutation:
-    """One way in which the program goes wrong, and a shortest schedule that leads there."""
-
-    end: End
-    schedule: Schedule
-    fault: Fault | None = None
-    deadlock: Deadlock | None = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +31,7 @@ class Exploration:
     @property
     def kinds(self) -> frozenset[FaultKind | End]:
         """Every kind of what is wrong."""
-        return frozenset(r.fault.kind if r.fault is not None else r.end for r in self.refutations)
+        return frozenset(r.kind for r in self.refutations)
 
 
 def explore(program: Program, max_states: int = 1_000_000, *, reduced: bool = True) -> Exploration:

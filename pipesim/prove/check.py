@@ -1,0 +1,88 @@
+"""The verdict for every schedule: by the certificate, else by a schedule that fails, else by search."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import Enum
+
+from pipesim.model.finding import Verdict
+from pipesim.model.program import Program
+from pipesim.prove.certificate import Certificate
+from pipesim.prove.confirm import confirm, refutation
+from pipesim.prove.doubt import Doubt, Why
+from pipesim.prove.play import Play
+from pipesim.prove.refutation import Refutation
+from pipesim.prove.search import explore
+from pipesim.unfold.occurrence import unfold
+
+MOST_STATES = 200_000
+_MOST_DOUBTS = 12  #: looked into, the first of each kind before the second of any
+
+
+class How(Enum):
+    """What the verdict rests on. The value is what reports say."""
+
+    CERTIFICATE = "one run stands for every schedule"
+    SCHEDULE = "a schedule that shows it"
+    SEARCH = "every schedule was followed"
+    NOTHING = "the limit of the search was reached"
+
+
+@dataclass(frozen=True)
+class Check:
+    """The verdict on one program.
+
+    ``phases`` were completed in the run of the certificate; ``states`` are the search's, 0 if there was none.
+    """
+
+    verdict: Verdict
+    how: How
+    operations: int
+    phases: int
+    states: int
+    doubts: tuple[Doubt, ...]
+    refutations: tuple[Refutation, ...]
+
+
+def check(program: Program, max_states: int = MOST_STATES) -> Check:
+    """Judge ``program`` for every schedule. Proved, refuted with schedules, or unknown with what is doubtful."""
+    certificate = Certificate(program)
+    run = unfold(program, observers=[certificate])
+    certificate.close()
+    phases = sum(phase.complete for barrier in run.phases for phase in barrier)
+
+    def verdict(said: Verdict, how: How, states: int = 0, found: tuple[Refutation, ...] = ()) -> Check:
+        operations = sum(map(len, program.code))
+        return Check(said, how, operations, phases, states, certificate.doubts, found)
+
+    if run.finished and not run.faults and not certificate.doubts:
+        return verdict(Verdict.PROVED, How.CERTIFICATE)
+    found = _first_of_each(program, certificate.doubts)
+    if not found and (run.faults or not run.finished) and not run.exhausted:
+        play = Play(program)
+        play.go_on(range(len(program.agents)))
+        shown = refutation(play)
+        found = (shown,) if shown is not None else ()
+    if found:
+        return verdict(Verdict.REFUTED, How.SCHEDULE, 0, found)
+    seen = explore(program, max_states)
+    how = How.SCHEDULE if seen.refutations else How.SEARCH if seen.complete else How.NOTHING
+    return verdict(seen.verdict, how, seen.states, seen.refutations)
+
+
+def _first_of_each(program: Program, doubts: tuple[Doubt, ...]) -> tuple[Refutation, ...]:
+    """A refutation of each kind that the doubts lead to, the shortest schedule first."""
+    earlier: Counter[Why] = Counter()
+    ranked: list[tuple[int, int, Doubt]] = []
+    for n, doubt in enumerate(doubts):
+        ranked.append((earlier[doubt.why], n, doubt))
+        earlier[doubt.why] += 1
+    found: dict[object, Refutation] = {}
+    for _, _, doubt in sorted(ranked)[: max(_MOST_DOUBTS, len(earlier))]:
+        shown = confirm(program, doubt)
+        if shown is not None:
+            known = found.get(shown.kind)
+            if known is None or len(shown.schedule) < len(known.schedule):
+                found[shown.kind] = shown
+    return tuple(sorted(found.values(), key=lambda r: len(r.schedule)))

@@ -1,0 +1,33 @@
+"""One way in which a program goes wrong, with a schedule that shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from pipesim.model.finding import Deadlock, Fault, FaultKind
+from pipesim.prove.moves import Move
+
+Schedule = tuple[Move, ...]
+
+
+class End(Enum):
+    """How a schedule ends badly."""
+
+    DEADLOCK = "agents wait for ever"
+    FAULT = "a rule is broken"
+
+
+@dataclass(frozen=True)
+class Refutation:
+    """The end, the moves that lead there, and the fault or the deadlock."""
+
+    end: End
+    schedule: Schedule
+    fault: Fault | None = None
+    deadlock: Deadlock | None = None
+
+    @property
+    def kind(self) -> FaultKind | End:
+        """What is wrong, in one value."""
+        return self.fault.kind if self.fault is not None else self.end
