@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipesim.cli import capture, diff, list_, new, run, show, verify
+from pipesim.cli import capture, check, diff, list_, new, run, show, verify
 from pipesim.cli.arguments import Command
 from pipesim.cli.output import complain, discard_output, refuse
 from pipesim.errors import PipesimError, UsageError
@@ -22,6 +22,7 @@ COMMANDS: tuple[Command, ...] = (
     show.COMMAND,
     new.COMMAND,
     run.COMMAND,
+    check.COMMAND,
     capture.COMMAND,
     diff.COMMAND,
     verify.COMMAND,
