@@ -248,9 +248,11 @@ class Certificate:
             self._clocks[agent] = self._clocks[agent].join(self._done[channel][phase])
 
     def _arrive_at(self, channel: int, agent: int, pc: int, result: Step) -> None:
-        """An arrival at a named barrier or the cluster barrier."""
+        """An arrival at a named barrier or the cluster barrier. That of a sync is the first half of its operation."""
         self._joined[agent, channel] = len(self._done[channel])
-        self._part(channel, self._clocks[agent].after(agent, pc - 1), agent, pc)
+        clock = self._clocks[agent]
+        sync = self._program.code[agent][pc][0] == Op.BAR_SYNC
+        self._part(channel, clock if sync else clock.after(agent, pc), agent, pc)
         self._complete(channel, result)
 
     def _channel_of(self, op: Operation) -> int:

@@ -49,8 +49,6 @@ def _bring_about(play: Play, doubt: Doubt) -> bool:
             return play.reach(doubt.past)
         case Why.EXIT:
             return play.reach(doubt.past, hold=(doubt.agent, doubt.pc))
-        case Why.EXIT:
-            return play.reach(doubt.past, hold=(doubt.agent, doubt.pc))
         case _:
             return False
 
