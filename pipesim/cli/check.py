@@ -11,8 +11,9 @@ from pipesim.errors import ParameterError
 
 if TYPE_CHECKING:
     from pipesim.model.program import Program
+    from pipesim.protocols.catalog import Target
     from pipesim.prove.check import Check
-    from pipesim.report.check import CheckReport
+    from pipesim.report.check import CheckReport, Shown
 
 _MOST_STATES = 200_000
 
@@ -37,10 +38,11 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.report.check import paint_check
 
     with progress(f"flattening {options.protocol}"):
-        program = find(options.protocol).build(params_of(options), grid=options.ctas)
+        target = find(options.protocol)
+        program = target.build(params_of(options), grid=options.ctas)
     with progress(f"checking {program.name}"):
         found = check(program, options.max_states)
-        report = _report(program, found)
+        report = _report(program, found, _shown(target, params_of(options), program, found))
     code = {Verdict.PROVED: AGREES, Verdict.REFUTED: FINDINGS, Verdict.UNKNOWN: UNKNOWN}[found.verdict]
     findings = tuple(shown.finding for shown in report.refutations)
     document = {"exit_code": code, "findings": findings, "report": report}
@@ -48,20 +50,33 @@ def _carry_out(options: argparse.Namespace) -> int:
     return code
 
 
-def _report(program: Program, found: Check) -> CheckReport:
-    from pipesim.cli.assemble import heading
-    from pipesim.prove.words import doubt_line, schedule_lines
-    from pipesim.report.check import CheckReport, Shown
+def _shown(target: Target, params: dict[str, int], program: Program, found: Check) -> tuple[Shown, ...]:
+    """What is wrong, at the smallest sizes at which it still is."""
+    from pipesim.cli.smallest import smallest
+    from pipesim.prove.words import schedule_lines
+    from pipesim.report.check import Shown
     from pipesim.unfold.faults import report_fault
 
+    sizes, small, seen = params, program, found
+    if found.refutations and target.program is None:
+        sizes, small, seen = smallest(target, params, program, found)
     shown = []
-    for refuted in found.refutations:
-        finding = report_fault(program, refuted.fault) if refuted.fault is not None else refuted.deadlock
+    for refuted in seen.refutations:
+        finding = report_fault(small, refuted.fault) if refuted.fault is not None else refuted.deadlock
         assert finding is not None
-        shown.append(Shown(finding, schedule_lines(program, refuted.schedule)))
+        lowered = {name: value for name, value in sizes.items() if params.get(name) != value}
+        shown.append(Shown(finding, schedule_lines(small, refuted.schedule), lowered))
+    return tuple(shown)
+
+
+def _report(program: Program, found: Check, shown: tuple[Shown, ...]) -> CheckReport:
+    from pipesim.cli.assemble import heading
+    from pipesim.prove.words import doubt_line
+    from pipesim.report.check import CheckReport
+
     return CheckReport(
         heading(program), found.verdict, found.how.value, found.operations, found.phases, found.states,
-        tuple(doubt_line(program, doubt) for doubt in found.doubts), tuple(shown), _said(program, found),
+        tuple(doubt_line(program, doubt) for doubt in found.doubts), shown, _said(program, found),
     )  # fmt: skip
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rich.console import Console
 
-from pipesim.model.finding import Finding, Verdict
+from pipesim.model.finding import Deadlock, Finding, Verdict
 from pipesim.prove.words import DoubtLine, Line
 from pipesim.report.console import mark, paint, width_of
 from pipesim.report.finding import finding_lines
-from pipesim.report.layout import columns, field, middle, wrap
+from pipesim.report.layout import columns, field, middle, wrap, wrap_parts
 from pipesim.report.verify import heading_lines
 from pipesim.report.view import Heading
-from pipesim.report.words import count, number, place
+from pipesim.report.words import count, number, parameters, place
 
 MOST_STEPS = 16  #: of a schedule: its last ones; all of them are in the JSON
 MOST_DOUBTS = 4
@@ -21,10 +22,11 @@ MOST_DOUBTS = 4
 
 @dataclass(frozen=True)
 class Shown:
-    """What is wrong, and the schedule that shows it."""
+    """What is wrong, and the schedule that shows it. ``at``: the parameters that were lowered to make it small."""
 
     finding: Finding
     schedule: tuple[Line, ...]
+    at: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,16 @@ def check_lines(report: CheckReport, width: int) -> list[str]:
     if report.doubts and report.verdict is not Verdict.PROVED:
         lines += ["", *_doubts(report.doubts, width)]
     for shown in report.refutations:
-        lines += ["", *finding_lines([shown.finding], width), "", *_schedule(shown.schedule, width)]
+        lines += ["", *_smallest(shown, width), *finding_lines([shown.finding], width)]
+        lines += ["", *_schedule(shown, width)]
     ok = {Verdict.PROVED: True, Verdict.REFUTED: False, Verdict.UNKNOWN: None}[report.verdict]
     return [*lines, "", *wrap(report.said, width, f"{mark(ok)} ")]
+
+
+def _smallest(shown: Shown, width: int) -> list[str]:
+    if not shown.at:
+        return []
+    return [*wrap_parts(["smallest", *parameters(shown.at, ())], width, "  "), ""]
 
 
 def _doubts(doubts: tuple[DoubtLine, ...], width: int) -> list[str]:
@@ -77,10 +86,23 @@ def _at(what: str, line: str) -> str:
     return f"{what} ({place(line)})" if line else what
 
 
-def _schedule(schedule: tuple[Line, ...], width: int) -> list[str]:
-    """The last steps that lead there, one a line."""
-    shown = schedule[-MOST_STEPS:]
-    head = "the schedule" if len(shown) == len(schedule) else f"the last {len(shown)} of {count(len(schedule), 'step')}"
+def _schedule(shown: Shown, width: int) -> list[str]:
+    """The steps that lead there: all, or those on the barriers that matter, or the last ones."""
+    steps, head = shown.schedule, "the schedule"
+    matter = _matter(shown.finding)
+    if len(steps) > MOST_STEPS and matter:
+        head = f"the schedule, {count(len(steps), 'step')}; those on {', '.join(matter)}"
+        steps = tuple(step for step in steps if any(name in step.what for name in matter))
+    if len(steps) > MOST_STEPS:
+        head = f"the schedule, {count(len(shown.schedule), 'step')}; the last {MOST_STEPS}"
+        steps = steps[-MOST_STEPS:]
     rows = [("step", "agent", "does")]
-    rows += [(number(step.number), step.agent, middle(step.what, max(24, width - 36))) for step in shown]
-    return [f"  {head}", *columns(rows, 2, width)]
+    rows += [(number(step.number), step.agent, middle(step.what, max(24, width - 36))) for step in steps]
+    return [*wrap(head, width, "  "), *columns(rows, 3, width)]
+
+
+def _matter(finding: Finding) -> list[str]:
+    """The barriers on which nobody can help any more: a deadlock's cause, if it has one so plain."""
+    if not isinstance(finding, Deadlock):
+        return []
+    return sorted({b.barrier for b in finding.blocked if b.parity >= 0 and not any(s.next_line for s in b.suppliers)})
