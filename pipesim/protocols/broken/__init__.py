@@ -1,11 +1,26 @@
-"""Wrong twins: protocols with one fault each, named after it. What they lead to is in their docstrings."""
+"""Wrong twins: protocols with one fault each, named after it.
+
+The last lines of a docstring say what the fault leads to and at which sizes, as ``condition: KIND, KIND``: the first
+condition that holds gives every kind of fault that some schedule shows. The tests read them and hold them against a
+search of all schedules. Nothing here is about memory order (a missing proxy fence, ``.relaxed``): nothing judges it yet.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from pipesim.model.protocol import Protocol
-from pipesim.protocols.broken import accesses, async_completion, clusters, counts, lifecycle, named, nbytes, phases, waits
+from pipesim.protocols.broken import (
+    accesses,
+    async_completion,
+    clusters,
+    counts,
+    lifecycle,
+    named,
+    nbytes,
+    phases,
+    waits,
+)
 
 BROKEN: dict[str, Callable[..., Protocol]] = {
     "full_count_too_high": counts.full_count_too_high,

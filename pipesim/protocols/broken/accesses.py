@@ -8,7 +8,11 @@ from pipesim.protocols.broken.ring import TILE, ring
 
 
 def consumer_arrives_before_reading(stages: int = 2, tiles: int = 3) -> Protocol:
-    """The consumer gives the slot back first and reads it then."""
+    """The consumer gives the slot back first and reads it then.
+
+    tiles > stages: RACE, WRONG_ITEM
+    else: proved
+    """
     r = ring("consumer_arrives_before_reading", stages, tiles)
     r.right_producer()
 
@@ -23,7 +27,12 @@ def consumer_arrives_before_reading(stages: int = 2, tiles: int = 3) -> Protocol
 
 
 def consumer_reads_the_next_slot(stages: int = 2, tiles: int = 3) -> Protocol:
-    """The consumer waits for its stage and reads the slot behind it."""
+    """The consumer waits for its stage and reads the slot behind it.
+
+    stages > 1 and tiles > 1: RACE, UNINITIALISED_READ, WRONG_ITEM
+    stages > 1 and tiles > 0: UNINITIALISED_READ
+    else: proved
+    """
     r = ring("consumer_reads_the_next_slot", stages, tiles)
     r.right_producer()
 
@@ -38,7 +47,12 @@ def consumer_reads_the_next_slot(stages: int = 2, tiles: int = 3) -> Protocol:
 
 
 def producer_arrives_before_writing(stages: int = 2, tiles: int = 3) -> Protocol:
-    """The producer writes the tile itself, with ordinary stores, and arrives before it does."""
+    """The producer writes the tile itself, with ordinary stores, and arrives before it does.
+
+    tiles > stages: RACE, UNINITIALISED_READ, WRONG_ITEM
+    tiles > 0: RACE, UNINITIALISED_READ
+    else: proved
+    """
     r = ring("producer_arrives_before_writing", stages, tiles)
 
     @r.role("producer")
@@ -53,7 +67,12 @@ def producer_arrives_before_writing(stages: int = 2, tiles: int = 3) -> Protocol
 
 
 def copy_wider_than_its_slot(stages: int = 2, tiles: int = 3) -> Protocol:
-    """Each slot's copy reaches 16 bytes into the next slot's memory, which lies too close."""
+    """Each slot's copy reaches 16 bytes into the next slot's memory, which lies too close.
+
+    tiles > stages > 1: RACE, WRONG_ITEM
+    stages > 1 and tiles > 1: RACE
+    else: proved
+    """
     r = ring("copy_wider_than_its_slot", stages, tiles)
     close = r.p.smem("close", 1, stages * TILE + 16)
 
@@ -75,7 +94,13 @@ def copy_wider_than_its_slot(stages: int = 2, tiles: int = 3) -> Protocol:
 
 
 def epilogue_over_operands(stages: int = 2, tiles: int = 3) -> Protocol:
-    """After its last tile the consumer writes its result into slot 0, which it gave back: it may be loaded by then."""
+    """After its last tile the consumer writes its result into slot 0, which it gave back: it may be loaded by then.
+
+    The tile that is loaded ahead lies in slot 0 when the number of tiles is a multiple of the stages.
+
+    tiles % stages == 0: RACE
+    else: proved
+    """
     r = ring("epilogue_over_operands", stages, tiles)
 
     @r.role("producer")

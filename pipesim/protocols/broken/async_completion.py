@@ -10,7 +10,11 @@ from pipesim.protocols.limits import require
 
 
 def released_before_the_mma_is_done(stages: int = 2, tiles: int = 3) -> Protocol:
-    """The consumer issues an MMA on the tile and arrives itself: no commit says when the operand has been read."""
+    """The consumer issues an MMA on the tile and arrives itself: no commit says when the operand has been read.
+
+    tiles > stages: RACE
+    else: proved
+    """
     r = ring("released_before_the_mma_is_done", stages, tiles)
     r.right_producer()
 
@@ -25,7 +29,11 @@ def released_before_the_mma_is_done(stages: int = 2, tiles: int = 3) -> Protocol
 
 
 def commit_missing(stages: int = 2, tiles: int = 5) -> Protocol:
-    """The consumer issues its MMAs and no commit: nothing gives the slots back."""
+    """The consumer issues its MMAs and no commit: nothing gives the slots back.
+
+    tiles > stages: DEADLOCK
+    else: proved
+    """
     r = ring("commit_missing", stages, tiles)
     r.right_producer()
 
@@ -39,7 +47,11 @@ def commit_missing(stages: int = 2, tiles: int = 5) -> Protocol:
 
 
 def commit_before_the_mma(stages: int = 2, tiles: int = 3) -> Protocol:
-    """The commit stands before the MMA of its tile: it says that the earlier ones are done."""
+    """The commit stands before the MMA of its tile: it says that the earlier ones are done.
+
+    tiles > stages: RACE, WRONG_ITEM
+    else: proved
+    """
     r = ring("commit_before_the_mma", stages, tiles)
     r.right_producer()
 
@@ -54,7 +66,11 @@ def commit_before_the_mma(stages: int = 2, tiles: int = 3) -> Protocol:
 
 
 def wgmma_wait_too_deep(stages: int = 2, tiles: int = 3) -> Protocol:
-    """The consumer leaves one group of wgmma unfinished and gives back the slot that this group reads."""
+    """The consumer leaves one group of wgmma unfinished and gives back the slot that this group reads.
+
+    tiles > stages: RACE
+    else: proved
+    """
     r = ring("wgmma_wait_too_deep", stages, tiles)
     r.right_producer()
 
@@ -71,7 +87,11 @@ def wgmma_wait_too_deep(stages: int = 2, tiles: int = 3) -> Protocol:
 
 
 def accumulator_read_early(tiles: int = 2) -> Protocol:
-    """The epilogue reads the accumulator on a plain arrival of the MMA warp, not on the commit of its MMAs."""
+    """The epilogue reads the accumulator on a plain arrival of the MMA warp, not on the commit of its MMAs.
+
+    tiles > 0: RACE
+    else: proved
+    """
     require("tiles", tiles, 0, 1 << 16)
     p = Protocol("accumulator_read_early")
     acc = p.tmem("acc", slots=1, nbytes=TILE)
@@ -122,22 +142,38 @@ def _store(name: str, tiles: int, slots: int, *, commit: bool, left: int) -> Pro
 
 
 def store_not_waited_for(slots: int = 1, tiles: int = 2) -> Protocol:
-    """The epilogue writes its next result into a slot whose store nobody has waited for."""
+    """The epilogue writes its next result into a slot whose store nobody has waited for.
+
+    tiles > slots: RACE
+    else: proved
+    """
     return _store("store_not_waited_for", tiles, slots, commit=True, left=-1)
 
 
 def store_wait_too_deep(slots: int = 1, tiles: int = 2) -> Protocol:
-    """The epilogue leaves as many stores unfinished as it has slots: one too many."""
+    """The epilogue leaves as many stores unfinished as it has slots: one too many.
+
+    tiles > slots: RACE
+    else: proved
+    """
     return _store("store_wait_too_deep", tiles, slots, commit=True, left=slots)
 
 
 def store_not_committed(slots: int = 1, tiles: int = 2) -> Protocol:
-    """No commit closes the group of a store: the wait waits for nothing."""
+    """No commit closes the group of a store: the wait waits for nothing.
+
+    tiles > slots: RACE
+    else: proved
+    """
     return _store("store_not_committed", tiles, slots, commit=False, left=0)
 
 
 def cp_async_not_waited_for(stages: int = 2, tiles: int = 2) -> Protocol:
-    """The producer copies with ``cp.async`` and arrives with an ordinary arrive: the bytes may come later."""
+    """The producer copies with ``cp.async`` and arrives with an ordinary arrive: the bytes may come later.
+
+    tiles > 0: RACE
+    else: proved
+    """
     r = ring("cp_async_not_waited_for", stages, tiles)
 
     @r.role("producer")
@@ -152,7 +188,11 @@ def cp_async_not_waited_for(stages: int = 2, tiles: int = 2) -> Protocol:
 
 
 def cp_async_arrive_counts_itself(stages: int = 2, tiles: int = 2) -> Protocol:
-    """``full`` counts the arrivals of ``cp.async``, which without ``.noinc`` take back what they add."""
+    """``full`` counts the arrivals of ``cp.async``, which without ``.noinc`` take back what they add.
+
+    tiles > 0: DEADLOCK
+    else: proved
+    """
     r = ring("cp_async_arrive_counts_itself", stages, tiles)
 
     @r.role("producer")

@@ -8,7 +8,11 @@ from pipesim.protocols.broken.ring import TILE, ring
 
 
 def full_count_too_high(stages: int = 2, tiles: int = 5) -> Protocol:
-    """``full`` counts two arrivals, the producer makes one."""
+    """``full`` counts two arrivals, the producer makes one.
+
+    tiles > 0: DEADLOCK
+    else: proved
+    """
     r = ring("full_count_too_high", stages, tiles, full=2)
     r.right_producer()
     r.right_consumer()
@@ -16,7 +20,11 @@ def full_count_too_high(stages: int = 2, tiles: int = 5) -> Protocol:
 
 
 def empty_count_too_high(stages: int = 2, tiles: int = 5) -> Protocol:
-    """``empty`` counts two consumers, there is one."""
+    """``empty`` counts two consumers, there is one.
+
+    tiles > stages: DEADLOCK
+    else: proved
+    """
     r = ring("empty_count_too_high", stages, tiles, empty=2)
     r.right_producer()
     r.right_consumer()
@@ -24,7 +32,12 @@ def empty_count_too_high(stages: int = 2, tiles: int = 5) -> Protocol:
 
 
 def two_producers_one_counted(stages: int = 2, tiles: int = 3) -> Protocol:
-    """Two producer warps load half a tile each and arrive, ``full`` counts one: each completes a phase of its own."""
+    """Two producer warps load half a tile each and arrive, ``full`` counts one: each completes a phase of its own.
+
+    tiles > stages: DEADLOCK, OVER_ARRIVAL, RACE, UNINITIALISED_READ, WRONG_ITEM
+    tiles > 0: DEADLOCK, OVER_ARRIVAL, RACE, UNINITIALISED_READ
+    else: proved
+    """
     r = ring("two_producers_one_counted", stages, tiles)
 
     @r.role("producer", warps=2)
@@ -39,7 +52,12 @@ def two_producers_one_counted(stages: int = 2, tiles: int = 3) -> Protocol:
 
 
 def two_consumers_one_counted(stages: int = 2, tiles: int = 3) -> Protocol:
-    """Two consumer warps read and arrive, ``empty`` counts one: the faster one gives the slot away."""
+    """Two consumer warps read and arrive, ``empty`` counts one: the faster one gives the slot away.
+
+    tiles > 2 * stages: DEADLOCK, OVER_ARRIVAL, RACE, WRONG_ITEM
+    tiles > stages: DEADLOCK, RACE, WRONG_ITEM
+    else: proved
+    """
     r = ring("two_consumers_one_counted", stages, tiles)
     r.right_producer()
     r.right_consumer(warps=2)
@@ -47,7 +65,13 @@ def two_consumers_one_counted(stages: int = 2, tiles: int = 3) -> Protocol:
 
 
 def second_consumer_silent(stages: int = 2, tiles: int = 3) -> Protocol:
-    """Two consumer warps read, only the first is counted and arrives: nobody waits for the second."""
+    """Two consumer warps read, only the first is counted and arrives: nobody waits for the second.
+
+    A second consumer that is lapped twice may also miss its phase and wait for ever.
+
+    tiles > stages: DEADLOCK, RACE, WRONG_ITEM
+    else: proved
+    """
     r = ring("second_consumer_silent", stages, tiles)
     r.right_producer()
 
@@ -62,7 +86,12 @@ def second_consumer_silent(stages: int = 2, tiles: int = 3) -> Protocol:
 
 
 def consumer_arrives_twice(stages: int = 2, tiles: int = 5) -> Protocol:
-    """The consumer arrives twice on ``empty``: the second arrival is counted in the next phase."""
+    """The consumer arrives twice on ``empty``: the second arrival is counted in the next phase.
+
+    tiles > 2 * stages: DEADLOCK, OVER_ARRIVAL, RACE, WRONG_ITEM
+    tiles > stages: DEADLOCK
+    else: proved
+    """
     r = ring("consumer_arrives_twice", stages, tiles)
     r.right_producer()
 
@@ -77,7 +106,11 @@ def consumer_arrives_twice(stages: int = 2, tiles: int = 5) -> Protocol:
 
 
 def consumer_never_arrives(stages: int = 2, tiles: int = 5) -> Protocol:
-    """The consumer reads and does not give back."""
+    """The consumer reads and does not give back.
+
+    tiles > stages: DEADLOCK
+    else: proved
+    """
     r = ring("consumer_never_arrives", stages, tiles)
     r.right_producer()
 
@@ -90,7 +123,11 @@ def consumer_never_arrives(stages: int = 2, tiles: int = 5) -> Protocol:
 
 
 def consumer_arrives_every_second(stages: int = 2, tiles: int = 5) -> Protocol:
-    """The consumer gives back only tiles of even number: a wrong predicate."""
+    """The consumer gives back only tiles of even number: a wrong predicate.
+
+    tiles > stages + 1: DEADLOCK
+    else: proved
+    """
     r = ring("consumer_arrives_every_second", stages, tiles)
     r.right_producer()
 
@@ -105,7 +142,11 @@ def consumer_arrives_every_second(stages: int = 2, tiles: int = 5) -> Protocol:
 
 
 def every_lane_arrives(stages: int = 2, tiles: int = 5) -> Protocol:
-    """All 32 lanes of the consumer arrive, ``empty`` counts one: the chip traps."""
+    """All 32 lanes of the consumer arrive, ``empty`` counts one: the chip traps.
+
+    tiles > 0: OVER_ARRIVAL
+    else: proved
+    """
     r = ring("every_lane_arrives", stages, tiles)
     r.right_producer()
 
@@ -119,7 +160,13 @@ def every_lane_arrives(stages: int = 2, tiles: int = 5) -> Protocol:
 
 
 def consumer_drops(stages: int = 2, tiles: int = 5) -> Protocol:
-    """The consumer uses ``arrive_drop``: from its first turn on ``empty`` counts nobody."""
+    """The consumer uses ``arrive_drop``: from its first turn on ``empty`` counts nobody.
+
+    The second time round the chip traps: there is nobody left to drop.
+
+    tiles > stages: OVER_ARRIVAL
+    else: proved
+    """
     r = ring("consumer_drops", stages, tiles)
     r.right_producer()
 
@@ -133,7 +180,11 @@ def consumer_drops(stages: int = 2, tiles: int = 5) -> Protocol:
 
 
 def wrong_role_arrives(stages: int = 2, tiles: int = 5) -> Protocol:
-    """The producer itself arrives on ``empty``, in the place of the consumer."""
+    """The producer itself arrives on ``empty``, in the place of the consumer.
+
+    tiles > stages: DEADLOCK, OVER_ARRIVAL, RACE, WRONG_ITEM
+    else: proved
+    """
     r = ring("wrong_role_arrives", stages, tiles)
 
     @r.role("producer")

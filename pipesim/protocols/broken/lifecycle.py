@@ -8,7 +8,11 @@ from pipesim.protocols.broken.ring import Ring, ring
 
 
 def init_not_published(stages: int = 2, tiles: int = 3) -> Protocol:
-    """The producer initialises the barriers after the CTA barrier: nothing keeps the consumer from being first."""
+    """The producer initialises the barriers after the CTA barrier: nothing keeps the consumer from being first.
+
+    tiles > 0: NOT_INITIALISED
+    else: proved
+    """
     r = ring("init_not_published", stages, tiles)
 
     @r.p.init
@@ -28,7 +32,11 @@ def init_not_published(stages: int = 2, tiles: int = 3) -> Protocol:
 
 
 def one_stage_forgotten(stages: int = 2, tiles: int = 3) -> Protocol:
-    """The barriers of the last stage are never initialised."""
+    """The barriers of the last stage are never initialised.
+
+    tiles >= stages: NOT_INITIALISED
+    else: proved
+    """
     r = ring("one_stage_forgotten", stages, tiles)
 
     @r.p.init
@@ -43,7 +51,10 @@ def one_stage_forgotten(stages: int = 2, tiles: int = 3) -> Protocol:
 
 
 def count_of_zero(stages: int = 2, tiles: int = 3) -> Protocol:
-    """``empty`` is initialised for no consumer."""
+    """``empty`` is initialised for no consumer.
+
+    else: INIT_COUNT
+    """
     r = ring("count_of_zero", stages, tiles, empty=0)
     r.right_producer()
     r.right_consumer()
@@ -51,7 +62,10 @@ def count_of_zero(stages: int = 2, tiles: int = 3) -> Protocol:
 
 
 def initialised_by_both(stages: int = 2, tiles: int = 3) -> Protocol:
-    """Each role initialises the barriers, in the belief that it is the one that does."""
+    """Each role initialises the barriers, in the belief that it is the one that does.
+
+    else: REINITIALISED
+    """
     r = ring("initialised_by_both", stages, tiles)
 
     @r.p.init
@@ -82,7 +96,11 @@ def initialised_by_both(stages: int = 2, tiles: int = 3) -> Protocol:
 
 
 def invalidated_by_the_producer(stages: int = 2, tiles: int = 3) -> Protocol:
-    """The producer invalidates ``full`` when it has issued its last copy, not when the consumer is done."""
+    """The producer invalidates ``full`` when it has issued its last copy, not when the consumer is done.
+
+    tiles > 0: INVALIDATED, INVAL_PENDING
+    else: proved
+    """
     r = ring("invalidated_by_the_producer", stages, tiles)
 
     @r.role("producer")
@@ -98,7 +116,11 @@ def invalidated_by_the_producer(stages: int = 2, tiles: int = 3) -> Protocol:
 
 
 def used_after_inval(stages: int = 2, tiles: int = 3) -> Protocol:
-    """The consumer invalidates ``full`` of each stage in its last lap, and reads one tile more."""
+    """The consumer invalidates ``full`` of each stage in its last lap, and reads one tile more.
+
+    tiles > 0: INVALIDATED
+    else: proved
+    """
     r = ring("used_after_inval", stages, tiles)
     r.right_producer()
 

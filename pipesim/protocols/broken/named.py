@@ -38,27 +38,49 @@ def _hand_over(name: str, tiles: int, writer_threads: int, reader_threads: int) 
 
 
 def sync_counts_a_third_warp(tiles: int = 2) -> Protocol:
-    """Two warps meet at a named barrier that was told to expect three."""
+    """Two warps meet at a named barrier that was told to expect three.
+
+    tiles > 0: DEADLOCK
+    else: proved
+    """
     return _hand_over("sync_counts_a_third_warp", tiles, 3 * 32, 3 * 32)
 
 
 def sync_counts_one_warp(tiles: int = 2) -> Protocol:
-    """Two warps meet at a named barrier that was told to expect one: nobody waits for anybody."""
+    """Two warps meet at a named barrier that was told to expect one: nobody waits for anybody.
+
+    tiles > 1: RACE, UNINITIALISED_READ, WRONG_ITEM
+    tiles > 0: RACE, UNINITIALISED_READ
+    else: proved
+    """
     return _hand_over("sync_counts_one_warp", tiles, 32, 32)
 
 
 def warps_disagree_about_threads(tiles: int = 2) -> Protocol:
-    """The writer says 64 threads, the reader 96."""
+    """The writer says 64 threads, the reader 96.
+
+    tiles > 0: BARRIER_THREADS
+    else: proved
+    """
     return _hand_over("warps_disagree_about_threads", tiles, PAIR, 96)
 
 
 def threads_no_multiple_of_32(tiles: int = 2) -> Protocol:
-    """Both say 48 threads: a named barrier counts whole warps."""
+    """Both say 48 threads: a named barrier counts whole warps.
+
+    tiles > 0: BARRIER_THREADS
+    else: proved
+    """
     return _hand_over("threads_no_multiple_of_32", tiles, 48, 48)
 
 
 def everybody_arrives(tiles: int = 2) -> Protocol:
-    """Writer and reader both use ``barrier.arrive``: the barrier completes and nobody waits for it."""
+    """Writer and reader both use ``barrier.arrive``: the barrier completes and nobody waits for it.
+
+    tiles > 1: RACE, UNINITIALISED_READ, WRONG_ITEM
+    tiles > 0: RACE, UNINITIALISED_READ
+    else: proved
+    """
     p, tile = _slot("everybody_arrives", tiles)
 
     @p.role("writer")
@@ -77,9 +99,16 @@ def everybody_arrives(tiles: int = 2) -> Protocol:
 
 
 def writer_is_a_lap_ahead(tiles: int = 2) -> Protocol:
-    """The writer only arrives, the reader syncs: two arrivals of the writer complete the barrier without the reader."""
-    p, tile = _slot("writer_is_a_lap_ahead", tiles)
-    kept = p.smem("kept", slots=max(tiles, 1), nbytes=TILE)
+    """The writer only arrives, the reader syncs: two arrivals of the writer complete the barrier without the reader.
+
+    Then the reader waits for an arrival that was spent.
+
+    tiles > 1: DEADLOCK
+    else: proved
+    """
+    require("tiles", tiles, 0, 1 << 16)
+    p = Protocol("writer_is_a_lap_ahead")
+    kept = p.smem("kept", slots=max(tiles, 1), nbytes=TILE)  # a slot for each tile: only the barrier is reused
 
     @p.role("writer")
     def writer(w: Warp) -> None:
@@ -92,13 +121,17 @@ def writer_is_a_lap_ahead(tiles: int = 2) -> Protocol:
         for i in range(tiles):
             w.bar_sync(1, PAIR)
             w.read(kept[i], i)
-            w.write(tile[0], i)
 
     return p
 
 
 def one_number_for_two_pairs(tiles: int = 1) -> Protocol:
-    """Two pairs of warps use named barrier 1: the warps that meet may be of different pairs."""
+    """Two pairs of warps use named barrier 1: the warps that meet may be of different pairs.
+
+    tiles > 1: DEADLOCK, RACE, UNINITIALISED_READ, WRONG_ITEM
+    tiles > 0: DEADLOCK, RACE, UNINITIALISED_READ
+    else: proved
+    """
     require("tiles", tiles, 0, 1 << 16)
     p = Protocol("one_number_for_two_pairs")
     tile = p.smem("tile", slots=2, nbytes=TILE)
@@ -121,7 +154,11 @@ def one_number_for_two_pairs(tiles: int = 1) -> Protocol:
 
 
 def sync_inside_a_condition(tiles: int = 2) -> Protocol:
-    """The writer leaves out the last sync, for which the reader waits."""
+    """The writer leaves out the last sync, for which the reader waits.
+
+    tiles > 0: DEADLOCK
+    else: proved
+    """
     p, tile = _slot("sync_inside_a_condition", tiles)
 
     @p.role("writer")

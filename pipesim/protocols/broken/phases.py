@@ -28,17 +28,30 @@ def _with_parities(r: Ring, producer_xor: int, consumer_xor: int) -> Protocol:
 
 
 def producer_starts_at_zero(stages: int = 2, tiles: int = 5) -> Protocol:
-    """The producer waits for parity 0 first, as if consumers had arrived on every ``empty`` before."""
+    """The producer waits for parity 0 first, as if consumers had arrived on every ``empty`` before.
+
+    tiles > 0: DEADLOCK
+    else: proved
+    """
     return _with_parities(ring("producer_starts_at_zero", stages, tiles), 1, 0)
 
 
 def consumer_starts_at_one(stages: int = 2, tiles: int = 3) -> Protocol:
-    """The consumer waits for parity 1 first, which passes at once on a fresh barrier."""
+    """The consumer waits for parity 1 first, which passes at once on a fresh barrier.
+
+    tiles > stages: DEADLOCK, RACE, UNINITIALISED_READ, WRONG_ITEM
+    tiles > 0: DEADLOCK, RACE, UNINITIALISED_READ
+    else: proved
+    """
     return _with_parities(ring("consumer_starts_at_one", stages, tiles), 0, 1)
 
 
 def producer_never_toggles(stages: int = 2, tiles: int = 5) -> Protocol:
-    """The producer waits for parity 1 in every lap."""
+    """The producer waits for parity 1 in every lap.
+
+    tiles > stages: DEADLOCK, OVER_ARRIVAL, RACE, WRONG_ITEM
+    else: proved
+    """
     r = ring("producer_never_toggles", stages, tiles)
 
     @r.role("producer")
@@ -52,7 +65,11 @@ def producer_never_toggles(stages: int = 2, tiles: int = 5) -> Protocol:
 
 
 def consumer_never_toggles(stages: int = 2, tiles: int = 5) -> Protocol:
-    """The consumer waits for parity 0 in every lap."""
+    """The consumer waits for parity 0 in every lap.
+
+    tiles > stages: DEADLOCK, RACE, WRONG_ITEM
+    else: proved
+    """
     r = ring("consumer_never_toggles", stages, tiles)
     r.right_producer()
 
@@ -67,7 +84,14 @@ def consumer_never_toggles(stages: int = 2, tiles: int = 5) -> Protocol:
 
 
 def phase_toggles_every_tile(stages: int = 2, tiles: int = 5) -> Protocol:
-    """Both roles toggle their parity with every tile instead of with every lap."""
+    """Both roles toggle their parity with every tile instead of with every lap.
+
+    The second tile is always read before anything is there, for even and odd numbers of stages. With one stage a lap is a
+    tile, and nothing is wrong.
+
+    stages > 1 and tiles > 1: UNINITIALISED_READ
+    else: proved
+    """
     r = ring("phase_toggles_every_tile", stages, tiles)
 
     @r.role("producer")
@@ -87,7 +111,12 @@ def phase_toggles_every_tile(stages: int = 2, tiles: int = 5) -> Protocol:
 
 
 def phase_toggles_a_stage_early(stages: int = 2, tiles: int = 5) -> Protocol:
-    """The consumer toggles its parity on entering the last stage, not on leaving it."""
+    """The consumer toggles its parity on entering the last stage, not on leaving it.
+
+    tiles >= 2 * stages > 0: DEADLOCK, RACE, UNINITIALISED_READ, WRONG_ITEM
+    tiles >= stages: DEADLOCK, RACE, UNINITIALISED_READ
+    else: proved
+    """
     r = ring("phase_toggles_a_stage_early", stages, tiles)
     r.right_producer()
 
@@ -102,7 +131,14 @@ def phase_toggles_a_stage_early(stages: int = 2, tiles: int = 5) -> Protocol:
 
 
 def counters_restart_with_every_tile(stages: int = 2, tiles: int = 2, k_iters: int = 2) -> Protocol:
-    """Both roles start each output tile of ``k_iters`` steps at stage 0 and the first parity; the barriers go on."""
+    """Both roles start each output tile of ``k_iters`` steps at stage 0 and the first parity; the barriers go on.
+
+    Nothing is wrong while every slot of a tile is used an even number of times.
+
+    tiles > 1 and k_iters % (2 * stages) > stages: WRONG_ITEM
+    tiles > 1 and k_iters % (2 * stages) > 0: DEADLOCK, OVER_ARRIVAL, RACE, WRONG_ITEM
+    else: proved
+    """
     require("k_iters", k_iters, 0, 1 << 16)
     r = ring("counters_restart_with_every_tile", stages, tiles * k_iters)
 
@@ -126,7 +162,13 @@ def counters_restart_with_every_tile(stages: int = 2, tiles: int = 2, k_iters: i
 
 
 def nobody_waits_for_the_sleeper(tiles: int = 3) -> Protocol:
-    """A barrier announces each tile to a waiter, and the announcer never waits for the waiter: it is lapped."""
+    """A barrier announces each tile to a waiter, and the announcer never waits for the waiter: it is lapped.
+
+    Two announcements bring the parity back, and the sleeper waits for the one that it has missed.
+
+    tiles > 1: DEADLOCK
+    else: proved
+    """
     require("tiles", tiles, 0, 1 << 16)
     p = Protocol("nobody_waits_for_the_sleeper")
     go = p.mbarriers("go", 1, 1)

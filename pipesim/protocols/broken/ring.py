@@ -102,7 +102,7 @@ def ring(name: str, stages: int, tiles: int, *, full: int = 1, empty: int = 1, c
 def right_ring(stages: int = 2, tiles: int = 5) -> Protocol:
     """The ring as it should be: the right twin of the others.
 
-    any size: proved
+    else: proved
     """
     r = ring("right_ring", stages, tiles)
     r.right_producer()

@@ -10,7 +10,11 @@ from pipesim.protocols.limits import require
 
 
 def producer_does_not_wait(stages: int = 2, tiles: int = 3) -> Protocol:
-    """The producer loads without waiting for ``empty``."""
+    """The producer loads without waiting for ``empty``.
+
+    tiles > stages: DEADLOCK, OVER_ARRIVAL, RACE, WRONG_ITEM
+    else: proved
+    """
     r = ring("producer_does_not_wait", stages, tiles)
 
     @r.role("producer")
@@ -23,7 +27,12 @@ def producer_does_not_wait(stages: int = 2, tiles: int = 3) -> Protocol:
 
 
 def consumer_does_not_wait(stages: int = 2, tiles: int = 3) -> Protocol:
-    """The consumer reads without waiting for ``full``."""
+    """The consumer reads without waiting for ``full``.
+
+    tiles > stages: RACE, UNINITIALISED_READ, WRONG_ITEM
+    tiles > 0: RACE, UNINITIALISED_READ
+    else: proved
+    """
     r = ring("consumer_does_not_wait", stages, tiles)
     r.right_producer()
 
@@ -37,7 +46,13 @@ def consumer_does_not_wait(stages: int = 2, tiles: int = 3) -> Protocol:
 
 
 def waits_for_the_stage_before(stages: int = 2, tiles: int = 3) -> Protocol:
-    """The consumer waits for the ``full`` of the tile before, which has long been there."""
+    """The consumer waits for the ``full`` of the tile before, which has long been there.
+
+    stages == 1 and tiles > 1: DEADLOCK, RACE, WRONG_ITEM
+    tiles > stages > 1: DEADLOCK, RACE, UNINITIALISED_READ, WRONG_ITEM
+    tiles > 1: RACE, UNINITIALISED_READ
+    else: proved
+    """
     r = ring("waits_for_the_stage_before", stages, tiles)
     r.right_producer()
 
@@ -52,7 +67,12 @@ def waits_for_the_stage_before(stages: int = 2, tiles: int = 3) -> Protocol:
 
 
 def waits_for_the_older_of_two(stages: int = 2, tiles: int = 3) -> Protocol:
-    """Two copies fill a tile, each with a barrier of its own; the consumer waits for the first."""
+    """Two copies fill a tile, each with a barrier of its own; the consumer waits for the first.
+
+    tiles > stages: RACE, UNINITIALISED_READ, WRONG_ITEM
+    tiles > 0: RACE, UNINITIALISED_READ
+    else: proved
+    """
     r = ring("waits_for_the_older_of_two", stages, tiles)
     late = r.p.mbarriers("late", stages, 1)
 
@@ -69,7 +89,12 @@ def waits_for_the_older_of_two(stages: int = 2, tiles: int = 3) -> Protocol:
 
 
 def try_ignored(stages: int = 2, tiles: int = 3) -> Protocol:
-    """The consumer tries once and reads, whatever the answer was."""
+    """The consumer tries once and reads, whatever the answer was.
+
+    tiles > stages: RACE, UNINITIALISED_READ, WRONG_ITEM
+    tiles > 0: RACE, UNINITIALISED_READ
+    else: proved
+    """
     r = ring("try_ignored", stages, tiles)
     r.right_producer()
 
@@ -84,7 +109,13 @@ def try_ignored(stages: int = 2, tiles: int = 3) -> Protocol:
 
 
 def try_before_the_step(stages: int = 2, tiles: int = 3) -> Protocol:
-    """The consumer tries for its next tile before it has stepped: the answer is about the tile that it holds."""
+    """The consumer tries for its next tile before it has stepped: the answer is about the tile that it holds.
+
+    stages == 1 and tiles > 1: RACE, WRONG_ITEM
+    tiles > stages > 1: RACE, UNINITIALISED_READ, WRONG_ITEM
+    tiles > 1: RACE, UNINITIALISED_READ
+    else: proved
+    """
     r = ring("try_before_the_step", stages, tiles)
     r.right_producer()
 
@@ -101,7 +132,13 @@ def try_before_the_step(stages: int = 2, tiles: int = 3) -> Protocol:
 
 
 def holds_one_ring_for_the_other(stages: int = 1, tiles: int = 3) -> Protocol:
-    """Two rings: the producer fills A, then B; the consumer gives A back only when it has the *next* tile of B."""
+    """Two rings: the producer fills A, then B; the consumer gives A back only when it has the *next* tile of B.
+
+    With a second stage the producer is far enough ahead.
+
+    stages == 1 and tiles > 1: DEADLOCK
+    else: proved
+    """
     a = ring("holds_one_ring_for_the_other", stages, tiles)
     p = a.p
     tile = p.smem("b", slots=stages, nbytes=TILE)
@@ -132,7 +169,13 @@ def holds_one_ring_for_the_other(stages: int = 1, tiles: int = 3) -> Protocol:
 
 
 def consumer_stops_early(stages: int = 2, tiles: int = 5, missing: int = 3) -> Protocol:
-    """The consumer leaves ``missing`` tiles before the end."""
+    """The consumer leaves ``missing`` tiles before the end.
+
+    Up to ``stages`` tiles that nobody reads fit in the ring; that they stay unread is no finding.
+
+    tiles >= missing > stages: DEADLOCK
+    else: proved
+    """
     require("missing", missing, 0, 1 << 16)
     r = ring("consumer_stops_early", stages, tiles)
     r.right_producer()
@@ -147,7 +190,12 @@ def consumer_stops_early(stages: int = 2, tiles: int = 5, missing: int = 3) -> P
 
 
 def producer_runs_on(stages: int = 2, tiles: int = 5) -> Protocol:
-    """The producer loads one tile that nobody reads; its copy may be under way when the kernel ends."""
+    """The producer loads one tile that nobody reads; its copy may be under way when the kernel ends.
+
+    No schedule hangs or races; nothing judges yet that a kernel ends under a copy.
+
+    else: proved
+    """
     r = ring("producer_runs_on", stages, tiles)
 
     @r.role("producer")
@@ -161,7 +209,11 @@ def producer_runs_on(stages: int = 2, tiles: int = 5) -> Protocol:
 
 
 def consumer_peels_a_step(stages: int = 2, tiles: int = 2, k_iters: int = 0) -> Protocol:
-    """Each output tile has ``k_iters`` steps; the consumer takes the first one of each without asking whether."""
+    """Each output tile has ``k_iters`` steps; the consumer takes the first one of each without asking whether.
+
+    k_iters == 0 and tiles > 0: DEADLOCK
+    else: proved
+    """
     require("k_iters", k_iters, 0, 1 << 16)
     r = ring("consumer_peels_a_step", stages, tiles)
 
@@ -181,7 +233,11 @@ def consumer_peels_a_step(stages: int = 2, tiles: int = 2, k_iters: int = 0) -> 
 
 
 def producer_peels_a_step(stages: int = 2, tiles: int = 3, k_iters: int = 0) -> Protocol:
-    """The same the other way round: the producer loads the first step of each output tile without asking whether."""
+    """The same the other way round: the producer loads the first step of each output tile without asking whether.
+
+    k_iters == 0 and tiles > stages: DEADLOCK
+    else: proved
+    """
     require("k_iters", k_iters, 0, 1 << 16)
     r = ring("producer_peels_a_step", stages, tiles)
 
