@@ -83,8 +83,12 @@ class Accesses:
         landed = self._landed.get(other.flight)
         if landed is not None:
             return clock.known[landed[0]] >= landed[1]
-        for channel, commits in self._commits.get((other.agent, other.engine), {}).items():
-            later = bisect_right(commits.flights, other.flight)
+        return self.committed_since(clock, other.agent, other.engine, other.flight)
+
+    def committed_since(self, clock: Clock, agent: int, engine: int, flight: int) -> bool:
+        """True if the moment knows a phase with a later commit of this agent and engine in it."""
+        for channel, commits in self._commits.get((agent, engine), {}).items():
+            later = bisect_right(commits.flights, flight)
             if later < len(commits.flights) and clock.known[channel] >= commits.phases[later]:
                 return True
         return False

@@ -15,6 +15,7 @@ shows holds for all of them:
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.machine import TMA, Flight, State, Step
@@ -41,6 +42,17 @@ class _Open:
     raises: list[tuple[int, int]] = field(default_factory=list)
     expected: int = 0
     landed: int = 0
+
+
+class _Remote(NamedTuple):
+    """A part of a phase of a barrier in another CTA: of an operation, or of a flight (0: none) on this engine."""
+
+    bar: int
+    phase: int
+    agent: int
+    pc: int
+    flight: int
+    engine: int
 
 
 @dataclass
@@ -72,6 +84,7 @@ class Certificate:
         self._issued: dict[int, tuple[Clock, Flight]] = {}
         self._flown: dict[tuple[int, int], list[Flight]] = {}  # by agent and engine: transfers nobody has waited for
         self._accesses = Accesses()
+        self._remote: list[_Remote] = []
         self._doubts: dict[Doubt, None] = {}
 
     @property
@@ -80,9 +93,23 @@ class Certificate:
         return tuple(self._doubts)
 
     def close(self) -> None:
-        """The run is over: judge the phases that have not completed."""
+        """The run is over: judge the phases that have not completed, and what came to a CTA that may have ended."""
         for channel in range(len(self._program.barriers)):
             self._judge(channel)
+        for remote in self._remote:
+            cta = self._program.barriers[remote.bar].cta
+            ends = [c for c, agent in zip(self._clocks, self._program.agents, strict=True) if agent.cta == cta]
+            if not any(self._knows(clock, remote) for clock in ends):
+                past = tuple(max(c.seen[a] for c in ends) for a in range(len(self._clocks)))
+                self._doubt(Doubt(Why.EXIT, remote.agent, remote.pc, past, where=remote.bar))
+
+    def _knows(self, clock: Clock, remote: _Remote) -> bool:
+        """True if this part of a phase occurs before the moment."""
+        if clock.known[remote.bar] > remote.phase:
+            return True
+        if not remote.flight:
+            return clock.covers(remote.agent, remote.pc)
+        return self._accesses.committed_since(clock, remote.agent, remote.engine, remote.flight)
 
     # watching
 
@@ -103,7 +130,7 @@ class Certificate:
         if flight.barrier < 0:
             return
         bar, phases = flight.barrier, len(self._done[flight.barrier]) + 1
-        self._part(bar, clock, flight.agent, flight.pc)
+        self._part(bar, clock, flight.agent, flight.pc, (flight.sequence, flight.engine))
         if flight.engine == TMA:
             self._open[bar].landed += nbytes
             self._accesses.landed(flight.sequence, bar, phases)
@@ -161,11 +188,14 @@ class Certificate:
             phase.landed += op[2]
         self._complete(bar, result)
 
-    def _part(self, channel: int, clock: Clock, agent: int, pc: int) -> None:
+    def _part(self, channel: int, clock: Clock, agent: int, pc: int, flight: tuple[int, int] = (0, 0)) -> None:
         """Something is counted in the open phase: it must not be possible that it comes in the one before."""
         phase = self._open[channel]
         if clock.known[channel] < len(self._done[channel]):
             self._doubt(Doubt(Why.EARLY_PART, agent, pc, clock.seen, where=channel))
+        barriers = self._program.barriers
+        if channel < len(barriers) and barriers[channel].cta != self._program.agents[agent].cta:
+            self._remote.append(_Remote(channel, len(self._done[channel]), agent, pc, *flight))
         phase.parts = phase.parts.join(clock)
 
     def _complete(self, channel: int, result: Step) -> None:
@@ -218,9 +248,11 @@ class Certificate:
             self._clocks[agent] = self._clocks[agent].join(self._done[channel][phase])
 
     def _arrive_at(self, channel: int, agent: int, pc: int, result: Step) -> None:
-        """An arrival at a named barrier or the cluster barrier."""
+        """An arrival at a named barrier or the cluster barrier. That of a sync is the first half of its operation."""
         self._joined[agent, channel] = len(self._done[channel])
-        self._part(channel, self._clocks[agent].after(agent, pc - 1), agent, pc)
+        clock = self._clocks[agent]
+        sync = self._program.code[agent][pc][0] == Op.BAR_SYNC
+        self._part(channel, clock if sync else clock.after(agent, pc), agent, pc)
         self._complete(channel, result)
 
     def _channel_of(self, op: Operation) -> int:

@@ -47,6 +47,8 @@ def _bring_about(play: Play, doubt: Doubt) -> bool:
             return True
         case Why.LAP | Why.LATE_RAISE:
             return play.reach(doubt.past)
+        case Why.EXIT:
+            return play.reach(doubt.past, hold=(doubt.agent, doubt.pc))
         case _:
             return False
 

@@ -1,0 +1,51 @@
+"""Every ready-made protocol at every size: proved for all schedules, but for what upstream gets wrong."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from pipesim.model.finding import FaultKind, Verdict
+from pipesim.protocols.catalog import find
+from pipesim.prove.check import How, check
+from pipesim.prove.doubt import Why
+from pipesim.prove.refutation import End
+
+SIZES = runpy.run_path(str(Path(__file__).parents[1] / "protocols" / "sizes.py"))["SIZES"]
+
+
+def refuted(name: str, params: dict[str, int]) -> bool:
+    """What goes wrong in some schedule: an order barrier that may be missed; a commit to a CTA that may have ended."""
+    sizes = find(name).defaults | params
+    if name == "conv_epilogue":
+        return not sizes["first_tile_only"] and sizes["tiles"] > 1
+    return name == "attention_sm100" and bool(sizes["pair_cta"] and sizes["kv_blocks"])
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_it_is_proved_at_every_size(name: str) -> None:
+    for params in SIZES[name]:
+        found = check(find(name).build(params), max_states=1)
+        expected = Verdict.REFUTED if refuted(name, params) else Verdict.PROVED
+        assert found.verdict is expected, (params, found.doubts[:3])
+        assert found.how is (How.SCHEDULE if refuted(name, params) else How.CERTIFICATE)
+
+
+def test_the_order_of_the_loads_can_be_missed() -> None:
+    """The hazard of upstream's convolution: no simulation of these sizes shows it, the proof does."""
+    found = check(find("conv_epilogue").build({}))
+    assert {doubt.why for doubt in found.doubts} == {Why.EARLY_PART, Why.LAP}
+    (shown,) = found.refutations
+    assert shown.end is End.DEADLOCK
+    assert shown.deadlock is not None
+    stuck = {blocked.agent: blocked.barrier for blocked in shown.deadlock.blocked}
+    assert stuck["epilogue_load"] == "load_order[0]"
+    assert check(find("conv_epilogue").build({"first_tile_only": 1})).verdict is Verdict.PROVED
+
+
+def test_the_last_commit_of_a_pair_may_come_too_late() -> None:
+    found = check(find("attention_sm100").build({"pair_cta": 1, "fused": 0, "qk_stages": 2, "kv_blocks": 1}))
+    assert {doubt.why for doubt in found.doubts} == {Why.EXIT}
+    assert [shown.kind for shown in found.refutations] == [FaultKind.EXITED_CTA]
