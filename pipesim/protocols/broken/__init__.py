@@ -2,7 +2,8 @@
 
 The last lines of a docstring say what the fault leads to and at which sizes, as ``condition: KIND, KIND``: the first
 condition that holds gives every kind of fault that some schedule shows. The tests read them and hold them against a
-search of all schedules. Nothing here is about memory order (a missing proxy fence, ``.relaxed``): nothing judges it yet.
+search of all schedules. Nothing here is about memory order (a missing proxy fence, ``.relaxed``): no verdict yet
+speaks of it.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def more_bytes_than_a_barrier_counts(tiles: int = 1) -> Protocol:
                 r.of_full(i).complete_transaction(w.cta, LARGE)
 
     @r.role("consumer")
-    def consumer(w: Warp) -> None:
+    def consumer(_: Warp) -> None:
         for i in range(tiles):
             r.of_full(i).wait(r.phase(i))
             r.release(i)

@@ -86,8 +86,8 @@ def consumer_never_toggles(stages: int = 2, tiles: int = 5) -> Protocol:
 def phase_toggles_every_tile(stages: int = 2, tiles: int = 5) -> Protocol:
     """Both roles toggle their parity with every tile instead of with every lap.
 
-    The second tile is always read before anything is there, for even and odd numbers of stages. With one stage a lap is a
-    tile, and nothing is wrong.
+    The second tile is always read before anything is there, for even and odd numbers of stages. With one stage a lap
+    is a tile, and nothing is wrong.
 
     stages > 1 and tiles > 1: UNINITIALISED_READ
     else: proved
@@ -180,7 +180,7 @@ def nobody_waits_for_the_sleeper(tiles: int = 3) -> Protocol:
                 go[0].arrive()
 
     @p.role("sleeper")
-    def sleeper(w: Warp) -> None:
+    def sleeper(_: Warp) -> None:
         for i in range(tiles):
             go[0].wait(i & 1)
 

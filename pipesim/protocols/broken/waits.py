@@ -1,4 +1,4 @@
-"""Waits that are missing, on the wrong barrier, crossed, or answered by a try that nobody looked at; and trip counts."""
+"""Waits that are missing, on the wrong barrier, crossed, or answered by a try in vain; and wrong numbers of trips."""
 
 from __future__ import annotations
 
