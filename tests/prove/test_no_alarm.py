@@ -19,27 +19,33 @@ MOST_STATES = 30_000
 
 
 def phase_that_nobody_waits_for(*, synced: bool = True) -> Protocol:
-    """Two warps arrive one after the other, each completing a phase; only the last is waited for, by its parity."""
+    """A first arrival completes a phase for which nobody waits: a named barrier says that it is over."""
     p = Protocol("phase_that_nobody_waits_for")
     done = p.mbarriers("done", 1, 1)
     tile = p.smem("tile", 1, TILE)
+
+    def meet(w: Warp) -> None:
+        if synced:
+            w.bar_sync(1, 96)
 
     @p.role("first")
     def first(w: Warp) -> None:
         with w.elect_one():
             done[0].arrive()
-        if synced:
-            w.bar_sync(1, 64)
+        meet(w)
 
-    @p.role("second")
-    def second(w: Warp) -> None:
-        if synced:
-            w.bar_sync(1, 64)
+    @p.role("writer")
+    def writer(w: Warp) -> None:
+        meet(w)
+        w.write(tile[0], 1)
         with w.elect_one():
-            w.write(tile[0], 1)
             done[0].arrive()
-            done[0].wait(1)
-            w.read(tile[0], 1)
+
+    @p.role("reader")
+    def reader(w: Warp) -> None:
+        meet(w)
+        done[0].wait(1)
+        w.read(tile[0], 1)
 
     return p
 
