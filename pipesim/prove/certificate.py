@@ -244,7 +244,7 @@ class Certificate:
 
     def _see(self, agent: int, channel: int, phase: int) -> None:
         """The agent comes to know that this phase is complete, and all that occurs before that."""
-        if phase >= 0:
+        if 0 <= phase < len(self._done[channel]):  # else the wait itself breaks a rule
             self._clocks[agent] = self._clocks[agent].join(self._done[channel][phase])
 
     def _arrive_at(self, channel: int, agent: int, pc: int, result: Step) -> None:

@@ -112,12 +112,7 @@ def test_the_docstring_says_what_the_search_finds(name: str) -> None:
     assert found == {tuple(size.items()): claimed(BROKEN[name], size) for size in sizes(name)}
 
 
-#: `check` stops with an IndexError where a `barrier.sync` itself is the fault
-STOPS = ("warps_disagree_about_threads", "threads_no_multiple_of_32")
-JUDGED = [pytest.param(name, marks=pytest.mark.xfail(raises=IndexError)) if name in STOPS else name for name in BROKEN]
-
-
-@pytest.mark.parametrize("name", JUDGED)
+@pytest.mark.parametrize("name", BROKEN)
 def test_check_does_not_contradict_the_search(name: str) -> None:
     for size in sizes(name):
         judge, said = searched(name, *size.items()), checked(name, size)
@@ -126,7 +121,7 @@ def test_check_does_not_contradict_the_search(name: str) -> None:
         assert (said.verdict is Verdict.UNKNOWN) == (said.how is How.NOTHING), size
 
 
-@pytest.mark.parametrize("name", JUDGED)
+@pytest.mark.parametrize("name", BROKEN)
 def test_a_fault_that_bites_somewhere_is_refuted_there(name: str) -> None:
     """An engine that knows nothing would pass the test before: `unknown` contradicts nobody."""
     bites = [size for size in sizes(name) if claimed(BROKEN[name], size)]
