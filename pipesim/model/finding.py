@@ -55,6 +55,7 @@ class Fault(NamedTuple):
     """One broken rule at one step: the agent, its operation's position, and what was found against what was allowed.
 
     ``barrier`` is the index of the mbarrier (or -1), ``found`` and ``expected`` are the two numbers that disagree.
+    Of a race ``other_agent`` and ``other_pc`` are the access that was open already (-1: no race).
     """
 
     kind: FaultKind
@@ -63,6 +64,8 @@ class Fault(NamedTuple):
     barrier: int = -1
     found: int = 0
     expected: int = 0
+    other_agent: int = -1
+    other_pc: int = -1
 
 
 class Verdict(Enum):

@@ -78,8 +78,8 @@ def land(program: Program, state: State, flight: Flight, nbytes: int = -1) -> St
     where = flights.index(flight)
     left = () if last else (flight._replace(remaining=remaining - part),)
     flights = flights[:where] + left + flights[where + 1 :]
-    if last and writes and (engine not in IN_ORDER or not _rewritten(flights, flight)):
-        cells = fill(cells, first, end, item)
+    if last and writes:
+        cells = _settled(cells, flights, flight) if engine in IN_ORDER else fill(cells, first, end, item)
     signalled = -1
     faults: tuple[Fault, ...] = ()
     if bar < 0:
@@ -90,21 +90,19 @@ def land(program: Program, state: State, flight: Flight, nbytes: int = -1) -> St
         barriers = (*barriers[:bar], effect[0], *barriers[bar + 1 :])
         signalled = bar if effect[1] else -1
         if effect[2]:
-            faults = (Fault(effect[2], issuer, pc, bar, part, before.tx),)
+            found, expected = (part, before.tx) if engine == TMA else (arrivals, before.pending)
+            faults = (Fault(effect[2], issuer, pc, bar, found, expected),)
     after = new(State, (pcs, registers, holds, barriers, named, cluster, held, flights, commits, issued, cells))
     return new(Step, (after, -1, signalled, faults))
 
 
-def _rewritten(flights: tuple[Flight, ...], flight: Flight) -> bool:
-    """True if a later transfer of the same agent and engine still writes some of these bytes."""
-    return any(
-        f.writes
-        and f.agent == flight.agent
-        and f.engine == flight.engine
-        and f.first < flight.end
-        and flight.first < f.end
-        for f in flights
-    )
+def _settled(cells: tuple[int, ...], flights: tuple[Flight, ...], flight: Flight) -> tuple[int, ...]:
+    """The cells after the last byte of ``flight``: its item, but where a later one of its agent and engine writes."""
+    later = [f for f in flights if f.writes and f.agent == flight.agent and f.engine == flight.engine]
+    for cell in range(flight.first, flight.end):
+        if not any(f.first <= cell < f.end for f in later):
+            cells = fill(cells, cell, cell + 1, flight.item)
+    return cells
 
 
 def _gone(program: Program, state: State, issuer: int, bar: int) -> bool:

@@ -130,8 +130,7 @@ class _Gemm:
             for k in w.loop(self.groups, "k_iters"):
                 stage = pipe.acquire_consumer()
                 self._multiply(w, stage, tile * self.groups + k)
-                w.bar_sync(1 + group, GROUP_THREADS)  # all four warps have read what one lane now gives back
-                if warp == 0:
+                if warp == 0:  # the wgmma is finished in all four warps: one lane gives the stage back for them
                     with w.elect_one():
                         stage.arrive()
                 stage.release_without_signal()
