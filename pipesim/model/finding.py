@@ -22,7 +22,7 @@ class FaultKind(Enum):
     OVER_ARRIVAL = "more arrivals than the phase has pending"
     TX_RANGE = "the transaction count leaves -1,048,575..1,048,576"
     TX_EDGE = "the transaction count is 1,048,576, one more than PTX allows"
-    EXITED_CTA = "an operation on the barrier of a CTA that has exited"
+    EXITED_CTA = "an operation on a barrier or the memory of a CTA that has exited"
     NO_COMPLETE = "an arrive.noComplete completes the phase, which PTX leaves undefined"
     STALE_STATE = "a wait by state uses the state of a phase that is neither current nor the one before"
     BARRIER_THREADS = "the agents at a named barrier disagree about its number of threads, or it is no multiple of 32"
