@@ -28,6 +28,7 @@ from pipesim.model.state import (
     initial_state,
     new,
     own_channel,
+    unreachable,
     write_register,
 )
 
@@ -73,7 +74,7 @@ def land(program: Program, state: State, flight: Flight, nbytes: int = -1) -> St
     part = remaining if nbytes < 0 else min(nbytes, remaining)
     last = part == remaining
     pcs, registers, holds, barriers, named, cluster, held, flights, commits, issued, cells = state
-    if bar >= 0 and program.ctas > 1 and _gone(program, state, issuer, bar):
+    if program.ctas > 1 and _gone(program, state, flight):
         return _lost(state, flight)
     where = flights.index(flight)
     left = () if last else (flight._replace(remaining=remaining - part),)
@@ -105,14 +106,21 @@ def _settled(cells: tuple[int, ...], flights: tuple[Flight, ...], flight: Flight
     return cells
 
 
-def _gone(program: Program, state: State, issuer: int, bar: int) -> bool:
-    """True if the barrier lies in another CTA than the issuer's, which has exited."""
-    cta = program.barriers[bar].cta
-    return cta != program.agents[issuer].cta and exited(program, state, cta)
+def _gone(program: Program, state: State, flight: Flight) -> bool:
+    """True if its barrier or its memory lies in another CTA than the issuer's, which has exited."""
+    if flight.barrier >= 0:
+        cta = program.barriers[flight.barrier].cta
+        if cta != program.agents[flight.agent].cta and exited(program, state, cta):
+            return True
+    if flight.first == flight.end:
+        return False
+    op = program.code[flight.agent][flight.pc]
+    multicast = op[0] == Op.TMA_LOAD and op[5]  # it lands where its barrier is
+    return not multicast and unreachable(program, state, flight.agent, op[2])
 
 
 def _lost(state: State, flight: Flight) -> Step:
-    """The flight ends on a barrier whose CTA has exited."""
+    """The flight ends in a CTA that has exited."""
     flights = tuple(f for f in state.flights if f is not flight)
     fault = Fault(FaultKind.EXITED_CTA, flight.agent, flight.pc, flight.barrier)
     return Step(state._replace(flights=flights), faults=(fault,))

@@ -20,6 +20,7 @@ from pipesim.model.state import (
     fill,
     new,
     own_channel,
+    unreachable,
 )
 
 _ENGINES = len(Engine)
@@ -32,9 +33,16 @@ def launch(state: State, agent: int, pc: int, engine: int, bar: int, arrivals: i
     return Step(state._replace(flights=(*state.flights, flight), issued=issued))
 
 
+def _gone(state: State, agent: int, access: int) -> Step:
+    """The access is to the memory of a CTA that has exited: the launch ends."""
+    return Step(advance(state, agent), faults=(Fault(FaultKind.EXITED_CTA, agent, state.pcs[agent], -1, access),))
+
+
 def _tma_load(program: Program, state: State, agent: int, op: Operation) -> Step:
     _, bar, access, nbytes, item, mask = op
     if not mask:
+        if program.ctas > 1 and unreachable(program, state, agent, access):
+            return _gone(state, agent, access)
         after, faults = _opened(program, state, agent, TMA, bar, access, nbytes, item, writes=True)
         return new(Step, (advance(after, agent), -1, -1, faults))
     faults = ()
@@ -42,18 +50,24 @@ def _tma_load(program: Program, state: State, agent: int, op: Operation) -> Step
     for rank in range(program.ctas):
         if mask >> rank & 1:
             there = program.at_rank(bar, access, rank)
+            if unreachable(program, state, agent, there[1]):
+                return _gone(state, agent, there[1])
             after, raced = _opened(program, after, agent, TMA, *there, nbytes, item, writes=True)
             faults += raced
     return Step(advance(after, agent), faults=faults)
 
 
 def _transfer_read(program: Program, state: State, agent: int, op: Operation) -> Step:
+    if program.ctas > 1 and unreachable(program, state, agent, op[2]):
+        return _gone(state, agent, op[2])
     seen = _look(program, state, agent, op[2], op[4], op[1])
     after, raced = _opened(program, state, agent, op[1], -1, op[2], op[3], op[4], writes=False)
     return Step(advance(after, agent), faults=raced or seen)
 
 
 def _transfer_write(program: Program, state: State, agent: int, op: Operation) -> Step:
+    if program.ctas > 1 and unreachable(program, state, agent, op[2]):
+        return _gone(state, agent, op[2])
     after, raced = _opened(program, state, agent, op[1], -1, op[2], op[3], op[4], writes=True)
     return Step(advance(after, agent), faults=raced)
 
@@ -174,6 +188,8 @@ def _ended(state: State, agent: int) -> State:
 
 def _read(program: Program, state: State, agent: int, op: Operation) -> Step:
     closed = _ended(state, agent)
+    if program.ctas > 1 and unreachable(program, state, agent, op[1]):
+        return _gone(closed, agent, op[1])
     faults = _look(program, closed, agent, op[1], op[2])
     if closed is not state and faults and faults[0].kind is FaultKind.RACE:
         faults = ()  # it was open: whichever of the two accesses opened second has told of the race
@@ -214,6 +230,8 @@ def _writer(flights: tuple[Flight, ...], cell: int, agent: int, engine: int) -> 
 
 def _write(program: Program, state: State, agent: int, op: Operation) -> Step:
     state = _ended(state, agent)
+    if program.ctas > 1 and unreachable(program, state, agent, op[1]):
+        return _gone(state, agent, op[1])
     first, end = program.cells[op[1]]
     faults: tuple[Fault, ...] = ()
     open_ = _conflict(state.flights, first, end, writes=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesim.model.ops import IN_ORDER, Op, Operation
+from pipesim.model.ops import IN_ORDER, Op, Operation, Space
 from pipesim.model.program import Program
 from pipesim.timed.profile import Profile, scaled
 from pipesim.trace.sites import kinds
@@ -67,6 +67,8 @@ def _cost(program: Program, op: Operation, profile: Profile, record: int) -> Cos
             return _copy(program, op, profile, extra)
         case Op.READ:
             size = program.accesses[op[1]].nbytes
+            if program.accesses[op[1]].space == Space.REGISTERS:
+                return Cost(0)
             return Cost(profile["read.issue"] + scaled(size, profile["read.bytes_per_kcycle"]))
         case Op.WORK:
             return Cost((op[1] + profile["work.issue"] if op[1] else 0) + extra)
@@ -79,7 +81,8 @@ def _cost(program: Program, op: Operation, profile: Profile, record: int) -> Cos
         case Op.TRANSFER_READ | Op.TRANSFER_WRITE:
             size = scaled(op[3], profile["copy.bytes_per_kcycle"])
             late = profile["matrix.latency"] if op[1] in IN_ORDER else profile["transfer.latency"] + size
-            return Cost(profile["other.issue"], flight=late)
+            in_registers = program.accesses[op[2]].space == Space.REGISTERS  # named by the instruction that is priced
+            return Cost(0 if in_registers else profile["other.issue"], flight=late)
         case Op.ENGINE_WORK:
             return Cost(profile["other.issue"], engine=op[2], flight=0)
         case Op.COMMIT | Op.COMMIT_MULTICAST | Op.CP_ASYNC_ARRIVE if op[2] >= 0:  # a commit of no group on a barrier

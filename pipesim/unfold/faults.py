@@ -66,6 +66,8 @@ def _numbers(program: Program, fault: Fault) -> str:
             return f": {fault.found:,}"
         case FaultKind.WRONG_ITEM:
             return f": item {fault.found} instead of {fault.expected}{_tile(program, fault)}"
+        case FaultKind.EXITED_CTA if fault.barrier < 0:
+            return f": {program.access_name(fault.found)}" if fault.found >= 0 else ""
         case FaultKind.RACE | FaultKind.UNINITIALISED_READ:
             return _tile(program, fault)
         case FaultKind.BARRIER_THREADS | FaultKind.BARRIER_OVERRUN:
