@@ -79,7 +79,7 @@ def require_transfer(rec: Recorder, engine: Engine, name: str, space: Space, ran
 
 
 def require_load(rec: Recorder, name: str, space: Space, rank: int, bar_rank: int, *, multicast: bool) -> None:
-    """A bulk copy lands in shared memory; its bytes are counted in the CTA where it lands or by the leader of its pair."""
+    """A bulk copy lands in shared memory, and is counted in the CTA where it lands or by the leader of its pair."""
     if space != Space.SHARED:
         raise ProtocolError(
             f"{rec.who}: a bulk copy into {name}, which is {_WORDS[space]}",

@@ -80,7 +80,7 @@ class Protocol:
         return tile
 
     def registers(self, name: str, slots: int, nbytes: int) -> TileArray:
-        """``slots`` tiles of ``nbytes`` in the registers of a CTA's threads: the accumulators of wgmma, by whole tiles."""
+        """``slots`` tiles of ``nbytes`` in the registers of a CTA's threads, such as the accumulators of wgmma."""
         self._fresh_name(name)
         slots, nbytes = _shape(name, slots, nbytes)
         tile = TileArray(name, Space.REGISTERS, self._in_registers, nbytes, slots)

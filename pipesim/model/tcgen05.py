@@ -49,5 +49,3 @@ def umma_arrive_leader_cta(mbar: SharedMemBarrier) -> None:
 def umma_arrive_peer_cta(mbar: SharedMemBarrier) -> None:
     """Each executing lane arrives at the place of ``mbar`` in the odd CTA of the pair (address OR 0x01000000)."""
     mbar.arrive_cluster(recorder().cta | 1)
-
-

@@ -167,7 +167,7 @@ class _Attention:
 
 
 def _mine(w: Warp, accumulators: TileArray) -> Slot:
-    """This warp's part of its group's accumulators."""
+    """The calling warp's part of its group's accumulators."""
     return share(accumulators[w.index // GROUP], w.index % GROUP, GROUP)
 
 

@@ -195,6 +195,12 @@ def test_a_tcgen05_commit_arrives_when_the_mmas_before_it_are_done(build: Any, p
     assert (state.pcs, state.barriers, len(state.flights)) == ((6, 1), (word(1, 1, 0, 1),), 1)
 
 
+def test_a_commit_that_arrives_too_often_says_how_many_were_pending(build: Any, play: Any) -> None:
+    code = "INIT count=1; COMMIT engine=TCGEN05 barrier=0; CP_ASYNC_ARRIVE lanes=32 noinc=1"
+    _, made = play(build(code), "0 0 0 ~ ~")
+    assert [m.faults for m in made[-2:]] == [(), (Fault(FaultKind.OVER_ARRIVAL, 0, 2, 0, 32, 1),)]
+
+
 def test_a_commit_with_nothing_before_it_still_arrives_later(build: Any, play: Any) -> None:
     program = build("INIT count=1; COMMIT engine=TCGEN05 barrier=0", "WAIT")
     state, made = play(program, "0 0 1")

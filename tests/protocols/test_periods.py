@@ -26,7 +26,7 @@ PERIODS = {
     "gemm_sm100_blockwise": ({"tiles": 24}, "the way round epilogue's arrive → named barrier 2", 1),
     # Its two groups leave a tile at the same time: the tensor cores idle while both store.
     "gemm_sm90": ({"tiles": 16}, "the matrix engine", 41),
-    "persistent_scheduler": ({"tiles": 16}, "the trip of consumer", 5),
+    "persistent_scheduler": ({"tiles": 16}, "the trip of consumer", 1),
     "producer_consumer": ({"tiles": 64}, "the consumers", 1),
 }
 
