@@ -22,7 +22,7 @@ class FaultKind(Enum):
     OVER_ARRIVAL = "more arrivals than the phase has pending"
     TX_RANGE = "the transaction count leaves -1,048,575..1,048,576"
     TX_EDGE = "the transaction count is 1,048,576, one more than PTX allows"
-    EXITED_CTA = "an operation on the barrier of a CTA that has exited"
+    EXITED_CTA = "an operation on a barrier or the memory of a CTA that has exited"
     NO_COMPLETE = "an arrive.noComplete completes the phase, which PTX leaves undefined"
     STALE_STATE = "a wait by state uses the state of a phase that is neither current nor the one before"
     BARRIER_THREADS = "the agents at a named barrier disagree about its number of threads, or it is no multiple of 32"
@@ -55,6 +55,7 @@ class Fault(NamedTuple):
     """One broken rule at one step: the agent, its operation's position, and what was found against what was allowed.
 
     ``barrier`` is the index of the mbarrier (or -1), ``found`` and ``expected`` are the two numbers that disagree.
+    Of a race ``other_agent`` and ``other_pc`` are the access that was open already (-1: no race).
     """
 
     kind: FaultKind
@@ -63,6 +64,8 @@ class Fault(NamedTuple):
     barrier: int = -1
     found: int = 0
     expected: int = 0
+    other_agent: int = -1
+    other_pc: int = -1
 
 
 class Verdict(Enum):

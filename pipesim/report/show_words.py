@@ -25,7 +25,12 @@ from pipesim.unfold.anatomy.parts import (
     Wait,
 )
 
-_SPACES = {Space.SHARED: "shared memory", Space.GLOBAL: "global memory", Space.TENSOR: "tensor memory"}
+_SPACES = {
+    Space.SHARED: "shared memory",
+    Space.GLOBAL: "global memory",
+    Space.TENSOR: "tensor memory",
+    Space.REGISTERS: "registers",
+}
 _ENGINES = {Engine.BULK: "bulk store", Engine.CP_ASYNC: "cp.async", Engine.WGMMA: "wgmma", Engine.TCGEN05: "tcgen05"}
 _LATER = {
     Means.ARRIVE_EXPECT: " expecting {}",

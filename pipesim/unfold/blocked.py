@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pipesim.model import barrier as mbarrier
 from pipesim.model.barrier import BarrierState
 from pipesim.model.finding import Blocked, Deadlock, Supplier
-from pipesim.model.machine import State, finished, step
-from pipesim.model.ops import Op, Operation
+from pipesim.model.machine import State, finished, own_channel, step
+from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
 
 _ARRIVALS = frozenset({Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.CP_ASYNC_ARRIVE})
@@ -60,14 +60,17 @@ def in_flight(state: State, barrier: int) -> int:
     return sum(flight.remaining for flight in state.flights if flight.barrier == barrier)
 
 
-def channel_name(program: Program, channel: int) -> str:
-    """What an agent blocked on this channel waits for, in words."""
+def channel_name(program: Program, channel: int, agent: int) -> str:
+    """What ``agent``, blocked on this channel, waits for, in words."""
     if channel < len(program.barriers):
         return program.barrier_name(channel)
     channel -= len(program.barriers)
     if channel < len(program.named_barriers):
         return f"named barrier {program.named_barriers[channel][1]}"
-    return "the cluster barrier" if channel == len(program.named_barriers) else "its own transfers"
+    if channel == len(program.named_barriers):
+        return "the cluster barrier"
+    owner = channel - len(program.named_barriers) - 1
+    return "its own transfers" if owner == agent else f"the wgmma groups of {program.agent_name(owner)}"
 
 
 def _blocked(
@@ -78,6 +81,8 @@ def _blocked(
     if channel < len(program.barriers):
         return _blocked_on_mbarrier(program, state, agent, channel, waiting)
     number = channel - len(program.barriers)
+    if number > len(program.named_barriers):
+        return _blocked_on_groups(program, state, agent, channel, waiting)
     if number < len(program.named_barriers):
         arrived, count, _ = state.named[number]
     else:
@@ -88,7 +93,7 @@ def _blocked(
     suppliers = tuple(_supplier(program, state, a, waiting, {"arrival": joins}) for a in able)
     found = Blocked(
         agent=program.agent_name(agent),
-        barrier=channel_name(program, channel),
+        barrier=channel_name(program, channel, agent),
         parity=-1,
         phase_wanted=0,
         phase_now=0,
@@ -99,6 +104,33 @@ def _blocked(
         suppliers=suppliers,
     )
     return found, [a for a in able if a in waiting and _next(program, state, a, joins) >= 0]
+
+
+def _blocked_on_groups(
+    program: Program, state: State, agent: int, channel: int, waiting: dict[int, int]
+) -> tuple[Blocked, list[int]]:
+    """Of its warp group this agent waits for one that has not closed as many groups; its groups are the phases."""
+    member = channel - own_channel(program, 0)
+    _, engine, groups = program.code[agent][state.pcs[agent]]
+    closed = [state.commits[a * len(Engine) + engine] for a in (agent, member)]
+
+    def commits(op: Operation) -> bool:
+        return op == (Op.COMMIT, engine, -1)
+
+    missing = max(closed[0] - groups - closed[1], 0)
+    found = Blocked(
+        agent=program.agent_name(agent),
+        barrier=channel_name(program, channel, agent),
+        parity=-1,
+        phase_wanted=closed[0] - groups - 1,
+        phase_now=closed[1],
+        arrivals_missing=missing,
+        count=closed[0] - groups,
+        bytes_missing=0,
+        line=program.line(agent, state.pcs[agent]),
+        suppliers=(_supplier(program, state, member, waiting, {"arrival": commits}),) if missing else (),
+    )
+    return found, [member] if member in waiting and _next(program, state, member, commits) >= 0 else []
 
 
 def _blocked_on_mbarrier(
@@ -196,7 +228,7 @@ def _supplier(
         next_line=program.line(agent, following) if following >= 0 else "",
         last_line=program.line(agent, last) if last >= 0 else "",
         last_iteration=_iteration(program, agent, last) if last >= 0 else -1,
-        waits_for=channel_name(program, waiting[agent]) if agent in waiting else "",
+        waits_for=channel_name(program, waiting[agent], agent) if agent in waiting else "",
     )
 
 
