@@ -51,11 +51,6 @@ def wrap_parts(parts: Sequence[str], width: int, first: str = "", rest: str | No
     return _fill(whole, DOT, width, first, rest)
 
 
-def wrap_phrases(phrases: Sequence[str], width: int, first: str = "", rest: str | None = None) -> list[str]:
-    """``phrases`` joined by spaces, broken between phrases only."""
-    return _fill(phrases, " ", width, first, rest)
-
-
 def _fill(words: Sequence[str], glue: str, width: int, first: str, rest: str | None) -> list[str]:
     rest = " " * cell_len(first) if rest is None else rest
     lines: list[str] = []

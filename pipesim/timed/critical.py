@@ -65,9 +65,9 @@ def critical_cycle(program: Program, profile: Profile, *, recording: bool = Fals
 
 
 def waits_per_trip(program: Program) -> int:
-    """Waits in a trip of the last agent of the first CTA that waits, between whose returns a trace's period is read; 1 if unknown.
+    """Waits in a trip of the last agent of the first CTA that waits: a trace's period is read between their returns.
 
-    A try and the wait that it may save are one.
+    1 if unknown. A try and the wait that it may save are one.
     """
     trips = common_trips(program)
     mine = [agent for agent, of in enumerate(program.agents) if of.cta == 0 and _waits(program.code[agent])]

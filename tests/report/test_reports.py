@@ -186,10 +186,9 @@ def test_a_chain_of_roles_is_broken_between_roles() -> None:
     roles = (("load", 1), ("softmax0", 4), ("softmax1", 4), ("correction", 4), ("mma", 1))
     lines = heading_lines(Heading("attention", {"kv_blocks": 16}, 1, roles), 60)
     assert lines == [
-        "attention   kv blocks 16 · grid 1 CTA",
-        "            1 load warp → 4 softmax0 warps →",
-        "            4 softmax1 warps → 4 correction warps →",
-        "            1 mma warp",
+        "attention   kv blocks 16 · grid 1 CTA · 1 load warp",
+        "            4 softmax0 warps · 4 softmax1 warps",
+        "            4 correction warps · 1 mma warp",
     ]
     assert heading_lines(Heading("attention", {"kv_blocks": 16}, 1, roles[:1]), 60) == [
         "attention   kv blocks 16 · grid 1 CTA · 1 load warp"
