@@ -76,7 +76,7 @@ def deadlock_lines(deadlock: Deadlock, width: int = DEFAULT_WIDTH) -> list[str]:
 def fault_lines(faults: Sequence[FaultReport], width: int = DEFAULT_WIDTH) -> list[str]:
     """Every broken rule: the rule and what the chip does then, who broke it with which operation, where, the claim."""
     lines = [f"{BAD} {count(len(faults), 'fault')}"]
-    alike = _together((f, f.agent, (f.kind, f.line)) for f in faults)
+    alike = _together((f, f.agent, (f.kind, f.line or f.operation)) for f in faults)
     for fault, *others in alike[:MOST_FAULTS]:
         chip = "the chip stops the launch there" if fault.kind.traps else "the chip goes on"
         lines += ["", *wrap_parts([fault.kind.value, chip], width, "  ")]
