@@ -40,7 +40,7 @@ def early_passes(program: Program, laps: Sequence[Aliasing]) -> tuple[Advisory, 
     for each in laps:
         if each.passed:
             role, line = program.agents[each.agent].role, program.line(each.agent, each.pc)
-            found.setdefault((role, line), Advisory(role, f"{each.claim(program)}: it passes a lap early", line))
+            found.setdefault((role, line), Advisory(role, f"{each.claim(program)} (a lap early)", line))
     return tuple(found.values())
 
 
