@@ -108,13 +108,21 @@ def budget_lines(steps: int, width: int = DEFAULT_WIDTH) -> list[str]:
 
 
 def names_of(agents: Sequence[str]) -> str:
-    """Agents of one role as one name: ``mma``, ``mma/0 and mma/1``, ``mma/0 to mma/3``; with gaps all of them."""
-    if len(agents) == 1:
-        return agents[0]
-    *most, last = agents
-    numbers = [name.partition("@")[0].rpartition("/")[2] for name in agents]
-    in_a_row = all(n.isdecimal() for n in numbers) and all(int(n) == int(numbers[0]) + i for i, n in enumerate(numbers))
-    return f"{agents[0]} to {last}" if in_a_row and len(agents) > 2 else f"{', '.join(most)} and {last}"
+    """Agents of one role as one name: ``mma``, ``mma/0 and mma/1``, ``mma/0 to mma/3 and mma/5``."""
+    rows: list[list[str]] = []
+    for name in agents:
+        if rows and _index(name) == _index(rows[-1][-1]) + 1 > 0:
+            rows[-1].append(name)
+        else:
+            rows.append([name])
+    said = [part for row in rows for part in (row if len(row) < 3 else [f"{row[0]} to {row[-1]}"])]
+    return f"{', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else said[0]
+
+
+def _index(agent: str) -> int:
+    """The number in an agent's name, -1 where its role has one agent only."""
+    text = agent.partition("@")[0].rpartition("/")[2]
+    return int(text) if text.isdecimal() else -1
 
 
 def _role(agent: str) -> tuple[str, str]:

@@ -110,7 +110,7 @@ def crowd(count: int) -> Protocol:
 
 
 @pytest.mark.parametrize("noinc", [False, True])
-def test_only_a_noinc_arrive_of_cp_async_supplies(noinc: bool) -> None:  # noqa: FBT001  # one or the other
+def test_only_a_noinc_arrive_of_cp_async_supplies(noinc: bool) -> None:
     p = Protocol("fill")
     b = p.mbarriers("b", 1, count=64)
     p.role("fill")(lambda _: b[0].cp_async_arrive(noinc=noinc))
