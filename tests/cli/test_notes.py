@@ -173,8 +173,10 @@ def test_a_pass_a_lap_early_is_told_where_something_went_wrong(call: Call, user:
     answer = call("run", "mine.py:e")
     assert answer.code == 1
     assert notes(answer.out) == [
-        "use passes b[0] with parity 1 before phase 1 is complete: 0 phases of it are complete (a lap early) "
-        + "(mine.py:19)"
+        (
+            "use passes b[0] with parity 1 before phase 1 is complete: 0 phases of it are complete (a lap early) "
+            "(mine.py:19)"
+        )
     ]
     assert "a lap early" not in call("run", "mine.py:e", "-p", "tries=0").out, "it never waits"
 

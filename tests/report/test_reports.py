@@ -154,8 +154,10 @@ def test_agents_of_a_role_that_wait_for_the_same_are_told_together() -> None:
     free = tuple(Supplier(f"use/{n}", "arrival", "k.py:9", "", -1, "full[0]") for n in range(3))
     alike = [blocked(f"mma/{n}", *free) for n in range(4)]
     assert told(*alike, blocked("mma/4", *free, barrier="full[1]"), blocked("mma/5", *free)) == [
-        "  mma/0 to mma/3 and mma/5 wait for phase 2 of full[0] (parity 0, now in phase 2): it has 30 of 31 arrivals "
-        + "(k.py:1)",
+        (
+            "  mma/0 to mma/3 and mma/5 wait for phase 2 of full[0] (parity 0, now in phase 2): it has 30 of 31 arrivals "
+            "(k.py:1)"
+        ),
         "    use/0 to use/2 would send the arrival next (k.py:9), but wait for full[0]",
         "  mma/4 waits for phase 2 of full[1] (parity 0, now in phase 2): it has 30 of 31 arrivals (k.py:1)",
         "    use/0 to use/2 would send the arrival next (k.py:9), but wait for full[0]",
@@ -168,8 +170,11 @@ def test_the_deadlock_of_those_who_know_most_comes_first() -> None:
     past = Supplier("a", "arrival", "", "k.py:9", 12, "", 7, "tiles")
     lines = told(blocked("x", could), blocked("y", past, given=30), blocked("z", could, missed=0))
     assert lines == [
-        "  z asks for phase 0 of full[0], which is complete: phases 0 and 1 were complete before it looked (one "
-        + "arrival too many, or nothing that holds the arriver back); by its parity 0 it now waits for phase 2 (k.py:1)",
+        (
+            "  z asks for phase 0 of full[0], which is complete: phases 0 and 1 were complete before it looked (one "
+            "arrival too many, or nothing that holds the arriver back); "
+            "by its parity 0 it now waits for phase 2 (k.py:1)"
+        ),
         "  y waits for phase 2 of full[0] (parity 0, now in phase 2): it has 30 of 31 arrivals (k.py:1)",
         "    the program gives 30 arrivals a phase, the count is 31",
         "    the missing arrival would be a's: its last on full[0] is for tile 7 (k.py:9), none follows",
