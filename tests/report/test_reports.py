@@ -155,8 +155,8 @@ def test_agents_of_a_role_that_wait_for_the_same_are_told_together() -> None:
     alike = [blocked(f"mma/{n}", *free) for n in range(4)]
     assert told(*alike, blocked("mma/4", *free, barrier="full[1]"), blocked("mma/5", *free)) == [
         (
-            "  mma/0 to mma/3 and mma/5 wait for phase 2 of full[0] (parity 0, now in phase 2): it has 30 of 31 arrivals "
-            "(k.py:1)"
+            "  mma/0 to mma/3 and mma/5 wait for phase 2 of full[0] (parity 0, now in phase 2): it has 30 of 31 "
+            "arrivals (k.py:1)"
         ),
         "    use/0 to use/2 would send the arrival next (k.py:9), but wait for full[0]",
         "  mma/4 waits for phase 2 of full[1] (parity 0, now in phase 2): it has 30 of 31 arrivals (k.py:1)",
