@@ -82,7 +82,7 @@ def fault_lines(faults: Sequence[FaultReport], width: int = DEFAULT_WIDTH) -> li
         lines += ["", *wrap_parts([fault.kind.value, chip], width, "  ")]
         where = f" ({place(fault.line)})" if fault.line else ""
         lines += wrap(f"{fault.agent}: {fault.operation}{where}", width, "    ", "      ")
-        claim = fault.claim.removeprefix(f"{fault.agent}: ").removeprefix(fault.kind.value).strip()
+        claim = fault.claim.removeprefix(f"{fault.agent}: ").removeprefix(fault.kind.value).lstrip(": ")
         if claim:
             lines += wrap(claim, width, "    ", "      ")
         if fault.correction:
@@ -141,9 +141,9 @@ def _together(named: Iterable[tuple[_T, str, Hashable]]) -> list[list[_T]]:
 
 
 def _rank(blocked: Blocked) -> int:
-    """0 asks for a phase that is past, 1 nobody can help, 2 the others."""
-    if blocked.missed >= 0:
-        return 0
+    """0 asks for a phase that is past, 1 nobody can help (or the count is never reached), 2 the others."""
+    if blocked.missed >= 0 or blocked.given >= 0:
+        return 0 if blocked.missed >= 0 else 1
     return 2 if any(s.next_line for s in blocked.suppliers) or blocked.bytes_in_flight else 1
 
 

@@ -194,15 +194,15 @@ def test_which_operation_was_the_last(trip: int, loop: str, which: str) -> None:
 
 def test_the_same_fault_of_every_trip_is_told_once() -> None:
     def fault(agent: str, line: str, slot: int) -> FaultReport:
-        return FaultReport(FaultKind.RACE, f"{agent}: {FaultKind.RACE.value} in t[{slot}]", agent, "READ", line)
+        return FaultReport(FaultKind.RACE, f"{agent}: {FaultKind.RACE.value}: item 1 in t[{slot}]", agent, "READ", line)
 
     same = [fault(f"use/{n % 2}", "k.py:3", n) for n in range(42)]
     assert fault_lines([*same, fault("use/0", "k.py:4", 0), fault("load", "k.py:3", 1)], 200) == [
         "✗ 44 faults",
         *("", f"  {FaultKind.RACE.value} · the chip goes on"),
-        *("    use/0: READ (k.py:3)", "    in t[0]", "    and 41 more like it"),
-        *("", f"  {FaultKind.RACE.value} · the chip goes on", "    use/0: READ (k.py:4)", "    in t[0]"),
-        *("", f"  {FaultKind.RACE.value} · the chip goes on", "    load: READ (k.py:3)", "    in t[1]"),
+        *("    use/0: READ (k.py:3)", "    item 1 in t[0]", "    and 41 more like it"),
+        *("", f"  {FaultKind.RACE.value} · the chip goes on", "    use/0: READ (k.py:4)", "    item 1 in t[0]"),
+        *("", f"  {FaultKind.RACE.value} · the chip goes on", "    load: READ (k.py:3)", "    item 1 in t[1]"),
     ]
 
 
