@@ -82,7 +82,8 @@ class Supplier:
 
     ``next_line`` is the source line of its next operation on the barrier, or "" when none follows; ``last_line`` and
     ``last_iteration`` describe its last one ("" and -1 when it never had one): an iteration counts the operations of
-    this kind that the agent had made on this group of barriers before, so it is the tile where each tile has one.
+    this kind that the agent had made on this group of barriers before. ``last_trip`` is the trip of the outermost loop
+    that the last one is in, -1 where it is in none, ``last_loop`` the parameter that this loop's trips come from.
     ``waits_for`` names what blocks it, if anything.
     """
 
@@ -92,6 +93,8 @@ class Supplier:
     last_line: str
     last_iteration: int
     waits_for: str
+    last_trip: int = -1
+    last_loop: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,10 @@ class Blocked:
     ``arrivals_missing`` of ``count``; their parity is -1. Negative ``bytes_missing`` are bytes nobody expected.
     ``bytes_in_flight`` are those of the missing that were under way: only where the machine was stopped before all
     had landed.
+
+    Two causes, where they are known: ``missed`` is the phase (before ``phase_wanted``) that the agent asks for and that
+    was complete before it looked, ``given`` the arrivals that the program gives a phase where they are fewer than
+    ``count``; -1 otherwise.
     """
 
     agent: str
@@ -116,6 +123,8 @@ class Blocked:
     line: str
     suppliers: tuple[Supplier, ...] = ()
     bytes_in_flight: int = 0
+    missed: int = -1
+    given: int = -1
 
 
 @dataclass(frozen=True)

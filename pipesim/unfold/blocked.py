@@ -11,7 +11,7 @@ from pipesim.model.machine import State, finished, own_channel, step
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
 
-_ARRIVALS = frozenset({Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.CP_ASYNC_ARRIVE})
+_ARRIVALS = frozenset({Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE})
 _PARTS: dict[str, Callable[[BarrierState], bool]] = {
     "arrival": lambda word: word.pending > 0,
     "bytes": lambda word: word.tx > 0,
@@ -164,7 +164,7 @@ def _blocked_on_mbarrier(
 def _contributes(program: Program, barrier: int, part: str) -> Wanted:
     """A test for operations that supply this part of a phase of this barrier."""
     if part == "arrival":
-        return lambda op: (op[0] in _ARRIVALS and op[1] == barrier) or barrier in committed(program, op)
+        return lambda op: (_arrives(op) and op[1] == barrier) or barrier in committed(program, op)
     if part == "bytes":
         return lambda op: (
             (op[0] == Op.TMA_LOAD and barrier in _landing(program, op))
@@ -174,6 +174,11 @@ def _contributes(program: Program, barrier: int, part: str) -> Wanted:
         (op[0] in (Op.ARRIVE, Op.ARRIVE_DROP) and op[1] == barrier and op[3] > 0)
         or (op[0] == Op.EXPECT_TX and op[1] == barrier)
     )
+
+
+def _arrives(op: Operation) -> bool:
+    """Whether it brings a phase nearer to its end: without ``noinc`` a cp.async arrive adds what it then takes away."""
+    return op[0] in _ARRIVALS or (op[0] == Op.CP_ASYNC_ARRIVE and op[3] == 1)
 
 
 def committed(program: Program, op: Operation) -> tuple[int, ...]:
@@ -222,6 +227,7 @@ def _supplier(
 
     following = _next(program, state, agent, supplies)
     last = next((pc for pc in range(state.pcs[agent] - 1, -1, -1) if supplies(code[pc])), -1)
+    loop, trip = outermost_trip(code, last)
     return Supplier(
         agent=program.agent_name(agent),
         supplies=" and ".join(parts),
@@ -229,11 +235,26 @@ def _supplier(
         last_line=program.line(agent, last) if last >= 0 else "",
         last_iteration=_iteration(program, agent, last) if last >= 0 else -1,
         waits_for=channel_name(program, waiting[agent], agent) if agent in waiting else "",
+        last_trip=trip,
+        last_loop=program.loops[loop] if loop >= 0 else "",
     )
 
 
+def outermost_trip(code: tuple[Operation, ...], pc: int) -> tuple[int, int]:
+    """The mark of the outermost loop that the operation at ``pc`` is in, and its trip, from 0; (-1, -1) in no loop."""
+    inside: dict[int, int] = {}  # mark → trip, the outermost first
+    for op in code[: pc + 1]:
+        if op[0] == Op.LOOP_BEGIN:
+            inside[op[1]] = 0
+        elif op[0] == Op.LOOP_NEXT and op[1] in inside:
+            inside[op[1]] += 1
+        elif op[0] == Op.LOOP_END:
+            inside.pop(op[1], None)
+    return next(iter(inside.items()), (-1, -1))
+
+
 def _iteration(program: Program, agent: int, pc: int) -> int:
-    """How many operations of this code on this group of barriers the agent ran before ``pc``: the tile it was for."""
+    """How many operations of this code on this group of barriers the agent ran before ``pc``."""
     code = program.code[agent]
     target = _target(program, code[pc])
     return sum(1 for other in code[:pc] if other[0] == code[pc][0] and _target(program, other) == target)
