@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pipesim.errors import ParameterError
 from pipesim.model.ops import Engine, Fence
 from pipesim.model.protocol import Protocol
 from pipesim.model.recording import TryResult
@@ -19,6 +20,8 @@ from pipesim.pipelines.input_consumer import ConsumerTiles, InputConsumer
 from pipesim.pipelines.input_producer import InputProducer, ProducerTiles
 from pipesim.pipelines.payload import TilePayload
 from pipesim.pipelines.tile_walk import WorkInfo
+from pipesim.pipelines.tmem import TMEM_COLUMNS
+from pipesim.protocols.limits import require
 
 EPILOGUE_WARPS = 4
 EPILOGUE_THREADS = 128
@@ -136,6 +139,30 @@ class Sm100:
         if w.index == 0:
             with w.elect_one():
                 w.wait_group(Engine.BULK)
+
+
+def require_tiles(tiles: int, clc_stages: int) -> None:
+    """Raise ParameterError unless the scheduler can hand out so many tiles; without stages there is the first only."""
+    require("clc_stages", clc_stages, 0, 8)
+    require("tiles", tiles, 0, 1 << 16)
+    if tiles > 1 and not clc_stages:
+        raise ParameterError(
+            f"tiles = {tiles} with clc_stages = 0",
+            cause="without CLC stages there is the initial tile, and no other",
+            correction="use tiles = 0 or 1, or clc_stages = 1 or more",
+        )
+
+
+def require_accumulators(accumulators: int, block_n: int) -> None:
+    """Raise ParameterError unless so many accumulators of so many columns fit into tensor memory."""
+    require("accumulators", accumulators, 1, 4)
+    require("block_n", block_n, SLICE_COLUMNS, 256, multiple_of=SLICE_COLUMNS)
+    if accumulators * block_n > TMEM_COLUMNS:
+        raise ParameterError(
+            f"accumulators = {accumulators} with block_n = {block_n} need {accumulators * block_n} columns",
+            cause=f"an SM's tensor memory has {TMEM_COLUMNS} columns",
+            correction=f"use at most {TMEM_COLUMNS // block_n} accumulators, or a smaller block_n",
+        )
 
 
 def lanes(accumulator: Slot, warp: int, part: int, parts: int) -> Slot:
