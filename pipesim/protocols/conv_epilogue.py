@@ -27,9 +27,9 @@ from pipesim.protocols.sm100 import (
     ROWS,
     SLICE_COLUMNS,
     Sm100,
+    acquired,
     lanes,
     mma_cycles,
-    produced,
     require_accumulators,
     require_tiles,
     rows,
@@ -126,7 +126,7 @@ class _Conv(GemmSm100):
                 ordered = self.every_tile or work.index == 0
                 if ordered and not prologue:
                     self._let_epilogue_load(w, order)
-                for k, tiles in produced(w, producer, self.groups, lookahead=self.lookahead):
+                for k, tiles in acquired(w, producer, self.groups, lookahead=self.lookahead):
                     with w.elect_one():
                         self.copy(w, tiles, work.index * self.groups + k)
                     if ordered and k + 1 == prologue:

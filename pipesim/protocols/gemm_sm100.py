@@ -30,10 +30,9 @@ from pipesim.protocols.sm100 import (
     ROWS,
     SLICE_COLUMNS,
     Sm100,
-    consumed,
+    acquired,
     lanes,
     mma_cycles,
-    produced,
     require_accumulators,
     require_tiles,
 )
@@ -144,7 +143,7 @@ class GemmSm100:
         """The load warp: every tile's K groups, then the drain."""
         with self.input().producer() as producer:
             for work in self.sm100.work_of_load(w):
-                for k, tiles in produced(w, producer, self.groups, lookahead=self.lookahead):
+                for k, tiles in acquired(w, producer, self.groups, lookahead=self.lookahead):
                     with w.elect_one():
                         self.copy(w, tiles, work.index * self.groups + k)
             producer.drain()  # a pair's leader still commits to what was loaded last
@@ -172,7 +171,7 @@ class GemmSm100:
             if w.cta:
                 continue  # the peer's MMA warp only keeps step with the scheduler
             with output.producer() as accumulator:
-                for k, tiles in consumed(w, consumer, self.groups, lookahead=self.lookahead):
+                for k, tiles in acquired(w, consumer, self.groups, lookahead=self.lookahead):
                     with w.elect_one():
                         self._multiply(w, tiles, accumulator.tmem.tile(), work.index, work.index * self.groups + k)
         self.sm100.deallocate()

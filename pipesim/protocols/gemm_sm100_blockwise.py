@@ -25,7 +25,7 @@ from pipesim.protocols.sm100 import (
     ROWS,
     SLICE_COLUMNS,
     Sm100,
-    consumed,
+    acquired,
     mma_cycles,
     require_accumulators,
     require_tiles,
@@ -110,7 +110,7 @@ class _Blockwise(GemmSm100):
         self.sm100.allocate(w)
         consumer, output = self.input().consumer(), self.output().per_k()
         for work in self.sm100.work(w):
-            for k, tiles in consumed(w, consumer, self.groups, lookahead=self.lookahead):
+            for k, tiles in acquired(w, consumer, self.groups, lookahead=self.lookahead):
                 item = work.index * self.groups + k
                 with output.produce() as accumulator, w.elect_one():
                     operands = [(self.a[tiles.stage()], item), (self.b[tiles.stage()], item)]
