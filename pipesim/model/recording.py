@@ -158,7 +158,7 @@ class Recorder:
             raise ProtocolError(
                 f"{self.who} records more than {MAX_OPERATIONS:,} operations",
                 place=author_line(),
-                cause="a loop in the role that does not end",
+                cause="a loop in the role that does not end, or more trips than can be recorded",
                 correction="let it end, for example: for i in range(tiles)",
             )
         try:

@@ -43,8 +43,8 @@ class Prices:
         return cost
 
 
-#: How many leading integers of an operation decide its cost: which item a read or a copy is for does not.
-PRICED: dict[int, int] = {Op.READ: 2, Op.TMA_LOAD: 4}
+#: How many leading integers of an operation decide its cost: which item it is for does not.
+PRICED: dict[int, int] = {Op.READ: 2, Op.WRITE: 2, Op.TMA_LOAD: 4, Op.TRANSFER_READ: 4, Op.TRANSFER_WRITE: 4}
 
 
 def resident(program: Program, profile: Profile) -> int:
