@@ -13,7 +13,7 @@ from pipesim.model.protocol import Protocol
 from pipesim.model.shared_mem_barrier import BarrierStorage
 from pipesim.model.warp import Slot, TileArray, Warp
 from pipesim.pipelines import ConsumerStage, ProducerConsumerPipeline, ProducerStage
-from pipesim.protocols.limits import require
+from pipesim.protocols.limits import require, require_k_group
 from pipesim.protocols.warp_group import BF16, F32, GROUP, GROUP_THREADS, ROWS, mma_cycles, share, store
 
 
@@ -30,13 +30,13 @@ def gemm_sm90(
 ) -> Protocol:
     """Hopper's GEMM: a producer warp group fills A and B, one or two consumer warp groups multiply with wgmma.
 
-    ``tiles`` output tiles for this CTA, each of ``k_iters`` steps of ``block_k``; ``k_group_size`` steps share a pair
-    of barriers. ``tma`` 1: one lane copies; 0: all 128 threads copy with cp.async. ``epilogue``: cycles per tile.
+    ``tiles`` output tiles for this CTA, each of ``k_iters`` steps of ``block_k``; ``k_group_size`` (1, 2 or
+    4) steps share a pair of barriers, and ``stages`` is rounded down to a multiple of it. ``tma`` 1: one lane copies; 0: all 128 threads copy with cp.async. ``epilogue``: cycles per tile.
     """
     require("stages", stages, 1, 32)
     require("tiles", tiles, 0, 1 << 16)
     require("k_iters", k_iters, 0, 1 << 16)
-    require("k_group_size", k_group_size, 1, min(8, stages))
+    require_k_group(k_group_size, stages)
     require("num_consumer", num_consumer, 1, 2)
     require("block_n", block_n, 8, 256, multiple_of=8)
     require("block_k", block_k, 16, 128, multiple_of=16)
