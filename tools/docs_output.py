@@ -1,10 +1,10 @@
 """Keep the documentation true: fill in what commands really print and what files really hold.
 
 ``python tools/docs_output.py`` rewrites the blocks; ``--check`` exits with 1 if one is stale. A block is fenced and
-follows a marker: ``<!-- output of: pipesim ... -->`` (standard output at 80 columns, its exit code is not judged),
-``<!-- file: path -->``, ``<!-- excerpt: path | start | end -->`` (from the one line that has the first text to before
-the next that has the second), ``<!-- diff: before after -->``, ``<!-- operations -->`` or ``<!-- profile fields -->``.
-The last two are tables, not fenced.
+follows a marker: ``<!-- output of: pipesim ... -->`` (standard output at 80 columns; ``output of, exit 1:`` wants that
+exit code, without it none is judged), ``<!-- file: path -->``, ``<!-- excerpt: path | start | end -->`` (from the one
+line that has the first text to before the next that has the second), ``<!-- diff: before after -->``. Tables are not
+fenced: ``<!-- operations -->``, ``<!-- profile fields -->``, ``<!-- protocols -->``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import difflib
 import io
+import json
 import os
 import re
 import shlex
@@ -36,15 +37,20 @@ PAGES = (
     "docs/protocols.md",
     "docs/experiments.md",
     "docs/own-kernel.md",
-    "docs/protocols.md",
+    "docs/pipelines.md",
     "docs/tutorial.md",
 )
-_FENCED = re.compile(r"(<!-- (output of|file|excerpt|diff): (.+?) -->\n```\w*\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE)
-_TABLE = re.compile(r"(<!-- (operations|profile fields) -->\n)((?:\|.*\n)*)")
+_FENCED = re.compile(
+    r"(<!-- (output of(?:, exit \d)?|file|excerpt|diff): (.+?) -->\n```\w*\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE
+)
+_TABLE = re.compile(r"(<!-- (operations|profile fields|protocols) -->\n)((?:\|.*\n)*)")
 
 
-def output_of(command: str) -> str:
-    """What a ``pipesim`` command prints on standard output, 80 columns wide, run from the repository's root."""
+def output_of(command: str, exit_code: int | None = None) -> str:
+    """What a ``pipesim`` command prints on standard output, 80 columns wide, run from the repository's root.
+
+    ValueError if it ends with another exit code than the page says.
+    """
     program, *arguments = shlex.split(command)
     if program != "pipesim":
         raise ValueError(f"the documentation runs pipesim, not {program}")
@@ -54,7 +60,9 @@ def output_of(command: str) -> str:
         contextlib.chdir(ROOT),
         contextlib.redirect_stdout(stream),
     ):
-        pipesim(arguments)
+        ended = pipesim(arguments)
+    if exit_code not in (None, ended):
+        raise ValueError(f"{command}: exit code {ended}, and the page says {exit_code}")
     return "\n".join(line.rstrip() for line in stream.getvalue().replace(f"{ROOT}/", "").strip("\n").split("\n")) + "\n"
 
 
@@ -68,6 +76,8 @@ def _fenced(found: re.Match[str]) -> str:
     match kind:
         case "output of":
             body = output_of(what)
+        case _ if kind.startswith("output of, exit "):
+            body = output_of(what, int(kind[-1]))
         case "diff":
             body = difference(*what.split())
         case "excerpt":
@@ -78,11 +88,15 @@ def _fenced(found: re.Match[str]) -> str:
 
 
 def excerpt(name: str, start: str, end: str) -> str:
-    """The lines of a file from the only one with ``start`` to before the next with ``end``, as far left as can be."""
+    """The lines of a file from the only one with ``start`` to before the next with ``end``.
+
+    C++ as far left as can be; Python as it stands, so that a part of a function can be pasted into that function.
+    """
     lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
     (first,) = (n for n, line in enumerate(lines) if start in line)
     after = next(n for n, line in enumerate(lines) if n > first and end in line)
-    return textwrap.dedent("\n".join(lines[first:after])).strip("\n") + "\n"
+    text = "\n".join(lines[first:after]).strip("\n") + "\n"
+    return text if name.endswith(".py") else textwrap.dedent(text)
 
 
 def difference(before: str, after: str) -> str:
@@ -93,11 +107,27 @@ def difference(before: str, after: str) -> str:
 
 def _table(found: re.Match[str]) -> str:
     head, kind, _ = found.groups()
+    if kind == "protocols":
+        return (
+            head
+            + "\n".join(["| protocol | what it is | roles of a CTA | CTAs |", "|---|---|---|---|", *_protocols()])
+            + "\n"
+        )
     if kind == "operations":
         rows = [f"| `{op.name}` | {op.value} | {', '.join(names)} |" for op, names in OPERANDS.items()]
         return head + "\n".join(["| operation | code | operands |", "|---|---|---|", *rows]) + "\n"
     rows = [f"| `{name}` | {meaning} |" for name, meaning in FIELDS.items()]
     return head + "\n".join(["| value | meaning |", "|---|---|", *rows]) + "\n"
+
+
+def _protocols() -> list[str]:
+    """A row for each of ``pipesim list``."""
+    rows = []
+    for found in json.loads(output_of("pipesim list --json", 0)):
+        roles = " · ".join(f"{warps} {role}" for role, warps in found["roles"])
+        link = f"[`{found['name']}`](#{found['name']})"
+        rows.append(f"| {link} | {found['summary'].rstrip('.')} | {roles} | {found['ctas']} |")
+    return rows
 
 
 def main(argv: list[str] | None = None) -> int:

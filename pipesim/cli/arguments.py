@@ -36,7 +36,10 @@ def add_protocol(parser: argparse.ArgumentParser, *, optional: bool = False) -> 
     )
     add_params(parser, "a parameter of the protocol; may be repeated")
     parser.add_argument(
-        "--ctas", type=int, metavar="N", help="CTAs in the launch (default 1, or what a program's file says)"
+        "--ctas",
+        type=int,
+        metavar="N",
+        help="CTAs in the launch, whole clusters (default one cluster, or what a program's file says)",
     )
 
 

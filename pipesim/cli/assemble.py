@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pipesim.conform.compare import compare
 from pipesim.conform.examine import examine
 from pipesim.conform.result import Comparison, Conformance, Figure
-from pipesim.conform.steady import Reading, read
+from pipesim.conform.steady import Reading, beats, read
 from pipesim.conform.timing import median_period, noise_millicycles
 from pipesim.errors import EvidenceError
-from pipesim.model.finding import FaultReport, Finding, Verdict
+from pipesim.model.finding import Advisory, Deadlock, FaultReport, Finding, Verdict
 from pipesim.model.program import Program
 from pipesim.report.view import HardwareBlock, Heading, SimulationLine
 from pipesim.report.words import off_by
@@ -18,7 +18,11 @@ from pipesim.timed.critical import least_period, waits_per_trip
 from pipesim.timed.engine import DEFAULT_BUDGET, Outcome, Simulation, simulate
 from pipesim.timed.profile import Profile
 from pipesim.trace.schema import Trace
+from pipesim.unfold.causes import with_causes
 from pipesim.unfold.faults import report_faults
+from pipesim.unfold.laps import Laps
+from pipesim.unfold.notes import cut_off, early_passes, unmeasured
+from pipesim.unfold.unguarded import advisories
 
 AGREES, FINDINGS, UNKNOWN, TOLERANCE = 0, 1, 3, 4  #: exit codes
 
@@ -27,7 +31,8 @@ AGREES, FINDINGS, UNKNOWN, TOLERANCE = 0, 1, 3, 4  #: exit codes
 class Simulated:
     """One simulation: its line of the report, what it found, and what that means for the exit code.
 
-    ``why`` is the reason in words where the code is not 0; ``reading`` is None without an event.
+    ``why`` is the reason in words where the code is not 0; ``reading`` is None without an event. ``deadlock`` is the
+    simulation's with its causes, ``notes`` what the program and this run give reason to say.
     """
 
     result: Simulation
@@ -36,11 +41,13 @@ class Simulated:
     faults: tuple[FaultReport, ...]
     code: int
     why: str
+    deadlock: Deadlock | None = None
+    notes: tuple[Advisory, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """The deadlock, then the faults."""
-        return ((self.result.deadlock,) if self.result.deadlock else ()) + self.faults
+        return ((self.deadlock,) if self.deadlock else ()) + self.faults
 
 
 @dataclass(frozen=True)
@@ -67,7 +74,7 @@ def heading(program: Program) -> Heading:
     for agent in program.agents:
         if agent.cta == 0:
             roles[agent.role] = roles.get(agent.role, 0) + 1
-    return Heading(program.name, program.params, program.grid, tuple(roles.items()))
+    return Heading(program.name, program.params, program.grid * program.ctas, tuple(roles.items()), program.ctas)
 
 
 def run_simulation(
@@ -84,15 +91,34 @@ def run_simulation(
         code, why = FINDINGS, f"the simulation breaks a rule: {faults[0].kind.value}"
     elif result.outcome is Outcome.UNKNOWN:
         code, why = UNKNOWN, f"the simulation ran out of its budget of {max_steps:,} operations"
-    return Simulated(result, reading, _simulation_line(result, reading), faults, code, why)
+    deadlock, notes = _explained(result, recording=recording, max_steps=max_steps)
+    return Simulated(result, reading, _simulation_line(result, reading), faults, code, why, deadlock, notes)
+
+
+def _explained(run: Simulation, *, recording: bool, max_steps: int) -> tuple[Deadlock | None, tuple[Advisory, ...]]:
+    """The deadlock with its causes, and the notes. A run that went wrong is run again beside lap counters.
+
+    They say nothing about one that ended well: its agents may leave phases out on purpose.
+    """
+    program = run.program
+    notes = advisories(program) + unmeasured(program, run.profile.device) + cut_off(program, run.late)
+    if run.deadlock is None and not run.faults:
+        return None, notes
+    laps = Laps(program)
+    simulate(program, run.profile, recording=recording, max_steps=max_steps, observers=[laps])
+    deadlock = with_causes(program, run.state, run.deadlock, laps.disagreements) if run.deadlock else None
+    return deadlock, notes + early_passes(program, laps.disagreements)
 
 
 def _simulation_line(run: Simulation, reading: Reading | None) -> SimulationLine:
     """One simulation in one line. Its seconds are left out, so that a report depends on its input only."""
     bound = least_period(run.program, run.profile)
     period = reading.period_millicycles if reading else None
+    finished = run.outcome is Outcome.FINISHED
+    steady = not (finished and bound and period and beats(period, bound.period_millicycles))
+    by = bound.by if bound and finished else ""
     return SimulationLine(
-        run.profile.name, run.profile.device, None, period, bound.by if bound else "", run.outcome.value
+        run.profile.name, run.profile.device, None, period if steady else None, by, run.outcome.value, steady
     )
 
 

@@ -30,7 +30,7 @@ def show(
 ) -> None:
     """Print a report: as JSON ``{"exit_code", "findings", "report"}`` if asked for, else painted.
 
-    The findings stand before a report of ``verify``; that of ``run`` shows its own. ``missing``: why evidence is
+    A report of ``verify`` is given the findings; that of ``run`` has its own. ``missing``: why evidence is
     missing, in the JSON under ``error`` (a painted report leaves that to :func:`complain`).
     """
     from pipesim.report.view import RunReport
@@ -41,13 +41,9 @@ def show(
 
             paint_run(console, report)
             return
-        from pipesim.report.finding import paint_findings
         from pipesim.report.verify import paint_verify
 
-        if findings:
-            paint_findings(console, findings)
-            console.print()
-        paint_verify(console, report)
+        paint_verify(console, report, findings)
 
     said = {} if missing is None else {"error": _parts(missing)}
     emit(options, {"exit_code": code, "findings": findings, "report": report, **said}, paint)

@@ -101,7 +101,6 @@ def _clipped(window: tuple[int, int], program: Program) -> tuple[int, int]:
 def _report(ran: Simulated) -> RunReport:
     from pipesim.cli.assemble import heading
     from pipesim.report.view import RunReport
-    from pipesim.unfold.unguarded import advisories
 
     return RunReport(
         heading(ran.result.program),
@@ -110,9 +109,9 @@ def _report(ran: Simulated) -> RunReport:
         ran.result.steps,
         ran.reading.shares if ran.reading else {},
         ran.result.trace,
-        ran.result.deadlock,
+        ran.deadlock,
         ran.faults,
-        advisories(ran.result.program),
+        ran.notes,
     )
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 from pathlib import Path
 
 from pipesim.cli.arguments import Command, add_force, add_output, add_protocol, params_of, require_output
 from pipesim.cli.output import emit, progress
+from pipesim.errors import UsageError
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +23,11 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     if options.svg is not None:
+        if options.svg.suffix.lower() != ".svg":
+            raise UsageError(
+                f"--svg {options.svg}: the picture is written as SVG only",
+                correction=f"name it {options.svg.with_suffix('.svg')}",
+            )
         require_output(options.svg, force=options.force)
 
     from pipesim.protocols.catalog import find
@@ -30,11 +37,13 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.unfold.anatomy.read import anatomy
 
     with progress(f"flattening {options.protocol}"):
-        program = find(options.protocol).build(params_of(options), grid=options.ctas)
+        target = find(options.protocol)
+        program = target.build(params_of(options), grid=options.ctas)
     found = anatomy(program, options.rank)
     if options.svg is not None:
         write_whole(options.svg, show_svg(found).encode(), force=options.force)
-    emit(options, found, lambda console: paint_show(console, found))
+    told = inspect.getdoc(target.function) if target.function is not None else None
+    emit(options, found, lambda console: paint_show(console, found, told or ""))
     return 0
 
 

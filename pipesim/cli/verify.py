@@ -60,7 +60,6 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.protocols.catalog import find
     from pipesim.report.view import VerifyReport
     from pipesim.timed.profile import load_profile
-    from pipesim.unfold.unguarded import advisories
 
     _check(options)
     chosen = load_profile(options.profile) if options.profile else None
@@ -78,7 +77,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         tuple(held.block for held in hearing.held),
         verdict,
         mark_of(code),
-        advisories(program),
+        tuple(dict.fromkeys(note for ran in hearing.simulations for note in ran.notes)),
     )
     findings = dict.fromkeys(finding for ran in hearing.simulations for finding in ran.findings)
     show(options, report, code, tuple(findings), hearing.missing)
@@ -141,7 +140,10 @@ def _recorded(program: Program, folder: Path | None) -> tuple[tuple[str, Trace],
     if folder is not None:
         _name_foreign(folder)
     chosen: dict[str, Path] = {}
-    paths = [(path, read_meta(path)) for path in find_traces(program.name, program.params, program.grid, folder)]
+    paths = [
+        (path, read_meta(path))
+        for path in find_traces(program.name, program.params, program.grid * program.ctas, folder)
+    ]
     for path, meta in sorted(paths, key=lambda entry: (entry[1].clock != "clock", entry[1].memory == "device")):
         chosen.setdefault(meta.device.name, path)
     with progress("reading recorded traces"):

@@ -28,6 +28,7 @@ from pipesim.trace.sites import RECORDED, kinds, site_table
 from pipesim.unfold.blocked import explain, in_flight, waiting
 from pipesim.unfold.faults import report_fault
 
+_LOOPS = frozenset({Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END})
 _BY_PARITY = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.TRY_WAIT, Op.TEST_WAIT})
 
 
@@ -144,7 +145,7 @@ def _dissect(book: _Book, events: Events, agent: int) -> _Dissected:
     code, lines = list(program.code[agent][:start]), list(program.lines[agent][:start])
     rows: list[tuple[int, ...]] = [()] * start
     unknown = len(program.sources)  # of the source "" that is added
-    waits, last = False, start - 1
+    waits, last, begun = False, start - 1, start
     for row in (int(r) for r in np.flatnonzero(events.agent == agent)):
         site = book.trace.meta.sites[int(events.site[row])]
         pc = book.place(events, row)
@@ -158,6 +159,12 @@ def _dissect(book: _Book, events: Events, agent: int) -> _Dissected:
         if operation is None:
             continue
         waits = site.kind is EventKind.WAIT_ENTER
+        for mark in range(begun, pc):  # the loops it is in
+            if program.code[agent][mark][0] in _LOOPS:
+                code.append(program.code[agent][mark])
+                lines.append(program.lines[agent][mark])
+                rows.append(())
+        begun = max(begun, pc)
         code.append(operation)
         lines.append(program.lines[agent][pc] if pc >= 0 else unknown)
         rows.append((row, row) if site.kind is EventKind.TRY else (row,))

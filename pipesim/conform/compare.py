@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pipesim.conform.judge import conform
 from pipesim.conform.result import Comparison
-from pipesim.conform.steady import read
+from pipesim.conform.steady import beats, read
 from pipesim.conform.timing import PeriodPair, compare_timing, like
 from pipesim.model.program import Program
 from pipesim.timed.choice import profile_for
@@ -24,7 +24,7 @@ def compare(program: Program, measured: Trace, profile: Profile | None = None) -
     """
     behaviour = conform(program, measured)
     profile = profile or profile_for(measured.meta.device.name)
-    program = replace(program, grid=measured.meta.grid)  # the launch that was measured
+    program = replace(program, grid=max(1, measured.meta.grid // program.ctas))  # the launch that was measured
     # a simulation without records is held against one without records
     stamps = measured.meta.source == "hardware" or bool(measured.meta.extra.get("recording"))
     traces = {traced: simulate(program, profile, recording=traced and stamps).trace for traced in (False, True)}
@@ -37,6 +37,6 @@ def compare(program: Program, measured: Trace, profile: Profile | None = None) -
 def _period(program: Program, profile: Profile, trace: Trace, *, traced: bool) -> PeriodPair:
     bound = least_period(program, profile, recording=traced)
     reading = read(trace, waits_per_trip(program))
-    return PeriodPair(
-        None if bound is None else bound.period_millicycles, None if reading is None else reading.period_millicycles
-    )
+    least = None if bound is None else bound.period_millicycles
+    period = None if reading is None else reading.period_millicycles
+    return PeriodPair(least, None if period and least and beats(period, least) else period)

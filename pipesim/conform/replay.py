@@ -133,7 +133,7 @@ class _Replay:
         self._done = [0] * len(aligned)  #: operations of each agent executed, as positions in ``ran``
         self._stuck = [False] * len(aligned)  #: agents that the end of the records shows in a wait
         self._latest = [self._bounds(rows) for rows in self._rows]
-        self._supply = Supply(own_channel(program, 0))
+        self._supply = Supply(own_channel(program, len(program.agents)))
         self._waits = self._plan()
         self._last = [max((self._cycle[row] for mine in a.rows for row in mine), default=_NEVER) for a in aligned]
 
@@ -167,7 +167,7 @@ class _Replay:
                 demands = (op[0] in _WAITS and len(mine) == 2) or self._answers[agent].get(pc)
                 if demands or (self._rules.everything and mine and self._latest[agent][position] < _EVER):
                     waits.append((self._latest[agent][position], agent, position, mine[-1]))
-                channel = supplies(program, op)
+                channel = supplies(program, agent, op)
                 if channel >= 0:
                     self._supply.add(channel, agent, self._where(agent, position), earliest, position)
                 if mine:

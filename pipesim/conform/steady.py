@@ -52,6 +52,14 @@ def read(trace: Trace, waits: int = 1) -> Reading | None:
     )
 
 
+def beats(period: int, bound: int) -> bool:
+    """Whether a period that was read lies below the least there can be, by more than the ends of its window can tell.
+
+    Then the trips were too few for a steady state: the agent that was read still ran ahead of the others.
+    """
+    return 100 * period < 99 * bound
+
+
 def one_cta(trace: Trace) -> Events:
     """The events of the recorded CTA with the lowest number, in the order of the file."""
     events = trace.events

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Literal, NamedTuple
 
-from pipesim.model.ops import Op, Operation
+from pipesim.model.machine import own_channel
+from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
 
 BEFORE: Literal[0] = 0  #: before the window of iterations that were recorded
@@ -56,8 +57,6 @@ class Supply:
 
         ``done`` are the positions that the agents have reached; not asked are those in ``asking`` and those ``stuck``.
         """
-        if channel >= len(self._entries):
-            return None  # an agent's own transfers: none is under way
         best: tuple[tuple[int, int], int, int] | None = None
         heads = self._heads[channel]
         for agent, entries in self._entries[channel].items():
@@ -73,17 +72,19 @@ class Supply:
 
     def late(self, channel: int, when: int, done: Sequence[int]) -> int:
         """Cycles from ``when`` to the first operation left that could have helped, 0 if there is none."""
-        agents = self._entries[channel].items() if channel < len(self._entries) else ()
+        agents = self._entries[channel].items()
         left = (e.earliest - when for agent, entries in agents for e in entries if e.position >= done[agent])
         return min((gap for gap in left if gap > 0), default=0)
 
 
-def supplies(program: Program, op: Operation) -> int:
-    """The channel that an operation can make signal, now or when its transfer lands; -1 if none but its agent's own."""
+def supplies(program: Program, agent: int, op: Operation) -> int:
+    """The channel that an operation can make signal for others, now or when its transfer lands; -1 if there is none."""
     if op[0] in ON_MBARRIER:
         return op[1]
     if op[0] in _ON_NAMED:
         return len(program.barriers) + op[1]
     if op[0] == Op.CLUSTER_ARRIVE:
         return len(program.barriers) + len(program.named_barriers)
+    if op[0] == Op.COMMIT and op[2] < 0 and op[1] == Engine.WGMMA:
+        return own_channel(program, agent)  # the other warps of its warp group wait for it
     return op[2] if op[0] in (Op.COMMIT, Op.COMMIT_MULTICAST) else -1

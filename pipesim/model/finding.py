@@ -22,7 +22,7 @@ class FaultKind(Enum):
     OVER_ARRIVAL = "more arrivals than the phase has pending"
     TX_RANGE = "the transaction count leaves -1,048,575..1,048,576"
     TX_EDGE = "the transaction count is 1,048,576, one more than PTX allows"
-    EXITED_CTA = "an operation on the barrier of a CTA that has exited"
+    EXITED_CTA = "an operation on a barrier or the memory of a CTA that has exited"
     NO_COMPLETE = "an arrive.noComplete completes the phase, which PTX leaves undefined"
     STALE_STATE = "a wait by state uses the state of a phase that is neither current nor the one before"
     BARRIER_THREADS = "the agents at a named barrier disagree about its number of threads, or it is no multiple of 32"
@@ -55,6 +55,7 @@ class Fault(NamedTuple):
     """One broken rule at one step: the agent, its operation's position, and what was found against what was allowed.
 
     ``barrier`` is the index of the mbarrier (or -1), ``found`` and ``expected`` are the two numbers that disagree.
+    Of a race ``other_agent`` and ``other_pc`` are the access that was open already (-1: no race).
     """
 
     kind: FaultKind
@@ -63,6 +64,8 @@ class Fault(NamedTuple):
     barrier: int = -1
     found: int = 0
     expected: int = 0
+    other_agent: int = -1
+    other_pc: int = -1
 
 
 class Verdict(Enum):
@@ -79,7 +82,8 @@ class Supplier:
 
     ``next_line`` is the source line of its next operation on the barrier, or "" when none follows; ``last_line`` and
     ``last_iteration`` describe its last one ("" and -1 when it never had one): an iteration counts the operations of
-    this kind that the agent had made on this group of barriers before, so it is the tile where each tile has one.
+    this kind that the agent had made on this group of barriers before. ``last_trip`` is the trip of the outermost loop
+    that the last one is in, -1 where it is in none, ``last_loop`` the parameter that this loop's trips come from.
     ``waits_for`` names what blocks it, if anything.
     """
 
@@ -89,6 +93,8 @@ class Supplier:
     last_line: str
     last_iteration: int
     waits_for: str
+    last_trip: int = -1
+    last_loop: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,6 +106,10 @@ class Blocked:
     ``arrivals_missing`` of ``count``; their parity is -1. Negative ``bytes_missing`` are bytes nobody expected.
     ``bytes_in_flight`` are those of the missing that were under way: only where the machine was stopped before all
     had landed.
+
+    Two causes, where they are known: ``missed`` is the phase (before ``phase_wanted``) that the agent asks for and that
+    was complete before it looked, ``given`` the arrivals that the program gives a phase where they are fewer than
+    ``count``; -1 otherwise.
     """
 
     agent: str
@@ -113,6 +123,8 @@ class Blocked:
     line: str
     suppliers: tuple[Supplier, ...] = ()
     bytes_in_flight: int = 0
+    missed: int = -1
+    given: int = -1
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from pipesim.model.state import (
     initial_state,
     new,
     own_channel,
+    unreachable,
     write_register,
 )
 
@@ -73,13 +74,13 @@ def land(program: Program, state: State, flight: Flight, nbytes: int = -1) -> St
     part = remaining if nbytes < 0 else min(nbytes, remaining)
     last = part == remaining
     pcs, registers, holds, barriers, named, cluster, held, flights, commits, issued, cells = state
-    if bar >= 0 and program.ctas > 1 and _gone(program, state, issuer, bar):
+    if program.ctas > 1 and _gone(program, state, flight):
         return _lost(state, flight)
     where = flights.index(flight)
     left = () if last else (flight._replace(remaining=remaining - part),)
     flights = flights[:where] + left + flights[where + 1 :]
-    if last and writes and (engine not in IN_ORDER or not _rewritten(flights, flight)):
-        cells = fill(cells, first, end, item)
+    if last and writes:
+        cells = _settled(cells, flights, flight) if engine in IN_ORDER else fill(cells, first, end, item)
     signalled = -1
     faults: tuple[Fault, ...] = ()
     if bar < 0:
@@ -90,31 +91,36 @@ def land(program: Program, state: State, flight: Flight, nbytes: int = -1) -> St
         barriers = (*barriers[:bar], effect[0], *barriers[bar + 1 :])
         signalled = bar if effect[1] else -1
         if effect[2]:
-            faults = (Fault(effect[2], issuer, pc, bar, part, before.tx),)
+            found, expected = (part, before.tx) if engine == TMA else (arrivals, before.pending)
+            faults = (Fault(effect[2], issuer, pc, bar, found, expected),)
     after = new(State, (pcs, registers, holds, barriers, named, cluster, held, flights, commits, issued, cells))
     return new(Step, (after, -1, signalled, faults))
 
 
-def _rewritten(flights: tuple[Flight, ...], flight: Flight) -> bool:
-    """True if a later transfer of the same agent and engine still writes some of these bytes."""
-    return any(
-        f.writes
-        and f.agent == flight.agent
-        and f.engine == flight.engine
-        and f.first < flight.end
-        and flight.first < f.end
-        for f in flights
-    )
+def _settled(cells: tuple[int, ...], flights: tuple[Flight, ...], flight: Flight) -> tuple[int, ...]:
+    """The cells after the last byte of ``flight``: its item, but where a later one of its agent and engine writes."""
+    later = [f for f in flights if f.writes and f.agent == flight.agent and f.engine == flight.engine]
+    for cell in range(flight.first, flight.end):
+        if not any(f.first <= cell < f.end for f in later):
+            cells = fill(cells, cell, cell + 1, flight.item)
+    return cells
 
 
-def _gone(program: Program, state: State, issuer: int, bar: int) -> bool:
-    """True if the barrier lies in another CTA than the issuer's, which has exited."""
-    cta = program.barriers[bar].cta
-    return cta != program.agents[issuer].cta and exited(program, state, cta)
+def _gone(program: Program, state: State, flight: Flight) -> bool:
+    """True if its barrier or its memory lies in another CTA than the issuer's, which has exited."""
+    if flight.barrier >= 0:
+        cta = program.barriers[flight.barrier].cta
+        if cta != program.agents[flight.agent].cta and exited(program, state, cta):
+            return True
+    if flight.first == flight.end:
+        return False
+    op = program.code[flight.agent][flight.pc]
+    multicast = op[0] == Op.TMA_LOAD and op[5]  # it lands where its barrier is
+    return not multicast and unreachable(program, state, flight.agent, op[2])
 
 
 def _lost(state: State, flight: Flight) -> Step:
-    """The flight ends on a barrier whose CTA has exited."""
+    """The flight ends in a CTA that has exited."""
     flights = tuple(f for f in state.flights if f is not flight)
     fault = Fault(FaultKind.EXITED_CTA, flight.agent, flight.pc, flight.barrier)
     return Step(state._replace(flights=flights), faults=(fault,))

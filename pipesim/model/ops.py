@@ -170,6 +170,9 @@ class Space(IntEnum):
     SHARED = 0
     GLOBAL = 1
     TENSOR = 2
+    REGISTERS = (
+        3  #: where a wgmma leaves its result; offsets count the registers of a CTA's threads one after the other
+    )
 
 
 def describe(operation: Operation) -> str:

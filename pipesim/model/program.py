@@ -28,6 +28,8 @@ ALL_LANES = (1 << 32) - 1
 NAMED_BARRIERS = 16
 MAX_CLUSTER = 16  #: CTAs of the largest cluster (CUDA programming guide; more than 8 must be asked for)
 NO_BARRIER = -1
+WARP_GROUP = 4  #: warps of a warp group, the first a multiple of 4 (PTX ISA, "Warpgroup")
+_ON_ENGINE = frozenset({Op.TRANSFER_READ, Op.TRANSFER_WRITE, Op.COMMIT, Op.WAIT_GROUP, Op.ENGINE_WORK})
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,15 @@ class Program:
         return tuple(
             (index[a.space, a.cta, a.offset], index[a.space, a.cta, a.offset + a.nbytes]) for a in self.accesses
         )
+
+    @cached_property
+    def warp_groups(self) -> tuple[tuple[int, ...], ...]:
+        """For each agent the agents that issue its wgmmas with it: those of its warp group, itself among them."""
+        members: dict[tuple[int, int], list[int]] = {}
+        for a, agent in enumerate(self.agents):
+            if any(op[0] in _ON_ENGINE and op[1] == Engine.WGMMA for op in self.code[a]):
+                members.setdefault((agent.cta, agent.warp // WARP_GROUP), []).append(a)
+        return tuple(tuple(members.get((agent.cta, agent.warp // WARP_GROUP), ())) for agent in self.agents)
 
     @cached_property
     def cell_count(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pipesim.errors import PipesimError, ProtocolError
+from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.flatten import assemble
 from pipesim.model.ops import Fence, Op, Scope, Space, semantics
 from pipesim.model.program import MAX_CLUSTER, Program
@@ -54,6 +55,7 @@ class Protocol:
         self._counts: dict[str, int] = {}
         self._smem = 0
         self._tmem = 0
+        self._in_registers = 0
         self._barriers_per_cta = [0]
 
     # what the kernel has
@@ -77,6 +79,15 @@ class Protocol:
         self.tiles.append(tile)
         return tile
 
+    def registers(self, name: str, slots: int, nbytes: int) -> TileArray:
+        """``slots`` tiles of ``nbytes`` in the registers of a CTA's threads, such as the accumulators of wgmma."""
+        self._fresh_name(name)
+        slots, nbytes = _shape(name, slots, nbytes)
+        tile = TileArray(name, Space.REGISTERS, self._in_registers, nbytes, slots)
+        self._in_registers += slots * nbytes
+        self.tiles.append(tile)
+        return tile
+
     def mbarriers(self, name: str, size: int, count: int | None = None) -> BarrierStorage:
         """``size`` mbarriers of 8 bytes. With ``count`` the usual prologue initialises them if no init is given."""
         self._fresh_name(name)
@@ -89,7 +100,11 @@ class Protocol:
         self.storages.append(storage)
         self._declared[name] = author_line()
         if count is not None:
-            self._counts[name] = whole(f"the count of {name}", count)
+            if not 1 <= whole(f"the count of {name}", count) <= MAX_COUNT:
+                raise ProtocolError(
+                    f"{name}: a count of {count} arrivals", place=author_line(), correction=f"use 1 to {MAX_COUNT:,}"
+                )
+            self._counts[name] = count
         return storage
 
     def init(self, body: InitBody) -> InitBody:
@@ -195,7 +210,7 @@ class Protocol:
                 )
             for storage in self.storages:
                 for index in range(storage.size):
-                    storage[index].init(self._counts[storage.name])
+                    storage[index].init(self._counts[storage.name], line=self._declared[storage.name])
             rec.emit(Op.FENCE, Fence.MBARRIER_INIT, semantics(scope=Scope.CLUSTER))
         return ("no init was given: the flattener adds the usual prologue (init, fence.mbarrier_init, CTA barrier)",)
 

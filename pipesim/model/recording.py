@@ -144,6 +144,7 @@ class Recorder:
         self.lines: list[int] = []
         self.linear: list[Linear] = []
         self.registers = 0
+        self.uncommitted = 0  #: bit mask of the lanes with tcgen05 operations that they have not committed
         self.open_loops: list[str] = []  #: lines of the loops that have not come to their end
 
     @property
@@ -151,20 +152,20 @@ class Recorder:
         """How many lanes execute now: what an arrive counts."""
         return self.lanes.bit_count()
 
-    def emit(self, op: Op, *operands: int) -> None:
-        """Append an operation with the author's line. ProtocolError for an operand that is no whole number."""
+    def emit(self, op: Op, *operands: int, line: str = "") -> None:
+        """Append an operation with the author's line, or this one. ProtocolError if an operand is no whole number."""
         if len(self.code) >= MAX_OPERATIONS:
             raise ProtocolError(
                 f"{self.who} records more than {MAX_OPERATIONS:,} operations",
                 place=author_line(),
-                cause="a loop in the role that does not end",
+                cause="a loop in the role that does not end, or more trips than can be recorded",
                 correction="let it end, for example: for i in range(tiles)",
             )
         try:
             self.code.append((int(op), *map(index, operands)))  # enums become plain integers here
         except TypeError:
             raise self._no_number(op, operands) from None
-        self.lines.append(self.tables.source(author_line()))
+        self.lines.append(self.tables.source(line or author_line()))
 
     def _no_number(self, op: Op, operands: tuple[object, ...]) -> ProtocolError:
         name, value = next(

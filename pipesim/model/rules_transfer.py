@@ -20,6 +20,7 @@ from pipesim.model.state import (
     fill,
     new,
     own_channel,
+    unreachable,
 )
 
 _ENGINES = len(Engine)
@@ -32,9 +33,16 @@ def launch(state: State, agent: int, pc: int, engine: int, bar: int, arrivals: i
     return Step(state._replace(flights=(*state.flights, flight), issued=issued))
 
 
+def _gone(state: State, agent: int, access: int) -> Step:
+    """The access is to the memory of a CTA that has exited: the launch ends."""
+    return Step(advance(state, agent), faults=(Fault(FaultKind.EXITED_CTA, agent, state.pcs[agent], -1, access),))
+
+
 def _tma_load(program: Program, state: State, agent: int, op: Operation) -> Step:
     _, bar, access, nbytes, item, mask = op
     if not mask:
+        if program.ctas > 1 and unreachable(program, state, agent, access):
+            return _gone(state, agent, access)
         after, faults = _opened(program, state, agent, TMA, bar, access, nbytes, item, writes=True)
         return new(Step, (advance(after, agent), -1, -1, faults))
     faults = ()
@@ -42,18 +50,24 @@ def _tma_load(program: Program, state: State, agent: int, op: Operation) -> Step
     for rank in range(program.ctas):
         if mask >> rank & 1:
             there = program.at_rank(bar, access, rank)
+            if unreachable(program, state, agent, there[1]):
+                return _gone(state, agent, there[1])
             after, raced = _opened(program, after, agent, TMA, *there, nbytes, item, writes=True)
             faults += raced
     return Step(advance(after, agent), faults=faults)
 
 
 def _transfer_read(program: Program, state: State, agent: int, op: Operation) -> Step:
-    seen = _look(program, state, agent, op[2], op[4])
+    if program.ctas > 1 and unreachable(program, state, agent, op[2]):
+        return _gone(state, agent, op[2])
+    seen = _look(program, state, agent, op[2], op[4], op[1])
     after, raced = _opened(program, state, agent, op[1], -1, op[2], op[3], op[4], writes=False)
     return Step(advance(after, agent), faults=raced or seen)
 
 
 def _transfer_write(program: Program, state: State, agent: int, op: Operation) -> Step:
+    if program.ctas > 1 and unreachable(program, state, agent, op[2]):
+        return _gone(state, agent, op[2])
     after, raced = _opened(program, state, agent, op[1], -1, op[2], op[3], op[4], writes=True)
     return Step(advance(after, agent), faults=raced)
 
@@ -74,9 +88,13 @@ def _opened(
     first, end = program.cells[access]
     pcs, registers, holds, barriers, named, cluster, held, flights, commits, issued, cells = state
     faults: tuple[Fault, ...] = ()
-    others = [f for f in flights if f.agent != agent or f.engine != engine] if engine in IN_ORDER else flights
-    if others and _conflict(others, first, end, writes=writes):
-        faults = (Fault(FaultKind.RACE, agent, pcs[agent], bar, access),)
+    if flights:
+        others: Iterable[Flight] = flights
+        if engine in IN_ORDER:
+            others = [f for f in flights if not _ordered(f, agent, engine, first, end, writes=writes)]
+        open_ = _conflict(others, first, end, writes=writes)
+        if open_ is not None:
+            faults = (Fault(FaultKind.RACE, agent, pcs[agent], bar, access, 0, open_.agent, open_.pc),)
     group = 0 if engine == TMA else commits[agent * _ENGINES + engine]
     issued += 1
     flight = new(Flight, (agent, pcs[agent], bar, nbytes, 0, engine, group, first, end, writes, item, 0, issued))
@@ -86,18 +104,32 @@ def _opened(
     return new(State, (pcs, registers, holds, barriers, named, cluster, held, flights, commits, issued, cells)), faults
 
 
-def _conflict(flights: Iterable[Flight], first: int, end: int, *, writes: bool) -> bool:
-    """True if an open access of a transfer overlaps these cells and one of the two writes."""
-    return any(f.first < end and first < f.end and (writes or f.writes) for f in flights)
+def _conflict(flights: Iterable[Flight], first: int, end: int, *, writes: bool) -> Flight | None:
+    """The first open access that overlaps these cells where one of the two writes, None if there is none."""
+    for f in flights:
+        if f.first < end and first < f.end and (writes or f.writes):
+            return f
+    return None
 
 
-def _commit(_: Program, state: State, agent: int, op: Operation) -> Step:
+def _ordered(flight: Flight, agent: int, engine: int, first: int, end: int, *, writes: bool) -> bool:
+    """True if an in-order engine carries out ``flight`` before the agent's next access, which is to these cells.
+
+    It does for operations of one agent; but two writes it orders only on the same accumulator in the same shape.
+    """
+    if flight.agent != agent or flight.engine != engine:
+        return False
+    return not (writes and flight.writes) or (flight.first, flight.end) == (first, end)
+
+
+def _commit(program: Program, state: State, agent: int, op: Operation) -> Step:
     engine, bar = op[1], op[2]
     if bar >= 0:
         return launch(advance(state, agent), agent, state.pcs[agent], engine, bar, 1)
     slot = agent * _ENGINES + engine
     commits = (*state.commits[:slot], state.commits[slot] + 1, *state.commits[slot + 1 :])
-    return Step(advance(state._replace(commits=commits), agent))
+    signalled = own_channel(program, agent) if engine == Engine.WGMMA else -1  # its warp group may wait for it
+    return Step(advance(state._replace(commits=commits), agent), signalled=signalled)
 
 
 def _commit_multicast(program: Program, state: State, agent: int, op: Operation) -> Step:
@@ -116,11 +148,17 @@ def _engine_work(_: Program, state: State, agent: int, __: Operation) -> Step:
 
 
 def _wait_group(program: Program, state: State, agent: int, op: Operation) -> Step:
-    """Block until at most ``groups`` of the closed groups of this engine are unfinished."""
+    """Block until at most ``groups`` of the closed groups of this engine are unfinished.
+
+    A wgmma and its groups belong to a whole warp group: each of its warps must have closed them, and all be finished.
+    """
     engine, groups = op[1], op[2]
     limit = state.commits[agent * _ENGINES + engine] - groups
-    if any(f.agent == agent and f.engine == engine and 0 <= f.group < limit for f in state.flights):
-        return Step(state, blocked=own_channel(program, agent))
+    for member in program.warp_groups[agent] if engine == Engine.WGMMA else (agent,):
+        if state.commits[member * _ENGINES + engine] < limit or any(
+            f.agent == member and f.engine == engine and 0 <= f.group < limit for f in state.flights
+        ):
+            return Step(state, blocked=own_channel(program, member))
     return Step(advance(state, agent))
 
 
@@ -135,8 +173,9 @@ def begin(program: Program, state: State, agent: int) -> Step:
     first, end = program.cells[op[1]]
     writes = op[0] == Op.WRITE
     faults: tuple[Fault, ...] = ()
-    if _conflict(state.flights, first, end, writes=writes):
-        faults = (Fault(FaultKind.RACE, agent, pc, -1, op[1]),)
+    open_ = _conflict(state.flights, first, end, writes=writes)
+    if open_ is not None:
+        faults = (Fault(FaultKind.RACE, agent, pc, -1, op[1], 0, open_.agent, open_.pc),)
     flight = Flight(agent, pc, -1, 0, 0, OWN, -1, first, end, writes, -1, 0, 0)
     return Step(state._replace(flights=(*state.flights, flight)), faults=faults)
 
@@ -149,20 +188,32 @@ def _ended(state: State, agent: int) -> State:
 
 def _read(program: Program, state: State, agent: int, op: Operation) -> Step:
     closed = _ended(state, agent)
+    if program.ctas > 1 and unreachable(program, state, agent, op[1]):
+        return _gone(closed, agent, op[1])
     faults = _look(program, closed, agent, op[1], op[2])
     if closed is not state and faults and faults[0].kind is FaultKind.RACE:
         faults = ()  # it was open: whichever of the two accesses opened second has told of the race
     return new(Step, (advance(closed, agent), -1, -1, faults))
 
 
-def _look(program: Program, state: State, agent: int, access: int, item: int) -> tuple[Fault, ...]:
-    """What is wrong with reading this access now in the belief that it holds ``item`` (-1: anything)."""
+def _look(program: Program, state: State, agent: int, access: int, item: int, engine: int = OWN) -> tuple[Fault, ...]:
+    """What is wrong with reading this access now in the belief that it holds ``item`` (-1: anything).
+
+    An engine that works in order reads what its agent's last write on it, still under way, will have left.
+    """
     first, end = program.cells[access]
-    for held in state.cells[first:end]:
+    for cell, held in enumerate(state.cells[first:end], first):
         if held == item and held >= 0:
             continue
         if held == TORN:
-            return (Fault(FaultKind.RACE, agent, state.pcs[agent], -1, access),)
+            writer = _writer(state.flights, cell, agent, engine)
+            if writer is None:
+                return (Fault(FaultKind.RACE, agent, state.pcs[agent], -1, access),)
+            if engine not in IN_ORDER or (writer.agent, writer.engine) != (agent, engine):
+                return (Fault(FaultKind.RACE, agent, state.pcs[agent], -1, access, 0, writer.agent, writer.pc),)
+            held = writer.item
+            if held == item:
+                continue
         if held == UNINITIALISED:
             return (Fault(FaultKind.UNINITIALISED_READ, agent, state.pcs[agent], -1, access, item),)
         if item >= 0:
@@ -170,12 +221,22 @@ def _look(program: Program, state: State, agent: int, access: int, item: int) ->
     return ()
 
 
+def _writer(flights: tuple[Flight, ...], cell: int, agent: int, engine: int) -> Flight | None:
+    """The open transfer that writes this cell: one of another agent or engine if there is one, else the latest."""
+    writers = [f for f in flights if f.writes and f.first <= cell < f.end]
+    others = (f for f in writers if (f.agent, f.engine) != (agent, engine))
+    return next(others, writers[-1] if writers else None)
+
+
 def _write(program: Program, state: State, agent: int, op: Operation) -> Step:
     state = _ended(state, agent)
+    if program.ctas > 1 and unreachable(program, state, agent, op[1]):
+        return _gone(state, agent, op[1])
     first, end = program.cells[op[1]]
     faults: tuple[Fault, ...] = ()
-    if _conflict(state.flights, first, end, writes=True):
-        faults = (Fault(FaultKind.RACE, agent, state.pcs[agent], -1, op[1]),)
+    open_ = _conflict(state.flights, first, end, writes=True)
+    if open_ is not None:
+        faults = (Fault(FaultKind.RACE, agent, state.pcs[agent], -1, op[1], 0, open_.agent, open_.pc),)
     state = state._replace(cells=fill(state.cells, first, end, op[2]))
     return Step(advance(state, agent), faults=faults)
 

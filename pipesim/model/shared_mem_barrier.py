@@ -91,9 +91,12 @@ class SharedMemBarrier:
             )
         return self._address()
 
-    def init(self, num_threads: int = 1) -> None:
-        """``mbarrier.init``: ``num_threads`` arrivals complete each phase. One thread executes it."""
-        recorder().emit(Op.INIT, self._own(), num_threads)
+    def init(self, num_threads: int = 1, *, line: str = "") -> None:
+        """``mbarrier.init``: ``num_threads`` arrivals complete each phase. One thread executes it.
+
+        ``line``: who asked for it, where that is not who calls.
+        """
+        recorder().emit(Op.INIT, self._own(), num_threads, line=line)
 
     def inval(self) -> None:
         """``mbarrier.inval``: the eight bytes are ordinary memory again."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pipesim.model.barrier import FRESH, BarrierState
 from pipesim.model.finding import Fault
-from pipesim.model.ops import Engine, Operation
+from pipesim.model.ops import Engine, Operation, Space
 from pipesim.model.program import Program
 
 UNINITIALISED = -1  #: item of bytes that nothing has written
@@ -105,6 +105,13 @@ def exited(program: Program, state: State, cta: int) -> bool:
     """True if the agents of this CTA have all ended: its shared memory is gone."""
     mine = [a for a, agent in enumerate(program.agents) if agent.cta == cta]
     return bool(mine) and all(state[0][a] >= len(program.code[a]) for a in mine)
+
+
+def unreachable(program: Program, state: State, agent: int, access: int) -> bool:
+    """True if the access is to the memory of another CTA than the agent's, which has exited."""
+    memory = program.accesses[access]
+    away = memory.cta != program.agents[agent].cta and memory.space != Space.GLOBAL
+    return away and exited(program, state, memory.cta)
 
 
 def advance(state: State, agent: int, by: int = 1) -> State:

@@ -6,8 +6,9 @@ Upstream: ``gpu/sync/sync.mojo``, ``gpu/compute/mma``; PTX ISA, tcgen05.commit a
 from __future__ import annotations
 
 from pipesim.errors import ProtocolError
+from pipesim.model.instructions import require_committer, require_one_lane
 from pipesim.model.ops import Engine, Op
-from pipesim.model.recording import Recorder, author_line, predicated, recorder
+from pipesim.model.recording import author_line, predicated, recorder
 from pipesim.model.shared_mem_barrier import SharedMemBarrier
 
 
@@ -15,6 +16,7 @@ def mma_arrive(mbar: SharedMemBarrier) -> None:
     """One arrival on ``mbar`` when every MMA that this thread has issued is finished. One lane executes it."""
     rec = recorder()
     require_one_lane(rec, "tcgen05.commit")
+    require_committer(rec)
     rec.emit(Op.COMMIT, Engine.TCGEN05, mbar._address())  # noqa: SLF001  # same package
 
 
@@ -28,6 +30,7 @@ def mma_arrive_multicast(mbar: SharedMemBarrier, cta_mask: int) -> None:
             place=author_line(),
             cause=f"the cluster has {rec.tables.ctas} CTAs",
         )
+    require_committer(rec)
     rec.emit(Op.COMMIT_MULTICAST, Engine.TCGEN05, mbar._address(), cta_mask)  # noqa: SLF001  # same package
 
 
@@ -46,14 +49,3 @@ def umma_arrive_leader_cta(mbar: SharedMemBarrier) -> None:
 def umma_arrive_peer_cta(mbar: SharedMemBarrier) -> None:
     """Each executing lane arrives at the place of ``mbar`` in the odd CTA of the pair (address OR 0x01000000)."""
     mbar.arrive_cluster(recorder().cta | 1)
-
-
-def require_one_lane(rec: Recorder, what: str) -> None:
-    """Raise ProtocolError if several lanes would execute an instruction that acts once for each."""
-    if rec.executing != 1:
-        raise ProtocolError(
-            f"{rec.who}: {rec.executing} lanes execute {what}",
-            place=author_line(),
-            cause="it acts once for each lane that executes it",
-            correction="put it inside `with w.elect_one():`",
-        )

@@ -7,11 +7,20 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from pipesim.errors import ProtocolError
-from pipesim.model.ops import IN_ORDER, Engine, Fence, Op, Order, Scope, Space, semantics
+from pipesim.model.instructions import (
+    note_tcgen05,
+    require_commit,
+    require_groups,
+    require_load,
+    require_mma,
+    require_ordinary,
+    require_transfer,
+)
+from pipesim.model.ops import Engine, Fence, Op, Order, Scope, Space, semantics
 from pipesim.model.program import Access
 from pipesim.model.recording import Recorder, author_line, recorder, whole
 from pipesim.model.shared_mem_barrier import SharedMemBarrier, barrier_address
-from pipesim.model.tcgen05 import mma_arrive, require_one_lane
+from pipesim.model.tcgen05 import mma_arrive
 
 ANY_ITEM = -1
 
@@ -126,23 +135,27 @@ class Warp:
             if cta_mask >> rank & 1:
                 rec.tables.access(Access(destination.space, rank, destination.offset, destination.nbytes))
         bar = barrier_address(mbar)
+        counted = mbar.rank if mbar.rank >= 0 else rec.cta
+        require_load(
+            rec, destination.name, destination.space, self._rank(destination), counted, multicast=bool(cta_mask)
+        )
         rec.emit(Op.TMA_LOAD, bar, self._access(destination), destination.nbytes, item, cta_mask)
 
     def read(self, source: Slot, item: int = ANY_ITEM) -> None:
         """Ordinary loads of all of ``source``, which should hold ``item`` (ANY_ITEM: whatever was written)."""
-        self._mine().emit(Op.READ, self._access(source), item)
+        self._ordinary(Op.READ, source, item)
 
     def write(self, destination: Slot, item: int) -> None:
         """Ordinary stores: ``destination`` then holds ``item``."""
-        self._mine().emit(Op.WRITE, self._access(destination), item)
+        self._ordinary(Op.WRITE, destination, item)
 
     def async_read(self, engine: Engine, source: Slot, item: int = ANY_ITEM) -> None:
         """A transfer that reads ``source`` until it completes: a bulk store, or the operand of an MMA."""
-        self._mine().emit(Op.TRANSFER_READ, engine, self._access(source), source.nbytes, item)
+        self._transfer(Op.TRANSFER_READ, engine, source, item)
 
     def async_write(self, engine: Engine, destination: Slot, item: int) -> None:
         """A transfer that writes ``destination`` until it completes: ``cp.async``, or the result of an MMA."""
-        self._mine().emit(Op.TRANSFER_WRITE, engine, self._access(destination), destination.nbytes, item)
+        self._transfer(Op.TRANSFER_WRITE, engine, destination, item)
 
     def mma(
         self,
@@ -155,17 +168,10 @@ class Warp:
         """Issue a matrix multiplication: it reads and writes these (slot, item) pairs until it finishes.
 
         It finishes no sooner than the engine has worked ``cycles`` on it, after what it was given before. Engine.WGMMA
-        is issued by whole warps, Engine.TCGEN05 by one elected lane.
+        is issued by whole warps, each its part of what the warp group does, Engine.TCGEN05 by one elected lane.
         """
         rec = self._mine()
-        if engine not in IN_ORDER:
-            raise ProtocolError(
-                f"{rec.who}: {engine.name} multiplies no matrices",
-                place=author_line(),
-                correction="use WGMMA or TCGEN05",
-            )
-        if engine == Engine.TCGEN05:
-            require_one_lane(rec, "tcgen05.mma")
+        require_mma(rec, engine)
         if cycles:
             rec.emit(Op.ENGINE_WORK, engine, cycles)
         for slot, item in reads:
@@ -175,17 +181,36 @@ class Warp:
 
     def commit(self, engine: Engine, mbar: SharedMemBarrier | None = None) -> None:
         """Close a group of transfers, or (tcgen05) let their completion arrive once on ``mbar``."""
+        rec = self._mine()
+        require_commit(rec, engine, on_barrier=mbar is not None)
         if mbar is None:
-            self._mine().emit(Op.COMMIT, engine, -1)
-        elif engine == Engine.TCGEN05:
-            self._mine()
-            mma_arrive(mbar)
+            rec.emit(Op.COMMIT, engine, -1)
         else:
-            self._mine().emit(Op.COMMIT, engine, barrier_address(mbar))
+            mma_arrive(mbar)
 
     def wait_group(self, engine: Engine, groups: int = 0) -> None:
-        """Wait until at most ``groups`` closed groups of this engine are unfinished."""
+        """Wait until at most ``groups`` closed groups of this engine are unfinished.
+
+        The groups of WGMMA are those of the warp group: the warp waits until they are finished in all of its warps.
+        """
+        require_groups(self._mine(), engine)
         self._mine().emit(Op.WAIT_GROUP, engine, groups)
+
+    def _ordinary(self, op: Op, slot: Slot, item: int) -> None:
+        rec, access = self._mine(), self._access(slot)
+        require_ordinary(rec, slot.name, slot.space, self._rank(slot))
+        rec.emit(op, access, item)
+
+    def _transfer(self, op: Op, engine: Engine, slot: Slot, item: int) -> None:
+        rec, access = self._mine(), self._access(slot)
+        require_transfer(rec, engine, slot.name, slot.space, self._rank(slot))
+        if engine == Engine.TCGEN05:
+            note_tcgen05(rec)
+        rec.emit(op, engine, access, slot.nbytes, item)
+
+    def _rank(self, slot: Slot) -> int:
+        """The CTA in whose memory a slot is."""
+        return self.cta if slot.rank < 0 else slot.rank
 
     def _mine(self) -> Recorder:
         """The recorder of the role that runs now, which must be the one that this warp was given to."""
@@ -213,7 +238,7 @@ class Warp:
 
     def _access(self, slot: Slot) -> int:
         self._require_slot(slot)
-        rank = self.cta if slot.rank < 0 else slot.rank
+        rank = self._rank(slot)
         if rank >= self._recorder.tables.ctas:
             raise ProtocolError(
                 f"{self._recorder.who}: {slot.name} of CTA {rank}",

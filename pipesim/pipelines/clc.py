@@ -93,8 +93,8 @@ class TileScheduler:
             raise ProtocolError(
                 f"{recorder().who}: {tiles} tiles from a scheduler of {storage.num_stages} stages",
                 place=author_line(),
-                cause="without CLC stages there is the initial tile, and no other",
-                correction="give 0 tiles or more, and stages for more than 1",
+                cause="without CLC stages there is the initial tile, and no other" if tiles > 1 else "",
+                correction="give the ClcPipelineStorage a stage, or one tile" if tiles > 1 else "give 0 tiles or more",
             )
         self.w = w
         self.full_mbar = storage.full

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pipesim.errors import ProtocolError
-from pipesim.model.recording import Recorder, author_line, recorder
+from pipesim.model.recording import author_line, recorder
 from pipesim.model.shared_mem_barrier import BarrierStorage, SharedMemBarrier
 from pipesim.pipelines.cutlass_base import CutlassPipeline, init_stages
 from pipesim.pipelines.pipeline_state import PipelineState
+from pipesim.pipelines.register_value import RegisterValue
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class PipelineTransactionAsync(CutlassPipeline):
         self.empty[state.index()].arrive_cluster(self.params.destination())
 
 
-class OrderedSequenceBarrier:
+class OrderedSequenceBarrier(RegisterValue):
     """Lets ``length`` groups run each of ``depth`` stages one after the other: group g unlocks group g + 1.
 
     Barrier (d, g), at ``storage[d * length + g]``, counts ``group_size`` and unlocks stage d for group g. Group 0
@@ -99,7 +100,7 @@ class OrderedSequenceBarrier:
             raise ProtocolError(
                 f"group {group_id} in a sequence of {length}", place=author_line(), correction=f"use 0 to {length - 1}"
             )
-        self._owner: Recorder = recorder()
+        super().__init__()
         self.depth = depth
         self.length = length
         self.group_id = group_id
@@ -133,15 +134,6 @@ class OrderedSequenceBarrier:
 
     def _barrier(self, group: int) -> SharedMemBarrier:
         return self.barriers[self.stage.index() * self.length + group]
-
-    def _mine(self) -> None:
-        if recorder() is not self._owner:
-            raise ProtocolError(
-                f"{recorder().who} uses a sequence barrier that {self._owner.who} made",
-                place=author_line(),
-                cause="stage and phase belong to the agent that made the object; only the barriers are shared",
-                correction="make the OrderedSequenceBarrier inside each role",
-            )
 
 
 def _require_sequence(storage: BarrierStorage, depth: int, length: int) -> None:

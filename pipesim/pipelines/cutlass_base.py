@@ -11,20 +11,23 @@ Against Modular's names: ``producer_acquire`` is ``wait_consumer``, ``consumer_w
 from __future__ import annotations
 
 from pipesim.errors import ProtocolError
-from pipesim.model.recording import Recorder, TryResult, author_line, recorder
+from pipesim.model.recording import TryResult, author_line, recorder
 from pipesim.model.shared_mem_barrier import BarrierStorage, SharedMemBarrier
 from pipesim.pipelines.pipeline_state import PipelineState
+from pipesim.pipelines.register_value import RegisterValue
 
 Token = TryResult | bool  #: a try's answer; False is ``BarrierStatus::WaitAgain``, True ``WaitDone``
 ClusterShape = tuple[int, int]  #: CTAs along x and along y
 
 
-class CutlassPipeline:
+class CutlassPipeline(RegisterValue):
     """``full_barrier_[S]`` then ``empty_barrier_[S]`` at ``storage``, and the calls that all pipelines share."""
 
+    _own = "which lanes lead and signal belongs"
+
     def __init__(self, storage: BarrierStorage, num_stages: int) -> None:
+        super().__init__()
         require_room(storage, num_stages)
-        self._owner: Recorder = recorder()
         self.num_stages = num_stages
         self.full = tuple(storage[s] for s in range(num_stages))
         self.empty = tuple(storage[num_stages + s] for s in range(num_stages))
@@ -76,15 +79,6 @@ class CutlassPipeline:
         """Wait until the stage is full, unless the token says so already."""
         self._mine()
         self.full[state.index()].wait_if_needed(barrier_token, state.phase())
-
-    def _mine(self) -> None:
-        if recorder() is not self._owner:
-            raise ProtocolError(
-                f"{recorder().who} uses a pipeline object that {self._owner.who} made",
-                place=author_line(),
-                cause="which lanes lead and signal belongs to the agent that made the object",
-                correction="make the pipeline object inside each role",
-            )
 
 
 def init_stages(storage: BarrierStorage, num_stages: int, producer_arv_count: int, consumer_arv_count: int) -> None:

@@ -11,16 +11,15 @@ arrival and one wait cannot miss each other.
 
 from __future__ import annotations
 
-from pipesim.errors import ProtocolError
-from pipesim.model.recording import Recorder, author_line, recorder
 from pipesim.model.shared_mem_barrier import BarrierStorage
+from pipesim.pipelines.register_value import RegisterValue
 
 
-class LoadOrderBarrier:
+class LoadOrderBarrier(RegisterValue):
     """One mbarrier at ``storage``, and the phase of one side: each role makes an object of its own."""
 
     def __init__(self, storage: BarrierStorage, initial_phase: int = 0, *, group: str = "load_order") -> None:
-        self._owner: Recorder = recorder()
+        super().__init__()
         self.barrier = storage[0]
         self.phase = initial_phase
         storage.label(0, 1, group)
@@ -53,12 +52,3 @@ class LoadOrderBarrier:
         """:meth:`wait`, then :meth:`step`."""
         self.wait()
         self.step()
-
-    def _mine(self) -> None:
-        if recorder() is not self._owner:
-            raise ProtocolError(
-                f"{recorder().who} uses a load-order barrier that {self._owner.who} made",
-                place=author_line(),
-                cause="the phase belongs to the agent that made the object; only the barrier is shared",
-                correction="make the LoadOrderBarrier inside each role",
-            )

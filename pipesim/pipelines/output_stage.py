@@ -46,8 +46,8 @@ class OutputStage(Linear):
         return self._pipeline
 
 
-class MmaStage:
-    """A free accumulator stage as a linear handle, for the MMA warp."""
+class _AccumulatorStage:
+    """What both kinds of handle give access to."""
 
     def __init__(self, pipeline_ptr: OutputTilePipeline, stage: OutputStage) -> None:
         self.pipeline_ptr = pipeline_ptr
@@ -64,6 +64,10 @@ class MmaStage:
     def index(self) -> int:
         """The stage, as it was when acquired."""
         return self._stage.index
+
+
+class MmaStage(_AccumulatorStage):
+    """A free accumulator stage as a linear handle, for the MMA warp."""
 
     def mbar(self) -> SharedMemBarrier:
         """``full`` of this stage, to which :meth:`release` commits; a commit of one's own is an arrival too many."""
@@ -74,24 +78,8 @@ class MmaStage:
         self.pipeline_ptr.release_from_mma(self._stage)
 
 
-class EpilogueStage:
+class EpilogueStage(_AccumulatorStage):
     """A finished accumulator stage as a linear handle, for an epilogue warp."""
-
-    def __init__(self, pipeline_ptr: OutputTilePipeline, stage: OutputStage) -> None:
-        self.pipeline_ptr = pipeline_ptr
-        self._stage = stage
-
-    def tmem(self) -> TmemStage:
-        """The accumulator."""
-        return self._stage.tmem
-
-    def tmem_offset(self) -> int:
-        """The accumulator's first column."""
-        return self._stage.tmem.offset()
-
-    def index(self) -> int:
-        """The stage, as it was when acquired."""
-        return self._stage.index
 
     def release(self) -> None:
         """Step. The public page says that it frees the stage for the MMA: it does not, ``AccumBarrier.arrive`` does."""

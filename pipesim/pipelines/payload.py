@@ -58,15 +58,11 @@ def _slot(tiles: TileArray, stage: int, k_idx: int, k_group_size: int) -> Slot:
 
 
 @dataclass(frozen=True)
-class StandardTilePayload(TilePayload):
-    """A and B tiles of an ordinary matrix multiplication."""
+class _Operands(TilePayload):
+    """The A and B tiles that every payload begins with."""
 
     a_tiles: TileArray
     b_tiles: TileArray
-
-    def get_tile(self, stage: int, k_idx: int, k_group_size: int) -> tuple[Slot, Slot]:
-        """The A and the B tile."""
-        return self.get_a_tile(stage, k_idx, k_group_size), self.get_b_tile(stage, k_idx, k_group_size)
 
     def get_a_tile(self, stage: int, k_idx: int, k_group_size: int) -> Slot:
         """The A tile."""
@@ -78,11 +74,18 @@ class StandardTilePayload(TilePayload):
 
 
 @dataclass(frozen=True)
-class BlockScaledTilePayload(TilePayload):
+class StandardTilePayload(_Operands):
+    """A and B tiles of an ordinary matrix multiplication."""
+
+    def get_tile(self, stage: int, k_idx: int, k_group_size: int) -> tuple[Slot, Slot]:
+        """The A and the B tile."""
+        return self.get_a_tile(stage, k_idx, k_group_size), self.get_b_tile(stage, k_idx, k_group_size)
+
+
+@dataclass(frozen=True)
+class BlockScaledTilePayload(_Operands):
     """A and B tiles with the scale factors of both (MXFP8, NVFP4)."""
 
-    a_tiles: TileArray
-    b_tiles: TileArray
     sfa_tiles: TileArray
     sfb_tiles: TileArray
 
@@ -90,14 +93,6 @@ class BlockScaledTilePayload(TilePayload):
         """The A, B, SFA and SFB tile."""
         at = stage, k_idx, k_group_size
         return self.get_a_tile(*at), self.get_b_tile(*at), self.get_sfa_tile(*at), self.get_sfb_tile(*at)
-
-    def get_a_tile(self, stage: int, k_idx: int, k_group_size: int) -> Slot:
-        """The A tile."""
-        return _slot(self.a_tiles, stage, k_idx, k_group_size)
-
-    def get_b_tile(self, stage: int, k_idx: int, k_group_size: int) -> Slot:
-        """The B tile."""
-        return _slot(self.b_tiles, stage, k_idx, k_group_size)
 
     def get_sfa_tile(self, stage: int, k_idx: int, k_group_size: int) -> Slot:
         """The scale factors of the A tile."""
@@ -109,25 +104,15 @@ class BlockScaledTilePayload(TilePayload):
 
 
 @dataclass(frozen=True)
-class BlockwiseFP8TilePayload(TilePayload):
+class BlockwiseFP8TilePayload(_Operands):
     """A and B tiles with the scales of A; the scales of B are read from global memory in the epilogue."""
 
-    a_tiles: TileArray
-    b_tiles: TileArray
     a_scales_tiles: TileArray
 
     def get_tile(self, stage: int, k_idx: int, k_group_size: int) -> tuple[Slot, Slot, Slot]:
         """The A tile, the B tile and the scales of A."""
         at = stage, k_idx, k_group_size
         return self.get_a_tile(*at), self.get_b_tile(*at), self.get_a_scales_tile(*at)
-
-    def get_a_tile(self, stage: int, k_idx: int, k_group_size: int) -> Slot:
-        """The A tile."""
-        return _slot(self.a_tiles, stage, k_idx, k_group_size)
-
-    def get_b_tile(self, stage: int, k_idx: int, k_group_size: int) -> Slot:
-        """The B tile."""
-        return _slot(self.b_tiles, stage, k_idx, k_group_size)
 
     def get_a_scales_tile(self, stage: int, k_idx: int, k_group_size: int) -> Slot:
         """The scales of the A tile."""

@@ -8,13 +8,15 @@ consumer** (it waits for what the producer does), ``wait_consumer`` by the produ
 from __future__ import annotations
 
 from types import TracebackType
+from typing import Self
 
 from pipesim.errors import HandleError, ProtocolError
-from pipesim.model.recording import Linear, Recorder, TryResult, author_line, recorder
+from pipesim.model.recording import Linear, TryResult, author_line
 from pipesim.model.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.pipelines.register_value import RegisterValue
 
 
-class ProducerConsumerPipeline:
+class ProducerConsumerPipeline(RegisterValue):
     """A ring of ``num_stages`` stages: barriers ``full[0..S)``, then ``empty[0..S)`` at ``storage``.
 
     The producer starts at phase 1, so its first lap does not wait; the consumer starts at phase 0. The constructor
@@ -30,7 +32,7 @@ class ProducerConsumerPipeline:
                 place=author_line(),
                 correction="ask for ProducerConsumerPipeline.smem_bytes(num_stages) // 8 mbarriers",
             )
-        self._owner: Recorder = recorder()
+        super().__init__()
         self.num_stages = num_stages
         self.full = tuple(storage[s] for s in range(num_stages))
         self.empty = tuple(storage[num_stages + s] for s in range(num_stages))
@@ -54,13 +56,11 @@ class ProducerConsumerPipeline:
             self.full[stage].init(producer_arrive_count)
             self.empty[stage].init(consumer_arrive_count)
 
-    def copy(self) -> ProducerConsumerPipeline:
+    def copy(self) -> Self:
         """A copy with counters of its own over the same barriers, as copying the Mojo value makes."""
         if self._open_producer is not None or self._open_consumer is not None:
             raise HandleError("a pipeline was copied while a stage of it is acquired", place=author_line())
-        twin = object.__new__(ProducerConsumerPipeline)
-        twin.__dict__.update(self.__dict__)
-        return twin
+        return super().copy()
 
     # waits
 
@@ -183,15 +183,6 @@ class ProducerConsumerPipeline:
         if not 0 <= stage < self.num_stages:
             raise ProtocolError(f"stage {stage} of a pipeline of {self.num_stages} stages", place=author_line())
         return side[stage]
-
-    def _mine(self) -> None:
-        if recorder() is not self._owner:
-            raise ProtocolError(
-                f"{recorder().who} uses a pipeline object that {self._owner.who} made",
-                place=author_line(),
-                cause="stage and phase belong to the agent that made the object; only the barriers are shared",
-                correction="make the pipeline object inside each role",
-            )
 
 
 class ProducerStage(Linear):

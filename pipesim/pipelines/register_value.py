@@ -19,6 +19,8 @@ MBarType = BarrierStorage | SharedMemBarrier
 class RegisterValue:
     """A value of one agent. Used by another agent it is an error; :meth:`copy` forks its counters."""
 
+    _own = "stage and phase belong"  #: why it may not be shared, for the error
+
     def __init__(self) -> None:
         self._owner: Recorder = recorder()
 
@@ -33,9 +35,9 @@ class RegisterValue:
     def _mine(self) -> None:
         if recorder() is not self._owner:
             raise ProtocolError(
-                f"{recorder().who} uses a {type(self).__name__} that {self._owner.who} made",
+                f"{recorder().who} uses the {type(self).__name__} that {self._owner.who} made",
                 place=author_line(),
-                cause="stage and phase belong to the agent that made the object; only the barriers are shared",
+                cause=f"{self._own} to the agent that made the object; only the barriers are shared",
                 correction=f"make the {type(self).__name__} inside each role",
             )
 

@@ -15,7 +15,7 @@ from pipesim.model.shared_mem_barrier import BarrierStorage
 from pipesim.model.warp import Slot, TileArray, Warp
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.protocols.limits import require
-from pipesim.protocols.warp_group import BF16, GROUP, GROUP_THREADS, ROWS, mma_cycles, share, store
+from pipesim.protocols.warp_group import BF16, F32, GROUP, GROUP_THREADS, ROWS, mma_cycles, share, store
 
 _REGISTERS = {1: 240, 2: 240, 3: 160}  #: of a consumer thread, by the number of consumer groups
 
@@ -45,6 +45,8 @@ def attention_sm90(
     attention = _Attention(
         q=p.smem("q", 1, num_consumer * ROWS * depth * BF16),
         kv=p.smem("kv", stages, block_n * depth * BF16),
+        scores=p.registers("scores", num_consumer, ROWS * block_n * F32),
+        result=p.registers("result", num_consumer, ROWS * depth * F32),
         q_full=p.mbarriers("q_full", 1),
         storage=p.mbarriers("kv_pipe", ProducerConsumerPipeline.smem_bytes(stages) // 8),
         stages=stages,
@@ -66,6 +68,8 @@ class _Attention:
 
     q: TileArray
     kv: TileArray
+    scores: TileArray
+    result: TileArray
     q_full: BarrierStorage
     storage: BarrierStorage
     stages: int
@@ -109,7 +113,7 @@ class _Attention:
         pipe = ProducerConsumerPipeline(self.storage, self.stages)
         for s in range(self.stages):
             pipe.consumer_mbar(s).arrive()
-        if group == 1:
+        if group == 1 and self.blocks:
             self._pass_turn(w, group)  # group 0 goes first
         rows = share(self.q[0], w.index, GROUP * self.num_consumer)
         self.q_full[0].wait(0)
@@ -119,6 +123,7 @@ class _Attention:
             values = self._values(w, pipe, self.blocks - 1)
             w.wait_group(Engine.WGMMA)
             pipe.consumer_mbar(values).arrive()
+            w.read(_mine(w, self.result), self.blocks - 1)
         store(w, rows, share(self.q[0], group, self.num_consumer), group=group, item=1)  # where the queries were
 
     def _block(self, w: Warp, pipe: ProducerConsumerPipeline, rows: Slot, n: int, group: int) -> None:
@@ -126,13 +131,15 @@ class _Attention:
         if self.takes_turns:
             w.bar_sync(self._turn(group), 2 * GROUP_THREADS)
         keys = _take(pipe)
-        w.mma(Engine.WGMMA, reads=[(rows, 0), (self.kv[keys], 2 * n)], cycles=self.step_cycles)
+        scores = _mine(w, self.scores)
+        w.mma(Engine.WGMMA, reads=[(rows, 0), (self.kv[keys], 2 * n)], writes=[(scores, n)], cycles=self.step_cycles)
         w.commit(Engine.WGMMA)
         values = self._values(w, pipe, n - 1) if n else -1
         if not (group == 1 and n + 1 == self.blocks):  # nobody waits for the last turn
             self._pass_turn(w, group)
         w.wait_group(Engine.WGMMA, 1 if n else 0)
         pipe.consumer_mbar(keys).arrive()
+        w.read(scores, n)
         w.work(self.softmax)
         if n:
             w.wait_group(Engine.WGMMA)
@@ -141,7 +148,12 @@ class _Attention:
     def _values(self, w: Warp, pipe: ProducerConsumerPipeline, n: int) -> int:
         """Issue the product with the values of block n; their slot."""
         slot = _take(pipe)
-        w.mma(Engine.WGMMA, reads=[(self.kv[slot], 2 * n + 1)], cycles=self.step_cycles)
+        w.mma(
+            Engine.WGMMA,
+            reads=[(self.kv[slot], 2 * n + 1)],
+            writes=[(_mine(w, self.result), n)],
+            cycles=self.step_cycles,
+        )
         w.commit(Engine.WGMMA)
         return slot
 
@@ -152,6 +164,11 @@ class _Attention:
     def _pass_turn(self, w: Warp, group: int) -> None:
         if self.takes_turns:
             w.bar_arrive(self._turn(1 - group), 2 * GROUP_THREADS)
+
+
+def _mine(w: Warp, accumulators: TileArray) -> Slot:
+    """The calling warp's part of its group's accumulators."""
+    return share(accumulators[w.index // GROUP], w.index % GROUP, GROUP)
 
 
 def _take(pipe: ProducerConsumerPipeline) -> int:

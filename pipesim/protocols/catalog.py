@@ -64,7 +64,7 @@ class Target:
     def build(self, params: Mapping[str, int] | None = None, *, grid: int | None = None) -> Program:
         """The flat program with these parameters (defaults for the rest); it fits the chip, or ConfigurationError.
 
-        ``grid``: CTAs of the launch; if None, 1, or what a flat program says.
+        ``grid``: CTAs of the launch, whole clusters; if None, one cluster, or what a flat program says.
         """
         if grid is not None and (type(grid) is not int or grid < 1):
             raise ParameterError(f"a launch of {grid!r} CTAs", correction="use 1 or more")
@@ -79,7 +79,14 @@ class Target:
             )
         else:
             program = self.program
-        program = program if grid in (None, program.grid) else replace(program, grid=grid)
+        if grid is not None and grid % program.ctas:
+            raise ParameterError(
+                f"a launch of {grid} CTAs of {self.name}, whose clusters have {program.ctas}",
+                cause="a launch consists of whole clusters",
+                correction=f"use {-(-grid // program.ctas) * program.ctas}, or another multiple of {program.ctas}",
+            )
+        copies = program.grid if grid is None else grid // program.ctas
+        program = program if copies == program.grid else replace(program, grid=copies)
         require_fits(program)
         return program
 

@@ -90,8 +90,7 @@ class _Multicast:
         for item in w.loop(self.tiles, "tiles"):
             stage = pipe.acquire_consumer()
             w.read(self.own[stage.index()], item)
-            for rank in range(self.cluster):
-                w.read(self._part(stage.index(), rank), item)
+            w.read(self.shared[stage.index()], item)
             w.work(self.work)
             with w.elect_one():
                 for rank in range(self.cluster):

@@ -27,9 +27,11 @@ from pipesim.protocols.sm100 import (
     ROWS,
     SLICE_COLUMNS,
     Sm100,
+    acquired,
     lanes,
     mma_cycles,
-    produced,
+    require_accumulators,
+    require_tiles,
     rows,
 )
 
@@ -47,18 +49,20 @@ def conv_epilogue(
     first_tile_only: int = 0,
     epilogue: int = 150,
 ) -> Protocol:
-    """Convolution with a residual: an epilogue-load warp, ordered after the main loads, feeds the epilogue.
+    """Convolution with a residual: an epilogue-load warp, ordered by a barrier that can be missed, feeds the epilogue.
 
-    ``tiles`` output tiles of ``k_iters`` steps. ``residual`` 0: nothing is loaded for the epilogue, the order is waited
-    for all the same. ``first_tile_only``: CUTLASS's order barrier, which cannot be missed, not upstream's.
+    ``tiles`` output tiles of 128 rows by ``block_n`` columns for this CTA, each of ``k_iters`` steps of ``block_k``
+    elements of bf16. ``stages`` tiles of A and of B; ``epi_stages`` slices of the source, of 32 columns each.
+    ``accumulators``: tiles in tensor memory, all of them 512 columns at most. ``clc_stages``: answers of the scheduler
+    under way, 0: a single wave of one tile. ``residual`` 0: nothing is loaded for the epilogue, the order is waited for
+    all the same. ``first_tile_only`` 1: CUTLASS's order, which cannot be missed, not upstream's. ``epilogue``: SM
+    cycles of an epilogue warp per slice.
     """
     require("stages", stages, 1, 32)
-    require("clc_stages", clc_stages, 0, 8)
-    require("tiles", tiles, 0, 1 << 16 if clc_stages else 1)
+    require_tiles(tiles, clc_stages)
     require("k_iters", k_iters, 0, 1 << 16)
     require("epi_stages", epi_stages, 1, 8)
-    require("accumulators", accumulators, 1, 4)
-    require("block_n", block_n, 32, 256, multiple_of=32)
+    require_accumulators(accumulators, block_n)
     require("block_k", block_k, 16, 128, multiple_of=16)
     require("residual", residual, 0, 1)
     require("first_tile_only", first_tile_only, 0, 1)
@@ -122,7 +126,7 @@ class _Conv(GemmSm100):
                 ordered = self.every_tile or work.index == 0
                 if ordered and not prologue:
                     self._let_epilogue_load(w, order)
-                for k, tiles in produced(w, producer, self.groups, lookahead=self.lookahead):
+                for k, tiles in acquired(w, producer, self.groups, lookahead=self.lookahead):
                     with w.elect_one():
                         self.copy(w, tiles, work.index * self.groups + k)
                     if ordered and k + 1 == prologue:

@@ -30,9 +30,18 @@ from pipesim.pipelines import (
     make_producer_start_state,
 )
 from pipesim.pipelines.cutlass_base import ClusterShape
-from pipesim.protocols.cutlass_epilogue import SUBTILE_COLUMNS, WARP, CutlassEpilogue, EpilogueWarp
+from pipesim.protocols.cutlass_epilogue import WARP, CutlassEpilogue, EpilogueWarp
 from pipesim.protocols.limits import require
-from pipesim.protocols.sm100 import BF16, EPILOGUE_THREADS, EPILOGUE_WARPS, FP32, ROWS, lanes, mma_cycles
+from pipesim.protocols.sm100 import (
+    BF16,
+    EPILOGUE_THREADS,
+    EPILOGUE_WARPS,
+    FP32,
+    ROWS,
+    lanes,
+    mma_cycles,
+    require_accumulators,
+)
 
 _TMEM_ALLOC = 6  #: ``ReservedNamedBarriers::TmemAllocBarrier``
 
@@ -51,17 +60,18 @@ def cutlass_sm100(
 ) -> Protocol:
     """CUTLASS's GEMM of Blackwell: MMA, scheduler, load, epilogue load and epilogue warps, on one SM or a pair.
 
-    ``tiles`` output tiles for this cluster of ``cta_group`` CTAs, each of ``k_tiles`` steps of ``block_k``;
-    ``residual`` 1: C is loaded too. ``epilogue``: cycles per subtile of 32 columns.
+    ``tiles`` output tiles of 128 rows (a CTA) by ``block_n`` columns for this cluster of ``cta_group`` CTAs, each of
+    ``k_tiles`` steps of ``block_k`` elements of bf16, through ``stages`` tiles of A and of B. ``residual`` 1: C is
+    loaded too. ``accumulators``: tiles in tensor memory, all of them 512 columns at most. ``clc_stages``: answers of
+    the scheduler under way. ``epilogue``: SM cycles of an epilogue warp per subtile of 32 columns.
     """
     require("tiles", tiles, 1, 1 << 16)  # every role runs its first tile before it asks
     require("k_tiles", k_tiles, 0, 1 << 16)
     require("stages", stages, 1, 32)
     require("residual", residual, 0, 1)
     require("cta_group", cta_group, 1, 2)
-    require("accumulators", accumulators, 1, 4)
+    require_accumulators(accumulators, block_n)
     require("clc_stages", clc_stages, 1, 8)
-    require("block_n", block_n, SUBTILE_COLUMNS, 256, multiple_of=SUBTILE_COLUMNS)
     require("block_k", block_k, 16, 128, multiple_of=16)
     require("epilogue", epilogue, 0, 1 << 24)
 

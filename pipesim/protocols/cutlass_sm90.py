@@ -19,10 +19,9 @@ from pipesim.pipelines import PipelineState, PipelineTmaAsync, TmaParams, make_p
 from pipesim.pipelines.cutlass_base import ClusterShape
 from pipesim.protocols.cutlass_epilogue import SUBTILE_COLUMNS, WARP, CutlassEpilogue, EpilogueWarp
 from pipesim.protocols.limits import require
-from pipesim.protocols.warp_group import BF16, GROUP, GROUP_THREADS, ROWS, mma_cycles, share
+from pipesim.protocols.warp_group import BF16, GROUP, ROWS, mma_cycles, share
 
 LOAD_REGISTERS, MMA_REGISTERS = 40, 232  #: of a thread, ``LoadRegisterRequirement`` and ``MmaRegisterRequirement``
-_WGMMA_DONE = 8  #: first of the named barriers at which the warps of a group meet; CUTLASS itself takes up to 7
 
 
 def require_sizes(
@@ -156,7 +155,7 @@ class CutlassSm90:
             )
             w.commit(Engine.WGMMA)
             if k:
-                self._wait_mma(w, 1)
+                w.wait_group(Engine.WGMMA, 1)
                 pipe.consumer_release(release)
                 release.step()
             read.step()
@@ -170,18 +169,8 @@ class CutlassSm90:
     def mma_tail(self, w: Warp, pipe: PipelineTmaAsync, state: PipelineState) -> None:
         """Wait for the last product and give its stage back. The state stays."""
         release = PipelineState.make_pipeline_state(state, self.k_tiles - 1)
-        self._wait_mma(w, 0)
+        w.wait_group(Engine.WGMMA)
         pipe.consumer_release(release)
-
-    def _wait_mma(self, w: Warp, products: int) -> None:
-        """Wait until at most so many products are under way.
-
-        In a cluster one lane then gives a stage back for all four warps: on the chip a wgmma is one operation of the
-        warp group, here each warp has its own part of it, so they meet.
-        """
-        w.wait_group(Engine.WGMMA, products)
-        if self.cluster_shape != (1, 1):
-            w.bar_sync(_WGMMA_DONE + w.warp // GROUP, GROUP_THREADS)
 
     def store(self, out: EpilogueWarp, tile: int) -> None:
         """One warp's part of a tile's epilogue, subtile by subtile."""

@@ -21,7 +21,7 @@ from pipesim.pipelines.input_tile import InputTilePipeline
 from pipesim.pipelines.output_tile import OutputTilePipeline
 from pipesim.pipelines.payload import StandardTilePayload, TilePayload
 from pipesim.pipelines.tmem import TMEM_COLUMNS, TmemAllocation
-from pipesim.protocols.limits import require
+from pipesim.protocols.limits import require, require_k_group
 from pipesim.protocols.sm100 import (
     BF16,
     EPILOGUE_THREADS,
@@ -30,10 +30,11 @@ from pipesim.protocols.sm100 import (
     ROWS,
     SLICE_COLUMNS,
     Sm100,
-    consumed,
+    acquired,
     lanes,
     mma_cycles,
-    produced,
+    require_accumulators,
+    require_tiles,
 )
 
 
@@ -52,18 +53,19 @@ def gemm_sm100(
 ) -> Protocol:
     """Blackwell's GEMM: load, MMA, scheduler and epilogue warps; accumulators double buffered in tensor memory.
 
-    ``tiles`` output tiles for this cluster of ``cta_group`` CTAs, each of ``k_iters`` steps of ``block_k``;
-    ``k_group_size`` steps share a pair of barriers. ``clc_stages`` 0: a single wave, without scheduling.
-    ``epilogue``: cycles per slice of 32 columns.
+    ``tiles`` output tiles of 128 rows (a CTA) by ``block_n`` columns for this cluster of ``cta_group`` CTAs, each of
+    ``k_iters`` steps of ``block_k`` elements of bf16. ``stages`` tiles of A and of B; ``k_group_size`` (1, 2 or 4) of
+    them share a pair of barriers, and ``stages`` is rounded down to a multiple of it. ``accumulators``: tiles in tensor
+    memory, all of them 512 columns at most. ``clc_stages``: answers of the scheduler under way, 0: a single wave of one
+    tile, without scheduling. ``lookahead`` 1: the next stage is tried while this one is worked on. ``epilogue``: SM
+    cycles of an epilogue warp per slice of 32 columns.
     """
     require("stages", stages, 1, 32)
-    require("clc_stages", clc_stages, 0, 8)
-    require("tiles", tiles, 0, 1 << 16 if clc_stages else 1)
+    require_tiles(tiles, clc_stages)
     require("k_iters", k_iters, 0, 1 << 16)
-    require("k_group_size", k_group_size, 1, stages, one_of=(1, 2, 4))
+    require_k_group(k_group_size, stages)
     require("cta_group", cta_group, 1, 2)
-    require("accumulators", accumulators, 1, 4)
-    require("block_n", block_n, 32, 256, multiple_of=32)
+    require_accumulators(accumulators, block_n)
     require("block_k", block_k, 16, 128, multiple_of=16)
     require("lookahead", lookahead, 0, 1)
     require("epilogue", epilogue, 0, 1 << 24)
@@ -141,7 +143,7 @@ class GemmSm100:
         """The load warp: every tile's K groups, then the drain."""
         with self.input().producer() as producer:
             for work in self.sm100.work_of_load(w):
-                for k, tiles in produced(w, producer, self.groups, lookahead=self.lookahead):
+                for k, tiles in acquired(w, producer, self.groups, lookahead=self.lookahead):
                     with w.elect_one():
                         self.copy(w, tiles, work.index * self.groups + k)
             producer.drain()  # a pair's leader still commits to what was loaded last
@@ -169,7 +171,7 @@ class GemmSm100:
             if w.cta:
                 continue  # the peer's MMA warp only keeps step with the scheduler
             with output.producer() as accumulator:
-                for k, tiles in consumed(w, consumer, self.groups, lookahead=self.lookahead):
+                for k, tiles in acquired(w, consumer, self.groups, lookahead=self.lookahead):
                     with w.elect_one():
                         self._multiply(w, tiles, accumulator.tmem.tile(), work.index, work.index * self.groups + k)
         self.sm100.deallocate()

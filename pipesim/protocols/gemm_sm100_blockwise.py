@@ -25,8 +25,10 @@ from pipesim.protocols.sm100 import (
     ROWS,
     SLICE_COLUMNS,
     Sm100,
-    consumed,
+    acquired,
     mma_cycles,
+    require_accumulators,
+    require_tiles,
     rows,
 )
 
@@ -47,15 +49,16 @@ def gemm_sm100_blockwise(
 ) -> Protocol:
     """Blackwell's blockwise-scaled GEMM: MMA and epilogue both consume the input; an accumulator for every K step.
 
-    ``tiles`` output tiles for this CTA, each of ``k_iters`` steps of ``block_k``. ``scale``: cycles of an epilogue warp
-    per K step; ``epilogue``: per slice of 32 columns of the output.
+    ``tiles`` output tiles of 128 rows by ``block_n`` columns for this CTA, each of ``k_iters`` steps of ``block_k``
+    elements of FP8. ``stages`` tiles of A, of B and of A's scales. ``accumulators``: tiles in tensor memory, all of
+    them 512 columns at most. ``clc_stages``: answers of the scheduler under way, 0: a single wave of one tile.
+    ``lookahead`` 1: the next stage is tried while this one is worked on. ``scale``: SM cycles of an epilogue warp per
+    K step; ``epilogue``: per slice of 32 columns of the output.
     """
     require("stages", stages, 1, 32)
-    require("clc_stages", clc_stages, 0, 8)
-    require("tiles", tiles, 0, 1 << 16 if clc_stages else 1)
+    require_tiles(tiles, clc_stages)
     require("k_iters", k_iters, 0, 1 << 16)
-    require("accumulators", accumulators, 1, 4)
-    require("block_n", block_n, 32, 256, multiple_of=32)
+    require_accumulators(accumulators, block_n)
     require("block_k", block_k, 32, 256, multiple_of=32)
     require("lookahead", lookahead, 0, 1)
     require("scale", scale, 0, 1 << 24)
@@ -107,7 +110,7 @@ class _Blockwise(GemmSm100):
         self.sm100.allocate(w)
         consumer, output = self.input().consumer(), self.output().per_k()
         for work in self.sm100.work(w):
-            for k, tiles in consumed(w, consumer, self.groups, lookahead=self.lookahead):
+            for k, tiles in acquired(w, consumer, self.groups, lookahead=self.lookahead):
                 item = work.index * self.groups + k
                 with output.produce() as accumulator, w.elect_one():
                     operands = [(self.a[tiles.stage()], item), (self.b[tiles.stage()], item)]

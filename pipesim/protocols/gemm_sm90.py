@@ -13,8 +13,8 @@ from pipesim.model.protocol import Protocol
 from pipesim.model.shared_mem_barrier import BarrierStorage
 from pipesim.model.warp import Slot, TileArray, Warp
 from pipesim.pipelines import ConsumerStage, ProducerConsumerPipeline, ProducerStage
-from pipesim.protocols.limits import require
-from pipesim.protocols.warp_group import BF16, GROUP, GROUP_THREADS, ROWS, mma_cycles, share, store
+from pipesim.protocols.limits import require, require_k_group
+from pipesim.protocols.warp_group import BF16, F32, GROUP, GROUP_THREADS, ROWS, mma_cycles, share, store
 
 
 def gemm_sm90(
@@ -30,13 +30,13 @@ def gemm_sm90(
 ) -> Protocol:
     """Hopper's GEMM: a producer warp group fills A and B, one or two consumer warp groups multiply with wgmma.
 
-    ``tiles`` output tiles for this CTA, each of ``k_iters`` steps of ``block_k``; ``k_group_size`` steps share a pair
-    of barriers. ``tma`` 1: one lane copies; 0: all 128 threads copy with cp.async. ``epilogue``: cycles per tile.
+    ``tiles`` output tiles for this CTA, each of ``k_iters`` steps of ``block_k``; ``k_group_size`` (1, 2 or
+    4) steps share a pair of barriers, and ``stages`` is rounded down to a multiple of it. ``tma`` 1: one lane copies; 0: all 128 threads copy with cp.async. ``epilogue``: cycles per tile.
     """
     require("stages", stages, 1, 32)
     require("tiles", tiles, 0, 1 << 16)
     require("k_iters", k_iters, 0, 1 << 16)
-    require("k_group_size", k_group_size, 1, min(8, stages))
+    require_k_group(k_group_size, stages)
     require("num_consumer", num_consumer, 1, 2)
     require("block_n", block_n, 8, 256, multiple_of=8)
     require("block_k", block_k, 16, 128, multiple_of=16)
@@ -50,6 +50,7 @@ def gemm_sm90(
         a=p.smem("a", slots, ROWS * num_consumer * block_k * BF16),
         b=p.smem("b", slots, block_n * block_k * BF16),
         c=p.smem("c", num_consumer, ROWS * block_n * BF16),
+        accumulator=p.registers("accumulator", num_consumer, ROWS * block_n * F32),
         storage=p.mbarriers("pipe", ProducerConsumerPipeline.smem_bytes(rings) // 8),
         stages=rings,
         tiles=tiles,
@@ -73,6 +74,7 @@ class _Gemm:
     a: TileArray
     b: TileArray
     c: TileArray
+    accumulator: TileArray
     storage: BarrierStorage
     stages: int
     tiles: int
@@ -130,11 +132,12 @@ class _Gemm:
             for k in w.loop(self.groups, "k_iters"):
                 stage = pipe.acquire_consumer()
                 self._multiply(w, stage, tile * self.groups + k)
-                w.bar_sync(1 + group, GROUP_THREADS)  # all four warps have read what one lane now gives back
-                if warp == 0:
+                if warp == 0:  # the wgmma is finished in all four warps: one lane gives the stage back for them
                     with w.elect_one():
                         stage.arrive()
                 stage.release_without_signal()
+            if self.groups:
+                w.read(share(self.accumulator[group], warp, GROUP), (tile + 1) * self.groups * self.k_group_size - 1)
             rows: Slot = share(self.c[group], warp, GROUP)
             store(w, rows, self.c[group], group=group, item=tile, cycles=self.epilogue)
             w.bar_sync(1 + group, GROUP_THREADS)  # the rows may be written again
@@ -142,8 +145,14 @@ class _Gemm:
     def _multiply(self, w: Warp, stage: ConsumerStage, group: int) -> None:
         if not self.tma:
             w.fence(Fence.PROXY_ASYNC)  # cp.async writes through the generic proxy, wgmma reads through the other
+        sums = share(self.accumulator[w.index // GROUP], w.index % GROUP, GROUP)
         for slot, item in self._slots(stage.index(), group):
             rows = share(self.a[slot], w.index, GROUP * self.num_consumer)
-            w.mma(Engine.WGMMA, reads=[(rows, item), (self.b[slot], item)], cycles=self.step_cycles)
+            w.mma(
+                Engine.WGMMA,
+                reads=[(rows, item), (self.b[slot], item)],
+                writes=[(sums, item)],
+                cycles=self.step_cycles,
+            )
         w.commit(Engine.WGMMA)
         w.wait_group(Engine.WGMMA)

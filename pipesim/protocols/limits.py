@@ -30,6 +30,17 @@ def require(name: str, value: int, low: int, high: int, *, multiple_of: int = 1,
         )
 
 
+def require_k_group(k_group_size: int, stages: int) -> None:
+    """Raise ParameterError unless tiles of K are grouped by 1, 2 or 4, and a group fits into the stages."""
+    require("k_group_size", k_group_size, 1, 4, one_of=(1, 2, 4))
+    if k_group_size > stages:
+        raise ParameterError(
+            f"k_group_size = {k_group_size} with stages = {stages}",
+            cause="a group is that many stages behind one pair of barriers",
+            correction=f"use stages = {k_group_size} or more, or a smaller k_group_size",
+        )
+
+
 def require_fits(program: Program) -> None:
     """Raise ConfigurationError if a CTA of ``program`` is larger than the chip, or moves too much in one phase."""
     if program.smem_bytes > MAX_SMEM:

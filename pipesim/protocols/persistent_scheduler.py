@@ -88,17 +88,18 @@ class _Persistent:
 
     def init(self) -> None:
         self._pipe().init_mbars(1, self.consumer_warps)
-        self._clc().init_mbars(1, 32 * (1 + self.consumer_warps))
+        self._clc().init_mbars(1, 32 + 32 * (1 + self.consumer_warps))  # the scheduler reads what it fetched, too
         self._throttle().init_mbars(32, 32)
 
     def scheduler(self, w: Warp) -> None:
-        clc, throttle = self._clc(), self._throttle()
+        clc, mine, throttle = self._clc(), self._clc(), self._throttle()
         for request in w.loop(self.tiles, "tiles"):  # the first tile is the CTA's own, so the last fetch finds none
             throttle.consumer_signal_and_step()
             with clc.produce() as stage, w.elect_one():
                 w.work(self.atomic)
                 w.write(self.response[stage.index()], request + 1)
                 stage.mbar().arrive()
+            self._fetch(w, mine, request + 1)
         for _ in range(clc.num_stages):
             clc.wait_consumer()
             clc.producer_step()

@@ -6,19 +6,23 @@ Upstream: ``sm100_structured/structured_kernels/`` (``kernel_common.mojo``, ``wa
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import TypeVar
 
+from pipesim.errors import ParameterError
 from pipesim.model.ops import Engine, Fence
 from pipesim.model.protocol import Protocol
 from pipesim.model.recording import TryResult
 from pipesim.model.shared_mem_barrier import BarrierStorage
 from pipesim.model.warp import Slot, TileArray, Warp
 from pipesim.pipelines.clc import ClcPipelineStorage, TileScheduler, compute_clc_barrier_counts
-from pipesim.pipelines.input_consumer import ConsumerTiles, InputConsumer
-from pipesim.pipelines.input_producer import InputProducer, ProducerTiles
-from pipesim.pipelines.payload import TilePayload
 from pipesim.pipelines.tile_walk import WorkInfo
+from pipesim.pipelines.tmem import TMEM_COLUMNS
+from pipesim.protocols.limits import require
+from pipesim.protocols.warp_group import share
 
 EPILOGUE_WARPS = 4
 EPILOGUE_THREADS = 128
@@ -33,6 +37,19 @@ _FLOPS_PER_CYCLE = 8192  #: dense bf16 of one SM (B200: 2,250 TFLOP/s on 148 SMs
 def mma_cycles(m: int, n: int, k: int) -> int:
     """Cycles of one SM's tensor cores for its part of a product: m rows of this SM by n by k, bf16."""
     return 2 * m * n * k // _FLOPS_PER_CYCLE
+
+
+_Tiles_co = TypeVar("_Tiles_co", bound=AbstractContextManager[object], covariant=True)
+
+
+class _View(typing.Protocol[_Tiles_co]):
+    """What the views of both sides of an input pipeline have in common."""
+
+    def try_acquire(self) -> TryResult:
+        """One try whether the current stage is ready."""
+
+    def acquire_if_needed(self, already_ready: TryResult | bool) -> _Tiles_co:  # noqa: FBT001  # upstream's signature
+        """The stage, after a wait unless a try said that it is ready."""
 
 
 @dataclass(frozen=True)
@@ -138,39 +155,48 @@ class Sm100:
                 w.wait_group(Engine.BULK)
 
 
+def require_tiles(tiles: int, clc_stages: int) -> None:
+    """Raise ParameterError unless the scheduler can hand out so many tiles; without stages there is the first only."""
+    require("clc_stages", clc_stages, 0, 8)
+    require("tiles", tiles, 0, 1 << 16)
+    if tiles > 1 and not clc_stages:
+        raise ParameterError(
+            f"tiles = {tiles} with clc_stages = 0",
+            cause="without CLC stages there is the initial tile, and no other",
+            correction="use tiles = 0 or 1, or clc_stages = 1 or more",
+        )
+
+
+def require_accumulators(accumulators: int, block_n: int) -> None:
+    """Raise ParameterError unless so many accumulators of so many columns fit into tensor memory."""
+    require("accumulators", accumulators, 1, 4)
+    require("block_n", block_n, SLICE_COLUMNS, 256, multiple_of=SLICE_COLUMNS)
+    if accumulators * block_n > TMEM_COLUMNS:
+        raise ParameterError(
+            f"accumulators = {accumulators} with block_n = {block_n} need {accumulators * block_n} columns",
+            cause=f"an SM's tensor memory has {TMEM_COLUMNS} columns",
+            correction=f"use at most {TMEM_COLUMNS // block_n} accumulators, or a smaller block_n",
+        )
+
+
 def lanes(accumulator: Slot, warp: int, part: int, parts: int) -> Slot:
     """One of ``parts`` slices of columns of an epilogue warp's 32 lanes of an accumulator."""
-    mine = rows(accumulator, warp)
-    size = mine.nbytes // parts
-    return mine.part(part * size, size)
+    return share(rows(accumulator, warp), part, parts)
 
 
 def rows(tile: Slot, warp: int) -> Slot:
     """An epilogue warp's quarter of a tile: its 32 lanes of tensor memory, or its rows of the output."""
-    size = tile.nbytes // EPILOGUE_WARPS
-    return tile.part(warp * size, size)
+    return share(tile, warp, EPILOGUE_WARPS)
 
 
-def produced(
-    w: Warp, view: InputProducer[TilePayload], groups: int, *, lookahead: bool
-) -> Iterator[tuple[int, ProducerTiles[TilePayload]]]:
-    """The K loop of the load warp: (group, its free stage), each with a ``with`` around it.
+def acquired(w: Warp, view: _View[_Tiles_co], groups: int, *, lookahead: bool) -> Iterator[tuple[int, _Tiles_co]]:
+    """The K loop of the load or the MMA warp: (group, its free or full stage), each with a ``with`` around it.
 
-    With ``lookahead`` the next stage is tried right after a step, and waited for only if it was not free.
+    With ``lookahead`` the next stage is tried right after a step, and waited for only if it was not ready.
     """
     ready: TryResult | bool = view.try_acquire() if lookahead and groups else False
     for k in w.loop(groups, "k_iters"):
-        with view.acquire_if_needed(ready) as tiles:
-            yield k, tiles
-        ready = view.try_acquire() if lookahead and k + 1 < groups else False
-
-
-def consumed(
-    w: Warp, view: InputConsumer[TilePayload], groups: int, *, lookahead: bool
-) -> Iterator[tuple[int, ConsumerTiles[TilePayload]]]:
-    """The K loop of the MMA warp: (group, its full stage); as :func:`produced`."""
-    ready: TryResult | bool = view.try_acquire() if lookahead and groups else False
-    for k in w.loop(groups, "k_iters"):
-        with view.acquire_if_needed(ready) as tiles:
+        tiles = view.acquire_if_needed(ready)
+        with tiles:
             yield k, tiles
         ready = view.try_acquire() if lookahead and k + 1 < groups else False

@@ -8,7 +8,7 @@ from pipesim.model.warp import Slot, Warp
 GROUP = 4  #: warps of a warp group
 GROUP_THREADS = 128
 ROWS = 64  #: of the output that a consumer group computes (wgmma's M)
-BF16 = 2  #: bytes
+BF16, F32 = 2, 4  #: bytes
 _FLOPS_PER_CYCLE = 4096  #: dense bf16 of one H100 SM (data sheet: 989 TFLOP/s on 132 SMs at 1,830 MHz)
 
 

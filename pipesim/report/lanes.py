@@ -88,8 +88,12 @@ def tile_label(tile: TilePart) -> str:
 
 
 def span(values: Span) -> str:
-    """``16 KiB``, or ``8 KiB to 16 KiB``."""
-    return size(values.low) if values.low == values.high else f"{size(values.low)} to {size(values.high)}"
+    """``16 KiB``, ``8–16 KiB``, or ``16 bytes to 1 KiB``."""
+    low, high = size(values.low), size(values.high)
+    if values.low == values.high:
+        return low
+    least, _, unit = low.partition(" ")
+    return f"{least}–{high}" if high.endswith(f" {unit}") else f"{low} to {high}"
 
 
 def _group_row(group: Group, names: dict[str, int], cta: int, peers: int) -> LaneRow:

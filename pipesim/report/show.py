@@ -10,7 +10,7 @@ from rich.console import Console
 from pipesim.report import show_words as words
 from pipesim.report.console import paint, width_of
 from pipesim.report.lanes import Lane, LaneRow, Lanes, group_label, lanes_of, tile_label
-from pipesim.report.layout import middle, pad, wrap_parts
+from pipesim.report.layout import middle, pad, wrap, wrap_parts
 from pipesim.report.words import parameters
 from pipesim.unfold.anatomy.parts import Anatomy
 
@@ -19,14 +19,15 @@ WIDEST_LANE = 18
 _LABEL = 24  #: cells of the widest label of a row
 
 
-def paint_show(console: Console, anatomy: Anatomy) -> None:
-    """Write the diagram and the parts."""
-    paint(console, show_lines(anatomy, width_of(console)))
+def paint_show(console: Console, anatomy: Anatomy, told: str = "") -> None:
+    """Write the diagram and the parts; ``told`` is what the author says of the protocol."""
+    paint(console, show_lines(anatomy, width_of(console), told))
 
 
-def show_lines(anatomy: Anatomy, width: int) -> list[str]:
-    """The diagram and the parts in lines of at most ``width`` cells."""
-    blocks = [_heading(anatomy, width), _diagram(lanes_of(anatomy), width), *_parts(anatomy, width)]
+def show_lines(anatomy: Anatomy, width: int, told: str = "") -> list[str]:
+    """The diagram and the parts in lines of at most ``width`` cells, behind the paragraphs of ``told``."""
+    paragraphs = [wrap(text.replace("``", ""), width, "  ") for text in told.split("\n\n") if text.strip()]
+    blocks = [_heading(anatomy, width), *paragraphs, _diagram(lanes_of(anatomy), width), *_parts(anatomy, width)]
     lines: list[str] = []
     for block in blocks:
         lines += ([""] if lines and block else []) + block

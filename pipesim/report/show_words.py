@@ -25,7 +25,12 @@ from pipesim.unfold.anatomy.parts import (
     Wait,
 )
 
-_SPACES = {Space.SHARED: "shared memory", Space.GLOBAL: "global memory", Space.TENSOR: "tensor memory"}
+_SPACES = {
+    Space.SHARED: "shared memory",
+    Space.GLOBAL: "global memory",
+    Space.TENSOR: "tensor memory",
+    Space.REGISTERS: "registers",
+}
 _ENGINES = {Engine.BULK: "bulk store", Engine.CP_ASYNC: "cp.async", Engine.WGMMA: "wgmma", Engine.TCGEN05: "tcgen05"}
 _LATER = {
     Means.ARRIVE_EXPECT: " expecting {}",
@@ -113,9 +118,9 @@ def signal_words(signal: Signal, to: tuple[int, ...]) -> str:
             words = f"{_arrivals(times, signal.arrivals, 'arrival')}{later}"
     if to:
         words += f" to {ctas_words(to)}"
-    if signal.agents > 1 or len(signal.ctas) > 1:
+    if signal.agents > 1 or len(signal.ctas) > 1 or (times > 1 and signal.nbytes.low != signal.nbytes.high):
         words += " each"
-    return words if signal.each_phase is not None else f"{words} ({count(signal.in_all, 'time')} in all)"
+    return words if signal.each_phase is not None else f"{words} ({count(signal.in_all, 'time')} in the whole run)"
 
 
 def _arrivals(times: int, at_once: Span, noun: str) -> str:

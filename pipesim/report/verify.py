@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.cells import cell_len
 from rich.console import Console
 
+from pipesim.model.finding import Finding
 from pipesim.report.console import mark, paint, width_of
-from pipesim.report.finding import advisory_lines
+from pipesim.report.finding import advisory_lines, finding_lines
 from pipesim.report.hardware import hardware_lines
 from pipesim.report.layout import field, pad, wrap, wrap_parts
 from pipesim.report.view import Heading, SimulationLine, VerifyReport
-from pipesim.report.words import cycles, parameters, seconds, warps
+from pipesim.report.words import NONE, count, cycles, parameters, seconds, warps
 
 BOTH_TIMELINES = 120  #: cells from which on every device gets its timeline
 
 
-def paint_verify(console: Console, report: VerifyReport) -> None:
+def paint_verify(console: Console, report: VerifyReport, findings: Sequence[Finding] = ()) -> None:
     """Write the report."""
-    paint(console, verify_lines(report, width_of(console)))
+    paint(console, verify_lines(report, width_of(console), findings))
 
 
-def verify_lines(report: VerifyReport, width: int) -> list[str]:
-    """The report in lines of at most ``width`` cells."""
+def verify_lines(report: VerifyReport, width: int, findings: Sequence[Finding] = ()) -> list[str]:
+    """The report in lines of at most ``width`` cells; ``findings`` are those of the simulations."""
     lines = heading_lines(report.heading, width)
     if report.simulations:
         lines.append("")
     for simulation in report.simulations:
         lines += simulation_lines(simulation, width)
     lines += advisory_lines(report.advisories, width)
+    if findings:
+        lines += ["", *finding_lines(findings, width)]
     for n, block in enumerate(report.hardware):
         lines += ["", *hardware_lines(block, width, timeline=n == 0 or width >= BOTH_TIMELINES)]
     return [*lines, "", *wrap(report.verdict, width, f"{mark(report.ok)} ")]
@@ -37,7 +42,8 @@ def heading_lines(heading: Heading, width: int) -> list[str]:
     """``ring   stages 4 · tiles 64 · 16 KiB a tile · grid 1 CTA · 1 load warp → 2 mma warps``."""
     parts = parameters(heading.params, heading.roles)
     if "grid" not in heading.params:
-        parts.append(f"grid {heading.grid:,} CTA{'' if heading.grid == 1 else 's'}")
+        clusters = f" in clusters of {heading.cluster}" if heading.cluster > 1 else ""
+        parts.append(f"grid {count(heading.grid, 'CTA')}{clusters}")
     name = heading.protocol
     if cell_len(name) > width // 3:
         above, first = wrap(name, width), "  "
@@ -51,6 +57,8 @@ def simulation_lines(simulation: SimulationLine, width: int) -> list[str]:
     parts = [f"profile {simulation.profile} ({simulation.device})", simulation.outcome]
     if simulation.period_millicycles is not None:
         parts.append(f"period {cycles(simulation.period_millicycles)} cycles")
+    elif not simulation.steady:
+        parts.append(f"period {NONE} (not steady)")
     if simulation.bound_by:
         parts.append(f"bound by {simulation.bound_by}")
     if simulation.seconds is not None:

@@ -13,12 +13,16 @@ from pipesim.trace.schema import Trace
 
 @dataclass(frozen=True)
 class Heading:
-    """What was run: the protocol, its parameters in their order, CTAs of the launch, and (role, warps) of each role."""
+    """What was run: the protocol, its parameters in their order, CTAs of the launch, and (role, warps) of each role.
+
+    ``cluster``: CTAs in a cluster of the launch.
+    """
 
     protocol: str
     params: Mapping[str, int]
     grid: int
     roles: tuple[tuple[str, int], ...]
+    cluster: int = 1
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,8 @@ class SimulationLine:
     """One simulation in one line.
 
     ``outcome`` is the value of the engine's outcome: "finished", "deadlock", "fault" or "unknown". ``seconds`` is the
-    time of computing, None to leave it out; ``bound_by`` names what limits the period ("" if unknown).
+    time of computing, None to leave it out; ``bound_by`` names what limits the period ("" if unknown). ``steady`` is
+    False where the trips were too few for a period: what was read lies below the bound.
     """
 
     profile: str
@@ -35,6 +40,7 @@ class SimulationLine:
     period_millicycles: int | None
     bound_by: str
     outcome: str
+    steady: bool = True
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,12 @@ def count(value: int, noun: str) -> str:
     return f"{number(value)} {noun}" + ("" if value == 1 else "s")
 
 
+def ordinal(value: int) -> str:
+    """``1st``, ``2nd``, ``13th``."""
+    ending = "th" if value % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(value % 10, "th")
+    return f"{number(value)}{ending}"
+
+
 def iterations(window: tuple[int, ...]) -> str:
     """The iterations of a window (first, end), of which there is one at least: ``iterations 10 to 41``."""
     first, last = window[0], window[1] - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesim.model.ops import IN_ORDER, Op, Operation
+from pipesim.model.ops import IN_ORDER, Op, Operation, Space
 from pipesim.model.program import Program
 from pipesim.timed.profile import Profile, scaled
 from pipesim.trace.sites import kinds
@@ -43,8 +43,8 @@ class Prices:
         return cost
 
 
-#: How many leading integers of an operation decide its cost: which item a read or a copy is for does not.
-PRICED: dict[int, int] = {Op.READ: 2, Op.TMA_LOAD: 4}
+#: How many leading integers of an operation decide its cost: which item it is for does not.
+PRICED: dict[int, int] = {Op.READ: 2, Op.WRITE: 2, Op.TMA_LOAD: 4, Op.TRANSFER_READ: 4, Op.TRANSFER_WRITE: 4}
 
 
 def resident(program: Program, profile: Profile) -> int:
@@ -66,8 +66,7 @@ def _cost(program: Program, op: Operation, profile: Profile, record: int) -> Cos
         case Op.TMA_LOAD:
             return _copy(program, op, profile, extra)
         case Op.READ:
-            size = program.accesses[op[1]].nbytes
-            return Cost(profile["read.issue"] + scaled(size, profile["read.bytes_per_kcycle"]))
+            return _read(program, op, profile)
         case Op.WORK:
             return Cost((op[1] + profile["work.issue"] if op[1] else 0) + extra)
         case Op.LOOP_NEXT:
@@ -77,15 +76,29 @@ def _cost(program: Program, op: Operation, profile: Profile, record: int) -> Cos
         case Op.BAR_SYNC | Op.BAR_ARRIVE | Op.CLUSTER_ARRIVE | Op.CLUSTER_WAIT:
             return Cost(0, profile["sync.latency"])
         case Op.TRANSFER_READ | Op.TRANSFER_WRITE:
-            size = scaled(op[3], profile["copy.bytes_per_kcycle"])
-            late = profile["matrix.latency"] if op[1] in IN_ORDER else profile["transfer.latency"] + size
-            return Cost(profile["other.issue"], flight=late)
+            return _transfer(program, op, profile)
         case Op.ENGINE_WORK:
             return Cost(profile["other.issue"], engine=op[2], flight=0)
         case Op.COMMIT | Op.COMMIT_MULTICAST | Op.CP_ASYNC_ARRIVE if op[2] >= 0:  # a commit of no group on a barrier
             return Cost(profile["other.issue"], flight=0)
         case _:
             return Cost(profile["other.issue"])
+
+
+def _read(program: Program, op: Operation, profile: Profile) -> Cost:
+    """Registers are read by whatever computes with them."""
+    source = program.accesses[op[1]]
+    if source.space == Space.REGISTERS:
+        return Cost(0)
+    return Cost(profile["read.issue"] + scaled(source.nbytes, profile["read.bytes_per_kcycle"]))
+
+
+def _transfer(program: Program, op: Operation, profile: Profile) -> Cost:
+    """A result in registers is named by the instruction whose other operands are priced."""
+    size = scaled(op[3], profile["copy.bytes_per_kcycle"])
+    late = profile["matrix.latency"] if op[1] in IN_ORDER else profile["transfer.latency"] + size
+    in_registers = program.accesses[op[2]].space == Space.REGISTERS
+    return Cost(0 if in_registers else profile["other.issue"], flight=late)
 
 
 def _copy(program: Program, op: Operation, profile: Profile, extra: int) -> Cost:

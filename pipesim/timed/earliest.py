@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from pipesim.model.machine import TMA, Flight, State, Step
-from pipesim.model.ops import IN_ORDER, Op, Operation
+from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
 from pipesim.model.program import Program
 from pipesim.timed.costs import Cost, Prices
 from pipesim.timed.profile import Profile
@@ -79,7 +79,7 @@ class Earliest:
         self._multiplied: list[tuple[int, int]] = [(0, -1)] * agents
         self._landing: dict[int, int] = {}  # sequence number of a flight → event of its landing
         self._last: dict[tuple[int, int], int] = {}  # (agent, engine) → event of the last landing so far
-        self._groups: dict[tuple[int, int], list[int]] = {}  # the same at the close of each group
+        self._groups: dict[tuple[int, int], list[int]] = {}  # the same, or the close itself, for each group
 
     @property
     def end(self) -> int:
@@ -114,13 +114,13 @@ class Earliest:
         elif code in (Op.BAR_SYNC, Op.BAR_ARRIVE, Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT):
             self._synchronised(before, agent, op, issue, result)
         elif code == Op.WAIT_GROUP:
-            closed = self._groups.get((agent, op[1]), [])
-            if len(closed) > op[2]:
-                self._not_before(agent, here, issue, closed[len(closed) - op[2] - 1])
+            self._awaited_groups(agent, op, issue)
         elif cost.flight >= 0:
             self._launched(before, agent, op, cost, issue, result)
         elif code == Op.COMMIT:
-            self._groups.setdefault((agent, op[1]), []).append(self._last.get((agent, op[1]), -1))
+            last = self._last.get((agent, op[1]), -1)
+            late = last >= 0 and self.events[last].time > here
+            self._groups.setdefault((agent, op[1]), []).append(last if late else issue)
 
     def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
         """A transfer delivered bytes, or its arrival."""
@@ -139,6 +139,16 @@ class Earliest:
         """The agent goes on at ``time``, or when the event ``other`` happens (-1: none), whichever is later."""
         late = other >= 0 and self.events[other].time > time
         self._next[agent] = (self.events[other].time, other) if late else (time, issue)
+
+    def _awaited_groups(self, agent: int, op: Operation, issue: int) -> None:
+        """A wait for groups: of this agent, or of each agent of its warp group if the engine works for all of them."""
+        groups = len(self._groups.get((agent, op[1]), ())) - op[2]
+        members = self._program.warp_groups[agent] if op[1] == Engine.WGMMA else (agent,)
+        if groups > 0:
+            last = max(
+                (self._groups[member, op[1]][groups - 1] for member in members), key=lambda e: self.events[e].time
+            )
+            self._not_before(agent, self.events[issue].time, issue, last)
 
     def _contribute(self, barrier: int, part: _Open, result: Step) -> None:
         open_ = _later(self._open[barrier], part)

@@ -44,7 +44,8 @@ class Simulation:
     """One simulated run: its outcome, its events, and everything that went wrong.
 
     ``cycles`` is the time at which the last agent ended (or the last thing happened), ``ends`` that of each agent, -1
-    for one that did not end. ``queue_events`` counts what passed through SimPy's queue.
+    for one that did not end. ``queue_events`` counts what passed through SimPy's queue. ``late`` are the transfers
+    (agent, operation) that were still under way when the last agent of their CTA had ended.
     """
 
     program: Program
@@ -58,6 +59,7 @@ class Simulation:
     steps: int
     queue_events: int
     state: State
+    late: tuple[tuple[int, int], ...] = ()
 
 
 def simulate(
@@ -103,6 +105,9 @@ class _Run:
         self._cold = [True] * program.ctas
         self._held: list[Flight] = []
         self._holding = [False] * len(program.agents)  #: whether an agent's own read or write is open
+        self._late: dict[tuple[int, int], None] = {}
+        self._alive = [sum(1 for a in program.agents if a.cta == cta) for cta in range(program.ctas)]  #: not ended yet
+        self._left = [0] * program.ctas  #: when the last agent to end so far ended
         self._launched = 0  #: transfers put under way so far
         self._ends = [-1] * len(program.agents)
         self._faults: list[Fault] = []
@@ -136,6 +141,7 @@ class _Run:
             self._steps,
             self._queued,
             self._state,
+            tuple(self._late),
         )
 
     # moving
@@ -156,6 +162,9 @@ class _Run:
             pc = state.pcs[agent]
             if pc == len(plans):
                 self._ends[agent] = time
+                cta = program.agents[agent].cta
+                self._alive[cta] -= 1
+                self._left[cta] = max(self._left[cta], time)
                 return
             private, waits, opens, cost, first, second = plans[pc]
             if time != now and not private:
@@ -340,6 +349,9 @@ class _Run:
         for observer in self._observers:
             observer.landed(flight, flight.remaining, result)
         self._state = result.state
+        cta = self._program.agents[flight.agent].cta
+        if flight.first < flight.end and not self._alive[cta] and int(self._env.now) > self._left[cta]:
+            self._late[flight.agent, flight.pc] = None
         if result.faults:
             self._fail(result)
         if result.signalled >= 0:

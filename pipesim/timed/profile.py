@@ -13,7 +13,8 @@ from pathlib import Path
 from pipesim.errors import ProfileError
 
 FORMAT = "pipesim-profile"
-PROFILE_VERSION = 1
+PROFILE_VERSION = 2
+ADDED: dict[str, tuple[int, int]] = {"matrix.latency": (2, 30)}  #: value → since which version, what it was before
 MAX_VALUE = 10**12  #: of any number in a profile: sums of many still fit the 64 bits of an event's time
 MAX_KHZ = 8_000_000  #: of an SM clock, as ``trace.recorder`` converts it
 FOLDER = Path(__file__).parent / "profiles"
@@ -92,14 +93,15 @@ def parse_profile(text: str, place: str = "") -> Profile:
         raise ProfileError("this latency profile is not JSON", place=place, cause=str(error)) from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ProfileError(f'this JSON is not a latency profile: it has no "format": "{FORMAT}"', place=place)
-    if type(data.get("version")) is not int or data["version"] != PROFILE_VERSION:
+    version = data.get("version")
+    if type(version) is not int or not 1 <= version <= PROFILE_VERSION:
         raise ProfileError(
-            f"this latency profile is of version {data.get('version')!r}; this pipesim reads version {PROFILE_VERSION}",
+            f"this latency profile is of version {version!r}; this pipesim reads versions 1 to {PROFILE_VERSION}",
             place=place,
         )
     if data.get("units") != "SM cycles, bytes":
         raise ProfileError('a latency profile names its units: "units": "SM cycles, bytes"', place=place)
-    values = _values(data.get("values"), place)
+    values = _values(data.get("values"), version, place)
     texts = [data.get(key) for key in ("name", "device", "fitted")]
     sizes = [data.get(key) for key in ("sms", "sm_khz")]
     if not all(isinstance(v, str) for v in texts) or not all(type(v) is int and 0 < v <= MAX_KHZ for v in sizes):
@@ -112,9 +114,10 @@ def parse_profile(text: str, place: str = "") -> Profile:
     return Profile(name, device, data["sms"], data["sm_khz"], fitted, values)
 
 
-def _values(values: object, place: str) -> dict[str, int]:
+def _values(values: object, version: int, place: str) -> dict[str, int]:
     if not isinstance(values, dict):
         raise ProfileError('a latency profile has an object "values"', place=place)
+    values = {field: default for field, (since, default) in ADDED.items() if version < since} | values
     for field in sorted(FIELDS.keys() ^ values.keys()):
         known = field in FIELDS
         raise ProfileError(

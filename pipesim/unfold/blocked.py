@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pipesim.model import barrier as mbarrier
 from pipesim.model.barrier import BarrierState
 from pipesim.model.finding import Blocked, Deadlock, Supplier
-from pipesim.model.machine import State, finished, step
-from pipesim.model.ops import Op, Operation
+from pipesim.model.machine import State, finished, own_channel, step
+from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
 
-_ARRIVALS = frozenset({Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.CP_ASYNC_ARRIVE})
+_ARRIVALS = frozenset({Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE})
 _PARTS: dict[str, Callable[[BarrierState], bool]] = {
     "arrival": lambda word: word.pending > 0,
     "bytes": lambda word: word.tx > 0,
@@ -60,14 +60,17 @@ def in_flight(state: State, barrier: int) -> int:
     return sum(flight.remaining for flight in state.flights if flight.barrier == barrier)
 
 
-def channel_name(program: Program, channel: int) -> str:
-    """What an agent blocked on this channel waits for, in words."""
+def channel_name(program: Program, channel: int, agent: int) -> str:
+    """What ``agent``, blocked on this channel, waits for, in words."""
     if channel < len(program.barriers):
         return program.barrier_name(channel)
     channel -= len(program.barriers)
     if channel < len(program.named_barriers):
         return f"named barrier {program.named_barriers[channel][1]}"
-    return "the cluster barrier" if channel == len(program.named_barriers) else "its own transfers"
+    if channel == len(program.named_barriers):
+        return "the cluster barrier"
+    owner = channel - len(program.named_barriers) - 1
+    return "its own transfers" if owner == agent else f"the wgmma groups of {program.agent_name(owner)}"
 
 
 def _blocked(
@@ -78,6 +81,8 @@ def _blocked(
     if channel < len(program.barriers):
         return _blocked_on_mbarrier(program, state, agent, channel, waiting)
     number = channel - len(program.barriers)
+    if number > len(program.named_barriers):
+        return _blocked_on_groups(program, state, agent, channel, waiting)
     if number < len(program.named_barriers):
         arrived, count, _ = state.named[number]
     else:
@@ -88,7 +93,7 @@ def _blocked(
     suppliers = tuple(_supplier(program, state, a, waiting, {"arrival": joins}) for a in able)
     found = Blocked(
         agent=program.agent_name(agent),
-        barrier=channel_name(program, channel),
+        barrier=channel_name(program, channel, agent),
         parity=-1,
         phase_wanted=0,
         phase_now=0,
@@ -99,6 +104,33 @@ def _blocked(
         suppliers=suppliers,
     )
     return found, [a for a in able if a in waiting and _next(program, state, a, joins) >= 0]
+
+
+def _blocked_on_groups(
+    program: Program, state: State, agent: int, channel: int, waiting: dict[int, int]
+) -> tuple[Blocked, list[int]]:
+    """Of its warp group this agent waits for one that has not closed as many groups; its groups are the phases."""
+    member = channel - own_channel(program, 0)
+    _, engine, groups = program.code[agent][state.pcs[agent]]
+    closed = [state.commits[a * len(Engine) + engine] for a in (agent, member)]
+
+    def commits(op: Operation) -> bool:
+        return op == (Op.COMMIT, engine, -1)
+
+    missing = max(closed[0] - groups - closed[1], 0)
+    found = Blocked(
+        agent=program.agent_name(agent),
+        barrier=channel_name(program, channel, agent),
+        parity=-1,
+        phase_wanted=closed[0] - groups - 1,
+        phase_now=closed[1],
+        arrivals_missing=missing,
+        count=closed[0] - groups,
+        bytes_missing=0,
+        line=program.line(agent, state.pcs[agent]),
+        suppliers=(_supplier(program, state, member, waiting, {"arrival": commits}),) if missing else (),
+    )
+    return found, [member] if member in waiting and _next(program, state, member, commits) >= 0 else []
 
 
 def _blocked_on_mbarrier(
@@ -132,7 +164,7 @@ def _blocked_on_mbarrier(
 def _contributes(program: Program, barrier: int, part: str) -> Wanted:
     """A test for operations that supply this part of a phase of this barrier."""
     if part == "arrival":
-        return lambda op: (op[0] in _ARRIVALS and op[1] == barrier) or barrier in committed(program, op)
+        return lambda op: (_arrives(op) and op[1] == barrier) or barrier in committed(program, op)
     if part == "bytes":
         return lambda op: (
             (op[0] == Op.TMA_LOAD and barrier in _landing(program, op))
@@ -142,6 +174,11 @@ def _contributes(program: Program, barrier: int, part: str) -> Wanted:
         (op[0] in (Op.ARRIVE, Op.ARRIVE_DROP) and op[1] == barrier and op[3] > 0)
         or (op[0] == Op.EXPECT_TX and op[1] == barrier)
     )
+
+
+def _arrives(op: Operation) -> bool:
+    """Whether it brings a phase nearer to its end: without ``noinc`` a cp.async arrive adds what it then takes away."""
+    return op[0] in _ARRIVALS or (op[0] == Op.CP_ASYNC_ARRIVE and op[3] == 1)
 
 
 def committed(program: Program, op: Operation) -> tuple[int, ...]:
@@ -190,18 +227,34 @@ def _supplier(
 
     following = _next(program, state, agent, supplies)
     last = next((pc for pc in range(state.pcs[agent] - 1, -1, -1) if supplies(code[pc])), -1)
+    loop, trip = outermost_trip(code, last)
     return Supplier(
         agent=program.agent_name(agent),
         supplies=" and ".join(parts),
         next_line=program.line(agent, following) if following >= 0 else "",
         last_line=program.line(agent, last) if last >= 0 else "",
         last_iteration=_iteration(program, agent, last) if last >= 0 else -1,
-        waits_for=channel_name(program, waiting[agent]) if agent in waiting else "",
+        waits_for=channel_name(program, waiting[agent], agent) if agent in waiting else "",
+        last_trip=trip,
+        last_loop=program.loops[loop] if loop >= 0 else "",
     )
 
 
+def outermost_trip(code: tuple[Operation, ...], pc: int) -> tuple[int, int]:
+    """The mark of the outermost loop that the operation at ``pc`` is in, and its trip, from 0; (-1, -1) in no loop."""
+    inside: dict[int, int] = {}  # mark → trip, the outermost first
+    for op in code[: pc + 1]:
+        if op[0] == Op.LOOP_BEGIN:
+            inside[op[1]] = 0
+        elif op[0] == Op.LOOP_NEXT and op[1] in inside:
+            inside[op[1]] += 1
+        elif op[0] == Op.LOOP_END:
+            inside.pop(op[1], None)
+    return next(iter(inside.items()), (-1, -1))
+
+
 def _iteration(program: Program, agent: int, pc: int) -> int:
-    """How many operations of this code on this group of barriers the agent ran before ``pc``: the tile it was for."""
+    """How many operations of this code on this group of barriers the agent ran before ``pc``."""
     code = program.code[agent]
     target = _target(program, code[pc])
     return sum(1 for other in code[:pc] if other[0] == code[pc][0] and _target(program, other) == target)

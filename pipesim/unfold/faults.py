@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 from pipesim.model.finding import Fault, FaultKind, FaultReport
 from pipesim.model.ops import OPERANDS, Op, Operation
 from pipesim.model.program import Program
@@ -19,7 +21,7 @@ def report_fault(program: Program, fault: Fault) -> FaultReport:
     where = f" on {program.barrier_name(fault.barrier)}" if fault.barrier >= 0 else ""
     return FaultReport(
         fault.kind,
-        f"{agent}: {fault.kind.value}{where}{_numbers(program, fault)}",
+        f"{agent}: {fault.kind.value}{where}{_numbers(program, fault)}{_other(program, fault)}",
         agent,
         operation_in_words(program, operation),
         program.line(fault.agent, fault.pc),
@@ -64,6 +66,8 @@ def _numbers(program: Program, fault: Fault) -> str:
             return f": {fault.found:,}"
         case FaultKind.WRONG_ITEM:
             return f": item {fault.found} instead of {fault.expected}{_tile(program, fault)}"
+        case FaultKind.EXITED_CTA if fault.barrier < 0:
+            return f": {program.access_name(fault.found)}" if fault.found >= 0 else ""
         case FaultKind.RACE | FaultKind.UNINITIALISED_READ:
             return _tile(program, fault)
         case FaultKind.BARRIER_THREADS | FaultKind.BARRIER_OVERRUN:
@@ -72,6 +76,20 @@ def _numbers(program: Program, fault: Fault) -> str:
             return ""
 
 
+def _other(program: Program, fault: Fault) -> str:
+    """What a race is with: `` while mma/0 reads tile[1] (ring.py:30)``, "" where the fault names none."""
+    if fault.other_agent < 0:
+        return ""
+    operation = program.code[fault.other_agent][fault.other_pc]
+    kind = Op(operation[0])
+    verb = "reads" if kind in _READS else "writes"
+    who = "its own transfer" if fault.other_agent == fault.agent else program.agent_name(fault.other_agent)
+    line = PurePath(program.line(fault.other_agent, fault.other_pc)).name  # a claim is one sentence
+    where = f" ({line})" if line else ""
+    return f" while {who} {verb} {program.access_name(operation[_ACCESS_AT[kind]])}{where}"
+
+
+_READS = frozenset({Op.READ, Op.TRANSFER_READ})
 _ACCESS_AT = {Op.READ: 1, Op.WRITE: 1, Op.TMA_LOAD: 2, Op.TRANSFER_READ: 2, Op.TRANSFER_WRITE: 2}
 
 

@@ -13,7 +13,8 @@ from pipesim.model.finding import Advisory
 from pipesim.model.ops import Op, Operation
 from pipesim.model.program import Program
 
-#: What can hold an agent back until another has done something. A WAIT_GROUP waits for its own transfers only.
+#: What can hold an agent back until another has done something. A WAIT_GROUP waits for transfers of its agent
+#: or its warp group only.
 _WAITS = frozenset(
     {
         Op.WAIT, Op.WAIT_UNLESS, Op.TRY_WAIT, Op.TEST_WAIT, Op.WAIT_STATE, Op.TEST_STATE, Op.BAR_SYNC, Op.CLUSTER_WAIT,

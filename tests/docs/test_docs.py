@@ -38,12 +38,20 @@ def test_links_lead_to_files(name):
         assert target.startswith("http") or (page.parent / target).exists(), target
 
 
+def test_a_command_that_ends_otherwise_than_the_page_says_is_seen():
+    with pytest.raises(ValueError, match="exit code 0, and the page says 1"):
+        TOOL.page("<!-- output of, exit 1: pipesim list -->\n```\n```\n")
+
+
 def test_every_page_is_checked():
     assert {f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md")} | {"README.md"} == set(TOOL.PAGES)
 
 
 def test_an_excerpt_is_lines_of_the_file_from_the_only_one_that_begins_it():
-    assert TOOL.excerpt("docs/examples/ring.py", "@p.init", "@p.role").startswith("@p.init\ndef init():\n    Producer")
+    """Python keeps the indentation of the function that it is pasted into; C++ goes as far left as can be."""
+    python = TOOL.excerpt("docs/examples/ring.py", "@p.init", "@p.role")
+    assert python.startswith("    @p.init\n    def init():\n        Producer")
+    assert TOOL.excerpt("docs/examples/scale.cu", "if (threadIdx.x == 0) {", "const int warp").startswith("if (thr")
     with pytest.raises(ValueError, match="too many values"):
         TOOL.excerpt("docs/examples/ring.py", "p.", "return p")
     with pytest.raises(ValueError, match="not enough values"):

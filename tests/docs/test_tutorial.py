@@ -59,6 +59,15 @@ def test_the_shapes_are_those_of_the_kernel():
     assert f"__launch_bounds__({32 * len(program.agents)})" in text
 
 
+def test_what_the_page_shows_of_the_protocol_can_be_pasted_together():
+    """The blocks of sections 1 to 3, one behind the other, and the return that the text names: the file itself."""
+    page = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
+    shown = r"^<!-- excerpt: docs/examples/scale\.py [^\n]*\n```python\n(.*?)^```"
+    blocks = re.findall(shown, page, re.DOTALL | re.MULTILINE)
+    pasted = [line for block in [*blocks, "    return p\n"] for line in block.splitlines() if line]
+    assert pasted == [line for line in (EXAMPLES / "scale.py").read_text("utf-8").splitlines() if line]
+
+
 @pytest.mark.parametrize(
     ("name", "tiles", "outcome"),
     [

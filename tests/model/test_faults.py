@@ -79,6 +79,29 @@ def test_a_barrier_of_a_cta_that_has_exited(build: Any, play: Any) -> None:
     assert play(program, "1 0 1")[1][-1].faults == (), "a barrier of one's own CTA"
 
 
+def test_the_memory_of_a_cta_that_has_exited(build: Any, play: Any) -> None:
+    """As its barriers: whoever reads it or writes to it, at once or with a transfer that ends too late."""
+    fields: dict[str, Any] = {
+        "ctas": 2,
+        "agents": (Agent(0, 0, 1, "reader", 0), Agent(1, 0, 1, "owner", 0)),
+        "barriers": (Barrier(0, "b", 0),),
+        "tiles": (),
+    }
+    there, everybodys = Access(Space.SHARED, 1, 0, 64), Access(Space.GLOBAL, 1, 0, 64)
+    uses = ("READ", "WRITE item=1", "TRANSFER_READ", "TRANSFER_WRITE engine=TCGEN05 item=1", "TMA_LOAD item=2")
+    for use in uses:
+        program = build(use, "WRITE item=1; WORK", accesses=(there,), **fields)
+        fault = Fault(FaultKind.EXITED_CTA, 0, 0, -1, 0)
+        assert play(program, "1 1 0")[1][-1].faults == (fault,)
+        assert play(program, "1 0")[1][-1].faults == (), "the twin: the other CTA still runs"
+        assert play(build(use, "WRITE item=1", accesses=(everybodys,), **fields), "1 0")[1][-1].faults == ()
+    for use in uses[2:]:
+        program = build("INIT; " + use, "WRITE item=1; WORK", accesses=(there,), **fields)
+        late = play(program, "0 1 0 1 ~")[1][-1]
+        assert ([f.kind for f in late.faults], late.state.flights) == ([FaultKind.EXITED_CTA], ())
+        assert play(program, "0 1 0 ~ 1")[1][-2].faults == ()
+
+
 @pytest.mark.parametrize("kind", STORIES, ids=lambda k: k.name)
 def test_the_fault_is_seen(build: Any, play: Any, kind: FaultKind) -> None:
     code, moves, _, _ = STORIES[kind]

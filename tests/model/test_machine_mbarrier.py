@@ -158,7 +158,7 @@ def test_bytes_land_in_pieces_and_the_phase_ends_when_tx_touches_zero(build: Any
     assert made[3].signalled == 0
     assert state.pcs == (3, 1)
     assert state.flights[0].remaining == 32
-    assert step(program, state, 1).faults == (Fault(FaultKind.RACE, 1, 1, -1, 0),)
+    assert step(program, state, 1).faults == (Fault(FaultKind.RACE, 1, 1, -1, 0, 0, 0, 2),)
     whole, made = play(program, "0 0 0 ~ 1")
     assert (made[3].signalled, made[4].blocked) == (-1, 0), "the same copy in one piece never completes the phase"
     assert whole.barriers == (word(1, 0, -32),)

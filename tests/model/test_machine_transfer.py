@@ -85,7 +85,7 @@ def test_a_fault_says_who_where_and_what(build: Any, play: Any) -> None:
     _, made = play(build("READ access=1 item=5", slots=2), "0")
     assert made[0].faults == (Fault(FaultKind.UNINITIALISED_READ, 0, 0, -1, 1, 5),)
     _, made = play(build("INIT barrier=1; TMA_LOAD barrier=1 item=0; TMA_LOAD barrier=1 item=1", barriers=2), "0 0 0")
-    assert made[2].faults == (Fault(FaultKind.RACE, 0, 2, 1, 0),)
+    assert made[2].faults == (Fault(FaultKind.RACE, 0, 2, 1, 0, 0, 0, 1),)
 
 
 def test_partial_tiles_overlap_where_their_bytes_do(build: Any, play: Any) -> None:
@@ -143,7 +143,7 @@ def test_a_multicast_races_in_each_cta_on_its_own(build: Any, play: Any) -> None
         "ctas": 2,
     }
     one = build("INIT; TMA_LOAD barrier=1 access=1 item=8; TMA_LOAD item=9 cta_mask=3", **fields)
-    assert play(one, "0 0 0")[1][-1].faults == (Fault(FaultKind.RACE, 0, 2, 1, 1),)
+    assert play(one, "0 0 0")[1][-1].faults == (Fault(FaultKind.RACE, 0, 2, 1, 1, 0, 0, 1),)
     none = build("INIT; TMA_LOAD barrier=1 access=1 item=8; TMA_LOAD item=9 cta_mask=1", **fields)
     assert play(none, "0 0 0")[1][-1].faults == ()
 
@@ -193,6 +193,12 @@ def test_a_tcgen05_commit_arrives_when_the_mmas_before_it_are_done(build: Any, p
     state, made = play(program, "~ ~ ~ 1", state)
     assert [m.signalled for m in made] == [own_channel(program, 0)] * 2 + [0, -1]
     assert (state.pcs, state.barriers, len(state.flights)) == ((6, 1), (word(1, 1, 0, 1),), 1)
+
+
+def test_a_commit_that_arrives_too_often_says_how_many_were_pending(build: Any, play: Any) -> None:
+    code = "INIT count=1; COMMIT engine=TCGEN05 barrier=0; CP_ASYNC_ARRIVE lanes=32 noinc=1"
+    _, made = play(build(code), "0 0 0 ~ ~")
+    assert [m.faults for m in made[-2:]] == [(), (Fault(FaultKind.OVER_ARRIVAL, 0, 2, 0, 32, 1),)]
 
 
 def test_a_commit_with_nothing_before_it_still_arrives_later(build: Any, play: Any) -> None:

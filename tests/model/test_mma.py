@@ -8,7 +8,7 @@ import pytest
 
 from pipesim.errors import ProtocolError
 from pipesim.model.finding import FaultKind
-from pipesim.model.machine import TORN, can_land, land
+from pipesim.model.machine import TORN, can_land, land, own_channel
 from pipesim.model.ops import Engine, Op
 from pipesim.model.program import Access, Agent, Barrier, Space
 from pipesim.model.protocol import Protocol
@@ -46,6 +46,82 @@ def test_accumulation_into_one_tile_is_no_race_and_ends_in_order(build: Any, pla
 def test_what_has_no_order_races(build: Any, play: Any, code: str) -> None:
     _, made = play(build(code, slots=1), "0 0")
     assert [fault.kind for step in made for fault in step.faults] == [FaultKind.RACE]
+
+
+SHARED_TILE = "TRANSFER_WRITE engine=TCGEN05 item=7; TRANSFER_READ engine=TCGEN05 item="
+
+
+def test_an_mma_reads_what_its_agents_copy_before_it_will_have_left(build: Any, play: Any) -> None:
+    """tcgen05.cp fills the scale factors, the tcgen05.mma behind it reads them: the engine keeps them in order."""
+    for item, expected in (("7", []), ("-1", []), ("6", [FaultKind.WRONG_ITEM])):
+        _, made = play(build(SHARED_TILE + item, slots=1), "0 0")
+        assert [fault.kind for step in made for fault in step.faults] == expected
+    _, made = play(build("WRITE item=6; " + SHARED_TILE + "7; TRANSFER_WRITE engine=TCGEN05 item=8; "
+                         "TRANSFER_READ engine=TCGEN05 item=8", slots=1), "0 0 0 0 0")  # fmt: skip
+    assert [step.faults for step in made] == [()] * 5, "the latest counts"
+
+
+def test_what_another_agent_or_engine_is_writing_is_no_operand(build: Any, play: Any) -> None:
+    write, read = SHARED_TILE.split("; ")
+    for codes, moves in (
+        ((write, read + "7"), "0 1"),
+        ((write + "; " + read.replace("TCGEN05", "WGMMA") + "7",), "0 0"),
+    ):
+        _, made = play(build(*codes, slots=1), moves)
+        (fault,) = [fault for step in made for fault in step.faults]
+        assert (fault.kind, fault.other_agent, fault.other_pc) == (FaultKind.RACE, 0, 0)
+
+
+PARTS = (Access(Space.TENSOR, 0, 0, 64), Access(Space.TENSOR, 0, 32, 64), Access(Space.TENSOR, 0, 0, 96))
+
+
+def test_two_results_that_overlap_in_part_have_no_order(build: Any, play: Any) -> None:
+    """PTX orders MMAs on the same accumulator and of the same shape only; a read after or before either is ordered."""
+    code = "TRANSFER_WRITE engine=TCGEN05 item=1; TRANSFER_WRITE engine=TCGEN05 access={} item=2"
+    for access, expected in ((0, []), (1, [FaultKind.RACE]), (2, [FaultKind.RACE])):
+        _, made = play(build(code.format(access), accesses=PARTS), "0 0")
+        assert [fault.kind for step in made for fault in step.faults] == expected
+    code = "TRANSFER_WRITE engine=TCGEN05 access=2 item=1; TRANSFER_READ engine=TCGEN05 access=1 item=1"
+    assert [step.faults for step in play(build(code, accesses=PARTS), "0 0")[1]] == [(), ()]
+
+
+def test_results_that_overlap_in_part_leave_nothing_torn(build: Any, play: Any) -> None:
+    code = "TRANSFER_WRITE engine=TCGEN05 item=1; TRANSFER_WRITE engine=TCGEN05 access=1 item=2; READ access=2"
+    program = build(code, accesses=PARTS)
+    state, _ = play(program, "0 0 ~")
+    assert state.cells == (1, TORN, TORN)
+    state, made = play(program, "~ 0", state)
+    assert (state.cells, made[-1].faults) == ((1, 2, 2), ())
+
+
+def test_a_wait_for_a_wgmma_is_that_of_its_whole_warp_group(build: Any, play: Any) -> None:
+    """One warp gives a tile back for all four: not before the others have read it too."""
+    half = "TRANSFER_READ engine=WGMMA; COMMIT engine=WGMMA barrier=-1; WAIT_GROUP engine=WGMMA"
+    first = "WRITE item=1; TRANSFER_READ engine=WGMMA; COMMIT engine=WGMMA barrier=-1; WAIT_GROUP engine=WGMMA; "
+    program = build(first + "WRITE item=2", half, half, slots=1, agents=warps(0, 3, 4))
+    assert program.warp_groups == ((0, 1), (0, 1), (2,))
+    state, made = play(program, "0 0 0 2 2 ~ 0")  # the first lands its own
+    assert made[-1].blocked == own_channel(program, 1), "the other has not closed its group"
+    state, made = play(program, "1 1 0", state)
+    assert [m.signalled for m in made] == [-1, own_channel(program, 1), -1]
+    assert made[-1].blocked == own_channel(program, 1), "the other still reads"
+    mine = next(f for f in state.flights if f.agent == 1)
+    landed = land(program, state, mine)
+    assert landed.signalled == own_channel(program, 1)
+    state, made = play(program, "0 1", landed.state)
+    assert [m.blocked for m in made] == [-1, -1]
+
+
+def test_other_engines_and_warps_without_a_wgmma_are_not_waited_for(build: Any, play: Any) -> None:
+    half = "TRANSFER_READ engine=WGMMA; COMMIT engine=WGMMA barrier=-1; WAIT_GROUP engine=WGMMA"
+    program = build("WRITE item=1; " + half, "WORK", half.replace("WGMMA", "BULK"), agents=warps(0, 1, 2))
+    assert program.warp_groups == ((0,), (0,), (0,))
+    _, made = play(program, "0 2 2 0 0 ~ 2 ~ 0")
+    assert [m.blocked for m in made] == [-1] * 9
+
+
+def warps(*numbers: int) -> tuple[Agent, ...]:
+    return tuple(Agent(0, n, (1 << 32) - 1, "mma", i) for i, n in enumerate(numbers))
 
 
 def test_a_commit_follows_what_was_issued_before_and_not_what_comes_later(build: Any, play: Any) -> None:

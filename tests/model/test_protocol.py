@@ -332,7 +332,7 @@ def test_a_pipeline_object_used_by_another_role() -> None:
 
     with pytest.raises(ProtocolError) as caught:
         p.flatten()
-    assert caught.value.fact == "other uses a pipeline object that owner made"
+    assert caught.value.fact == "other uses the ProducerConsumerPipeline that owner made"
     assert caught.value.place == line("not mine")
     assert "inside each role" in caught.value.correction
 

@@ -164,7 +164,7 @@ def test_the_pipeline_belongs_to_the_role_that_made_it() -> None:
     made: list[PipelineAsync] = []
     p.role("a")(lambda _: made.append(PipelineAsync(storage, 2)))
     p.role("b")(lambda _: made[-1].consumer_wait(PipelineState(2)))
-    with pytest.raises(ProtocolError, match="b uses a pipeline object that a made"):
+    with pytest.raises(ProtocolError, match="b uses the PipelineAsync that a made"):
         p.flatten()
 
 
@@ -471,5 +471,5 @@ def test_the_order_belongs_to_the_group_that_made_it() -> None:
     made: list[OrderedSequenceBarrier] = []
     p.role("a")(lambda _: made.append(OrderedSequenceBarrier(storage, 1, 2, 0)))
     p.role("b")(lambda _: made[-1].wait())
-    with pytest.raises(ProtocolError, match="b uses a sequence barrier that a made"):
+    with pytest.raises(ProtocolError, match="b uses the OrderedSequenceBarrier that a made"):
         p.flatten()

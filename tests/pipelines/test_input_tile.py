@@ -354,7 +354,7 @@ def test_a_stage_and_a_pipeline_belong_to_the_role_that_made_them() -> None:
         p.role("two")(lambda _: use(kept["pipe"], kept["stage"]))
         return p
 
-    with pytest.raises(ProtocolError, match="two uses a pipeline object that one made"):
+    with pytest.raises(ProtocolError, match="two uses the ProducerConsumerPipeline that one made"):
         build(lambda pipe, _: pipe.producer().acquire()).flatten()
     with pytest.raises(HandleError, match=r"two: stage\(\) of input producer stage 0, which one holds"):
         build(lambda _, stage: stage.stage()).flatten()

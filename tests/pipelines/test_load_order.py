@@ -71,7 +71,7 @@ def test_each_role_makes_its_own() -> None:
     made: list[LoadOrderBarrier] = []
     p.role("a")(lambda _: made.append(LoadOrderBarrier(storage)))
     p.role("b")(lambda _: made[-1].step())
-    with pytest.raises(ProtocolError, match="b uses a load-order barrier that a made"):
+    with pytest.raises(ProtocolError, match="b uses the LoadOrderBarrier that a made"):
         p.flatten()
 
 

@@ -103,5 +103,5 @@ def test_a_state_belongs_to_the_role_that_made_it(use: str) -> None:
     def b(_: Warp) -> None:
         getattr(made[-1], use)()
 
-    with pytest.raises(ProtocolError, match="b uses a PipelineState that a made"):
+    with pytest.raises(ProtocolError, match="b uses the PipelineState that a made"):
         p.flatten()

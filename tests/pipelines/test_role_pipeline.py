@@ -147,7 +147,7 @@ def test_the_sides_of_a_pipeline_are_not_shared_between_roles() -> None:
     kept: list[RolePipeline] = []
     p.role("a")(lambda _: kept.append(RolePipeline(storage[0], storage[1], 1)))
     p.role("b")(lambda _: kept[-1].step())
-    with pytest.raises(ProtocolError, match="b uses a RolePipeline that a made"):
+    with pytest.raises(ProtocolError, match="b uses the RolePipeline that a made"):
         p.flatten()
 
 

@@ -210,7 +210,7 @@ def test_another_role_s_counters_are_not_shared() -> None:
     def b(w: Warp) -> None:
         kept[-1].consumer_wait()
 
-    with pytest.raises(ProtocolError, match="b uses a StagedPipeline that a made") as caught:
+    with pytest.raises(ProtocolError, match="b uses the StagedPipeline that a made") as caught:
         p.flatten()
     assert "inside each role" in caught.value.correction
 

@@ -207,12 +207,6 @@ def no_wait_group(engine: Engine, groups: int) -> Callable[[Program], Program]:
     return lambda program: edited(program, lambda _, o, __: None if o == (Op.WAIT_GROUP, engine, groups) else o)
 
 
-def no_named_barrier(program: Program) -> Program:
-    """The named barriers at which only consumers meet in their main loop are gone."""
-    gone = {i for i, (_, number) in enumerate(program.named_barriers) if number >= 8}
-    return edited(program, lambda _, o, __: None if o[0] == Op.BAR_SYNC and o[1] in gone else o)
-
-
 def arriving(program: Program) -> Program:
     """The MMA warp gives a stage back with an arrive: it does not wait for its products."""
     return edited(
@@ -250,7 +244,7 @@ TWINS: dict[str, Twin] = {
         (cutlass_sm90_pingpong, SMALL, counting("mainloop.empty", 96), FOUND),
     "ping-pong in a cluster": (cutlass_sm90_pingpong, PAIR, the_same, {"finished"}),
     "one lane speaks for warps that are not done":
-        (cutlass_sm90_pingpong, PAIR, no_named_barrier, {"RACE", "finished"}),
+        (cutlass_sm90_pingpong, PAIR, no_wait_group(Engine.WGMMA, 1), {"RACE", "finished"}),
     "the load warp exits without its tail": (
         cutlass_sm90_pingpong, PAIR | {"k_tiles": 1, "stages": 4}, without("load", Op.WAIT),
         {"EXITED_CTA", "RACE", "finished"},

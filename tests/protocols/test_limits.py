@@ -13,6 +13,7 @@ from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.model.protocol import Protocol
 from pipesim.model.warp import Warp
+from pipesim.protocols.catalog import find
 from pipesim.protocols.limits import COPY_MULTIPLE, MAX_SMEM, MAX_THREADS, require, require_fits
 from pipesim.protocols.producer_consumer import producer_consumer
 
@@ -189,3 +190,37 @@ def test_a_cta_has_16_named_barriers() -> None:
     with pytest.raises(ProtocolError, match="named barrier 16") as caught:
         made(16)
     assert "a CTA has 16" in caught.value.cause
+
+
+TOGETHER: list[tuple[str, dict[str, int], str, str]] = [
+    ("gemm_sm100", {"clc_stages": 0}, "tiles = 3 with clc_stages = 0", "use tiles = 0 or 1, or clc_stages = 1 or more"),
+    ("conv_epilogue", {"clc_stages": 0}, "tiles = 3 with clc_stages = 0",
+     "use tiles = 0 or 1, or clc_stages = 1 or more"),
+    ("gemm_sm100", {"stages": 1, "k_group_size": 2}, "k_group_size = 2 with stages = 1",
+     "use stages = 2 or more, or a smaller k_group_size"),
+    ("gemm_sm100", {"accumulators": 3, "block_n": 256}, "accumulators = 3 with block_n = 256 need 768 columns",
+     "use at most 2 accumulators, or a smaller block_n"),
+    ("cutlass_sm100", {"accumulators": 4, "block_n": 256}, "accumulators = 4 with block_n = 256 need 1024 columns",
+     "use at most 2 accumulators, or a smaller block_n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "params", "fact", "correction"), TOGETHER)
+def test_parameters_that_do_not_go_together_are_both_named(
+    name: str, params: dict[str, int], fact: str, correction: str
+) -> None:
+    with pytest.raises(ParameterError) as caught:
+        find(name).build(params)
+    assert (caught.value.fact, caught.value.correction) == (fact, correction)
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("gemm_sm100", {"clc_stages": 0, "tiles": 1}),
+        ("gemm_sm100", {"stages": 2, "k_group_size": 2}),
+        ("gemm_sm100", {"accumulators": 3, "block_n": 160, "tiles": 1, "stages": 4}),
+    ],
+)
+def test_those_that_do_are_taken(name: str, params: dict[str, int]) -> None:
+    assert find(name).build(params).code

@@ -14,7 +14,7 @@ from pipesim.timed.profile import load_profile
 #: schedule adds is polls, which notice an arrive late, and turns that roles take at what they share.
 PERIODS = {
     "attention_sm100": ({"kv_blocks": 32}, "the way round correction's arrive → S0_cons → mma's commit", 9),
-    "attention_sm90": ({"kv_blocks": 32}, "the matrix engine", 6),
+    "attention_sm90": ({"kv_blocks": 32}, "the matrix engine", 1),
     "cluster_multicast": ({"tiles": 32}, "the trip of consumer", 1),
     "conv_epilogue": ({"tiles": 16}, "the trip of load", 1),
     "cutlass_sm100": ({"tiles": 24}, "the trip of load", 1),
@@ -25,8 +25,8 @@ PERIODS = {
     "gemm_sm100": ({"tiles": 24}, "the trip of load", 1),
     "gemm_sm100_blockwise": ({"tiles": 24}, "the way round epilogue's arrive → named barrier 2", 1),
     # Its two groups leave a tile at the same time: the tensor cores idle while both store.
-    "gemm_sm90": ({"tiles": 16}, "the matrix engine", 50),
-    "persistent_scheduler": ({"tiles": 16}, "the trip of consumer", 5),
+    "gemm_sm90": ({"tiles": 16}, "the matrix engine", 41),
+    "persistent_scheduler": ({"tiles": 16}, "the trip of consumer", 1),
     "producer_consumer": ({"tiles": 64}, "the consumers", 1),
 }
 

@@ -188,7 +188,7 @@ DEADLOCK = Deadlock(
             Supplier("load", "arrival and bytes", "my_gemm.py:31", "my_gemm.py:31", 0, "empty[0]"),
         )),
         Blocked("load", "empty[0]", 1, 1, 1, 1, 2, 0, "my_gemm.py:30", (
-            Supplier("mma/0", "arrival", "", "my_gemm.py:41", 2, ""),
+            Supplier("mma/0", "arrival", "", "my_gemm.py:41", 2, "", 2, "tiles"),
             Supplier("mma/1", "arrival", "my_gemm.py:52", "my_gemm.py:52", 0, "full[0]"),
         )),
     ),
@@ -199,7 +199,7 @@ DEADLOCK = Deadlock(
 MISSING_LAST = Deadlock(
     blocked=(
         Blocked("load", "empty[0]", 1, 3, 3, 1, 2, 0, "kernels/attention/backward/pipeline.py:128", (
-            Supplier("mma/0", "arrival", "", "kernels/attention/backward/pipeline.py:141", 2, ""),
+            Supplier("mma/0", "arrival", "", "kernels/attention/backward/pipeline.py:141", 2, "", 2, "tiles"),
         )),
         Blocked("mma/1", "full[2]", 0, 4, 4, 0, 1, 8192, "kernels/attention/backward/pipeline.py:150", ()),
         Blocked("store", "named barrier 1", -1, 0, 0, 32, 64, 0, "kernels/attention/backward/pipeline.py:177", (

@@ -94,7 +94,7 @@ def test_a_simulated_deadlock_names_the_missing_arrival_and_its_line() -> None:
     text = " ".join(" ".join(text_of(report, 300)).split())
     assert "✗ deadlock · 1 of 2 agents waits for ever · finished: mma" in text
     assert "load waits for phase 1 of empty[0] (parity 1, now in phase 1): it has 0 of 1 arrivals (" in text
-    assert "the missing arrival would be mma's: its last on empty[0] is for tile 0 (" in text
+    assert "the missing arrival would be mma's: its last on empty[0] is the 1st on empty (" in text
     assert "test_reports.py:" in text
     assert text_of(report)[-1] == "✗ the simulated schedule ends in a deadlock"
 
@@ -125,8 +125,8 @@ def test_an_agent_that_could_move_and_one_that_finished() -> None:
 
 
 def test_a_crowd_is_counted_instead_of_listed() -> None:
-    helpers = tuple(Supplier(f"m/{n}", "arrival", "", "k.py:5", 3, "") for n in range(6))
-    crowd = tuple(Blocked(f"w/{n}", "full[0]", 0, 0, 0, 1, 1, 0, "", helpers) for n in range(10))
+    helpers = tuple(Supplier(f"m/{n}", "arrival", "", f"k.py:{n}", 3, "") for n in range(6))
+    crowd = tuple(Blocked(f"w/{n}", f"full[{n}]", 0, 0, 0, 1, 1, 0, "", helpers) for n in range(10))
     done = tuple(f"m/{n}" for n in range(10))
     lines = finding_lines([Deadlock(crowd, done)], 120)
     assert lines[0].endswith(
@@ -137,6 +137,73 @@ def test_a_crowd_is_counted_instead_of_listed() -> None:
     faults = [FaultReport(FaultKind.RACE, "", "a", f"write {n}", "") for n in range(9)]
     assert fault_lines(faults, 80)[0] == "✗ 9 faults"
     assert fault_lines(faults, 80)[-1] == "  and 1 more fault"
+
+
+def blocked(agent: str, *suppliers: Supplier, barrier: str = "full[0]", **causes: int) -> Blocked:
+    """An agent that waits for phase 2 of a barrier."""
+    return Blocked(agent, barrier, 0, 2, 2, 1, 31, 0, "k.py:1", suppliers, **causes)
+
+
+def told(*found: Blocked) -> list[str]:
+    """What the report says of each, without its headline."""
+    return finding_lines([Deadlock(found, ())], 400)[2:]
+
+
+def test_agents_of_a_role_that_wait_for_the_same_are_told_together() -> None:
+    """Those of another barrier, and those of which something else can be said, are not."""
+    free = tuple(Supplier(f"use/{n}", "arrival", "k.py:9", "", -1, "full[0]") for n in range(3))
+    alike = [blocked(f"mma/{n}", *free) for n in range(4)]
+    assert told(*alike, blocked("mma/4", *free, barrier="full[1]"), blocked("mma/5", *free)) == [
+        (
+            "  mma/0 to mma/3 and mma/5 wait for phase 2 of full[0] (parity 0, now in phase 2): it has 30 of 31 "
+            "arrivals (k.py:1)"
+        ),
+        "    use/0 to use/2 would send the arrival next (k.py:9), but wait for full[0]",
+        "  mma/4 waits for phase 2 of full[1] (parity 0, now in phase 2): it has 30 of 31 arrivals (k.py:1)",
+        "    use/0 to use/2 would send the arrival next (k.py:9), but wait for full[0]",
+    ]
+    assert told(*(blocked(f"mma/{n}@{n}", *free) for n in range(2)))[0].startswith("  mma/0@0 waits"), "of two CTAs"
+
+
+def test_the_deadlock_of_those_who_know_most_comes_first() -> None:
+    could = Supplier("a", "arrival", "k.py:9", "", -1, "b[0]")
+    past = Supplier("a", "arrival", "", "k.py:9", 12, "", 7, "tiles")
+    lines = told(blocked("x", could), blocked("y", past, given=30), blocked("z", could, missed=0))
+    assert lines == [
+        (
+            "  z asks for phase 0 of full[0], which is complete: phases 0 and 1 were complete before it looked (one "
+            "arrival too many, or nothing that holds the arriver back); "
+            "by its parity 0 it now waits for phase 2 (k.py:1)"
+        ),
+        "  y waits for phase 2 of full[0] (parity 0, now in phase 2): it has 30 of 31 arrivals (k.py:1)",
+        "    the program gives 30 arrivals a phase, the count is 31",
+        "    the missing arrival would be a's: its last on full[0] is for tile 7 (k.py:9), none follows",
+        "  x waits for phase 2 of full[0] (parity 0, now in phase 2): it has 30 of 31 arrivals (k.py:1)",
+        "    a would send the arrival next (k.py:9), but waits for b[0]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("trip", "loop", "which"),
+    [(7, "tiles", "for tile 7"), (7, "", "for tile 7"), (7, "k", "in trip 7 of k"), (-1, "", "the 13th on full")],
+)
+def test_which_operation_was_the_last(trip: int, loop: str, which: str) -> None:
+    past = Supplier("a", "arrival", "", "k.py:9", 12, "", trip, loop)
+    assert told(blocked("y", past))[-1].endswith(f"its last on full[0] is {which} (k.py:9), none follows")
+
+
+def test_the_same_fault_of_every_trip_is_told_once() -> None:
+    def fault(agent: str, line: str, slot: int) -> FaultReport:
+        return FaultReport(FaultKind.RACE, f"{agent}: {FaultKind.RACE.value}: item 1 in t[{slot}]", agent, "READ", line)
+
+    same = [fault(f"use/{n % 2}", "k.py:3", n) for n in range(42)]
+    assert fault_lines([*same, fault("use/0", "k.py:4", 0), fault("load", "k.py:3", 1)], 200) == [
+        "✗ 44 faults",
+        *("", f"  {FaultKind.RACE.value} · the chip goes on"),
+        *("    use/0: READ (k.py:3)", "    item 1 in t[0]", "    and 41 more like it"),
+        *("", f"  {FaultKind.RACE.value} · the chip goes on", "    use/0: READ (k.py:4)", "    item 1 in t[0]"),
+        *("", f"  {FaultKind.RACE.value} · the chip goes on", "    load: READ (k.py:3)", "    item 1 in t[1]"),
+    ]
 
 
 @pytest.mark.parametrize("kind", list(FaultKind))

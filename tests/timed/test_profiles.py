@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ProfileError
+from pipesim.protocols.catalog import find
 from pipesim.timed.choice import DEFAULT, profile_for
+from pipesim.timed.plan import plan
 from pipesim.timed.profile import FIELDS, FOLDER, MAX_KHZ, MAX_VALUE, load_profile, parse_profile, profile_names, scaled
 
 
@@ -98,10 +100,21 @@ def test_json_of_another_kind(data: Any) -> None:
     assert refused(data).fact == 'this JSON is not a latency profile: it has no "format": "pipesim-profile"'
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", None, 1.0, True])
+@pytest.mark.parametrize("version", [0, 3, "1", None, 1.0, True])
 def test_another_version(version: Any) -> None:
     fact = refused(document(version=version)).fact
-    assert fact == f"this latency profile is of version {version!r}; this pipesim reads version 1"
+    assert fact == f"this latency profile is of version {version!r}; this pipesim reads versions 1 to 2"
+
+
+def test_version_1_had_no_latency_of_matrices() -> None:
+    """It is 30 there unless the document says otherwise; version 2 must say it, and version 1 lacks nothing else."""
+    old = values(matrix_latency=None) | {"version": 1}
+    assert parse_profile(json.dumps(old))["matrix.latency"] == 30
+    assert parse_profile(json.dumps(values(matrix_latency=7) | {"version": 1}))["matrix.latency"] == 7
+    assert refused(values(matrix_latency=None)).fact == "the profile lacks value matrix.latency"
+    assert refused(values(matrix_latency=None, sync_latency=None) | {"version": 1}).fact == (
+        "the profile lacks value sync.latency"
+    )
 
 
 @pytest.mark.parametrize("units", [None, "ns", ""])
@@ -162,3 +175,12 @@ def test_a_head_that_is_not_whole(change: dict[str, Any]) -> None:
 
 def test_cycles_are_rounded_up() -> None:
     assert [scaled(n, 64_000) for n in (0, 1, 64, 65)] == [0, 1, 1, 2]
+
+
+def test_an_item_has_no_price() -> None:
+    """So a plan does not grow with the tiles: as many different operations are looked up for 200 of them as for 20."""
+    planned = []
+    for tiles in (20, 200):
+        _, _, plans = plan(find("gemm_sm90").build({"tiles": tiles}), load_profile("h100"), recording=False)
+        planned.append(len({id(step) for steps in plans for step in steps}))
+    assert planned[0] == planned[1]

@@ -249,6 +249,33 @@ def test_channels_have_names_for_people() -> None:
     p.mbarriers("b", 2, count=1)
     p.role("r")(lambda w: w.bar_sync(7, 32))
     program = p.flatten()
-    assert [channel_name(program, c) for c in range(6)] == [
+    assert [channel_name(program, c, 0) for c in range(6)] == [
         "b[0]", "b[1]", "named barrier 0", "named barrier 7", "the cluster barrier", "its own transfers",
     ]  # fmt: skip
+    assert channel_name(program, 5, 1) == "the wgmma groups of r"
+
+
+def test_a_warp_that_leaves_its_warp_group_alone_with_a_wgmma() -> None:
+    """Three warps of a group multiply twice, one only once: the others wait for its second group for ever."""
+    p = Protocol("warp_group")
+    tile = p.smem("tile", 1, 64)
+
+    @p.role("mma", warps=4)
+    def mma(w: Warp) -> None:
+        if w.index == 0:
+            w.write(tile[0], 1)
+        w.sync_threads()
+        for _ in range(2 if w.index != 2 else 1):
+            w.mma(Engine.WGMMA, reads=[(tile[0], 1)])
+            w.commit(Engine.WGMMA)
+        w.wait_group(Engine.WGMMA)
+
+    found = stuck(p)
+    closes, waits = p.flatten().sources[-2:]
+    assert [b.agent for b in found.blocked] == ["mma/0", "mma/1", "mma/3"]
+    assert found.blocked[0] == Blocked(
+        "mma/0", "the wgmma groups of mma/2", -1, phase_wanted=1, phase_now=1, arrivals_missing=1, count=2,
+        bytes_missing=0, line=waits,
+        suppliers=(Supplier("mma/2", "arrival", "", closes, 0, ""),),
+    )  # fmt: skip
+    assert (found.finished, found.cycle) == (("mma/2",), ())

@@ -1,0 +1,215 @@
+"""What ``run`` and ``verify`` say of a run beside its findings, and how they name a launch of clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipesim.protocols.catalog import find
+from pipesim.trace.files import read_meta
+
+Call = Callable[..., Any]
+User = Callable[[str], None]
+
+EXITS = """\
+from pipesim import Protocol
+from pipesim.model.ops import Engine
+
+def f(waits: int = 0, load: int = 0):
+    p = Protocol("f")
+    c = p.smem("c", slots=1, nbytes=16384)
+    b = p.mbarriers("b", 1, count=1)
+
+    @p.role("w")
+    def w_(w):
+        w.write(c[0], item=0)
+        with w.elect_one():
+            if load:
+                b[0].expect_bytes(16384)
+                w.tma_load(c[0], b[0], item=1)  # copies
+            else:
+                w.async_read(Engine.BULK, c[0], item=0)  # stores
+                w.commit(Engine.BULK)
+            if waits:
+                b[0].wait(0) if load else w.wait_group(Engine.BULK)
+
+    return p
+"""
+MISSED = """\
+from pipesim import Protocol
+
+def c(n: int = 2):
+    p = Protocol("c")
+    b = p.mbarriers("b", 1, count=1)
+
+    @p.role("a")
+    def a(w):
+        with w.elect_one():
+            for i in range(n):
+                b[0].arrive()
+
+    @p.role("b")
+    def bb(w):
+        w.work(2000)
+        b[0].wait(0)
+
+    return p
+"""
+EARLY = """\
+from pipesim import Protocol
+
+def e(tries: int = 1):
+    p = Protocol("e")
+    b = p.mbarriers("b", 1, count=1)
+    t = p.smem("t", slots=1, nbytes=64)
+
+    @p.role("a")
+    def a(w):
+        w.work(2000)
+        w.write(t[0], item=0)
+        with w.elect_one():
+            b[0].arrive()
+
+    @p.role("use")
+    def use(w):
+        if tries:
+            b[0].try_wait(0)  # the answer is thrown away
+            b[0].wait(1)  # passes
+        w.read(t[0], item=0)
+
+    return p
+"""
+MMA = """\
+from contextlib import nullcontext
+
+from pipesim import Protocol
+from pipesim.model.ops import Engine
+
+def m(modern: int = 1):
+    p = Protocol("m")
+    a = p.smem("a", slots=1, nbytes=64)
+    b = p.mbarriers("b", 1, count=1)
+
+    @p.role("mma")
+    def mma(w):
+        w.write(a[0], item=0)
+        engine = Engine.TCGEN05 if modern else Engine.WGMMA
+        with w.elect_one() if modern else nullcontext():
+            w.mma(engine, reads=[(a[0], 0)], cycles=10)
+            if modern:
+                w.commit(engine, b[0])
+            else:
+                w.commit(engine)
+                w.wait_group(engine)
+        if modern:
+            b[0].wait(0)
+
+    return p
+"""
+
+
+def notes(report: str) -> list[str]:
+    """The notes of a report, each in one line."""
+    found: list[str] = []
+    for line in report.splitlines():
+        if line.startswith("  note "):
+            found.append(line.removeprefix("  note").strip())
+        elif found and line.startswith(" " * 15):
+            found[-1] += " " + line.strip()
+        elif found:
+            break
+    return found
+
+
+@pytest.mark.parametrize("command", [("run",), ("verify", "--no-hardware")])
+@pytest.mark.parametrize(
+    ("load", "note"),
+    [
+        (0, "the store of w from c[0] is still under way when the last agent of its CTA ends: nothing waits for it"),
+        (1, "the copy of w into c[0] is still under way when the last agent of its CTA ends: nothing waits for it"),
+    ],
+)
+def test_a_transfer_that_outlives_its_cta(
+    call: Call, user: User, command: tuple[str, ...], load: int, note: str
+) -> None:
+    user(EXITS)
+    answer = call(*command, "mine.py:f", "-p", f"load={load}")
+    (said,) = notes(answer.out)
+    line = EXITS.splitlines().index(next(s for s in EXITS.splitlines() if s.endswith(("stores", "copies")[load]))) + 1
+    assert (answer.code, said) == (0, f"{note} (mine.py:{line})")
+    assert notes(call(*command, "mine.py:f", "-p", f"load={load}", "-p", "waits=1").out) == []
+
+
+@pytest.mark.parametrize("name", ["producer_consumer", "gemm_sm90", "cluster_multicast", "attention_sm90"])
+def test_the_protocols_wait_for_all_that_they_start(call: Call, name: str) -> None:
+    assert notes(call("verify", name, "--no-hardware").out) == []
+
+
+@pytest.mark.parametrize("command", [("run",), ("verify", "--no-hardware")])
+def test_times_that_nobody_measured(call: Call, user: User, command: tuple[str, ...]) -> None:
+    user(MMA)
+    (said,) = notes(call(*command, "mine.py:m").out)
+    assert said.startswith("the times of tcgen05, tensor memory and CLC are not measured on any device")
+    assert notes(call(*command, "mine.py:m", "-p", "modern=0").out) == []
+
+
+@pytest.mark.parametrize("command", [("run",), ("verify", "--no-hardware")])
+def test_a_missed_phase_is_named(call: Call, user: User, command: tuple[str, ...]) -> None:
+    user(MISSED)
+    answer = call(*command, "mine.py:c")
+    said = " ".join(answer.out.split())
+    assert answer.code == 1
+    assert "b asks for phase 0 of b[0], which is complete: phases 0 and 1 were complete before it looked" in said
+    assert answer.out.startswith("c   n 2 · grid 1 CTA"), "the heading first"
+    assert "bound" not in said, "nothing bounds the period of a run that did not finish"
+    assert call(*command, "mine.py:c", "-p", "n=1").code == 0
+
+
+def test_a_pass_a_lap_early_is_told_where_something_went_wrong(call: Call, user: User) -> None:
+    user(EARLY)
+    answer = call("run", "mine.py:e")
+    assert answer.code == 1
+    assert notes(answer.out) == [
+        (
+            "use passes b[0] with parity 1 before phase 1 is complete: 0 phases of it are complete (a lap early) "
+            "(mine.py:19)"
+        )
+    ]
+    assert "a lap early" not in call("run", "mine.py:e", "-p", "tries=0").out, "it never waits"
+
+
+def test_a_launch_of_clusters_counts_ctas(call: Call) -> None:
+    answer = call("run", "cluster_multicast", "-p", "tiles=4", "-p", "cluster=2", "--save-trace", "two.parquet")
+    assert "grid 2 CTAs in clusters of 2" in " ".join(answer.out.split())
+    assert "grid 6 CTAs in clusters of 2" in " ".join(
+        call("verify", "cluster_multicast", "-p", "cluster=2", "--ctas", "6", "--no-hardware").out.split()
+    )
+    meta = read_meta(Path("two.parquet"))
+    assert meta.grid == 2
+    program = find("cluster_multicast").build(meta.params, grid=meta.grid)
+    assert program == find("cluster_multicast").build(meta.params), "the trace's grid builds the same program"
+    refused = call("run", "cluster_multicast", "-p", "cluster=2", "--ctas", "3")
+    assert (refused.code, refused.error) == (
+        2,
+        [
+            "pipesim: a launch of 3 CTAs of cluster_multicast, whose clusters have 2",
+            "  probable cause: a launch consists of whole clusters",
+            "  try: use 4, or another multiple of 2",
+        ],
+    )
+
+
+SHORT = "stages=2 k_iters=1 epi_stages=2 accumulators=1 clc_stages=3 residual=0 first_tile_only=1 epilogue=0 tiles=12"
+
+
+def test_a_run_too_short_for_its_steady_state_has_no_period(call: Call) -> None:
+    """What its last agent shows lies below the least that there can be."""
+    params = [word for text in SHORT.split() for word in ("-p", text)]
+    said = " ".join(call("run", "conv_epilogue", *params).out.split())
+    assert "finished period – (not steady) bound by" in said
+    long = " ".join(call("run", "producer_consumer").out.split())
+    assert "finished period" in long
+    assert "not steady" not in long

@@ -1,0 +1,74 @@
+"""docs/pipelines.md: every public name is in a table, and every example of the vocabulary records what it says."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import pipesim.pipelines
+from pipesim.model.ops import OPERANDS, Op, Operation
+from pipesim.model.program import Program
+from pipesim.model.shared_mem_barrier import SharedMemBarrier
+from pipesim.model.warp import Warp
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "pipelines.md").read_text(encoding="utf-8")
+TABLES, VOCABULARY = PAGE.split("## The vocabulary\n")
+FRAME, *EXAMPLES = re.findall(r"^```python\n(.*?)^```", VOCABULARY, re.DOTALL | re.MULTILINE)
+ROWS = re.findall(r"^\| `(\w+)` \|(.*)\|$", TABLES, re.MULTILINE)
+#: What a role can call that the page shows no example of: the same with another order, or a rarer form.
+LEFT_OUT = {
+    "expect_bytes_relaxed", "test_state", "pending_count", "arrive_no_complete", "complete_transaction", "inval",
+}  # fmt: skip
+
+
+def recorded(example: str) -> Program:
+    """The flat program of the page's frame with an example in its role."""
+    body = textwrap.indent(example, "        ").lstrip()
+    namespace: dict[str, object] = {}
+    exec(compile(FRAME.replace("EXAMPLE", body), "docs/pipelines.md", "exec"), namespace)  # the page itself
+    return namespace["words"]().flatten()
+
+
+def role_of(program: Program) -> list[Operation]:
+    """What warp 0 of CTA 0 does after the prologue."""
+    code = program.code[0]
+    begin = next(pc for pc, op in enumerate(code) if op[0] == Op.CLUSTER_WAIT)
+    return list(code[begin + 1 :])
+
+
+def told(op: Operation, claim: str) -> str:
+    """An operation with the operands that the claim speaks of, as the claim writes them."""
+    operands = dict(zip(OPERANDS[Op(op[0])], op[1:], strict=True))
+    return " ".join([Op(op[0]).name, *(f"{name} {operands[name]}" for name in claim.split()[1::2])])
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_records_what_it_says(example: str) -> None:
+    claims = example.rpartition("# → ")[2].strip().split(" · ")
+    assert [told(op, claim) for op, claim in zip(role_of(recorded(example)), claims, strict=True)] == claims
+
+
+def test_an_example_that_says_something_else_is_seen() -> None:
+    (op,) = role_of(recorded("bars[0].arrive()"))
+    assert told(op, "ARRIVE count 1") == "ARRIVE count 32"
+
+
+def test_every_public_name_has_one_row() -> None:
+    assert sorted(name for name, _ in ROWS) == sorted(pipesim.pipelines.__all__)
+
+
+def test_every_method_that_a_row_names_exists() -> None:
+    other = {"full", "empty", "use_clc_fetch", *pipesim.pipelines.__all__}  # barriers, a parameter, "as that struct"
+    for name, row in ROWS:
+        does = " ".join(row.split(" | ")[1:])
+        for method in set(re.findall(r"`(\w+)(?:\(\w*\))?`", does)) - other:
+            assert hasattr(getattr(pipesim.pipelines, name), method), f"{name}: {method}"
+
+
+@pytest.mark.parametrize("kind", [Warp, SharedMemBarrier])
+def test_every_word_has_an_example(kind: type) -> None:
+    words = {name for name, value in vars(kind).items() if callable(value) and not name.startswith("_")}
+    assert {word for word in words if f".{word}(" not in VOCABULARY} <= LEFT_OUT
