@@ -30,8 +30,9 @@ def gemm_sm90(
 ) -> Protocol:
     """Hopper's GEMM: a producer warp group fills A and B, one or two consumer warp groups multiply with wgmma.
 
-    ``tiles`` output tiles for this CTA, each of ``k_iters`` steps of ``block_k``; ``k_group_size`` (1, 2 or
-    4) steps share a pair of barriers, and ``stages`` is rounded down to a multiple of it. ``tma`` 1: one lane copies; 0: all 128 threads copy with cp.async. ``epilogue``: cycles per tile.
+    ``tiles`` output tiles for this CTA, each of ``k_iters`` steps of ``block_k``; ``k_group_size`` (1, 2 or 4) steps
+    share a pair of barriers, and ``stages`` is rounded down to a multiple of it. ``tma`` 1: one lane copies; 0: all 128
+    threads copy with cp.async. ``epilogue``: cycles per tile.
     """
     require("stages", stages, 1, 32)
     require("tiles", tiles, 0, 1 << 16)
