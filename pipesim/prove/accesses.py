@@ -42,7 +42,7 @@ class Accesses:
         self._reads: dict[int, list[Access]] = {}
         self._landed: dict[int, tuple[int, int]] = {}  # by flight: the channel and phases that counted its bytes
         self._commits: dict[tuple[int, int], dict[int, _Commits]] = {}  # by agent and engine, then by channel
-        self._waits: dict[int, tuple[int, int]] = {}  # by flight: the first wait of its agent that tells
+        self._waits: dict[int, list[tuple[int, int]]] = {}  # by flight: the waits that it had ended before
 
     def landed(self, flight: int, channel: int, phases: int) -> None:
         """Whoever knows so many phases of this channel knows that the flight is over."""
@@ -56,7 +56,7 @@ class Accesses:
 
     def waited(self, flight: int, agent: int, pc: int) -> None:
         """What comes after this operation comes after the flight's end."""
-        self._waits.setdefault(flight, (agent, pc))
+        self._waits.setdefault(flight, []).append((agent, pc))
 
     def open(self, clock: Clock, access: Access, first: int, end: int) -> Iterator[Access]:
         """Enter an access of the cells ``first..end`` that begins after ``clock``; what it is not ordered with."""
@@ -77,8 +77,7 @@ class Accesses:
             return clock.covers(other.agent, other.pc)
         if (other.agent, other.engine) == (access.agent, access.engine) and access.engine in IN_ORDER:
             return True  # one engine's work for one agent, in the order of issue
-        wait = self._waits.get(other.flight)
-        if wait is not None and clock.covers(*wait):
+        if any(clock.covers(*wait) for wait in self._waits.get(other.flight, ())):
             return True
         landed = self._landed.get(other.flight)
         if landed is not None:

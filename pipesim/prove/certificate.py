@@ -83,6 +83,8 @@ class Certificate:
         self._tries: dict[tuple[int, int], _Try] = {}
         self._issued: dict[int, tuple[Clock, Flight]] = {}
         self._flown: dict[tuple[int, int], list[Flight]] = {}  # by agent and engine: transfers nobody has waited for
+        self._closed: dict[tuple[int, int], list[Clock]] = {}  # by agent and engine: when each group was closed
+        self._waited: dict[tuple[int, int], int] = {}  # by agent and engine: groups that it has waited for
         self._accesses = Accesses()
         self._remote: list[_Remote] = []
         self._doubts: dict[Doubt, None] = {}
@@ -170,6 +172,8 @@ class Certificate:
             self._wait_group(before, agent, pc, op)
         if code in _TRANSFERS:
             self._issue(before, agent, pc, op, result)
+        if code == Op.COMMIT and op[2] < 0:
+            self._closed.setdefault((agent, op[1]), []).append(self._clocks[agent].after(agent, pc))
 
     # parts of phases
 
@@ -289,12 +293,27 @@ class Certificate:
         return self._flown.setdefault((agent, engine), [])
 
     def _wait_group(self, before: State, agent: int, pc: int, op: Operation) -> None:
-        limit = before.commits[agent * len(Engine) + op[1]] - op[2]
-        mine = self._of(agent, op[1])
-        for flight in mine:
-            if flight.group < limit:
-                self._accesses.waited(flight.sequence, agent, pc)
-        mine[:] = [flight for flight in mine if flight.group >= limit]
+        """A wait for an agent's own transfers; one for a wgmma also for what its whole warp group has issued."""
+        engine = op[1]
+        limit = before.commits[agent * len(Engine) + engine] - op[2]
+        for member in self._program.warp_groups[agent] if engine == Engine.WGMMA else (agent,):
+            for flight in self._of(member, engine):
+                if flight.group < limit:
+                    self._accesses.waited(flight.sequence, agent, pc)
+            closed = self._closed.get((member, engine), [])
+            if 0 < limit <= len(closed):
+                self._clocks[agent] = self._clocks[agent].join(closed[limit - 1])
+        self._forget(agent, engine, limit)
+
+    def _forget(self, agent: int, engine: int, limit: int) -> None:
+        """Flights that every warp of the group has waited for are of no interest to a later wait."""
+        group = self._program.warp_groups[agent] if engine == Engine.WGMMA else (agent,)
+        for member in group:
+            self._waited[member, engine] = max(limit if member == agent else 0, self._waited.get((member, engine), 0))
+        over = min(self._waited[member, engine] for member in group)
+        for member in group:
+            mine = self._of(member, engine)
+            mine[:] = [flight for flight in mine if flight.group >= over]
 
     def _access(self, clock: Clock, access: Access, first: int, end: int) -> None:
         for other in self._accesses.open(clock, access, first, end):

@@ -74,14 +74,15 @@ def wgmma_wait_too_deep(stages: int = 2, tiles: int = 3) -> Protocol:
     r = ring("wgmma_wait_too_deep", stages, tiles)
     r.right_producer()
 
-    @r.role("mma")
+    @r.p.role("mma")
     def mma(w: Warp) -> None:
         for i in range(tiles):
             r.of_full(i).wait(r.phase(i))
             w.mma(Engine.WGMMA, reads=[(r.tile[r.slot(i)], i)])
             w.commit(Engine.WGMMA)
             w.wait_group(Engine.WGMMA, 1)
-            r.release(i)
+            with w.elect_one():
+                r.release(i)
 
     return r.p
 

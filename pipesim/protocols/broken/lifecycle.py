@@ -55,7 +55,14 @@ def count_of_zero(stages: int = 2, tiles: int = 3) -> Protocol:
 
     else: INIT_COUNT
     """
-    r = ring("count_of_zero", stages, tiles, empty=0)
+    r = ring("count_of_zero", stages, tiles)
+
+    @r.p.init
+    def init() -> None:
+        for s in range(stages):
+            r.full[s].init(1)
+            r.empty[s].init(0)
+
     r.right_producer()
     r.right_consumer()
     return r.p
