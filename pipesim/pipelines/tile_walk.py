@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
@@ -24,7 +25,7 @@ class WorkInfo:
         return self.is_valid_tile
 
 
-class TileWalk:
+class TileWalk(ABC):
     """The base of the work iterators: the current tile, a consumer state, and a loop over ``tiles`` that leaves marks.
 
     ``for`` iterates over a copy, as upstream's does: what ``__next__`` advances, it advances there.
@@ -41,8 +42,9 @@ class TileWalk:
     def __iter__(self) -> Self:
         return self.copy()
 
+    @abstractmethod
     def __next__(self) -> WorkInfo:
-        raise NotImplementedError
+        """The next tile; StopIteration after the last."""
 
     def copy(self) -> Self:
         """A copy with counters of its own. One that has begun cannot be copied: its loop marks are one loop's."""
