@@ -12,7 +12,7 @@ from pipesim.conform.timing import median_period, noise_millicycles
 from pipesim.errors import EvidenceError
 from pipesim.model.finding import Advisory, Deadlock, FaultReport, Finding, Verdict
 from pipesim.model.program import Program
-from pipesim.report.view import HardwareBlock, Heading, SimulationLine
+from pipesim.report.view import HardwareBlock, SimulationLine
 from pipesim.report.words import off_by
 from pipesim.timed.critical import least_period, waits_per_trip
 from pipesim.timed.engine import DEFAULT_BUDGET, Outcome, Simulation, simulate
@@ -66,15 +66,6 @@ class Held:
 def mark_of(code: int) -> bool | None:
     """What a report's last line is marked with: True agrees, None unknown, False anything else."""
     return None if code == UNKNOWN else code == AGREES
-
-
-def heading(program: Program) -> Heading:
-    """What was run."""
-    roles: dict[str, int] = {}
-    for agent in program.agents:
-        if agent.cta == 0:
-            roles[agent.role] = roles.get(agent.role, 0) + 1
-    return Heading(program.name, program.params, program.grid * program.ctas, tuple(roles.items()), program.ctas)
 
 
 def run_simulation(

@@ -63,8 +63,9 @@ def _carry_out(options: argparse.Namespace) -> int:
     refuse_kernel_options(options)
 
     from hwkernels.capture import capture
-    from pipesim.cli.assemble import heading, hold, mark_of
+    from pipesim.cli.assemble import hold, mark_of
     from pipesim.protocols.catalog import find
+    from pipesim.report.heading import heading
     from pipesim.report.view import VerifyReport
     from pipesim.trace.files import write_trace
 

@@ -81,8 +81,9 @@ def capture_kernel(options: argparse.Namespace) -> int:
     from hwkernels.foreign import check_foreign, compile_builds
     from hwkernels.foreign_capture import capture_foreign
     from hwkernels.parameters import check_arguments
-    from pipesim.cli.assemble import heading, hold, mark_of
+    from pipesim.cli.assemble import hold, mark_of
     from pipesim.protocols.catalog import find
+    from pipesim.report.heading import heading
     from pipesim.report.view import VerifyReport
     from pipesim.trace.files import write_trace
 

@@ -30,7 +30,8 @@ def _carry_out(options: argparse.Namespace) -> int:
 
         return compare_pair(options)
 
-    from pipesim.cli.assemble import heading, hold, mark_of
+    from pipesim.cli.assemble import hold, mark_of
+    from pipesim.report.heading import heading
     from pipesim.report.view import VerifyReport
     from pipesim.report.words import iterations
     from pipesim.timed.profile import load_profile

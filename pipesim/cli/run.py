@@ -99,7 +99,7 @@ def _clipped(window: tuple[int, int], program: Program) -> tuple[int, int]:
 
 
 def _report(ran: Simulated) -> RunReport:
-    from pipesim.cli.assemble import heading
+    from pipesim.report.heading import heading
     from pipesim.report.view import RunReport
 
     return RunReport(

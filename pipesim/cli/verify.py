@@ -56,8 +56,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    from pipesim.cli.assemble import heading, mark_of
+    from pipesim.cli.assemble import mark_of
     from pipesim.protocols.catalog import find
+    from pipesim.report.heading import heading
     from pipesim.report.view import VerifyReport
     from pipesim.timed.profile import load_profile
 

@@ -150,6 +150,13 @@ def find(text: str) -> Target:
     )
 
 
+def target_of(protocol: ProtocolFunction | Program) -> Target:
+    """A function that makes a protocol, or a flat program, as :func:`find` gives what a text names."""
+    if isinstance(protocol, Program):
+        return Target(protocol.name, None, protocol, dict(protocol.params), f"flat program {protocol.name}")
+    return _target(getattr(protocol, "__name__", str(protocol)), protocol)
+
+
 def _target(name: str, function: ProtocolFunction) -> Target:
     suspends = inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function)
     if suspends:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pipesim.cli.assemble import heading, run_simulation
+from pipesim.cli.assemble import run_simulation
 from pipesim.conform.edits import Edit, EditKind
 from pipesim.conform.examined import Autopsy, Diagnosis, Examination, Explanation, Outcome, Standing
 from pipesim.conform.pair_result import (
@@ -51,6 +51,7 @@ from pipesim.report.console import paint, width_of
 from pipesim.report.divergence import paint_divergence
 from pipesim.report.examination import examination_lines
 from pipesim.report.finding import paint_findings
+from pipesim.report.heading import heading
 from pipesim.report.pair import paint_pair
 from pipesim.report.pair_figures import time_words
 from pipesim.report.pair_verdict import behaviour_words

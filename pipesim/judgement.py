@@ -1,0 +1,88 @@
+"""A protocol judged for every schedule, as a report: the verdict, and what is wrong at the smallest sizes that show it.
+
+Between the proof, which sees flat programs only, and those who ask: the command line and pytest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pipesim.errors import PipesimError
+from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.program import Program
+from pipesim.protocols.catalog import Target
+from pipesim.prove.check import Check, check
+from pipesim.prove.refutation import End
+from pipesim.prove.words import doubt_line, schedule_lines
+from pipesim.report.check import CheckReport, Shown
+from pipesim.report.heading import heading
+from pipesim.unfold.faults import report_fault
+
+_MOST_TRIES = 12  #: values of one parameter
+_FEW_STATES = 2_000
+
+
+def judge(target: Target, params: Mapping[str, int], program: Program, max_states: int) -> CheckReport:
+    """The verdict on ``program``, which ``target`` makes of these parameters."""
+    found = check(program, max_states)
+    return CheckReport(
+        heading(program), found.verdict, found.how.value, found.operations, found.phases, found.states,
+        tuple(doubt_line(program, doubt) for doubt in found.doubts), _shown(target, dict(params), program, found),
+        _said(program, found),
+    )  # fmt: skip
+
+
+def _shown(target: Target, params: dict[str, int], program: Program, found: Check) -> tuple[Shown, ...]:
+    """What is wrong, at the smallest sizes at which it still is."""
+    sizes, small, seen = params, program, found
+    if found.refutations and target.program is None:
+        sizes, small, seen = _smallest(target, params, program, found)
+    lowered = {name: value for name, value in sizes.items() if params.get(name) != value}
+    shown = []
+    for refuted in seen.refutations:
+        finding = report_fault(small, refuted.fault) if refuted.fault is not None else refuted.deadlock
+        assert finding is not None
+        shown.append(Shown(finding, schedule_lines(small, refuted.schedule), lowered))
+    return tuple(shown)
+
+
+def _smallest(
+    target: Target, params: dict[str, int], program: Program, found: Check
+) -> tuple[dict[str, int], Program, Check]:
+    """What the loops of ``program`` are named after, made as small as it can be; as it was if nothing smaller fails.
+
+    Only sizes that go wrong in one of the same ways count. A flat program has no parameters to lower.
+    """
+    kinds = {shown.kind for shown in found.refutations}
+    sizes = dict(params)
+    names = [n for n in dict.fromkeys(program.loops) if n in target.defaults]
+    for name in names:
+        asked = sizes.get(name, target.defaults[name])
+        for value in range(min(asked, _MOST_TRIES)):
+            smaller = _refuted(target, sizes | {name: value}, kinds)
+            if smaller is not None:
+                sizes[name] = value
+                program, found = smaller
+                break
+    return sizes, program, found
+
+
+def _refuted(target: Target, sizes: dict[str, int], kinds: set[FaultKind | End]) -> tuple[Program, Check] | None:
+    try:
+        program = target.build(sizes)
+    except PipesimError:
+        return None  # this size does not exist
+    found = check(program, max_states=_FEW_STATES)
+    same = found.verdict is Verdict.REFUTED and kinds & {shown.kind for shown in found.refutations}
+    return (program, found) if same else None
+
+
+def _said(program: Program, found: Check) -> str:
+    """The verdict in one line; it says for which sizes."""
+    match found.verdict:
+        case Verdict.PROVED:
+            return f"proved: no schedule of {program.name} at these parameters deadlocks or breaks a rule"
+        case Verdict.REFUTED:
+            return f"refuted: {program.name} goes wrong in the schedule above"
+        case Verdict.UNKNOWN:
+            return "unknown: one run does not stand for all, and the search reached its limit"

@@ -1,0 +1,36 @@
+"""For pytest: a protocol must be right in every schedule, and the failure message is the finding.
+
+from pipesim.testing import assert_verified
+
+def test_my_ring():
+assert_verified(ring, stages=2, tiles=5)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pipesim.judgement import judge
+from pipesim.model.finding import Verdict
+from pipesim.model.program import Program
+from pipesim.model.protocol import Protocol
+from pipesim.protocols.catalog import target_of
+from pipesim.prove.check import MOST_STATES
+from pipesim.report.check import check_lines
+
+WIDTH = 100  #: cells of a message
+
+
+def assert_verified(
+    protocol: Callable[..., Protocol] | Program, *, max_states: int = MOST_STATES, **params: int
+) -> None:
+    """Raise AssertionError, with the finding and its schedule, unless ``protocol`` is proved at these parameters.
+
+    ``protocol``: a function that makes one, or a flat program. What hits a limit is not proved.
+    """
+    __tracebackhide__ = True  # pytest shows the test's line
+    target = target_of(protocol)
+    program = target.build(params)
+    report = judge(target, params, program, max_states)
+    if report.verdict is not Verdict.PROVED:
+        raise AssertionError("\n" + "\n".join(check_lines(report, WIDTH)))

@@ -1,0 +1,36 @@
+"""``assert_verified``: silent for what is proved; else the finding is the message."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipesim.protocols.broken import BROKEN
+from pipesim.protocols.catalog import BUILT_IN, find
+from pipesim.testing import assert_verified
+
+
+def test_what_is_right_in_every_schedule_passes() -> None:
+    assert_verified(BUILT_IN["gemm_sm100"], tiles=2, k_iters=3)
+    assert_verified(find("producer_consumer").build({"tiles": 5}))
+
+
+def test_the_message_is_the_finding() -> None:
+    with pytest.raises(AssertionError) as caught:
+        assert_verified(BROKEN["consumer_never_arrives"], stages=2, tiles=9)
+    said = str(caught.value)
+    assert "✗ refuted: consumer_never_arrives goes wrong in the schedule above" in said
+    assert "✗ deadlock" in said
+    assert "producer waits for phase 0 of empty[0]" in said
+    assert max(map(len, said.splitlines())) <= 100
+
+
+def test_what_hits_a_limit_is_not_verified() -> None:
+    with pytest.raises(AssertionError, match="unknown: one run does not stand for all"):
+        assert_verified(BROKEN["consumer_arrives_twice"], stages=3, tiles=3, max_states=10)
+
+
+def test_wrong_parameters_are_not_a_failure_of_the_protocol() -> None:
+    from pipesim.errors import ParameterError
+
+    with pytest.raises(ParameterError, match="has no parameter 'tile'"):
+        assert_verified(BUILT_IN["producer_consumer"], tile=2)
