@@ -14,8 +14,8 @@ from pipesim.protocols.catalog import Target
 from pipesim.prove.check import Check, check
 from pipesim.prove.refutation import End
 from pipesim.prove.words import doubt_line, schedule_lines
-from pipesim.report.check import CheckReport, Shown
 from pipesim.report.heading import heading
+from pipesim.report.view import CheckReport, Shown
 from pipesim.unfold.faults import report_fault
 
 _MOST_TRIES = 12  #: values of one parameter

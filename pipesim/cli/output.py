@@ -43,7 +43,8 @@ def show(
             return
         from pipesim.report.verify import paint_verify
 
-        paint_verify(console, report, findings)
+        told = [shown.finding for shown in report.proof.refutations] if report.proof is not None else []
+        paint_verify(console, report, [finding for finding in findings if finding not in told])
 
     said = {} if missing is None else {"error": _parts(missing)}
     emit(options, {"exit_code": code, "findings": findings, "report": report, **said}, paint)

@@ -1,4 +1,4 @@
-"""``pipesim verify``: the main job. Simulate, hold against the hardware, report."""
+"""``pipesim verify``: the main job. Prove, simulate, hold against the hardware, report."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from pipesim.errors import EvidenceError, HardwareError, MissingExtraError, NoTr
 
 if TYPE_CHECKING:
     from pipesim.cli.assemble import Held, Simulated
+    from pipesim.model.finding import Verdict
     from pipesim.model.program import Program
     from pipesim.protocols.catalog import Target
     from pipesim.timed.profile import Profile
     from pipesim.trace.schema import Trace
 
+_MOST_STATES = 50_000  #: searched where one run does not decide; `pipesim check --max-states` searches more
 _NAMED = 3  #: Parquet files of other programs that a note names
 
 
@@ -57,6 +59,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.cli.assemble import mark_of
+    from pipesim.judgement import judge
     from pipesim.protocols.catalog import find
     from pipesim.report.heading import heading
     from pipesim.report.view import VerifyReport
@@ -70,8 +73,10 @@ def _carry_out(options: argparse.Namespace) -> int:
     evidence = Evidence() if options.no_hardware else _evidence(target, program, options)
     if evidence.missing is not None:
         complain(evidence.missing)  # now: the simulation may take long, and its report is shown all the same
+    with progress(f"proving {program.name}"):
+        proof = judge(target, params_of(options), program, _MOST_STATES)
     hearing = _hear(program, evidence, chosen, options.tolerance)
-    code, verdict = _judge(hearing, hardware=not options.no_hardware)
+    code, verdict = _judge(proof.verdict, hearing, hardware=not options.no_hardware)
     report = VerifyReport(
         heading(program),
         tuple(ran.line for ran in hearing.simulations),
@@ -79,8 +84,10 @@ def _carry_out(options: argparse.Namespace) -> int:
         verdict,
         mark_of(code),
         tuple(dict.fromkeys(note for ran in hearing.simulations for note in ran.notes)),
+        proof,
     )
-    findings = dict.fromkeys(finding for ran in hearing.simulations for finding in ran.findings)
+    found = [shown.finding for shown in proof.refutations]
+    findings = dict.fromkeys([*found, *(finding for ran in hearing.simulations for finding in ran.findings)])
     show(options, report, code, tuple(findings), hearing.missing)
     if hearing.missing is not None and hearing.missing is not evidence.missing:
         complain(hearing.missing)
@@ -204,13 +211,20 @@ def _hear(program: Program, evidence: Evidence, chosen: Profile | None, toleranc
 # judging
 
 
-def _judge(hearing: Hearing, *, hardware: bool) -> tuple[int, str]:
+def _judge(proof: Verdict, hearing: Hearing, *, hardware: bool) -> tuple[int, str]:
     """The exit code and its sentence: a finding beats the unknown, the unknown beats the tolerance."""
     from pipesim.cli.assemble import AGREES, FINDINGS, TOLERANCE, UNKNOWN
+    from pipesim.model.finding import Verdict
 
     found: list[tuple[int, str]] = [(ran.code, ran.why) for ran in hearing.simulations]
+    simulated = _worst(found) or "the simulation finishes without a finding"
+    if proof is Verdict.REFUTED:
+        found.append((FINDINGS, "the protocol goes wrong in the schedule above"))
+    elif proof is Verdict.UNKNOWN:
+        found.append((UNKNOWN, "not proved: one run does not stand for all, and the search reached its limit"))
+    else:
+        simulated = f"proved for every schedule; {simulated}"
     found += [(held.code, f"{held.block.device}: {held.why}") for held in hearing.held]
-    simulated = _worst(found[: len(hearing.simulations)]) or "the simulation finishes without a finding"
     if hearing.missing is not None:
         found.append((UNKNOWN, f"{simulated}, but {_lack(hearing.missing)}"))
     for code in (FINDINGS, UNKNOWN, TOLERANCE):
@@ -244,8 +258,9 @@ def _worst(found: Sequence[tuple[int, str]]) -> str:
 
 COMMAND = Command(
     "verify",
-    "simulate, compare with the hardware, report: the main job",
-    "Simulate a protocol, hold it against real hardware (a GPU if there is one, else recorded traces), and report.",
+    "prove, simulate, compare with the hardware, report: the main job",
+    "Judge a protocol for every schedule, simulate it, hold it against real hardware (a GPU if there is one, else "
+    "recorded traces), and report.",
     _arguments,
     _carry_out,
 )

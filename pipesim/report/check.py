@@ -2,46 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 from rich.console import Console
 
 from pipesim.model.finding import Deadlock, Finding, Verdict
-from pipesim.prove.words import DoubtLine, Line
+from pipesim.prove.words import DoubtLine
 from pipesim.report.console import mark, paint, width_of
 from pipesim.report.finding import finding_lines
+from pipesim.report.headline import heading_lines
 from pipesim.report.layout import columns, field, middle, wrap, wrap_parts
-from pipesim.report.verify import heading_lines
-from pipesim.report.view import Heading
+from pipesim.report.view import CheckReport, Shown
 from pipesim.report.words import count, number, parameters, place
 
 MOST_STEPS = 16  #: of a schedule: its last ones; all of them are in the JSON
 MOST_DOUBTS = 4
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What is wrong, and the schedule that shows it. ``at``: the parameters that were lowered to make it small."""
-
-    finding: Finding
-    schedule: tuple[Line, ...]
-    at: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class CheckReport:
-    """The whole of ``pipesim check``. ``how``: what the verdict rests on; ``states`` were searched, 0 if none."""
-
-    heading: Heading
-    verdict: Verdict
-    how: str
-    operations: int
-    phases: int
-    states: int
-    doubts: tuple[DoubtLine, ...]
-    refutations: tuple[Shown, ...]
-    said: str
+_OK = {Verdict.PROVED: True, Verdict.REFUTED: False, Verdict.UNKNOWN: None}
 
 
 def paint_check(console: Console, report: CheckReport) -> None:
@@ -53,14 +27,26 @@ def check_lines(report: CheckReport, width: int) -> list[str]:
     """The report in lines of at most ``width`` cells."""
     parts = [count(report.operations, "operation"), count(report.phases, "phase"), report.how]
     parts += [f"{count(report.states, 'state')} searched"] if report.states else []
-    lines = [*heading_lines(report.heading, width), "", *field("check", parts, width)]
+    lines = [*heading_lines(report.heading, width), "", *field("check", parts, width), *wrong_lines(report, width)]
+    return [*lines, "", *wrap(report.said, width, f"{mark(_OK[report.verdict])} ")]
+
+
+def proof_lines(report: CheckReport, width: int) -> list[str]:
+    """The verdict as one line of another report."""
+    said = {Verdict.PROVED: "proved for every schedule", Verdict.REFUTED: "refuted", Verdict.UNKNOWN: "unknown"}
+    parts = [f"{mark(_OK[report.verdict])} {said[report.verdict]}", report.how, count(report.operations, "operation")]
+    return field("proof", parts, width)
+
+
+def wrong_lines(report: CheckReport, width: int) -> list[str]:
+    """What is doubtful and what is wrong, each block behind an empty line; nothing of what is proved."""
+    lines: list[str] = []
     if report.doubts and report.verdict is not Verdict.PROVED:
         lines += ["", *_doubts(report.doubts, width)]
     for shown in report.refutations:
         lines += ["", *_smallest(shown, width), *finding_lines([shown.finding], width)]
         lines += ["", *_schedule(shown, width)]
-    ok = {Verdict.PROVED: True, Verdict.REFUTED: False, Verdict.UNKNOWN: None}[report.verdict]
-    return [*lines, "", *wrap(report.said, width, f"{mark(ok)} ")]
+    return lines
 
 
 def _smallest(shown: Shown, width: int) -> list[str]:

@@ -7,9 +7,10 @@ from rich.console import Console
 from pipesim.report.console import BAD, GOOD, paint, width_of
 from pipesim.report.figures import share_lines
 from pipesim.report.finding import advisory_lines, budget_lines, fault_lines, finding_lines
+from pipesim.report.headline import heading_lines
 from pipesim.report.layout import field, wrap
 from pipesim.report.timeline import timeline_lines
-from pipesim.report.verify import heading_lines, simulation_lines
+from pipesim.report.verify import simulation_lines
 from pipesim.report.view import RunReport
 from pipesim.report.words import count
 

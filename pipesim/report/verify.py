@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.cells import cell_len
 from rich.console import Console
 
 from pipesim.model.finding import Finding
+from pipesim.report.check import proof_lines, wrong_lines
 from pipesim.report.console import mark, paint, width_of
 from pipesim.report.finding import advisory_lines, finding_lines
 from pipesim.report.hardware import hardware_lines
-from pipesim.report.layout import field, pad, wrap, wrap_parts
-from pipesim.report.view import Heading, SimulationLine, VerifyReport
-from pipesim.report.words import NONE, count, cycles, parameters, seconds, warps
+from pipesim.report.headline import heading_lines
+from pipesim.report.layout import field, wrap
+from pipesim.report.view import SimulationLine, VerifyReport
+from pipesim.report.words import NONE, cycles, seconds
 
 BOTH_TIMELINES = 120  #: cells from which on every device gets its timeline
 
@@ -26,30 +27,20 @@ def paint_verify(console: Console, report: VerifyReport, findings: Sequence[Find
 def verify_lines(report: VerifyReport, width: int, findings: Sequence[Finding] = ()) -> list[str]:
     """The report in lines of at most ``width`` cells; ``findings`` are those of the simulations."""
     lines = heading_lines(report.heading, width)
-    if report.simulations:
+    if report.simulations or report.proof:
         lines.append("")
+    if report.proof is not None:
+        lines += proof_lines(report.proof, width)
     for simulation in report.simulations:
         lines += simulation_lines(simulation, width)
     lines += advisory_lines(report.advisories, width)
     if findings:
         lines += ["", *finding_lines(findings, width)]
+    if report.proof is not None:
+        lines += wrong_lines(report.proof, width)
     for n, block in enumerate(report.hardware):
         lines += ["", *hardware_lines(block, width, timeline=n == 0 or width >= BOTH_TIMELINES)]
     return [*lines, "", *wrap(report.verdict, width, f"{mark(report.ok)} ")]
-
-
-def heading_lines(heading: Heading, width: int) -> list[str]:
-    """``ring   stages 4 · tiles 64 · 16 KiB a tile · grid 1 CTA · 1 load warp → 2 mma warps``."""
-    parts = parameters(heading.params, heading.roles)
-    if "grid" not in heading.params:
-        clusters = f" in clusters of {heading.cluster}" if heading.cluster > 1 else ""
-        parts.append(f"grid {count(heading.grid, 'CTA')}{clusters}")
-    name = heading.protocol
-    if cell_len(name) > width // 3:
-        above, first = wrap(name, width), "  "
-    else:
-        above, first = [], pad(name, cell_len(name) + 3)
-    return [*above, *wrap_parts([*parts, *warps(heading.roles)], width, first)]
 
 
 def simulation_lines(simulation: SimulationLine, width: int) -> list[str]:

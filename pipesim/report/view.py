@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from pipesim.conform.examined import Examination
 from pipesim.conform.result import Conformance, Timing
-from pipesim.model.finding import Advisory, Deadlock, FaultReport
+from pipesim.model.finding import Advisory, Deadlock, FaultReport, Finding, Verdict
+from pipesim.prove.words import DoubtLine, Line
 from pipesim.trace.schema import Trace
 
 
@@ -23,6 +24,30 @@ class Heading:
     grid: int
     roles: tuple[tuple[str, int], ...]
     cluster: int = 1
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is wrong, and the schedule that shows it. ``at``: the parameters that were lowered to make it small."""
+
+    finding: Finding
+    schedule: tuple[Line, ...]
+    at: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """The whole of ``pipesim check``. ``how``: what the verdict rests on; ``states`` were searched, 0 if none."""
+
+    heading: Heading
+    verdict: Verdict
+    how: str
+    operations: int
+    phases: int
+    states: int
+    doubts: tuple[DoubtLine, ...]
+    refutations: tuple[Shown, ...]
+    said: str
 
 
 @dataclass(frozen=True)
@@ -80,6 +105,7 @@ class VerifyReport:
     verdict: str
     ok: bool | None
     advisories: tuple[Advisory, ...] = ()
+    proof: CheckReport | None = None
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from pipesim.model.warp import Warp
 from pipesim.protocols.producer_consumer import producer_consumer
 from pipesim.report.figures import share_lines
 from pipesim.report.finding import budget_lines, deadlock_lines, fault_lines, finding_lines
+from pipesim.report.headline import heading_lines
 from pipesim.report.run import paint_run
-from pipesim.report.verify import heading_lines
 from pipesim.report.view import Heading, RunReport, SimulationLine
 from pipesim.timed.engine import Simulation, simulate
 from pipesim.timed.profile import load_profile
