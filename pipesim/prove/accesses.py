@@ -74,11 +74,12 @@ class Accesses:
 
     def _ordered(self, clock: Clock, other: Access, access: Access) -> bool:
         if other.flight == OWN:
-            return clock.covers(other.agent, other.pc)
+            return other.agent == access.agent or clock.covers(other.agent, other.pc)
         if (other.agent, other.engine) == (access.agent, access.engine) and access.engine in IN_ORDER:
             return True  # one engine's work for one agent, in the order of issue
-        if any(clock.covers(*wait) for wait in self._waits.get(other.flight, ())):
-            return True
+        for agent, pc in self._waits.get(other.flight, ()):
+            if agent == access.agent or clock.covers(agent, pc):
+                return True
         landed = self._landed.get(other.flight)
         if landed is not None:
             return clock.known[landed[0]] >= landed[1]

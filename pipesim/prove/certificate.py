@@ -24,9 +24,11 @@ from pipesim.model.program import Program
 from pipesim.prove.accesses import OWN, Access, Accesses
 from pipesim.prove.clock import Clock
 from pipesim.prove.doubt import Doubt, Why
+from pipesim.prove.moves import PRIVATE
 
 _UNSUPPORTED = frozenset({Op.INVAL, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.WAIT_STATE, Op.TEST_STATE, Op.JUMP_IF,
                           Op.PENDING_COUNT})  # fmt: skip
+_PASSED_OVER = PRIVATE - _UNSUPPORTED
 _ON_BARRIER = frozenset({Op.ARRIVE, Op.EXPECT_TX, Op.COMPLETE_TX, Op.WAIT, Op.WAIT_UNLESS, Op.TRY_WAIT, Op.TEST_WAIT,
                          Op.CP_ASYNC_ARRIVE})  # fmt: skip
 _TRANSFERS = frozenset({Op.TMA_LOAD, Op.TRANSFER_READ, Op.TRANSFER_WRITE, Op.COMMIT, Op.COMMIT_MULTICAST,
@@ -74,7 +76,7 @@ class Certificate:
         self._program = program
         self._channels = len(program.barriers) + len(program.named_barriers) + 1
         self._nothing = Clock((0,) * len(program.agents), (0,) * self._channels)
-        self._clocks = [self._nothing] * len(program.agents)
+        self._clocks = [self._nothing] * len(program.agents)  # of others: how far itself has come each agent knows
         self._open = [_Open(self._nothing, self._nothing) for _ in range(self._channels)]
         self._done: list[list[Clock]] = [[] for _ in range(self._channels)]
         self._saw: list[list[tuple[int, int]]] = [[] for _ in range(self._channels)]  # waits for the latest phase
@@ -100,7 +102,8 @@ class Certificate:
             self._judge(channel)
         for remote in self._remote:
             cta = self._program.barriers[remote.bar].cta
-            ends = [c for c, agent in zip(self._clocks, self._program.agents, strict=True) if agent.cta == cta]
+            mine = [a for a, agent in enumerate(self._program.agents) if agent.cta == cta]
+            ends = [self._clocks[a].after(a, len(self._program.code[a]) - 1) for a in mine]
             if not any(self._knows(clock, remote) for clock in ends):
                 past = tuple(max(c.seen[a] for c in ends) for a in range(len(self._clocks)))
                 self._doubt(Doubt(Why.EXIT, remote.agent, remote.pc, past, where=remote.bar))
@@ -123,8 +126,8 @@ class Certificate:
             self._arrive_at(len(self._program.barriers) + op[1], agent, pc, result)
         if result.state.pcs[agent] == pc:
             return
-        self._moved(before, agent, pc, op, result)
-        self._clocks[agent] = self._clocks[agent].after(agent, pc)
+        if op[0] not in _PASSED_OVER:
+            self._moved(before, agent, pc, op, result)
 
     def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
         """A transfer delivered its bytes, or the arrival that it stands for."""
@@ -183,7 +186,7 @@ class Certificate:
         self._part(bar, clock, agent, pc)
         phase = self._open[bar]
         if op[0] == Op.ARRIVE:
-            phase.arrivals = phase.arrivals.join(clock)
+            phase.arrivals = clock if phase.arrivals is self._nothing else phase.arrivals.join(clock)
             phase.expected += op[3]
         elif op[0] == Op.EXPECT_TX:
             phase.raises.append((agent, pc))
@@ -200,7 +203,7 @@ class Certificate:
         barriers = self._program.barriers
         if channel < len(barriers) and barriers[channel].cta != self._program.agents[agent].cta:
             self._remote.append(_Remote(channel, len(self._done[channel]), agent, pc, *flight))
-        phase.parts = phase.parts.join(clock)
+        phase.parts = clock if phase.parts is self._nothing else phase.parts.join(clock)
 
     def _complete(self, channel: int, result: Step) -> None:
         if result.signalled != channel:
@@ -229,14 +232,14 @@ class Certificate:
         if op[0] == Op.WAIT_UNLESS and op[3] >= 0:
             asked = self._tries.get((agent, op[3]))
             if asked is None or (asked.barrier, asked.parity) != (bar, op[2]):
-                self._doubt(Doubt(Why.STALE_TRY, agent, pc, self._clocks[agent].seen, where=bar))
+                self._doubt(Doubt(Why.STALE_TRY, agent, pc, self._past(agent, pc), where=bar))
                 return
             known = min(known, asked.known)
             if before.registers[agent][op[3]] and asked.phase != phase:
-                self._doubt(Doubt(Why.STALE_TRY, agent, pc, self._clocks[agent].seen, where=bar))
+                self._doubt(Doubt(Why.STALE_TRY, agent, pc, self._past(agent, pc), where=bar))
                 return
         if known < phase:
-            self._doubt(Doubt(Why.EARLY_PASS, agent, pc, self._clocks[agent].seen, where=bar))
+            self._doubt(Doubt(Why.EARLY_PASS, agent, pc, self._past(agent, pc), where=bar))
         self._saw[bar].append((agent, pc))
         self._see(agent, bar, phase)
 
@@ -256,7 +259,7 @@ class Certificate:
         self._joined[agent, channel] = len(self._done[channel])
         clock = self._clocks[agent]
         sync = self._program.code[agent][pc][0] == Op.BAR_SYNC
-        self._part(channel, clock if sync else clock.after(agent, pc), agent, pc)
+        self._part(channel, clock.after(agent, pc - sync), agent, pc)
         self._complete(channel, result)
 
     def _channel_of(self, op: Operation) -> int:
@@ -264,10 +267,14 @@ class Certificate:
             return len(self._program.barriers) + op[1]
         return self._channels - 1
 
+    def _past(self, agent: int, pc: int) -> tuple[int, ...]:
+        """How far each agent must have gone before this operation."""
+        return self._clocks[agent].after(agent, pc - 1).seen
+
     def _require_published(self, bar: int, agent: int, pc: int) -> None:
         init = self._inits.get(bar)
-        if init is None or not self._clocks[agent].covers(*init):
-            self._doubt(Doubt(Why.UNPUBLISHED, agent, pc, self._clocks[agent].seen, where=bar))
+        if init is None or (init[0] != agent and not self._clocks[agent].covers(*init)):
+            self._doubt(Doubt(Why.UNPUBLISHED, agent, pc, self._past(agent, pc), where=bar))
 
     # transfers
 
@@ -317,8 +324,10 @@ class Certificate:
 
     def _access(self, clock: Clock, access: Access, first: int, end: int) -> None:
         for other in self._accesses.open(clock, access, first, end):
-            past = tuple(map(max, access.past, other.past))
-            self._doubt(Doubt(Why.RACE, access.agent, access.pc, past, other.agent, other.pc))
+            past = list(map(max, access.past, other.past))
+            for one in (access, other):
+                past[one.agent] = max(past[one.agent], one.pc)
+            self._doubt(Doubt(Why.RACE, access.agent, access.pc, tuple(past), other.agent, other.pc))
 
     def _doubt(self, doubt: Doubt) -> None:
         self._doubts.setdefault(doubt)
