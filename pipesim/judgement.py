@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipesim.errors import PipesimError
+from pipesim.errors import ParameterError, PipesimError
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.protocols.catalog import Target
 from pipesim.prove.check import Check, check
-from pipesim.prove.refutation import End
+from pipesim.prove.confirm import refutation
+from pipesim.prove.moves import moves
+from pipesim.prove.play import Play
+from pipesim.prove.refutation import End, Refutation
+from pipesim.prove.replay_text import from_text, to_text
 from pipesim.prove.words import doubt_line, schedule_lines
 from pipesim.report.heading import heading
 from pipesim.report.view import CheckReport, Shown
@@ -32,17 +36,41 @@ def judge(target: Target, params: Mapping[str, int], program: Program, max_state
     )  # fmt: skip
 
 
+def replay(program: Program, text: str) -> CheckReport:
+    """What one schedule comes to. ParameterError for a move that is not possible where it stands."""
+    play = Play(program)
+    for number, move in enumerate(from_text(text), 1):
+        if play.faults or move not in moves(program, play.state):
+            raise ParameterError(
+                f"--replay: move {number} is not possible in {program.name} at these parameters",
+                cause="the schedule is of another protocol, of other parameters, or of another version of it",
+                correction="give the parameters that `pipesim check` named beside the schedule",
+            )
+        play.make(move)
+    found = refutation(play)
+    shown = _lines(program, (found,) if found is not None else (), {})
+    verdict = Verdict.UNKNOWN if found is None else Verdict.REFUTED
+    said = f"{program.name} goes wrong in this schedule" if found is not None else "nothing is wrong where it ends"
+    operations = sum(map(len, program.code))
+    how = f"one schedule of {len(play.moves):,} moves"
+    return CheckReport(heading(program), verdict, how, operations, 0, 0, (), shown, said)
+
+
 def _shown(target: Target, params: dict[str, int], program: Program, found: Check) -> tuple[Shown, ...]:
     """What is wrong, at the smallest sizes at which it still is."""
     sizes, small, seen = params, program, found
     if found.refutations and target.program is None:
         sizes, small, seen = _smallest(target, params, program, found)
     lowered = {name: value for name, value in sizes.items() if params.get(name) != value}
+    return _lines(small, seen.refutations, lowered)
+
+
+def _lines(small: Program, refutations: tuple[Refutation, ...], lowered: Mapping[str, int]) -> tuple[Shown, ...]:
     shown = []
-    for refuted in seen.refutations:
+    for refuted in refutations:
         finding = report_fault(small, refuted.fault) if refuted.fault is not None else refuted.deadlock
         assert finding is not None
-        shown.append(Shown(finding, schedule_lines(small, refuted.schedule), lowered))
+        shown.append(Shown(finding, schedule_lines(small, refuted.schedule), lowered, to_text(refuted.schedule)))
     return tuple(shown)
 
 

@@ -17,6 +17,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--max-states", type=int, default=_MOST_STATES, metavar="N",
         help=f"states to search where one run does not decide (default {_MOST_STATES:,})",
     )  # fmt: skip
+    parser.add_argument("--replay", metavar="TEXT", help="walk one schedule again: the line under replay in the JSON")
     add_output(parser)
 
 
@@ -25,7 +26,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         raise ParameterError(f"--max-states {options.max_states}", correction="give 1 or more")
 
     from pipesim.cli.assemble import AGREES, FINDINGS, UNKNOWN
-    from pipesim.judgement import judge
+    from pipesim.judgement import judge, replay
     from pipesim.model.finding import Verdict
     from pipesim.protocols.catalog import find
     from pipesim.report.check import paint_check
@@ -34,7 +35,10 @@ def _carry_out(options: argparse.Namespace) -> int:
         target = find(options.protocol)
         program = target.build(params_of(options), grid=options.ctas)
     with progress(f"checking {program.name}"):
-        report = judge(target, params_of(options), program, options.max_states)
+        if options.replay is not None:
+            report = replay(program, options.replay)
+        else:
+            report = judge(target, params_of(options), program, options.max_states)
     code = {Verdict.PROVED: AGREES, Verdict.REFUTED: FINDINGS, Verdict.UNKNOWN: UNKNOWN}[report.verdict]
     findings = tuple(shown.finding for shown in report.refutations)
     document = {"exit_code": code, "findings": findings, "report": report}

@@ -25,7 +25,8 @@ def paint_check(console: Console, report: CheckReport) -> None:
 
 def check_lines(report: CheckReport, width: int) -> list[str]:
     """The report in lines of at most ``width`` cells."""
-    parts = [count(report.operations, "operation"), count(report.phases, "phase"), report.how]
+    parts = [count(report.operations, "operation"), *([count(report.phases, "phase")] if report.phases else [])]
+    parts.append(report.how)
     parts += [f"{count(report.states, 'state')} searched"] if report.states else []
     lines = [*heading_lines(report.heading, width), "", *field("check", parts, width), *wrong_lines(report, width)]
     return [*lines, "", *wrap(report.said, width, f"{mark(_OK[report.verdict])} ")]

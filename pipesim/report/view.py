@@ -33,6 +33,7 @@ class Shown:
     finding: Finding
     schedule: tuple[Line, ...]
     at: Mapping[str, int]
+    replay: str  #: the schedule as `pipesim check --replay` takes it
 
 
 @dataclass(frozen=True)

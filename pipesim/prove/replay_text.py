@@ -1,0 +1,49 @@
+"""A schedule as one line of text, and back: what ``pipesim check --replay`` walks again.
+
+Moves are separated by dots: ``3`` is a step of agent 3, ``3o`` the begin of its access, ``3n`` its try that says no,
+``~2:64`` lets 64 bytes of the flight at place 2 land. ``3*5`` is the same move five times.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+
+from pipesim.errors import ParameterError
+from pipesim.prove.moves import Kind, Move
+from pipesim.prove.refutation import Schedule
+
+_MARKS = {Kind.STEP: "", Kind.OPEN: "o", Kind.FAIL: "n"}
+_KINDS = {mark: kind for kind, mark in _MARKS.items()}
+_MOVE = re.compile(r"(?:(?P<agent>\d+)(?P<mark>[on]?)|~(?P<place>\d+):(?P<nbytes>\d+))(?:\*(?P<times>\d+))?", re.ASCII)
+_MOST = 10_000_000
+
+
+def to_text(schedule: Schedule) -> str:
+    """The line of a schedule."""
+    words = []
+    for move, same in groupby(schedule):
+        times = len(list(same))
+        word = f"~{move.who}:{move.nbytes}" if move.kind == Kind.LAND else f"{move.who}{_MARKS[Kind(move.kind)]}"
+        words.append(word if times == 1 else f"{word}*{times}")
+    return ".".join(words)
+
+
+def from_text(text: str) -> Schedule:
+    """The schedule of a line. ParameterError, naming the word, for one that is no move."""
+    moves: list[Move] = []
+    for number, word in enumerate(text.split("."), 1):
+        match = _MOVE.fullmatch(word)
+        if match is None:
+            raise ParameterError(
+                f"--replay: word {number}, {word!r}, is no move",
+                correction="give the line that `pipesim check --json` prints under replay",
+            )
+        times = int(match["times"] or 1)
+        if len(moves) + times > _MOST:
+            raise ParameterError(f"--replay: more than {_MOST:,} moves")
+        if match["place"] is not None:
+            moves += [Move(Kind.LAND, int(match["place"]), int(match["nbytes"]))] * times
+        else:
+            moves += [Move(_KINDS[match["mark"]], int(match["agent"]))] * times
+    return tuple(moves)

@@ -1,0 +1,81 @@
+"""A schedule as a line of text: round trips, what the command makes of it, and lines that are none."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipesim.errors import ParameterError
+from pipesim.judgement import judge, replay
+from pipesim.model.finding import Verdict
+from pipesim.protocols.broken import BROKEN
+from pipesim.protocols.catalog import target_of
+from pipesim.prove.check import check
+from pipesim.prove.moves import Kind, Move
+from pipesim.prove.replay_text import from_text, to_text
+
+NAMES = [
+    "consumer_never_arrives",
+    "consumer_does_not_wait",
+    "try_ignored",
+    "expects_half",
+    "exit_under_a_remote_arrive",
+]
+
+
+def test_moves_in_text() -> None:
+    schedule = (Move(Kind.STEP, 0), Move(Kind.STEP, 0), Move(Kind.OPEN, 12), Move(Kind.FAIL, 1), Move(Kind.LAND, 3, 64))
+    assert to_text(schedule) == "0*2.12o.1n.~3:64"
+    assert from_text("0*2.12o.1n.~3:64") == schedule
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_schedule_comes_back_and_shows_the_same(name: str) -> None:
+    target = target_of(BROKEN[name])
+    program = target.build({})
+    found = check(program)
+    assert found.refutations
+    for shown in found.refutations:
+        text = to_text(shown.schedule)
+        assert from_text(text) == shown.schedule
+        again = replay(program, text)
+        assert again.verdict is Verdict.REFUTED
+        assert len(again.refutations) == 1
+    report = judge(target, {}, program, 1_000)
+    small = target.build(dict(report.refutations[0].at))
+    assert replay(small, report.refutations[0].replay).refutations[0].finding == report.refutations[0].finding
+
+
+def test_a_schedule_that_ends_well_proves_nothing() -> None:
+    program = target_of(BROKEN["consumer_never_arrives"]).build({})
+    report = replay(program, "0")
+    assert (report.verdict, report.said) == (Verdict.UNKNOWN, "nothing is wrong where it ends")
+
+
+@pytest.mark.parametrize("text", ["", "x", "0..1", "0*", "~1", "0p", "-1", "0*-1", "٣"])
+def test_a_line_that_is_no_schedule(text: str) -> None:
+    with pytest.raises(ParameterError, match=r"--replay: word \d+, .* is no move"):
+        from_text(text)
+
+
+@pytest.mark.parametrize("text", ["9", "0*9999", "~0:64", "0n", "0o"])
+def test_a_move_that_is_not_possible(text: str) -> None:
+    with pytest.raises(ParameterError, match="is not possible in consumer_never_arrives"):
+        replay(target_of(BROKEN["consumer_never_arrives"]).build({}), text)
+
+
+def test_the_command_takes_what_its_json_says(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("from pipesim.protocols.broken import BROKEN\nmine = BROKEN['consumer_never_arrives']\n")
+    command = [sys.executable, "-m", "pipesim", "check", f"{file}:mine"]
+    first = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
+    assert first.returncode == 1
+    (shown,) = json.loads(first.stdout)["report"]["refutations"]
+    sizes = [word for name, value in shown["at"].items() for word in ("-p", f"{name}={value}")]
+    again = subprocess.run([*command, *sizes, "--replay", shown["replay"]], capture_output=True, text=True, check=False)
+    assert again.returncode == 1
+    assert "✗ consumer_never_arrives goes wrong in this schedule" in again.stdout
