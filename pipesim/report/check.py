@@ -35,7 +35,8 @@ def check_lines(report: CheckReport, width: int) -> list[str]:
 def proof_lines(report: CheckReport, width: int) -> list[str]:
     """The verdict as one line of another report."""
     said = {Verdict.PROVED: "proved for every schedule", Verdict.REFUTED: "refuted", Verdict.UNKNOWN: "unknown"}
-    parts = [f"{mark(_OK[report.verdict])} {said[report.verdict]}", report.how, count(report.operations, "operation")]
+    how = [] if report.verdict is Verdict.PROVED else [report.how]
+    parts = [f"{mark(_OK[report.verdict])} {said[report.verdict]}", *how, count(report.operations, "operation")]
     return field("proof", parts, width)
 
 
