@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipesim.errors import ParameterError, PipesimError
-from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.finding import Deadlock, FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.protocols.catalog import Target
 from pipesim.prove.check import Check, check
@@ -20,7 +20,9 @@ from pipesim.prove.replay_text import from_text, to_text
 from pipesim.prove.words import doubt_line, schedule_lines
 from pipesim.report.heading import heading
 from pipesim.report.view import CheckReport, Shown
+from pipesim.unfold.causes import with_causes
 from pipesim.unfold.faults import report_fault
+from pipesim.unfold.laps import Laps
 
 _MOST_TRIES = 12  #: values of one parameter
 _FEW_STATES = 2_000
@@ -68,10 +70,18 @@ def _shown(target: Target, params: dict[str, int], program: Program, found: Chec
 def _lines(small: Program, refutations: tuple[Refutation, ...], lowered: Mapping[str, int]) -> tuple[Shown, ...]:
     shown = []
     for refuted in refutations:
-        finding = report_fault(small, refuted.fault) if refuted.fault is not None else refuted.deadlock
-        assert finding is not None
+        finding = report_fault(small, refuted.fault) if refuted.fault is not None else _deadlock(small, refuted)
         shown.append(Shown(finding, schedule_lines(small, refuted.schedule), lowered, to_text(refuted.schedule)))
     return tuple(shown)
+
+
+def _deadlock(program: Program, refuted: Refutation) -> Deadlock:
+    """The deadlock with its causes: a phase that an agent asks for and has missed, a count that is never reached."""
+    assert refuted.deadlock is not None
+    laps = Laps(program)
+    play = Play(program, refuted.schedule, [laps])
+    play.ask_all()
+    return with_causes(program, play.state, refuted.deadlock, laps.disagreements)
 
 
 def _smallest(

@@ -11,15 +11,17 @@ from pipesim.model.program import Program
 from pipesim.model.state import OWN
 from pipesim.prove.moves import Kind, Move, canonical, make
 from pipesim.unfold.blocked import explain
+from pipesim.unfold.observer import Observer
 
 _ACCESSES = frozenset({Op.READ, Op.WRITE})
 
 
 class Play:
-    """The state after the moves made so far; the faults of the last one."""
+    """The state after the moves made so far; the faults of the last one. ``observers`` see every move."""
 
-    def __init__(self, program: Program, schedule: Sequence[Move] = ()) -> None:
+    def __init__(self, program: Program, schedule: Sequence[Move] = (), observers: Sequence[Observer] = ()) -> None:
         self._program = program
+        self._observers = observers
         self.state = canonical(initial_state(program))
         self.moves: list[Move] = []
         self.faults: tuple[Fault, ...] = ()
@@ -38,9 +40,24 @@ class Play:
 
     def make(self, move: Move) -> None:
         """Make a move."""
-        result = make(self._program, self.state, move)
+        before = self.state
+        result = make(self._program, before, move)
         self.state, self.faults = result.state, result.faults
         self.moves.append(move)
+        for observer in self._observers:
+            if move.kind == Kind.LAND:
+                observer.landed(before.flights[move.who], move.nbytes, result)
+            elif move.kind != Kind.OPEN:
+                observer.stepped(before, move.who, result)
+
+    def ask_all(self) -> None:
+        """Let the observers see what every agent that cannot move is asking for."""
+        for agent in range(len(self._program.agents)):
+            if not finished(self._program, self.state, agent):
+                result = step(self._program, self.state, agent)
+                if result.blocked >= 0 and result.state is self.state:
+                    for observer in self._observers:
+                        observer.stepped(self.state, agent, result)
 
     def advance(self, agent: int) -> bool:
         """One operation of the agent, from its begin to its end; False if it is blocked or has ended."""

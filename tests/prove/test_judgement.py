@@ -1,0 +1,49 @@
+"""The judgement as a report: the smallest sizes, the causes of a deadlock, and what is told of the unknown."""
+
+from __future__ import annotations
+
+from pipesim.judgement import judge
+from pipesim.model.finding import Deadlock, Verdict
+from pipesim.protocols.broken import BROKEN
+from pipesim.protocols.catalog import Target, find, target_of
+from pipesim.report.check import check_lines
+from pipesim.report.view import CheckReport
+
+
+def judged(target: Target, params: dict[str, int], max_states: int = 1_000) -> CheckReport:
+    return judge(target, params, target.build(params), max_states)
+
+
+def test_a_missed_phase_is_told_at_the_smallest_sizes() -> None:
+    report = judged(find("conv_epilogue"), {})
+    assert report.verdict is Verdict.REFUTED
+    (shown,) = report.refutations
+    assert shown.at == {"tiles": 2, "k_iters": 0}
+    assert isinstance(shown.finding, Deadlock)
+    blocked = {each.agent: each for each in shown.finding.blocked}
+    assert (blocked["epilogue_load"].missed, blocked["epilogue_load"].phase_now) == (0, 2)
+    said = " ".join(" ".join(check_lines(report, 100)).split())
+    assert "epilogue_load asks for phase 0 of load_order[0], which is complete" in said
+    assert "those on load_order[0]" in said
+
+
+def test_a_count_that_is_never_reached_is_told() -> None:
+    report = judged(target_of(BROKEN["empty_count_too_high"]), {"stages": 2, "tiles": 9})
+    (shown,) = report.refutations
+    assert shown.at == {}  # its loop has no marks: nothing is known to be lowered
+    assert isinstance(shown.finding, Deadlock)
+    assert {each.given for each in shown.finding.blocked if each.barrier.startswith("empty")} == {1}
+
+
+def test_what_is_proved_and_what_is_not_known() -> None:
+    proved = judged(find("gemm_sm90"), {"tiles": 1})
+    assert (proved.verdict, proved.how, proved.refutations, proved.states) == (
+        Verdict.PROVED, "one run stands for every schedule", (), 0,
+    )  # fmt: skip
+    unknown = judged(target_of(BROKEN["consumer_arrives_twice"]), {"stages": 3, "tiles": 3}, max_states=5)
+    assert unknown.verdict is Verdict.UNKNOWN
+    assert unknown.doubts
+    lines = check_lines(unknown, 80)
+    assert lines[-1].startswith("? unknown: one run does not stand for all")
+    assert "  nothing holds these in their place" in lines
+    assert max(map(len, lines)) <= 80
