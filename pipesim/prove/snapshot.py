@@ -1,0 +1,47 @@
+"""Where an observer of a run stands, so that a later moment can be told to be the same, some laps of a loop on.
+
+A snapshot is a shape, in which nothing moves with the laps, and two rows of places: operations as (agent, position) and
+phases as (channel, number). A later snapshot repeats an earlier one if every place has either moved with its agent or
+channel, or stayed where it was, and whatever stayed lies before all that moves. Then the observer cannot tell the two
+moments apart: all that it ever does with places is compare those of one agent, or of one channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+Places = tuple[tuple[int, int], ...]
+
+
+class Snapshot(NamedTuple):
+    """What an observer remembers: ``shape``, operations as (agent, pc) and phases as (channel, number)."""
+
+    shape: Hashable
+    operations: Places
+    phases: Places
+
+
+def repeats(earlier: Snapshot, later: Snapshot, moved: Sequence[int], completed: Sequence[int]) -> bool:
+    """True if ``later`` is ``earlier``, after agents have ``moved`` so far and channels ``completed`` so many phases."""
+    return (
+        earlier.shape == later.shape
+        and _shifted(earlier.operations, later.operations, moved)
+        and _shifted(earlier.phases, later.phases, completed)
+    )
+
+
+def _shifted(earlier: Places, later: Places, by: Sequence[int]) -> bool:
+    """True if each place has moved by what its owner has, or not at all and then lies before all that moved."""
+    if len(earlier) != len(later):
+        return False
+    stayed: dict[int, int] = {}
+    moved: dict[int, int] = {}
+    for (owner, before), (same, now) in zip(earlier, later, strict=True):
+        if owner != same or now - before not in (0, by[owner]):
+            return False
+        if now != before:
+            moved[owner] = min(before, moved.get(owner, before))
+        else:
+            stayed[owner] = max(before, stayed.get(owner, before))
+    return all(by[owner] == 0 or last < moved.get(owner, last + 1) for owner, last in stayed.items())
