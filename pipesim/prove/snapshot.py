@@ -23,7 +23,7 @@ class Snapshot(NamedTuple):
 
 
 def repeats(earlier: Snapshot, later: Snapshot, moved: Sequence[int], completed: Sequence[int]) -> bool:
-    """True if ``later`` is ``earlier``, after agents have ``moved`` so far and channels ``completed`` so many phases."""
+    """True if ``later`` is ``earlier``, after agents ``moved`` so far and channels ``completed`` so many phases."""
     return (
         earlier.shape == later.shape
         and _shifted(earlier.operations, later.operations, moved)
