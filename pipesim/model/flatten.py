@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pipesim.model.ops import OPERANDS, READS_REGISTER, Op, Operation
-from pipesim.model.program import Agent, Barrier, Program, Tile
+from pipesim.model.program import Access, Agent, Barrier, Program, Tile
 from pipesim.model.recording import Recorder, Tables
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def assemble(
         params=params,
         agents=agents,
         barriers=_barriers(protocol),
-        accesses=tuple(tables.accesses),
+        accesses=tuple(Access(*each) for each in tables.accesses),
         tiles=tuple(
             Tile(t.name, t.space, cta, t.offset, t.nbytes, t.slots)
             for cta in range(protocol.cluster)

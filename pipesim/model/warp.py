@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
+from operator import index
 
 from pipesim.errors import ProtocolError
 from pipesim.model.instructions import (
@@ -17,7 +19,6 @@ from pipesim.model.instructions import (
     require_transfer,
 )
 from pipesim.model.ops import Engine, Fence, Op, Order, Scope, Space, semantics
-from pipesim.model.program import Access
 from pipesim.model.recording import Recorder, author_line, recorder, whole
 from pipesim.model.shared_mem_barrier import SharedMemBarrier, barrier_address
 from pipesim.model.tcgen05 import mma_arrive
@@ -35,12 +36,30 @@ class Slot:
     nbytes: int
     rank: int = -1  #: the CTA in whose memory it is, -1 for the executing one
 
+    @cached_property
+    def _parts(self) -> dict[tuple[int, int, int], Slot]:
+        """What was made of it already, by offset, bytes and rank: a loop asks for the same few again and again."""
+        return {}
+
     def mapa(self, cta: int) -> Slot:
         """The same bytes in the CTA of this rank: what an MMA of a pair of CTAs reads and writes there."""
-        return Slot(self.name, self.space, self.offset, self.nbytes, cta)
+        try:
+            return self._parts[0, self.nbytes, index(cta)]
+        except (KeyError, TypeError):
+            made = Slot(self.name, self.space, self.offset, self.nbytes, cta)
+        if type(cta) is int:
+            self._parts[0, self.nbytes, cta] = made
+        return made
 
     def part(self, offset: int, nbytes: int) -> Slot:
         """The bytes ``offset .. offset + nbytes`` of this slot."""
+        try:
+            return self._parts[index(offset), index(nbytes), self.rank]
+        except (KeyError, TypeError):
+            made = self._part(offset, nbytes)
+        return self._parts.setdefault((made.offset - self.offset, made.nbytes, self.rank), made)
+
+    def _part(self, offset: int, nbytes: int) -> Slot:
         offset, nbytes = whole(f"the offset of a part of {self.name}", offset), whole("its number of bytes", nbytes)
         if offset < 0 or nbytes <= 0 or offset + nbytes > self.nbytes:
             raise ProtocolError(
@@ -67,7 +86,18 @@ class TileArray:
     def __iter__(self) -> Iterator[Slot]:
         return (self[slot] for slot in range(self.slots))
 
+    @cached_property
+    def _made(self) -> dict[int, Slot]:
+        """The slots that were asked for already: a ring asks for the same few again and again."""
+        return {}
+
     def __getitem__(self, slot: int) -> Slot:
+        try:
+            return self._made[index(slot)]
+        except (KeyError, TypeError):
+            return self._slot(slot)
+
+    def _slot(self, slot: int) -> Slot:
         slot = whole(f"the slot of {self.name}[...]", slot)
         if not 0 <= slot < self.slots:
             raise ProtocolError(
@@ -76,7 +106,8 @@ class TileArray:
                 cause=f"{self.name} has {self.slots} slots",
                 correction=f"use 0 to {self.slots - 1}, for example {self.name}[stage.index()]",
             )
-        return Slot(f"{self.name}[{slot}]", self.space, self.offset + slot * self.nbytes, self.nbytes)
+        made = Slot(f"{self.name}[{slot}]", self.space, self.offset + slot * self.nbytes, self.nbytes)
+        return self._made.setdefault(slot, made)
 
 
 class Warp:
@@ -133,7 +164,7 @@ class Warp:
             destination = destination.part(0, nbytes)
         for rank in range(rec.tables.ctas):
             if cta_mask >> rank & 1:
-                rec.tables.access(Access(destination.space, rank, destination.offset, destination.nbytes))
+                rec.tables.access(destination.space, rank, destination.offset, destination.nbytes)
         bar = barrier_address(mbar)
         counted = mbar.rank if mbar.rank >= 0 else rec.cta
         require_load(
@@ -245,7 +276,7 @@ class Warp:
                 place=author_line(),
                 cause=f"the cluster has {self._recorder.tables.ctas} CTAs",
             )
-        return self._recorder.tables.access(Access(slot.space, rank, slot.offset, slot.nbytes))
+        return self._recorder.tables.access(slot.space, rank, slot.offset, slot.nbytes)
 
     # time and control
 
