@@ -12,28 +12,39 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from operator import index
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 
 from pipesim.errors import HandleError, ProtocolError
 from pipesim.model.ops import OPERANDS, Op, Operation, Space
 
 MAX_OPERATIONS = 1 << 23  #: of one agent; a ring of a million tiles has less
 _INSIDE = ("pipesim.model.", "pipesim.pipelines.", "contextlib")
+Place = tuple[CodeType, int]  #: code, and an instruction in it
 Bytes = tuple[Space, int, int, int]  #: the fields of an ``Access``; a plain tuple is made and found much sooner
+_getframe = sys._getframe  # noqa: SLF001  # the documented way to walk the stack without building a traceback
 _current: ContextVar[Recorder | None] = ContextVar("pipesim_recorder", default=None)
 
 
 def author_line() -> str:
     """``file:line`` of the innermost frame that is not part of the description language itself."""
-    frame = _author_frame()
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    return _line(*_author_place(2))
 
 
-def _author_frame() -> FrameType:
-    frame = sys._getframe(2)  # noqa: SLF001  # the documented way to walk the stack without building a traceback
+def _author_place(depth: int) -> Place:
+    """Where the author's code is now, at least so many calls up; its line takes as long to find as all the rest."""
+    frame: FrameType = _getframe(depth)
     while _IS_INSIDE[frame.f_globals.get("__name__", "")] and (caller := frame.f_back) is not None:
         frame = caller
-    return frame
+    return frame.f_code, frame.f_lasti
+
+
+def _line(code: CodeType, instruction: int) -> str:
+    """``file:line`` of an instruction of ``code``."""
+    line = next((line for begin, end, line in code.co_lines() if begin <= instruction < end), code.co_firstlineno)
+    return f"{code.co_filename}:{line}"
+
+
+current_recorder = _current.get  #: that of the role that runs now, None outside a role
 
 
 def whole(what: str, value: object) -> int:
@@ -73,6 +84,8 @@ class Tables:
     sources: dict[str, int] = field(default_factory=dict)
     named_barriers: dict[tuple[int, int], int] = field(default_factory=dict)
     loops: dict[str, int] = field(default_factory=dict)
+    #: of an instruction its source line; the code is kept, because another would be given its id
+    places: dict[tuple[int, int], tuple[int, CodeType]] = field(default_factory=dict)
 
     def access(self, space: Space, cta: int, offset: int, nbytes: int) -> int:
         """Index of an access, entered on first sight."""
@@ -81,6 +94,23 @@ class Tables:
     def source(self, line: str) -> int:
         """Index of a source line, entered on first sight."""
         return self.sources.setdefault(line, len(self.sources))
+
+    def source_here(self, depth: int) -> int:
+        """Index of the author's line, at least so many calls up.
+
+        Found again by the instruction: by the id of its code, because the hash of code is computed every time.
+        """
+        frame: FrameType = _getframe(depth)
+        while _IS_INSIDE[frame.f_globals.get("__name__", "")] and (caller := frame.f_back) is not None:
+            frame = caller
+        code = frame.f_code
+        place = id(code), frame.f_lasti
+        try:
+            return self.places[place][0]
+        except KeyError:
+            source = self.source(_line(code, frame.f_lasti))
+            self.places[place] = source, code
+            return source
 
     def named_barrier(self, cta: int, number: int) -> int:
         """Index of a named barrier of a CTA, entered on first sight."""
@@ -100,24 +130,25 @@ class Linear:
     def __init__(self, what: str) -> None:
         self._what = what
         self._recorder = recorder()
-        self._acquired = author_line()
-        self._released = ""
+        self._acquired = _author_place(3)
+        self._released: Place | None = None
         self._recorder.live[self] = None
 
     @property
     def description(self) -> tuple[str, str, str]:
         """What it is, which role holds it, and the line where it was acquired."""
-        return self._what, self._recorder.who, self._acquired
+        return self._what, self._recorder.who, _line(*self._acquired)
 
     @property
     def live(self) -> bool:
         """True until the handle is given back."""
-        return not self._released
+        return self._released is None
 
     def consume(self, verb: str) -> None:
         """Give the handle back; a second time is an error."""
-        self.require_live(verb)
-        self._released = author_line()
+        if self._released is not None or _current.get() is not self._recorder:
+            self.require_live(verb)
+        self._released = _author_place(2)
         del self._recorder.live[self]
 
     def require_live(self, verb: str) -> None:
@@ -126,14 +157,14 @@ class Linear:
             raise HandleError(
                 f"{recorder().who}: {verb} of {self._what}, which {self._recorder.who} holds",
                 place=author_line(),
-                cause=f"acquired at {self._acquired}",
+                cause=f"acquired at {_line(*self._acquired)}",
                 correction="acquire a stage in each role",
             )
-        if self._released:
+        if self._released is not None:
             raise HandleError(
                 f"{self._recorder.who}: {verb} of {self._what} after its release",
                 place=author_line(),
-                cause=f"acquired at {self._acquired}, released at {self._released}",
+                cause=f"acquired at {_line(*self._acquired)}, released at {_line(*self._released)}",
                 correction="acquire the next stage before using it",
             )
 
@@ -142,7 +173,7 @@ class Linear:
         if self.live:
             raise HandleError(
                 f"{self._recorder.who}: {self._what} was never released",
-                place=self._acquired,
+                place=_line(*self._acquired),
                 correction="release it on every path, or acquire it in a with statement",
             )
 
@@ -171,20 +202,49 @@ class Recorder:
 
     def emit(self, op: Op, *operands: int, line: str = "") -> None:
         """Append an operation with the author's line, or this one. ProtocolError if an operand is no whole number."""
-        code = self.code
-        if len(code) >= MAX_OPERATIONS:
-            raise ProtocolError(
-                f"{self.who} records more than {MAX_OPERATIONS:,} operations",
-                place=author_line(),
-                cause="a loop in the role that does not end, or more trips than can be recorded",
-                correction="let it end, for example: for i in range(tiles)",
-            )
         try:
-            code.append(tuple(map(index, (op, *operands))))  # enums become plain integers here
+            operation = tuple(map(index, (op, *operands)))  # enums become plain integers here
         except TypeError:
             raise self._no_number(op, operands) from None
+        self.append(operation, self.tables.source(line) if line else -1)
+
+    def operation(self, op: int, *operands: int) -> Operation:
+        """The operation in plain integers. ProtocolError if an operand is no whole number."""
+        try:
+            return tuple(map(index, (op, *operands)))
+        except TypeError:
+            raise self._no_number(Op(op), operands) from None
+
+    def append(self, operation: Operation, source: int = -1) -> None:
+        """Append an operation of plain integers, with this source line, or that of the author's code if -1."""
+        code = self.code
+        code.append(operation)
         if len(code) > self.located:
-            self.lines.append(self.tables.source(line or author_line()))
+            if len(code) > MAX_OPERATIONS:
+                raise self._too_many()
+            self.lines.append(source if source >= 0 else self.tables.source_here(3))
+
+    def append_item(self, head: Operation, item: int) -> None:
+        """:meth:`append` the operation that begins with ``head`` and ends with ``item``."""
+        self.append((*head, item) if type(item) is int else self.operation(*head, item))
+
+    def extend(self, block: list[Operation]) -> None:
+        """:meth:`append` what one instruction of the author's comes to: its line is found once."""
+        before = len(self.code)
+        self.code += block
+        unlocated = len(self.code) - max(before, self.located)
+        if unlocated > 0:
+            if len(self.code) > MAX_OPERATIONS:
+                raise self._too_many()
+            self.lines += [self.tables.source_here(3)] * unlocated
+
+    def _too_many(self) -> ProtocolError:
+        return ProtocolError(
+            f"{self.who} records more than {MAX_OPERATIONS:,} operations",
+            place=author_line(),
+            cause="a loop in the role that does not end, or more trips than can be recorded",
+            correction="let it end, for example: for i in range(tiles)",
+        )
 
     def _no_number(self, op: Op, operands: tuple[object, ...]) -> ProtocolError:
         name, value = next(
