@@ -15,7 +15,8 @@ from pipesim.errors import ProtocolError
 from pipesim.model.ops import Op, Order, Scope, semantics
 from pipesim.model.recording import Recorder, TryResult, author_line, current_recorder, recorder, whole
 
-_WAIT, _ARRIVE, _PLAIN = int(Op.WAIT), int(Op.ARRIVE), semantics()
+_WAIT, _ARRIVE = int(Op.WAIT), int(Op.ARRIVE)
+_NO_ORDER, _NO_SCOPE, _PLAIN = Order.DEFAULT, Scope.DEFAULT, semantics()
 
 
 @dataclass(unsafe_hash=True, slots=True)  # not frozen: every arrive makes one, and that takes three times as long
@@ -135,7 +136,7 @@ class SharedMemBarrier:
 
     def arrive(self, count: int = 1, *, order: Order = Order.DEFAULT, scope: Scope = Scope.DEFAULT) -> StateToken:
         """``mbarrier.arrive``: each executing lane arrives ``count`` times."""
-        return self._arrive(_ARRIVE, count, 0, semantics(order, scope) if order or scope else _PLAIN)
+        return self._arrive(_ARRIVE, count, 0, _semantics(order, scope))
 
     def arrive_cluster(
         self, cta: int, count: int = 1, *, order: Order = Order.DEFAULT, scope: Scope = Scope.DEFAULT
@@ -278,6 +279,10 @@ def _require_own(result: TryResult | StateToken, what: str) -> None:
             place=author_line(),
             correction="make the test in the role that uses its result",
         )
+
+
+def _semantics(order: Order, scope: Scope) -> int:
+    return _PLAIN if order is _NO_ORDER and scope is _NO_SCOPE else semantics(order, scope)
 
 
 def _parity(phase: int) -> int:
