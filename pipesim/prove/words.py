@@ -9,7 +9,7 @@ from pipesim.model.program import Program
 from pipesim.prove.doubt import Doubt
 from pipesim.prove.moves import Kind, Move
 from pipesim.prove.play import Play
-from pipesim.unfold.faults import operation_in_words
+from pipesim.unfold.operation_words import landing_in_words, operation_in_words
 
 _MARKS = frozenset({Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END})
 
@@ -70,14 +70,14 @@ def _what(program: Program, play: Play, move: Move) -> str:
     words = operation_in_words(program, program.code[agent][pc])
     match move.kind:
         case Kind.OPEN:
-            return f"begins {words}"
+            return f"{words} begins"
         case Kind.FAIL:
             return f"{words}: says no"
         case Kind.LAND:
             flight = play.state.flights[move.who]
-            part = f"{move.nbytes:,} of " if move.nbytes < flight.remaining else ""
-            landed = f"{part}{flight.remaining:,} bytes of " if flight.remaining else ""
-            return f"{landed}{words} {'land' if flight.remaining else 'arrives'}"
+            return landing_in_words(
+                program, program.code[agent][pc], flight.barrier, move.nbytes, flight.remaining
+            )
         case _:
             return words
 
