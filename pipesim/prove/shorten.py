@@ -190,4 +190,3 @@ def _move(state: State, act: _Act) -> Move | None:
         if _key(flight) == act.flight:
             return Move(Kind.LAND, place, flight.remaining if act.nbytes == _ALL else act.nbytes)
     return None
-

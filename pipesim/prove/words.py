@@ -75,9 +75,7 @@ def _what(program: Program, play: Play, move: Move) -> str:
             return f"{words}: says no"
         case Kind.LAND:
             flight = play.state.flights[move.who]
-            return landing_in_words(
-                program, program.code[agent][pc], flight.barrier, move.nbytes, flight.remaining
-            )
+            return landing_in_words(program, program.code[agent][pc], flight.barrier, move.nbytes, flight.remaining)
         case _:
             return words
 

@@ -1,4 +1,4 @@
-"""Every operation in a person's words, in one place: ``wait empty[0] parity 1``, ``copy → tile[0] (item 0) on full[0]``.
+"""Every operation in a person's words, in one place: ``wait empty[0] parity 1``, ``copy → tile[0] on full[0]``.
 
 What every operation of a kind shares is left out: registers, a count of 1, an order that PTX gives without being asked.
 """
@@ -195,9 +195,7 @@ _WORDS: dict[Op, Callable[[Program, Operation], str]] = {
     Op.INVAL: lambda p, op: f"inval {p.barrier_name(op[1])}",
     Op.ARRIVE: _arrive,
     Op.ARRIVE_DROP: _arrive,
-    Op.ARRIVE_NO_COMPLETE: lambda p, op: (
-        f"arrive.noComplete{_relaxed(op[4])} {p.barrier_name(op[1])}{_times(op[2])}"
-    ),
+    Op.ARRIVE_NO_COMPLETE: lambda p, op: f"arrive.noComplete{_relaxed(op[4])} {p.barrier_name(op[1])}{_times(op[2])}",
     Op.EXPECT_TX: lambda p, op: f"expect {p.barrier_name(op[1])} {op[2]:,}",
     Op.COMPLETE_TX: lambda p, op: f"complete {p.barrier_name(op[1])} {op[2]:,}",
     Op.WAIT: lambda p, op: f"wait{_relaxed(op[3])} {p.barrier_name(op[1])} parity {op[2]}",
