@@ -38,7 +38,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         if options.replay is not None:
             report = replay(program, options.replay)
         else:
-            report = judge(target, params_of(options), program, options.max_states)
+            report = judge(target, params_of(options), program, options.max_states, options.ctas)
     code = {Verdict.PROVED: AGREES, Verdict.REFUTED: FINDINGS, Verdict.UNKNOWN: UNKNOWN}[report.verdict]
     findings = tuple(shown.finding for shown in report.refutations)
     document = {"exit_code": code, "findings": findings, "report": report}

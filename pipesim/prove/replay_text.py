@@ -30,18 +30,18 @@ def to_text(schedule: Schedule) -> str:
 
 
 def from_text(text: str) -> Schedule:
-    """The schedule of a line. ParameterError, naming the word, for one that is no move."""
+    """The schedule of a line, which may be broken into several. ParameterError, naming the word, if one is no move."""
     moves: list[Move] = []
-    for number, word in enumerate(text.split("."), 1):
+    for number, word in enumerate("".join(text.split()).split("."), 1):
         match = _MOVE.fullmatch(word)
         if match is None:
             raise ParameterError(
-                f"--replay: word {number}, {word!r}, is no move",
-                correction="give the line that `pipesim check --json` prints under replay",
+                f"the schedule: word {number}, {word!r}, is no move",
+                correction="give the line that `pipesim check` prints behind again, or with --json under replay",
             )
         times = int(match["times"] or 1)
         if len(moves) + times > _MOST:
-            raise ParameterError(f"--replay: more than {_MOST:,} moves")
+            raise ParameterError(f"the schedule: more than {_MOST:,} moves")
         if match["place"] is not None:
             moves += [Move(Kind.LAND, int(match["place"]), int(match["nbytes"]))] * times
         else:

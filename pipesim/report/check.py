@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from pipesim.model.finding import Deadlock, Finding, Verdict
+from pipesim.model.finding import Verdict
 from pipesim.prove.words import DoubtLine
 from pipesim.report.console import mark, paint, width_of
 from pipesim.report.finding import finding_lines
 from pipesim.report.headline import heading_lines
-from pipesim.report.layout import columns, field, middle, wrap, wrap_parts
+from pipesim.report.layout import field, wrap, wrap_parts
+from pipesim.report.schedule import again_lines, schedule_block
 from pipesim.report.view import CheckReport, Shown
-from pipesim.report.words import count, number, parameters, place
+from pipesim.report.words import count, parameters, place
 
-MOST_STEPS = 16  #: of a schedule: its last ones; all of them are in the JSON
 MOST_DOUBTS = 4
 _OK = {Verdict.PROVED: True, Verdict.REFUTED: False, Verdict.UNKNOWN: None}
 
@@ -47,7 +47,9 @@ def wrong_lines(report: CheckReport, width: int) -> list[str]:
         lines += ["", *_doubts(report.doubts, width)]
     for shown in report.refutations:
         lines += ["", *_smallest(shown, width), *finding_lines([shown.finding], width)]
-        lines += ["", *_schedule(shown, width)]
+        lines += ["", *schedule_block(shown, width)]
+        again = again_lines(shown, width)
+        lines += ["", *again] if again else []
     return lines
 
 
@@ -72,25 +74,3 @@ def _doubts(doubts: tuple[DoubtLine, ...], width: int) -> list[str]:
 
 def _at(what: str, line: str) -> str:
     return f"{what} ({place(line)})" if line else what
-
-
-def _schedule(shown: Shown, width: int) -> list[str]:
-    """The steps that lead there: all, or those on the barriers that matter, or the last ones."""
-    steps, head = shown.schedule, "the schedule"
-    matter = _matter(shown.finding)
-    if len(steps) > MOST_STEPS and matter:
-        head = f"the schedule, {count(len(steps), 'step')}; those on {', '.join(matter)}"
-        steps = tuple(step for step in steps if any(name in step.what for name in matter))
-    if len(steps) > MOST_STEPS:
-        head = f"the schedule, {count(len(shown.schedule), 'step')}; the last {MOST_STEPS}"
-        steps = steps[-MOST_STEPS:]
-    rows = [("step", "agent", "does")]
-    rows += [(number(step.number), step.agent, middle(step.what, max(24, width - 36))) for step in steps]
-    return [*wrap(head, width, "  "), *columns(rows, 3, width)]
-
-
-def _matter(finding: Finding) -> list[str]:
-    """The barriers on which nobody can help any more: a deadlock's cause, if it has one so plain."""
-    if not isinstance(finding, Deadlock):
-        return []
-    return sorted({b.barrier for b in finding.blocked if b.parity >= 0 and not any(s.next_line for s in b.suppliers)})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pipesim.conform.examined import Examination
 from pipesim.conform.result import Conformance, Timing
@@ -28,12 +28,19 @@ class Heading:
 
 @dataclass(frozen=True)
 class Shown:
-    """What is wrong, and the schedule that shows it. ``at``: the parameters that were lowered to make it small."""
+    """What is wrong, and the schedule that shows it. ``at``: the parameters that were lowered to make it small.
+
+    ``replay`` is the schedule as ``check --replay`` and ``run --schedule`` take it, ``command`` what stands between the
+    two, the protocol and its parameters, "" where a command line cannot name it. ``standing`` says of every agent, in
+    the program's order, what it waits for at the end; "" where the schedule ends with a fault.
+    """
 
     finding: Finding
     schedule: tuple[Line, ...]
     at: Mapping[str, int]
-    replay: str  #: the schedule as `pipesim check --replay` takes it
+    replay: str
+    command: str = ""
+    standing: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -44,17 +44,13 @@ def operation_in_words(program: Program, operation: Operation) -> str:
 
 
 def operation_in_short(program: Program, operation: Operation) -> str:
-    """The same where room is scarce: without parity, item and what else the lane beside it says."""
+    """The same where room is scarce: without parity, threads, and the barrier on which a copy counts its bytes."""
     op = Op(operation[0])
     match op:
-        case Op.WAIT | Op.WAIT_UNLESS:
-            return f"wait {program.barrier_name(operation[1])}"
-        case Op.TRY_WAIT | Op.TEST_WAIT:
-            return f"{_VERBS[op]} {program.barrier_name(operation[1])}"
+        case Op.WAIT | Op.WAIT_UNLESS | Op.TRY_WAIT | Op.TEST_WAIT:
+            return operation_in_words(program, operation).partition(" parity ")[0]
         case Op.TMA_LOAD:
-            return f"copy → {accessed(program, operation)}"
-        case Op.READ | Op.WRITE | Op.TRANSFER_READ | Op.TRANSFER_WRITE:
-            return operation_in_words(program, operation).partition(" (item ")[0]
+            return f"copy → {_item(accessed(program, operation), operation[4])}"
         case Op.BAR_SYNC | Op.BAR_ARRIVE:
             return operation_in_words(program, operation).partition(" (")[0]
         case _:

@@ -24,7 +24,8 @@ def test_a_missed_phase_is_told_at_the_smallest_sizes() -> None:
     assert (blocked["epilogue_load"].missed, blocked["epilogue_load"].phase_now) == (0, 2)
     said = " ".join(" ".join(check_lines(report, 100)).split())
     assert "epilogue_load asks for phase 0 of load_order[0], which is complete" in said
-    assert "those on load_order[0]" in said
+    assert "63 load arrive load_order[0] · ends phase 1" in said
+    assert shown.standing["epilogue_load"] == "waits for load_order[0]"
 
 
 def test_a_count_that_is_never_reached_is_told() -> None:
