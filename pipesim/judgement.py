@@ -9,20 +9,20 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pipesim.errors import ParameterError, PipesimError
+from pipesim.errors import PipesimError
 from pipesim.model.finding import Deadlock, FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.protocols.catalog import Target
 from pipesim.prove.check import Check, check
 from pipesim.prove.confirm import refutation
-from pipesim.prove.moves import moves
+from pipesim.prove.doings import doings
 from pipesim.prove.play import Play
 from pipesim.prove.refutation import End, Refutation
-from pipesim.prove.replay_text import from_text, to_text
+from pipesim.prove.replay_text import to_text, walk
 from pipesim.prove.shorten import shorten
 from pipesim.prove.words import doubt_line, schedule_lines, standing
 from pipesim.report.heading import heading
-from pipesim.report.view import CheckReport, Shown
+from pipesim.report.view import CheckReport, Shown, WalkReport
 from pipesim.unfold.causes import with_causes
 from pipesim.unfold.faults import report_fault
 from pipesim.unfold.laps import Laps
@@ -46,22 +46,28 @@ def judge(
 
 def replay(program: Program, text: str) -> CheckReport:
     """What one schedule comes to. ParameterError for a move that is not possible where it stands."""
-    play = Play(program)
-    for number, move in enumerate(from_text(text), 1):
-        if play.faults or move not in moves(program, play.state):
-            raise ParameterError(
-                f"--replay: move {number} is not possible in {program.name} at these parameters",
-                cause="the schedule is of another protocol, of other parameters, or of another version of it",
-                correction="give the parameters that `pipesim check` named beside the schedule",
-            )
-        play.make(move)
+    play = walk(program, text)
     found = refutation(play)
-    shown = (_line(program, found, {}, ""),) if found is not None else ()
+    shown = (shown_of(program, found),) if found is not None else ()
     verdict = Verdict.UNKNOWN if found is None else Verdict.REFUTED
     said = f"{program.name} goes wrong in this schedule" if found is not None else "nothing is wrong where it ends"
     operations = sum(map(len, program.code))
     how = f"one schedule of {len(play.moves):,} moves"
     return CheckReport(heading(program), verdict, how, operations, 0, 0, (), shown, said)
+
+
+def walked(program: Program, text: str) -> WalkReport:
+    """One schedule as a timeline. ParameterError for a move that is not possible where it stands."""
+    play = walk(program, text)
+    moves, spans = len(play.moves), doings(program, tuple(play.moves))
+    found = refutation(play)
+    names = tuple(program.agent_name(agent) for agent in range(len(program.agents)))
+    if found is None:
+        waits = "every agent has ended" if play.ended else "not every agent has ended"
+        return WalkReport(heading(program), moves, names, spans, (), f"nothing is wrong where it ends: {waits}")
+    said = "a deadlock" if found.deadlock is not None else "a fault"
+    findings = (shown_of(program, found).finding,)
+    return WalkReport(heading(program), moves, names, spans, findings, f"the schedule ends in {said}")
 
 
 def _shown(
@@ -73,11 +79,13 @@ def _shown(
         sizes, small, seen = _smallest(target, params, program, found)
     lowered = {name: value for name, value in sizes.items() if params.get(name) != value}
     short = [shorten(small, refuted, _MOST_MOVES) for refuted in seen.refutations]
-    return tuple(_line(small, refuted, lowered, _command(target, sizes, ctas)) for refuted in short)
+    return tuple(shown_of(small, refuted, lowered, _command(target, sizes, ctas)) for refuted in short)
 
 
-def _line(program: Program, refuted: Refutation, lowered: Mapping[str, int], command: str) -> Shown:
-    """One way in which it goes wrong, with all that a report says of it."""
+def shown_of(
+    program: Program, refuted: Refutation, lowered: Mapping[str, int] | None = None, command: str = ""
+) -> Shown:
+    """One way in which it goes wrong, with all that a report says of it; ``lowered`` and ``command`` as there."""
     if refuted.deadlock is not None:
         refuted = replace(refuted, deadlock=_with_causes(program, refuted, refuted.deadlock))
     finding = report_fault(program, refuted.fault) if refuted.fault is not None else refuted.deadlock
@@ -85,7 +93,7 @@ def _line(program: Program, refuted: Refutation, lowered: Mapping[str, int], com
     return Shown(
         finding,
         schedule_lines(program, refuted),
-        lowered,
+        lowered or {},
         to_text(refuted.schedule),
         command,
         standing(program, refuted),

@@ -6,6 +6,7 @@ where the roles are too many, too, the steps are a list.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -88,18 +89,18 @@ def again_lines(shown: Shown, width: int) -> list[str]:
     if len(shown.replay) > MOST_REPLAY:
         said = f"again: the schedule is long; `pipesim check {shown.command} --json` has it under replay"
         return wrap(said, width, "  ", "    ")
-    words = shown.command.split(" ")
-    lines = _command("  again: ", ["pipesim", "check", *words, "--replay"], f"'{shown.replay}'", width)
+    words = re.split(r"(?<!-p) ", shown.command)
+    lines = _command("  again: ", ["pipesim", "check", *words, f"--replay '{shown.replay}'"], width)
     if len(shown.replay) > width:
         said = f"as a timeline: `pipesim run {shown.command} --schedule` with the same line"
         return lines + wrap(said, width, "  ", "    ")
-    return lines + _command("  as a timeline: ", ["pipesim", "run", *words, "--schedule"], f"'{shown.replay}'", width)
+    return lines + _command("  as a timeline: ", ["pipesim", "run", *words, f"--schedule '{shown.replay}'"], width)
 
 
-def _command(first: str, words: Sequence[str], text: str, width: int) -> list[str]:
+def _command(first: str, words: Sequence[str], width: int) -> list[str]:
     """A command over several lines, each but the last with a backslash; the schedule may go on behind a dot."""
     lines = [first + words[0]]
-    for word in [*words[1:], text]:
+    for word in words[1:]:
         if cell_len(lines[-1]) + 1 + cell_len(word) + 2 <= width:
             lines[-1] += f" {word}"
             continue

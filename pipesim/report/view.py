@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pipesim.conform.examined import Examination
 from pipesim.conform.result import Conformance, Timing
 from pipesim.model.finding import Advisory, Deadlock, FaultReport, Finding, Verdict
+from pipesim.prove.doings import Span
 from pipesim.prove.words import DoubtLine, Line
 from pipesim.trace.schema import Trace
 
@@ -55,6 +56,18 @@ class CheckReport:
     states: int
     doubts: tuple[DoubtLine, ...]
     refutations: tuple[Shown, ...]
+    said: str
+
+
+@dataclass(frozen=True)
+class WalkReport:
+    """The whole of ``pipesim run --schedule``: what each of ``agents`` does at which move, and what is wrong."""
+
+    heading: Heading
+    moves: int
+    agents: tuple[str, ...]
+    spans: tuple[Span, ...]
+    findings: tuple[Finding, ...]
     said: str
 
 
