@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.console import Console
 
 from pipesim.model.finding import Verdict
@@ -21,6 +23,15 @@ _OK = {Verdict.PROVED: True, Verdict.REFUTED: False, Verdict.UNKNOWN: None}
 def paint_check(console: Console, report: CheckReport) -> None:
     """Write the report."""
     paint(console, check_lines(report, width_of(console)))
+
+
+def paint_summary(console: Console, reports: Mapping[str, CheckReport]) -> None:
+    """Write the verdicts on several protocols in a line each, and how many of them are proved."""
+    lines = [f"  {mark(_OK[report.verdict])} {name}" for name, report in reports.items()]
+    proved = sum(report.verdict is Verdict.PROVED for report in reports.values())
+    refuted = any(report.verdict is Verdict.REFUTED for report in reports.values())
+    ok = False if refuted else True if proved == len(reports) else None
+    paint(console, [*lines, "", f"{mark(ok)} {proved} of {count(len(reports), 'protocol')} proved"])
 
 
 def check_lines(report: CheckReport, width: int) -> list[str]:
@@ -46,11 +57,15 @@ def wrong_lines(report: CheckReport, width: int) -> list[str]:
     if report.doubts and report.verdict is not Verdict.PROVED:
         lines += ["", *_doubts(report.doubts, width)]
     for shown in report.refutations:
-        lines += ["", *_smallest(shown, width), *finding_lines([shown.finding], width)]
-        lines += ["", *schedule_block(shown, width)]
-        again = again_lines(shown, width)
-        lines += ["", *again] if again else []
+        lines += shown_lines(shown, width)
     return lines
+
+
+def shown_lines(shown: Shown, width: int) -> list[str]:
+    """One way in which it goes wrong: the sizes, the finding, its schedule, and how to see it again."""
+    lines = ["", *_smallest(shown, width), *finding_lines([shown.finding], width), "", *schedule_block(shown, width)]
+    again = again_lines(shown, width)
+    return lines + (["", *again] if again else [])
 
 
 def _smallest(shown: Shown, width: int) -> list[str]:
