@@ -15,6 +15,7 @@ from pipesim.model.program import Program
 from pipesim.protocols.catalog import Target
 from pipesim.prove.check import Check, check
 from pipesim.prove.confirm import refutation
+from pipesim.prove.correction import corrections
 from pipesim.prove.doings import doings
 from pipesim.prove.play import Play
 from pipesim.prove.refutation import End, Refutation
@@ -79,7 +80,11 @@ def _shown(
         sizes, small, seen = _smallest(target, params, program, found)
     lowered = {name: value for name, value in sizes.items() if params.get(name) != value}
     short = [shorten(small, refuted, _MOST_MOVES) for refuted in seen.refutations]
-    return tuple(shown_of(small, refuted, lowered, _command(target, sizes, ctas)) for refuted in short)
+    command = _command(target, sizes, ctas)
+    return tuple(
+        replace(shown_of(small, refuted, lowered, command), corrections=corrections(small, refuted, program))
+        for refuted in short
+    )
 
 
 def shown_of(

@@ -64,8 +64,18 @@ def wrong_lines(report: CheckReport, width: int) -> list[str]:
 def shown_lines(shown: Shown, width: int) -> list[str]:
     """One way in which it goes wrong: the sizes, the finding, its schedule, and how to see it again."""
     lines = ["", *_smallest(shown, width), *finding_lines([shown.finding], width), "", *schedule_block(shown, width)]
-    again = again_lines(shown, width)
-    return lines + (["", *again] if again else [])
+    for block in (_corrections(shown, width), again_lines(shown, width)):
+        lines += ["", *block] if block else []
+    return lines
+
+
+def _corrections(shown: Shown, width: int) -> list[str]:
+    """``likely correction: initialise empty with a count of 1 instead of 2 (ring.py:12); proved with this change``."""
+    lines: list[str] = []
+    for n, found in enumerate(shown.corrections):
+        label = "or: " if n else "likely correction: "
+        lines += wrap(f"{label}{_at(found.said, found.line)}; proved with this change", width, "  ", "    ")
+    return lines
 
 
 def _smallest(shown: Shown, width: int) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pipesim.conform.examined import Examination
 from pipesim.conform.result import Conformance, Timing
 from pipesim.model.finding import Advisory, Deadlock, FaultReport, Finding, Verdict
+from pipesim.prove.correction import Correction
 from pipesim.prove.doings import Span
 from pipesim.prove.words import DoubtLine, Line
 from pipesim.trace.schema import Trace
@@ -33,7 +34,8 @@ class Shown:
 
     ``replay`` is the schedule as ``check --replay`` and ``run --schedule`` take it, ``command`` what stands between the
     two, the protocol and its parameters, "" where a command line cannot name it. ``standing`` says of every agent, in
-    the program's order, what it waits for at the end; "" where the schedule ends with a fault.
+    the program's order, what it waits for at the end; "" where the schedule ends with a fault. With each of the
+    ``corrections`` alone the protocol is proved, at these parameters and at those that were asked for.
     """
 
     finding: Finding
@@ -42,6 +44,7 @@ class Shown:
     replay: str
     command: str = ""
     standing: Mapping[str, str] = field(default_factory=dict)
+    corrections: tuple[Correction, ...] = ()
 
 
 @dataclass(frozen=True)
