@@ -72,6 +72,14 @@ def check(program: Program, max_states: int = MOST_STATES) -> Check:
     return verdict(seen.verdict, how, seen.states, seen.refutations)
 
 
+def certified(program: Program) -> bool:
+    """True if one run of ``program`` stands for every schedule and nothing is wrong in it."""
+    certificate = Certificate(program)
+    run = unfold(program, observers=[certificate])
+    certificate.close()
+    return run.finished and not run.faults and not certificate.doubts
+
+
 def _first_of_each(program: Program, doubts: tuple[Doubt, ...]) -> tuple[Refutation, ...]:
     """A refutation of each kind that the doubts lead to, the shortest schedule first."""
     earlier: Counter[Why] = Counter()

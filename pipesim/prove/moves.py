@@ -94,3 +94,25 @@ def make(program: Program, state: State, move: Move) -> Step:
         case Kind.LAND:
             result = land(program, state, state.flights[move.who], move.nbytes)
     return result._replace(state=canonical(result.state))
+
+
+def attempt(program: Program, state: State, move: Move) -> Step | None:
+    """Carry out a move if it is one of :func:`moves`, without looking for the others; None if it is not."""
+    if move.kind == Kind.LAND:
+        flight = state.flights[move.who] if 0 <= move.who < len(state.flights) else None
+        lands = flight is not None and can_land(state, flight) and move.nbytes in _parts(state, flight)
+        return make(program, state, move) if lands else None
+    if move.nbytes or not 0 <= move.who < len(program.agents) or finished(program, state, move.who):
+        return None
+    op = program.code[move.who][state.pcs[move.who]]
+    unopened = op[0] in _ACCESSES and not any(f.engine == OWN and f.agent == move.who for f in state.flights)
+    if unopened or move.kind == Kind.OPEN:
+        return make(program, state, move) if unopened and move.kind == Kind.OPEN else None
+    result = step(program, state, move.who)
+    if move.kind == Kind.STEP:
+        held_up = result.blocked >= 0 and result.state is state
+        return None if held_up else result._replace(state=canonical(result.state))
+    if op[0] not in _TRIES:
+        return None
+    refused = answered(program, result.state, move.who, state.pcs[move.who], 0)
+    return result._replace(state=canonical(refused)) if refused != result.state else None
