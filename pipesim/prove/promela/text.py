@@ -75,20 +75,22 @@ def _comment(text: str) -> str:
 
 def _header(words: Words, size: int) -> str:
     program = words.program
-    params = "".join(f" {name}={value}" for name, value in program.params.items())
+    params = ", ".join(f"{name}={value}" for name, value in program.params.items())
     vector = f" -DVECTORSZ={size}" if size > _VECTOR else ""
     lines = [
-        f"/* {_plain(program.name)}{params}: every schedule of its flat program, for SPIN 6.",
+        f"/* {_plain(program.name)}: every schedule of its flat program, for SPIN 6.",
+        *([f" * Parameters: {params}"] if params else []),
         " *",
         " *   spin -a FILE",
-        f" *   cc -O2 -DSAFETY{vector} -o pan pan.c",
+        f" *   tcc -DSAFETY{vector} -o pan pan.c",
         f" *   ./pan -m{search_depth(program)}",
         " *",
         " * errors: 0             no schedule goes wrong",
         " * assertion violated    a rule is broken: the assertion names it",
         " * invalid end state     a deadlock",
         " *",
-        " * spin -t -p FILE shows the schedule; ./pan -c0 goes on to every fault. Without gcc use tcc and spin -Pcat.",
+        " * spin -t -p FILE shows the schedule; ./pan -c0 goes on to every fault. Any C compiler will do; tcc needs",
+        " * a second where others need a minute. Without gcc say spin -Pcat, as there is nothing to preprocess.",
         " */",
     ]
     return "\n".join(lines) + "\n"
