@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from pipesim.model.ops import OPERANDS, Engine, Op, Operation, Space
+from pipesim.model.ops import OPERANDS, Engine, Fence, Op, Operation, Space
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program, Tile
 
 BYTES = 64
@@ -149,8 +149,9 @@ def _assembled(inits: Code, codes: list[Code], stages: int, *, remote: bool) -> 
     """The program behind the usual prologue. With ``remote`` the agents but the first are CTA 1, and so is ``full``."""
     threads = 32 * len(codes)
     meet: Code = [(Op.CLUSTER_ARRIVE, 0), (Op.CLUSTER_WAIT, 0)] if remote else [(Op.BAR_SYNC, 0, threads, 32)]
+    publish: Code = [*inits, (Op.FENCE, Fence.MBARRIER_INIT, 0)]
     whole = [
-        [*(inits if agent == 0 else []), *meet, *code, *(meet if remote else [])] for agent, code in enumerate(codes)
+        [*(publish if agent == 0 else []), *meet, *code, *(meet if remote else [])] for agent, code in enumerate(codes)
     ]
     code: tuple[tuple[Operation, ...], ...] = tuple(tuple(tuple(map(int, op)) for op in agent) for agent in whole)
     ranks = [int(remote and agent > 0) for agent in range(len(codes))]
