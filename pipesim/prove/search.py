@@ -90,7 +90,7 @@ class _Search:
                 if outcome.faults:
                     self._fault(row, process, outcome)
                     continue
-                after = _changed(row, outcome)
+                after = outcome.after(row)
                 if after not in came:
                     came[after] = (row, process, outcome)
                     self._queue.append(after)
@@ -131,10 +131,3 @@ class _Search:
             path.append(self._next.move(row, outcome, process))
             came = self._came[row]
         return (*reversed(path), *last)
-
-
-def _changed(row: Row, outcome: Outcome) -> Row:
-    after = list(row)
-    for part, number in outcome.changes:
-        after[part] = number
-    return tuple(after)
