@@ -8,22 +8,25 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import assert_never
 
 from pipesim.errors import PipesimError
+from pipesim.families import Families
 from pipesim.model.finding import Deadlock, FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.protocols.catalog import Target
-from pipesim.prove.check import Check, check
+from pipesim.prove.check import Check, How, check
 from pipesim.prove.confirm import refutation
 from pipesim.prove.correction import corrections
 from pipesim.prove.doings import doings
+from pipesim.prove.family import EveryValue, SomeValues
 from pipesim.prove.play import Play
 from pipesim.prove.refutation import End, Refutation
 from pipesim.prove.replay_text import to_text, walk
 from pipesim.prove.shorten import shorten
 from pipesim.prove.words import doubt_line, schedule_lines, standing
 from pipesim.report.heading import heading
-from pipesim.report.view import CheckReport, Shown, WalkReport
+from pipesim.report.view import CheckReport, Range, Shown, WalkReport
 from pipesim.unfold.causes import with_causes
 from pipesim.unfold.faults import report_fault
 from pipesim.unfold.laps import Laps
@@ -31,17 +34,25 @@ from pipesim.unfold.laps import Laps
 _MOST_TRIES = 12  #: values of one parameter
 _FEW_STATES = 2_000
 _MOST_MOVES = 30_000  #: made to shorten a schedule
+_LONG = 30_000  #: operations from which a proof by laps is sooner than a run
 
 
 def judge(
     target: Target, params: Mapping[str, int], program: Program, max_states: int, ctas: int | None = None
 ) -> CheckReport:
     """The verdict on ``program``, which ``target`` makes of these parameters; ``ctas`` as a command line gave it."""
-    found = check(program, max_states)
+    operations = sum(map(len, program.code))
+    families = Families(target, params, program)
+    if operations > _LONG and families.cover():
+        found = Check(Verdict.PROVED, How.LAPS, operations, 0, 0, (), ())
+    else:
+        found = check(program, max_states)
+    shown = families.ranges() if found.verdict is Verdict.PROVED else ()
+    ranges = tuple(_range(each) for each in shown if each.checked >= 0)
     return CheckReport(
         heading(program), found.verdict, found.how.value, found.operations, found.phases, found.states,
         tuple(doubt_line(program, doubt) for doubt in found.doubts), _shown(target, dict(params), program, found, ctas),
-        _said(program, found),
+        _said(program, found, ranges), ranges,
     )  # fmt: skip
 
 
@@ -152,11 +163,23 @@ def _refuted(target: Target, sizes: dict[str, int], kinds: set[FaultKind | End])
     return (program, found) if same else None
 
 
-def _said(program: Program, found: Check) -> str:
+def _range(shown: EveryValue | SomeValues) -> Range:
+    match shown:
+        case EveryValue(parameter, least, first, lap, checked):
+            return Range(parameter, least, checked, first, lap)
+        case SomeValues(parameter, least, checked, fails, why):
+            return Range(parameter, least, checked, fails=fails, why=why.value)
+        case _:
+            assert_never(shown)
+
+
+def _said(program: Program, found: Check, ranges: tuple[Range, ...]) -> str:
     """The verdict in one line; it says for which sizes."""
     match found.verdict:
         case Verdict.PROVED:
-            return f"proved: no schedule of {program.name} at these parameters deadlocks or breaks a rule"
+            free = [each.parameter for each in ranges if each.lap]
+            sizes = f"for any number of {' or of '.join(free)}" if free else "at these parameters"
+            return f"proved: no schedule of {program.name} deadlocks or breaks a rule, {sizes}"
         case Verdict.REFUTED:
             return f"refuted: {program.name} goes wrong in the schedule above"
         case Verdict.UNKNOWN:

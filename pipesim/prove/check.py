@@ -24,6 +24,7 @@ class How(Enum):
     """What the verdict rests on. The value is what reports say."""
 
     CERTIFICATE = "one run stands for every schedule"
+    LAPS = "shorter runs that repeat stand for it"
     SCHEDULE = "a schedule that shows it"
     SEARCH = "every schedule was followed"
     NOTHING = "the limit of the search was reached"

@@ -13,8 +13,8 @@ from pipesim.report.finding import finding_lines
 from pipesim.report.headline import heading_lines
 from pipesim.report.layout import field, wrap, wrap_parts
 from pipesim.report.schedule import again_lines, schedule_block
-from pipesim.report.view import CheckReport, Shown
-from pipesim.report.words import count, parameters, place
+from pipesim.report.view import CheckReport, Range, Shown
+from pipesim.report.words import count, number, parameters, place
 
 MOST_DOUBTS = 4
 _OK = {Verdict.PROVED: True, Verdict.REFUTED: False, Verdict.UNKNOWN: None}
@@ -39,7 +39,10 @@ def check_lines(report: CheckReport, width: int) -> list[str]:
     parts = [count(report.operations, "operation"), *([count(report.phases, "phase")] if report.phases else [])]
     parts.append(report.how)
     parts += [f"{count(report.states, 'state')} searched"] if report.states else []
-    lines = [*heading_lines(report.heading, width), "", *field("check", parts, width), *wrong_lines(report, width)]
+    lines = [*heading_lines(report.heading, width), "", *field("check", parts, width)]
+    for each in report.ranges:
+        lines += field("sizes", [_range(each)], width)
+    lines += wrong_lines(report, width)
     return [*lines, "", *wrap(report.said, width, f"{mark(_OK[report.verdict])} ")]
 
 
@@ -49,6 +52,17 @@ def proof_lines(report: CheckReport, width: int) -> list[str]:
     how = [] if report.verdict is Verdict.PROVED else [report.how]
     parts = [f"{mark(_OK[report.verdict])} {said[report.verdict]}", *how, count(report.operations, "operation")]
     return field("proof", parts, width)
+
+
+def _range(each: Range) -> str:
+    """For which values of a trip count the verdict holds, and what is taken for granted beyond those that were run."""
+    run = f"{number(each.least)} to {number(each.checked)} run one by one"
+    if not each.lap:
+        return f"{each.parameter}: {run}, not more: {each.why}"
+    lap = f"{number(each.lap)} more are one more lap" if each.lap > 1 else "one more is one more lap"
+    return (
+        f"{each.parameter}: any number ({run}; from {number(each.first)} on {lap}, if its roles go on as they do there)"
+    )
 
 
 def wrong_lines(report: CheckReport, width: int) -> list[str]:

@@ -48,6 +48,24 @@ class Shown:
 
 
 @dataclass(frozen=True)
+class Range:
+    """The values of a trip count that are proved, the other parameters being as they are.
+
+    ``least`` to ``checked`` each by a run of its own (-1: none). ``lap``: beyond ``first`` so many trips more are a lap
+    more, so that every value from ``least`` on is proved; 0 if it is not known to be so, and ``why``. ``fails``: the
+    least value met that is not proved, -1 if none was.
+    """
+
+    parameter: str
+    least: int
+    checked: int
+    first: int = -1
+    lap: int = 0
+    fails: int = -1
+    why: str = ""
+
+
+@dataclass(frozen=True)
 class CheckReport:
     """The whole of ``pipesim check``. ``how``: what the verdict rests on; ``states`` were searched, 0 if none."""
 
@@ -60,6 +78,7 @@ class CheckReport:
     doubts: tuple[DoubtLine, ...]
     refutations: tuple[Shown, ...]
     said: str
+    ranges: tuple[Range, ...] = ()
 
 
 @dataclass(frozen=True)
