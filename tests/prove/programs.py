@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pipesim.model.ops import OPERANDS, Engine, Op, Space
+from pipesim.model.ops import OPERANDS, Engine, Fence, Op, Space
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program, Tile
 
 BYTES = 64
@@ -341,7 +341,8 @@ def _assembled(inits: Code, codes: list[Code], ring: Ring, *, stays: bool) -> Pr
     cluster: Code = [(Op.CLUSTER_ARRIVE, 0), (Op.CLUSTER_WAIT, 0)]
     meet: Code = cluster if ring.ctas == 2 else [(Op.BAR_SYNC, 0, 32 * len(codes), 32)]
     part: Code = cluster if ring.ctas == 2 and stays else []
-    whole = [[*(inits if agent == 0 else []), *meet, *code, *part] for agent, code in enumerate(codes)]
+    publish: Code = [*inits, (Op.FENCE, Fence.MBARRIER_INIT, 0)]
+    whole = [[*(publish if agent == 0 else []), *meet, *code, *part] for agent, code in enumerate(codes)]
     code = tuple(tuple(tuple(map(int, op)) for op in agent) for agent in whole)
     tiles = (Tile("t", Space.SHARED, cta, 0, BYTES, ring.stages) for cta in range(ring.ctas))
     return Program(
@@ -352,8 +353,8 @@ def _assembled(inits: Code, codes: list[Code], ring: Ring, *, stays: bool) -> Pr
         accesses=tuple(ring.accesses),
         tiles=tuple(tiles),
         code=code,
-        lines=tuple((0,) * len(agent) for agent in code),
-        sources=("random:1",),
+        lines=tuple(tuple(range(len(agent))) for agent in code),
+        sources=tuple(f"random:{n}" for n in range(1, max(map(len, code)) + 1)),
         named_barriers=((0, 0), (0, 1)),
         registers=2,
         ctas=ring.ctas,
