@@ -17,6 +17,8 @@ from pipesim.prove.search import explore
 HERE = Path(__file__).resolve().parent
 SOUP = runpy.run_path(str(HERE / "soup.py"))["soup"]
 PROGRAM = runpy.run_path(str(HERE / "promela_examples.py"))["program"]
+
+
 MEET: list[Operation] = [(Op.CLUSTER_ARRIVE, 0), (Op.CLUSTER_WAIT, 0)]
 
 
