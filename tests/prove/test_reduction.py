@@ -11,13 +11,15 @@ import pytest
 
 from pipesim.model.machine import State, finished, initial_state
 from pipesim.model.program import Program
-from pipesim.prove.footprint import Footprints
+from pipesim.prove.footprint import NOTHING, Footprints
 from pipesim.prove.moves import Kind, Move, canonical, make, moves
 from pipesim.prove.parts import Parts
 from pipesim.prove.refutation import End
 from pipesim.prove.search import explore
 
-PROGRAM = runpy.run_path(str(Path(__file__).resolve().parent / "programs.py"))["program"]
+HERE = Path(__file__).resolve().parent
+PROGRAM = runpy.run_path(str(HERE / "programs.py"))["program"]
+FAMILIES = {"rings": PROGRAM, "soup": runpy.run_path(str(HERE / "soup.py"))["soup"]}
 FEW = 1_500
 
 
@@ -47,11 +49,11 @@ def states_of(program: Program, most: int = FEW) -> tuple[list[State], set[objec
     return list(seen), wrong, ends, steps
 
 
-@pytest.mark.parametrize("first", range(0, 80, 40))
-def test_both_searches_see_what_asking_for_every_move_sees(first: int) -> None:
+@pytest.mark.parametrize("family", FAMILIES)
+def test_both_searches_see_what_asking_for_every_move_sees(family: str) -> None:
     judged = fewer = more = 0
-    for seed in range(first, first + 40):
-        program = PROGRAM(seed)
+    for seed in range(80):
+        program = FAMILIES[family](seed)
         every = states_of(program)
         if every is None:
             continue
@@ -61,26 +63,39 @@ def test_both_searches_see_what_asking_for_every_move_sees(first: int) -> None:
         assert (reduced.wrong, reduced.outcomes) == (wrong, len(ends)), seed
         assert reduced.states <= plain.states, seed
         judged, fewer, more = judged + 1, fewer + reduced.states, more + plain.states
-    assert judged >= 25
-    assert 3 * fewer < more, "less than a third is looked at, although small ones are among them"
+    assert judged >= 60
+    assert 2 * fewer < more, "less than half is looked at, although most are small, and wrong"
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 6))
-def test_moves_that_touch_nothing_in_common_can_be_exchanged(seed: int) -> None:
+@pytest.mark.parametrize("family", FAMILIES)
+def test_moves_that_touch_nothing_in_common_can_be_exchanged(family: str, seed: int) -> None:
     """In every state, any two moves whose footprints do not meet lead to the same state in either order."""
-    program = PROGRAM(seed)
+    assert disturbed(FAMILIES[family](seed)) == []
+
+
+def test_a_footprint_that_is_too_small_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin: operations that are said not to touch their barrier."""
+    monkeypatch.setattr("pipesim.prove.footprint.Footprints._signal", lambda *_, **__: NOTHING)
+    assert any(disturbed(PROGRAM(seed)) for seed in range(0, 60, 6))
+
+
+def disturbed(program: Program) -> list[tuple[Move, Move]]:
+    """Pairs of moves that do not meet and lead elsewhere in the other order; nothing if there are too many states."""
     every = states_of(program, 300)
-    states = every[0] if every is not None else []
     parts = Parts(program)
     prints = Footprints(program, parts)
-    for state in states[:300]:
+    found = []
+    for state in every[0] if every is not None else []:
         for one, other in combinations(moves(program, state), 2):
-            if _who(state, one) == _who(state, other):
+            if _who(state, one) == _who(state, other) or _landings(one, other):
                 continue
             a, b = _touch(program, parts, prints, state, one), _touch(program, parts, prints, state, other)
-            if a.noticed(b) or a.adds & b.adds or _landings(one, other):
+            if a.noticed(b) or a.adds & b.adds:
                 continue
-            assert _then(program, state, one, other) == _then(program, state, other, one), (seed, one, other)
+            if _then(program, state, one, other) != _then(program, state, other, one):
+                found.append((one, other))
+    return found
 
 
 def _landings(one: Move, other: Move) -> bool:
@@ -88,7 +103,7 @@ def _landings(one: Move, other: Move) -> bool:
     return one.kind == other.kind == Kind.LAND
 
 
-def _who(state: State, move: Move) -> tuple[bool, int]:
+def _who(_: State, move: Move) -> tuple[bool, int]:
     return move.kind == Kind.LAND, move.who
 
 
