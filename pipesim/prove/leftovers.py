@@ -61,7 +61,7 @@ def leftovers(program: Program) -> tuple[Leftover, ...]:
             return ()
     flying = [(f.agent, f.pc) for f in play.state.flights if f.first < f.end]
     found = {Leftover(Left.IN_FLIGHT, *who, _first(program, *who)) for who in flying}
-    found |= {Leftover(Left.UNREAD, *left) for left in unread.values() if left[:2] not in flying}
+    found |= {Leftover(Left.UNREAD, *left) for left in unread.values()}
     return tuple(sorted(found, key=lambda left: (left.agent, left.pc, left.what.name)))
 
 

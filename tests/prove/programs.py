@@ -83,7 +83,7 @@ def program(seed: int, *, mutated: float = 0.5) -> Program:
     inits = _inits(ring)
     if rng.random() < mutated:
         for _ in range(rng.choice([1, 1, 2])):
-            _mutate(rng, rng.choice([*codes, inits]), ring)
+            _mutate(rng, inits if rng.random() < 0.1 else rng.choice(codes), ring)
         stays = rng.random() < 0.9
     else:
         stays = True
@@ -278,7 +278,7 @@ def _mutate(rng: random.Random, code: Code, ring: Ring) -> None:
     if not code:
         return
     at = rng.randrange(len(code))
-    match rng.randrange(6):
+    match rng.choice([0, 1, 2, 2, 2, 3, 4, 4]):
         case 0:
             del code[at]
         case 1:
