@@ -32,6 +32,7 @@ PAGES = (
     "docs/flat-program.md",
     "docs/latency-profile.md",
     "docs/trace-format.md",
+    "docs/check.md",
     "docs/diagnosis.md",
     "docs/hopper.md",
     "docs/protocols.md",
