@@ -52,25 +52,35 @@ def canonical(state: State) -> State:
 
 def moves(program: Program, state: State) -> list[Move]:
     """Every move that is possible in a canonical state, agents first, then flights."""
-    found: list[Move] = []
-    opened = {f.agent for f in state.flights if f.engine == OWN}
-    for agent, code in enumerate(program.code):
-        if finished(program, state, agent):
-            continue
-        op = code[state.pcs[agent]]
-        if op[0] in _ACCESSES and agent not in opened:
-            found.append(Move(Kind.OPEN, agent))
-            continue
-        result = step(program, state, agent)
-        if result.blocked >= 0 and result.state is state:
-            continue
-        found.append(Move(Kind.STEP, agent))
-        if op[0] in _TRIES and answered(program, result.state, agent, state.pcs[agent], 0) != result.state:
-            found.append(Move(Kind.FAIL, agent))
-    for place, flight in enumerate(state.flights):
-        if can_land(state, flight):
-            found += [Move(Kind.LAND, place, part) for part in _parts(state, flight)]
+    found = [move for agent in range(len(program.code)) for move, _ in of_agent(program, state, agent)]
+    return found + [move for place in range(len(state.flights)) for move, _ in of_flight(program, state, place)]
+
+
+def of_agent(program: Program, state: State, agent: int) -> list[tuple[Move, Step]]:
+    """Every move of one agent and what it leads to, in a state that need not be canonical."""
+    if finished(program, state, agent):
+        return []
+    pc = state.pcs[agent]
+    op = program.code[agent][pc]
+    if op[0] in _ACCESSES and not any(f.engine == OWN and f.agent == agent for f in state.flights):
+        return [(Move(Kind.OPEN, agent), begin(program, state, agent))]
+    result = step(program, state, agent)
+    if result.blocked >= 0 and result.state is state:
+        return []
+    found = [(Move(Kind.STEP, agent), result)]
+    if op[0] in _TRIES:
+        failed = answered(program, result.state, agent, pc, 0)
+        if failed != result.state:
+            found.append((Move(Kind.FAIL, agent), result._replace(state=failed)))
     return found
+
+
+def of_flight(program: Program, state: State, place: int) -> list[tuple[Move, Step]]:
+    """Every landing of the flight at this place of a canonical state, and what it leads to."""
+    flight = state.flights[place]
+    if not can_land(state, flight):
+        return []
+    return [(Move(Kind.LAND, place, part), land(program, state, flight, part)) for part in _parts(state, flight)]
 
 
 def _parts(state: State, flight: Flight) -> list[int]:
