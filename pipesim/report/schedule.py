@@ -157,7 +157,7 @@ def _list(rows: Sequence[Line | Fold], shown: Shown, last: int, width: int) -> l
     """One step below the other, each with its agent."""
     agents = [row.agent for row in rows if isinstance(row, Line)]
     agents += [agent for agent, stands in shown.standing.items() if stands]
-    names = min(20, max(map(cell_len, agents), default=0))
+    names = min(20, max(map(cell_len, ["agent", *agents])))
     lines = [f"  {pad_left('move', _STEP)}  {pad('agent', names)}  does"]
     for row in rows:
         if isinstance(row, Fold):
