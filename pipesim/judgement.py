@@ -61,7 +61,7 @@ def judge(
 def replay(program: Program, text: str) -> CheckReport:
     """What one schedule comes to. ParameterError for a move that is not possible where it stands."""
     play = walk(program, text)
-    found = _ending(program, play)
+    found = _wrong(program, play)
     shown = (shown_of(program, found),) if found is not None else ()
     verdict = Verdict.UNKNOWN if found is None else Verdict.REFUTED
     said = f"{program.name} goes wrong in this schedule" if found is not None else "nothing is wrong where it ends"
@@ -70,19 +70,11 @@ def replay(program: Program, text: str) -> CheckReport:
     return CheckReport(heading(program), verdict, how, operations, 0, 0, (), shown, said)
 
 
-def _ending(program: Program, play: Play) -> Refutation | None:
-    """What is wrong where a play has come to, or was wrong in memory order on its way."""
-    found = refutation(play)
-    if found is None and (unordered := memory_fault_of(program, play.moves)) is not None:
-        return Refutation(End.FAULT, tuple(play.moves), unordered)
-    return found
-
-
 def walked(program: Program, text: str) -> WalkReport:
     """One schedule as a timeline. ParameterError for a move that is not possible where it stands."""
     play = walk(program, text)
     moves, spans = len(play.moves), doings(program, tuple(play.moves))
-    found = _ending(program, play)
+    found = _wrong(program, play)
     names = tuple(program.agent_name(agent) for agent in range(len(program.agents)))
     if found is None:
         waits = "every agent has ended" if play.ended else "not every agent has ended"
@@ -90,6 +82,14 @@ def walked(program: Program, text: str) -> WalkReport:
     said = "a deadlock" if found.deadlock is not None else "a fault"
     findings = (shown_of(program, found).finding,)
     return WalkReport(heading(program), moves, names, spans, findings, f"the schedule ends in {said}")
+
+
+def _wrong(program: Program, play: Play) -> Refutation | None:
+    """What is wrong where a play has come to, be it the memory order of its last access alone."""
+    found = refutation(play)
+    if found is None and (unordered := memory_fault_of(program, play.moves)) is not None:
+        return Refutation(End.FAULT, tuple(play.moves), unordered)
+    return found
 
 
 def _shown(

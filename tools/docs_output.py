@@ -30,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
     "README.md",
     "docs/flat-program.md",
+    "docs/memory-order.md",
     "docs/latency-profile.md",
     "docs/trace-format.md",
     "docs/check.md",

@@ -54,7 +54,7 @@ def _compared(plain: Exploration, reduced: Exploration) -> list[str]:
 
 def _checked(program: Program, seen: Exploration) -> list[str]:
     """What the certificate and the schedules say against a search that saw everything."""
-    found = check(program, max_states=1)
+    found = check(program, max_states=1, one_memory=True)
     if found.verdict is Verdict.UNKNOWN:
         return []
     said = [f"{found.verdict.value} by {found.how.name.lower()}"]

@@ -48,10 +48,13 @@ class Check:
     refutations: tuple[Refutation, ...]
 
 
-def check(program: Program, max_states: int = MOST_STATES) -> Check:
-    """Judge ``program`` for every schedule. Proved, refuted with schedules, or unknown with what is doubtful."""
+def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool = False) -> Check:
+    """Judge ``program`` for every schedule. Proved, refuted with schedules, or unknown with what is doubtful.
+
+    ``one_memory``: as on a machine that needs no fences and knows no scopes, which is what the search follows.
+    """
     certificate = Certificate(program)
-    memory = memory_order(program)
+    memory = None if one_memory else memory_order(program)
     run = unfold(program, observers=[certificate, *([memory] if memory is not None else [])])
     certificate.close()
     unordered = memory_refutations(program, memory)
@@ -75,15 +78,6 @@ def check(program: Program, max_states: int = MOST_STATES) -> Check:
     searched = How.SEARCH if memory is None else How.SEARCH_OF_ONE_MEMORY
     how = How.SCHEDULE if seen.refutations else searched if seen.complete else How.NOTHING
     return verdict(seen.verdict, how, seen.states, seen.refutations)
-
-
-def certified(program: Program) -> bool:
-    """True if one run of ``program`` stands for every schedule and nothing is wrong in it."""
-    certificate = Certificate(program)
-    memory = memory_order(program)
-    run = unfold(program, observers=[certificate, *([memory] if memory is not None else [])])
-    certificate.close()
-    return run.finished and not run.faults and not certificate.doubts and not (memory is not None and memory.faults)
 
 
 def _first_of_each(program: Program, doubts: tuple[Doubt, ...]) -> tuple[Refutation, ...]:
