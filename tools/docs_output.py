@@ -33,6 +33,7 @@ PAGES = (
     "docs/memory-order.md",
     "docs/latency-profile.md",
     "docs/trace-format.md",
+    "docs/check.md",
     "docs/diagnosis.md",
     "docs/hopper.md",
     "docs/protocols.md",

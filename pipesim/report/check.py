@@ -42,8 +42,8 @@ def check_lines(report: CheckReport, width: int) -> list[str]:
     lines = [*heading_lines(report.heading, width), "", *field("check", parts, width)]
     for each in report.ranges:
         lines += field("sizes", [_range(each)], width)
-    lines += wrong_lines(report, width)
     lines += advisory_lines(report.advisories, width)
+    lines += wrong_lines(report, width)
     return [*lines, "", *wrap(report.said, width, f"{mark(_OK[report.verdict])} ")]
 
 
