@@ -8,6 +8,7 @@ from enum import Enum
 
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
+from pipesim.prove.canonical import CanonicalRun, completed
 from pipesim.prove.certificate import Certificate
 from pipesim.prove.confirm import confirm, refutation
 from pipesim.prove.doubt import Doubt, Why
@@ -15,7 +16,6 @@ from pipesim.prove.memory_faults import memory_order, memory_refutations
 from pipesim.prove.play import Play
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.search import explore
-from pipesim.unfold.occurrence import unfold
 
 MOST_STATES = 200_000
 _MOST_DOUBTS = 12  #: looked into, the first of each kind before the second of any
@@ -55,10 +55,11 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
     """
     certificate = Certificate(program)
     memory = None if one_memory else memory_order(program)
-    run = unfold(program, observers=[certificate, *([memory] if memory is not None else [])])
+    run = CanonicalRun(program, [certificate, *([memory] if memory is not None else [])])
+    run.to_end()
     certificate.close()
     unordered = memory_refutations(program, memory)
-    phases = sum(phase.complete for barrier in run.phases for phase in barrier)
+    phases = sum(completed(run.state)[: len(program.barriers)])
 
     def verdict(said: Verdict, how: How, states: int = 0, found: tuple[Refutation, ...] = ()) -> Check:
         operations = sum(map(len, program.code))
@@ -67,7 +68,7 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
     if run.finished and not run.faults and not certificate.doubts and not unordered:
         return verdict(Verdict.PROVED, How.CERTIFICATE)
     found = _first_of_each(program, certificate.doubts)
-    if not found and (run.faults or not run.finished) and not run.exhausted:
+    if not found and (run.faults or not run.finished):
         play = Play(program)
         play.go_on(range(len(program.agents)))
         shown = refutation(play)
