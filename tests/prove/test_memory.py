@@ -21,6 +21,7 @@ from pipesim.protocols.broken.memory import MEMORY, RIGHT
 from pipesim.protocols.catalog import find
 from pipesim.prove.check import How, check
 from pipesim.prove.concerns import concerns
+from pipesim.prove.family import EveryValue, Family, SomeValues
 from pipesim.prove.memory import MemoryOrder
 from pipesim.prove.memory_faults import memory_faults
 from pipesim.prove.moves import moves
@@ -323,6 +324,16 @@ def test_a_lap_later_it_stands_where_it_stood(name: str) -> None:
             )
         ]  # fmt: skip
         assert laps or name == "init_behind_a_relaxed_arrive", "whose barriers are used once each"
+
+
+def test_any_number_of_tiles_is_proved_of_the_right_twin_and_not_of_the_wrong_one() -> None:
+    (_, right), wrong = RIGHT["release_relaxed"], MEMORY["release_relaxed"]
+    assert concerns(right(stages=2, tiles=3).flatten()), "a relaxed arrive behind a fence"
+    every = Family("tiles", lambda tiles: right(stages=2, tiles=tiles).flatten()).verdict()
+    assert isinstance(every, EveryValue)
+    some = Family("tiles", lambda tiles: wrong(stages=2, tiles=tiles).flatten()).verdict()
+    assert isinstance(some, SomeValues)
+    assert (some.least, some.checked, some.fails) == (0, 2, 3)
 
 
 def test_a_snapshot_tells_a_fenced_write_from_one_that_is_not() -> None:
