@@ -183,7 +183,11 @@ def _expected_between(ring: Ring, item: int, to: int) -> Code:
 
 
 def _write(ring: Ring, item: int, to: int) -> Code:
-    return [(Op.WRITE, ring.slot(item), item), (Op.ARRIVE, ring.full(item, to), 1, 0, -1, 0)]
+    return [
+        (Op.WRITE, ring.slot(item), item),
+        (Op.FENCE, Fence.PROXY_ASYNC, 0),
+        (Op.ARRIVE, ring.full(item, to), 1, 0, -1, 0),
+    ]
 
 
 def _mma(ring: Ring, item: int, to: int) -> Code:
