@@ -35,7 +35,6 @@ from pipesim.unfold.laps import Laps
 
 _MOST_TRIES = 12  #: values of one parameter
 _FEW_STATES = 2_000
-_LONG = 30_000  #: operations from which a proof by laps is sooner than a run
 _MOST_MOVES = 30_000  #: made to shorten a schedule
 
 
@@ -45,7 +44,7 @@ def judge(
     """The verdict on ``program``, which ``target`` makes of these parameters; ``ctas`` as a command line gave it."""
     operations = sum(map(len, program.code))
     families = Families(target, params, program)
-    if operations > _LONG and families.cover():
+    if families.long and families.cover():
         found = Check(Verdict.PROVED, How.LAPS, operations, 0, 0, (), ())
     else:
         found = check(program, max_states)
