@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from pipesim.model.finding import Verdict
@@ -13,6 +13,7 @@ from pipesim.prove.certificate import Certificate
 from pipesim.prove.confirm import confirm, refutation
 from pipesim.prove.doubt import Doubt, Why
 from pipesim.prove.memory_faults import memory_order, memory_refutations
+from pipesim.prove.outcomes import of_two, outcomes
 from pipesim.prove.play import Play
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.search import explore
@@ -76,9 +77,16 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
     if found or unordered:
         return verdict(Verdict.REFUTED, How.SCHEDULE, 0, found + unordered)
     seen = explore(program, max_states)
-    searched = How.SEARCH if memory is None else How.SEARCH_OF_ONE_MEMORY
-    how = How.SCHEDULE if seen.refutations else searched if seen.complete else How.NOTHING
-    return verdict(seen.verdict, how, seen.states, seen.refutations)
+    if seen.refutations:
+        return verdict(Verdict.REFUTED, How.SCHEDULE, seen.states, seen.refutations)
+    if not seen.complete:
+        return verdict(Verdict.UNKNOWN, How.NOTHING, seen.states)
+    ends = outcomes(program, max_states)
+    if ends.different is not None:
+        return verdict(Verdict.REFUTED, How.SCHEDULE, seen.states, of_two(program, ends.different))
+    if not ends.complete:
+        return verdict(Verdict.UNKNOWN, How.NOTHING, seen.states)
+    return verdict(Verdict.PROVED, How.SEARCH if memory is None else How.SEARCH_OF_ONE_MEMORY, seen.states)
 
 
 def _first_of_each(program: Program, doubts: tuple[Doubt, ...]) -> tuple[Refutation, ...]:
@@ -92,6 +100,7 @@ def _first_of_each(program: Program, doubts: tuple[Doubt, ...]) -> tuple[Refutat
     for _, _, doubt in sorted(ranked)[: max(_MOST_DOUBTS, len(earlier))]:
         shown = confirm(program, doubt)
         if shown is not None:
+            shown = replace(shown, why=doubt.why)
             known = found.get(shown.kind)
             if known is None or len(shown.schedule) < len(known.schedule):
                 found[shown.kind] = shown

@@ -73,6 +73,10 @@ def wrong_lines(report: CheckReport, width: int) -> list[str]:
         lines += ["", *_doubts(report.doubts, width)]
     for shown in report.refutations:
         lines += shown_lines(shown, width)
+    if report.also:
+        lines += ["", "  other schedules of this size end otherwise"]
+        for said in report.also:
+            lines += wrap(said, width, "    ", "      ")
     return lines
 
 

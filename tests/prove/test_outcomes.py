@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from pipesim.model.finding import Verdict
+from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.machine import finished, initial_state
 from pipesim.model.ops import Engine, Op, Space
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program, Tile
+from pipesim.prove.check import How, check
 from pipesim.prove.leftovers import Left, Leftover, advisories, leftovers
 from pipesim.prove.moves import canonical, make, moves
 from pipesim.prove.outcomes import outcomes
 from pipesim.prove.play import Play
 from pipesim.prove.search import explore
+from pipesim.unfold.faults import report_fault
 
 PROGRAM = runpy.run_path(str(Path(__file__).resolve().parent / "programs.py"))["program"]
 GO, FIRST, SECOND, LET = range(4)  #: barriers, all of one arrival
@@ -159,3 +161,29 @@ def test_one_run_knows_what_may_be_in_flight_at_exit(first: int) -> None:
             assert told == flying(program), seed
             some += bool(told)
     assert some >= 2
+
+
+def test_check_refutes_what_ends_in_two_ways() -> None:
+    """Both schedules are shown, each with what it leaves; where the wait is not left to chance it is proved."""
+    said = check(chosen(tried=True))
+    assert (said.verdict, said.how) == (Verdict.REFUTED, How.SCHEDULE)
+    one, other = (refuted.fault for refuted in said.refutations)
+    assert one is not None
+    assert other is not None
+    assert {one.kind, other.kind} == {FaultKind.TWO_OUTCOMES}
+    assert {one.found, other.found} == {1, 2}
+    assert (one.found, one.expected) == (other.expected, other.found)
+    assert report_fault(chosen(tried=True), one).claim.endswith(
+        f"item {one.found} in t[0] after one, item {other.found} after the other"
+    )
+    assert check(chosen(tried=False)).verdict is Verdict.PROVED
+
+
+def test_what_a_try_leaves_in_memory_is_told_at_the_write() -> None:
+    maybe = flat([arrive(GO)], [(Op.TEST_WAIT, GO, 0, 0, 0), (Op.JUMP_IF, 0, 0, 1), (Op.WRITE, 1, 5)])
+    (one, other) = check(maybe).refutations
+    assert one.fault is not None
+    assert (one.fault.agent, one.fault.pc) == (1, 3)
+    assert {one.fault.found, one.fault.expected} == {-1, 5}
+    assert "nothing" in report_fault(maybe, one.fault).claim
+    assert other.schedule != one.schedule
