@@ -61,7 +61,7 @@ def test_what_is_proved_and_what_is_not_known() -> None:
 def test_what_is_left_at_the_end_is_a_warning() -> None:
     left = judged(target_of(BROKEN["producer_runs_on"]), {"stages": 2, "tiles": 3})
     assert left.verdict is Verdict.PROVED
-    unread, flying = (each.claim for each in left.advisories)
+    flying, unread = (each.claim for each in left.advisories)
     assert "nobody reads" in unread
     assert "may still be under way" in flying
     stopped = judged(target_of(BROKEN["consumer_stops_early"]), {"stages": 4, "tiles": 3})

@@ -116,7 +116,7 @@ def test_a_store_that_nobody_waits_for_is_in_flight_at_exit() -> None:
     assert found == (Leftover(Left.IN_FLIGHT, 0, 6, 0),)
     (said,) = advisories(program, found)
     assert (said.role, said.claim, said.line) == (
-        "r0", "this may still be under way, in t[0], when its CTA has ended", "flat:6",
+        "r0", "a transfer of r0 in t[0] may still be under way when its CTA has ended", "flat:6",
     )  # fmt: skip
     assert leftovers(flat([*store, (Op.WAIT_GROUP, Engine.BULK, 0)])) == ()
 
