@@ -28,6 +28,7 @@
 //   PIPESIM_AT(iteration, stage, parity)     At the head of each iteration of the agent's loop: what its records say.
 //   PIPESIM_SAY(iteration, stage, parity)    The same in the middle of an iteration, where a record must say something else.
 //   PIPESIM_RECORD(site, value)              One record. site: 0..62, value: 0..63; constants are cheapest.
+//   PIPESIM_STOP                             The agent records no more: of a warp that gave up, but goes on.
 //   PIPESIM_ANCHOR(cta, which)               One thread, which = 0 before all records and 1 after: reads both clocks.
 //   PIPESIM_FLUSH(cta, agent, agents, shared)  The whole warp, converged, after its last record: writes the counts.
 //
@@ -214,6 +215,22 @@ static __device__ __forceinline__ void pipesim_close(PipesimAgent &agent) {
 #endif
 }
 
+// Ends the recording of an agent: what it recorded up to now is kept, what follows is not, and does not count as lost.
+static __device__ __forceinline__ void pipesim_stop(PipesimAgent &agent) {
+#if PIPESIM_CHECKED
+    pipesim_close(agent);
+    agent.pointer = agent.scratch + PIPESIM_RECORD_BYTES;
+    agent.span = agent.fits = 0;
+#else
+#if !PIPESIM_EAGER
+    if (agent.records) pipesim_store(agent);
+#endif
+    pipesim_close(agent);
+    if (agent.since < agent.fits) agent.span = agent.fits = agent.since + 1;
+    agent.since = agent.fits;
+#endif
+}
+
 // Iterations of the window that did not fit, seen from the present one.
 static __device__ __forceinline__ unsigned pipesim_lost(const PipesimAgent &agent) {
 #if PIPESIM_CHECKED
@@ -367,6 +384,7 @@ static __device__ __forceinline__ void pipesim_flush(const PipesimLaunch &launch
 #define PIPESIM_SAY(iteration, stage, parity) \
     pipesim.at = ((unsigned)(iteration) << PIPESIM_TAG_ITERATION) | PIPESIM_PLACE(stage, parity);
 #define PIPESIM_RECORD(site, value) pipesim_record(pipesim, (site) | ((value) << PIPESIM_TAG_VALUE));
+#define PIPESIM_STOP pipesim_stop(pipesim);
 #define PIPESIM_ANCHOR(cta, which) pipesim_anchor(pipesim_launch->ctas + (cta), (which));
 #define PIPESIM_FLUSH(cta, agent, agents, shared) pipesim_flush(*pipesim_launch, (cta), (agent), (agents), pipesim, (shared));
 
@@ -379,6 +397,7 @@ static __device__ __forceinline__ void pipesim_flush(const PipesimLaunch &launch
 #define PIPESIM_AT(iteration, stage, parity)
 #define PIPESIM_SAY(iteration, stage, parity)
 #define PIPESIM_RECORD(site, value)
+#define PIPESIM_STOP
 #define PIPESIM_ANCHOR(cta, which)
 #define PIPESIM_FLUSH(cta, agent, agents, shared)
 
