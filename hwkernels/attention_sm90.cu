@@ -140,6 +140,7 @@ static __device__ __forceinline__ void give_back(bool alive, unsigned empty, uns
 
 // Named barriers 1 + NUM_CONSUMER + group, as in the protocol: all of the group wait, all of the other arrive.
 static __device__ __forceinline__ void take_turn(unsigned group) {
+    __syncwarp();
     if (TAKES_TURNS) asm volatile("bar.sync %0, 256;" ::"r"(1 + NUM_CONSUMER + group) : "memory");
 }
 static __device__ __forceinline__ void pass_turn(unsigned group) {
@@ -223,6 +224,7 @@ static __device__ __forceinline__ void multiply_keys(Consumer &my, float (&score
         const unsigned stage = QK_STAGES * my.keys.stage + q;
         take<SITE_consumer_wait_k_full, SITE_consumer_got_k_full>(my.alive, my.patience, my.at.barrier(BARRIER_k_full, stage),
                                                                   stage, my.keys.parity, QK_STAGES * block + q PIPESIM_PASS);
+        __syncwarp();
         wgmma_fence();
 #pragma unroll
         for (unsigned panel = q * SLICE_PANELS; panel < (q + 1) * SLICE_PANELS; ++panel) {
@@ -243,6 +245,7 @@ static __device__ __forceinline__ void multiply_values(Consumer &my, float (&sum
                                                               my.at.barrier(BARRIER_v_full, my.values.stage), my.values.stage,
                                                               my.values.parity, block PIPESIM_PASS);
     const unsigned long long values = wgmma_mn_major(my.at.v + my.values.stage * TILE_BYTES, KV_PANEL);
+    __syncwarp();
     wgmma_hold(sums);
     wgmma_fence();
 #pragma unroll
@@ -389,9 +392,8 @@ attention_sm90(const __grid_constant__ TensorMap queries, const __grid_constant_
     __syncthreads();
     if (threadIdx.x == 0) {
         report->loop_end = clock_cycles64();
-        atomicCAS(&report->status, STATUS_UNKNOWN, STATUS_FINISHED);
         PIPESIM_ANCHOR(blockIdx.x, 1)
-        for (unsigned b = 0; b < BARRIERS; ++b) report->barrier_words[b] = mbarrier_inval(at.barrier(b, 0));
+        report_end(report, at.barriers, BARRIERS);
     }
     __syncwarp();
     PIPESIM_FLUSH(blockIdx.x, warp, WARPS, 0)

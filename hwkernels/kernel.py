@@ -31,10 +31,14 @@ class Range:
 
 @dataclass(frozen=True)
 class Input:
-    """A buffer that holds ``data`` (contiguous) before each launch. The kernel is given its address."""
+    """A buffer that holds ``data`` (contiguous) before each launch. The kernel is given its address.
+
+    ``passed`` False: it is not, for only tensor maps name the buffer.
+    """
 
     name: str
     data: npt.NDArray[Any]
+    passed: bool = True
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,8 @@ class KernelLaunches:
         placed: list[Any] = []
         for argument in arguments:
             match argument:
+                case Input(passed=False):
+                    pass
                 case Input(name=name) | Output(name=name):
                     placed.append(addresses[name])
                 case TensorMap(of=of):
