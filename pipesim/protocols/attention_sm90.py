@@ -25,13 +25,13 @@ _REGISTERS = {1: 240, 2: 240, 3: 160}  #: of a consumer thread, by the number of
 
 def attention_sm90(
     kv_blocks: int = 8,
-    stages: int = 4,
+    stages: int = 2,
     depth: int = 128,
     block_n: int = 128,
     num_consumer: int = 2,
     pingpong: int = 1,
     softmax: int = 900,
-    fused: int = 1,
+    fused: int = 0,
     qk_stages: int = 1,
 ) -> Protocol:
     """Hopper's attention: K and V through one ring, two consumer groups whose softmaxes take turns with their MMAs.
