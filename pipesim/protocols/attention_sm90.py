@@ -1,8 +1,9 @@
 """Forward attention of Hopper: a producer warp group loads Q, K and V, consumer groups multiply and do the softmax.
 
-Upstream: ``nn/attention/gpu/nvidia/sm90/mha.mojo``; the ping-pong of the two consumer groups is FlashAttention-3's.
-K and V share one ring, in the order K0, K1, V0, K2, V1, …: the scores of a block are computed while the values of the
-one before are still being multiplied.
+K and V come in the order K0, K1, V0, K2, V1, …: the scores of a block are computed while the values of the one before
+are still being multiplied. ``fused=0``, the default, has a ring for each, as ``hwkernels/attention_sm90.cu``
+(:mod:`pipesim.protocols.staged_attention`). ``fused=1`` is upstream's ``nn/attention/gpu/nvidia/sm90/mha.mojo``: one ring,
+which its consumers prime. The ping-pong of the two consumer groups is FlashAttention-3's.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ def attention_sm90(
     fused: int = 0,
     qk_stages: int = 1,
 ) -> Protocol:
-    """Hopper's attention: K and V through one ring, two consumer groups whose softmaxes take turns with their MMAs.
+    """Hopper's attention: K in slices and V whole, two consumer groups whose softmaxes take turns with their MMAs.
 
     ``kv_blocks`` blocks of ``block_n`` keys and values of ``depth`` elements; ``softmax``: cycles per block and warp.
-    ``fused`` 0: a ring of ``stages`` slots for K, in ``qk_stages`` slices, and one for V, as ``attention_sm90.cu`` has.
+    ``fused`` 0: a ring of ``stages`` slots for K, which comes in ``qk_stages`` slices, and one for V; 1: one for both.
     """
     require("fused", fused, 0, 1)
     if not fused:
@@ -101,7 +102,7 @@ def _staged(
 
 @dataclass(frozen=True)
 class _Attention:
-    """The kernel's memory and sizes, and its roles."""
+    """With one ring: the kernel's memory and sizes, and its roles."""
 
     q: TileArray
     kv: TileArray

@@ -23,10 +23,12 @@ SIZES: Mapping[str, list[Params]] = {
         {"pv_stages": 1}, {"pv_stages": 4, "softmax": 4000}, {"correction": 5000},
     ],
     "attention_sm90": [
-        *around("kv_blocks", 4),
-        *around("kv_blocks", 2, stages=2, pingpong=0),
-        {"num_consumer": 1}, {"num_consumer": 3, "depth": 64}, {"stages": 3, "kv_blocks": 7},
-        {"kv_blocks": 9, "block_n": 64},
+        *around("kv_blocks", 2),
+        *around("kv_blocks", 2, qk_stages=2, pingpong=0),
+        {"num_consumer": 1}, {"stages": 1, "qk_stages": 2}, {"stages": 3, "kv_blocks": 7, "depth": 64},
+        *around("kv_blocks", 4, fused=1, stages=4),
+        {"fused": 1, "stages": 4, "num_consumer": 1}, {"fused": 1, "stages": 4, "num_consumer": 3, "depth": 64},
+        {"fused": 1, "stages": 3, "kv_blocks": 7}, {"fused": 1, "stages": 4, "kv_blocks": 9, "block_n": 64},
     ],
     "cluster_multicast": [
         *around("tiles", 4),
