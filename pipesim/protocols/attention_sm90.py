@@ -2,8 +2,8 @@
 
 K and V come in the order K0, K1, V0, K2, V1, …: the scores of a block are computed while the values of the one before
 are still being multiplied. ``fused=0``, the default, has a ring for each, as ``hwkernels/attention_sm90.cu``
-(:mod:`pipesim.protocols.staged_attention`). ``fused=1`` is upstream's ``nn/attention/gpu/nvidia/sm90/mha.mojo``: one ring,
-which its consumers prime. The ping-pong of the two consumer groups is FlashAttention-3's.
+(:mod:`pipesim.protocols.staged_attention`). ``fused=1`` is upstream's ``nn/attention/gpu/nvidia/sm90/mha.mojo``: one
+ring, which its consumers prime. The ping-pong of the two consumer groups is FlashAttention-3's.
 """
 
 from __future__ import annotations
