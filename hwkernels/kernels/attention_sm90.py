@@ -84,7 +84,7 @@ def _arguments(params: Params, grid: int, seed: int) -> tuple[Argument, ...]:
     random, depth = np.random.default_rng(seed), params["depth"]
     rows, heads = grid * queries_of(params), -(-grid // TILES_OF_HEAD)
     keys = params["kv_blocks"] * params["block_n"]
-    held = max(heads * keys, 1)  # a tensor has one row at least
+    held = max(heads * keys, params["block_n"])  # a tensor has a row at least, also without keys
     q, k, v = (to_bf16(random.standard_normal((n, depth), dtype=np.float32)) for n in (rows, held, held))
     of_head = TILES_OF_HEAD * queries_of(params)
     wide = [from_bf16(x).astype(np.float64) for x in (q, k, v)]
