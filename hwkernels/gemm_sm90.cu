@@ -30,7 +30,7 @@ static constexpr unsigned A_BYTES = BLOCK_M * BLOCK_K * 2, B_BYTES = BLOCK_N * B
 static constexpr unsigned C_BYTES = GROUP_ROWS * BLOCK_N * 2, SLABS = BLOCK_N / 64;
 static constexpr unsigned SLOTS = RING_STAGES * K_GROUP;
 enum : unsigned { BYTES_A, BYTES_B, BYTES_STAGE };  // what a record's value means in bytes
-static constexpr unsigned LANDING_NS = 100000;  // for copies in flight when a CTA gave up: they land within microseconds
+static constexpr unsigned LANDING_CYCLES = 200000;  // for copies in flight when a CTA gave up: they land within microseconds
 static_assert(WARPS * 32 == THREADS, "the table's warps");
 
 // The work of one launch. M and N are multiples of the tile, K of 64: m_tiles * n_tiles output tiles of k_iters steps.
@@ -42,7 +42,7 @@ struct Problem {
 
 // What the roles share.
 struct Gemm {
-    const TensorMap *maps;  // A, B, C
+    const TensorMap *a_map, *b_map, *c_map;
     Problem problem;
     unsigned a, b, c, full, empty;  // shared addresses
     unsigned groups;                // stages of a tile: k_iters / K_GROUP, rounded up
@@ -71,8 +71,8 @@ static __device__ __forceinline__ void produce(const Gemm &gemm, const Patience 
     RingState<RING_STAGES> ring = {0, 0};
     unsigned iteration = 0;
     bool alive = true;
-    tensor_map_acquire(gemm.maps);
-    tensor_map_acquire(gemm.maps + 1);
+    tensor_map_prefetch(gemm.a_map);
+    tensor_map_prefetch(gemm.b_map);
     for (unsigned tile = blockIdx.x; alive && tile < gemm.problem.m_tiles * gemm.problem.n_tiles; tile += gridDim.x) {
         unsigned row, column;
         place(gemm.problem, tile, row, column);
@@ -93,9 +93,9 @@ static __device__ __forceinline__ void produce(const Gemm &gemm, const Patience 
             for (unsigned j = 0; j < K_GROUP; ++j) {
                 const unsigned slot = ring.stage * K_GROUP + j, from = (k * K_GROUP + j) * BLOCK_K;
                 PIPESIM_RECORD(SITE_producer_copy_full, BYTES_A)
-                tensor_load_2d(gemm.a + slot * A_BYTES, gemm.maps, from, row, full);
+                tensor_load_2d(gemm.a + slot * A_BYTES, gemm.a_map, from, row, full);
                 PIPESIM_RECORD(SITE_producer_copy_full, BYTES_B)
-                tensor_load_2d(gemm.b + slot * B_BYTES, gemm.maps + 1, from, column, full);
+                tensor_load_2d(gemm.b + slot * B_BYTES, gemm.b_map, from, column, full);
             }
             ring.step();
             if (LOOKAHEAD && k + 1 < gemm.groups) {
@@ -152,7 +152,7 @@ static __device__ __forceinline__ void consume(const Gemm &gemm, const Patience 
             PIPESIM_RECORD(SITE_consumer_arrive_empty, 1)
             if (lane == 0) mbarrier_arrive(gemm.empty + 8 * s);
         }
-        if (lane == 0) tensor_map_acquire(gemm.maps + 2);
+        if (lane == 0) tensor_map_prefetch(gemm.c_map);
     }
     for (unsigned tile = blockIdx.x; tile < gemm.problem.m_tiles * gemm.problem.n_tiles; tile += gridDim.x) {
         float d[BLOCK_N / 2] = {};
@@ -209,7 +209,7 @@ static __device__ __forceinline__ void consume(const Gemm &gemm, const Patience 
             unsigned row, column;
             place(gemm.problem, tile, row, column);
             for (unsigned slab = 0; alive && slab < SLABS; ++slab)
-                tensor_store_2d(gemm.maps + 2, column + 64 * slab, row + GROUP_ROWS * group, mine + slab * SLAB_BYTES);
+                tensor_store_2d(gemm.c_map, column + 64 * slab, row + GROUP_ROWS * group, mine + slab * SLAB_BYTES);
             bulk_commit();
             bulk_wait_read<0>();
         }
@@ -219,9 +219,10 @@ static __device__ __forceinline__ void consume(const Gemm &gemm, const Patience 
     if (lane == 0) patience.report->iterations[patience.agent] = iteration;
 }
 
-// maps: of A, B and C, as the host encoded them. The boxes: A [BLOCK_M][64], B [BLOCK_N][64], C [64][64].
-extern "C" __global__ void __launch_bounds__(GROUP_THREADS *(1 + NUM_CONSUMER), 1)
-gemm_sm90(const TensorMap *maps, unsigned m_tiles, unsigned n_tiles, unsigned k_iters, unsigned raster,
+// The maps' boxes: A [BLOCK_M][64], B [BLOCK_N][64], C [64][64]. k_iters is 1 or more.
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+gemm_sm90(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map,
+          const __grid_constant__ TensorMap c_map, unsigned m_tiles, unsigned n_tiles, unsigned k_iters, unsigned raster,
           unsigned epilogue, PIPESIM_RUN_PARAMS) {
     extern __shared__ __align__(1024) unsigned char memory[];
     const unsigned a = shared_address(memory), b = a + SLOTS * A_BYTES, c = b + SLOTS * B_BYTES;
@@ -229,8 +230,8 @@ gemm_sm90(const TensorMap *maps, unsigned m_tiles, unsigned n_tiles, unsigned k_
     const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     CtaReport *report = reports + blockIdx.x;
     const Patience patience = {report, stop, deadline_ns, warp};
-    const Gemm gemm = {maps, {m_tiles, n_tiles, k_iters, raster, epilogue}, a, b, c, barriers + 8 * BARRIER_full,
-                       barriers + 8 * BARRIER_empty, (k_iters + K_GROUP - 1) / K_GROUP};
+    const Gemm gemm = {&a_map, &b_map, &c_map, {m_tiles, n_tiles, k_iters, raster, epilogue}, a, b, c,
+                       barriers + 8 * BARRIER_full, barriers + 8 * BARRIER_empty, (k_iters + K_GROUP - 1) / K_GROUP};
     if (threadIdx.x == 0) {
 #define PIPESIM_ROLE(name, warps)
 #define PIPESIM_SITE(name, role, kind, barrier)
@@ -250,13 +251,9 @@ gemm_sm90(const TensorMap *maps, unsigned m_tiles, unsigned n_tiles, unsigned k_
         __syncthreads();
         if (threadIdx.x == 0) {
             report->loop_end = clock_cycles64();
-            if (atomicCAS(&report->status, STATUS_UNKNOWN, STATUS_FINISHED) != STATUS_UNKNOWN) {
-                const unsigned begun = globaltimer_low();
-                while (globaltimer_low() - begun < LANDING_NS) {
-                }
-            }
+            if (report->status != STATUS_UNKNOWN) spin(LANDING_CYCLES);
             PIPESIM_ANCHOR(blockIdx.x, 1)
-            for (unsigned s = 0; s < BARRIERS; ++s) report->barrier_words[s] = mbarrier_inval(barriers + 8 * s);
+            report_end(report, barriers, BARRIERS);
         }
         __syncwarp();
         PIPESIM_FLUSH(blockIdx.x, warp, WARPS, 0)

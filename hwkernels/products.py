@@ -7,21 +7,18 @@ tensor maps, multiplies, and gives back all that the GPU saw.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hwkernels.bf16 import Bits, Floats, from_bf16, to_bf16
 from hwkernels.compile import KERNELS, compile_cubin
 from hwkernels.launch import Gpu, Shape
 from hwkernels.tensor_maps import Swizzle, encode_all, matrix, swizzled
 
-SOURCE = KERNELS / "experiments" / "products.cu"
+SOURCE = KERNELS / "products.cu"
 _DEADLINE_NS = 100_000_000
 _LIMIT_S = 5.0
-
-Floats = npt.NDArray[np.float32]
-Bits = npt.NDArray[np.uint16]
 
 
 @dataclass(frozen=True)
@@ -59,17 +56,6 @@ class Product:
     def wrong(self) -> int:
         """Elements of D that are not exactly right."""
         return int(np.count_nonzero(self.d != self.expected))
-
-
-def to_bf16(values: Floats) -> Bits:
-    """The nearest bf16, ties to even, as bits."""
-    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
-
-
-def from_bf16(bits: npt.NDArray[Any]) -> Floats:
-    """The values of bf16 bits."""
-    return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
 def expected_shared(tile: Bits, blocks: int = 1) -> npt.NDArray[np.uint8]:
