@@ -38,6 +38,7 @@ MN_MAJOR = Descriptor(leading=8192, stride=1024, step=2048)
 class Product:
     """What a run left: A and B as floats, D, and the shared memory of A and B against what it must be."""
 
+    transpose: bool
     landed: bool
     a: Floats
     b: Floats  #: [N][64], or [64][N] if transposed
@@ -49,7 +50,7 @@ class Product:
     @property
     def expected(self) -> Floats:
         """A times B: exact, for the operands are small integers."""
-        product: Floats = self.a @ (self.b if len(self.b) == 64 and self.d.shape[1] == self.b.shape[1] else self.b.T)
+        product: Floats = self.a @ (self.b if self.transpose else self.b.T)
         return product
 
     @property
@@ -116,5 +117,12 @@ def run_product(
         gpu.download(address, into)
     wanted = np.concatenate([expected_shared(left), expected_shared(right, n // 64 if transpose else 1)])
     return Product(
-        landed[0] == 1, from_bf16(left), from_bf16(right), d, shared, wanted, stored=bool((back == left).all())
+        transpose,
+        bool(landed[0] == 1),
+        from_bf16(left),
+        from_bf16(right),
+        d,
+        shared,
+        wanted,
+        stored=bool((back == left).all()),
     )
