@@ -5,52 +5,62 @@ Between the proof, which sees flat programs only, and those who ask: the command
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import assert_never
 
-from pipesim.errors import ParameterError, PipesimError
+from pipesim.errors import PipesimError
+from pipesim.families import Families
 from pipesim.model.finding import Deadlock, FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.protocols.catalog import Target
-from pipesim.prove.check import Check, check
+from pipesim.prove.check import Check, How, check
 from pipesim.prove.confirm import refutation
-from pipesim.prove.moves import moves
+from pipesim.prove.correction import corrections
+from pipesim.prove.doings import doings
+from pipesim.prove.family import EveryValue, SomeValues
 from pipesim.prove.play import Play
 from pipesim.prove.refutation import End, Refutation
-from pipesim.prove.replay_text import from_text, to_text
-from pipesim.prove.words import doubt_line, schedule_lines
+from pipesim.prove.replay_text import to_text, walk
+from pipesim.prove.shorten import shorten
+from pipesim.prove.words import doubt_line, schedule_lines, standing
 from pipesim.report.heading import heading
-from pipesim.report.view import CheckReport, Shown
+from pipesim.report.view import CheckReport, Range, Shown, WalkReport
 from pipesim.unfold.causes import with_causes
 from pipesim.unfold.faults import report_fault
 from pipesim.unfold.laps import Laps
 
 _MOST_TRIES = 12  #: values of one parameter
 _FEW_STATES = 2_000
+_LONG = 30_000  #: operations from which a proof by laps is sooner than a run
+_MOST_MOVES = 30_000  #: made to shorten a schedule
 
 
-def judge(target: Target, params: Mapping[str, int], program: Program, max_states: int) -> CheckReport:
-    """The verdict on ``program``, which ``target`` makes of these parameters."""
-    found = check(program, max_states)
+def judge(
+    target: Target, params: Mapping[str, int], program: Program, max_states: int, ctas: int | None = None
+) -> CheckReport:
+    """The verdict on ``program``, which ``target`` makes of these parameters; ``ctas`` as a command line gave it."""
+    operations = sum(map(len, program.code))
+    families = Families(target, params, program)
+    if operations > _LONG and families.cover():
+        found = Check(Verdict.PROVED, How.LAPS, operations, 0, 0, (), ())
+    else:
+        found = check(program, max_states)
+    shown = families.ranges() if found.verdict is Verdict.PROVED else ()
+    ranges = tuple(_range(each) for each in shown if each.checked >= 0)
     return CheckReport(
         heading(program), found.verdict, found.how.value, found.operations, found.phases, found.states,
-        tuple(doubt_line(program, doubt) for doubt in found.doubts), _shown(target, dict(params), program, found),
-        _said(program, found),
+        tuple(doubt_line(program, doubt) for doubt in found.doubts), _shown(target, dict(params), program, found, ctas),
+        _said(program, found, ranges), ranges,
     )  # fmt: skip
 
 
 def replay(program: Program, text: str) -> CheckReport:
     """What one schedule comes to. ParameterError for a move that is not possible where it stands."""
-    play = Play(program)
-    for number, move in enumerate(from_text(text), 1):
-        if play.faults or move not in moves(program, play.state):
-            raise ParameterError(
-                f"--replay: move {number} is not possible in {program.name} at these parameters",
-                cause="the schedule is of another protocol, of other parameters, or of another version of it",
-                correction="give the parameters that `pipesim check` named beside the schedule",
-            )
-        play.make(move)
+    play = walk(program, text)
     found = refutation(play)
-    shown = _lines(program, (found,) if found is not None else (), {})
+    shown = (shown_of(program, found),) if found is not None else ()
     verdict = Verdict.UNKNOWN if found is None else Verdict.REFUTED
     said = f"{program.name} goes wrong in this schedule" if found is not None else "nothing is wrong where it ends"
     operations = sum(map(len, program.code))
@@ -58,30 +68,68 @@ def replay(program: Program, text: str) -> CheckReport:
     return CheckReport(heading(program), verdict, how, operations, 0, 0, (), shown, said)
 
 
-def _shown(target: Target, params: dict[str, int], program: Program, found: Check) -> tuple[Shown, ...]:
+def walked(program: Program, text: str) -> WalkReport:
+    """One schedule as a timeline. ParameterError for a move that is not possible where it stands."""
+    play = walk(program, text)
+    moves, spans = len(play.moves), doings(program, tuple(play.moves))
+    found = refutation(play)
+    names = tuple(program.agent_name(agent) for agent in range(len(program.agents)))
+    if found is None:
+        waits = "every agent has ended" if play.ended else "not every agent has ended"
+        return WalkReport(heading(program), moves, names, spans, (), f"nothing is wrong where it ends: {waits}")
+    said = "a deadlock" if found.deadlock is not None else "a fault"
+    findings = (shown_of(program, found).finding,)
+    return WalkReport(heading(program), moves, names, spans, findings, f"the schedule ends in {said}")
+
+
+def _shown(
+    target: Target, params: dict[str, int], program: Program, found: Check, ctas: int | None
+) -> tuple[Shown, ...]:
     """What is wrong, at the smallest sizes at which it still is."""
     sizes, small, seen = params, program, found
     if found.refutations and target.program is None:
         sizes, small, seen = _smallest(target, params, program, found)
     lowered = {name: value for name, value in sizes.items() if params.get(name) != value}
-    return _lines(small, seen.refutations, lowered)
+    short = [shorten(small, refuted, _MOST_MOVES) for refuted in seen.refutations]
+    command = _command(target, sizes, ctas)
+    return tuple(
+        replace(shown_of(small, refuted, lowered, command), corrections=corrections(small, refuted, program))
+        for refuted in short
+    )
 
 
-def _lines(small: Program, refutations: tuple[Refutation, ...], lowered: Mapping[str, int]) -> tuple[Shown, ...]:
-    shown = []
-    for refuted in refutations:
-        finding = report_fault(small, refuted.fault) if refuted.fault is not None else _deadlock(small, refuted)
-        shown.append(Shown(finding, schedule_lines(small, refuted.schedule), lowered, to_text(refuted.schedule)))
-    return tuple(shown)
+def shown_of(
+    program: Program, refuted: Refutation, lowered: Mapping[str, int] | None = None, command: str = ""
+) -> Shown:
+    """One way in which it goes wrong, with all that a report says of it; ``lowered`` and ``command`` as there."""
+    if refuted.deadlock is not None:
+        refuted = replace(refuted, deadlock=_with_causes(program, refuted, refuted.deadlock))
+    finding = report_fault(program, refuted.fault) if refuted.fault is not None else refuted.deadlock
+    assert finding is not None
+    return Shown(
+        finding,
+        schedule_lines(program, refuted),
+        lowered or {},
+        to_text(refuted.schedule),
+        command,
+        standing(program, refuted),
+    )
 
 
-def _deadlock(program: Program, refuted: Refutation) -> Deadlock:
+def _command(target: Target, sizes: Mapping[str, int], ctas: int | None) -> str:
+    """The protocol and its parameters as a command line takes them, "" for one that has no name there."""
+    if not target.spelling:
+        return ""
+    words = [target.spelling, *(word for name, value in sizes.items() for word in ("-p", f"{name}={value}"))]
+    return shlex.join(words + (["--ctas", str(ctas)] if ctas is not None else []))
+
+
+def _with_causes(program: Program, refuted: Refutation, deadlock: Deadlock) -> Deadlock:
     """The deadlock with its causes: a phase that an agent asks for and has missed, a count that is never reached."""
-    assert refuted.deadlock is not None
     laps = Laps(program)
     play = Play(program, refuted.schedule, [laps])
     play.ask_all()
-    return with_causes(program, play.state, refuted.deadlock, laps.disagreements)
+    return with_causes(program, play.state, deadlock, laps.disagreements)
 
 
 def _smallest(
@@ -115,11 +163,23 @@ def _refuted(target: Target, sizes: dict[str, int], kinds: set[FaultKind | End])
     return (program, found) if same else None
 
 
-def _said(program: Program, found: Check) -> str:
+def _range(shown: EveryValue | SomeValues) -> Range:
+    match shown:
+        case EveryValue(parameter, least, first, lap, checked):
+            return Range(parameter, least, checked, first, lap)
+        case SomeValues(parameter, least, checked, fails, why):
+            return Range(parameter, least, checked, fails=fails, why=why.value)
+        case _:
+            assert_never(shown)
+
+
+def _said(program: Program, found: Check, ranges: tuple[Range, ...]) -> str:
     """The verdict in one line; it says for which sizes."""
     match found.verdict:
         case Verdict.PROVED:
-            return f"proved: no schedule of {program.name} at these parameters deadlocks or breaks a rule"
+            free = [each.parameter for each in ranges if each.lap]
+            sizes = f"for any number of {' or of '.join(free)}" if free else "at these parameters"
+            return f"proved: no schedule of {program.name} deadlocks or breaks a rule, {sizes}"
         case Verdict.REFUTED:
             return f"refuted: {program.name} goes wrong in the schedule above"
         case Verdict.UNKNOWN:

@@ -35,6 +35,11 @@ def add_protocol(parser: argparse.ArgumentParser, *, optional: bool = False) -> 
         help="a built-in name (see `pipesim list`), file.py:function, or a program's .json",
     )
     add_params(parser, "a parameter of the protocol; may be repeated")
+    add_ctas(parser)
+
+
+def add_ctas(parser: argparse.ArgumentParser) -> None:
+    """``--ctas``: the size of the launch."""
     parser.add_argument(
         "--ctas",
         type=int,

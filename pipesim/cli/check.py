@@ -1,55 +1,121 @@
-"""``pipesim check``: judge a protocol for every schedule."""
+"""``pipesim check``: judge protocols for every schedule."""
 
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_output, add_protocol, params_of
+from pipesim.cli.arguments import Command, add_ctas, add_output, add_params, params_of
 from pipesim.cli.output import emit, progress
 from pipesim.errors import ParameterError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pipesim.report.view import CheckReport
 
 _MOST_STATES = 200_000
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    add_protocol(parser)
+    parser.add_argument(
+        "protocol", nargs="*",
+        help="built-in names (see `pipesim list`), file.py:function, or programs' .json; each is judged",
+    )  # fmt: skip
+    parser.add_argument("--all", action="store_true", help="judge every built-in protocol")
+    add_params(parser, "a parameter of every protocol named; may be repeated")
+    add_ctas(parser)
     parser.add_argument(
         "--max-states", type=int, default=_MOST_STATES, metavar="N",
         help=f"states to search where one run does not decide (default {_MOST_STATES:,})",
     )  # fmt: skip
-    parser.add_argument("--replay", metavar="TEXT", help="walk one schedule again: the line under replay in the JSON")
+    parser.add_argument("--replay", metavar="TEXT", help="walk one schedule again: the line that a finding ends with")
     add_output(parser)
+    parser.add_argument(
+        "--format", choices=("text", "json", "github", "junit"),
+        help="a report, JSON, annotations for a GitHub workflow, or JUnit XML (default text)",
+    )  # fmt: skip
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    if options.max_states < 1:
-        raise ParameterError(f"--max-states {options.max_states}", correction="give 1 or more")
+    if options.json and options.format not in (None, "json"):
+        raise ParameterError(f"--json and --format {options.format}", correction="give one of them")
+    options.json = options.json or options.format == "json"
+    names = _names(options)
+    reports = {name: _judged(options, name) for name in names}
 
     from pipesim.cli.assemble import AGREES, FINDINGS, UNKNOWN
-    from pipesim.judgement import judge, replay
     from pipesim.model.finding import Verdict
-    from pipesim.protocols.catalog import find
-    from pipesim.report.check import paint_check
 
-    with progress(f"flattening {options.protocol}"):
-        target = find(options.protocol)
+    codes = {Verdict.PROVED: AGREES, Verdict.REFUTED: FINDINGS, Verdict.UNKNOWN: UNKNOWN}
+    verdicts = {report.verdict for report in reports.values()}
+    code = next(codes[v] for v in (Verdict.REFUTED, Verdict.UNKNOWN, Verdict.PROVED) if v in verdicts)
+    emit(options, _document(reports, code), lambda console: _paint(options, console, reports))
+    return code
+
+
+def _names(options: argparse.Namespace) -> list[str]:
+    """The protocols to judge, each once. ParameterError if there is none, or several for one schedule."""
+    from pipesim.protocols.catalog import BUILT_IN
+
+    if options.max_states < 1:
+        raise ParameterError(f"--max-states {options.max_states}", correction="give 1 or more")
+    names = list(dict.fromkeys([*options.protocol, *(sorted(BUILT_IN) if options.all else [])]))
+    if not names:
+        raise ParameterError("no protocol is named", correction="give one or several, or --all for the built-in ones")
+    if options.replay is not None and len(names) > 1:
+        raise ParameterError("--replay walks the schedule of one protocol", correction="name only that one")
+    return names
+
+
+def _judged(options: argparse.Namespace, name: str) -> CheckReport:
+    from pipesim.judgement import judge, replay
+    from pipesim.protocols.catalog import find
+
+    with progress(f"flattening {name}"):
+        target = find(name)
         program = target.build(params_of(options), grid=options.ctas)
     with progress(f"checking {program.name}"):
         if options.replay is not None:
-            report = replay(program, options.replay)
-        else:
-            report = judge(target, params_of(options), program, options.max_states)
-    code = {Verdict.PROVED: AGREES, Verdict.REFUTED: FINDINGS, Verdict.UNKNOWN: UNKNOWN}[report.verdict]
-    findings = tuple(shown.finding for shown in report.refutations)
-    document = {"exit_code": code, "findings": findings, "report": report}
-    emit(options, document, lambda console: paint_check(console, report))
-    return code
+            return replay(program, options.replay)
+        return judge(target, params_of(options), program, options.max_states, options.ctas)
+
+
+def _document(reports: dict[str, CheckReport], code: int) -> dict[str, object]:
+    """The JSON: of one protocol its findings and its report, of several those of each under its name."""
+    each: dict[str, dict[str, object]] = {
+        name: {"findings": tuple(shown.finding for shown in report.refutations), "report": report}
+        for name, report in reports.items()
+    }
+    if len(each) == 1:
+        return {"exit_code": code, **next(iter(each.values()))}
+    return {"exit_code": code, "protocols": each}
+
+
+def _paint(options: argparse.Namespace, console: Console, reports: dict[str, CheckReport]) -> None:
+    from pipesim.report.annotations import github_lines, junit_text
+    from pipesim.report.check import paint_check, paint_summary
+    from pipesim.report.console import paint
+
+    match options.format:
+        case "github":
+            paint(console, github_lines(reports))
+        case "junit":
+            print(junit_text(reports))
+        case _:
+            for n, report in enumerate(reports.values()):
+                if n:
+                    console.print()
+                paint_check(console, report)
+            if len(reports) > 1:
+                console.print()
+                paint_summary(console, reports)
 
 
 COMMAND = Command(
     "check",
-    "judge a protocol for every schedule",
-    "Judge a protocol for every schedule, not for one: proved, refuted with a schedule that shows it, or unknown.",
+    "judge protocols for every schedule",
+    "Judge protocols for every schedule, not for one: proved, refuted with a schedule that shows it, or unknown.",
     _arguments,
     _carry_out,
 )

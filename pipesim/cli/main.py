@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipesim.cli import capture, check, diff, list_, new, run, show, verify
+from pipesim.cli import capture, check, diff, export, list_, new, run, show, verify
 from pipesim.cli.arguments import Command
 from pipesim.cli.output import complain, discard_output, refuse
 from pipesim.errors import PipesimError, UsageError
@@ -23,6 +23,7 @@ COMMANDS: tuple[Command, ...] = (
     new.COMMAND,
     run.COMMAND,
     check.COMMAND,
+    export.COMMAND,
     capture.COMMAND,
     diff.COMMAND,
     verify.COMMAND,

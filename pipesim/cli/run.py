@@ -34,6 +34,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_window(parser, "keep only the iterations A to B-1 of every agent in the saved trace, as a recorder would")
     parser.add_argument("--save-program", type=Path, metavar="FILE", help="write the flat program (JSON)")
+    parser.add_argument(
+        "--schedule", metavar="TEXT", help="walk this schedule, as `pipesim check` prints it, instead of simulating"
+    )
     add_force(parser)
     add_output(parser)
 
@@ -42,6 +45,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     _check_outputs(options)
     if options.max_steps is not None and options.max_steps < 1:
         raise ParameterError(f"--max-steps {options.max_steps}", correction="give 1 or more")
+    if options.schedule is not None:
+        return _walk(options)
 
     from pipesim.cli.assemble import run_simulation
     from pipesim.model.program_json import dumps
@@ -67,6 +72,35 @@ def _carry_out(options: argparse.Namespace) -> int:
         write_trace(cut(trace, *window) if window else trace, options.save_trace, force=options.force)
     show(options, _report(ran), ran.code, ran.findings)
     return ran.code
+
+
+def _walk(options: argparse.Namespace) -> int:
+    """One schedule, move by move: no profile, no cycles, no trace."""
+    for name in ("recording", "max_steps", "save_trace"):
+        if getattr(options, name):
+            raise ParameterError(
+                f"--schedule and --{name.replace('_', '-')} do not go together",
+                cause="a schedule is walked in moves: it has no cycles, and leaves no trace",
+                correction="leave one of them out",
+            )
+
+    from pipesim.cli.assemble import AGREES, FINDINGS
+    from pipesim.cli.output import emit
+    from pipesim.judgement import walked
+    from pipesim.model.program_json import dumps
+    from pipesim.protocols.catalog import find
+    from pipesim.report.walked import paint_walk
+    from pipesim.trace.whole import write_whole
+
+    with progress(f"flattening {options.protocol}"):
+        program = find(options.protocol).build(params_of(options), grid=options.ctas)
+    if options.save_program is not None:
+        write_whole(options.save_program, dumps(program).encode(), force=options.force)
+    report = walked(program, options.schedule)
+    code = FINDINGS if report.findings else AGREES
+    document = {"exit_code": code, "findings": report.findings, "report": report}
+    emit(options, document, lambda console: paint_walk(console, report))
+    return code
 
 
 def _check_outputs(options: argparse.Namespace) -> None:

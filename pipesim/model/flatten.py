@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pipesim.model.ops import OPERANDS, READS_REGISTER, Op, Operation
-from pipesim.model.program import Agent, Barrier, Program, Tile
+from pipesim.model.program import Access, Agent, Barrier, Program, Tile
 from pipesim.model.recording import Recorder, Tables
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def assemble(
         params=params,
         agents=agents,
         barriers=_barriers(protocol),
-        accesses=tuple(tables.accesses),
+        accesses=tuple(Access(*each) for each in tables.accesses),
         tiles=tuple(
             Tile(t.name, t.space, cta, t.offset, t.nbytes, t.slots)
             for cta in range(protocol.cluster)
@@ -67,17 +67,18 @@ def pack_registers(code: list[Operation]) -> tuple[list[Operation], int]:
     """
     last_read: dict[int, int] = {}
     for pc, operation in enumerate(code):
-        for at in _READ_AT[operation[0]]:
-            last_read[operation[at]] = pc
+        if operation[0] in _READ_AT:
+            for at in _READ_AT[operation[0]]:
+                last_read[operation[at]] = pc
     free: list[int] = []
     width = 0
     held: dict[int, int] = {}
     packed: list[Operation] = []
     for pc, operation in enumerate(code):
-        reads, writes = _READ_AT[operation[0]], _WRITTEN_AT[operation[0]]
-        if not reads and not writes:
+        if operation[0] not in _TOUCHES_REGISTERS:
             packed.append(operation)
             continue
+        reads, writes = _READ_AT.get(operation[0], ()), _WRITTEN_AT.get(operation[0], ())
         operands = list(operation)
         for at in reads:
             operands[at] = held.get(operation[at], -1)
@@ -96,11 +97,13 @@ def pack_registers(code: list[Operation]) -> tuple[list[Operation], int]:
 
 
 def _positions(wanted: Callable[[Op, str], bool]) -> dict[int, tuple[int, ...]]:
-    """For each operation the positions in its tuple of the operands that are wanted."""
-    return {
+    """For each operation that has such operands their positions in its tuple."""
+    found = {
         int(op): tuple(at for at, name in enumerate(names, 1) if wanted(op, name)) for op, names in OPERANDS.items()
     }
+    return {op: positions for op, positions in found.items() if positions}
 
 
 _READ_AT = _positions(lambda op, name: name == "state_register" or (name == "register" and op in READS_REGISTER))
 _WRITTEN_AT = _positions(lambda op, name: name == "register" and op not in READS_REGISTER)
+_TOUCHES_REGISTERS = frozenset(_READ_AT) | frozenset(_WRITTEN_AT)

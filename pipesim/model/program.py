@@ -5,8 +5,10 @@ A program is one CTA (or one cluster); ``grid`` says how many independent copies
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 from pipesim.errors import ProgramFormatError
 from pipesim.model.ops import (
@@ -201,12 +203,14 @@ def _validate(program: Program) -> None:
     if wrong:
         raise ProgramFormatError(f"{program.name}: {wrong}")
     for a, (code, lines) in enumerate(zip(program.code, program.lines, strict=True)):
-        if len(code) != len(lines) or any(not 0 <= line < len(program.sources) for line in lines):
+        if len(code) != len(lines) or (lines and not 0 <= min(lines) <= max(lines) < len(program.sources)):
             raise ProgramFormatError(
                 f"{program.name}: agent {a} does not have one valid source line for each operation"
             )
     limits = _limits(program)
     for a, code in enumerate(program.code):
+        if _all_right(program, code, limits):
+            continue
         for pc, operation in enumerate(code):
             wrong = _wrong_operation(program, operation, limits, len(code) - pc)
             if wrong:
@@ -288,6 +292,43 @@ def _limits(program: Program) -> dict[Op, tuple[tuple[str, int, int], ...]]:
         return name, low, most.get(name, _UNBOUNDED)
 
     return {op: tuple(bounds(op, name) for name in names) for op, names in OPERANDS.items()}
+
+
+def _all_right(
+    program: Program, code: tuple[Operation, ...], limits: dict[Op, tuple[tuple[str, int, int], ...]]
+) -> bool:
+    """True only if :func:`_wrong_operation` finds nothing: the operations of a kind together, operand by operand."""
+    kinds: defaultdict[int, list[Operation]] = defaultdict(list)
+    for operation in code:
+        if not operation:
+            return False
+        kinds[operation[0]].append(operation)
+    if not kinds.keys() <= limits.keys():
+        return False
+    for kind, operations in kinds.items():
+        op = Op(kind)
+        width = len(limits[op]) + 1
+        values = list(chain.from_iterable(operations))
+        if set(map(len, operations)) != {width} or set(map(type, values)) != {int}:
+            return False
+        for at, (name, low, high) in enumerate(limits[op], 1):
+            operand = set(values[at::width])
+            if min(operand) < low or max(operand) > high:
+                return False
+            if name == "semantics" and any(value % 8 > Scope.SYS for value in operand):
+                return False
+        if any(_wrong_operation(program, each, limits, 1) for each in _with_a_mask(op, operations)):
+            return False
+    return Op.JUMP_IF not in kinds or all(
+        0 <= operation[3] < len(code) - pc for pc, operation in enumerate(code) if operation[0] == Op.JUMP_IF
+    )
+
+
+def _with_a_mask(op: Op, operations: list[Operation]) -> set[Operation]:
+    """Those that name a place in every CTA of a mask, where there must be something; all items as one."""
+    if op == Op.TMA_LOAD:
+        return {(*each[:4], 0, each[5]) for each in operations if each[5]}
+    return set(operations) if op == Op.COMMIT_MULTICAST else set()
 
 
 def _wrong_operation(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipesim.errors import PipesimError, ProtocolError
@@ -163,28 +163,30 @@ class Protocol:
             )
         tables = Tables(self.cluster)
         first, notes = self._record(tables)
-        second, _ = self._record(tables)  # the same tables, so that another tile or barrier is another number
+        # The same tables, so that another tile or barrier is another number; no lines, which cost as much as the rest.
+        second, _ = self._record(tables, located=[len(rec.code) for rec in first])
         for one, two in zip(first, second, strict=True):
             if one.code != two.code:
                 at = next(
                     (i for i, (a, b) in enumerate(zip(one.code, two.code, strict=False)) if a != b),
                     min(len(one.code), len(two.code)),
                 )
-                where = one if at < len(one.code) else two
+                line = one.lines[at] if at < len(one.code) else two.lines[at - two.located]
                 raise ProtocolError(
                     f"{one.who} is not deterministic: recorded twice, it differs at operation {at}",
-                    place=list(tables.sources)[where.lines[at]],
+                    place=list(tables.sources)[line],
                     cause="the role depends on something that changes between two calls",
                 )
         return assemble(self, first, tables, dict(params or {}), notes)
 
-    def _record(self, tables: Tables) -> tuple[list[Recorder], tuple[str, ...]]:
+    def _record(self, tables: Tables, located: Sequence[int] = ()) -> tuple[list[Recorder], tuple[str, ...]]:
         notes: tuple[str, ...] = ()
-        recorders = []
+        recorders: list[Recorder] = []
         for cta in range(self.cluster):
             for role in self.roles:
                 for index in range(role.warps):
-                    rec = Recorder(tables, role.name if role.warps == 1 else f"{role.name}/{index}", cta, ALL_LANES)
+                    who = role.name if role.warps == 1 else f"{role.name}/{index}"
+                    rec = Recorder(tables, who, cta, ALL_LANES, located[len(recorders)] if located else 0)
                     warp = Warp(rec, index, role.first_warp + index, 32 * self.warps)
                     with recording(rec):
                         if warp.warp == 0:

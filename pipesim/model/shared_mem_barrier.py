@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from operator import index as whole_number
 
 from pipesim.errors import ProtocolError
 from pipesim.model.ops import Op, Order, Scope, semantics
-from pipesim.model.recording import Recorder, TryResult, author_line, recorder, whole
+from pipesim.model.recording import Recorder, TryResult, author_line, current_recorder, recorder, whole
+
+_WAIT, _ARRIVE = int(Op.WAIT), int(Op.ARRIVE)
+_NO_ORDER, _NO_SCOPE, _PLAIN = Order.DEFAULT, Scope.DEFAULT, semantics()
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, slots=True)  # not frozen: every arrive makes one, and that takes three times as long
 class StateToken:
     """The opaque state that an arrive returns: usable for ``test_wait``, ``wait_state`` and ``pending_count`` only."""
 
@@ -40,7 +45,18 @@ class BarrierStorage:
     def __iter__(self) -> Iterator[SharedMemBarrier]:
         return (self[index] for index in range(self.size))
 
+    @cached_property
+    def _made(self) -> dict[int, SharedMemBarrier]:
+        """The barriers that were asked for already."""
+        return {}
+
     def __getitem__(self, index: int) -> SharedMemBarrier:
+        try:
+            return self._made[whole_number(index)]
+        except (KeyError, TypeError):
+            return self._barrier(index)
+
+    def _barrier(self, index: int) -> SharedMemBarrier:
         index = whole(f"the index of {self.name}[...]", index)
         if not 0 <= index < self.size:
             raise ProtocolError(
@@ -48,7 +64,7 @@ class BarrierStorage:
                 place=author_line(),
                 correction=f"use 0 to {self.size - 1}, or ask for more barriers",
             )
-        return SharedMemBarrier(self, index)
+        return self._made.setdefault(index, SharedMemBarrier(self, index))
 
     def label(self, first: int, count: int, group: str) -> None:
         """Name ``count`` barriers from ``first`` on as stages 0, 1, … of ``group``, as their pipeline does."""
@@ -66,10 +82,24 @@ class SharedMemBarrier:
 
     def mapa(self, cta: int) -> SharedMemBarrier:
         """``mapa``: the barrier at the same place in the CTA of this rank. A wait on it is illegal (PTX)."""
-        return SharedMemBarrier(self.storage, self.index, cta)
+        try:
+            return self._mapped[whole_number(cta)]
+        except (KeyError, TypeError):
+            pass
+        made = SharedMemBarrier(self.storage, self.index, cta)
+        if type(cta) is int:
+            self._mapped[cta] = made
+        return made
 
-    def _address(self, cta: int | None = None) -> int:
-        rec = recorder()
+    @cached_property
+    def _mapped(self) -> dict[int, SharedMemBarrier]:
+        """What :meth:`mapa` made already, by rank."""
+        return {}
+
+    def _address(self, cta: int | None = None, rec: Recorder | None = None) -> int:
+        rec = rec or recorder()
+        if cta is None and self.rank < 0:
+            return rec.cta * self.storage.per_cta[0] + self.storage.first + self.index
         rank = cta if cta is not None else self.rank if self.rank >= 0 else rec.cta
         if not 0 <= rank < rec.tables.ctas:
             raise ProtocolError(
@@ -79,10 +109,12 @@ class SharedMemBarrier:
             )
         return rank * self.storage.per_cta[0] + self.storage.first + self.index
 
-    def _own(self) -> int:
+    def _own(self, rec: Recorder | None = None) -> int:
         """The address, of an instruction that takes a barrier of the executing CTA only (``.shared::cta``)."""
-        rec = recorder()
-        if self.rank not in (-1, rec.cta):
+        rec = rec or recorder()
+        if self.rank < 0:
+            return rec.cta * self.storage.per_cta[0] + self.storage.first + self.index
+        if self.rank != rec.cta:
             raise ProtocolError(
                 f"{rec.who} of CTA {rec.cta} waits for, or initialises, a barrier of CTA {self.rank}",
                 place=author_line(),
@@ -104,7 +136,7 @@ class SharedMemBarrier:
 
     def arrive(self, count: int = 1, *, order: Order = Order.DEFAULT, scope: Scope = Scope.DEFAULT) -> StateToken:
         """``mbarrier.arrive``: each executing lane arrives ``count`` times."""
-        return self._arrive(Op.ARRIVE, count, 0, semantics(order, scope))
+        return self._arrive(_ARRIVE, count, 0, _semantics(order, scope))
 
     def arrive_cluster(
         self, cta: int, count: int = 1, *, order: Order = Order.DEFAULT, scope: Scope = Scope.DEFAULT
@@ -115,7 +147,7 @@ class SharedMemBarrier:
 
     def arrive_drop(self, count: int = 1, *, order: Order = Order.DEFAULT, scope: Scope = Scope.DEFAULT) -> StateToken:
         """``mbarrier.arrive_drop``: arrive, and expect ``count`` fewer arrivals a lane from this phase on."""
-        return self._arrive(Op.ARRIVE_DROP, count, 0, semantics(order, scope))
+        return self._arrive(int(Op.ARRIVE_DROP), count, 0, semantics(order, scope))
 
     def arrive_no_complete(
         self, count: int = 1, *, order: Order = Order.DEFAULT, scope: Scope = Scope.DEFAULT
@@ -128,11 +160,11 @@ class SharedMemBarrier:
 
     def expect_bytes(self, nbytes: int) -> StateToken:
         """``mbarrier.arrive.expect_tx``: expect ``nbytes`` more **and arrive once**, in each executing lane."""
-        return self._arrive(Op.ARRIVE, 1, nbytes, semantics())
+        return self._arrive(_ARRIVE, 1, nbytes, _PLAIN)
 
     def expect_bytes_relaxed(self, nbytes: int) -> StateToken:
         """:meth:`expect_bytes` with ``.relaxed``."""
-        return self._arrive(Op.ARRIVE, 1, nbytes, semantics(Order.RELAXED))
+        return self._arrive(_ARRIVE, 1, nbytes, semantics(Order.RELAXED))
 
     def arrive_and_expect_bytes(self, nbytes: int, cta: int, pred: bool = True) -> None:  # noqa: FBT001, FBT002  # upstream's signature
         """``mapa`` and ``mbarrier.arrive.expect_tx.shared::cluster`` on the CTA of this rank, if ``pred``."""
@@ -156,7 +188,11 @@ class SharedMemBarrier:
 
     def wait(self, phase: int = 0) -> None:
         """Loop on ``mbarrier.try_wait.parity`` until the phase of this parity has completed."""
-        recorder().emit(Op.WAIT, self._own(), _parity(phase), semantics())
+        rec = current_recorder() or recorder()
+        if type(phase) is int and 0 <= phase <= 1:
+            rec.append((_WAIT, self._own(rec), phase, _PLAIN))
+        else:
+            rec.emit(Op.WAIT, self._own(rec), _parity(phase), _PLAIN)
 
     def wait_acquire(self, phase: int = 0, scope: Scope = Scope.CTA) -> None:
         """:meth:`wait` with an explicit ``.acquire`` of this scope."""
@@ -209,12 +245,14 @@ class SharedMemBarrier:
         rec = recorder()
         rec.emit(Op.CP_ASYNC_ARRIVE, self._own(), rec.executing, int(noinc))
 
-    def _arrive(self, op: Op, count: int, nbytes: int, sem: int) -> StateToken:
-        count, nbytes = whole("the count of an arrive", count), whole("the number of bytes", nbytes)
-        rec = recorder()
-        register = rec.new_register()
-        rec.emit(op, self._address(), count * rec.executing, nbytes * rec.executing, register, sem)
-        return StateToken(register)
+    def _arrive(self, op: int, count: int, nbytes: int, sem: int) -> StateToken:
+        if not type(count) is type(nbytes) is type(sem) is int:
+            count, nbytes = whole("the count of an arrive", count), whole("the number of bytes", nbytes)
+            sem = whole("order and scope", sem)
+        rec = current_recorder() or recorder()
+        register, executing = rec.new_register(), rec.lanes.bit_count()
+        rec.append((op, self._address(rec=rec), count * executing, nbytes * executing, register, sem))
+        return StateToken(register, rec)
 
     def _test(self, op: Op, phase: int) -> TryResult:
         rec = recorder()
@@ -241,6 +279,10 @@ def _require_own(result: TryResult | StateToken, what: str) -> None:
             place=author_line(),
             correction="make the test in the role that uses its result",
         )
+
+
+def _semantics(order: Order, scope: Scope) -> int:
+    return _PLAIN if order is _NO_ORDER and scope is _NO_SCOPE else semantics(order, scope)
 
 
 def _parity(phase: int) -> int:

@@ -11,13 +11,15 @@ from pipesim.model.ops import Engine, Op
 from pipesim.model.recording import author_line, predicated, recorder
 from pipesim.model.shared_mem_barrier import SharedMemBarrier
 
+_COMMIT, _TCGEN05 = int(Op.COMMIT), int(Engine.TCGEN05)
+
 
 def mma_arrive(mbar: SharedMemBarrier) -> None:
     """One arrival on ``mbar`` when every MMA that this thread has issued is finished. One lane executes it."""
     rec = recorder()
     require_one_lane(rec, "tcgen05.commit")
     require_committer(rec)
-    rec.emit(Op.COMMIT, Engine.TCGEN05, mbar._address())  # noqa: SLF001  # same package
+    rec.append((_COMMIT, _TCGEN05, mbar._address()))  # noqa: SLF001  # same package
 
 
 def mma_arrive_multicast(mbar: SharedMemBarrier, cta_mask: int) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
+from operator import index
 
 from pipesim.errors import ProtocolError
 from pipesim.model.instructions import (
@@ -13,21 +15,28 @@ from pipesim.model.instructions import (
     require_groups,
     require_load,
     require_mma,
+    require_one_lane,
     require_ordinary,
     require_transfer,
 )
-from pipesim.model.ops import Engine, Fence, Op, Order, Scope, Space, semantics
-from pipesim.model.program import Access
-from pipesim.model.recording import Recorder, author_line, recorder, whole
+from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, semantics
+from pipesim.model.recording import Recorder, author_line, current_recorder, recorder, whole
 from pipesim.model.shared_mem_barrier import SharedMemBarrier, barrier_address
 from pipesim.model.tcgen05 import mma_arrive
 
 ANY_ITEM = -1
+_READ, _WRITE, _WORK = int(Op.READ), int(Op.WRITE), int(Op.WORK)
+_TRANSFER_READ, _TRANSFER_WRITE = int(Op.TRANSFER_READ), int(Op.TRANSFER_WRITE)
+_COMMIT, _WAIT_GROUP = int(Op.COMMIT), int(Op.WAIT_GROUP)
+_TCGEN05 = Engine.TCGEN05
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Slot:
-    """One slot of a tile array, or a range of bytes in it: ``slot.part(offset, nbytes)``."""
+    """One slot of a tile array, or a range of bytes in it: ``slot.part(offset, nbytes)``.
+
+    A slot is made once, so the same bytes asked for twice are the same object.
+    """
 
     name: str
     space: Space
@@ -35,12 +44,30 @@ class Slot:
     nbytes: int
     rank: int = -1  #: the CTA in whose memory it is, -1 for the executing one
 
+    @cached_property
+    def _parts(self) -> dict[tuple[int, int, int], Slot]:
+        """What was made of it already, by offset, bytes and rank: a loop asks for the same few again and again."""
+        return {}
+
     def mapa(self, cta: int) -> Slot:
         """The same bytes in the CTA of this rank: what an MMA of a pair of CTAs reads and writes there."""
-        return Slot(self.name, self.space, self.offset, self.nbytes, cta)
+        try:
+            return self._parts[0, self.nbytes, index(cta)]
+        except (KeyError, TypeError):
+            made = Slot(self.name, self.space, self.offset, self.nbytes, cta)
+        if type(cta) is int:
+            self._parts[0, self.nbytes, cta] = made
+        return made
 
     def part(self, offset: int, nbytes: int) -> Slot:
         """The bytes ``offset .. offset + nbytes`` of this slot."""
+        try:
+            return self._parts[index(offset), index(nbytes), self.rank]
+        except (KeyError, TypeError):
+            made = self._part(offset, nbytes)
+        return self._parts.setdefault((made.offset - self.offset, made.nbytes, self.rank), made)
+
+    def _part(self, offset: int, nbytes: int) -> Slot:
         offset, nbytes = whole(f"the offset of a part of {self.name}", offset), whole("its number of bytes", nbytes)
         if offset < 0 or nbytes <= 0 or offset + nbytes > self.nbytes:
             raise ProtocolError(
@@ -67,7 +94,18 @@ class TileArray:
     def __iter__(self) -> Iterator[Slot]:
         return (self[slot] for slot in range(self.slots))
 
+    @cached_property
+    def _made(self) -> dict[int, Slot]:
+        """The slots that were asked for already: a ring asks for the same few again and again."""
+        return {}
+
     def __getitem__(self, slot: int) -> Slot:
+        try:
+            return self._made[index(slot)]
+        except (KeyError, TypeError):
+            return self._slot(slot)
+
+    def _slot(self, slot: int) -> Slot:
         slot = whole(f"the slot of {self.name}[...]", slot)
         if not 0 <= slot < self.slots:
             raise ProtocolError(
@@ -76,7 +114,8 @@ class TileArray:
                 cause=f"{self.name} has {self.slots} slots",
                 correction=f"use 0 to {self.slots - 1}, for example {self.name}[stage.index()]",
             )
-        return Slot(f"{self.name}[{slot}]", self.space, self.offset + slot * self.nbytes, self.nbytes)
+        made = Slot(f"{self.name}[{slot}]", self.space, self.offset + slot * self.nbytes, self.nbytes)
+        return self._made.setdefault(slot, made)
 
 
 class Warp:
@@ -88,6 +127,9 @@ class Warp:
         self.warp = warp  #: number of this warp within its CTA
         self.cta = rec.cta  #: rank of the CTA in the cluster
         self._cta_threads = cta_threads
+        #: operations but for their item, which is all that is new when a loop comes round again
+        self._heads: dict[tuple[object, ...], Operation] = {}
+        self._loads: dict[tuple[object, ...], tuple[Operation, int]] = {}
 
     # lanes
 
@@ -115,14 +157,21 @@ class Warp:
         own copy of ``mbar``; 0 is an ordinary copy.
         """
         rec = self._mine()
+        try:
+            head, mask = self._loads[destination, mbar, nbytes, type(nbytes), cta_mask]
+            named = index(item)
+        except (KeyError, TypeError):
+            self._first_load(rec, destination, mbar, item, nbytes, cta_mask)
+            self._loads[destination, mbar, nbytes, type(nbytes), cta_mask] = rec.code[-1][:4], rec.code[-1][5]
+        else:
+            self._require_one_copy(rec, destination)
+            rec.append((*head, named, mask))
+
+    def _first_load(
+        self, rec: Recorder, destination: Slot, mbar: SharedMemBarrier, item: int, nbytes: int | None, cta_mask: int
+    ) -> None:
         self._require_slot(destination)
-        if rec.executing != 1:
-            raise ProtocolError(
-                f"{rec.who}: {rec.executing} lanes issue the same copy into {destination.name}",
-                place=author_line(),
-                cause="a bulk copy is issued once by each lane that executes it",
-                correction="put it inside `with w.elect_one():`",
-            )
+        self._require_one_copy(rec, destination)
         if not 0 <= cta_mask < 1 << rec.tables.ctas:
             raise ProtocolError(
                 f"{rec.who}: a multicast to the CTAs of mask {cta_mask:#b}",
@@ -133,7 +182,7 @@ class Warp:
             destination = destination.part(0, nbytes)
         for rank in range(rec.tables.ctas):
             if cta_mask >> rank & 1:
-                rec.tables.access(Access(destination.space, rank, destination.offset, destination.nbytes))
+                rec.tables.access(destination.space, rank, destination.offset, destination.nbytes)
         bar = barrier_address(mbar)
         counted = mbar.rank if mbar.rank >= 0 else rec.cta
         require_load(
@@ -141,21 +190,30 @@ class Warp:
         )
         rec.emit(Op.TMA_LOAD, bar, self._access(destination), destination.nbytes, item, cta_mask)
 
+    def _require_one_copy(self, rec: Recorder, destination: Slot) -> None:
+        if rec.executing != 1:
+            raise ProtocolError(
+                f"{rec.who}: {rec.executing} lanes issue the same copy into {destination.name}",
+                place=author_line(),
+                cause="a bulk copy is issued once by each lane that executes it",
+                correction="put it inside `with w.elect_one():`",
+            )
+
     def read(self, source: Slot, item: int = ANY_ITEM) -> None:
         """Ordinary loads of all of ``source``, which should hold ``item`` (ANY_ITEM: whatever was written)."""
-        self._ordinary(Op.READ, source, item)
+        self._ordinary(_READ, source, item)
 
     def write(self, destination: Slot, item: int) -> None:
         """Ordinary stores: ``destination`` then holds ``item``."""
-        self._ordinary(Op.WRITE, destination, item)
+        self._ordinary(_WRITE, destination, item)
 
     def async_read(self, engine: Engine, source: Slot, item: int = ANY_ITEM) -> None:
         """A transfer that reads ``source`` until it completes: a bulk store, or the operand of an MMA."""
-        self._transfer(Op.TRANSFER_READ, engine, source, item)
+        self._mine().append_item(self._transfer(_TRANSFER_READ, engine, source), item)
 
     def async_write(self, engine: Engine, destination: Slot, item: int) -> None:
         """A transfer that writes ``destination`` until it completes: ``cp.async``, or the result of an MMA."""
-        self._transfer(Op.TRANSFER_WRITE, engine, destination, item)
+        self._mine().append_item(self._transfer(_TRANSFER_WRITE, engine, destination), item)
 
     def mma(
         self,
@@ -172,19 +230,24 @@ class Warp:
         """
         rec = self._mine()
         require_mma(rec, engine)
-        if cycles:
-            rec.emit(Op.ENGINE_WORK, engine, cycles)
-        for slot, item in reads:
-            self.async_read(engine, slot, item)
-        for slot, item in writes:
-            self.async_write(engine, slot, item)
+        block = [rec.operation(Op.ENGINE_WORK, engine, cycles)] if cycles else []
+        for op, operands in (_TRANSFER_READ, reads), (_TRANSFER_WRITE, writes):
+            for slot, item in operands:
+                try:
+                    head = self._heads[op, engine, slot]
+                except (KeyError, TypeError):
+                    head = self._transfer(op, engine, slot)
+                block.append((*head, item) if type(item) is int else rec.operation(*head, item))
+        if engine == _TCGEN05 and (reads or writes):
+            note_tcgen05(rec)
+        rec.extend(block)
 
     def commit(self, engine: Engine, mbar: SharedMemBarrier | None = None) -> None:
         """Close a group of transfers, or (tcgen05) let their completion arrive once on ``mbar``."""
         rec = self._mine()
         require_commit(rec, engine, on_barrier=mbar is not None)
         if mbar is None:
-            rec.emit(Op.COMMIT, engine, -1)
+            rec.append(self._again(_COMMIT, engine, -1))
         else:
             mma_arrive(mbar)
 
@@ -193,20 +256,41 @@ class Warp:
 
         The groups of WGMMA are those of the warp group: the warp waits until they are finished in all of its warps.
         """
-        require_groups(self._mine(), engine)
-        self._mine().emit(Op.WAIT_GROUP, engine, groups)
+        rec = self._mine()
+        require_groups(rec, engine)
+        rec.append(self._again(_WAIT_GROUP, engine, groups))
 
-    def _ordinary(self, op: Op, slot: Slot, item: int) -> None:
-        rec, access = self._mine(), self._access(slot)
-        require_ordinary(rec, slot.name, slot.space, self._rank(slot))
-        rec.emit(op, access, item)
+    def _again(self, op: int, engine: Engine, operand: int) -> Operation:
+        """An operation of which a loop records the same again and again."""
+        try:
+            return self._heads[op, engine, operand, type(operand)]
+        except (KeyError, TypeError):
+            made = self._recorder.operation(op, engine, operand)
+        return self._heads.setdefault((op, engine, operand, type(operand)), made)
 
-    def _transfer(self, op: Op, engine: Engine, slot: Slot, item: int) -> None:
-        rec, access = self._mine(), self._access(slot)
-        require_transfer(rec, engine, slot.name, slot.space, self._rank(slot))
-        if engine == Engine.TCGEN05:
+    def _ordinary(self, op: int, slot: Slot, item: int) -> None:
+        rec = self._mine()
+        try:
+            head = self._heads[op, slot]
+        except (KeyError, TypeError):
+            access = self._access(slot)
+            require_ordinary(rec, slot.name, slot.space, self._rank(slot))
+            head = self._heads[op, slot] = op, access
+        rec.append_item(head, item)
+
+    def _transfer(self, op: int, engine: Engine, slot: Slot) -> Operation:
+        """The operation but for its item, of a transfer that is allowed here."""
+        rec = self._recorder
+        try:
+            head = self._heads[op, engine, slot]
+        except (KeyError, TypeError):
+            access = self._access(slot)
+            require_transfer(rec, engine, slot.name, slot.space, self._rank(slot))
+            head = self._heads[op, engine, slot] = rec.operation(op, engine, access, slot.nbytes, ANY_ITEM)[:-1]
+        if engine == _TCGEN05:
+            require_one_lane(rec, "a tcgen05 operation")
             note_tcgen05(rec)
-        rec.emit(op, engine, access, slot.nbytes, item)
+        return head
 
     def _rank(self, slot: Slot) -> int:
         """The CTA in whose memory a slot is."""
@@ -214,7 +298,7 @@ class Warp:
 
     def _mine(self) -> Recorder:
         """The recorder of the role that runs now, which must be the one that this warp was given to."""
-        if recorder() is not self._recorder:
+        if current_recorder() is not self._recorder:
             raise ProtocolError(
                 f"{recorder().who} uses the warp object of {self._recorder.who}",
                 place=author_line(),
@@ -245,15 +329,16 @@ class Warp:
                 place=author_line(),
                 cause=f"the cluster has {self._recorder.tables.ctas} CTAs",
             )
-        return self._recorder.tables.access(Access(slot.space, rank, slot.offset, slot.nbytes))
+        return self._recorder.tables.access(slot.space, rank, slot.offset, slot.nbytes)
 
     # time and control
 
     def work(self, cycles: int) -> None:
         """Occupy the warp for ``cycles`` SM cycles."""
-        if whole("the number of cycles", cycles) < 0:
+        cycles = whole("the number of cycles", cycles)
+        if cycles < 0:
             raise ProtocolError(f"work of {cycles} cycles", place=author_line(), correction="give 0 or more")
-        self._mine().emit(Op.WORK, cycles)
+        self._mine().append((_WORK, cycles))
 
     def loop(self, trips: int, parameter: str = "") -> Iterator[int]:
         """``range(trips)`` that leaves loop marks, so that a proof can speak about any value of ``parameter``."""
@@ -261,11 +346,12 @@ class Warp:
         if whole("the number of trips", trips) < 0:
             raise ProtocolError(f"{rec.who}: a loop of {trips} trips", place=author_line(), correction="give 0 or more")
         mark = rec.tables.loop(parameter)
+        following = (int(Op.LOOP_NEXT), mark)
         rec.emit(Op.LOOP_BEGIN, mark, trips)
         rec.open_loops.append(author_line())
         for trip in range(trips):
             if trip:
-                rec.emit(Op.LOOP_NEXT, mark)
+                rec.append(following)
             yield trip
         rec.emit(Op.LOOP_END, mark)
         rec.open_loops.pop()

@@ -7,6 +7,7 @@ Upstream: ``linalg/matmul/gpu/sm100_structured/structured_kernels/tile_pipeline.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 from pipesim.errors import ProtocolError
 from pipesim.model.recording import author_line
@@ -28,7 +29,7 @@ class TilePayload:
                 correction="give every array num_group_stages * k_group_size slots",
             )
 
-    @property
+    @cached_property
     def arrays(self) -> dict[str, TileArray]:
         """Every array by its upstream name, in upstream's order."""
         return {field.name: getattr(self, field.name) for field in fields(self)}

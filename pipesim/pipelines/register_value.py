@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Self
 
 from pipesim.errors import ProtocolError
-from pipesim.model.recording import Recorder, author_line, recorder
+from pipesim.model.recording import Recorder, author_line, current_recorder, recorder
 from pipesim.model.shared_mem_barrier import BarrierStorage, SharedMemBarrier
 
 #: Upstream's ``MBarType``: a pointer to mbarriers. A storage stands for a pointer to its first one.
@@ -33,7 +33,7 @@ class RegisterValue:
         return twin
 
     def _mine(self) -> None:
-        if recorder() is not self._owner:
+        if current_recorder() is not self._owner:
             raise ProtocolError(
                 f"{recorder().who} uses the {type(self).__name__} that {self._owner.who} made",
                 place=author_line(),

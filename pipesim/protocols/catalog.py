@@ -52,7 +52,8 @@ BUILT_IN: dict[str, ProtocolFunction] = {
 class Target:
     """What a command's first argument names: a function that makes a protocol, or a program that is ready.
 
-    ``defaults`` are the function's parameters in its order.
+    ``defaults`` are the function's parameters in its order. ``spelling`` is what a command line calls it,
+    "" where it has no name there.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Target:
     program: Program | None
     defaults: dict[str, int]
     summary: str
+    spelling: str = ""
 
     def build(self, params: Mapping[str, int] | None = None, *, grid: int | None = None) -> Program:
         """The flat program with these parameters (defaults for the rest); it fits the chip, or ConfigurationError.
@@ -132,12 +134,12 @@ class Target:
 def find(text: str) -> Target:
     """The target that ``text`` names. UnknownProtocolError with the nearest names if there is none."""
     if text in BUILT_IN:
-        return _target(text, BUILT_IN[text])
+        return replace(_target(text, BUILT_IN[text]), spelling=text)
     path, _, function = text.rpartition(":")
     if path.endswith(".py") and function:
-        return _target(text, _from_file(Path(path), function))
+        return replace(_target(text, _from_file(Path(path), function)), spelling=text)
     if text.endswith(".json"):
-        return _from_program(Path(text))
+        return replace(_from_program(Path(text)), spelling=text)
     if text.removesuffix(":").endswith(".py"):
         file = text.removesuffix(":")
         raise UnknownProtocolError(f"{file} names a file but no function", correction=f"write {file}:FUNCTION")
@@ -154,7 +156,20 @@ def target_of(protocol: ProtocolFunction | Program) -> Target:
     """A function that makes a protocol, or a flat program, as :func:`find` gives what a text names."""
     if isinstance(protocol, Program):
         return Target(protocol.name, None, protocol, dict(protocol.params), f"flat program {protocol.name}")
-    return _target(getattr(protocol, "__name__", str(protocol)), protocol)
+    name = getattr(protocol, "__name__", str(protocol))
+    return replace(_target(name, protocol), spelling=_spelling(name, protocol))
+
+
+def _spelling(name: str, function: ProtocolFunction) -> str:
+    """What a command line calls a function: its built-in name, or ``file.py:function`` if its file has it so."""
+    if BUILT_IN.get(name) is function:
+        return name
+    module = sys.modules.get(getattr(function, "__module__", ""))
+    file = getattr(module, "__file__", None)
+    if file is None or getattr(module, name, None) is not function:
+        return ""
+    path = Path(file)
+    return f"{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}:{name}"
 
 
 def _target(name: str, function: ProtocolFunction) -> Target:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipesim.errors import ConfigurationError, ParameterError
 from pipesim.model.barrier import MAX_COUNT
-from pipesim.model.ops import Op, Space
+from pipesim.model.ops import Op, Operation, Space
 from pipesim.model.program import Program
 
 MAX_SMEM = 227 * 1024  #: shared memory that one CTA can have, in bytes
@@ -12,6 +12,8 @@ MAX_THREADS = 1024  #: threads of one CTA
 MAX_TMEM = 256 * 1024  #: tensor memory of one SM, in bytes: 128 lanes of 512 columns of 4 bytes (PTX ISA, tcgen05)
 MAX_REGISTERS = 65536  #: registers of one SM
 COPY_MULTIPLE = 16  #: a bulk copy moves a multiple of this many bytes
+_COUNTED = frozenset(map(int, (Op.ARRIVE, Op.ARRIVE_DROP, Op.EXPECT_TX, Op.TMA_LOAD)))  #: operations that say bytes
+_SETMAXNREG = frozenset({int(Op.SETMAXNREG)})
 
 
 def require(name: str, value: int, low: int, high: int, *, multiple_of: int = 1, one_of: tuple[int, ...] = ()) -> None:
@@ -70,7 +72,7 @@ def require_fits(program: Program) -> None:
             correction="use fewer warps",
         )
     for agent, code in enumerate(program.code):
-        for pc, op in enumerate(code):
+        for pc, op in _of_kind(code, _COUNTED):
             expected = op[3] if op[0] in (Op.ARRIVE, Op.ARRIVE_DROP) else op[2] if op[0] == Op.EXPECT_TX else 0
             if expected > MAX_COUNT:
                 raise ConfigurationError(
@@ -88,6 +90,11 @@ def require_fits(program: Program) -> None:
                 )
 
 
+def _of_kind(code: tuple[Operation, ...], kinds: frozenset[int]) -> list[tuple[int, Operation]]:
+    """The operations of these kinds, each with its place."""
+    return [(pc, op) for pc, op in enumerate(code) if op[0] in kinds]
+
+
 def _require_tensor_memory(program: Program) -> None:
     used = max((t.offset + t.slots * t.nbytes for t in program.tiles if t.space == Space.TENSOR), default=0)
     if used > MAX_TMEM:
@@ -102,8 +109,8 @@ def _require_registers(program: Program) -> None:
     for rank in range(program.ctas):
         held: dict[int, tuple[int, str]] = {}
         for agent, code in enumerate(program.code):
-            for pc, op in enumerate(code):
-                if op[0] == Op.SETMAXNREG and program.agents[agent].cta == rank:
+            if program.agents[agent].cta == rank:
+                for pc, op in _of_kind(code, _SETMAXNREG):
                     if op[1] % 8 or not 24 <= op[1] <= 256:
                         raise ConfigurationError(
                             f"{program.agent_name(agent)} asks for {op[1]} registers a thread",

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from pipesim.model.ops import IN_ORDER
 from pipesim.prove.clock import Clock
+from pipesim.prove.snapshot import Marks
 
 OWN = 0  #: "flight" of an access that an agent makes itself
 
@@ -30,19 +31,36 @@ class _Commits(NamedTuple):
     phases: list[int]
 
 
+_NO_READS: dict[tuple[int, int, bool], Access] = {}
+
+
 class Accesses:
-    """For each cell of memory its last write, and the reads since.
+    """For each cell of memory its last write, and the last read since of each agent and engine.
 
     An agent's own access is over with its operation. A flight's end is known to whoever knows a phase that it, or a
-    commit after it, took part in, or comes after a wait of its agent for it: :meth:`told` collects those.
+    commit after it, took part in, or comes after a wait of its agent for it. Of the reads of one agent, or of its
+    flights on one engine, the last is enough: whoever knows that it is over knows so of those before.
     """
 
     def __init__(self) -> None:
         self._write: dict[int, Access] = {}
-        self._reads: dict[int, list[Access]] = {}
+        self._reads: dict[int, dict[tuple[int, int, bool], Access]] = {}
         self._landed: dict[int, tuple[int, int]] = {}  # by flight: the channel and phases that counted its bytes
         self._commits: dict[tuple[int, int], dict[int, _Commits]] = {}  # by agent and engine, then by channel
         self._waits: dict[int, list[tuple[int, int]]] = {}  # by flight: the waits that it had ended before
+
+    def fork(self) -> Accesses:
+        """The same, to go on by itself."""
+        twin = Accesses()
+        twin._write = self._write.copy()
+        twin._reads = {cell: reads.copy() for cell, reads in self._reads.items()}
+        twin._landed = self._landed.copy()
+        twin._commits = {
+            key: {channel: _Commits(made.flights.copy(), made.phases.copy()) for channel, made in by_channel.items()}
+            for key, by_channel in self._commits.items()
+        }
+        twin._waits = {flight: waits.copy() for flight, waits in self._waits.items()}
+        return twin
 
     def landed(self, flight: int, channel: int, phases: int) -> None:
         """Whoever knows so many phases of this channel knows that the flight is over."""
@@ -63,13 +81,16 @@ class Accesses:
         found: dict[Access, None] = {}
         for cell in range(first, end):
             before = self._write.get(cell)
-            rivals = [*([before] if before else []), *(self._reads.get(cell, ()) if access.writes else ())]
-            found.update((other, None) for other in rivals if not self._ordered(clock, other, access))
+            if before is not None and not self._ordered(clock, before, access):
+                found[before] = None
             if access.writes:
                 self._write[cell] = access
-                self._reads.pop(cell, None)
+                for other in self._reads.pop(cell, _NO_READS).values():
+                    if not self._ordered(clock, other, access):
+                        found[other] = None
             else:
-                self._reads.setdefault(cell, []).append(access)
+                reader = (access.agent, access.engine, access.flight == OWN)
+                self._reads.setdefault(cell, {})[reader] = access
         yield from found
 
     def _ordered(self, clock: Clock, other: Access, access: Access) -> bool:
@@ -87,8 +108,34 @@ class Accesses:
 
     def committed_since(self, clock: Clock, agent: int, engine: int, flight: int) -> bool:
         """True if the moment knows a phase with a later commit of this agent and engine in it."""
+        return any(clock.known[channel] >= phases for channel, phases in self._ends(agent, engine, flight))
+
+    def mark(self, marks: Marks) -> None:
+        """Enter what later accesses will be held against."""
+        for cell in sorted(self._write.keys() | self._reads.keys()):
+            write = self._write.get(cell)
+            reads = sorted(self._reads.get(cell, _NO_READS).items())
+            marks.shape += (cell, write is not None, len(reads))
+            for access in ([write] if write is not None else []) + [read for _, read in reads]:
+                marks.shape += (access.writes, access.engine, access.flight == OWN)
+                marks.operations.append((access.agent, access.pc))
+                if access.flight != OWN:
+                    self.mark_end(marks, access.agent, access.engine, access.flight)
+
+    def mark_end(self, marks: Marks, agent: int, engine: int, flight: int) -> None:
+        """Enter how a flight's end is, or will be, known."""
+        waits = self._waits.get(flight, ())
+        landed = self._landed.get(flight)
+        ends = [landed] if landed is not None else self._ends(agent, engine, flight)
+        marks.shape += (len(waits), landed is not None, *(channel for channel, _ in ends), -1)
+        marks.operations += waits
+        marks.phases += ends
+
+    def _ends(self, agent: int, engine: int, flight: int) -> list[tuple[int, int]]:
+        """Of each channel on which a later commit has arrived, the first phase that says so."""
+        found = []
         for channel, commits in self._commits.get((agent, engine), {}).items():
             later = bisect_right(commits.flights, flight)
-            if later < len(commits.flights) and clock.known[channel] >= commits.phases[later]:
-                return True
-        return False
+            if later < len(commits.flights):
+                found.append((channel, commits.phases[later]))
+        return sorted(found)

@@ -14,7 +14,7 @@ shows holds for all of them:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from pipesim.model.barrier import MAX_COUNT
@@ -25,6 +25,7 @@ from pipesim.prove.accesses import OWN, Access, Accesses
 from pipesim.prove.clock import Clock
 from pipesim.prove.doubt import Doubt, Why
 from pipesim.prove.moves import PRIVATE
+from pipesim.prove.snapshot import Marks, Snapshot
 
 _UNSUPPORTED = frozenset({Op.INVAL, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.WAIT_STATE, Op.TEST_STATE, Op.JUMP_IF,
                           Op.PENDING_COUNT})  # fmt: skip
@@ -69,6 +70,18 @@ class _Try:
     passed: bool
 
 
+def awaited(program: Program) -> frozenset[tuple[int, int]]:
+    """The (agent, engine) whose groups somebody waits for: the agent, or for a wgmma any of its warp group."""
+    waits = {(a, op[1]) for a, code in enumerate(program.code) for op in code if op[0] == Op.WAIT_GROUP}
+    groups = {(member, engine) for a, engine in waits if engine == Engine.WGMMA for member in program.warp_groups[a]}
+    return frozenset(waits | groups)
+
+
+def _mark(marks: Marks, clock: Clock) -> None:
+    marks.operations += enumerate(clock.seen)
+    marks.phases += enumerate(clock.known)
+
+
 class Certificate:
     """Watches one run; once it is over and :meth:`close` was called, it stands for all if ``doubts`` is empty."""
 
@@ -87,9 +100,30 @@ class Certificate:
         self._flown: dict[tuple[int, int], list[Flight]] = {}  # by agent and engine: transfers nobody has waited for
         self._closed: dict[tuple[int, int], list[Clock]] = {}  # by agent and engine: when each group was closed
         self._waited: dict[tuple[int, int], int] = {}  # by agent and engine: groups that it has waited for
+        self._awaited = awaited(program)
         self._accesses = Accesses()
         self._remote: list[_Remote] = []
         self._doubts: dict[Doubt, None] = {}
+
+    def fork(self, program: Program) -> Certificate:
+        """The same for another program, which has the same tables and began with the same operations."""
+        twin = Certificate(program)
+        twin._clocks = self._clocks.copy()
+        twin._open = [replace(phase, raises=phase.raises.copy()) for phase in self._open]
+        twin._done = [done.copy() for done in self._done]
+        twin._saw = [saw.copy() for saw in self._saw]
+        twin._inits = self._inits.copy()
+        twin._joined = self._joined.copy()
+        twin._tries = self._tries.copy()
+        twin._issued = self._issued.copy()
+        twin._flown = {key: flights.copy() for key, flights in self._flown.items()}
+        twin._closed = {key: clocks.copy() for key, clocks in self._closed.items()}
+        twin._waited = self._waited.copy()
+        twin._nothing = self._nothing
+        twin._accesses = self._accesses.fork()
+        twin._remote = self._remote.copy()
+        twin._doubts = self._doubts.copy()
+        return twin
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
@@ -101,9 +135,7 @@ class Certificate:
         for channel in range(len(self._program.barriers)):
             self._judge(channel)
         for remote in self._remote:
-            cta = self._program.barriers[remote.bar].cta
-            mine = [a for a, agent in enumerate(self._program.agents) if agent.cta == cta]
-            ends = [self._clocks[a].after(a, len(self._program.code[a]) - 1) for a in mine]
+            ends = [self._clocks[a].after(a, len(self._program.code[a]) - 1) for a in self._of_cta(remote)]
             if not any(self._knows(clock, remote) for clock in ends):
                 past = tuple(max(c.seen[a] for c in ends) for a in range(len(self._clocks)))
                 self._doubt(Doubt(Why.EXIT, remote.agent, remote.pc, past, where=remote.bar))
@@ -115,6 +147,76 @@ class Certificate:
         if not remote.flight:
             return clock.covers(remote.agent, remote.pc)
         return self._accesses.committed_since(clock, remote.agent, remote.engine, remote.flight)
+
+    def snapshot(self) -> Snapshot:
+        """Where this observer stands: everything that it may yet compare, and nothing that grows with the run."""
+        marks = Marks()
+        for clock in self._clocks:
+            _mark(marks, clock)
+        for channel in range(self._channels):
+            self._mark_channel(marks, channel)
+        for (agent, channel), generation in sorted(self._joined.items()):
+            marks.shape += (agent, channel, generation < len(self._done[channel]))
+            marks.phases.append((channel, generation))
+            if generation < len(self._done[channel]):
+                _mark(marks, self._done[channel][generation])
+        for (agent, register), asked in sorted(self._tries.items()):
+            marks.shape += (agent, register, asked.barrier, asked.parity, asked.passed)
+            marks.operations.append((agent, asked.pc))
+            marks.phases += ((asked.barrier, asked.known), (asked.barrier, asked.phase))
+        for clock, flight in self._issued.values():
+            _mark(marks, clock)
+            marks.operations.append((flight.agent, flight.pc))
+        self._mark_groups(marks)
+        self._mark_remote(marks)
+        self._accesses.mark(marks)
+        marks.operations += sorted(self._inits.values())
+        return marks.snapshot()
+
+    def _mark_channel(self, marks: Marks, channel: int) -> None:
+        done, phase = self._done[channel], self._open[channel]
+        marks.phases.append((channel, len(done)))
+        if done:
+            _mark(marks, done[-1])
+        for clock in (phase.parts, phase.arrivals):
+            marks.shape.append(clock is self._nothing)
+            _mark(marks, clock)
+        marks.shape += (bool(done), phase.expected, phase.landed, len(phase.raises), len(self._saw[channel]))
+        marks.operations += phase.raises
+        marks.operations += self._saw[channel]
+
+    def _mark_groups(self, marks: Marks) -> None:
+        """Groups that somebody may yet wait for, counted back from the last one closed."""
+        for agent, engine in sorted(self._awaited):
+            closed, flown = self._closed.get((agent, engine), []), self._of(agent, engine)
+            members = self._program.warp_groups[agent] if engine == Engine.WGMMA else (agent,)
+            waited = [self._waited.get((member, engine), 0) for member in members]
+            first = max(min(waited) - 1, 0)
+            marks.shape += (agent, engine, len(flown), *(len(closed) - least for least in waited))
+            for clock in closed[first:]:
+                _mark(marks, clock)
+            for flight in flown:
+                marks.shape.append(len(closed) - flight.group)
+                marks.operations.append((flight.agent, flight.pc))
+
+    def _mark_remote(self, marks: Marks) -> None:
+        """Parts of phases in other CTAs of which their CTA does not know yet: what it knows once it knows for good."""
+        self._remote = [
+            remote
+            for remote in self._remote
+            if not any(self._knows(self._clocks[a], remote) for a in self._of_cta(remote))
+        ]
+        for remote in self._remote:
+            marks.shape += (remote.bar, remote.flight > 0, remote.engine)
+            marks.phases.append((remote.bar, remote.phase))
+            marks.operations.append((remote.agent, remote.pc))
+            if remote.flight:
+                self._accesses.mark_end(marks, remote.agent, remote.engine, remote.flight)
+
+    def _of_cta(self, remote: _Remote) -> list[int]:
+        """The agents of the CTA that a remote part goes to."""
+        cta = self._program.barriers[remote.bar].cta
+        return [a for a, agent in enumerate(self._program.agents) if agent.cta == cta]
 
     # watching
 
@@ -175,7 +277,7 @@ class Certificate:
             self._wait_group(before, agent, pc, op)
         if code in _TRANSFERS:
             self._issue(before, agent, pc, op, result)
-        if code == Op.COMMIT and op[2] < 0:
+        if code == Op.COMMIT and op[2] < 0 and (agent, op[1]) in self._awaited:
             self._closed.setdefault((agent, op[1]), []).append(self._clocks[agent].after(agent, pc))
 
     # parts of phases
@@ -294,7 +396,8 @@ class Certificate:
                 before_it = self._clocks[agent]
                 access = Access(agent, pc, flight.writes, flight.sequence, flight.engine, before_it.seen)
                 self._access(before_it, access, flight.first, flight.end)
-                self._of(agent, flight.engine).append(flight)
+                if (agent, flight.engine) in self._awaited:
+                    self._of(agent, flight.engine).append(flight)
 
     def _of(self, agent: int, engine: int) -> list[Flight]:
         return self._flown.setdefault((agent, engine), [])

@@ -24,6 +24,7 @@ class How(Enum):
     """What the verdict rests on. The value is what reports say."""
 
     CERTIFICATE = "one run stands for every schedule"
+    LAPS = "shorter runs that repeat stand for it"
     SCHEDULE = "a schedule that shows it"
     SEARCH = "every schedule was followed"
     NOTHING = "the limit of the search was reached"
@@ -69,6 +70,14 @@ def check(program: Program, max_states: int = MOST_STATES) -> Check:
     seen = explore(program, max_states)
     how = How.SCHEDULE if seen.refutations else How.SEARCH if seen.complete else How.NOTHING
     return verdict(seen.verdict, how, seen.states, seen.refutations)
+
+
+def certified(program: Program) -> bool:
+    """True if one run of ``program`` stands for every schedule and nothing is wrong in it."""
+    certificate = Certificate(program)
+    run = unfold(program, observers=[certificate])
+    certificate.close()
+    return run.finished and not run.faults and not certificate.doubts
 
 
 def _first_of_each(program: Program, doubts: tuple[Doubt, ...]) -> tuple[Refutation, ...]:

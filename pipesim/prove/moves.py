@@ -52,25 +52,35 @@ def canonical(state: State) -> State:
 
 def moves(program: Program, state: State) -> list[Move]:
     """Every move that is possible in a canonical state, agents first, then flights."""
-    found: list[Move] = []
-    opened = {f.agent for f in state.flights if f.engine == OWN}
-    for agent, code in enumerate(program.code):
-        if finished(program, state, agent):
-            continue
-        op = code[state.pcs[agent]]
-        if op[0] in _ACCESSES and agent not in opened:
-            found.append(Move(Kind.OPEN, agent))
-            continue
-        result = step(program, state, agent)
-        if result.blocked >= 0 and result.state is state:
-            continue
-        found.append(Move(Kind.STEP, agent))
-        if op[0] in _TRIES and answered(program, result.state, agent, state.pcs[agent], 0) != result.state:
-            found.append(Move(Kind.FAIL, agent))
-    for place, flight in enumerate(state.flights):
-        if can_land(state, flight):
-            found += [Move(Kind.LAND, place, part) for part in _parts(state, flight)]
+    found = [move for agent in range(len(program.code)) for move, _ in of_agent(program, state, agent)]
+    return found + [move for place in range(len(state.flights)) for move, _ in of_flight(program, state, place)]
+
+
+def of_agent(program: Program, state: State, agent: int) -> list[tuple[Move, Step]]:
+    """Every move of one agent and what it leads to, in a state that need not be canonical."""
+    if finished(program, state, agent):
+        return []
+    pc = state.pcs[agent]
+    op = program.code[agent][pc]
+    if op[0] in _ACCESSES and not any(f.engine == OWN and f.agent == agent for f in state.flights):
+        return [(Move(Kind.OPEN, agent), begin(program, state, agent))]
+    result = step(program, state, agent)
+    if result.blocked >= 0 and result.state is state:
+        return []
+    found = [(Move(Kind.STEP, agent), result)]
+    if op[0] in _TRIES:
+        failed = answered(program, result.state, agent, pc, 0)
+        if failed != result.state:
+            found.append((Move(Kind.FAIL, agent), result._replace(state=failed)))
     return found
+
+
+def of_flight(program: Program, state: State, place: int) -> list[tuple[Move, Step]]:
+    """Every landing of the flight at this place of a canonical state, and what it leads to."""
+    flight = state.flights[place]
+    if not can_land(state, flight):
+        return []
+    return [(Move(Kind.LAND, place, part), land(program, state, flight, part)) for part in _parts(state, flight)]
 
 
 def _parts(state: State, flight: Flight) -> list[int]:
@@ -94,3 +104,25 @@ def make(program: Program, state: State, move: Move) -> Step:
         case Kind.LAND:
             result = land(program, state, state.flights[move.who], move.nbytes)
     return result._replace(state=canonical(result.state))
+
+
+def attempt(program: Program, state: State, move: Move) -> Step | None:
+    """Carry out a move if it is one of :func:`moves`, without looking for the others; None if it is not."""
+    if move.kind == Kind.LAND:
+        flight = state.flights[move.who] if 0 <= move.who < len(state.flights) else None
+        lands = flight is not None and can_land(state, flight) and move.nbytes in _parts(state, flight)
+        return make(program, state, move) if lands else None
+    if move.nbytes or not 0 <= move.who < len(program.agents) or finished(program, state, move.who):
+        return None
+    op = program.code[move.who][state.pcs[move.who]]
+    unopened = op[0] in _ACCESSES and not any(f.engine == OWN and f.agent == move.who for f in state.flights)
+    if unopened or move.kind == Kind.OPEN:
+        return make(program, state, move) if unopened and move.kind == Kind.OPEN else None
+    result = step(program, state, move.who)
+    if move.kind == Kind.STEP:
+        held_up = result.blocked >= 0 and result.state is state
+        return None if held_up else result._replace(state=canonical(result.state))
+    if op[0] not in _TRIES:
+        return None
+    refused = answered(program, result.state, move.who, state.pcs[move.who], 0)
+    return result._replace(state=canonical(refused)) if refused != result.state else None

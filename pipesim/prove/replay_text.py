@@ -1,4 +1,4 @@
-"""A schedule as one line of text, and back: what ``pipesim check --replay`` walks again.
+"""A schedule as one line of text, and back: what ``check --replay`` and ``run --schedule`` walk again.
 
 Moves are separated by dots: ``3`` is a step of agent 3, ``3o`` the begin of its access, ``3n`` its try that says no,
 ``~2:64`` lets 64 bytes of the flight at place 2 land. ``3*5`` is the same move five times.
@@ -10,7 +10,9 @@ import re
 from itertools import groupby
 
 from pipesim.errors import ParameterError
-from pipesim.prove.moves import Kind, Move
+from pipesim.model.program import Program
+from pipesim.prove.moves import Kind, Move, attempt
+from pipesim.prove.play import Play
 from pipesim.prove.refutation import Schedule
 
 _MARKS = {Kind.STEP: "", Kind.OPEN: "o", Kind.FAIL: "n"}
@@ -30,20 +32,34 @@ def to_text(schedule: Schedule) -> str:
 
 
 def from_text(text: str) -> Schedule:
-    """The schedule of a line. ParameterError, naming the word, for one that is no move."""
+    """The schedule of a line, which may be broken into several. ParameterError, naming the word, if one is no move."""
     moves: list[Move] = []
-    for number, word in enumerate(text.split("."), 1):
+    for number, word in enumerate("".join(text.split()).split("."), 1):
         match = _MOVE.fullmatch(word)
         if match is None:
             raise ParameterError(
-                f"--replay: word {number}, {word!r}, is no move",
-                correction="give the line that `pipesim check --json` prints under replay",
+                f"the schedule: word {number}, {word!r}, is no move",
+                correction="give the line that `pipesim check` prints behind again, or with --json under replay",
             )
         times = int(match["times"] or 1)
         if len(moves) + times > _MOST:
-            raise ParameterError(f"--replay: more than {_MOST:,} moves")
+            raise ParameterError(f"the schedule: more than {_MOST:,} moves")
         if match["place"] is not None:
             moves += [Move(Kind.LAND, int(match["place"]), int(match["nbytes"]))] * times
         else:
             moves += [Move(_KINDS[match["mark"]], int(match["agent"]))] * times
     return tuple(moves)
+
+
+def walk(program: Program, text: str) -> Play:
+    """The play of a line's schedule. ParameterError for a move that is not possible where it stands."""
+    play = Play(program)
+    for number, move in enumerate(from_text(text), 1):
+        if play.faults or attempt(program, play.state, move) is None:
+            raise ParameterError(
+                f"the schedule: move {number} is not possible in {program.name} at these parameters",
+                cause="the schedule is of another protocol, of other parameters, or of another version of it",
+                correction="give the parameters that `pipesim check` named beside the schedule",
+            )
+        play.make(move)
+    return play

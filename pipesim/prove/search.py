@@ -1,7 +1,8 @@
 """Every schedule, one by one: breadth first over the states of the machine, so that what is found is found shortest.
 
-A state is explored once, whatever led to it. A fault ends its branch. With ``reduced``, operations that nobody notices
-are carried out at once; nothing else is left out.
+A state is explored once, whatever led to it. A fault ends its branch. With ``reduced`` only some of what can happen
+next is followed (``persistent``); that finds the same faults, the same deadlocks and the same final states, each
+perhaps by a longer schedule.
 """
 
 from __future__ import annotations
@@ -10,16 +11,24 @@ from collections import deque
 from dataclasses import dataclass
 
 from pipesim.model.finding import FaultKind, Verdict
-from pipesim.model.machine import State, finished, initial_state
+from pipesim.model.machine import finished
 from pipesim.model.program import Program
-from pipesim.prove.moves import PRIVATE, Kind, Move, canonical, make, moves
+from pipesim.prove.moves import Move
+from pipesim.prove.parts import Row
+from pipesim.prove.persistent import Persistent
 from pipesim.prove.refutation import End, Refutation, Schedule
+from pipesim.prove.successors import Outcome, Process, Successors
 from pipesim.unfold.blocked import explain
+
+_Came = tuple[Row, Process, Outcome]
 
 
 @dataclass(frozen=True)
 class Exploration:
-    """What a search saw. ``complete``: it saw every schedule. ``outcomes``: final states of runs that finished."""
+    """What a search saw. ``complete``: it saw every schedule.
+
+    ``outcomes``: final states of runs that finished, apart from registers, which nobody reads any more.
+    """
 
     verdict: Verdict
     states: int
@@ -35,7 +44,11 @@ class Exploration:
 
 
 def explore(program: Program, max_states: int = 1_000_000, *, reduced: bool = True) -> Exploration:
-    """Explore every schedule of ``program``, up to so many states."""
+    """Explore every schedule of ``program``, up to so many states.
+
+    Both ways find every fault (its kind at its operation), every deadlock (who waits where) and every outcome, if
+    ``complete``. The plain search gives a shortest schedule of each.
+    """
     return _Search(program, max_states, reduced=reduced).run()
 
 
@@ -45,12 +58,13 @@ class _Search:
     def __init__(self, program: Program, max_states: int, *, reduced: bool) -> None:
         self._program = program
         self._most = max_states
-        self._reduced = reduced
-        start = canonical(initial_state(program))
-        self._came: dict[State, tuple[State, Move] | None] = {start: None}
+        self._next = Successors(program, forget=reduced)
+        self._persistent = Persistent(program, self._next) if reduced else None
+        start = self._next.start
+        self._came: dict[Row, _Came | None] = {start: None}
         self._queue = deque([start])
         self._found: dict[object, Refutation] = {}
-        self._ends: set[State] = set()
+        self._ends: set[object] = set()
         self._steps = 0
 
     def run(self) -> Exploration:
@@ -64,48 +78,60 @@ class _Search:
         verdict = Verdict.REFUTED if found else Verdict.PROVED if complete else Verdict.UNKNOWN
         return Exploration(verdict, len(self._came), self._steps, complete, found, len(self._ends))
 
-    def _expand(self, state: State) -> None:
-        possible = self._possible(state)
-        if not possible:
-            self._end(state)
-        for move in possible:
-            result = make(self._program, state, move)
-            self._steps += 1
-            if result.faults:
-                for fault in result.faults:
-                    self._report(
-                        (fault.kind, fault.agent, fault.pc), Refutation(End.FAULT, self._to(state, move), fault)
-                    )
-            elif result.state not in self._came:
-                self._came[result.state] = (state, move)
-                self._queue.append(result.state)
+    def _expand(self, row: Row) -> None:
+        came, stuck = self._came, True
+        for process, outcomes in self._possible(row):
+            stuck = False
+            for outcome in outcomes:
+                self._steps += 1
+                if outcome.faults:
+                    self._fault(row, process, outcome)
+                    continue
+                after = _changed(row, outcome)
+                if after not in came:
+                    came[after] = (row, process, outcome)
+                    self._queue.append(after)
+        if stuck:
+            self._end(row)
 
-    def _possible(self, state: State) -> list[Move]:
-        if self._reduced:
-            for agent, code in enumerate(self._program.code):
-                pc = state.pcs[agent]
-                if pc < len(code) and code[pc][0] in PRIVATE:
-                    return [Move(Kind.STEP, agent)]
-        return moves(self._program, state)
+    def _possible(self, row: Row) -> list[tuple[Process, tuple[Outcome, ...]]]:
+        ask = self._next.outcomes
+        found = [(p, outcomes) for p in self._next.processes(row) if (outcomes := ask(p, row))]
+        if self._persistent is None or len(found) <= 1:
+            return found
+        return self._persistent.choose(row, found)
 
-    def _end(self, state: State) -> None:
+    def _end(self, row: Row) -> None:
+        state = self._next.parts.state(row)
         if all(finished(self._program, state, agent) for agent in range(len(self._program.agents))):
-            self._ends.add(state)
+            self._ends.add(state._replace(registers=()))
             return
-        stuck = explain(self._program, state)
-        assert stuck is not None, "nothing can move, so somebody waits"
-        where = tuple(state.pcs)
-        self._report((End.DEADLOCK, where), Refutation(End.DEADLOCK, self._to(state), deadlock=stuck))
+        key = (End.DEADLOCK, state.pcs)
+        if key not in self._found:
+            stuck = explain(self._program, state)
+            assert stuck is not None, "nothing can move, so somebody waits"
+            self._found[key] = Refutation(End.DEADLOCK, self._to(row), deadlock=stuck)
 
-    def _report(self, key: object, refutation: Refutation) -> None:
-        self._found.setdefault(key, refutation)
+    def _fault(self, row: Row, process: Process, outcome: Outcome) -> None:
+        for fault in outcome.faults:
+            key = (fault.kind, fault.agent, fault.pc)
+            if key not in self._found:
+                last = self._next.move(row, outcome, process)
+                self._found[key] = Refutation(End.FAULT, self._to(row, last), fault)
 
-    def _to(self, state: State, *last: Move) -> Schedule:
-        """The moves from the start to ``state``, and what follows."""
+    def _to(self, row: Row, *last: Move) -> Schedule:
+        """The moves from the start to ``row``, and what follows."""
         path: list[Move] = []
-        came = self._came[state]
+        came = self._came[row]
         while came is not None:
-            state, move = came
-            path.append(move)
-            came = self._came[state]
+            row, process, outcome = came
+            path.append(self._next.move(row, outcome, process))
+            came = self._came[row]
         return (*reversed(path), *last)
+
+
+def _changed(row: Row, outcome: Outcome) -> Row:
+    after = list(row)
+    for part, number in outcome.changes:
+        after[part] = number
+    return tuple(after)

@@ -9,6 +9,7 @@ moments apart: all that it ever does with places is compare those of one agent, 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 Places = tuple[tuple[int, int], ...]
@@ -20,6 +21,19 @@ class Snapshot(NamedTuple):
     shape: Hashable
     operations: Places
     phases: Places
+
+
+@dataclass
+class Marks:
+    """A snapshot being made: an observer appends to the three rows, always in the same order."""
+
+    shape: list[Hashable] = field(default_factory=list)
+    operations: list[tuple[int, int]] = field(default_factory=list)
+    phases: list[tuple[int, int]] = field(default_factory=list)
+
+    def snapshot(self) -> Snapshot:
+        """What was entered."""
+        return Snapshot(tuple(self.shape), tuple(self.operations), tuple(self.phases))
 
 
 def repeats(earlier: Snapshot, later: Snapshot, moved: Sequence[int], completed: Sequence[int]) -> bool:

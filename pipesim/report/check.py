@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.console import Console
 
-from pipesim.model.finding import Deadlock, Finding, Verdict
+from pipesim.model.finding import Verdict
 from pipesim.prove.words import DoubtLine
 from pipesim.report.console import mark, paint, width_of
 from pipesim.report.finding import finding_lines
 from pipesim.report.headline import heading_lines
-from pipesim.report.layout import columns, field, middle, wrap, wrap_parts
-from pipesim.report.view import CheckReport, Shown
+from pipesim.report.layout import field, wrap, wrap_parts
+from pipesim.report.schedule import again_lines, schedule_block
+from pipesim.report.view import CheckReport, Range, Shown
 from pipesim.report.words import count, number, parameters, place
 
-MOST_STEPS = 16  #: of a schedule: its last ones; all of them are in the JSON
 MOST_DOUBTS = 4
 _OK = {Verdict.PROVED: True, Verdict.REFUTED: False, Verdict.UNKNOWN: None}
 
@@ -23,12 +25,24 @@ def paint_check(console: Console, report: CheckReport) -> None:
     paint(console, check_lines(report, width_of(console)))
 
 
+def paint_summary(console: Console, reports: Mapping[str, CheckReport]) -> None:
+    """Write the verdicts on several protocols in a line each, and how many of them are proved."""
+    lines = [f"  {mark(_OK[report.verdict])} {name}" for name, report in reports.items()]
+    proved = sum(report.verdict is Verdict.PROVED for report in reports.values())
+    refuted = any(report.verdict is Verdict.REFUTED for report in reports.values())
+    ok = False if refuted else True if proved == len(reports) else None
+    paint(console, [*lines, "", f"{mark(ok)} {proved} of {count(len(reports), 'protocol')} proved"])
+
+
 def check_lines(report: CheckReport, width: int) -> list[str]:
     """The report in lines of at most ``width`` cells."""
     parts = [count(report.operations, "operation"), *([count(report.phases, "phase")] if report.phases else [])]
     parts.append(report.how)
     parts += [f"{count(report.states, 'state')} searched"] if report.states else []
-    lines = [*heading_lines(report.heading, width), "", *field("check", parts, width), *wrong_lines(report, width)]
+    lines = [*heading_lines(report.heading, width), "", *field("check", parts, width)]
+    for each in report.ranges:
+        lines += field("sizes", [_range(each)], width)
+    lines += wrong_lines(report, width)
     return [*lines, "", *wrap(report.said, width, f"{mark(_OK[report.verdict])} ")]
 
 
@@ -40,14 +54,41 @@ def proof_lines(report: CheckReport, width: int) -> list[str]:
     return field("proof", parts, width)
 
 
+def _range(each: Range) -> str:
+    """For which values of a trip count the verdict holds, and what is taken for granted beyond those that were run."""
+    run = f"{number(each.least)} to {number(each.checked)} run one by one"
+    if not each.lap:
+        return f"{each.parameter}: {run}, not more: {each.why}"
+    lap = f"{number(each.lap)} more are one more lap" if each.lap > 1 else "one more is one more lap"
+    return (
+        f"{each.parameter}: any number ({run}; from {number(each.first)} on {lap}, if its roles go on as they do there)"
+    )
+
+
 def wrong_lines(report: CheckReport, width: int) -> list[str]:
     """What is doubtful and what is wrong, each block behind an empty line; nothing of what is proved."""
     lines: list[str] = []
     if report.doubts and report.verdict is not Verdict.PROVED:
         lines += ["", *_doubts(report.doubts, width)]
     for shown in report.refutations:
-        lines += ["", *_smallest(shown, width), *finding_lines([shown.finding], width)]
-        lines += ["", *_schedule(shown, width)]
+        lines += shown_lines(shown, width)
+    return lines
+
+
+def shown_lines(shown: Shown, width: int) -> list[str]:
+    """One way in which it goes wrong: the sizes, the finding, its schedule, and how to see it again."""
+    lines = ["", *_smallest(shown, width), *finding_lines([shown.finding], width), "", *schedule_block(shown, width)]
+    for block in (_corrections(shown, width), again_lines(shown, width)):
+        lines += ["", *block] if block else []
+    return lines
+
+
+def _corrections(shown: Shown, width: int) -> list[str]:
+    """``likely correction: initialise empty with a count of 1 instead of 2 (ring.py:12); proved with this change``."""
+    lines: list[str] = []
+    for n, found in enumerate(shown.corrections):
+        label = "or: " if n else "likely correction: "
+        lines += wrap(f"{label}{_at(found.said, found.line)}; proved with this change", width, "  ", "    ")
     return lines
 
 
@@ -72,25 +113,3 @@ def _doubts(doubts: tuple[DoubtLine, ...], width: int) -> list[str]:
 
 def _at(what: str, line: str) -> str:
     return f"{what} ({place(line)})" if line else what
-
-
-def _schedule(shown: Shown, width: int) -> list[str]:
-    """The steps that lead there: all, or those on the barriers that matter, or the last ones."""
-    steps, head = shown.schedule, "the schedule"
-    matter = _matter(shown.finding)
-    if len(steps) > MOST_STEPS and matter:
-        head = f"the schedule, {count(len(steps), 'step')}; those on {', '.join(matter)}"
-        steps = tuple(step for step in steps if any(name in step.what for name in matter))
-    if len(steps) > MOST_STEPS:
-        head = f"the schedule, {count(len(shown.schedule), 'step')}; the last {MOST_STEPS}"
-        steps = steps[-MOST_STEPS:]
-    rows = [("step", "agent", "does")]
-    rows += [(number(step.number), step.agent, middle(step.what, max(24, width - 36))) for step in steps]
-    return [*wrap(head, width, "  "), *columns(rows, 3, width)]
-
-
-def _matter(finding: Finding) -> list[str]:
-    """The barriers on which nobody can help any more: a deadlock's cause, if it has one so plain."""
-    if not isinstance(finding, Deadlock):
-        return []
-    return sorted({b.barrier for b in finding.blocked if b.parity >= 0 and not any(s.next_line for s in b.suppliers)})

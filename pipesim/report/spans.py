@@ -30,6 +30,7 @@ class Picture:
     ``end`` is its last event, ``origin`` its first event by the trace's own clock.
     ``lap`` is the cycles from one pass of the busiest place to the next, on the average: it only chooses the scale.
     ``stuck`` says that a wait is open: it never returned. ``part`` says that only a window of the run was recorded.
+    ``unit`` is what the times count; of a schedule, whose ``cta`` is -1, they are its moves.
     """
 
     source: str
@@ -40,6 +41,7 @@ class Picture:
     lap: int
     stuck: bool
     part: bool
+    unit: str = "cycle"
 
 
 def picture(trace: Trace, cta: int | None = None) -> Picture:

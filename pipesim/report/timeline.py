@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
@@ -19,6 +20,7 @@ TICK_CELLS = 12  #: least distance of two ticks
 NAME_WIDTH = 18  #: of "sim consumer/0"
 FOLD_WIDTH = 2  #: of "-3" in "consumer/0-3"
 HERE = "▴"
+_SOURCES = {"simulation": "simulated", "schedule": "as the schedule says"}
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class _Scale:
     window: int
     cells: int
     left: int
+    unit: str = "cycle"
 
     def column(self, cycle: int) -> int:
         return self.left + (cycle - self.start) * self.cells // self.window
@@ -67,6 +70,16 @@ def timeline_lines(
     if not shots:
         return []
     here = look_at.cycle - shots[-1][1].origin if look_at and lower is not None else None
+    groups = list(dict.fromkeys(g for t in (upper, lower) if t is not None for g in waited_groups(t)))
+    return _painted(shots, groups, width, here)
+
+
+def picture_lines(shot: Picture, groups: Sequence[str], width: int) -> list[str]:
+    """One picture as :func:`timeline_lines` draws those of traces; ``groups`` of barriers are waited for in it."""
+    return _painted([("", shot)], groups, width, None) if any(track.spans for track in shot.tracks) else []
+
+
+def _painted(shots: list[tuple[str, Picture]], groups: Sequence[str], width: int, here: int | None) -> list[str]:
     names = _names([shot for _, shot in shots])
     scale, rows = _rows(shots, names, width, here)
     lines = [*_heading(shots, scale, width, around=here is not None), "", _axis(scale)]
@@ -79,7 +92,7 @@ def timeline_lines(
     if hidden := sum(len(row.names) for row in rows[MOST_AGENTS:]):
         lines.append(f"  and {count(hidden, 'more agent')}")
     alike = _any_shared(rows[:MOST_AGENTS])
-    return lines + _legend([t for t in (upper, lower) if t is not None], scale, width, alike=alike)
+    return lines + _legend(groups, scale, width, alike=alike)
 
 
 @dataclass(frozen=True)
@@ -177,14 +190,14 @@ def _scale(pictures: list[Picture], room: int, left: int, here: int | None) -> _
         window += window // 8 + 1
     elif here is not None:
         start = max(0, min(here - window // 2, whole - window))
-    return _Scale(start, window, min(room, window), left)
+    return _Scale(start, window, min(room, window), left, pictures[0].unit)
 
 
 def _heading(shots: list[tuple[str, Picture]], scale: _Scale, width: int, *, around: bool) -> list[str]:
     """Which part of which runs is drawn, and from where the cycles are counted."""
     whole = _whole([shot for _, shot in shots])
     end = scale.start + scale.window
-    all_of_it = count(whole, "cycle") + (" in the window" if any(shot.part for _, shot in shots) else "")
+    all_of_it = count(whole, scale.unit) + (" in the window" if any(shot.part for _, shot in shots) else "")
     if end >= whole:
         part = f"the last {number(whole - scale.start)} of" if scale.start else "all"
         part = f"{part} {all_of_it}"
@@ -195,8 +208,10 @@ def _heading(shots: list[tuple[str, Picture]], scale: _Scale, width: int, *, aro
         part = f"the first {number(scale.window)} of {all_of_it}"
     parts = [part]
     for label, shot in shots:
-        source = "simulated" if shot.source == "simulation" else "measured"
-        text = f"{label.strip() + ': ' if len(shots) > 1 else ''}{source}, CTA {shot.cta}"
+        source = _SOURCES.get(shot.source, "measured")
+        text = f"{label.strip() + ': ' if len(shots) > 1 else ''}{source}" + (
+            f", CTA {shot.cta}" if shot.cta >= 0 else ""
+        )
         located = around or (shot.stuck and len(shots) > 1)  # the report names cycles of the trace's own clock
         parts.append(f"{text}, 0 is its cycle {number(shot.origin)}" if located and shot.origin else text)
     return wrap_parts(parts, width, "  timeline   ")
@@ -205,7 +220,7 @@ def _heading(shots: list[tuple[str, Picture]], scale: _Scale, width: int, *, aro
 def _axis(scale: _Scale) -> str:
     """Ticks at round numbers, each written from the cell in which it lies."""
     step = _step(scale.window, scale.cells)
-    line = "  " + pad("cycles", scale.left - 2)
+    line = "  " + pad(f"{scale.unit}s", scale.left - 2)
     for tick in range(-(-scale.start // step) * step, scale.start + scale.window, step):
         column, text = scale.column(tick), number(tick)
         if column + len(text) <= scale.left + scale.cells:
@@ -223,14 +238,13 @@ def _step(window: int, cells: int) -> int:
         power *= 10
 
 
-def _legend(traces: list[Trace], scale: _Scale, width: int, *, alike: bool) -> list[str]:
-    groups = list(dict.fromkeys(g for t in traces for g in waited_groups(t)))
+def _legend(groups: Sequence[str], scale: _Scale, width: int, *, alike: bool) -> list[str]:
     empty = [g for g in groups if waits_empty(g)]
     full = [g for g in groups if not waits_empty(g)]
     parts = [f"{ISSUE} issues"]
     parts += [f"{EMPTY} waits for {_some(empty)}"] * bool(empty)
     parts += [f"{FULL} waits for {_some(full)}"] * bool(full)
-    parts += [f"{WORK} works", f"a cell is {_ratio(scale.window, scale.cells)} and shows what lasted longest in it"]
+    parts += [f"{WORK} works", f"a cell is {_ratio(scale)} and shows what lasted longest in it"]
     parts += ["agents that look alike share a row"] * alike
     return wrap_parts(parts, width, "  ")
 
@@ -240,7 +254,7 @@ def _some(groups: list[str]) -> str:
     return " or ".join(groups[:2]) + (f" or {len(groups) - 2} others" if len(groups) > 2 else "")
 
 
-def _ratio(window: int, cells: int) -> str:
+def _ratio(scale: _Scale) -> str:
     """Cycles of a cell, to a tenth."""
-    tenths = (10 * window + cells // 2) // cells
-    return f"{number(tenths // 10)}.{tenths % 10} cycles" if tenths % 10 else count(tenths // 10, "cycle")
+    tenths = (10 * scale.window + scale.cells // 2) // scale.cells
+    return f"{number(tenths // 10)}.{tenths % 10} {scale.unit}s" if tenths % 10 else count(tenths // 10, scale.unit)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pipesim.conform.examined import Examination
 from pipesim.conform.result import Conformance, Timing
 from pipesim.model.finding import Advisory, Deadlock, FaultReport, Finding, Verdict
+from pipesim.prove.correction import Correction
+from pipesim.prove.doings import Span
 from pipesim.prove.words import DoubtLine, Line
 from pipesim.trace.schema import Trace
 
@@ -28,12 +30,39 @@ class Heading:
 
 @dataclass(frozen=True)
 class Shown:
-    """What is wrong, and the schedule that shows it. ``at``: the parameters that were lowered to make it small."""
+    """What is wrong, and the schedule that shows it. ``at``: the parameters that were lowered to make it small.
+
+    ``replay`` is the schedule as ``check --replay`` and ``run --schedule`` take it, ``command`` what stands between the
+    two, the protocol and its parameters, "" where a command line cannot name it. ``standing`` says of every agent, in
+    the program's order, what it waits for at the end; "" where the schedule ends with a fault. With each of the
+    ``corrections`` alone the protocol is proved, at these parameters and at those that were asked for.
+    """
 
     finding: Finding
     schedule: tuple[Line, ...]
     at: Mapping[str, int]
-    replay: str  #: the schedule as `pipesim check --replay` takes it
+    replay: str
+    command: str = ""
+    standing: Mapping[str, str] = field(default_factory=dict)
+    corrections: tuple[Correction, ...] = ()
+
+
+@dataclass(frozen=True)
+class Range:
+    """The values of a trip count that are proved, the other parameters being as they are.
+
+    ``least`` to ``checked`` each by a run of its own (-1: none). ``lap``: beyond ``first`` so many trips more are a lap
+    more, so that every value from ``least`` on is proved; 0 if it is not known to be so, and ``why``. ``fails``: the
+    least value met that is not proved, -1 if none was.
+    """
+
+    parameter: str
+    least: int
+    checked: int
+    first: int = -1
+    lap: int = 0
+    fails: int = -1
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,6 +77,19 @@ class CheckReport:
     states: int
     doubts: tuple[DoubtLine, ...]
     refutations: tuple[Shown, ...]
+    said: str
+    ranges: tuple[Range, ...] = ()
+
+
+@dataclass(frozen=True)
+class WalkReport:
+    """The whole of ``pipesim run --schedule``: what each of ``agents`` does at which move, and what is wrong."""
+
+    heading: Heading
+    moves: int
+    agents: tuple[str, ...]
+    spans: tuple[Span, ...]
+    findings: tuple[Finding, ...]
     said: str
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from pipesim.model.finding import Fault, FaultKind, FaultReport
-from pipesim.model.ops import OPERANDS, Op, Operation
+from pipesim.model.ops import Op
 from pipesim.model.program import Program
+from pipesim.unfold.operation_words import ACCESS_AT, READS, accessed, memory_name, operation_in_words
 
 
 def report_faults(program: Program, faults: tuple[Fault, ...]) -> tuple[FaultReport, ...]:
@@ -38,24 +39,6 @@ def _correction(program: Program, fault: Fault) -> str:
     return f"initialise {program.barrier_name(fault.barrier)} in the init: no operation of the program does"
 
 
-def operation_in_words(program: Program, operation: Operation) -> str:
-    """An operation by its program's names: ``ARRIVE empty[0] count=32``. Defaults and registers are left out."""
-    words = [Op(operation[0]).name]
-    for name, value in zip(OPERANDS[Op(operation[0])], operation[1:], strict=True):
-        if name == "barrier" and value >= 0:
-            words.append(program.barrier_name(value))
-        elif name == "access":
-            words.append(program.access_name(value))
-        elif name == "named_barrier":
-            words.append(str(program.named_barriers[value][1]))
-        elif name not in _SILENT and (value or name == "item"):
-            words.append(f"{name}={value:,}")
-    return " ".join(words)
-
-
-_SILENT = frozenset({"register", "state_register", "semantics", "barrier"})
-
-
 def _numbers(program: Program, fault: Fault) -> str:
     match fault.kind:
         case FaultKind.OVER_ARRIVAL:
@@ -67,7 +50,7 @@ def _numbers(program: Program, fault: Fault) -> str:
         case FaultKind.WRONG_ITEM:
             return f": item {fault.found} instead of {fault.expected}{_tile(program, fault)}"
         case FaultKind.EXITED_CTA if fault.barrier < 0:
-            return f": {program.access_name(fault.found)}" if fault.found >= 0 else ""
+            return f": {memory_name(program, fault.found)}" if fault.found >= 0 else ""
         case FaultKind.RACE | FaultKind.UNINITIALISED_READ:
             return _tile(program, fault)
         case FaultKind.BARRIER_THREADS | FaultKind.BARRIER_OVERRUN:
@@ -82,18 +65,18 @@ def _other(program: Program, fault: Fault) -> str:
         return ""
     operation = program.code[fault.other_agent][fault.other_pc]
     kind = Op(operation[0])
-    verb = "reads" if kind in _READS else "writes"
+    verb = "reads" if kind in READS else "writes"
     who = "its own transfer" if fault.other_agent == fault.agent else program.agent_name(fault.other_agent)
     line = PurePath(program.line(fault.other_agent, fault.other_pc)).name  # a claim is one sentence
     where = f" ({line})" if line else ""
-    return f" while {who} {verb} {program.access_name(operation[_ACCESS_AT[kind]])}{where}"
-
-
-_READS = frozenset({Op.READ, Op.TRANSFER_READ})
-_ACCESS_AT = {Op.READ: 1, Op.WRITE: 1, Op.TMA_LOAD: 2, Op.TRANSFER_READ: 2, Op.TRANSFER_WRITE: 2}
+    return f" while {who} {verb} {accessed(program, operation)}{where}"
 
 
 def _tile(program: Program, fault: Fault) -> str:
+    """Where the bytes are that a read or write is about; of a multicast the CTA in which it went wrong."""
     operation = program.code[fault.agent][fault.pc]
-    at = _ACCESS_AT.get(Op(operation[0]))
-    return "" if at is None else f" in {program.access_name(operation[at])}"
+    if Op(operation[0]) not in ACCESS_AT:
+        return ""
+    if fault.kind is FaultKind.WRONG_ITEM:
+        return f" in {accessed(program, operation)}"
+    return f" in {memory_name(program, fault.found)}"

@@ -130,28 +130,50 @@ def unfold(program: Program, max_steps: int = 10_000_000, observers: Sequence[Ob
     steps = 0
     moved = True
     while moved and steps < max_steps and not any(f.kind.traps for f in faults):
-        moved = False
-        for agent in range(len(program.agents)):
-            while not finished(program, state, agent) and steps < max_steps:
-                result = step(program, state, agent)
-                for observer in watching:
-                    observer.stepped(state, agent, result)
-                faults.extend(result.faults)
-                steps += 1
-                changed = result.state is not state
-                state = result.state
-                moved = moved or changed
-                if result.blocked >= 0 or any(f.kind.traps for f in result.faults):
-                    break
-        for flight in state.flights:
-            if can_land(state, flight):
-                result = land(program, state, flight)
-                for observer in watching:
-                    observer.landed(flight, flight.remaining, result)
-                faults.extend(result.faults)
-                steps += 1
-                state = result.state
-                moved = True
+        done = canonical_round(program, state, watching, max_steps - steps)
+        moved, state, steps = done.moved, done.state, steps + done.steps
+        faults.extend(done.faults)
     ended = all(finished(program, state, a) for a in range(len(program.agents)))
     exhausted = steps >= max_steps and moved and not (ended and not state.flights)
     return Occurrence(log.phases(), state, tuple(faults), steps, ended, exhausted)
+
+
+class Round(NamedTuple):
+    """What one round of the canonical order came to; ``moved``: anything happened at all."""
+
+    state: State
+    faults: list[Fault]
+    steps: int
+    moved: bool
+
+
+def canonical_round(program: Program, state: State, watching: Sequence[Observer], max_steps: int) -> Round:
+    """One round of the canonical order: each agent in turn as far as it goes, then what is in flight lands once."""
+    faults: list[Fault] = []
+    steps = 0
+    moved = False
+    for agent, code in enumerate(program.code):
+        end = len(code)
+        while state.pcs[agent] < end and steps < max_steps:
+            result = step(program, state, agent)
+            for observer in watching:
+                observer.stepped(state, agent, result)
+            steps += 1
+            moved = moved or result.state is not state
+            state = result.state
+            if result.faults:
+                faults.extend(result.faults)
+                if any(f.kind.traps for f in result.faults):
+                    break
+            if result.blocked >= 0:
+                break
+    for flight in state.flights:
+        if can_land(state, flight):
+            result = land(program, state, flight)
+            for observer in watching:
+                observer.landed(flight, flight.remaining, result)
+            faults.extend(result.faults)
+            steps += 1
+            state = result.state
+            moved = True
+    return Round(state, faults, steps, moved)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from pipesim.model.ops import (
     scope_of,
     semantics,
 )
-from pipesim.model.program import Access, Agent, Barrier, Tile
+from pipesim.model.program import Access, Agent, Barrier, Tile, _all_right, _limits, _wrong_operation
 
 
 def test_operations_in_words(operation: Any) -> None:
@@ -198,3 +199,31 @@ def test_wrong_tables_are_refused(build: Any, fact: str) -> None:
     with pytest.raises(ProgramFormatError) as caught:
         replace(good, **TABLES[fact])
     assert caught.value.fact == fact.strip()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_operations_are_checked_together_as_they_are_one_by_one(build: Any, seed: int) -> None:
+    """Every operation there is, operands at the edges of their ranges and a little beyond, on two CTAs."""
+    program = build(
+        "", ctas=2, registers=2, barriers=(Barrier(0, "b", 0), Barrier(1, "b", 0), Barrier(0, "c", 0)),
+        accesses=(Access(Space.SHARED, 0, 0, 64), Access(Space.SHARED, 1, 0, 64), Access(Space.SHARED, 0, 64, 64)),
+    )  # fmt: skip
+    dice, limits, seen = random.Random(seed), _limits(program), set()
+    for _ in range(400):
+        code = tuple(_operation(dice, limits) for _ in range(dice.choice((1, 2, 8))))
+        wrong = [pc for pc, op in enumerate(code) if _wrong_operation(program, op, limits, len(code) - pc)]
+        assert _all_right(program, code, limits) is not bool(wrong), code
+        seen.add(bool(wrong))
+    assert seen == {True, False}
+
+
+def _operation(dice: random.Random, limits: dict[Op, tuple[tuple[str, int, int], ...]]) -> tuple[int, ...]:
+    op = dice.choice(list(Op))
+    operands = [dice.choice((low, min(high, low + 2), max(low, min(high, low + 1)))) for _, low, high in limits[op]]
+    code: list[Any] = [int(op), *operands]
+    if dice.random() < 0.1:
+        at = dice.randrange(len(code))
+        code[at] = dice.choice((code[at] - 1, code[at] + 7, True, 1.0, 1 << 63))
+    if dice.random() < 0.02:
+        code = code[: dice.randrange(len(code))]
+    return tuple(code)

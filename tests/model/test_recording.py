@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipesim.errors import HandleError, ProtocolError
 from pipesim.model import recording
-from pipesim.model.ops import Op
+from pipesim.model.ops import Engine, Op
 from pipesim.model.protocol import Protocol
 from pipesim.model.recording import Linear, recorder
-from pipesim.model.shared_mem_barrier import StateToken
-from pipesim.model.warp import Warp
+from pipesim.model.shared_mem_barrier import BarrierStorage, StateToken
+from pipesim.model.warp import TileArray, Warp
 from pipesim.pipelines import ProducerConsumerPipeline
 
 HERE = Path(__file__).read_text(encoding="utf-8").splitlines()
@@ -296,3 +297,55 @@ def test_a_loop_that_does_not_end_is_stopped(monkeypatch: pytest.MonkeyPatch) ->
 
     error = refused(forever)
     assert (error.fact, error.place) == ("r records more than 1,000 operations", line("never ends"))
+
+
+def test_the_same_slot_and_the_same_barrier_are_the_same_object() -> None:
+    p = Protocol("same")
+    tile, bars = p.smem("tile", slots=2, nbytes=64), p.mbarriers("b", 2, count=1)
+    assert tile[1] is tile[1] is not tile[0]
+    assert tile[1].part(0, 16) is tile[1].part(0, 16) is not tile[0].part(0, 16)
+    assert tile[1].mapa(1) is tile[1].mapa(1) is not tile[1]
+    assert bars[1] is bars[1] is not bars[0]
+    assert bars[1].mapa(1) is bars[1].mapa(1) is not bars[1]
+
+
+def test_what_was_right_before_does_not_hide_what_is_wrong_now() -> None:
+    """What a loop repeats is looked up; it may not be found by an operand that only equals the earlier one."""
+
+    def of(call: Callable[[Warp, TileArray, BarrierStorage], object]) -> ProtocolError:
+        p = Protocol("again")
+        tile, bars = p.smem("tile", slots=1, nbytes=64), p.mbarriers("b", 1, count=1)
+
+        @p.role("r")
+        def r(w: Warp) -> None:
+            with w.elect_one():
+                w.tma_load(tile[0], bars[0], 1, nbytes=16)
+                w.async_read(Engine.BULK, tile[0], 1)
+                w.read(tile[0], 1)
+            w.wait_group(Engine.BULK, 1)
+            bars[0].arrive(1)
+            bars[0].wait(1)
+            call(w, tile, bars)
+
+        with pytest.raises(ProtocolError) as caught:
+            p.flatten()
+        return caught.value
+
+    number = "not a whole number"
+    assert "lanes issue the same copy" in of(lambda w, tile, bars: w.tma_load(tile[0], bars[0], 1, nbytes=16)).fact
+    with_one_lane: list[Callable[[Warp, TileArray, BarrierStorage], object]] = [
+        lambda w, tile, bars: w.tma_load(tile[0], bars[0], 1, nbytes=16.0),  # type: ignore[arg-type]
+        lambda w, tile, bars: w.tma_load(tile[0], bars[0], 1.0, nbytes=16),  # type: ignore[arg-type]
+    ]
+    for call in with_one_lane:
+
+        def elected(w: Warp, tile: TileArray, bars: BarrierStorage, call: Any = call) -> None:
+            with w.elect_one():
+                call(w, tile, bars)
+
+        assert number in of(elected).fact
+    assert number in of(lambda w, tile, _: w.async_read(Engine.BULK, tile[0], 1.0)).fact  # type: ignore[arg-type]
+    assert number in of(lambda w, tile, _: w.read(tile[0], 1.0)).fact  # type: ignore[arg-type]
+    assert number in of(lambda w, _, __: w.wait_group(Engine.BULK, 1.0)).fact  # type: ignore[arg-type]
+    assert number in of(lambda _, __, bars: bars[0].arrive(1.0)).fact  # type: ignore[arg-type]
+    assert number in of(lambda _, __, bars: bars[0].wait(1.0)).fact  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ from pipesim.judgement import judge
 from pipesim.model.finding import Deadlock, Verdict
 from pipesim.protocols.broken import BROKEN
 from pipesim.protocols.catalog import Target, find, target_of
+from pipesim.prove.words import Part
 from pipesim.report.check import check_lines
 from pipesim.report.view import CheckReport
 
@@ -24,7 +25,14 @@ def test_a_missed_phase_is_told_at_the_smallest_sizes() -> None:
     assert (blocked["epilogue_load"].missed, blocked["epilogue_load"].phase_now) == (0, 2)
     said = " ".join(" ".join(check_lines(report, 100)).split())
     assert "epilogue_load asks for phase 0 of load_order[0], which is complete" in said
-    assert "those on load_order[0]" in said
+    (last,) = [step for step in shown.schedule if step.number == 63]
+    assert (last.agent, last.short, last.note, last.part) == (
+        "load",
+        "arrive load_order[0]",
+        "ends phase 1",
+        Part.FOCUS,
+    )
+    assert shown.standing["epilogue_load"] == "waits for load_order[0]"
 
 
 def test_a_count_that_is_never_reached_is_told() -> None:

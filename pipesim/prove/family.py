@@ -1,0 +1,247 @@
+"""Any trip count: one protocol at consecutive values of one parameter, shown right for every value there is.
+
+A program of the family runs a loop, so somewhere in its canonical run it stands where it has stood before, one lap on:
+every barrier, every transfer under way, and all that the certificate remembers (:mod:`pipesim.prove.snapshot`). A
+program that has the same operations and a lap more then runs through the same moments, some of them twice, and ends as
+the shorter one does. So it is enough
+
+* to run every value up to the first that contains such a lap, and a lap's worth of values two laps more;
+* that in each of these classes the longer programs are the shorter one with the lap again, items moving on evenly
+  (:mod:`pipesim.prove.laps`).
+
+What is assumed is that the protocol goes on as it does at the values looked at; for one given value not even that:
+:func:`covers` compares its program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from itertools import islice
+
+from pipesim.model.program import Program
+from pipesim.prove.canonical import CanonicalRun, completed
+from pipesim.prove.certificate import Certificate
+from pipesim.prove.forks import each_holds, holds
+from pipesim.prove.laps import Lap, Outline, follows, has_laps_more, is_longer_inside, items_are_even
+from pipesim.prove.snapshot import Snapshot, repeats
+
+Build = Callable[[int], Program | None]  #: the program at a value, None where the protocol has none
+
+MOST_OPERATIONS = 60_000  #: of the largest program that is run
+_MOST_IN_ALL = 600_000  #: operations of all programs that are flattened
+_PATIENCE = 24  #: a value up to which some number of values must be worth a lap
+_TRIES = (6, 12, 24, 48, 96, 192)  #: values at which a lap is looked for
+_LAPS = 3  #: laps' worth of values behind the first: a lap more twice, and one to begin with
+_MOST_LAPS = 3  #: of one run that are looked into
+_MOST_PAIRS = 1_000  #: of moments that are compared in one run
+
+
+class Stop(Enum):
+    """Why a family has no verdict for every value. The phrase is what reports say."""
+
+    NO_LOOP = "its operations do not grow by a lap at one place"
+    NO_REPEAT = "no moment of its run repeats an earlier one"
+    NOT_RIGHT = "one run does not stand for every schedule"
+    TOO_LARGE = "its programs are too large to be run one after the other"
+
+
+@dataclass(frozen=True)
+class EveryValue:
+    """Proved for every value from ``least`` on: run up to ``checked``, from ``first`` on in laps of ``lap`` values."""
+
+    parameter: str
+    least: int
+    first: int
+    lap: int
+    checked: int
+
+
+@dataclass(frozen=True)
+class SomeValues:
+    """Proved for the values ``least`` to ``checked`` (-1: none), and why not for every one.
+
+    ``fails``: the least value that is not proved, -1 if none was met.
+    """
+
+    parameter: str
+    least: int
+    checked: int
+    fails: int
+    why: Stop
+
+
+class Family:
+    """The programs of one parameter's values, flattened, run and compared where somebody asks for them."""
+
+    def __init__(self, parameter: str, build: Build, most_operations: int = MOST_OPERATIONS) -> None:
+        self._parameter = parameter
+        self._build = build
+        self._most = most_operations
+        self._outlines: dict[int, Outline | None] = {}
+        self._right: dict[int, bool] = {}
+        self._lap: Lap | None = None
+        self._spent = 0
+
+    def verdict(self) -> EveryValue | SomeValues:
+        """Every value, or as far as it was shown."""
+        why = Stop.NO_REPEAT
+        for top in _TRIES:
+            outline = self._outline(top)
+            if outline is None:
+                return self._as_far(Stop.NO_LOOP)
+            if sum(outline.lengths) > self._most or self._spent > _MOST_IN_ALL:
+                return self._as_far(Stop.TOO_LARGE)
+            if not self._holds(top):
+                return self._as_far(Stop.NOT_RIGHT)
+            worth = self._worth(top, outline)
+            if not worth and top >= _PATIENCE:
+                return self._as_far(Stop.NO_LOOP)
+            for lap, values in islice(_repeated(outline.program, worth), _MOST_LAPS):
+                found = self._every(top, lap, values)
+                if isinstance(found, EveryValue) or found is Stop.NOT_RIGHT:
+                    self._lap = lap
+                    return found if isinstance(found, EveryValue) else self._as_far(found)
+                why = found
+        return self._as_far(why)
+
+    def covers(self, every: EveryValue, value: int, program: Program) -> bool:
+        """True if the program at ``value`` is one of those that ``every`` speaks of, operation by operation."""
+        if value <= every.checked:
+            return self._holds(value)
+        more, rest = divmod(value - every.first, every.lap)
+        shorter, short = self._outline(every.first + rest), self._outline(every.first + rest + every.lap)
+        assert self._lap is not None
+        assert shorter is not None
+        assert short is not None
+        return follows(shorter=shorter, short=short, long=Outline(program), lap=self._lap, more=more - 1)
+
+    # one value
+
+    def _outline(self, value: int) -> Outline | None:
+        if value not in self._outlines:
+            program = self._build(value)
+            self._outlines[value] = None if program is None else Outline(program)
+            self._spent += sum(map(len, program.code)) if program is not None else 0
+        return self._outlines[value]
+
+    def _holds(self, value: int) -> bool:
+        """True if the certificate holds at ``value``, or the protocol has no such value."""
+        if value not in self._right:
+            outline = self._outline(value)
+            self._right[value] = outline is None or holds(outline.program)
+        return self._right[value]
+
+    def _all_hold(self, last: int) -> bool:
+        """True if the certificate holds at every value up to this one."""
+        outlines = ((value, self._outline(value)) for value in range(last + 1) if value not in self._right)
+        new = {value: outline for value, outline in outlines if outline is not None}
+        self._right |= zip(new, each_holds(list(new.values())), strict=True)
+        return all(self._holds(value) for value in range(last + 1))
+
+    def _as_far(self, why: Stop) -> SomeValues:
+        """The values from the least on that hold, one after the other, as far as that is soon known."""
+        last = max((value for value, outline in self._outlines.items() if outline is not None), default=-1)
+        least, checked, fails = 0, -1, -1
+        for value in range(last + 1):
+            if self._spent > self._most and value not in self._right:
+                break
+            if self._outline(value) is None:
+                continue
+            if not self._holds(value):
+                fails = value
+                break
+            least, checked = least if checked >= 0 else value, value
+        return SomeValues(self._parameter, least, checked, fails, why)
+
+    # laps
+
+    def _worth(self, top: int, long: Outline) -> dict[tuple[int, ...], int]:
+        """How far so many values more let the agents go, as far as that can be the same operations again."""
+        worth: dict[tuple[int, ...], int] = {}
+        for values in range(1, top // 2 + 1):
+            short = self._outline(top - values)
+            if short is not None and is_longer_inside(short, long):
+                grown = tuple(a - b for a, b in zip(long.lengths, short.lengths, strict=True))
+                worth.setdefault(grown, values)
+        return worth
+
+    def _every(self, top: int, lap: Lap, values: int) -> EveryValue | Stop:
+        """Whether what holds for a lap's worth of values holds for every one."""
+        long = self._outline(top)
+        assert long is not None
+        first = top
+        while first > 0 and (short := self._outline(first - 1)) is not None and short.begins_as(long, lap.end):
+            first -= 1
+        last = first + _LAPS * values - 1
+        largest = self._outline(last)
+        if largest is None or sum(largest.lengths) > self._most:
+            return Stop.TOO_LARGE
+        for value in range(first, first + values):
+            three = tuple(self._outline(value + n * values) for n in range(3))
+            none, one, two = three
+            if none is None or one is None or two is None:
+                return Stop.NO_LOOP
+            same = none.begins_as(long, lap.end)  # so that its run comes to the lap, too
+            laps = has_laps_more(none, one, lap, 1) and has_laps_more(none, two, lap, 2)
+            if not same or not laps or not items_are_even((none, one, two), lap):
+                return Stop.NO_LOOP
+        if not self._all_hold(last):
+            return Stop.NOT_RIGHT
+        least = next(value for value in range(last + 1) if self._outline(value) is not None)
+        return EveryValue(self._parameter, least, first, values, last)
+
+
+def _repeated(program: Program, worth: dict[tuple[int, ...], int]) -> Iterator[tuple[Lap, int]]:
+    """Laps of the canonical run that are worth so many values, and lead back to where they began."""
+    begins = _begins(program, worth)
+    run = CanonicalRun(program, [Certificate(program)])
+    seen: dict[tuple[int, ...], tuple[tuple[Snapshot, ...], tuple[int, ...]]] = {}
+    compared = 0
+    while not run.over and compared < _MOST_PAIRS:
+        run.round()
+        end = run.state.pcs
+        if end in begins and end not in seen:
+            seen[end] = run.snapshots(), completed(run.state)
+        for begin, values in begins.get(end, ()):
+            compared += 1
+            if begin in seen and _is_again(Lap(begin, end), seen[begin], seen[end]):
+                yield Lap(begin, end), values
+
+
+def _begins(
+    program: Program, worth: dict[tuple[int, ...], int]
+) -> dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]]:
+    """Of each round that matters, the rounds that a number of values would lead from there to it, and that number."""
+    run = CanonicalRun(program)
+    found: dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]] = {}
+    stood: set[tuple[int, ...]] = set()
+    while not run.over:
+        run.round()
+        end = run.state.pcs
+        for grown, values in worth.items():
+            begin = tuple(a - b for a, b in zip(end, grown, strict=True))
+            if begin in stood:
+                found.setdefault(begin, [])
+                found.setdefault(end, []).append((begin, values))
+        stood.add(end)
+    return found
+
+
+Moment = tuple[tuple[Snapshot, ...], tuple[int, ...]]  #: what everybody remembers, and the phases completed
+
+
+def _is_again(lap: Lap, earlier: Moment, later: Moment) -> bool:
+    """True if nobody can tell the two moments apart, and nothing is remembered that is older than the lap."""
+    moved = tuple(b - a for a, b in zip(lap.begin, lap.end, strict=True))
+    phases = tuple(b - a for a, b in zip(earlier[1], later[1], strict=True))
+    return all(repeats(a, b, moved, phases) and _is_fresh(a, b, lap) for a, b in zip(earlier[0], later[0], strict=True))
+
+
+def _is_fresh(earlier: Snapshot, later: Snapshot, lap: Lap) -> bool:
+    """True if no operation that is remembered and has moved with the laps is older than the last lap."""
+    return all(
+        pc >= lap.begin[agent] for (agent, pc), (_, before) in zip(later.operations, earlier.operations, strict=True)
+        if pc != before
+    )  # fmt: skip

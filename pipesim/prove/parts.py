@@ -1,0 +1,186 @@
+"""A state as a row of small numbers, one for each part of it that changes on its own.
+
+Equal states are equal rows, and rows are cheap to copy and to look up. A row is made of a canonical state and turns
+back into it, so whoever wants to know what can happen next asks the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, NamedTuple
+
+from pipesim.model.barrier import BarrierState
+from pipesim.model.machine import TMA, Flight, State, finished, initial_state
+from pipesim.model.ops import OPERANDS, READS_REGISTER, Engine, Op, Operation
+from pipesim.model.program import Program
+from pipesim.model.state import OWN
+
+Row = tuple[int, ...]
+
+_ENGINES = len(Engine)
+_ISSUES = frozenset({Op.TRANSFER_READ, Op.TRANSFER_WRITE, Op.COMMIT, Op.COMMIT_MULTICAST})
+
+
+class Local(NamedTuple):
+    """What is an agent's alone: where it is, its registers, and what it waits for at barriers of threads."""
+
+    pc: int
+    registers: tuple[int, ...]
+    hold: int
+    cluster_held: int
+
+
+class Parts:
+    """Where each part of a state stands in a row, and the values that the numbers there stand for.
+
+    ``local``, ``barriers`` and ``named`` are places by index; ``flights`` by agent and engine (:data:`OWN` for an
+    access that the agent itself holds open); ``commits`` by agent; ``cells`` by cell; ``running``, the number of agents
+    of a CTA that have not ended, by CTA, if there are several. A part that nothing can change is left out. With
+    ``forget``, a register that its agent reads no more counts as 0: such states have equal futures.
+    """
+
+    def __init__(self, program: Program, *, forget: bool = False) -> None:
+        self._program = program
+        self._start = initial_state(program)
+        self._readers: list[Callable[[State], Hashable]] = []
+        live = [_live(code) if forget else None for code in program.code]
+        self.local = [self._add(_local(agent, live[agent])) for agent in range(len(program.agents))]
+        using = sorted({(a, engine) for a, code in enumerate(program.code) for op in code for engine in engines(op)})
+        self.flights = {(agent, engine): self._add(_flights(agent, engine)) for agent, engine in using}
+        closing = sorted({a for a, code in enumerate(program.code) for op in code if op[0] == Op.COMMIT and op[2] < 0})
+        self.commits = {agent: self._add(_commits(agent)) for agent in closing}
+        self.barriers = [self._add(_barrier(b)) for b in range(len(program.barriers))]
+        self.named = [self._add(_named(n)) for n in range(len(program.named_barriers))]
+        self.cluster = self._add(lambda s: s.cluster)
+        self.running = [self._add(_running(program, cta)) for cta in range(program.ctas) if program.ctas > 1]
+        touched = sorted(
+            {c for code in program.code for op in code for a in accesses(program, op) for c in range(*program.cells[a])}
+        )
+        self.cells = {cell: self._add(_cell(cell)) for cell in touched}
+        self.values: list[list[Any]] = [[] for _ in self._readers]
+        self._numbers: list[dict[Hashable, int]] = [{} for _ in self._readers]
+
+    def _add(self, reader: Callable[[State], Hashable]) -> int:
+        self._readers.append(reader)
+        return len(self._readers) - 1
+
+    def number(self, part: int, state: State) -> int:
+        """The number that this part of a state has in rows."""
+        value, numbers = self._readers[part](state), self._numbers[part]
+        known = numbers.get(value)
+        if known is None:
+            known = numbers[value] = len(numbers)
+            self.values[part].append(value)
+        return known
+
+    def row(self, state: State) -> Row:
+        """The row of a canonical state."""
+        return tuple(self.number(part, state) for part in range(len(self._readers)))
+
+    def value(self, row: Row, part: int) -> Any:  # each part has a type of its own
+        """What the number of this part in a row stands for."""
+        return self.values[part][row[part]]
+
+    def state(self, row: Row) -> State:
+        """The canonical state that a row stands for."""
+        values = [known[number] for known, number in zip(self.values, row, strict=True)]
+        local: list[Local] = [values[part] for part in self.local]
+        flights = [flight for part in self.flights.values() for flight in values[part]]
+        commits, cells = list(self._start.commits), list(self._start.cells)
+        for agent, part in self.commits.items():
+            commits[agent * _ENGINES : (agent + 1) * _ENGINES] = values[part]
+        for cell, part in self.cells.items():
+            cells[cell] = values[part]
+        return State(
+            pcs=tuple(mine.pc for mine in local),
+            registers=tuple(mine.registers for mine in local),
+            holds=tuple(mine.hold for mine in local),
+            barriers=tuple(values[part] for part in self.barriers),
+            named=tuple(values[part] for part in self.named),
+            cluster=values[self.cluster],
+            cluster_held=tuple(mine.cluster_held for mine in local),
+            flights=tuple(f._replace(sequence=n, after=f.after and n) for n, f in enumerate(flights, start=1)),
+            commits=tuple(commits),
+            issued=len(flights),
+            cells=tuple(cells),
+        )
+
+
+def engines(op: Operation) -> Iterator[int]:
+    """The engines on which an operation puts something under way, an agent's own access included."""
+    if op[0] in _ISSUES:
+        yield op[1]
+    elif op[0] == Op.TMA_LOAD:
+        yield TMA
+    elif op[0] == Op.CP_ASYNC_ARRIVE:
+        yield Engine.CP_ASYNC
+    elif op[0] in (Op.READ, Op.WRITE):
+        yield OWN
+
+
+def accesses(program: Program, op: Operation) -> Iterator[int]:
+    """The accesses that an operation makes or puts under way: those of a multicast in every CTA."""
+    if op[0] == Op.TMA_LOAD and op[5]:
+        for rank in range(program.ctas):
+            if op[5] >> rank & 1:
+                yield program.at_rank(op[1], op[2], rank)[1]
+    elif op[0] in (Op.READ, Op.WRITE):
+        yield op[1]
+    elif op[0] in (Op.TMA_LOAD, Op.TRANSFER_READ, Op.TRANSFER_WRITE):
+        yield op[2]
+
+
+def _local(agent: int, live: list[frozenset[int]] | None) -> Callable[[State], Local]:
+    def local(state: State) -> Local:
+        pc, registers = state.pcs[agent], state.registers[agent]
+        if live is not None:
+            registers = tuple(value if r in live[pc] else 0 for r, value in enumerate(registers))
+        return Local(pc, registers, state.holds[agent], state.cluster_held[agent])
+
+    return local
+
+
+def _flights(agent: int, engine: int) -> Callable[[State], tuple[Flight, ...]]:
+    """In the order of issue, which is that of the tuple; the sequence numbers of other agents do not matter."""
+    return lambda state: tuple(
+        f._replace(sequence=0, after=int(f.after > 0)) for f in state.flights if f.agent == agent and f.engine == engine
+    )
+
+
+def _barrier(barrier: int) -> Callable[[State], BarrierState]:
+    return lambda state: state.barriers[barrier]
+
+
+def _named(named: int) -> Callable[[State], tuple[int, int, int]]:
+    return lambda state: state.named[named]
+
+
+def _cell(cell: int) -> Callable[[State], int]:
+    return lambda state: state.cells[cell]
+
+
+def _commits(agent: int) -> Callable[[State], tuple[int, ...]]:
+    return lambda state: state.commits[agent * _ENGINES : (agent + 1) * _ENGINES]
+
+
+def _running(program: Program, cta: int) -> Callable[[State], int]:
+    mine = [a for a, agent in enumerate(program.agents) if agent.cta == cta]
+    return lambda state: sum(not finished(program, state, agent) for agent in mine)
+
+
+def _live(code: tuple[Operation, ...]) -> list[frozenset[int]]:
+    """For each place in the code the registers that may be read from there on before they are written."""
+    live: list[frozenset[int]] = [frozenset()] * (len(code) + 1)
+    for pc in range(len(code) - 1, -1, -1):
+        op = code[pc]
+        after = live[pc + 1] | (live[pc + 1 + op[3]] if op[0] == Op.JUMP_IF else frozenset())
+        names = dict(zip(OPERANDS[Op(op[0])], op[1:], strict=True))
+        if op[0] not in READS_REGISTER:
+            after -= {names.get("register", -1)}
+        live[pc] = after | {names[name] for name in _read_registers(op) if names[name] >= 0}
+    return live
+
+
+def _read_registers(op: Operation) -> list[str]:
+    names = OPERANDS[Op(op[0])]
+    return [n for n in names if n == "state_register" or (n == "register" and op[0] in READS_REGISTER)]

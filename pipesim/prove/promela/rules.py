@@ -1,0 +1,209 @@
+"""The rules of the machine that every model needs, in Promela: mbarriers, named barriers, the cluster barrier, reading.
+
+They are ``model/barrier.py`` and ``model/rules_*.py`` once more, on purpose by hand: the judge must not share the code
+that it judges. What depends on the operands is decided in Python (``operations``), what depends on the state, here.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pipesim.model.barrier import ABSENT, INVALID, LIVE, MAX_COUNT
+from pipesim.model.finding import FaultKind
+from pipesim.model.state import TORN, UNINITIALISED
+
+#: The assertions: one name for each kind of fault.
+KINDS = {kind: kind.name.lower() for kind in FaultKind}
+
+assert (ABSENT, LIVE, INVALID, UNINITIALISED, TORN) == (0, 1, 2, -1, -2)
+
+_FAULT = """\
+/* A rule is broken: nothing moves any more. With ./pan -c0 the other schedules are still followed. */
+inline fault(rule) { if :: broken :: else -> broken = 1; assert(!rule) fi }
+"""
+
+_BARRIER = f"""\
+inline dead(b) {{ if :: life[b] == 2 -> fault(invalidated) :: else -> fault(not_initialised) fi }}
+
+inline init_barrier(b, n) {{
+  if
+  :: life[b] == 1 -> fault(reinitialised)
+  :: else -> expected[b] = n; pending[b] = n; tx[b] = 0; phase[b] = 0; life[b] = 1
+  fi
+}}
+
+inline inval_barrier(b) {{
+  if
+  :: life[b] != 1 -> dead(b)
+  :: else ->
+     if
+     :: pending[b] != expected[b] || tx[b] != 0 -> fault(inval_pending)
+     :: else -> life[b] = 2
+     fi
+  fi
+}}
+
+inline settle(b) {{  /* any operation that leaves no arrival and no byte outstanding completes the phase */
+  if
+  :: pending[b] == 0 && tx[b] == 0 -> pending[b] = expected[b]; phase[b] = @NEXT@; completed = 1
+  :: else -> completed = 0
+  fi
+}}
+
+inline arrive(b, n, e) {{
+  if
+  :: life[b] != 1 -> dead(b)
+  :: else ->
+     tx[b] = tx[b] + e;
+     if
+     :: tx[b] < -{MAX_COUNT} || tx[b] > {MAX_COUNT + 1} -> fault(tx_range)
+     :: else ->
+        if
+        :: n > pending[b] -> fault(over_arrival)
+        :: else ->
+           if
+           :: tx[b] > {MAX_COUNT} -> fault(tx_edge)
+           :: else -> pending[b] = pending[b] - n; settle(b)
+           fi
+        fi
+     fi
+  fi
+}}
+
+inline arrive_drop(b, n, e) {{
+  if
+  :: life[b] != 1 -> dead(b)
+  :: else ->
+     if
+     :: n > expected[b] -> fault(over_arrival)
+     :: else -> expected[b] = expected[b] - n; arrive(b, n, e)
+     fi
+  fi
+}}
+
+inline arrive_no_complete(b, n) {{
+  completed = 0;
+  arrive(b, n, 0);
+  if
+  :: completed -> fault(no_complete)
+  :: else
+  fi
+}}
+
+inline arrive_wrongly(b) {{ if :: life[b] != 1 -> dead(b) :: else -> fault(arrive_count) fi }}
+
+inline add_tx(b, n) {{
+  if
+  :: life[b] != 1 -> dead(b)
+  :: else ->
+     tx[b] = tx[b] + (n);
+     if
+     :: tx[b] == {MAX_COUNT + 1} -> fault(tx_edge)
+     :: else ->
+        if
+        :: tx[b] < -{MAX_COUNT} || tx[b] > {MAX_COUNT} -> fault(tx_range)
+        :: else -> settle(b)
+        fi
+     fi
+  fi
+}}
+
+inline raise_pending(b, n) {{
+  if
+  :: life[b] != 1 -> dead(b)
+  :: else ->
+     if
+     :: pending[b] + n > {MAX_COUNT} -> fault(arrive_count)
+     :: else -> pending[b] = pending[b] + n
+     fi
+  fi
+}}
+"""
+
+_STATE = """\
+/* the phase of a state token against the barrier's: 0 the current one, 1 the one before */
+inline check_state(b, token) {
+  if
+  :: life[b] != 1 -> dead(b)
+  :: else ->
+     if
+     :: phase[b] - (token >> 20) < 0 || phase[b] - (token >> 20) > 1 -> fault(stale_state)
+     :: else
+     fi
+  fi
+}
+"""
+
+_NAMED = """\
+/* named barriers: threads that have arrived, threads that were agreed (0: none yet), times it was full */
+inline bar_join(n, threads, lanes) {
+  if
+  :: agreed[n] != 0 && agreed[n] != threads -> fault(barrier_threads)
+  :: else ->
+     if
+     :: arrived[n] + lanes > threads -> fault(barrier_overrun)
+     :: else ->
+        if
+        :: arrived[n] + lanes == threads -> arrived[n] = 0; agreed[n] = 0; generation[n] = generation[n] + 1
+        :: else -> arrived[n] = arrived[n] + lanes; agreed[n] = threads
+        fi
+     fi
+  fi
+}
+"""
+
+_CLUSTER = """\
+/* the cluster barrier: joined is 0, or 1 more than the generation that this agent arrived in */
+inline cluster_join(agents) {
+  if
+  :: joined -> fault(cluster_arrive)
+  :: else ->
+     joined = cluster_generation + 1;
+     cluster_arrived = cluster_arrived + 1;
+     if
+     :: cluster_arrived == agents -> cluster_arrived = 0; cluster_generation = cluster_generation + 1
+     :: else
+     fi
+  fi
+}
+"""
+
+_LOOK = """\
+/* reading: held is the item found (-1 nothing, -2 being written), item the one believed, -1 for any */
+inline look(item) {
+  if
+  :: held == item && held >= 0
+  :: else ->
+     if
+     :: held == -2 -> fault(race)
+     :: else ->
+        if
+        :: held == -1 -> fault(uninitialised_read)
+        :: else -> if :: item >= 0 -> fault(wrong_item) :: else fi
+        fi
+     fi
+  fi
+}
+"""
+
+
+_CALL = re.compile(r"(\w+)\(")
+_RULES = "\n".join([_FAULT, _BARRIER, _STATE, _NAMED, _CLUSTER, _LOOK])
+
+
+def rules(used_by: str, *, tokens: bool) -> str:
+    """The rules that this text uses, and those that they use. With state tokens a barrier counts its phases."""
+    every = _RULES.replace("@NEXT@", "phase[b] + 1" if tokens else "1 - phase[b]")
+    blocks = {re.findall(r"inline (\w+)", block)[0]: block for block in every.split("\n\n")}
+    wanted, texts = set[str](), [used_by]
+    while texts:
+        called = _CALL.findall(texts.pop())
+        texts += [blocks[name] for name in dict.fromkeys(called) if name in blocks and name not in wanted]
+        wanted.update(called)
+    return "\n\n".join(block.strip("\n") for name, block in blocks.items() if name in wanted) + "\n"
+
+
+def broken_by(text: str) -> list[str]:
+    """The kinds of fault that a text names."""
+    said = set(re.findall(r"fault\((\w+)\)", text))
+    return [name for name in KINDS.values() if name in said]

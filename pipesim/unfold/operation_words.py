@@ -1,0 +1,225 @@
+"""Every operation in a person's words, in one place: ``wait empty[0] parity 1``, ``copy → tile[0] on full[0]``.
+
+What every operation of a kind shares is left out: registers, a count of 1, an order that PTX gives without being asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, order_of, scope_of
+from pipesim.model.program import Program
+
+_FENCES = {
+    Fence.MBARRIER_INIT: "mbarrier_init",
+    Fence.PROXY_ASYNC: "proxy.async",
+    Fence.ACQ_REL: "acq_rel",
+    Fence.SC: "sc",
+    Fence.PROXY_TENSORMAP: "proxy.tensormap",
+    Fence.TCGEN05: "tcgen05",
+}
+_GROUPS = {Engine.BULK: "stores", Engine.CP_ASYNC: "cp.asyncs", Engine.WGMMA: "wgmmas", Engine.TCGEN05: "MMAs"}
+#: What a transfer does, by its engine and whether it writes: in the present, and when it is over.
+_TRANSFERS = {
+    (Engine.BULK, False): ("store ←", "store has read"),
+    (Engine.BULK, True): ("copy →", "copy has written"),
+    (Engine.CP_ASYNC, False): ("cp.async ←", "cp.async has read"),
+    (Engine.CP_ASYNC, True): ("cp.async →", "cp.async has written"),
+    (Engine.WGMMA, False): ("MMA reads", "MMA has read"),
+    (Engine.WGMMA, True): ("MMA →", "MMA has written"),
+    (Engine.TCGEN05, False): ("MMA reads", "MMA has read"),
+    (Engine.TCGEN05, True): ("MMA →", "MMA has written"),
+}
+
+#: Where in its tuple an operation has the bytes that it reads or writes.
+ACCESS_AT = {Op.READ: 1, Op.WRITE: 1, Op.TMA_LOAD: 2, Op.TRANSFER_READ: 2, Op.TRANSFER_WRITE: 2}
+#: Operations that read bytes; the others of :data:`ACCESS_AT` write them.
+READS = frozenset({Op.READ, Op.TRANSFER_READ})
+
+
+def operation_in_words(program: Program, operation: Operation) -> str:
+    """An operation by its program's names: ``arrive empty[0] ×32``."""
+    op = Op(operation[0])
+    return _WORDS[op](program, operation)
+
+
+def operation_in_short(program: Program, operation: Operation) -> str:
+    """The same where room is scarce: without parity, threads, and the barrier on which a copy counts its bytes."""
+    op = Op(operation[0])
+    match op:
+        case Op.WAIT | Op.WAIT_UNLESS | Op.TRY_WAIT | Op.TEST_WAIT:
+            return operation_in_words(program, operation).partition(" parity ")[0]
+        case Op.TMA_LOAD:
+            return f"copy → {_item(accessed(program, operation), operation[4])}"
+        case Op.BAR_SYNC | Op.BAR_ARRIVE:
+            return operation_in_words(program, operation).partition(" (")[0]
+        case _:
+            return operation_in_words(program, operation)
+
+
+def landing_in_words(program: Program, operation: Operation, barrier: int, nbytes: int, remaining: int) -> str:
+    """What is told of ``nbytes`` of the ``remaining`` bytes of a flight of this operation: ``64 bytes land in a[0]``.
+
+    ``barrier`` is where they are counted, or where the flight arrives; -1 for none.
+    """
+    op = Op(operation[0])
+    match op:
+        case Op.TMA_LOAD:
+            part = f"{nbytes:,} of {remaining:,} bytes" if nbytes < remaining else f"{nbytes:,} bytes"
+            place = _item(_landed(program, operation, barrier), operation[4])
+            return f"{part} land in {place}"
+        case Op.TRANSFER_READ | Op.TRANSFER_WRITE:
+            done = _TRANSFERS[Engine(operation[1]), op == Op.TRANSFER_WRITE][1]
+            return f"{done} {accessed(program, operation)}"
+        case Op.CP_ASYNC_ARRIVE:
+            return f"cp.async arrives on {program.barrier_name(barrier)}"
+        case _:
+            return f"commit arrives on {program.barrier_name(barrier)}"
+
+
+def accessed(program: Program, operation: Operation) -> str:
+    """The bytes that an operation of :data:`ACCESS_AT` reads or writes: ``tile[1]``, of a multicast ``tile[1]@0,1``."""
+    if operation[0] == Op.TMA_LOAD and operation[5]:
+        return f"{program.access_name(operation[2])}@{_ranks(operation[5])}"
+    return memory_name(program, operation[ACCESS_AT[Op(operation[0])]])
+
+
+def memory_name(program: Program, access: int) -> str:
+    """``tile[1]``, in a cluster ``tile[1]@0``."""
+    at = f"@{program.accesses[access].cta}" if program.ctas > 1 else ""
+    return f"{program.access_name(access)}{at}"
+
+
+def _item(place: str, item: int) -> str:
+    return f"{place} (item {item:,})" if item >= 0 else place
+
+
+def _landed(program: Program, copy: Operation, barrier: int) -> str:
+    if not copy[5]:
+        return memory_name(program, copy[2])
+    return f"{program.access_name(copy[2])}@{program.barriers[barrier].cta}"
+
+
+def _ranks(mask: int) -> str:
+    """The CTAs of a mask: ``0,1``, or ``0..3`` if there are more than two in a row."""
+    ranks = [rank for rank in range(mask.bit_length()) if mask >> rank & 1]
+    if len(ranks) > 2 and ranks[-1] - ranks[0] == len(ranks) - 1:
+        return f"{ranks[0]}..{ranks[-1]}"
+    return ",".join(map(str, ranks))
+
+
+def _times(count: int) -> str:
+    return f" ×{count:,}" if count != 1 else ""
+
+
+def _relaxed(semantics: int) -> str:
+    """``.relaxed`` (with a scope that is written on it): nothing is handed over by it."""
+    if order_of(semantics) != Order.RELAXED:
+        return ""
+    scope = scope_of(semantics)
+    return ".relaxed" + (f".{scope.name.lower()}" if scope != Scope.DEFAULT else "")
+
+
+_VERBS = {Op.TRY_WAIT: "try", Op.TEST_WAIT: "test", Op.ARRIVE: "arrive", Op.ARRIVE_DROP: "arrive_drop"}
+
+
+def _arrive(p: Program, op: Operation) -> str:
+    expect = f" + expect {op[3]:,}" if op[3] else ""
+    return f"{_VERBS[Op(op[0])]}{_relaxed(op[5])} {p.barrier_name(op[1])}{_times(op[2])}{expect}"
+
+
+def _try(p: Program, op: Operation) -> str:
+    return f"{_VERBS[Op(op[0])]}{_relaxed(op[4])} {p.barrier_name(op[1])} parity {op[2]}"
+
+
+def _wait_unless(p: Program, op: Operation) -> str:
+    needed = " if needed" if op[3] >= 0 else ""
+    return f"wait{_relaxed(op[4])} {p.barrier_name(op[1])} parity {op[2]}{needed}"
+
+
+def _cp_async(p: Program, op: Operation) -> str:
+    return f"cp.async arrive{'.noinc' if op[3] else ''} {p.barrier_name(op[1])}{_times(op[2])}"
+
+
+def _named(p: Program, op: Operation, verb: str) -> str:
+    return f"{verb} named barrier {p.named_barriers[op[1]][1]} ({op[2]:,} threads)"
+
+
+def _fence(_: Program, op: Operation) -> str:
+    fence, scope = Fence(op[1]), scope_of(op[2])
+    scoped = fence in (Fence.ACQ_REL, Fence.SC) and scope != Scope.DEFAULT
+    return f"fence {_FENCES[fence]}" + (f".{scope.name.lower()}" if scoped else "")
+
+
+def _copy(p: Program, op: Operation) -> str:
+    on = p.barrier_name(op[1]) if not op[5] else f"{p.barrier_name(op[1]).partition('@')[0]}@{_ranks(op[5])}"
+    return f"copy → {_item(accessed(p, op), op[4])} on {on}"
+
+
+def _transfer(p: Program, op: Operation) -> str:
+    does = _TRANSFERS[Engine(op[1]), op[0] == Op.TRANSFER_WRITE][0]
+    return f"{does} {_item(accessed(p, op), op[4])}"
+
+
+def _commit(p: Program, op: Operation) -> str:
+    return f"commit → {p.barrier_name(op[2])}" if op[2] >= 0 else f"commit its {_GROUPS[Engine(op[1])]}"
+
+
+def _commit_multicast(p: Program, op: Operation) -> str:
+    return f"commit → {p.barrier_name(op[2]).partition('@')[0]}@{_ranks(op[3])}"
+
+
+def _wait_group(_: Program, op: Operation) -> str:
+    left = f", {op[2]:,} may run" if op[2] else ""
+    return f"wait for its {_GROUPS[Engine(op[1])]}{left}"
+
+
+def _engine_work(_: Program, op: Operation) -> str:
+    return f"{_GROUPS[Engine(op[1])].removesuffix('s')} takes {op[2]:,} cycles"
+
+
+def _access(p: Program, op: Operation, verb: str) -> str:
+    return f"{verb} {_item(accessed(p, op), op[2])}"
+
+
+def _loop(p: Program, op: Operation) -> str:
+    return f"loop over {p.loops[op[1]] or 'trips'}"
+
+
+_WORDS: dict[Op, Callable[[Program, Operation], str]] = {
+    Op.INIT: lambda p, op: f"init {p.barrier_name(op[1])} count {op[2]:,}",
+    Op.INVAL: lambda p, op: f"inval {p.barrier_name(op[1])}",
+    Op.ARRIVE: _arrive,
+    Op.ARRIVE_DROP: _arrive,
+    Op.ARRIVE_NO_COMPLETE: lambda p, op: f"arrive.noComplete{_relaxed(op[4])} {p.barrier_name(op[1])}{_times(op[2])}",
+    Op.EXPECT_TX: lambda p, op: f"expect {p.barrier_name(op[1])} {op[2]:,}",
+    Op.COMPLETE_TX: lambda p, op: f"complete {p.barrier_name(op[1])} {op[2]:,}",
+    Op.WAIT: lambda p, op: f"wait{_relaxed(op[3])} {p.barrier_name(op[1])} parity {op[2]}",
+    Op.WAIT_UNLESS: _wait_unless,
+    Op.TRY_WAIT: _try,
+    Op.TEST_WAIT: _try,
+    Op.WAIT_STATE: lambda p, op: f"wait{_relaxed(op[3])} {p.barrier_name(op[1])} by state",
+    Op.TEST_STATE: lambda p, op: f"test{_relaxed(op[4])} {p.barrier_name(op[1])} by state",
+    Op.PENDING_COUNT: lambda *_: "read the pending count of a state",
+    Op.CP_ASYNC_ARRIVE: _cp_async,
+    Op.BAR_SYNC: lambda p, op: _named(p, op, "sync"),
+    Op.BAR_ARRIVE: lambda p, op: _named(p, op, "arrive"),
+    Op.CLUSTER_ARRIVE: lambda _, op: f"cluster arrive{_relaxed(op[1])}",
+    Op.CLUSTER_WAIT: lambda *_: "cluster wait",
+    Op.FENCE: _fence,
+    Op.TMA_LOAD: _copy,
+    Op.TRANSFER_READ: _transfer,
+    Op.TRANSFER_WRITE: _transfer,
+    Op.COMMIT: _commit,
+    Op.WAIT_GROUP: _wait_group,
+    Op.ENGINE_WORK: _engine_work,
+    Op.COMMIT_MULTICAST: _commit_multicast,
+    Op.READ: lambda p, op: _access(p, op, "read"),
+    Op.WRITE: lambda p, op: _access(p, op, "write"),
+    Op.WORK: lambda _, op: f"work {op[1]:,} cycles",
+    Op.JUMP_IF: lambda _, op: f"skip {op[3]:,} operations if its register holds {op[2]}",
+    Op.LOOP_BEGIN: lambda p, op: f"{_loop(p, op)}, {op[2]:,} trips",
+    Op.LOOP_NEXT: lambda p, op: f"{_loop(p, op)}: next trip",
+    Op.LOOP_END: lambda p, op: f"{_loop(p, op)}: end",
+    Op.SETMAXNREG: lambda _, op: f"setmaxnreg {op[1]}",
+}

@@ -1,0 +1,152 @@
+"""``pipesim check``: several protocols, and the formats that other tools read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from pipesim.cli.main import main
+from pipesim.protocols.catalog import BUILT_IN
+
+Call = Callable[..., Any]
+
+BROKEN = "from pipesim.protocols.broken import BROKEN\nglobals().update(BROKEN)\n"
+HANGS = "mine.py:consumer_never_arrives"
+
+
+@pytest.fixture(autouse=True)
+def broken(user: Callable[[str], None]) -> None:
+    user(BROKEN)
+
+
+def test_several_are_judged_and_the_worst_gives_the_exit_code(call: Call) -> None:
+    right = call("check", "producer_consumer", "gemm_sm90", "-p", "tiles=1")
+    assert (right.code, right.verdict) == (0, "✓ 2 of 2 protocols proved")
+    wrong = call("check", "producer_consumer", HANGS, "-p", "tiles=9")
+    assert (wrong.code, wrong.verdict) == (1, "✗ 1 of 2 protocols proved")
+    assert f"\n  ✓ producer_consumer\n  ✗ {HANGS}\n" in wrong.out
+    unknown = call("check", "mine.py:consumer_arrives_twice", "-p", "tiles=3", "-p", "stages=3", "--max-states", "5")
+    assert unknown.code == 3
+    assert call("check", HANGS, "mine.py:no_such_ring").code == 2, "a name that does not exist is no verdict"
+
+
+def test_unknown_beats_proved_and_refuted_beats_unknown(call: Call) -> None:
+    few = ("-p", "stages=3", "-p", "tiles=3", "--max-states", "5")
+    unknown, right = "mine.py:consumer_arrives_twice", "producer_consumer"
+    assert call("check", unknown, right, *few).code == 3
+    assert call("check", unknown, right, "mine.py:full_count_too_high", *few).code == 1
+
+
+def test_all_are_all_that_list_names(call: Call) -> None:
+    found = call("check", "--all", "--format", "json").json
+    assert sorted(found["protocols"]) == sorted(BUILT_IN)
+    assert found["exit_code"] == 1  # conv_epilogue has the hazard of its kernel
+    refuted = [name for name, each in found["protocols"].items() if each["report"]["verdict"] != "proved"]
+    assert refuted == ["conv_epilogue"]
+
+
+def test_one_in_json_is_as_it_was(call: Call) -> None:
+    found = call("check", HANGS, "--format", "json")
+    assert found.out == call("check", HANGS, "--json").out
+    assert sorted(found.json) == ["exit_code", "findings", "report"]
+    (shown,) = found.json["report"]["refutations"]
+    step = shown["schedule"][8]
+    assert {name: step[name] for name in ("agent", "short", "barrier", "stage", "phase", "note", "part")} == {
+        "agent": "producer",
+        "short": "wait empty[0]",
+        "barrier": "empty",
+        "stage": 0,
+        "phase": -1,
+        "note": "at once",
+        "part": "focus",
+    }
+    assert step["line"].rpartition(":")[0].endswith("ring.py")
+
+
+def test_annotations_for_github(call: Call) -> None:
+    found = call("check", HANGS, "producer_consumer", "--format", "github", "-p", "tiles=5")
+    assert found.code == 1
+    error, *verdicts = found.out.splitlines()
+    assert verdicts == [
+        f"✗ {HANGS}: refuted: consumer_never_arrives goes wrong in the schedule above",
+        "✓ producer_consumer: proved: no schedule of producer_consumer at these parameters deadlocks or breaks a rule",
+    ]
+    head, _, message = error.removeprefix("::error ").partition("::")
+    parts = dict(part.split("=", 1) for part in head.split(","))
+    assert sorted(parts) == ["file", "line", "title"]
+    assert parts["file"].endswith("broken/ring.py")
+    assert parts["line"].isdecimal()
+    assert parts["title"] == "mine.py%3Aconsumer_never_arrives%3A deadlock%3A 2 of 2 agents wait for ever"
+    text = message.replace("%0A", "\n").replace("%25", "%")
+    assert text.startswith("✗ deadlock · 2 of 2 agents wait for ever")
+    assert "\n  again: pipesim check mine.py:consumer_never_arrives -p tiles=5" in text
+
+
+def test_an_annotation_escapes_what_github_asks_for() -> None:
+    from pipesim.report.annotations import _command
+
+    assert _command("error", "a,b:c%.py:7", "50%, or: less", "1%\r\n2: a, b") == (
+        "::error file=a%2Cb%3Ac%25.py,line=7,title=50%25%2C or%3A less::1%25%0D%0A2: a, b"
+    )
+    assert _command("warning", "", "t", "m") == "::warning title=t::m"
+
+
+def test_what_is_unknown_is_a_warning(call: Call) -> None:
+    twice = "mine.py:consumer_arrives_twice"
+    found = call("check", twice, "-p", "stages=3", "-p", "tiles=3", "--max-states", "5", "--format", "github")
+    assert found.code == 3
+    warning, verdict = found.out.splitlines()
+    assert warning.startswith("::warning file=")
+    assert warning.endswith("::unknown: one run does not stand for all, and the search reached its limit")
+    assert verdict.startswith(f"? {twice}: unknown")
+
+
+def test_junit(call: Call) -> None:
+    few = ("-p", "stages=3", "-p", "tiles=3", "--max-states", "5")
+    names = ["mine.py:full_count_too_high", "producer_consumer", "mine.py:consumer_arrives_twice"]
+    found = call("check", *names, *few, "--format", "junit")
+    assert found.code == 1
+    assert found.out.isascii()
+    root = ET.fromstring(found.out)
+    assert root.attrib == {"tests": "3", "failures": "1", "errors": "1"}
+    (suite,) = root
+    cases = {case.attrib["name"]: case for case in suite}
+    assert list(cases) == names
+    assert [[part.tag for part in case] for case in suite] == [["failure"], [], ["error"]]
+    (failure,) = cases[names[0]]
+    assert failure.attrib == {"type": "refuted", "message": "deadlock: 1 of 2 agents waits for ever"}
+    assert failure.text is not None
+    assert "✗ deadlock · 1 of 2 agents waits for ever" in failure.text
+    assert "--replay" in failure.text
+    assert cases[names[2]][0].attrib["type"] == "unknown"
+
+
+def test_characters_that_xml_cannot_hold_are_replaced() -> None:
+    from pipesim.report.annotations import _clean
+
+    assert _clean("a\x00b\x1b[1m\ud800\ufffe é→\n\t") == "a?b?[1m?? é→\n\t"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "no protocol is named"),
+        (["producer_consumer", "gemm_sm90", "--replay", "0"], "--replay walks the schedule of one protocol"),
+        (["producer_consumer", "--json", "--format", "junit"], "--json and --format junit"),
+        (["producer_consumer", "--max-states", "0"], "--max-states 0"),
+        (["producer_consumer", "gemm_sm90", "-p", "k_iters=2"], "has no parameter 'k_iters'"),
+    ],
+)
+def test_what_cannot_be_asked(call: Call, words: list[str], said: str) -> None:
+    answer = call("check", *words)
+    assert answer.code == 2
+    assert said in answer.err
+    assert answer.out == "" or "--json" in words
+
+
+def test_a_format_that_does_not_exist() -> None:
+    with pytest.raises(SystemExit):
+        main(["check", "producer_consumer", "--format", "xml"])

@@ -1,0 +1,88 @@
+"""The schedule of a finding, walked again by the commands that ``check`` prints."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Call = Callable[..., Any]
+
+BROKEN = "from pipesim.protocols.broken import BROKEN\nglobals().update(BROKEN)\n"
+
+
+def commands(text: str) -> list[list[str]]:
+    """The commands that a report ends with, as a shell would read them: backslashes and quotes go on."""
+    block = text[text.index("  again: ") :].replace("  again: ", "").replace("\\\n", "").partition("  as a timeline: ")
+    return [shlex.split(part.partition("\n\n")[0]) for part in (block[0], block[2])]
+
+
+@pytest.mark.parametrize("name", ["consumer_never_arrives", "consumer_arrives_before_reading", "expects_half"])
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_commands_of_a_finding_show_it_again(
+    call: Call, user: Callable[[str], None], name: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user(BROKEN)
+    monkeypatch.setenv("COLUMNS", str(width))
+    found = call("check", f"mine.py:{name}", "-p", "tiles=4")
+    assert found.code == 1
+    assert max(map(len, found.out.splitlines())) <= width
+    again, timeline = commands(found.out)
+    assert again[:2] == ["pipesim", "check"]
+    assert timeline[:2] == ["pipesim", "run"]
+    assert again[2:-2] == timeline[2:-2] == [f"mine.py:{name}", "-p", "tiles=4"]
+    replayed = call(*again[1:])
+    assert (replayed.code, replayed.verdict) == (1, f"✗ {name} goes wrong in this schedule")
+    drawn = call(*timeline[1:])
+    assert drawn.code == 1
+    assert drawn.verdict.startswith("✗ the schedule ends in a ")
+    assert "  timeline   " in drawn.out
+    headline = next(line for line in found.out.splitlines() if line.startswith("✗"))
+    assert headline in replayed.out
+    assert headline in drawn.out
+
+
+def test_a_schedule_as_a_timeline_in_full(call: Call, user: Callable[[str], None]) -> None:
+    user(BROKEN)
+    drawn = call("run", "mine.py:consumer_never_arrives", "--schedule", "0*6.1.0*7.~0:64.1.1o.1.~0:64.1.1o.1")
+    assert drawn.out.splitlines()[3:11] == [
+        "  schedule     22 moves",
+        "",
+        "  timeline   all 22 moves and what waits for ever · as the schedule says",
+        "",
+        "  moves    0                   20",
+        "  producer ██████ █░██░██░░░░░░░░░░░",
+        "  consumer       █▒▒▒▒▒▒▒▒▒▓▓▒▒▓▓▒▒▒",
+        "  █ issues · ░ waits for empty · ▒ waits for full · ▓ works",
+    ]
+
+
+def test_a_schedule_that_ends_well_finds_nothing(call: Call) -> None:
+    """The twin: the first moves of a right protocol."""
+    drawn = call("run", "producer_consumer", "--schedule", "0")
+    assert (drawn.code, drawn.verdict) == (0, "? nothing is wrong where it ends: not every agent has ended")
+    assert call("run", "producer_consumer", "--schedule", "0", "--json").json["report"]["moves"] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--schedule", "0.x"], "word 2, 'x', is no move"),
+        (["--schedule", ""], "word 1, '', is no move"),
+        (["--schedule", "0.99"], "move 2 is not possible in producer_consumer at these parameters"),
+        (["--schedule", "0", "--recording"], "--schedule and --recording do not go together"),
+        (["--schedule", "0", "--save-trace", "x.parquet"], "--schedule and --save-trace do not go together"),
+        (["--schedule", "0", "--max-steps", "5"], "--schedule and --max-steps do not go together"),
+    ],
+)
+def test_what_is_no_schedule_of_this_protocol(call: Call, words: list[str], said: str) -> None:
+    answer = call("run", "producer_consumer", *words)
+    assert answer.code == 2
+    assert said in answer.err
+    assert answer.out == ""
+
+
+def test_a_schedule_may_be_broken_over_lines(call: Call) -> None:
+    assert call("run", "producer_consumer", "--schedule", "0.\n      0*2.\n  0").code == 0

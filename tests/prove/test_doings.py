@@ -1,0 +1,39 @@
+"""The rows of a schedule's timeline, span by span."""
+
+from __future__ import annotations
+
+from pipesim.protocols.broken import BROKEN
+from pipesim.prove.check import check
+from pipesim.prove.doings import FOREVER, Doing, Span, doings
+from pipesim.prove.replay_text import from_text
+
+
+def test_a_ring_of_one_stage_that_is_never_given_back() -> None:
+    """The set-up, a tile, and both wait for ever: every span of it."""
+    program = BROKEN["consumer_never_arrives"](stages=1, tiles=2).flatten()
+    (found,) = check(program).refutations
+    issues, waits, works = Doing.ISSUES, Doing.WAITS, Doing.WORKS
+    assert doings(program, found.schedule) == (
+        Span(0, 0, 1, issues),
+        Span(0, 1, 2, issues),
+        Span(0, 2, 3, issues),
+        Span(0, 3, 4, issues),
+        Span(1, 4, 5, issues),
+        Span(0, 5, 6, issues),
+        Span(0, 6, 7, waits, "empty"),
+        Span(0, 7, 8, issues),
+        Span(0, 8, 9, issues),
+        Span(1, 5, 11, waits, "full"),  # move 9 is the landing
+        Span(1, 11, 13, works),
+        Span(0, 9, FOREVER, waits, "empty"),
+        Span(1, 13, FOREVER, waits, "full"),
+    )
+
+
+def test_an_access_that_is_open_when_a_race_ends_the_schedule() -> None:
+    program = BROKEN["consumer_arrives_before_reading"]().flatten()
+    spans = doings(program, from_text("0*6.1.0*7.~0:64.1*2.0*2.1o.0"))
+    assert [span for span in spans if span.end >= 20] == [
+        Span(0, 20, 21, Doing.ISSUES),
+        Span(1, 19, 21, Doing.WORKS),
+    ]

@@ -1,0 +1,122 @@
+"""Any trip count: proved where a loop is a loop, and nowhere else; what is said of every value holds for later ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipesim.families import family, trip_counts
+from pipesim.model.protocol import Protocol
+from pipesim.model.warp import Warp
+from pipesim.protocols.broken import BROKEN
+from pipesim.protocols.broken.ring import Ring, ring
+from pipesim.protocols.catalog import Target, find, target_of
+from pipesim.prove.family import EveryValue, Family, SomeValues, Stop
+from pipesim.prove.forks import each_holds, holds
+from pipesim.prove.laps import Outline
+
+PINNED = {
+    ("producer_consumer", "tiles", ()): EveryValue("tiles", 0, 21, 8, 44),
+    ("producer_consumer", "tiles", (("stages", 1),)): EveryValue("tiles", 0, 5, 2, 10),
+    ("cluster_multicast", "tiles", ()): EveryValue("tiles", 0, 21, 8, 44),
+    ("persistent_scheduler", "tiles", ()): EveryValue("tiles", 0, 11, 4, 22),
+    ("gemm_sm90", "tiles", (("k_iters", 8),)): EveryValue("tiles", 0, 4, 1, 6),
+    ("attention_sm90", "kv_blocks", ()): EveryValue("kv_blocks", 0, 11, 4, 22),
+    ("conv_epilogue", "tiles", (("first_tile_only", 1), ("k_iters", 4))): EveryValue("tiles", 0, 12, 4, 23),
+    ("cutlass_sm90_cooperative", "tiles", (("k_tiles", 8),)): EveryValue("tiles", 0, 4, 1, 6),
+}
+
+
+def of(target: Target, parameter: str, **params: int) -> Family:
+    return family(target, params, parameter)
+
+
+@pytest.mark.parametrize(("name", "parameter", "params"), list(PINNED))
+def test_every_number_of_trips_is_proved(name: str, parameter: str, params: tuple[tuple[str, int], ...]) -> None:
+    target = find(name)
+    looked = of(target, parameter, **dict(params))
+    every = looked.verdict()
+    assert every == PINNED[name, parameter, params]
+    assert isinstance(every, EveryValue)
+    for value in (every.checked + 1, every.checked + 2 * every.lap + 1):
+        program = target.build({**dict(params), parameter: value})
+        assert looked.covers(every, value, program)
+        assert holds(program)
+
+
+def test_no_wrong_twin_is_right_for_every_number_of_trips() -> None:
+    right = set()
+    for name, function in BROKEN.items():
+        target = target_of(function)
+        for parameter in trip_counts(target, {}, target.build()):
+            said = of(target, parameter).verdict()
+            if isinstance(said, EveryValue):
+                right.add(name)
+            else:
+                assert (said.why, said.fails) == (Stop.NOT_RIGHT, said.checked + 1)
+    assert right == {"producer_runs_on"}  # nothing is wrong but a copy under way at the exit
+
+
+def ring_of(
+    tiles: int, *, stages: int = 2, at: int = 1 << 30, late: Callable[[Ring, Warp, int], None] | None = None,
+    ahead: int = 0,
+) -> Protocol:  # fmt: skip
+    """A ring whose producer does more from tile ``at`` on, and tests ``ahead`` whether a stage is free."""
+    r = ring("ring", stages, tiles)
+
+    @r.role("producer")
+    def producer(w: Warp) -> None:
+        for i in range(tiles):
+            if ahead and i + ahead < tiles:
+                r.of_empty(i + ahead).test_wait(r.phase(i + ahead) ^ 1)
+            r.acquire(i)
+            if i >= at and late is not None:
+                late(r, w, i)
+            r.load(w, i)
+
+    r.right_consumer()
+    return r.p
+
+
+def rings(**settings: object) -> Family:
+    return Family("tiles", lambda n: ring_of(n, **settings).flatten({}))  # type: ignore[arg-type]
+
+
+def wait_again(r: Ring, w: Warp, i: int) -> None:
+    r.acquire(i)
+
+
+def test_what_changes_far_out_is_no_later_program_of_the_family() -> None:
+    looked = rings(at=60, late=wait_again)
+    every = looked.verdict()
+    assert isinstance(every, EveryValue)
+    assert looked.covers(every, 59, ring_of(59).flatten({}))
+    assert not looked.covers(every, 70, ring_of(70, at=60, late=wait_again).flatten({}))
+    assert not looked.covers(every, 70, ring_of(69).flatten({}))
+
+
+def test_tables_that_change_are_no_loop() -> None:
+    said = Family("tiles", lambda n: ring_of(n, stages=3 if n % 2 else 2).flatten({})).verdict()
+    assert isinstance(said, SomeValues)
+    assert (said.least, said.fails, said.why) == (0, -1, Stop.NO_LOOP)
+
+
+def test_a_value_that_does_not_exist_ends_the_family() -> None:
+    said = Family("tiles", lambda n: ring_of(n).flatten({}) if n < 9 else None).verdict()
+    assert said == SomeValues("tiles", 0, 6, -1, Stop.NO_LOOP)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(stages=st.integers(1, 4), ahead=st.integers(0, 3), first=st.integers(0, 30), rest=st.integers(0, 40))
+def test_a_fork_says_what_a_run_of_its_own_says(stages: int, ahead: int, first: int, rest: int) -> None:
+    programs = [ring_of(n, stages=stages, ahead=ahead).flatten({}) for n in range(first, first + rest, 7)]
+    assert each_holds([Outline(program) for program in programs]) == [holds(program) for program in programs]
+
+
+def test_a_fork_of_what_goes_wrong_late_goes_wrong() -> None:
+    values = range(12)
+    programs = [target_of(BROKEN["consumer_never_arrives"]).build({"stages": 4, "tiles": n}) for n in values]
+    assert each_holds([Outline(program) for program in programs]) == [n <= 4 for n in values]
