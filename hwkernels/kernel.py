@@ -31,14 +31,11 @@ class Range:
 
 @dataclass(frozen=True)
 class Input:
-    """A buffer that holds ``data`` (contiguous) before each launch. The kernel is given its address.
-
-    ``passed`` False: it is not, for only tensor maps name the buffer.
-    """
+    """A buffer that holds ``data`` (contiguous) before each launch. ``given``: the kernel is given its address."""
 
     name: str
     data: npt.NDArray[Any]
-    passed: bool = True
+    given: bool = True
 
 
 @dataclass(frozen=True)
@@ -55,6 +52,7 @@ class Output:
     relative: float = 0.0
     absolute: float = 0.0
     unpack: Callable[[npt.NDArray[Any]], npt.NDArray[Any]] | None = None
+    given: bool = True  #: as of an :class:`Input`; else only a tensor map knows it
 
 
 @dataclass(frozen=True)

@@ -91,10 +91,8 @@ class KernelLaunches:
         placed: list[Any] = []
         for argument in arguments:
             match argument:
-                case Input(passed=False):
-                    pass
-                case Input(name=name) | Output(name=name):
-                    placed.append(addresses[name])
+                case Input(name=name, given=given) | Output(name=name, given=given):
+                    placed += [addresses[name]] if given else []
                 case TensorMap(of=of):
                     placed.append(encode(argument, addresses[of]))
                 case number:

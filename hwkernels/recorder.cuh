@@ -29,6 +29,7 @@
 //   PIPESIM_SAY(iteration, stage, parity)    The same in the middle of an iteration, where a record must say something else.
 //   PIPESIM_RECORD(site, value)              One record. site: 0..62, value: 0..63; constants are cheapest.
 //   PIPESIM_STOP                             The agent records no more: of a warp that gave up, but goes on.
+//   PIPESIM_ANSWER(value)                    What the last record, whose value was 0, says after all: whether a try succeeded.
 //   PIPESIM_ANCHOR(cta, which)               One thread, which = 0 before all records and 1 after: reads both clocks.
 //   PIPESIM_FLUSH(cta, agent, agents, shared)  The whole warp, converged, after its last record: writes the counts.
 //
@@ -191,6 +192,14 @@ static __device__ __forceinline__ void pipesim_record(PipesimAgent &agent, unsig
     }
 #endif
     agent.pointer += PIPESIM_RECORD_BYTES;
+#if PIPESIM_EAGER
+    if (agent.records) pipesim_store(agent);
+#endif
+}
+
+// A try is stamped before it is made; its answer follows.
+static __device__ __forceinline__ void pipesim_answer(PipesimAgent &agent, unsigned value) {
+    agent.tag |= value << PIPESIM_TAG_VALUE;
 #if PIPESIM_EAGER
     if (agent.records) pipesim_store(agent);
 #endif
@@ -385,6 +394,7 @@ static __device__ __forceinline__ void pipesim_flush(const PipesimLaunch &launch
     pipesim.at = ((unsigned)(iteration) << PIPESIM_TAG_ITERATION) | PIPESIM_PLACE(stage, parity);
 #define PIPESIM_RECORD(site, value) pipesim_record(pipesim, (site) | ((value) << PIPESIM_TAG_VALUE));
 #define PIPESIM_STOP pipesim_stop(pipesim);
+#define PIPESIM_ANSWER(value) pipesim_answer(pipesim, (value));
 #define PIPESIM_ANCHOR(cta, which) pipesim_anchor(pipesim_launch->ctas + (cta), (which));
 #define PIPESIM_FLUSH(cta, agent, agents, shared) pipesim_flush(*pipesim_launch, (cta), (agent), (agents), pipesim, (shared));
 
@@ -398,6 +408,7 @@ static __device__ __forceinline__ void pipesim_flush(const PipesimLaunch &launch
 #define PIPESIM_SAY(iteration, stage, parity)
 #define PIPESIM_RECORD(site, value)
 #define PIPESIM_STOP
+#define PIPESIM_ANSWER(value)
 #define PIPESIM_ANCHOR(cta, which)
 #define PIPESIM_FLUSH(cta, agent, agents, shared)
 

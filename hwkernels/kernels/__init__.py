@@ -10,6 +10,7 @@ from hwkernels.kernel import Kernel
 from hwkernels.kernels.attention_sm90 import ATTENTION_SM90
 from hwkernels.kernels.cluster_multicast import CLUSTER_MULTICAST
 from hwkernels.kernels.epilogue_residual import EPILOGUE_RESIDUAL
+from hwkernels.kernels.gemm_sm90 import GEMM_SM90
 from hwkernels.kernels.persistent_scheduler import PERSISTENT_SCHEDULER
 from hwkernels.request import PROTOCOL as PRODUCER_CONSUMER
 from pipesim.errors import UsageError
@@ -19,6 +20,7 @@ _KERNELS = (
     ATTENTION_SM90,
     CLUSTER_MULTICAST,
     EPILOGUE_RESIDUAL,
+    GEMM_SM90,
     PERSISTENT_SCHEDULER,
 )
 REGISTRY: dict[str, Kernel] = {kernel.name: kernel for kernel in _KERNELS}

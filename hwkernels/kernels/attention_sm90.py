@@ -7,7 +7,7 @@ from math import log2, sqrt
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.bf16 import from_bf16, to_bf16
+from hwkernels.bf16 import from_bf16, random_bf16
 from hwkernels.kernel import Argument, Input, Kernel, Output, Params, Range, Recorded, TensorMap, dotted
 from hwkernels.launch import Shape
 from pipesim.errors import ConfigurationError, ParameterError
@@ -85,7 +85,7 @@ def _arguments(params: Params, grid: int, seed: int) -> tuple[Argument, ...]:
     rows, heads = grid * queries_of(params), -(-grid // TILES_OF_HEAD)
     keys = params["kv_blocks"] * params["block_n"]
     held = max(heads * keys, params["block_n"])  # a tensor has a row at least, also without keys
-    q, k, v = (to_bf16(random.standard_normal((n, depth), dtype=np.float32)) for n in (rows, held, held))
+    q, k, v = (random_bf16(random, (n, depth)) for n in (rows, held, held))
     of_head = TILES_OF_HEAD * queries_of(params)
     wide = [from_bf16(x).astype(np.float64) for x in (q, k, v)]
     expected = np.concatenate(
@@ -108,9 +108,9 @@ def _arguments(params: Params, grid: int, seed: int) -> tuple[Argument, ...]:
         np.uint32(params["kv_blocks"]),
         np.uint32(TILES_OF_HEAD),
         scale_of(depth),
-        Input("queries", q, passed=False),
-        Input("keys", k, passed=False),
-        Input("values", v, passed=False),
+        Input("queries", q, given=False),
+        Input("keys", k, given=False),
+        Input("values", v, given=False),
     )
 
 

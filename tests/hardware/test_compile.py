@@ -177,7 +177,7 @@ def test_importing_needs_nothing_heavy():
         "apart", "arguments", "bf16", "capture", "clocks", "compile", "counts", "decode", "describe", "faults",
         "foreign", "foreign_capture", "foreign_launches", "kernel", "kernel_capture", "kernel_launches",
         "kernel_request", "launch", "launches", "layout", "measure", "memory",
-        "parameters", "recording", "request", "table", "tensor_map", "tensor_maps",
+        "parameters", "products", "recording", "request", "table", "tensor_map", "tensor_maps",
     ]  # fmt: skip
     code = "import sys\n" + "".join(f"import hwkernels.{name}\n" for name in modules)
     code += (

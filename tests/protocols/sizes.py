@@ -81,6 +81,7 @@ SIZES: Mapping[str, list[Params]] = {
         *around("tiles", 4, k_iters=3, stages=4, k_group_size=2),
         {"tma": 0}, {"tma": 0, "num_consumer": 1, "k_group_size": 4}, {"num_consumer": 1, "stages": 1},
         {"stages": 6, "tiles": 3, "k_iters": 7, "block_n": 64},
+        {"lookahead": 1, "drain": 1, "k_iters": 3}, {"lookahead": 1, "stages": 1}, {"drain": 1, "tiles": 0},
     ],
     "persistent_scheduler": [
         *around("tiles", 2),
