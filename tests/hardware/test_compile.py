@@ -175,8 +175,9 @@ def test_importing_needs_nothing_heavy():
     modules = sorted(path.stem for path in KERNELS.glob("*.py") if path.stem != "__init__")
     assert modules == [
         "apart", "arguments", "capture", "clocks", "compile", "counts", "decode", "describe", "faults", "foreign",
-        "foreign_capture", "foreign_launches", "launch", "launches", "layout", "measure", "memory",
-        "parameters", "recording", "request", "table",
+        "foreign_capture", "foreign_launches", "kernel", "kernel_capture", "kernel_launches", "kernel_request",
+        "launch", "launches", "layout", "measure", "memory",
+        "parameters", "recording", "request", "table", "tensor_map",
     ]  # fmt: skip
     code = "import sys\n" + "".join(f"import hwkernels.{name}\n" for name in modules)
     code += (
