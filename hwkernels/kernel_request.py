@@ -99,7 +99,7 @@ def plan_kernel(request: KernelRequest, smem_per_cta: int) -> KernelLayout:
 
 def _require_protocol(kernel: Kernel, table: Table, request: KernelRequest) -> int:
     """ConfigurationError unless table and protocol agree; else the most records that an agent makes."""
-    program = find(kernel.name).build(dict(request.params), grid=request.grid)
+    program = find(kernel.name).build(dict(request.params), grid=request.ctas)
     known = site_table(program)
     sites = {(s.role, s.kind, s.barrier) for s in known.sites}
     strange = [s.name for s in table.sites if (s.role, s.kind, s.barrier) not in sites]

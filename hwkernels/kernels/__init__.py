@@ -7,12 +7,13 @@ memory, and it can be made wrong on purpose. All others are described by a :clas
 from __future__ import annotations
 
 from hwkernels.kernel import Kernel
+from hwkernels.kernels.cluster_multicast import CLUSTER_MULTICAST
 from hwkernels.kernels.persistent_scheduler import PERSISTENT_SCHEDULER
 from hwkernels.request import PROTOCOL as PRODUCER_CONSUMER
 from pipesim.errors import UsageError
 
 #: One line a kernel; a kernel's module is named after it.
-REGISTRY: dict[str, Kernel] = {kernel.name: kernel for kernel in (PERSISTENT_SCHEDULER,)}
+REGISTRY: dict[str, Kernel] = {kernel.name: kernel for kernel in (CLUSTER_MULTICAST, PERSISTENT_SCHEDULER)}
 
 
 def kernel_names() -> tuple[str, ...]:

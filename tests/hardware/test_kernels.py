@@ -59,7 +59,7 @@ def test_roles_barriers_and_sites_are_those_of_the_protocol(kernel, recorded):
     request = request_of(kernel, recorded)
     check_kernel_request(request)
     layout = plan_kernel(request, MAX_SMEM)
-    program = find(kernel.name).build(dict(request.params), grid=request.grid)
+    program = find(kernel.name).build(dict(request.params), grid=request.ctas)
     protocol = site_table(program)
     assert layout.table.agents == protocol.agents
     assert layout.table.barriers == protocol.barriers
