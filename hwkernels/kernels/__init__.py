@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from hwkernels.kernel import Kernel
 from hwkernels.kernels.cluster_multicast import CLUSTER_MULTICAST
+from hwkernels.kernels.epilogue_residual import EPILOGUE_RESIDUAL
 from hwkernels.kernels.persistent_scheduler import PERSISTENT_SCHEDULER
 from hwkernels.request import PROTOCOL as PRODUCER_CONSUMER
 from pipesim.errors import UsageError
 
 #: One line a kernel; a kernel's module is named after it.
-REGISTRY: dict[str, Kernel] = {kernel.name: kernel for kernel in (CLUSTER_MULTICAST, PERSISTENT_SCHEDULER)}
+_KERNELS = (
+    CLUSTER_MULTICAST,
+    EPILOGUE_RESIDUAL,
+    PERSISTENT_SCHEDULER,
+)
+REGISTRY: dict[str, Kernel] = {kernel.name: kernel for kernel in _KERNELS}
 
 
 def kernel_names() -> tuple[str, ...]:

@@ -37,7 +37,9 @@ def recorded(program: Program) -> Trace:
     )
 
 
-@pytest.mark.parametrize("params", [{}, {"cluster": 4, "tiles": 5}, {"cluster": 4, "tiles": 1}, {"tiles": 0}])
+@pytest.mark.parametrize(
+    "params", [{}, {"cluster": 4, "tiles": 5}, {"cluster": 4, "stages": 1}, {"cluster": 4, "tiles": 1}, {"tiles": 0}]
+)
 def test_a_cluster_does_what_its_protocol_says(params):
     program = program_of(**params)
     trace = recorded(program)
