@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hwkernels import kernel_capture
+from hwkernels.compile import Compiled
 from hwkernels.kernel import Input, Output
 from hwkernels.kernel_capture import capture_kernel_here, capture_kernel_of
 from hwkernels.kernel_request import KernelRequest
@@ -100,10 +101,15 @@ class ModelGpu:
         self.upload(int(said["records"]), np.ascontiguousarray(kept.records))
 
 
+def uncompiled(request, *, traced):
+    return Compiled(b"", "", "0", (f"-DPIPESIM_TRACE={int(traced)}",), "13.0", request.kernel)
+
+
 @pytest.fixture
 def model_gpu(monkeypatch, array_gpu, encoder):
     monkeypatch.setattr(kernel_capture, "Gpu", type("ModelArrayGpu", (ModelGpu, array_gpu), {"encoder": encoder}))
     monkeypatch.setattr(kernel_capture, "require_gpu", lambda: INFO)
+    monkeypatch.setattr(kernel_capture, "compile_kernel_of", uncompiled)  # test_kernels compiles them
     monkeypatch.setattr("hwkernels.launch._WARM_UP_S", 0)
     for name in ("late", "wrong", "traps"):
         monkeypatch.setattr(ModelGpu, name, False)
