@@ -63,12 +63,14 @@ def _cycles(ps: Column, khz: int) -> Column:
 
 
 def _one(headers: dict[int, CtaInfo], first: int, size: int) -> CtaInfo:
-    """The headers of a cluster as one. The words are those of its first CTA."""
+    """The headers of a cluster as one, the words of all its CTAs one behind another."""
     parts = [headers[cta] for cta in range(first, first + size)]
     passes = tuple(n for part in parts for n in part.passes) if all(part.passes for part in parts) else ()
+    words = tuple(n for part in parts for n in part.barrier_words) if all(p.barrier_words for p in parts) else ()
     return replace(
         parts[0],
         written=tuple(n for part in parts for n in part.written),
         dropped=tuple(n for part in parts for n in part.dropped),
         passes=passes,
+        barrier_words=words,
     )

@@ -13,7 +13,7 @@ from pipesim.conform.page import Page
 from pipesim.conform.passes import EVERY, Sight
 from pipesim.conform.replay import STRICT, replay
 from pipesim.conform.result import Conformance, Divergence, DivergenceKind
-from pipesim.conform.words import words_beside, words_read
+from pipesim.conform.words import words_beside
 from pipesim.errors import EvidenceError
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
@@ -160,7 +160,7 @@ def _replay_cta(
     if trace.meta.status == "unknown":  # a simulation that was cut off: nothing shows how it would have ended
         return _OfCta(found, None, iterations, ended=False)
     if found is None and not hung and not any(partial):
-        beside = words_beside(program, followed.state, words_read(trace.meta, cta))
+        beside = words_beside(program, followed.state, trace.meta, cta)
         differ = [both for both in beside if both.read != both.model]
         return _OfCta(page.other_words(differ) if differ else None, None, iterations, ended, len(beside))
     if found is not None or not hung:
