@@ -62,6 +62,12 @@ SIZES: Mapping[str, list[Params]] = {
         {"cluster": 2}, {"cluster": 2, "tiles": 0}, {"cluster": 2, "residual": 1, "tiles": 7, "k_tiles": 3},
         {"epilogue": 3000, "residual": 1},
     ],
+    "epilogue_residual": [
+        *around("tiles", 2, k_iters=2),
+        *around("k_iters", 4, tiles=3),
+        {"residual": 0}, {"epi_stages": 1, "accumulators": 1, "clc_stages": 1}, {"stages": 1, "tiles": 3},
+        {"first_tile_only": 0, "tiles": 1}, {"slices": 1, "tiles": 9}, {"order_delay": 9000, "epilogue": 0},
+    ],
     "gemm_sm100": [
         *around("k_iters", 6),
         *around("tiles", 2, accumulators=2, k_iters=3),
