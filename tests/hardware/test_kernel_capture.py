@@ -170,7 +170,7 @@ def test_what_is_captured_conforms(model_gpu, name, recorded):
     meta = trace.meta
     assert (meta.protocol, meta.params, meta.grid) == (name, dict(request.params), request.ctas)
     assert (meta.status, meta.wrong_tiles, meta.memory, len(meta.runs)) == ("finished", 0, "device", 4)
-    assert meta.extra["launch_ns"] == {"untraced": 12_345, "traced": 12_345}
+    assert meta.extra["launch_ns"] == {"untraced": [12_345] * 2, "traced": [12_345] * 2}
     assert len(meta.ctas) == request.ctas
     found = conform(program, trace)
     assert (found.verdict, found.divergence) == (Verdict.PROVED, None)
@@ -182,7 +182,7 @@ def test_wrong_elements_are_counted_and_named(model_gpu, monkeypatch):
     monkeypatch.setattr(ModelGpu, "wrong", True)
     meta = capture_kernel_of(model_gpu("persistent_scheduler", {"tiles": 2})).meta
     assert meta.wrong_tiles == 4  # one in each of four launches
-    outputs = meta.extra["outputs"]["moments"]
+    outputs = meta.extra["checked"]["moments"]
     assert (outputs["elements"], outputs["wrong"]) == (4, 1)
     assert outputs["first_wrong"].startswith("moments[0, 0] is ")
 
