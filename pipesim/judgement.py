@@ -12,14 +12,16 @@ from typing import assert_never
 
 from pipesim.errors import PipesimError
 from pipesim.families import Families
-from pipesim.model.finding import Deadlock, FaultKind, Verdict
+from pipesim.model.finding import MEMORY_ORDER, Deadlock, FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.protocols.catalog import Target
 from pipesim.prove.check import Check, How, check
+from pipesim.prove.concerns import advisories
 from pipesim.prove.confirm import refutation
 from pipesim.prove.correction import corrections
 from pipesim.prove.doings import doings
 from pipesim.prove.family import EveryValue, SomeValues
+from pipesim.prove.memory_faults import memory_fault_of
 from pipesim.prove.play import Play
 from pipesim.prove.refutation import End, Refutation
 from pipesim.prove.replay_text import to_text, walk
@@ -52,7 +54,7 @@ def judge(
     return CheckReport(
         heading(program), found.verdict, found.how.value, found.operations, found.phases, found.states,
         tuple(doubt_line(program, doubt) for doubt in found.doubts), _shown(target, dict(params), program, found, ctas),
-        _said(program, found, ranges), ranges,
+        _said(program, found, ranges), ranges, advisories(program),
     )  # fmt: skip
 
 
@@ -60,6 +62,8 @@ def replay(program: Program, text: str) -> CheckReport:
     """What one schedule comes to. ParameterError for a move that is not possible where it stands."""
     play = walk(program, text)
     found = refutation(play)
+    if found is None and (unordered := memory_fault_of(program, play.moves)) is not None:
+        found = Refutation(End.FAULT, tuple(play.moves), unordered)
     shown = (shown_of(program, found),) if found is not None else ()
     verdict = Verdict.UNKNOWN if found is None else Verdict.REFUTED
     said = f"{program.name} goes wrong in this schedule" if found is not None else "nothing is wrong where it ends"
@@ -90,10 +94,16 @@ def _shown(
     if found.refutations and target.program is None:
         sizes, small, seen = _smallest(target, params, program, found)
     lowered = {name: value for name, value in sizes.items() if params.get(name) != value}
-    short = [shorten(small, refuted, _MOST_MOVES) for refuted in seen.refutations]
+    short = [
+        refuted if refuted.kind in MEMORY_ORDER else shorten(small, refuted, _MOST_MOVES)
+        for refuted in seen.refutations
+    ]
     command = _command(target, sizes, ctas)
     return tuple(
-        replace(shown_of(small, refuted, lowered, command), corrections=corrections(small, refuted, program))
+        replace(
+            shown_of(small, refuted, lowered, command),
+            corrections=() if refuted.kind in MEMORY_ORDER else corrections(small, refuted, program),
+        )
         for refuted in short
     )
 

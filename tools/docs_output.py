@@ -38,6 +38,7 @@ PAGES = (
     "docs/experiments.md",
     "docs/own-kernel.md",
     "docs/pipelines.md",
+    "docs/spin.md",
     "docs/tutorial.md",
 )
 _FENCED = re.compile(

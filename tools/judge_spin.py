@@ -77,7 +77,7 @@ def pan(model: str, depth: int) -> str:
         for command in (
             ["spin", "-Pcat", "-a", "model.pml"],  # the model has nothing for a preprocessor
             [_compiler(), "-w", "-DSAFETY", f"-DVECTORSZ={_vector(model)}", "-o", "pan", "pan.c"],
-            ["./pan", "-c0", "-n", "-w18", f"-m{depth}"],
+            ["./pan", "-c0", "-n", "-w20", f"-m{depth}"],
         ):
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
             said = done.stdout + done.stderr

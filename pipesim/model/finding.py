@@ -31,6 +31,11 @@ class FaultKind(Enum):
     RACE = "two accesses to the same bytes are open at once and one of them writes"
     UNINITIALISED_READ = "bytes are read that nothing has written"
     WRONG_ITEM = "the bytes read hold another item than the reader names"
+    # of the memory model: what no machine of one memory shows (docs/memory-order.md)
+    MISSING_PROXY_FENCE = "no fence.proxy.async stands between an ordinary write and the asynchronous access behind it"
+    WEAK_ORDER = "two accesses to the same bytes are ordered by a relaxed operation, which orders no data"
+    NARROW_SCOPE = "two accesses to the same bytes are ordered across CTAs by an operation of CTA scope"
+    UNPUBLISHED_INIT = "a barrier is used whose init nothing has published to its user"
 
     @property
     def traps(self) -> bool:
@@ -51,11 +56,18 @@ _TRAPS = frozenset(
 )
 
 
+#: What no schedule shows: each access sees what it should, and only the memory model says that it need not.
+MEMORY_ORDER = frozenset(
+    {FaultKind.MISSING_PROXY_FENCE, FaultKind.WEAK_ORDER, FaultKind.NARROW_SCOPE, FaultKind.UNPUBLISHED_INIT}
+)
+
+
 class Fault(NamedTuple):
     """One broken rule at one step: the agent, its operation's position, and what was found against what was allowed.
 
     ``barrier`` is the index of the mbarrier (or -1), ``found`` and ``expected`` are the two numbers that disagree.
-    Of a race ``other_agent`` and ``other_pc`` are the access that was open already (-1: no race).
+    Of a race ``other_agent`` and ``other_pc`` are the access that was open already (-1: no race); of a fault of memory
+    order the access before, or the init, and ``cause_agent`` and ``cause_pc`` the operation too weak (-1: none).
     """
 
     kind: FaultKind
@@ -66,6 +78,8 @@ class Fault(NamedTuple):
     expected: int = 0
     other_agent: int = -1
     other_pc: int = -1
+    cause_agent: int = -1
+    cause_pc: int = -1
 
 
 class Verdict(Enum):

@@ -93,6 +93,17 @@ class Accesses:
                 self._reads.setdefault(cell, {})[reader] = access
         yield from found
 
+    def over(self, clock: Clock, access: Access) -> bool:
+        """True if the moment knows that the access is over."""
+        if access.flight == OWN:
+            return clock.covers(access.agent, access.pc)
+        if any(clock.covers(agent, pc) for agent, pc in self._waits.get(access.flight, ())):
+            return True
+        landed = self._landed.get(access.flight)
+        if landed is not None:
+            return clock.known[landed[0]] >= landed[1]
+        return self.committed_since(clock, access.agent, access.engine, access.flight)
+
     def _ordered(self, clock: Clock, other: Access, access: Access) -> bool:
         if other.flight == OWN:
             return other.agent == access.agent or clock.covers(other.agent, other.pc)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.machine import TMA, Flight, State, Step
-from pipesim.model.ops import Engine, Op, Operation
+from pipesim.model.ops import Engine, Op, Operation, Space
 from pipesim.model.program import Program
 from pipesim.prove.accesses import OWN, Access, Accesses
 from pipesim.prove.clock import Clock
@@ -77,6 +77,21 @@ def awaited(program: Program) -> frozenset[tuple[int, int]]:
     return frozenset(waits | groups)
 
 
+def _all(clocks: list[Clock]) -> tuple[int, ...]:
+    """The operations of each agent that one of the clocks has seen."""
+    return tuple(map(max, *(clock.seen for clock in clocks))) if len(clocks) > 1 else tuple(clocks[0].seen)
+
+
+def _afar(program: Program, access: Access) -> int:
+    """The other CTA whose memory the access is to, -1 if none; a multicast lands where its barrier is."""
+    op = program.code[access.agent][access.pc]
+    if op[0] == Op.TMA_LOAD and op[5]:
+        return -1
+    memory = program.accesses[op[1] if op[0] in (Op.READ, Op.WRITE) else op[2]]
+    away = memory.cta != program.agents[access.agent].cta and memory.space != Space.GLOBAL
+    return memory.cta if away else -1
+
+
 def _mark(marks: Marks, clock: Clock) -> None:
     marks.operations += enumerate(clock.seen)
     marks.phases += enumerate(clock.known)
@@ -103,6 +118,7 @@ class Certificate:
         self._awaited = awaited(program)
         self._accesses = Accesses()
         self._remote: list[_Remote] = []
+        self._afar: list[tuple[int, Access]] = []  # accesses to the memory of another CTA, and that CTA
         self._doubts: dict[Doubt, None] = {}
 
     def fork(self, program: Program) -> Certificate:
@@ -122,6 +138,7 @@ class Certificate:
         twin._nothing = self._nothing
         twin._accesses = self._accesses.fork()
         twin._remote = self._remote.copy()
+        twin._afar = self._afar.copy()
         twin._doubts = self._doubts.copy()
         return twin
 
@@ -135,10 +152,17 @@ class Certificate:
         for channel in range(len(self._program.barriers)):
             self._judge(channel)
         for remote in self._remote:
-            ends = [self._clocks[a].after(a, len(self._program.code[a]) - 1) for a in self._of_cta(remote)]
-            if not any(self._knows(clock, remote) for clock in ends):
-                past = tuple(max(c.seen[a] for c in ends) for a in range(len(self._clocks)))
-                self._doubt(Doubt(Why.EXIT, remote.agent, remote.pc, past, where=remote.bar))
+            ends = self._ends(self._program.barriers[remote.bar].cta)
+            if ends and not any(self._knows(clock, remote) for clock in ends):
+                self._doubt(Doubt(Why.EXIT, remote.agent, remote.pc, _all(ends), where=remote.bar))
+        for cta, access in self._afar:
+            ends = self._ends(cta)
+            if ends and not any(self._accesses.over(clock, access) for clock in ends):
+                self._doubt(Doubt(Why.EXIT, access.agent, access.pc, _all(ends)))
+
+    def _ends(self, cta: int) -> list[Clock]:
+        """What each agent of a CTA knows at its end. A CTA without agents has none, and never exits."""
+        return [self._clocks[a].after(a, len(self._program.code[a]) - 1) for a in self._of_cta(cta)]
 
     def _knows(self, clock: Clock, remote: _Remote) -> bool:
         """True if this part of a phase occurs before the moment."""
@@ -204,8 +228,20 @@ class Certificate:
         self._remote = [
             remote
             for remote in self._remote
-            if not any(self._knows(self._clocks[a], remote) for a in self._of_cta(remote))
+            if not any(
+                self._knows(self._clocks[a], remote) for a in self._of_cta(self._program.barriers[remote.bar].cta)
+            )
         ]
+        self._afar = [
+            (cta, access)
+            for cta, access in self._afar
+            if not any(self._accesses.over(self._clocks[a], access) for a in self._of_cta(cta))
+        ]
+        for cta, access in self._afar:
+            marks.shape += (cta, access.flight > 0, access.engine)
+            marks.operations.append((access.agent, access.pc))
+            if access.flight:
+                self._accesses.mark_end(marks, access.agent, access.engine, access.flight)
         for remote in self._remote:
             marks.shape += (remote.bar, remote.flight > 0, remote.engine)
             marks.phases.append((remote.bar, remote.phase))
@@ -213,9 +249,8 @@ class Certificate:
             if remote.flight:
                 self._accesses.mark_end(marks, remote.agent, remote.engine, remote.flight)
 
-    def _of_cta(self, remote: _Remote) -> list[int]:
-        """The agents of the CTA that a remote part goes to."""
-        cta = self._program.barriers[remote.bar].cta
+    def _of_cta(self, cta: int) -> list[int]:
+        """The agents of a CTA."""
         return [a for a, agent in enumerate(self._program.agents) if agent.cta == cta]
 
     # watching
@@ -268,7 +303,7 @@ class Certificate:
             self._arrive_at(self._channel_of(op), agent, pc, result)
         elif code in (Op.BAR_SYNC, Op.CLUSTER_WAIT):
             channel = self._channel_of(op)
-            self._see(agent, channel, self._joined.pop((agent, channel)))
+            self._see(agent, channel, self._joined.pop((agent, channel), -1))  # -1: it waits without having arrived
         elif code in (Op.READ, Op.WRITE):
             first, end = self._program.cells[op[1]]
             clock = self._clocks[agent]
@@ -426,6 +461,10 @@ class Certificate:
             mine[:] = [flight for flight in mine if flight.group >= over]
 
     def _access(self, clock: Clock, access: Access, first: int, end: int) -> None:
+        if self._program.ctas > 1:
+            cta = _afar(self._program, access)
+            if cta >= 0:
+                self._afar.append((cta, access))
         for other in self._accesses.open(clock, access, first, end):
             past = list(map(max, access.past, other.past))
             for one in (access, other):

@@ -11,6 +11,7 @@ from pipesim.model.program import Program
 from pipesim.prove.certificate import Certificate
 from pipesim.prove.confirm import confirm, refutation
 from pipesim.prove.doubt import Doubt, Why
+from pipesim.prove.memory_faults import memory_order, memory_refutations
 from pipesim.prove.play import Play
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.search import explore
@@ -27,6 +28,7 @@ class How(Enum):
     LAPS = "shorter runs that repeat stand for it"
     SCHEDULE = "a schedule that shows it"
     SEARCH = "every schedule was followed"
+    SEARCH_OF_ONE_MEMORY = "every schedule was followed, fences and scopes in one of them"
     NOTHING = "the limit of the search was reached"
 
 
@@ -49,15 +51,17 @@ class Check:
 def check(program: Program, max_states: int = MOST_STATES) -> Check:
     """Judge ``program`` for every schedule. Proved, refuted with schedules, or unknown with what is doubtful."""
     certificate = Certificate(program)
-    run = unfold(program, observers=[certificate])
+    memory = memory_order(program)
+    run = unfold(program, observers=[certificate, *([memory] if memory is not None else [])])
     certificate.close()
+    unordered = memory_refutations(program, memory)
     phases = sum(phase.complete for barrier in run.phases for phase in barrier)
 
     def verdict(said: Verdict, how: How, states: int = 0, found: tuple[Refutation, ...] = ()) -> Check:
         operations = sum(map(len, program.code))
         return Check(said, how, operations, phases, states, certificate.doubts, found)
 
-    if run.finished and not run.faults and not certificate.doubts:
+    if run.finished and not run.faults and not certificate.doubts and not unordered:
         return verdict(Verdict.PROVED, How.CERTIFICATE)
     found = _first_of_each(program, certificate.doubts)
     if not found and (run.faults or not run.finished) and not run.exhausted:
@@ -65,19 +69,21 @@ def check(program: Program, max_states: int = MOST_STATES) -> Check:
         play.go_on(range(len(program.agents)))
         shown = refutation(play)
         found = (shown,) if shown is not None else ()
-    if found:
-        return verdict(Verdict.REFUTED, How.SCHEDULE, 0, found)
+    if found or unordered:
+        return verdict(Verdict.REFUTED, How.SCHEDULE, 0, found + unordered)
     seen = explore(program, max_states)
-    how = How.SCHEDULE if seen.refutations else How.SEARCH if seen.complete else How.NOTHING
+    searched = How.SEARCH if memory is None else How.SEARCH_OF_ONE_MEMORY
+    how = How.SCHEDULE if seen.refutations else searched if seen.complete else How.NOTHING
     return verdict(seen.verdict, how, seen.states, seen.refutations)
 
 
 def certified(program: Program) -> bool:
     """True if one run of ``program`` stands for every schedule and nothing is wrong in it."""
     certificate = Certificate(program)
-    run = unfold(program, observers=[certificate])
+    memory = memory_order(program)
+    run = unfold(program, observers=[certificate, *([memory] if memory is not None else [])])
     certificate.close()
-    return run.finished and not run.faults and not certificate.doubts
+    return run.finished and not run.faults and not certificate.doubts and not (memory is not None and memory.faults)
 
 
 def _first_of_each(program: Program, doubts: tuple[Doubt, ...]) -> tuple[Refutation, ...]:

@@ -17,7 +17,7 @@ class Why(Enum):
     LATE_RAISE = "an expectation that may come after the phase is complete without it"
     BYTES = "more bytes in a phase than it expects"
     STALE_TRY = "the answer of a try, used for another barrier, parity or phase"
-    EXIT = "an operation on a barrier of another CTA, which may have ended"
+    EXIT = "an operation on a barrier or the memory of another CTA, which may have ended"
     RACE = "two accesses, one of them a write, of which nothing says which comes first"
 
 

@@ -25,6 +25,7 @@ from pipesim.prove.canonical import CanonicalRun, completed
 from pipesim.prove.certificate import Certificate
 from pipesim.prove.forks import each_holds, holds
 from pipesim.prove.laps import Lap, Outline, follows, has_laps_more, is_longer_inside, items_are_even
+from pipesim.prove.memory_faults import memory_order
 from pipesim.prove.snapshot import Snapshot, repeats
 
 Build = Callable[[int], Program | None]  #: the program at a value, None where the protocol has none
@@ -196,7 +197,8 @@ class Family:
 def _repeated(program: Program, worth: dict[tuple[int, ...], int]) -> Iterator[tuple[Lap, int]]:
     """Laps of the canonical run that are worth so many values, and lead back to where they began."""
     begins = _begins(program, worth)
-    run = CanonicalRun(program, [Certificate(program)])
+    memory = memory_order(program)
+    run = CanonicalRun(program, [Certificate(program), *([memory] if memory is not None else [])])
     seen: dict[tuple[int, ...], tuple[tuple[Snapshot, ...], tuple[int, ...]]] = {}
     compared = 0
     while not run.over and compared < _MOST_PAIRS:

@@ -7,17 +7,21 @@ from collections.abc import Sequence
 from operator import ge
 
 from pipesim.model.program import Program
-from pipesim.prove.canonical import CanonicalRun
+from pipesim.prove.canonical import CanonicalRun, Witness
 from pipesim.prove.certificate import Certificate, awaited
+from pipesim.prove.concerns import concerns
 from pipesim.prove.laps import Outline, common, same_tables
+from pipesim.prove.memory_faults import memory_order
 
 _NEVER = -1
 
 
 def holds(program: Program) -> bool:
     """True if one run stands for every schedule of the program, and nothing is wrong with it."""
-    certificate = Certificate(program)
-    return _ends_well(CanonicalRun(program, [certificate]), certificate)
+    certificate, memory = Certificate(program), memory_order(program)
+    watching: list[Witness] = [certificate, *([memory] if memory is not None else [])]
+    ends_well = _ends_well(CanonicalRun(program, watching), certificate)
+    return ends_well and not (memory is not None and memory.faults)
 
 
 def each_holds(outlines: Sequence[Outline]) -> list[bool]:
@@ -27,7 +31,9 @@ def each_holds(outlines: Sequence[Outline]) -> list[bool]:
     programs = [outline.program for outline in outlines]
     longest = programs[-1]
     stood = _rounds(longest)
-    forks = [_parting(outline, outlines[-1], stood) for outline in outlines]
+    forks = [
+        _NEVER if concerns(outline.program) else _parting(outline, outlines[-1], stood) for outline in outlines
+    ]  # what gives concern runs as a whole, watched
     right: dict[int, bool] = {n: holds(programs[n]) for n, at in enumerate(forks) if at == _NEVER}
     certificate = Certificate(longest)
     run = CanonicalRun(longest, [certificate])

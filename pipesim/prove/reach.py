@@ -222,7 +222,7 @@ class _Meanwhile:
         if way.at >= way.sure_from and self._stays(way, op):
             return False
         if op[0] == Op.BAR_SYNC:
-            way.take(Touch(reads=1 << self._parts.named[op[1]]))
+            way.take(Touch(reads=1 << self._parts.named[op[1]], writes=given.touch.writes))  # it may end here
         else:
             self._give(way, given)
         way.write_register(op)

@@ -27,7 +27,8 @@ _Came = tuple[Row, Process, Outcome]
 class Exploration:
     """What a search saw. ``complete``: it saw every schedule.
 
-    ``outcomes``: final states of runs that finished, apart from registers, which nobody reads any more.
+    ``wrong`` names what the refutations show: kind, agent and operation of a fault, or where every agent is in a
+    deadlock. ``outcomes``: final states of runs that finished, apart from registers, which nobody reads any more.
     """
 
     verdict: Verdict
@@ -36,6 +37,7 @@ class Exploration:
     complete: bool
     refutations: tuple[Refutation, ...]
     outcomes: int
+    wrong: frozenset[tuple[FaultKind | End, tuple[int, ...]]]
 
     @property
     def kinds(self) -> frozenset[FaultKind | End]:
@@ -63,7 +65,7 @@ class _Search:
         start = self._next.start
         self._came: dict[Row, _Came | None] = {start: None}
         self._queue = deque([start])
-        self._found: dict[object, Refutation] = {}
+        self._found: dict[tuple[FaultKind | End, tuple[int, ...]], Refutation] = {}
         self._ends: set[object] = set()
         self._steps = 0
 
@@ -76,7 +78,8 @@ class _Search:
             self._expand(self._queue.popleft())
         found = tuple(self._found.values())
         verdict = Verdict.REFUTED if found else Verdict.PROVED if complete else Verdict.UNKNOWN
-        return Exploration(verdict, len(self._came), self._steps, complete, found, len(self._ends))
+        states, outcomes = len(self._came), len(self._ends)
+        return Exploration(verdict, states, self._steps, complete, found, outcomes, frozenset(self._found))
 
     def _expand(self, row: Row) -> None:
         came, stuck = self._came, True
@@ -87,7 +90,7 @@ class _Search:
                 if outcome.faults:
                     self._fault(row, process, outcome)
                     continue
-                after = _changed(row, outcome)
+                after = outcome.after(row)
                 if after not in came:
                     came[after] = (row, process, outcome)
                     self._queue.append(after)
@@ -106,7 +109,7 @@ class _Search:
         if all(finished(self._program, state, agent) for agent in range(len(self._program.agents))):
             self._ends.add(state._replace(registers=()))
             return
-        key = (End.DEADLOCK, state.pcs)
+        key = End.DEADLOCK, state.pcs
         if key not in self._found:
             stuck = explain(self._program, state)
             assert stuck is not None, "nothing can move, so somebody waits"
@@ -114,7 +117,7 @@ class _Search:
 
     def _fault(self, row: Row, process: Process, outcome: Outcome) -> None:
         for fault in outcome.faults:
-            key = (fault.kind, fault.agent, fault.pc)
+            key = fault.kind, (fault.agent, fault.pc)
             if key not in self._found:
                 last = self._next.move(row, outcome, process)
                 self._found[key] = Refutation(End.FAULT, self._to(row, last), fault)
@@ -128,10 +131,3 @@ class _Search:
             path.append(self._next.move(row, outcome, process))
             came = self._came[row]
         return (*reversed(path), *last)
-
-
-def _changed(row: Row, outcome: Outcome) -> Row:
-    after = list(row)
-    for part, number in outcome.changes:
-        after[part] = number
-    return tuple(after)

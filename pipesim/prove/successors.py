@@ -29,6 +29,13 @@ class Outcome(NamedTuple):
     faults: tuple[Fault, ...]
     move: Move
 
+    def after(self, row: Row) -> Row:
+        """The row after the move."""
+        changed = list(row)
+        for part, number in self.changes:
+            changed[part] = number
+        return tuple(changed)
+
 
 class Process(NamedTuple):
     """An agent at one of its operations, or a transfer under way (``flight``, at ``place`` in ``part``).

@@ -9,7 +9,7 @@ from rich.console import Console
 from pipesim.model.finding import Verdict
 from pipesim.prove.words import DoubtLine
 from pipesim.report.console import mark, paint, width_of
-from pipesim.report.finding import finding_lines
+from pipesim.report.finding import advisory_lines, finding_lines
 from pipesim.report.headline import heading_lines
 from pipesim.report.layout import field, wrap, wrap_parts
 from pipesim.report.schedule import again_lines, schedule_block
@@ -43,6 +43,7 @@ def check_lines(report: CheckReport, width: int) -> list[str]:
     for each in report.ranges:
         lines += field("sizes", [_range(each)], width)
     lines += wrong_lines(report, width)
+    lines += advisory_lines(report.advisories, width)
     return [*lines, "", *wrap(report.said, width, f"{mark(_OK[report.verdict])} ")]
 
 

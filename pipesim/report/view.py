@@ -79,6 +79,7 @@ class CheckReport:
     refutations: tuple[Shown, ...]
     said: str
     ranges: tuple[Range, ...] = ()
+    advisories: tuple[Advisory, ...] = ()
 
 
 @dataclass(frozen=True)

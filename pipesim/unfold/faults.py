@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from pipesim.model.finding import Fault, FaultKind, FaultReport
+from pipesim.model.finding import MEMORY_ORDER, Fault, FaultKind, FaultReport
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
+from pipesim.unfold.memory_words import behind, strengthened
 from pipesim.unfold.operation_words import ACCESS_AT, READS, accessed, memory_name, operation_in_words
 
 
@@ -32,6 +33,8 @@ def report_fault(program: Program, fault: Fault) -> FaultReport:
 
 def _correction(program: Program, fault: Fault) -> str:
     """What mends it, where the program leaves no doubt: a barrier that no operation initialises."""
+    if fault.kind in MEMORY_ORDER:
+        return strengthened(program, fault)
     if fault.kind is not FaultKind.NOT_INITIALISED or fault.barrier < 0:
         return ""
     if any(op[0] == Op.INIT and op[1] == fault.barrier for code in program.code for op in code):
@@ -63,6 +66,8 @@ def _other(program: Program, fault: Fault) -> str:
     """What a race is with: `` while mma/0 reads tile[1] (ring.py:30)``, "" where the fault names none."""
     if fault.other_agent < 0:
         return ""
+    if fault.kind in MEMORY_ORDER:
+        return behind(program, fault)
     operation = program.code[fault.other_agent][fault.other_pc]
     kind = Op(operation[0])
     verb = "reads" if kind in READS else "writes"

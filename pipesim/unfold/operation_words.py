@@ -113,9 +113,9 @@ def _times(count: int) -> str:
 
 
 def _relaxed(semantics: int) -> str:
-    """``.relaxed`` (with a scope that is written on it): nothing is handed over by it."""
+    """``.relaxed`` (with a scope that is written on it): nothing is handed over by it; ``.cta``: not to other CTAs."""
     if order_of(semantics) != Order.RELAXED:
-        return ""
+        return ".cta" if scope_of(semantics) == Scope.CTA else ""
     scope = scope_of(semantics)
     return ".relaxed" + (f".{scope.name.lower()}" if scope != Scope.DEFAULT else "")
 

@@ -16,7 +16,7 @@ User = Callable[[str], None]
 
 EXITS = """\
 from pipesim import Protocol
-from pipesim.model.ops import Engine
+from pipesim.model.ops import Engine, Fence
 
 def f(waits: int = 0, load: int = 0):
     p = Protocol("f")
@@ -26,6 +26,7 @@ def f(waits: int = 0, load: int = 0):
     @p.role("w")
     def w_(w):
         w.write(c[0], item=0)
+        w.fence(Fence.PROXY_ASYNC)
         with w.elect_one():
             if load:
                 b[0].expect_bytes(16384)

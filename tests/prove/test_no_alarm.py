@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from pipesim.model.finding import Verdict
+from pipesim.model.ops import Fence
 from pipesim.model.program import Program
 from pipesim.model.protocol import Protocol
 from pipesim.model.warp import Warp
@@ -140,6 +141,7 @@ def initialised_again(*, synced: bool = True) -> Protocol:
                     for barrier in (r.full[0], r.empty[0]):
                         barrier.inval()
                         barrier.init(1)
+                    w.fence(Fence.MBARRIER_INIT)
             meet(w)
 
     @r.p.role("consumer")

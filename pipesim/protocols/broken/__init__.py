@@ -2,8 +2,8 @@
 
 The last lines of a docstring say what the fault leads to and at which sizes, as ``condition: KIND, KIND``: the first
 condition that holds gives every kind of fault that some schedule shows. The tests read them and hold them against a
-search of all schedules. Nothing here is about memory order (a missing proxy fence, ``.relaxed``): no verdict yet
-speaks of it.
+search of all schedules. Twins of memory order (a missing proxy fence, ``.relaxed``), which no schedule shows, are apart
+in :mod:`pipesim.protocols.broken.memory`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesim.model.ops import Engine
+from pipesim.model.ops import Engine, Fence
 from pipesim.model.protocol import Protocol
 from pipesim.model.warp import Warp
 from pipesim.protocols.broken.ring import TILE, ring
@@ -131,6 +131,7 @@ def _store(name: str, tiles: int, slots: int, *, commit: bool, left: int) -> Pro
         with w.elect_one():
             for i in range(tiles):
                 w.write(out[i % slots], i)
+                w.fence(Fence.PROXY_ASYNC)
                 w.async_read(Engine.BULK, out[i % slots], i)
                 if commit:
                     w.commit(Engine.BULK)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipesim.model.ops import Fence
 from pipesim.model.protocol import Protocol
 from pipesim.model.warp import Warp
 from pipesim.protocols.broken.ring import Ring, ring
@@ -21,8 +22,7 @@ def init_not_published(stages: int = 2, tiles: int = 3) -> Protocol:
 
     @r.role("producer")
     def producer(w: Warp) -> None:
-        for barrier in (*r.full, *r.empty):
-            barrier.init(1)
+        _init(r, w)
         for i in range(tiles):
             r.acquire(i)
             r.load(w, i)
@@ -82,7 +82,7 @@ def initialised_by_both(stages: int = 2, tiles: int = 3) -> Protocol:
     @r.p.role("producer")
     def producer(w: Warp) -> None:
         with w.elect_one():
-            _init(r)
+            _init(r, w)
         w.bar_sync(1, 64)
         with w.elect_one():
             for i in range(tiles):
@@ -92,7 +92,7 @@ def initialised_by_both(stages: int = 2, tiles: int = 3) -> Protocol:
     @r.p.role("consumer")
     def consumer(w: Warp) -> None:
         with w.elect_one():
-            _init(r)
+            _init(r, w)
         w.bar_sync(1, 64)
         with w.elect_one():
             for i in range(tiles):
@@ -143,6 +143,7 @@ def used_after_inval(stages: int = 2, tiles: int = 3) -> Protocol:
     return r.p
 
 
-def _init(r: Ring) -> None:
+def _init(r: Ring, w: Warp) -> None:
     for barrier in (*r.full, *r.empty):
         barrier.init(1)
+    w.fence(Fence.MBARRIER_INIT)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from pipesim.errors import UsageError
-from pipesim.model.ops import Op, describe
+from pipesim.model.ops import OPERANDS, Op, Operation, describe
 from pipesim.model.program import Program
 from pipesim.model.state import OWN, TMA
 from pipesim.prove.promela.landings import landings
@@ -156,7 +156,7 @@ def _assertions(faults: list[str]) -> list[str]:
     return [said, *(f"hidden byte {name} = 1;" for name in faults)] if faults else []
 
 
-def _bytes(op: tuple[int, ...]) -> tuple[int, ...]:
+def _bytes(op: Operation) -> tuple[int, ...]:
     """The bytes that an operation adds to a barrier or takes from it."""
     match op[0]:
         case Op.ARRIVE | Op.ARRIVE_DROP | Op.TMA_LOAD:
@@ -205,21 +205,23 @@ def _process(words: Words, agent: int) -> str:
     return "\n".join([head, *local, *body, "end:", "  false", "}", ""])
 
 
-def _locals(words: Words, code: tuple[tuple[int, ...], ...]) -> list[tuple[str, bool]]:
+def _locals(words: Words, code: tuple[Operation, ...]) -> list[tuple[str, bool]]:
     ops = {op[0] for op in code}
     registers = words.program.registers
     kind = "int" if words.tokens else "byte"
     return [
-        (f"{kind} r[{registers}]", bool(registers and ops & _REGISTERS)),
+        (f"{kind} r[{registers}]", any(map(_uses_register, code))),
         ("short waits", Op.BAR_SYNC in ops),
         ("short joined", bool(ops & {Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT})),
     ]
 
 
-_REGISTERS = frozenset({
-    Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.WAIT_UNLESS, Op.TRY_WAIT, Op.TEST_WAIT, Op.WAIT_STATE,
-    Op.TEST_STATE, Op.PENDING_COUNT, Op.JUMP_IF,
-})  # fmt: skip
+def _uses_register(op: Operation) -> bool:
+    return any(
+        value >= 0
+        for name, value in zip(OPERANDS[Op(op[0])], op[1:], strict=True)
+        if name in {"register", "state_register"}
+    )
 
 
 def _body(words: Words, agent: int, leave: str) -> Iterator[str]:

@@ -96,7 +96,6 @@ inline cluster_join(agents) {
 
 /* role 0@0 */
 active proctype a0_role_0() provided (!broken) {
-  byte r[1];
   short joined;
   /* 0 INIT barrier=0 count=1  ring.py:0 */
   d_step { init_barrier(0, 1) };

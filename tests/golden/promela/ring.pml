@@ -169,7 +169,6 @@ end:
 
 /* role 1 */
 active proctype a1_role_1() provided (!broken) {
-  byte r[1];
   short waits;
   /* 0 BAR_SYNC named_barrier=0 threads=64 lanes=32  ring.py:0 */
   atomic { d_step { waits = generation[0] + 1; bar_join(0, 64, 32) }; generation[0] >= waits -> waits = 0 };

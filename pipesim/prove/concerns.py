@@ -1,0 +1,107 @@
+"""Whether memory order can be wrong in a program at all: told from its operations, without a run.
+
+Nearly every program keeps a discipline under which nothing can: no operation is relaxed or too narrow, every thread
+fences what it has written for the other proxy before it lets anybody know, and every init is fenced before it is used.
+Such a program needs no second look; any other gets one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+
+from pipesim.model.finding import Advisory
+from pipesim.model.ops import OPERANDS, Engine, Fence, Op, Operation, Order, Scope, Space, order_of, scope_of
+from pipesim.model.program import Program
+
+_ARRIVES = frozenset({Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.CLUSTER_ARRIVE})
+_WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.WAIT_STATE, Op.TRY_WAIT, Op.TEST_WAIT, Op.TEST_STATE, Op.CLUSTER_WAIT})
+_WRITTEN = {int(op): len(OPERANDS[op]) for op in _ARRIVES | _WAITS}  #: the semantics are the last operand
+_TOO_WEAK = {
+    **dict.fromkeys(map(int, _ARRIVES), frozenset({Order.RELAXED, Order.ACQUIRE})),
+    **dict.fromkeys(map(int, _WAITS), frozenset({Order.RELAXED, Order.RELEASE})),
+}
+_ACCESS = {int(Op.WRITE): 1, int(Op.TMA_LOAD): 2, int(Op.TRANSFER_READ): 2, int(Op.TRANSFER_WRITE): 2}
+
+#: Operations by which others may learn of what their agent has done before, or that start what needs it.
+_HANDS_ON = frozenset(map(int, {*_ARRIVES, Op.BAR_SYNC, Op.BAR_ARRIVE, Op.EXPECT_TX, Op.COMPLETE_TX, Op.CP_ASYNC_ARRIVE,
+                                Op.TMA_LOAD, Op.TRANSFER_READ, Op.TRANSFER_WRITE, Op.COMMIT,
+                                Op.COMMIT_MULTICAST}))  # fmt: skip
+_PUBLISHES = frozenset({Fence.MBARRIER_INIT, Fence.PROXY_ASYNC})
+
+
+def concerns(program: Program) -> bool:
+    """True if only a run can tell whether its memory order is right."""
+    each = [frozenset(code) for code in program.code]
+    used = frozenset().union(*each)
+    if any(_weak(program, op) for op in used):
+        return True
+    shared = _shared(program, used)
+    if any(op[0] == Op.TRANSFER_WRITE and op[1] == Engine.CP_ASYNC and op[2] in shared for op in used):
+        return True
+    inits = {op for op in used if op[0] == Op.INIT}
+    writes = {op for op in used if op[0] == Op.WRITE and op[1] in shared}
+    return any(
+        not (_fenced(code, inits & own, _PUBLISHES) and _fenced(code, writes & own, {Fence.PROXY_ASYNC}))
+        for code, own in zip(program.code, each, strict=True)
+    )
+
+
+def advisories(program: Program) -> tuple[Advisory, ...]:
+    """What is no fault and may be meant: arrives on a barrier of another CTA without a scope, a role and line once."""
+    found: dict[tuple[str, str], Advisory] = {}
+    for a, code in enumerate(program.code) if program.ctas > 1 else ():
+        me = program.agents[a]
+        for pc, op in enumerate(code):
+            if op[0] == Op.ARRIVE and not op[5] and program.barriers[op[1]].cta != me.cta:
+                claim = f"{me.role} arrives on {program.barriers[op[1]].name} of another CTA without a scope"
+                line = program.line(a, pc)
+                told = Advisory(me.role, f"{claim}, which PTX takes for CTA scope; the libraries do so, too", line)
+                found.setdefault((me.role, line), told)
+    return tuple(found.values())
+
+
+def _weak(program: Program, op: Operation) -> bool:
+    """True of what orders less than an instruction written without order and scope, as far as it may matter."""
+    at = _WRITTEN.get(op[0])
+    if at is None:
+        return op[0] == Op.COMPLETE_TX
+    if not op[at]:
+        return False
+    narrow = program.ctas > 1 and scope_of(op[at]) == Scope.CTA
+    return narrow or order_of(op[at]) in _TOO_WEAK[op[0]]
+
+
+def _shared(program: Program, used: Iterable[Operation]) -> frozenset[int]:
+    """The accesses to bytes that both a thread (or ``cp.async``) writes and another engine touches."""
+    generic: set[int] = set()
+    asynchronous: set[int] = set()
+    for op in used:
+        at = _ACCESS.get(op[0])
+        if at is None:
+            continue
+        thread = op[0] == Op.WRITE or (op[0] != Op.TMA_LOAD and op[1] == Engine.CP_ASYNC)
+        if op[0] == Op.TMA_LOAD and op[5]:
+            ranks = (rank for rank in range(program.ctas) if op[5] >> rank & 1)
+            asynchronous.update(program.at_rank(op[1], op[2], rank)[1] for rank in ranks)
+        else:
+            (generic if thread else asynchronous).add(op[at])
+    spaces = {Space.SHARED, Space.GLOBAL}
+    generic = {a for a in generic if program.accesses[a].space in spaces}
+    if not generic:
+        return frozenset()
+    cells = {c for a in asynchronous for c in range(*program.cells[a])}
+    return frozenset(a for a in generic if not cells.isdisjoint(range(*program.cells[a])))
+
+
+def _fenced(code: Iterable[Operation], what: Set[Operation], by: Set[Fence]) -> bool:
+    """True if a fence follows each of these operations before anything that hands it on."""
+    pending = False
+    for op in code if what else ():
+        if op in what:
+            pending = True
+        elif pending:
+            if op[0] == Op.FENCE and op[1] in by:
+                pending = False
+            elif op[0] in _HANDS_ON:
+                return False
+    return True

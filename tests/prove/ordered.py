@@ -1,0 +1,329 @@
+"""The naive judge of memory order: every operation and landing of a run a node, every edge drawn, every path walked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pipesim.model.finding import FaultKind
+from pipesim.model.machine import TMA, Flight, State, Step
+from pipesim.model.ops import IN_ORDER, OPERANDS, Engine, Fence, Op, Order, Scope, Space, order_of, scope_of
+from pipesim.model.program import Program
+
+Node = tuple[object, ...]  #: ("op", agent, pc) or ("land", agent, pc, barrier); a sync is an "in" and an "op"
+Said = tuple[FaultKind, int, int, int, int]
+
+_RELATIONS = ("occurs", "ordered", "synced", "published")
+_ARRIVES = {Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.EXPECT_TX, Op.COMPLETE_TX}
+_TAKES = {Op.WAIT, Op.WAIT_UNLESS}
+_TRIES = {Op.TRY_WAIT, Op.TEST_WAIT}
+
+
+@dataclass
+class _Arrival:
+    """A part of a phase: its node, the CTA it comes from (-1: an engine), order and scope, the fence before it."""
+
+    node: Node
+    cta: int
+    order: Order
+    scope: Scope
+    fence: tuple[Node, Scope] | None
+
+
+@dataclass
+class _Access:
+    node: Node
+    agent: int
+    pc: int
+    engine: int  #: -2: the agent itself
+    writes: bool
+    cell: int
+
+    @property
+    def generic(self) -> bool:
+        return self.engine in (-2, Engine.CP_ASYNC)
+
+
+@dataclass
+class Graph:
+    """Watches a run and writes everything down; :meth:`faults` then walks it."""
+
+    program: Program
+    edges: dict[str, dict[Node, set[Node]]] = field(default_factory=lambda: {r: {} for r in _RELATIONS})
+    parts: dict[int, list[list[_Arrival]]] = field(default_factory=dict)
+    last: dict[int, Node] = field(default_factory=dict)  #: of each agent
+    fences: dict[int, tuple[Node, Scope]] = field(default_factory=dict)
+    loose: dict[int, list[tuple[list[_Arrival], bool, tuple[int, int]]]] = field(default_factory=dict)
+    knows: dict[str, list[tuple[int, int, Node]]] = field(default_factory=lambda: {r: [] for r in _RELATIONS})
+    accesses: list[_Access] = field(default_factory=list)
+    ends: dict[Node, tuple[int, int]] = field(default_factory=dict)  #: by landing: channel and phase
+    groups: dict[Node, list[Node]] = field(default_factory=dict)  #: by access: the waits for its group
+    grouped: list[tuple[int, int, int, Node]] = field(default_factory=list)  #: agent, engine, group, access
+    closed: dict[tuple[int, int], list[Node]] = field(default_factory=dict)
+    commits: list[tuple[int, int, int, int, int]] = field(default_factory=list)  #: agent, engine, issue, channel, phase
+    issues: dict[Node, int] = field(default_factory=dict)
+    tries: dict[tuple[int, int], int] = field(default_factory=dict)
+    joined: dict[tuple[int, int], int] = field(default_factory=dict)
+    inits: dict[int, Node] = field(default_factory=dict)
+    uses: list[tuple[Node, Node, Node, bool]] = field(default_factory=list)  #: use, what stands before it, init
+    before: dict[int, Node] = field(default_factory=dict)  #: of each agent the operation before the last
+    proxy: list[Node] = field(default_factory=list)
+    publish: list[Node] = field(default_factory=list)
+
+    # drawing
+
+    def edge(self, relations: tuple[str, ...], one: Node, other: Node) -> None:
+        for relation in relations:
+            self.edges[relation].setdefault(one, set()).add(other)
+
+    def at(self, agent: int, node: Node) -> None:
+        if agent in self.last:
+            self.edge(_RELATIONS, self.last[agent], node)
+            self.before[agent] = self.last[agent]
+        self.last[agent] = node
+
+    def open(self, channel: int) -> list[_Arrival]:
+        return self.parts.setdefault(channel, [[]])[-1]
+
+    def part(self, channel: int, arrival: _Arrival, result: Step) -> None:
+        self.open(channel).append(arrival)
+        if result.signalled == channel:
+            self.parts[channel].append([])
+
+    def stepped(self, before: State, agent: int, result: Step) -> None:
+        pc = before.pcs[agent]
+        op = self.program.code[agent][pc]
+        moved = result.state.pcs[agent] != pc
+        if op[0] == Op.BAR_SYNC and not before.holds[agent] and (moved or result.state.holds[agent]):
+            node: Node = ("in", agent, pc)
+            self.at(agent, node)
+            channel = self.channel(op)
+            self.joined[agent, channel] = len(self.parts.setdefault(channel, [[]])) - 1
+            self.part(channel, _Arrival(node, self.cta(agent), Order.DEFAULT, Scope.DEFAULT, None), result)
+        if moved:
+            node = ("op", agent, pc)
+            self.at(agent, node)
+            self.carry_out(before, agent, pc, op, node, result)
+
+    def carry_out(self, before: State, agent: int, pc: int, op: tuple[int, ...], node: Node, result: Step) -> None:
+        code = Op(op[0])
+        names = dict(zip(OPERANDS[code], op[1:], strict=True))
+        if code in _ARRIVES | _TAKES | _TRIES | {Op.CP_ASYNC_ARRIVE}:
+            self.use(agent, op[1], node, asynchronous=False)
+        if code in _ARRIVES:
+            relaxed = code in (Op.EXPECT_TX, Op.COMPLETE_TX)
+            order = Order.RELAXED if relaxed else order_of(names["semantics"])
+            arrival = _Arrival(node, self.cta(agent), order, scope_of(names["semantics"]), self.fences.get(agent))
+            self.part(op[1], arrival, result)
+        elif code == Op.TRY_WAIT:
+            self.tries[agent, op[3]] = op[4]
+        elif code in _TAKES and len(self.parts.get(op[1], [[]])) > 1:
+            said = [names["semantics"]]
+            if code == Op.WAIT_UNLESS and (agent, op[3]) in self.tries:
+                said.append(self.tries[agent, op[3]])
+            acquires = all(order_of(each) in (Order.DEFAULT, Order.ACQUIRE, Order.ACQ_REL) for each in said)
+            narrow = any(scope_of(each) == Scope.CTA for each in said)
+            self.take(agent, node, op[1], len(self.parts[op[1]]) - 2, acquires=acquires, narrow=narrow)
+        elif code in (Op.BAR_ARRIVE, Op.CLUSTER_ARRIVE):
+            channel = self.channel(op)
+            self.joined[agent, channel] = len(self.parts.setdefault(channel, [[]])) - 1
+            order = order_of(op[1]) if code == Op.CLUSTER_ARRIVE else Order.DEFAULT
+            arrival = _Arrival(node, self.cta(agent), order, Scope.CLUSTER, self.fences.get(agent))
+            self.part(channel, arrival, result)
+        elif code in (Op.BAR_SYNC, Op.CLUSTER_WAIT):
+            channel = self.channel(op)
+            self.take(agent, node, channel, self.joined[agent, channel], acquires=True, narrow=False)
+        elif code == Op.FENCE:
+            self.fence(agent, node, Fence(op[1]), scope_of(op[2]))
+        elif code in (Op.READ, Op.WRITE):
+            self.access(node, agent, pc, -2, op[1], writes=code == Op.WRITE)
+        elif code == Op.INIT:
+            self.inits[op[1]] = node
+        elif code == Op.WAIT_GROUP:
+            self.wait_group(before, agent, op, node)
+        self.transfer(before, agent, pc, op, node)
+
+    def wait_group(self, before: State, agent: int, op: tuple[int, ...], node: Node) -> None:
+        limit = before.commits[agent * len(Engine) + op[1]] - op[2]
+        members = self.program.warp_groups[agent] if op[1] == Engine.WGMMA else (agent,)
+        for who, engine, group, access in self.grouped:
+            if who in members and engine == op[1] and group < limit:
+                self.groups.setdefault(access, []).append(node)
+        for member in members:
+            closed = self.closed.get((member, op[1]), [])
+            if 0 < limit <= len(closed):
+                self.edge(_RELATIONS, closed[limit - 1], node)
+
+    def transfer(self, before: State, agent: int, pc: int, op: tuple[int, ...], node: Node) -> None:
+        code = Op(op[0])
+        if code == Op.TMA_LOAD:
+            self.use(agent, op[1], node, asynchronous=True)
+            self.flies(node, agent, pc, op[1])
+            self.access(("land", agent, pc, op[1]), agent, pc, TMA, op[2], writes=True)
+        elif code in (Op.TRANSFER_READ, Op.TRANSFER_WRITE):
+            landing = self.flies(node, agent, pc, -1)
+            self.access(landing, agent, pc, op[1], op[2], writes=code == Op.TRANSFER_WRITE)
+            group = before.commits[agent * len(Engine) + op[1]]
+            self.grouped.append((agent, op[1], group, landing))
+        elif code == Op.CP_ASYNC_ARRIVE:
+            self.flies(node, agent, pc, op[1])
+        elif code == Op.COMMIT and op[2] >= 0:
+            self.use(agent, op[2], node, asynchronous=True)
+            self.flies(node, agent, pc, op[2])
+        elif code == Op.COMMIT:
+            self.closed.setdefault((agent, op[1]), []).append(node)
+
+    def flies(self, node: Node, agent: int, pc: int, bar: int) -> Node:
+        landing: Node = ("land", agent, pc, bar)
+        self.issues[landing] = len(self.issues)
+        self.edge(_RELATIONS, node, landing)
+        return landing
+
+    def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
+        if flight.barrier < 0:
+            return
+        landing: Node = ("land", flight.agent, flight.pc, flight.barrier)
+        phase = len(self.parts.setdefault(flight.barrier, [[]])) - 1
+        if flight.engine == TMA:
+            self.ends[landing] = (flight.barrier, phase)
+        else:
+            self.commits.append((flight.agent, flight.engine, self.issues[landing], flight.barrier, phase))
+        self.part(flight.barrier, _Arrival(landing, -1, Order.DEFAULT, Scope.DEFAULT, None), result)
+
+    def take(self, agent: int, node: Node, channel: int, phase: int, *, acquires: bool, narrow: bool) -> None:
+        if phase >= len(self.parts.get(channel, [[]])) - 1:
+            return
+        arrivals = self.parts[channel][phase]
+        for arrival in arrivals:
+            self.edge(("occurs",), arrival.node, node)
+        self.knows["occurs"].append((channel, phase, node))
+        if acquires:
+            self.receive(agent, node, arrivals, (channel, phase), narrow=narrow)
+        else:
+            self.loose.setdefault(agent, []).append((arrivals, narrow, (channel, phase)))
+
+    def receive(self, agent: int, node: Node, arrivals: list[_Arrival], what: tuple[int, int], *, narrow: bool) -> None:
+        """The edges that order data, from every arrival to this operation: a wait, or the fence behind it."""
+        for relation in ("ordered", "synced"):
+            self.knows[relation].append((*what, node))
+        for each in arrivals:
+            crossing = each.cta >= 0 and each.cta != self.cta(agent)
+            reaches = not crossing or (each.scope != Scope.CTA and not narrow)
+            if reaches:
+                self.edge(("published",), each.node, node)
+            giver, fenced = (each.node, Scope.DEFAULT)
+            if each.order in (Order.RELAXED, Order.ACQUIRE):
+                if each.fence is None:
+                    continue
+                giver, fenced = each.fence
+            self.edge(("ordered",), giver, node)
+            if reaches and not (crossing and fenced == Scope.CTA):
+                self.edge(("synced",), giver, node)
+
+    def fence(self, agent: int, node: Node, kind: Fence, scope: Scope) -> None:
+        if kind in (Fence.ACQ_REL, Fence.SC):
+            for arrivals, narrow, what in self.loose.pop(agent, []):
+                self.receive(agent, node, arrivals, what, narrow=narrow or scope == Scope.CTA)
+                self.knows["occurs"].append((*what, node))
+            self.fences[agent] = (node, scope)
+        if kind == Fence.PROXY_ASYNC:
+            self.proxy.append(node)
+        if kind in (Fence.PROXY_ASYNC, Fence.MBARRIER_INIT):
+            self.publish.append(node)
+
+    def access(self, node: Node, agent: int, pc: int, engine: int, access: int, *, writes: bool) -> None:
+        for cell in range(*self.program.cells[access]):
+            self.accesses.append(_Access(node, agent, pc, engine, writes, cell))
+
+    def use(self, agent: int, bar: int, node: Node, *, asynchronous: bool) -> None:
+        if bar in self.inits and agent in self.before:
+            self.uses.append((node, self.before[agent], self.inits[bar], asynchronous))
+
+    def cta(self, agent: int) -> int:
+        return self.program.agents[agent].cta
+
+    def channel(self, op: tuple[int, ...]) -> int:
+        barriers = len(self.program.barriers)
+        named = op[0] in (Op.BAR_SYNC, Op.BAR_ARRIVE)
+        return barriers + op[1] if named else barriers + len(self.program.named_barriers)
+
+    # walking
+
+    def path(self, relation: str, one: Node, other: Node) -> bool:
+        seen, todo = {one}, [one]
+        while todo:
+            node = todo.pop()
+            if node == other:
+                return True
+            for following in self.edges[relation].get(node, ()):
+                if following not in seen:
+                    seen.add(following)
+                    todo.append(following)
+        return False
+
+    def over(self, relation: str, access: _Access, node: Node) -> bool:
+        """True if the access is over before ``node``."""
+        if access.engine == -2:
+            return self.path(relation, access.node, node)
+        if any(self.path(relation, wait, node) for wait in self.groups.get(access.node, ())):
+            return True
+        ends = [self.ends[access.node]] if access.node in self.ends else []
+        for agent, engine, issue, channel, phase in self.commits:
+            if (agent, engine) == (access.agent, access.engine) and issue > self.issues[access.node]:
+                ends.append((channel, phase))
+        return any(
+            channel == there and later >= phase and self.path(relation, taker, node)
+            for channel, phase in ends
+            for there, later, taker in self.knows[relation]
+        )
+
+    def faults(self) -> set[Said]:
+        """Every fault of memory order of the run."""
+        found = {self.said(FaultKind.UNPUBLISHED_INIT, node, init) for node, here, init, asynchronous in self.uses
+                 if self.path("occurs", init, here) and not self.published(init, here)
+                 and (asynchronous or not self.path("synced", init, here))}  # fmt: skip
+        write: dict[int, _Access] = {}
+        reads: dict[int, dict[tuple[int, int], _Access]] = {}
+        for access in self.accesses:
+            rivals = [write[access.cell]] if access.cell in write else []
+            if access.writes:
+                rivals += reads.pop(access.cell, {}).values()
+                write[access.cell] = access
+            else:
+                reads.setdefault(access.cell, {})[access.agent, access.engine] = access
+            for rival in rivals:
+                kind = self.wrong(rival, access)
+                if kind is not None:
+                    found.add((kind, access.agent, access.pc, rival.agent, rival.pc))
+        return found
+
+    def said(self, kind: FaultKind, node: Node, init: Node) -> Said:
+        (_, agent, pc), (_, other, other_pc) = node, init
+        assert isinstance(agent, int)
+        assert isinstance(pc, int)
+        assert isinstance(other, int)
+        assert isinstance(other_pc, int)
+        return kind, agent, pc, other, other_pc
+
+    def wrong(self, one: _Access, other: _Access) -> FaultKind | None:
+        here: Node = ("op", other.agent, other.pc)
+        if (one.agent, one.engine) == (other.agent, other.engine) and one.engine in IN_ORDER:
+            return None
+        if not self.over("occurs", one, here):
+            return None
+        if not self.over("ordered", one, here):
+            return FaultKind.WEAK_ORDER
+        if not self.over("synced", one, here):
+            return FaultKind.NARROW_SCOPE
+        if not (one.writes and one.generic) or other.generic or not self.in_both_proxies(other.cell):
+            return None
+        fenced = any(self.over("synced", one, f) and self.path("synced", f, here) for f in self.proxy)
+        return None if fenced else FaultKind.MISSING_PROXY_FENCE
+
+    def in_both_proxies(self, cell: int) -> bool:
+        return any(
+            a.space in (Space.SHARED, Space.GLOBAL) and first <= cell < end
+            for a, (first, end) in zip(self.program.accesses, self.program.cells, strict=True)
+        )
+
+    def published(self, init: Node, node: Node) -> bool:
+        return any(self.path("synced", init, f) and self.path("published", f, node) for f in self.publish)

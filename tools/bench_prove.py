@@ -1,0 +1,267 @@
+"""What a verdict for every schedule costs: ``python tools/bench_prove.py [--rounds N] [--divide N]``.
+
+For each case the whole verdict in this process, from the author's function to the proof: flattening, then one run of
+the program with the certificate (``--judged``: also all that ``pipesim check`` answers, which may be more, or sooner).
+Beside each stands a walk over the same program (the yardstick: it reads every operation once and makes one tuple for
+it), so that ratios can be compared between machines; the exponent of a power of the size that fits the seconds; the
+peak memory of a process that does nothing else. Then the reduced search against the plain one, and the question about
+any number of tiles beside SPIN, which answers it for one number.
+
+Seconds are medians of processor time, and elapsed time where another process is waited for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import json
+import math
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pipesim.judgement import judge
+from pipesim.model.finding import Verdict
+from pipesim.model.program import Program
+from pipesim.protocols.catalog import find
+from pipesim.prove.check import check
+from pipesim.prove.search import explore
+
+SMALLER = (8, 4, 2, 1)  #: the size of a case is divided by these to see how its cost grows
+
+
+@dataclass(frozen=True)
+class Case:
+    """A protocol at a size, the parameter that is varied, and the seconds that the whole verdict may take."""
+
+    what: str
+    protocol: str
+    params: dict[str, int]
+    varied: str
+    target: float
+
+    def at(self, divisor: int) -> dict[str, int]:
+        """The parameters of the case, made smaller."""
+        return self.params | {self.varied: max(1, self.params[self.varied] // divisor)}
+
+
+CASES = (
+    Case("ring", "producer_consumer", {"stages": 4, "tiles": 4096, "consumer_warps": 1}, "tiles", 1.0),
+    Case("Hopper GEMM", "gemm_sm90", {"tiles": 8, "k_iters": 64}, "tiles", 0.2),
+    Case("Blackwell GEMM", "gemm_sm100", {"tiles": 8, "k_iters": 64}, "tiles", 0.2),
+    Case("Hopper attention", "attention_sm90", {"kv_blocks": 16}, "kv_blocks", 0.5),
+    Case("Blackwell attention", "attention_sm100", {"kv_blocks": 16}, "kv_blocks", 0.5),
+    Case("Blackwell GEMM, long", "gemm_sm100", {"tiles": 250, "k_iters": 30}, "tiles", 1.5),
+)
+SEARCHED = {"stages": 3, "tiles": 8, "consumer_warps": 3}  #: a ring whose schedules can all be followed
+MODELLED = {"stages": 2, "tiles": 4, "consumer_warps": 1}  #: a ring that SPIN can follow
+MOST_STATES = 300_000
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One whole verdict, in seconds."""
+
+    flatten: float
+    certificate: float
+    walk: float
+    operations: int
+    verdict: Verdict
+    how: str
+
+    @property
+    def whole(self) -> float:
+        """From the author's function to the verdict, by one run."""
+        return self.flatten + self.certificate
+
+
+def walk(program: Program) -> int:
+    """The yardstick: read every operation once and make a tuple of as many numbers for it."""
+    total = 0
+    for code in program.code:
+        for operation in code:
+            total += len((*operation[1:], total))
+    return total
+
+
+def verdict(protocol: str, params: dict[str, int], rounds: int) -> Cost:
+    """The median cost of so many verdicts; flattening and certificate are timed apart, in the same round."""
+    target, seconds = find(protocol), []
+    for _ in range(rounds):
+        program, flatten = _timed(target.build, params)
+        found, certificate = _timed(check, program, 1)
+        seconds.append((flatten, certificate, _timed(walk, program)[1]))
+    flatten, certificate, walked = map(statistics.median, zip(*seconds, strict=True))
+    return Cost(flatten, certificate, walked, found.operations, found.verdict, found.how.value)
+
+
+def command(protocol: str, params: dict[str, int]) -> float:
+    """Seconds of all that ``pipesim check`` answers about the case, without its imports and its page."""
+    target = find(protocol)
+    program, flatten = _timed(target.build, params)
+    return flatten + _timed(judge, target, params, program, MOST_STATES)[1]
+
+
+def _timed(call: Callable[..., Any], *arguments: object) -> tuple[Any, float]:
+    begin = time.process_time()
+    result = call(*arguments)
+    return result, time.process_time() - begin
+
+
+def exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
+    """The slope of the line through the logarithms: 1 is a cost that grows as the size does."""
+    x, y = [math.log(size) for size in sizes], [math.log(max(second, 1e-9)) for second in seconds]
+    return statistics.linear_regression(x, y).slope if len(set(x)) > 1 else math.nan
+
+
+def peak_megabytes(protocol: str, params: dict[str, int]) -> tuple[float, float]:
+    """Peak memory of a process that only imports, and of one that makes the verdict (Linux; NaN elsewhere)."""
+    told = []
+    for do in ("", "bench_prove.verdict(name, params, 1)"):
+        script = (
+            f"import sys, json; sys.path.insert(0, {str(Path(__file__).parent)!r}); import bench_prove\n"
+            f"name, params = json.loads(sys.argv[1])\n{do}\n"
+            "print(next((l.split()[1] for l in open('/proc/self/status') if l.startswith('VmHWM')), 'nan'))"
+        )
+        arguments = [sys.executable, "-c", script, json.dumps([protocol, params])]
+        told.append(subprocess.run(arguments, capture_output=True, text=True, check=True).stdout)
+    return float(told[0]) / 1024, float(told[1]) / 1024
+
+
+def verdicts(divide: int, rounds: int, *, judged: bool) -> bool:
+    """Print a line for each case; False if one was not proved."""
+    heads = [("flatten", 10), ("proof", 9), ("whole", 9), ("target", 9), ("walks", 8), ("exponent", 10), ("peak MB", 9)]
+    print(f"{'verdict':22}{'size':>6}{'operations':>12}", *(f"{head:>{width}}" for head, width in heads), sep="")
+    proved = True
+    for case in CASES:
+        sizes = sorted({case.at(divide * n)[case.varied] for n in SMALLER})
+        costs = [verdict(case.protocol, case.params | {case.varied: size}, rounds) for size in sizes]
+        mine, size = costs[-1], sizes[-1]
+        bare, peak = peak_megabytes(case.protocol, case.params | {case.varied: size})
+        kept = "" if divide > 1 else "  kept" if mine.whole < case.target else "  over"
+        print(
+            f"{case.what:22}{size:6,}{mine.operations:12,}{mine.flatten:8.3f} s{mine.certificate:7.3f} s"
+            f"{mine.whole:7.3f} s{case.target:7.1f} s{mine.whole / max(mine.walk, 1e-9):8,.0f}"
+            f"{exponent(sizes, [cost.whole for cost in costs]):10.2f}{peak - bare:9.1f}{kept}"
+        )
+        if judged:
+            all_of_it = command(case.protocol, case.params | {case.varied: size})
+            print(f"{'  all of the command':22}{all_of_it:45.3f} s")
+        for cost in costs:
+            if cost.verdict is not Verdict.PROVED:
+                proved = False
+                print(f"  NOT PROVED: {cost.verdict.value}, {cost.how}")
+    print(
+        "whole: flatten + proof, and in walks over the same program (the yardstick). peak MB: above the bare imports."
+    )
+    return proved
+
+
+def searches(divide: int) -> None:
+    """Print the states that both searches look at, and how fast."""
+    params = SEARCHED | {"tiles": max(1, SEARCHED["tiles"] // divide)}
+    program = find("producer_consumer").build(params)
+    print(f"\n{'search of a ring':22}{'states':>12}{'seconds':>10}{'states/s':>12}   {_named(params)}")
+    seconds = []
+    for reduced in (False, True):
+        seen, took = _timed(partial(explore, program, MOST_STATES, reduced=reduced))
+        seconds.append(took)
+        end = "" if seen.complete else "  stopped at its limit"
+        name = "reduced" if reduced else "plain (yardstick)"
+        print(f"{name:22}{seen.states:12,}{took:8.3f} s{seen.states / max(took, 1e-9):12,.0f}{end}")
+    print(f"reduced, in plain searches {seconds[1] / max(seconds[0], 1e-9):17.4f}")
+
+
+def any_number(divide: int) -> None:
+    """Print what the verdict for any number of tiles takes, beside SPIN's for one number of them."""
+    params = MODELLED | {"tiles": max(1, MODELLED["tiles"] // divide)}
+    print(f"\n{'a ring':22}{'seconds':>10}   {_named(params)}")
+    mine = _every_size(params)
+    theirs = _spin(find("producer_consumer").build(params))
+    if mine and theirs:
+        print(f"any number, in whole runs of SPIN {mine / theirs:10.4f}")
+
+
+def _every_size(params: dict[str, int]) -> float:
+    """Seconds of the question about any number of tiles, 0 if it cannot be asked."""
+    if importlib.util.find_spec("pipesim.prove.family") is None:
+        print("any number of tiles: left out, there is no pipesim.prove.family")
+        return 0.0
+    family = importlib.import_module("pipesim.prove.family")
+    target = find("producer_consumer")
+
+    def build(tiles: int) -> Program:
+        return target.build(params | {"tiles": tiles})
+
+    begin = time.perf_counter()
+    said = family.Family("tiles", build).verdict()
+    took = time.perf_counter() - begin
+    print(f"{'any number of tiles':22}{took:8.3f} s   {type(said).__name__}")
+    return took
+
+
+def _spin(program: Program) -> float:
+    """Elapsed seconds of the model, ``spin -a``, the compiler and the run together; 0 if SPIN cannot be asked."""
+    compiler = next((name for name in ("tcc", "cc", "gcc", "clang") if shutil.which(name)), "")
+    if not shutil.which("spin") or not compiler:
+        print(f"SPIN: left out, {'there is no C compiler' if shutil.which('spin') else 'spin is not installed'}")
+        return 0.0
+    if importlib.util.find_spec("pipesim.prove.promela") is None:
+        print("SPIN: left out, there is no pipesim.prove.promela")
+        return 0.0
+    promela = importlib.import_module("pipesim.prove.promela")
+    whole = 0.0
+    with tempfile.TemporaryDirectory(prefix="bench_prove") as folder:
+        begin = time.perf_counter()
+        (Path(folder) / "model.pml").write_text(promela.to_promela(program), encoding="utf-8")
+        told = [("SPIN: the model", time.perf_counter() - begin)]
+        for what, command in (
+            ("SPIN: spin -a", ["spin", "-Pcat", "-a", "model.pml"]),  # nothing in it for a preprocessor
+            (f"SPIN: {compiler}", [compiler, "-w", "-DSAFETY", "-DVECTORSZ=8192", "-o", "pan", "pan.c"]),
+            ("SPIN: the run", ["./pan", "-n", "-w20", f"-m{promela.search_depth(program)}"]),
+        ):
+            begin = time.perf_counter()
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+            told.append((what, time.perf_counter() - begin))
+            if done.returncode:
+                print(f"{what} failed: {(done.stdout + done.stderr)[-300:]}")
+                return 0.0
+    for what, seconds in told:
+        print(f"{what:22}{seconds:8.3f} s")
+        whole += seconds
+    right = "errors: 0" in done.stdout
+    said = "no error" if right else "IT FOUND AN ERROR"
+    print(f"{'SPIN: all of it':22}{whole:8.3f} s   {said}, at this number of tiles only")
+    return whole
+
+
+def _named(params: dict[str, int]) -> str:
+    return " ".join(f"{name}={value}" for name, value in params.items())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print; exit code 1 if a case was not proved, whatever it took."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--divide", type=int, default=1, help="every size by this number, for a first look")
+    parser.add_argument(
+        "--judged", action="store_true", help="also the whole command; its larger sizes may take minutes"
+    )
+    options = parser.parse_args(arguments)
+    proved = verdicts(options.divide, options.rounds, judged=options.judged)
+    searches(options.divide)
+    any_number(options.divide)
+    return 0 if proved else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
