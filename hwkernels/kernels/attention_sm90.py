@@ -160,6 +160,7 @@ ATTENTION_SM90 = Kernel(
     require=_require,
     units=lambda params: params["kv_blocks"],
     recorded=(
+        Recorded(),
         Recorded(_run()),
         Recorded(_run(kv_blocks=0)),
         Recorded(_run(kv_blocks=1)),
