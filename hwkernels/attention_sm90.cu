@@ -375,7 +375,7 @@ attention_sm90(const __grid_constant__ TensorMap queries, const __grid_constant_
         mbarrier_init_fence();
         PIPESIM_ANCHOR(blockIdx.x, 0)
     }
-    PIPESIM_AGENT(blockIdx.x, warp, WARPS, threadIdx.x % 32 == 0, 0)
+    PIPESIM_AGENT(blockIdx.x, warp, WARPS, threadIdx.x % 32 == 0, RECORDS_BEHIND(at.barriers, warp))
     __syncthreads();
     if (threadIdx.x == 0) report->loop_begin = clock_cycles64();
     if (warp < WARP_consumer) {
@@ -396,5 +396,5 @@ attention_sm90(const __grid_constant__ TensorMap queries, const __grid_constant_
         report_end(report, at.barriers, BARRIERS);
     }
     __syncwarp();
-    PIPESIM_FLUSH(blockIdx.x, warp, WARPS, 0)
+    PIPESIM_FLUSH(blockIdx.x, warp, WARPS, RECORDS_BEHIND(at.barriers, warp))
 }

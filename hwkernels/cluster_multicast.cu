@@ -135,7 +135,7 @@ cluster_multicast(const unsigned char *own, const unsigned char *shared, float *
         mbarrier_init_fence();
         PIPESIM_ANCHOR(blockIdx.x, 0)
     }
-    PIPESIM_AGENT(blockIdx.x, warp, WARPS, lane == 0, 0)
+    PIPESIM_AGENT(blockIdx.x, warp, WARPS, lane == 0, RECORDS_BEHIND(barriers, warp))
     __syncthreads();
     cluster_sync();  // no CTA is signalled before its barriers are there
     if (threadIdx.x == 0) report->loop_begin = clock_cycles64();
@@ -154,7 +154,7 @@ cluster_multicast(const unsigned char *own, const unsigned char *shared, float *
         PIPESIM_ANCHOR(blockIdx.x, 1)
     }
     __syncwarp();
-    PIPESIM_FLUSH(blockIdx.x, warp, WARPS, 0)
+    PIPESIM_FLUSH(blockIdx.x, warp, WARPS, RECORDS_BEHIND(barriers, warp))
     // A CTA that gave up was not drained: it stays until its peers have ended or given up, too. The others just end.
     __syncthreads();
     if (*(volatile unsigned *)&report->status != STATUS_UNKNOWN) cluster_sync();

@@ -362,7 +362,7 @@ epilogue_residual(const unsigned char *a, const unsigned char *c, unsigned *coun
         mbarrier_init_fence();
         PIPESIM_ANCHOR(blockIdx.x, 0)
     }
-    PIPESIM_AGENT(blockIdx.x, warp, WARPS, lane == 0, 0)
+    PIPESIM_AGENT(blockIdx.x, warp, WARPS, lane == 0, RECORDS_BEHIND(barriers, warp))
     __syncthreads();
     if (threadIdx.x == 0) report->loop_begin = clock_cycles64();
     const unsigned long long first = (unsigned long long)blockIdx.x * tiles * TILE_BYTES;
@@ -384,5 +384,5 @@ epilogue_residual(const unsigned char *a, const unsigned char *c, unsigned *coun
         report_end(report, barriers, BARRIERS);
     }
     __syncwarp();
-    PIPESIM_FLUSH(blockIdx.x, warp, WARPS, 0)
+    PIPESIM_FLUSH(blockIdx.x, warp, WARPS, RECORDS_BEHIND(barriers, warp))
 }

@@ -241,7 +241,7 @@ gemm_sm90(const __grid_constant__ TensorMap a_map, const __grid_constant__ Tenso
         mbarrier_init_fence();
         PIPESIM_ANCHOR(blockIdx.x, 0)
     }
-    PIPESIM_AGENT(blockIdx.x, warp, WARPS, lane == 0, 0)
+    PIPESIM_AGENT(blockIdx.x, warp, WARPS, lane == 0, RECORDS_BEHIND(barriers, warp))
     __syncthreads();
     if (threadIdx.x == 0) report->loop_begin = clock_cycles64();
     if (warp < WARPS_producer) {
@@ -256,13 +256,13 @@ gemm_sm90(const __grid_constant__ TensorMap a_map, const __grid_constant__ Tenso
             report_end(report, barriers, BARRIERS);
         }
         __syncwarp();
-        PIPESIM_FLUSH(blockIdx.x, warp, WARPS, 0)
+        PIPESIM_FLUSH(blockIdx.x, warp, WARPS, RECORDS_BEHIND(barriers, warp))
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(NUM_CONSUMER == 2 ? 232 : 240));
         const unsigned index = warp - WARP_consumer;
         consume(gemm, patience, index / 4, index % 4, lane PIPESIM_PASS);
         __syncwarp();
         __syncthreads();
-        PIPESIM_FLUSH(blockIdx.x, warp, WARPS, 0)
+        PIPESIM_FLUSH(blockIdx.x, warp, WARPS, RECORDS_BEHIND(barriers, warp))
     }
 }

@@ -90,8 +90,9 @@ class Kernel:
     """A kernel that is the twin of the protocol of the same name.
 
     ``ranges``: of every parameter of the protocol. ``defines``: the macros, which are also the table's values.
-    ``shape``: the launch of so many CTAs of the protocol's grid (clusters, if it has them), without room for records:
-    these go to memory outside the CTA. ``arguments``: of the kernel, without PIPESIM_RUN_PARAMS, for a seed.
+    ``shape``: the launch of so many CTAs of the protocol's grid (clusters, if it has them), without room for records,
+    which lie behind the barriers, the last of its shared memory, or outside of the CTA. ``arguments``: of the kernel,
+    without PIPESIM_RUN_PARAMS, for a seed.
     ``nbytes``: what an EXPECT or COPY moves, by the value in its record. ``groups``: the table's names of barrier
     groups that the protocol spells otherwise. ``room``: PIPESIM_ROOM, the most records between two PIPESIM_AT.
     ``require``: raises ParameterError for values that do not go together. ``recorded``: what is kept of it in

@@ -63,7 +63,7 @@ def _apart(request: KernelRequest) -> Trace:
 def capture_kernel_here(request: KernelRequest, info: DeviceInfo) -> Trace:
     """The same in this process, which can launch nothing any more if the kernel traps."""
     layout = plan_kernel(request, info.smem_per_cta)
-    builds = {traced: compile_kernel_of(request, traced=traced) for traced in (False, True)}
+    builds = {t: compile_kernel_of(request, traced=t, memory=layout.memory) for t in (False, True)}
     gpu = Gpu(info)
     _HELD.append(gpu)
     rate = clock_rate(gpu) if layout.memory == "host" else None

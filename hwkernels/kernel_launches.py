@@ -64,8 +64,9 @@ class KernelLaunches:
         self._gpu, self._request, self._layout = gpu, request, layout
         host = layout.memory == "host"
         ctas = request.ctas
+        stored = layout.record_ctas if layout.memory == "shared" else ctas
         space = Space(
-            layout.table, request.clock, ctas, ctas, layout.record_ctas, layout.capacity, layout.room, host
+            layout.table, request.clock, ctas, stored, layout.record_ctas, layout.capacity, layout.room, host
         )  # fmt: skip
         self._recording = Recording(gpu, space)
         self._reports = allocate(gpu, ctas * REPORT.itemsize, host=host)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hwkernels.compile import Compiled, compile_cubin
 from hwkernels.counts import least_capacity
 from hwkernels.kernel import Kernel
 from hwkernels.kernels import registered
 from hwkernels.launch import Shape
-from hwkernels.layout import CLOCKS, MAX_BARRIERS, MAX_REPORTED_AGENTS, RECORD_WORDS
+from hwkernels.layout import CLOCKS, MAX_BARRIERS, MAX_REPORTED_AGENTS, MEMORIES, RECORD_WORDS
 from hwkernels.table import Table
 from pipesim.errors import ConfigurationError, ParameterError
 from pipesim.protocols.catalog import find
+from pipesim.protocols.limits import MAX_SMEM
 from pipesim.trace.sites import site_table
 
-MEMORY = {"": "device", "device": "device", "host": "host"}  #: where records go; they survive a trap in the host's
 _RECORD_BYTES = 1 << 30
+_ALIGNMENT = 16  # of the records behind the barriers
 _DEADLINE_MS = 2000  # the kernel counts nanoseconds in 31 bits
 
 
@@ -27,8 +28,9 @@ class KernelRequest:
 
     ``kernel``: the name of the protocol and of its twin. ``grid``: CTAs, or clusters where the protocol has them.
     ``clock``: "clock", "globaltimer" or "both". ``repetitions``: pairs of an untraced and a traced launch.
-    ``record_ctas``: how many CTAs' events to keep. ``deadline_ms``: when a wait gives up. ``memory``: where records go:
-    "device" (or ""), or "host", where they survive a kernel that traps or hangs, and cost more.
+    ``record_ctas``: how many CTAs' events to keep. ``deadline_ms``: when a wait gives up. ``memory``: where records go
+    first: "shared", "device", "host", where they survive a kernel that traps or hangs, and cost more, or "" for shared
+    memory if they fit there, else device memory.
     """
 
     kernel: str
@@ -65,19 +67,27 @@ class KernelLayout:
     record_ctas: int
 
 
-def compile_kernel_of(request: KernelRequest, *, traced: bool) -> Compiled:
-    """The kernel of a request, with or without its recorder. Needs no GPU."""
+def compile_kernel_of(request: KernelRequest, *, traced: bool, memory: str = "") -> Compiled:
+    """The kernel of a request, with or without its recorder, which writes to ``memory``. Needs no GPU."""
     kernel = registered(request.kernel)
     defines = {**kernel.defines(request.params), "PIPESIM_TRACE": int(traced)}
     if traced:
-        defines |= {"PIPESIM_CLOCK": CLOCKS[request.clock], "PIPESIM_MEMORY": 1, "PIPESIM_ROOM": kernel.room}
-    if traced and request.memory == "host":
-        defines["PIPESIM_EAGER"] = 1
+        first = memory or request.memory or "shared"
+        defines |= {
+            "PIPESIM_CLOCK": CLOCKS[request.clock],
+            "PIPESIM_MEMORY": MEMORIES[first],
+            "PIPESIM_ROOM": kernel.room,
+        }
+        if first == "host":
+            defines["PIPESIM_EAGER"] = 1
     return compile_cubin(kernel.source, defines)
 
 
-def plan_kernel(request: KernelRequest, smem_per_cta: int) -> KernelLayout:
-    """Where everything goes. Raises ConfigurationError if it does not fit, or kernel and protocol differ."""
+def plan_kernel(request: KernelRequest, smem_per_cta: int = MAX_SMEM) -> KernelLayout:
+    """Where everything goes. Raises ConfigurationError if it does not fit, or kernel and protocol differ.
+
+    An untraced launch gets the same shared memory as a traced one.
+    """
     kernel = registered(request.kernel)
     table, shape = kernel.table(request.params), kernel.shape(request.params, request.grid)
     if shape.smem_bytes > smem_per_cta:
@@ -89,12 +99,23 @@ def plan_kernel(request: KernelRequest, smem_per_cta: int) -> KernelLayout:
     records = _require_protocol(kernel, table, request)
     capacity = max(least_capacity(kernel.room), records + kernel.room + 2)
     record_ctas = min(request.record_ctas // shape.cluster * shape.cluster, request.ctas)  # whole clusters
-    if request.ctas * len(table.agents) * capacity * 4 * RECORD_WORDS[request.clock] > _RECORD_BYTES:
+    nbytes = len(table.agents) * capacity * 4 * RECORD_WORDS[request.clock]
+    left = smem_per_cta - shape.smem_bytes - _ALIGNMENT
+    memory = request.memory or ("shared" if nbytes <= left else "device")
+    if memory == "shared" and nbytes > left:
+        raise ConfigurationError(
+            f"there is no room for {nbytes:,} bytes of records in shared memory",
+            cause=f"the kernel leaves {max(left, 0):,}",
+            correction="let them go to device memory (--memory device), or use fewer stages, tiles or steps",
+        )
+    if memory == "shared":
+        shape = replace(shape, smem_bytes=shape.smem_bytes + _ALIGNMENT + nbytes)
+    elif request.ctas * nbytes > _RECORD_BYTES:
         raise ConfigurationError(
             f"the records of {request.ctas:,} CTAs, {capacity:,} a warp, are too many",
             correction="use fewer tiles or CTAs",
         )
-    return KernelLayout(table, shape, capacity, kernel.room, MEMORY[request.memory], record_ctas)
+    return KernelLayout(table, shape, capacity, kernel.room, memory, record_ctas)
 
 
 def _require_protocol(kernel: Kernel, table: Table, request: KernelRequest) -> int:
@@ -134,7 +155,7 @@ def check_kernel_request(request: KernelRequest) -> None:
     ):
         if not low <= value <= high:
             raise ParameterError(f"{name} = {value} is out of range", correction=f"use {low:,} to {high:,}")
-    if request.memory not in MEMORY:
-        raise ParameterError(f"memory = {request.memory!r}", correction="use device or host")
+    if request.memory not in {"", *MEMORIES}:
+        raise ParameterError(f"memory = {request.memory!r}", correction=f"use one of {', '.join(MEMORIES)}")
     if request.clock not in CLOCKS:
         raise ParameterError(f"clock = {request.clock!r}", correction=f"use one of {', '.join(CLOCKS)}")

@@ -128,21 +128,29 @@ static __device__ __forceinline__ void load(const Cta &cta, const unsigned char 
     __syncwarp();
 }
 
-// x to the power of c + 1, c the same in a whole warp.
-static __device__ __forceinline__ float power(float x, unsigned c) {
-    float y = x;
-    for (unsigned p = 0; p < c; ++p) y *= x;
-    return y;
-}
-
-// One lane's part of the sum over a tile.
+// One lane's part of the sum over a tile, each x to the power of consumer + 1; a warp has one consumer.
 static __device__ __forceinline__ float sum_tile(unsigned tile, unsigned consumer, unsigned lane) {
+    constexpr unsigned vectors = TILE_BYTES / 16, together = 4;
     float sum = 0;
-#pragma unroll 4
-    for (unsigned vector = lane; vector < TILE_BYTES / 16; vector += 32) {
-        const uint4 v = load_shared(tile + 16 * vector);
-        sum += (power(__uint_as_float(v.x), consumer) + power(__uint_as_float(v.y), consumer)) +
-               (power(__uint_as_float(v.z), consumer) + power(__uint_as_float(v.w), consumer));
+    for (unsigned first = lane; first < vectors; first += 32 * together) {
+        float x[4 * together], y[4 * together];
+#pragma unroll
+        for (unsigned v = 0; v < together; ++v) {
+            uint4 bits = {0, 0, 0, 0};
+            if (first + 32 * v < vectors) bits = load_shared(tile + 16 * (first + 32 * v));
+            x[4 * v] = __uint_as_float(bits.x);
+            x[4 * v + 1] = __uint_as_float(bits.y);
+            x[4 * v + 2] = __uint_as_float(bits.z);
+            x[4 * v + 3] = __uint_as_float(bits.w);
+        }
+#pragma unroll
+        for (unsigned i = 0; i < 4 * together; ++i) y[i] = x[i];
+#pragma unroll 1
+        for (unsigned p = 0; p < consumer; ++p)
+#pragma unroll
+            for (unsigned i = 0; i < 4 * together; ++i) y[i] *= x[i];
+#pragma unroll
+        for (unsigned i = 0; i < 4 * together; i += 4) sum += (y[i] + y[i + 1]) + (y[i + 2] + y[i + 3]);
     }
     return sum;
 }
@@ -196,7 +204,7 @@ persistent_scheduler(const unsigned char *source, unsigned *counters, float *mom
         mbarrier_init_fence();
         PIPESIM_ANCHOR(blockIdx.x, 0)
     }
-    PIPESIM_AGENT(blockIdx.x, warp, WARPS, lane == 0, 0)
+    PIPESIM_AGENT(blockIdx.x, warp, WARPS, lane == 0, RECORDS_BEHIND(barriers, warp))
     __syncthreads();
     if (threadIdx.x == 0) report->loop_begin = clock_cycles64();
     const unsigned long long first = (unsigned long long)blockIdx.x * rows;
@@ -214,5 +222,5 @@ persistent_scheduler(const unsigned char *source, unsigned *counters, float *mom
         report_end(report, barriers, BARRIERS);
     }
     __syncwarp();
-    PIPESIM_FLUSH(blockIdx.x, warp, WARPS, 0)
+    PIPESIM_FLUSH(blockIdx.x, warp, WARPS, RECORDS_BEHIND(barriers, warp))
 }

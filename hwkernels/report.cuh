@@ -22,6 +22,11 @@ struct CtaReport {
 // deadline_ns: how long a wait may take, below 2^31. stop: 0 before the launch, set by the first wait that gives up.
 #define PIPESIM_RUN_PARAMS unsigned deadline_ns, CtaReport *reports, unsigned *stop PIPESIM_KERNEL_PARAM
 
+// The shared address of a warp's records, behind the barriers, where a build has them in shared memory (PIPESIM_MEMORY 0): the
+// launch has room there for WARPS * capacity of them, and 8 bytes more.
+#define RECORDS_BEHIND(barriers, warp) \
+    ((((barriers) + 8 * BARRIERS + 15) & ~15u) + (warp) * pipesim_launch->capacity * PIPESIM_RECORD_BYTES)
+
 // What bounds the waits of one agent.
 struct Patience {
     CtaReport *report;

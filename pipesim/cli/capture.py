@@ -160,7 +160,6 @@ def _kernel_request(program: Program, options: argparse.Namespace) -> Request:
     for flag, value in (
         ("--window", options.window),
         ("--fault", options.fault),
-        ("--memory shared", options.memory == "shared"),
     ):
         if value:
             raise UsageError(
@@ -177,6 +176,7 @@ def _kernel_request(program: Program, options: argparse.Namespace) -> Request:
         options.record_ctas,
         options.deadline_ms,
         options.seed,
+        options.memory,
     )
     check_kernel_request(request)
     return request
@@ -184,11 +184,11 @@ def _kernel_request(program: Program, options: argparse.Namespace) -> Request:
 
 def _usual_name(request: Request) -> Path:
     """The name that the trace would have in the library, in this folder: known before anything is recorded."""
-    from hwkernels.kernel_request import MEMORY, KernelRequest
+    from hwkernels.kernel_request import KernelRequest, plan_kernel
 
     meta = empty_meta(request.protocol, dict(request.params), request.ctas, request.clock)
     if isinstance(request, KernelRequest):
-        return usual_name(replace(meta, memory=MEMORY[request.memory]))
+        return usual_name(replace(meta, memory=plan_kernel(request).memory))
     return usual_name(replace(meta, window=request.window, memory=request.memory, fault=str(request.fault or "")))
 
 

@@ -10,10 +10,10 @@ from hwkernels.bf16 import from_bf16, to_bf16
 from hwkernels.compile import Compiled
 from hwkernels.kernel import Argument, Input, Output
 from hwkernels.kernel_capture import capture_kernel_here, capture_kernel_of
-from hwkernels.kernel_request import KernelRequest
+from hwkernels.kernel_request import KernelRequest, plan_kernel
 from hwkernels.kernels import REGISTRY, registered
 from hwkernels.launch import DeviceInfo, Shape, launch_config
-from hwkernels.layout import DEADLINE, FINISHED, LAUNCH, REPORT
+from hwkernels.layout import DEADLINE, FINISHED, LAUNCH, MEMORIES, REPORT
 from pipesim.conform.judge import conform
 from pipesim.errors import KernelTrapError
 from pipesim.model.barrier_word import word_of
@@ -133,7 +133,8 @@ class ModelGpu:
         self.upload(int(said["records"]), np.ascontiguousarray(kept.records))
 
 
-def uncompiled(request, *, traced):
+def uncompiled(request, *, traced, memory):
+    assert memory in MEMORIES
     return Compiled(b"", "", "0", (f"-DPIPESIM_TRACE={int(traced)}",), "13.0", request.kernel)
 
 
@@ -165,11 +166,12 @@ def test_what_is_captured_conforms(model_gpu, name, recorded):
     program = find(name).build(dict(request.params), grid=request.ctas)
     if simulate(program, load_profile("h100")).deadlock:
         return  # the model hangs here, and so would this GPU: see the next tests
+    expected_memory = plan_kernel(request).memory
     trace = capture_kernel_of(request)
     check_trace(trace, "here")
     meta = trace.meta
     assert (meta.protocol, meta.params, meta.grid) == (name, dict(request.params), request.ctas)
-    assert (meta.status, meta.wrong_tiles, meta.memory, len(meta.runs)) == ("finished", 0, "device", 4)
+    assert (meta.status, meta.wrong_tiles, meta.memory, len(meta.runs)) == ("finished", 0, expected_memory, 4)
     assert meta.extra["launch_ns"] == {"untraced": [12_345] * 2, "traced": [12_345] * 2}
     assert len(meta.ctas) == request.ctas
     found = conform(program, trace)

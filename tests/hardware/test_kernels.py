@@ -73,6 +73,20 @@ def test_roles_barriers_and_sites_are_those_of_the_protocol(kernel, recorded):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
+def test_records_lie_in_shared_memory_where_the_kernel_leaves_room(kernel):
+    request = request_of(kernel, kernel.recorded[0])
+    own = kernel.shape(request.params, 1).smem_bytes
+    layout = plan_kernel(request)
+    needed = len(layout.table.agents) * layout.capacity * 8 + 16
+    assert (layout.memory, layout.shape.smem_bytes) == ("shared", own + needed)
+    assert plan_kernel(request, own + needed).memory == "shared"
+    for less in (plan_kernel(request, own + needed - 1), plan_kernel(replace(request, memory="device"))):
+        assert (less.memory, less.shape.smem_bytes) == ("device", own)
+    with pytest.raises(ConfigurationError, match=f"there is no room for {needed - 16:,} bytes of records"):
+        plan_kernel(replace(request, memory="shared"), own + needed - 1)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_a_table_of_other_parameters_is_refused(kernel, monkeypatch):
     request = request_of(kernel, kernel.recorded[0])
     wrong = kernel.table({**request.params, "stages": request.params["stages"] + 1})
@@ -85,7 +99,8 @@ def test_a_table_of_other_parameters_is_refused(kernel, monkeypatch):
 def test_it_compiles_without_a_warning_in_every_way_it_is_built(kernel):
     request = request_of(kernel, kernel.recorded[0])
     plain = compile_kernel_of(request, traced=False)
-    for build in (request, replace(request, memory="host"), replace(request, clock="both")):
+    others = (replace(request, memory=memory) for memory in ("device", "host"))
+    for build in (request, *others, replace(request, clock="both")):
         traced = compile_kernel_of(build, traced=True)
         assert (traced.log, traced.entry) == ("", kernel.name)
         assert traced.cubin != plain.cubin
