@@ -76,6 +76,8 @@ def compile_kernel_of(request: KernelRequest, *, traced: bool, memory: str = "")
         defines |= {
             "PIPESIM_CLOCK": CLOCKS[request.clock],
             "PIPESIM_MEMORY": MEMORIES[first],
+            "PIPESIM_CHECKED": 0,
+            "PIPESIM_COUNTED": 1,  # _require_protocol counts them
             "PIPESIM_ROOM": kernel.room,
         }
         if first == "host":

@@ -14,6 +14,8 @@
 //   PIPESIM_CHECKED  1 (default): every record looks whether it fits. 0: none does; this is cheaper, but an iteration must
 //                    not make more than PIPESIM_ROOM records, each must make one, and they must rise by one.
 //   PIPESIM_ROOM     records that an iteration makes at most (default 16); with PIPESIM_CHECKED 1, one that makes more is lost.
+//   PIPESIM_COUNTED  with PIPESIM_CHECKED 0, 1: the host knows how many records an agent makes, and its buffer holds them all and
+//                    PIPESIM_ROOM + 2 more. 0 (default): as many iterations are kept as fit if each makes PIPESIM_ROOM.
 //
 // A kernel uses it so (all macros are statements, except the four PARAM and PASS):
 //
@@ -56,6 +58,9 @@
 #endif
 #ifndef PIPESIM_ROOM
 #define PIPESIM_ROOM 16
+#endif
+#ifndef PIPESIM_COUNTED
+#define PIPESIM_COUNTED 0
 #endif
 
 // The agents a CTA can have: its warps.
@@ -301,7 +306,7 @@ static __device__ __forceinline__ PipesimAgent pipesim_agent(const PipesimLaunch
 #if PIPESIM_CHECKED
     agent.keeps = agent.full = agent.waits = false;
     agent.lost = 0;
-#else
+#elif !PIPESIM_COUNTED
     const unsigned most = (launch.capacity - PIPESIM_ROOM - 2) / PIPESIM_ROOM - 1;
     if (agent.fits > most) agent.fits = most;
 #endif
