@@ -10,6 +10,7 @@ import numpy.typing as npt
 from hwkernels.compile import Compiled
 from hwkernels.decode import TIMER_STEPS, sm_khz, timer_step_ns
 from hwkernels.foreign import ForeignLayout, ForeignRequest
+from hwkernels.kernel_request import KernelLayout, KernelRequest
 from hwkernels.launch import DeviceInfo
 from hwkernels.layout import RECORD_WORDS
 from hwkernels.request import CaptureRequest, Layout
@@ -19,8 +20,8 @@ CLOCK_SKEW_CYCLES = 20  #: bound on the difference of %clock between the warps o
 
 
 def describe(
-    request: CaptureRequest | ForeignRequest,
-    layout: Layout | ForeignLayout,
+    request: CaptureRequest | ForeignRequest | KernelRequest,
+    layout: Layout | ForeignLayout | KernelLayout,
     compiled: Compiled,
     info: DeviceInfo,
     headers: npt.NDArray[Any],

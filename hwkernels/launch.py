@@ -183,8 +183,12 @@ class Gpu:
         self._start(kernel, Shape((grid,), (threads,), smem_bytes, cluster), arguments)
         self.synchronize()
 
-    def launch_within(self, kernel: Any, shape: Shape, arguments: Sequence[int | np.generic], limit_s: float) -> int:
+    def launch_within(
+        self, kernel: Any, shape: Shape, arguments: Sequence[int | np.generic | npt.NDArray[np.uint8]], limit_s: float
+    ) -> int:
         """Run a kernel to its end, and give the nanoseconds between two CUDA events around it.
+
+        An array among the arguments is given by value, as a descriptor of a tensor.
 
         KernelHangError if it has not ended after ``limit_s``: nothing but memory of :meth:`host_mapped` may be touched
         then, and the process must end. KernelTrapError if it traps.
@@ -210,8 +214,11 @@ class Gpu:
         with self._translated("asking for the kernel's parameters"):
             return tuple(int(parameter.size) for parameter in kernel.arguments_info)
 
-    def _start(self, kernel: Any, shape: Shape, arguments: Sequence[int | np.generic]) -> None:
+    def _start(self, kernel: Any, shape: Shape, arguments: Sequence[int | np.generic | npt.NDArray[np.uint8]]) -> None:
         """Put a launch into the stream."""
+        if any(isinstance(argument, np.ndarray) for argument in arguments):
+            self._start_packed(kernel, shape, arguments)
+            return
         first, *rest = shape.grid
         options: dict[str, Any] = {"block": shape.block, "shmem_size": shape.smem_bytes}
         if shape.cluster > 1:  # then cuda.core counts clusters
@@ -220,6 +227,17 @@ class Gpu:
             options["grid"] = shape.grid
         with self._translated("the launch"):
             self._core.launch(self._stream, self._core.LaunchConfig(**options), kernel, *arguments)
+
+    def _start_packed(
+        self, kernel: Any, shape: Shape, arguments: Sequence[int | np.generic | npt.NDArray[np.uint8]]
+    ) -> None:
+        """The same through the driver, which takes arguments of any size: cuda.core takes no structures."""
+        driver = self._driver
+        values = [np.asarray(np.uint64(a) if isinstance(a, int) else a) for a in arguments]
+        pointers = np.array([value.ctypes.data for value in values], dtype=np.uint64)
+        config = launch_config(driver, shape, self._stream.handle)
+        function = driver.CUfunction(int(kernel.handle))  # the driver takes a CUkernel in its place
+        checked(driver.cuLaunchKernelEx(config, function, int(pointers.ctypes.data), 0), "cuLaunchKernelEx")
 
     def synchronize(self) -> None:
         """Wait until all that was asked for is done. Raises HardwareError if any of it failed."""
@@ -247,7 +265,23 @@ class Gpu:
             raise
 
 
-def warm_up(launch: Callable[[], None]) -> None:
+def launch_config(driver: Any, shape: Shape, stream: Any) -> Any:
+    """The driver's structure for a launch of this shape."""
+    config = driver.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = (*shape.grid, 1, 1)[:3]
+    config.blockDimX, config.blockDimY, config.blockDimZ = (*shape.block, 1, 1)[:3]
+    config.sharedMemBytes = shape.smem_bytes
+    config.hStream = stream
+    if shape.cluster > 1:
+        attribute, value = driver.CUlaunchAttribute(), driver.CUlaunchAttributeValue()
+        value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = shape.cluster, 1, 1
+        attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        attribute.value = value
+        config.attrs, config.numAttrs = [attribute], 1
+    return config
+
+
+def warm_up(launch: Callable[[], object]) -> None:
     """Launch, once at least, until code and data are in the caches and the clocks have risen."""
     until = time.monotonic() + _WARM_UP_S
     while True:

@@ -100,7 +100,7 @@ def overhead(runs: tuple[Run, ...], tiles: int) -> dict[str, int]:
     """
     plain = {run.repetition: run for run in runs if not run.traced}
     found = []
-    for traced in (run for run in runs if run.traced):
+    for traced in (run for run in runs if run.traced and run.repetition in plain):
         before = plain[traced.repetition]
         if all(traced.period_millicycles) and all(before.period_millicycles):
             found.append(round(median(traced.period_millicycles) - median(before.period_millicycles)))

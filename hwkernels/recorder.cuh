@@ -14,6 +14,8 @@
 //   PIPESIM_CHECKED  1 (default): every record looks whether it fits. 0: none does; this is cheaper, but an iteration must
 //                    not make more than PIPESIM_ROOM records, each must make one, and they must rise by one.
 //   PIPESIM_ROOM     records that an iteration makes at most (default 16); with PIPESIM_CHECKED 1, one that makes more is lost.
+//   PIPESIM_COUNTED  with PIPESIM_CHECKED 0, 1: the host knows how many records an agent makes, and its buffer holds them all and
+//                    PIPESIM_ROOM + 2 more. 0 (default): as many iterations are kept as fit if each makes PIPESIM_ROOM.
 //
 // A kernel uses it so (all macros are statements, except the four PARAM and PASS):
 //
@@ -28,6 +30,8 @@
 //   PIPESIM_AT(iteration, stage, parity)     At the head of each iteration of the agent's loop: what its records say.
 //   PIPESIM_SAY(iteration, stage, parity)    The same in the middle of an iteration, where a record must say something else.
 //   PIPESIM_RECORD(site, value)              One record. site: 0..62, value: 0..63; constants are cheapest.
+//   PIPESIM_STOP                             The agent records no more: of a warp that gave up, but goes on.
+//   PIPESIM_ANSWER(value)                    What the last record, whose value was 0, says after all: whether a try succeeded.
 //   PIPESIM_ANCHOR(cta, which)               One thread, which = 0 before all records and 1 after: reads both clocks.
 //   PIPESIM_FLUSH(cta, agent, agents, shared)  The whole warp, converged, after its last record: writes the counts.
 //
@@ -54,6 +58,9 @@
 #endif
 #ifndef PIPESIM_ROOM
 #define PIPESIM_ROOM 16
+#endif
+#ifndef PIPESIM_COUNTED
+#define PIPESIM_COUNTED 0
 #endif
 
 // The agents a CTA can have: its warps.
@@ -195,6 +202,14 @@ static __device__ __forceinline__ void pipesim_record(PipesimAgent &agent, unsig
 #endif
 }
 
+// A try is stamped before it is made; its answer follows.
+static __device__ __forceinline__ void pipesim_answer(PipesimAgent &agent, unsigned value) {
+    agent.tag |= value << PIPESIM_TAG_VALUE;
+#if PIPESIM_EAGER
+    if (agent.records) pipesim_store(agent);
+#endif
+}
+
 // Ends an iteration: what it recorded is kept, or its place is free again.
 static __device__ __forceinline__ void pipesim_close(PipesimAgent &agent) {
 #if PIPESIM_CHECKED
@@ -211,6 +226,22 @@ static __device__ __forceinline__ void pipesim_close(PipesimAgent &agent) {
     agent.keeps = false;
 #else
     agent.kept = agent.since < agent.fits ? agent.pointer : agent.kept;
+#endif
+}
+
+// Ends the recording of an agent: what it recorded up to now is kept, what follows is not, and does not count as lost.
+static __device__ __forceinline__ void pipesim_stop(PipesimAgent &agent) {
+#if PIPESIM_CHECKED
+    pipesim_close(agent);
+    agent.pointer = agent.scratch + PIPESIM_RECORD_BYTES;
+    agent.span = agent.fits = 0;
+#else
+#if !PIPESIM_EAGER
+    if (agent.records) pipesim_store(agent);
+#endif
+    pipesim_close(agent);
+    if (agent.since < agent.fits) agent.span = agent.fits = agent.since + 1;
+    agent.since = agent.fits;
 #endif
 }
 
@@ -275,7 +306,7 @@ static __device__ __forceinline__ PipesimAgent pipesim_agent(const PipesimLaunch
 #if PIPESIM_CHECKED
     agent.keeps = agent.full = agent.waits = false;
     agent.lost = 0;
-#else
+#elif !PIPESIM_COUNTED
     const unsigned most = (launch.capacity - PIPESIM_ROOM - 2) / PIPESIM_ROOM - 1;
     if (agent.fits > most) agent.fits = most;
 #endif
@@ -367,6 +398,8 @@ static __device__ __forceinline__ void pipesim_flush(const PipesimLaunch &launch
 #define PIPESIM_SAY(iteration, stage, parity) \
     pipesim.at = ((unsigned)(iteration) << PIPESIM_TAG_ITERATION) | PIPESIM_PLACE(stage, parity);
 #define PIPESIM_RECORD(site, value) pipesim_record(pipesim, (site) | ((value) << PIPESIM_TAG_VALUE));
+#define PIPESIM_STOP pipesim_stop(pipesim);
+#define PIPESIM_ANSWER(value) pipesim_answer(pipesim, (value));
 #define PIPESIM_ANCHOR(cta, which) pipesim_anchor(pipesim_launch->ctas + (cta), (which));
 #define PIPESIM_FLUSH(cta, agent, agents, shared) pipesim_flush(*pipesim_launch, (cta), (agent), (agents), pipesim, (shared));
 
@@ -379,6 +412,8 @@ static __device__ __forceinline__ void pipesim_flush(const PipesimLaunch &launch
 #define PIPESIM_AT(iteration, stage, parity)
 #define PIPESIM_SAY(iteration, stage, parity)
 #define PIPESIM_RECORD(site, value)
+#define PIPESIM_STOP
+#define PIPESIM_ANSWER(value)
 #define PIPESIM_ANCHOR(cta, which)
 #define PIPESIM_FLUSH(cta, agent, agents, shared)
 

@@ -1,13 +1,15 @@
 """Record the repository's traces on the GPU of this machine: ``python tools/record_traces.py --into traces``.
 
 Writes one file for each configuration, named after it, into the folder of the device. Existing files are left alone
-unless ``--force`` is given. ``--only WORD`` keeps the configurations whose label contains WORD.
+unless ``--force`` is given. ``--only WORD`` keeps the configurations whose label contains WORD. ``--kernel NAME`` takes
+the configurations of another kernel of the registry than producer_consumer.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,9 +17,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a che
 
 from hwkernels.capture import CaptureRequest, capture
 from hwkernels.faults import FAULTS, parse_fault
+from hwkernels.kernel_capture import capture_kernel_of
+from hwkernels.kernel_request import KernelRequest
+from hwkernels.kernels import kernel_names, registered
+from hwkernels.request import PROTOCOL
 from pipesim.errors import PipesimError
+from pipesim.protocols.catalog import find
 from pipesim.trace.files import write_trace
 from pipesim.trace.library import trace_name
+from pipesim.trace.schema import Trace
 
 
 @dataclass(frozen=True)
@@ -97,19 +105,37 @@ FAULTY = (
 PLAN = (*GRID, *AROUND, *FAULTY)
 
 
+Job = tuple[str, Callable[[], Trace]]
+
+
+def jobs(kernel: str) -> Sequence[Job]:
+    """What there is to record of a kernel: a label and a capture each."""
+    if kernel == PROTOCOL:
+        return [(repr(c), lambda request=c.request: capture(request)) for c in PLAN]  # type: ignore[misc]
+    defaults = find(kernel).defaults
+    requests = [
+        KernelRequest(
+            kernel, defaults | dict(c.params), c.grid, c.clock, repetitions=c.repetitions, deadline_ms=c.deadline_ms
+        )
+        for c in registered(kernel).recorded
+    ]
+    return [(repr(r), lambda request=r: capture_kernel_of(request)) for r in requests]  # type: ignore[misc]
+
+
 def main() -> int:
     """Record the plan; 1 if any capture failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--into", type=Path, required=True, help="folder; the device's folder is made in it")
     parser.add_argument("--force", action="store_true", help="overwrite existing files")
     parser.add_argument("--only", default="", help="keep the configurations whose repr contains this")
+    parser.add_argument("--kernel", choices=kernel_names(), default=PROTOCOL, help="the kernel to record")
     options = parser.parse_args()
     failed = 0
-    for configuration in PLAN:
-        if options.only not in repr(configuration):
+    for label, record in jobs(options.kernel):
+        if options.only not in label:
             continue
         try:
-            trace = capture(configuration.request)
+            trace = record()
             path = options.into / trace_name(trace.meta)
             if path.exists() and not options.force:
                 print(f"kept     {path}")
@@ -117,7 +143,7 @@ def main() -> int:
             write_trace(trace, path, force=options.force)
         except PipesimError as error:
             failed += 1
-            print(f"FAILED   {configuration}\n{error}")
+            print(f"FAILED   {label}\n{error}")
             continue
         lost = sum(sum(c.dropped) for c in trace.meta.ctas)
         print(

@@ -13,9 +13,13 @@ from pipesim.cli.output import progress, show
 from pipesim.cli.recording import empty_meta, require_gpu_or, usual_name
 
 if TYPE_CHECKING:
+    from hwkernels.kernel_request import KernelRequest
     from hwkernels.request import CaptureRequest
     from pipesim.model.program import Program
     from pipesim.protocols.catalog import Target
+    from pipesim.trace.schema import Trace
+
+    Request = CaptureRequest | KernelRequest
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +66,6 @@ def _carry_out(options: argparse.Namespace) -> int:
         return capture_kernel(options)
     refuse_kernel_options(options)
 
-    from hwkernels.capture import capture
     from pipesim.cli.assemble import hold, mark_of
     from pipesim.protocols.catalog import find
     from pipesim.report.heading import heading
@@ -78,7 +81,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     require_output(path, force=options.force)
     require_gpu_or("capture on a machine with an H100 or H200; `pipesim verify` does without, on recorded traces")
     with progress(f"capturing {program.name}"):
-        trace = capture(request)
+        trace = captured(request)
     write_trace(trace, path, force=options.force)
     with progress("comparing with the protocol"):
         held = hold(program, trace, str(path), None, None)
@@ -89,29 +92,49 @@ def _carry_out(options: argparse.Namespace) -> int:
 
 def has_kernel(target: Target) -> bool:
     """Whether there is a CUDA kernel of what ``target`` names."""
-    from hwkernels.request import PROTOCOL
+    from hwkernels.kernels import kernel_names
 
-    return target.name == PROTOCOL
+    return target.name in kernel_names()
 
 
-def plain_request(program: Program) -> CaptureRequest:
+def plain_request(program: Program) -> Request:
     """What to run for this program, everything else as usual."""
-    from hwkernels.request import CaptureRequest
+    from hwkernels.kernel_request import KernelRequest
+    from hwkernels.request import PROTOCOL, CaptureRequest
 
-    return CaptureRequest(program.params, program.grid)
+    if program.name == PROTOCOL:
+        return CaptureRequest(program.params, program.grid)
+    return KernelRequest(program.name, program.params, program.grid)
 
 
-def _request(target: Target, program: Program, options: argparse.Namespace) -> CaptureRequest:
+def captured(request: Request) -> Trace:
+    """The trace of a request. Raises HardwareError without a GPU, and whatever the kernel's own capture raises."""
+    from hwkernels.capture import capture
+    from hwkernels.kernel_capture import capture_kernel_of
+    from hwkernels.kernel_request import KernelRequest
+
+    return capture_kernel_of(request) if isinstance(request, KernelRequest) else capture(request)
+
+
+def _request(target: Target, program: Program, options: argparse.Namespace) -> Request:
     """The request of a command line; UsageError if there is no kernel, ParameterError for a value out of range."""
-    from hwkernels.faults import parse_fault
-    from hwkernels.request import PROTOCOL, CaptureRequest, check_request
+    from hwkernels.kernels import kernel_names
+    from hwkernels.request import PROTOCOL
     from pipesim.errors import UsageError
 
     if not has_kernel(target):
         raise UsageError(
             f"there is no CUDA kernel of {target.name}",
-            correction=f"kernels exist of {PROTOCOL}; name one of your own with --kernel",
+            correction=f"kernels exist of {', '.join(kernel_names())}; name one of your own with --kernel",
         )
+    return _own_request(program, options) if program.name == PROTOCOL else _kernel_request(program, options)
+
+
+def _own_request(program: Program, options: argparse.Namespace) -> Request:
+    """The request of the producer/consumer kernel, which alone can keep a window and be made wrong."""
+    from hwkernels.faults import parse_fault
+    from hwkernels.request import CaptureRequest, check_request
+
     request = CaptureRequest(
         program.params,
         program.grid,
@@ -128,11 +151,44 @@ def _request(target: Target, program: Program, options: argparse.Namespace) -> C
     return request
 
 
-def _usual_name(request: CaptureRequest) -> Path:
-    """The name that the trace would have in the library, in this folder: known before anything is recorded."""
+def _kernel_request(program: Program, options: argparse.Namespace) -> Request:
+    """The request of a kernel of the registry."""
+    from hwkernels.kernel_request import KernelRequest, check_kernel_request
     from hwkernels.request import PROTOCOL
+    from pipesim.errors import UsageError
 
-    meta = empty_meta(PROTOCOL, dict(request.params), request.grid, request.clock)
+    for flag, value in (
+        ("--window", options.window),
+        ("--fault", options.fault),
+    ):
+        if value:
+            raise UsageError(
+                f"{flag} means nothing for {program.name}",
+                cause=f"only the kernel of {PROTOCOL} has it",
+                correction=f"leave {flag} out",
+            )
+    request = KernelRequest(
+        program.name,
+        program.params,
+        program.grid,
+        options.clock,
+        options.repetitions,
+        options.record_ctas,
+        options.deadline_ms,
+        options.seed,
+        options.memory,
+    )
+    check_kernel_request(request)
+    return request
+
+
+def _usual_name(request: Request) -> Path:
+    """The name that the trace would have in the library, in this folder: known before anything is recorded."""
+    from hwkernels.kernel_request import KernelRequest, plan_kernel
+
+    meta = empty_meta(request.protocol, dict(request.params), request.ctas, request.clock)
+    if isinstance(request, KernelRequest):
+        return usual_name(replace(meta, memory=plan_kernel(request).memory))
     return usual_name(replace(meta, window=request.window, memory=request.memory, fault=str(request.fault or "")))
 
 

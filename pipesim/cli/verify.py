@@ -133,11 +133,10 @@ def _has_gpu() -> bool:
 
 
 def _captured(program: Program) -> Trace:
-    from hwkernels.capture import capture
-    from pipesim.cli.capture import plain_request
+    from pipesim.cli.capture import captured, plain_request
 
     with progress(f"capturing {program.name}"):
-        return capture(plain_request(program))
+        return captured(plain_request(program))
 
 
 def _recorded(program: Program, folder: Path | None) -> tuple[tuple[str, Trace], ...]:
@@ -170,9 +169,9 @@ def _name_foreign(folder: Path) -> None:
 
 
 def _recordable(program: Program) -> bool:
-    from hwkernels.request import PROTOCOL
+    from hwkernels.kernels import kernel_names
 
-    return program.name == PROTOCOL
+    return program.name in kernel_names()
 
 
 def _unrecordable(error: NoTraceError, program: Program) -> NoTraceError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipesim.conform.autopsy import autopsy
+from pipesim.conform.clusters import as_clusters
 from pipesim.conform.diagnose import diagnose
 from pipesim.conform.edits import apply
 from pipesim.conform.examined import Autopsy, Examination, Outcome
@@ -19,6 +20,7 @@ def examine(program: Program, trace: Trace, found: Conformance) -> Examination |
     """Everything about a trace that leaves its protocol was made wrong or held wrong data; None for any other."""
     if found.divergence is None and not trace.meta.fault and not trace.meta.wrong_tiles:
         return None
+    trace = as_clusters(program, trace)
     diagnosis = diagnose(program, trace, found)
     outcome = None if trace.meta.status == "unknown" else observed(trace)
     possible: set[Outcome] = set()

@@ -8,11 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from pipesim.conform.align import Aligned, align, site_numbers
+from pipesim.conform.clusters import all_agents, as_clusters
 from pipesim.conform.page import Page
 from pipesim.conform.passes import EVERY, Sight
 from pipesim.conform.replay import STRICT, replay
 from pipesim.conform.result import Conformance, Divergence, DivergenceKind
-from pipesim.conform.words import words_beside, words_read
+from pipesim.conform.words import words_beside
 from pipesim.errors import EvidenceError
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
@@ -21,9 +22,10 @@ from pipesim.trace.sites import SiteTable, site_table
 
 
 def conform(program: Program, trace: Trace) -> Conformance:
-    """Hold every recorded CTA of ``trace`` against ``program`` (one CTA). EvidenceError if it is another kernel's."""
+    """Hold every recorded CTA (or cluster) against ``program``. EvidenceError if the trace is another kernel's."""
     table = site_table(program)
     require_same_kernel(program, table, trace)
+    trace = as_clusters(program, trace)
     sites = site_numbers(trace, table)
     uncertainty = order_uncertainty(trace)
     lost = sum(sum(c.dropped) for c in trace.meta.ctas)
@@ -69,13 +71,9 @@ def order_uncertainty(trace: Trace) -> int:
 
 def require_same_kernel(program: Program, table: SiteTable, trace: Trace) -> None:
     """Raise EvidenceError if the agents or barriers of the trace are not those of the program."""
-    if program.ctas > 1:
-        raise EvidenceError(
-            f"{program.name} spans a cluster of {program.ctas} CTAs, whose traces cannot be replayed",
-            cause="the clocks of two SMs have no common order that is exact to the cycle",
-        )
+    clustered = program.ctas > 1 and trace.meta.agents == all_agents(program)  # CTAs that are seen as one already
     for what, mine, theirs in (
-        ("agents", table.agents, trace.meta.agents),
+        ("agents", trace.meta.agents if clustered else table.agents, trace.meta.agents),
         ("barriers", table.barriers, trace.meta.barriers),
     ):
         if mine != theirs:
@@ -162,7 +160,7 @@ def _replay_cta(
     if trace.meta.status == "unknown":  # a simulation that was cut off: nothing shows how it would have ended
         return _OfCta(found, None, iterations, ended=False)
     if found is None and not hung and not any(partial):
-        beside = words_beside(program, followed.state, words_read(trace.meta, cta))
+        beside = words_beside(program, followed.state, trace.meta, cta)
         differ = [both for both in beside if both.read != both.model]
         return _OfCta(page.other_words(differ) if differ else None, None, iterations, ended, len(beside))
     if found is not None or not hung:

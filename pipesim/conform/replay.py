@@ -167,8 +167,7 @@ class _Replay:
                 demands = (op[0] in _WAITS and len(mine) == 2) or self._answers[agent].get(pc)
                 if demands or (self._rules.everything and mine and self._latest[agent][position] < _EVER):
                     waits.append((self._latest[agent][position], agent, position, mine[-1]))
-                channel = supplies(program, agent, op)
-                if channel >= 0:
+                for channel in supplies(program, agent, op):
                     self._supply.add(channel, agent, self._where(agent, position), earliest, position)
                 if mine:
                     earliest = self._cycle[mine[-1]]

@@ -77,14 +77,16 @@ class Supply:
         return min((gap for gap in left if gap > 0), default=0)
 
 
-def supplies(program: Program, agent: int, op: Operation) -> int:
-    """The channel that an operation can make signal for others, now or when its transfer lands; -1 if there is none."""
+def supplies(program: Program, agent: int, op: Operation) -> tuple[int, ...]:
+    """The channels that an operation can make signal for others, now or when its transfer lands."""
+    if op[0] == Op.TMA_LOAD and op[5]:  # a multicast counts its bytes in every CTA of its mask
+        return tuple(program.at_rank(op[1], op[2], rank)[0] for rank in range(program.ctas) if op[5] >> rank & 1)
     if op[0] in ON_MBARRIER:
-        return op[1]
+        return (op[1],)
     if op[0] in _ON_NAMED:
-        return len(program.barriers) + op[1]
+        return (len(program.barriers) + op[1],)
     if op[0] == Op.CLUSTER_ARRIVE:
-        return len(program.barriers) + len(program.named_barriers)
+        return (len(program.barriers) + len(program.named_barriers),)
     if op[0] == Op.COMMIT and op[2] < 0 and op[1] == Engine.WGMMA:
-        return own_channel(program, agent)  # the other warps of its warp group wait for it
-    return op[2] if op[0] in (Op.COMMIT, Op.COMMIT_MULTICAST) else -1
+        return (own_channel(program, agent),)  # the other warps of its warp group wait for it
+    return (op[2],) if op[0] in (Op.COMMIT, Op.COMMIT_MULTICAST) and op[2] >= 0 else ()

@@ -21,9 +21,16 @@ class Beside(NamedTuple):
 
 def words_read(meta: TraceMeta, cta: int) -> dict[tuple[str, int], BarrierWord]:
     """What the words of a CTA's barriers said, by name and stage; {} if they were not read."""
+    return {key[1:]: word for key, word in _all_words(meta, cta).items() if not key[0]}
+
+
+def _all_words(meta: TraceMeta, cta: int) -> dict[tuple[int, str, int], BarrierWord]:
+    """The same of all CTAs of the cluster that stands under this number, by rank, name and stage."""
     words = next((header.barrier_words for header in meta.ctas if header.cta == cta), ())
-    order = ((group.name, stage) for group in meta.barriers for stage in range(group.stages))
-    return dict(zip(order, map(decode_word, words), strict=False))
+    order = [(group.name, stage) for group in meta.barriers for stage in range(group.stages)]
+    ranks = -(-len(words) // len(order)) if order else 0
+    keys = ((rank, *key) for rank in range(ranks) for key in order)
+    return dict(zip(keys, map(decode_word, words), strict=False))
 
 
 def word_left(barrier: BarrierState) -> BarrierWord:
@@ -31,12 +38,13 @@ def word_left(barrier: BarrierState) -> BarrierWord:
     return BarrierWord(barrier.expected, barrier.pending, barrier.tx, barrier.done & 1)
 
 
-def words_beside(program: Program, state: State, read: dict[tuple[str, int], BarrierWord]) -> list[Beside]:
-    """The barriers of CTA 0 that were read and are live in ``state``."""
+def words_beside(program: Program, state: State, meta: TraceMeta, cta: int) -> list[Beside]:
+    """The barriers of a CTA, or of all CTAs of a cluster, that were read and are live in ``state``."""
+    read = _all_words(meta, cta)
     return [
-        Beside(program.barrier_name(n), read[barrier.name, barrier.stage], word_left(state.barriers[n]))
+        Beside(program.barrier_name(n), read[key], word_left(state.barriers[n]))
         for n, barrier in enumerate(program.barriers)
-        if barrier.cta == 0 and (barrier.name, barrier.stage) in read and state.barriers[n].life == LIVE
+        if (key := (barrier.cta, barrier.name, barrier.stage)) in read and state.barriers[n].life == LIVE
     ]
 
 

@@ -1,8 +1,9 @@
 """Forward attention of Hopper: a producer warp group loads Q, K and V, consumer groups multiply and do the softmax.
 
-Upstream: ``nn/attention/gpu/nvidia/sm90/mha.mojo``; the ping-pong of the two consumer groups is FlashAttention-3's.
-K and V share one ring, in the order K0, K1, V0, K2, V1, …: the scores of a block are computed while the values of the
-one before are still being multiplied.
+K and V come in the order K0, K1, V0, K2, V1, …: the scores of a block are computed while the values of the one before
+are still being multiplied. ``fused=0``, the default, has a ring for each, as ``hwkernels/attention_sm90.cu``
+(:mod:`pipesim.protocols.staged_attention`). ``fused=1`` is upstream's ``nn/attention/gpu/nvidia/sm90/mha.mojo``: one
+ring, which its consumers prime. The ping-pong of the two consumer groups is FlashAttention-3's.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from pipesim.model.protocol import Protocol
 from pipesim.model.shared_mem_barrier import BarrierStorage
 from pipesim.model.warp import Slot, TileArray, Warp
 from pipesim.pipelines import ProducerConsumerPipeline
+from pipesim.pipelines.fa4 import BF16 as BFLOAT16
+from pipesim.pipelines.fa4 import FA4Config
 from pipesim.protocols.limits import require
+from pipesim.protocols.staged_attention import StagedAttention
 from pipesim.protocols.warp_group import BF16, F32, GROUP, GROUP_THREADS, ROWS, mma_cycles, share, store
 
 _REGISTERS = {1: 240, 2: 240, 3: 160}  #: of a consumer thread, by the number of consumer groups
@@ -22,17 +26,24 @@ _REGISTERS = {1: 240, 2: 240, 3: 160}  #: of a consumer thread, by the number of
 
 def attention_sm90(
     kv_blocks: int = 8,
-    stages: int = 4,
+    stages: int = 2,
     depth: int = 128,
     block_n: int = 128,
     num_consumer: int = 2,
     pingpong: int = 1,
     softmax: int = 900,
+    fused: int = 0,
+    qk_stages: int = 1,
 ) -> Protocol:
-    """Hopper's attention: K and V through one ring, two consumer groups whose softmaxes take turns with their MMAs.
+    """Hopper's attention: K in slices and V whole, two consumer groups whose softmaxes take turns with their MMAs.
 
     ``kv_blocks`` blocks of ``block_n`` keys and values of ``depth`` elements; ``softmax``: cycles per block and warp.
+    ``fused`` 0: a ring of ``stages`` slots for K, which comes in ``qk_stages`` slices, and one for V; 1: one for both.
     """
+    require("fused", fused, 0, 1)
+    if not fused:
+        return _staged(kv_blocks, stages, depth, block_n, num_consumer, pingpong, softmax, qk_stages)
+    require("qk_stages", qk_stages, 1, 1)
     require("kv_blocks", kv_blocks, 0, 1 << 16)
     require("stages", stages, 2, 32)
     require("depth", depth, 16, 256, multiple_of=16)
@@ -62,9 +73,36 @@ def attention_sm90(
     return p
 
 
+def _staged(
+    blocks: int, stages: int, depth: int, block_n: int, num_consumer: int, pingpong: int, softmax: int, qk_stages: int
+) -> Protocol:
+    """The protocol with a ring for K and one for V."""
+    require("kv_blocks", blocks, 0, 1 << 16)
+    require("stages", stages, 1, 32)
+    require("depth", depth, 64, 256, multiple_of=64)
+    require("block_n", block_n, 16, 256, multiple_of=16)
+    require("num_consumer", num_consumer, 1, 2)
+    require("pingpong", pingpong, 0, 1)
+    require("softmax", softmax, 0, 1 << 24)
+    require("qk_stages", qk_stages, 1, depth // 64)
+    p = Protocol("attention_sm90")
+    attention = StagedAttention.of(
+        p,
+        FA4Config(BFLOAT16, depth, block_n, stages, qk_stages),
+        blocks=blocks,
+        num_consumer=num_consumer,
+        takes_turns=bool(pingpong) and num_consumer == 2,
+        softmax=softmax,
+    )
+    p.init(attention.init)
+    p.role("producer", warps=GROUP)(attention.producer)
+    p.role("consumer", warps=GROUP * num_consumer)(attention.consumer)
+    return p
+
+
 @dataclass(frozen=True)
 class _Attention:
-    """The kernel's memory and sizes, and its roles."""
+    """With one ring: the kernel's memory and sizes, and its roles."""
 
     q: TileArray
     kv: TileArray

@@ -23,6 +23,7 @@ from pipesim.protocols.conv_epilogue import conv_epilogue
 from pipesim.protocols.cutlass_sm90_cooperative import cutlass_sm90_cooperative
 from pipesim.protocols.cutlass_sm90_pingpong import cutlass_sm90_pingpong
 from pipesim.protocols.cutlass_sm100 import cutlass_sm100
+from pipesim.protocols.epilogue_residual import epilogue_residual
 from pipesim.protocols.gemm_sm90 import gemm_sm90
 from pipesim.protocols.gemm_sm100 import gemm_sm100
 from pipesim.protocols.gemm_sm100_blockwise import gemm_sm100_blockwise
@@ -40,6 +41,7 @@ BUILT_IN: dict[str, ProtocolFunction] = {
     "cutlass_sm100": cutlass_sm100,
     "cutlass_sm90_cooperative": cutlass_sm90_cooperative,
     "cutlass_sm90_pingpong": cutlass_sm90_pingpong,
+    "epilogue_residual": epilogue_residual,
     "gemm_sm100": gemm_sm100,
     "gemm_sm100_blockwise": gemm_sm100_blockwise,
     "gemm_sm90": gemm_sm90,

@@ -1,7 +1,8 @@
 """The warp-specialised GEMM of Hopper: one producer warp group, one or two consumer warp groups with wgmma.
 
 Upstream: ``linalg/matmul/gpu/sm90/matmul_kernels.mojo`` and ``tile_loader.mojo``. Priming is by the consumers: the
-producer starts at phase 0 and every consumer group arrives on every ``empty`` before its loop.
+producer starts at phase 0 and every consumer group arrives on every ``empty`` before its loop. The CUDA twin is
+``hwkernels/gemm_sm90.cu``, which can also look ahead and drain.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from dataclasses import dataclass
 
 from pipesim.model.ops import Engine, Fence
 from pipesim.model.protocol import Protocol
+from pipesim.model.recording import TryResult
 from pipesim.model.shared_mem_barrier import BarrierStorage
 from pipesim.model.warp import Slot, TileArray, Warp
-from pipesim.pipelines import ConsumerStage, ProducerConsumerPipeline, ProducerStage
+from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.protocols.limits import require, require_k_group
 from pipesim.protocols.warp_group import BF16, F32, GROUP, GROUP_THREADS, ROWS, mma_cycles, share, store
 
@@ -27,12 +29,16 @@ def gemm_sm90(
     block_k: int = 64,
     tma: int = 1,
     epilogue: int = 300,
+    lookahead: int = 0,
+    drain: int = 0,
 ) -> Protocol:
     """Hopper's GEMM: a producer warp group fills A and B, one or two consumer warp groups multiply with wgmma.
 
     ``tiles`` output tiles for this CTA, each of ``k_iters`` steps of ``block_k``; ``k_group_size`` (1, 2 or 4) steps
     share a pair of barriers, and ``stages`` is rounded down to a multiple of it. ``tma`` 1: one lane copies; 0: all 128
-    threads copy with cp.async. ``epilogue``: cycles per tile.
+    threads copy with cp.async. ``epilogue``: cycles per tile. ``lookahead`` 1: the producer tries the next stage as
+    soon as it has stepped, a consumer while its product runs; each waits only if it was not ready. ``drain`` 1: the
+    producer waits until everything is consumed.
     """
     require("stages", stages, 1, 32)
     require("tiles", tiles, 0, 1 << 16)
@@ -43,6 +49,8 @@ def gemm_sm90(
     require("block_k", block_k, 16, 128, multiple_of=16)
     require("tma", tma, 0, 1)
     require("epilogue", epilogue, 0, 1 << 24)
+    require("lookahead", lookahead, 0, 1)
+    require("drain", drain, 0, 1)
     rings = stages // k_group_size
 
     p = Protocol("gemm_sm90")
@@ -61,6 +69,8 @@ def gemm_sm90(
         tma=bool(tma),
         step_cycles=mma_cycles(ROWS, block_n, block_k) // GROUP,
         epilogue=epilogue,
+        lookahead=bool(lookahead),
+        drain=bool(drain),
     )
     p.init(gemm.init)
     p.role("producer", warps=GROUP)(gemm.producer)
@@ -85,6 +95,8 @@ class _Gemm:
     tma: bool
     step_cycles: int
     epilogue: int
+    lookahead: bool
+    drain: bool
 
     def init(self) -> None:
         ProducerConsumerPipeline(self.storage, self.stages).init_mbars(
@@ -99,22 +111,30 @@ class _Gemm:
         pipe.producer_phase = 0
         with w.elect_one() if self.tma else w.lanes(32):
             for tile in w.loop(self.tiles, "tiles"):
+                ready: TryResult | bool = pipe.try_wait_consumer() if self.lookahead and self.groups else False
                 for k in w.loop(self.groups, "k_iters"):
-                    with pipe.produce() as stage:
-                        self._load(w, stage, tile * self.groups + k)
+                    pipe.wait_consumer_if_needed(ready)
+                    self._load(w, pipe.producer_stage(), pipe, tile * self.groups + k)
+                    pipe.producer_step()
+                    if self.lookahead and k + 1 < self.groups:
+                        ready = pipe.try_wait_consumer()
+            for _ in range(self.stages if self.drain else 0):
+                pipe.wait_consumer()
+                pipe.producer_step()
 
-    def _load(self, w: Warp, stage: ProducerStage, group: int) -> None:
+    def _load(self, w: Warp, stage: int, pipe: ProducerConsumerPipeline, group: int) -> None:
+        full = pipe.producer_mbar(stage)
         if self.tma:
-            stage.mbar().expect_bytes((self.a.nbytes + self.b.nbytes) * self.k_group_size)
-        for slot, item in self._slots(stage.index(), group):
+            full.expect_bytes((self.a.nbytes + self.b.nbytes) * self.k_group_size)
+        for slot, item in self._slots(stage, group):
             for tile in (self.a[slot], self.b[slot]):
                 if self.tma:
-                    w.tma_load(tile, stage.mbar(), item)
+                    w.tma_load(tile, full, item)
                 else:
                     w.async_write(Engine.CP_ASYNC, share(tile, w.index, GROUP), item)
         if not self.tma:
-            stage.mbar().cp_async_arrive()
-            stage.mbar().arrive()
+            full.cp_async_arrive()
+            full.arrive()
 
     def _slots(self, stage: int, group: int) -> list[tuple[int, int]]:
         """The tile slots of a stage, and the items that they hold."""
@@ -130,24 +150,29 @@ class _Gemm:
                 for s in range(self.stages):
                     pipe.consumer_mbar(s).arrive()
         for tile in w.loop(self.tiles, "tiles"):
+            ready: TryResult | bool = pipe.try_wait_producer() if self.lookahead and self.groups else False
             for k in w.loop(self.groups, "k_iters"):
-                stage = pipe.acquire_consumer()
+                pipe.wait_producer_if_needed(ready)
+                stage = pipe.consumer_stage()
                 self._multiply(w, stage, tile * self.groups + k)
+                pipe.consumer_step()
+                if self.lookahead and k + 1 < self.groups:
+                    ready = pipe.try_wait_producer()
+                w.wait_group(Engine.WGMMA)
                 if warp == 0:  # the wgmma is finished in all four warps: one lane gives the stage back for them
                     with w.elect_one():
-                        stage.arrive()
-                stage.release_without_signal()
+                        pipe.consumer_mbar(stage).arrive()
             if self.groups:
                 w.read(share(self.accumulator[group], warp, GROUP), (tile + 1) * self.groups * self.k_group_size - 1)
             rows: Slot = share(self.c[group], warp, GROUP)
             store(w, rows, self.c[group], group=group, item=tile, cycles=self.epilogue)
             w.bar_sync(1 + group, GROUP_THREADS)  # the rows may be written again
 
-    def _multiply(self, w: Warp, stage: ConsumerStage, group: int) -> None:
+    def _multiply(self, w: Warp, stage: int, group: int) -> None:
         if not self.tma:
             w.fence(Fence.PROXY_ASYNC)  # cp.async writes through the generic proxy, wgmma reads through the other
         sums = share(self.accumulator[w.index // GROUP], w.index % GROUP, GROUP)
-        for slot, item in self._slots(stage.index(), group):
+        for slot, item in self._slots(stage, group):
             rows = share(self.a[slot], w.index, GROUP * self.num_consumer)
             w.mma(
                 Engine.WGMMA,
@@ -156,4 +181,3 @@ class _Gemm:
                 cycles=self.step_cycles,
             )
         w.commit(Engine.WGMMA)
-        w.wait_group(Engine.WGMMA)

@@ -221,14 +221,6 @@ def test_the_trace_of_another_kernel(
     assert caught.value.cause == cause + mine_said[what]
 
 
-def test_a_cluster_cannot_be_replayed(run: Make) -> None:
-    p = Protocol("pair", cluster=2)
-    p.mbarriers("b", 1, count=1)
-    p.role("warp")(lambda w: w.work(3))
-    with pytest.raises(EvidenceError, match="pair spans a cluster of 2 CTAs"):
-        run(p.flatten()).conform()
-
-
 @pytest.mark.parametrize("stated", [-1, 1.5, "16", None, True])
 def test_an_impossible_uncertainty(simulated: Make, stated: Any) -> None:
     case = simulated().with_meta(extra={"order_error_cycles": stated})

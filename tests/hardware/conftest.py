@@ -186,3 +186,8 @@ def request_of():
         return CaptureRequest(PARAMS | changes, grid=grid, repetitions=2)
 
     return make
+
+
+@pytest.fixture
+def array_gpu() -> type[FakeGpu]:
+    return FakeGpu

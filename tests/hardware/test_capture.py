@@ -190,6 +190,7 @@ def test_without_periods_loops_are_compared():
     runs = (Run(False, 0, (100, 120), (0, 0)), Run(True, 0, (130, 150), (0, 0)))
     assert overhead(runs, 2) == {"median": 15_000, "low": 15_000, "high": 15_000}
     assert overhead(runs, 0) == {}
+    assert overhead(tuple(run for run in runs if run.traced), 2) == {}  # nothing to compare with
 
 
 def _base(**changes) -> CaptureRequest:

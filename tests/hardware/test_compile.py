@@ -174,9 +174,10 @@ def test_switched_off_it_is_as_if_it_were_not_there(tmp_path, ring):
 def test_importing_needs_nothing_heavy():
     modules = sorted(path.stem for path in KERNELS.glob("*.py") if path.stem != "__init__")
     assert modules == [
-        "apart", "arguments", "capture", "clocks", "compile", "counts", "decode", "describe", "faults", "foreign",
-        "foreign_capture", "foreign_launches", "launch", "launches", "layout", "measure", "memory",
-        "parameters", "recording", "request", "table",
+        "apart", "arguments", "bf16", "capture", "clocks", "compile", "counts", "decode", "describe", "faults",
+        "foreign", "foreign_capture", "foreign_launches", "kernel", "kernel_capture", "kernel_launches",
+        "kernel_request", "launch", "launches", "layout", "measure", "memory",
+        "parameters", "products", "recording", "request", "table", "tensor_map", "tensor_maps",
     ]  # fmt: skip
     code = "import sys\n" + "".join(f"import hwkernels.{name}\n" for name in modules)
     code += (

@@ -23,10 +23,12 @@ SIZES: Mapping[str, list[Params]] = {
         {"pv_stages": 1}, {"pv_stages": 4, "softmax": 4000}, {"correction": 5000},
     ],
     "attention_sm90": [
-        *around("kv_blocks", 4),
-        *around("kv_blocks", 2, stages=2, pingpong=0),
-        {"num_consumer": 1}, {"num_consumer": 3, "depth": 64}, {"stages": 3, "kv_blocks": 7},
-        {"kv_blocks": 9, "block_n": 64},
+        *around("kv_blocks", 2),
+        *around("kv_blocks", 2, qk_stages=2, pingpong=0),
+        {"num_consumer": 1}, {"stages": 1, "qk_stages": 2}, {"stages": 3, "kv_blocks": 7, "depth": 64},
+        *around("kv_blocks", 4, fused=1, stages=4),
+        {"fused": 1, "stages": 4, "num_consumer": 1}, {"fused": 1, "stages": 4, "num_consumer": 3, "depth": 64},
+        {"fused": 1, "stages": 3, "kv_blocks": 7}, {"fused": 1, "stages": 4, "kv_blocks": 9, "block_n": 64},
     ],
     "cluster_multicast": [
         *around("tiles", 4),
@@ -60,6 +62,12 @@ SIZES: Mapping[str, list[Params]] = {
         {"cluster": 2}, {"cluster": 2, "tiles": 0}, {"cluster": 2, "residual": 1, "tiles": 7, "k_tiles": 3},
         {"epilogue": 3000, "residual": 1},
     ],
+    "epilogue_residual": [
+        *around("tiles", 2, k_iters=2),
+        *around("k_iters", 4, tiles=3),
+        {"residual": 0}, {"epi_stages": 1, "accumulators": 1, "clc_stages": 1}, {"stages": 1, "tiles": 3},
+        {"first_tile_only": 0, "tiles": 1}, {"slices": 1, "tiles": 9}, {"order_delay": 9000, "epilogue": 0},
+    ],
     "gemm_sm100": [
         *around("k_iters", 6),
         *around("tiles", 2, accumulators=2, k_iters=3),
@@ -79,6 +87,7 @@ SIZES: Mapping[str, list[Params]] = {
         *around("tiles", 4, k_iters=3, stages=4, k_group_size=2),
         {"tma": 0}, {"tma": 0, "num_consumer": 1, "k_group_size": 4}, {"num_consumer": 1, "stages": 1},
         {"stages": 6, "tiles": 3, "k_iters": 7, "block_n": 64},
+        {"lookahead": 1, "drain": 1, "k_iters": 3}, {"lookahead": 1, "stages": 1}, {"drain": 1, "tiles": 0},
     ],
     "persistent_scheduler": [
         *around("tiles", 2),

@@ -72,6 +72,15 @@ TWINS: dict[str, tuple[Callable[..., Protocol], dict[str, int], Edit, set[str]]]
     "attention": (attention_sm90, ATTENTION, the_same, {"finished"}),
     "the softmax does not wait for its scores": (attention_sm90, ATTENTION, softmax_first, {"RACE"}),
     "values are given back while they are multiplied": (attention_sm90, ATTENTION, without_waits(0), {"RACE"}),
+    "attention in slices": (attention_sm90, ATTENTION | {"depth": 128, "qk_stages": 2}, the_same, {"finished"}),
+    "slices are given back while they are multiplied": (
+        attention_sm90, ATTENTION | {"qk_stages": 2}, without_waits(1), {"RACE"}
+    ),
+    "attention with one ring": (attention_sm90, ATTENTION | {"fused": 1}, the_same, {"finished"}),
+    "the softmax does not wait, with one ring": (attention_sm90, ATTENTION | {"fused": 1}, softmax_first, {"RACE"}),
+    "values of one ring, while they are multiplied": (
+        attention_sm90, ATTENTION | {"fused": 1}, without_waits(0), {"RACE"}
+    ),
     "scheduler": (persistent_scheduler, {"tiles": 3, "k_iters": 2}, the_same, {"finished"}),
 }  # fmt: skip
 

@@ -22,6 +22,7 @@ PERIODS = {
     "cutlass_sm90_cooperative": ({"tiles": 24}, "the matrix engine", 36),
     # A trip of its consumers is two tiles. With little to multiply the two epilogues, one after the other, set it.
     "cutlass_sm90_pingpong": ({"tiles": 24, "k_tiles": 2}, "the way round consumer0's arrive → math_wg_order", 9),
+    "epilogue_residual": ({"tiles": 24}, "the way round epilogue's arrive → named barrier 1", 1),
     "gemm_sm100": ({"tiles": 24}, "the trip of load", 1),
     "gemm_sm100_blockwise": ({"tiles": 24}, "the way round epilogue's arrive → named barrier 2", 1),
     # Its two groups leave a tile at the same time: the tensor cores idle while both store.

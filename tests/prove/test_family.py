@@ -24,7 +24,8 @@ PINNED = {
     ("cluster_multicast", "tiles", ()): EveryValue("tiles", 0, 21, 8, 44),
     ("persistent_scheduler", "tiles", ()): EveryValue("tiles", 0, 11, 4, 22),
     ("gemm_sm90", "tiles", (("k_iters", 8),)): EveryValue("tiles", 0, 4, 1, 6),
-    ("attention_sm90", "kv_blocks", ()): EveryValue("kv_blocks", 0, 11, 4, 22),
+    ("attention_sm90", "kv_blocks", ()): EveryValue("kv_blocks", 0, 12, 4, 23),
+    ("attention_sm90", "kv_blocks", (("fused", 1), ("stages", 4))): EveryValue("kv_blocks", 0, 11, 4, 22),
     ("conv_epilogue", "tiles", (("first_tile_only", 1), ("k_iters", 4))): EveryValue("tiles", 0, 12, 4, 23),
     ("cutlass_sm90_cooperative", "tiles", (("k_tiles", 8),)): EveryValue("tiles", 0, 4, 1, 6),
 }

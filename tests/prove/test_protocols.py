@@ -19,7 +19,7 @@ SIZES = runpy.run_path(str(Path(__file__).parents[1] / "protocols" / "sizes.py")
 def refuted(name: str, params: dict[str, int]) -> bool:
     """What goes wrong in some schedule: an order barrier that may be missed; a commit to a CTA that may have ended."""
     sizes = find(name).defaults | params
-    if name == "conv_epilogue":
+    if name in ("conv_epilogue", "epilogue_residual"):
         return not sizes["first_tile_only"] and sizes["tiles"] > 1
     return name == "attention_sm100" and bool(sizes["pair_cta"] and sizes["kv_blocks"])
 

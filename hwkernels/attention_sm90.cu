@@ -1,0 +1,400 @@
+// Forward attention of one tile of queries a CTA: O = softmax(Q K^T * scale) V, bf16 in and out, fp32 between. The kernel
+// behind the protocol `attention_sm90` with fused=0. Needs sm_90a. Roles, barriers and sites: attention_sm90.table.h.
+//
+// One lane of the producer warp group loads Q once, then K and V block by block through two rings of STAGES slots: K in
+// QK_STAGES slices of the head, each with barriers of its own, V whole; in the order K0, K1, V0, K2, V1, ... The lane acquires
+// a slice, expects its bytes and issues one copy (TMAProducerPipeline over StagedPipeline; the producer starts at parity 1).
+// Each of NUM_CONSUMER warp groups has 64 queries. In block n it issues the scores Q K_n^T, slice by slice, and the product
+// of the former weights P with V_(n-1); it does the softmax of block n while the latter runs. A warp gives a slice back
+// when the products that read it are done: one lane of each warp arrives. With PINGPONG two groups take turns at the tensor
+// cores, by named barriers, so that one multiplies while the other does its softmax.
+//
+// A wait that gives up is reported; its warp goes on, but waits, arrives and records no more, so that no other waits for it
+// at a named barrier or in a product.
+//
+// Compile-time parameters: DEPTH 64 or 128, BLOCK_N 64 or 128 keys, QK_STAGES 1 .. DEPTH / 64, STAGES, NUM_CONSUMER 1 or 2,
+// PINGPONG 0 or 1. Dynamic shared memory, at a multiple of 1,024: Q, the slots of K, the slots of V, the barriers. A tile is
+// kept in panels of 64 columns of the head, rows of 128 bytes, swizzled (wgmma.cuh).
+#define PIPESIM_TABLE "attention_sm90.table.h"
+#include "mbarrier.cuh"
+#include "recorder.cuh"
+#include "report.cuh"
+#include "table.cuh"
+#include "tensor_map.cuh"
+#include "wgmma.cuh"
+
+static_assert(DEPTH == 64 || DEPTH == 128, "DEPTH must be 64 or 128");
+static_assert(BLOCK_N == 64 || BLOCK_N == 128, "BLOCK_N must be 64 or 128");
+static_assert(QK_STAGES >= 1 && DEPTH / 64 % QK_STAGES == 0, "a slice of K has whole panels of 64 columns");
+static_assert(STAGES >= 1 && STAGES * QK_STAGES <= 32, "a record can name 32 stages");
+static_assert(NUM_CONSUMER == 1 || NUM_CONSUMER == 2, "NUM_CONSUMER must be 1 or 2");
+
+static constexpr unsigned GROUP_ROWS = 64;  // queries of a warp group
+static constexpr unsigned ROW_BYTES = 128;  // of a panel
+static constexpr unsigned DESCRIPTOR_UNIT = 16;  // bytes by which a descriptor that is 1 larger begins later
+static constexpr unsigned PANELS = DEPTH / 64, SLICE_PANELS = PANELS / QK_STAGES;
+static constexpr unsigned Q_PANEL = NUM_CONSUMER * GROUP_ROWS * ROW_BYTES, KV_PANEL = BLOCK_N * ROW_BYTES;
+static constexpr unsigned Q_BYTES = PANELS * Q_PANEL, TILE_BYTES = PANELS * KV_PANEL, SLICE_BYTES = TILE_BYTES / QK_STAGES;
+static constexpr unsigned LANDING_CYCLES = 2000000;  // copies in flight when the producer gives up land within microseconds
+static constexpr bool TAKES_TURNS = PINGPONG && NUM_CONSUMER == 2;
+enum Bytes : unsigned { BYTES_SLICE, BYTES_VALUES, BYTES_QUERIES };  // what a record's value says of an EXPECT or a COPY
+
+// Shared addresses and sizes.
+struct Attention {
+    unsigned q, k, v, barriers, blocks;
+    float scale;  // of the scores, times log2(e)
+    __device__ __forceinline__ unsigned barrier(unsigned group, unsigned stage) const { return barriers + 8 * (group + stage); }
+};
+
+// The producer's lane.
+
+template <unsigned ENTER, unsigned RETURN, unsigned EXPECT, unsigned COPY>
+static __device__ __forceinline__ bool load(const Patience &patience, unsigned full, unsigned empty, unsigned stage,
+                                            unsigned parity, unsigned pass, Bytes kind, unsigned bytes, unsigned to,
+                                            const TensorMap *map, unsigned row, unsigned panel PIPESIM_PARAM) {
+    PIPESIM_SAY(pass, stage, parity)
+    PIPESIM_RECORD(ENTER, 0)
+    if (!waited<false>(patience, empty, parity, ENTER, pass)) return false;
+    PIPESIM_RECORD(RETURN, 0)
+    PIPESIM_RECORD(EXPECT, kind)
+    mbarrier_arrive_expect_tx(full, bytes);
+    PIPESIM_RECORD(COPY, kind)
+    tensor_load_3d(to, map, 0, row, panel, full);
+    return true;
+}
+
+static __device__ __forceinline__ bool load_keys(const Attention &at, const Patience &patience, RingState<STAGES> &k,
+                                                 unsigned block, const TensorMap *map, unsigned row PIPESIM_PARAM) {
+#pragma unroll
+    for (unsigned q = 0; q < QK_STAGES; ++q) {
+        const unsigned stage = QK_STAGES * k.stage + q;
+        if (!load<SITE_producer_wait_k_empty, SITE_producer_got_k_empty, SITE_producer_expect_k_full,
+                  SITE_producer_copy_k_full>(patience, at.barrier(BARRIER_k_full, stage), at.barrier(BARRIER_k_empty, stage),
+                                             stage, k.parity, QK_STAGES * block + q, BYTES_SLICE, SLICE_BYTES,
+                                             at.k + stage * SLICE_BYTES, map, row + block * BLOCK_N,
+                                             q * SLICE_PANELS PIPESIM_PASS))
+            return false;
+    }
+    k.step();
+    return true;
+}
+
+static __device__ __forceinline__ bool load_values(const Attention &at, const Patience &patience, RingState<STAGES> &v,
+                                                   unsigned block, const TensorMap *map, unsigned row PIPESIM_PARAM) {
+    if (!load<SITE_producer_wait_v_empty, SITE_producer_got_v_empty, SITE_producer_expect_v_full, SITE_producer_copy_v_full>(
+            patience, at.barrier(BARRIER_v_full, v.stage), at.barrier(BARRIER_v_empty, v.stage), v.stage, v.parity, block,
+            BYTES_VALUES, TILE_BYTES, at.v + v.stage * TILE_BYTES, map, row + block * BLOCK_N, 0 PIPESIM_PASS))
+        return false;
+    v.step();
+    return true;
+}
+
+static __device__ __forceinline__ void produce(const Attention &at, const Patience &patience, const TensorMap *q,
+                                               const TensorMap *k, const TensorMap *v, unsigned q_row,
+                                               unsigned kv_row PIPESIM_PARAM) {
+    RingState<STAGES> keys = {0, 1}, values = {0, 1};
+    PIPESIM_AT(0, 0, 0)
+    PIPESIM_RECORD(SITE_producer_expect_q_full, BYTES_QUERIES)
+    mbarrier_arrive_expect_tx(at.barrier(BARRIER_q_full, 0), Q_BYTES);
+    PIPESIM_RECORD(SITE_producer_copy_q_full, BYTES_QUERIES)
+    tensor_load_3d(at.q, q, 0, q_row, 0, at.barrier(BARRIER_q_full, 0));
+    bool fine = true;
+    for (unsigned n = 0; fine && n < at.blocks; ++n) {
+        if (n) {
+            PIPESIM_AT(n, 0, 0)
+        }
+        fine = load_keys(at, patience, keys, n, k, kv_row PIPESIM_PASS) &&
+               (n == 0 || load_values(at, patience, values, n - 1, v, kv_row PIPESIM_PASS));
+    }
+    if (fine && at.blocks) {
+        PIPESIM_AT(at.blocks, 0, 0)
+        fine = load_values(at, patience, values, at.blocks - 1, v, kv_row PIPESIM_PASS);
+    }
+    if (!fine) spin(LANDING_CYCLES);  // no copy may land in a CTA that has ended
+}
+
+// A consumer warp: what it does with barriers. alive: none of its waits gave up.
+
+template <unsigned ENTER, unsigned RETURN>
+static __device__ __forceinline__ void take(bool &alive, const Patience &patience, unsigned full, unsigned stage,
+                                            unsigned parity, unsigned pass PIPESIM_PARAM) {
+    if (!alive) return;
+    PIPESIM_SAY(pass, stage, parity)
+    PIPESIM_RECORD(ENTER, 0)
+    alive = waited<true>(patience, full, parity, ENTER, pass);
+    if (alive) {
+        PIPESIM_RECORD(RETURN, 0)
+    } else {
+        PIPESIM_STOP
+    }
+}
+
+template <unsigned SITE>
+static __device__ __forceinline__ void give_back(bool alive, unsigned empty, unsigned stage, unsigned parity,
+                                                 unsigned pass PIPESIM_PARAM) {
+    if (!alive) return;
+    PIPESIM_SAY(pass, stage, parity)
+    PIPESIM_RECORD(SITE, 1)
+    if (threadIdx.x % 32 == 0) mbarrier_arrive(empty);
+}
+
+// Named barriers 1 + NUM_CONSUMER + group, as in the protocol: all of the group wait, all of the other arrive.
+static __device__ __forceinline__ void take_turn(unsigned group) {
+    __syncwarp();
+    if (TAKES_TURNS) asm volatile("bar.sync %0, 256;" ::"r"(1 + NUM_CONSUMER + group) : "memory");
+}
+static __device__ __forceinline__ void pass_turn(unsigned group) {
+    if (TAKES_TURNS) asm volatile("bar.arrive %0, 256;" ::"r"(1 + NUM_CONSUMER + (1 - group)) : "memory");
+}
+
+// And what it computes.
+
+static __device__ __forceinline__ float exp2_fast(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+static __device__ __forceinline__ unsigned bf16_pair(float low, float high) {
+    unsigned pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+
+// The largest score, and the sum of weights in this thread's columns, of rows i = 0 and 1 of the thread.
+struct Rows {
+    float largest[2], sum[2];
+};
+
+// scores become weights; factor: what to multiply former sums with.
+static __device__ __forceinline__ void softmax(float (&scores)[BLOCK_N / 2], Rows &rows, float (&factor)[2], float scale) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        float largest = rows.largest[i];
+#pragma unroll
+        for (int j = 0; j < BLOCK_N / 8; ++j) largest = fmaxf(largest, fmaxf(scores[4 * j + 2 * i], scores[4 * j + 2 * i + 1]));
+        largest = fmaxf(largest, __shfl_xor_sync(FULL_WARP, largest, 1));  // the four threads that share a row
+        largest = fmaxf(largest, __shfl_xor_sync(FULL_WARP, largest, 2));
+        factor[i] = exp2_fast((rows.largest[i] - largest) * scale);  // 0 at first, when rows.largest is -infinity
+        const float offset = largest * scale;
+        float sum = 0;
+#pragma unroll
+        for (int j = 0; j < BLOCK_N / 8; ++j) {
+#pragma unroll
+            for (int c = 0; c < 2; ++c) {
+                const float weight = exp2_fast(fmaf(scores[4 * j + 2 * i + c], scale, -offset));
+                scores[4 * j + 2 * i + c] = weight;
+                sum += weight;
+            }
+        }
+        rows.largest[i] = largest;
+        rows.sum[i] = rows.sum[i] * factor[i] + sum;
+    }
+}
+
+// Weights as the A operand of the next product; former sums to the new scale.
+static __device__ __forceinline__ void prepare(const float (&weights)[BLOCK_N / 2], unsigned (&pairs)[BLOCK_N / 16][4],
+                                               float (&sums)[DEPTH / 2], const float (&factor)[2]) {
+#pragma unroll
+    for (int i = 0; i < DEPTH / 2; ++i) sums[i] *= factor[i / 2 % 2];
+#pragma unroll
+    for (int i = 0; i < BLOCK_N / 4; ++i) {
+        pairs[i / 4][i % 4] = bf16_pair(weights[2 * i], weights[2 * i + 1]);
+    }
+#pragma unroll
+    for (int i = 0; i < BLOCK_N / 4; ++i) asm volatile("" : "+r"(pairs[i / 4][i % 4])::"memory");
+}
+
+// A consumer warp's way through the blocks.
+struct Consumer {
+    const Attention &at;
+    const Patience &patience;
+    unsigned group;
+    unsigned long long queries;  // descriptor of the group's rows in the first panel
+    bool alive;
+    RingState<STAGES> keys, values;
+};
+
+// Issues scores = Q K^T of a block, each slice when it has landed.
+static __device__ __forceinline__ void multiply_keys(Consumer &my, float (&scores)[BLOCK_N / 2], unsigned block PIPESIM_PARAM) {
+    const unsigned long long keys = wgmma_k_major(my.at.k + my.keys.stage * TILE_BYTES);
+    wgmma_hold(scores);
+#pragma unroll
+    for (unsigned q = 0; q < QK_STAGES; ++q) {
+        const unsigned stage = QK_STAGES * my.keys.stage + q;
+        take<SITE_consumer_wait_k_full, SITE_consumer_got_k_full>(my.alive, my.patience, my.at.barrier(BARRIER_k_full, stage),
+                                                                  stage, my.keys.parity, QK_STAGES * block + q PIPESIM_PASS);
+        __syncwarp();
+        wgmma_fence();
+#pragma unroll
+        for (unsigned panel = q * SLICE_PANELS; panel < (q + 1) * SLICE_PANELS; ++panel) {
+#pragma unroll
+            for (unsigned k16 = 0; k16 < 4; ++k16) {
+                Wgmma<BLOCK_N>::shared(scores, my.queries + (panel * Q_PANEL + 32 * k16) / DESCRIPTOR_UNIT,
+                                       keys + (panel * KV_PANEL + 32 * k16) / DESCRIPTOR_UNIT, panel + k16 != 0);
+            }
+        }
+    }
+    wgmma_commit();
+}
+
+// Issues sums += P V of a block.
+static __device__ __forceinline__ void multiply_values(Consumer &my, float (&sums)[DEPTH / 2],
+                                                       const unsigned (&pairs)[BLOCK_N / 16][4], unsigned block PIPESIM_PARAM) {
+    take<SITE_consumer_wait_v_full, SITE_consumer_got_v_full>(my.alive, my.patience,
+                                                              my.at.barrier(BARRIER_v_full, my.values.stage), my.values.stage,
+                                                              my.values.parity, block PIPESIM_PASS);
+    const unsigned long long values = wgmma_mn_major(my.at.v + my.values.stage * TILE_BYTES, KV_PANEL);
+    __syncwarp();
+    wgmma_hold(sums);
+    wgmma_fence();
+#pragma unroll
+    for (unsigned k16 = 0; k16 < BLOCK_N / 16; ++k16)
+        Wgmma<DEPTH, 1>::registers(sums, pairs[k16], values + 16 * ROW_BYTES * k16 / DESCRIPTOR_UNIT, 1);
+    wgmma_commit();
+}
+
+static __device__ __forceinline__ void give_keys_back(Consumer &my, unsigned block PIPESIM_PARAM) {
+#pragma unroll
+    for (unsigned q = 0; q < QK_STAGES; ++q) {
+        const unsigned stage = QK_STAGES * my.keys.stage + q;
+        give_back<SITE_consumer_arrive_k_empty>(my.alive, my.at.barrier(BARRIER_k_empty, stage), stage, my.keys.parity,
+                                                QK_STAGES * block + q PIPESIM_PASS);
+    }
+    my.keys.step();
+}
+
+static __device__ __forceinline__ void give_values_back(Consumer &my, unsigned block PIPESIM_PARAM) {
+    give_back<SITE_consumer_arrive_v_empty>(my.alive, my.at.barrier(BARRIER_v_empty, my.values.stage), my.values.stage,
+                                            my.values.parity, block PIPESIM_PASS);
+    my.values.step();
+}
+
+// The softmax of a block, between two records of the stage that was last waited for.
+static __device__ __forceinline__ void weigh(const Consumer &my, float (&scores)[BLOCK_N / 2], Rows &rows, float (&factor)[2],
+                                             unsigned block, unsigned stage PIPESIM_PARAM) {
+    if (my.alive) {
+        PIPESIM_SAY(block, stage, 0)
+        PIPESIM_RECORD(SITE_consumer_work_begin, 0)
+    }
+    softmax(scores, rows, factor, my.at.scale);
+    wgmma_hold(scores);
+    if (my.alive) {
+        PIPESIM_RECORD(SITE_consumer_work_end, 0)
+    }
+}
+
+// sums: of this thread, rows and columns as wgmma.cuh says.
+static __device__ __forceinline__ void attend(Consumer &my, float (&sums)[DEPTH / 2], Rows &rows PIPESIM_PARAM) {
+    const unsigned blocks = my.at.blocks;
+    float scores[BLOCK_N / 2], factor[2];
+    unsigned pairs[BLOCK_N / 16][4];
+    take_turn(my.group);
+    multiply_keys(my, scores, 0 PIPESIM_PASS);
+    if (my.group == 0 || blocks > 1) pass_turn(my.group);  // nobody waits for the last turn
+    wgmma_wait<0>();
+    wgmma_hold(scores);
+    const unsigned first = QK_STAGES * my.keys.stage + QK_STAGES - 1;
+    give_keys_back(my, 0 PIPESIM_PASS);
+    weigh(my, scores, rows, factor, 0, first PIPESIM_PASS);
+    prepare(scores, pairs, sums, factor);
+#pragma unroll 1
+    for (unsigned n = 1; n < blocks; ++n) {
+        PIPESIM_AT(n, 0, 0)
+        take_turn(my.group);
+        multiply_keys(my, scores, n PIPESIM_PASS);
+        multiply_values(my, sums, pairs, n - 1 PIPESIM_PASS);
+        if (my.group == 0 || n + 1 < blocks) pass_turn(my.group);
+        wgmma_wait<1>();
+        wgmma_hold(scores);
+        give_keys_back(my, n PIPESIM_PASS);
+        weigh(my, scores, rows, factor, n, my.values.stage PIPESIM_PASS);
+        wgmma_wait<0>();
+        wgmma_hold(sums);
+        give_values_back(my, n - 1 PIPESIM_PASS);
+        prepare(scores, pairs, sums, factor);
+    }
+    PIPESIM_AT(blocks, 0, 0)
+    multiply_values(my, sums, pairs, blocks - 1 PIPESIM_PASS);
+    wgmma_wait<0>();
+    wgmma_hold(sums);
+    give_values_back(my, blocks - 1 PIPESIM_PASS);
+}
+
+// out: pairs of bf16, at the group's first row. Rows without keys are zeros.
+static __device__ __forceinline__ void store(unsigned *out, const float (&sums)[DEPTH / 2], const Rows &rows) {
+    const unsigned thread = threadIdx.x % 128, lane = thread % 32;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        float sum = rows.sum[i];
+        sum += __shfl_xor_sync(FULL_WARP, sum, 1);
+        sum += __shfl_xor_sync(FULL_WARP, sum, 2);
+        const float factor = sum > 0 ? 1 / sum : 0;
+        unsigned *row = out + (16 * (thread / 32) + lane / 4 + 8 * i) * (DEPTH / 2) + lane % 4;
+#pragma unroll
+        for (int j = 0; j < DEPTH / 8; ++j)
+            row[4 * j] = bf16_pair(sums[4 * j + 2 * i] * factor, sums[4 * j + 2 * i + 1] * factor);
+    }
+}
+
+static __device__ __forceinline__ void consume(const Attention &at, const Patience &patience, unsigned *out PIPESIM_PARAM) {
+    const unsigned group = threadIdx.x / 128 - WARP_consumer / 4;
+    Consumer my = {at, patience, group, wgmma_k_major(at.q + group * GROUP_ROWS * ROW_BYTES), true, {0, 0}, {0, 0}};
+    Rows rows = {{-__int_as_float(0x7f800000), -__int_as_float(0x7f800000)}, {0, 0}};
+    float sums[DEPTH / 2];
+#pragma unroll
+    for (int i = 0; i < DEPTH / 2; ++i) sums[i] = 0;
+    if (group == 1 && at.blocks) pass_turn(group);  // group 0 goes first
+    PIPESIM_AT(0, 0, 0)
+    take<SITE_consumer_wait_q_full, SITE_consumer_got_q_full>(my.alive, patience, at.barrier(BARRIER_q_full, 0), 0, 0,
+                                                              0 PIPESIM_PASS);
+    if (at.blocks) attend(my, sums, rows PIPESIM_PASS);
+    store(out + group * GROUP_ROWS * (DEPTH / 2), sums, rows);
+}
+
+// queries, keys, values: [heads * rows][DEPTH] of bf16 as [DEPTH / 64][heads * rows][64]; a box of queries has all rows of a CTA
+// and all panels, one of keys BLOCK_N rows and the panels of a slice, one of values all. out: as queries. A CTA has tile
+// blockIdx.x of the queries, of which tiles_of_head belong to a head of blocks * BLOCK_N keys. scale: 1 / sqrt(DEPTH) * log2(e).
+extern "C" __global__ void __launch_bounds__(384, 1)
+attention_sm90(const __grid_constant__ TensorMap queries, const __grid_constant__ TensorMap keys,
+               const __grid_constant__ TensorMap values, unsigned *out, unsigned blocks, unsigned tiles_of_head,
+               float scale, PIPESIM_RUN_PARAMS) {
+    extern __shared__ __align__(1024) unsigned char memory[];
+    const unsigned q = (shared_address(memory) + 1023) & ~1023u, k = q + Q_BYTES, v = k + STAGES * TILE_BYTES;
+    const Attention at = {q, k, v, v + STAGES * TILE_BYTES, blocks, scale};
+    const unsigned warp = threadIdx.x / 32;
+    CtaReport *report = reports + blockIdx.x;
+    const Patience patience = {report, stop, deadline_ns, warp};
+
+    if (threadIdx.x == 0) {
+#define PIPESIM_ROLE(name, warps)
+#define PIPESIM_SITE(name, role, kind, barrier)
+#define PIPESIM_BARRIER(name, stages, count) \
+    for (unsigned s = 0; s < STAGES_##name; ++s) mbarrier_init(at.barrier(BARRIER_##name, s), COUNT_##name);
+#include PIPESIM_TABLE
+        mbarrier_init_fence();
+        PIPESIM_ANCHOR(blockIdx.x, 0)
+    }
+    PIPESIM_AGENT(blockIdx.x, warp, WARPS, threadIdx.x % 32 == 0, RECORDS_BEHIND(at.barriers, warp))
+    __syncthreads();
+    if (threadIdx.x == 0) report->loop_begin = clock_cycles64();
+    if (warp < WARP_consumer) {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        if (warp == WARP_producer && elect_one()) {
+            const unsigned row = blockIdx.x / tiles_of_head * blocks * BLOCK_N;
+            produce(at, patience, &queries, &keys, &values, blockIdx.x * NUM_CONSUMER * GROUP_ROWS, row PIPESIM_PASS);
+        }
+    } else {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        consume(at, patience, out + blockIdx.x * (NUM_CONSUMER * GROUP_ROWS * DEPTH / 2) PIPESIM_PASS);
+    }
+    __syncwarp();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        report->loop_end = clock_cycles64();
+        PIPESIM_ANCHOR(blockIdx.x, 1)
+        report_end(report, at.barriers, BARRIERS);
+    }
+    __syncwarp();
+    PIPESIM_FLUSH(blockIdx.x, warp, WARPS, RECORDS_BEHIND(at.barriers, warp))
+}

@@ -1,0 +1,34 @@
+// The one place that names the roles, barriers and recording sites of attention_sm90.cu; read as producer_consumer.table.h.
+
+// name, warps. Warps are numbered in this order; both roles are warp groups, 4 warps each. Three producer warps are idle.
+PIPESIM_ROLE(producer, 4)
+PIPESIM_ROLE(consumer, 4 * NUM_CONSUMER)
+
+// name, stages, expected count of arrivals. Slice q of slot s of K is stage QK_STAGES * s + q.
+PIPESIM_BARRIER(q_full, 1, 1)
+PIPESIM_BARRIER(k_full, STAGES * QK_STAGES, 1)
+PIPESIM_BARRIER(k_empty, STAGES * QK_STAGES, 4 * NUM_CONSUMER)
+PIPESIM_BARRIER(v_full, STAGES, 1)
+PIPESIM_BARRIER(v_empty, STAGES, 4 * NUM_CONSUMER)
+
+// name, role, kind, barrier (none where it touches none). Each role's sites stand in program order.
+PIPESIM_SITE(producer_expect_q_full, producer, EXPECT, q_full)
+PIPESIM_SITE(producer_copy_q_full, producer, COPY, q_full)
+PIPESIM_SITE(producer_wait_k_empty, producer, WAIT_ENTER, k_empty)
+PIPESIM_SITE(producer_got_k_empty, producer, WAIT_RETURN, k_empty)
+PIPESIM_SITE(producer_expect_k_full, producer, EXPECT, k_full)
+PIPESIM_SITE(producer_copy_k_full, producer, COPY, k_full)
+PIPESIM_SITE(producer_wait_v_empty, producer, WAIT_ENTER, v_empty)
+PIPESIM_SITE(producer_got_v_empty, producer, WAIT_RETURN, v_empty)
+PIPESIM_SITE(producer_expect_v_full, producer, EXPECT, v_full)
+PIPESIM_SITE(producer_copy_v_full, producer, COPY, v_full)
+PIPESIM_SITE(consumer_wait_q_full, consumer, WAIT_ENTER, q_full)
+PIPESIM_SITE(consumer_got_q_full, consumer, WAIT_RETURN, q_full)
+PIPESIM_SITE(consumer_wait_k_full, consumer, WAIT_ENTER, k_full)
+PIPESIM_SITE(consumer_got_k_full, consumer, WAIT_RETURN, k_full)
+PIPESIM_SITE(consumer_arrive_k_empty, consumer, ARRIVE, k_empty)
+PIPESIM_SITE(consumer_work_begin, consumer, WORK_BEGIN, none)
+PIPESIM_SITE(consumer_work_end, consumer, WORK_END, none)
+PIPESIM_SITE(consumer_wait_v_full, consumer, WAIT_ENTER, v_full)
+PIPESIM_SITE(consumer_got_v_full, consumer, WAIT_RETURN, v_full)
+PIPESIM_SITE(consumer_arrive_v_empty, consumer, ARRIVE, v_empty)

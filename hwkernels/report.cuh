@@ -1,0 +1,92 @@
+// What every kernel of the registry tells the host of a run, and how its waits give up.
+// A kernel's parameter list ends with PIPESIM_RUN_PARAMS; the host appends these by itself.
+#pragma once
+
+#include "mbarrier.cuh"
+#include "recorder.cuh"
+
+static constexpr unsigned MAX_REPORTED_AGENTS = 16;
+static constexpr unsigned MAX_REPORTED_BARRIERS = 64;
+
+enum Status : unsigned { STATUS_UNKNOWN = 0, STATUS_FINISHED = 1, STATUS_DEADLINE = 2, STATUS_STOPPED = 3 };
+
+// 624 bytes; layout.REPORT. site, agent, iteration: of the first wait that gave up. barrier_words: as read after
+// mbarrier.inval when all agents had ended. iterations: what a kernel likes to say of its agents.
+struct CtaReport {
+    unsigned status, site, agent, iteration;
+    unsigned long long loop_begin, loop_end, marks[2];
+    unsigned iterations[MAX_REPORTED_AGENTS];
+    unsigned long long barrier_words[MAX_REPORTED_BARRIERS];
+};
+
+// deadline_ns: how long a wait may take, below 2^31. stop: 0 before the launch, set by the first wait that gives up.
+#define PIPESIM_RUN_PARAMS unsigned deadline_ns, CtaReport *reports, unsigned *stop PIPESIM_KERNEL_PARAM
+
+// The shared address of a warp's records, behind the barriers, where a build has them in shared memory (PIPESIM_MEMORY 0): the
+// launch has room there for WARPS * capacity of them, and 8 bytes more.
+#define RECORDS_BEHIND(barriers, warp) \
+    ((((barriers) + 8 * BARRIERS + 15) & ~15u) + (warp) * pipesim_launch->capacity * PIPESIM_RECORD_BYTES)
+
+// What bounds the waits of one agent.
+struct Patience {
+    CtaReport *report;
+    unsigned *stop;
+    unsigned deadline_ns, agent;
+};
+
+static __device__ __noinline__ void gave_up(const Patience &patience, WaitEnd how, unsigned site, unsigned iteration) {
+    if (how == WAIT_DEADLINE) atomicExch(patience.stop, 1u);
+    const unsigned status = how == WAIT_DEADLINE ? STATUS_DEADLINE : STATUS_STOPPED;
+    if (atomicCAS(&patience.report->status, STATUS_UNKNOWN, status) == STATUS_UNKNOWN) {
+        patience.report->site = site;
+        patience.report->agent = patience.agent;
+        patience.report->iteration = iteration;
+    }
+}
+
+// A wait of all 32 lanes (WARP) or of one; false if it gave up, which is reported once. The caller then leaves its loop.
+template <bool WARP>
+static __device__ __forceinline__ bool waited(const Patience &patience, unsigned barrier, unsigned parity, unsigned site,
+                                              unsigned iteration) {
+    const WaitEnd end = wait_parity<WARP>(barrier, parity, patience.deadline_ns, patience.stop);
+    if (end == WAIT_DONE) return true;
+    if (!WARP || threadIdx.x % 32 == 0) gave_up(patience, end, site, iteration);
+    return false;
+}
+
+// A place in a ring: its stage and the parity that this side waits for. A producer begins with parity 1.
+template <unsigned STAGES_OF_RING>
+struct RingState {
+    unsigned stage, parity;
+    __device__ __forceinline__ void step() {
+        if (++stage == STAGES_OF_RING) {
+            stage = 0;
+            parity ^= 1;
+        }
+    }
+};
+
+static __device__ __forceinline__ void spin(unsigned cycles) {
+    const unsigned begin = clock_cycles();
+    while (clock_cycles() - begin < cycles) {
+    }
+}
+
+// A wait with its two records: they say stage and parity. n counts the agent's steps, one up a call.
+template <bool WARP>
+static __device__ __forceinline__ bool recorded_wait(const Patience &patience, unsigned group, unsigned stage,
+                                                     unsigned parity, unsigned enter, unsigned got,
+                                                     unsigned &n PIPESIM_PARAM) {
+    PIPESIM_AT(n, stage, parity)
+    PIPESIM_RECORD(enter, 0)
+    const bool done = waited<WARP>(patience, group + 8 * stage, parity, enter, n);
+    if (done) PIPESIM_RECORD(got, 0)
+    ++n;
+    return done;
+}
+
+// One thread, when all agents of the CTA have ended and nobody signals it any more.
+static __device__ __forceinline__ void report_end(CtaReport *report, unsigned barriers, unsigned count) {
+    atomicCAS(&report->status, STATUS_UNKNOWN, STATUS_FINISHED);
+    for (unsigned b = 0; b < count; ++b) report->barrier_words[b] = mbarrier_inval(barriers + 8 * b);
+}

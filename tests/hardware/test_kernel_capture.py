@@ -1,0 +1,219 @@
+"""A capture of a registry's kernel from request to trace, on a GPU of arrays that does what the protocol says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hwkernels import kernel_capture
+from hwkernels.bf16 import from_bf16, to_bf16
+from hwkernels.compile import Compiled
+from hwkernels.kernel import Argument, Input, Output
+from hwkernels.kernel_capture import capture_kernel_here, capture_kernel_of
+from hwkernels.kernel_request import KernelRequest, plan_kernel
+from hwkernels.kernels import REGISTRY, registered
+from hwkernels.launch import DeviceInfo, Shape, launch_config
+from hwkernels.layout import DEADLINE, FINISHED, LAUNCH, MEMORIES, REPORT
+from pipesim.conform.judge import conform
+from pipesim.errors import KernelTrapError
+from pipesim.model.barrier_word import word_of
+from pipesim.model.finding import Verdict
+from pipesim.protocols.catalog import find
+from pipesim.timed.engine import simulate
+from pipesim.timed.profile import load_profile
+from pipesim.trace.consistency import check_trace
+from pipesim.trace.schema import EventKind
+
+INFO = DeviceInfo(0, "NVIDIA H100 of arrays", 132, "9.0", "999.1", 232448, 233472)
+RECORDED = [
+    pytest.param(kernel.name, recorded, id=f"{name}-{n}")
+    for name, kernel in REGISTRY.items()
+    for n, recorded in enumerate(kernel.recorded)
+    if recorded.grid <= 4 and recorded.params.get("tiles", 0) * recorded.params.get("k_iters", 1) < 32
+]
+
+
+def as_stored(output: Output) -> np.ndarray:
+    """What a right kernel leaves."""
+    values = to_bf16(output.expected) if output.unpack is from_bf16 else output.expected.astype(output.dtype)
+    return np.ascontiguousarray(values)
+
+
+class ModelGpu:
+    """A launch leaves the right outputs, and the records that a simulation of the protocol makes.
+
+    ``encoder`` and the memory are those of the fixtures: see ``model_gpu``.
+    """
+
+    encoder: type
+    request: KernelRequest
+    arguments: tuple[Argument, ...]  # of the kernel
+    late = False  # the first wait that gives up is the first agent's
+    wrong = False  # one element of the first output
+    traps = False
+
+    def launch_within(self, traced, shape, arguments, limit_s):
+        assert isinstance(shape, Shape)
+        assert limit_s > self.request.deadline_ms / 1000
+        self.launches.append(traced)
+        if self.traps:
+            raise KernelTrapError("the kernel trapped")
+        own = [argument for argument in self.arguments if getattr(argument, "given", True)]
+        rest = arguments[len(own) :]
+        assert int(rest[0]) == self.request.deadline_ms * 1_000_000
+        assert len(rest) == 3 + traced
+        for address, argument in zip(arguments, own, strict=False):
+            if isinstance(argument, Input) and argument.data.nbytes:
+                assert bytes(self.memory[address][: argument.data.nbytes]) == argument.data.tobytes()
+            elif isinstance(argument, Output):
+                values = as_stored(argument)
+                assert (self.memory[address][: values.nbytes] == 0xEE).all()
+                if self.wrong:
+                    values.flat[0] += 1
+                self.upload(address, values)
+        self._through_maps([argument for argument in self.arguments if not getattr(argument, "given", True)])
+        reports = np.zeros(self.request.ctas, dtype=REPORT)
+        reports["status"], reports["loop_begin"], reports["loop_end"] = FINISHED, 1000, 3000
+        if self.late:
+            reports["status"][0] = DEADLINE
+        reports["barrier_words"] = self._words()
+        self.upload(rest[1], reports)
+        if traced:
+            self._record(int(rest[3]))
+        return 12_345
+
+    def _through_maps(self, buffers):
+        """Buffers that the kernel knows by a descriptor only: found by their size and what they hold."""
+        for buffer in buffers:
+            values = buffer.data if isinstance(buffer, Input) else as_stored(buffer)
+            before = values.tobytes() if isinstance(buffer, Input) else bytes([0xEE] * values.nbytes)
+            found = [
+                a
+                for a, m in self.memory.items()
+                if m.nbytes >= max(values.nbytes, 1) and bytes(m[: len(before)]) == before
+            ]
+            assert found, buffer.name
+            if isinstance(buffer, Output):
+                self.upload(found[0], values)
+
+    def _words(self):
+        """Of each CTA the words that the model leaves in its barriers, in the order of the table."""
+        program = find(self.request.kernel).build(dict(self.request.params), grid=self.request.ctas)
+        state = simulate(program, load_profile("h100")).state
+        words = np.zeros((self.request.ctas, 64), dtype=np.uint64)
+        for cta in range(self.request.ctas):
+            own = [n for n, barrier in enumerate(program.barriers) if barrier.cta == cta % program.ctas]
+            words[cta, : len(own)] = [word_of(state.barriers[n]) for n in own]
+        return words
+
+    def _record(self, launch_at):
+        said = self.memory[launch_at].view(LAUNCH)[0]
+        kernel, request = registered(self.request.kernel), self.request
+        program = find(kernel.name).build(dict(request.params), grid=request.ctas)
+        table = kernel.table(request.params)
+        kept = self.encoder(table, clock=request.clock, capacity=int(said["capacity"]) - 1, ctas=request.ctas)
+        simulated = simulate(program, load_profile("h100")).trace
+        numbers = {(s.role, s.kind, s.barrier): n for n, s in enumerate(table.sites)}
+        sites = [numbers[s.role, s.kind, s.barrier] for s in simulated.meta.sites]
+        e, nbytes = simulated.events, kernel.nbytes(request.params)
+        last = int(e.cycle.max(initial=0))
+        for cta in range(request.ctas):
+            kept.anchor(0, 1_000_000, cta)
+            for row in np.flatnonzero(e.cta == cta % program.ctas):
+                kind, value, cycle = simulated.meta.sites[e.site[row]].kind, int(e.value[row]), int(e.cycle[row])
+                value = nbytes.index(value) if kind in (EventKind.EXPECT, EventKind.COPY) else value
+                kept.record(
+                    cta, int(e.agent[row]), sites[e.site[row]], kept.cycle(1_000_100) + cycle,
+                    iteration=int(e.iteration[row]), stage=int(e.stage[row]), parity=max(0, int(e.parity[row])),
+                    value=value, ns=1_000_100 + cycle // 2,
+                )  # fmt: skip
+            kept.anchor(1, 1_000_200 + last // 2, cta)
+        self.upload(int(said["ctas"]), kept.headers)
+        kept.records = np.pad(kept.records, ((0, 0), (0, 0), (1, 0), (0, 0)))  # the first is not used
+        self.upload(int(said["records"]), np.ascontiguousarray(kept.records))
+
+
+def uncompiled(request, *, traced, memory):
+    assert memory in MEMORIES
+    return Compiled(b"", "", "0", (f"-DPIPESIM_TRACE={int(traced)}",), "13.0", request.kernel)
+
+
+@pytest.fixture
+def model_gpu(monkeypatch, array_gpu, encoder):
+    monkeypatch.setattr(kernel_capture, "Gpu", type("ModelArrayGpu", (ModelGpu, array_gpu), {"encoder": encoder}))
+    monkeypatch.setattr(kernel_capture, "require_gpu", lambda: INFO)
+    monkeypatch.setattr(kernel_capture, "compile_kernel_of", uncompiled)  # test_kernels compiles them
+    monkeypatch.setattr("hwkernels.launch._WARM_UP_S", 0)
+    monkeypatch.setattr(
+        "hwkernels.kernel_launches.encode", lambda *_: np.zeros(128, dtype=np.uint8)
+    )  # a driver does it
+    for name in ("late", "wrong", "traps"):
+        monkeypatch.setattr(ModelGpu, name, False)
+
+    def prepare(name, params, **more):
+        request = KernelRequest(name, find(name).defaults | dict(params), repetitions=2, **more)
+        monkeypatch.setattr(ModelGpu, "request", request, raising=False)
+        arguments = registered(name).arguments(request.params, request.grid, request.seed)
+        monkeypatch.setattr(ModelGpu, "arguments", arguments, raising=False)
+        return request
+
+    return prepare
+
+
+@pytest.mark.parametrize(("name", "recorded"), RECORDED)
+def test_what_is_captured_conforms(model_gpu, name, recorded):
+    request = model_gpu(name, recorded.params, grid=recorded.grid, clock=recorded.clock)
+    program = find(name).build(dict(request.params), grid=request.ctas)
+    if simulate(program, load_profile("h100")).deadlock:
+        return  # the model hangs here, and so would this GPU: see the next tests
+    expected_memory = plan_kernel(request).memory
+    trace = capture_kernel_of(request)
+    check_trace(trace, "here")
+    meta = trace.meta
+    assert (meta.protocol, meta.params, meta.grid) == (name, dict(request.params), request.ctas)
+    assert (meta.status, meta.wrong_tiles, meta.memory, len(meta.runs)) == ("finished", 0, expected_memory, 4)
+    assert meta.extra["launch_ns"] == {"untraced": [12_345] * 2, "traced": [12_345] * 2}
+    assert len(meta.ctas) == request.ctas
+    found = conform(program, trace)
+    assert (found.verdict, found.divergence) == (Verdict.PROVED, None)
+    assert found.words == len(program.barriers) * recorded.grid
+    assert found.events == len(trace.events)
+
+
+def test_wrong_elements_are_counted_and_named(model_gpu, monkeypatch):
+    monkeypatch.setattr(ModelGpu, "wrong", True)
+    meta = capture_kernel_of(model_gpu("persistent_scheduler", {"tiles": 2})).meta
+    assert meta.wrong_tiles == 4  # one in each of four launches
+    outputs = meta.extra["checked"]["moments"]
+    assert (outputs["elements"], outputs["wrong"]) == (4, 1)
+    assert outputs["first_wrong"].startswith("moments[0, 0] is ")
+
+
+def test_a_wait_that_gave_up_is_named_and_nothing_is_repeated(model_gpu, monkeypatch, array_gpu):
+    monkeypatch.setattr(ModelGpu, "late", True)
+    meta = capture_kernel_of(model_gpu("persistent_scheduler", {"tiles": 2})).meta
+    assert (meta.status, meta.wrong_tiles, meta.runs) == ("deadline", 0, ())
+    assert meta.extra["gave_up"] == {
+        "cta": 0, "agent": "scheduler/0", "site": "scheduler_wait_throttle_full", "iteration": 0, "traced": True
+    }  # fmt: skip
+    assert array_gpu.latest.launches == [True]
+
+
+def test_a_trap_is_captured_again_apart_with_records_in_the_hosts_memory(model_gpu, monkeypatch):
+    monkeypatch.setattr(ModelGpu, "traps", True)
+    asked = []
+    monkeypatch.setattr(kernel_capture, "run_apart", lambda *arguments: asked.append(arguments) or "its trace")
+    request = model_gpu("persistent_scheduler", {"tiles": 2})
+    assert capture_kernel_of(request) == "its trace"
+    assert asked[0][0] == "hwkernels.kernel_capture"
+    assert '"memory": "host"' in asked[0][1]
+    with pytest.raises(KernelTrapError):
+        capture_kernel_here(request, INFO)
+
+
+def test_a_launch_through_the_driver_has_the_same_shape():
+    driver = pytest.importorskip("cuda.bindings.driver")
+    config = launch_config(driver, Shape((8,), (96,), 4096, 4), driver.CUstream(0))
+    assert (config.gridDimX, config.gridDimY, config.gridDimZ, config.sharedMemBytes) == (8, 1, 1, 4096)
+    assert (config.blockDimX, config.blockDimY, config.numAttrs) == (96, 1, 1)
+    assert config.attrs[0].value.clusterDim.x == 4

@@ -1,0 +1,89 @@
+"""Tensor maps say no to what the copy engine cannot do; the swizzle is CUTLASS's ``Swizzle<B, 4, 3>``."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hwkernels.bf16 import from_bf16, to_bf16
+from hwkernels.products import expected_shared
+from hwkernels.tensor_maps import Swizzle, TensorMap, matrix, swizzled
+from pipesim.errors import ParameterError
+
+MAP = TensorMap(0x1000, (256, 128), (512,), (64, 128))
+
+
+def cutlass(offset: int, bits: int) -> int:
+    """``Swizzle<bits, 4, 3>`` of a byte's offset, as CUTLASS defines it."""
+    chosen = ((1 << bits) - 1) << (4 + 3)
+    return offset ^ (offset & chosen) >> 3
+
+
+@pytest.mark.parametrize(
+    ("swizzle", "bits"), [(Swizzle.NONE, 0), (Swizzle.B32, 1), (Swizzle.B64, 2), (Swizzle.B128, 3)]
+)
+def test_the_swizzle_is_cutlass_and_moves_whole_pieces(swizzle, bits):
+    places = [swizzled(offset, swizzle) for offset in range(4096)]
+    assert places == [cutlass(offset, bits) for offset in range(4096)]
+    assert sorted(places) == list(range(4096))
+    assert all(place % 16 == offset % 16 for offset, place in enumerate(places))
+
+
+def test_a_column_of_pieces_lies_in_all_banks():
+    """Eight rows' pieces of one column touch each of the 32 banks once; without the swizzle they share four."""
+    banks = {swizzled(128 * row + 48, Swizzle.B128) % 128 for row in range(8)}
+    assert len(banks) == 8
+    assert len({swizzled(128 * row + 48, Swizzle.NONE) % 128 for row in range(8)}) == 1
+
+
+def test_a_tile_in_shared_memory_by_hand():
+    tile = np.arange(16 * 64, dtype=np.uint16).reshape(16, 64)
+    laid = expected_shared(tile).view(np.uint16).reshape(16, 8, 8)
+    for row in range(16):
+        for piece in range(8):
+            assert laid[row, piece ^ row % 8].tolist() == tile[row, 8 * piece : 8 * piece + 8].tolist()
+    wide = np.concatenate([tile, tile + 5000], axis=1)
+    assert expected_shared(wide, 2).tolist() == [*expected_shared(tile), *expected_shared(tile + 5000)]
+
+
+def test_what_a_map_says():
+    assert (MAP.row_bytes, MAP.box_bytes) == (128, 16384)
+    assert matrix(0x1000, 128, 256, 128) == MAP
+    assert matrix(0x1000, 128, 64, 128, pitch=256).strides == (512,)
+    assert TensorMap(0x1000, (64, 4, 2), (128, 512), (64, 4, 1)).box_bytes == 512
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"element": "FLOAT4"}, "a tensor map of FLOAT4"),
+        ({"strides": ()}, "a tensor of 2 dimensions with 0 strides and a box of 2"),
+        ({"shape": (8,) * 6, "strides": (16,) * 5, "box": (8,) * 6}, "a tensor of 6 dimensions"),
+        ({"address": 0x1008}, "0x1008 is not a positive multiple of 16"),
+        ({"address": 0}, "0x0 is not a positive multiple of 16"),
+        ({"shape": (256, 0)}, "dimension 1 has 0 elements"),
+        ({"box": (64, 257)}, "the box has 257 elements in dimension 1"),
+        ({"strides": (510,)}, "dimension 1 has a stride of 510 bytes"),
+        ({"box": (4, 128)}, "the box's rows have 8 bytes, which is no multiple of 16"),
+        ({"box": (128, 128)}, "the box's rows have 256 bytes, more than the 128 of the swizzle"),
+    ],
+)
+def test_what_the_copy_engine_cannot_do_is_refused(change, said):
+    with pytest.raises(ParameterError, match=said):
+        replace(MAP, **change)
+
+
+def test_without_swizzle_rows_may_be_longer():
+    assert replace(MAP, box=(128, 128), swizzle=Swizzle.NONE).box_bytes == 32768
+
+
+def test_bf16_rounds_to_the_nearest_and_ties_to_even():
+    one = 1.0
+    values = np.array([0.0, -0.0, one, one + 2**-8, one + 3 * 2**-8, one + 2**-8 + 2**-16, -3.5, 1e30], np.float32)
+    wanted = np.array([0.0, -0.0, one, one, one + 2**-6, one + 2**-7, -3.5, 1e30], np.float32)
+    back = from_bf16(to_bf16(values))
+    assert back[:7].tolist() == wanted[:7].tolist()
+    assert np.signbit(back[1])
+    assert abs(back[7] / 1e30 - 1) < 2**-8
+    exact = from_bf16(np.arange(0, 0x7F80, dtype=np.uint16))
+    assert to_bf16(exact).tolist() == list(range(0x7F80))
