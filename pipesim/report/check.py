@@ -51,7 +51,10 @@ def proof_lines(report: CheckReport, width: int) -> list[str]:
     """The verdict as one line of another report."""
     said = {Verdict.PROVED: "proved for every schedule", Verdict.REFUTED: "refuted", Verdict.UNKNOWN: "unknown"}
     how = [] if report.verdict is Verdict.PROVED else [report.how]
-    parts = [f"{mark(_OK[report.verdict])} {said[report.verdict]}", *how, count(report.operations, "operation")]
+    free = [each.parameter for each in report.ranges if each.lap]
+    sizes = [f"for any number of {' or of '.join(free)}"] if free else []
+    parts = [f"{mark(_OK[report.verdict])} {said[report.verdict]}", *sizes, *how]
+    parts.append(count(report.operations, "operation"))
     return field("proof", parts, width)
 
 
