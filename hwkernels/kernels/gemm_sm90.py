@@ -6,7 +6,17 @@ import numpy as np
 import numpy.typing as npt
 
 from hwkernels.bf16 import from_bf16, random_bf16
-from hwkernels.kernel import Argument, Input, Kernel, Output, Params, Range, Recorded, TensorMap
+from hwkernels.kernel import (
+    TENSOR_STRAY_NS,
+    Argument,
+    Input,
+    Kernel,
+    Output,
+    Params,
+    Range,
+    Recorded,
+    TensorMap,
+)
 from hwkernels.launch import Shape
 from pipesim.errors import ParameterError
 
@@ -101,6 +111,7 @@ GEMM_SM90 = Kernel(
     nbytes=_nbytes,
     room=48,  # the first step of a consumer also gives every stage to the producer
     require=_require,
+    stray_ns=TENSOR_STRAY_NS,
     recorded=(
         Recorded(),
         Recorded({"tiles": 0}),

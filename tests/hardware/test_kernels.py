@@ -99,8 +99,7 @@ def test_a_table_of_other_parameters_is_refused(kernel, monkeypatch):
 def test_it_compiles_without_a_warning_in_every_way_it_is_built(kernel):
     request = request_of(kernel, kernel.recorded[0])
     plain = compile_kernel_of(request, traced=False)
-    others = (replace(request, memory=memory) for memory in ("device", "host"))
-    for build in (request, *others, replace(request, clock="both")):
+    for build in (request, replace(request, memory="host"), replace(request, clock="both", memory="device")):
         traced = compile_kernel_of(build, traced=True)
         assert (traced.log, traced.entry) == ("", kernel.name)
         assert traced.cubin != plain.cubin
@@ -110,7 +109,8 @@ def test_it_compiles_without_a_warning_in_every_way_it_is_built(kernel):
 @pytest.mark.parametrize(("kernel", "recorded"), RECORDED)
 def test_the_data_are_the_seeds_and_every_output_is_compared_by_tile(kernel, recorded):
     params = request_of(kernel, recorded).params
-    one, same, other = (kernel.arguments(params, recorded.grid, seed) for seed in (1, 1, 2))
+    grid = min(recorded.grid, 8)  # on every SM it takes long
+    one, same, other = (kernel.arguments(params, grid, seed) for seed in (1, 1, 2))
     assert repr(one) == repr(same)
     outputs = [argument for argument in one if isinstance(argument, Output)]
     assert outputs
