@@ -185,6 +185,6 @@ ATTENTION_SM90 = Kernel(
         Recorded(_run(pingpong=0)),
         Recorded(_run(block_n=64, stages=4, qk_stages=2), clock="both"),
         Recorded(_run(kv_blocks=12), grid=8),
-        Recorded(_run(kv_blocks=12), grid=132),  # one on every SM
+        Recorded(_run(kv_blocks=12), grid=132, clock="both"),  # one on every SM
     ),
 )

@@ -128,7 +128,7 @@ GEMM_SM90 = Kernel(
         Recorded({"lookahead": 1, "num_consumer": 1, "stages": 2, "tiles": 4}),
         Recorded({"epilogue": 4000, "tiles": 6, "k_iters": 4}),
         Recorded({"tiles": 4}, grid=8),
-        Recorded({"stages": 3, "block_n": 256, "tiles": 2, "k_iters": 24}, grid=132),  # one on every SM
+        Recorded({"stages": 3, "block_n": 256, "tiles": 2, "k_iters": 24}, grid=132, clock="both"),  # one on every SM
         Recorded({"lookahead": 1, "k_iters": 32}, clock="both"),
     ),
 )
