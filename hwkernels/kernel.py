@@ -18,7 +18,7 @@ from pipesim.trace.schema import BarrierGroup, Site
 
 Params = Mapping[str, int]
 
-#: ``stray_ns`` of a kernel whose tensor cores work: the clock slows down as they begin and end. Seen: 290 ns (H100).
+#: ``stray_ns`` of a kernel whose tensor cores work: the clock slows down as they begin and end. Seen: 308 ns (H100).
 TENSOR_STRAY_NS = 600
 
 
