@@ -9,6 +9,7 @@ from pipesim.model.program import Program
 from pipesim.protocols.catalog import Target
 from pipesim.prove.family import Build, EveryValue, Family, SomeValues
 
+_LONG = 30_000  #: operations
 _SMALL = 2  #: a value at which a loop goes round
 
 
@@ -38,8 +39,17 @@ class Families:
         self._verdicts: dict[str, EveryValue | SomeValues] = {}
 
     def ranges(self) -> tuple[EveryValue | SomeValues, ...]:
-        """Of each trip count the values that are proved."""
-        return tuple(self._verdict(name) for name in self._families)
+        """Of each trip count the values that are proved; of a long program those of the first that is a loop."""
+        found: list[EveryValue | SomeValues] = []
+        for name in self._families:
+            if not self.long or not any(isinstance(each, EveryValue) for each in found):
+                found.append(self._verdict(name))
+        return tuple(found)
+
+    @property
+    def long(self) -> bool:
+        """True if a proof by laps is sooner than a run."""
+        return sum(map(len, self._program.code)) > _LONG
 
     def cover(self) -> bool:
         """True if some trip count is proved for every value, and the program is what that speaks of.
@@ -63,7 +73,7 @@ def building(target: Target, params: Mapping[str, int], parameter: str) -> Build
 
     def build(value: int) -> Program | None:
         try:
-            return target.build({**params, parameter: value})
+            return target.build({**params, parameter: value}, twice=False)  # the program that was asked for was
         except PipesimError:
             return None
 

@@ -11,20 +11,23 @@ from dataclasses import replace
 from typing import assert_never
 
 from pipesim.errors import PipesimError
-from pipesim.families import Families
-from pipesim.model.finding import MEMORY_ORDER, Deadlock, FaultKind, Verdict
+from pipesim.families import Families, trip_counts
+from pipesim.model.finding import MEMORY_ORDER, OF_SCHEDULES, Advisory, Deadlock, FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.protocols.catalog import Target
 from pipesim.prove.check import Check, How, check
 from pipesim.prove.concerns import advisories
-from pipesim.prove.confirm import refutation
+from pipesim.prove.confirm import carried, refutation
 from pipesim.prove.correction import corrections
 from pipesim.prove.doings import doings
 from pipesim.prove.family import EveryValue, SomeValues
+from pipesim.prove.leftovers import advisories as left_over
+from pipesim.prove.leftovers import leftovers
 from pipesim.prove.memory_faults import memory_fault_of
 from pipesim.prove.play import Play
 from pipesim.prove.refutation import End, Refutation
 from pipesim.prove.replay_text import to_text, walk
+from pipesim.prove.search import explore
 from pipesim.prove.shorten import shorten
 from pipesim.prove.words import doubt_line, schedule_lines, standing
 from pipesim.report.heading import heading
@@ -35,8 +38,11 @@ from pipesim.unfold.laps import Laps
 
 _MOST_TRIES = 12  #: values of one parameter
 _FEW_STATES = 2_000
-_LONG = 30_000  #: operations from which a proof by laps is sooner than a run
+_SHORT = 400  #: operations of a program that is searched for other ways to go wrong
+_MOST_LEFT = 20_000  #: operations of a program that is run once more for what it leaves
 _MOST_MOVES = 30_000  #: made to shorten a schedule
+
+_NO_MOVE_SHOWS = MEMORY_ORDER | OF_SCHEDULES  #: what a schedule's last move does not show: it is left as it is
 
 
 def judge(
@@ -45,25 +51,46 @@ def judge(
     """The verdict on ``program``, which ``target`` makes of these parameters; ``ctas`` as a command line gave it."""
     operations = sum(map(len, program.code))
     families = Families(target, params, program)
-    if operations > _LONG and families.cover():
+    if families.long and families.cover():
         found = Check(Verdict.PROVED, How.LAPS, operations, 0, 0, (), ())
     else:
         found = check(program, max_states)
+    if found.verdict is Verdict.UNKNOWN:
+        found = _by_smaller(target, dict(params), program, found)
     shown = families.ranges() if found.verdict is Verdict.PROVED else ()
     ranges = tuple(_range(each) for each in shown if each.checked >= 0)
+    wrong, also = _shown(target, dict(params), program, found, ctas)
     return CheckReport(
         heading(program), found.verdict, found.how.value, found.operations, found.phases, found.states,
-        tuple(doubt_line(program, doubt) for doubt in found.doubts), _shown(target, dict(params), program, found, ctas),
-        _said(program, found, ranges), ranges, advisories(program),
+        tuple(doubt_line(program, doubt) for doubt in found.doubts), wrong,
+        _said(program, found, ranges), ranges, _advisories(program, found), also,
     )  # fmt: skip
+
+
+def _advisories(program: Program, found: Check) -> tuple[Advisory, ...]:
+    """What breaks no rule and may not be meant: arrives without a scope, and what is left at the end."""
+    left = leftovers(program) if found.verdict is Verdict.PROVED and found.operations <= _MOST_LEFT else ()
+    return advisories(program) + left_over(program, left)
+
+
+def _by_smaller(target: Target, params: dict[str, int], program: Program, found: Check) -> Check:
+    """A fault of a smaller size, if its schedule goes wrong at this one, too; else what is known already."""
+    for name in trip_counts(target, params, program):
+        asked = params.get(name, target.defaults[name])
+        for value in range(min(asked, _MOST_TRIES)):
+            smaller = _refuted(target, params | {name: value}, None)
+            if smaller is not None:
+                shown = [carried(program, each.schedule) for each in smaller[1].refutations]
+                wrong = tuple(each for each in shown if each is not None)
+                if wrong:
+                    return replace(found, verdict=Verdict.REFUTED, how=How.SCHEDULE, refutations=wrong)
+    return found
 
 
 def replay(program: Program, text: str) -> CheckReport:
     """What one schedule comes to. ParameterError for a move that is not possible where it stands."""
     play = walk(program, text)
-    found = refutation(play)
-    if found is None and (unordered := memory_fault_of(program, play.moves)) is not None:
-        found = Refutation(End.FAULT, tuple(play.moves), unordered)
+    found = _wrong(program, play)
     shown = (shown_of(program, found),) if found is not None else ()
     verdict = Verdict.UNKNOWN if found is None else Verdict.REFUTED
     said = f"{program.name} goes wrong in this schedule" if found is not None else "nothing is wrong where it ends"
@@ -76,7 +103,7 @@ def walked(program: Program, text: str) -> WalkReport:
     """One schedule as a timeline. ParameterError for a move that is not possible where it stands."""
     play = walk(program, text)
     moves, spans = len(play.moves), doings(program, tuple(play.moves))
-    found = refutation(play)
+    found = _wrong(program, play)
     names = tuple(program.agent_name(agent) for agent in range(len(program.agents)))
     if found is None:
         waits = "every agent has ended" if play.ended else "not every agent has ended"
@@ -86,26 +113,37 @@ def walked(program: Program, text: str) -> WalkReport:
     return WalkReport(heading(program), moves, names, spans, findings, f"the schedule ends in {said}")
 
 
+def _wrong(program: Program, play: Play) -> Refutation | None:
+    """What is wrong where a play has come to, be it the memory order of its last access alone."""
+    found = refutation(play)
+    if found is None and (unordered := memory_fault_of(program, play.moves)) is not None:
+        return Refutation(End.FAULT, tuple(play.moves), unordered)
+    return found
+
+
 def _shown(
     target: Target, params: dict[str, int], program: Program, found: Check, ctas: int | None
-) -> tuple[Shown, ...]:
-    """What is wrong, at the smallest sizes at which it still is."""
+) -> tuple[tuple[Shown, ...], tuple[str, ...]]:
+    """What is wrong, at the smallest sizes at which it still is; and in which other ways schedules of these end."""
     sizes, small, seen = params, program, found
     if found.refutations and target.program is None:
         sizes, small, seen = _smallest(target, params, program, found)
     lowered = {name: value for name, value in sizes.items() if params.get(name) != value}
     short = [
-        refuted if refuted.kind in MEMORY_ORDER else shorten(small, refuted, _MOST_MOVES)
+        refuted if refuted.kind in _NO_MOVE_SHOWS else shorten(small, refuted, _MOST_MOVES)
         for refuted in seen.refutations
     ]
     command = _command(target, sizes, ctas)
-    return tuple(
+    wrong = tuple(
         replace(
             shown_of(small, refuted, lowered, command),
-            corrections=() if refuted.kind in MEMORY_ORDER else corrections(small, refuted, program),
+            corrections=() if refuted.kind in _NO_MOVE_SHOWS else corrections(small, refuted, program),
         )
         for refuted in short
     )
+    searched = explore(small, _FEW_STATES) if short and sum(map(len, small.code)) <= _SHORT else None
+    others = searched.kinds - {refuted.kind for refuted in short} if searched is not None else ()
+    return wrong, tuple(sorted(kind.value for kind in others))
 
 
 def shown_of(
@@ -123,6 +161,7 @@ def shown_of(
         to_text(refuted.schedule),
         command,
         standing(program, refuted),
+        cause=refuted.why.name if refuted.why is not None else "",
     )
 
 
@@ -163,13 +202,14 @@ def _smallest(
     return sizes, program, found
 
 
-def _refuted(target: Target, sizes: dict[str, int], kinds: set[FaultKind | End]) -> tuple[Program, Check] | None:
+def _refuted(target: Target, sizes: dict[str, int], kinds: set[FaultKind | End] | None) -> tuple[Program, Check] | None:
+    """The program of these sizes if it goes wrong, in one of these ways or (None) in any."""
     try:
         program = target.build(sizes)
     except PipesimError:
         return None  # this size does not exist
     found = check(program, max_states=_FEW_STATES)
-    same = found.verdict is Verdict.REFUTED and kinds & {shown.kind for shown in found.refutations}
+    same = found.verdict is Verdict.REFUTED and (kinds is None or kinds & {shown.kind for shown in found.refutations})
     return (program, found) if same else None
 
 

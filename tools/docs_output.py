@@ -30,8 +30,10 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
     "README.md",
     "docs/flat-program.md",
+    "docs/memory-order.md",
     "docs/latency-profile.md",
     "docs/trace-format.md",
+    "docs/check.md",
     "docs/diagnosis.md",
     "docs/hopper.md",
     "docs/protocols.md",

@@ -54,7 +54,7 @@ def _compared(plain: Exploration, reduced: Exploration) -> list[str]:
 
 def _checked(program: Program, seen: Exploration) -> list[str]:
     """What the certificate and the schedules say against a search that saw everything."""
-    found = check(program, max_states=1)
+    found = check(program, max_states=1, one_memory=True)
     if found.verdict is Verdict.UNKNOWN:
         return []
     said = [f"{found.verdict.value} by {found.how.name.lower()}"]
@@ -75,6 +75,8 @@ def main() -> int:
     with get_context("fork").Pool(os.cpu_count()) as pool:
         for seed, said in zip(seeds, pool.imap(judge, seeds, chunksize=50), strict=True):
             words.update(said)
+            if (seed - first) % 5_000 == 4_999:
+                print(f"up to seed {seed}: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
             if any(word.isupper() for word in said) or NOT_JUDGED in said:
                 print(f"seed {seed}: {', '.join(said)}", flush=True)
     for word, times in words.most_common():

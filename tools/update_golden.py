@@ -23,7 +23,7 @@ def main() -> None:
     GOLDEN.mkdir(parents=True, exist_ok=True)
     written = set()
     for name in examples["EXAMPLES"]:
-        for width in examples["WIDTHS"]:
+        for width in examples["widths"](name):
             path = GOLDEN / f"{name}-{width}.txt"
             path.write_text(examples["render"](name, width), encoding="utf-8")
             written.add(path)

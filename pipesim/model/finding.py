@@ -31,6 +31,8 @@ class FaultKind(Enum):
     RACE = "two accesses to the same bytes are open at once and one of them writes"
     UNINITIALISED_READ = "bytes are read that nothing has written"
     WRONG_ITEM = "the bytes read hold another item than the reader names"
+    # of all schedules together: what no single one shows
+    TWO_OUTCOMES = "two schedules that both end well leave different results"
     # of the memory model: what no machine of one memory shows (docs/memory-order.md)
     MISSING_PROXY_FENCE = "no fence.proxy.async stands between an ordinary write and the asynchronous access behind it"
     WEAK_ORDER = "two accesses to the same bytes are ordered by a relaxed operation, which orders no data"
@@ -56,6 +58,8 @@ _TRAPS = frozenset(
 )
 
 
+#: What shows only where several schedules are held against each other: every one of them is right by itself.
+OF_SCHEDULES = frozenset({FaultKind.TWO_OUTCOMES})
 #: What no schedule shows: each access sees what it should, and only the memory model says that it need not.
 MEMORY_ORDER = frozenset(
     {FaultKind.MISSING_PROXY_FENCE, FaultKind.WEAK_ORDER, FaultKind.NARROW_SCOPE, FaultKind.UNPUBLISHED_INIT}

@@ -153,8 +153,11 @@ class Protocol:
 
     # flattening
 
-    def flatten(self, params: Mapping[str, int] | None = None) -> Program:
-        """Run every role once for each of its warps, twice over to see that it is deterministic; the flat program."""
+    def flatten(self, params: Mapping[str, int] | None = None, *, twice: bool = True) -> Program:
+        """Run every role once for each of its warps, twice over to see that it is deterministic; the flat program.
+
+        Not ``twice`` where the same roles have been seen to be: many sizes of one protocol, say.
+        """
         if not self.roles:
             raise ProtocolError(
                 f"{self.name} has no roles",
@@ -163,6 +166,11 @@ class Protocol:
             )
         tables = Tables(self.cluster)
         first, notes = self._record(tables)
+        if twice:
+            self._require_deterministic(first, tables)
+        return assemble(self, first, tables, dict(params or {}), notes)
+
+    def _require_deterministic(self, first: Sequence[Recorder], tables: Tables) -> None:
         # The same tables, so that another tile or barrier is another number; no lines, which cost as much as the rest.
         second, _ = self._record(tables, located=[len(rec.code) for rec in first])
         for one, two in zip(first, second, strict=True):
@@ -177,7 +185,6 @@ class Protocol:
                     place=list(tables.sources)[line],
                     cause="the role depends on something that changes between two calls",
                 )
-        return assemble(self, first, tables, dict(params or {}), notes)
 
     def _record(self, tables: Tables, located: Sequence[int] = ()) -> tuple[list[Recorder], tuple[str, ...]]:
         notes: tuple[str, ...] = ()

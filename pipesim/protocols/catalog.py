@@ -65,16 +65,17 @@ class Target:
     summary: str
     spelling: str = ""
 
-    def build(self, params: Mapping[str, int] | None = None, *, grid: int | None = None) -> Program:
+    def build(self, params: Mapping[str, int] | None = None, *, grid: int | None = None, twice: bool = True) -> Program:
         """The flat program with these parameters (defaults for the rest); it fits the chip, or ConfigurationError.
 
-        ``grid``: CTAs of the launch, whole clusters; if None, one cluster, or what a flat program says.
+        ``grid``: CTAs of the launch, whole clusters; if None, one cluster, or what a flat program says. ``twice``: see
+        ``Protocol.flatten``.
         """
         if grid is not None and (type(grid) is not int or grid < 1):
             raise ParameterError(f"a launch of {grid!r} CTAs", correction="use 1 or more")
         given = dict(params or {})
         if self.program is None:
-            program = self._flatten(given)
+            program = self._flatten(given, twice=twice)
         elif given:
             raise ParameterError(
                 f"{self.name} is a flat program and takes no parameters",
@@ -94,7 +95,7 @@ class Target:
         require_fits(program)
         return program
 
-    def _flatten(self, given: dict[str, int]) -> Program:
+    def _flatten(self, given: dict[str, int], *, twice: bool) -> Program:
         for name, value in given.items():
             if name not in self.defaults:
                 near = difflib.get_close_matches(name, self.defaults, n=1, cutoff=0.5)
@@ -107,7 +108,7 @@ class Target:
         values = self.defaults | given
         protocol = self._call(values)
         try:
-            return protocol.flatten(values)
+            return protocol.flatten(values, twice=twice)
         except SystemExit as error:  # sys.exit() in a role must not end the command as if it had succeeded
             raise ProtocolError(f"a role of {self.name} calls sys.exit()", place=raised_at(error)) from error
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
+from pipesim.prove.canonical import CanonicalRun, completed
 from pipesim.prove.certificate import Certificate
 from pipesim.prove.confirm import confirm, refutation
 from pipesim.prove.doubt import Doubt, Why
 from pipesim.prove.memory_faults import memory_order, memory_refutations
+from pipesim.prove.outcomes import of_two, outcomes
 from pipesim.prove.play import Play
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.search import explore
-from pipesim.unfold.occurrence import unfold
 
 MOST_STATES = 200_000
 _MOST_DOUBTS = 12  #: looked into, the first of each kind before the second of any
@@ -48,14 +49,18 @@ class Check:
     refutations: tuple[Refutation, ...]
 
 
-def check(program: Program, max_states: int = MOST_STATES) -> Check:
-    """Judge ``program`` for every schedule. Proved, refuted with schedules, or unknown with what is doubtful."""
+def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool = False) -> Check:
+    """Judge ``program`` for every schedule. Proved, refuted with schedules, or unknown with what is doubtful.
+
+    ``one_memory``: as on a machine that needs no fences and knows no scopes, which is what the search follows.
+    """
     certificate = Certificate(program)
-    memory = memory_order(program)
-    run = unfold(program, observers=[certificate, *([memory] if memory is not None else [])])
+    memory = None if one_memory else memory_order(program)
+    run = CanonicalRun(program, [certificate, *([memory] if memory is not None else [])])
+    run.to_end()
     certificate.close()
     unordered = memory_refutations(program, memory)
-    phases = sum(phase.complete for barrier in run.phases for phase in barrier)
+    phases = sum(completed(run.state)[: len(program.barriers)])
 
     def verdict(said: Verdict, how: How, states: int = 0, found: tuple[Refutation, ...] = ()) -> Check:
         operations = sum(map(len, program.code))
@@ -64,7 +69,7 @@ def check(program: Program, max_states: int = MOST_STATES) -> Check:
     if run.finished and not run.faults and not certificate.doubts and not unordered:
         return verdict(Verdict.PROVED, How.CERTIFICATE)
     found = _first_of_each(program, certificate.doubts)
-    if not found and (run.faults or not run.finished) and not run.exhausted:
+    if not found and (run.faults or not run.finished):
         play = Play(program)
         play.go_on(range(len(program.agents)))
         shown = refutation(play)
@@ -72,18 +77,16 @@ def check(program: Program, max_states: int = MOST_STATES) -> Check:
     if found or unordered:
         return verdict(Verdict.REFUTED, How.SCHEDULE, 0, found + unordered)
     seen = explore(program, max_states)
-    searched = How.SEARCH if memory is None else How.SEARCH_OF_ONE_MEMORY
-    how = How.SCHEDULE if seen.refutations else searched if seen.complete else How.NOTHING
-    return verdict(seen.verdict, how, seen.states, seen.refutations)
-
-
-def certified(program: Program) -> bool:
-    """True if one run of ``program`` stands for every schedule and nothing is wrong in it."""
-    certificate = Certificate(program)
-    memory = memory_order(program)
-    run = unfold(program, observers=[certificate, *([memory] if memory is not None else [])])
-    certificate.close()
-    return run.finished and not run.faults and not certificate.doubts and not (memory is not None and memory.faults)
+    if seen.refutations:
+        return verdict(Verdict.REFUTED, How.SCHEDULE, seen.states, seen.refutations)
+    if not seen.complete:
+        return verdict(Verdict.UNKNOWN, How.NOTHING, seen.states)
+    ends = outcomes(program, max_states)
+    if ends.different is not None:
+        return verdict(Verdict.REFUTED, How.SCHEDULE, seen.states, of_two(program, ends.different))
+    if not ends.complete:
+        return verdict(Verdict.UNKNOWN, How.NOTHING, seen.states)
+    return verdict(Verdict.PROVED, How.SEARCH if memory is None else How.SEARCH_OF_ONE_MEMORY, seen.states)
 
 
 def _first_of_each(program: Program, doubts: tuple[Doubt, ...]) -> tuple[Refutation, ...]:
@@ -97,6 +100,7 @@ def _first_of_each(program: Program, doubts: tuple[Doubt, ...]) -> tuple[Refutat
     for _, _, doubt in sorted(ranked)[: max(_MOST_DOUBTS, len(earlier))]:
         shown = confirm(program, doubt)
         if shown is not None:
+            shown = replace(shown, why=doubt.why)
             known = found.get(shown.kind)
             if known is None or len(shown.schedule) < len(known.schedule):
                 found[shown.kind] = shown

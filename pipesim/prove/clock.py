@@ -16,7 +16,9 @@ class Clock(NamedTuple):
 
     def join(self, other: Clock) -> Clock:
         """What occurs before either moment."""
-        return Clock(tuple(map(max, self.seen, other.seen)), tuple(map(max, self.known, other.known)))
+        mine, its = self.known, other.known
+        known = mine if mine == its else tuple(map(max, mine, its))
+        return Clock(tuple(map(max, self.seen, other.seen)), known)
 
     def after(self, agent: int, pc: int) -> Clock:
         """The moment after the agent's operation at ``pc``, of which this is the one before."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pipesim.model.program import Program
 from pipesim.prove.doubt import Doubt, Why
+from pipesim.prove.moves import attempt
 from pipesim.prove.play import Play
-from pipesim.prove.refutation import End, Refutation
+from pipesim.prove.refutation import End, Refutation, Schedule
 
 
 def confirm(program: Program, doubt: Doubt) -> Refutation | None:
@@ -23,6 +24,23 @@ def confirm(program: Program, doubt: Doubt) -> Refutation | None:
             found = refutation(play)
             if found is not None:
                 return found
+    return None
+
+
+def carried(program: Program, schedule: Schedule) -> Refutation | None:
+    """A schedule of a smaller program on this one: as far as its moves are possible, then on; None if all goes well."""
+    agents = range(len(program.agents))
+    for order in (agents, agents[::-1]):
+        play = Play(program)
+        for move in schedule:
+            if play.faults or attempt(program, play.state, move) is None:
+                break
+            play.make(move)
+        if not play.faults:
+            play.go_on(order)
+        found = refutation(play)
+        if found is not None:
+            return found
     return None
 
 

@@ -8,7 +8,8 @@ from typing import assert_never
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.prove.check import certified, check
+from pipesim.prove.check import check
+from pipesim.prove.forks import holds
 from pipesim.prove.mend import Mend, MendKind, mended, place_of
 from pipesim.prove.mendable import mends
 from pipesim.prove.past import core
@@ -46,7 +47,7 @@ def corrections(program: Program, refuted: Refutation, asked: Program) -> tuple[
         left -= sum(map(len, small.code))
         if left < 0:
             break
-        if not certified(small):
+        if not holds(small):
             continue
         large = mended(asked, mend)
         if large is None or check(large, max_states=1).verdict is not Verdict.PROVED:

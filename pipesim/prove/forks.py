@@ -8,8 +8,9 @@ from operator import ge
 
 from pipesim.model.program import Program
 from pipesim.prove.canonical import CanonicalRun, Witness
-from pipesim.prove.certificate import Certificate, awaited
+from pipesim.prove.certificate import Certificate
 from pipesim.prove.concerns import concerns
+from pipesim.prove.groups import awaited
 from pipesim.prove.laps import Outline, common, same_tables
 from pipesim.prove.memory_faults import memory_order
 

@@ -26,8 +26,8 @@ _LOOKED_AFTER = frozenset({Space.SHARED, Space.TENSOR})  #: memory that is gone 
 class Left(Enum):
     """What is left. The value is what a report says of it."""
 
-    UNREAD = "nobody reads what this leaves in {}"
-    IN_FLIGHT = "this may still be under way, in {}, when its CTA has ended"
+    UNREAD = "{role} leaves data in {place} that nobody reads"
+    IN_FLIGHT = "a transfer of {role} in {place} may still be under way when its CTA has ended"
 
 
 class Leftover(NamedTuple):
@@ -61,7 +61,7 @@ def leftovers(program: Program) -> tuple[Leftover, ...]:
             return ()
     flying = [(f.agent, f.pc) for f in play.state.flights if f.first < f.end]
     found = {Leftover(Left.IN_FLIGHT, *who, _first(program, *who)) for who in flying}
-    found |= {Leftover(Left.UNREAD, *left) for left in unread.values() if left[:2] not in flying}
+    found |= {Leftover(Left.UNREAD, *left) for left in unread.values()}
     return tuple(sorted(found, key=lambda left: (left.agent, left.pc, left.what.name)))
 
 
@@ -72,7 +72,7 @@ def advisories(program: Program, found: tuple[Leftover, ...]) -> tuple[Advisory,
         role, line = program.agents[left.agent].role, program.line(left.agent, left.pc)
         said.setdefault((left.what, role, line), left)
     return tuple(
-        Advisory(role, what.value.format(program.access_name(left.access)), line)
+        Advisory(role, what.value.format(role=role, place=program.access_name(left.access)), line)
         for (what, role, line), left in said.items()
     )
 

@@ -355,9 +355,9 @@ class MemoryOrder:
         touched = self._touched
         if not touched.ordered(here.occurs, other, touch):
             return None  # a race in some schedule: the certificate's to tell
-        if not touched.ordered(here.ordered, other, touch):
+        if here.ordered is not here.occurs and not touched.ordered(here.ordered, other, touch):
             return FaultKind.WEAK_ORDER
-        if not touched.ordered(here.synced, other, touch):
+        if here.synced is not here.ordered and not touched.ordered(here.synced, other, touch):
             return FaultKind.NARROW_SCOPE
         to_proxy = other.writes and other.generic and not touch.generic and cell in self._proxies
         return FaultKind.MISSING_PROXY_FENCE if to_proxy and not touched.over(here.proxied, other) else None

@@ -7,6 +7,7 @@ scope; *synchronised-before* those whose scope reaches the other side, too. Of w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from pipesim.prove.clock import Clock
@@ -22,24 +23,32 @@ class Moment(NamedTuple):
     published: Clock
 
     def join(self, other: Moment) -> Moment:
-        """What comes before either moment."""
-        return Moment(*(mine if mine is its else mine.join(its) for mine, its in zip(self, other, strict=True)))
+        """What comes before either moment. Relations that are the same in both stay one object, and cost once."""
+        occurs = self.occurs.join(other.occurs)
+        same = self.ordered is self.occurs and other.ordered is other.occurs
+        ordered = occurs if same else self.ordered.join(other.ordered)
+        same = self.synced is self.ordered and other.synced is other.ordered
+        synced = ordered if same else self.synced.join(other.synced)
+        proxied, published = _join(self.proxied, other.proxied), _join(self.published, other.published)
+        return Moment(occurs, ordered, synced, proxied, published)
 
     def after(self, agent: int, pc: int) -> Moment:
         """The moment after the agent's operation at ``pc``. A fence alone hands anything on."""
-        return self._replace(
-            occurs=self.occurs.after(agent, pc),
-            ordered=self.ordered.after(agent, pc),
-            synced=self.synced.after(agent, pc),
-        )
+        return self._mapped(lambda clock: clock.after(agent, pc))
 
     def knowing(self, channel: int, phases: int) -> Moment:
         """The same, and so many phases of the channel are known to be complete."""
-        return self._replace(
-            occurs=self.occurs.knowing(channel, phases),
-            ordered=self.ordered.knowing(channel, phases),
-            synced=self.synced.knowing(channel, phases),
-        )
+        return self._mapped(lambda clock: clock.knowing(channel, phases))
+
+    def _mapped(self, change: Callable[[Clock], Clock]) -> Moment:
+        occurs = change(self.occurs)
+        ordered = occurs if self.ordered is self.occurs else change(self.ordered)
+        synced = ordered if self.synced is self.ordered else change(self.synced)
+        return Moment(occurs, ordered, synced, self.proxied, self.published)
+
+
+def _join(one: Clock, other: Clock) -> Clock:
+    return one if one is other else one.join(other)
 
 
 class Phase(NamedTuple):
@@ -50,8 +59,10 @@ class Phase(NamedTuple):
 
     def join(self, other: Phase) -> Phase:
         """Both phases' parts."""
-        return Phase(self.wide.join(other.wide), self.near.join(other.near))
+        wide = self.wide.join(other.wide)
+        return Phase(wide, wide if self.wide is self.near and other.wide is other.near else self.near.join(other.near))
 
     def knowing(self, channel: int, phases: int) -> Phase:
         """The same, and so many phases of the channel are known to be complete."""
-        return Phase(self.wide.knowing(channel, phases), self.near.knowing(channel, phases))
+        wide = self.wide.knowing(channel, phases)
+        return Phase(wide, wide if self.wide is self.near else self.near.knowing(channel, phases))

@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
+from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.machine import finished
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.prove.moves import Kind, Move
 from pipesim.prove.parts import Row
 from pipesim.prove.persistent import Enabled, Persistent
-from pipesim.prove.refutation import Schedule
+from pipesim.prove.refutation import End, Refutation, Schedule
 from pipesim.prove.successors import Outcome, Process, Successors
 
+_WRITES = frozenset({Op.WRITE, Op.TMA_LOAD, Op.TRANSFER_WRITE})
 _READS = frozenset({Op.READ, Op.TRANSFER_READ})
 _Seen = tuple[tuple[int, int, tuple[int, ...]], ...]
 _Node = tuple[Row, _Seen]  #: a state, and what the reads that name no item have seen, agent by agent
@@ -52,6 +54,16 @@ class Outcomes:
     complete: bool
     states: int
     different: TwoOutcomes | None
+
+
+def of_two(program: Program, found: TwoOutcomes) -> tuple[Refutation, Refutation]:
+    """The two schedules, each with the fault that they make together: at the read, or at an access to what is left."""
+    who = (found.agent, found.pc) if found.agent >= 0 else _accessing(program, found.access)
+    one, other = found.items
+    return (
+        Refutation(End.FAULT, found.one, Fault(FaultKind.TWO_OUTCOMES, *who, found=one, expected=other)),
+        Refutation(End.FAULT, found.other, Fault(FaultKind.TWO_OUTCOMES, *who, found=other, expected=one)),
+    )
 
 
 def outcomes(program: Program, limit: int) -> Outcomes:
@@ -148,6 +160,17 @@ class _Ends:
             path.append(self._next.move(node[0], outcome, process))
             came = self._came[node]
         return tuple(reversed(path))
+
+
+def _accessing(program: Program, access: int) -> tuple[int, int]:
+    """The first operation that writes to the bytes of an access, as (agent, pc)."""
+    first, end = program.cells[access]
+    return next(
+        (agent, pc)
+        for agent, code in enumerate(program.code)
+        for pc, op in enumerate(code)
+        if op[0] in _WRITES and (cells := program.cells[op[1 + (op[0] != Op.WRITE)]])[0] < end and first < cells[1]
+    )
 
 
 def _access(op: tuple[int, ...]) -> int:

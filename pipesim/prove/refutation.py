@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from pipesim.model.finding import Deadlock, Fault, FaultKind
+from pipesim.prove.doubt import Why
 from pipesim.prove.moves import Move
 
 Schedule = tuple[Move, ...]
@@ -20,12 +21,13 @@ class End(Enum):
 
 @dataclass(frozen=True)
 class Refutation:
-    """The end, the moves that lead there, and the fault or the deadlock."""
+    """The end, the moves that lead there, and the fault or the deadlock; ``why``: the doubt that led to it, if any."""
 
     end: End
     schedule: Schedule
     fault: Fault | None = None
     deadlock: Deadlock | None = None
+    why: Why | None = field(default=None, compare=False)
 
     @property
     def kind(self) -> FaultKind | End:

@@ -10,6 +10,7 @@ A landing names its flight by its place in the state, which another schedule mov
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from pipesim.model.finding import Fault
@@ -70,8 +71,8 @@ class _Shortening:
             pass
         best = self._best
         if self._refutation.end is End.FAULT:
-            return Refutation(End.FAULT, best.moves, best.fault)
-        return Refutation(End.DEADLOCK, best.moves, deadlock=explain(self._program, best.states[-1]))
+            return replace(self._refutation, schedule=best.moves, fault=best.fault)
+        return replace(self._refutation, schedule=best.moves, deadlock=explain(self._program, best.states[-1]))
 
     def _recorded(self) -> _Walk:
         """The walk of the schedule as it was given."""

@@ -12,6 +12,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pipesim.prove.clock import Clock
+
 Places = tuple[tuple[int, int], ...]
 
 
@@ -30,6 +32,11 @@ class Marks:
     shape: list[Hashable] = field(default_factory=list)
     operations: list[tuple[int, int]] = field(default_factory=list)
     phases: list[tuple[int, int]] = field(default_factory=list)
+
+    def clock(self, clock: Clock) -> None:
+        """Enter all that a clock says."""
+        self.operations += enumerate(clock.seen)
+        self.phases += enumerate(clock.known)
 
     def snapshot(self) -> Snapshot:
         """What was entered."""

@@ -40,6 +40,7 @@ class Part(Enum):
     PAST = "before that"
     SETUP = "of the set-up"
     ASIDE = "that do not matter"
+    PRIVATE = "that nobody else can notice"
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,9 @@ def schedule_lines(program: Program, refuted: Refutation) -> tuple[Line, ...]:
         op = program.code[agent][pc]
         result = make(program, state, move)
         set_up[agent] = set_up[agent] and (op[0] in _SETUP or op[0] in _HIDDEN)
-        if number not in past or op[0] in _HIDDEN:
+        if op[0] in _HIDDEN:
+            part = Part.PRIVATE
+        elif number not in past:
             part = Part.ASIDE
         elif focus.holds(op) or (number == len(refuted.schedule) - 1 and refuted.deadlock is None):
             part = Part.FOCUS

@@ -42,8 +42,8 @@ def check_lines(report: CheckReport, width: int) -> list[str]:
     lines = [*heading_lines(report.heading, width), "", *field("check", parts, width)]
     for each in report.ranges:
         lines += field("sizes", [_range(each)], width)
-    lines += wrong_lines(report, width)
     lines += advisory_lines(report.advisories, width)
+    lines += wrong_lines(report, width)
     return [*lines, "", *wrap(report.said, width, f"{mark(_OK[report.verdict])} ")]
 
 
@@ -51,7 +51,10 @@ def proof_lines(report: CheckReport, width: int) -> list[str]:
     """The verdict as one line of another report."""
     said = {Verdict.PROVED: "proved for every schedule", Verdict.REFUTED: "refuted", Verdict.UNKNOWN: "unknown"}
     how = [] if report.verdict is Verdict.PROVED else [report.how]
-    parts = [f"{mark(_OK[report.verdict])} {said[report.verdict]}", *how, count(report.operations, "operation")]
+    free = [each.parameter for each in report.ranges if each.lap]
+    sizes = [f"for any number of {' or of '.join(free)}"] if free else []
+    parts = [f"{mark(_OK[report.verdict])} {said[report.verdict]}", *sizes, *how]
+    parts.append(count(report.operations, "operation"))
     return field("proof", parts, width)
 
 
@@ -73,6 +76,10 @@ def wrong_lines(report: CheckReport, width: int) -> list[str]:
         lines += ["", *_doubts(report.doubts, width)]
     for shown in report.refutations:
         lines += shown_lines(shown, width)
+    if report.also:
+        lines += ["", "  other schedules of this size end otherwise"]
+        for said in report.also:
+            lines += wrap(said, width, "    ", "      ")
     return lines
 
 

@@ -15,6 +15,7 @@ from pathlib import PurePath
 from rich.cells import cell_len
 
 from pipesim.model.finding import Deadlock
+from pipesim.prove.replay_text import from_text
 from pipesim.prove.words import Line, Part
 from pipesim.report.console import BAD
 from pipesim.report.layout import DOT, middle, pad, pad_left, wrap
@@ -59,13 +60,13 @@ def schedule_block(shown: Shown, width: int) -> list[str]:
     places = min(_PLACE, max((cell_len(_place(step)) for step in steps), default=0))
     room = width - 2 - _STEP - _GAP - (places + _GAP if places else 0)
     lanes = _lanes(agents, room)
-    lines = [*wrap(f"the schedule, {count(len(shown.schedule), 'step')}", width, "  "), ""]
+    lines = [*wrap(f"the schedule, {count(len(from_text(shown.replay)), 'move')}", width, "  "), ""]
     if not lanes:
         return lines + _list(rows, shown, last, width)
     lane = room // len(set(lanes.values())) - _GAP
     titles = list(dict.fromkeys(lanes.values()))
     lines.append(
-        ("  " + pad_left("step", _STEP) + "".join(" " * _GAP + pad(middle(t, lane), lane) for t in titles)).rstrip()
+        ("  " + pad_left("move", _STEP) + "".join(" " * _GAP + pad(middle(t, lane), lane) for t in titles)).rstrip()
     )
     for row in rows:
         if isinstance(row, Fold):
@@ -135,7 +136,8 @@ def chosen(schedule: Sequence[Line]) -> list[Line | Fold]:
 
 
 def _joined(schedule: Sequence[Line]) -> list[Line]:
-    """The schedule without the begin of an access that ends at once."""
+    """The schedule without what nobody notices, and without the begin of an access that ends at once."""
+    schedule = [step for step in schedule if step.part is not Part.PRIVATE]
     ends_at_once = {
         one.number for one, two in pairwise(schedule) if one.agent == two.agent and one.what == f"{two.what} begins"
     }
@@ -155,8 +157,8 @@ def _list(rows: Sequence[Line | Fold], shown: Shown, last: int, width: int) -> l
     """One step below the other, each with its agent."""
     agents = [row.agent for row in rows if isinstance(row, Line)]
     agents += [agent for agent, stands in shown.standing.items() if stands]
-    names = min(20, max(map(cell_len, agents), default=0))
-    lines = [f"  {pad_left('step', _STEP)}  {pad('agent', names)}  does"]
+    names = min(20, max(map(cell_len, ["agent", *agents])))
+    lines = [f"  {pad_left('move', _STEP)}  {pad('agent', names)}  does"]
     for row in rows:
         if isinstance(row, Fold):
             lines += wrap(row.text, width, f"  {pad_left('…', _STEP)}  ")

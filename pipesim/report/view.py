@@ -35,7 +35,8 @@ class Shown:
     ``replay`` is the schedule as ``check --replay`` and ``run --schedule`` take it, ``command`` what stands between the
     two, the protocol and its parameters, "" where a command line cannot name it. ``standing`` says of every agent, in
     the program's order, what it waits for at the end; "" where the schedule ends with a fault. With each of the
-    ``corrections`` alone the protocol is proved, at these parameters and at those that were asked for.
+    ``corrections`` alone the protocol is proved, at these parameters and at those that were asked for. ``cause`` names
+    the doubt that led to the schedule, "" if a search did.
     """
 
     finding: Finding
@@ -45,6 +46,7 @@ class Shown:
     command: str = ""
     standing: Mapping[str, str] = field(default_factory=dict)
     corrections: tuple[Correction, ...] = ()
+    cause: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class CheckReport:
     said: str
     ranges: tuple[Range, ...] = ()
     advisories: tuple[Advisory, ...] = ()
+    also: tuple[str, ...] = ()  #: other ways in which schedules of the smallest size end
 
 
 @dataclass(frozen=True)

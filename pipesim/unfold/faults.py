@@ -56,6 +56,10 @@ def _numbers(program: Program, fault: Fault) -> str:
             return f": {memory_name(program, fault.found)}" if fault.found >= 0 else ""
         case FaultKind.RACE | FaultKind.UNINITIALISED_READ:
             return _tile(program, fault)
+        case FaultKind.TWO_OUTCOMES:
+            one, other = (f"item {item}" if item >= 0 else "nothing" for item in (fault.found, fault.expected))
+            where = accessed(program, program.code[fault.agent][fault.pc])
+            return f": {one} in {where} after one, {other} after the other"
         case FaultKind.BARRIER_THREADS | FaultKind.BARRIER_OVERRUN:
             return f": {fault.found} threads"
         case _:

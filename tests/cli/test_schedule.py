@@ -10,7 +10,11 @@ import pytest
 
 Call = Callable[..., Any]
 
-BROKEN = "from pipesim.protocols.broken import BROKEN\nglobals().update(BROKEN)\n"
+BROKEN = """
+from pipesim.protocols.broken import BROKEN
+from pipesim.protocols.broken.memory import MEMORY
+globals().update(BROKEN | MEMORY)
+"""
 
 
 def commands(text: str) -> list[list[str]]:
@@ -19,7 +23,9 @@ def commands(text: str) -> list[list[str]]:
     return [shlex.split(part.partition("\n\n")[0]) for part in (block[0], block[2])]
 
 
-@pytest.mark.parametrize("name", ["consumer_never_arrives", "consumer_arrives_before_reading", "expects_half"])
+@pytest.mark.parametrize(
+    "name", ["consumer_never_arrives", "consumer_arrives_before_reading", "expects_half", "copy_over_a_written_tile"]
+)
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_the_commands_of_a_finding_show_it_again(
     call: Call, user: Callable[[str], None], name: str, width: int, monkeypatch: pytest.MonkeyPatch

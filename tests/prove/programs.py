@@ -83,7 +83,7 @@ def program(seed: int, *, mutated: float = 0.5) -> Program:
     inits = _inits(ring)
     if rng.random() < mutated:
         for _ in range(rng.choice([1, 1, 2])):
-            _mutate(rng, rng.choice([*codes, inits]), ring)
+            _mutate(rng, inits if rng.random() < 0.1 else rng.choice(codes), ring)
         stays = rng.random() < 0.9
     else:
         stays = True
@@ -183,7 +183,11 @@ def _expected_between(ring: Ring, item: int, to: int) -> Code:
 
 
 def _write(ring: Ring, item: int, to: int) -> Code:
-    return [(Op.WRITE, ring.slot(item), item), (Op.ARRIVE, ring.full(item, to), 1, 0, -1, 0)]
+    return [
+        (Op.WRITE, ring.slot(item), item),
+        (Op.FENCE, Fence.PROXY_ASYNC, 0),
+        (Op.ARRIVE, ring.full(item, to), 1, 0, -1, 0),
+    ]
 
 
 def _mma(ring: Ring, item: int, to: int) -> Code:
@@ -278,7 +282,7 @@ def _mutate(rng: random.Random, code: Code, ring: Ring) -> None:
     if not code:
         return
     at = rng.randrange(len(code))
-    match rng.randrange(6):
+    match rng.choice([0, 1, 2, 2, 2, 3, 4, 4]):
         case 0:
             del code[at]
         case 1:

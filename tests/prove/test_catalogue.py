@@ -151,7 +151,7 @@ def test_every_twin_is_named_after_its_fault_and_claims_something_for_every_size
 def test_the_twins_show_every_kind_of_fault_that_a_protocol_can_have() -> None:
     """What is missing is about single instructions; or memory order, which no schedule shows (test_memory.py).
 
-    And warps, 32 threads each, never overrun a multiple of 32.
+    And warps, 32 threads each, never overrun a multiple of 32; and no protocol branches (test_outcomes.py).
     """
     shown = {kind for name in BROKEN for size in sizes(name) for kind in claimed(BROKEN[name], size)}
     missing = {kind.name for kind in FaultKind} | {End.DEADLOCK.name}
@@ -161,4 +161,5 @@ def test_the_twins_show_every_kind_of_fault_that_a_protocol_can_have() -> None:
         "NO_COMPLETE",
         "STALE_STATE",
         "BARRIER_OVERRUN",
+        "TWO_OUTCOMES",
     }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pipesim.judgement import judge
-from pipesim.model.finding import Deadlock, Verdict
+from pipesim.model.finding import Deadlock, FaultReport, Verdict
 from pipesim.protocols.broken import BROKEN
+from pipesim.protocols.broken.ring import right_ring
 from pipesim.protocols.catalog import Target, find, target_of
 from pipesim.prove.words import Part
 from pipesim.report.check import check_lines
@@ -55,3 +56,32 @@ def test_what_is_proved_and_what_is_not_known() -> None:
     assert lines[-1].startswith("? unknown: one run does not stand for all")
     assert "  nothing holds these in their place" in lines
     assert max(map(len, lines)) <= 80
+
+
+def test_what_is_left_at_the_end_is_a_warning() -> None:
+    left = judged(target_of(BROKEN["producer_runs_on"]), {"stages": 2, "tiles": 3})
+    assert left.verdict is Verdict.PROVED
+    flying, unread = (each.claim for each in left.advisories)
+    assert "nobody reads" in unread
+    assert "may still be under way" in flying
+    stopped = judged(target_of(BROKEN["consumer_stops_early"]), {"stages": 4, "tiles": 3})
+    assert stopped.verdict is Verdict.PROVED
+    assert any("nobody reads" in each.claim for each in stopped.advisories)
+    assert judged(target_of(right_ring), {"stages": 2, "tiles": 3}).advisories == ()
+
+
+def test_a_fault_of_a_small_size_is_confirmed_at_the_one_that_was_asked_for() -> None:
+    """Nothing but the search follows a ring that is invalidated; at 40 tiles it reaches no end, at one it does."""
+    target = target_of(BROKEN["used_after_inval"])
+    report = judged(target, {"stages": 2, "tiles": 40}, max_states=3)
+    assert report.verdict is Verdict.REFUTED
+    assert report.refutations
+
+
+def test_other_ways_to_go_wrong_are_named() -> None:
+    report = judged(target_of(BROKEN["consumer_arrives_before_reading"]), {"stages": 1, "tiles": 4})
+    kinds = {shown.finding.kind.value for shown in report.refutations if isinstance(shown.finding, FaultReport)}
+    assert kinds
+    assert report.also
+    assert not kinds & set(report.also)
+    assert "other schedules of this size end otherwise" in "\n".join(check_lines(report, 80))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pipesim.errors import UsageError
-from pipesim.model.finding import MEMORY_ORDER, FaultKind
+from pipesim.model.finding import MEMORY_ORDER, OF_SCHEDULES, FaultKind
 from pipesim.model.ops import Op
 from pipesim.model.program import Agent, Program
 from pipesim.protocols.broken import BROKEN
@@ -59,7 +59,7 @@ def test_the_random_programs_take_every_operation_and_break_every_rule() -> None
     used = {op[0] for program, _ in models() for code in program.code for op in code}
     assert set(Op) - used == {Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END}
     named = {name for _, text in models() for name in re.findall(r"fault\((\w+)\)", text)} - {"rule"}
-    assert named == set(KINDS.values()) == {kind.name.lower() for kind in set(FaultKind) - MEMORY_ORDER}
+    assert named == set(KINDS.values()) == {kind.name.lower() for kind in set(FaultKind) - MEMORY_ORDER - OF_SCHEDULES}
 
 
 def test_every_variable_is_declared_and_every_index_in_range() -> None:

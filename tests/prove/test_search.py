@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pipesim.model.finding import FaultKind, Verdict
@@ -12,6 +14,7 @@ from pipesim.prove.play import Play
 from pipesim.prove.refutation import End
 from pipesim.prove.search import explore
 
+ROOT = Path(__file__).resolve().parents[2]
 RINGS = {
     # stages, tiles, consumer warps: states of the plain search, of the reduced one
     (1, 0, 1): (24, 11),
@@ -22,6 +25,20 @@ RINGS = {
     (2, 3, 2): (1_751, 65),
     (4, 8, 1): (2_183, 103),
 }
+
+BROKEN = "pipesim/protocols/broken"
+PROTOCOLS = [
+    # protocol, parameters: states of the plain search, of the reduced one
+    ("cluster_multicast", {"stages": 1, "tiles": 1, "consumer_warps": 1}, 6_942, 315),
+    ("persistent_scheduler", {"tiles": 0, "consumer_warps": 1}, 170, 31),
+    ("persistent_scheduler", {"tiles": 2, "k_iters": 2, "stages": 2, "consumer_warps": 1}, 11_713, 120),
+    (f"{BROKEN}/nbytes.py:two_copies_one_expected", {}, 160, 72),
+    (f"{BROKEN}/named.py:sync_counts_one_warp", {}, 75, 62),
+    (f"{BROKEN}/clusters.py:exit_under_a_remote_arrive", {}, 307, 57),
+    (f"{BROKEN}/async_completion.py:store_not_waited_for", {}, 20, 17),
+    (f"{BROKEN}/async_completion.py:commit_missing", {}, 60, 23),
+    (f"{BROKEN}/waits.py:try_ignored", {}, 123, 86),
+]
 
 
 def ring(stages: int, tiles: int, warps: int, **more: int):
@@ -34,6 +51,16 @@ def test_the_states_of_a_ring_are_pinned(shape: tuple[int, int, int]) -> None:
     assert (plain.verdict, reduced.verdict) == (Verdict.PROVED, Verdict.PROVED)
     assert (plain.outcomes, reduced.outcomes, plain.complete, reduced.complete) == (1, 1, True, True)
     assert (plain.states, reduced.states) == RINGS[shape]
+
+
+@pytest.mark.parametrize(("name", "params", "states", "fewer"), PROTOCOLS)
+def test_the_states_of_a_protocol_are_pinned(name: str, params: dict[str, int], states: int, fewer: int) -> None:
+    target, _, function = name.partition(":")
+    program = find(f"{ROOT / target}:{function}" if function else name).build(params)
+    plain, reduced = (explore(program, reduced=less) for less in (False, True))
+    assert (plain.states, reduced.states) == (states, fewer)
+    assert (plain.verdict, plain.wrong, plain.outcomes) == (reduced.verdict, reduced.wrong, reduced.outcomes)
+    assert (plain.complete, reduced.complete) == (True, True)
 
 
 def test_a_limit_is_unknown_and_never_safe() -> None:

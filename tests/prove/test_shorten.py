@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pipesim.model.finding import MEMORY_ORDER
 from pipesim.model.machine import initial_state
 from pipesim.model.program import Program
 from pipesim.protocols.broken import BROKEN
@@ -136,7 +137,7 @@ def test_no_move_of_a_random_programs_schedule_can_be_left_out(first: int) -> No
     for seed in range(first, first + 60):
         program = PROGRAMS(seed, mutated=1.0)
         for found in (*check(program, max_states=1).refutations, wandered(program, seed)):
-            if found is not None:
+            if found is not None and found.kind not in MEMORY_ORDER:  # those show in no move
                 seen += 1
                 shorter += len(require_short(program, found).schedule) < len(found.schedule)
     assert seen >= 40

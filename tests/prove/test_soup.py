@@ -17,6 +17,8 @@ from pipesim.prove.search import explore
 HERE = Path(__file__).resolve().parent
 SOUP = runpy.run_path(str(HERE / "soup.py"))["soup"]
 PROGRAM = runpy.run_path(str(HERE / "promela_examples.py"))["program"]
+
+
 MEET: list[Operation] = [(Op.CLUSTER_ARRIVE, 0), (Op.CLUSTER_WAIT, 0)]
 
 
@@ -27,7 +29,7 @@ def test_certificate_and_reductions_against_the_plain_search(seed: int) -> None:
         plain, reduced = explore(program, 40_000, reduced=False), explore(program, 40_000)
         assert plain.complete
         assert (reduced.kinds, reduced.outcomes) == (plain.kinds, plain.outcomes)
-        said = check(program, max_states=1)
+        said = check(program, max_states=1, one_memory=True)
         assert said.verdict in (plain.verdict, Verdict.UNKNOWN)
         assert {found.kind for found in said.refutations} <= plain.kinds
         settled += said.verdict is not Verdict.UNKNOWN
@@ -50,26 +52,26 @@ READS = [
 def test_memory_of_a_cta_that_may_have_ended(reads: list[Operation]) -> None:
     program = two_ctas([], reads)
     assert explore(program, reduced=False).kinds == {FaultKind.EXITED_CTA}
-    said = check(program, max_states=1)
+    said = check(program, max_states=1, one_memory=True)
     assert (said.verdict, said.how) == (Verdict.REFUTED, How.SCHEDULE)
     assert [found.kind for found in said.refutations] == [FaultKind.EXITED_CTA]
 
 
 @pytest.mark.parametrize("reads", READS)
 def test_memory_of_a_cta_that_waits_for_its_reader(reads: list[Operation]) -> None:
-    said = check(two_ctas(MEET, [*reads, *MEET]), max_states=1)
+    said = check(two_ctas(MEET, [*reads, *MEET]), max_states=1, one_memory=True)
     assert (said.verdict, said.how) == (Verdict.PROVED, How.CERTIFICATE)
 
 
 def test_a_transfer_that_nobody_waits_for_may_outlive_the_cta() -> None:
     program = two_ctas(MEET, [READS[1][0], *MEET])
     assert explore(program, reduced=False).kinds == {FaultKind.EXITED_CTA}
-    assert check(program, max_states=1).verdict is Verdict.REFUTED
+    assert check(program, max_states=1, one_memory=True).verdict is Verdict.REFUTED
 
 
 @pytest.mark.parametrize("reads", READS)
 def test_global_memory_stays(reads: list[Operation]) -> None:
-    assert check(two_ctas([], reads, Space.GLOBAL), max_states=1).verdict is Verdict.PROVED
+    assert check(two_ctas([], reads, Space.GLOBAL), max_states=1, one_memory=True).verdict is Verdict.PROVED
 
 
 def test_a_cluster_wait_without_an_arrive_is_a_finding() -> None:

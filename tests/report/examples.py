@@ -43,10 +43,13 @@ from pipesim.conform.result import (
     Spread,
     Timing,
 )
+from pipesim.judgement import judge, walked
 from pipesim.model.barrier_word import BarrierWord
 from pipesim.model.finding import Blocked, Deadlock, FaultKind, FaultReport, Supplier, Verdict
-from pipesim.protocols.catalog import find
+from pipesim.protocols.broken import BROKEN
+from pipesim.protocols.catalog import find, target_of
 from pipesim.protocols.producer_consumer import producer_consumer
+from pipesim.report.check import paint_check
 from pipesim.report.console import paint, width_of
 from pipesim.report.divergence import paint_divergence
 from pipesim.report.examination import examination_lines
@@ -61,6 +64,7 @@ from pipesim.report.show import paint_show
 from pipesim.report.table import paint_list, paint_periods
 from pipesim.report.verify import paint_verify
 from pipesim.report.view import (
+    CheckReport,
     HardwareBlock,
     Heading,
     PeriodRow,
@@ -69,6 +73,7 @@ from pipesim.report.view import (
     SimulationLine,
     VerifyReport,
 )
+from pipesim.report.walked import paint_walk
 from pipesim.timed.profile import load_profile
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Site, Trace, TraceMeta
@@ -676,6 +681,24 @@ def attention() -> RunReport:
     )  # fmt: skip
 
 
+@cache
+def judged(name: str, **sizes: int) -> CheckReport:
+    """What ``check`` says of a wrong twin; its lines are numbered by hand, so that moving its code changes nothing."""
+    program = BROKEN[name](**sizes).flatten()
+    program = replace(program, sources=tuple(f"ring.py:{10 + n}" for n in range(len(program.sources))))
+    return judge(replace(target_of(program), spelling="ring.json"), {}, program, 2_000)
+
+
+def checked(name: str, **sizes: int) -> Callable[[Console], None]:
+    return lambda console: paint_check(console, judged(name, **sizes))
+
+
+def walked_race(console: Console) -> None:
+    program = BROKEN["consumer_arrives_before_reading"]().flatten()
+    program = replace(program, sources=tuple(f"ring.py:{10 + n}" for n in range(len(program.sources))))
+    paint_walk(console, walked(program, judged("consumer_arrives_before_reading").refutations[0].replay))
+
+
 EXAMPLES: dict[str, Callable[[Console], None]] = {
     "verify_good": verify_good,
     "verify_divergence": verify_divergence,
@@ -710,9 +733,26 @@ EXAMPLES: dict[str, Callable[[Console], None]] = {
     "show_pair_gemm": shown("pair_gemm"),
     "show_pair_gemm_peer": shown("pair_gemm", 1),
     "show_odds": shown("odds"),
+    "check_deadlock": checked("empty_count_too_high", tiles=3),
+    "check_race": checked("consumer_arrives_before_reading"),
+    "check_lap": checked("nobody_waits_for_the_sleeper"),
+    "check_early_arrival": checked("two_producers_one_counted"),
+    "check_bytes": checked("expects_half"),
+    "check_two_corrections": checked("consumer_arrives_twice"),
+    "check_cluster": checked("exit_under_a_remote_arrive"),
+    "check_unknown": lambda console: paint_check(
+        console, replace(judged("expects_half"), verdict=Verdict.UNKNOWN, refutations=(), said="unknown: the limit")
+    ),
+    "check_walked": walked_race,
 }
 
 WIDTHS = (80, 160)
+CHECK_WIDTHS = (80, 120)
+
+
+def widths(name: str) -> tuple[int, ...]:
+    """The widths at which an example is golden."""
+    return CHECK_WIDTHS if name.startswith("check_") else WIDTHS
 
 
 def render(name: str, width: int, encoding: str = "utf-8") -> str:

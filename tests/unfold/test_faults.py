@@ -20,17 +20,13 @@ def in_words(protocol: Protocol, agent: int = 0) -> list[str]:
 
 def test_operations_carry_names_and_leave_out_what_is_default(ring: Any) -> None:
     words = in_words(ring(stages=2, tiles=3))
-    assert words[0] == "INIT full[0] count=1"
-    assert words[5] == "BAR_SYNC 0 threads=64 lanes=32"
-    assert words[6:9] == [
-        "WAIT empty[0] parity=1",
-        "ARRIVE full[0] count=1 expect=64",
-        "TMA_LOAD full[0] tile[0] bytes=64 item=0",
-    ]
+    assert words[0] == "init full[0] count 1"
+    assert words[5] == "sync named barrier 0 (64 threads)"
+    assert words[6:9] == ["wait empty[0] parity 1", "arrive full[0] + expect 64", "copy → tile[0] (item 0) on full[0]"]
     assert words[12:15] == [
-        "WAIT empty[0]",
-        "ARRIVE full[0] count=1 expect=64",
-        "TMA_LOAD full[0] tile[0] bytes=64 item=2",
+        "wait empty[0] parity 0",
+        "arrive full[0] + expect 64",
+        "copy → tile[0] (item 2) on full[0]",
     ]
 
 
@@ -46,7 +42,7 @@ def test_a_fault_is_reported_whole() -> None:
     (fault,) = unfold(program).faults
     report = report_fault(program, fault)
     assert report.kind is FaultKind.OVER_ARRIVAL
-    assert (report.agent, report.operation) == ("r", "ARRIVE b[0] count=32")
+    assert (report.agent, report.operation) == ("r", "arrive b[0] ×32")
     assert report.claim == f"r: {FaultKind.OVER_ARRIVAL.value} on b[0]: 32 arrive, 1 pending"
     line = next(
         i for i, text in enumerate(Path(__file__).read_text(encoding="utf-8").splitlines(), 1) if "# with" in text

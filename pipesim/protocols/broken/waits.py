@@ -192,7 +192,7 @@ def consumer_stops_early(stages: int = 2, tiles: int = 5, missing: int = 3) -> P
 def producer_runs_on(stages: int = 2, tiles: int = 5) -> Protocol:
     """The producer loads one tile that nobody reads; its copy may be under way when the kernel ends.
 
-    No schedule hangs or races; nothing judges yet that a kernel ends under a copy.
+    No schedule hangs or races; the copy under way at the end is a warning.
 
     else: proved
     """

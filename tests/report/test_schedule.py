@@ -1,0 +1,123 @@
+"""The block of a schedule: which steps are shown, how lanes become roles and then a list, and the commands below."""
+
+from __future__ import annotations
+
+import pytest
+from rich.cells import cell_len
+
+from pipesim.model.finding import Deadlock, FaultKind, FaultReport
+from pipesim.prove.words import Line, Part
+from pipesim.report.schedule import MOST_STEPS, Fold, again_lines, chosen, schedule_block
+from pipesim.report.view import Shown
+
+FAULT = FaultReport(FaultKind.RACE, "", "mma/0", "", "")
+
+
+def steps(agents: list[str], part: Part = Part.PAST, first: int = 1) -> tuple[Line, ...]:
+    return tuple(
+        Line(n, agent, f"arrive b[{n}]", f"/home/me/k.py:{n}", f"arrive b[{n}]", part=part)
+        for n, agent in enumerate(agents, first)
+    )
+
+
+def shown(schedule: tuple[Line, ...], *, replay: str = "0*3", command: str = "k.py:f -p n=2") -> Shown:
+    return Shown(FAULT, schedule, {}, replay, command, dict.fromkeys((step.agent for step in schedule), ""))
+
+
+def test_agents_that_fit_have_a_lane_each() -> None:
+    assert schedule_block(shown(steps(["mma/0", "mma/1", "mma/0"])), 60) == [
+        "  the schedule, 3 moves",
+        "",
+        "  move  mma/0                 mma/1",
+        "     1  arrive b[1]                                 k.py:1",
+        "     2                        arrive b[2]           k.py:2",
+        "     3  ✗ arrive b[3]                               k.py:3",
+    ]
+
+
+def test_agents_that_do_not_fit_share_the_lane_of_their_role() -> None:
+    block = schedule_block(shown(steps(["mma/0", "mma/1", "mma/2", "mma/3", "load"])), 60)
+    assert block[2:] == [
+        "  move  mma                   load",
+        "     1  /0 arrive b[1]                              k.py:1",
+        "     2  /1 arrive b[2]                              k.py:2",
+        "     3  /2 arrive b[3]                              k.py:3",
+        "     4  /3 arrive b[4]                              k.py:4",
+        "     5                        ✗ arrive b[5]         k.py:5",
+    ]
+
+
+def test_roles_that_do_not_fit_are_a_list() -> None:
+    block = schedule_block(shown(steps(["a", "b", "c", "d", "e"])), 60)
+    assert block[2:5] == [
+        "  move  agent  does",
+        "     1  a      arrive b[1] (k.py:1)",
+        "     2  b      arrive b[2] (k.py:2)",
+    ]
+    assert block[-1] == "     5  e      ✗ arrive b[5] (k.py:5)"
+
+
+@pytest.mark.parametrize("width", [60, 80, 97, 120, 200])
+@pytest.mark.parametrize("agents", [1, 2, 3, 6, 12])
+def test_no_line_is_too_wide_and_no_step_is_lost(width: int, agents: int) -> None:
+    schedule = steps([f"a_role_of_a_long_name{n}" for n in range(agents)])
+    block = schedule_block(shown(schedule), width)
+    assert max(map(cell_len, block)) <= width
+    text = " ".join(" ".join(block).split())
+    assert all(f"b[{step.number}]" in text for step in schedule)
+
+
+def test_where_a_deadlock_leaves_its_agents() -> None:
+    found = Shown(Deadlock((), ()), steps(["a"]), {}, "0", "", {"a": "waits for x[0]", "b": "has ended", "c": ""})
+    assert schedule_block(found, 60)[2:] == [
+        "  move  a                     b",
+        "     1  arrive b[1]                                 k.py:1",
+        "        waits for x[0]        has ended",
+    ]
+
+
+def test_what_does_not_matter_is_counted_by_its_reason() -> None:
+    schedule = (
+        *steps(["a", "b"], Part.SETUP, 1), *steps(["c"], Part.ASIDE, 3), *steps(["a"], Part.FOCUS, 4),
+        *steps(["d"], Part.PRIVATE, 5), *steps(["a", "b"], Part.ASIDE, 6), *steps(["a"], Part.FOCUS, 8),
+    )  # fmt: skip
+    rows = chosen(schedule)
+    assert [row.text if isinstance(row, Fold) else row.number for row in rows] == [
+        "2 steps of the set-up, 1 step of c that does not matter",
+        4,
+        "2 steps of a and b that do not matter",
+        8,
+    ]
+
+
+def test_a_long_past_keeps_its_end_and_what_the_failure_is_about() -> None:
+    schedule = (*steps(["a"], Part.FOCUS, 1), *steps(["b"] * 50, Part.PAST, 2), *steps(["a"], Part.FOCUS, 52))
+    rows = chosen(schedule)
+    assert [row.number for row in rows if isinstance(row, Line)] == [1, *range(39, 53)]
+    assert [row.text for row in rows if isinstance(row, Fold)] == ["37 steps between"]
+    short = steps(["b"] * MOST_STEPS)
+    assert chosen(short) == list(short), "the twin: what is not long stays whole"
+
+
+def test_an_access_that_ends_at_once_is_one_step() -> None:
+    one, two = (Line(n, "a", what, "", what) for n, what in ((1, "read t[0] begins"), (2, "read t[0]")))
+    other = Line(3, "b", "arrive", "", "arrive")
+    assert [row.number for row in chosen((one, two)) if isinstance(row, Line)] == [2]
+    between = (one, other, Line(4, "a", "read t[0]", "", "read t[0]"))
+    assert [row.number for row in chosen(between) if isinstance(row, Line)] == [1, 3, 4]
+
+
+def test_the_commands_of_schedules_short_long_and_longer() -> None:
+    short = again_lines(shown((), replay="0.1"), 60)
+    assert short == [
+        "  again: pipesim check k.py:f -p n=2 --replay '0.1'",
+        "  as a timeline: pipesim run k.py:f -p n=2 \\",
+        "      --schedule '0.1'",
+    ]
+    long = again_lines(shown((), replay=".".join("0123456789" * 6)), 60)
+    assert long[-1] == "  as a timeline: `pipesim run k.py:f -p n=2 --schedule` with" or "same line" in " ".join(long)
+    assert max(map(cell_len, long)) <= 60
+    assert "".join("".join(long).split("'")[1].split()) == ".".join("0123456789" * 6)
+    longer = " ".join(again_lines(shown((), replay=".".join("0" * 600)), 60))
+    assert "--json` has it under replay" in " ".join(longer.split())
+    assert again_lines(shown((), command=""), 60) == []
