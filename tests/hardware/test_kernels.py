@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -22,6 +23,12 @@ RECORDED = [
     for name, kernel in REGISTRY.items()
     for n, recorded in enumerate(kernel.recorded)
 ]
+
+
+def compile_options(request: KernelRequest) -> set[str]:
+    """What a traced build is given, without building it."""
+    with patch("hwkernels.kernel_request.compile_cubin", lambda source, defines: defines):
+        return {f"-D{name}={value}" for name, value in compile_kernel_of(request, traced=True).items()}
 
 
 def request_of(kernel: Kernel, recorded) -> KernelRequest:
@@ -84,6 +91,17 @@ def test_records_lie_in_shared_memory_where_the_kernel_leaves_room(kernel):
         assert (less.memory, less.shape.smem_bytes) == ("device", own)
     with pytest.raises(ConfigurationError, match=f"there is no room for {needed - 16:,} bytes of records"):
         plan_kernel(replace(request, memory="shared"), own + needed - 1)
+
+
+@pytest.mark.parametrize(("kernel", "recorded"), RECORDED)
+def test_every_record_that_the_protocol_makes_has_its_place(kernel, recorded):
+    """PIPESIM_COUNTED: no record of a kernel of the registry looks whether it fits."""
+    request = request_of(kernel, recorded)
+    made = site_table(find(kernel.name).build(dict(request.params), grid=request.ctas)).records
+    most = max(sum(len(of_op) for of_op in of_agent) for of_agent in made)
+    assert plan_kernel(request).capacity >= most + kernel.room + 2
+    traced = compile_options(request)
+    assert {"-DPIPESIM_CHECKED=0", "-DPIPESIM_COUNTED=1", f"-DPIPESIM_ROOM={kernel.room}"} <= traced
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
