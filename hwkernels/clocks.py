@@ -3,7 +3,7 @@
 One SM. Both clocks are read together twice, at an edge of ``%globaltimer`` before and after everything that is placed.
 A stamp lies on the straight line through the two edges. The error is a strict bound for an SM clock that stays near
 its mean in between: half the distance of the two clock readings that enclose an edge, one cycle for the grain of a
-stamp, rounding, and DRIFT_PERMILLE of the time to the nearer edge.
+stamp, rounding, and DRIFT_PERMILLE of the time to the nearer edge; more where a kernel's load moves the clock.
 
 Several SMs. A message (an arrive on another CTA's barrier, and the wait that returns because of it) proves that its
 sending is earlier than its receipt. Each line may be off by an offset, for which its anchors give an interval; every
@@ -40,6 +40,7 @@ class Line:
     slack: tuple[int, int]  #: half distances of the enclosing readings, in cycles
     limits: tuple[int, int]  #: clock readings that enclose all records
     open_end: bool = False  #: the second edge was never seen: the first and the rate stand for it
+    stray_ps: int = 0  #: how far the clock may be off the line besides, wherever: where it is known not to be constant
 
     @property
     def ps(self) -> int:
@@ -64,7 +65,7 @@ class Line:
         away = np.abs(cycles)  # to the nearer edge
         if not self.open_end:
             away = np.minimum(away, np.abs(cycles - self.span))
-        return scale(away, DRIFT_PERMILLE * self.ps, 1000 * self.span)
+        return scale(away, DRIFT_PERMILLE * self.ps, 1000 * self.span) + self.stray_ps
 
     def error_ps(self, cycles: Column) -> Column:
         """The strict bound of :meth:`place`, to either side."""

@@ -7,7 +7,7 @@ A stamp of ``%globaltimer`` is placed where it says, with two of the timer's ste
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,8 @@ class Coding:
     ``clock``: what stamped them, as in the schema. ``nbytes``: the bytes that an EXPECT or COPY moves, by the value in
     its record. ``first``: the first iteration that was kept. ``counted``: whether a record's iteration must be how
     often its site was passed, as in a kernel without a fault. ``khz``: the SM clock, for a CTA that lacks its second
-    anchor because a trap ended it (0: then that is an error).
+    anchor because a trap ended it (0: then that is an error). ``stray_ns``: how far the SM clock may be off the line
+    through the anchors besides.
     """
 
     clock: str
@@ -48,6 +49,7 @@ class Coding:
     first: int = 0
     counted: bool = True
     khz: int = 0
+    stray_ns: int = 0
 
 
 def decode(headers: npt.NDArray[Any], records: npt.NDArray[np.uint32], table: Table, coding: Coding) -> Decoded:
@@ -57,7 +59,10 @@ def decode(headers: npt.NDArray[Any], records: npt.NDArray[np.uint32], table: Ta
     at the earliest first anchor. Raises TraceFormatError if the words contradict each other.
     """
     clock, step = coding.clock, timer_step_ns(headers)
-    lines = [read_line(header["anchors"], f"CTA {cta}", coding.khz) for cta, header in enumerate(headers)]
+    lines = [
+        replace(read_line(header["anchors"], f"CTA {cta}", coding.khz), stray_ps=1000 * coding.stray_ns)
+        for cta, header in enumerate(headers)
+    ]
     origin = min((line.timers[0] for line in lines), default=0)
     each = np.array([sum(1 for site in table.sites if site.role == agent.role) for agent in table.agents])
     parts: list[dict[str, Column]] = []

@@ -18,6 +18,9 @@ from pipesim.trace.schema import BarrierGroup, Site
 
 Params = Mapping[str, int]
 
+#: ``stray_ns`` of a kernel whose tensor cores work: the clock slows down as they begin and end. Seen: 308 ns (H100).
+TENSOR_STRAY_NS = 600
+
 
 @dataclass(frozen=True)
 class Range:
@@ -96,7 +99,8 @@ class Kernel:
     ``nbytes``: what an EXPECT or COPY moves, by the value in its record. ``groups``: the table's names of barrier
     groups that the protocol spells otherwise. ``room``: PIPESIM_ROOM, the most records between two PIPESIM_AT.
     ``require``: raises ParameterError for values that do not go together. ``recorded``: what is kept of it in
-    ``traces``. ``units``: what wrong_tiles counts and overhead is per.
+    ``traces``. ``units``: what wrong_tiles counts and overhead is per. ``stray_ns``: how far at most its load moves the
+    SM clock off the line between two anchors, beyond what every kernel's does.
     """
 
     name: str
@@ -110,6 +114,7 @@ class Kernel:
     require: Callable[[Params], None] | None = None
     units: Callable[[Params], int] = lambda params: params.get("tiles", 0)
     recorded: tuple[Recorded, ...] = ()
+    stray_ns: int = 0
 
     @property
     def source(self) -> Path:

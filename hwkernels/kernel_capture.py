@@ -107,7 +107,9 @@ def make_kernel_trace(
     recorded = next((run for run in traced if run.gave_up or run.trapped), traced[0])
     meta = describe(request, layout, compiled, info, recorded.headers, rate)
     count = _begun(recorded, layout.record_ctas)
-    coding = Coding(request.clock, kernel.nbytes(request.params), counted=False, khz=meta.device.sm_khz)
+    coding = Coding(
+        request.clock, kernel.nbytes(request.params), counted=False, khz=meta.device.sm_khz, stray_ns=kernel.stray_ns
+    )
     decoded = decode(recorded.headers[:count], recorded.records[:count], layout.table, coding)
     complete = not any(run.gave_up or run.trapped for run in launched)
     runs = tuple(run_of(run, (NEVER, NEVER)) for run in launched) if complete else ()

@@ -36,6 +36,7 @@ PAGES = (
     "docs/check.md",
     "docs/diagnosis.md",
     "docs/hopper.md",
+    "docs/kernels.md",
     "docs/protocols.md",
     "docs/experiments.md",
     "docs/own-kernel.md",

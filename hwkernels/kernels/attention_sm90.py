@@ -8,7 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 from hwkernels.bf16 import from_bf16, random_bf16
-from hwkernels.kernel import Argument, Input, Kernel, Output, Params, Range, Recorded, TensorMap, dotted
+from hwkernels.kernel import (
+    TENSOR_STRAY_NS,
+    Argument,
+    Input,
+    Kernel,
+    Output,
+    Params,
+    Range,
+    Recorded,
+    TensorMap,
+    dotted,
+)
 from hwkernels.launch import Shape
 from pipesim.errors import ConfigurationError, ParameterError
 
@@ -159,6 +170,7 @@ ATTENTION_SM90 = Kernel(
     room=16,
     require=_require,
     units=lambda params: params["kv_blocks"],
+    stray_ns=TENSOR_STRAY_NS,
     recorded=(
         Recorded(),
         Recorded(_run()),
@@ -173,6 +185,6 @@ ATTENTION_SM90 = Kernel(
         Recorded(_run(pingpong=0)),
         Recorded(_run(block_n=64, stages=4, qk_stages=2), clock="both"),
         Recorded(_run(kv_blocks=12), grid=8),
-        Recorded(_run(kv_blocks=12), grid=132),  # one on every SM
+        Recorded(_run(kv_blocks=12), grid=132, clock="both"),  # one on every SM
     ),
 )

@@ -6,7 +6,17 @@ import numpy as np
 import numpy.typing as npt
 
 from hwkernels.bf16 import from_bf16, random_bf16
-from hwkernels.kernel import Argument, Input, Kernel, Output, Params, Range, Recorded, TensorMap
+from hwkernels.kernel import (
+    TENSOR_STRAY_NS,
+    Argument,
+    Input,
+    Kernel,
+    Output,
+    Params,
+    Range,
+    Recorded,
+    TensorMap,
+)
 from hwkernels.launch import Shape
 from pipesim.errors import ParameterError
 
@@ -101,6 +111,7 @@ GEMM_SM90 = Kernel(
     nbytes=_nbytes,
     room=48,  # the first step of a consumer also gives every stage to the producer
     require=_require,
+    stray_ns=TENSOR_STRAY_NS,
     recorded=(
         Recorded(),
         Recorded({"tiles": 0}),
@@ -117,7 +128,7 @@ GEMM_SM90 = Kernel(
         Recorded({"lookahead": 1, "num_consumer": 1, "stages": 2, "tiles": 4}),
         Recorded({"epilogue": 4000, "tiles": 6, "k_iters": 4}),
         Recorded({"tiles": 4}, grid=8),
-        Recorded({"stages": 3, "block_n": 256, "tiles": 2, "k_iters": 24}, grid=132),  # one on every SM
+        Recorded({"stages": 3, "block_n": 256, "tiles": 2, "k_iters": 24}, grid=132, clock="both"),  # one on every SM
         Recorded({"lookahead": 1, "k_iters": 32}, clock="both"),
     ),
 )

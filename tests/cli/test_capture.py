@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from hwkernels import capture as capture_module
-from hwkernels import launch
+from hwkernels import kernel_capture, launch
 from hwkernels.faults import KernelFault
+from hwkernels.kernel_request import KernelRequest
 from hwkernels.request import CaptureRequest
 from pipesim.trace.files import read_trace
 from pipesim.trace.schema import Trace
@@ -57,6 +58,18 @@ def test_a_window_another_memory_and_a_fault_reach_the_request(call: Call, gpu: 
     call("capture", PC, "--fault", "no_acquire@9", "-o", "b.parquet")
     asked = [(request.window, request.memory, request.fault) for request in gpu]
     assert asked == [((10, 42), "device", None), ((), "", KernelFault("no_acquire", 9))]
+
+
+@pytest.mark.parametrize(("words", "end"), [("", ""), ("--memory device", "-device"), ("--memory shared", "")])
+def test_a_memory_reaches_the_request_of_every_kernel(
+    call: Call, gpu: list[CaptureRequest], good: Trace, monkeypatch: pytest.MonkeyPatch, words: str, end: str
+) -> None:
+    """Left alone, records lie in shared memory where the kernel leaves room, as the file's name says beforehand."""
+    asked: list[KernelRequest] = []
+    monkeypatch.setattr(kernel_capture, "capture_kernel_of", lambda request: asked.append(request) or good)
+    call("capture", "persistent_scheduler", *words.split())
+    assert [request.memory for request in asked] == [words.partition(" ")[2]]
+    assert Path(f"persistent_scheduler-a700-cs2-cw2-ki8-s4-tb16384-t6-w600-g1{end}.parquet").exists()
 
 
 @pytest.mark.parametrize(
