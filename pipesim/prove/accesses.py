@@ -14,13 +14,15 @@ OWN = 0  #: "flight" of an access that an agent makes itself
 
 
 class Access(NamedTuple):
-    """One access: its operation, whether it writes, and the flight that makes it."""
+    """One access: its operation, whether it writes, the flight that makes it, and the cells ``first..end``."""
 
     agent: int
     pc: int
     writes: bool
     flight: int
     engine: int
+    first: int
+    end: int
     past: tuple[int, ...]  #: operations of each agent that occur before it
 
 
@@ -29,6 +31,13 @@ class _Commits(NamedTuple):
 
     flights: list[int]
     phases: list[int]
+
+
+def _in_order(one: Access, other: Access) -> bool:
+    """True if an engine keeps two accesses in the order of issue: one agent's, two writes only to the same cells."""
+    if one.engine not in IN_ORDER or (one.agent, one.engine) != (other.agent, other.engine):
+        return False
+    return not (one.writes and other.writes) or (one.first, one.end) == (other.first, other.end)
 
 
 _NO_READS: dict[tuple[int, int, bool], Access] = {}
@@ -76,10 +85,10 @@ class Accesses:
         """What comes after this operation comes after the flight's end."""
         self._waits.setdefault(flight, []).append((agent, pc))
 
-    def open(self, clock: Clock, access: Access, first: int, end: int) -> Iterator[Access]:
-        """Enter an access of the cells ``first..end`` that begins after ``clock``; what it is not ordered with."""
+    def open(self, clock: Clock, access: Access) -> Iterator[Access]:
+        """Enter an access that begins after ``clock``; what it is not ordered with."""
         found: dict[Access, None] = {}
-        for cell in range(first, end):
+        for cell in range(access.first, access.end):
             before = self._write.get(cell)
             if before is not None and not self._ordered(clock, before, access):
                 found[before] = None
@@ -107,8 +116,8 @@ class Accesses:
     def _ordered(self, clock: Clock, other: Access, access: Access) -> bool:
         if other.flight == OWN:
             return other.agent == access.agent or clock.covers(other.agent, other.pc)
-        if (other.agent, other.engine) == (access.agent, access.engine) and access.engine in IN_ORDER:
-            return True  # one engine's work for one agent, in the order of issue
+        if _in_order(other, access):
+            return True
         for agent, pc in self._waits.get(other.flight, ()):
             if agent == access.agent or clock.covers(agent, pc):
                 return True
@@ -128,7 +137,7 @@ class Accesses:
             reads = sorted(self._reads.get(cell, _NO_READS).items())
             marks.shape += (cell, write is not None, len(reads))
             for access in ([write] if write is not None else []) + [read for _, read in reads]:
-                marks.shape += (access.writes, access.engine, access.flight == OWN)
+                marks.shape += (access.writes, access.engine, access.flight == OWN, access.first, access.end)
                 marks.operations.append((access.agent, access.pc))
                 if access.flight != OWN:
                     self.mark_end(marks, access.agent, access.engine, access.flight)

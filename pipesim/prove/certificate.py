@@ -42,6 +42,7 @@ class _Open:
     raises: list[tuple[int, int]] = field(default_factory=list)
     expected: int = 0
     landed: int = 0
+    raised: int = 0  #: arrivals that ``cp.async`` adds to those the barrier expects
 
 
 class _Did(NamedTuple):
@@ -56,14 +57,12 @@ class _Did(NamedTuple):
 
 @dataclass
 class _Try:
-    """A try whose answer an agent holds: what it asked, the phase it would have seen, and whether it has."""
+    """A try whose answer an agent holds: what it asked, the phases it knew of then, and the one it would have seen."""
 
     barrier: int
     parity: int
-    pc: int
     known: int
     phase: int
-    passed: bool
 
 
 class Certificate:
@@ -132,8 +131,7 @@ class Certificate:
             if generation < len(self._done[channel]):
                 marks.clock(self._done[channel][generation])
         for (agent, register), asked in sorted(self._tries.items()):
-            marks.shape += (agent, register, asked.barrier, asked.parity, asked.passed)
-            marks.operations.append((agent, asked.pc))
+            marks.shape += (agent, register, asked.barrier, asked.parity)
             marks.phases += ((asked.barrier, asked.known), (asked.barrier, asked.phase))
         for clock, flight in self._issued.values():
             marks.clock(clock)
@@ -152,7 +150,8 @@ class Certificate:
         for clock in (phase.parts, phase.arrivals):
             marks.shape.append(clock is self._nothing)
             marks.clock(clock)
-        marks.shape += (bool(done), phase.expected, phase.landed, len(phase.raises), len(self._saw[channel]))
+        marks.shape += (bool(done), phase.expected, phase.landed, phase.raised)
+        marks.shape += (len(phase.raises), len(self._saw[channel]))
         marks.operations += phase.raises
         marks.operations += self._saw[channel]
 
@@ -229,6 +228,7 @@ class Certificate:
         phase, clock = self._count(did.agent, did.pc, did.op[1])
         phase.arrivals = clock if phase.arrivals is self._nothing else phase.arrivals.join(clock)
         phase.expected += did.op[3]
+        self._tries.pop((did.agent, did.op[4]), None)  # its token takes the place of an answer
         self._complete(did.op[1], did.result)
 
     def _expect(self, did: _Did) -> None:
@@ -254,13 +254,16 @@ class Certificate:
     def _touch(self, did: _Did) -> None:
         first, end = self._program.cells[did.op[1]]
         clock = self._clocks[did.agent]
-        self._access(clock, Access(did.agent, did.pc, did.op[0] == Op.WRITE, OWN, -1, clock.seen), first, end)
+        self._access(clock, Access(did.agent, did.pc, did.op[0] == Op.WRITE, OWN, -1, first, end, clock.seen))
 
     def _cp_async_arrive(self, did: _Did) -> None:
         self._require_published(did.op[1], did.agent, did.pc)
         if not did.op[3]:
-            self._part(did.op[1], self._clocks[did.agent].after(did.agent, did.pc), did.agent, did.pc)
-            self._open[did.op[1]].raises.append((did.agent, did.pc))
+            phase, _ = self._count(did.agent, did.pc, did.op[1])
+            phase.raises.append((did.agent, did.pc))
+            phase.raised += did.op[2]
+            if did.before.barriers[did.op[1]].expected + phase.raised > MAX_COUNT:
+                self._doubt(Doubt(Why.ARRIVALS, did.agent, did.pc, where=did.op[1]))
         self._issue(did)
 
     def _commit(self, did: _Did) -> None:
@@ -334,10 +337,9 @@ class Certificate:
     def _try(self, did: _Did) -> None:
         self._require_published(did.op[1], did.agent, did.pc)
         if did.op[3] >= 0:
-            passed = bool(did.result.state.registers[did.agent][did.op[3]])
             phase = len(self._done[did.op[1]]) - 1
             known = self._clocks[did.agent].known[did.op[1]]
-            self._tries[did.agent, did.op[3]] = _Try(did.op[1], did.op[2], did.pc, known, phase, passed)
+            self._tries[did.agent, did.op[3]] = _Try(did.op[1], did.op[2], known, phase)
 
     def _see(self, agent: int, channel: int, phase: int) -> None:
         """The agent comes to know that this phase is complete, and all that occurs before that."""
@@ -375,18 +377,23 @@ class Certificate:
             if flight.sequence <= did.before.issued:
                 continue
             self._issued[flight.sequence] = (clock, flight)
+            if flight.engine == TMA and not flight.remaining:  # no phase waits for a copy of no bytes
+                self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))
             if flight.barrier >= 0:
                 self._require_published(flight.barrier, did.agent, did.pc)
             if flight.end > flight.first:
                 before_it = self._clocks[did.agent]
-                access = Access(did.agent, did.pc, flight.writes, flight.sequence, flight.engine, before_it.seen)
-                self._access(before_it, access, flight.first, flight.end)
+                access = Access(
+                    did.agent, did.pc, flight.writes, flight.sequence, flight.engine, flight.first, flight.end,
+                    before_it.seen,
+                )  # fmt: skip
+                self._access(before_it, access)
                 self._groups.issued(flight)
 
-    def _access(self, clock: Clock, access: Access, first: int, end: int) -> None:
+    def _access(self, clock: Clock, access: Access) -> None:
         if self._program.ctas > 1:
             self._afar.access(access)
-        for other in self._accesses.open(clock, access, first, end):
+        for other in self._accesses.open(clock, access):
             past = list(map(max, access.past, other.past))
             for one in (access, other):
                 past[one.agent] = max(past[one.agent], one.pc)

@@ -16,6 +16,7 @@ class Why(Enum):
     LAP = "a phase that may be over before a wait has seen the one before it"
     LATE_RAISE = "an expectation that may come after the phase is complete without it"
     BYTES = "more bytes in a phase than it expects"
+    ARRIVALS = "more arrivals in a phase than a barrier can count"
     STALE_TRY = "the answer of a try, used for another barrier, parity or phase"
     EXIT = "an operation on a barrier or the memory of another CTA, which may have ended"
     RACE = "two accesses, one of them a write, of which nothing says which comes first"

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from pipesim.model.finding import FaultKind, Verdict
-from pipesim.model.ops import Engine, Op, Operation, Space
+from pipesim.model.ops import Engine, Fence, Op, Operation, Space
 from pipesim.model.program import Access, Program
 from pipesim.prove.check import How, check
 from pipesim.prove.search import explore
+from pipesim.unfold.occurrence import unfold
 
 HERE = Path(__file__).resolve().parent
 SOUP = runpy.run_path(str(HERE / "soup.py"))["soup"]
@@ -85,3 +86,64 @@ def test_a_cta_without_agents_never_exits() -> None:
     assert explore(program, reduced=False).kinds == {FaultKind.EXITED_CTA}
     assert explore(both, reduced=False).verdict is Verdict.PROVED
     assert check(both, max_states=1).verdict is Verdict.PROVED
+
+
+MEET_TWICE: list[Operation] = [(Op.BAR_SYNC, 0, 64, 32)] * 2  # then it is agent 0 that goes on first
+FREE, BUSY = 0, 1
+
+
+def one_way(first: list[Operation], second: list[Operation]) -> Program:
+    """Two agents of one CTA whose canonical run hides what another schedule shows."""
+    inits: list[Operation] = [(Op.INIT, FREE, 1), (Op.INIT, BUSY, 1), (Op.FENCE, Fence.MBARRIER_INIT, 0)]
+    program: Program = PROGRAM("one way", [[*inits, *MEET_TWICE, *first], [*MEET_TWICE, *second]])
+    return program
+
+
+def accumulated(access: int) -> Program:
+    """Two writes of an in-order engine; in the canonical run the first has landed when the second begins."""
+    writes: list[Operation] = [(Op.TRANSFER_WRITE, Engine.TCGEN05, at, 32, 7) for at in (0, access)]
+    between: Operation = (Op.WAIT, FREE, 0, 0)
+    return one_way([writes[0], between, writes[1]], [(Op.ARRIVE, FREE, 1, 0, -1, 0)])
+
+
+def token(register: int) -> Program:
+    """The token of an arrive between a try and the wait that asks for its answer."""
+    tried: list[Operation] = [(Op.TRY_WAIT, FREE, 0, 0, 0), (Op.ARRIVE, BUSY, 1, 0, register, 0)]
+    waits: list[Operation] = [(Op.WAIT_UNLESS, FREE, 0, 0, 0), (Op.READ, 0, 7)]
+    return one_way([(Op.WRITE, 0, 7), (Op.ARRIVE, FREE, 1, 0, -1, 0)], [*tried, *waits])
+
+
+def raised(lanes: int) -> Program:
+    """Two raises of a count in one phase; the first is taken back before the second, in the canonical run."""
+    raises: Operation = (Op.CP_ASYNC_ARRIVE, BUSY, lanes, 0)
+    between: Operation = (Op.WAIT, FREE, 0, 0)
+    arrives: list[Operation] = [(Op.ARRIVE, bar, 1, 0, -1, 0) for bar in (FREE, BUSY)]
+    return one_way([raises, between, raises, arrives[BUSY]], [arrives[FREE]])
+
+
+def copied(nbytes: int) -> Program:
+    """A copy that has landed before the phase it counts in is complete, in the canonical run."""
+    copies: list[Operation] = [(Op.TMA_LOAD, BUSY, 0, nbytes, 7, 0), (Op.WAIT, FREE, 0, 0)]
+    arrives: Operation = (Op.ARRIVE, BUSY, 1, nbytes, -1, 0)
+    return one_way([*copies, arrives], [(Op.ARRIVE, FREE, 1, 0, -1, 0), (Op.WAIT, BUSY, 0, 0), (Op.READ, 0, 7)])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "kinds"),
+    [
+        (accumulated(1), accumulated(0), {FaultKind.RACE}),
+        (token(0), token(-1), {FaultKind.RACE, FaultKind.UNINITIALISED_READ}),
+        (raised(600_000), raised(500_000), {FaultKind.ARRIVE_COUNT}),
+        (copied(0), copied(64), {FaultKind.RACE}),
+    ],
+)
+def test_what_the_canonical_run_hides_is_no_proof(wrong: Program, right: Program, kinds: set[FaultKind]) -> None:
+    for program in (wrong, right):
+        assert unfold(program).finished
+        assert not unfold(program).faults
+    assert explore(wrong, reduced=False).kinds == kinds
+    said = check(wrong)
+    assert said.verdict is Verdict.REFUTED
+    assert {found.kind for found in said.refutations} <= kinds
+    assert explore(right, reduced=False).verdict is Verdict.PROVED
+    assert check(right, max_states=1).how is How.CERTIFICATE
