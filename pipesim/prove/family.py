@@ -31,6 +31,7 @@ from pipesim.prove.laps import (
     follows,
     has_laps_more,
     is_longer_inside,
+    is_same,
     items_are_even,
     placed,
     places,
@@ -120,7 +121,8 @@ class Family:
     def covers(self, every: EveryValue, value: int, program: Program) -> bool:
         """True if the program at ``value`` is one of those that ``every`` speaks of, operation by operation."""
         if value <= every.checked:
-            return self._holds(value)
+            checked = self._outline(value)
+            return checked is not None and is_same(checked.program, program)
         more, rest = divmod(value - every.first, every.lap)
         shorter, short = self._outline(every.first + rest), self._outline(every.first + rest + every.lap)
         assert shorter is not None
@@ -194,7 +196,7 @@ class Family:
             first -= 1
         for value in range(first, first + values):
             short = self._outline(value)
-            if short is None or not short.begins_as(long, lap.end):
+            if short is None or short.concerns != long.concerns or not short.begins_as(long, lap.end):
                 return Stop.NO_LOOP
         self._laps = dict.fromkeys(range(first, first + values), (lap,))
         return self._every(first, values)
@@ -237,7 +239,8 @@ class Family:
             if none is None or one is None or two is None:
                 return Stop.NO_LOOP
             again = has_laps_more(none, one, laps, 1) and has_laps_more(none, two, laps, 2)
-            if not again or not items_are_even((none, one, two), laps):
+            watched = none.concerns == one.concerns == two.concerns  # else nobody saw the memory order of a lap repeat
+            if not watched or not again or not items_are_even((none, one, two), laps):
                 return Stop.NO_LOOP
         if not self._all_hold(last):
             return Stop.NOT_RIGHT

@@ -9,7 +9,6 @@ from operator import ge
 from pipesim.model.program import Program
 from pipesim.prove.canonical import CanonicalRun, Witness
 from pipesim.prove.certificate import Certificate
-from pipesim.prove.concerns import concerns
 from pipesim.prove.groups import awaited
 from pipesim.prove.laps import Outline, common, same_tables
 from pipesim.prove.memory_faults import memory_order
@@ -33,7 +32,7 @@ def each_holds(outlines: Sequence[Outline]) -> list[bool]:
     longest = programs[-1]
     stood = _rounds(longest)
     forks = [
-        _NEVER if concerns(outline.program) else _parting(outline, outlines[-1], stood) for outline in outlines
+        _NEVER if outline.concerns else _parting(outline, outlines[-1], stood) for outline in outlines
     ]  # what gives concern runs as a whole, watched
     right: dict[int, bool] = {n: holds(programs[n]) for n, at in enumerate(forks) if at == _NEVER}
     certificate = Certificate(longest)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
 from operator import ne
 from typing import NamedTuple
 
 from pipesim.model.ops import OPERANDS, Op, Operation
 from pipesim.model.program import Program
+from pipesim.prove.concerns import concerns
 
 _EVEN = {op: names.index("item") + 1 for op, names in OPERANDS.items() if "item" in names}
 _IDLE = {Op.WORK: 1, Op.ENGINE_WORK: 2, Op.LOOP_BEGIN: 2}  #: operands that no engine of the proof looks at
@@ -38,6 +40,11 @@ class Outline:
             self.code.append([bare for bare, _ in pairs])
             self.items.append([item for _, item in pairs])
 
+    @cached_property
+    def concerns(self) -> bool:
+        """True if the program needs a look at its memory order."""
+        return concerns(self.program)
+
     @property
     def lengths(self) -> tuple[int, ...]:
         """Operations of each agent."""
@@ -56,6 +63,11 @@ def same_tables(one: Program, other: Program) -> bool:
         getattr(one, table) == getattr(other, table)
         for table in ("agents", "barriers", "accesses", "named_barriers", "loops", "registers", "ctas")
     )
+
+
+def is_same(one: Program, other: Program) -> bool:
+    """True if nothing that an engine of the proof looks at differs."""
+    return same_tables(one, other) and one.code == other.code
 
 
 def _split(op: Operation) -> tuple[Operation, int]:

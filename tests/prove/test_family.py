@@ -97,6 +97,8 @@ def test_what_changes_far_out_is_no_later_program_of_the_family() -> None:
     assert looked.covers(every, 59, ring_of(59).flatten({}))
     assert not looked.covers(every, 70, ring_of(70, at=60, late=wait_again).flatten({}))
     assert not looked.covers(every, 70, ring_of(69).flatten({}))
+    assert looked.covers(every, 5, ring_of(5).flatten({}))
+    assert not looked.covers(every, 5, ring_of(5, at=4, late=wait_again).flatten({}))
 
 
 def test_tables_that_change_are_no_loop() -> None:
