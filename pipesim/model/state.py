@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pipesim.model.barrier import FRESH, BarrierState
 from pipesim.model.finding import Fault
-from pipesim.model.ops import Engine, Operation, Space
+from pipesim.model.ops import Engine, Op, Operation, Space
 from pipesim.model.program import Program
 
 UNINITIALISED = -1  #: item of bytes that nothing has written
@@ -99,6 +99,14 @@ def initial_state(program: Program) -> State:
 def own_channel(program: Program, agent: int) -> int:
     """The channel on which an agent's own transfers signal."""
     return len(program.barriers) + len(program.named_barriers) + 1 + agent
+
+
+def meeting_channel(program: Program, op: Operation) -> int:
+    """The channel of the named barrier or the cluster barrier that an operation is on, -1 if on neither."""
+    if op[0] in (Op.BAR_SYNC, Op.BAR_ARRIVE):
+        return len(program.barriers) + op[1]
+    on_cluster = op[0] in (Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT)
+    return len(program.barriers) + len(program.named_barriers) if on_cluster else -1
 
 
 def exited(program: Program, state: State, cta: int) -> bool:

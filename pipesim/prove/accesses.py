@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pipesim.model.ops import IN_ORDER
+from pipesim.model.ops import IN_ORDER, Engine
 from pipesim.prove.clock import Clock
 from pipesim.prove.snapshot import Marks
 
@@ -23,7 +23,12 @@ class Access(NamedTuple):
     engine: int
     first: int
     end: int
-    past: tuple[int, ...]  #: operations of each agent that occur before it
+    past: tuple[int, ...] = ()  #: operations of each agent that occur before it, where somebody asks
+
+    @property
+    def generic(self) -> bool:
+        """True if it is made through the generic proxy: by a thread, or by ``cp.async`` (PTX ISA, async proxy)."""
+        return self.flight == OWN or self.engine == Engine.CP_ASYNC
 
 
 class _Commits(NamedTuple):
@@ -85,46 +90,40 @@ class Accesses:
         """What comes after this operation comes after the flight's end."""
         self._waits.setdefault(flight, []).append((agent, pc))
 
-    def open(self, clock: Clock, access: Access) -> Iterator[Access]:
-        """Enter an access that begins after ``clock``; what it is not ordered with."""
-        found: dict[Access, None] = {}
+    def enter(self, access: Access) -> Iterator[tuple[int, Access]]:
+        """Enter an access: (cell, access) of those before that it conflicts with."""
         for cell in range(access.first, access.end):
             before = self._write.get(cell)
-            if before is not None and not self._ordered(clock, before, access):
-                found[before] = None
+            if before is not None:
+                yield cell, before
             if access.writes:
                 self._write[cell] = access
-                for other in self._reads.pop(cell, _NO_READS).values():
-                    if not self._ordered(clock, other, access):
-                        found[other] = None
+                for read in self._reads.pop(cell, _NO_READS).values():
+                    yield cell, read
             else:
                 reader = (access.agent, access.engine, access.flight == OWN)
                 self._reads.setdefault(cell, {})[reader] = access
-        yield from found
+
+    def ordered(self, clock: Clock, other: Access, access: Access) -> bool:
+        """True if ``other`` is over before ``access``, which begins after ``clock``; or one engine keeps them so."""
+        if other.flight == OWN:
+            return other.agent == access.agent or clock.covers(other.agent, other.pc)
+        if _in_order(other, access):
+            return True
+        waits = self._waits.get(other.flight)
+        return (waits is not None and any(agent == access.agent for agent, _ in waits)) or self.over(clock, other)
 
     def over(self, clock: Clock, access: Access) -> bool:
         """True if the moment knows that the access is over."""
         if access.flight == OWN:
             return clock.covers(access.agent, access.pc)
-        if any(clock.covers(agent, pc) for agent, pc in self._waits.get(access.flight, ())):
+        waits = self._waits.get(access.flight)
+        if waits is not None and any(clock.covers(agent, pc) for agent, pc in waits):
             return True
         landed = self._landed.get(access.flight)
         if landed is not None:
             return clock.known[landed[0]] >= landed[1]
         return self.committed_since(clock, access.agent, access.engine, access.flight)
-
-    def _ordered(self, clock: Clock, other: Access, access: Access) -> bool:
-        if other.flight == OWN:
-            return other.agent == access.agent or clock.covers(other.agent, other.pc)
-        if _in_order(other, access):
-            return True
-        for agent, pc in self._waits.get(other.flight, ()):
-            if agent == access.agent or clock.covers(agent, pc):
-                return True
-        landed = self._landed.get(other.flight)
-        if landed is not None:
-            return clock.known[landed[0]] >= landed[1]
-        return self.committed_since(clock, other.agent, other.engine, other.flight)
 
     def committed_since(self, clock: Clock, agent: int, engine: int, flight: int) -> bool:
         """True if the moment knows a phase with a later commit of this agent and engine in it."""

@@ -22,6 +22,7 @@ from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.machine import TMA, Flight, State, Step
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
+from pipesim.model.state import meeting_channel, own_channel
 from pipesim.prove.accesses import OWN, Access, Accesses
 from pipesim.prove.afar import Afar, Part
 from pipesim.prove.clock import Clock
@@ -70,7 +71,7 @@ class Certificate:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._channels = len(program.barriers) + len(program.named_barriers) + 1
+        self._channels = own_channel(program, 0)
         self._nothing = Clock((0,) * len(program.agents), (0,) * self._channels)
         self._clocks = [self._nothing] * len(program.agents)  # of others: how far itself has come each agent knows
         self._open = [_Open(self._nothing, self._nothing) for _ in range(self._channels)]
@@ -80,7 +81,7 @@ class Certificate:
         self._joined: dict[tuple[int, int], int] = {}  # (agent, channel) → generation it has arrived in
         self._tries: dict[tuple[int, int], _Try] = {}
         self._issued: dict[int, tuple[Clock, Flight]] = {}
-        self._groups = Groups(program)
+        self._groups = Groups[Clock](program)
         self._accesses = Accesses()
         self._afar = Afar(program)
         self._doubts: dict[Doubt, None] = {}
@@ -122,19 +123,19 @@ class Certificate:
         """Where this observer stands: everything that it may yet compare, and nothing that grows with the run."""
         marks = Marks()
         for clock in self._clocks:
-            marks.clock(clock)
+            marks.moment(clock)
         for channel in range(self._channels):
             self._mark_channel(marks, channel)
         for (agent, channel), generation in sorted(self._joined.items()):
             marks.shape += (agent, channel, generation < len(self._done[channel]))
             marks.phases.append((channel, generation))
             if generation < len(self._done[channel]):
-                marks.clock(self._done[channel][generation])
+                marks.moment(self._done[channel][generation])
         for (agent, register), asked in sorted(self._tries.items()):
             marks.shape += (agent, register, asked.barrier, asked.parity)
             marks.phases += ((asked.barrier, asked.known), (asked.barrier, asked.phase))
         for clock, flight in self._issued.values():
-            marks.clock(clock)
+            marks.moment(clock)
             marks.operations.append((flight.agent, flight.pc))
         self._groups.mark(marks)
         self._afar.mark(marks, self._clocks, self._accesses)
@@ -146,10 +147,10 @@ class Certificate:
         done, phase = self._done[channel], self._open[channel]
         marks.phases.append((channel, len(done)))
         if done:
-            marks.clock(done[-1])
+            marks.moment(done[-1])
         for clock in (phase.parts, phase.arrivals):
             marks.shape.append(clock is self._nothing)
-            marks.clock(clock)
+            marks.moment(clock)
         marks.shape += (bool(done), phase.expected, phase.landed, phase.raised)
         marks.shape += (len(phase.raises), len(self._saw[channel]))
         marks.operations += phase.raises
@@ -162,7 +163,7 @@ class Certificate:
         pc = before.pcs[agent]
         op = self._program.code[agent][pc]
         if op[0] == Op.BAR_SYNC and not before.holds[agent]:
-            self._arrive_at(len(self._program.barriers) + op[1], agent, pc, result)
+            self._arrive_at(meeting_channel(self._program, op), agent, pc, result)
         if result.state.pcs[agent] == pc:
             return
         rule = self._rules[op[0]]
@@ -245,10 +246,10 @@ class Certificate:
         self._complete(did.op[1], did.result)
 
     def _meet(self, did: _Did) -> None:
-        self._arrive_at(self._channel_of(did.op), did.agent, did.pc, did.result)
+        self._arrive_at(meeting_channel(self._program, did.op), did.agent, did.pc, did.result)
 
     def _met(self, did: _Did) -> None:
-        channel = self._channel_of(did.op)
+        channel = meeting_channel(self._program, did.op)
         self._see(did.agent, channel, self._joined.pop((did.agent, channel), -1))  # -1: it waits without having arrived
 
     def _touch(self, did: _Did) -> None:
@@ -354,11 +355,6 @@ class Certificate:
         self._part(channel, clock.after(agent, pc - sync), agent, pc)
         self._complete(channel, result)
 
-    def _channel_of(self, op: Operation) -> int:
-        if op[0] in (Op.BAR_SYNC, Op.BAR_ARRIVE):
-            return len(self._program.barriers) + op[1]
-        return self._channels - 1
-
     def _past(self, agent: int, pc: int) -> tuple[int, ...]:
         """How far each agent must have gone before this operation."""
         return self._clocks[agent].after(agent, pc - 1).seen
@@ -388,12 +384,18 @@ class Certificate:
                     before_it.seen,
                 )  # fmt: skip
                 self._access(before_it, access)
-                self._groups.issued(flight)
+                self._groups.issued(flight.group, access)
 
     def _access(self, clock: Clock, access: Access) -> None:
         if self._program.ctas > 1:
             self._afar.access(access)
-        for other in self._accesses.open(clock, access):
+        ordered, last = self._accesses.ordered, access
+        unordered: dict[Access, None] = {}
+        for _, other in self._accesses.enter(access):
+            if other is not last and not ordered(clock, other, access):
+                unordered[other] = None
+            last = other  # of most accesses that were before, one covers all cells
+        for other in unordered:
             past = list(map(max, access.past, other.past))
             for one in (access, other):
                 past[one.agent] = max(past[one.agent], one.pc)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Generic, TypeVar
+
 from pipesim.model.ops import Engine, Op
 from pipesim.model.program import Program
-from pipesim.model.state import Flight
-from pipesim.prove.accesses import Accesses
+from pipesim.prove.accesses import Access, Accesses
 from pipesim.prove.clock import Clock
+from pipesim.prove.moment import Moment
 from pipesim.prove.snapshot import Marks
+
+M = TypeVar("M", Clock, Moment)
 
 
 def awaited(program: Program) -> frozenset[tuple[int, int]]:
@@ -17,67 +21,71 @@ def awaited(program: Program) -> frozenset[tuple[int, int]]:
     return frozenset(waits | groups)
 
 
-class Groups:
-    """The groups of one run that somebody waits for, by the agent that issued them and the engine."""
+class Groups(Generic[M]):
+    """The groups of one run that somebody waits for, by the agent that issued them and the engine.
+
+    ``M`` is what an observer knows at a moment.
+    """
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._flown: dict[tuple[int, int], list[Flight]] = {key: [] for key in sorted(awaited(program))}
-        self._closed: dict[tuple[int, int], list[Clock]] = {key: [] for key in self._flown}
+        self._flown: dict[tuple[int, int], list[tuple[int, Access]]] = {key: [] for key in sorted(awaited(program))}
+        self._closed: dict[tuple[int, int], list[M]] = {key: [] for key in self._flown}
         self._waited: dict[tuple[int, int], int] = dict.fromkeys(self._flown, 0)
 
-    def fork(self, program: Program) -> Groups:
+    def fork(self, program: Program) -> Groups[M]:
         """The same for another program, whose groups the same agents wait for."""
-        twin = Groups(program)
-        twin._flown = {key: flights.copy() for key, flights in self._flown.items()}
-        twin._closed = {key: clocks.copy() for key, clocks in self._closed.items()}
+        twin = Groups[M](program)
+        twin._flown = {key: flown.copy() for key, flown in self._flown.items()}
+        twin._closed = {key: moments.copy() for key, moments in self._closed.items()}
         twin._waited = self._waited.copy()
         return twin
 
-    def issued(self, flight: Flight) -> None:
-        """A flight belongs to the group that its agent closes next."""
-        flown = self._flown.get((flight.agent, flight.engine))
+    def issued(self, group: int, access: Access) -> None:
+        """An access is made by the group of this number, which its agent closes next."""
+        flown = self._flown.get((access.agent, access.engine))
         if flown is not None:
-            flown.append(flight)
+            flown.append((group, access))
 
-    def closed(self, agent: int, engine: int, clock: Clock) -> None:
+    def closed(self, agent: int, engine: int, moment: M) -> None:
         """The agent closes a group; what comes after a wait for it comes after this moment."""
         closed = self._closed.get((agent, engine))
         if closed is not None:
-            closed.append(clock)
+            closed.append(moment)
 
-    def wait(self, agent: int, pc: int, engine: int, limit: int, accesses: Accesses, clock: Clock) -> Clock:
+    def wait(self, agent: int, pc: int, engine: int, limit: int, accesses: Accesses, moment: M) -> M:
         """The agent waits until its groups below ``limit`` are over, for a wgmma those of its whole warp group.
 
-        Tells ``accesses`` what is over, and returns what the agent of this clock knows then.
+        Tells ``accesses`` what is over, and returns what the agent, which stood at this moment, knows then.
         """
         members = self._members(agent, engine)
         for member in members:
-            for flight in self._flown[member, engine]:
-                if flight.group < limit:
-                    accesses.waited(flight.sequence, agent, pc)
-            closed = self._closed[member, engine]
-            if 0 < limit <= len(closed):
-                clock = clock.join(closed[limit - 1])
+            for group, access in self._flown[member, engine]:
+                if group < limit:
+                    accesses.waited(access.flight, agent, pc)
+            if limit > 0:
+                moment = moment.join(self._closed[member, engine][limit - 1])
         self._waited[agent, engine] = max(limit, self._waited[agent, engine])
         over = min(self._waited[member, engine] for member in members)
         for member in members:
             mine = self._flown[member, engine]
-            if mine and mine[0].group < over:  # every warp has waited for these: no later wait asks for them
-                mine[:] = [flight for flight in mine if flight.group >= over]
-        return clock
+            if mine and mine[0][0] < over:  # every warp has waited for these: no later wait asks for them
+                mine[:] = [(group, access) for group, access in mine if group >= over]
+        return moment
 
     def mark(self, marks: Marks) -> None:
         """Enter the groups that somebody may yet wait for, counted back from the last one closed."""
-        for agent, engine in self._flown:
-            closed, flown = self._closed[agent, engine], self._flown[agent, engine]
+        for agent, engine in self._closed:
+            closed = self._closed[agent, engine]
+            flown = self._flown[agent, engine]
             waited = [self._waited[member, engine] for member in self._members(agent, engine)]
-            marks.shape += (agent, engine, len(flown), *(len(closed) - least for least in waited))
-            for clock in closed[max(min(waited) - 1, 0) :]:
-                marks.clock(clock)
-            for flight in flown:
-                marks.shape.append(len(closed) - flight.group)
-                marks.operations.append((flight.agent, flight.pc))
+            marks.shape += (agent, engine, len(flown))
+            marks.shape += [len(closed) - groups for groups in waited]
+            for moment in closed[max(min(waited) - 1, 0) :]:
+                marks.moment(moment)
+            for group, access in flown:
+                marks.shape.append(len(closed) - group)
+                marks.operations.append((access.agent, access.pc))
 
     def _members(self, agent: int, engine: int) -> tuple[int, ...]:
         return self._program.warp_groups[agent] if engine == Engine.WGMMA else (agent,)

@@ -14,13 +14,14 @@ from pipesim.model.finding import Advisory, Fault, FaultKind
 from pipesim.model.machine import TMA, Flight, State, Step
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, order_of, scope_of
 from pipesim.model.program import Program
+from pipesim.model.state import meeting_channel, own_channel
+from pipesim.prove.accesses import OWN, Access, Accesses
 from pipesim.prove.clock import Clock
 from pipesim.prove.concerns import advisories
+from pipesim.prove.groups import Groups
 from pipesim.prove.moment import Moment, Phase
-from pipesim.prove.snapshot import Snapshot
-from pipesim.prove.touched import OWN, Touch, Touched
+from pipesim.prove.snapshot import Marks, Snapshot
 
-_OWN_ENGINE = -2
 _RELEASES = frozenset({Order.DEFAULT, Order.RELEASE, Order.ACQ_REL})
 _ACQUIRES = frozenset({Order.DEFAULT, Order.ACQUIRE, Order.ACQ_REL})
 _PARTS = {Op.ARRIVE: 5, Op.ARRIVE_DROP: 5, Op.ARRIVE_NO_COMPLETE: 4, Op.EXPECT_TX: 3, Op.COMPLETE_TX: 3}
@@ -48,23 +49,12 @@ class _Issued(NamedTuple):
     engine: int
 
 
-def _members(program: Program, agent: int, engine: int) -> tuple[int, ...]:
-    """The agents whose groups of this engine the agent's waits are for: a wgmma belongs to its warp group."""
-    return program.warp_groups[agent] if engine == Engine.WGMMA else (agent,)
-
-
-def _awaited(program: Program) -> frozenset[tuple[int, int]]:
-    """The (agent, engine) whose groups somebody waits for."""
-    waits = {(a, op[1]) for a, code in enumerate(program.code) for op in code if op[0] == Op.WAIT_GROUP}
-    return frozenset((member, engine) for a, engine in waits for member in _members(program, a, engine))
-
-
 class MemoryOrder:
     """Watches one run of any driver. ``faults``: each (kind, line, line of the other access) once, in order."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._channels = len(program.barriers) + len(program.named_barriers) + 1
+        self._channels = own_channel(program, 0)
         self._nothing = Clock((0,) * len(program.agents), (0,) * self._channels)
         self._start = Moment(*(self._nothing,) * 5)
         self._moments = [self._start] * len(program.agents)
@@ -77,11 +67,8 @@ class MemoryOrder:
         self._inits: dict[int, tuple[int, int]] = {}
         self._issued: dict[tuple[int, int, int], _Issued] = {}  # by agent, pc and barrier
         self._flights = 0
-        self._flown: dict[tuple[int, int], list[tuple[int, Touch]]] = {}  # by agent and engine: group and access
-        self._closed: dict[tuple[int, int], list[Moment]] = {}
-        self._waited: dict[tuple[int, int], int] = {}  # by agent and engine: groups that it has waited for
-        self._awaited = _awaited(program)
-        self._touched = Touched()
+        self._groups = Groups[Moment](program)
+        self._accesses = Accesses()
         self._weak: list[_Weak] = []
         self._faults: dict[tuple[FaultKind, str, str], tuple[Fault, tuple[int, ...]]] = {}
         spaces = {Space.SHARED, Space.GLOBAL}
@@ -113,7 +100,7 @@ class MemoryOrder:
         op = self._program.code[agent][pc]
         moved = result.state.pcs[agent] != pc
         if op[0] == Op.BAR_SYNC and not before.holds[agent] and (moved or result.state.holds[agent]):
-            self._meet(len(self._program.barriers) + op[1], agent, pc, Order.DEFAULT, result)
+            self._meet(meeting_channel(self._program, op), agent, pc, Order.DEFAULT, result)
         if moved:
             self._moved(before, agent, pc, op, result)
 
@@ -128,9 +115,9 @@ class MemoryOrder:
             return
         phases = len(self._done[flight.barrier]) + 1
         if flight.engine != TMA:
-            self._touched.committed(flight.agent, flight.engine, issued.flight, flight.barrier, phases)
+            self._accesses.committed(flight.agent, flight.engine, issued.flight, flight.barrier, phases)
         elif last:
-            self._touched.landed(issued.flight, flight.barrier, phases)
+            self._accesses.landed(issued.flight, flight.barrier, phases)
         self._part(flight.barrier, Phase(issued.moment, issued.moment))
         self._complete(flight.barrier, result)
 
@@ -146,13 +133,13 @@ class MemoryOrder:
             self._try(agent, pc, op, result)
         elif code in (Op.BAR_ARRIVE, Op.CLUSTER_ARRIVE):
             order = order_of(op[1]) if code == Op.CLUSTER_ARRIVE else Order.DEFAULT
-            self._meet(self._channel_of(op), agent, pc, order, result)
+            self._meet(meeting_channel(self._program, op), agent, pc, order, result)
         elif code in (Op.BAR_SYNC, Op.CLUSTER_WAIT):
             self._met(agent, pc, op)
         elif code == Op.FENCE:
             self._fence(agent, pc, Fence(op[1]), scope_of(op[2]))
         elif code in (Op.READ, Op.WRITE):
-            self._touch(Touch(agent, pc, code == Op.WRITE, OWN, _OWN_ENGINE), op[1])
+            self._touch(Access(agent, pc, code == Op.WRITE, OWN, -1, *self._program.cells[op[1]]))
         elif code == Op.WAIT_GROUP:
             self._wait_group(before, agent, pc, op)
         elif code == Op.INIT:
@@ -265,16 +252,11 @@ class MemoryOrder:
         self._complete(channel, result)
 
     def _met(self, agent: int, pc: int, op: Operation) -> None:
-        channel = self._channel_of(op)
+        channel = meeting_channel(self._program, op)
         generation = self._joined.pop((agent, channel), len(self._done[channel]))
         if generation < len(self._done[channel]):
             acquires = op[0] == Op.BAR_SYNC or order_of(op[1]) in _ACQUIRES
             self._take(agent, pc, self._done[channel][generation], acquires=acquires, narrow=False)
-
-    def _channel_of(self, op: Operation) -> int:
-        if op[0] in (Op.BAR_SYNC, Op.BAR_ARRIVE):
-            return len(self._program.barriers) + op[1]
-        return self._channels - 1
 
     def _fence(self, agent: int, pc: int, kind: Fence, scope: Scope) -> None:
         now = self._moments[agent].after(agent, pc)
@@ -298,19 +280,16 @@ class MemoryOrder:
             for bar, access in [self._program.at_rank(op[1], op[2], r) for r in ranks] or [(op[1], op[2])]:
                 self._use(bar, agent, pc, asynchronous=True)
                 flight = self._flies(agent, pc, bar, TMA, moment)
-                self._touch(Touch(agent, pc, True, flight, TMA), access)
+                self._touch(Access(agent, pc, True, flight, TMA, *self._program.cells[access]))
         elif code in (Op.TRANSFER_READ, Op.TRANSFER_WRITE):
             flight = self._flies(agent, pc, -1, op[1], moment)
-            touch = Touch(agent, pc, code == Op.TRANSFER_WRITE, flight, op[1])
-            self._touch(touch, op[2])
-            if (agent, op[1]) in self._awaited:
-                group = before.commits[agent * len(Engine) + op[1]]
-                self._flown.setdefault((agent, op[1]), []).append((group, touch))
+            made = Access(agent, pc, code == Op.TRANSFER_WRITE, flight, op[1], *self._program.cells[op[2]])
+            self._touch(made)
+            self._groups.issued(before.commits[agent * len(Engine) + op[1]], made)
         elif code == Op.CP_ASYNC_ARRIVE:
             self._flies(agent, pc, op[1], Engine.CP_ASYNC, moment)
         elif code == Op.COMMIT and op[2] < 0:
-            if (agent, op[1]) in self._awaited:
-                self._closed.setdefault((agent, op[1]), []).append(moment)
+            self._groups.closed(agent, op[1], moment)
         elif code in (Op.COMMIT, Op.COMMIT_MULTICAST):
             mask = op[3] if code == Op.COMMIT_MULTICAST else 0
             ranks = [rank for rank in range(self._program.ctas) if mask >> rank & 1]
@@ -324,43 +303,29 @@ class MemoryOrder:
         return self._flights
 
     def _wait_group(self, before: State, agent: int, pc: int, op: Operation) -> None:
-        """A wait for an agent's own transfers; one for a wgmma also for what its whole warp group has issued."""
-        engine = op[1]
-        limit = before.commits[agent * len(Engine) + engine] - op[2]
-        self._waited[agent, engine] = max(limit, self._waited.get((agent, engine), 0))
-        members = _members(self._program, agent, engine)
-        over = min(self._waited.get((member, engine), 0) for member in members)
-        for member in members:
-            flown = self._flown.get((member, engine), [])
-            for group, touch in flown:
-                if group < limit:
-                    self._touched.waited(touch.flight, agent, pc)
-            flown[:] = [(group, touch) for group, touch in flown if group >= over]
-            closed = self._closed.get((member, engine), [])
-            if 0 < limit <= len(closed):
-                self._moments[agent] = self._moments[agent].join(closed[limit - 1])
+        limit = before.commits[agent * len(Engine) + op[1]] - op[2]
+        self._moments[agent] = self._groups.wait(agent, pc, op[1], limit, self._accesses, self._moments[agent])
 
     # judging
 
-    def _touch(self, touch: Touch, access: int) -> None:
+    def _touch(self, access: Access) -> None:
         """Enter an access; hold it against those before it."""
-        here = self._now(touch.agent, touch.pc)
-        first, end = self._program.cells[access]
-        for cell, other in self._touched.enter(touch, first, end):
-            kind = self._wrong(here, cell, other, touch)
+        here = self._now(access.agent, access.pc)
+        for cell, other in self._accesses.enter(access):
+            kind = self._wrong(here, cell, other, access)
             if kind is not None:
-                self._report(kind, here, touch.agent, touch.pc, (other.agent, other.pc), -1, other)
+                self._report(kind, here, access.agent, access.pc, (other.agent, other.pc), -1, other)
 
-    def _wrong(self, here: Moment, cell: int, other: Touch, touch: Touch) -> FaultKind | None:
-        touched = self._touched
-        if not touched.ordered(here.occurs, other, touch):
+    def _wrong(self, here: Moment, cell: int, other: Access, access: Access) -> FaultKind | None:
+        ordered = self._accesses.ordered
+        if not ordered(here.occurs, other, access):
             return None  # a race in some schedule: the certificate's to tell
-        if here.ordered is not here.occurs and not touched.ordered(here.ordered, other, touch):
+        if here.ordered is not here.occurs and not ordered(here.ordered, other, access):
             return FaultKind.WEAK_ORDER
-        if here.synced is not here.ordered and not touched.ordered(here.synced, other, touch):
+        if here.synced is not here.ordered and not ordered(here.synced, other, access):
             return FaultKind.NARROW_SCOPE
-        to_proxy = other.writes and other.generic and not touch.generic and cell in self._proxies
-        return FaultKind.MISSING_PROXY_FENCE if to_proxy and not touched.over(here.proxied, other) else None
+        to_proxy = other.writes and other.generic and not access.generic and cell in self._proxies
+        return FaultKind.MISSING_PROXY_FENCE if to_proxy and not self._accesses.over(here.proxied, other) else None
 
     def _use(self, bar: int, agent: int, pc: int, *, asynchronous: bool = False) -> None:
         """An operation on a barrier, or (asynchronous) of an engine: its init must have come to it."""
@@ -371,19 +336,19 @@ class MemoryOrder:
             self._report(FaultKind.UNPUBLISHED_INIT, here, agent, pc, init, bar, None)
 
     def _report(
-        self, kind: FaultKind, here: Moment, agent: int, pc: int, other: tuple[int, int], bar: int, touch: Touch | None
+        self, kind: FaultKind, here: Moment, agent: int, pc: int, other: tuple[int, int], bar: int, on: Access | None
     ) -> None:
         key = (kind, self._program.line(agent, pc), self._program.line(*other))
         if key in self._faults:
             return
-        cause = self._cause(kind, here.occurs, touch) if touch is not None else (-1, -1)
+        cause = self._cause(kind, here.occurs, on) if on is not None else (-1, -1)
         fault = Fault(kind, agent, pc, bar, 0, 0, *other, *cause)
         self._faults[key] = (fault, here.occurs.seen)
 
-    def _cause(self, kind: FaultKind, here: Clock, touch: Touch) -> tuple[int, int]:
+    def _cause(self, kind: FaultKind, here: Clock, access: Access) -> tuple[int, int]:
         """The first operation between the two accesses that is too weak, (-1, -1) if no operation is."""
         for weak in self._weak:
-            between = here.covers(weak.agent, weak.pc) and self._touched.over(weak.occurs, touch)
+            between = here.covers(weak.agent, weak.pc) and self._accesses.over(weak.occurs, access)
             if weak.kind is kind and between:
                 return weak.agent, weak.pc
         return -1, -1
@@ -392,60 +357,39 @@ class MemoryOrder:
 
     def snapshot(self) -> Snapshot:
         """Everything that it may yet compare, and nothing that grows with the run."""
-        shape: list[object] = [len(self._faults)]
-        moments: list[Moment] = [*self._moments]
-        operations: list[tuple[int, int]] = []
-        phases: list[tuple[int, int]] = []
-        for channel, done in enumerate(self._done):
-            waiting = sorted(held for held in self._joined.items() if held[0][1] == channel)
-            kept = [done[g] for _, g in waiting if g < len(done)] + done[-1:]
-            opened = self._open[channel]
-            shape += (bool(done), opened is None, *(agent for (agent, _), _ in waiting), -1)
-            phases += [(channel, len(done)), *((channel, g) for _, g in waiting)]
-            moments += [m for phase in [*kept, *([opened] if opened is not None else [])] for m in phase]
+        marks = Marks([len(self._faults)])
+        for moment in self._moments:
+            marks.moment(moment)
+        for channel in range(self._channels):
+            self._mark_channel(marks, channel)
         for agent, (moment, scope) in sorted(self._released.items()):
-            shape += (agent, scope)
-            moments.append(moment)
-        for agent, phase in sorted(self._taken.items()):
-            shape.append(agent)
-            moments += phase
+            marks.shape += (agent, scope)
+            marks.moment(moment)
+        for agent, taken in sorted(self._taken.items()):
+            marks.shape.append(agent)
+            marks.phase(taken)
         for (agent, register), (written, pc) in sorted(self._tries.items()):
-            shape += (agent, register, written)
-            operations.append((agent, pc))
-        shape += sorted(self._inits)
-        operations += [self._inits[bar] for bar in sorted(self._inits)]
+            marks.shape += (agent, register, written)
+            marks.operations.append((agent, pc))
+        marks.shape += sorted(self._inits)
+        marks.operations += [self._inits[bar] for bar in sorted(self._inits)]
         for (agent, pc, bar), issued in sorted(self._issued.items()):
-            shape += (bar, issued.engine)
-            operations.append((agent, pc))
-            moments.append(issued.moment)
-        self._mark_groups(shape, moments, operations)
-        self._mark_touched(shape, operations, phases)
-        for moment in moments:
-            for clock in moment:
-                operations += enumerate(clock.seen)
-                phases += enumerate(clock.known)
-        return Snapshot(tuple(shape), tuple(operations), tuple(phases))
+            marks.shape += (bar, issued.engine)
+            marks.operations.append((agent, pc))
+            marks.moment(issued.moment)
+        self._groups.mark(marks)
+        self._accesses.mark(marks)
+        return marks.snapshot()
 
-    def _mark_groups(self, shape: list[object], moments: list[Moment], operations: list[tuple[int, int]]) -> None:
-        """Groups that somebody may yet wait for, counted back from the last one closed."""
-        for agent, engine in sorted(self._awaited):
-            closed, flown = self._closed.get((agent, engine), []), self._flown.get((agent, engine), [])
-            waited = [self._waited.get((member, engine), 0) for member in _members(self._program, agent, engine)]
-            shape += (agent, engine, len(flown), *(len(closed) - least for least in waited))
-            moments += closed[max(min(waited) - 1, 0) :]
-            for group, touch in flown:
-                shape.append(len(closed) - group)
-                operations.append((touch.agent, touch.pc))
-
-    def _mark_touched(
-        self, shape: list[object], operations: list[tuple[int, int]], phases: list[tuple[int, int]]
-    ) -> None:
-        """What later accesses will be held against, and how its end is known."""
-        writes, reads = self._touched.write, self._touched.reads
-        for cell in sorted(writes.keys() | reads.keys()):
-            read = (touch for _, touch in sorted(reads.get(cell, {}).items()))
-            for touch in (*([writes[cell]] if cell in writes else []), *read):
-                waits, ends = self._touched.ends(touch)
-                shape += (cell, touch.writes, touch.engine, len(waits), *(channel for channel, _ in ends), -1)
-                operations += [(touch.agent, touch.pc), *waits]
-                phases += ends
+    def _mark_channel(self, marks: Marks, channel: int) -> None:
+        """Enter the open phase, the last one, and those for which somebody holds an arrival."""
+        done, opened = self._done[channel], self._open[channel]
+        marks.shape += (bool(done), opened is None)
+        marks.phases.append((channel, len(done)))
+        for phase in (*done[-1:], *([opened] if opened is not None else [])):
+            marks.phase(phase)
+        for agent, generation in sorted((a, n) for (a, where), n in self._joined.items() if where == channel):
+            marks.shape += (agent, generation < len(done))
+            marks.phases.append((channel, generation))
+            if generation < len(done):
+                marks.phase(done[generation])

@@ -11,8 +11,9 @@ from collections import defaultdict
 
 from pipesim.model.finding import Deadlock, Fault, FaultKind
 from pipesim.model.machine import Flight, State, Step, initial_state, own_channel, step
-from pipesim.model.ops import Op, Operation
+from pipesim.model.ops import Op
 from pipesim.model.program import Program
+from pipesim.model.state import meeting_channel
 from pipesim.prove.moves import Kind, Move, canonical, make
 from pipesim.prove.refutation import Refutation
 
@@ -70,21 +71,13 @@ def _ends_of_fault(program: Program, past: _Past, fault: Fault | None) -> set[in
         ends.add(past.latest[fault.other_agent])
     if fault.barrier >= 0:
         ends |= past.open_phase(fault.barrier)
-    channel = _joined(program, program.code[fault.agent][fault.pc])
+    channel = meeting_channel(program, program.code[fault.agent][fault.pc])
     if channel >= 0:
         ends |= past.open_phase(channel)
     if fault.kind is FaultKind.EXITED_CTA:
         away = [a for a, agent in enumerate(program.agents) if agent.cta != program.agents[fault.agent].cta]
         ends |= {past.latest[agent] for agent in away if agent in past.latest}
     return ends
-
-
-def _joined(program: Program, op: Operation) -> int:
-    """The channel of the named barrier or the cluster barrier that an operation is on, -1 if on neither."""
-    if op[0] in (Op.BAR_SYNC, Op.BAR_ARRIVE):
-        return len(program.barriers) + op[1]
-    on_cluster = op[0] in (Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT)
-    return len(program.barriers) + len(program.named_barriers) if on_cluster else -1
 
 
 class _Past:
@@ -171,7 +164,7 @@ class _Past:
     def _on_channel(self, number: int, agent: int, before: State, result: Step) -> None:
         """A part of a phase of an mbarrier, a named barrier or the cluster barrier; or the way past one of the last."""
         op = self._program.code[agent][before.pcs[agent]]
-        channel = _joined(self._program, op)
+        channel = meeting_channel(self._program, op)
         if channel >= 0:
             passes = op[0] == Op.CLUSTER_WAIT or bool(before.holds[agent])
             if passes:

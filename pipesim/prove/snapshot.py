@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pipesim.prove.clock import Clock
+from pipesim.prove.moment import Moment, Phase
 
 Places = tuple[tuple[int, int], ...]
 
@@ -33,10 +34,16 @@ class Marks:
     operations: list[tuple[int, int]] = field(default_factory=list)
     phases: list[tuple[int, int]] = field(default_factory=list)
 
-    def clock(self, clock: Clock) -> None:
-        """Enter all that a clock says."""
-        self.operations += enumerate(clock.seen)
-        self.phases += enumerate(clock.known)
+    def moment(self, moment: Clock | Moment) -> None:
+        """Enter all that its clocks say."""
+        for clock in (moment,) if isinstance(moment, Clock) else moment:
+            self.operations += enumerate(clock.seen)
+            self.phases += enumerate(clock.known)
+
+    def phase(self, phase: Phase) -> None:
+        """Enter all that a phase hands on."""
+        self.moment(phase.wide)
+        self.moment(phase.near)
 
     def snapshot(self) -> Snapshot:
         """What was entered."""
