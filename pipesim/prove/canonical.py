@@ -9,7 +9,6 @@ from pipesim.model.finding import Fault
 from pipesim.model.machine import State, finished, initial_state
 from pipesim.model.ops import Engine
 from pipesim.model.program import Program
-from pipesim.model.state import Flight
 from pipesim.prove.snapshot import Marks, Snapshot
 from pipesim.unfold.observer import Observer
 from pipesim.unfold.occurrence import canonical_round
@@ -18,10 +17,10 @@ _NO_LIMIT = 1 << 62
 
 
 class Witness(Observer, Protocol):
-    """An observer that can tell where it stands."""
+    """An observer that can tell where it stands when a round is over."""
 
     def snapshot(self) -> Snapshot:
-        """Everything that it may yet compare."""
+        """Everything that it may yet compare. Nothing is under way."""
 
 
 class CanonicalRun:
@@ -69,7 +68,11 @@ def completed(state: State) -> tuple[int, ...]:
 
 
 def machine_snapshot(program: Program, state: State) -> Snapshot:
-    """What the machine will do next depends on this; which item a cell holds is left out, as it steers nothing."""
+    """What the machine will do next depends on this; which item a cell holds is left out, as it steers nothing.
+
+    Nothing is under way: a round of the canonical run ends with everything landed.
+    """
+    assert not state.flights
     marks = Marks()
     marks.operations += enumerate(state.pcs)
     marks.phases += enumerate(completed(state))
@@ -88,18 +91,8 @@ def machine_snapshot(program: Program, state: State) -> Snapshot:
         marks.shape.append(generation >= 0)
         if generation >= 0:
             marks.phases.append((cluster, generation))
-    for flight in state.flights:
-        marks.operations.append((flight.agent, flight.pc))
-        marks.shape.append(_shape(state, flight))
     marks.shape.append(_lead(program, state))
     return marks.snapshot()
-
-
-def _shape(state: State, flight: Flight) -> tuple[int, ...]:
-    """What is left of a flight without its place in time: its group is counted back from the last one closed."""
-    agent, _, barrier, remaining, arrivals, engine, group, first, end, writes, item, after, _ = flight
-    closed = state.commits[agent * len(Engine) + engine] if engine >= 0 and group >= 0 else 0
-    return agent, barrier, remaining, arrivals, engine, closed - group, first, end, writes, min(item, 0), after > 0
 
 
 def _lead(program: Program, state: State) -> tuple[int, ...]:

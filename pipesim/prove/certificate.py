@@ -56,8 +56,7 @@ class _Did(NamedTuple):
     result: Step
 
 
-@dataclass
-class _Try:
+class _Try(NamedTuple):
     """A try whose answer an agent holds: what it asked, the phases it knew of then, and the one it would have seen."""
 
     barrier: int
@@ -80,7 +79,7 @@ class Certificate:
         self._inits: dict[int, tuple[int, int]] = {}
         self._joined: dict[tuple[int, int], int] = {}  # (agent, channel) → generation it has arrived in
         self._tries: dict[tuple[int, int], _Try] = {}
-        self._issued: dict[int, tuple[Clock, Flight]] = {}
+        self._issued: dict[int, Clock] = {}  # by flight
         self._groups = Groups[Clock](program)
         self._accesses = Accesses()
         self._afar = Afar(program)
@@ -134,9 +133,6 @@ class Certificate:
         for (agent, register), asked in sorted(self._tries.items()):
             marks.shape += (agent, register, asked.barrier, asked.parity)
             marks.phases += ((asked.barrier, asked.known), (asked.barrier, asked.phase))
-        for clock, flight in self._issued.values():
-            marks.moment(clock)
-            marks.operations.append((flight.agent, flight.pc))
         self._groups.mark(marks)
         self._afar.mark(marks, self._clocks, self._accesses)
         self._accesses.mark(marks)
@@ -172,7 +168,7 @@ class Certificate:
 
     def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
         """A transfer delivered its bytes, or the arrival that it stands for."""
-        clock, _ = self._issued.pop(flight.sequence)
+        clock = self._issued.pop(flight.sequence)
         if flight.barrier < 0:
             return
         bar, phases = flight.barrier, len(self._done[flight.barrier]) + 1
@@ -323,13 +319,11 @@ class Certificate:
         bar, phase, known = did.op[1], len(self._done[did.op[1]]) - 1, self._clocks[did.agent].known[did.op[1]]
         if did.op[0] == Op.WAIT_UNLESS and did.op[3] >= 0:
             asked = self._tries.get((did.agent, did.op[3]))
-            if asked is None or (asked.barrier, asked.parity) != (bar, did.op[2]):
+            skips = did.before.registers[did.agent][did.op[3]]
+            if asked is None or asked[:2] != (bar, did.op[2]) or (skips and asked.phase != phase):
                 self._doubt(Doubt(Why.STALE_TRY, did.agent, did.pc, self._past(did.agent, did.pc), where=bar))
                 return
             known = min(known, asked.known)
-            if did.before.registers[did.agent][did.op[3]] and asked.phase != phase:
-                self._doubt(Doubt(Why.STALE_TRY, did.agent, did.pc, self._past(did.agent, did.pc), where=bar))
-                return
         if known < phase:
             self._doubt(Doubt(Why.EARLY_PASS, did.agent, did.pc, self._past(did.agent, did.pc), where=bar))
         self._saw[bar].append((did.agent, did.pc))
@@ -372,7 +366,7 @@ class Certificate:
         for flight in did.result.state.flights:
             if flight.sequence <= did.before.issued:
                 continue
-            self._issued[flight.sequence] = (clock, flight)
+            self._issued[flight.sequence] = clock
             if flight.engine == TMA and not flight.remaining:  # no phase waits for a copy of no bytes
                 self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))
             if flight.barrier >= 0:

@@ -42,11 +42,10 @@ class _Weak(NamedTuple):
 
 
 class _Issued(NamedTuple):
-    """What is under way: the moment of its issue, its number, and its engine."""
+    """What is under way: the moment of its issue, and its number."""
 
     moment: Moment
     flight: int
-    engine: int
 
 
 class MemoryOrder:
@@ -279,15 +278,15 @@ class MemoryOrder:
             ranks = [rank for rank in range(self._program.ctas) if op[5] >> rank & 1]
             for bar, access in [self._program.at_rank(op[1], op[2], r) for r in ranks] or [(op[1], op[2])]:
                 self._use(bar, agent, pc, asynchronous=True)
-                flight = self._flies(agent, pc, bar, TMA, moment)
+                flight = self._flies(agent, pc, bar, moment)
                 self._touch(Access(agent, pc, True, flight, TMA, *self._program.cells[access]))
         elif code in (Op.TRANSFER_READ, Op.TRANSFER_WRITE):
-            flight = self._flies(agent, pc, -1, op[1], moment)
+            flight = self._flies(agent, pc, -1, moment)
             made = Access(agent, pc, code == Op.TRANSFER_WRITE, flight, op[1], *self._program.cells[op[2]])
             self._touch(made)
             self._groups.issued(before.commits[agent * len(Engine) + op[1]], made)
         elif code == Op.CP_ASYNC_ARRIVE:
-            self._flies(agent, pc, op[1], Engine.CP_ASYNC, moment)
+            self._flies(agent, pc, op[1], moment)
         elif code == Op.COMMIT and op[2] < 0:
             self._groups.closed(agent, op[1], moment)
         elif code in (Op.COMMIT, Op.COMMIT_MULTICAST):
@@ -295,11 +294,11 @@ class MemoryOrder:
             ranks = [rank for rank in range(self._program.ctas) if mask >> rank & 1]
             for bar in [self._program.barrier_at_rank(op[2], rank) for rank in ranks] or [op[2]]:
                 self._use(bar, agent, pc, asynchronous=True)
-                self._flies(agent, pc, bar, op[1], moment)
+                self._flies(agent, pc, bar, moment)
 
-    def _flies(self, agent: int, pc: int, bar: int, engine: int, moment: Moment) -> int:
+    def _flies(self, agent: int, pc: int, bar: int, moment: Moment) -> int:
         self._flights += 1
-        self._issued[agent, pc, bar] = _Issued(moment, self._flights, engine)
+        self._issued[agent, pc, bar] = _Issued(moment, self._flights)
         return self._flights
 
     def _wait_group(self, before: State, agent: int, pc: int, op: Operation) -> None:
@@ -373,10 +372,6 @@ class MemoryOrder:
             marks.operations.append((agent, pc))
         marks.shape += sorted(self._inits)
         marks.operations += [self._inits[bar] for bar in sorted(self._inits)]
-        for (agent, pc, bar), issued in sorted(self._issued.items()):
-            marks.shape += (bar, issued.engine)
-            marks.operations.append((agent, pc))
-            marks.moment(issued.moment)
         self._groups.mark(marks)
         self._accesses.mark(marks)
         return marks.snapshot()
