@@ -110,7 +110,7 @@ def test_a_program_that_went_another_way_takes_back_every_value() -> None:
         60: (EveryValue("tiles", 0, 11, 4, 22),),
         61: (SomeValues("tiles", 0, 22, -1, Stop.OTHERWISE),),
     }.items():
-        assert Families(target, {"tiles": tiles}, target.build({"tiles": tiles})).ranges() == ranges
+        assert Families(target, {"tiles": tiles}, target.build({"tiles": tiles})).ranges(1) == ranges
 
 
 def test_a_value_that_is_left_out_is_none_that_was_run() -> None:
