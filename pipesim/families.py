@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pipesim.errors import PipesimError
 from pipesim.model.program import Program
 from pipesim.protocols.catalog import Target
-from pipesim.prove.family import Build, EveryValue, Family, SomeValues
+from pipesim.prove.family import Build, EveryValue, Family, SomeValues, Stop
 
 _LONG = 30_000  #: operations
 _SMALL = 2  #: a value at which a loop goes round
@@ -56,15 +56,16 @@ class Families:
 
         It is compared operation by operation, which is done much sooner than a run if the program is long.
         """
-        for name, looked in self._families.items():
-            every = self._verdict(name)
-            if isinstance(every, EveryValue):
-                return looked.covers(every, self._values[name], self._program)
-        return False
+        return any(isinstance(self._verdict(name), EveryValue) for name in self._families)
 
     def _verdict(self, name: str) -> EveryValue | SomeValues:
+        """What is proved of a family; not every value if the program that was asked for is not what that speaks of."""
         if name not in self._verdicts:
-            self._verdicts[name] = self._families[name].verdict()
+            looked, value = self._families[name], self._values[name]
+            found = looked.verdict()
+            if isinstance(found, EveryValue) and not looked.covers(found, value, self._program):
+                found = SomeValues(name, found.least, found.checked, -1, Stop.OTHERWISE)
+            self._verdicts[name] = found
         return self._verdicts[name]
 
 

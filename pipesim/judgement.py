@@ -12,7 +12,7 @@ from typing import assert_never
 
 from pipesim.errors import PipesimError
 from pipesim.families import Families, trip_counts
-from pipesim.model.finding import MEMORY_ORDER, OF_SCHEDULES, Advisory, Deadlock, FaultKind, Verdict
+from pipesim.model.finding import MEMORY_ORDER, OF_SCHEDULES, Advisory, Deadlock, FaultKind, FaultReport, Verdict
 from pipesim.model.program import Program
 from pipesim.protocols.catalog import Target
 from pipesim.prove.check import Check, How, check
@@ -143,16 +143,18 @@ def _shown(
         for refuted in seen.refutations
     ]
     command = _command(target, sizes, ctas)
-    wrong = tuple(
-        replace(
-            shown_of(small, refuted, lowered, command),
-            corrections=() if refuted.kind in _NO_MOVE_SHOWS else corrections(small, refuted, program),
-        )
-        for refuted in short
-    )
+    wrong = tuple(_corrected(shown_of(small, each, lowered, command), small, each, program) for each in short)
     searched = explore(small, _FEW_STATES) if short and sum(map(len, small.code)) <= _SHORT else None
     others = searched.kinds - {refuted.kind for refuted in short} if searched is not None else ()
     return wrong, tuple(sorted(kind.value for kind in others))
+
+
+def _corrected(shown: Shown, small: Program, refuted: Refutation, asked: Program) -> Shown:
+    """With its likely corrections, where the finding has none of its own and a change of the program shows them."""
+    has_one = isinstance(shown.finding, FaultReport) and shown.finding.correction
+    if has_one or refuted.kind in _NO_MOVE_SHOWS:
+        return shown
+    return replace(shown, corrections=corrections(small, refuted, asked))
 
 
 def shown_of(

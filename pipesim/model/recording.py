@@ -27,10 +27,10 @@ _current: ContextVar[Recorder | None] = ContextVar("pipesim_recorder", default=N
 
 def author_line() -> str:
     """``file:line`` of the innermost frame that is not part of the description language itself."""
-    return _line(*_author_place(2))
+    return _line(*author_place(2))
 
 
-def _author_place(depth: int) -> Place:
+def author_place(depth: int) -> Place:
     """Where the author's code is now, at least so many calls up; its line takes as long to find as all the rest."""
     frame: FrameType = _getframe(depth)
     while _IS_INSIDE[frame.f_globals.get("__name__", "")] and (caller := frame.f_back) is not None:
@@ -130,7 +130,7 @@ class Linear:
     def __init__(self, what: str) -> None:
         self._what = what
         self._recorder = recorder()
-        self._acquired = _author_place(3)
+        self._acquired = author_place(3)
         self._released: Place | None = None
         self._recorder.live[self] = None
 
@@ -148,7 +148,7 @@ class Linear:
         """Give the handle back; a second time is an error."""
         if self._released is not None or _current.get() is not self._recorder:
             self.require_live(verb)
-        self._released = _author_place(2)
+        self._released = author_place(2)
         del self._recorder.live[self]
 
     def require_live(self, verb: str) -> None:
@@ -193,7 +193,7 @@ class Recorder:
         self.live: dict[Linear, None] = {}  #: in the order in which they were acquired
         self.registers = 0
         self.uncommitted = 0  #: bit mask of the lanes with tcgen05 operations that they have not committed
-        self.open_loops: list[str] = []  #: lines of the loops that have not come to their end
+        self.open_loops: list[Place] = []  #: of the loops that have not come to their end
 
     @property
     def executing(self) -> int:
@@ -347,7 +347,7 @@ def recording(into: Recorder) -> Iterator[None]:
         if into.open_loops:
             raise ProtocolError(
                 f"{into.who}: a loop was left before its last trip",
-                place=into.open_loops[-1],
+                place=_line(*into.open_loops[-1]),
                 cause="the loop's marks say how many trips it makes, for any value of its parameter",
                 correction="compute the number of trips before the loop, or use range() for a loop without marks",
             )

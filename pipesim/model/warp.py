@@ -20,7 +20,7 @@ from pipesim.model.instructions import (
     require_transfer,
 )
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, semantics
-from pipesim.model.recording import Recorder, author_line, current_recorder, recorder, whole
+from pipesim.model.recording import Recorder, author_line, author_place, current_recorder, recorder, whole
 from pipesim.model.shared_mem_barrier import SharedMemBarrier, barrier_address
 from pipesim.model.tcgen05 import mma_arrive
 
@@ -348,7 +348,7 @@ class Warp:
         mark = rec.tables.loop(parameter)
         following = (int(Op.LOOP_NEXT), mark)
         rec.emit(Op.LOOP_BEGIN, mark, trips)
-        rec.open_loops.append(author_line())
+        rec.open_loops.append(author_place(1))
         for trip in range(trips):
             if trip:
                 rec.append(following)

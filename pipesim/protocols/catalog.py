@@ -159,6 +159,16 @@ def target_of(protocol: ProtocolFunction | Program) -> Target:
     """A function that makes a protocol, or a flat program, as :func:`find` gives what a text names."""
     if isinstance(protocol, Program):
         return Target(protocol.name, None, protocol, dict(protocol.params), f"flat program {protocol.name}")
+    given: object = protocol  # whatever a test hands over
+    if not callable(given):
+        made = isinstance(given, Protocol)
+        raise ProtocolError(
+            f"a protocol's function is wanted, or a flat program, not something of type {type(given).__name__}",
+            cause="the function was called: what it returned was handed over" if made else "",
+            correction="give the function itself, and its parameters by name"
+            if made
+            else "for a built-in protocol give pipesim.find(NAME).build()",
+        )
     name = getattr(protocol, "__name__", str(protocol))
     return replace(_target(name, protocol), spelling=_spelling(name, protocol))
 

@@ -57,11 +57,15 @@ class Stop(Enum):
     NO_REPEAT = "no moment of its run repeats an earlier one"
     NOT_RIGHT = "one run does not stand for every schedule"
     TOO_LARGE = "its programs are too large to be run one after the other"
+    OTHERWISE = "the program asked for does not go on as they do"
 
 
 @dataclass(frozen=True)
 class EveryValue:
-    """Proved for every value from ``least`` on: run up to ``checked``, from ``first`` on in laps of ``lap`` values."""
+    """Proved for every value: run from ``least`` to ``checked``, from ``first`` on in laps of ``lap`` values.
+
+    Below ``least`` is a value that the protocol does not have, or nothing.
+    """
 
     parameter: str
     least: int
@@ -168,6 +172,8 @@ class Family:
             if self._spent > self._most and value not in self._right:
                 break
             if self._outline(value) is None:
+                if checked >= 0:
+                    break
                 continue
             if not self._holds(value):
                 fails = value
@@ -244,7 +250,7 @@ class Family:
                 return Stop.NO_LOOP
         if not self._all_hold(last):
             return Stop.NOT_RIGHT
-        least = next(value for value in range(last + 1) if self._outline(value) is not None)
+        least = next(value + 1 for value in range(last, -2, -1) if value < 0 or self._outline(value) is None)
         return EveryValue(self._parameter, least, first, values, last)
 
 

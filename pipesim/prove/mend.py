@@ -84,7 +84,7 @@ def place_of(program: Program, mend: Mend) -> str:
     for agent, (before, now) in enumerate(zip(program.code, after.code, strict=True)):
         if before != now:
             pairs = enumerate(zip(before, now, strict=False))
-            first = next((n for n, (one, other) in pairs if one != other), min(len(before), len(now)) - 1)
+            first = next((n for n, (one, other) in pairs if one != other), min(len(before), len(now)))
             return (after if len(now) > len(before) else program).line(agent, first)
     return ""
 

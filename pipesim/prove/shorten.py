@@ -61,6 +61,7 @@ class _Shortening:
         self._program = program
         self._refutation = refutation
         self._left = most_moves
+        self._varies = any(op[0] in (Op.JUMP_IF, Op.BAR_ARRIVE) for code in program.code for op in code)
         self._stands = frozenset[tuple[int, int]]()  # where the agents of the deadlock are stuck
         self._best = self._recorded()
 
@@ -120,7 +121,7 @@ class _Shortening:
         """
         if self._refutation.end is End.FAULT or self._best.acts[n].flight is not None:
             return True
-        return any(op[0] in (Op.JUMP_IF, Op.BAR_ARRIVE) for code in self._program.code for op in code)
+        return self._varies
 
     def _replayed(self, without: int, stopped: int = -1) -> _Walk | None:
         """The walk without one act, or without all of an agent's from there on; None if it ends otherwise."""

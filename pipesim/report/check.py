@@ -61,6 +61,8 @@ def proof_lines(report: CheckReport, width: int) -> list[str]:
 def _range(each: Range) -> str:
     """For which values of a trip count the verdict holds, and what is taken for granted beyond those that were run."""
     run = f"{number(each.least)} to {number(each.checked)} run one by one"
+    if each.least == each.checked:
+        run = f"only {number(each.least)} run"
     if not each.lap:
         return f"{each.parameter}: {run}, not more: {each.why}"
     lap = f"{number(each.lap)} more are one more lap" if each.lap > 1 else "one more is one more lap"
@@ -109,13 +111,14 @@ def _smallest(shown: Shown, width: int) -> list[str]:
 def _doubts(doubts: tuple[DoubtLine, ...], width: int) -> list[str]:
     """What may happen otherwise in another schedule, as the one run shows."""
     lines = ["  nothing holds these in their place"]
+    doubts = tuple(dict.fromkeys(doubts))  # the next lap's says the same
     for doubt in doubts[:MOST_DOUBTS]:
         lines += wrap(_at(doubt.what, doubt.line), width, "    ", "      ")
         if doubt.other:
             lines += wrap(f"and {_at(doubt.other, doubt.other_line)}", width, "    ", "      ")
         lines += wrap(doubt.why, width, "      ", "      ")
     if len(doubts) > MOST_DOUBTS:
-        lines.append(f"    and {count(len(doubts) - MOST_DOUBTS, 'more')}")
+        lines.append(f"    and {number(len(doubts) - MOST_DOUBTS)} more")
     return lines
 
 

@@ -26,7 +26,7 @@ MOST_STEPS = 16  #: shown of a schedule; all of them are in the JSON
 MOST_FOCUS = 10  #: of these on what the failure is about, where all are too many
 LEAST_LANE = 18  #: cells; with less the steps are a list
 MOST_REPLAY = 600  #: characters of a schedule's line that are printed; a longer one is in the JSON
-_STEP, _GAP, _PLACE = 4, 2, 18
+_GAP, _PLACE = 2, 18
 _PARTS = {Part.SETUP: "of the set-up", Part.PAST: "between", Part.FOCUS: "between"}
 
 
@@ -58,29 +58,30 @@ def schedule_block(shown: Shown, width: int) -> list[str]:
     agents = [agent for agent, stands in shown.standing.items() if stands or agent in moving]
     last = shown.schedule[-1].number if shown.schedule and not isinstance(shown.finding, Deadlock) else -1
     places = min(_PLACE, max((cell_len(_place(step)) for step in steps), default=0))
-    room = width - 2 - _STEP - _GAP - (places + _GAP if places else 0)
+    wide = max(len("move"), *(len(number(step.number)) for step in steps)) if steps else len("move")
+    room = width - 2 - wide - _GAP - (places + _GAP if places else 0)
     lanes = _lanes(agents, room)
     lines = [*wrap(f"the schedule, {count(len(from_text(shown.replay)), 'move')}", width, "  "), ""]
     if not lanes:
-        return lines + _list(rows, shown, last, width)
+        return lines + _list(rows, shown, last, wide, width)
     lane = room // len(set(lanes.values())) - _GAP
     titles = list(dict.fromkeys(lanes.values()))
     lines.append(
-        ("  " + pad_left("move", _STEP) + "".join(" " * _GAP + pad(middle(t, lane), lane) for t in titles)).rstrip()
+        ("  " + pad_left("move", wide) + "".join(" " * _GAP + pad(middle(t, lane), lane) for t in titles)).rstrip()
     )
     for row in rows:
         if isinstance(row, Fold):
-            lines += wrap(row.text, width, "  " + pad_left("…", _STEP) + " " * _GAP)
+            lines += wrap(row.text, width, "  " + pad_left("…", wide) + " " * _GAP)
             continue
         text = _mark(row, last) + (f"/{_index(row.agent)} " if lanes[row.agent] != row.agent else "") + _said(row)
         cells = {lanes[row.agent]: wrap(text, lane, "", "  ")}
-        lines += _across(number(row.number), titles, cells, lane, _place(row))
+        lines += _across(pad_left(number(row.number), wide), titles, cells, lane, _place(row))
     ends: dict[str, list[str]] = {}
     for agent in agents:
         if shown.standing[agent]:
             who = f"/{_index(agent)} " if lanes[agent] != agent else ""
             ends.setdefault(lanes[agent], []).extend(wrap(who + shown.standing[agent], lane, "", "  "))
-    return lines + (_across("", titles, ends, lane, "") if ends else [])
+    return lines + (_across(" " * wide, titles, ends, lane, "") if ends else [])
 
 
 def again_lines(shown: Shown, width: int) -> list[str]:
@@ -153,22 +154,22 @@ def _lanes(agents: Sequence[str], room: int) -> Mapping[str, str]:
     return {}
 
 
-def _list(rows: Sequence[Line | Fold], shown: Shown, last: int, width: int) -> list[str]:
-    """One step below the other, each with its agent."""
+def _list(rows: Sequence[Line | Fold], shown: Shown, last: int, wide: int, width: int) -> list[str]:
+    """One step below the other, each with its agent; the numbers are ``wide``."""
     agents = [row.agent for row in rows if isinstance(row, Line)]
     agents += [agent for agent, stands in shown.standing.items() if stands]
     names = min(20, max(map(cell_len, ["agent", *agents])))
-    lines = [f"  {pad_left('move', _STEP)}  {pad('agent', names)}  does"]
+    lines = [f"  {pad_left('move', wide)}  {pad('agent', names)}  does"]
     for row in rows:
         if isinstance(row, Fold):
-            lines += wrap(row.text, width, f"  {pad_left('…', _STEP)}  ")
+            lines += wrap(row.text, width, f"  {pad_left('…', wide)}  ")
             continue
         place = f" ({_place(row)})" if _place(row) else ""
-        first = f"  {pad_left(number(row.number), _STEP)}  {pad(middle(row.agent, names), names)}  "
+        first = f"  {pad_left(number(row.number), wide)}  {pad(middle(row.agent, names), names)}  "
         lines += wrap(f"{_mark(row, last)}{_said(row)}{place}", width, first, " " * (cell_len(first) + 2))
     for agent, stands in shown.standing.items():
         if stands:
-            first = f"  {' ' * _STEP}  {pad(middle(agent, names), names)}  "
+            first = f"  {' ' * wide}  {pad(middle(agent, names), names)}  "
             lines += wrap(stands, width, first)
     return lines
 
@@ -177,7 +178,7 @@ def _across(step: str, titles: Sequence[str], cells: Mapping[str, list[str]], la
     """One row of the lanes, as many lines as its longest cell needs."""
     lines = []
     for n in range(max(map(len, cells.values()))):
-        line = "  " + pad_left(step if n == 0 else "", _STEP)
+        line = "  " + (step if n == 0 else " " * cell_len(step))
         for title in titles:
             cell = cells.get(title, [])
             line += " " * _GAP + pad(cell[n] if n < len(cell) else "", lane)

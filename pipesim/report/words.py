@@ -9,6 +9,7 @@ NONE = "–"  #: where a number does not exist
 MINUS = "−"
 ARROW = "→"
 KIB = 1024
+_PACKAGE = Path(__file__).parents[1]
 
 _PHRASES = {
     "work": "work {} cycles a tile",
@@ -146,10 +147,15 @@ def warps(roles: tuple[tuple[str, int], ...]) -> list[str]:
 
 
 def place(line: str) -> str:
-    """A source line (``file:number``) as a person would type it: relative where it lies below the current folder."""
+    """A source line (``file:number``) as a person would type it: relative where it lies below the current folder.
+
+    A line of pipesim's own is ``pipesim/protocols/...``, wherever it is installed.
+    """
     path, colon, at = line.rpartition(":")
     if not colon:
         return line
+    if Path(path).is_relative_to(_PACKAGE):
+        return f"{Path(path).relative_to(_PACKAGE.parent)}:{at}"
     try:
         return f"{Path(path).relative_to(Path.cwd())}:{at}"
     except ValueError:

@@ -8,6 +8,8 @@ import pytest
 
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op
+from pipesim.model.protocol import Protocol
+from pipesim.model.warp import Warp
 from pipesim.protocols.broken import BROKEN
 from pipesim.protocols.broken.ring import right_ring
 from pipesim.prove import correction
@@ -113,6 +115,20 @@ def test_a_correction_in_words_with_its_line() -> None:
         offered.line,
     )
     assert "nbytes.py:" in offered.line
+
+
+def test_what_is_left_out_at_the_end_has_its_own_line() -> None:
+    protocol = Protocol("last")
+    bars = protocol.mbarriers("bar", 1, 1)
+
+    @protocol.role("only")
+    def only(w: Warp) -> None:
+        bars[0].arrive()
+
+    program = protocol.flatten()
+    place = place_of(program, Mend(K.DROP, "only", "bar"))
+    assert place == program.line(0, len(program.code[0]) - 1)
+    assert "test_correction.py:" in place
 
 
 def test_a_right_ring_could_be_changed_in_many_ways_and_stays_a_program() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipesim.families import family, trip_counts
+from pipesim.families import Families, family, trip_counts
 from pipesim.model.protocol import Protocol
 from pipesim.model.warp import Warp
 from pipesim.protocols.broken import BROKEN
@@ -99,6 +99,28 @@ def test_what_changes_far_out_is_no_later_program_of_the_family() -> None:
     assert not looked.covers(every, 70, ring_of(69).flatten({}))
     assert looked.covers(every, 5, ring_of(5).flatten({}))
     assert not looked.covers(every, 5, ring_of(5, at=4, late=wait_again).flatten({}))
+
+
+def late_ring(tiles: int = 8) -> Protocol:
+    """A ring whose producer waits once more from tile 60 on."""
+    return ring_of(tiles, at=60, late=wait_again)
+
+
+def test_a_program_that_went_another_way_takes_back_every_value() -> None:
+    target = target_of(late_ring)
+    for tiles, ranges in {
+        60: (EveryValue("tiles", 0, 11, 4, 22),),
+        61: (SomeValues("tiles", 0, 22, -1, Stop.OTHERWISE),),
+    }.items():
+        assert Families(target, {"tiles": tiles}, target.build({"tiles": tiles})).ranges(1) == ranges
+
+
+def test_a_value_that_is_left_out_is_none_that_was_run() -> None:
+    with_a_gap = Family("tiles", lambda n: ring_of(n).flatten({}) if n != 5 else None)
+    assert (rings().verdict(), with_a_gap.verdict()) == (
+        EveryValue("tiles", 0, 11, 4, 22),
+        EveryValue("tiles", 6, 11, 4, 22),
+    )
 
 
 def test_tables_that_change_are_no_loop() -> None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pipesim.judgement import judge
 from pipesim.model.finding import Deadlock, FaultReport, Verdict
+from pipesim.model.protocol import Protocol
+from pipesim.model.warp import Warp
 from pipesim.protocols.broken import BROKEN
 from pipesim.protocols.broken.ring import right_ring
 from pipesim.protocols.catalog import Target, find, target_of
+from pipesim.prove.check import check
+from pipesim.prove.correction import corrections
 from pipesim.prove.words import Part
 from pipesim.report.check import check_lines
 from pipesim.report.view import CheckReport
@@ -85,3 +89,37 @@ def test_other_ways_to_go_wrong_are_named() -> None:
     assert report.also
     assert not kinds & set(report.also)
     assert "other schedules of this size end otherwise" in "\n".join(check_lines(report, 80))
+
+
+def test_a_doubt_that_the_next_lap_repeats_is_told_once() -> None:
+    report = judged(target_of(BROKEN["expects_after_arrival"]), {})
+    assert (len(report.doubts), len(set(report.doubts))) == (12, 11)
+    assert "    and 7 more" in check_lines(report, 100)
+
+
+def forgotten(tiles: int = 1) -> Protocol:
+    """Its second barrier has no init; that nobody arrives on it would be right, too."""
+    p = Protocol("forgotten")
+    bars = p.mbarriers("bar", 2)
+
+    @p.init
+    def init() -> None:
+        bars[0].init(1)
+
+    @p.role("only")
+    def only(w: Warp) -> None:
+        with w.elect_one():
+            bars[tiles].arrive()
+
+    return p
+
+
+def test_a_finding_that_says_what_mends_it_has_no_other_correction() -> None:
+    program = target_of(forgotten).build()
+    (shown,) = judged(target_of(forgotten), {}).refutations
+    assert isinstance(shown.finding, FaultReport)
+    said = "initialise bar[1] in the init: no operation of the program does"
+    assert (shown.finding.correction, shown.corrections) == (said, ())
+    (refuted,) = check(program).refutations
+    assert corrections(program, refuted, program)  # there would be one
+    assert judged(target_of(forgotten), {"tiles": 0}).verdict is Verdict.PROVED

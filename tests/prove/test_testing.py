@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pipesim.errors import ProtocolError
 from pipesim.protocols.broken import BROKEN
+from pipesim.protocols.broken.ring import right_ring
 from pipesim.protocols.catalog import BUILT_IN, find
 from pipesim.testing import assert_verified
 
@@ -34,3 +36,16 @@ def test_wrong_parameters_are_not_a_failure_of_the_protocol() -> None:
 
     with pytest.raises(ParameterError, match="has no parameter 'tile'"):
         assert_verified(BUILT_IN["producer_consumer"], tile=2)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (right_ring(), "not something of type Protocol\n  probable cause: the function was called"),
+        ("producer_consumer", "not something of type str\n  try: for a built-in protocol give pipesim.find"),
+    ],
+)
+def test_what_is_no_protocol_is_told(given: object, said: str) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        assert_verified(given)  # type: ignore[arg-type]
+    assert said in str(caught.value)

@@ -35,6 +35,22 @@ def test_agents_that_fit_have_a_lane_each() -> None:
     ]
 
 
+def test_numbers_of_a_long_schedule_stand_below_each_other() -> None:
+    schedule = shown(steps(["mma/0", "mma/1"], first=999))
+    assert schedule_block(schedule, 60)[2:] == [
+        "   move  mma/0               mma/1",
+        "    999  arrive b[999]                           k.py:999",
+        "  1,000                      ✗ arrive b[1000]    k.py:1000",
+    ]
+    assert schedule_block(schedule, 36)[2:] == [
+        "   move  agent  does",
+        "    999  mma/0  arrive b[999]",
+        "                  (k.py:999)",
+        "  1,000  mma/1  ✗ arrive b[1000]",
+        "                  (k.py:1000)",
+    ]
+
+
 def test_agents_that_do_not_fit_share_the_lane_of_their_role() -> None:
     block = schedule_block(shown(steps(["mma/0", "mma/1", "mma/2", "mma/3", "load"])), 60)
     assert block[2:] == [
