@@ -67,7 +67,7 @@ def judge(
     if found.verdict is Verdict.UNKNOWN:
         found = _by_smaller(target, dict(params), program, found)
     shown = families.ranges(most_ranges) if found.verdict is Verdict.PROVED else ()
-    ranges = tuple(_range(each) for each in shown if each.checked >= 0)
+    ranges = tuple(_range(each) for each in shown)
     wrong, also = _shown(target, dict(params), program, found, ctas)
     return CheckReport(
         heading(program), found.verdict, found.how.value, found.operations, found.phases, found.states,
@@ -239,7 +239,9 @@ def _said(program: Program, found: Check, ranges: tuple[Range, ...]) -> str:
     match found.verdict:
         case Verdict.PROVED:
             free = [each.parameter for each in ranges if each.lap]
-            sizes = f"for any number of {' or of '.join(free)}" if free else "at these parameters"
+            sizes = (
+                f"for any number of {' or of '.join(free)}, if its roles go on so" if free else "at these parameters"
+            )
             return f"proved: no schedule of {program.name} deadlocks or breaks a rule, {sizes}"
         case Verdict.REFUTED:
             return f"refuted: {program.name} goes wrong in the schedule above"

@@ -40,8 +40,12 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _carry_out(options: argparse.Namespace) -> int:
     if options.json and options.format not in (None, "json"):
         raise ParameterError(f"--json and --format {options.format}", correction="give one of them")
+    from pipesim.protocols.catalog import find
+
     options.json = options.json or options.format == "json"
     names = _names(options)
+    for name in names if len(names) > 1 else ():
+        find(name)  # a name that is wrong is told before the others are judged
     reports = {name: _judged(options, name) for name in names}
 
     from pipesim.cli.assemble import AGREES, FINDINGS, UNKNOWN

@@ -187,6 +187,8 @@ class Family:
         """How far so many values more let the agents go, as far as that can be the same operations again."""
         worth: dict[tuple[int, ...], int] = {}
         for values in range(1, top // 2 + 1):
+            if self._spent > _MOST_IN_ALL:
+                break
             short = self._outline(top - values)
             if short is not None and is_longer_inside(short, long):
                 grown = tuple(a - b for a, b in zip(long.lengths, short.lengths, strict=True))
@@ -212,7 +214,7 @@ class Family:
         why = Stop.NO_LOOP
         for values in range(1, first + 1):
             long = self._outline(first + values)
-            if long is None or sum(long.lengths) > self._most:
+            if long is None or sum(long.lengths) > self._most or self._spent > _MOST_IN_ALL:
                 return Stop.NO_LOOP if long is None else Stop.TOO_LARGE
             many = places(short, long, self._parameter)
             if many and self._placed(first, values, many):

@@ -60,11 +60,14 @@ def proof_lines(report: CheckReport, width: int) -> list[str]:
 
 def _range(each: Range) -> str:
     """For which values of a trip count the verdict holds, and what is taken for granted beyond those that were run."""
+    if each.checked < 0:
+        return f"{each.parameter}: as given, not any number: {each.why}"
     run = f"{number(each.least)} to {number(each.checked)} run one by one"
     if each.least == each.checked:
         run = f"only {number(each.least)} run"
     if not each.lap:
-        return f"{each.parameter}: {run}, not more: {each.why}"
+        where = f"at {number(each.fails)} " if each.fails >= 0 else ""
+        return f"{each.parameter}: {run}, not more: {where}{each.why}"
     lap = f"{number(each.lap)} more are one more lap" if each.lap > 1 else "one more is one more lap"
     return (
         f"{each.parameter}: any number ({run}; from {number(each.first)} on {lap}, if its roles go on as they do there)"
