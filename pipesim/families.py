@@ -38,10 +38,10 @@ class Families:
         self._families = {name: family(target, params, name) for name in trip_counts(target, params, program)}
         self._verdicts: dict[str, EveryValue | SomeValues] = {}
 
-    def ranges(self) -> tuple[EveryValue | SomeValues, ...]:
-        """Of each trip count the values that are proved; of a long program those of the first that is a loop."""
+    def ranges(self, most: int) -> tuple[EveryValue | SomeValues, ...]:
+        """Of so many trip counts the values that are proved; of a long program those of the first that is a loop."""
         found: list[EveryValue | SomeValues] = []
-        for name in self._families:
+        for name in list(self._families)[:most]:
             if not self.long or not any(isinstance(each, EveryValue) for each in found):
                 found.append(self._verdict(name))
         return tuple(found)

@@ -36,6 +36,7 @@ from pipesim.unfold.causes import with_causes
 from pipesim.unfold.faults import report_fault
 from pipesim.unfold.laps import Laps
 
+EVERY_RANGE = 1 << 10
 _MOST_TRIES = 12  #: values of one parameter
 _FEW_STATES = 2_000
 _SHORT = 400  #: operations of a program that is searched for other ways to go wrong
@@ -46,9 +47,17 @@ _NO_MOVE_SHOWS = MEMORY_ORDER | OF_SCHEDULES  #: what a schedule's last move doe
 
 
 def judge(
-    target: Target, params: Mapping[str, int], program: Program, max_states: int, ctas: int | None = None
+    target: Target,
+    params: Mapping[str, int],
+    program: Program,
+    max_states: int,
+    ctas: int | None = None,
+    most_ranges: int = EVERY_RANGE,
 ) -> CheckReport:
-    """The verdict on ``program``, which ``target`` makes of these parameters; ``ctas`` as a command line gave it."""
+    """The verdict on ``program``, which ``target`` makes of these parameters; ``ctas`` as a command line gave it.
+
+    ``most_ranges``: trip counts of which every value is looked at; the others keep their values.
+    """
     operations = sum(map(len, program.code))
     families = Families(target, params, program)
     if families.long and families.cover():
@@ -57,7 +66,7 @@ def judge(
         found = check(program, max_states)
     if found.verdict is Verdict.UNKNOWN:
         found = _by_smaller(target, dict(params), program, found)
-    shown = families.ranges() if found.verdict is Verdict.PROVED else ()
+    shown = families.ranges(most_ranges) if found.verdict is Verdict.PROVED else ()
     ranges = tuple(_range(each) for each in shown if each.checked >= 0)
     wrong, also = _shown(target, dict(params), program, found, ctas)
     return CheckReport(

@@ -74,7 +74,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     if evidence.missing is not None:
         complain(evidence.missing)  # now: the simulation may take long, and its report is shown all the same
     with progress(f"proving {program.name}"):
-        proof = judge(target, params_of(options), program, _MOST_STATES, options.ctas)
+        proof = judge(target, params_of(options), program, _MOST_STATES, options.ctas, most_ranges=1)
     hearing = _hear(program, evidence, chosen, options.tolerance)
     code, verdict = _judge(proof.verdict, hearing, hardware=not options.no_hardware)
     report = VerifyReport(

@@ -24,7 +24,17 @@ from pipesim.model.program import Program
 from pipesim.prove.canonical import CanonicalRun, completed
 from pipesim.prove.certificate import Certificate
 from pipesim.prove.forks import each_holds, holds
-from pipesim.prove.laps import Lap, Outline, follows, has_laps_more, is_longer_inside, items_are_even
+from pipesim.prove.laps import (
+    Lap,
+    Laps,
+    Outline,
+    follows,
+    has_laps_more,
+    is_longer_inside,
+    items_are_even,
+    placed,
+    places,
+)
 from pipesim.prove.memory_faults import memory_order
 from pipesim.prove.snapshot import Snapshot, repeats
 
@@ -82,7 +92,7 @@ class Family:
         self._most = most_operations
         self._outlines: dict[int, Outline | None] = {}
         self._right: dict[int, bool] = {}
-        self._lap: Lap | None = None
+        self._laps: dict[int, Laps] = {}  # of the programs that others are held against, by their values
         self._spent = 0
 
     def verdict(self) -> EveryValue | SomeValues:
@@ -97,14 +107,14 @@ class Family:
             if not self._holds(top):
                 return self._as_far(Stop.NOT_RIGHT)
             worth = self._worth(top, outline)
-            if not worth and top >= _PATIENCE:
-                return self._as_far(Stop.NO_LOOP)
-            for lap, values in islice(_repeated(outline.program, worth), _MOST_LAPS):
-                found = self._every(top, lap, values)
-                if isinstance(found, EveryValue) or found is Stop.NOT_RIGHT:
-                    self._lap = lap
-                    return found if isinstance(found, EveryValue) else self._as_far(found)
+            for found in self._tried(top, outline, worth):
+                if isinstance(found, EveryValue):
+                    return found
+                if found is Stop.NOT_RIGHT:
+                    return self._as_far(found)
                 why = found
+            if not worth and why is Stop.NO_LOOP and top >= _PATIENCE:
+                return self._as_far(why)
         return self._as_far(why)
 
     def covers(self, every: EveryValue, value: int, program: Program) -> bool:
@@ -113,10 +123,17 @@ class Family:
             return self._holds(value)
         more, rest = divmod(value - every.first, every.lap)
         shorter, short = self._outline(every.first + rest), self._outline(every.first + rest + every.lap)
-        assert self._lap is not None
         assert shorter is not None
         assert short is not None
-        return follows(shorter=shorter, short=short, long=Outline(program), lap=self._lap, more=more - 1)
+        laps = self._laps[every.first + rest]
+        return follows(shorter=shorter, short=short, long=Outline(program), laps=laps, more=more - 1)
+
+    def _tried(self, top: int, outline: Outline, worth: dict[tuple[int, ...], int]) -> Iterator[EveryValue | Stop]:
+        """What comes of the laps of one run, one after the other."""
+        for lap, values in islice(_repeated(outline.program, worth), _MOST_LAPS):
+            yield self._once(top, lap, values)
+        if not worth:
+            yield self._several_times(top, outline)
 
     # one value
 
@@ -168,25 +185,59 @@ class Family:
                 worth.setdefault(grown, values)
         return worth
 
-    def _every(self, top: int, lap: Lap, values: int) -> EveryValue | Stop:
-        """Whether what holds for a lap's worth of values holds for every one."""
+    def _once(self, top: int, lap: Lap, values: int) -> EveryValue | Stop:
+        """What comes of one lap of the run at ``top``, which every value behind some first one runs through, too."""
         long = self._outline(top)
         assert long is not None
         first = top
         while first > 0 and (short := self._outline(first - 1)) is not None and short.begins_as(long, lap.end):
             first -= 1
+        for value in range(first, first + values):
+            short = self._outline(value)
+            if short is None or not short.begins_as(long, lap.end):
+                return Stop.NO_LOOP
+        self._laps = dict.fromkeys(range(first, first + values), (lap,))
+        return self._every(first, values)
+
+    def _several_times(self, first: int, short: Outline) -> EveryValue | Stop:
+        """The same of a loop that is gone through several times, with a lap in each, from this value on."""
+        why = Stop.NO_LOOP
+        for values in range(1, first + 1):
+            long = self._outline(first + values)
+            if long is None or sum(long.lengths) > self._most:
+                return Stop.NO_LOOP if long is None else Stop.TOO_LARGE
+            many = places(short, long, self._parameter)
+            if many and self._placed(first, values, many):
+                return self._every(first, values)
+            why = Stop.NO_REPEAT if many else why
+        return why
+
+    def _placed(self, first: int, values: int, many: int) -> bool:
+        """True if the run at each of so many values has its laps, one in each place."""
+        self._laps = {}
+        for value in range(first, first + values):
+            short, long = self._outline(value), self._outline(value + values)
+            if short is None or long is None:
+                return False
+            grown = tuple((b - a) // many for a, b in zip(short.lengths, long.lengths, strict=True))
+            laps = placed(short, long, [lap for lap, _ in _repeated(short.program, {grown: values})])
+            if laps is None:
+                return False
+            self._laps[value] = laps
+        return True
+
+    def _every(self, first: int, values: int) -> EveryValue | Stop:
+        """Whether what holds for a lap's worth of values holds for every one."""
         last = first + _LAPS * values - 1
         largest = self._outline(last)
         if largest is None or sum(largest.lengths) > self._most:
             return Stop.TOO_LARGE
-        for value in range(first, first + values):
-            three = tuple(self._outline(value + n * values) for n in range(3))
-            none, one, two = three
+        for value, laps in self._laps.items():
+            none, one, two = (self._outline(value + n * values) for n in range(3))
             if none is None or one is None or two is None:
                 return Stop.NO_LOOP
-            same = none.begins_as(long, lap.end)  # so that its run comes to the lap, too
-            laps = has_laps_more(none, one, lap, 1) and has_laps_more(none, two, lap, 2)
-            if not same or not laps or not items_are_even((none, one, two), lap):
+            again = has_laps_more(none, one, laps, 1) and has_laps_more(none, two, laps, 2)
+            if not again or not items_are_even((none, one, two), laps):
                 return Stop.NO_LOOP
         if not self._all_hold(last):
             return Stop.NOT_RIGHT

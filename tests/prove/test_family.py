@@ -121,3 +121,56 @@ def test_a_fork_of_what_goes_wrong_late_goes_wrong() -> None:
     values = range(12)
     programs = [target_of(BROKEN["consumer_never_arrives"]).build({"stages": 4, "tiles": n}) for n in values]
     assert each_holds([Outline(program) for program in programs]) == [n <= 4 for n in values]
+
+
+def nested(tiles: int, k_iters: int, *, more: int = 0, skip: int = 0) -> Protocol:
+    """A ring through which every tile passes in ``k_iters`` steps, the last one in ``more`` times as many again."""
+    p = Protocol("nested")
+    stages = 2
+    tile = p.smem("tile", slots=stages, nbytes=64)
+    full, empty = p.mbarriers("full", stages, 1), p.mbarriers("empty", stages, 1)
+
+    @p.role("producer")
+    def producer(w: Warp) -> None:
+        with w.elect_one():
+            i = 0
+            for t in w.loop(tiles, "tiles"):
+                for _ in w.loop(k_iters * (1 + more * (t == tiles - 1)), "k_iters"):
+                    empty[i % stages].wait(i // stages + 1 & 1)
+                    full[i % stages].expect_bytes(64)
+                    w.tma_load(tile[i % stages], full[i % stages], i)
+                    i += 1
+
+    @p.role("consumer")
+    def consumer(w: Warp) -> None:
+        with w.elect_one():
+            i = 0
+            for t in w.loop(tiles, "tiles"):
+                for k in w.loop(k_iters * (1 + more * (t == tiles - 1)), "k_iters"):
+                    full[i % stages].wait(i // stages & 1)
+                    w.read(tile[i % stages], i + skip * (k > 60))
+                    empty[i % stages].arrive()
+                    i += 1
+                w.work(100)
+
+    return p
+
+
+@pytest.mark.parametrize("tiles", [2, 3, 5])
+def test_a_loop_that_is_gone_through_several_times(tiles: int) -> None:
+    """A lap in each tile; what is said of every value is so at later ones, operation by operation."""
+    looked = Family("k_iters", lambda n: nested(tiles, n).flatten({}))
+    every = looked.verdict()
+    assert every == EveryValue("k_iters", 0, 12, 4, 23)
+    for value in (24, 41):
+        program = nested(tiles, value).flatten({})
+        assert looked.covers(every, value, program)
+        assert holds(program)
+    assert not looked.covers(every, 41, nested(tiles, 42).flatten({}))
+    assert not looked.covers(every, 70, nested(tiles, 70, skip=1).flatten({}))  # another item, far out
+
+
+def test_places_that_grow_unevenly_are_no_lap_each() -> None:
+    said = Family("k_iters", lambda n: nested(2, n, more=1).flatten({})).verdict()
+    assert isinstance(said, SomeValues)
+    assert (said.fails, said.why) == (-1, Stop.NO_LOOP)
