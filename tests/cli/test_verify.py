@@ -98,7 +98,10 @@ class TestNothingToCompareWith:
         assert answer.code == 3
         assert answer.verdict == f"? {SIMULATED}, but there is nothing to compare it with"
         assert "pipesim capture" not in answer.err
-        cause = "only these protocols were recorded: producer_consumer; pipesim has no CUDA kernel of ring"
+        cause = (
+            "only these protocols were recorded: attention_sm90, cluster_multicast, epilogue_residual, gemm_sm90, "
+            "persistent_scheduler, producer_consumer; pipesim has no CUDA kernel of ring"
+        )
         assert answer.error[2:] == [
             f"  probable cause: {cause}",
             "  try: name a folder with its traces (--traces FOLDER), or leave the hardware out (--no-hardware)",
