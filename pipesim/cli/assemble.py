@@ -17,7 +17,7 @@ from pipesim.report.words import off_by
 from pipesim.timed.critical import least_period, waits_per_trip
 from pipesim.timed.engine import DEFAULT_BUDGET, Outcome, Simulation, simulate
 from pipesim.timed.profile import Profile
-from pipesim.trace.schema import Trace
+from pipesim.trace.schema import Trace, TraceMeta
 from pipesim.unfold.causes import with_causes
 from pipesim.unfold.faults import report_faults
 from pipesim.unfold.laps import Laps
@@ -153,29 +153,40 @@ def hold(program: Program, trace: Trace, source: str, profile: Profile | None, t
 
 def _meaning(trace: Trace, comparison: Comparison, tolerance: float | None) -> tuple[int, str]:
     """The exit code of one comparison and its reason: a divergence beats the unknown, the unknown the tolerance."""
-    found = comparison.conformance
+    code, why = behaviour(trace, comparison.conformance)
+    if code != AGREES or tolerance is None:
+        return code, why
+    figures = comparison.timing.figures if comparison.timing is not None else ()
+    return _within(next((figure for figure in figures if figure.name == "period"), None), tolerance)
+
+
+def behaviour(trace: Trace, found: Conformance) -> tuple[int, str]:
+    """The exit code of one trace and its reason, whatever its times."""
     if found.verdict is Verdict.REFUTED:
         assert found.divergence is not None
         return FINDINGS, found.divergence.kind.value
-    if trace.meta.wrong_tiles:
-        tiles = "1 tile" if trace.meta.wrong_tiles == 1 else f"{trace.meta.wrong_tiles:,} tiles"
-        return FINDINGS, f"{tiles} held wrong data"
-    outputs = trace.meta.extra.get("wrong_outputs")
-    if isinstance(outputs, dict) and outputs:
-        name, wrong = next(iter(outputs.items()))
-        elements = "1 element differs" if wrong == 1 else f"{wrong:,} elements differ"
-        return FINDINGS, f"output {name} is not what was expected ({elements})"
-    if trace.meta.extra.get("gave_up"):
-        return FINDINGS, "a launch did not finish"
+    wrong = wrong_data(trace.meta)
+    if wrong:
+        return FINDINGS, wrong
     if found.verdict is Verdict.UNKNOWN:
         lost = "1 record was lost" if found.lost == 1 else f"{found.lost:,} records were lost"
         if found.lost:
             return UNKNOWN, lost
         return UNKNOWN, _why_unknown(trace, found)
-    if tolerance is None:
-        return AGREES, ""
-    figures = comparison.timing.figures if comparison.timing is not None else ()
-    return _within(next((figure for figure in figures if figure.name == "period"), None), tolerance)
+    return AGREES, ""
+
+
+def wrong_data(meta: TraceMeta) -> str:
+    """What a recording says against its kernel, whatever its events: wrong tiles, wrong outputs; "" if nothing."""
+    if meta.wrong_tiles:
+        tiles = "1 tile" if meta.wrong_tiles == 1 else f"{meta.wrong_tiles:,} tiles"
+        return f"{tiles} held wrong data"
+    outputs = meta.extra.get("wrong_outputs")
+    if isinstance(outputs, dict) and outputs:
+        name, wrong = next(iter(outputs.items()))
+        elements = "1 element differs" if wrong == 1 else f"{wrong:,} elements differ"
+        return f"output {name} is not what was expected ({elements})"
+    return "a launch did not finish" if meta.extra.get("gave_up") else ""
 
 
 def _why_unknown(trace: Trace, found: Conformance) -> str:

@@ -121,10 +121,31 @@ def _wrapped(cause: str) -> str:
 @contextmanager
 def progress(what: str) -> Iterator[None]:
     """While the block runs, a line on standard error that says ``what``, if that is a terminal; nothing remains."""
-    if not sys.stderr.isatty():
+    with _line(what):
         yield
+
+
+@contextmanager
+def counted(what: str, total: int) -> Iterator[Callable[[str], None]]:
+    """The same for work in ``total`` steps: the block calls what it is given after each, with a text."""
+    with _line(f"{what}: 0 of {total:,} steps") as tell:
+        steps = 0
+
+        def done(said: str) -> None:
+            nonlocal steps
+            steps += 1
+            tell(f"{what}: {steps:,} of {total:,} steps, {said}")
+
+        yield done
+
+
+@contextmanager
+def _line(what: str) -> Iterator[Callable[[str], None]]:
+    """The line of progress; the block may change it."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
         return
     from pipesim.report.console import make_console
 
-    with make_console(sys.stderr).status(f"{what} ...", spinner="line"):  # ASCII: any terminal prints it
-        yield
+    with make_console(sys.stderr).status(f"{what} ...", spinner="line") as status:  # ASCII: any terminal prints it
+        yield lambda said: status.update(f"{said} ...")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_output, add_protocol, add_tolerance, params_of
+from pipesim.cli.arguments import Command, add_ctas, add_output, add_params, add_tolerance, params_of
 from pipesim.cli.output import complain, progress, remark, show
 from pipesim.errors import EvidenceError, HardwareError, MissingExtraError, NoTraceError, UsageError
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pipesim.timed.profile import Profile
     from pipesim.trace.schema import Trace
 
-_MOST_STATES = 50_000  #: searched where one run does not decide; `pipesim check --max-states` searches more
 _NAMED = 3  #: Parquet files of other programs that a note names
 
 
@@ -42,7 +41,19 @@ class Hearing:
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    add_protocol(parser)
+    parser.add_argument(
+        "protocol", nargs="*",
+        help="a built-in name (see `pipesim list`), file.py:function, or a program's .json; several are summed up",
+    )  # fmt: skip
+    parser.add_argument(
+        "--all", action="store_true", help="every built-in protocol, each held against every recorded trace of it"
+    )
+    parser.add_argument(
+        "--except", dest="excepted", metavar="NAME", action="append", default=[],
+        help="leave this one out of --all; may be repeated",
+    )  # fmt: skip
+    add_params(parser, "a parameter of every protocol named; may be repeated")
+    add_ctas(parser)
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--no-hardware", action="store_true", help="leave the hardware out")
     which.add_argument("--recorded", action="store_true", help="use the recorded traces even if this machine has a GPU")
@@ -54,27 +65,41 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--profile", help="latency profile (default: the one of each device)")
     add_tolerance(parser)
+    parser.add_argument(
+        "--jobs", type=int, metavar="N", help="processes for several protocols (default: one a processor)"
+    )
     add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:
+    from pipesim.cli.verify_all import chosen, verify_several
+
+    names = chosen(options)
+    _check(options)
+    if options.all or len(names) > 1:
+        return verify_several(options, names)
+    return _verify(options, names[0])
+
+
+def _verify(options: argparse.Namespace, name: str) -> int:
+    """The whole report on one protocol."""
     from pipesim.cli.assemble import mark_of
+    from pipesim.cli.verify_parts import MOST_STATES
     from pipesim.judgement import judge
     from pipesim.protocols.catalog import find
     from pipesim.report.heading import heading
     from pipesim.report.view import VerifyReport
     from pipesim.timed.profile import load_profile
 
-    _check(options)
     chosen = load_profile(options.profile) if options.profile else None
-    target = find(options.protocol)
-    with progress(f"flattening {options.protocol}"):
+    target = find(name)
+    with progress(f"flattening {name}"):
         program = target.build(params_of(options), grid=options.ctas)
     evidence = Evidence() if options.no_hardware else _evidence(target, program, options)
     if evidence.missing is not None:
         complain(evidence.missing)  # now: the simulation may take long, and its report is shown all the same
     with progress(f"proving {program.name}"):
-        proof = judge(target, params_of(options), program, _MOST_STATES, options.ctas, most_ranges=1)
+        proof = judge(target, params_of(options), program, MOST_STATES, options.ctas, most_ranges=1)
     hearing = _hear(program, evidence, chosen, options.tolerance)
     code, verdict = _judge(proof.verdict, hearing, hardware=not options.no_hardware)
     report = VerifyReport(
@@ -145,7 +170,7 @@ def _recorded(program: Program, folder: Path | None) -> tuple[tuple[str, Trace],
     from pipesim.trace.library import find_traces
 
     if folder is not None:
-        _name_foreign(folder)
+        name_foreign(folder)
     chosen: dict[str, Path] = {}
     paths = [
         (path, read_meta(path))
@@ -157,7 +182,7 @@ def _recorded(program: Program, folder: Path | None) -> tuple[tuple[str, Trace],
         return tuple((f"{chosen[d].parent.name}/{chosen[d].name}", read_trace(chosen[d])) for d in sorted(chosen))
 
 
-def _name_foreign(folder: Path) -> None:
+def name_foreign(folder: Path) -> None:
     """Say which Parquet files of a user's folder are left out because they are no traces."""
     from pipesim.trace.library import foreign_files
 
@@ -259,7 +284,7 @@ COMMAND = Command(
     "verify",
     "prove, simulate, compare with the hardware, report: the main job",
     "Judge a protocol for every schedule, simulate it, hold it against real hardware (a GPU if there is one, else "
-    "recorded traces), and report.",
+    "recorded traces), and report. Several are held against every recorded trace of them, and summed up in a table.",
     _arguments,
     _carry_out,
 )

@@ -72,10 +72,10 @@ def field(label: str, parts: Sequence[str], width: int) -> list[str]:
 
 
 def columns(rows: Sequence[Sequence[str]], left: int, width: int, gap: int = 2) -> list[str]:
-    """``rows`` as a table: the first ``left`` (0 or 1) columns flush left, the others flush right.
+    """``rows`` as a table: the first ``left`` columns flush left, the others flush right.
 
-    What does not fit ``width`` is taken from a column of names, cut in the middle; columns of numbers that still do not
-    fit follow below, the names repeated.
+    What does not fit ``width`` is taken from the first column if it is one of names, cut in the middle; columns of
+    numbers that still do not fit follow below, those on the left repeated.
     """
     widths = [max(cell_len(row[c]) for row in rows) for c in range(len(rows[0]))]
     over = 2 + sum(widths) + gap * (len(widths) - 1) - width
