@@ -50,7 +50,7 @@ def spread(
             done(n)
     except BaseException:
         for child in set(active_children()) - others:
-            child.terminate()  # what they compute is wanted no more, and may take long
+            child.kill()  # what they compute is wanted no more, may take long, and is nowhere but in them
         raise
     finally:
         pool.shutdown(cancel_futures=True)

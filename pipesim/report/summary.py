@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
+from rich.cells import cell_len
 from rich.console import Console
 
 from pipesim.conform.agreement import Agreement
@@ -25,7 +26,7 @@ def paint_summary(console: Console, report: SummaryReport) -> None:
 
 
 def summary_lines(report: SummaryReport, width: int) -> list[str]:
-    """The report in lines of at most ``width`` cells, but for commands, which are to be copied."""
+    """The report in lines of at most ``width`` cells; of a command a single word may be longer."""
     title = f"{count(len(report.protocols), 'protocol')}   "
     parts = ["judged for every schedule", f"simulated on the profile {report.profile}, in cycles"]
     parts += ["held against every recorded trace"] * any(each.traces for each in report.protocols)
@@ -66,7 +67,7 @@ def _proof(each: ProtocolReport, *, wide: bool) -> str:
             free = [shown.parameter for shown in each.proof.ranges if shown.lap]
             if not free:
                 return f"{GOOD} at these parameters" if wide else f"{GOOD} these parameters"
-            return f"{GOOD} any number of {' and '.join(free)}" if wide else f"{GOOD} any {', '.join(free)}"
+            return f"{GOOD} any number of {' or '.join(free)}" if wide else f"{GOOD} any {', '.join(free)}"
 
 
 def _simulation(each: ProtocolReport) -> str:
@@ -129,11 +130,23 @@ def _not_right(each: ProtocolReport, profile: str, width: int) -> list[str]:
     lines = wrap(": ".join(filter(None, [each.name, each.summary])), width, f"{mark(each.ok)} ")
     for said, command in [*_of_proof(each), *_of_simulation(each, profile), *_of_hardware(each), *_of_failures(each)]:
         lines += wrap(said, width, "  ")
-        lines += [f"    {command}"] if command else []
+        lines += _copied(command, width) if command else []
     return lines
 
 
-def _of_proof(each: ProtocolReport) -> Iterable[tuple[str, str]]:
+def _copied(words: list[str], width: int) -> list[str]:
+    """A command to copy: broken between words only, behind a backslash, so that a path stays whole."""
+    lines = [f"    {words[0]}"]
+    for word in words[1:]:
+        if cell_len(lines[-1]) + 1 + cell_len(word) + 2 <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines[-1] += " \\"
+            lines.append(f"      {word}")
+    return lines
+
+
+def _of_proof(each: ProtocolReport) -> Iterable[tuple[str, list[str]]]:
     if each.proof is None or each.proof.verdict is Verdict.PROVED:
         return
     command = _command("check", each)
@@ -144,31 +157,31 @@ def _of_proof(each: ProtocolReport) -> Iterable[tuple[str, str]]:
     yield f"refuted: {'; '.join(shown) if shown else each.proof.said}", command
 
 
-def _of_simulation(each: ProtocolReport, profile: str) -> Iterable[tuple[str, str]]:
+def _of_simulation(each: ProtocolReport, profile: str) -> Iterable[tuple[str, list[str]]]:
     said = _simulation(each)
     if each.simulation is None or said.startswith(GOOD):
         return
     words = {"deadlock": "the simulation ends in a deadlock", "cut off": "the simulation ran out of its budget"}
     told = words.get(said[2:], "the simulation breaks a rule")
-    yield told, f"{_command('run', each)} --profile {profile}"
+    yield told, [*_command("run", each), "--profile", shlex.quote(profile)]
 
 
-def _of_hardware(each: ProtocolReport) -> Iterable[tuple[str, str]]:
+def _of_hardware(each: ProtocolReport) -> Iterable[tuple[str, list[str]]]:
     match each.hardware:
         case Hardware.NOT_RECORDED:
             yield "not recorded: there is a kernel of it, and no trace", _command("capture", each)
         case Hardware.UNUSABLE:
-            yield "the recorded traces cannot be used", ""
+            yield "the recorded traces cannot be used", []
         case _:
             pass
     wrong = [line for line in each.traces if not line.agreement.agrees]
     for line in sorted(wrong, key=lambda line: line.agreement is Agreement.UNKNOWN)[:MOST_TRACES]:
         yield f"{line.source}: {line.why}", _diff(each, line)
     if len(wrong) > MOST_TRACES:
-        yield f"and {count(len(wrong) - MOST_TRACES, 'more trace')} of it", ""
+        yield f"and {count(len(wrong) - MOST_TRACES, 'more trace')} of it", []
 
 
-def _of_failures(each: ProtocolReport) -> Iterable[tuple[str, str]]:
+def _of_failures(each: ProtocolReport) -> Iterable[tuple[str, list[str]]]:
     for failed in each.failures:
         at = f" ({place(failed.place)})" if failed.place else ""
         yield f"{failed.what} failed: {failed.said}{at}", _command("verify", each)
@@ -178,15 +191,15 @@ def _brief(finding: Finding) -> str:
     return f"deadlock, {who_waits(finding)[0]}" if isinstance(finding, Deadlock) else finding.claim
 
 
-def _command(command: str, each: ProtocolReport) -> str:
-    return shlex.join(["pipesim", command, *each.arguments])
+def _command(command: str, each: ProtocolReport) -> list[str]:
+    return ["pipesim", command, *map(shlex.quote, each.arguments)]
 
 
-def _diff(each: ProtocolReport, line: TraceLine) -> str:
+def _diff(each: ProtocolReport, line: TraceLine) -> list[str]:
     """A trace names its protocol, so that only one of a user's file has to be named."""
     path = place(f"{line.path}:").removesuffix(":")
     named = ["--protocol", each.name] if ":" in each.name or each.name.endswith(".json") else []
-    return shlex.join(["pipesim", "diff", path, *named])
+    return ["pipesim", "diff", *map(shlex.quote, [path, *named])]
 
 
 def _verdict(report: SummaryReport) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from rich.console import Console
 
 from pipesim.cli.assemble import run_simulation
+from pipesim.conform.agreement import Agreement
 from pipesim.conform.edits import Edit, EditKind
 from pipesim.conform.examined import Autopsy, Diagnosis, Examination, Explanation, Outcome, Standing
 from pipesim.conform.pair_result import (
@@ -61,6 +62,8 @@ from pipesim.report.pair_verdict import behaviour_words
 from pipesim.report.pair_view import PairReport, PairSide
 from pipesim.report.run import paint_run
 from pipesim.report.show import paint_show
+from pipesim.report.summary import paint_summary
+from pipesim.report.summary_view import Failure, Hardware, ProtocolReport, SummaryReport, TraceLine
 from pipesim.report.table import paint_list, paint_periods
 from pipesim.report.verify import paint_verify
 from pipesim.report.view import (
@@ -69,6 +72,7 @@ from pipesim.report.view import (
     Heading,
     PeriodRow,
     ProtocolRow,
+    Range,
     RunReport,
     SimulationLine,
     VerifyReport,
@@ -699,6 +703,75 @@ def walked_race(console: Console) -> None:
     paint_walk(console, walked(program, judged("consumer_arrives_before_reading").refutations[0].replay))
 
 
+def summed(name: str, **known: object) -> ProtocolReport:
+    """A protocol that is right, but for what is ``known`` otherwise."""
+    proved = replace(judged("expects_half"), verdict=Verdict.PROVED, refutations=(), said="", doubts=())
+    line = SimulationLine("h100", "NVIDIA H100", None, None, "", "finished")
+    right = ProtocolReport(
+        name, (name,), "What it is in one sentence.", None, proved, line, 12_345, (), (), Hardware.NO_KERNEL, (), (),
+        ok=True,
+    )  # fmt: skip
+    return replace(right, **known)  # type: ignore[arg-type]
+
+
+def of_traces(name: str, **agreements: int) -> tuple[TraceLine, ...]:
+    """So many traces of each agreement on both devices, the first of which is not known to agree."""
+    whys = {
+        Agreement.DIFFERS: "producer does not wait for empty[1] for tile 7",
+        Agreement.UNKNOWN: "2 records were lost",
+    }
+    return tuple(
+        TraceLine(file, f"traces/{file}", device, has, 9, whys.get(has, ""))
+        for device in ("h100", "h200")
+        for has, number in ((Agreement[kind.upper()], number) for kind, number in agreements.items())
+        for file in (f"{device}/{name}-{has.name.lower()}-{n}.parquet" for n in range(number))
+    )
+
+
+def summary(console: Console) -> None:
+    """Everything that can be said of one of several protocols."""
+    right = summed("right").proof
+    assert right is not None
+    wrong = judged("expects_half")
+    any_tiles = replace(right, ranges=(Range("tiles", 0, 12, 6, 4),))
+    any_of_both = replace(right, ranges=(*any_tiles.ranges, Range("k_iters", 0, 9, 3, 1), Range("other", 0, 9)))
+    unknown = replace(right, verdict=Verdict.UNKNOWN, said="unknown: the search reached its limit")
+    good = SimulationLine("h100", "NVIDIA H100", None, 1_105_400, "the consumers", "finished")
+    recorded = Hardware.RECORDED
+    rows = (
+        summed("ring", proof=any_tiles, simulation=good, hardware=recorded, traces=of_traces("ring", conforms=3)),
+        summed("gemm_of_a_rather_long_name", proof=any_of_both),
+        summed(
+            "hangs", hardware=recorded, traces=of_traces("hangs", conforms=1, hangs_too=2, fault_named=1),
+        ),
+        summed("refuted", proof=wrong, findings=tuple(shown.finding for shown in wrong.refutations), ok=False),
+        summed("not_decided", arguments=("not_decided", "-p", "tiles=3"), proof=unknown, ok=None),
+        summed(
+            "stuck", simulation=replace(good, outcome="deadlock", period_millicycles=None), findings=(DEADLOCK,),
+            ok=False,
+        ),
+        summed("long", simulation=replace(good, outcome="unknown", period_millicycles=None), ok=None),
+        summed(
+            "my.py:other", arguments=("my.py:other",), hardware=recorded, ok=False,
+            traces=of_traces("other", conforms=11, differs=1, unknown=1),
+        ),
+        summed("not_there", hardware=Hardware.NOT_RECORDED, ok=None),
+        summed(
+            "raises", proof=None, simulation=None, ok=None,
+            failures=(
+                Failure("the proof", "KeyError: 'empty'", "ring.py:12"), Failure("the simulation", "a process ended"),
+            ),
+        ),
+    )  # fmt: skip
+    paint_summary(console, SummaryReport("h100", rows, False, ("conv_epilogue",)))
+
+
+def summary_good(console: Console) -> None:
+    """All is well, and no hardware was asked for."""
+    rows = tuple(summed(name, hardware=Hardware.LEFT_OUT) for name in ("one", "another"))
+    paint_summary(console, SummaryReport("h200", rows, True))
+
+
 EXAMPLES: dict[str, Callable[[Console], None]] = {
     "verify_good": verify_good,
     "verify_divergence": verify_divergence,
@@ -744,6 +817,8 @@ EXAMPLES: dict[str, Callable[[Console], None]] = {
         console, replace(judged("expects_half"), verdict=Verdict.UNKNOWN, refutations=(), said="unknown: the limit")
     ),
     "check_walked": walked_race,
+    "summary": summary,
+    "summary_good": summary_good,
 }
 
 WIDTHS = (80, 160)
@@ -752,7 +827,7 @@ CHECK_WIDTHS = (80, 120)
 
 def widths(name: str) -> tuple[int, ...]:
     """The widths at which an example is golden."""
-    return CHECK_WIDTHS if name.startswith("check_") else WIDTHS
+    return CHECK_WIDTHS if name.startswith(("check_", "summary")) else WIDTHS
 
 
 def render(name: str, width: int, encoding: str = "utf-8") -> str:

@@ -1,0 +1,252 @@
+"""``pipesim verify`` on several protocols: one table, what is not right, and the exit code of the worst."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipesim.cli import verify_all, verify_parts
+from pipesim.protocols.catalog import BUILT_IN
+from pipesim.trace.files import read_trace, write_trace
+from pipesim.trace.library import trace_folder
+from pipesim.trace.schema import Trace
+
+Call = Callable[..., Any]
+PC = "producer_consumer"
+FAULT = "producer_consumer-al1-cw2-s3-tb4096-t24-w200-g1-no_acquire-at-7.parquet"
+HUNG = "epilogue_residual-a2-at700-cs2-es2-e150-fto0-ki1-od0-r1-sb2048-s4-st4-t8-g1.parquet"
+
+
+@pytest.fixture
+def several(call: Call) -> Call:
+    """The command on several protocols, in this process."""
+    return lambda *words: call("verify", *words, "--jobs", "1")
+
+
+@pytest.fixture
+def shelf(recorded: Path) -> Path:
+    """A folder with a recording of both devices, one of a fault and one of a hang."""
+    for device, name in (("h100", recorded.name), ("h200", recorded.name), ("h100", FAULT), ("h100", HUNG)):
+        Path("mine", device).mkdir(parents=True, exist_ok=True)
+        shutil.copy(trace_folder() / device / name, Path("mine", device))
+    return Path("mine")
+
+
+def row(answer: Any, name: str) -> list[str]:
+    """The cells of a protocol in the table."""
+    (line,) = [line for line in answer.out.splitlines() if line.startswith(f"  {name} ")]
+    return [cell.strip() for cell in line.split("  ") if cell.strip()]
+
+
+def said(answer: Any) -> str:
+    """The whole report in one line."""
+    return " ".join(answer.out.split())
+
+
+def agreements(answer: Any, name: str) -> dict[str, str]:
+    traces = answer.json["protocols"][name]["report"]["traces"]
+    return {trace["source"]: trace["agreement"] for trace in traces}
+
+
+class TestTable:
+    def test_every_recording_is_held_against_the_program_of_its_own_parameters(
+        self, several: Call, shelf: Path, ring: str
+    ) -> None:
+        answer = several(PC, ring, "--traces", shelf)
+        assert (answer.code, answer.err) == (0, "")
+        assert row(answer, PC) == [PC, "✓ any tiles", "✓ 71,595", "✓ 2/2", "✓ 1/1"]
+        assert row(answer, ring)[-2:] == ["no kernel", "–"]
+        assert "3 of 3 recorded traces agree" in answer.out
+        assert "1 made wrong on purpose, and the fault is named" in answer.out
+        assert answer.verdict == "✓ 2 of 2 protocols are right"
+        found = agreements(several(PC, ring, "--traces", shelf, "--json"), PC)
+        usual = next(name for name in found if "h200" in name).partition("/")[2]
+        assert found == {f"h100/{FAULT}": "fault_named", f"h100/{usual}": "conforms", f"h200/{usual}": "conforms"}
+
+    def test_processes_change_nothing(self, call: Call, several: Call, shelf: Path, ring: str) -> None:
+        words = (PC, ring, "--traces", shelf, "-p", "tiles=24")
+        one = several(*words)
+        assert one.code == 1  # the ring hands back six tiles only
+        assert row(one, PC)[3:] == ["✓ 1/1"]
+        assert call("verify", *words, "--jobs", "2") == one
+
+    def test_json_has_the_report_of_each(self, several: Call, ring: str) -> None:
+        answer = several(PC, ring, "--no-hardware", "--json").json
+        assert sorted(answer) == ["excepted", "exit_code", "profile", "protocols"]
+        assert list(answer["protocols"]) == [PC, ring]
+        for each in answer["protocols"].values():
+            assert (each["exit_code"], each["findings"]) == (0, [])
+            assert each["report"]["proof"]["verdict"] == "proved"
+            assert each["report"]["simulation"]["outcome"] == "finished"
+            assert each["report"]["hardware"] == "left_out"
+
+    def test_the_profile_counts(self, several: Call, ring: str) -> None:
+        answer = several(PC, ring, "--no-hardware", "--profile", "h200")
+        assert "simulated on the profile h200" in answer.out
+        assert answer.verdict == "✓ 2 of 2 protocols are right (hardware left out)"
+
+
+class TestWhatIsNotRight:
+    def test_a_protocol_that_is_refuted(self, several: Call, ring: str, user: Callable[[str], None]) -> None:
+        user("from ring import ring\n\ndef short():\n    return ring(arrivals=3)\n")
+        answer = several(ring, "mine.py:short", "--no-hardware")
+        assert answer.code == 1
+        assert row(answer, "mine.py:short")[1:3] == ["✗ refuted", "✗ deadlock"]
+        assert "\n  refuted: deadlock, 2 of 2 agents wait for ever\n    pipesim check mine.py:short\n" in answer.out
+        assert "\n  the simulation ends in a deadlock\n    pipesim run mine.py:short --profile h100\n" in answer.out
+        assert answer.verdict == "✗ 1 of 2 protocols is right; wrong: mine.py:short (hardware left out)"
+
+    def test_a_trace_that_differs_and_one_that_lost_records(self, several: Call, shelf: Path, ring: str) -> None:
+        first = shelf / "h100" / FAULT
+        trace = read_trace(first)
+        write_trace(replace(trace, meta=replace(trace.meta, fault="")), first, force=True)
+        lost = next((shelf / "h200").glob("*.parquet"))
+        trace = read_trace(lost)
+        header = replace(trace.meta.ctas[0], written=(256, 320, 317), dropped=(0, 0, 3))
+        kept = trace.events.select(np.arange(len(trace.events) - 3))
+        write_trace(Trace(replace(trace.meta, ctas=(header,)), kept), lost, force=True)
+        answer = several(PC, ring, "--traces", shelf)
+        assert answer.code == 1
+        assert row(answer, PC)[3:] == ["✗ 1/2", "? 0/1"]
+        assert f"    pipesim diff \\\n      {first}\n" in answer.out
+        assert "3 records were lost" in said(answer)
+        first.unlink()
+        assert several(PC, ring, "--traces", shelf).code == 3
+
+    def test_a_fault_that_is_another_one(self, several: Call, shelf: Path, ring: str) -> None:
+        path = shelf / "h100" / FAULT
+        trace = read_trace(path)
+        write_trace(replace(trace, meta=replace(trace.meta, fault="missing_arrive@7")), path, force=True)
+        answer = several(PC, ring, "--traces", shelf)
+        assert answer.code == 1
+        assert row(answer, PC)[3:] == ["✗ 1/2", "✓ 1/1"]
+
+    def test_recorded_with_parameters_that_the_protocol_has_not(self, several: Call, shelf: Path, ring: str) -> None:
+        path = shelf / "h100" / FAULT
+        trace = read_trace(path)
+        write_trace(replace(trace, meta=replace(trace.meta, params=trace.meta.params | {"old": 1})), path, force=True)
+        answer = several(PC, ring, "--traces", shelf)
+        assert answer.code == 3
+        assert "it was recorded with other parameters: only the trace has old" in said(answer)
+
+    def test_nothing_recorded_of_a_kernel_is_unknown_and_no_kernel_is_not(self, several: Call, ring: str) -> None:
+        Path("empty").mkdir()
+        answer = several(PC, ring, "--traces", "empty")
+        assert answer.code == 3
+        assert row(answer, PC)[-1] == "not recorded"
+        assert row(answer, ring)[-1] == "no kernel"
+        assert "    pipesim capture producer_consumer\n" in answer.out
+        assert answer.verdict == "? 1 of 2 protocols is right; unknown: producer_consumer"
+
+    def test_evidence_that_cannot_be_used(self, several: Call, shelf: Path, ring: str) -> None:
+        (shelf / "h100" / FAULT).write_bytes(b"PAR1")
+        answer = several(PC, ring, "--traces", shelf)
+        assert answer.code == 3
+        assert FAULT in answer.err
+        assert row(answer, PC)[-1] == "cannot be used"
+
+    def test_what_raises_loses_nothing_of_the_others(
+        self, several: Call, ring: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        right = verify_parts.judge
+
+        def judge(target: Any, *more: Any) -> Any:
+            if target.name == PC:
+                raise KeyError("empty")
+            return right(target, *more)
+
+        monkeypatch.setattr(verify_parts, "judge", judge)
+        answer = several(PC, ring, "--no-hardware")
+        assert answer.code == 3
+        assert row(answer, PC)[1:3] == ["? failed", "✓ 71,595"]
+        assert row(answer, ring)[1] == "✓ these parameters"
+        assert "the proof failed: KeyError: 'empty' (" in said(answer)
+        assert answer.verdict == f"? 1 of 2 protocols is right; unknown: {PC} (hardware left out)"
+
+    def test_a_protocol_that_cannot_be_flattened(self, several: Call, ring: str, user: Callable[[str], None]) -> None:
+        user("from pipesim import Protocol\n\ndef broken():\n    raise RuntimeError('no')\n")
+        answer = several(ring, "mine.py:broken", "--no-hardware")
+        assert answer.code == 3
+        assert "flattening failed: mine.py:broken raised RuntimeError: no (mine.py:4)" in said(answer)
+
+
+class TestOptions:
+    @pytest.fixture(autouse=True)
+    def few(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in set(BUILT_IN) - {PC, "cluster_multicast"}:  # the others take their time
+            monkeypatch.delitem(BUILT_IN, name)
+
+    def test_all_are_all_that_list_names(self, several: Call) -> None:
+        answer = several("--all", "--no-hardware", "--json").json
+        assert list(answer["protocols"]) == sorted(BUILT_IN)
+        assert answer["exit_code"] == 0
+
+    def test_one_that_is_left_out_is_said(self, several: Call) -> None:
+        answer = several("--all", "--except", "cluster_multicast", "--no-hardware")
+        assert answer.verdict == "✓ 1 of 1 protocol is right; left out: cluster_multicast (hardware left out)"
+
+    @pytest.mark.parametrize(
+        ("words", "fact"),
+        [
+            ((), "no protocol is named"),
+            (("--all", "--except", PC, "--except", "cluster_multicast"), "nothing is left to verify"),
+            ((PC, "--except", PC), "--except leaves protocols out of --all, which was not given"),
+            (("--all", "--except", "producer"), "there is no protocol 'producer' to leave out"),
+            (("--all", "--tolerance", "5"), "--tolerance judges the period of one configuration"),
+            (("--all", "-p", "stages=2", "-p", "consumers=3"), "cluster_multicast has no parameter 'consumers'"),
+            (("--all", "-p", "stages=0"), "stages = 0"),
+            (("--all", "--traces", "nowhere"), "there is no folder nowhere"),
+            (("--all", "--no-hardware", "--traces", "."), "--traces asks for a comparison"),
+            (("--all", "--profile", "b200"), "there is no latency profile 'b200'"),
+            ((PC, "no_such_protocol"), "there is no protocol 'no_such_protocol'"),
+        ],
+    )
+    def test_what_means_nothing_is_refused(self, several: Call, words: tuple[str, ...], fact: str) -> None:
+        answer = several(*words)
+        assert (answer.code, answer.out) == (2, "")
+        assert answer.err.startswith(f"pipesim: {fact}"), answer.err
+
+    def test_no_processes(self, call: Call) -> None:
+        assert call("verify", "--all", "--jobs", "0").err.startswith("pipesim: --jobs 0")
+
+    def test_a_parameter_that_some_have_names_these(self, several: Call) -> None:
+        answer = several("--all", "-p", "tile_bytes=4096", "--json")
+        assert answer.json["error"]["correction"] == f"name those that have it: {PC}"
+
+    def test_the_launch_and_the_parameters_choose_among_the_recordings(self, several: Call) -> None:
+        traces = agreements(several("--all", "-p", "stages=4", "--ctas", "8", "--json"), "cluster_multicast")
+        assert len(traces) == 4
+        assert all("-s4-" in name and "-g8" in name for name in traces)
+        assert set(traces.values()) == {"conforms"}
+
+
+class TestProgress:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    def test_it_counts_the_steps(self, several: Call, ring: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        plain = several(PC, ring, "--no-hardware")
+        terminal = self.Terminal()
+        monkeypatch.setattr(sys, "stderr", terminal)
+        begun: list[str] = []
+        counted = verify_all.counted
+
+        def listening(what: str, total: int) -> Any:
+            begun.append(f"{what}: {total}")
+            return counted(what, total)
+
+        monkeypatch.setattr(verify_all, "counted", listening)
+        answer = several(PC, ring, "--no-hardware")
+        assert (answer.code, answer.out) == (plain.code, plain.out)
+        assert begun == ["verifying 2 protocols: 4"]
+        assert "verifying 2 protocols: 0 of 4 steps ..." in terminal.getvalue()
+        assert terminal.getvalue().endswith("\x1b[2K")
