@@ -16,10 +16,7 @@
 // PINGPONG 0 or 1. Dynamic shared memory, at a multiple of 1,024: Q, the slots of K, the slots of V, the barriers. A tile is
 // kept in panels of 64 columns of the head, rows of 128 bytes, swizzled (wgmma.cuh).
 #define PIPESIM_TABLE "attention_sm90.table.h"
-#include "mbarrier.cuh"
-#include "recorder.cuh"
-#include "report.cuh"
-#include "table.cuh"
+#include "cta.cuh"
 #include "tensor_map.cuh"
 #include "wgmma.cuh"
 
@@ -388,13 +385,5 @@ attention_sm90(const __grid_constant__ TensorMap queries, const __grid_constant_
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
         consume(at, patience, out + blockIdx.x * (NUM_CONSUMER * GROUP_ROWS * DEPTH / 2) PIPESIM_PASS);
     }
-    __syncwarp();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        report->loop_end = clock_cycles64();
-        PIPESIM_ANCHOR(blockIdx.x, 1)
-        report_end(report, at.barriers, BARRIERS);
-    }
-    __syncwarp();
-    PIPESIM_FLUSH(blockIdx.x, warp, WARPS, RECORDS_BEHIND(at.barriers, warp))
+    CTA_END(report, at.barriers)
 }

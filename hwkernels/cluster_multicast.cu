@@ -10,11 +10,8 @@
 // Compile-time parameters: CLUSTER 1, 2, 4 or 8, STAGES 1..32, OWN_BYTES and SHARED_BYTES, which must be equal, a multiple
 // of 16 * CLUSTER, CONSUMER_WARPS 1..8.
 #define PIPESIM_TABLE "cluster_multicast.table.h"
-#include "mbarrier.cuh"
 #include "cluster.cuh"
-#include "recorder.cuh"
-#include "report.cuh"
-#include "table.cuh"
+#include "cta.cuh"
 
 static_assert(CLUSTER == 1 || CLUSTER == 2 || CLUSTER == 4 || CLUSTER == 8, "CLUSTER must be 1, 2, 4 or 8");
 static_assert(STAGES >= 1 && STAGES <= 32, "STAGES must be 1..32");
@@ -126,17 +123,7 @@ cluster_multicast(const unsigned char *own, const unsigned char *shared, float *
     const Ring ring = {own_at, shared_at, barriers + 8 * BARRIER_full, barriers + 8 * BARRIER_empty, tiles, work,
                        {report, stop, deadline_ns, warp}};
 
-    if (threadIdx.x == 0) {
-#define PIPESIM_ROLE(name, warps)
-#define PIPESIM_SITE(name, role, kind, barrier)
-#define PIPESIM_BARRIER(name, stages, count) \
-    for (unsigned s = 0; s < STAGES_##name; ++s) mbarrier_init(barriers + 8 * (BARRIER_##name + s), COUNT_##name);
-#include PIPESIM_TABLE
-        mbarrier_init_fence();
-        PIPESIM_ANCHOR(blockIdx.x, 0)
-    }
-    PIPESIM_AGENT(blockIdx.x, warp, WARPS, lane == 0, RECORDS_BEHIND(barriers, warp))
-    __syncthreads();
+    CTA_INIT(barriers)
     cluster_sync();  // no CTA is signalled before its barriers are there
     if (threadIdx.x == 0) report->loop_begin = clock_cycles64();
     if (warp == WARP_producer) {
@@ -154,7 +141,7 @@ cluster_multicast(const unsigned char *own, const unsigned char *shared, float *
         PIPESIM_ANCHOR(blockIdx.x, 1)
     }
     __syncwarp();
-    PIPESIM_FLUSH(blockIdx.x, warp, WARPS, RECORDS_BEHIND(barriers, warp))
+    CTA_FLUSH(barriers)
     // A CTA that gave up was not drained: it stays until its peers have ended or given up, too. The others just end.
     __syncthreads();
     if (*(volatile unsigned *)&report->status != STATUS_UNKNOWN) cluster_sync();

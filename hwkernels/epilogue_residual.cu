@@ -13,10 +13,7 @@
 // Compile-time parameters: STAGES 1..16, ACCUMULATORS 1..4, EPI_STAGES 1..8, CLC_STAGES 1..4, SLICES 1..32, SLICE_BYTES (a
 // multiple of 2048), RESIDUAL and FIRST_TILE_ONLY 0 or 1.
 #define PIPESIM_TABLE "epilogue_residual.table.h"
-#include "mbarrier.cuh"
-#include "recorder.cuh"
-#include "report.cuh"
-#include "table.cuh"
+#include "cta.cuh"
 
 static_assert(STAGES >= 1 && STAGES <= 16, "STAGES must be 1..16");
 static_assert(ACCUMULATORS >= 1 && ACCUMULATORS <= 4, "ACCUMULATORS must be 1..4");
@@ -353,18 +350,7 @@ epilogue_residual(const unsigned char *a, const unsigned char *c, unsigned *coun
     const Cta cta = {a_at, accumulators_at, source_at, d_at, responses_at, barriers, tiles, k_iters, epilogue,
                      order_delay, beta, {report, stop, deadline_ns, warp}};
 
-    if (threadIdx.x == 0) {
-#define PIPESIM_ROLE(name, warps)
-#define PIPESIM_SITE(name, role, kind, barrier)
-#define PIPESIM_BARRIER(name, stages, count) \
-    for (unsigned s = 0; s < STAGES_##name; ++s) mbarrier_init(barriers + 8 * (BARRIER_##name + s), COUNT_##name);
-#include PIPESIM_TABLE
-        mbarrier_init_fence();
-        PIPESIM_ANCHOR(blockIdx.x, 0)
-    }
-    PIPESIM_AGENT(blockIdx.x, warp, WARPS, lane == 0, RECORDS_BEHIND(barriers, warp))
-    __syncthreads();
-    if (threadIdx.x == 0) report->loop_begin = clock_cycles64();
+    CTA_BEGIN(report, barriers)
     const unsigned long long first = (unsigned long long)blockIdx.x * tiles * TILE_BYTES;
     if (warp < WARPS_epilogue)
         finish(cta, d + first PIPESIM_PASS);
@@ -376,13 +362,5 @@ epilogue_residual(const unsigned char *a, const unsigned char *c, unsigned *coun
         sum(cta, lane PIPESIM_PASS);
     else
         load_source(cta, c + first PIPESIM_PASS);
-    __syncwarp();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        report->loop_end = clock_cycles64();
-        PIPESIM_ANCHOR(blockIdx.x, 1)
-        report_end(report, barriers, BARRIERS);
-    }
-    __syncwarp();
-    PIPESIM_FLUSH(blockIdx.x, warp, WARPS, RECORDS_BEHIND(barriers, warp))
+    CTA_END(report, barriers)
 }

@@ -7,10 +7,7 @@
 // Compile-time parameters: RING_STAGES barrier pairs, each for K_GROUP steps of 64 of K; ACCUMULATORS in tensor memory;
 // CLC_STAGES; BLOCK_N (64, 128, 256; ACCUMULATORS * BLOCK_N a power of two, 512 at most).
 #define PIPESIM_TABLE "gemm_sm100.table.h"
-#include "mbarrier.cuh"
-#include "recorder.cuh"
-#include "report.cuh"
-#include "table.cuh"
+#include "cta.cuh"
 #include "tcgen05.cuh"
 #include "tensor_map.cuh"
 
@@ -232,18 +229,7 @@ gemm_sm100(const __grid_constant__ TensorMap a_map, const __grid_constant__ Tens
     CtaReport *report = reports + blockIdx.x;
     const Gemm gemm = {&a_map, &b_map, &c_map, n_tiles, groups, a, b, c, answers, tmem_at, barriers,
                        {report, stop, deadline_ns, warp}};
-    if (threadIdx.x == 0) {
-#define PIPESIM_ROLE(name, warps)
-#define PIPESIM_SITE(name, role, kind, barrier)
-#define PIPESIM_BARRIER(name, stages, count) \
-    for (unsigned s = 0; s < STAGES_##name; ++s) mbarrier_init(barriers + 8 * (BARRIER_##name + s), COUNT_##name);
-#include PIPESIM_TABLE
-        mbarrier_init_fence();
-        PIPESIM_ANCHOR(blockIdx.x, 0)
-    }
-    PIPESIM_AGENT(blockIdx.x, warp, WARPS, lane == 0, 0)
-    __syncthreads();
-    if (threadIdx.x == 0) report->loop_begin = clock_cycles64();
+    CTA_BEGIN(report, barriers)
     if (warp == WARP_mma)
         multiply(gemm PIPESIM_PASS);
     else if (warp == WARP_load)
@@ -252,13 +238,5 @@ gemm_sm100(const __grid_constant__ TensorMap a_map, const __grid_constant__ Tens
         schedule(gemm PIPESIM_PASS);
     else
         finish(gemm, warp, lane PIPESIM_PASS);
-    __syncwarp();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        report->loop_end = clock_cycles64();
-        PIPESIM_ANCHOR(blockIdx.x, 1)
-        report_end(report, barriers, BARRIERS);
-    }
-    __syncwarp();
-    PIPESIM_FLUSH(blockIdx.x, warp, WARPS, 0)
+    CTA_END(report, barriers)
 }

@@ -12,10 +12,7 @@
 // A consumer whose wait gives up goes on without waiting, arriving or storing: the warps of a group multiply together and
 // meet at named barriers, so none may be missing.
 #define PIPESIM_TABLE "gemm_sm90.table.h"
-#include "mbarrier.cuh"
-#include "recorder.cuh"
-#include "report.cuh"
-#include "table.cuh"
+#include "cta.cuh"
 #include "tensor_map.cuh"
 #include "wgmma.cuh"
 
@@ -232,18 +229,7 @@ gemm_sm90(const __grid_constant__ TensorMap a_map, const __grid_constant__ Tenso
     const Patience patience = {report, stop, deadline_ns, warp};
     const Gemm gemm = {&a_map, &b_map, &c_map, {m_tiles, n_tiles, k_iters, raster, epilogue}, a, b, c,
                        barriers + 8 * BARRIER_full, barriers + 8 * BARRIER_empty, (k_iters + K_GROUP - 1) / K_GROUP};
-    if (threadIdx.x == 0) {
-#define PIPESIM_ROLE(name, warps)
-#define PIPESIM_SITE(name, role, kind, barrier)
-#define PIPESIM_BARRIER(name, stages, count) \
-    for (unsigned s = 0; s < STAGES_##name; ++s) mbarrier_init(barriers + 8 * (BARRIER_##name + s), COUNT_##name);
-#include PIPESIM_TABLE
-        mbarrier_init_fence();
-        PIPESIM_ANCHOR(blockIdx.x, 0)
-    }
-    PIPESIM_AGENT(blockIdx.x, warp, WARPS, lane == 0, RECORDS_BEHIND(barriers, warp))
-    __syncthreads();
-    if (threadIdx.x == 0) report->loop_begin = clock_cycles64();
+    CTA_BEGIN(report, barriers)
     if (warp < WARPS_producer) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(NUM_CONSUMER == 2 ? 40 : 24));
         if (warp == 0 && elect_one()) produce(gemm, patience PIPESIM_PASS);
@@ -256,13 +242,13 @@ gemm_sm90(const __grid_constant__ TensorMap a_map, const __grid_constant__ Tenso
             report_end(report, barriers, BARRIERS);
         }
         __syncwarp();
-        PIPESIM_FLUSH(blockIdx.x, warp, WARPS, RECORDS_BEHIND(barriers, warp))
+        CTA_FLUSH(barriers)
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(NUM_CONSUMER == 2 ? 232 : 240));
         const unsigned index = warp - WARP_consumer;
         consume(gemm, patience, index / 4, index % 4, lane PIPESIM_PASS);
         __syncwarp();
         __syncthreads();
-        PIPESIM_FLUSH(blockIdx.x, warp, WARPS, RECORDS_BEHIND(barriers, warp))
+        CTA_FLUSH(barriers)
     }
 }

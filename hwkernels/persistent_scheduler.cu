@@ -9,10 +9,7 @@
 //
 // Compile-time parameters: STAGES 1..16, TILE_BYTES (a multiple of 16), CONSUMER_WARPS 1..8, CLC_STAGES 1..8.
 #define PIPESIM_TABLE "persistent_scheduler.table.h"
-#include "mbarrier.cuh"
-#include "recorder.cuh"
-#include "report.cuh"
-#include "table.cuh"
+#include "cta.cuh"
 
 static_assert(STAGES >= 1 && STAGES <= 16, "STAGES must be 1..16");
 static_assert(TILE_BYTES >= 16 && TILE_BYTES % 16 == 0, "TILE_BYTES must be a positive multiple of 16");
@@ -195,18 +192,7 @@ persistent_scheduler(const unsigned char *source, unsigned *counters, float *mom
     CtaReport *report = reports + blockIdx.x;
     const Cta cta = {tiles_at, responses_at, barriers, rows, k_iters, work, {report, stop, deadline_ns, warp}};
 
-    if (threadIdx.x == 0) {
-#define PIPESIM_ROLE(name, warps)
-#define PIPESIM_SITE(name, role, kind, barrier)
-#define PIPESIM_BARRIER(name, stages, count) \
-    for (unsigned s = 0; s < STAGES_##name; ++s) mbarrier_init(barriers + 8 * (BARRIER_##name + s), COUNT_##name);
-#include PIPESIM_TABLE
-        mbarrier_init_fence();
-        PIPESIM_ANCHOR(blockIdx.x, 0)
-    }
-    PIPESIM_AGENT(blockIdx.x, warp, WARPS, lane == 0, RECORDS_BEHIND(barriers, warp))
-    __syncthreads();
-    if (threadIdx.x == 0) report->loop_begin = clock_cycles64();
+    CTA_BEGIN(report, barriers)
     const unsigned long long first = (unsigned long long)blockIdx.x * rows;
     if (warp == WARP_scheduler)
         schedule(cta, counters + blockIdx.x, lane PIPESIM_PASS);
@@ -214,13 +200,5 @@ persistent_scheduler(const unsigned char *source, unsigned *counters, float *mom
         load(cta, source + first * k_iters * TILE_BYTES PIPESIM_PASS);
     else
         consume(cta, moments + first * CONSUMER_WARPS, warp - WARP_consumer, lane PIPESIM_PASS);
-    __syncwarp();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        report->loop_end = clock_cycles64();
-        PIPESIM_ANCHOR(blockIdx.x, 1)
-        report_end(report, barriers, BARRIERS);
-    }
-    __syncwarp();
-    PIPESIM_FLUSH(blockIdx.x, warp, WARPS, RECORDS_BEHIND(barriers, warp))
+    CTA_END(report, barriers)
 }
