@@ -42,21 +42,13 @@ class Families:
         """Of so many trip counts the values that are proved; of a long program those of the first that is a loop."""
         found: list[EveryValue | SomeValues] = []
         for name in list(self._families)[:most]:
-            if not self.long or not any(isinstance(each, EveryValue) for each in found):
+            if not self._long or not any(isinstance(each, EveryValue) for each in found):
                 found.append(self._verdict(name))
         return tuple(found)
 
     @property
-    def long(self) -> bool:
-        """True if a proof by laps is sooner than a run."""
+    def _long(self) -> bool:
         return sum(map(len, self._program.code)) > _LONG
-
-    def cover(self) -> bool:
-        """True if some trip count is proved for every value, and the program is what that speaks of.
-
-        It is compared operation by operation, which is done much sooner than a run if the program is long.
-        """
-        return any(isinstance(self._verdict(name), EveryValue) for name in self._families)
 
     def _verdict(self, name: str) -> EveryValue | SomeValues:
         """What is proved of a family; not every value if the program that was asked for is not what that speaks of."""

@@ -6,6 +6,8 @@ A program is one CTA (or one cluster); ``grid`` says how many independent copies
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -144,6 +146,17 @@ class Program:
     def line(self, agent: int, pc: int) -> str:
         """The author's source line of an operation, "" past the end."""
         return self.sources[self.lines[agent][pc]] if pc < len(self.code[agent]) else ""
+
+    def without(self, begin: Sequence[int], end: Sequence[int]) -> Program:
+        """The same without the operations ``begin[a]..end[a]`` of each agent, to be run with what has come before them.
+
+        Not validated: they are operations of a valid program. Marks of loops tell the trips of the whole.
+        """
+        rest = copy(self)
+        for table in ("code", "lines"):
+            rows = zip(getattr(self, table), begin, end, strict=True)
+            object.__setattr__(rest, table, tuple(row[:a] + row[b:] for row, a, b in rows))
+        return rest
 
     def at_rank(self, barrier: int, access: int, rank: int) -> tuple[int, int]:
         """The barrier and the access at the same place in the CTA of this rank: where a multicast lands."""

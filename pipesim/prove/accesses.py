@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from pipesim.model.ops import IN_ORDER, Engine
@@ -31,6 +31,14 @@ class Access(NamedTuple):
         return self.flight == OWN or self.engine == Engine.CP_ASYNC
 
 
+class Read(NamedTuple):
+    """A read of a cell, and the write that it sees."""
+
+    cell: int
+    write: Access
+    read: Access
+
+
 class _Commits(NamedTuple):
     """The commits of one agent and engine on one channel, in order: their flights, and the phases they are part of."""
 
@@ -56,7 +64,8 @@ class Accesses:
     flights on one engine, the last is enough: whoever knows that it is over knows so of those before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, keep_reads: bool = False) -> None:
+        self.reads: list[Read] | None = [] if keep_reads else None  #: since the last fork, where somebody asks for them
         self._write: dict[int, Access] = {}
         self._reads: dict[int, dict[tuple[int, int, bool], Access]] = {}
         self._landed: dict[int, tuple[int, int]] = {}  # by flight: the channel and phases that counted its bytes
@@ -65,7 +74,7 @@ class Accesses:
 
     def fork(self) -> Accesses:
         """The same, to go on by itself."""
-        twin = Accesses()
+        twin = Accesses(keep_reads=self.reads is not None)
         twin._write = self._write.copy()
         twin._reads = {cell: reads.copy() for cell, reads in self._reads.items()}
         twin._landed = self._landed.copy()
@@ -75,6 +84,11 @@ class Accesses:
         }
         twin._waits = {flight: waits.copy() for flight, waits in self._waits.items()}
         return twin
+
+    @property
+    def writes(self) -> Mapping[int, Access]:
+        """The last write of each cell."""
+        return self._write
 
     def landed(self, flight: int, channel: int, phases: int) -> None:
         """Whoever knows so many phases of this channel knows that the flight is over."""
@@ -101,6 +115,8 @@ class Accesses:
                 for read in self._reads.pop(cell, _NO_READS).values():
                     yield cell, read
             else:
+                if before is not None and self.reads is not None:
+                    self.reads.append(Read(cell, before, access))
                 reader = (access.agent, access.engine, access.flight == OWN)
                 self._reads.setdefault(cell, {})[reader] = access
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pipesim.model.finding import Fault
 from pipesim.model.machine import State, finished, initial_state
 from pipesim.model.ops import Engine
 from pipesim.model.program import Program
-from pipesim.prove.snapshot import Marks, Snapshot
+from pipesim.prove.laps import Lap
+from pipesim.prove.snapshot import Marks, Snapshot, repeats
 from pipesim.unfold.observer import Observer
 from pipesim.unfold.occurrence import canonical_round
 
@@ -21,6 +22,13 @@ class Witness(Observer, Protocol):
 
     def snapshot(self) -> Snapshot:
         """Everything that it may yet compare. Nothing is under way."""
+
+
+class Standing(NamedTuple):
+    """Where a run stands: what everybody remembers, and the phases that each channel has completed."""
+
+    snapshots: tuple[Snapshot, ...]
+    phases: tuple[int, ...]
 
 
 class CanonicalRun:
@@ -56,9 +64,28 @@ class CanonicalRun:
         while not self.over:
             self.round()
 
-    def snapshots(self) -> tuple[Snapshot, ...]:
+    def standing(self) -> Standing:
         """Where the machine stands, and everybody who watches."""
-        return (machine_snapshot(self.program, self.state), *(witness.snapshot() for witness in self._watching))
+        snapshots = machine_snapshot(self.program, self.state), *(witness.snapshot() for witness in self._watching)
+        return Standing(snapshots, completed(self.state))
+
+
+def is_again(lap: Lap, earlier: Standing, later: Standing) -> bool:
+    """True if nobody can tell the ends of the lap apart, and nothing that moves with it is older than it."""
+    moved = tuple(b - a for a, b in zip(lap.begin, lap.end, strict=True))
+    phases = tuple(b - a for a, b in zip(earlier.phases, later.phases, strict=True))
+    return all(
+        repeats(a, b, moved, phases) and _is_fresh(a, b, lap)
+        for a, b in zip(earlier.snapshots, later.snapshots, strict=True)
+    )
+
+
+def _is_fresh(earlier: Snapshot, later: Snapshot, lap: Lap) -> bool:
+    """True if no operation that is remembered and has moved with the laps is older than the last lap."""
+    return all(
+        pc >= lap.begin[agent] for (agent, pc), (_, before) in zip(later.operations, earlier.operations, strict=True)
+        if pc != before
+    )  # fmt: skip
 
 
 def completed(state: State) -> tuple[int, ...]:

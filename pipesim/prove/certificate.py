@@ -68,7 +68,7 @@ class _Try(NamedTuple):
 class Certificate:
     """Watches one run; once it is over and :meth:`close` was called, it stands for all if ``doubts`` is empty."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, *, keep_reads: bool = False, groups: Groups[Clock] | None = None) -> None:
         self._program = program
         self._channels = own_channel(program, 0)
         self._nothing = Clock((0,) * len(program.agents), (0,) * self._channels)
@@ -80,8 +80,8 @@ class Certificate:
         self._joined: dict[tuple[int, int], int] = {}  # (agent, channel) → generation it has arrived in
         self._tries: dict[tuple[int, int], _Try] = {}
         self._issued: dict[int, Clock] = {}  # by flight
-        self._groups = Groups[Clock](program)
-        self._accesses = Accesses()
+        self._groups = groups or Groups[Clock](program)
+        self.accesses = Accesses(keep_reads=keep_reads)  #: for those who ask what a read saw
         self._afar = Afar(program)
         self._doubts: dict[Doubt, None] = {}
         self._rules: list[Callable[[_Did], None] | None] = [None] * (max(Op) + 1)  # by the operation's number
@@ -90,7 +90,7 @@ class Certificate:
 
     def fork(self, program: Program) -> Certificate:
         """The same for another program, which has the same tables and began with the same operations."""
-        twin = Certificate(program)
+        twin = Certificate(program, groups=self._groups.fork(program))
         twin._clocks = self._clocks.copy()
         twin._open = [replace(phase, raises=phase.raises.copy()) for phase in self._open]
         twin._done = [done.copy() for done in self._done]
@@ -99,9 +99,8 @@ class Certificate:
         twin._joined = self._joined.copy()
         twin._tries = self._tries.copy()
         twin._issued = self._issued.copy()
-        twin._groups = self._groups.fork(program)
         twin._nothing = self._nothing
-        twin._accesses = self._accesses.fork()
+        twin.accesses = self.accesses.fork()
         twin._afar = self._afar.fork(program)
         twin._doubts = self._doubts.copy()
         return twin
@@ -115,7 +114,7 @@ class Certificate:
         """The run is over: judge the phases that have not completed, and what came to a CTA that may have ended."""
         for channel in range(len(self._program.barriers)):
             self._judge(channel)
-        for doubt in self._afar.doubts(self._clocks, self._accesses):
+        for doubt in self._afar.doubts(self._clocks, self.accesses):
             self._doubt(doubt)
 
     def snapshot(self) -> Snapshot:
@@ -134,8 +133,8 @@ class Certificate:
             marks.shape += (agent, register, asked.barrier, asked.parity)
             marks.phases += ((asked.barrier, asked.known), (asked.barrier, asked.phase))
         self._groups.mark(marks)
-        self._afar.mark(marks, self._clocks, self._accesses)
-        self._accesses.mark(marks)
+        self._afar.mark(marks, self._clocks, self.accesses)
+        self.accesses.mark(marks)
         marks.operations += sorted(self._inits.values())
         return marks.snapshot()
 
@@ -175,12 +174,12 @@ class Certificate:
         self._part(bar, clock, flight.agent, flight.pc, (flight.sequence, flight.engine))
         if flight.engine == TMA:
             self._open[bar].landed += nbytes
-            self._accesses.landed(flight.sequence, bar, phases)
+            self.accesses.landed(flight.sequence, bar, phases)
         else:
             op = self._program.code[flight.agent][flight.pc]
             if op[0] != Op.CP_ASYNC_ARRIVE or op[3]:  # else it only takes back what it raised
                 self._open[bar].arrivals = self._open[bar].arrivals.join(clock)
-            self._accesses.committed(flight.agent, flight.engine, flight.sequence, bar, phases)
+            self.accesses.committed(flight.agent, flight.engine, flight.sequence, bar, phases)
         self._complete(bar, result)
 
     # one rule for each kind of operation
@@ -272,7 +271,7 @@ class Certificate:
     def _wait_group(self, did: _Did) -> None:
         limit = did.before.commits[did.agent * len(Engine) + did.op[1]] - did.op[2]
         self._clocks[did.agent] = self._groups.wait(
-            did.agent, did.pc, did.op[1], limit, self._accesses, self._clocks[did.agent]
+            did.agent, did.pc, did.op[1], limit, self.accesses, self._clocks[did.agent]
         )
 
     # parts of phases
@@ -363,9 +362,7 @@ class Certificate:
     def _issue(self, did: _Did) -> None:
         """Something is put under way: remember its clock, enter its access, and what a commit follows."""
         clock = self._clocks[did.agent].after(did.agent, did.pc)
-        for flight in did.result.state.flights:
-            if flight.sequence <= did.before.issued:
-                continue
+        for flight in did.result.state.flights[len(did.before.flights) :]:
             self._issued[flight.sequence] = clock
             if flight.engine == TMA and not flight.remaining:  # no phase waits for a copy of no bytes
                 self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))
@@ -383,9 +380,9 @@ class Certificate:
     def _access(self, clock: Clock, access: Access) -> None:
         if self._program.ctas > 1:
             self._afar.access(access)
-        ordered, last = self._accesses.ordered, access
+        ordered, last = self.accesses.ordered, access
         unordered: dict[Access, None] = {}
-        for _, other in self._accesses.enter(access):
+        for _, other in self.accesses.enter(access):
             if other is not last and not ordered(clock, other, access):
                 unordered[other] = None
             last = other  # of most accesses that were before, one covers all cells

@@ -21,7 +21,7 @@ from enum import Enum
 from itertools import islice
 
 from pipesim.model.program import Program
-from pipesim.prove.canonical import CanonicalRun, completed
+from pipesim.prove.canonical import CanonicalRun, Standing, is_again
 from pipesim.prove.certificate import Certificate
 from pipesim.prove.forks import each_holds, holds
 from pipesim.prove.laps import (
@@ -37,7 +37,6 @@ from pipesim.prove.laps import (
     places,
 )
 from pipesim.prove.memory_faults import memory_order
-from pipesim.prove.snapshot import Snapshot, repeats
 
 Build = Callable[[int], Program | None]  #: the program at a value, None where the protocol has none
 
@@ -261,16 +260,16 @@ def _repeated(program: Program, worth: dict[tuple[int, ...], int]) -> Iterator[t
     begins = _begins(program, worth)
     memory = memory_order(program)
     run = CanonicalRun(program, [Certificate(program), *([memory] if memory is not None else [])])
-    seen: dict[tuple[int, ...], tuple[tuple[Snapshot, ...], tuple[int, ...]]] = {}
+    seen: dict[tuple[int, ...], Standing] = {}
     compared = 0
     while not run.over and compared < _MOST_PAIRS:
         run.round()
         end = run.state.pcs
         if end in begins and end not in seen:
-            seen[end] = run.snapshots(), completed(run.state)
+            seen[end] = run.standing()
         for begin, values in begins.get(end, ()):
             compared += 1
-            if begin in seen and _is_again(Lap(begin, end), seen[begin], seen[end]):
+            if begin in seen and is_again(Lap(begin, end), seen[begin], seen[end]):
                 yield Lap(begin, end), values
 
 
@@ -291,21 +290,3 @@ def _begins(
                 found.setdefault(end, []).append((begin, values))
         stood.add(end)
     return found
-
-
-Moment = tuple[tuple[Snapshot, ...], tuple[int, ...]]  #: what everybody remembers, and the phases completed
-
-
-def _is_again(lap: Lap, earlier: Moment, later: Moment) -> bool:
-    """True if nobody can tell the two moments apart, and nothing is remembered that is older than the lap."""
-    moved = tuple(b - a for a, b in zip(lap.begin, lap.end, strict=True))
-    phases = tuple(b - a for a, b in zip(earlier[1], later[1], strict=True))
-    return all(repeats(a, b, moved, phases) and _is_fresh(a, b, lap) for a, b in zip(earlier[0], later[0], strict=True))
-
-
-def _is_fresh(earlier: Snapshot, later: Snapshot, lap: Lap) -> bool:
-    """True if no operation that is remembered and has moved with the laps is older than the last lap."""
-    return all(
-        pc >= lap.begin[agent] for (agent, pc), (_, before) in zip(later.operations, earlier.operations, strict=True)
-        if pc != before
-    )  # fmt: skip

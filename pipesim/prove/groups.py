@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from pipesim.model.ops import Engine, Op
@@ -22,20 +23,21 @@ def awaited(program: Program) -> frozenset[tuple[int, int]]:
 
 
 class Groups(Generic[M]):
-    """The groups of one run that somebody waits for, by the agent that issued them and the engine.
+    """The groups of one run that somebody waits for, by the agent that issued them and the engine: ``of``, where known.
 
     ``M`` is what an observer knows at a moment.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, of: Iterable[tuple[int, int]] | None = None) -> None:
         self._program = program
-        self._flown: dict[tuple[int, int], list[tuple[int, Access]]] = {key: [] for key in sorted(awaited(program))}
+        of = sorted(awaited(program)) if of is None else of
+        self._flown: dict[tuple[int, int], list[tuple[int, Access]]] = {key: [] for key in of}
         self._closed: dict[tuple[int, int], list[M]] = {key: [] for key in self._flown}
         self._waited: dict[tuple[int, int], int] = dict.fromkeys(self._flown, 0)
 
     def fork(self, program: Program) -> Groups[M]:
         """The same for another program, whose groups the same agents wait for."""
-        twin = Groups[M](program)
+        twin = Groups[M](program, self._flown)
         twin._flown = {key: flown.copy() for key, flown in self._flown.items()}
         twin._closed = {key: moments.copy() for key, moments in self._closed.items()}
         twin._waited = self._waited.copy()

@@ -33,10 +33,17 @@ class Outline:
     def __init__(self, program: Program) -> None:
         self.program = program
         known: dict[Operation, tuple[Operation, int]] = {}
+        bare: dict[Operation, Operation] = {}  # one object for each, so that comparing two lists of them is soon done
         self.code: list[list[Operation]] = []
         self.items: list[list[int]] = []
+
+        def split(op: Operation) -> tuple[Operation, int]:
+            without, item = _split(op)
+            known[op] = found = bare.setdefault(without, without), item
+            return found
+
         for code in program.code:
-            pairs = [known.get(op) or known.setdefault(op, _split(op)) for op in code]
+            pairs = [known.get(op) or split(op) for op in code]
             self.code.append([bare for bare, _ in pairs])
             self.items.append([item for _, item in pairs])
 

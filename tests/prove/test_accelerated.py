@@ -1,0 +1,257 @@
+"""A long run without the laps that repeat: it says what the whole run says, whatever is wrong in any one of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from pipesim.errors import ProgramFormatError
+from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.ops import OPERANDS, Op, Operation
+from pipesim.model.program import Program
+from pipesim.model.protocol import Protocol
+from pipesim.model.warp import Warp
+from pipesim.protocols.catalog import BUILT_IN, find
+from pipesim.prove import accelerated as accelerated_module
+from pipesim.prove import check as check_module
+from pipesim.prove.accelerated import accelerated
+from pipesim.prove.canonical import CanonicalRun, completed
+from pipesim.prove.certificate import Certificate
+from pipesim.prove.check import check
+from pipesim.prove.memory_faults import memory_order
+from pipesim.prove.snapshot import Snapshot
+
+
+@pytest.fixture
+def cuts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """What is left out of every run: (laps, operations of one)."""
+    seen: list[tuple[int, int]] = []
+    leave_out = accelerated_module._Run._leave_out
+
+    def told(self, lap, more, before):
+        seen.append((more, sum(lap.end) - sum(lap.begin)))
+        leave_out(self, lap, more, before)
+
+    monkeypatch.setattr(accelerated_module._Run, "_leave_out", told)
+    return seen
+
+
+def plainly(program: Program) -> int | None:
+    """What :func:`accelerated` should say, by a run of every operation."""
+    certificate = Certificate(program)
+    run = CanonicalRun(program, [certificate])
+    run.to_end()
+    certificate.close()
+    right = run.finished and not run.faults and not certificate.doubts
+    return sum(completed(run.state)[: len(program.barriers)]) if right else None
+
+
+def test_a_ring_of_any_length_takes_one_cut(cuts):
+    for tiles in (100, 1_000, 4_096):
+        program = find("producer_consumer").build({"tiles": tiles, "consumer_warps": 1}, twice=False)
+        assert accelerated(program) == 2 * tiles
+    assert cuts == [(8, 72), (121, 72), (508, 72)]
+
+
+def test_every_lap_but_a_few_is_left_out(cuts):
+    """Of 250 tiles 236; of the 64 steps of each tile 40."""
+    assert accelerated(find("gemm_sm100").build({"tiles": 250, "k_iters": 30}, twice=False)) == 16_501
+    assert cuts == [(59, 2_088)]
+    cuts.clear()
+    assert accelerated(find("gemm_sm90").build({"tiles": 8, "k_iters": 64}, twice=False)) == 1_028
+    assert cuts == 8 * [(5, 568)]
+
+
+WITHOUT = {("conv_epilogue", "tiles"), ("gemm_sm100", "k_iters")}  #: the one is wrong, the other too short to repeat
+TRIPS = ({"tiles": 40}, {"kv_blocks": 60}, {"k_iters": 40}, {"k_tiles": 40})
+
+
+def long_protocols() -> Iterator[tuple[str, dict[str, int]]]:
+    for name in BUILT_IN:
+        for trips in TRIPS:
+            if trips.keys() <= find(name).defaults.keys():
+                yield name, trips
+
+
+@pytest.mark.parametrize(("name", "params"), list(long_protocols()))
+def test_it_says_what_the_whole_run_says(name, params, cuts):
+    program = find(name).build(params, twice=False)
+    assert accelerated(program) == plainly(program)
+    assert (not cuts) == ((name, *params) in WITHOUT)
+
+
+def ring(tiles: int, *, stages: int = 2, constant: bool = False, count: int = 0) -> Protocol:
+    """A ring; ``constant``: beside every tile the consumer reads one that was loaded before the first.
+
+    ``count``: it arrives for every tile on a barrier that expects so many, for which nobody waits.
+    """
+    p = Protocol("ring")
+    tile, kept = p.smem("tile", slots=stages, nbytes=64), p.smem("kept", slots=1, nbytes=64)
+    counted = p.mbarriers("counted", 1, count or 1)
+    full, empty, ready = p.mbarriers("full", stages, 1), p.mbarriers("empty", stages, 1), p.mbarriers("ready", 1, 1)
+
+    @p.role("producer")
+    def producer(w: Warp) -> None:
+        with w.elect_one():
+            ready[0].expect_bytes(64)
+            w.tma_load(kept[0], ready[0], 7)
+            for i in range(tiles):
+                empty[i % stages].wait(i // stages + 1 & 1)
+                full[i % stages].expect_bytes(64)
+                w.tma_load(tile[i % stages], full[i % stages], i)
+
+    @p.role("consumer")
+    def consumer(w: Warp) -> None:
+        with w.elect_one():
+            ready[0].wait(0)
+            for i in range(tiles):
+                full[i % stages].wait(i // stages & 1)
+                w.read(tile[i % stages], i)
+                if constant:
+                    w.read(kept[0], 7)
+                empty[i % stages].arrive()
+                if count:
+                    counted[0].arrive()
+            w.read(tile[(tiles - 1) % stages], tiles - 1)
+
+    return p
+
+
+def with_operation(program: Program, agent: int, pc: int, *operations: Operation) -> Program:
+    """The program with these in place of one operation."""
+    code, lines = list(program.code), list(program.lines)
+    code[agent] = (*code[agent][:pc], *operations, *code[agent][pc + 1 :])
+    lines[agent] = (*lines[agent][:pc], *[lines[agent][pc]] * len(operations), *lines[agent][pc + 1 :])
+    return replace(program, code=tuple(code), lines=tuple(lines))
+
+
+def item_changed(operation: Operation, by: int) -> Operation:
+    at = OPERANDS[Op(operation[0])].index("item") + 1
+    return (*operation[:at], operation[at] + by, *operation[at + 1 :])
+
+
+def reads(program: Program, agent: int) -> list[int]:
+    return [pc for pc, op in enumerate(program.code[agent]) if op[0] == Op.READ]
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_a_wrong_item_in_any_lap_is_not_left_out(constant, cuts):
+    """Each read of a loop in turn names another item; also one that is loaded once, and the one behind the loop."""
+    right = ring(60, constant=constant).flatten({})
+    assert accelerated(right) == plainly(right) == 121
+    assert cuts
+    for pc in reads(right, 1):
+        for by in (1, 100):
+            wrong = with_operation(right, 1, pc, item_changed(right.code[1][pc], by))
+            assert accelerated(wrong) is None
+
+
+def test_an_unnamed_item_is_any(cuts):
+    right = ring(60).flatten({})
+    anything = right
+    for pc in reads(right, 1):
+        op = right.code[1][pc]
+        anything = with_operation(anything, 1, pc, item_changed(op, -1 - op[2]))
+    assert accelerated(anything) == 121
+    assert cuts
+
+
+def test_without_a_look_at_the_items_a_wrong_one_would_pass(monkeypatch):
+    right = ring(60).flatten({})
+    pc = reads(right, 1)[40]
+    wrong = with_operation(right, 1, pc, item_changed(right.code[1][pc], 1))
+    monkeypatch.setattr(accelerated_module._Run, "_items_go_on", lambda *_: True)
+    assert accelerated(wrong) == 121
+
+
+@pytest.mark.parametrize(("tiles", "right"), [(50, True), (51, False), (120, False)])
+def test_what_grows_from_lap_to_lap_is_no_lap(tiles, right, cuts, monkeypatch):
+    """The 51st arrive comes early. Where nobody remembers how many there were, all laps look the same."""
+    program = ring(tiles, count=50).flatten({})
+    assert (accelerated(program) is not None, plainly(program) is not None, cuts) == (right, right, [])
+    standing = CanonicalRun.standing
+
+    def forgetful(self):
+        told = standing(self)
+        return told._replace(snapshots=tuple(Snapshot((), (), ()) for _ in told.snapshots))
+
+    monkeypatch.setattr(CanonicalRun, "standing", forgetful)
+    assert accelerated(program) is not None
+    assert cuts
+
+
+LONG_LOOPS = {
+    "producer_consumer": {"tiles": 50, "stages": 2, "consumer_warps": 2},
+    "cluster_multicast": {"tiles": 24, "stages": 2},
+    "gemm_sm90": {"tiles": 2, "k_iters": 24, "stages": 2},
+    "attention_sm90": {"kv_blocks": 24},
+    "persistent_scheduler": {"tiles": 24},
+}
+
+
+def mutated(program: Program, seed: int) -> Program:
+    """One operation anywhere is left out, doubled, put behind the next one, or has an operand that is one off."""
+    random = Random(seed)
+    agent = random.choices(range(len(program.code)), [len(code) for code in program.code])[0]
+    pc = random.randrange(len(program.code[agent]) - 1)
+    op, following = program.code[agent][pc : pc + 2]
+    match random.randrange(4):
+        case 0:
+            return with_operation(program, agent, pc)
+        case 1:
+            return with_operation(program, agent, pc, op, op)
+        case 2:
+            return with_operation(with_operation(program, agent, pc + 1, op), agent, pc, following)
+        case _:
+            at = random.randrange(1, len(op)) if len(op) > 1 else 0
+            other = (*op[:at], op[at] ^ 1, *op[at + 1 :]) if at else op
+            try:
+                return with_operation(program, agent, pc, other)
+            except ProgramFormatError:
+                return program
+
+
+@pytest.mark.parametrize("name", LONG_LOOPS)
+def test_of_a_mutant_it_says_what_the_whole_run_says(name, cuts):
+    """The counts: mutants that are right, and those of them that had laps left out; wrong ones, too."""
+    program = find(name).build(LONG_LOOPS[name], twice=False)
+    counts: Counter[tuple[bool, bool]] = Counter()
+    for seed in range(30):
+        cuts.clear()
+        mutant = mutated(program, seed)
+        said = accelerated(mutant)
+        assert said == plainly(mutant), seed
+        counts[said is not None, bool(cuts)] += 1
+    assert dict(counts) == MUTANTS[name]
+
+
+MUTANTS = {
+    "producer_consumer": {(False, False): 5, (False, True): 10, (True, True): 15},
+    "cluster_multicast": {(False, False): 7, (False, True): 3, (True, False): 6, (True, True): 14},
+    "gemm_sm90": {(False, False): 2, (False, True): 6, (True, True): 22},
+    "attention_sm90": {(False, False): 4, (False, True): 3, (True, False): 4, (True, True): 19},
+    "persistent_scheduler": {(False, False): 7, (False, True): 3, (True, False): 3, (True, True): 17},
+}
+
+
+def test_a_long_program_is_judged_so(monkeypatch):
+    """What is not proved so is run as it is, to tell why."""
+    asked = []
+
+    def told(program: Program) -> int | None:
+        asked.append(accelerated(program))
+        return asked[-1]
+
+    monkeypatch.setattr(check_module, "accelerated", told)
+    monkeypatch.setattr(check_module, "LONG", 500)
+    right = ring(80, constant=True).flatten({})
+    wrong = with_operation(right, 1, reads(right, 1)[-1], item_changed(right.code[1][reads(right, 1)[-1]], 1))
+    assert check(right).verdict is Verdict.PROVED
+    assert [found.kind for found in check(wrong).refutations] == [FaultKind.WRONG_ITEM]
+    assert check(ring(20).flatten({})).verdict is Verdict.PROVED
+    assert asked == [161, None]
+    assert memory_order(right) is None
