@@ -53,6 +53,7 @@ def _in_order(one: Access, other: Access) -> bool:
     return not (one.writes and other.writes) or (one.first, one.end) == (other.first, other.end)
 
 
+_NO_COMMITS: dict[int, _Commits] = {}
 _NO_READS: dict[tuple[int, int, bool], Access] = {}
 
 
@@ -143,7 +144,12 @@ class Accesses:
 
     def committed_since(self, clock: Clock, agent: int, engine: int, flight: int) -> bool:
         """True if the moment knows a phase with a later commit of this agent and engine in it."""
-        return any(clock.known[channel] >= phases for channel, phases in self._ends(agent, engine, flight))
+        known = clock.known
+        for channel, commits in self._commits.get((agent, engine), _NO_COMMITS).items():
+            later = bisect_right(commits.flights, flight)
+            if later < len(commits.flights) and known[channel] >= commits.phases[later]:
+                return True
+        return False
 
     def mark(self, marks: Marks) -> None:
         """Enter what later accesses will be held against."""
@@ -169,7 +175,7 @@ class Accesses:
     def _ends(self, agent: int, engine: int, flight: int) -> list[tuple[int, int]]:
         """Of each channel on which a later commit has arrived, the first phase that says so."""
         found = []
-        for channel, commits in self._commits.get((agent, engine), {}).items():
+        for channel, commits in self._commits.get((agent, engine), _NO_COMMITS).items():
             later = bisect_right(commits.flights, flight)
             if later < len(commits.flights):
                 found.append((channel, commits.phases[later]))

@@ -56,12 +56,13 @@ class Afar:
     def doubts(self, clocks: Sequence[Clock], accesses: Accesses) -> list[Doubt]:
         """What may come when its CTA has ended; the clocks are those of all agents at the end of the run."""
         found = []
+        by_cta = [self._ends(clocks, cta) for cta in range(self._program.ctas)] if self._parts or self._accesses else []
         for part in self._parts:
-            ends = self._ends(clocks, self._program.barriers[part.bar].cta)
+            ends = by_cta[self._program.barriers[part.bar].cta]
             if ends and not any(_knows(clock, part, accesses) for clock in ends):
                 found.append(Doubt(Why.EXIT, part.agent, part.pc, _all(ends), where=part.bar))
         for cta, access in self._accesses:
-            ends = self._ends(clocks, cta)
+            ends = by_cta[cta]
             if ends and not any(accesses.over(clock, access) for clock in ends):
                 found.append(Doubt(Why.EXIT, access.agent, access.pc, _all(ends)))
         return found

@@ -5,7 +5,8 @@ every barrier, every transfer under way, and all that the certificate remembers 
 program that has the same operations and a lap more then runs through the same moments, some of them twice, and ends as
 the shorter one does. So it is enough
 
-* to run every value up to the first that contains such a lap, and a lap's worth of values two laps more;
+* to run every value up to the first that contains such a lap, and a lap's worth of values one lap more, the first of
+  them two;
 * that in each of these classes the longer programs are the shorter one with the lap again, items moving on evenly
   (:mod:`pipesim.prove.laps`).
 
@@ -44,7 +45,6 @@ MOST_OPERATIONS = 60_000  #: of the largest program that is run
 _MOST_IN_ALL = 600_000  #: operations of all programs that are flattened
 _PATIENCE = 24  #: a value up to which some number of values must be worth a lap
 _TRIES = (6, 12, 24, 48, 96, 192)  #: values at which a lap is looked for
-_LAPS = 3  #: laps' worth of values behind the first: a lap more twice, and one to begin with
 _MOST_LAPS = 3  #: of one run that are looked into
 _MOST_PAIRS = 1_000  #: of moments that are compared in one run
 
@@ -235,20 +235,46 @@ class Family:
             self._laps[value] = laps
         return True
 
+    def _goes_on(self, value: int, values: int, times: int) -> bool:
+        """True if so many laps' worth of values more are as many laps more, one and two of them evenly."""
+        laps = self._laps[value]
+        outlines = [self._outline(value + n * values) for n in range(times + 1)]
+        none, *longer = (outline for outline in outlines if outline is not None)
+        if len(longer) < times or any(none.concerns != long.concerns for long in longer):
+            return False  # where only one gives concern, nobody saw the memory order of a lap repeat
+        if not all(has_laps_more(none, long, laps, more) for more, long in enumerate(longer, 1)):
+            return False
+        return times < 2 or items_are_even((none, longer[0], longer[1]), laps)
+
+    def _has_the_laps_of(self, first: int, value: int, values: int) -> bool:
+        """True if the items up to the end of the lap, and one lap on up to the end of the next, are those at ``first``.
+
+        Then a second lap more tells nothing that it has not told there: of two items of neighbouring laps how they move
+        on. Any others agree for every number of laps if they do for none and for one.
+        """
+        if len(self._laps[first]) > 1 or self._laps[value] != self._laps[first]:
+            return False
+        ((begin, end),) = self._laps[first]
+        for more in range(2):
+            mine, its = self._outline(value + more * values), self._outline(first + more * values)
+            reached = [b + more * (b - a) for a, b in zip(begin, end, strict=True)]
+            if mine is None or its is None:
+                return False
+            if any(a[:pc] != b[:pc] for a, b, pc in zip(mine.items, its.items, reached, strict=True)):
+                return False
+        return True
+
     def _every(self, first: int, values: int) -> EveryValue | Stop:
         """Whether what holds for a lap's worth of values holds for every one."""
-        last = first + _LAPS * values - 1
-        largest = self._outline(last)
+        largest = self._outline(first + 2 * values)
         if largest is None or sum(largest.lengths) > self._most:
             return Stop.TOO_LARGE
-        for value, laps in self._laps.items():
-            none, one, two = (self._outline(value + n * values) for n in range(3))
-            if none is None or one is None or two is None:
+        last = 0
+        for value in self._laps:
+            times = 1 if value > first and self._has_the_laps_of(first, value, values) else 2
+            if not self._goes_on(value, values, times):
                 return Stop.NO_LOOP
-            again = has_laps_more(none, one, laps, 1) and has_laps_more(none, two, laps, 2)
-            watched = none.concerns == one.concerns == two.concerns  # else nobody saw the memory order of a lap repeat
-            if not watched or not again or not items_are_even((none, one, two), laps):
-                return Stop.NO_LOOP
+            last = max(last, value + times * values)
         if not self._all_hold(last):
             return Stop.NOT_RIGHT
         least = next(value + 1 for value in range(last, -2, -1) if value < 0 or self._outline(value) is None)
