@@ -12,6 +12,8 @@ from pipesim.errors import ParameterError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from pipesim.model.program import Program
+    from pipesim.protocols.catalog import Target
     from pipesim.report.view import CheckReport
 
 _MOST_STATES = 200_000
@@ -40,13 +42,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _carry_out(options: argparse.Namespace) -> int:
     if options.json and options.format not in (None, "json"):
         raise ParameterError(f"--json and --format {options.format}", correction="give one of them")
-    from pipesim.protocols.catalog import find
-
     options.json = options.json or options.format == "json"
     names = _names(options)
-    for name in names if len(names) > 1 else ():
-        find(name)  # a name that is wrong is told before the others are judged
-    reports = {name: _judged(options, name) for name in names}
+    built = {name: _built(options, name) for name in names}  # what is wrong with one is told before any is judged
+    reports = {name: _judged(options, *built.pop(name)) for name in names}
 
     from pipesim.cli.assemble import AGREES, FINDINGS, UNKNOWN
     from pipesim.model.finding import Verdict
@@ -72,13 +71,17 @@ def _names(options: argparse.Namespace) -> list[str]:
     return names
 
 
-def _judged(options: argparse.Namespace, name: str) -> CheckReport:
-    from pipesim.judgement import judge, replay
+def _built(options: argparse.Namespace, name: str) -> tuple[Target, Program]:
     from pipesim.protocols.catalog import find
 
     with progress(f"flattening {name}"):
         target = find(name)
-        program = target.build(params_of(options), grid=options.ctas)
+        return target, target.build(params_of(options), grid=options.ctas)
+
+
+def _judged(options: argparse.Namespace, target: Target, program: Program) -> CheckReport:
+    from pipesim.judgement import judge, replay
+
     with progress(f"checking {program.name}"):
         if options.replay is not None:
             return replay(program, options.replay)

@@ -7,7 +7,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING
 
 from pipesim.errors import PipesimError
@@ -120,8 +120,11 @@ def _wrapped(cause: str) -> str:
 
 @contextmanager
 def progress(what: str) -> Iterator[None]:
-    """While the block runs, a line on standard error that says ``what``, if that is a terminal; nothing remains."""
-    with _line(what):
+    """While the block runs, a line on standard error that says ``what``, if that is a terminal; nothing remains.
+
+    What a protocol prints meanwhile goes to standard error, too: standard output is the report's.
+    """
+    with _line(what), redirect_stdout(sys.stderr):
         yield
 
 

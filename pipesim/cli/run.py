@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     add_protocol(parser)
-    parser.add_argument("--profile", default="h100", help="latency profile: h100, h200 or a JSON file (default h100)")
+    parser.add_argument("--profile", help="latency profile: h100, h200 or a JSON file (default h100)")
     parser.add_argument("--recording", action="store_true", help="add what recording each event costs on the chip")
     parser.add_argument("--max-steps", type=int, metavar="N", help="give up (exit code 3) after N operations")
     parser.add_argument(
@@ -57,7 +57,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.trace.whole import write_whole
     from pipesim.trace.window import cut
 
-    profile = load_profile(options.profile)
+    profile = load_profile(options.profile or "h100")
     with progress(f"flattening {options.protocol}"):
         program = find(options.protocol).build(params_of(options), grid=options.ctas)
     window = _clipped(options.window, program) if options.window is not None else None
@@ -76,7 +76,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
 def _walk(options: argparse.Namespace) -> int:
     """One schedule, move by move: no profile, no cycles, no trace."""
-    for name in ("recording", "max_steps", "save_trace"):
+    for name in ("profile", "recording", "max_steps", "save_trace"):
         if getattr(options, name):
             raise ParameterError(
                 f"--schedule and --{name.replace('_', '-')} do not go together",

@@ -92,8 +92,8 @@ def _verify(options: argparse.Namespace, name: str) -> int:
     from pipesim.timed.profile import load_profile
 
     chosen = load_profile(options.profile) if options.profile else None
-    target = find(name)
     with progress(f"flattening {name}"):
+        target = find(name)
         program = target.build(params_of(options), grid=options.ctas)
     evidence = Evidence() if options.no_hardware else _evidence(target, program, options)
     if evidence.missing is not None:

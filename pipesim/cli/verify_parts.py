@@ -5,8 +5,10 @@ A part is described by names and numbers only, and gives plain data; what it rai
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -97,20 +99,28 @@ Result = CheckReport | Simulated | tuple[TraceLine, ...] | Failure
 
 
 def carry_out(part: Part) -> Result:
-    """Do one part. What is raised becomes a Failure, so that nothing is lost of the other parts."""
+    """Do one part. What is raised becomes a Failure, so that nothing is lost of the other parts.
+
+    What a protocol prints goes to standard error, in another process, too.
+    """
     try:
-        match part:
-            case Proof(subject):
-                given = dict(subject.params)
-                return judge(subject.target(), given, subject.program(), MOST_STATES, subject.ctas)
-            case Simulation(subject, profile):
-                return _simulated(subject.program(), profile)
-            case Recordings():
-                return tuple(_held(part, path) for path in part.paths)
-            case _:
-                assert_never(part)
+        with redirect_stdout(sys.stderr):
+            return _done(part)
     except Exception as error:  # noqa: BLE001  # whatever it is, it is told with the protocol, and the others go on
         return failure(what(part), error)
+
+
+def _done(part: Part) -> Result:
+    match part:
+        case Proof(subject):
+            given = dict(subject.params)
+            return judge(subject.target(), given, subject.program(), MOST_STATES, subject.ctas)
+        case Simulation(subject, profile):
+            return _simulated(subject.program(), profile)
+        case Recordings():
+            return tuple(_held(part, path) for path in part.paths)
+        case _:
+            assert_never(part)
 
 
 def what(part: Part) -> str:
@@ -137,12 +147,14 @@ def failure(tried: str, error: BaseException) -> Failure:
 
 @lru_cache(maxsize=64)
 def _target(name: str) -> Target:
-    return find(name)  # a user's file is run once in a process
+    with redirect_stdout(sys.stderr):
+        return find(name)  # a user's file is run once in a process
 
 
 @lru_cache(maxsize=4)
 def _program(name: str, params: tuple[tuple[str, int], ...], grid: int | None) -> Program:
-    return _target(name).build(dict(params), grid=grid)
+    with redirect_stdout(sys.stderr):
+        return _target(name).build(dict(params), grid=grid)
 
 
 def _simulated(program: Program, profile: str) -> Simulated:

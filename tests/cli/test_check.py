@@ -35,6 +35,7 @@ def test_several_are_judged_and_the_worst_gives_the_exit_code(call: Call) -> Non
     unknown = call("check", "mine.py:consumer_arrives_twice", "-p", "tiles=3", "-p", "stages=3", "--max-states", "5")
     assert unknown.code == 3
     assert call("check", HANGS, "mine.py:no_such_ring").code == 2, "a name that does not exist is no verdict"
+    assert call("check", HANGS, "attention_sm90", "-p", "tiles=9").code == 2, "nor is a parameter that one has not"
 
 
 def test_unknown_beats_proved_and_refuted_beats_unknown(call: Call) -> None:

@@ -215,3 +215,34 @@ def test_ctrl_c_is_no_traceback(call: Call, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_report_fits_the_terminal(call: Call, monkeypatch: pytest.MonkeyPatch, columns: str, longest: int) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     assert max(map(len, call("verify", PC).out.splitlines())) == longest
+
+
+LOUD = """
+from pipesim import Protocol
+print("the module")
+
+def ring(tiles: int = 2):
+    print("the protocol")
+    p = Protocol("ring")
+    full = p.mbarriers("full", 1, 1)
+
+    @p.role("a")
+    def a(w):
+        print("the role")
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                full[0].arrive()
+                full[0].wait(i & 1)
+    return p
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [("check", 0), ("run", 0), ("show", 0), ("verify", 3), ("verify --jobs 2 --no-hardware producer_consumer", 3)],
+)
+def test_what_a_protocol_prints_is_no_part_of_the_report(tmp_path, command, code):
+    (tmp_path / "loud.py").write_text(LOUD, encoding="utf-8")
+    done = pipesim(*command.split(), "loud.py:ring", "--json", cwd=tmp_path)
+    assert (isinstance(json.loads(done.stdout), dict), done.returncode) == (True, code)
+    assert [text in done.stderr for text in ("the module", "the protocol", "the role")] == [True] * 3

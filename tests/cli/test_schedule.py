@@ -78,6 +78,7 @@ def test_a_schedule_that_ends_well_finds_nothing(call: Call) -> None:
         (["--schedule", "0.x"], "word 2, 'x', is no move"),
         (["--schedule", ""], "word 1, '', is no move"),
         (["--schedule", "0.99"], "move 2 is not possible in producer_consumer at these parameters"),
+        (["--schedule", "0", "--profile", "h200"], "--schedule and --profile do not go together"),
         (["--schedule", "0", "--recording"], "--schedule and --recording do not go together"),
         (["--schedule", "0", "--save-trace", "x.parquet"], "--schedule and --save-trace do not go together"),
         (["--schedule", "0", "--max-steps", "5"], "--schedule and --max-steps do not go together"),
