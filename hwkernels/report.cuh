@@ -11,7 +11,8 @@ static constexpr unsigned MAX_REPORTED_BARRIERS = 64;
 enum Status : unsigned { STATUS_UNKNOWN = 0, STATUS_FINISHED = 1, STATUS_DEADLINE = 2, STATUS_STOPPED = 3 };
 
 // 624 bytes; layout.REPORT. site, agent, iteration: of the first wait that gave up. barrier_words: as read after
-// mbarrier.inval when all agents had ended. iterations: what a kernel likes to say of its agents.
+// mbarrier.inval when all agents had ended, in the table's order. marks, iterations: what a kernel likes to say, of two clocks
+// and of its agents.
 struct CtaReport {
     unsigned status, site, agent, iteration;
     unsigned long long loop_begin, loop_end, marks[2];
@@ -23,9 +24,11 @@ struct CtaReport {
 #define PIPESIM_RUN_PARAMS unsigned deadline_ns, CtaReport *reports, unsigned *stop PIPESIM_KERNEL_PARAM
 
 // The shared address of a warp's records, behind the barriers, where a build has them in shared memory (PIPESIM_MEMORY 0): the
-// launch has room there for WARPS * capacity of them, and 8 bytes more.
+// launch has room there for WARPS * capacity of them, and 8 bytes more. A kernel may have them elsewhere, and say so before.
+#ifndef RECORDS_BEHIND
 #define RECORDS_BEHIND(barriers, warp) \
     ((((barriers) + 8 * BARRIERS + 15) & ~15u) + (warp) * pipesim_launch->capacity * PIPESIM_RECORD_BYTES)
+#endif
 
 // What bounds the waits of one agent.
 struct Patience {
@@ -80,7 +83,7 @@ static __device__ __forceinline__ bool recorded_wait(const Patience &patience, u
     PIPESIM_AT(n, stage, parity)
     PIPESIM_RECORD(enter, 0)
     const bool done = waited<WARP>(patience, group + 8 * stage, parity, enter, n);
-    if (done) PIPESIM_RECORD(got, 0)
+    if (done) PIPESIM_RECORD(got, 0)  // untraced, the next line is the condition's: who gave up counts no more
     ++n;
     return done;
 }
