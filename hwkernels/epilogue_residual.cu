@@ -25,7 +25,6 @@ static_assert(SLICE_BYTES >= 2048 && SLICE_BYTES % 2048 == 0, "SLICE_BYTES must 
 #define THREADS (WARPS * 32)
 static constexpr unsigned TILE_BYTES = SLICES * SLICE_BYTES, OUTPUTS = 2, EPILOGUE_THREADS = 128;
 static constexpr unsigned ROW_BYTES = SLICE_BYTES / EPILOGUE_THREADS;  // of a slice, for one thread
-static constexpr unsigned LANDING_NS = 1000000;  // for copies in flight when a CTA gives up: they land within microseconds
 enum Bytes : unsigned { BYTES_TILE, BYTES_SLICE };  // what a record's value says was expected or copied
 
 // What the roles share: shared addresses and the sizes of the run.
@@ -91,14 +90,6 @@ static __device__ __forceinline__ bool load_tile(const Cta &cta, const unsigned 
     return true;
 }
 
-// If this CTA gave up, nobody waits for the last copies of a ring any more, but they must not land in one that has ended.
-template <unsigned RING_STAGES>
-static __device__ __forceinline__ void wait_for_landing(unsigned full, unsigned copies) {
-    for (unsigned c = copies > RING_STAGES ? copies - RING_STAGES : 0; c < copies; ++c)
-        wait_parity<false>(full + 8 * (c % RING_STAGES), (c / RING_STAGES) & 1, LANDING_NS, nullptr);
-    __syncwarp();
-}
-
 static __device__ __forceinline__ void load(const Cta &cta, const unsigned char *a PIPESIM_PARAM) {
     RingState<STAGES> pipe = {0, 1};
     ClcState clc = {0, 0}, throttle = {0, 1};
@@ -116,6 +107,7 @@ static __device__ __forceinline__ void load(const Cta &cta, const unsigned char 
             break;
     }
     wait_for_landing<STAGES>(cta.group(BARRIER_input_full), copies);
+    __syncwarp();
 }
 
 static __device__ __forceinline__ void load_source(const Cta &cta, const unsigned char *c PIPESIM_PARAM) {
@@ -159,6 +151,7 @@ static __device__ __forceinline__ void load_source(const Cta &cta, const unsigne
         }
     }
     wait_for_landing<EPI_STAGES>(cta.group(BARRIER_epi_load_full), copies);
+    __syncwarp();
 }
 
 // One warp adds a tile of A to the accumulator, or puts it there (k 0).

@@ -17,7 +17,6 @@ static_assert(CONSUMER_WARPS >= 1 && CONSUMER_WARPS <= 8, "CONSUMER_WARPS must b
 static_assert(CLC_STAGES >= 1 && CLC_STAGES <= 8, "CLC_STAGES must be 1..8");
 
 #define THREADS (WARPS * 32)
-static constexpr unsigned LANDING_NS = 1000000;  // for copies in flight when a CTA gives up: they land within microseconds
 
 typedef RingState<STAGES> PipeState;
 
@@ -62,9 +61,7 @@ static __device__ __forceinline__ void load(const Cta &cta, const unsigned char 
                                                                                             n PIPESIM_PASS))
             break;
     }
-    // If this CTA gave up, nobody waits for these tiles any more, but they must not land in one that has ended.
-    for (unsigned c = copies > STAGES ? copies - STAGES : 0; c < copies; ++c)
-        wait_parity<false>(cta.group(BARRIER_pipe_full) + 8 * (c % STAGES), (c / STAGES) & 1, LANDING_NS, nullptr);
+    wait_for_landing<STAGES>(cta.group(BARRIER_pipe_full), copies);
     __syncwarp();
 }
 

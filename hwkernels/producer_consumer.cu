@@ -63,7 +63,6 @@ static_assert(CONSUMER_WARPS >= 1 && CONSUMER_WARPS <= 8, "CONSUMER_WARPS must b
 static_assert(ARRIVE_LANES == 1 || ARRIVE_LANES == 32, "ARRIVE_LANES must be 1 or 32");
 
 #define THREADS (WARPS * 32)
-static constexpr unsigned SPIN_LIMIT_NS = 1000000;  // for copies in flight when a CTA gives up: they land within microseconds
 static constexpr unsigned RELEASE_CYCLES = 20000;
 
 // What the roles share.
@@ -127,10 +126,7 @@ static __device__ __forceinline__ void produce(const Ring &ring, unsigned *stop,
     }
     ring.report->iterations[WARP_producer] = i;
     // Nobody may read these tiles any more, but they must not land in a CTA that has ended.
-    if (FAULT != FAULT_NONE || i < ring.tiles) {
-        for (unsigned k = i > STAGES ? i - STAGES : 0; k < i; ++k)
-            wait_parity<false>(ring.full + 8 * (k % STAGES), (k / STAGES) & 1, SPIN_LIMIT_NS, nullptr);
-    }
+    if (FAULT != FAULT_NONE || i < ring.tiles) wait_for_landing<STAGES>(ring.full, i);
 }
 
 // The sum of this warp's share of a tile, in every lane. Shares are contiguous and equal; the last warp takes the rest.

@@ -57,6 +57,15 @@ static __device__ __forceinline__ bool waited(const Patience &patience, unsigned
     return false;
 }
 
+// One lane or a whole warp, when this CTA gave up: nobody waits for the last copies of a ring any more, but they must not land
+// in a CTA that has ended. copies: how many were made, the first into stage 0.
+static constexpr unsigned LANDING_NS = 1000000;  // they land within microseconds
+template <unsigned STAGES_OF_RING>
+static __device__ __forceinline__ void wait_for_landing(unsigned full, unsigned copies) {
+    for (unsigned c = copies > STAGES_OF_RING ? copies - STAGES_OF_RING : 0; c < copies; ++c)
+        wait_parity<false>(full + 8 * (c % STAGES_OF_RING), (c / STAGES_OF_RING) & 1, LANDING_NS, nullptr);
+}
+
 // A place in a ring: its stage and the parity that this side waits for. A producer begins with parity 1.
 template <unsigned STAGES_OF_RING>
 struct RingState {
