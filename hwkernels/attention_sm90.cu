@@ -363,6 +363,7 @@ attention_sm90(const __grid_constant__ TensorMap queries, const __grid_constant_
     CtaReport *report = reports + blockIdx.x;
     const Patience patience = {report, stop, deadline_ns, warp};
 
+    // What CTA_BEGIN does; through init_barriers, the compiler would order the instructions of the recorded builds otherwise.
     if (threadIdx.x == 0) {
 #define PIPESIM_ROLE(name, warps)
 #define PIPESIM_SITE(name, role, kind, barrier)

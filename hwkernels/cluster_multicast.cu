@@ -21,7 +21,6 @@ static_assert(CONSUMER_WARPS >= 1 && CONSUMER_WARPS <= 8, "CONSUMER_WARPS must b
 
 #define THREADS (WARPS * 32)
 static constexpr unsigned PART_BYTES = SHARED_BYTES / CLUSTER;
-static constexpr unsigned LANDING_NS = 1000000;  // for copies in flight when a CTA gives up: they land within microseconds
 enum Bytes : unsigned { BYTES_TILE, BYTES_OWN, BYTES_PART };  // what a record's value says was expected or copied
 
 // What the roles share: shared addresses of the tiles and of the two barrier groups.

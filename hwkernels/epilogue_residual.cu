@@ -13,7 +13,7 @@
 // Compile-time parameters: STAGES 1..16, ACCUMULATORS 1..4, EPI_STAGES 1..8, CLC_STAGES 1..4, SLICES 1..32, SLICE_BYTES (a
 // multiple of 2048), RESIDUAL and FIRST_TILE_ONLY 0 or 1.
 #define PIPESIM_TABLE "epilogue_residual.table.h"
-#include "cta.cuh"
+#include "clc.cuh"
 
 static_assert(STAGES >= 1 && STAGES <= 16, "STAGES must be 1..16");
 static_assert(ACCUMULATORS >= 1 && ACCUMULATORS <= 4, "ACCUMULATORS must be 1..4");
@@ -25,8 +25,6 @@ static_assert(SLICE_BYTES >= 2048 && SLICE_BYTES % 2048 == 0, "SLICE_BYTES must 
 #define THREADS (WARPS * 32)
 static constexpr unsigned TILE_BYTES = SLICES * SLICE_BYTES, OUTPUTS = 2, EPILOGUE_THREADS = 128;
 static constexpr unsigned ROW_BYTES = SLICE_BYTES / EPILOGUE_THREADS;  // of a slice, for one thread
-static constexpr unsigned NONE_LEFT = 0xffffffffu, RESPONSE_BYTES = 16;
-static constexpr unsigned LANDING_NS = 1000000;  // for copies in flight when a CTA gives up: they land within microseconds
 enum Bytes : unsigned { BYTES_TILE, BYTES_SLICE };  // what a record's value says was expected or copied
 
 // What the roles share: shared addresses and the sizes of the run.
@@ -64,56 +62,6 @@ static __device__ __forceinline__ bool epilogue_meets(bool well) {
     return all != 0;
 }
 
-// What every role does for its next tile: wait for the response, read it, give the stage back with all lanes.
-template <unsigned ENTER, unsigned GOT, unsigned ARRIVE>
-static __device__ __forceinline__ bool fetch(const Cta &cta, RingState<CLC_STAGES> &clc, unsigned &tile,
-                                             unsigned &n PIPESIM_PARAM) {
-    if (!recorded_wait<true>(cta.patience, cta.group(BARRIER_clc_full), clc.stage, clc.parity, ENTER, GOT, n PIPESIM_PASS))
-        return false;
-    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(tile) : "r"(cta.responses_at + RESPONSE_BYTES * clc.stage) : "memory");
-    PIPESIM_RECORD(ARRIVE, 32)
-    mbarrier_arrive(cta.group(BARRIER_clc_empty) + 8 * clc.stage);
-    clc.step();
-    return true;
-}
-
-static __device__ __forceinline__ void schedule(const Cta &cta, unsigned *counter, unsigned lane PIPESIM_PARAM) {
-    RingState<CLC_STAGES> throttle = {0, 0}, asks = {0, 1}, reads = {0, 0};
-    unsigned n = 0;
-    for (unsigned tile = 0; tile < cta.tiles;) {  // one request a tile: the last finds none
-        if (!recorded_wait<true>(cta.patience, cta.group(BARRIER_throttle_full), throttle.stage, throttle.parity,
-                                 SITE_scheduler_wait_throttle_full, SITE_scheduler_got_throttle_full, n PIPESIM_PASS))
-            return;
-        PIPESIM_RECORD(SITE_scheduler_arrive_throttle_empty, 32)
-        mbarrier_arrive(cta.group(BARRIER_throttle_empty) + 8 * throttle.stage);
-        throttle.step();
-        if (!recorded_wait<true>(cta.patience, cta.group(BARRIER_clc_empty), asks.stage, asks.parity,
-                                 SITE_scheduler_wait_clc_empty, SITE_scheduler_got_clc_empty, n PIPESIM_PASS))
-            return;
-        if (lane == 0) {
-            PIPESIM_RECORD(SITE_scheduler_work_begin, 0)
-            const unsigned next = atomicAdd(counter, 1u) + 1;
-            const unsigned answer = next < cta.tiles ? next : NONE_LEFT;
-            asm volatile("st.shared.u32 [%0], %1;" ::"r"(cta.responses_at + RESPONSE_BYTES * asks.stage), "r"(answer)
-                         : "memory");
-            PIPESIM_RECORD(SITE_scheduler_work_end, 0)
-            PIPESIM_RECORD(SITE_scheduler_arrive_clc_full, 1)
-            mbarrier_arrive(cta.group(BARRIER_clc_full) + 8 * asks.stage);
-        }
-        __syncwarp();
-        asks.step();
-        if (!fetch<SITE_scheduler_wait_clc_full, SITE_scheduler_got_clc_full, SITE_scheduler_arrive_clc_empty>(
-                cta, reads, tile, n PIPESIM_PASS))
-            return;
-    }
-    for (unsigned s = 0; s < CLC_STAGES; ++s) {  // the drain: until all have read the last responses
-        if (!recorded_wait<true>(cta.patience, cta.group(BARRIER_clc_empty), asks.stage, asks.parity,
-                                 SITE_scheduler_wait_clc_empty, SITE_scheduler_got_clc_empty, n PIPESIM_PASS))
-            return;
-        asks.step();
-    }
-}
-
 // Lets the epilogue-load warp begin. Nothing holds this back.
 static __device__ __forceinline__ void order_arrive(const Cta &cta, unsigned n PIPESIM_PARAM) {
     PIPESIM_SAY(n, 0, 0)
@@ -142,25 +90,12 @@ static __device__ __forceinline__ bool load_tile(const Cta &cta, const unsigned 
     return true;
 }
 
-// If this CTA gave up, nobody waits for the last copies of a ring any more, but they must not land in one that has ended.
-template <unsigned RING_STAGES>
-static __device__ __forceinline__ void wait_for_landing(unsigned full, unsigned copies) {
-    for (unsigned c = copies > RING_STAGES ? copies - RING_STAGES : 0; c < copies; ++c)
-        wait_parity<false>(full + 8 * (c % RING_STAGES), (c / RING_STAGES) & 1, LANDING_NS, nullptr);
-    __syncwarp();
-}
-
 static __device__ __forceinline__ void load(const Cta &cta, const unsigned char *a PIPESIM_PARAM) {
     RingState<STAGES> pipe = {0, 1};
-    RingState<CLC_STAGES> clc = {0, 0}, throttle = {0, 1};
+    ClcState clc = {0, 0}, throttle = {0, 1};
     unsigned n = 0, copies = 0;
     for (unsigned tile = 0; tile < cta.tiles;) {
-        if (!recorded_wait<true>(cta.patience, cta.group(BARRIER_throttle_empty), throttle.stage, throttle.parity,
-                                 SITE_load_wait_throttle_empty, SITE_load_got_throttle_empty, n PIPESIM_PASS))
-            break;
-        PIPESIM_RECORD(SITE_load_arrive_throttle_full, 32)
-        mbarrier_arrive(cta.group(BARRIER_throttle_full) + 8 * throttle.stage);
-        throttle.step();
+        if (!begin_tile(cta, throttle, n PIPESIM_PASS)) break;
         bool well = true;
         if (elect_one())
             well = load_tile(cta, a + (unsigned long long)tile * cta.k_iters * TILE_BYTES, pipe,
@@ -172,11 +107,12 @@ static __device__ __forceinline__ void load(const Cta &cta, const unsigned char 
             break;
     }
     wait_for_landing<STAGES>(cta.group(BARRIER_input_full), copies);
+    __syncwarp();
 }
 
 static __device__ __forceinline__ void load_source(const Cta &cta, const unsigned char *c PIPESIM_PARAM) {
     RingState<EPI_STAGES> pipe = {0, 1};
-    RingState<CLC_STAGES> clc = {0, 0};
+    ClcState clc = {0, 0};
     RingState<1> order = {0, 0};
     unsigned n = 0, copies = 0;
     bool well = true;
@@ -215,6 +151,7 @@ static __device__ __forceinline__ void load_source(const Cta &cta, const unsigne
         }
     }
     wait_for_landing<EPI_STAGES>(cta.group(BARRIER_epi_load_full), copies);
+    __syncwarp();
 }
 
 // One warp adds a tile of A to the accumulator, or puts it there (k 0).
@@ -228,7 +165,7 @@ static __device__ __forceinline__ void accumulate(unsigned accumulator, unsigned
 static __device__ __forceinline__ void sum(const Cta &cta, unsigned lane PIPESIM_PARAM) {
     RingState<STAGES> pipe = {0, 0};
     RingState<ACCUMULATORS> output = {0, 1};
-    RingState<CLC_STAGES> clc = {0, 0};
+    ClcState clc = {0, 0};
     unsigned n = 0;
     for (unsigned tile = 0; tile < cta.tiles;) {
         if (!recorded_wait<true>(cta.patience, cta.group(BARRIER_output_empty), output.stage, output.parity,
@@ -315,7 +252,7 @@ static __device__ __forceinline__ bool finish_slice(const Cta &cta, unsigned s, 
 static __device__ __forceinline__ void finish(const Cta &cta, unsigned char *d PIPESIM_PARAM) {
     RingState<ACCUMULATORS> output = {0, 0};
     RingState<EPI_STAGES> source = {0, 0};
-    RingState<CLC_STAGES> clc = {0, 0};
+    ClcState clc = {0, 0};
     unsigned n = 0, out = 0;
     bool well = true;
     for (unsigned tile = 0; tile < cta.tiles && well;) {

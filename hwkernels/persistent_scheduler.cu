@@ -9,7 +9,7 @@
 //
 // Compile-time parameters: STAGES 1..16, TILE_BYTES (a multiple of 16), CONSUMER_WARPS 1..8, CLC_STAGES 1..8.
 #define PIPESIM_TABLE "persistent_scheduler.table.h"
-#include "cta.cuh"
+#include "clc.cuh"
 
 static_assert(STAGES >= 1 && STAGES <= 16, "STAGES must be 1..16");
 static_assert(TILE_BYTES >= 16 && TILE_BYTES % 16 == 0, "TILE_BYTES must be a positive multiple of 16");
@@ -17,69 +17,16 @@ static_assert(CONSUMER_WARPS >= 1 && CONSUMER_WARPS <= 8, "CONSUMER_WARPS must b
 static_assert(CLC_STAGES >= 1 && CLC_STAGES <= 8, "CLC_STAGES must be 1..8");
 
 #define THREADS (WARPS * 32)
-static constexpr unsigned NONE_LEFT = 0xffffffffu;
-static constexpr unsigned RESPONSE_BYTES = 16;
-static constexpr unsigned LANDING_NS = 1000000;  // for copies in flight when a CTA gives up: they land within microseconds
 
 typedef RingState<STAGES> PipeState;
-typedef RingState<CLC_STAGES> ClcState;
 
-// What the roles share: shared addresses of tiles, responses and barriers, and the sizes of the run.
+// What the roles share: shared addresses of tiles, responses and barriers, and the sizes of the run. Its tiles are rows.
 struct Cta {
     unsigned tiles_at, responses_at, barriers;
-    unsigned rows, k_iters, work;
+    unsigned tiles, k_iters, work;
     Patience patience;
     __device__ __forceinline__ unsigned group(unsigned first) const { return barriers + 8 * first; }
 };
-
-// What every role does for its next row: wait for the response, read it, give the stage back with all lanes.
-template <unsigned ENTER, unsigned GOT, unsigned ARRIVE>
-static __device__ __forceinline__ bool fetch(const Cta &cta, ClcState &clc, unsigned &row, unsigned &n PIPESIM_PARAM) {
-    if (!recorded_wait<true>(cta.patience, cta.group(BARRIER_clc_full), clc.stage, clc.parity, ENTER, GOT, n PIPESIM_PASS))
-        return false;
-    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(row) : "r"(cta.responses_at + RESPONSE_BYTES * clc.stage) : "memory");
-    PIPESIM_RECORD(ARRIVE, 32)
-    mbarrier_arrive(cta.group(BARRIER_clc_empty) + 8 * clc.stage);
-    clc.step();
-    return true;
-}
-
-static __device__ __forceinline__ void schedule(const Cta &cta, unsigned *counter, unsigned lane PIPESIM_PARAM) {
-    ClcState throttle = {0, 0}, asks = {0, 1}, reads = {0, 0};
-    unsigned n = 0;
-    for (unsigned row = 0; row < cta.rows;) {  // one request a row: the last finds none
-        if (!recorded_wait<true>(cta.patience, cta.group(BARRIER_throttle_full), throttle.stage, throttle.parity,
-                                 SITE_scheduler_wait_throttle_full, SITE_scheduler_got_throttle_full, n PIPESIM_PASS))
-            return;
-        PIPESIM_RECORD(SITE_scheduler_arrive_throttle_empty, 32)
-        mbarrier_arrive(cta.group(BARRIER_throttle_empty) + 8 * throttle.stage);
-        throttle.step();
-        if (!recorded_wait<true>(cta.patience, cta.group(BARRIER_clc_empty), asks.stage, asks.parity,
-                                 SITE_scheduler_wait_clc_empty, SITE_scheduler_got_clc_empty, n PIPESIM_PASS))
-            return;
-        if (lane == 0) {
-            PIPESIM_RECORD(SITE_scheduler_work_begin, 0)
-            const unsigned next = atomicAdd(counter, 1u) + 1;
-            const unsigned answer = next < cta.rows ? next : NONE_LEFT;
-            asm volatile("st.shared.u32 [%0], %1;" ::"r"(cta.responses_at + RESPONSE_BYTES * asks.stage), "r"(answer)
-                         : "memory");
-            PIPESIM_RECORD(SITE_scheduler_work_end, 0)
-            PIPESIM_RECORD(SITE_scheduler_arrive_clc_full, 1)
-            mbarrier_arrive(cta.group(BARRIER_clc_full) + 8 * asks.stage);
-        }
-        __syncwarp();
-        asks.step();
-        if (!fetch<SITE_scheduler_wait_clc_full, SITE_scheduler_got_clc_full, SITE_scheduler_arrive_clc_empty>(
-                cta, reads, row, n PIPESIM_PASS))
-            return;
-    }
-    for (unsigned s = 0; s < CLC_STAGES; ++s) {  // the drain: until all have read the last responses
-        if (!recorded_wait<true>(cta.patience, cta.group(BARRIER_clc_empty), asks.stage, asks.parity,
-                                 SITE_scheduler_wait_clc_empty, SITE_scheduler_got_clc_empty, n PIPESIM_PASS))
-            return;
-        asks.step();
-    }
-}
 
 // One lane: the tiles of a row.
 static __device__ __forceinline__ bool load_row(const Cta &cta, const unsigned char *from, PipeState &pipe,
@@ -103,13 +50,8 @@ static __device__ __forceinline__ void load(const Cta &cta, const unsigned char 
     PipeState pipe = {0, 1};
     ClcState clc = {0, 0}, throttle = {0, 1};
     unsigned n = 0, copies = 0;
-    for (unsigned row = 0; row < cta.rows;) {
-        if (!recorded_wait<true>(cta.patience, cta.group(BARRIER_throttle_empty), throttle.stage, throttle.parity,
-                                 SITE_load_wait_throttle_empty, SITE_load_got_throttle_empty, n PIPESIM_PASS))
-            break;
-        PIPESIM_RECORD(SITE_load_arrive_throttle_full, 32)
-        mbarrier_arrive(cta.group(BARRIER_throttle_full) + 8 * throttle.stage);
-        throttle.step();
+    for (unsigned row = 0; row < cta.tiles;) {
+        if (!begin_tile(cta, throttle, n PIPESIM_PASS)) break;
         bool well = true;
         if (elect_one())
             well = load_row(cta, source + (unsigned long long)row * cta.k_iters * TILE_BYTES, pipe, copies, n PIPESIM_PASS);
@@ -119,9 +61,7 @@ static __device__ __forceinline__ void load(const Cta &cta, const unsigned char 
                                                                                             n PIPESIM_PASS))
             break;
     }
-    // If this CTA gave up, nobody waits for these tiles any more, but they must not land in one that has ended.
-    for (unsigned c = copies > STAGES ? copies - STAGES : 0; c < copies; ++c)
-        wait_parity<false>(cta.group(BARRIER_pipe_full) + 8 * (c % STAGES), (c / STAGES) & 1, LANDING_NS, nullptr);
+    wait_for_landing<STAGES>(cta.group(BARRIER_pipe_full), copies);
     __syncwarp();
 }
 
@@ -156,7 +96,7 @@ static __device__ __forceinline__ void consume(const Cta &cta, float *moments, u
     PipeState pipe = {0, 0};
     ClcState clc = {0, 0};
     unsigned n = 0;
-    for (unsigned row = 0; row < cta.rows;) {
+    for (unsigned row = 0; row < cta.tiles;) {
         float mine = 0;
         for (unsigned k = 0; k < cta.k_iters; ++k) {
             if (!recorded_wait<true>(cta.patience, cta.group(BARRIER_pipe_full), pipe.stage, pipe.parity,

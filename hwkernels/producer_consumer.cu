@@ -19,9 +19,10 @@
 #endif
 #define PIPESIM_CHECKED 0
 #define PIPESIM_ROOM (PIPESIM_PROBE < 6 ? 6 : PIPESIM_PROBE)  // the sites of the longer role, and one more of a fault
-#include "mbarrier.cuh"
-#include "recorder.cuh"
-#include "table.cuh"
+// The shared address of a warp's records: right behind the barriers.
+#define RECORDS_BEHIND(barriers, warp) \
+    ((barriers) + 8 * BARRIERS + (warp) * pipesim_launch->capacity * PIPESIM_RECORD_BYTES)
+#include "cta.cuh"
 
 #ifndef PIPESIM_FAULT
 #define PIPESIM_FAULT 0
@@ -62,20 +63,7 @@ static_assert(CONSUMER_WARPS >= 1 && CONSUMER_WARPS <= 8, "CONSUMER_WARPS must b
 static_assert(ARRIVE_LANES == 1 || ARRIVE_LANES == 32, "ARRIVE_LANES must be 1 or 32");
 
 #define THREADS (WARPS * 32)
-static constexpr unsigned SPIN_LIMIT_NS = 1000000;  // for copies in flight when a CTA gives up: they land within microseconds
-static constexpr unsigned MAX_REPORTED_AGENTS = 16;
 static constexpr unsigned RELEASE_CYCLES = 20000;
-
-enum Status : unsigned { STATUS_UNKNOWN = 0, STATUS_FINISHED = 1, STATUS_DEADLINE = 2, STATUS_STOPPED = 3 };
-
-// How a CTA's run went, traced or not: 624 bytes. marks: the clock of the last consumer warp at iterations mark0, mark1.
-// barrier_words: as read after mbarrier.inval when all agents had ended, in the order of the barriers.
-struct CtaReport {
-    unsigned status, site, agent, iteration;  // the last three: of the first wait that gave up
-    unsigned long long loop_begin, loop_end, marks[2];
-    unsigned iterations[MAX_REPORTED_AGENTS];  // tiles that each agent went through
-    unsigned long long barrier_words[2 * 32];
-};
 
 // What the roles share.
 struct Ring {
@@ -138,10 +126,7 @@ static __device__ __forceinline__ void produce(const Ring &ring, unsigned *stop,
     }
     ring.report->iterations[WARP_producer] = i;
     // Nobody may read these tiles any more, but they must not land in a CTA that has ended.
-    if (FAULT != FAULT_NONE || i < ring.tiles) {
-        for (unsigned k = i > STAGES ? i - STAGES : 0; k < i; ++k)
-            wait_parity<false>(ring.full + 8 * (k % STAGES), (k / STAGES) & 1, SPIN_LIMIT_NS, nullptr);
-    }
+    if (FAULT != FAULT_NONE || i < ring.tiles) wait_for_landing<STAGES>(ring.full, i);
 }
 
 // The sum of this warp's share of a tile, in every lane. Shares are contiguous and equal; the last warp takes the rest.
@@ -161,12 +146,6 @@ static __device__ __forceinline__ unsigned sum_share(unsigned tile, unsigned con
         }
     }
     return __reduce_add_sync(FULL_WARP, sum);
-}
-
-static __device__ __forceinline__ void spin(unsigned cycles) {
-    const unsigned begin = clock_cycles();
-    while (clock_cycles() - begin < cycles) {
-    }
 }
 
 // A whole warp, which never parts: waits are agreed on by all lanes.
@@ -242,9 +221,6 @@ static __device__ __forceinline__ void poison_tiles(unsigned tiles_at) {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// The shared address of a warp's records, right behind the barriers.
-#define RECORDS_AT(warp) (barriers + 8 * BARRIERS + (warp) * pipesim_launch->capacity * PIPESIM_RECORD_BYTES)
-
 // source: [source_tiles][TILE_BYTES], with grid * source_tiles below 2^32; source_step = tiles % source_tiles.
 // checksums: [grid][tiles][CONSUMER_WARPS]. stop: 0, set by the first wait that gives up, or by the host. mark0, mark1:
 // iterations, or 2^32 - 1. fault_at: the iteration of PIPESIM_FAULT. A traced build whose records go to shared memory
@@ -262,18 +238,7 @@ producer_consumer(const unsigned char *source, unsigned source_tiles, unsigned s
                        fault_at, stop, report};
 
     if constexpr (FAULT != FAULT_NONE) poison_tiles(tiles_at);
-    if (threadIdx.x == 0) {
-#define PIPESIM_ROLE(name, warps)
-#define PIPESIM_SITE(name, role, kind, barrier)
-#define PIPESIM_BARRIER(name, stages, count) \
-    for (unsigned s = 0; s < STAGES_##name; ++s) mbarrier_init(barriers + 8 * (BARRIER_##name + s), COUNT_##name);
-#include PIPESIM_TABLE
-        mbarrier_init_fence();
-        PIPESIM_ANCHOR(blockIdx.x, 0)
-    }
-    PIPESIM_AGENT(blockIdx.x, warp, WARPS, lane == 0, RECORDS_AT(warp))
-    __syncthreads();
-    if (threadIdx.x == 0) report->loop_begin = clock_cycles64();
+    CTA_BEGIN(report, barriers)
     if (warp == WARP_producer) {
         if (elect_one()) produce(ring, stop, source, source_tiles, source_step PIPESIM_PASS);
     } else {
@@ -290,5 +255,5 @@ producer_consumer(const unsigned char *source, unsigned source_tiles, unsigned s
         for (unsigned b = 0; b < BARRIERS; ++b) report->barrier_words[b] = mbarrier_inval(barriers + 8 * b);
     }
     __syncwarp();
-    PIPESIM_FLUSH(blockIdx.x, warp, WARPS, RECORDS_AT(warp))
+    CTA_FLUSH(barriers)
 }

@@ -11,7 +11,8 @@ static constexpr unsigned MAX_REPORTED_BARRIERS = 64;
 enum Status : unsigned { STATUS_UNKNOWN = 0, STATUS_FINISHED = 1, STATUS_DEADLINE = 2, STATUS_STOPPED = 3 };
 
 // 624 bytes; layout.REPORT. site, agent, iteration: of the first wait that gave up. barrier_words: as read after
-// mbarrier.inval when all agents had ended. iterations: what a kernel likes to say of its agents.
+// mbarrier.inval when all agents had ended, in the table's order. marks, iterations: what a kernel likes to say, of two clocks
+// and of its agents.
 struct CtaReport {
     unsigned status, site, agent, iteration;
     unsigned long long loop_begin, loop_end, marks[2];
@@ -23,9 +24,11 @@ struct CtaReport {
 #define PIPESIM_RUN_PARAMS unsigned deadline_ns, CtaReport *reports, unsigned *stop PIPESIM_KERNEL_PARAM
 
 // The shared address of a warp's records, behind the barriers, where a build has them in shared memory (PIPESIM_MEMORY 0): the
-// launch has room there for WARPS * capacity of them, and 8 bytes more.
+// launch has room there for WARPS * capacity of them, and 8 bytes more. A kernel may have them elsewhere, and say so before.
+#ifndef RECORDS_BEHIND
 #define RECORDS_BEHIND(barriers, warp) \
     ((((barriers) + 8 * BARRIERS + 15) & ~15u) + (warp) * pipesim_launch->capacity * PIPESIM_RECORD_BYTES)
+#endif
 
 // What bounds the waits of one agent.
 struct Patience {
@@ -54,6 +57,15 @@ static __device__ __forceinline__ bool waited(const Patience &patience, unsigned
     return false;
 }
 
+// One lane or a whole warp, when this CTA gave up: nobody waits for the last copies of a ring any more, but they must not land
+// in a CTA that has ended. copies: how many were made, the first into stage 0.
+static constexpr unsigned LANDING_NS = 1000000;  // they land within microseconds
+template <unsigned STAGES_OF_RING>
+static __device__ __forceinline__ void wait_for_landing(unsigned full, unsigned copies) {
+    for (unsigned c = copies > STAGES_OF_RING ? copies - STAGES_OF_RING : 0; c < copies; ++c)
+        wait_parity<false>(full + 8 * (c % STAGES_OF_RING), (c / STAGES_OF_RING) & 1, LANDING_NS, nullptr);
+}
+
 // A place in a ring: its stage and the parity that this side waits for. A producer begins with parity 1.
 template <unsigned STAGES_OF_RING>
 struct RingState {
@@ -80,7 +92,7 @@ static __device__ __forceinline__ bool recorded_wait(const Patience &patience, u
     PIPESIM_AT(n, stage, parity)
     PIPESIM_RECORD(enter, 0)
     const bool done = waited<WARP>(patience, group + 8 * stage, parity, enter, n);
-    if (done) PIPESIM_RECORD(got, 0)
+    if (done) PIPESIM_RECORD(got, 0)  // untraced, the next line is the condition's: who gave up counts no more
     ++n;
     return done;
 }

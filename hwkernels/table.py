@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ MAX_SITES = 63  #: a record's tag has 6 bits for its site; all ones mark a recor
 NONE = "none"  #: how the file spells that a site touches no barrier
 _ARGUMENTS = {"ROLE": 2, "BARRIER": 3, "SITE": 4}
 _ENTRY = re.compile(r"PIPESIM_(ROLE|BARRIER|SITE)\((.*)\)")
+_INCLUDE = re.compile(r'#\s*include\s+"([^"/]+)"')
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -38,12 +39,7 @@ def read_table(path: Path, values: Mapping[str, int]) -> Table:
     roles: dict[str, int] = {}
     barriers: dict[str, BarrierGroup] = {}
     sites: dict[str, Site] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        text = line.split("//")[0].strip()
-        if not text:
-            continue
-        place = f"{path}:{number}"
-        kind, (name, *rest) = _entry(text, place)
+    for place, kind, (name, *rest) in _entries(path):
         if name in {"ROLE": roles.keys(), "BARRIER": barriers.keys(), "SITE": sites.keys()}[kind]:
             raise UsageError(f"{kind.lower()} {name} is there twice", place=place)
         if kind == "ROLE":
@@ -60,12 +56,23 @@ def read_table(path: Path, values: Mapping[str, int]) -> Table:
 def names_in(path: Path) -> frozenset[str]:
     """The names of parameters that the expressions of a table use. Raises UsageError with the line at fault."""
     names: set[str] = set()
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        text = line.split("//")[0].strip()
-        if text:
-            kind, (_, *rest) = _entry(text, f"{path}:{number}")
-            names |= set(_NAME.findall(" ".join(rest))) if kind != "SITE" else set()
+    for _, kind, (_, *rest) in _entries(path):
+        names |= set(_NAME.findall(" ".join(rest))) if kind != "SITE" else set()
     return frozenset(names)
+
+
+def _entries(path: Path, including: tuple[Path, ...] = ()) -> Iterator[tuple[str, str, list[str]]]:
+    """Place, kind and arguments of each entry, those of an included file, beside this one, where its line stands."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        text, place = line.split("//")[0].strip(), f"{path}:{number}"
+        if include := _INCLUDE.fullmatch(text):
+            other = path.with_name(include[1])
+            if other in (*including, path) or not other.is_file():
+                cause = "it includes this one" if other.is_file() else "there is no such file"
+                raise UsageError(f"cannot include {include[1]}", place=place, cause=cause)
+            yield from _entries(other, (*including, path))
+        elif text:
+            yield place, *_entry(text, place)
 
 
 def _entry(text: str, place: str) -> tuple[str, list[str]]:

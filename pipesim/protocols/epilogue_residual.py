@@ -17,10 +17,10 @@ from pipesim.model.warp import Slot, TileArray, Warp
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.pipelines.load_order import LoadOrderBarrier
 from pipesim.protocols.limits import require
+from pipesim.protocols.software_clc import RESPONSE_BYTES, SoftwareClc
 
 EPILOGUE_WARPS = 4
 EPILOGUE_THREADS = 32 * EPILOGUE_WARPS
-RESPONSE_BYTES = 16
 READERS = 4 * 32 + EPILOGUE_THREADS  #: threads that read a response: those of all roles
 OUTPUTS = 2  #: slices of the output on their way at a time
 _EPILOGUE = 1  # the named barrier of the epilogue's threads
@@ -62,30 +62,31 @@ def epilogue_residual(
         require(name, cycles, 0, 1 << 24)
 
     p = Protocol("epilogue_residual")
+    a = p.smem("a", stages, slices * slice_bytes)
+    accumulator = p.smem("accumulator", accumulators, slices * slice_bytes)
+    source = p.smem("source", epi_stages, slice_bytes)
+    d = p.smem("d", OUTPUTS, slice_bytes)
+    response = p.smem("response", clc_stages, RESPONSE_BYTES)
     kernel = _Residual(
-        a=p.smem("a", stages, slices * slice_bytes),
-        accumulator=p.smem("accumulator", accumulators, slices * slice_bytes),
-        source=p.smem("source", epi_stages, slice_bytes),
-        d=p.smem("d", OUTPUTS, slice_bytes),
-        response=p.smem("response", clc_stages, RESPONSE_BYTES),
+        a=a,
+        accumulator=accumulator,
+        source=source,
+        d=d,
         input_mbars=p.mbarriers("input", 2 * stages),
         output_mbars=p.mbarriers("output", 2 * accumulators),
         epi_mbars=p.mbarriers("epi_load", 2 * epi_stages),
         order_mbar=p.mbarriers("load_order", 1),
-        clc_mbars=p.mbarriers("clc", 2 * clc_stages),
-        throttle_mbars=p.mbarriers("throttle", 2 * clc_stages),
-        tiles=tiles,
+        clc=SoftwareClc.of(p, response, tiles=tiles, cycles=atomic),
         k_iters=k_iters,
         slices=slices,
         residual=bool(residual),
         every_tile=not first_tile_only,
         epilogue_cycles=epilogue,
         delay_cycles=order_delay,
-        fetch_cycles=atomic,
     )
     p.init(kernel.init)
     p.role("epilogue", warps=EPILOGUE_WARPS)(kernel.epilogue)
-    p.role("scheduler")(kernel.scheduler)
+    p.role("scheduler")(kernel.clc.scheduler)
     p.role("load")(kernel.load)
     p.role("mma")(kernel.mma)
     p.role("epilogue_load")(kernel.epilogue_load)
@@ -100,21 +101,17 @@ class _Residual:
     accumulator: TileArray
     source: TileArray
     d: TileArray
-    response: TileArray
     input_mbars: BarrierStorage
     output_mbars: BarrierStorage
     epi_mbars: BarrierStorage
     order_mbar: BarrierStorage
-    clc_mbars: BarrierStorage
-    throttle_mbars: BarrierStorage
-    tiles: int
+    clc: SoftwareClc
     k_iters: int
     slices: int
     residual: bool
     every_tile: bool
     epilogue_cycles: int
     delay_cycles: int
-    fetch_cycles: int
 
     def _input(self) -> ProducerConsumerPipeline:
         return ProducerConsumerPipeline(self.input_mbars, self.a.slots)
@@ -125,38 +122,18 @@ class _Residual:
     def _source(self) -> ProducerConsumerPipeline:
         return ProducerConsumerPipeline(self.epi_mbars, self.source.slots)
 
-    def _clc(self) -> ProducerConsumerPipeline:
-        return ProducerConsumerPipeline(self.clc_mbars, self.response.slots)
-
-    def _throttle(self) -> ProducerConsumerPipeline:
-        return ProducerConsumerPipeline(self.throttle_mbars, self.response.slots)
-
     def init(self) -> None:
         self._input().init_mbars(1, 1)
         self._output().init_mbars(1, EPILOGUE_THREADS)
         self._source().init_mbars(1, EPILOGUE_THREADS)
         LoadOrderBarrier(self.order_mbar).init()
-        self._clc().init_mbars(1, READERS)
-        self._throttle().init_mbars(32, 32)
-
-    def scheduler(self, w: Warp) -> None:
-        clc, mine, throttle = self._clc(), self._clc(), self._throttle()
-        for request in w.loop(self.tiles, "tiles"):
-            throttle.consumer_signal_and_step()
-            with clc.produce() as stage, w.elect_one():
-                w.work(self.fetch_cycles)
-                w.write(self.response[stage.index()], request + 1)
-                stage.mbar().arrive()
-            self._fetch(w, mine, request + 1)
-        for _ in range(clc.num_stages):
-            clc.wait_consumer()
-            clc.producer_step()
+        self.clc.init(READERS)
 
     def load(self, w: Warp) -> None:
-        pipe, clc, throttle = self._input(), self._clc(), self._throttle()
+        pipe, tiles, throttle = self._input(), self.clc.ring(), self.clc.throttle()
         order = LoadOrderBarrier(self.order_mbar)
         prologue = min(self.a.slots, self.k_iters)
-        for t in w.loop(self.tiles, "tiles"):
+        for t in w.loop(self.clc.tiles, "tiles"):
             throttle.producer_signal_and_step()
             ordered = self.every_tile or t == 0
             with w.elect_one():
@@ -168,11 +145,11 @@ class _Residual:
                         w.tma_load(self.a[stage.index()], stage.mbar(), t * self.k_iters + k)
                     if ordered and k + 1 == prologue:
                         order.arrive_and_step()
-            self._fetch(w, clc, t + 1)
+            self.clc.fetch(w, tiles, t + 1)
 
     def mma(self, w: Warp) -> None:
-        pipe, output, clc = self._input(), self._output(), self._clc()
-        for t in w.loop(self.tiles, "tiles"):
+        pipe, output, tiles = self._input(), self._output(), self.clc.ring()
+        for t in w.loop(self.clc.tiles, "tiles"):
             with output.produce() as accumulator:
                 w.write(self.accumulator[accumulator.index()], t)
                 for k in w.loop(self.k_iters, "k_iters"):
@@ -183,25 +160,25 @@ class _Residual:
                             stage.arrive()
                 with w.elect_one():
                     accumulator.mbar().arrive()
-            self._fetch(w, clc, t + 1)
+            self.clc.fetch(w, tiles, t + 1)
 
     def epilogue_load(self, w: Warp) -> None:
         """After the main loads of a tile have begun, the slices of its source, as stages come free."""
-        order, pipe, clc = LoadOrderBarrier(self.order_mbar), self._source(), self._clc()
-        for t in w.loop(self.tiles, "tiles"):
+        order, pipe, tiles = LoadOrderBarrier(self.order_mbar), self._source(), self.clc.ring()
+        for t in w.loop(self.clc.tiles, "tiles"):
             if self.every_tile or t == 0:
                 order.wait_and_step()
             for n in range(self.slices if self.residual else 0):
                 with pipe.produce() as stage, w.elect_one():
                     stage.mbar().expect_bytes(self.source.nbytes)
                     w.tma_load(self.source[stage.index()], stage.mbar(), t * self.slices + n)
-            self._fetch(w, clc, t + 1)
-            if t + 1 < self.tiles:
+            self.clc.fetch(w, tiles, t + 1)
+            if t + 1 < self.clc.tiles:
                 w.work(self.delay_cycles)
 
     def epilogue(self, w: Warp) -> None:
-        output, source, clc = self._output(), self._source(), self._clc()
-        for t in w.loop(self.tiles, "tiles"):
+        output, source, tiles = self._output(), self._source(), self.clc.ring()
+        for t in w.loop(self.clc.tiles, "tiles"):
             with output.consume_explicit() as accumulator:
                 for n in range(self.slices):
                     tile = self.accumulator[accumulator.index()].part(n * self.d.nbytes, self.d.nbytes)
@@ -212,7 +189,7 @@ class _Residual:
                         with source.consume() as held:
                             w.read(_rows(self.source[held.index()], w.index), t * self.slices + n)
                     self._store(w, t * self.slices + n)
-            self._fetch(w, clc, t + 1)
+            self.clc.fetch(w, tiles, t + 1)
             w.bar_sync(_EPILOGUE, EPILOGUE_THREADS)  # all four go on, or none
         if w.index == 0:
             with w.elect_one():
@@ -233,11 +210,6 @@ class _Residual:
             with w.elect_one():
                 w.async_read(Engine.BULK, out, item)
                 w.commit(Engine.BULK)
-
-    def _fetch(self, w: Warp, clc: ProducerConsumerPipeline, item: int) -> None:
-        """What every role does for its next tile: read the response; all lanes give the stage back."""
-        with clc.consume() as stage:
-            w.read(self.response[stage.index()], item)
 
 
 def _rows(tile: Slot, warp: int) -> Slot:

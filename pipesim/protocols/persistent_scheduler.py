@@ -1,8 +1,6 @@
 """A persistent kernel whose scheduler warp hands out tiles: the CLC protocol with Hopper's means.
 
-Upstream: ``sm100_structured/structured_kernels/tile_scheduler.mojo``, with an atomic tile counter in place of
-``clusterlaunchcontrol.try_cancel``. Tile indices go through a ring of responses to every role; a throttle keeps the
-scheduler from running ahead of the load warp.
+The scheduler is :class:`~pipesim.protocols.software_clc.SoftwareClc`; a load warp and consumers take its tiles.
 """
 
 from __future__ import annotations
@@ -14,8 +12,7 @@ from pipesim.model.shared_mem_barrier import BarrierStorage
 from pipesim.model.warp import TileArray, Warp
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.protocols.limits import require
-
-RESPONSE_BYTES = 16
+from pipesim.protocols.software_clc import RESPONSE_BYTES, SoftwareClc
 
 
 def persistent_scheduler(
@@ -43,20 +40,18 @@ def persistent_scheduler(
     require("atomic", atomic, 0, 1 << 24)
 
     p = Protocol("persistent_scheduler")
+    tile = p.smem("tile", stages, tile_bytes)
+    response = p.smem("response", clc_stages, RESPONSE_BYTES)
     kernel = _Persistent(
-        tile=p.smem("tile", stages, tile_bytes),
-        response=p.smem("response", clc_stages, RESPONSE_BYTES),
+        tile=tile,
         pipe_mbars=p.mbarriers("pipe", ProducerConsumerPipeline.smem_bytes(stages) // 8),
-        clc_mbars=p.mbarriers("clc", ProducerConsumerPipeline.smem_bytes(clc_stages) // 8),
-        throttle_mbars=p.mbarriers("throttle", ProducerConsumerPipeline.smem_bytes(clc_stages) // 8),
-        tiles=tiles,
+        clc=SoftwareClc.of(p, response, tiles=tiles, cycles=atomic),
         k_iters=k_iters,
         consumer_warps=consumer_warps,
         work=work,
-        atomic=atomic,
     )
     p.init(kernel.init)
-    p.role("scheduler")(kernel.scheduler)
+    p.role("scheduler")(kernel.clc.scheduler)
     p.role("load")(kernel.load)
     p.role("consumer", warps=consumer_warps)(kernel.consumer)
     return p
@@ -67,66 +62,37 @@ class _Persistent:
     """The kernel's memory and sizes, and its roles."""
 
     tile: TileArray
-    response: TileArray
     pipe_mbars: BarrierStorage
-    clc_mbars: BarrierStorage
-    throttle_mbars: BarrierStorage
-    tiles: int
+    clc: SoftwareClc
     k_iters: int
     consumer_warps: int
     work: int
-    atomic: int
 
     def _pipe(self) -> ProducerConsumerPipeline:
         return ProducerConsumerPipeline(self.pipe_mbars, self.tile.slots)
 
-    def _clc(self) -> ProducerConsumerPipeline:
-        return ProducerConsumerPipeline(self.clc_mbars, self.response.slots)
-
-    def _throttle(self) -> ProducerConsumerPipeline:
-        return ProducerConsumerPipeline(self.throttle_mbars, self.response.slots)
-
     def init(self) -> None:
         self._pipe().init_mbars(1, self.consumer_warps)
-        self._clc().init_mbars(1, 32 + 32 * (1 + self.consumer_warps))  # the scheduler reads what it fetched, too
-        self._throttle().init_mbars(32, 32)
-
-    def scheduler(self, w: Warp) -> None:
-        clc, mine, throttle = self._clc(), self._clc(), self._throttle()
-        for request in w.loop(self.tiles, "tiles"):  # the first tile is the CTA's own, so the last fetch finds none
-            throttle.consumer_signal_and_step()
-            with clc.produce() as stage, w.elect_one():
-                w.work(self.atomic)
-                w.write(self.response[stage.index()], request + 1)
-                stage.mbar().arrive()
-            self._fetch(w, mine, request + 1)
-        for _ in range(clc.num_stages):
-            clc.wait_consumer()
-            clc.producer_step()
+        self.clc.init(32 * (2 + self.consumer_warps))
 
     def load(self, w: Warp) -> None:
-        pipe, clc, throttle = self._pipe(), self._clc(), self._throttle()
-        for t in w.loop(self.tiles, "tiles"):
-            throttle.producer_signal_and_step()  # before the fetch of the next: else each waits for the other
+        pipe, tiles, throttle = self._pipe(), self.clc.ring(), self.clc.throttle()
+        for t in w.loop(self.clc.tiles, "tiles"):
+            throttle.producer_signal_and_step()
             with w.elect_one():
                 for k in w.loop(self.k_iters, "k_iters"):
                     with pipe.produce() as stage:
                         stage.mbar().expect_bytes(self.tile.nbytes)
                         w.tma_load(self.tile[stage.index()], stage.mbar(), t * self.k_iters + k)
-            self._fetch(w, clc, t + 1)
+            self.clc.fetch(w, tiles, t + 1)
 
     def consumer(self, w: Warp) -> None:
-        pipe, clc = self._pipe(), self._clc()
-        for t in w.loop(self.tiles, "tiles"):
+        pipe, tiles = self._pipe(), self.clc.ring()
+        for t in w.loop(self.clc.tiles, "tiles"):
             for k in w.loop(self.k_iters, "k_iters"):
                 with pipe.consume_explicit() as stage:
                     w.read(self.tile[stage.index()], t * self.k_iters + k)
                     w.work(self.work)
                     with w.elect_one():
                         stage.arrive()
-            self._fetch(w, clc, t + 1)
-
-    def _fetch(self, w: Warp, clc: ProducerConsumerPipeline, item: int) -> None:
-        """What every role does for its next tile: read the response; all lanes give the stage back."""
-        with clc.consume() as stage:
-            w.read(self.response[stage.index()], item)
+            self.clc.fetch(w, tiles, t + 1)

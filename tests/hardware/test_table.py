@@ -6,7 +6,7 @@ import pytest
 
 from hwkernels.compile import KERNELS, compile_cubin
 from hwkernels.request import TABLE
-from hwkernels.table import Table, read_table
+from hwkernels.table import Table, names_in, read_table
 from pipesim.errors import CompileError, UsageError
 from pipesim.trace.schema import AgentInfo, BarrierGroup, EventKind, Site
 
@@ -64,6 +64,39 @@ def test_a_wrong_line_is_named(tmp_path, line, fact):
         read_table(path, VALUES)
     assert fact in caught.value.fact
     assert caught.value.place == f"{path}:4"
+
+
+def test_an_included_file_stands_where_its_line_stands(tmp_path):
+    path, part = tmp_path / "whole.table.h", tmp_path / "part.table.h"
+    path.write_text('PIPESIM_ROLE(load, 1)\n#include "part.table.h"  // both\nPIPESIM_SITE(last, load, COPY, full)\n')
+    part.write_text("// a part\nPIPESIM_BARRIER(full, STAGES, 1)\nPIPESIM_SITE(first, load, EXPECT, full)\n")
+    whole = read_table(path, VALUES)
+    assert (whole.roles, whole.barriers) == ((("load", 1),), (BarrierGroup("full", 4, 1),))
+    assert [site.name for site in whole.sites] == ["first", "last"]
+    assert names_in(path) == {"STAGES"}
+    part.write_text("// a part\nPIPESIM_BARRIER(full, 0, 1)\n")
+    with pytest.raises(UsageError) as caught:
+        read_table(path, VALUES)
+    assert caught.value.place == f"{part}:2"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "cause"),
+    [
+        (None, "part", "there is no such file"),
+        ('#include "whole.table.h"', "whole", "it includes this one"),
+        ('#include "part.table.h"', "part", "it includes this one"),
+    ],
+)
+def test_a_file_that_cannot_be_included(tmp_path, text, name, cause):
+    path, part = tmp_path / "whole.table.h", tmp_path / "part.table.h"
+    path.write_text('\n#include "part.table.h"\n')
+    if text is not None:
+        part.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        read_table(path, VALUES)
+    assert (caught.value.fact, caught.value.cause) == (f"cannot include {name}.table.h", cause)
+    assert caught.value.place == (f"{path}:2" if text is None else f"{part}:1")
 
 
 def test_more_sites_than_a_tag_can_name(tmp_path):

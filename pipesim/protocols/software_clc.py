@@ -1,0 +1,69 @@
+"""Cluster launch control (CLC) with Hopper's means: a scheduler warp that hands out tiles from a counter.
+
+Upstream: ``sm100_structured/structured_kernels/tile_scheduler.mojo``, with an atomic tile counter in place of
+``clusterlaunchcontrol.try_cancel``. Tile indices go through a ring of responses to every role; a throttle keeps the
+scheduler from running ahead of the load warp. The kernels' side is ``hwkernels/clc.cuh``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipesim.model.protocol import Protocol
+from pipesim.model.shared_mem_barrier import BarrierStorage
+from pipesim.model.warp import TileArray, Warp
+from pipesim.pipelines import ProducerConsumerPipeline
+
+RESPONSE_BYTES = 16
+
+
+@dataclass(frozen=True)
+class SoftwareClc:
+    """The scheduler's memory and role. ``tiles``: what this CTA gets; ``cycles``: what a fetch takes."""
+
+    response: TileArray
+    clc_mbars: BarrierStorage
+    throttle_mbars: BarrierStorage
+    tiles: int
+    cycles: int
+
+    @classmethod
+    def of(cls, p: Protocol, response: TileArray, *, tiles: int, cycles: int) -> SoftwareClc:
+        """Its barriers, in ``p``. ``response``: a slot of RESPONSE_BYTES for each stage of the ring."""
+        nbarriers = ProducerConsumerPipeline.smem_bytes(response.slots) // 8
+        return cls(response, p.mbarriers("clc", nbarriers), p.mbarriers("throttle", nbarriers), tiles, cycles)
+
+    def init(self, readers: int) -> None:
+        """Initialise the barriers. ``readers``: threads of all roles, the scheduler's too: it reads what it fetched."""
+        self.ring().init_mbars(1, readers)
+        self.throttle().init_mbars(32, 32)
+
+    def ring(self) -> ProducerConsumerPipeline:
+        """A role's own place in the ring of responses."""
+        return ProducerConsumerPipeline(self.clc_mbars, self.response.slots)
+
+    def throttle(self) -> ProducerConsumerPipeline:
+        """The load warp's or the scheduler's own place in the throttle.
+
+        The load warp signals before it fetches the number of its next tile: else each would wait for the other.
+        """
+        return ProducerConsumerPipeline(self.throttle_mbars, self.response.slots)
+
+    def scheduler(self, w: Warp) -> None:
+        """The scheduler warp: a request for every tile; the first is the CTA's own, so the last finds none."""
+        ring, mine, throttle = self.ring(), self.ring(), self.throttle()
+        for request in w.loop(self.tiles, "tiles"):
+            throttle.consumer_signal_and_step()
+            with ring.produce() as stage, w.elect_one():
+                w.work(self.cycles)
+                w.write(self.response[stage.index()], request + 1)
+                stage.mbar().arrive()
+            self.fetch(w, mine, request + 1)
+        for _ in range(ring.num_stages):
+            ring.wait_consumer()
+            ring.producer_step()
+
+    def fetch(self, w: Warp, ring: ProducerConsumerPipeline, item: int) -> None:
+        """What every role does for its next tile: read the response; all lanes give the stage back."""
+        with ring.consume() as stage:
+            w.read(self.response[stage.index()], item)
