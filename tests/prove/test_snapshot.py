@@ -16,9 +16,9 @@ import pytest
 
 from pipesim.model.finding import Fault
 from pipesim.model.program import Program
-from pipesim.prove import family
+from pipesim.prove.accesses import Accesses
 from pipesim.prove.afar import Afar
-from pipesim.prove.canonical import CanonicalRun, completed
+from pipesim.prove.canonical import CanonicalRun, is_again
 from pipesim.prove.certificate import Certificate
 from pipesim.prove.doubt import Doubt
 from pipesim.prove.laps import Lap
@@ -49,9 +49,6 @@ class Watched:
     @property
     def clean(self) -> bool:
         return not (self.run.faults or self.certificate.doubts or self.memory.faults)
-
-    def moment(self) -> tuple[tuple[Snapshot, ...], tuple[int, ...]]:
-        return self.run.snapshots(), completed(self.run.state)
 
     def rounds(self, many: int) -> Watched:
         for _ in range(many):
@@ -132,8 +129,8 @@ def compared(seed: int) -> Iterator[tuple[Future, bool]]:
         for _ in range(ENDS):
             ends = LOOPED["end"](rng, rests)
             long, short = Watched(ended(program, lap.end, ends)), Watched(ended(program, lap.begin, ends))
-            earlier, later = long.rounds(i).moment(), long.rounds(j - i).moment()
-            if family._is_again(lap, earlier, later):  # what the end waits for decides what is remembered
+            earlier, later = long.rounds(i).run.standing(), long.rounds(j - i).run.standing()
+            if is_again(lap, earlier, later):  # what the end waits for decides what is remembered
                 future = short.future()
                 yield future, alike(future, long.future(), lap)
 
@@ -143,9 +140,9 @@ def again(program: Program) -> Iterator[tuple[int, int, Lap]]:
     found = list(laps(program))
     last = max((j for _, j, _ in found), default=0)
     watched = Watched(program)
-    moments = [watched.rounds(1).moment() for _ in range(last)]
+    moments = [watched.rounds(1).run.standing() for _ in range(last)]
     for i, j, lap in found:
-        if family._is_again(lap, moments[i - 1], moments[j - 1]):
+        if is_again(lap, moments[i - 1], moments[j - 1]):
             yield i, j, lap
 
 
@@ -165,13 +162,18 @@ def nobody_in_the_other_cta(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Afar, "mark", lambda *_: None)
 
 
+def accesses(patch: pytest.MonkeyPatch) -> None:
+    """Who has read and written what is forgotten."""
+    patch.setattr(Accesses, "mark", lambda *_: None)
+
+
 def the_observers(patch: pytest.MonkeyPatch) -> None:
     """All that is known beside the state of the machine is forgotten."""
     for observer in (Certificate, MemoryOrder):
         patch.setattr(observer, "snapshot", lambda _: Snapshot((), (), ()))
 
 
-@pytest.mark.parametrize(("forgotten", "seed"), [(nobody_in_the_other_cta, 9), (the_observers, 1)])
+@pytest.mark.parametrize(("forgotten", "seed"), [(nobody_in_the_other_cta, 9), (accesses, 68), (the_observers, 1)])
 def test_a_snapshot_that_forgets_is_caught(
     forgotten: Callable[[pytest.MonkeyPatch], None], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
