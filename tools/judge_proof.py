@@ -1,19 +1,25 @@
-"""The engines of the proof against each other on random programs: ``python tools/judge_proof.py [COUNT] [FIRST_SEED]``.
+"""The engines of the proof against each other: ``python tools/judge_proof.py [COUNT] [FIRST_SEED] [--family NAME]``.
 
-The plain search follows every schedule of a program, if they are not too many. The reduced search must find exactly the
-same faults, deadlocks and outcomes. The certificate may not call a wrong program right, and every schedule that
-``check`` shows must end as it says, in a way that a search has seen, too. All processors are used; what is printed does
-not depend on how many there are.
+Random programs of three families: rings with mistakes, corners that a certificate is easily wrong about, and a soup of
+every operation there is; COUNT of each family that is named, of all if none is. The plain search follows every schedule
+of a program, if they are not too many. The reduced search must find exactly the same faults, deadlocks and outcomes.
+The certificate may not call a wrong program right, and every schedule that ``check`` shows must end as it says, in a
+way that a search has seen, too. All processors are used unless ``--jobs`` says otherwise; but for the times, what is
+printed does not depend on how many there are.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import runpy
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from multiprocessing import get_context
+from multiprocessing.pool import Pool
 from pathlib import Path
 
 from pipesim.model.finding import Verdict
@@ -23,15 +29,20 @@ from pipesim.prove.confirm import refutation
 from pipesim.prove.play import Play
 from pipesim.prove.search import Exploration, explore
 
-PROGRAMS = runpy.run_path(str(Path(__file__).resolve().parent.parent / "tests" / "prove" / "programs.py"))
+_TESTS = Path(__file__).resolve().parent.parent / "tests" / "prove"
+FAMILIES: dict[str, Callable[[int], Program]] = {
+    "rings": runpy.run_path(str(_TESTS / "programs.py"))["program"],
+    "corners": runpy.run_path(str(_TESTS / "corners.py"))["corners"],
+    "soup": runpy.run_path(str(_TESTS / "soup.py"))["soup"],
+}
 MOST_STATES = 10_000
 MOST_REDUCED = 3_000
 NOT_JUDGED = "not judged"
 
 
-def judge(seed: int) -> list[str]:
+def judge(seed: int, family: str = "rings") -> list[str]:
     """What the program of this seed is, in words to be counted; a word in capitals is a mistake of ours."""
-    program = PROGRAMS["program"](seed)
+    program = FAMILIES[family](seed)
     plain = explore(program, MOST_STATES, reduced=False)
     reduced = explore(program, MOST_REDUCED)
     said = _compared(plain, reduced)
@@ -60,6 +71,8 @@ def _checked(program: Program, seen: Exploration) -> list[str]:
     said = [f"{found.verdict.value} by {found.how.name.lower()}"]
     if found.verdict is not seen.verdict:
         said.append("CONTRADICTION")
+    if found.verdict is Verdict.PROVED and seen.verdict is Verdict.PROVED and seen.outcomes != 1:
+        said.append("PROVED WITH SEVERAL OUTCOMES")
     for shown in found.refutations if found.how is How.SCHEDULE else ():
         again = refutation(Play(program, shown.schedule))
         if again is None or again.kind != shown.kind or shown.kind not in seen.kinds:
@@ -67,22 +80,34 @@ def _checked(program: Program, seen: Exploration) -> list[str]:
     return said
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
     """Judge so many programs; exit code 1 if an engine was wrong."""
-    count, first = (int(a) for a in (sys.argv[1:] + ["2000", "0"][len(sys.argv) - 1 :])[:2])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("count", nargs="?", type=int, default=2000, help="programs of each family")
+    parser.add_argument("first", nargs="?", type=int, default=0, help="the first seed")
+    parser.add_argument("--family", nargs="+", choices=FAMILIES, default=list(FAMILIES), help="what they look like")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="processes")
+    options = parser.parse_args(argv)
+    seeds = range(options.first, options.first + options.count)
+    with get_context("fork").Pool(options.jobs) as pool:
+        wrong = [_family(family, seeds, pool) for family in options.family]
+    return int(any(wrong))
+
+
+def _family(family: str, seeds: range, pool: Pool) -> bool:
+    """Judge the programs of one family and print what they are; True if an engine was wrong."""
     began, words = time.perf_counter(), Counter[str]()
-    seeds = range(first, first + count)
-    with get_context("fork").Pool(os.cpu_count()) as pool:
-        for seed, said in zip(seeds, pool.imap(judge, seeds, chunksize=50), strict=True):
-            words.update(said)
-            if (seed - first) % 5_000 == 4_999:
-                print(f"up to seed {seed}: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
-            if any(word.isupper() for word in said) or NOT_JUDGED in said:
-                print(f"seed {seed}: {', '.join(said)}", flush=True)
+    said_of = pool.imap(partial(judge, family=family), seeds, chunksize=50)
+    for done, (seed, said) in enumerate(zip(seeds, said_of, strict=True), 1):
+        words.update(said)
+        if done % 5_000 == 0:
+            print(f"{family} up to seed {seed}: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
+        if any(word.isupper() for word in said) or NOT_JUDGED in said:
+            print(f"{family}, seed {seed}: {', '.join(said)}", flush=True)
     for word, times in words.most_common():
         print(f"{times:8,}  {word}")
-    print(f"seeds {first} to {first + count - 1}, {time.perf_counter() - began:.0f} s")
-    return int(any(word.isupper() for word in words))
+    print(f"{family}, seeds {seeds.start} to {seeds.stop - 1}, {time.perf_counter() - began:.0f} s", flush=True)
+    return any(word.isupper() for word in words)
 
 
 if __name__ == "__main__":

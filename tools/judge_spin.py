@@ -1,7 +1,7 @@
-"""SPIN against the search: ``python tools/judge_spin.py [--programs N] [--seed S] [--family soup] [--twins]``.
+"""SPIN against the search: ``python tools/judge_spin.py [--programs N] [--seed S] [--family NAME] [--twins]``.
 
-Random programs from seed S on (rings, or a soup of every operation there is), and with ``--twins`` the wrong twins
-of ``pipesim.protocols.broken`` at small sizes: the plain search follows every schedule of the machine, SPIN every
+Random programs from seed S on (rings, corners, or a soup of every operation there is), and with ``--twins`` the wrong
+twins of ``pipesim.protocols.broken`` at small sizes: the plain search follows every schedule of the machine, SPIN every
 schedule of the exported model. They must see the same kinds of faults, and a deadlock both or neither. Needs ``spin``
 and a C compiler (``tcc`` if there is one).
 """
@@ -33,6 +33,7 @@ from pipesim.prove.search import explore
 _TESTS = Path(__file__).resolve().parent.parent / "tests" / "prove"
 FAMILIES = {
     "rings": runpy.run_path(str(_TESTS / "programs.py"))["program"],
+    "corners": runpy.run_path(str(_TESTS / "corners.py"))["corners"],
     "soup": runpy.run_path(str(_TESTS / "soup.py"))["soup"],
 }
 MOST_STATES = 40_000

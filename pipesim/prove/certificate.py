@@ -237,6 +237,8 @@ class Certificate:
     def _complete_tx(self, did: _Did) -> None:
         self._require_published(did.op[1], did.agent, did.pc)
         phase, _ = self._count(did.agent, did.pc, did.op[1])
+        if not did.op[2]:  # no phase waits for it
+            self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))
         phase.landed += did.op[2]
         self._complete(did.op[1], did.result)
 
