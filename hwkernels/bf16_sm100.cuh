@@ -1,0 +1,40 @@
+// The MMA warp of Blackwell's kernels that multiply bf16 (clc_sm100.cuh): one accumulator for each tile. NEVER RUN.
+#pragma once
+
+#include "clc_sm100.cuh"
+
+static constexpr unsigned BLOCK_K = 64;  // elements of a step
+
+static __device__ __forceinline__ void multiply(const Sm100 &cta PIPESIM_PARAM) {
+    ClcState clc = {0, 0};
+    InputState input = {0, 0};
+    OutputState output = {0, 1};
+    unsigned n = 0, tile = blockIdx.x;
+    const unsigned tmem = allocate(cta);
+    for (bool more = true; more; more = NEXT_TILE(mma)) {
+        WAIT(mma, output_empty, output)
+        tcgen05_after_sync();
+        for (unsigned k = 0; k < cta.groups; ++k) {
+            WAIT(mma, input_full, input)
+            tcgen05_after_sync();
+            if (elect_one()) {
+#pragma unroll
+                for (unsigned j = 0; j < K_GROUP; ++j) {
+                    const unsigned slot = input.stage * K_GROUP + j;
+                    const unsigned long long a = tcgen05_k_major(cta.a + slot * A_BYTES);
+                    const unsigned long long b = tcgen05_k_major(cta.b + slot * B_BYTES);
+#pragma unroll
+                    for (unsigned i = 0; i < BLOCK_K / 16; ++i)  // 32 bytes on, in units of 16
+                        tcgen05_mma(tmem + output.stage * BLOCK_N, a + 2 * i, b + 2 * i, tcgen05_bf16(BLOCK_M, BLOCK_N),
+                                    k | j | i);
+                }
+                tcgen05_commit(cta.barrier(BARRIER_input_empty, input.stage));
+                if (k + 1 == cta.groups) tcgen05_commit(cta.barrier(BARRIER_output_full, output.stage));
+            }
+            __syncwarp();
+            input.step();
+        }
+        output.step();
+    }
+    deallocate(cta, tmem, n PIPESIM_PASS);
+}

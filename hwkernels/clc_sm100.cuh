@@ -1,0 +1,225 @@
+// What Blackwell's GEMMs share, as pipesim/protocols/sm100.py does: the tile scheduler with its throttle (CLC), tensor
+// memory's life, and the output's way out, slice by slice. Needs sm_100a. NEVER RUN: compiled only, for want of a GPU.
+//
+// The grid has a CTA for every output tile of 128 x BLOCK_N, n_tiles of them side by side; those that run take over the tiles
+// of those that were not launched yet. Every wait is bounded: one that gives up is reported, and ends the kernel by a trap.
+//
+// PIPESIM_TABLE names a table with the roles epilogue (4 warps, the first), scheduler, load and mma. Compile-time parameters:
+// RING_STAGES barrier pairs, each for K_GROUP steps of 128 bytes of K; ACCUMULATORS in tensor memory; CLC_STAGES; BLOCK_N (64,
+// 128 or 256; ACCUMULATORS * BLOCK_N a power of two, 512 at most). A traced build with BLOCK_N 256 needs PIPESIM_ROOM 32.
+//
+// Dynamic shared memory: A tiles, B tiles, what a kernel has of its own, two slices of the output, answers of the scheduler,
+// tensor memory's address, barriers.
+#pragma once
+
+#include "cta.cuh"
+#include "tcgen05.cuh"
+#include "tensor_map.cuh"
+
+static constexpr unsigned THREADS = WARPS * 32, BLOCK_M = 128, SLICE = 32, SLICES = BLOCK_N / SLICE;
+static constexpr unsigned A_BYTES = BLOCK_M * 128, B_BYTES = BLOCK_N * 128, SLICE_BYTES = BLOCK_M * SLICE * 2;
+static constexpr unsigned SLOTS = RING_STAGES * K_GROUP, COLUMNS = ACCUMULATORS * BLOCK_N, ANSWER_BYTES = 16;
+static_assert(BLOCK_N == 64 || BLOCK_N == 128 || BLOCK_N == 256, "BLOCK_N must be 64, 128 or 256");
+static_assert((COLUMNS & (COLUMNS - 1)) == 0 && COLUMNS <= 512, "tensor memory is allocated in powers of two");
+static_assert(WARPS_epilogue == 4 && WARP_epilogue == 0, "warp w of the epilogue reads lanes 32 * w of tensor memory");
+static constexpr unsigned TMEM_READY = 1, EPILOGUE = 2;  // named barriers
+// What a record's value means in bytes; OWN: a tile that only this kernel has.
+enum : unsigned { BYTES_A, BYTES_B, BYTES_STAGE, BYTES_ANSWER, BYTES_OWN };
+
+using InputState = RingState<RING_STAGES>;
+using OutputState = RingState<ACCUMULATORS>;
+using ClcState = RingState<CLC_STAGES>;
+
+// What the roles share; addresses are shared ones. groups: stages of the ring for each tile.
+struct Sm100 {
+    const TensorMap *a_map, *b_map, *d_map;
+    unsigned n_tiles, groups;
+    unsigned a, b, d, answers, tmem_at, barriers;
+    Patience patience;
+    __device__ __forceinline__ unsigned barrier(unsigned group, unsigned stage) const {
+        return barriers + 8 * (group + stage);
+    }
+    __device__ __forceinline__ unsigned row(unsigned tile) const { return tile / n_tiles * BLOCK_M; }
+    __device__ __forceinline__ unsigned column(unsigned tile) const { return tile % n_tiles * BLOCK_N; }
+};
+
+// a: where A's tiles begin; own: bytes between B's tiles and the output's slices, a multiple of 512.
+static __device__ __forceinline__ Sm100 sm100(const TensorMap *a_map, const TensorMap *b_map, const TensorMap *d_map,
+                                              unsigned n_tiles, unsigned groups, unsigned a, unsigned own,
+                                              const Patience &patience) {
+    const unsigned b = a + SLOTS * A_BYTES, d = b + SLOTS * B_BYTES + own, answers = d + 2 * SLICE_BYTES;
+    const unsigned tmem_at = answers + CLC_STAGES * ANSWER_BYTES;
+    return {a_map, b_map, d_map, n_tiles, groups, a, b, d, answers, tmem_at, tmem_at + 16, patience};
+}
+
+static __device__ __forceinline__ unsigned load_shared_32(unsigned address) {
+    unsigned value;
+    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
+    return value;
+}
+
+static __device__ __forceinline__ void wait_or_trap(const Sm100 &cta, unsigned group, unsigned stage, unsigned parity,
+                                                    unsigned enter, unsigned got, unsigned &n PIPESIM_PARAM) {
+    if (!recorded_wait<true>(cta.patience, cta.barrier(group, 0), stage, parity, enter, got, n PIPESIM_PASS)) __trap();
+}
+
+// All lanes. n counts an agent's waits.
+#define WAIT(role, group, ring)                                                             \
+    wait_or_trap(cta, BARRIER_##group, (ring).stage, (ring).parity, SITE_##role##_wait_##group, \
+                 SITE_##role##_got_##group, n PIPESIM_PASS);
+
+// The scheduler.
+
+// Whether there is another tile, and which: every lane of every role's warps reads the answer and gives its stage back.
+template <unsigned ENTER, unsigned GOT, unsigned ARRIVE>
+static __device__ __forceinline__ bool next_tile(const Sm100 &cta, ClcState &clc, unsigned &tile,
+                                                 unsigned &n PIPESIM_PARAM) {
+    wait_or_trap(cta, BARRIER_clc_full, clc.stage, clc.parity, ENTER, GOT, n PIPESIM_PASS);
+    const bool more = clc_answer(cta.answers + ANSWER_BYTES * clc.stage, tile);
+    async_proxy_fence();
+    PIPESIM_RECORD(ARRIVE, 32)
+    mbarrier_arrive(cta.barrier(BARRIER_clc_empty, clc.stage));
+    clc.step();
+    return more;
+}
+#define NEXT_TILE(role)                                                                                        \
+    next_tile<SITE_##role##_wait_clc_full, SITE_##role##_got_clc_full, SITE_##role##_arrive_clc_empty>(cta, clc, tile, \
+                                                                                                       n PIPESIM_PASS)
+
+// The scheduler warp: for every signal of the load warp a request, the last of which finds no tile.
+static __device__ __forceinline__ void schedule(const Sm100 &cta PIPESIM_PARAM) {
+    ClcState throttle = {0, 0}, request = {0, 1}, clc = {0, 0};
+    unsigned n = 0, tile = 0;
+    for (bool more = true; more; more = NEXT_TILE(scheduler)) {
+        WAIT(scheduler, clc_throttle_full, throttle)
+        PIPESIM_RECORD(SITE_scheduler_arrive_clc_throttle_empty, 32)
+        mbarrier_arrive(cta.barrier(BARRIER_clc_throttle_empty, throttle.stage));
+        throttle.step();
+        WAIT(scheduler, clc_empty, request)
+        PIPESIM_RECORD(SITE_scheduler_expect_clc_full, BYTES_ANSWER)
+        PIPESIM_RECORD(SITE_scheduler_copy_clc_full, BYTES_ANSWER)
+        if (elect_one()) {
+            const unsigned full = cta.barrier(BARRIER_clc_full, request.stage);
+            mbarrier_arrive_expect_tx(full, ANSWER_BYTES);
+            clc_try_cancel(cta.answers + ANSWER_BYTES * request.stage, full);
+        }
+        __syncwarp();
+        request.step();
+    }
+    for (unsigned s = 0; s < CLC_STAGES; ++s) {  // until everybody has taken every answer
+        WAIT(scheduler, clc_empty, request)
+        request.step();
+    }
+}
+
+// The load warp, before the loads of a tile: the scheduler may ask for one tile more.
+static __device__ __forceinline__ void throttle_signal(const Sm100 &cta, ClcState &throttle, unsigned &n PIPESIM_PARAM) {
+    WAIT(load, clc_throttle_empty, throttle)
+    PIPESIM_RECORD(SITE_load_arrive_clc_throttle_full, 32)
+    mbarrier_arrive(cta.barrier(BARRIER_clc_throttle_full, throttle.stage));
+    throttle.step();
+}
+
+// The load warp, behind its last tile: until all that it loaded is consumed.
+static __device__ __forceinline__ void drain(const Sm100 &cta, InputState &input, unsigned &n PIPESIM_PARAM) {
+    for (unsigned s = 0; s < RING_STAGES; ++s) {
+        WAIT(load, input_empty, input)
+        input.step();
+    }
+}
+
+// Tensor memory.
+
+// The MMA warp: the address of the accumulators, which the epilogue is told.
+static __device__ __forceinline__ unsigned allocate(const Sm100 &cta) {
+    tcgen05_alloc<COLUMNS>(cta.tmem_at);
+    __syncwarp();
+    const unsigned tmem = load_shared_32(cta.tmem_at);
+    tcgen05_before_sync();
+    asm volatile("barrier.arrive %0, %1;" ::"n"(TMEM_READY), "n"(32 + 128) : "memory");
+    return tmem;
+}
+
+// The MMA warp gives it back when the epilogue has read its last tile.
+static __device__ __forceinline__ void deallocate(const Sm100 &cta, unsigned tmem, unsigned &n PIPESIM_PARAM) {
+    const RingState<1> end = {0, 0};
+    WAIT(mma, tmem_dealloc, end)
+    tcgen05_after_sync();
+    tcgen05_dealloc<COLUMNS>(tmem);
+}
+
+// An epilogue warp: the address of the accumulators' first columns in its lanes.
+static __device__ __forceinline__ unsigned find_tmem(const Sm100 &cta) {
+    asm volatile("barrier.sync %0, %1;" ::"n"(TMEM_READY), "n"(32 + 128) : "memory");
+    tcgen05_after_sync();
+    return load_shared_32(cta.tmem_at) + (threadIdx.x / 32 * 32 << 16);
+}
+
+// An epilogue warp: one slice of an accumulator, a row a thread.
+static __device__ __forceinline__ void load_slice(float (&v)[SLICE], unsigned accumulator, unsigned slice) {
+    unsigned bits[SLICE];
+    tcgen05_load(bits, accumulator + slice * SLICE);
+#pragma unroll
+    for (unsigned i = 0; i < SLICE; ++i) v[i] = __uint_as_float(bits[i]);
+}
+
+// Every epilogue thread has read its last column of an accumulator: the MMAs of another tile may begin.
+static __device__ __forceinline__ void free_accumulator(const Sm100 &cta, unsigned stage, unsigned n PIPESIM_PARAM) {
+    tcgen05_before_sync();
+    PIPESIM_SAY(n, stage, 0)
+    PIPESIM_RECORD(SITE_epilogue_arrive_output_empty, 32)
+    mbarrier_arrive(cta.barrier(BARRIER_output_empty, stage));
+}
+
+// The output.
+
+// Where 16 bytes of a row of a slice lie, with 64-byte swizzle.
+static __device__ __forceinline__ unsigned swizzled_64(unsigned row, unsigned piece) {
+    return 64 * row + 16 * (piece ^ (row >> 1 & 3));
+}
+
+static __device__ __forceinline__ unsigned bf16_pair(float low, float high) {
+    unsigned pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+
+static __device__ __forceinline__ void epilogue_sync() {
+    asm volatile("barrier.sync %0, %1;" ::"n"(EPILOGUE), "n"(128) : "memory");
+}
+
+// The epilogue stores one slice: v is this thread's row of it. slices counts those of all tiles; two are on their way.
+static __device__ __forceinline__ void store_slice(const Sm100 &cta, const float (&v)[SLICE], unsigned row, unsigned column,
+                                                   unsigned slices PIPESIM_PARAM) {
+    const unsigned out = cta.d + slices % 2 * SLICE_BYTES;
+    const bool first = threadIdx.x / 32 == 0;
+    unsigned pairs[SLICE / 2];
+    PIPESIM_RECORD(SITE_epilogue_work_begin, 0)
+#pragma unroll
+    for (unsigned i = 0; i < SLICE / 2; ++i) pairs[i] = bf16_pair(v[2 * i], v[2 * i + 1]);
+    PIPESIM_RECORD(SITE_epilogue_work_end, 0)
+    if (first && elect_one()) bulk_wait_read<1>();  // the store before the last has read its rows
+    __syncwarp();
+    epilogue_sync();
+#pragma unroll
+    for (unsigned piece = 0; piece < 4; ++piece)
+        asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(out + swizzled_64(threadIdx.x, piece)),
+                     "r"(pairs[4 * piece]), "r"(pairs[4 * piece + 1]), "r"(pairs[4 * piece + 2]),
+                     "r"(pairs[4 * piece + 3]) : "memory");
+    async_proxy_fence();
+    epilogue_sync();
+    if (first && elect_one()) {
+        tensor_store_2d(cta.d_map, column, row, out);
+        bulk_commit();
+    }
+    __syncwarp();
+}
+
+// The epilogue's end: its stores are done, and it reads no tensor memory any more.
+static __device__ __forceinline__ void leave(const Sm100 &cta, unsigned n PIPESIM_PARAM) {
+    if (threadIdx.x / 32 == 0 && elect_one()) bulk_wait<0>();
+    __syncwarp();
+    PIPESIM_SAY(n, 0, 0)
+    PIPESIM_RECORD(SITE_epilogue_arrive_tmem_dealloc, 32)
+    mbarrier_arrive(cta.barrier(BARRIER_tmem_dealloc, 0));
+}
