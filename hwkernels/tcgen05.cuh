@@ -14,6 +14,9 @@ static __device__ constexpr unsigned tcgen05_bf16(unsigned m, unsigned n) {
     return 1u << 4 | 1u << 7 | 1u << 10 | n / 8 << 17 | m / 16 << 24;
 }
 
+// Of kind::f8f6f4: the same with A and B of E4M3 (0 at bits 7 and 10).
+static __device__ constexpr unsigned tcgen05_e4m3(unsigned m, unsigned n) { return 1u << 4 | n / 8 << 17 | m / 16 << 24; }
+
 // A whole warp. columns: a power of two, 32..512. Writes the address of the first column to shared memory.
 template <unsigned COLUMNS>
 static __device__ __forceinline__ void tcgen05_alloc(unsigned to) {
@@ -32,6 +35,15 @@ static __device__ __forceinline__ void tcgen05_mma(unsigned d, unsigned long lon
     asm volatile(
         "{\n\t.reg .pred sum;\n\tsetp.ne.b32 sum, %4, 0;\n\t"
         "tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, sum;\n\t}"
+        ::"r"(d), "l"(a), "l"(b), "r"(shape), "r"(accumulate) : "memory");
+}
+
+// The same in FP8: 32 of K.
+static __device__ __forceinline__ void tcgen05_mma_fp8(unsigned d, unsigned long long a, unsigned long long b, unsigned shape,
+                                                       unsigned accumulate) {
+    asm volatile(
+        "{\n\t.reg .pred sum;\n\tsetp.ne.b32 sum, %4, 0;\n\t"
+        "tcgen05.mma.cta_group::1.kind::f8f6f4 [%0], %1, %2, %3, sum;\n\t}"
         ::"r"(d), "l"(a), "l"(b), "r"(shape), "r"(accumulate) : "memory");
 }
 
