@@ -82,6 +82,22 @@ pipesim verify epilogue_residual -p first_tile_only=0 -p tiles=8 -p k_iters=1
 
 """
 
+NEVER_RUN = """\
+## Kernels that were never run
+
+Only Blackwell has `tcgen05`, tensor memory and cluster launch control, and no Blackwell GPU was at hand. These kernels
+compile for sm_100a, to the instructions they are about, and their tables are their protocols'
+(`tests/hardware/test_blackwell.py`). Nothing else is known of them, and no command launches them. None has the single
+wave without a scheduler (`clc_stages=0`), and `block_n` is 64, 128 or 256.
+
+- `gemm_sm100.cu`: C = A·Bᵀ in bf16, on one SM, without `lookahead`; `block_k` is 64.
+- `conv_epilogue.cu`: a convolution in bf16 with a residual; A's tiles come through an im2col tensor map, and both
+  orders of the loads can be had. `block_k` is 64.
+- `gemm_sm100_blockwise.cu`: C = A·Bᵀ in FP8, with a scale for each row of A and each block of B in every step of K,
+  without `lookahead`. `block_k` is 128, `block_n` 64 or 128.
+
+"""
+
 Row = tuple[str, ...]
 
 
@@ -99,7 +115,12 @@ def page() -> str:
     late = max(max(case["params"].values()) for case in cases)
     numbers = {"launches": cases[0]["launches"], "tiles": cases[0]["params"]["tiles"], "late": f"{late:,}"}
     kinds = tuple(f"{name}, {kind}" for name in names for kind in ("plain", "recorded"))
-    parts += [ORDER.format(**numbers), _table(("order", "K steps", "late", *kinds), _order(order)), AFTER_ORDER]
+    parts += [
+        ORDER.format(**numbers),
+        _table(("order", "K steps", "late", *kinds), _order(order)),
+        AFTER_ORDER,
+        NEVER_RUN,
+    ]
     return "".join(parts).rstrip() + "\n"
 
 
