@@ -16,7 +16,7 @@
 #include "tcgen05.cuh"
 #include "tensor_map.cuh"
 
-static constexpr unsigned THREADS = WARPS * 32, BLOCK_M = 128, SLICE = 32, SLICES = BLOCK_N / SLICE;
+static constexpr unsigned THREADS = WARPS * 32, EPILOGUE_THREADS = 128, BLOCK_M = 128, SLICE = 32, SLICES = BLOCK_N / SLICE;
 static constexpr unsigned A_BYTES = BLOCK_M * 128, B_BYTES = BLOCK_N * 128, SLICE_BYTES = BLOCK_M * SLICE * 2;
 static constexpr unsigned SLOTS = RING_STAGES * K_GROUP, COLUMNS = ACCUMULATORS * BLOCK_N, ANSWER_BYTES = 16;
 static_assert(BLOCK_N == 64 || BLOCK_N == 128 || BLOCK_N == 256, "BLOCK_N must be 64, 128 or 256");
@@ -56,6 +56,28 @@ static __device__ __forceinline__ unsigned load_shared_32(unsigned address) {
     unsigned value;
     asm volatile("ld.shared.b32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
     return value;
+}
+
+static __device__ __forceinline__ void store_shared(unsigned address, const uint4 &v) {
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+                 : "memory");
+}
+
+// A whole warp, at a named barrier of so many threads in all.
+template <unsigned NAME, unsigned COUNT>
+static __device__ __forceinline__ void named_arrive() {
+    asm volatile("barrier.arrive %0, %1;" ::"n"(NAME), "n"(COUNT) : "memory");
+}
+
+template <unsigned NAME, unsigned COUNT>
+static __device__ __forceinline__ void named_sync() {
+    asm volatile("barrier.sync %0, %1;" ::"n"(NAME), "n"(COUNT) : "memory");
+}
+
+static __device__ __forceinline__ unsigned bf16_pair(float low, float high) {
+    unsigned pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
 }
 
 static __device__ __forceinline__ void wait_or_trap(const Sm100 &cta, unsigned group, unsigned stage, unsigned parity,
@@ -136,7 +158,7 @@ static __device__ __forceinline__ unsigned allocate(const Sm100 &cta) {
     __syncwarp();
     const unsigned tmem = load_shared_32(cta.tmem_at);
     tcgen05_before_sync();
-    asm volatile("barrier.arrive %0, %1;" ::"n"(TMEM_READY), "n"(32 + 128) : "memory");
+    named_arrive<TMEM_READY, 32 + EPILOGUE_THREADS>();
     return tmem;
 }
 
@@ -150,7 +172,7 @@ static __device__ __forceinline__ void deallocate(const Sm100 &cta, unsigned tme
 
 // An epilogue warp: the address of the accumulators' first columns in its lanes.
 static __device__ __forceinline__ unsigned find_tmem(const Sm100 &cta) {
-    asm volatile("barrier.sync %0, %1;" ::"n"(TMEM_READY), "n"(32 + 128) : "memory");
+    named_sync<TMEM_READY, 32 + EPILOGUE_THREADS>();
     tcgen05_after_sync();
     return load_shared_32(cta.tmem_at) + (threadIdx.x / 32 * 32 << 16);
 }
@@ -178,16 +200,6 @@ static __device__ __forceinline__ unsigned swizzled_64(unsigned row, unsigned pi
     return 64 * row + 16 * (piece ^ (row >> 1 & 3));
 }
 
-static __device__ __forceinline__ unsigned bf16_pair(float low, float high) {
-    unsigned pair;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    return pair;
-}
-
-static __device__ __forceinline__ void epilogue_sync() {
-    asm volatile("barrier.sync %0, %1;" ::"n"(EPILOGUE), "n"(128) : "memory");
-}
-
 // The epilogue stores one slice: v is this thread's row of it. slices counts those of all tiles; two are on their way.
 static __device__ __forceinline__ void store_slice(const Sm100 &cta, const float (&v)[SLICE], unsigned row, unsigned column,
                                                    unsigned slices PIPESIM_PARAM) {
@@ -200,14 +212,13 @@ static __device__ __forceinline__ void store_slice(const Sm100 &cta, const float
     PIPESIM_RECORD(SITE_epilogue_work_end, 0)
     if (first && elect_one()) bulk_wait_read<1>();  // the store before the last has read its rows
     __syncwarp();
-    epilogue_sync();
+    named_sync<EPILOGUE, EPILOGUE_THREADS>();
 #pragma unroll
     for (unsigned piece = 0; piece < 4; ++piece)
-        asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(out + swizzled_64(threadIdx.x, piece)),
-                     "r"(pairs[4 * piece]), "r"(pairs[4 * piece + 1]), "r"(pairs[4 * piece + 2]),
-                     "r"(pairs[4 * piece + 3]) : "memory");
+        store_shared(out + swizzled_64(threadIdx.x, piece),
+                     {pairs[4 * piece], pairs[4 * piece + 1], pairs[4 * piece + 2], pairs[4 * piece + 3]});
     async_proxy_fence();
-    epilogue_sync();
+    named_sync<EPILOGUE, EPILOGUE_THREADS>();
     if (first && elect_one()) {
         tensor_store_2d(cta.d_map, column, row, out);
         bulk_commit();
@@ -222,4 +233,18 @@ static __device__ __forceinline__ void leave(const Sm100 &cta, unsigned n PIPESI
     PIPESIM_SAY(n, 0, 0)
     PIPESIM_RECORD(SITE_epilogue_arrive_tmem_dealloc, 32)
     mbarrier_arrive(cta.barrier(BARRIER_tmem_dealloc, 0));
+}
+
+// Every role's warps, by the functions of the kernel; another role's warps are not for this.
+template <class Kernel>
+static __device__ __forceinline__ void run_role(const Kernel &cta PIPESIM_PARAM) {
+    const unsigned warp = threadIdx.x / 32;
+    if (warp == WARP_mma)
+        multiply(cta PIPESIM_PASS);
+    else if (warp == WARP_load)
+        load(cta PIPESIM_PASS);
+    else if (warp == WARP_scheduler)
+        schedule(cta PIPESIM_PASS);
+    else
+        finish(cta PIPESIM_PASS);
 }

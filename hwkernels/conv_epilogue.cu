@@ -176,15 +176,9 @@ conv_epilogue(const __grid_constant__ TensorMap a_map, const __grid_constant__ T
                             {report, stop, deadline_ns, warp}),
                       &c_map, a + SLOTS * (A_BYTES + B_BYTES), {p, q, s, blocks, stride, padding, dilation}, beta};
     CTA_BEGIN(report, cta.barriers)
-    if (warp == WARP_mma)
-        multiply(cta PIPESIM_PASS);
-    else if (warp == WARP_load)
-        load(cta PIPESIM_PASS);
-    else if (warp == WARP_scheduler)
-        schedule(cta PIPESIM_PASS);
-    else if (warp == WARP_epilogue_load)
+    if (warp == WARP_epilogue_load)
         load_source(cta PIPESIM_PASS);
     else
-        finish(cta PIPESIM_PASS);
+        run_role(cta PIPESIM_PASS);
     CTA_END(report, cta.barriers)
 }

@@ -65,13 +65,6 @@ gemm_sm100(const __grid_constant__ TensorMap a_map, const __grid_constant__ Tens
     const Sm100 cta = sm100(&a_map, &b_map, &c_map, n_tiles, groups, shared_address(memory), 0,
                             {report, stop, deadline_ns, warp});
     CTA_BEGIN(report, cta.barriers)
-    if (warp == WARP_mma)
-        multiply(cta PIPESIM_PASS);
-    else if (warp == WARP_load)
-        load(cta PIPESIM_PASS);
-    else if (warp == WARP_scheduler)
-        schedule(cta PIPESIM_PASS);
-    else
-        finish(cta PIPESIM_PASS);
+    run_role(cta PIPESIM_PASS);
     CTA_END(report, cta.barriers)
 }

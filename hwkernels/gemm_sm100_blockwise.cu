@@ -142,13 +142,6 @@ gemm_sm100_blockwise(const __grid_constant__ TensorMap a_map, const __grid_const
                                  {report, stop, deadline_ns, warp}),
                            &scales_map, a + SLOTS * (A_BYTES + B_BYTES), b_scales};
     CTA_BEGIN(report, cta.barriers)
-    if (warp == WARP_mma)
-        multiply(cta PIPESIM_PASS);
-    else if (warp == WARP_load)
-        load(cta PIPESIM_PASS);
-    else if (warp == WARP_scheduler)
-        schedule(cta PIPESIM_PASS);
-    else
-        finish(cta PIPESIM_PASS);
+    run_role(cta PIPESIM_PASS);
     CTA_END(report, cta.barriers)
 }
