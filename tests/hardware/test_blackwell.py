@@ -114,10 +114,11 @@ def test_a_wrong_table_is_seen(name, tmp_path):
         differences(name, table_file, params_of(name, 0))
 
 
-@pytest.mark.parametrize(("name", "n"), SETTINGS)
-def test_it_compiles_without_a_word(name, n):
-    """Traced, but for the second setting; the test of the machine code builds the first without a recorder."""
-    values = defines(name, params_of(name, n)) | {"PIPESIM_TRACE": int(n != 1)}
+@pytest.mark.parametrize(("n", "traced"), [(1, 0), (2, 1)])
+@pytest.mark.parametrize("name", CASES)
+def test_it_compiles_without_a_word(name, n, traced):
+    """The first setting is that of the machine code, below."""
+    values = defines(name, params_of(name, n)) | {"PIPESIM_TRACE": traced}
     compiled = compile_cubin(KERNELS / f"{name}.cu", values, arch="sm_100a")
     assert (compiled.log, compiled.entry) == ("", name)
 
