@@ -1,5 +1,9 @@
 // What Blackwell's GEMMs share, as pipesim/protocols/sm100.py does: the tile scheduler with its throttle (CLC), tensor
-// memory's life, and the output's way out, slice by slice. Needs sm_100a. NEVER RUN: compiled only, for want of a GPU.
+// memory's life, and the output's way out, slice by slice. Needs sm_100a.
+//
+// NEVER RUN on a GPU, for want of one. What is known: it compiles for sm_100a, the tables are the protocols', and on the CPU,
+// with each function of one instruction doing what the PTX documentation says, the kernels' values are exact and every warp
+// does what its protocol says, operation by operation (tests/hardware/test_blackwell_emulated.py). Memory order is not in that.
 //
 // The grid has a CTA for every output tile of 128 x BLOCK_N, n_tiles of them side by side; those that run take over the tiles
 // of those that were not launched yet. Every wait is bounded: one that gives up is reported, and ends the kernel by a trap.

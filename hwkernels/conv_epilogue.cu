@@ -1,6 +1,5 @@
 // D = convolution(A, B) + beta * C in bf16 with fp32 sums on Blackwell, as an implicit GEMM: the kernel behind the protocol
-// `conv_epilogue` without lookahead. Needs sm_100a. NEVER RUN: it compiles, and its table is the protocol's; nothing else is
-// known of it.
+// `conv_epilogue`. Needs sm_100a. NEVER RUN on a GPU (clc_sm100.cuh says what is known of it).
 //
 // A is [images][height][width][channels], B [filters][R][S][channels], C and D [images][P][Q][filters]. Of the product, a row
 // is a pixel of the output, a column a filter; K runs through R, S and the channels, 64 of them a step. A's tiles come through
@@ -161,9 +160,9 @@ static __device__ __forceinline__ void finish(const Conv &cta PIPESIM_PARAM) {
 }
 
 // a_map: im2col of A, 64 channels and 128 pixels, lower corner -padding, upper corner padding - dilation * (R - 1) (S - 1 in a
-// row), element strides stride in both directions, 128-byte swizzle. The boxes of the others: B [BLOCK_N][1][64] of [filters][R
-// * S][channels] with 128-byte swizzle, C and D [128][32] of [images * P * Q][filters] with 64-byte swizzle. n_tiles: of columns;
-// groups: R * S * blocks, the steps of a tile, at least 1. C's map and beta are not looked at with RESIDUAL 0.
+// row), element strides stride in both directions, 128-byte swizzle. The boxes of the others: B [BLOCK_N][1][64] of [filters]
+// [R * S][channels] with 128-byte swizzle, C and D [128][32] of [images * P * Q][filters] with 64-byte swizzle. n_tiles: of
+// columns; groups: R * S * blocks, the steps of a tile, at least 1. RESIDUAL 0: neither C's map nor beta is looked at.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 conv_epilogue(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map,
               const __grid_constant__ TensorMap c_map, const __grid_constant__ TensorMap d_map, unsigned n_tiles,

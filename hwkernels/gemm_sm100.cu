@@ -1,5 +1,5 @@
 // C = A * B^T in bf16 with fp32 sums on Blackwell: the kernel behind the protocol `gemm_sm100` with cta_group 1 and without
-// lookahead. Needs sm_100a. NEVER RUN: it compiles, and its table is the protocol's; nothing else is known of it.
+// lookahead. Needs sm_100a. NEVER RUN on a GPU (clc_sm100.cuh says what is known of it).
 //
 // A is [M][K], B [N][K], C [M][N], row-major; a step of K is 64 elements. clc_sm100.cuh has the compile-time parameters, and
 // all that is not of this kernel alone.

@@ -1,13 +1,13 @@
 // C = sum over k of a_scales[k] * b_scales[k] * A[k] * B[k]^T in FP8 (E4M3) with fp32 sums on Blackwell, k a block of 128 of
-// K: the kernel behind the protocol `gemm_sm100_blockwise` with block_k 128 and without lookahead. Needs sm_100a. NEVER RUN: it
-// compiles, and its table is the protocol's; nothing else is known of it.
+// K: the kernel behind the protocol `gemm_sm100_blockwise` with block_k 128 and without lookahead. Needs sm_100a. NEVER RUN on
+// a GPU (clc_sm100.cuh says what is known of it).
 //
 // A is [M][K], B [N][K], C [M][N] in bf16, row-major. a_scales is [K / 128][M]: a scale for each row of A and block of K; they
-// travel with the tiles. b_scales is [N / 128][K / 128]: a scale for each block of B; the epilogue reads them from device memory.
-// Both round the blocks up. The tensor cores multiply one block into a fresh accumulator; the epilogue, a row a thread, scales
-// it and keeps the sums in registers, so BLOCK_N is 64 or 128. It frees a stage's scales with one lane a warp; the MMAs' commit
-// is the stage's other arrival. Of the scaling, which the protocol has behind the arrive that frees the accumulator, all
-// slices but the last come before it here: a thread has no registers for both.
+// travel with the tiles. b_scales is [N / 128][K / 128]: a scale for each block of B, which the epilogue reads from device
+// memory. Both round the blocks up. The tensor cores multiply one block into a fresh accumulator; the epilogue, a row a thread,
+// scales it and keeps the sums in registers, so BLOCK_N is 64 or 128. It frees a stage's scales with one lane a warp; the
+// MMAs' commit is the stage's other arrival. The protocol has all the scaling behind the arrive that frees the accumulator;
+// here all slices but the last come before it: a thread has no registers for both.
 //
 // clc_sm100.cuh has the compile-time parameters (but K_GROUP), and all that is not of this kernel alone.
 #define PIPESIM_TABLE "gemm_sm100_blockwise.table.h"
@@ -129,8 +129,8 @@ static __device__ __forceinline__ void finish(const Blockwise &cta PIPESIM_PARAM
     leave(cta, n PIPESIM_PASS);
 }
 
-// The maps' boxes: A [128][128] and B [BLOCK_N][128], bytes, with 128-byte swizzle, A's scales [1][128] of [K / 128][M] without,
-// C [128][32] with 64-byte swizzle. groups: blocks of K.
+// The maps' boxes: A [128][128] and B [BLOCK_N][128], bytes, with 128-byte swizzle, A's scales [1][128] of [K / 128][M]
+// without, C [128][32] with 64-byte swizzle. groups: blocks of K.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 gemm_sm100_blockwise(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map,
                      const __grid_constant__ TensorMap scales_map, const __grid_constant__ TensorMap c_map,

@@ -15,6 +15,7 @@ struct Agent {
 #define PIPESIM_AT(iteration, stage_, parity_) pipesim.stage = (stage_), pipesim.parity = (parity_);
 #define PIPESIM_SAY(iteration, stage_, parity_) PIPESIM_AT(iteration, stage_, parity_)
 #define PIPESIM_RECORD(site, value) \
-    if (pipesim.records) machine::m->records.push_back({pipesim.block, pipesim.warp, (site), pipesim.stage, pipesim.parity, (value)});
+    if (pipesim.records)            \
+        machine::m->records.push_back({pipesim.block, pipesim.warp, (site), pipesim.stage, pipesim.parity, (value)});
 #define PIPESIM_ANCHOR(cta, which)
 #define PIPESIM_FLUSH(cta, agent, agents, shared)
