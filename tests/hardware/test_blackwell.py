@@ -3,7 +3,6 @@ they are about, and their tables are their protocols'."""
 
 from __future__ import annotations
 
-import importlib.metadata
 import re
 import subprocess
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from hwkernels.table import read_table
 from pipesim.errors import UsageError
 from pipesim.protocols.catalog import find
 from pipesim.trace.sites import site_table
+from tests.hardware.test_disassembly import nvdisasm
 
 GROUPS = dotted("input", "output", "epi_load", "clc", "clc_throttle")
 
@@ -125,9 +125,7 @@ def test_it_compiles_without_a_word(name, n, traced):
 
 def instructions(cubin: Path) -> frozenset[str]:
     """The names of a cubin's instructions of tensor cores, tensor memory, copy engine and launch control."""
-    files = importlib.metadata.files("nvidia-cuda-nvdisasm") or []
-    nvdisasm = next(Path(str(f.locate())) for f in files if f.name == "nvdisasm")
-    text = subprocess.run([nvdisasm, "-c", cubin], check=True, capture_output=True, text=True).stdout
+    text = subprocess.run([nvdisasm(), "-c", cubin], check=True, capture_output=True, text=True).stdout
     return frozenset(re.findall(r"\b(UTC\w*MMA|UTCBAR|LDTM\.x32|UTMA(?:LDG|STG)\.[\w.]+|UGETNEXTWORKID\.\w+)", text))
 
 

@@ -4,7 +4,6 @@ its protocol says, operation by operation."""
 from __future__ import annotations
 
 import itertools
-import runpy
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,9 +20,8 @@ from hwkernels.table import Table, read_table
 from pipesim.protocols.catalog import find
 from pipesim.trace.schema import EventKind
 from pipesim.trace.sites import site_table
+from tests.hardware.emulated import Emulated, Record, Run, Tensor, tensor
 
-EMULATED = runpy.run_path(str(Path(__file__).parent / "emulated.py"), run_name="emulated")
-Emulated, tensor = EMULATED["Emulated"], EMULATED["tensor"]
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator is C++")
 
 GROUPS = dotted("input", "output", "epi_load", "clc", "clc_throttle")
@@ -37,7 +35,7 @@ Floats = npt.NDArray[np.float32]
 class Problem(NamedTuple):
     """One launch: the kernel's arguments, where it writes, and what must stand there at the end."""
 
-    tensors: list[Any]
+    tensors: list[Tensor]
     n: list[int]
     f: list[float]
     device: Array | None
@@ -216,14 +214,14 @@ CASES = {
 }  # fmt: skip
 
 
-def run(case: Case, kernel: Any, number: int, seed: int, twin: int = 0) -> tuple[Problem, Any]:
+def run(case: Case, kernel: Emulated, number: int, seed: int, twin: int = 0) -> tuple[Problem, Run]:
     KEPT.clear()
     problem = case.problems[number](np.random.default_rng(seed), case.values)
     more = {"device": problem.device, "twin": twin}
     return problem, kernel.run(problem.tensors, problem.grid, seed, problem.n, problem.f, **more)
 
 
-def recorded(table: Table, case: Case, records: list[Any]) -> list[tuple[Any, ...]]:
+def recorded(table: Table, case: Case, records: list[Record]) -> list[tuple[Any, ...]]:
     """The events of a warp: kind, barrier, stage, parity of a wait (else -1), and value in bytes or arrivals."""
     a, b = BLOCK_M * 128, case.values["BLOCK_N"] * 128
     stage = (a + b) * case.values.get("K_GROUP", 1) + case.staged_bytes
@@ -250,11 +248,11 @@ def of_protocol(name: str, case: Case, tiles: int, k_iters: int) -> list[list[tu
     ]
 
 
-def noticed(name: str, problem: Problem, said: Any) -> str:
+def noticed(name: str, problem: Problem, said: Run) -> str:
     """What is wrong with a run, in a word; "" if nothing is."""
     case = CASES[name]
     if said.fault:
-        return str(said.fault)
+        return said.fault
     if not np.array_equal(problem.out, problem.expected):
         return "wrong values"
     table = read_table(KERNELS / f"{name}.table.h", case.values)
@@ -270,14 +268,14 @@ def noticed(name: str, problem: Problem, said: Any) -> str:
     return ""
 
 
-def build(name: str, folder: Path) -> Any:
+def build(name: str, folder: Path) -> Emulated:
     """A kernel with its wrong twins, and with both orders of the loads."""
     case = CASES[name]
     twins = [(twin.before, twin.after) for twin in case.twins]
     return Emulated(name, case.values | {"FIRST_TILE_ONLY": f"TWIN({EVERY_TILE},1,0)"}, case.call, folder, twins)
 
 
-def orders(kernel: Any) -> None:
+def orders(kernel: Emulated) -> None:
     """Upstream's order of the loads: with one step a tile the wait misses two arrivals, with four it ends well."""
     case, pixels = CASES["conv_epilogue"], {"filters": 64, "r": 1, "s": 1, "stride": 1, "padding": 0, "dilation": 1}
     for channels, twin, ends in ((64, 0, ""), (64, EVERY_TILE, "trap"), (256, EVERY_TILE, "")):
