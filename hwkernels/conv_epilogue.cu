@@ -1,10 +1,10 @@
 // D = convolution(A, B) + beta * C in bf16 with fp32 sums on Blackwell, as an implicit GEMM: the kernel behind the protocol
 // `conv_epilogue`. Needs sm_100a. NEVER RUN on a GPU (clc_sm100.cuh says what is known of it).
 //
-// A is [images][height][width][channels], B [filters][R][S][channels], C and D [images][P][Q][filters]. Of the product, a row
-// is a pixel of the output, a column a filter; K runs through R, S and the channels, 64 of them a step. A's tiles come through
-// an im2col tensor map: 128 pixels of the output one behind the other, each shifted to the same place under the filter, zeros
-// outside of the image. C comes slice by slice, 128 x 32, through a ring of its own.
+// A is [images][height][width][channels], B [filters][R][S][channels], C and D [images][P][Q][filters], channels and filters
+// multiples of 8. Of the product, a row is a pixel of the output, a column a filter; K runs through R, S and the channels, 64
+// of them a step. A's tiles come through an im2col tensor map: 128 pixels of the output one behind the other, each shifted to
+// the same place under the filter, zeros outside of the image. C comes slice by slice, 128 x 32, through a ring of its own.
 //
 // The load-order barrier lets the epilogue-load warp begin when the first loads of a tile are under way. FIRST_TILE_ONLY 1
 // orders the first tile, as CUTLASS does. 0 orders every tile, as upstream does: the load warp, which nobody holds back, may

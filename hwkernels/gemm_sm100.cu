@@ -1,8 +1,8 @@
 // C = A * B^T in bf16 with fp32 sums on Blackwell: the kernel behind the protocol `gemm_sm100` with cta_group 1 and without
 // lookahead. Needs sm_100a. NEVER RUN on a GPU (clc_sm100.cuh says what is known of it).
 //
-// A is [M][K], B [N][K], C [M][N], row-major; a step of K is 64 elements. clc_sm100.cuh has the compile-time parameters, and
-// all that is not of this kernel alone.
+// A is [M][K], B [N][K], C [M][N], row-major, K and N multiples of 8; a step of K is 64 elements.
+// clc_sm100.cuh has the compile-time parameters, and all that is not of this kernel alone.
 #define PIPESIM_TABLE "gemm_sm100.table.h"
 #include "bf16_sm100.cuh"
 

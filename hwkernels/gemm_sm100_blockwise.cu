@@ -4,10 +4,12 @@
 //
 // A is [M][K], B [N][K], C [M][N] in bf16, row-major. a_scales is [K / 128][M]: a scale for each row of A and block of K; they
 // travel with the tiles. b_scales is [N / 128][K / 128]: a scale for each block of B, which the epilogue reads from device
-// memory. Both round the blocks up. The tensor cores multiply one block into a fresh accumulator; the epilogue, a row a thread,
-// scales it and keeps the sums in registers, so BLOCK_N is 64 or 128. It frees a stage's scales with one lane a warp; the
-// MMAs' commit is the stage's other arrival. The protocol has all the scaling behind the arrive that frees the accumulator;
-// here all slices but the last come before it: a thread has no registers for both.
+// memory. Both round the blocks up; K is a multiple of 16, N of 8, M of 4.
+//
+// The tensor cores multiply one block into a fresh accumulator; the epilogue, a row a thread, scales it and keeps the sums in
+// registers, so BLOCK_N is 64 or 128. It frees a stage's scales with one lane a warp; the MMAs' commit is the stage's other
+// arrival. The protocol has all the scaling behind the arrive that frees the accumulator; here all slices but the last come
+// before it: a thread has no registers for both.
 //
 // clc_sm100.cuh has the compile-time parameters (but K_GROUP), and all that is not of this kernel alone.
 #define PIPESIM_TABLE "gemm_sm100_blockwise.table.h"

@@ -288,8 +288,8 @@ def orders(kernel: Emulated) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_it_computes_and_does_what_its_protocol_says_and_wrong_twins_are_noticed(name, tmp_path):
     case, kernel = CASES[name], build(name, tmp_path)
-    for number in range(len(case.problems)):
-        assert noticed(name, *run(case, kernel, number, number)) == ""
+    for number, seed in itertools.product(range(len(case.problems)), range(3)):
+        assert noticed(name, *run(case, kernel, number, seed)) == ""
     for number, twin in enumerate(case.twins, start=1):
         found = noticed(name, *run(case, kernel, twin.problem, 0, number))
         assert found.startswith(twin.noticed), (twin.after, found)
