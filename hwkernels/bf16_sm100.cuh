@@ -1,7 +1,7 @@
 // The MMA warp of Blackwell's kernels that multiply bf16 (clc_sm100.cuh): one accumulator for each tile. NEVER RUN.
 #pragma once
 
-#include "clc_sm100.cuh"
+#include "modular_sm100.cuh"
 
 static constexpr unsigned BLOCK_K = 64;  // elements of a step
 
@@ -19,15 +19,8 @@ static __device__ __forceinline__ void multiply(const Sm100 &cta PIPESIM_PARAM) 
             tcgen05_after_sync();
             if (elect_one()) {
 #pragma unroll
-                for (unsigned j = 0; j < K_GROUP; ++j) {
-                    const unsigned slot = input.stage * K_GROUP + j;
-                    const unsigned long long a = tcgen05_k_major(cta.a + slot * A_BYTES);
-                    const unsigned long long b = tcgen05_k_major(cta.b + slot * B_BYTES);
-#pragma unroll
-                    for (unsigned i = 0; i < BLOCK_K / 16; ++i)  // 32 bytes on, in units of 16
-                        tcgen05_mma(tmem + output.stage * BLOCK_N, a + 2 * i, b + 2 * i, tcgen05_bf16(BLOCK_M, BLOCK_N),
-                                    k | j | i);
-                }
+                for (unsigned j = 0; j < K_GROUP; ++j)
+                    multiply_bf16(cta, tmem + output.stage * BLOCK_N, input.stage * K_GROUP + j, k | j);
                 tcgen05_commit(cta.barrier(BARRIER_input_empty, input.stage));
                 if (k + 1 == cta.groups) tcgen05_commit(cta.barrier(BARRIER_output_full, output.stage));
             }

@@ -25,7 +25,7 @@ static constexpr unsigned A_BYTES = BLOCK_M * 128, B_BYTES = BLOCK_N * 128, SLIC
 static constexpr unsigned SLOTS = RING_STAGES * K_GROUP, COLUMNS = ACCUMULATORS * BLOCK_N, ANSWER_BYTES = 16;
 static_assert(BLOCK_N == 64 || BLOCK_N == 128 || BLOCK_N == 256, "BLOCK_N must be 64, 128 or 256");
 static_assert((COLUMNS & (COLUMNS - 1)) == 0 && COLUMNS <= 512, "tensor memory is allocated in powers of two");
-static_assert(WARPS_epilogue == 4 && WARP_epilogue == 0, "warp w of the epilogue reads lanes 32 * w of tensor memory");
+static_assert(WARPS_epilogue == 4 && WARP_epilogue % 4 == 0, "a warp reads the lanes of its place among four");
 static constexpr unsigned TMEM_READY = 1, EPILOGUE = 2;  // named barriers
 // What a record's value means in bytes; OWN: a tile that only this kernel has.
 enum : unsigned { BYTES_A, BYTES_B, BYTES_STAGE, BYTES_ANSWER, BYTES_OWN };
@@ -113,9 +113,9 @@ static __device__ __forceinline__ bool next_tile(const Sm100 &cta, ClcState &clc
                                                                                                        n PIPESIM_PASS)
 
 // The scheduler warp: for every signal of the load warp a request, the last of which finds no tile.
-static __device__ __forceinline__ void schedule(const Sm100 &cta PIPESIM_PARAM) {
+static __device__ __forceinline__ void schedule(const Sm100 &cta, unsigned n PIPESIM_PARAM) {
     ClcState throttle = {0, 0}, request = {0, 1}, clc = {0, 0};
-    unsigned n = 0, tile = 0;
+    unsigned tile = 0;
     for (bool more = true; more; more = NEXT_TILE(scheduler)) {
         WAIT(scheduler, clc_throttle_full, throttle)
         PIPESIM_RECORD(SITE_scheduler_arrive_clc_throttle_empty, 32)
@@ -166,19 +166,23 @@ static __device__ __forceinline__ unsigned allocate(const Sm100 &cta) {
     return tmem;
 }
 
-// The MMA warp gives it back when the epilogue has read its last tile.
-static __device__ __forceinline__ void deallocate(const Sm100 &cta, unsigned tmem, unsigned &n PIPESIM_PARAM) {
-    const RingState<1> end = {0, 0};
-    WAIT(mma, tmem_dealloc, end)
-    tcgen05_after_sync();
-    tcgen05_dealloc<COLUMNS>(tmem);
-}
+// The row of a tile that is this thread's.
+static __device__ __forceinline__ unsigned epilogue_thread() { return threadIdx.x - 32 * WARP_epilogue; }
 
 // An epilogue warp: the address of the accumulators' first columns in its lanes.
 static __device__ __forceinline__ unsigned find_tmem(const Sm100 &cta) {
     named_sync<TMEM_READY, 32 + EPILOGUE_THREADS>();
     tcgen05_after_sync();
-    return load_shared_32(cta.tmem_at) + (threadIdx.x / 32 * 32 << 16);
+    return load_shared_32(cta.tmem_at) + (epilogue_thread() / 32 * 32 << 16);
+}
+
+// One lane of the MMA warp: a tile of A times a tile of B in bf16, 64 of K, into an accumulator.
+static __device__ __forceinline__ void multiply_bf16(const Sm100 &cta, unsigned accumulator, unsigned slot,
+                                                     unsigned accumulate) {
+    const unsigned long long a = tcgen05_k_major(cta.a + slot * A_BYTES), b = tcgen05_k_major(cta.b + slot * B_BYTES);
+#pragma unroll
+    for (unsigned i = 0; i < 4; ++i)  // 32 bytes on, in units of 16
+        tcgen05_mma(accumulator, a + 2 * i, b + 2 * i, tcgen05_bf16(BLOCK_M, BLOCK_N), accumulate | i);
 }
 
 // An epilogue warp: one slice of an accumulator, a row a thread.
@@ -204,39 +208,34 @@ static __device__ __forceinline__ unsigned swizzled_64(unsigned row, unsigned pi
     return 64 * row + 16 * (piece ^ (row >> 1 & 3));
 }
 
-// The epilogue stores one slice: v is this thread's row of it. slices counts those of all tiles; two are on their way.
-static __device__ __forceinline__ void store_slice(const Sm100 &cta, const float (&v)[SLICE], unsigned row, unsigned column,
-                                                   unsigned slices PIPESIM_PARAM) {
-    const unsigned out = cta.d + slices % 2 * SLICE_BYTES;
-    const bool first = threadIdx.x / 32 == 0;
-    unsigned pairs[SLICE / 2];
+static __device__ __forceinline__ void convert(unsigned (&pairs)[SLICE / 2], const float (&v)[SLICE] PIPESIM_PARAM) {
     PIPESIM_RECORD(SITE_epilogue_work_begin, 0)
 #pragma unroll
     for (unsigned i = 0; i < SLICE / 2; ++i) pairs[i] = bf16_pair(v[2 * i], v[2 * i + 1]);
     PIPESIM_RECORD(SITE_epilogue_work_end, 0)
-    if (first && elect_one()) bulk_wait_read<1>();  // the store before the last has read its rows
-    __syncwarp();
-    named_sync<EPILOGUE, EPILOGUE_THREADS>();
+}
+
+// A free buffer of the output gets a slice, each thread's row of it, and is stored by one lane.
+static __device__ __forceinline__ void store_rows(const Sm100 &cta, unsigned out, const unsigned (&pairs)[SLICE / 2],
+                                                  unsigned row, unsigned column) {
 #pragma unroll
     for (unsigned piece = 0; piece < 4; ++piece)
-        store_shared(out + swizzled_64(threadIdx.x, piece),
+        store_shared(out + swizzled_64(epilogue_thread(), piece),
                      {pairs[4 * piece], pairs[4 * piece + 1], pairs[4 * piece + 2], pairs[4 * piece + 3]});
     async_proxy_fence();
     named_sync<EPILOGUE, EPILOGUE_THREADS>();
-    if (first && elect_one()) {
+    if (epilogue_thread() / 32 == 0 && elect_one()) {
         tensor_store_2d(cta.d_map, column, row, out);
         bulk_commit();
     }
     __syncwarp();
 }
 
-// The epilogue's end: its stores are done, and it reads no tensor memory any more.
-static __device__ __forceinline__ void leave(const Sm100 &cta, unsigned n PIPESIM_PARAM) {
-    if (threadIdx.x / 32 == 0 && elect_one()) bulk_wait<0>();
+// All threads of the epilogue, once a buffer is free: the store before the last has read its rows.
+static __device__ __forceinline__ void acquire_buffer() {
+    if (epilogue_thread() / 32 == 0 && elect_one()) bulk_wait_read<1>();
     __syncwarp();
-    PIPESIM_SAY(n, 0, 0)
-    PIPESIM_RECORD(SITE_epilogue_arrive_tmem_dealloc, 32)
-    mbarrier_arrive(cta.barrier(BARRIER_tmem_dealloc, 0));
+    named_sync<EPILOGUE, EPILOGUE_THREADS>();
 }
 
 // Every role's warps, by the functions of the kernel; another role's warps are not for this.
@@ -248,7 +247,7 @@ static __device__ __forceinline__ void run_role(const Kernel &cta PIPESIM_PARAM)
     else if (warp == WARP_load)
         load(cta PIPESIM_PASS);
     else if (warp == WARP_scheduler)
-        schedule(cta PIPESIM_PASS);
+        schedule(cta, 0 PIPESIM_PASS);
     else
         finish(cta PIPESIM_PASS);
 }

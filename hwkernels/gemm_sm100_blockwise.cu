@@ -14,7 +14,7 @@
 // clc_sm100.cuh has the compile-time parameters (but K_GROUP), and all that is not of this kernel alone.
 #define PIPESIM_TABLE "gemm_sm100_blockwise.table.h"
 #define K_GROUP 1
-#include "clc_sm100.cuh"
+#include "modular_sm100.cuh"
 
 static_assert(BLOCK_N <= 128, "the sums of a row are in registers");
 static constexpr unsigned BLOCK_K = 128, SCALES_BYTES = BLOCK_M * 4;

@@ -98,6 +98,7 @@ has the single wave without a scheduler (`clc_stages=0`), and `block_n` is 64, 1
   orders of the loads can be had. `block_k` is 64.
 - `gemm_sm100_blockwise.cu`: C = A·Bᵀ in FP8, with a scale for each row of A and each block of B in every step of K,
   without `lookahead`. `block_k` is 128, `block_n` 64 or 128.
+- `cutlass_sm100.cu`: the first of these with CUTLASS's pipelines, on one SM and without a residual; `block_k` is 64.
 
 """
 

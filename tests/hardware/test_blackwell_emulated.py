@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,18 +15,20 @@ import pytest
 
 from hwkernels.bf16 import to_bf16
 from hwkernels.compile import KERNELS
-from hwkernels.kernel import dotted
 from hwkernels.table import Table, read_table
+from pipesim.model.ops import Op, Operation
+from pipesim.model.program import Program
 from pipesim.protocols.catalog import find
-from pipesim.trace.schema import EventKind
+from pipesim.trace.schema import EventKind, Site
 from pipesim.trace.sites import site_table
 from tests.hardware.emulated import Emulated, Record, Run, Tensor, tensor
+from tests.hardware.test_blackwell import groups_of
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator is C++")
 
-GROUPS = dotted("input", "output", "epi_load", "clc", "clc_throttle")
+Events = Iterator[tuple[Any, ...]]
 MOVED = (EventKind.EXPECT, EventKind.COPY)
-WAITED = (EventKind.WAIT_ENTER, EventKind.WAIT_RETURN)
+WAITED = (EventKind.WAIT_ENTER, EventKind.WAIT_RETURN, EventKind.TRY)
 BLOCK_M, SLICE = 128, 32
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float32]
@@ -53,7 +55,8 @@ def small(random: np.random.Generator, *shape: int) -> Floats:
 def gemm(random: np.random.Generator, m: int, n: int, k: int, values: Mapping[str, int]) -> Problem:
     a, b, out = small(random, m, k), small(random, n, k), np.zeros((m, n), np.uint16)
     block_n, tiles = values["BLOCK_N"], (-(-m // BLOCK_M), -(-n // values["BLOCK_N"]))
-    groups = -(-k // (64 * values["K_GROUP"]))
+    k_group = values.get("K_GROUP", 1)
+    groups = -(-k // (64 * k_group))
     bits = [to_bf16(a), to_bf16(b)]
     tensors = [
         tensor(bits[0], (64, BLOCK_M), 128),
@@ -61,9 +64,7 @@ def gemm(random: np.random.Generator, m: int, n: int, k: int, values: Mapping[st
         tensor(out, (SLICE, BLOCK_M), 64),
     ]
     expected = to_bf16(a @ b.T)
-    problem = Problem(
-        tensors, [tiles[1], groups], [], None, tiles[0] * tiles[1], out, expected, groups * values["K_GROUP"]
-    )
+    problem = Problem(tensors, [tiles[1], groups], [], None, tiles[0] * tiles[1], out, expected, groups * k_group)
     KEPT.extend(bits)
     return problem
 
@@ -170,7 +171,7 @@ CASES = {
             Twin("(piece ^ (row >> 1 & 3))", "(piece ^ (TWIN(row >> 1, row) & 3))", "wrong values"),
             Twin("s < RING_STAGES; ++s) {", "s < TWIN(RING_STAGES, 1u); ++s) {", "other operations"),
             Twin("(1024 >> 4) << 32", "(TWIN(1024, 512) >> 4) << 32", "wrong values"),
-            Twin("k | j | i);", "TWIN(k, 0u) | j | i);", "wrong values"),
+            Twin("k | j);", "TWIN(k, 0u) | j);", "wrong values"),
             Twin("    clc.step();", "    if (TWIN(true, threadIdx.x < 128)) clc.step();", "an arrival too many"),
         ),
     ),
@@ -192,6 +193,23 @@ CASES = {
             Twin("(BARRIER_epi_load_empty, s", "(BARRIER_epi_load_empty + TWIN(0, -1), s", "an arrival too many"),
             Twin("(words[i] << 16)", "(words[i] << TWIN(16, 0))", "wrong values"),
             Twin("full, SLICE_BYTES)", "full, TWIN(SLICE_BYTES, SLICE_BYTES + 16))", "trap"),
+        ),
+    ),
+    "cutlass_sm100": Case(
+        "maps[0], maps[1], maps[2], n[0], n[1]",
+        SHARED | {"RING_STAGES": 3},
+        0,
+        0,
+        (
+            lambda random, values: gemm(random, 300, 104, 300, values),
+            lambda random, values: gemm(random, 700, 40, 64, values),
+        ),
+        (
+            Twin("s < ACCUMULATORS; ++s", "s < TWIN(ACCUMULATORS, 0u); ++s", "columns that are not there"),
+            Twin("RingState<1> begin = {0, 0};", "RingState<1> begin = {0, TWIN(0u, 1u)};", "trap"),
+            Twin("if (!ready) WAIT(load", "if (TWIN(!ready, false)) WAIT(load", "an arrival too many"),
+            Twin("slices++ % 2 * S", "slices++ % TWIN(2, 1) * S", "wrong values"),
+            Twin("unsigned stage = input.stage;", "unsigned stage = TWIN(input.stage, 0u);", "trap"),
         ),
     ),
     "gemm_sm100_blockwise": Case(
@@ -221,31 +239,41 @@ def run(case: Case, kernel: Emulated, number: int, seed: int, twin: int = 0) -> 
     return problem, kernel.run(problem.tensors, problem.grid, seed, problem.n, problem.f, **more)
 
 
-def recorded(table: Table, case: Case, records: list[Record]) -> list[tuple[Any, ...]]:
-    """The events of a warp: kind, barrier, stage, parity of a wait (else -1), and value in bytes or arrivals."""
+def recorded(name: str, table: Table, records: list[Record]) -> Iterator[tuple[Any, ...]]:
+    """The events of a warp: kind, barrier, stage, parity of a wait or try (else -1), and value in bytes or arrivals."""
+    case, groups = CASES[name], groups_of(name)
     a, b = BLOCK_M * 128, case.values["BLOCK_N"] * 128
     stage = (a + b) * case.values.get("K_GROUP", 1) + case.staged_bytes
     moved = (a, b, stage, 16, case.own_bytes)
-    events = []
     for record in records:
         site = table.sites[record.site]
-        events.append((
-            site.kind, GROUPS.get(site.barrier, site.barrier), record.stage,
-            record.parity if site.kind in WAITED else -1, moved[record.value] if site.kind in MOVED else record.value,
-        ))  # fmt: skip
-    return events
+        parity = record.parity if site.kind in WAITED else -1
+        value = moved[record.value] if site.kind in MOVED else record.value
+        yield site.kind, groups.get(site.barrier, site.barrier), record.stage, parity, value
 
 
-def of_protocol(name: str, case: Case, tiles: int, k_iters: int) -> list[list[tuple[Any, ...]]]:
-    """The events of each agent of the protocol."""
-    params = {MACROS[macro]: value for macro, value in case.values.items()} | {"tiles": tiles, "k_iters": k_iters}
+def program(name: str, case: Case, tiles: int, steps: int) -> Program:
+    """The protocol of a CTA that gets so many tiles."""
+    params = {MACROS[macro]: value for macro, value in case.values.items()} | {"tiles": tiles}
     params["stages"] *= params.get("k_group_size", 1)
-    protocol = site_table(find(name).build(find(name).defaults | params))
-    sites = protocol.sites
-    return [
-        [(sites[r.site].kind, sites[r.site].barrier, r.stage, r.parity, r.value) for records in agent for r in records]
-        for agent in protocol.records
-    ]
+    known = find(name).defaults
+    return find(name).build(known | params | {"k_tiles" if "k_tiles" in known else "k_iters": steps})
+
+
+def does(code: Sequence[Operation], of_code: Sequence[Sequence[Any]], sites: Sequence[Site], done: Events) -> bool:
+    """Whether an agent's events are those of its operations; after a try that succeeded there is no wait."""
+    answers: dict[int, int] = {}
+    for operation, records in zip(code, of_code, strict=True):
+        if operation[0] == Op.WAIT_UNLESS and answers.pop(operation[1], 0):
+            continue
+        for record in records:
+            kind, *said = next(done, (None,))
+            site, value = sites[record.site], record.value
+            if kind is EventKind.TRY:
+                answers[operation[1]] = value = said[-1]
+            if (kind, *said) != (site.kind, site.barrier, record.stage, record.parity, value):
+                return False
+    return next(done, None) is None
 
 
 def noticed(name: str, problem: Problem, said: Run) -> str:
@@ -262,9 +290,12 @@ def noticed(name: str, problem: Problem, said: Run) -> str:
     tiles = [sum(record.site == signal for record in said.records[cta, load]) for cta in ctas]
     assert sum(tiles) == problem.grid
     for cta, count in zip(ctas, tiles, strict=True):
-        done = [recorded(table, case, said.records[cta, agent.warp]) for agent in table.agents]
-        if done != of_protocol(name, case, count, problem.k_iters):
-            return "other operations"
+        of = program(name, case, count, problem.k_iters)
+        protocol = site_table(of)
+        for warp, (code, records) in enumerate(zip(of.code, protocol.records, strict=True)):
+            done = recorded(name, table, said.records.get((cta, warp), []))
+            if not does(code, records, protocol.sites, done):
+                return "other operations"
     return ""
 
 

@@ -104,7 +104,10 @@ void until(Ready ready) {
 }
 
 inline Block &block() { return *m->now->block; }
-inline void soon(std::function<void()> what) { m->later.emplace_back(m->random(4), std::move(what)); }
+// Most in a few rounds, some much later.
+inline void soon(std::function<void()> what) {
+    m->later.emplace_back(m->random(m->random(4) ? 4 : 64), std::move(what));
+}
 
 // All `count` threads, each of which says something; whether all said yes.
 inline bool meet(Meeting &meeting, unsigned count, bool yes) {
@@ -223,7 +226,7 @@ inline std::string run(Machine &machine, unsigned together) {
                 }
             }
             run_later();
-            if (!machine.moved) machine.time += 10000;  // ns, which pass only while nothing happens
+            if (!machine.moved && machine.later.empty()) machine.time += 10000;  // ns, which pass while nothing happens
         }
         if (machine.fault.empty() && !machine.later.empty()) fail("a copy outlives the kernel");
         for (const Block &block : machine.blocks)

@@ -6,6 +6,7 @@
 struct Agent {
     unsigned block, warp, stage, parity;
     bool records;
+    size_t last;  // its last record
 };
 
 #define PIPESIM_KERNEL_PARAM
@@ -14,8 +15,13 @@ struct Agent {
 #define PIPESIM_PASS , pipesim
 #define PIPESIM_AT(iteration, stage_, parity_) pipesim.stage = (stage_), pipesim.parity = (parity_);
 #define PIPESIM_SAY(iteration, stage_, parity_) PIPESIM_AT(iteration, stage_, parity_)
-#define PIPESIM_RECORD(site, value) \
-    if (pipesim.records)            \
-        machine::m->records.push_back({pipesim.block, pipesim.warp, (site), pipesim.stage, pipesim.parity, (value)});
+#define PIPESIM_RECORD(site, value)            \
+    if (pipesim.records) {                     \
+        auto &records = machine::m->records;   \
+        pipesim.last = records.size();         \
+        records.push_back({pipesim.block, pipesim.warp, (site), pipesim.stage, pipesim.parity, (value)}); \
+    }
+#define PIPESIM_ANSWER(answer) \
+    if (pipesim.records) machine::m->records[pipesim.last].value = (answer);
 #define PIPESIM_ANCHOR(cta, which)
 #define PIPESIM_FLUSH(cta, agent, agents, shared)
