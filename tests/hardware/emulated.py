@@ -105,10 +105,7 @@ class Emulated:
         folder: Path,
         twins: Sequence[tuple[str, str]] = (),
     ) -> None:
-        sources = {path.name: path.read_text(encoding="utf-8") for path in KERNELS.glob("*.cuh")}
-        sources |= {
-            f"{name}{end}": (KERNELS / f"{name}{end}").read_text(encoding="utf-8") for end in (".cu", ".table.h")
-        }
+        sources = _sources(f"{name}.cu")
         for number, (before, after) in enumerate(twins, start=1):
             assert sum(text.count(before) for text in sources.values()) == 1, before
             numbered = after.replace("TWIN(", f"TWIN({number}, ")
@@ -147,6 +144,16 @@ class Emulated:
         for cta, warp, *said in records[:kept].tolist():
             by_warp.setdefault((cta, warp), []).append(Record(*said))
         return Run(fault.value.decode(), by_warp)
+
+
+def _sources(file: str) -> dict[str, str]:
+    """A source and what it includes, by name."""
+    found, named = {}, [file]
+    while named:
+        if (name := named.pop()) not in found:
+            found[name] = (KERNELS / name).read_text(encoding="utf-8")
+            named += re.findall(r'^#\s*(?:include|define PIPESIM_TABLE) "([\w.]+)"', found[name], re.MULTILINE)
+    return found
 
 
 def without_instructions(source: str) -> str:
