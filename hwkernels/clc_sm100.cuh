@@ -2,13 +2,14 @@
 // memory's life, and the output's way out, slice by slice. Needs sm_100a.
 //
 // NEVER RUN on a GPU, for want of one. What is known: it compiles for sm_100a, the tables are the protocols', and on the CPU,
-// with each function of one instruction doing what the PTX documentation says, the kernels' values are exact and every warp
-// does what its protocol says, operation by operation (tests/hardware/test_blackwell_emulated.py). Memory order is not in that.
+// with each function of one instruction doing what the PTX documentation says, as it was read here, the values are exact and
+// every warp does what its protocol says, operation by operation (tests/hardware/test_blackwell_emulated.py). Memory order is
+// not in that.
 //
 // The grid has a CTA for every output tile of 128 x BLOCK_N, n_tiles of them side by side; those that run take over the tiles
 // of those that were not launched yet. Every wait is bounded: one that gives up is reported, and ends the kernel by a trap.
 //
-// PIPESIM_TABLE names a table with the roles epilogue (4 warps, the first), scheduler, load and mma. Compile-time parameters:
+// PIPESIM_TABLE names a table with the roles epilogue (4 warps, from a multiple of 4 on), scheduler, load and mma. Parameters:
 // RING_STAGES barrier pairs, each for K_GROUP steps of 128 bytes of K; ACCUMULATORS in tensor memory; CLC_STAGES; BLOCK_N (64,
 // 128 or 256; ACCUMULATORS * BLOCK_N a power of two, 512 at most). A traced build with BLOCK_N 256 needs PIPESIM_ROOM 32.
 //

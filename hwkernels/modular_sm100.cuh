@@ -1,5 +1,5 @@
-// What Modular's kernels of Blackwell have beside clc_sm100.cuh: a slice waits for its buffer before it is written, and a barrier
-// tells that tensor memory is not read any more. NEVER RUN on a GPU.
+// What Modular's kernels of Blackwell have beside clc_sm100.cuh: a slice waits for its buffer before it is written, and a
+// barrier tells that tensor memory is not read any more. NEVER RUN on a GPU.
 #pragma once
 
 #include "clc_sm100.cuh"

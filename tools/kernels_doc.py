@@ -88,10 +88,10 @@ NEVER_RUN = """\
 Only Blackwell has `tcgen05`, tensor memory and cluster launch control, and no Blackwell GPU was at hand. These kernels
 compile for sm_100a, to the instructions they are about, and their tables are their protocols'
 (`tests/hardware/test_blackwell.py`). On the CPU, where every instruction does what NVIDIA's documentation says of it,
-their results are exact, every warp does what its protocol says, operation by operation, and wrong twins of them are
-seen (`tests/hardware/test_blackwell_emulated.py`); the convolution with upstream's order of the loads hangs there as
-`epilogue_residual` does above. Memory order and speed are not in that, and no command launches these kernels. None
-has the single wave without a scheduler (`clc_stages=0`), and `block_n` is 64, 128 or 256.
+as it was read here, their results are exact, every warp does what its protocol says, operation by operation, and wrong
+twins of them are seen (`tests/hardware/test_blackwell_emulated.py`); the convolution with upstream's order of the
+loads hangs there as `epilogue_residual` does above. Memory order and speed are not in that, and no command launches
+these kernels. None has the single wave without a scheduler (`clc_stages=0`), and `block_n` is 64, 128 or 256.
 
 - `gemm_sm100.cu`: C = A·Bᵀ in bf16, on one SM, without `lookahead`; `block_k` is 64.
 - `conv_epilogue.cu`: a convolution in bf16 with a residual; A's tiles come through an im2col tensor map, and both
