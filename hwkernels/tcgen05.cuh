@@ -2,16 +2,25 @@
 // for want of a Blackwell GPU; the encodings are those of the PTX documentation.
 #pragma once
 
-// Of a K-major tile of bf16 with 128-byte swizzle: 8 rows of 128 bytes to an atom, atoms 1,024 bytes apart. Bit 46 is the
-// version of the descriptor, 2 at bit 61 the swizzle.
-static __device__ __forceinline__ unsigned long long tcgen05_k_major(unsigned address) {
-    return (unsigned long long)((address & 0x3ffff) >> 4) | 1ull << 16 | (unsigned long long)(1024 >> 4) << 32 | 1ull << 46 |
-           2ull << 61;
+// A tile with 128-byte swizzle: 8 rows of 128 bytes to an atom, atoms 1,024 bytes apart. Bit 46 is the version of the
+// descriptor, 2 at bit 61 the swizzle.
+static __device__ constexpr unsigned long long tcgen05_tile(unsigned address, unsigned leading) {
+    return (unsigned long long)((address & 0x3ffff) >> 4) | (unsigned long long)(leading >> 4) << 16 |
+           (unsigned long long)(1024 >> 4) << 32 | 1ull << 46 | 2ull << 61;
 }
 
-// Of kind::f16: fp32 sums (1 at bit 4), A and B bf16 (1 at bits 7 and 10), both K-major, N / 8 at bit 17, M / 16 at bit 24.
-static __device__ constexpr unsigned tcgen05_bf16(unsigned m, unsigned n) {
-    return 1u << 4 | 1u << 7 | 1u << 10 | n / 8 << 17 | m / 16 << 24;
+// K-major: a row is 128 bytes of K; leading means nothing here.
+static __device__ constexpr unsigned long long tcgen05_k_major(unsigned address) { return tcgen05_tile(address, 16); }
+
+// MN-major: a row is 64 bf16 elements of N, and one of K; leading: from one block of 64 columns of N to the next.
+static __device__ constexpr unsigned long long tcgen05_mn_major(unsigned address, unsigned leading) {
+    return tcgen05_tile(address, leading);
+}
+
+// Of kind::f16: fp32 sums (1 at bit 4), A and B bf16 (1 at bits 7 and 10), A K-major, B too or MN-major (1 at bit 16),
+// N / 8 at bit 17, M / 16 at bit 24.
+static __device__ constexpr unsigned tcgen05_bf16(unsigned m, unsigned n, unsigned b_mn_major = 0) {
+    return 1u << 4 | 1u << 7 | 1u << 10 | b_mn_major << 16 | n / 8 << 17 | m / 16 << 24;
 }
 
 // Of kind::f8f6f4: the same with A and B of E4M3 (0 at bits 7 and 10).
@@ -47,6 +56,15 @@ static __device__ __forceinline__ void tcgen05_mma_fp8(unsigned d, unsigned long
         ::"r"(d), "l"(a), "l"(b), "r"(shape), "r"(accumulate) : "memory");
 }
 
+// In bf16, with A in tensor memory: a row a lane, two of its elements of K a column, the lower one in the lower half.
+static __device__ __forceinline__ void tcgen05_mma_tensor(unsigned d, unsigned a, unsigned long long b, unsigned shape,
+                                                          unsigned accumulate) {
+    asm volatile(
+        "{\n\t.reg .pred sum;\n\tsetp.ne.b32 sum, %4, 0;\n\t"
+        "tcgen05.mma.cta_group::1.kind::f16 [%0], [%1], %2, %3, sum;\n\t}"
+        ::"r"(d), "r"(a), "l"(b), "r"(shape), "r"(accumulate) : "memory");
+}
+
 // One arrive on a barrier of this CTA when all that this thread multiplied before is done.
 static __device__ __forceinline__ void tcgen05_commit(unsigned barrier) {
     asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(barrier) : "memory");
@@ -66,6 +84,15 @@ static __device__ __forceinline__ void tcgen05_load(unsigned (&v)[32], unsigned 
         "tcgen05.wait::ld.sync.aligned;"
         : TCGEN05_8(0), TCGEN05_8(8), TCGEN05_8(16), TCGEN05_8(24) : "r"(address) : "memory");
 }
+
+// A whole warp: 16 columns of its 32 lanes, a lane a thread. tcgen05_store_wait waits for all that the thread stored.
+static __device__ __forceinline__ void tcgen05_store(unsigned address, const unsigned *v) {
+    asm volatile(
+        "tcgen05.st.sync.aligned.32x32b.x16.b32 [%16], {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15};"
+        ::"r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]), "r"(v[4]), "r"(v[5]), "r"(v[6]), "r"(v[7]), "r"(v[8]), "r"(v[9]),
+        "r"(v[10]), "r"(v[11]), "r"(v[12]), "r"(v[13]), "r"(v[14]), "r"(v[15]), "r"(address) : "memory");
+}
+static __device__ __forceinline__ void tcgen05_store_wait() { asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory"); }
 
 // One thread asks for the next CTA of the grid that was not launched: 16 bytes of answer, which complete the barrier.
 static __device__ __forceinline__ void clc_try_cancel(unsigned answer, unsigned barrier) {
