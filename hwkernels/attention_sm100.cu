@@ -1,6 +1,7 @@
 // Forward attention on Blackwell: O = softmax(Q K^T * scale) V, bf16 in and out, fp32 between. The kernel behind the protocol
 // `attention_sm100` with num_qo 2, pair_cta 0 and element_bytes 2. Needs sm_100a. NEVER RUN on such a chip: it compiles, and its
-// table is the protocol's.
+// table is the protocol's. On Hopper it ran with the PTX ISA's account of each tcgen05 instruction in its place
+// (tests/hardware/emulated): its results were right, and its recordings conform.
 //
 // A CTA has two tiles of 128 queries, one for each softmax group, which share all keys and values. The MMA warp writes the
 // scores S = Q K^T of a block to tensor memory. A softmax group, a row a thread, reads them, tells the correction group by what
@@ -96,6 +97,7 @@ static __device__ __forceinline__ void load(const Attention &at PIPESIM_PARAM) {
     Ring k = {0, 1}, of_v = {0, 1};
     Ring &v = FUSED ? k : of_v;
     unsigned n = 1;
+    if (at.blocks == 0) return;
     PIPESIM_AT(0, 0, 0)
     for (unsigned block = 0; block < at.blocks; ++block) {
         load_k(at, k, block, n PIPESIM_PASS);
@@ -226,6 +228,7 @@ static __device__ __forceinline__ void finish(const Attention &at, unsigned wg, 
     const float factor = 1 / row.sum;
     wait_for(at, BARRIER_O_prod, wg, at.blocks - 1 & 1, SITE_OF(wg, wait_O), n PIPESIM_PASS);
     tcgen05_after_sync();
+    PIPESIM_RECORD(SITE_OF(wg, work_begin), 0)
 #pragma unroll
     for (unsigned c = 0; c < DEPTH / CHUNK; ++c) {
         unsigned v[CHUNK];
@@ -241,6 +244,7 @@ static __device__ __forceinline__ void finish(const Attention &at, unsigned wg, 
                          "r"(pairs[3]) : "memory");
         }
     }
+    PIPESIM_RECORD(SITE_OF(wg, work_end), 0)
     async_proxy_fence();
     named_sync(OF_GROUP + wg, 128);
     if (threadIdx.x % 128 < 32 && elect_one()) {
