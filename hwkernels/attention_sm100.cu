@@ -344,26 +344,14 @@ attention_sm100(const __grid_constant__ TensorMap q_map, const __grid_constant__
     const unsigned warp = threadIdx.x / 32, kv_row = blockIdx.x / tiles_of_head * blocks * BLOCK_N;
     CtaReport *report = reports + blockIdx.x;
     if (warp == 0) tcgen05_alloc<COLUMNS>(tmem_at);
-    if (threadIdx.x == 0) {
-#define PIPESIM_ROLE(name, warps)
-#define PIPESIM_SITE(name, role, kind, barrier)
-#define PIPESIM_BARRIER(name, stages, count)        \
-    for (unsigned s = 0; s < STAGES_##name; ++s) \
-        mbarrier_init(barriers + 8 * (BARRIER_##name + s), arrivals(COUNT_##name, s));
-#include PIPESIM_TABLE
-        mbarrier_init_fence();
-        PIPESIM_ANCHOR(blockIdx.x, 0)
-    }
-    PIPESIM_AGENT(blockIdx.x, warp, WARPS, threadIdx.x % 32 == 0, RECORDS_BEHIND(barriers, warp))
     tcgen05_before_sync();
-    __syncthreads();
+    CTA_BEGIN(report, barriers)
     tcgen05_after_sync();
     unsigned tmem;
     asm volatile("ld.shared.b32 %0, [%1];" : "=r"(tmem) : "r"(tmem_at) : "memory");
     const Patience patience = {report, stop, deadline_ns, warp};
     const Attention at = {&q_map, &k_map, &v_map, &out_map, q, k, v, factors, barriers, blocks,
                           blockIdx.x * 2 * ROWS, kv_row, tmem, scale, patience};
-    if (threadIdx.x == 0) report->loop_begin = clock_cycles64();
     if (warp < WARP_correction) {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 192;");
         weigh(at, warp / 4 PIPESIM_PASS);
@@ -375,13 +363,5 @@ attention_sm100(const __grid_constant__ TensorMap q_map, const __grid_constant__
         if (warp == WARP_mma) multiply(at PIPESIM_PASS);
         if (warp == WARP_load) load(at PIPESIM_PASS);
     }
-    __syncwarp();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        report->loop_end = clock_cycles64();
-        PIPESIM_ANCHOR(blockIdx.x, 1)
-        report_end(report, barriers, BARRIERS);
-    }
-    __syncwarp();
-    PIPESIM_FLUSH(blockIdx.x, warp, WARPS, RECORDS_BEHIND(barriers, warp))
+    CTA_END(report, barriers)
 }

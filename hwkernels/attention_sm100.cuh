@@ -6,10 +6,14 @@
 #else
 #define PIPESIM_TABLE "attention_sm100_split.table.h"
 #endif
-#include "mbarrier.cuh"
-#include "recorder.cuh"
-#include "report.cuh"
-#include "table.cuh"
+static constexpr unsigned ROWS = 128;  // of a tile of queries, and lanes of tensor memory
+
+// Arrivals of stage s of a barrier group: a slice of P behind the first is not waited for with a rescaled O.
+static __device__ constexpr unsigned arrivals(unsigned count_of_first, unsigned s) {
+    return count_of_first == 2 * ROWS && s ? ROWS : count_of_first;
+}
+#define COUNT_OF_STAGE arrivals
+#include "cta.cuh"
 #include "tensor_map.cuh"
 
 #if FUSED  // one ring under both names
@@ -27,7 +31,6 @@ static_assert(!FUSED || QK_STAGES == 1, "the fused ring carries whole tiles");
 static_assert(PV_STAGES >= 1 && BLOCK_N % (32 * PV_STAGES) == 0, "a slice of P has 32 keys, or a multiple");
 static_assert(KV_STAGES >= 1 + FUSED && KV_STAGES * QK_STAGES <= 32, "a record can name 32 stages");
 
-static constexpr unsigned ROWS = 128;       // of a tile of queries, and lanes of tensor memory
 static constexpr unsigned ROW_BYTES = 128;  // of a panel: 64 columns of a head
 static constexpr unsigned CHUNK = 32;       // columns of tensor memory that a thread reads at a time
 static constexpr unsigned PANELS = DEPTH / 64, SLICE_PANELS = PANELS / QK_STAGES, SLICE_KEYS = BLOCK_N / PV_STAGES;
@@ -51,10 +54,6 @@ static __device__ constexpr unsigned columns_8(unsigned row, unsigned i) {
 // The first column of S and of O of a group in tensor memory.
 static __device__ constexpr unsigned column_of_s(unsigned wg) { return wg * BLOCK_N; }
 static __device__ constexpr unsigned column_of_o(unsigned wg) { return 2 * BLOCK_N + wg * DEPTH; }
-// Arrivals of stage s of a barrier group: a slice of P behind the first is not waited for with a rescaled O.
-static __device__ constexpr unsigned arrivals(unsigned count_of_first, unsigned s) {
-    return count_of_first == 2 * ROWS && s ? ROWS : count_of_first;
-}
 
 // What the roles share; addresses are shared ones, tmem is that of tensor memory.
 struct Attention {
