@@ -1,7 +1,7 @@
 // Forward attention on Blackwell: O = softmax(Q K^T * scale) V, bf16 in and out, fp32 between. The kernel behind the protocol
-// `attention_sm100` with num_qo 2, pair_cta 0 and element_bytes 2. Needs sm_100a. NEVER RUN on such a chip: it compiles, and its
-// table is the protocol's. On Hopper it ran with the PTX ISA's account of each tcgen05 instruction in its place
-// (tests/hardware/emulated): its results were right, and its recordings conform.
+// `attention_sm100` with num_qo 2, pair_cta 0 and element_bytes 2. Needs sm_100a. NEVER RUN on such a chip: it compiles, its
+// table is the protocol's, and with NVIDIA's account of each instruction in its place it computes and does what it should: on
+// the CPU, and on Hopper, where only that of tcgen05 has to be replaced.
 //
 // A CTA has two tiles of 128 queries, one for each softmax group, which share all keys and values. The MMA warp writes the
 // scores S = Q K^T of a block to tensor memory. A softmax group, a row a thread, reads them, tells the correction group by what
@@ -173,22 +173,6 @@ static __device__ __forceinline__ void multiply(const Attention &at PIPESIM_PARA
 
 // A softmax warp: a thread has a row of 32 * (warp of its group) + lane.
 
-static __device__ __forceinline__ float exp2_fast(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-static __device__ __forceinline__ unsigned bf16_pair(float low, float high) {
-    unsigned pair;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    return pair;
-}
-
-static __device__ __forceinline__ void named_sync(unsigned barrier, unsigned threads) {
-    asm volatile("barrier.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
-}
-
 // The largest score of a row, and the sum of its weights.
 struct Row {
     float largest, sum;
@@ -240,13 +224,15 @@ static __device__ __forceinline__ void finish(const Attention &at, unsigned wg, 
 #pragma unroll
             for (unsigned p = 0; p < 4; ++p)
                 pairs[p] = bf16_pair(__uint_as_float(v[i + 2 * p]) * factor, __uint_as_float(v[i + 2 * p + 1]) * factor);
-            asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]),
-                         "r"(pairs[3]) : "memory");
+            store_shared(to, {pairs[0], pairs[1], pairs[2], pairs[3]});
         }
     }
     PIPESIM_RECORD(SITE_OF(wg, work_end), 0)
     async_proxy_fence();
-    named_sync(OF_GROUP + wg, 128);
+    if (wg)
+        named_sync<OF_GROUP + 1, ROWS>();
+    else
+        named_sync<OF_GROUP, ROWS>();
     if (threadIdx.x % 128 < 32 && elect_one()) {
         tensor_store_3d(at.out_map, 0, at.q_row + wg * ROWS, 0, out);
         bulk_commit();
@@ -256,7 +242,7 @@ static __device__ __forceinline__ void finish(const Attention &at, unsigned wg, 
 }
 
 static __device__ __forceinline__ void weigh(const Attention &at, unsigned wg PIPESIM_PARAM) {
-    Row row = {-__int_as_float(0x7f800000), 0};
+    Row row = {__uint_as_float(0xff800000), 0};
     unsigned n = 1;
 #pragma unroll 1
     for (unsigned block = 0; block < at.blocks; ++block) {
@@ -273,7 +259,7 @@ static __device__ __forceinline__ void weigh(const Attention &at, unsigned wg PI
         const float factor = exp2_fast((row.largest - largest) * at.scale);  // 0 at first, when row.largest is -infinity
         row = {largest, row.sum * factor};
         if (block) {
-            asm volatile("st.shared.f32 [%0], %1;" ::"r"(at.factor_of(wg)), "f"(factor) : "memory");
+            store_shared_32(at.factor_of(wg), __float_as_uint(factor));
             arrive(at, BARRIER_OF(C, wg, prod), 0, SITE_OF(wg, arrive_C), n PIPESIM_PASS);
         }
         write_p(at, wg, s, row, n PIPESIM_PASS);
@@ -282,7 +268,7 @@ static __device__ __forceinline__ void weigh(const Attention &at, unsigned wg PI
     if (at.blocks) {
         finish(at, wg, row, n PIPESIM_PASS);
         tcgen05_before_sync();
-        named_sync(TMEM_READ, 256);
+        named_sync<TMEM_READ, 2 * ROWS>();
         tcgen05_after_sync();
     }
     if (threadIdx.x < 32) tcgen05_dealloc<COLUMNS>(at.tmem);
@@ -293,9 +279,8 @@ static __device__ __forceinline__ void weigh(const Attention &at, unsigned wg PI
 template <unsigned WG>
 static __device__ __forceinline__ void rescale(const Attention &at, unsigned block, unsigned &n PIPESIM_PARAM) {
     const unsigned sums = at.sums(WG) + lanes_of_warp();
-    float factor;
     wait_for(at, BARRIER_OF(C, WG, prod), 0, block & 1, WG ? SITE_correction_wait_C1 : SITE_correction_wait_C0, n PIPESIM_PASS);
-    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(factor) : "r"(at.factor_of(WG)) : "memory");
+    const float factor = __uint_as_float(load_shared_32(at.factor_of(WG)));
     wait_for(at, BARRIER_O_prod, WG, block & 1, SITE_correction_wait_O, n PIPESIM_PASS);
     tcgen05_after_sync();
     PIPESIM_RECORD(SITE_correction_work_begin, 0)
@@ -334,7 +319,7 @@ static __device__ __forceinline__ void correct(const Attention &at PIPESIM_PARAM
 // slice, of k_map BLOCK_N rows and those panels, of v_map BLOCK_N rows and all panels, of out_map 128 rows and all panels. A
 // CTA has 256 queries from 256 * blockIdx.x on; tiles_of_head CTAs belong to a head of blocks * BLOCK_N keys. With 0 blocks
 // nothing is stored. scale: 1 / sqrt(DEPTH) * log2(e).
-extern "C" __global__ void __launch_bounds__(512, 1)
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
 attention_sm100(const __grid_constant__ TensorMap q_map, const __grid_constant__ TensorMap k_map,
                 const __grid_constant__ TensorMap v_map, const __grid_constant__ TensorMap out_map, unsigned blocks,
                 unsigned tiles_of_head, float scale, PIPESIM_RUN_PARAMS) {
@@ -347,19 +332,18 @@ attention_sm100(const __grid_constant__ TensorMap q_map, const __grid_constant__
     tcgen05_before_sync();
     CTA_BEGIN(report, barriers)
     tcgen05_after_sync();
-    unsigned tmem;
-    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(tmem) : "r"(tmem_at) : "memory");
+    const unsigned tmem = load_shared_32(tmem_at);
     const Patience patience = {report, stop, deadline_ns, warp};
     const Attention at = {&q_map, &k_map, &v_map, &out_map, q, k, v, factors, barriers, blocks,
                           blockIdx.x * 2 * ROWS, kv_row, tmem, scale, patience};
     if (warp < WARP_correction) {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 192;");
+        take_registers<192>();
         weigh(at, warp / 4 PIPESIM_PASS);
     } else if (warp < WARP_mma) {
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 88;");
+        leave_registers<88>();
         correct(at PIPESIM_PASS);
     } else {
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        leave_registers<40>();
         if (warp == WARP_mma) multiply(at PIPESIM_PASS);
         if (warp == WARP_load) load(at PIPESIM_PASS);
     }

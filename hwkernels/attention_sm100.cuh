@@ -14,6 +14,7 @@ static __device__ constexpr unsigned arrivals(unsigned count_of_first, unsigned 
 }
 #define COUNT_OF_STAGE arrivals
 #include "cta.cuh"
+#include "ptx.cuh"
 #include "tensor_map.cuh"
 
 #if FUSED  // one ring under both names
@@ -31,6 +32,7 @@ static_assert(!FUSED || QK_STAGES == 1, "the fused ring carries whole tiles");
 static_assert(PV_STAGES >= 1 && BLOCK_N % (32 * PV_STAGES) == 0, "a slice of P has 32 keys, or a multiple");
 static_assert(KV_STAGES >= 1 + FUSED && KV_STAGES * QK_STAGES <= 32, "a record can name 32 stages");
 
+static constexpr unsigned THREADS = 32 * WARPS;
 static constexpr unsigned ROW_BYTES = 128;  // of a panel: 64 columns of a head
 static constexpr unsigned CHUNK = 32;       // columns of tensor memory that a thread reads at a time
 static constexpr unsigned PANELS = DEPTH / 64, SLICE_PANELS = PANELS / QK_STAGES, SLICE_KEYS = BLOCK_N / PV_STAGES;

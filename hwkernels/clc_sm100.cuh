@@ -18,6 +18,7 @@
 #pragma once
 
 #include "cta.cuh"
+#include "ptx.cuh"
 #include "tcgen05.cuh"
 #include "tensor_map.cuh"
 
@@ -55,34 +56,6 @@ static __device__ __forceinline__ Sm100 sm100(const TensorMap *a_map, const Tens
     const unsigned b = a + SLOTS * A_BYTES, d = b + SLOTS * B_BYTES + own, answers = d + 2 * SLICE_BYTES;
     const unsigned tmem_at = answers + CLC_STAGES * ANSWER_BYTES;
     return {a_map, b_map, d_map, n_tiles, groups, a, b, d, answers, tmem_at, tmem_at + 16, patience};
-}
-
-static __device__ __forceinline__ unsigned load_shared_32(unsigned address) {
-    unsigned value;
-    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
-    return value;
-}
-
-static __device__ __forceinline__ void store_shared(unsigned address, const uint4 &v) {
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
-                 : "memory");
-}
-
-// A whole warp, at a named barrier of so many threads in all.
-template <unsigned NAME, unsigned COUNT>
-static __device__ __forceinline__ void named_arrive() {
-    asm volatile("barrier.arrive %0, %1;" ::"n"(NAME), "n"(COUNT) : "memory");
-}
-
-template <unsigned NAME, unsigned COUNT>
-static __device__ __forceinline__ void named_sync() {
-    asm volatile("barrier.sync %0, %1;" ::"n"(NAME), "n"(COUNT) : "memory");
-}
-
-static __device__ __forceinline__ unsigned bf16_pair(float low, float high) {
-    unsigned pair;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    return pair;
 }
 
 static __device__ __forceinline__ void wait_or_trap(const Sm100 &cta, unsigned group, unsigned stage, unsigned parity,

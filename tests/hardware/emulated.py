@@ -111,6 +111,7 @@ class Emulated:
             numbered = after.replace("TWIN(", f"TWIN({number}, ")
             sources = {file: text.replace(before, numbered) for file, text in sources.items()}
         for file, text in sources.items():
+            text = text.replace("__device__ constexpr", "__device__")  # a twin's text is no constant
             (folder / file).write_text(without_instructions(text), encoding="utf-8")
         for path in HERE.glob("*.*h"):
             (folder / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")

@@ -1,8 +1,8 @@
 """On a Hopper GPU: Blackwell's attention with each tcgen05 instruction replaced by what the PTX ISA says of it.
 
-The kernel is the real file; ``emulated/tcgen05.cuh`` stands for the instructions of the real header. So the barriers of
-the kernel, its tensor maps, addresses, descriptors and arithmetic run, against the protocol and against float64; the
-instructions themselves are not, nor is what they leave in flight.
+The kernel is the real file; ``without_tcgen05/tcgen05.cuh`` stands for the instructions of the real header. So the
+barriers of the kernel, its tensor maps, addresses, descriptors and arithmetic run, against the protocol and against
+float64; the instructions themselves do not, nor is anything in flight.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from hwkernels.bf16 import from_bf16, random_bf16, to_bf16
 from hwkernels.compile import KERNELS
 from hwkernels.kernel import Input, Kernel, Output, Range, TensorMap
 from hwkernels.kernel_capture import capture_kernel_here
-from hwkernels.kernel_request import KernelRequest, compile_kernel_of
+from hwkernels.kernel_request import KernelRequest
 from hwkernels.kernels import REGISTRY
 from hwkernels.kernels.attention_sm90 import attention, scale_of
 from hwkernels.launch import Shape, require_gpu
@@ -26,7 +26,7 @@ from pipesim.protocols.catalog import find
 from pipesim.trace.consistency import check_trace
 
 NAME, ROWS, BF16, PANEL, TILES_OF_HEAD = "attention_sm100", 128, 2, 64, 2
-EMULATED = Path(__file__).parent / "emulated" / "tcgen05.cuh"
+EMULATED = Path(__file__).parent / "without_tcgen05" / "tcgen05.cuh"
 SPLIT = {"fused": 0, "qk_stages": 2, "kv_stages": 2}
 SMALL = {"fused": 0, "kv_stages": 3, "depth": 64, "block_n": 64, "pv_stages": 1, "kv_blocks": 8}
 
@@ -181,9 +181,6 @@ def test_a_wrong_twin_is_seen(info, tmp_path, monkeypatch, name):
     assert trace.meta.wrong_tiles > 0
 
 
-def test_it_compiles_for_hopper_and_the_wrong_twins_are_made(tmp_path, monkeypatch):
-    wanted = request(SMALL)
+def test_the_wrong_twins_are_made(tmp_path):
     for wrong in WRONG.values():
-        emulated(tmp_path, wanted.params, wrong=wrong)
-    monkeypatch.setitem(REGISTRY, NAME, emulated(tmp_path, wanted.params))
-    assert compile_kernel_of(wanted, traced=False).log == ""
+        emulated(tmp_path, request({}).params, wrong=wrong)

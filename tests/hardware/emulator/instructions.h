@@ -32,6 +32,7 @@ static const struct { Place x; } threadIdx = {{[] { return machine::m->now->thre
 
 static inline machine::Meeting &own_warp() { return machine::block().warps[machine::m->now->thread / 32]; }
 static inline bool __all_sync(unsigned, bool x) { return machine::meet(own_warp(), 32, x); }
+static inline bool __any_sync(unsigned, bool x) { return !machine::meet(own_warp(), 32, !x); }
 static inline void __syncwarp() { machine::meet(own_warp(), 32, true); }
 static inline void __syncthreads() { machine::meet(machine::block().named[0], machine::m->threads, true); }
 [[noreturn]] static inline void __trap() { machine::fail("trap"); }
@@ -181,14 +182,15 @@ static inline void tensor_load_im2col(unsigned to, const TensorMap *map, int cha
         im2col_element(tensor, from, shift, i, at);
     });
 }
-static inline void tensor_store_2d(const TensorMap *map, int x, int y, unsigned from) {
+static inline void store_box(const TensorMap *map, int rank, int64_t x, int64_t y, int64_t z, unsigned from) {
     const Tensor &tensor = tensor_of(map);
+    if (tensor.im2col || tensor.rank != rank) machine::fail("another kind of map");
     machine::Block &block = machine::block();
     const std::shared_ptr<machine::Group> group = machine::m->now->groups.back();
     ++group->unread;
-    machine::soon([&tensor, &block, x, y, from, group] {
+    machine::soon([&tensor, &block, x, y, z, from, group] {
         for (int64_t i = 0; i < box_elements(tensor); ++i) {
-            const int64_t corner[5] = {x, y};
+            const int64_t corner[5] = {x, y, z};
             int64_t at[5];
             box_element(tensor, corner, i, at);
             uint8_t *to = element_of(tensor, at);
@@ -197,6 +199,10 @@ static inline void tensor_store_2d(const TensorMap *map, int x, int y, unsigned 
         }
         --group->unread;
     });
+}
+static inline void tensor_store_2d(const TensorMap *map, int x, int y, unsigned from) { store_box(map, 2, x, y, 0, from); }
+static inline void tensor_store_3d(const TensorMap *map, int x, int y, int z, unsigned from) {
+    store_box(map, 3, x, y, z, from);
 }
 static inline void async_proxy_fence() {}
 static inline void bulk_commit() { machine::m->now->groups.push_back(std::make_shared<machine::Group>()); }
@@ -238,15 +244,24 @@ static inline void tcgen05_dealloc(unsigned address) {
 }
 static inline void tcgen05_before_sync() {}
 static inline void tcgen05_after_sync() {}
-static inline void tcgen05_load(unsigned (&v)[32], unsigned address) {
-    __syncwarp();
+// So many columns of this thread's lane.
+static inline uint32_t *columns_of(unsigned address, unsigned count) {
     const unsigned warp = machine::m->now->thread / 32 % 4, column = address & 0xffff;
     if (address >> 16 != 32 * warp) machine::fail("lanes of another warp");
-    if (!machine::block().allocated || column + 32 > machine::COLUMNS) machine::fail("columns that are not there");
-    for (unsigned i = 0; i < 32; ++i)
-        v[i] = machine::block().tmem[(32 * warp + machine::m->now->thread % 32) * machine::COLUMNS + column + i];
+    if (!machine::block().allocated || column + count > machine::COLUMNS) machine::fail("columns that are not there");
+    return &machine::block().tmem[(32 * warp + machine::m->now->thread % 32) * machine::COLUMNS + column];
+}
+static inline void tcgen05_load(unsigned (&v)[32], unsigned address) {
+    __syncwarp();
+    memcpy(v, columns_of(address, 32), sizeof v);
     __syncwarp();
 }
+static inline void tcgen05_store(unsigned address, const unsigned *v) {
+    __syncwarp();
+    memcpy(columns_of(address, 16), v, 16 * sizeof *v);
+    __syncwarp();
+}
+static inline void tcgen05_store_wait() {}
 
 static inline float bf16(const uint8_t *at) {
     uint16_t bits;
@@ -259,31 +274,38 @@ static inline float e4m3(const uint8_t *at) {
     return *at & 128 ? -size : size;
 }
 
-// A K-major operand of `rows` rows and 32 bytes of K, as its descriptor says: 128-byte swizzle, groups of 8 rows.
+// An operand of `rows` rows and 32 bytes of K, as its descriptor says: 128-byte swizzle, groups of 8 rows of K-major or, of
+// MN-major, of 8 elements of K, whose blocks of 128 bytes of rows lie `leading` apart.
 static inline std::vector<float> operand(machine::Block &block, unsigned long long descriptor, unsigned rows,
-                                         unsigned element, float (*decode)(const uint8_t *)) {
+                                         unsigned element, bool mn_major, float (*decode)(const uint8_t *)) {
     if ((descriptor >> 61) != 2 || (descriptor >> 46 & 7) != 1 || (descriptor >> 49 & 0xfff) != 0)
         machine::fail("another kind of descriptor");
     const unsigned start = (descriptor & 0x3fff) << 4, stride = (descriptor >> 32 & 0x3fff) << 4;
+    const unsigned leading = (descriptor >> 16 & 0x3fff) << 4, block_rows = 128 / element;
     std::vector<float> values;
     for (unsigned row = 0; row < rows; ++row)
-        for (unsigned byte = 0; byte < 32; byte += element) {
-            const unsigned address = start + row / 8 * stride + row % 8 * 128 + byte;
+        for (unsigned k = 0; k < 32 / element; ++k) {
+            const unsigned k_at = start + row / 8 * stride + row % 8 * 128 + k * element;
+            const unsigned mn_at = start + row / block_rows * leading + row % block_rows * element + k / 8 * stride + k % 8 * 128;
+            const unsigned address = mn_major ? mn_at : k_at;
             values.push_back(decode(machine::shared(block, address ^ (address >> 7 & 7) << 4, element)));
         }
     return values;
 }
 
-static inline void product(unsigned d, unsigned long long a, unsigned long long b, unsigned shape, bool accumulate,
-                           unsigned element, unsigned types, float (*decode)(const uint8_t *)) {
-    if ((shape & ~(63u << 17 | 31u << 24)) != (1u << 4 | types)) machine::fail("another kind of product");
+// left: makes the values of A when the product is made.
+static inline void product(unsigned d, std::function<std::vector<float>(machine::Block &)> left_of, unsigned long long b,
+                           unsigned shape, bool accumulate, unsigned element, unsigned types,
+                           float (*decode)(const uint8_t *)) {
+    const bool mn_major = shape >> 16 & 1;
+    if ((shape & ~(1u << 16 | 63u << 17 | 31u << 24)) != (1u << 4 | types)) machine::fail("another kind of product");
     machine::Block &block = machine::block();
     const unsigned rows = (shape >> 24 & 31) * 16, columns = (shape >> 17 & 63) * 8, depth = 32 / element;
     if (rows != 128 || columns < 16 || d >> 16 || (d & 0xffff) + columns > machine::COLUMNS || !block.allocated)
         machine::fail("a product that does not fit");
     block.tensor_pipe.push_back([=, &block] {
-        const std::vector<float> left = operand(block, a, rows, element, decode);
-        const std::vector<float> right = operand(block, b, columns, element, decode);
+        const std::vector<float> left = left_of(block);
+        const std::vector<float> right = operand(block, b, columns, element, mn_major, decode);
         for (unsigned row = 0; row < rows; ++row)
             for (unsigned column = 0; column < columns; ++column) {
                 uint32_t &to = block.tmem[row * machine::COLUMNS + d + column];
@@ -292,6 +314,25 @@ static inline void product(unsigned d, unsigned long long a, unsigned long long 
                 to = __float_as_uint(sum);
             }
     });
+}
+static inline void product(unsigned d, unsigned long long a, unsigned long long b, unsigned shape, bool accumulate,
+                           unsigned element, unsigned types, float (*decode)(const uint8_t *)) {
+    const auto left = [=](machine::Block &block) { return operand(block, a, machine::LANES, element, false, decode); };
+    product(d, left, b, shape, accumulate, element, types, decode);
+}
+// A of 16 of K in tensor memory, two to a column.
+static inline void tcgen05_mma_tensor(unsigned d, unsigned a, unsigned long long b, unsigned shape, unsigned accumulate) {
+    if (a >> 16 || a + 8 > machine::COLUMNS) machine::fail("columns that are not there");
+    const auto left = [a](machine::Block &block) {
+        std::vector<float> values;
+        for (unsigned row = 0; row < machine::LANES; ++row)
+            for (unsigned k = 0; k < 16; ++k) {
+                const uint32_t pair = block.tmem[row * machine::COLUMNS + a + k / 2];
+                values.push_back(__uint_as_float(k % 2 ? pair & 0xffff0000 : pair << 16));
+            }
+        return values;
+    };
+    product(d, left, b, shape, accumulate != 0, 2, 1u << 7 | 1u << 10, bf16);
 }
 static inline void tcgen05_mma(unsigned d, unsigned long long a, unsigned long long b, unsigned shape, unsigned accumulate) {
     product(d, a, b, shape, accumulate != 0, 2, 1u << 7 | 1u << 10, bf16);
@@ -321,7 +362,7 @@ static inline bool clc_answer(unsigned answer, unsigned &x) {
     return words.x != 0;
 }
 
-// clc_sm100.cuh
+// ptx.cuh
 
 static inline unsigned load_shared_32(unsigned address) {
     unsigned value;
@@ -341,6 +382,25 @@ static inline void named_arrive() {
 }
 template <unsigned NAME, unsigned COUNT>
 static inline void named_sync() { machine::meet(machine::block().named[NAME], COUNT, true); }
+static inline void store_shared_32(unsigned address, unsigned value) {
+    memcpy(machine::shared(machine::block(), address, 4), &value, 4);
+}
+static inline float exp2_fast(float x) { return std::exp2(x); }
+// A warp's registers beyond the 128 a thread that a CTA of 512 threads has.
+template <unsigned COUNT>
+static inline void leave_registers() {
+    __syncwarp();
+    if (elect_one()) machine::block().spare_registers += 128 - COUNT;
+}
+template <unsigned COUNT>
+static inline void take_registers() {
+    __syncwarp();
+    if (elect_one()) {
+        machine::until([] { return machine::block().spare_registers >= COUNT - 128; });
+        machine::block().spare_registers -= COUNT - 128;
+    }
+    __syncwarp();
+}
 static inline unsigned bf16_pair(float low, float high) {
     const auto rounded = [](float value) {
         const unsigned bits = __float_as_uint(value);

@@ -42,7 +42,7 @@ struct Block {
     std::map<unsigned, Meeting> named, warps;
     std::map<std::pair<unsigned, unsigned>, Joint> joint;  // by warp and barrier
     std::deque<std::function<void()>> tensor_pipe;  // products and commits, in the order of their issue
-    unsigned allocated = 0, ended = 0;
+    unsigned allocated = 0, ended = 0, spare_registers = 0;
     bool refused = false;  // a request has found no tile
 };
 
