@@ -116,6 +116,7 @@ static __device__ __forceinline__ void multiply_q(const Attention &at, Ring &k, 
         const unsigned stage = QK_STAGES * k.stage + j;
         if (WG == 0) wait_for(at, BARRIER_K_prod, stage, k.parity, SITE_mma_wait_K, n PIPESIM_PASS);
         if (WG == 1 && block == 0) wait_for(at, BARRIER_Q1Sync, j, 0, SITE_mma_wait_Q1, n PIPESIM_PASS);
+        tcgen05_after_sync();
         if (elect_one()) {
 #pragma unroll
             for (unsigned i = 0; i < 4 * SLICE_PANELS; ++i) {  // 16 columns of the head
