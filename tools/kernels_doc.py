@@ -89,8 +89,8 @@ Only Blackwell has `tcgen05`, tensor memory and cluster launch control, and no B
 compile for sm_100a, to the instructions they are about, and their tables are their protocols'
 (`tests/hardware/test_blackwell.py`). On the CPU, where every instruction does what NVIDIA's documentation says of it,
 as it was read here, their results are right (those without a softmax to the bit), every warp does what its protocol
-says, operation by operation, and wrong twins of them are seen
-(`tests/hardware/test_blackwell_emulated.py`, `test_attention_sm100_emulated.py`); the convolution with upstream's order of the loads hangs there as
+says, operation by operation, and wrong twins of them are seen (`tests/hardware/test_blackwell_emulated.py`,
+`test_attention_sm100_emulated.py`); the convolution with upstream's order of the loads hangs there as
 `epilogue_residual` does above. Memory order and speed are not in that, and no command launches these kernels. Those
 with launch control do not have the single wave without a scheduler (`clc_stages=0`), and `block_n` is 64, 128 or 256.
 
