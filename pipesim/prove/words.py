@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from pipesim.model.barrier import BarrierState, passes
 from pipesim.model.finding import FaultKind
 from pipesim.model.machine import Step
 from pipesim.model.ops import Op, Operation
@@ -192,7 +193,7 @@ def _phase(state: State, op: Operation, move: Move, result: Step, on: int) -> tu
         if op[0] in _WAITS:
             return before.done - 1, f"phase {before.done - 1}" if before.done else "at once"
         if op[0] in (Op.TRY_WAIT, Op.TEST_WAIT, Op.TEST_STATE):
-            return before.done - 1, ""
+            return before.done - 1, _answer(before, op) if move.kind != Kind.FAIL else ""
         if op[0] in (Op.TMA_LOAD, Op.COMMIT, Op.COMMIT_MULTICAST, Op.CP_ASYNC_ARRIVE):
             return before.done, ""
     if result.signalled == on:
@@ -200,6 +201,13 @@ def _phase(state: State, op: Operation, move: Move, result: Step, on: int) -> tu
     if after.pending != before.pending and after.expected > 1:
         return before.done, f"{after.expected - after.pending} of {after.expected}"
     return before.done, ""
+
+
+def _answer(word: BarrierState, op: Operation) -> str:
+    """What a try of a phase's parity finds; that of a state token is not known from the barrier alone."""
+    if op[0] == Op.TEST_STATE:
+        return ""
+    return "says yes" if passes(word, op[2]) else "says no"
 
 
 def _of(state: State, move: Move) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipesim.model.machine import initial_state
+from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.protocols.broken import BROKEN
 from pipesim.prove.check import check
@@ -16,7 +17,7 @@ from pipesim.prove.confirm import refutation
 from pipesim.prove.moves import Kind, Move, canonical, make, moves
 from pipesim.prove.past import core, involved, past_of
 from pipesim.prove.play import Play
-from pipesim.prove.refutation import Refutation
+from pipesim.prove.refutation import End, Refutation
 from pipesim.prove.words import Part, schedule_lines, standing
 
 PROGRAMS = runpy.run_path(str(Path(__file__).parent / "programs.py"))["program"]
@@ -110,3 +111,20 @@ def test_what_a_step_has_to_do_with_a_deadlock() -> None:
     assert standing(program, found) == {"producer": "waits for empty[0]", "consumer": "waits for full[0]"}
     phases = [(step.barrier, step.stage, step.phase) for step in schedule_lines(program, found)]
     assert phases[6:11] == [("empty", 0, -1), ("full", 0, 0), ("full", 0, 0), ("full", 0, 0), ("full", 0, 0)]
+
+
+def test_a_try_tells_what_it_found() -> None:
+    """Before the phase is complete it says no, behind it yes; it may also say no for no reason, which is a move."""
+
+    def tries(*moves: Move) -> list[tuple[str, str]]:
+        refuted = Refutation(End.FAULT, tuple(moves), None)
+        return [(step.short, step.note) for step in schedule_lines(program, refuted) if "try" in step.short]
+
+    program = BROKEN["try_ignored"](stages=1, tiles=1).flatten()
+    set_up = [Move(Kind.STEP, 0)] * 4 + [Move(Kind.STEP, 1)] + [Move(Kind.STEP, 0)]
+    loaded = [Move(Kind.STEP, 0)] * 3
+    assert program.code[1][1][0] == Op.TRY_WAIT
+    assert tries(*set_up, Move(Kind.STEP, 1)) == [("try full[0]", "says no")]
+    landed = [*set_up, *loaded, Move(Kind.LAND, 0, 64)]
+    assert tries(*landed, Move(Kind.STEP, 1)) == [("try full[0]", "says yes")]
+    assert tries(*landed, Move(Kind.FAIL, 1)) == [("try full[0] parity 0: says no", "")]
