@@ -74,8 +74,9 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     if options.output is not None:
         require_output(options.output, force=options.force)
-    target = find(options.protocol)
-    program = target.build(params_of(options), grid=options.ctas)
+    with progress(f"flattening {options.protocol}"):
+        target = find(options.protocol)
+        program = target.build(params_of(options), grid=options.ctas)
     request = _request(target, program, options)
     path = options.output or _usual_name(request)
     require_output(path, force=options.force)

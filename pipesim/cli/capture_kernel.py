@@ -90,8 +90,10 @@ def capture_kernel(options: argparse.Namespace) -> int:
     _refuse_others(options)
     if options.output is not None:
         require_output(options.output, force=options.force)
-    target = find(_protocol(options))
-    program = target.build(params_of(options), grid=prod(_numbers("--grid", options.grid or "1", 3)))
+    named = _protocol(options)
+    with progress(f"flattening {named}"):
+        target = find(named)
+        program = target.build(params_of(options), grid=prod(_numbers("--grid", options.grid or "1", 3)))
     request = foreign_request(program, options)
     check_foreign(request)
     path = options.output or usual_name(empty_meta(request.protocol, dict(request.params), request.ctas, request.clock))

@@ -39,9 +39,10 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     trace = read_trace(options.trace)
     meta = trace.meta
-    target = _target(options.protocol, meta)
-    theirs = {} if target.program is not None else {n: v for n, v in meta.params.items() if n in target.defaults}
-    program = target.build(theirs | params_of(options), grid=meta.grid)
+    with progress(f"flattening {options.protocol or meta.protocol}"):
+        target = _target(options.protocol, meta)
+        theirs = {} if target.program is not None else {n: v for n, v in meta.params.items() if n in target.defaults}
+        program = target.build(theirs | params_of(options), grid=meta.grid)
     profile = load_profile(options.profile) if options.profile else None
     with progress(f"comparing {options.trace.name} with {program.name}"):
         held = hold(program, trace, str(options.trace), profile, options.tolerance)

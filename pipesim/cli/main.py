@@ -53,6 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser().parse_args(argv)
     if sys.stdout is None:  # closed by the caller: there is nobody to report to
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # it lives as long as the process
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     try:
         return _carry_out(options)
     except OSError as error:  # standard output is a full disk, or a file vanished under our hands

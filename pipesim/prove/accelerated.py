@@ -16,15 +16,16 @@ from typing import NamedTuple
 from pipesim.model.ops import Operation
 from pipesim.model.program import Program
 from pipesim.prove.accesses import Read
-from pipesim.prove.canonical import CanonicalRun, Standing, completed, is_again
+from pipesim.prove.canonical import CanonicalRun, Standing, Witness, completed, is_again
 from pipesim.prove.certificate import Certificate
 from pipesim.prove.laps import Lap, Outline
+from pipesim.prove.memory import MemoryOrder
 
 LONG = 10_000  #: operations from which on laps are looked for
 _WORTH = 32  #: a cut leaves out one operation in so many at least, else the search for it takes longer
 _LATEST = 64  #: moments at which the same operations came next, held against a later one
-_PATIENCE = 64  #: looks in vain at moments that seem to be the same, until no more are taken
-
+_LOOKS = 2_000  #: at laps that may lie ahead, and one for every two operations that were run
+_PATIENCE = 64  #: moments in vain that seemed to be the same, until no more are held against another
 
 _Pcs = tuple[int, ...]
 _Next = tuple[Operation, ...]  #: of each agent, () for one that has ended
@@ -37,12 +38,12 @@ class _Stood(NamedTuple):
     reads: int
 
 
-def accelerated(program: Program) -> int | None:
+def accelerated(program: Program, memory: MemoryOrder | None = None) -> int | None:
     """The phases that the whole run of ``program`` completes, if it stands for every schedule; else None.
 
-    None says nothing: a plain run tells why. Of the memory order nothing is looked at.
+    None says nothing: a plain run tells why. ``memory`` watches, where the memory order of the program gives concern.
     """
-    run = _Run(program)
+    run = _Run(program, memory)
     while not run.over:
         run.round()
     return run.phases if run.stands_for_all() else None
@@ -51,9 +52,10 @@ def accelerated(program: Program) -> int | None:
 class _Run:
     """A canonical run with its certificate; ``over`` as soon as something is wrong, too."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, memory: MemoryOrder | None) -> None:
         self._certificate = Certificate(program, keep_reads=True)
-        self._run = CanonicalRun(program, [self._certificate])
+        self._memory = memory
+        self._run = CanonicalRun(program, self._watching())
         outline = Outline(program)
         self._code, self._items = outline.code, outline.items
         self._worth = sum(map(len, program.code)) // _WORTH
@@ -62,12 +64,14 @@ class _Run:
         self._stood: dict[_Pcs, _Stood] = {}  # the moments that were looked at
         self._latest = 0  # of these
         self._failed = 0
+        self._looks = 0
         self._left_out = 0  # phases
+        self._periodic: dict[tuple[int, int], tuple[int, int]] = {}  # by agent and period, as far as looked
 
     @property
     def over(self) -> bool:
         """True if nothing more happens, or need happen."""
-        return self._run.over or bool(self._run.faults or self._certificate.doubts)
+        return self._run.over or self._is_wrong()
 
     @property
     def phases(self) -> int:
@@ -77,7 +81,14 @@ class _Run:
     def stands_for_all(self) -> bool:
         """True if the run came to its end, and its certificate holds."""
         self._certificate.close()
-        return self._run.finished and not self._run.faults and not self._certificate.doubts
+        return self._run.finished and not self._is_wrong()
+
+    def _is_wrong(self) -> bool:
+        unordered = self._memory is not None and self._memory.faults
+        return bool(self._run.faults or self._certificate.doubts or unordered)
+
+    def _watching(self) -> list[Witness]:
+        return [self._certificate, *([self._memory] if self._memory is not None else [])]
 
     def round(self) -> None:
         """One round, and the laps that can be left out behind it."""
@@ -92,6 +103,9 @@ class _Run:
             before = self._stood.get(begin)
             if before is None and (now is not None or not self._is_due(began)):
                 continue
+            self._looks += 1
+            if self._looks > _LOOKS + sum(end) // 2:  # else a search for what is not there costs more than the run
+                break
             lap = Lap(begin, end)
             more = self._again(lap)
             if not more:
@@ -138,11 +152,26 @@ class _Run:
         Whoever comes to the end of a lap looks at the operation behind it, too.
         """
         least = 1 + (self._worth - 1) // max(sum(lap.end) - sum(lap.begin), 1)
-        moved = [each for each in zip(self._code, lap.begin, lap.end, strict=True) if each[1] < each[2]]
-        if not moved or not all(_seem_alike(*each, least) for each in moved):
-            return 0
-        more = min((_alike(code, begin, end) - 1) // (end - begin) for code, begin, end in moved)
-        return more if more >= least else 0
+        more: list[int] = []
+        for agent, (begin, end) in enumerate(zip(lap.begin, lap.end, strict=True)):
+            if begin < end:
+                more.append((self._same(agent, begin, end, least) - 1) // (end - begin))
+                if more[-1] < least:
+                    return 0
+        return min(more, default=0)
+
+    def _same(self, agent: int, begin: int, end: int, least: int) -> int:
+        """How many operations from ``begin`` on are those from ``end`` on; 0 if soon seen to be too few.
+
+        Where a loop stops being periodic it does so for every lap before: that is looked up once for each period.
+        """
+        known = self._periodic.get((agent, end - begin))
+        if known is None or not known[0] <= begin <= known[1]:
+            code = self._code[agent]
+            if not _seem_alike(code, begin, end, least):
+                return 0
+            known = self._periodic[agent, end - begin] = (begin, begin + _alike(code, begin, end))
+        return known[1] - begin
 
     def _items_go_on(self, lap: Lap, more: int, since: int) -> bool:
         """True if in each of so many laps more every read finds the item that it names.
@@ -183,9 +212,11 @@ class _Run:
         for agent, (end, rest) in enumerate(zip(lap.end, behind, strict=True)):
             del self._code[agent][end:rest], self._items[agent][end:rest]
         self._certificate = self._certificate.fork(program)
-        self._run = self._run.fork(program, [self._certificate])
+        if self._memory is not None:
+            self._memory.goes_on_in(program)
+        self._run = self._run.fork(program, self._watching())
         self._run.state = state._replace(cells=tuple(cells))
-        self._came, self._stood, self._failed = {}, {}, 0
+        self._came, self._stood, self._periodic, self._failed = {}, {}, {}, 0
 
 
 def _seem_alike(code: list[Operation], begin: int, end: int, laps: int) -> bool:

@@ -128,4 +128,4 @@ def _lead(program: Program, state: State) -> tuple[int, ...]:
     def closed(agent: int) -> int:
         return state.commits[agent * len(Engine) + Engine.WGMMA]
 
-    return tuple(closed(a) - closed(group[0]) if group else 0 for a, group in enumerate(program.warp_groups))
+    return tuple(closed(a) - closed(group[0]) if a in group else 0 for a, group in enumerate(program.warp_groups))

@@ -13,6 +13,7 @@ from pipesim.prove.canonical import CanonicalRun, completed
 from pipesim.prove.certificate import Certificate
 from pipesim.prove.confirm import confirm, refutation
 from pipesim.prove.doubt import Doubt, Why
+from pipesim.prove.memory import MemoryOrder
 from pipesim.prove.memory_faults import memory_order, memory_refutations
 from pipesim.prove.outcomes import of_two, outcomes
 from pipesim.prove.play import Play
@@ -54,11 +55,14 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
 
     ``one_memory``: as on a machine that needs no fences and knows no scopes, which is what the search follows.
     """
-    memory = None if one_memory else memory_order(program)
+
+    def memory_of_a_run() -> MemoryOrder | None:
+        return None if one_memory else memory_order(program)
+
     operations = sum(map(len, program.code))
-    if memory is None and operations >= LONG and (reached := accelerated(program)) is not None:
+    if operations >= LONG and (reached := accelerated(program, memory_of_a_run())) is not None:
         return Check(Verdict.PROVED, How.CERTIFICATE, operations, reached, 0, (), ())
-    certificate = Certificate(program)
+    certificate, memory = Certificate(program), memory_of_a_run()
     run = CanonicalRun(program, [certificate, *([memory] if memory is not None else [])])
     run.to_end()
     certificate.close()

@@ -91,6 +91,10 @@ class MemoryOrder:
         """What is no fault and may be meant. A run is not needed to tell."""
         return advisories(self._program)
 
+    def goes_on_in(self, program: Program) -> None:
+        """From here on the run is that of another program, which has the same tables and began as this one."""
+        self._program = program
+
     # watching
 
     def stepped(self, before: State, agent: int, result: Step) -> None:

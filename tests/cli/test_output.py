@@ -246,3 +246,18 @@ def test_what_a_protocol_prints_is_no_part_of_the_report(tmp_path, command, code
     done = pipesim(*command.split(), "loud.py:ring", "--json", cwd=tmp_path)
     assert (isinstance(json.loads(done.stdout), dict), done.returncode) == (True, code)
     assert [text in done.stderr for text in ("the module", "the protocol", "the role")] == [True] * 3
+
+
+def test_nor_is_what_it_prints_a_part_of_a_comparison(tmp_path):
+    (tmp_path / "loud.py").write_text(LOUD, encoding="utf-8")
+    pipesim("run", "loud.py:ring", "--save-trace", "a.parquet", cwd=tmp_path)
+    done = pipesim("diff", "a.parquet", "--protocol", "loud.py:ring", "--json", cwd=tmp_path)
+    assert (json.loads(done.stdout)["exit_code"], "the role" in done.stderr) == (0, True)
+
+
+def test_standard_error_may_be_closed(tmp_path):
+    done = subprocess.run(
+        f"{sys.executable} -c 'from pipesim.cli.main import main; raise SystemExit(main())' run {PC} --json 2>&-",
+        shell=True, capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert (json.loads(done.stdout)["exit_code"], done.returncode) == (0, 0)

@@ -11,7 +11,7 @@ import pytest
 
 from pipesim.errors import ProgramFormatError
 from pipesim.model.finding import FaultKind, Verdict
-from pipesim.model.ops import OPERANDS, Op, Operation
+from pipesim.model.ops import OPERANDS, Engine, Op, Operation, Order, order_of
 from pipesim.model.program import Program
 from pipesim.model.protocol import Protocol
 from pipesim.model.warp import Warp
@@ -22,6 +22,7 @@ from pipesim.prove.accelerated import accelerated
 from pipesim.prove.canonical import CanonicalRun, completed
 from pipesim.prove.certificate import Certificate
 from pipesim.prove.check import check
+from pipesim.prove.memory import MemoryOrder
 from pipesim.prove.memory_faults import memory_order
 from pipesim.prove.snapshot import Snapshot
 
@@ -84,10 +85,11 @@ def test_it_says_what_the_whole_run_says(name, params, cuts):
     assert (not cuts) == ((name, *params) in WITHOUT)
 
 
-def ring(tiles: int, *, stages: int = 2, constant: bool = False, count: int = 0) -> Protocol:
+def ring(tiles: int, *, stages: int = 2, constant: bool = False, count: int = 0, relaxed: bool = False) -> Protocol:
     """A ring; ``constant``: beside every tile the consumer reads one that was loaded before the first.
 
-    ``count``: it arrives for every tile on a barrier that expects so many, for which nobody waits.
+    ``relaxed``: it waits for every tile without acquiring first. ``count``: it arrives for every tile on a barrier that
+    expects so many, for which nobody waits.
     """
     p = Protocol("ring")
     tile, kept = p.smem("tile", slots=stages, nbytes=64), p.smem("kept", slots=1, nbytes=64)
@@ -109,6 +111,8 @@ def ring(tiles: int, *, stages: int = 2, constant: bool = False, count: int = 0)
         with w.elect_one():
             ready[0].wait(0)
             for i in range(tiles):
+                if relaxed:
+                    full[i % stages].wait_relaxed(i // stages & 1)
                 full[i % stages].wait(i // stages & 1)
                 w.read(tile[i % stages], i)
                 if constant:
@@ -184,6 +188,97 @@ def test_what_grows_from_lap_to_lap_is_no_lap(tiles, right, cuts, monkeypatch):
     assert cuts
 
 
+def test_the_memory_order_is_watched_too(cuts):
+    """A wait that only looks, and one behind it that acquires; in one lap the second looks only, too."""
+    right = ring(80, relaxed=True).flatten({})
+    observer = memory_order(right)
+    assert observer is not None
+    assert accelerated(right, observer) == plainly(right)
+    assert cuts
+    waits = [pc for pc, op in enumerate(right.code[1]) if op[0] == Op.WAIT]
+    relaxed, strong = (right.code[1][waits[n]] for n in (99, 100))
+    assert (order_of(relaxed[3]), order_of(strong[3])) == (Order.RELAXED, Order.DEFAULT)
+    wrong = with_operation(right, 1, waits[100], relaxed)
+    assert accelerated(wrong, memory_order(wrong)) is None
+    assert plainly(wrong) is not None, "nothing else is wrong with it"
+
+
+def test_a_search_in_vain_costs_no_more_than_a_run(monkeypatch):
+    """Tiles of uneven numbers of steps: whatever lies ahead is too little to be worth a cut."""
+    looks = []
+    again = accelerated_module._Run._again
+
+    def told(self, lap):
+        looks.append(lap)
+        return again(self, lap)
+
+    monkeypatch.setattr(accelerated_module._Run, "_again", told)
+    random = Random(0)
+    program = uneven([40 + 2 * random.randrange(10) for _ in range(60)])
+    operations = sum(map(len, program.code))
+    assert accelerated(program) == plainly(program)
+    assert operations // 4 < len(looks) <= 2_000 + operations // 2
+
+
+def uneven(steps: list[int]) -> Program:
+    """A ring of two stages through which tiles pass in so many steps each; the consumer works after every tile."""
+    p = Protocol("uneven")
+    tile = p.smem("tile", slots=2, nbytes=64)
+    full, empty = p.mbarriers("full", 2, 1), p.mbarriers("empty", 2, 1)
+
+    @p.role("producer")
+    def producer(w: Warp) -> None:
+        with w.elect_one():
+            for i in range(sum(steps)):
+                empty[i % 2].wait(i // 2 + 1 & 1)
+                full[i % 2].expect_bytes(64)
+                w.tma_load(tile[i % 2], full[i % 2], i)
+
+    @p.role("consumer")
+    def consumer(w: Warp) -> None:
+        with w.elect_one():
+            i = 0
+            for n in steps:
+                for _ in range(n):
+                    full[i % 2].wait(i // 2 & 1)
+                    w.read(tile[i % 2], i)
+                    empty[i % 2].arrive()
+                    i += 1
+                w.work(100)
+
+    return p.flatten({})
+
+
+def test_a_warp_beside_those_that_multiply_has_no_part_in_their_groups(cuts):
+    """The producer is of the warp group whose other warp commits wgmmas: it is no further behind in each lap."""
+    p = Protocol("beside")
+    tile, sums = p.smem("tile", slots=2, nbytes=1024), p.registers("sums", slots=1, nbytes=1024)
+    full, empty = p.mbarriers("full", 2, 1), p.mbarriers("empty", 2, 1)
+
+    @p.role("producer")
+    def producer(w: Warp) -> None:
+        with w.elect_one():
+            for i in range(60):
+                empty[i % 2].wait(i // 2 + 1 & 1)
+                full[i % 2].expect_bytes(1024)
+                w.tma_load(tile[i % 2], full[i % 2], i)
+
+    @p.role("consumer")
+    def consumer(w: Warp) -> None:
+        for i in range(60):
+            full[i % 2].wait(i // 2 & 1)
+            w.mma(Engine.WGMMA, reads=[(tile[i % 2], i)], writes=[(sums[0], i)])
+            w.commit(Engine.WGMMA)
+            w.wait_group(Engine.WGMMA, 0)
+            with w.elect_one():
+                empty[i % 2].arrive()
+
+    program = p.flatten({})
+    assert program.warp_groups == ((1,), (1,))
+    assert accelerated(program) == plainly(program) == 120
+    assert cuts
+
+
 LONG_LOOPS = {
     "producer_consumer": {"tiles": 50, "stages": 2, "consumer_warps": 2},
     "cluster_multicast": {"tiles": 24, "stages": 2},
@@ -242,8 +337,8 @@ def test_a_long_program_is_judged_so(monkeypatch):
     """What is not proved so is run as it is, to tell why."""
     asked = []
 
-    def told(program: Program) -> int | None:
-        asked.append(accelerated(program))
+    def told(program: Program, memory: MemoryOrder | None) -> int | None:
+        asked.append(accelerated(program, memory))
         return asked[-1]
 
     monkeypatch.setattr(check_module, "accelerated", told)
