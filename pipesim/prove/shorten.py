@@ -10,6 +10,7 @@ A landing names its flight by its place in the state, which another schedule mov
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -43,6 +44,15 @@ class _Walk(NamedTuple):
     states: tuple[State, ...]
     moves: tuple[Move, ...]
     fault: Fault | None
+
+    def then(self, done: int, rest: Sequence[tuple[_Act, State, Move]], fault: Fault | None) -> _Walk:
+        """So many of its moves, and behind them others, each with the state that it leads to."""
+        return _Walk(
+            self.acts[:done] + tuple(act for act, _, _ in rest),
+            self.states[: done + 1] + tuple(state for _, state, _ in rest),
+            self.moves[:done] + tuple(move for _, _, move in rest),
+            fault,
+        )
 
 
 def shorten(program: Program, refutation: Refutation, most_moves: int = MOST_MOVES) -> Refutation:
@@ -127,7 +137,7 @@ class _Shortening:
         """The walk without one act, or without all of an agent's from there on; None if it ends otherwise."""
         best = self._best
         state = best.states[without]
-        acts, states, moves = list(best.acts[:without]), list(best.states[: without + 1]), list(best.moves[:without])
+        rest: list[tuple[_Act, State, Move]] = []  # what comes in its place; most trials end before there is much of it
         gone = {stopped}
         if self._ends_with(stopped):
             return None
@@ -143,17 +153,15 @@ class _Shortening:
                         return None
                     gone.add(act.agent)
                 continue
-            acts.append(act)
-            moves.append(move)
             state = result.state
-            states.append(state)
+            rest.append((act, state, move))
             if result.faults:
                 same = next((fault for fault in result.faults if self._same(fault)), None)
-                return _Walk(tuple(acts), tuple(states), tuple(moves), same) if same is not None else None
+                return best.then(without, rest, same) if same is not None else None
         if self._refutation.end is End.FAULT or state.flights or _stands(self._program, state) != self._stands:
             return None
         stuck = explain(self._program, state)
-        return _Walk(tuple(acts), tuple(states), tuple(moves), None) if stuck is not None else None
+        return best.then(without, rest, None) if stuck is not None else None
 
     def _ends_with(self, agent: int) -> bool:
         """True if there is no such end once this agent has stopped early."""
