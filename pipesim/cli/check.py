@@ -6,8 +6,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import Command, add_ctas, add_output, add_params, params_of
-from pipesim.cli.output import emit, progress
-from pipesim.errors import ParameterError
+from pipesim.cli.output import complain, emit, parts, progress
+from pipesim.errors import ParameterError, PipesimError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,16 +44,27 @@ def _carry_out(options: argparse.Namespace) -> int:
         raise ParameterError(f"--json and --format {options.format}", correction="give one of them")
     options.json = options.json or options.format == "json"
     names = _names(options)
-    built = {name: _built(options, name) for name in names}  # what is wrong with one is told before any is judged
-    reports = {name: _judged(options, *built.pop(name)) for name in names}
+    together = len(names) > 1 or options.format in ("github", "junit")
+    built: dict[str, tuple[Target, Program]] = {}
+    failed: dict[str, PipesimError] = {}
+    for name in names:
+        try:
+            built[name] = _built(options, name)
+        except PipesimError as error:
+            if not together:
+                raise
+            failed[name] = error
+            complain(error)  # now: the others may take long, and are judged all the same
+    reports = {name: _judged(options, *built.pop(name)) for name in names if name in built}
 
     from pipesim.cli.assemble import AGREES, FINDINGS, UNKNOWN
     from pipesim.model.finding import Verdict
 
     codes = {Verdict.PROVED: AGREES, Verdict.REFUTED: FINDINGS, Verdict.UNKNOWN: UNKNOWN}
     verdicts = {report.verdict for report in reports.values()}
-    code = next(codes[v] for v in (Verdict.REFUTED, Verdict.UNKNOWN, Verdict.PROVED) if v in verdicts)
-    emit(options, _document(reports, code), lambda console: _paint(options, console, reports))
+    worst = next((codes[v] for v in (Verdict.REFUTED, Verdict.UNKNOWN, Verdict.PROVED) if v in verdicts), AGREES)
+    code = PipesimError.exit_code if failed else worst
+    emit(options, _document(reports, failed, code), lambda console: _paint(options, console, reports, failed))
     return code
 
 
@@ -88,35 +99,38 @@ def _judged(options: argparse.Namespace, target: Target, program: Program) -> Ch
         return judge(target, params_of(options), program, options.max_states, options.ctas)
 
 
-def _document(reports: dict[str, CheckReport], code: int) -> dict[str, object]:
-    """The JSON: of one protocol its findings and its report, of several those of each under its name."""
+def _document(reports: dict[str, CheckReport], failed: dict[str, PipesimError], code: int) -> dict[str, object]:
+    """The JSON: of one protocol its findings and its report, of several those of each, or its error, under its name."""
     each: dict[str, dict[str, object]] = {
         name: {"findings": tuple(shown.finding for shown in report.refutations), "report": report}
         for name, report in reports.items()
     }
+    each |= {name: {"error": parts(error)} for name, error in failed.items()}
     if len(each) == 1:
         return {"exit_code": code, **next(iter(each.values()))}
     return {"exit_code": code, "protocols": each}
 
 
-def _paint(options: argparse.Namespace, console: Console, reports: dict[str, CheckReport]) -> None:
+def _paint(
+    options: argparse.Namespace, console: Console, reports: dict[str, CheckReport], failed: dict[str, PipesimError]
+) -> None:
     from pipesim.report.annotations import github_lines, junit_text
     from pipesim.report.check import paint_check, paint_summary
     from pipesim.report.console import paint
 
     match options.format:
         case "github":
-            paint(console, github_lines(reports))
+            paint(console, github_lines(reports, failed))
         case "junit":
-            print(junit_text(reports))
+            print(junit_text(reports, failed))
         case _:
             for n, report in enumerate(reports.values()):
                 if n:
                     console.print()
                 paint_check(console, report)
-            if len(reports) > 1:
+            if reports and len(reports) + len(failed) > 1:
                 console.print()
-                paint_summary(console, reports)
+                paint_summary(console, reports, failed)
 
 
 COMMAND = Command(

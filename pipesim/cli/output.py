@@ -46,7 +46,7 @@ def show(
         told = [shown.finding for shown in report.proof.refutations] if report.proof is not None else []
         paint_verify(console, report, [finding for finding in findings if finding not in told])
 
-    said = {} if missing is None else {"error": _parts(missing)}
+    said = {} if missing is None else {"error": parts(missing)}
     emit(options, {"exit_code": code, "findings": findings, "report": report, **said}, paint)
 
 
@@ -54,10 +54,10 @@ def refuse(options: argparse.Namespace, error: PipesimError) -> None:
     """Say that a command cannot be carried out; with ``--json`` standard output has ``{"exit_code", "error"}`` too."""
     complain(error)
     if options.json:
-        emit(options, {"exit_code": error.exit_code, "error": _parts(error)}, lambda _: None)
+        emit(options, {"exit_code": error.exit_code, "error": parts(error)}, lambda _: None)
 
 
-def _parts(error: PipesimError) -> dict[str, str]:
+def parts(error: PipesimError) -> dict[str, str]:
     """An error as JSON has it: ``kind`` is the name of its class."""
     parts = {"fact": error.fact, "place": error.place, "cause": error.cause, "correction": error.correction}
     return {"kind": type(error).__name__, **parts}

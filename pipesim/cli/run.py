@@ -84,7 +84,7 @@ def _walk(options: argparse.Namespace) -> int:
                 correction="leave one of them out",
             )
 
-    from pipesim.cli.assemble import AGREES, FINDINGS
+    from pipesim.cli.assemble import FINDINGS, UNKNOWN
     from pipesim.cli.output import emit
     from pipesim.judgement import walked
     from pipesim.model.program_json import dumps
@@ -97,7 +97,7 @@ def _walk(options: argparse.Namespace) -> int:
     if options.save_program is not None:
         write_whole(options.save_program, dumps(program).encode(), force=options.force)
     report = walked(program, options.schedule)
-    code = FINDINGS if report.findings else AGREES
+    code = FINDINGS if report.findings else UNKNOWN  # one schedule shows a fault, or nothing
     document = {"exit_code": code, "findings": report.findings, "report": report}
     emit(options, document, lambda console: paint_walk(console, report))
     return code

@@ -17,7 +17,9 @@ from pipesim.prove.refutation import Schedule
 
 _MARKS = {Kind.STEP: "", Kind.OPEN: "o", Kind.FAIL: "n"}
 _KINDS = {mark: kind for kind, mark in _MARKS.items()}
-_MOVE = re.compile(r"(?:(?P<agent>\d+)(?P<mark>[on]?)|~(?P<place>\d+):(?P<nbytes>\d+))(?:\*(?P<times>\d+))?", re.ASCII)
+_MOVE = re.compile(
+    r"(?:(?P<agent>\d+)(?P<mark>[on]?)|~(?P<place>\d+):(?P<nbytes>\d+))(?:\*(?P<times>[1-9]\d*))?", re.ASCII
+)
 _MOST = 10_000_000
 
 

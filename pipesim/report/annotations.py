@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from pipesim.errors import PipesimError
 from pipesim.model.finding import Deadlock, Finding, Verdict
 from pipesim.report.check import check_lines, shown_lines
 from pipesim.report.console import mark
@@ -15,11 +16,14 @@ from pipesim.report.view import CheckReport, Shown
 
 WIDTH = 100  #: cells of a message
 _OK = {Verdict.PROVED: True, Verdict.REFUTED: False, Verdict.UNKNOWN: None}
+_PLACE = re.compile(r":\d+$")
 _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def github_lines(reports: Mapping[str, CheckReport]) -> list[str]:
+def github_lines(reports: Mapping[str, CheckReport], failed: Mapping[str, PipesimError]) -> list[str]:
     """Workflow commands, one a finding, at the author's line; what is unknown is a warning; and the verdicts.
+
+    ``failed``: protocols that could not be built, each an error.
 
     Escaped as GitHub asks (docs.github.com, "Workflow commands for GitHub Actions").
     """
@@ -32,19 +36,25 @@ def github_lines(reports: Mapping[str, CheckReport]) -> list[str]:
             at = next((doubt.line for doubt in report.doubts if doubt.line), "")
             lines.append(_command("warning", at, f"{name}: unknown", report.said))
         lines.append(f"{mark(_OK[report.verdict])} {name}: {report.said}")
+    for name, error in failed.items():
+        place = error.place if _PLACE.search(error.place) else ""
+        lines.append(_command("error", place, f"{name} could not be built", str(error)))
+        lines.append(f"{mark(None)} {name} could not be built")
     return lines
 
 
-def junit_text(reports: Mapping[str, CheckReport]) -> str:
+def junit_text(reports: Mapping[str, CheckReport], failed: Mapping[str, PipesimError]) -> str:
     """A test case for each protocol: a refuted one has failed with its findings, an unknown one is an error.
+
+    So is each of ``failed``, which could not be built.
 
     In ASCII: the same bytes whatever the stream can print.
     """
     count = {verdict: sum(r.verdict is verdict for r in reports.values()) for verdict in Verdict}
     totals = {
-        "tests": str(len(reports)),
+        "tests": str(len(reports) + len(failed)),
         "failures": str(count[Verdict.REFUTED]),
-        "errors": str(count[Verdict.UNKNOWN]),
+        "errors": str(count[Verdict.UNKNOWN] + len(failed)),
     }
     root = Element("testsuites", totals)
     suite = SubElement(root, "testsuite", {"name": "pipesim check", **totals})
@@ -56,6 +66,10 @@ def junit_text(reports: Mapping[str, CheckReport]) -> str:
         said = "; ".join(in_short(shown.finding) for shown in report.refutations) or report.said
         found = SubElement(case, kind, {"type": report.verdict.value, "message": _clean(said)})
         found.text = _clean("\n" + "\n".join(check_lines(report, WIDTH)) + "\n")
+    for name, error in failed.items():
+        case = SubElement(suite, "testcase", {"classname": "pipesim.check", "name": _clean(name)})
+        told = SubElement(case, "error", {"type": type(error).__name__, "message": _clean(error.fact)})
+        told.text = _clean(f"\n{error}\n")
     indent(root)
     written: bytes = tostring(root, encoding="us-ascii", xml_declaration=True)
     return written.decode("ascii")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from rich.console import Console
 
+from pipesim.errors import PipesimError
 from pipesim.model.finding import Verdict
 from pipesim.prove.words import DoubtLine
 from pipesim.report.console import mark, paint, width_of
@@ -25,13 +26,18 @@ def paint_check(console: Console, report: CheckReport) -> None:
     paint(console, check_lines(report, width_of(console)))
 
 
-def paint_summary(console: Console, reports: Mapping[str, CheckReport]) -> None:
-    """Write the verdicts on several protocols in a line each, and how many of them are proved."""
+def paint_summary(console: Console, reports: Mapping[str, CheckReport], failed: Mapping[str, PipesimError]) -> None:
+    """Write the verdicts on several protocols in a line each, and how many of them are proved.
+
+    ``failed``: those that could not be built, each with its error.
+    """
     lines = [f"  {mark(_OK[report.verdict])} {name}" for name, report in reports.items()]
+    lines += [f"  {mark(None)} {name} could not be built" for name in failed]
     proved = sum(report.verdict is Verdict.PROVED for report in reports.values())
     refuted = any(report.verdict is Verdict.REFUTED for report in reports.values())
-    ok = False if refuted else True if proved == len(reports) else None
-    paint(console, [*lines, "", f"{mark(ok)} {proved} of {count(len(reports), 'protocol')} proved"])
+    several = len(reports) + len(failed)
+    ok = False if refuted else True if proved == several else None
+    paint(console, [*lines, "", f"{mark(ok)} {proved} of {count(several, 'protocol')} proved"])
 
 
 def check_lines(report: CheckReport, width: int) -> list[str]:

@@ -38,6 +38,32 @@ def test_several_are_judged_and_the_worst_gives_the_exit_code(call: Call) -> Non
     assert call("check", HANGS, "attention_sm90", "-p", "tiles=9").code == 2, "nor is a parameter that one has not"
 
 
+RAISES = "mine.py:raises"
+
+
+def test_one_that_cannot_be_built_takes_nothing_from_the_others(call: Call, user: Callable[[str], None]) -> None:
+    user(BROKEN + "def raises(tiles: int = 2):\n    return 1 // 0\n")
+    both = call("check", RAISES, HANGS, "-p", "tiles=9")
+    assert (both.code, both.verdict) == (2, "✗ 0 of 2 protocols proved")
+    assert f"\n  ✗ {HANGS}\n  ? {RAISES} could not be built\n" in both.out
+    assert both.err.startswith(f"pipesim: {RAISES} raised ZeroDivisionError")
+    document = call("check", RAISES, "producer_consumer", "-p", "tiles=9", "--json").json
+    assert document["exit_code"] == 2
+    assert document["protocols"]["producer_consumer"]["report"]["verdict"] == "proved"
+    assert document["protocols"][RAISES]["error"]["kind"] == "ProtocolError"
+    lines = call("check", RAISES, "producer_consumer", "-p", "tiles=9", "--format", "github").out.splitlines()
+    assert lines[0].startswith("✓ producer_consumer: proved")
+    assert lines[1].startswith("::error file=mine.py,line=")
+    assert lines[2] == f"? {RAISES} could not be built"
+
+
+def test_one_alone_that_cannot_be_built_is_in_the_file_for_other_tools(call: Call, user: Callable[[str], None]) -> None:
+    user("def raises(tiles: int = 2):\n    return 1 // 0\n")
+    told = call("check", RAISES, "--format", "junit")
+    assert (told.code, ET.fromstring(told.out).attrib) == (2, {"tests": "1", "failures": "0", "errors": "1"})
+    assert call("check", RAISES).out == ""
+
+
 def test_unknown_beats_proved_and_refuted_beats_unknown(call: Call) -> None:
     few = ("-p", "stages=3", "-p", "tiles=3", "--max-states", "5")
     unknown, right = "mine.py:consumer_arrives_twice", "producer_consumer"

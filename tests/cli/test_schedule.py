@@ -68,7 +68,7 @@ def test_a_schedule_as_a_timeline_in_full(call: Call, user: Callable[[str], None
 def test_a_schedule_that_ends_well_finds_nothing(call: Call) -> None:
     """The twin: the first moves of a right protocol."""
     drawn = call("run", "producer_consumer", "--schedule", "0")
-    assert (drawn.code, drawn.verdict) == (0, "? nothing is wrong where it ends: not every agent has ended")
+    assert (drawn.code, drawn.verdict) == (3, "? nothing is wrong where it ends: not every agent has ended")
     assert call("run", "producer_consumer", "--schedule", "0", "--json").json["report"]["moves"] == 1
 
 
@@ -77,6 +77,7 @@ def test_a_schedule_that_ends_well_finds_nothing(call: Call) -> None:
     [
         (["--schedule", "0.x"], "word 2, 'x', is no move"),
         (["--schedule", ""], "word 1, '', is no move"),
+        (["--schedule", "0*0"], "word 1, '0*0', is no move"),
         (["--schedule", "0.99"], "move 2 is not possible in producer_consumer at these parameters"),
         (["--schedule", "0", "--profile", "h200"], "--schedule and --profile do not go together"),
         (["--schedule", "0", "--recording"], "--schedule and --recording do not go together"),
@@ -92,4 +93,4 @@ def test_what_is_no_schedule_of_this_protocol(call: Call, words: list[str], said
 
 
 def test_a_schedule_may_be_broken_over_lines(call: Call) -> None:
-    assert call("run", "producer_consumer", "--schedule", "0.\n      0*2.\n  0").code == 0
+    assert call("run", "producer_consumer", "--schedule", "0.\n      0*2.\n  0").code == 3
