@@ -63,7 +63,7 @@ def judge(
     if found.verdict is Verdict.UNKNOWN:
         found = _by_smaller(target, dict(params), program, found)
     shown = families.ranges(most_ranges) if found.verdict is Verdict.PROVED else ()
-    ranges = tuple(_range(each) for each in shown)
+    ranges = tuple(_range(target, params, each) for each in shown)
     wrong, also = _shown(target, dict(params), program, found, ctas)
     return CheckReport(
         heading(program), found.verdict, found.how.value, found.operations, found.phases, found.states,
@@ -220,12 +220,13 @@ def _refuted(target: Target, sizes: dict[str, int], kinds: set[FaultKind | End] 
     return (program, found) if same else None
 
 
-def _range(shown: EveryValue | SomeValues) -> Range:
+def _range(target: Target, params: Mapping[str, int], shown: EveryValue | SomeValues) -> Range:
     match shown:
         case EveryValue(parameter, least, first, lap, checked):
             return Range(parameter, least, checked, first, lap)
         case SomeValues(parameter, least, checked, fails, why):
-            return Range(parameter, least, checked, fails=fails, why=why.value)
+            wrong = fails >= 0 and _refuted(target, {**params, parameter: fails}, None) is not None
+            return Range(parameter, least, checked, fails=fails, why="it goes wrong" if wrong else why.value)
         case _:
             assert_never(shown)
 

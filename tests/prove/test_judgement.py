@@ -123,3 +123,13 @@ def test_a_finding_that_says_what_mends_it_has_no_other_correction() -> None:
     (refuted,) = check(program).refutations
     assert corrections(program, refuted, program)  # there would be one
     assert judged(target_of(forgotten), {"tiles": 0}).verdict is Verdict.PROVED
+
+
+def test_a_size_that_goes_wrong_beside_one_that_is_right_is_told() -> None:
+    """Upstream's order of the loads is right for one tile, and for no more."""
+    report = judged(find("conv_epilogue"), {"tiles": 1})
+    assert report.verdict is Verdict.PROVED
+    tiles = next(each for each in report.ranges if each.parameter == "tiles")
+    assert (tiles.least, tiles.checked, tiles.fails, tiles.why) == (0, 1, 2, "it goes wrong")
+    said = " ".join(" ".join(check_lines(report, 200)).split())
+    assert "tiles: 0 to 1 run one by one, not more: at 2 it goes wrong" in said
