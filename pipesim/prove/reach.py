@@ -285,7 +285,9 @@ class _Meanwhile:
     def _waits_for_state(self, way: _Way, barrier: int, token: int | None) -> bool:
         if token is None:
             return False
-        phase = token >> 20
+        phase, word = token >> 20, self._value(self._parts.barriers[barrier])
+        if word.done < phase:
+            return False  # the token is of another barrier: the wait breaks a rule, and does not hold it up
         if self._most_done(barrier) <= phase:
             return True
         way.done[barrier] = max(way.done.get(barrier, 0), phase + 1)

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from pipesim.model.finding import FaultKind
 from pipesim.model.machine import State, finished, initial_state
 from pipesim.model.program import Program
+from pipesim.model.protocol import Protocol
+from pipesim.model.warp import Warp
 from pipesim.prove.footprint import NOTHING, Footprints
 from pipesim.prove.moves import Kind, Move, canonical, make, moves
 from pipesim.prove.parts import Parts
@@ -65,6 +68,35 @@ def test_both_searches_see_what_asking_for_every_move_sees(family: str) -> None:
         judged, fewer, more = judged + 1, fewer + reduced.states, more + plain.states
     assert judged >= 60
     assert 2 * fewer < more, "less than half is looked at, although most are small, and wrong"
+
+
+def test_a_wait_with_the_state_of_another_barrier_breaks_a_rule_where_it_stands() -> None:
+    """Phase 1 of ``mine`` is no phase of ``other`` yet: held up it would be only once that has completed one, too."""
+    p = Protocol("foreign")
+    mine, other = p.mbarriers("mine", 1, 1), p.mbarriers("other", 1, 1)
+
+    @p.role("waits")
+    def waits(w: Warp) -> None:
+        with w.elect_one():
+            mine[0].arrive()
+            other[0].wait_state(mine[0].arrive())
+
+    @p.role("arrives")
+    def arrives(w: Warp) -> None:
+        with w.elect_one():
+            other[0].arrive()
+
+    program = p.flatten()
+    every = states_of(program)
+    assert every is not None
+    _, wrong, _, _ = every
+    assert {kind for kind, _ in wrong} == {FaultKind.STALE_STATE, End.DEADLOCK}  # type: ignore[misc]
+    assert explore(program).wrong == explore(program, reduced=False).wrong == wrong
+
+
+def test_the_seed_that_showed_it() -> None:
+    program = FAMILIES["soup"](405_586)
+    assert explore(program).wrong == explore(program, reduced=False).wrong
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 6))
