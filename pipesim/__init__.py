@@ -18,16 +18,16 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from pipesim.conform.compare import compare
-    from pipesim.model.protocol import Protocol
-    from pipesim.protocols.catalog import find
+    from pipesim.lang.protocol import Protocol
+    from pipesim.targets import find
     from pipesim.timed.engine import simulate
     from pipesim.timed.profile import load_profile
     from pipesim.trace.files import read_trace, write_trace
 
 _HOMES = {
-    "Protocol": "pipesim.model.protocol",
+    "Protocol": "pipesim.lang.protocol",
     "compare": "pipesim.conform.compare",
-    "find": "pipesim.protocols.catalog",
+    "find": "pipesim.targets",
     "load_profile": "pipesim.timed.profile",
     "read_trace": "pipesim.trace.files",
     "simulate": "pipesim.timed.engine",

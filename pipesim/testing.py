@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pipesim.judgement import judge
+from pipesim.answers.check import judge
+from pipesim.lang.protocol import Protocol
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
-from pipesim.protocols.catalog import target_of
 from pipesim.prove.check import MOST_STATES
-from pipesim.report.check import check_lines
+from pipesim.report.pages.check import check_lines
+from pipesim.targets import target_of
 
 WIDTH = 100  #: cells of a message
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.tcgen05 import mma_arrive_multicast
 from pipesim.model.ops import Engine
-from pipesim.model.protocol import Protocol
-from pipesim.model.tcgen05 import mma_arrive_multicast
 from pipesim.pipelines import ProducerConsumerPipeline
 
 KIB = 1024

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from hwkernels.kernel_request import KernelRequest, check_kernel_request, compile_kernel_of
-from hwkernels.kernels import registered
-from hwkernels.kernels.attention_sm90 import GROUP_ROWS, scale_of, shape_of, tensor_maps
-from hwkernels.launch import Gpu, require_gpu
-from hwkernels.layout import REPORT
-from hwkernels.tensor_map import encode
-from pipesim.protocols.catalog import find
+from hwkernels.capture.tensor_map import encode
+from hwkernels.capture.twin_request import KernelRequest, check_kernel_request, compile_kernel_of
+from hwkernels.device.launch import Gpu, require_gpu
+from hwkernels.recorder.layout import REPORT
+from hwkernels.twins import registered
+from hwkernels.twins.hopper.attention_sm90 import GROUP_ROWS, scale_of, shape_of, tensor_maps
+from pipesim.targets import find
 
 VARIANTS: dict[int, list[dict[str, int]]] = {
     128: [

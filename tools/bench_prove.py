@@ -29,12 +29,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipesim.judgement import judge
+from pipesim.answers.check import judge
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
-from pipesim.protocols.catalog import find
 from pipesim.prove.check import check
-from pipesim.prove.search import explore
+from pipesim.prove.search.breadth_first import explore
+from pipesim.targets import find
 
 SMALLER = (8, 4, 2, 1)  #: the size of a case is divided by these to see how its cost grows
 
@@ -193,10 +193,10 @@ def any_number(divide: int) -> None:
 
 def _every_size(params: dict[str, int]) -> float:
     """Seconds of the question about any number of tiles, 0 if it cannot be asked."""
-    if importlib.util.find_spec("pipesim.prove.family") is None:
-        print("any number of tiles: left out, there is no pipesim.prove.family")
+    if importlib.util.find_spec("pipesim.prove.any_size.family") is None:
+        print("any number of tiles: left out, there is no pipesim.prove.any_size.family")
         return 0.0
-    family = importlib.import_module("pipesim.prove.family")
+    family = importlib.import_module("pipesim.prove.any_size.family")
     target = find("producer_consumer")
 
     def build(tiles: int) -> Program:
@@ -215,10 +215,10 @@ def _spin(program: Program) -> float:
     if not shutil.which("spin") or not compiler:
         print(f"SPIN: left out, {'there is no C compiler' if shutil.which('spin') else 'spin is not installed'}")
         return 0.0
-    if importlib.util.find_spec("pipesim.prove.promela") is None:
-        print("SPIN: left out, there is no pipesim.prove.promela")
+    if importlib.util.find_spec("pipesim.export.promela") is None:
+        print("SPIN: left out, there is no pipesim.export.promela")
         return 0.0
-    promela = importlib.import_module("pipesim.prove.promela")
+    promela = importlib.import_module("pipesim.export.promela")
     whole = 0.0
     with tempfile.TemporaryDirectory(prefix="bench_prove") as folder:
         begin = time.perf_counter()

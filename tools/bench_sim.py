@@ -16,7 +16,7 @@ import time
 from yardstick_ring import EVENTS_PER_TILE, BareRing
 
 from pipesim.model.program import Program
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile, load_profile
 

@@ -18,14 +18,14 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
-from hwkernels.bf16 import from_bf16, random_bf16
-from hwkernels.compile import compile_cubin
-from hwkernels.kernels.gemm_sm90 import GEMM_SM90, GROUP_ROWS, RASTER, defines, shape, tensor_maps
-from hwkernels.launch import Gpu, require_gpu
-from hwkernels.layout import FINISHED, REPORT
-from hwkernels.tensor_map import encode
+from hwkernels.capture.tensor_map import encode
+from hwkernels.device.bf16 import from_bf16, random_bf16
+from hwkernels.device.compile import compile_cubin
+from hwkernels.device.launch import Gpu, require_gpu
+from hwkernels.recorder.layout import FINISHED, REPORT
+from hwkernels.twins.hopper.gemm_sm90 import GEMM_SM90, GROUP_ROWS, RASTER, defines, shape, tensor_maps
 from pipesim.errors import HardwareError, PipesimError
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 
 SHAPES: tuple[dict[str, int], ...] = (
     {"stages": 3, "block_n": 256},

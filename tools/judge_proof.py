@@ -25,9 +25,9 @@ from pathlib import Path
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import How, check
-from pipesim.prove.confirm import refutation
-from pipesim.prove.play import Play
-from pipesim.prove.search import Exploration, explore
+from pipesim.prove.counterexample.confirm import refutation
+from pipesim.prove.counterexample.play import Play
+from pipesim.prove.search.breadth_first import Exploration, explore
 
 _TESTS = Path(__file__).resolve().parent.parent / "tests" / "prove"
 FAMILIES: dict[str, Callable[[int], Program]] = {

@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipesim.errors import PipesimError
+from pipesim.export.promela import search_depth, to_promela
 from pipesim.model.program import Program
 from pipesim.protocols.broken import BROKEN
-from pipesim.prove.promela import search_depth, to_promela
-from pipesim.prove.search import explore
+from pipesim.prove.search.breadth_first import explore
 
 _TESTS = Path(__file__).resolve().parent.parent / "tests" / "prove"
 FAMILIES = {

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hwkernels.kernels import REGISTRY
+from hwkernels.twins import REGISTRY
 from pipesim.trace.library import StoredTrace, stored_traces
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -18,11 +18,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
-from hwkernels.kernel_launches import KernelLaunches
-from hwkernels.kernel_request import KernelRequest, check_kernel_request, compile_kernel_of, plan_kernel
-from hwkernels.launch import DeviceInfo, Gpu, require_gpu
+from hwkernels.capture.twin_launches import KernelLaunches
+from hwkernels.capture.twin_request import KernelRequest, check_kernel_request, compile_kernel_of, plan_kernel
+from hwkernels.device.launch import DeviceInfo, Gpu, require_gpu
 from pipesim.errors import PipesimError
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 
 KERNEL, LATE = "epilogue_residual", 20_000
 #: What is late: nothing, the epilogue, or the warp that loads its source. The fewer steps, the faster the load warp.

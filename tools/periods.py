@@ -10,12 +10,12 @@ import argparse
 import sys
 from pathlib import Path
 
+from pipesim.answers.view import PeriodRow
 from pipesim.conform.steady import read
 from pipesim.conform.timing import median_period, noise_millicycles
-from pipesim.protocols.catalog import find
-from pipesim.report.console import make_console
-from pipesim.report.table import paint_periods
-from pipesim.report.view import PeriodRow
+from pipesim.report.text.console import make_console
+from pipesim.report.text.table import paint_periods
+from pipesim.targets import find
 from pipesim.timed.bound import ring_law
 from pipesim.timed.choice import profile_for
 from pipesim.timed.engine import simulate

@@ -15,14 +15,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
-from hwkernels.capture import CaptureRequest, capture
-from hwkernels.faults import FAULTS, parse_fault
-from hwkernels.kernel_capture import capture_kernel_of
-from hwkernels.kernel_request import KernelRequest
-from hwkernels.kernels import kernel_names, registered
-from hwkernels.request import PROTOCOL
+from hwkernels.capture.faults import FAULTS, parse_fault
+from hwkernels.capture.request import PROTOCOL
+from hwkernels.capture.trace import CaptureRequest, capture
+from hwkernels.capture.twin_request import KernelRequest
+from hwkernels.capture.twin_trace import capture_kernel_of
+from hwkernels.twins import kernel_names, registered
 from pipesim.errors import PipesimError
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 from pipesim.trace.files import write_trace
 from pipesim.trace.library import trace_name
 from pipesim.trace.schema import Trace

@@ -17,10 +17,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
-from hwkernels.launch import DeviceInfo, Gpu, require_gpu
-from hwkernels.launches import launch_all
-from hwkernels.measure import overhead, run_of
-from hwkernels.request import CaptureRequest, plan
+from hwkernels.capture.launches import launch_all
+from hwkernels.capture.request import CaptureRequest, plan
+from hwkernels.device.launch import DeviceInfo, Gpu, require_gpu
+from hwkernels.recorder.measure import overhead, run_of
 
 PRODUCER, CONSUMER = 0, 1  #: first warps of the roles
 RECORDS = (0, 1, 2, 4, 8)

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from pipesim.prove.promela.rules import broken_by, rules
+from pipesim.export.promela.rules import broken_by, rules
 
 BYTES = 64
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
-from pipesim.prove.promela import to_promela
+from pipesim.export.promela import to_promela
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "tests" / "report" / "examples.py"

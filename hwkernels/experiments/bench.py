@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.compile import compile_cubin
+from hwkernels.device.compile import compile_cubin
+from hwkernels.device.launch import DeviceInfo, Gpu
 from hwkernels.experiments.catalogue import Case, Experiment
 from hwkernels.experiments.results import TRAP
 from hwkernels.experiments.sequences import parse
-from hwkernels.launch import DeviceInfo, Gpu
-from hwkernels.layout import ANCHOR, HEADER
+from hwkernels.recorder.layout import ANCHOR, HEADER
 from pipesim.errors import HardwareError
 
 Result = dict[str, dict[str, Any]]

@@ -9,11 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hwkernels.compile import KERNELS
+from hwkernels.device.sources import EXPERIMENTS as FOLDER
 from hwkernels.experiments.sequences import SEQUENCES
 from pipesim.errors import ParameterError
-
-FOLDER = KERNELS / "experiments"
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(chosen: Sequence[Experiment], repeat: int = 2) -> Result:
     """The answers to these experiments, as a document. Raises HardwareError without a usable GPU."""
-    from hwkernels.compile import compile_cubin
-    from hwkernels.launch import require_gpu
+    from hwkernels.device.compile import compile_cubin
+    from hwkernels.device.launch import require_gpu
 
     info = require_gpu()
     found: Result = {}
@@ -162,8 +162,8 @@ def _finish(child: subprocess.Popen[str], each: Experiment, cases: Sequence[Case
 
 def _child() -> int:
     """Read a job, run its cases, write a line for each; stop behind a trap, which takes the context."""
+    from hwkernels.device.launch import require_gpu
     from hwkernels.experiments.bench import run_case
-    from hwkernels.launch import require_gpu
 
     info = require_gpu()
     job = json.loads(sys.stdin.read())

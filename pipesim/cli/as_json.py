@@ -7,7 +7,7 @@ import json
 from enum import Enum
 from pathlib import Path
 
-from pipesim.conform.pair_result import Behaviour
+from pipesim.conform.pair.result import Behaviour
 from pipesim.conform.result import Conformance
 from pipesim.model.finding import Deadlock, Verdict
 from pipesim.trace.schema import Trace

@@ -13,10 +13,10 @@ from pipesim.cli.output import progress, show
 from pipesim.cli.recording import empty_meta, require_gpu_or, usual_name
 
 if TYPE_CHECKING:
-    from hwkernels.kernel_request import KernelRequest
-    from hwkernels.request import CaptureRequest
+    from hwkernels.capture.request import CaptureRequest
+    from hwkernels.capture.twin_request import KernelRequest
     from pipesim.model.program import Program
-    from pipesim.protocols.catalog import Target
+    from pipesim.targets import Target
     from pipesim.trace.schema import Trace
 
     Request = CaptureRequest | KernelRequest
@@ -66,10 +66,10 @@ def _carry_out(options: argparse.Namespace) -> int:
         return capture_kernel(options)
     refuse_kernel_options(options)
 
-    from pipesim.cli.assemble import hold, mark_of
-    from pipesim.protocols.catalog import find
-    from pipesim.report.heading import heading
-    from pipesim.report.view import VerifyReport
+    from pipesim.answers.assemble import hold, mark_of
+    from pipesim.answers.heading import heading
+    from pipesim.answers.view import VerifyReport
+    from pipesim.targets import find
     from pipesim.trace.files import write_trace
 
     if options.output is not None:
@@ -93,15 +93,15 @@ def _carry_out(options: argparse.Namespace) -> int:
 
 def has_kernel(target: Target) -> bool:
     """Whether there is a CUDA kernel of what ``target`` names."""
-    from hwkernels.kernels import kernel_names
+    from hwkernels.twins import kernel_names
 
     return target.name in kernel_names()
 
 
 def plain_request(program: Program) -> Request:
     """What to run for this program, everything else as usual."""
-    from hwkernels.kernel_request import KernelRequest
-    from hwkernels.request import PROTOCOL, CaptureRequest
+    from hwkernels.capture.request import PROTOCOL, CaptureRequest
+    from hwkernels.capture.twin_request import KernelRequest
 
     if program.name == PROTOCOL:
         return CaptureRequest(program.params, program.grid)
@@ -110,17 +110,17 @@ def plain_request(program: Program) -> Request:
 
 def captured(request: Request) -> Trace:
     """The trace of a request. Raises HardwareError without a GPU, and whatever the kernel's own capture raises."""
-    from hwkernels.capture import capture
-    from hwkernels.kernel_capture import capture_kernel_of
-    from hwkernels.kernel_request import KernelRequest
+    from hwkernels.capture.trace import capture
+    from hwkernels.capture.twin_request import KernelRequest
+    from hwkernels.capture.twin_trace import capture_kernel_of
 
     return capture_kernel_of(request) if isinstance(request, KernelRequest) else capture(request)
 
 
 def _request(target: Target, program: Program, options: argparse.Namespace) -> Request:
     """The request of a command line; UsageError if there is no kernel, ParameterError for a value out of range."""
-    from hwkernels.kernels import kernel_names
-    from hwkernels.request import PROTOCOL
+    from hwkernels.capture.request import PROTOCOL
+    from hwkernels.twins import kernel_names
     from pipesim.errors import UsageError
 
     if not has_kernel(target):
@@ -133,8 +133,8 @@ def _request(target: Target, program: Program, options: argparse.Namespace) -> R
 
 def _own_request(program: Program, options: argparse.Namespace) -> Request:
     """The request of the producer/consumer kernel, which alone can keep a window and be made wrong."""
-    from hwkernels.faults import parse_fault
-    from hwkernels.request import CaptureRequest, check_request
+    from hwkernels.capture.faults import parse_fault
+    from hwkernels.capture.request import CaptureRequest, check_request
 
     request = CaptureRequest(
         program.params,
@@ -154,8 +154,8 @@ def _own_request(program: Program, options: argparse.Namespace) -> Request:
 
 def _kernel_request(program: Program, options: argparse.Namespace) -> Request:
     """The request of a kernel of the registry."""
-    from hwkernels.kernel_request import KernelRequest, check_kernel_request
-    from hwkernels.request import PROTOCOL
+    from hwkernels.capture.request import PROTOCOL
+    from hwkernels.capture.twin_request import KernelRequest, check_kernel_request
     from pipesim.errors import UsageError
 
     for flag, value in (
@@ -185,7 +185,7 @@ def _kernel_request(program: Program, options: argparse.Namespace) -> Request:
 
 def _usual_name(request: Request) -> Path:
     """The name that the trace would have in the library, in this folder: known before anything is recorded."""
-    from hwkernels.kernel_request import KernelRequest, plan_kernel
+    from hwkernels.capture.twin_request import KernelRequest, plan_kernel
 
     meta = empty_meta(request.protocol, dict(request.params), request.ctas, request.clock)
     if isinstance(request, KernelRequest):

@@ -14,7 +14,7 @@ from pipesim.cli.recording import empty_meta, require_gpu_or, usual_name
 from pipesim.errors import ParameterError, UsageError
 
 if TYPE_CHECKING:
-    from hwkernels.foreign import ForeignRequest
+    from hwkernels.capture.source import ForeignRequest
     from pipesim.model.program import Program
     from pipesim.trace.schema import Trace
 
@@ -78,13 +78,13 @@ def refuse_kernel_options(options: argparse.Namespace) -> None:
 
 def capture_kernel(options: argparse.Namespace) -> int:
     """Carry out ``pipesim capture --kernel``; the exit code."""
-    from hwkernels.foreign import check_foreign, compile_builds
-    from hwkernels.foreign_capture import capture_foreign
-    from hwkernels.parameters import check_arguments
-    from pipesim.cli.assemble import hold, mark_of
-    from pipesim.protocols.catalog import find
-    from pipesim.report.heading import heading
-    from pipesim.report.view import VerifyReport
+    from hwkernels.capture.parameters import check_arguments
+    from hwkernels.capture.source import check_foreign, compile_builds
+    from hwkernels.capture.source_trace import capture_foreign
+    from pipesim.answers.assemble import hold, mark_of
+    from pipesim.answers.heading import heading
+    from pipesim.answers.view import VerifyReport
+    from pipesim.targets import find
     from pipesim.trace.files import write_trace
 
     _refuse_others(options)
@@ -114,8 +114,8 @@ def capture_kernel(options: argparse.Namespace) -> int:
 
 def foreign_request(program: Program, options: argparse.Namespace) -> ForeignRequest:
     """The request of a command line. ParameterError for a value that is malformed."""
-    from hwkernels.arguments import parse_argument
-    from hwkernels.foreign import USUAL_CAPACITY, ForeignRequest
+    from hwkernels.capture.arguments import parse_argument
+    from hwkernels.capture.source import USUAL_CAPACITY, ForeignRequest
 
     if options.block is None:
         raise UsageError("how many threads a CTA has is not said", correction="give --block 128, for example")

@@ -12,9 +12,9 @@ from pipesim.errors import ParameterError, PipesimError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from pipesim.answers.view import CheckReport
     from pipesim.model.program import Program
-    from pipesim.protocols.catalog import Target
-    from pipesim.report.view import CheckReport
+    from pipesim.targets import Target
 
 _MOST_STATES = 200_000
 
@@ -57,7 +57,7 @@ def _carry_out(options: argparse.Namespace) -> int:
             complain(error)  # now: the others may take long, and are judged all the same
     reports = {name: _judged(options, *built.pop(name)) for name in names if name in built}
 
-    from pipesim.cli.assemble import AGREES, FINDINGS, UNKNOWN
+    from pipesim.answers.assemble import AGREES, FINDINGS, UNKNOWN
     from pipesim.model.finding import Verdict
 
     codes = {Verdict.PROVED: AGREES, Verdict.REFUTED: FINDINGS, Verdict.UNKNOWN: UNKNOWN}
@@ -83,7 +83,7 @@ def _names(options: argparse.Namespace) -> list[str]:
 
 
 def _built(options: argparse.Namespace, name: str) -> tuple[Target, Program]:
-    from pipesim.protocols.catalog import find
+    from pipesim.targets import find
 
     with progress(f"flattening {name}"):
         target = find(name)
@@ -91,7 +91,7 @@ def _built(options: argparse.Namespace, name: str) -> tuple[Target, Program]:
 
 
 def _judged(options: argparse.Namespace, target: Target, program: Program) -> CheckReport:
-    from pipesim.judgement import judge, replay
+    from pipesim.answers.check import judge, replay
 
     with progress(f"checking {program.name}"):
         if options.replay is not None:
@@ -114,9 +114,9 @@ def _document(reports: dict[str, CheckReport], failed: dict[str, PipesimError], 
 def _paint(
     options: argparse.Namespace, console: Console, reports: dict[str, CheckReport], failed: dict[str, PipesimError]
 ) -> None:
-    from pipesim.report.annotations import github_lines, junit_text
-    from pipesim.report.check import paint_check, paint_summary
-    from pipesim.report.console import paint
+    from pipesim.report.findings.annotations import github_lines, junit_text
+    from pipesim.report.pages.check import paint_check, paint_summary
+    from pipesim.report.text.console import paint
 
     match options.format:
         case "github":

@@ -10,7 +10,7 @@ from pipesim.cli.arguments import Command, add_output, add_params, add_tolerance
 from pipesim.cli.output import progress, show
 
 if TYPE_CHECKING:
-    from pipesim.protocols.catalog import Target
+    from pipesim.targets import Target
     from pipesim.trace.schema import TraceMeta
 
 
@@ -30,10 +30,10 @@ def _carry_out(options: argparse.Namespace) -> int:
 
         return compare_pair(options)
 
-    from pipesim.cli.assemble import hold, mark_of
-    from pipesim.report.heading import heading
-    from pipesim.report.view import VerifyReport
-    from pipesim.report.words import iterations
+    from pipesim.answers.assemble import hold, mark_of
+    from pipesim.answers.heading import heading
+    from pipesim.answers.view import VerifyReport
+    from pipesim.report.text.words import iterations
     from pipesim.timed.profile import load_profile
     from pipesim.trace.files import read_trace
 
@@ -57,7 +57,8 @@ def _carry_out(options: argparse.Namespace) -> int:
 def _target(named: str | None, meta: TraceMeta) -> Target:
     """What to hold the trace against. A trace may name a built-in protocol only: it never makes us run a file."""
     from pipesim.errors import UnknownProtocolError
-    from pipesim.protocols.catalog import BUILT_IN, find
+    from pipesim.protocols.catalog import BUILT_IN
+    from pipesim.targets import find
 
     if named is None and meta.protocol not in BUILT_IN:
         raise UnknownProtocolError(

@@ -28,8 +28,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.output is not None:
         require_output(options.output, force=options.force)
 
-    from pipesim.protocols.catalog import find
-    from pipesim.prove.promela import to_promela
+    from pipesim.export.promela import to_promela
+    from pipesim.targets import find
     from pipesim.trace.whole import write_whole
 
     with progress(f"flattening {options.protocol}"):

@@ -9,8 +9,8 @@ from pipesim.cli.arguments import Command, add_output
 from pipesim.cli.output import emit, progress
 
 if TYPE_CHECKING:
-    from pipesim.protocols.catalog import Target
-    from pipesim.report.view import ProtocolRow
+    from pipesim.answers.view import ProtocolRow
+    from pipesim.targets import Target
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,8 +18,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    from pipesim.protocols.catalog import BUILT_IN, find
-    from pipesim.report.table import paint_list
+    from pipesim.protocols.catalog import BUILT_IN
+    from pipesim.report.text.table import paint_list
+    from pipesim.targets import find
 
     with progress("flattening every protocol"):
         rows = [_row(find(name)) for name in sorted(BUILT_IN)]
@@ -29,8 +30,8 @@ def _carry_out(options: argparse.Namespace) -> int:
 
 def _row(target: Target) -> ProtocolRow:
     """One protocol with its defaults; barriers of one name stand together."""
-    from pipesim.report.view import ProtocolRow
-    from pipesim.unfold.anatomy.read import anatomy
+    from pipesim.answers.view import ProtocolRow
+    from pipesim.explain.anatomy.read import anatomy
 
     found = anatomy(target.build())
     counts: dict[tuple[str, int], set[int | None]] = {}

@@ -15,8 +15,8 @@ from pipesim.errors import PipesimError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from pipesim.answers.view import RunReport, VerifyReport
     from pipesim.model.finding import Finding
-    from pipesim.report.view import RunReport, VerifyReport
 
 _CAUSE = "  probable cause: "  # as PipesimError has it
 
@@ -33,15 +33,15 @@ def show(
     A report of ``verify`` is given the findings; that of ``run`` has its own. ``missing``: why evidence is
     missing, in the JSON under ``error`` (a painted report leaves that to :func:`complain`).
     """
-    from pipesim.report.view import RunReport
+    from pipesim.answers.view import RunReport
 
     def paint(console: Console) -> None:
         if isinstance(report, RunReport):
-            from pipesim.report.run import paint_run
+            from pipesim.report.pages.run import paint_run
 
             paint_run(console, report)
             return
-        from pipesim.report.verify import paint_verify
+        from pipesim.report.pages.verify import paint_verify
 
         told = [shown.finding for shown in report.proof.refutations] if report.proof is not None else []
         paint_verify(console, report, [finding for finding in findings if finding not in told])
@@ -69,7 +69,7 @@ def emit(options: argparse.Namespace, value: object, paint: Callable[[Console], 
     A reader that has gone (``| head``) is no error and must not change the exit code, so the rest is dropped.
     """
     from pipesim.cli.as_json import as_json
-    from pipesim.report.console import make_console
+    from pipesim.report.text.console import make_console
 
     try:
         if options.json:
@@ -106,7 +106,7 @@ def _wrapped(cause: str) -> str:
     """The cause in lines of the terminal's width; words, such as paths, stay whole."""
     if not cause or "\n" in cause:
         return cause
-    from pipesim.report.console import make_console, width_of
+    from pipesim.report.text.console import make_console, width_of
 
     wrapped = textwrap.fill(
         _CAUSE + cause,
@@ -148,7 +148,7 @@ def _line(what: str) -> Iterator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return
-    from pipesim.report.console import make_console
+    from pipesim.report.text.console import make_console
 
     with make_console(sys.stderr).status(f"{what} ...", spinner="line") as status:  # ASCII: any terminal prints it
         yield lambda said: status.update(f"{said} ...")

@@ -10,8 +10,8 @@ from pipesim.cli.output import emit, progress
 from pipesim.errors import PipesimError, UsageError
 
 if TYPE_CHECKING:
-    from pipesim.conform.pair_result import Pair
-    from pipesim.report.pair_view import PairSide
+    from pipesim.answers.pair_view import PairSide
+    from pipesim.conform.pair.result import Pair
     from pipesim.trace.schema import Trace
 
 
@@ -19,10 +19,10 @@ def compare_pair(options: argparse.Namespace) -> int:
     """Carry out ``pipesim diff A B``; the exit code."""
     _refuse_options(options)
 
-    from pipesim.cli.assemble import mark_of
-    from pipesim.conform.pair import compare_traces
-    from pipesim.report.pair import paint_pair
-    from pipesim.report.pair_view import PairReport
+    from pipesim.answers.assemble import mark_of
+    from pipesim.answers.pair_view import PairReport
+    from pipesim.conform.pair.pair import compare_traces
+    from pipesim.report.pages.pair import paint_pair
     from pipesim.trace.files import read_trace
 
     one, two = read_trace(options.trace), read_trace(options.other)
@@ -53,9 +53,10 @@ def _refuse_options(options: argparse.Namespace) -> None:
 
 def _side(label: str, path: Path, trace: Trace) -> PairSide:
     """One of the traces, held against its own protocol where that is built in: a trace never makes us run a file."""
-    from pipesim.conform.judge import conform
-    from pipesim.protocols.catalog import BUILT_IN, find
-    from pipesim.report.pair_view import PairSide
+    from pipesim.answers.pair_view import PairSide
+    from pipesim.conform.replay.conformance import conform
+    from pipesim.protocols.catalog import BUILT_IN
+    from pipesim.targets import find
 
     meta = trace.meta
     if meta.protocol not in BUILT_IN:
@@ -70,10 +71,10 @@ def _side(label: str, path: Path, trace: Trace) -> PairSide:
 
 def _meaning(pair: Pair, a: PairSide, b: PairSide, tolerance: float | None) -> tuple[int, str]:
     """The exit code and the verdict: a difference beats the unknown, the unknown the tolerance."""
-    from pipesim.cli.assemble import AGREES, FINDINGS, UNKNOWN
+    from pipesim.answers.assemble import AGREES, FINDINGS, UNKNOWN
     from pipesim.model.finding import Verdict
-    from pipesim.report.pair_figures import time_words
-    from pipesim.report.pair_verdict import behaviour_words, conformance_clause, unfinished_words
+    from pipesim.report.pages.pair_figures import time_words
+    from pipesim.report.pages.pair_verdict import behaviour_words, conformance_clause, unfinished_words
 
     said = behaviour_words(pair.behaviour)
     agree, clause = conformance_clause(a.conformance, b.conformance)
@@ -94,7 +95,7 @@ def _meaning(pair: Pair, a: PairSide, b: PairSide, tolerance: float | None) -> t
 
 def _of_unfinished(tolerance: float | None, said: str) -> tuple[int, str]:
     """Of two runs that hung or trapped alike nothing is said about speed, so no tolerance can be met or missed."""
-    from pipesim.cli.assemble import AGREES, UNKNOWN
+    from pipesim.answers.assemble import AGREES, UNKNOWN
 
     if tolerance is None:
         return AGREES, said
@@ -103,8 +104,7 @@ def _of_unfinished(tolerance: float | None, said: str) -> tuple[int, str]:
 
 def _within(pair: Pair, tolerance: float, said: str) -> tuple[int, str]:
     """Whether B's period is near enough to A's, by the numbers themselves, not rounded."""
-    from pipesim.cli.assemble import AGREES, TOLERANCE, UNKNOWN
-    from pipesim.report.words import off_by
+    from pipesim.answers.assemble import AGREES, TOLERANCE, UNKNOWN, off_by
 
     figure = pair.timing.decides if pair.timing else None
     if figure is None or not figure.a or figure.b is None or not figure.name.startswith("period"):

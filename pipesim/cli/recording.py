@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def require_gpu_or(correction: str) -> None:
     """HardwareError that says what can be done without a GPU, if there is none."""
-    from hwkernels.launch import require_gpu
+    from hwkernels.device.launch import require_gpu
 
     try:
         require_gpu()

@@ -19,9 +19,9 @@ from pipesim.cli.output import progress, show
 from pipesim.errors import ParameterError
 
 if TYPE_CHECKING:
-    from pipesim.cli.assemble import Simulated
+    from pipesim.answers.assemble import Simulated
+    from pipesim.answers.view import RunReport
     from pipesim.model.program import Program
-    from pipesim.report.view import RunReport
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,9 +48,9 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.schedule is not None:
         return _walk(options)
 
-    from pipesim.cli.assemble import run_simulation
+    from pipesim.answers.assemble import run_simulation
     from pipesim.model.program_json import dumps
-    from pipesim.protocols.catalog import find
+    from pipesim.targets import find
     from pipesim.timed.engine import DEFAULT_BUDGET
     from pipesim.timed.profile import load_profile
     from pipesim.trace.files import write_trace
@@ -84,12 +84,12 @@ def _walk(options: argparse.Namespace) -> int:
                 correction="leave one of them out",
             )
 
-    from pipesim.cli.assemble import FINDINGS, UNKNOWN
+    from pipesim.answers.assemble import FINDINGS, UNKNOWN
+    from pipesim.answers.check import walked
     from pipesim.cli.output import emit
-    from pipesim.judgement import walked
     from pipesim.model.program_json import dumps
-    from pipesim.protocols.catalog import find
-    from pipesim.report.walked import paint_walk
+    from pipesim.report.pages.walked import paint_walk
+    from pipesim.targets import find
     from pipesim.trace.whole import write_whole
 
     with progress(f"flattening {options.protocol}"):
@@ -133,8 +133,8 @@ def _clipped(window: tuple[int, int], program: Program) -> tuple[int, int]:
 
 
 def _report(ran: Simulated) -> RunReport:
-    from pipesim.report.heading import heading
-    from pipesim.report.view import RunReport
+    from pipesim.answers.heading import heading
+    from pipesim.answers.view import RunReport
 
     return RunReport(
         heading(ran.result.program),

@@ -30,11 +30,11 @@ def _carry_out(options: argparse.Namespace) -> int:
             )
         require_output(options.svg, force=options.force)
 
-    from pipesim.protocols.catalog import find
-    from pipesim.report.show import paint_show
-    from pipesim.report.svg import show_svg
+    from pipesim.explain.anatomy.read import anatomy
+    from pipesim.report.pages.show import paint_show
+    from pipesim.report.pictures.svg import show_svg
+    from pipesim.targets import find
     from pipesim.trace.whole import write_whole
-    from pipesim.unfold.anatomy.read import anatomy
 
     with progress(f"flattening {options.protocol}"):
         target = find(options.protocol)

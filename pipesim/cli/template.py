@@ -8,8 +8,8 @@ which follow from the roles, (4) ``w.work``: the cycles that your computation ta
 """
 
 from pipesim import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence
-from pipesim.model.warp import Warp
 from pipesim.pipelines import ProducerConsumerPipeline
 
 

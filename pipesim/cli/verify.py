@@ -13,10 +13,10 @@ from pipesim.cli.output import complain, progress, remark, show
 from pipesim.errors import EvidenceError, HardwareError, MissingExtraError, NoTraceError, UsageError
 
 if TYPE_CHECKING:
-    from pipesim.cli.assemble import Held, Simulated
+    from pipesim.answers.assemble import Held, Simulated
     from pipesim.model.finding import Verdict
     from pipesim.model.program import Program
-    from pipesim.protocols.catalog import Target
+    from pipesim.targets import Target
     from pipesim.timed.profile import Profile
     from pipesim.trace.schema import Trace
 
@@ -83,12 +83,12 @@ def _carry_out(options: argparse.Namespace) -> int:
 
 def _verify(options: argparse.Namespace, name: str) -> int:
     """The whole report on one protocol."""
-    from pipesim.cli.assemble import mark_of
-    from pipesim.cli.verify_parts import MOST_STATES
-    from pipesim.judgement import judge
-    from pipesim.protocols.catalog import find
-    from pipesim.report.heading import heading
-    from pipesim.report.view import VerifyReport
+    from pipesim.answers.assemble import mark_of
+    from pipesim.answers.check import judge
+    from pipesim.answers.heading import heading
+    from pipesim.answers.verify_parts import MOST_STATES
+    from pipesim.answers.view import VerifyReport
+    from pipesim.targets import find
     from pipesim.timed.profile import load_profile
 
     chosen = load_profile(options.profile) if options.profile else None
@@ -148,7 +148,7 @@ def _evidence(target: Target, program: Program, options: argparse.Namespace) -> 
 
 
 def _has_gpu() -> bool:
-    from hwkernels.launch import require_gpu
+    from hwkernels.device.launch import require_gpu
 
     try:
         require_gpu()
@@ -194,7 +194,7 @@ def name_foreign(folder: Path) -> None:
 
 
 def _recordable(program: Program) -> bool:
-    from hwkernels.kernels import kernel_names
+    from hwkernels.twins import kernel_names
 
     return program.name in kernel_names()
 
@@ -214,7 +214,7 @@ def _unrecordable(error: NoTraceError, program: Program) -> NoTraceError:
 
 def _hear(program: Program, evidence: Evidence, chosen: Profile | None, tolerance: float | None) -> Hearing:
     """Simulate on every profile that matters, and hold every trace against the program."""
-    from pipesim.cli.assemble import hold, run_simulation
+    from pipesim.answers.assemble import hold, run_simulation
     from pipesim.timed.choice import DEFAULT, profile_for
     from pipesim.timed.profile import load_profile
 
@@ -237,7 +237,7 @@ def _hear(program: Program, evidence: Evidence, chosen: Profile | None, toleranc
 
 def _judge(proof: Verdict, hearing: Hearing, *, hardware: bool) -> tuple[int, str]:
     """The exit code and its sentence: a finding beats the unknown, the unknown beats the tolerance."""
-    from pipesim.cli.assemble import AGREES, FINDINGS, TOLERANCE, UNKNOWN
+    from pipesim.answers.assemble import AGREES, FINDINGS, TOLERANCE, UNKNOWN
     from pipesim.model.finding import Verdict
 
     found: list[tuple[int, str]] = [(ran.code, ran.why) for ran in hearing.simulations]
@@ -263,7 +263,7 @@ def _judge(proof: Verdict, hearing: Hearing, *, hardware: bool) -> tuple[int, st
 
 def _named(held: Held) -> str:
     """The device, with the iterations where only some were kept."""
-    from pipesim.report.words import iterations
+    from pipesim.report.text.words import iterations
 
     found = held.block.conformance
     return held.block.device + (f", {iterations(found.window)}" if found.hides else "")

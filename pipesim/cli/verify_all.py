@@ -8,11 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipesim.cli.arguments import params_of
-from pipesim.cli.assemble import AGREES, FINDINGS, UNKNOWN, mark_of
-from pipesim.cli.output import complain, counted, emit
-from pipesim.cli.spread import processors, spread
-from pipesim.cli.verify_parts import (
+from pipesim.answers.assemble import AGREES, FINDINGS, UNKNOWN, mark_of
+from pipesim.answers.heading import heading
+from pipesim.answers.summary_view import Failure, Hardware, ProtocolReport, SummaryReport
+from pipesim.answers.verify_parts import (
     Part,
     Proof,
     Recordings,
@@ -25,15 +24,16 @@ from pipesim.cli.verify_parts import (
     same_values,
     what,
 )
-from pipesim.conform.agreement import Agreement
+from pipesim.answers.view import CheckReport
+from pipesim.cli.arguments import params_of
+from pipesim.cli.output import complain, counted, emit
+from pipesim.cli.spread import processors, spread
+from pipesim.conform.diagnose.agreement import Agreement
 from pipesim.errors import EvidenceError, ParameterError, PipesimError, UnknownProtocolError, UsageError
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.protocols.catalog import BUILT_IN
-from pipesim.report.heading import heading
-from pipesim.report.summary import paint_summary
-from pipesim.report.summary_view import Failure, Hardware, ProtocolReport, SummaryReport
-from pipesim.report.view import CheckReport
+from pipesim.report.pages.summary import paint_summary
 from pipesim.timed.choice import DEFAULT
 from pipesim.timed.profile import load_profile
 from pipesim.trace.library import StoredTrace, stored_traces, trace_folder
@@ -148,7 +148,7 @@ def _case(
     subject: Subject, options: argparse.Namespace, shelf: dict[str, list[StoredTrace]], *, unusable: bool
 ) -> _Case:
     """What is to be done for one protocol: its proof first, which takes longest."""
-    from hwkernels.kernels import kernel_names
+    from hwkernels.twins import kernel_names
 
     try:
         program = subject.program()

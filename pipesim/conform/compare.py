@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipesim.conform.judge import conform
+from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import Comparison
 from pipesim.conform.steady import beats, read
 from pipesim.conform.timing import PeriodPair, compare_timing, like

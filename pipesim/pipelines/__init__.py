@@ -1,7 +1,29 @@
 """Modular's pipeline structs, method by method, over the barriers of :mod:`pipesim.model`."""
 
-from pipesim.pipelines.accum_barrier import AccumBarrier
-from pipesim.pipelines.clc import (
+from pipesim.pipelines.common.pipeline_state import PipelineState, make_producer_start_state
+from pipesim.pipelines.common.tile_walk import WorkInfo
+from pipesim.pipelines.cutlass.threads import (
+    AsyncParams,
+    OrderedSequenceBarrier,
+    PipelineAsync,
+    PipelineTransactionAsync,
+)
+from pipesim.pipelines.cutlass.tma import PipelineTmaAsync, PipelineTmaStore, TmaParams
+from pipesim.pipelines.cutlass.umma import (
+    McastDirection,
+    PipelineTmaUmmaAsync,
+    PipelineUmmaAsync,
+    PipelineUmmaConsumerAsync,
+)
+from pipesim.pipelines.modular.accum_barrier import AccumBarrier
+from pipesim.pipelines.modular.attention.fa4 import BF16, FP8, DType, FA4Config
+from pipesim.pipelines.modular.attention.fa4_mbars import FA4MBarLayout, FA4MiscMBars
+from pipesim.pipelines.modular.attention.kv_tile import KVTile, TileLayout, TMADestination
+from pipesim.pipelines.modular.attention.role_pipeline import MBarPipeline, RolePipeline
+from pipesim.pipelines.modular.attention.staged import KVPipelineGeneric, StagedPipeline
+from pipesim.pipelines.modular.attention.tma_consumer import TMAConsumerPipeline
+from pipesim.pipelines.modular.attention.tma_producer import TMAProducerPipeline
+from pipesim.pipelines.modular.clc import (
     ClcBarrierCounts,
     ClcPipelineStorage,
     SchedulerWorkIterator,
@@ -9,33 +31,27 @@ from pipesim.pipelines.clc import (
     WorkIterator,
     compute_clc_barrier_counts,
 )
-from pipesim.pipelines.cutlass_async import AsyncParams, OrderedSequenceBarrier, PipelineAsync, PipelineTransactionAsync
-from pipesim.pipelines.cutlass_tma import PipelineTmaAsync, PipelineTmaStore, TmaParams
-from pipesim.pipelines.cutlass_umma import (
-    McastDirection,
-    PipelineTmaUmmaAsync,
-    PipelineUmmaAsync,
-    PipelineUmmaConsumerAsync,
-)
-from pipesim.pipelines.epi_load import EpiLoadPipeline
-from pipesim.pipelines.fa4 import BF16, FP8, DType, FA4Config
-from pipesim.pipelines.fa4_mbars import FA4MBarLayout, FA4MiscMBars
-from pipesim.pipelines.grouped_clc import (
+from pipesim.pipelines.modular.epi_load import EpiLoadPipeline
+from pipesim.pipelines.modular.grouped_clc import (
     GroupedCLCSchedulerIterator,
     GroupedCLCWorkIterator,
     grouped_clc_barrier_counts,
 )
-from pipesim.pipelines.input_consumer import ConsumerTiles, InputConsumer, InputConsumerStage
-from pipesim.pipelines.input_producer import InputProducer, InputProducerStage, ProducerTiles
-from pipesim.pipelines.input_tile import InputTilePipeline
-from pipesim.pipelines.kv_tile import KVTile, TileLayout, TMADestination
-from pipesim.pipelines.load_order import LoadOrderBarrier
-from pipesim.pipelines.output_stage import EpilogueStage, MmaStage, OutputConsumer, OutputProducer, OutputStage
-from pipesim.pipelines.output_tile import OutputTilePipeline
-from pipesim.pipelines.payload import BlockScaledTilePayload, BlockwiseFP8TilePayload, StandardTilePayload
-from pipesim.pipelines.per_k import EpilogueKContext, EpilogueKStage, MmaKStage, OutputKPipeline, PerKConsumerStage
-from pipesim.pipelines.pipeline_state import PipelineState, make_producer_start_state
-from pipesim.pipelines.producer_consumer import (
+from pipesim.pipelines.modular.input_consumer import ConsumerTiles, InputConsumer, InputConsumerStage
+from pipesim.pipelines.modular.input_producer import InputProducer, InputProducerStage, ProducerTiles
+from pipesim.pipelines.modular.input_tile import InputTilePipeline
+from pipesim.pipelines.modular.load_order import LoadOrderBarrier
+from pipesim.pipelines.modular.output_stage import EpilogueStage, MmaStage, OutputConsumer, OutputProducer, OutputStage
+from pipesim.pipelines.modular.output_tile import OutputTilePipeline
+from pipesim.pipelines.modular.payload import BlockScaledTilePayload, BlockwiseFP8TilePayload, StandardTilePayload
+from pipesim.pipelines.modular.per_k import (
+    EpilogueKContext,
+    EpilogueKStage,
+    MmaKStage,
+    OutputKPipeline,
+    PerKConsumerStage,
+)
+from pipesim.pipelines.modular.producer_consumer import (
     ConsumeContext,
     ConsumerStage,
     ExplicitConsumeContext,
@@ -43,12 +59,7 @@ from pipesim.pipelines.producer_consumer import (
     ProducerConsumerPipeline,
     ProducerStage,
 )
-from pipesim.pipelines.role_pipeline import MBarPipeline, RolePipeline
-from pipesim.pipelines.staged import KVPipelineGeneric, StagedPipeline
-from pipesim.pipelines.tile_walk import WorkInfo
-from pipesim.pipelines.tma_consumer import TMAConsumerPipeline
-from pipesim.pipelines.tma_producer import TMAProducerPipeline
-from pipesim.pipelines.tmem import TmemAllocation, TmemStage
+from pipesim.pipelines.modular.tmem import TmemAllocation, TmemStage
 
 __all__ = [
     "BF16",

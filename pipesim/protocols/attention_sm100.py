@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesim.model.protocol import Protocol
-from pipesim.model.shared_mem_barrier import BarrierStorage, SharedMemBarrier
-from pipesim.model.tcgen05 import umma_arrive_leader_cta
-from pipesim.model.warp import Slot, Warp
-from pipesim.pipelines.fa4 import BF16, FP8, WARP_GROUP, FA4Config
-from pipesim.pipelines.fa4_mbars import FA4MBarLayout, FA4MiscMBars
-from pipesim.pipelines.register_value import mbars_at
-from pipesim.pipelines.role_pipeline import RolePipeline
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.lang.tcgen05 import umma_arrive_leader_cta
+from pipesim.lang.warp import Slot, Warp
+from pipesim.pipelines.common.register_value import mbars_at
+from pipesim.pipelines.modular.attention.fa4 import BF16, FP8, WARP_GROUP, FA4Config
+from pipesim.pipelines.modular.attention.fa4_mbars import FA4MBarLayout, FA4MiscMBars
+from pipesim.pipelines.modular.attention.role_pipeline import RolePipeline
 from pipesim.protocols.fa4_kv import KVProducer
 from pipesim.protocols.fa4_mma import MmaWarp
 from pipesim.protocols.fa4_tiles import LANES, FA4Tiles

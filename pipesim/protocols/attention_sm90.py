@@ -1,22 +1,23 @@
 """Forward attention of Hopper: a producer warp group loads Q, K and V, consumer groups multiply and do the softmax.
 
 K and V come in the order K0, K1, V0, K2, V1, …: the scores of a block are computed while the values of the one before
-are still being multiplied. ``fused=0``, the default, has a ring for each, as ``hwkernels/attention_sm90.cu``
-(:mod:`pipesim.protocols.staged_attention`). ``fused=1`` is upstream's ``nn/attention/gpu/nvidia/sm90/mha.mojo``: one
-ring, which its consumers prime. The ping-pong of the two consumer groups is FlashAttention-3's.
+are still being multiplied. ``fused=0``, the default, has a ring for each, as
+``hwkernels/twins/hopper/attention_sm90.cu`` (:mod:`pipesim.protocols.staged_attention`). ``fused=1`` is upstream's
+``nn/attention/gpu/nvidia/sm90/mha.mojo``: one ring, which its consumers prime. The ping-pong of the two consumer groups
+is FlashAttention-3's.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.warp import Slot, TileArray, Warp
 from pipesim.model.ops import Engine
-from pipesim.model.protocol import Protocol
-from pipesim.model.shared_mem_barrier import BarrierStorage
-from pipesim.model.warp import Slot, TileArray, Warp
 from pipesim.pipelines import ProducerConsumerPipeline
-from pipesim.pipelines.fa4 import BF16 as BFLOAT16
-from pipesim.pipelines.fa4 import FA4Config
+from pipesim.pipelines.modular.attention.fa4 import BF16 as BFLOAT16
+from pipesim.pipelines.modular.attention.fa4 import FA4Config
 from pipesim.protocols.limits import require
 from pipesim.protocols.staged_attention import StagedAttention
 from pipesim.protocols.warp_group import BF16, F32, GROUP, GROUP_THREADS, ROWS, mma_cycles, share, store

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesim.model.protocol import Protocol
-from pipesim.model.shared_mem_barrier import BarrierStorage
-from pipesim.model.warp import TileArray, Warp
-from pipesim.pipelines.accum_barrier import AccumBarrier
-from pipesim.pipelines.epi_load import EpiLoadPipeline
-from pipesim.pipelines.input_tile import InputTilePipeline
-from pipesim.pipelines.load_order import LoadOrderBarrier
-from pipesim.pipelines.output_tile import OutputTilePipeline
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.warp import TileArray, Warp
+from pipesim.pipelines.modular.accum_barrier import AccumBarrier
+from pipesim.pipelines.modular.epi_load import EpiLoadPipeline
+from pipesim.pipelines.modular.input_tile import InputTilePipeline
+from pipesim.pipelines.modular.load_order import LoadOrderBarrier
+from pipesim.pipelines.modular.output_tile import OutputTilePipeline
 from pipesim.protocols.gemm_sm100 import GemmSm100
 from pipesim.protocols.limits import require
 from pipesim.protocols.sm100 import (

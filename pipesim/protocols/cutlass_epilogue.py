@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.warp import TileArray, Warp
 from pipesim.model.ops import Engine, Fence
-from pipesim.model.protocol import Protocol
-from pipesim.model.shared_mem_barrier import BarrierStorage
-from pipesim.model.warp import TileArray, Warp
 from pipesim.pipelines import (
     AsyncParams,
     OrderedSequenceBarrier,
@@ -21,7 +21,7 @@ from pipesim.pipelines import (
     PipelineTransactionAsync,
     make_producer_start_state,
 )
-from pipesim.pipelines.cutlass_base import Token
+from pipesim.pipelines.cutlass.base import Token
 from pipesim.protocols.warp_group import BF16, share
 
 SUBTILE_COLUMNS = 32  #: of the output, which the epilogue loads, converts and stores at a time

@@ -2,9 +2,9 @@
 
 Upstream: ``include/cutlass/gemm/kernel/sm100_gemm_tma_warpspecialized.hpp``, with the main loop of
 ``include/cutlass/gemm/collective/sm100_mma_warpspecialized.hpp``. The scheduler and its throttle are Modular's
-(:mod:`pipesim.pipelines.clc`) to the count. What differs: the main-load warp asks for its next tile after its loads,
-every other role **before** its work; the epilogue warps are held back until the other warps are ready; the accumulators
-are drained by their producer, so tensor memory needs a barrier between the CTAs of a pair only.
+(:mod:`pipesim.pipelines.modular.clc`) to the count. What differs: the main-load warp asks for its next tile after its
+loads, every other role **before** its work; the epilogue warps are held back until the other warps are ready; the
+accumulators are drained by their producer, so tensor memory needs a barrier between the CTAs of a pair only.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pipesim.lang.builder import elect, recorder
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.warp import TileArray, Warp
 from pipesim.model.ops import Engine
-from pipesim.model.protocol import Protocol
-from pipesim.model.recording import elect, recorder
-from pipesim.model.shared_mem_barrier import BarrierStorage
-from pipesim.model.warp import TileArray, Warp
 from pipesim.pipelines import (
     AsyncParams,
     ClcPipelineStorage,
@@ -29,7 +29,7 @@ from pipesim.pipelines import (
     compute_clc_barrier_counts,
     make_producer_start_state,
 )
-from pipesim.pipelines.cutlass_base import ClusterShape
+from pipesim.pipelines.cutlass.base import ClusterShape
 from pipesim.protocols.cutlass_epilogue import WARP, CutlassEpilogue, EpilogueWarp
 from pipesim.protocols.limits import require
 from pipesim.protocols.sm100 import (

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pipesim.lang.builder import elect
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.warp import Slot, TileArray, Warp
 from pipesim.model.ops import Engine
-from pipesim.model.protocol import Protocol
-from pipesim.model.recording import elect
-from pipesim.model.shared_mem_barrier import BarrierStorage
-from pipesim.model.warp import Slot, TileArray, Warp
 from pipesim.pipelines import PipelineState, PipelineTmaAsync, TmaParams, make_producer_start_state
-from pipesim.pipelines.cutlass_base import ClusterShape
+from pipesim.pipelines.cutlass.base import ClusterShape
 from pipesim.protocols.cutlass_epilogue import SUBTILE_COLUMNS, WARP, CutlassEpilogue, EpilogueWarp
 from pipesim.protocols.limits import require
 from pipesim.protocols.warp_group import BF16, GROUP, ROWS, mma_cycles, share

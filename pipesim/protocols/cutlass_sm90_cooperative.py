@@ -7,8 +7,8 @@ while the next is multiplied: they are waited for once, at the end.
 
 from __future__ import annotations
 
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.pipelines import PipelineState
 from pipesim.protocols.cutlass_epilogue import EpilogueWarp
 from pipesim.protocols.cutlass_sm90 import MMA_REGISTERS, CutlassSm90, require_sizes

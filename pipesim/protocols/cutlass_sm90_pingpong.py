@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesim.model.protocol import Protocol
-from pipesim.model.shared_mem_barrier import BarrierStorage
-from pipesim.model.warp import Warp
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.warp import Warp
 from pipesim.pipelines import OrderedSequenceBarrier, PipelineState
 from pipesim.protocols.cutlass_epilogue import EpilogueWarp
 from pipesim.protocols.cutlass_sm90 import MMA_REGISTERS, CutlassSm90, require_sizes

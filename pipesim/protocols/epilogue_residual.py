@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.warp import Slot, TileArray, Warp
 from pipesim.model.ops import Engine, Fence
-from pipesim.model.protocol import Protocol
-from pipesim.model.shared_mem_barrier import BarrierStorage
-from pipesim.model.warp import Slot, TileArray, Warp
 from pipesim.pipelines import ProducerConsumerPipeline
-from pipesim.pipelines.load_order import LoadOrderBarrier
+from pipesim.pipelines.modular.load_order import LoadOrderBarrier
 from pipesim.protocols.limits import require
 from pipesim.protocols.software_clc import RESPONSE_BYTES, SoftwareClc
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipesim.model.shared_mem_barrier import SharedMemBarrier
-from pipesim.model.warp import Slot, TileArray
-from pipesim.pipelines.fa4 import FA4Config
-from pipesim.pipelines.fa4_mbars import FA4MiscMBars
-from pipesim.pipelines.kv_tile import TMADestination
-from pipesim.pipelines.pipeline_state import make_producer_start_state
-from pipesim.pipelines.staged import StagedPipeline
-from pipesim.pipelines.tma_consumer import TMAConsumerPipeline
-from pipesim.pipelines.tma_producer import TMAProducerPipeline
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier
+from pipesim.lang.warp import Slot, TileArray
+from pipesim.pipelines.common.pipeline_state import make_producer_start_state
+from pipesim.pipelines.modular.attention.fa4 import FA4Config
+from pipesim.pipelines.modular.attention.fa4_mbars import FA4MiscMBars
+from pipesim.pipelines.modular.attention.kv_tile import TMADestination
+from pipesim.pipelines.modular.attention.staged import StagedPipeline
+from pipesim.pipelines.modular.attention.tma_consumer import TMAConsumerPipeline
+from pipesim.pipelines.modular.attention.tma_producer import TMAProducerPipeline
 
 
 @dataclass(frozen=True)

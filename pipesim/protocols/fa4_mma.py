@@ -6,13 +6,13 @@ serve both groups; with one Q tile it is two blocks, an even one for group 0 and
 
 from __future__ import annotations
 
+from pipesim.lang.builder import elect
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier
+from pipesim.lang.tcgen05 import elect_mma_arrive, mma_arrive_multicast
+from pipesim.lang.warp import Slot, Warp
 from pipesim.model.ops import Engine
-from pipesim.model.recording import elect
-from pipesim.model.shared_mem_barrier import SharedMemBarrier
-from pipesim.model.tcgen05 import elect_mma_arrive, mma_arrive_multicast
-from pipesim.model.warp import Slot, Warp
-from pipesim.pipelines.fa4_mbars import FA4MiscMBars
-from pipesim.pipelines.register_value import mbars_at
+from pipesim.pipelines.common.register_value import mbars_at
+from pipesim.pipelines.modular.attention.fa4_mbars import FA4MiscMBars
 from pipesim.protocols.fa4_kv import KVConsumer
 from pipesim.protocols.fa4_tiles import FA4Tiles
 from pipesim.protocols.sm100 import BF16, EPILOGUE_WARPS, ROWS, mma_cycles

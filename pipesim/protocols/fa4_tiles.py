@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Slot, TileArray
-from pipesim.pipelines.fa4 import FA4Config
-from pipesim.pipelines.kv_tile import KVTile
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Slot, TileArray
+from pipesim.pipelines.modular.attention.fa4 import FA4Config
+from pipesim.pipelines.modular.attention.kv_tile import KVTile
 from pipesim.protocols.fa4_kv import KVTiles
 from pipesim.protocols.sm100 import FP32, ROWS, rows
 

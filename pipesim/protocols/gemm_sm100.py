@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.lang.tcgen05 import mma_arrive, mma_arrive_multicast
+from pipesim.lang.warp import Slot, TileArray, Warp
 from pipesim.model.ops import Engine
-from pipesim.model.protocol import Protocol
-from pipesim.model.shared_mem_barrier import BarrierStorage, SharedMemBarrier
-from pipesim.model.tcgen05 import mma_arrive, mma_arrive_multicast
-from pipesim.model.warp import Slot, TileArray, Warp
-from pipesim.pipelines.accum_barrier import AccumBarrier
-from pipesim.pipelines.input_consumer import ConsumerTiles
-from pipesim.pipelines.input_producer import ProducerTiles
-from pipesim.pipelines.input_tile import InputTilePipeline
-from pipesim.pipelines.output_tile import OutputTilePipeline
-from pipesim.pipelines.payload import StandardTilePayload, TilePayload
-from pipesim.pipelines.tmem import TMEM_COLUMNS, TmemAllocation
+from pipesim.pipelines.modular.accum_barrier import AccumBarrier
+from pipesim.pipelines.modular.input_consumer import ConsumerTiles
+from pipesim.pipelines.modular.input_producer import ProducerTiles
+from pipesim.pipelines.modular.input_tile import InputTilePipeline
+from pipesim.pipelines.modular.output_tile import OutputTilePipeline
+from pipesim.pipelines.modular.payload import StandardTilePayload, TilePayload
+from pipesim.pipelines.modular.tmem import TMEM_COLUMNS, TmemAllocation
 from pipesim.protocols.limits import require, require_k_group
 from pipesim.protocols.sm100 import (
     BF16,

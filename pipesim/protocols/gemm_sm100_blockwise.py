@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.tcgen05 import mma_arrive
+from pipesim.lang.warp import TileArray, Warp
 from pipesim.model.ops import Engine
-from pipesim.model.protocol import Protocol
-from pipesim.model.tcgen05 import mma_arrive
-from pipesim.model.warp import TileArray, Warp
-from pipesim.pipelines.input_tile import InputTilePipeline
-from pipesim.pipelines.output_tile import OutputTilePipeline
-from pipesim.pipelines.payload import BlockwiseFP8TilePayload, TilePayload
+from pipesim.pipelines.modular.input_tile import InputTilePipeline
+from pipesim.pipelines.modular.output_tile import OutputTilePipeline
+from pipesim.pipelines.modular.payload import BlockwiseFP8TilePayload, TilePayload
 from pipesim.protocols.gemm_sm100 import GemmSm100
 from pipesim.protocols.limits import require
 from pipesim.protocols.sm100 import (

@@ -2,18 +2,18 @@
 
 Upstream: ``linalg/matmul/gpu/sm90/matmul_kernels.mojo`` and ``tile_loader.mojo``. Priming is by the consumers: the
 producer starts at phase 0 and every consumer group arrives on every ``empty`` before its loop. The CUDA twin is
-``hwkernels/gemm_sm90.cu``, which can also look ahead and drain.
+``hwkernels/twins/hopper/gemm_sm90.cu``, which can also look ahead and drain.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipesim.lang.builder import TryResult
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.warp import Slot, TileArray, Warp
 from pipesim.model.ops import Engine, Fence
-from pipesim.model.protocol import Protocol
-from pipesim.model.recording import TryResult
-from pipesim.model.shared_mem_barrier import BarrierStorage
-from pipesim.model.warp import Slot, TileArray, Warp
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.protocols.limits import require, require_k_group
 from pipesim.protocols.warp_group import BF16, F32, GROUP, GROUP_THREADS, ROWS, mma_cycles, share, store

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesim.model.protocol import Protocol
-from pipesim.model.shared_mem_barrier import BarrierStorage
-from pipesim.model.warp import TileArray, Warp
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.warp import TileArray, Warp
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.protocols.limits import require
 from pipesim.protocols.software_clc import RESPONSE_BYTES, SoftwareClc

@@ -1,12 +1,12 @@
 """One producer warp fills a ring of tiles with bulk copies; consumer warps read them.
 
-The twin is ``hwkernels/producer_consumer.cu``.
+The twin is ``hwkernels/twins/hopper/producer_consumer.cu``.
 """
 
 from __future__ import annotations
 
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.protocols.limits import require
 

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pipesim.errors import ParameterError
+from pipesim.lang.builder import TryResult
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.warp import Slot, TileArray, Warp
 from pipesim.model.ops import Engine, Fence
-from pipesim.model.protocol import Protocol
-from pipesim.model.recording import TryResult
-from pipesim.model.shared_mem_barrier import BarrierStorage
-from pipesim.model.warp import Slot, TileArray, Warp
-from pipesim.pipelines.clc import ClcPipelineStorage, TileScheduler, compute_clc_barrier_counts
-from pipesim.pipelines.tile_walk import WorkInfo
-from pipesim.pipelines.tmem import TMEM_COLUMNS
+from pipesim.pipelines.common.tile_walk import WorkInfo
+from pipesim.pipelines.modular.clc import ClcPipelineStorage, TileScheduler, compute_clc_barrier_counts
+from pipesim.pipelines.modular.tmem import TMEM_COLUMNS
 from pipesim.protocols.limits import require
 from pipesim.protocols.warp_group import share
 

@@ -2,16 +2,16 @@
 
 Upstream: ``sm100_structured/structured_kernels/tile_scheduler.mojo``, with an atomic tile counter in place of
 ``clusterlaunchcontrol.try_cancel``. Tile indices go through a ring of responses to every role; a throttle keeps the
-scheduler from running ahead of the load warp. The kernels' side is ``hwkernels/clc.cuh``.
+scheduler from running ahead of the load warp. The kernels' side is ``hwkernels/twins/hopper/clc.cuh``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesim.model.protocol import Protocol
-from pipesim.model.shared_mem_barrier import BarrierStorage
-from pipesim.model.warp import TileArray, Warp
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.warp import TileArray, Warp
 from pipesim.pipelines import ProducerConsumerPipeline
 
 RESPONSE_BYTES = 16

@@ -1,6 +1,6 @@
 """Hopper's attention with K in slices and V whole, each through a staged ring of its own, as Blackwell's kernel has it.
 
-The twin is ``hwkernels/attention_sm90.cu``. Upstream has these rings in ``nn/attention/gpu/nvidia/sm100/
+The twin is ``hwkernels/twins/hopper/attention_sm90.cu``. Upstream has these rings in ``nn/attention/gpu/nvidia/sm100/
 attention_utils.mojo``. Where ``tcgen05.commit`` frees a slice there, here the warps wait for their products, and one
 lane of each arrives.
 """
@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.lang.warp import Slot, TileArray, Warp
 from pipesim.model.ops import Engine
-from pipesim.model.protocol import Protocol
-from pipesim.model.shared_mem_barrier import BarrierStorage, SharedMemBarrier
-from pipesim.model.warp import Slot, TileArray, Warp
 from pipesim.pipelines import TMAProducerPipeline
-from pipesim.pipelines.fa4 import FA4Config
-from pipesim.pipelines.kv_tile import KVTile
-from pipesim.pipelines.staged import KVPipelineGeneric, StagedPipeline
+from pipesim.pipelines.modular.attention.fa4 import FA4Config
+from pipesim.pipelines.modular.attention.kv_tile import KVTile
+from pipesim.pipelines.modular.attention.staged import KVPipelineGeneric, StagedPipeline
 from pipesim.protocols.warp_group import F32, GROUP, GROUP_THREADS, ROWS, mma_cycles, share
 
 _PRODUCER_REGISTERS, _CONSUMER_REGISTERS = 40, 232

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pipesim.lang.warp import Slot, Warp
 from pipesim.model.ops import Engine, Fence
-from pipesim.model.warp import Slot, Warp
 
 GROUP = 4  #: warps of a warp group
 GROUP_THREADS = 128

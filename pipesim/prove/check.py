@@ -8,17 +8,17 @@ from enum import Enum
 
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
-from pipesim.prove.accelerated import LONG, accelerated
-from pipesim.prove.canonical import CanonicalRun, completed
-from pipesim.prove.certificate import Certificate
-from pipesim.prove.confirm import confirm, refutation
+from pipesim.prove.any_size.skip_laps import LONG, accelerated
+from pipesim.prove.certificate.canonical import CanonicalRun, completed
+from pipesim.prove.certificate.certificate import Certificate
+from pipesim.prove.counterexample.confirm import confirm, refutation
+from pipesim.prove.counterexample.play import Play
 from pipesim.prove.doubt import Doubt, Why
-from pipesim.prove.memory import MemoryOrder
-from pipesim.prove.memory_faults import memory_order, memory_refutations
-from pipesim.prove.outcomes import of_two, outcomes
-from pipesim.prove.play import Play
+from pipesim.prove.memory_order.faults import memory_order, memory_refutations
+from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.refutation import Refutation
-from pipesim.prove.search import explore
+from pipesim.prove.search.breadth_first import explore
+from pipesim.prove.search.outcomes import of_two, outcomes
 
 MOST_STATES = 200_000
 _MOST_DOUBTS = 12  #: looked into, the first of each kind before the second of any

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from pipesim.model.finding import Deadlock, Fault, FaultKind
+from pipesim.model.moves import Move
 from pipesim.prove.doubt import Why
-from pipesim.prove.moves import Move
 
 Schedule = tuple[Move, ...]
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import lcm
 
+from pipesim.explain.phases import unfold
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
 from pipesim.timed.bound import Bound, ring_law
@@ -21,7 +22,6 @@ from pipesim.timed.earliest import WAITS, Earliest, Event, Part
 from pipesim.timed.profile import Profile
 from pipesim.trace.sites import kinds
 from pipesim.trace.steady import steady_window
-from pipesim.unfold.occurrence import unfold
 
 MOST_OPERATIONS = 50_000  #: of a program whose critical cycle is looked for: about a second
 

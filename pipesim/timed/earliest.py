@@ -11,13 +11,13 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
+from pipesim.explain.lap_counters import Laps
 from pipesim.model.machine import TMA, Flight, State, Step
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
 from pipesim.model.program import Program
 from pipesim.timed.costs import Cost, Prices
 from pipesim.timed.profile import Profile
 from pipesim.trace.sites import kinds
-from pipesim.unfold.laps import Laps
 
 WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.WAIT_STATE})
 _SIGNALS = frozenset({Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.EXPECT_TX, Op.COMPLETE_TX})

@@ -14,9 +14,11 @@ from functools import partial
 import simpy
 from simpy.events import Event, Timeout
 
+from pipesim.explain.blocked import explain
 from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Deadlock, Fault
 from pipesim.model.machine import Flight, State, Step, answered, begin, can_land, initial_state, land, step
+from pipesim.model.observer import Observer
 from pipesim.model.ops import IN_ORDER, Op
 from pipesim.model.program import Program
 from pipesim.timed.costs import Cost
@@ -24,8 +26,6 @@ from pipesim.timed.plan import TRIES, Planned, plan
 from pipesim.timed.profile import Profile
 from pipesim.trace.recorder import StampBuffer
 from pipesim.trace.schema import Device, Trace, TraceMeta
-from pipesim.unfold.blocked import explain
-from pipesim.unfold.observer import Observer
 
 DEFAULT_BUDGET = 20_000_000
 

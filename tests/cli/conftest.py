@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hwkernels import launch
+from hwkernels.device import launch
 from pipesim.cli.main import main
 from pipesim.errors import HardwareError
 from pipesim.trace.files import read_trace, write_trace

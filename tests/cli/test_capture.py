@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from hwkernels import capture as capture_module
-from hwkernels import kernel_capture, launch
-from hwkernels.faults import KernelFault
-from hwkernels.kernel_request import KernelRequest
-from hwkernels.request import CaptureRequest
+from hwkernels.capture import trace as capture_module
+from hwkernels.capture import twin_trace as kernel_capture
+from hwkernels.capture.faults import KernelFault
+from hwkernels.capture.request import CaptureRequest
+from hwkernels.capture.twin_request import KernelRequest
+from hwkernels.device import launch
 from pipesim.trace.files import read_trace
 from pipesim.trace.schema import Trace
 

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hwkernels import foreign_capture, launch
-from hwkernels.arguments import Argument
-from hwkernels.foreign import ForeignRequest
-from pipesim.protocols.catalog import find
+from hwkernels.capture import source_trace as foreign_capture
+from hwkernels.capture.arguments import Argument
+from hwkernels.capture.source import ForeignRequest
+from hwkernels.device import launch
+from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.files import read_trace

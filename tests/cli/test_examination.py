@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from pipesim.conform.edits import Edit, EditKind, apply
+from pipesim.conform.diagnose.edits import Edit, EditKind, apply
 from pipesim.model.barrier_word import BarrierWord, encode_word
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.files import write_trace

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from hwkernels import capture as capture_module
-from hwkernels import launch
+from hwkernels.capture import trace as capture_module
+from hwkernels.device import launch
 from pipesim.trace.files import write_trace
 from pipesim.trace.schema import Trace
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pipesim.protocols.catalog import find
-from pipesim.prove.promela import to_promela
+from pipesim.export.promela import to_promela
+from pipesim.targets import find
 
 Call = Callable[..., Any]
 PC = "producer_consumer"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 from pipesim.trace.files import read_meta
 
 Call = Callable[..., Any]

@@ -206,7 +206,7 @@ def test_ctrl_c_is_no_traceback(call: Call, monkeypatch: pytest.MonkeyPatch) -> 
     def interrupted(name: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pipesim.protocols.catalog.find", interrupted)
+    monkeypatch.setattr("pipesim.targets.find", interrupted)
     answer = call("run", PC)
     assert (answer.code, answer.out, answer.err) == (130, "", "pipesim: interrupted\n")
 

@@ -271,7 +271,7 @@ def test_nothing_is_overwritten_and_nothing_done_before_that_is_known(
 
     with monkeypatch.context() as patch:
         patch.setattr(engine, "simulate", work)
-        patch.setattr("pipesim.protocols.catalog.find", work)
+        patch.setattr("pipesim.targets.find", work)
         answer = call("run", PC, option, "kept")
     assert answer.code == 2
     assert answer.err == "pipesim: kept exists already\n  try: choose another name, or add --force to overwrite\n"

@@ -9,9 +9,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from pipesim.model.protocol import Protocol
-from pipesim.report.show import show_lines
-from pipesim.unfold.anatomy.read import anatomy
+from pipesim.explain.anatomy.read import anatomy
+from pipesim.lang.protocol import Protocol
+from pipesim.report.pages.show import show_lines
 
 Call = Callable[..., Any]
 PC = "producer_consumer"

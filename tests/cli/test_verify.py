@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from hwkernels import capture as capture_module
-from hwkernels import launch
-from hwkernels.request import CaptureRequest
-from pipesim.cli import assemble
+from hwkernels.capture import trace as capture_module
+from hwkernels.capture.request import CaptureRequest
+from hwkernels.device import launch
+from pipesim.answers import assemble
 from pipesim.errors import HardwareError
 from pipesim.trace.files import write_trace
 from pipesim.trace.library import trace_folder

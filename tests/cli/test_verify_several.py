@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipesim.cli import verify_all, verify_parts
+from pipesim.answers import verify_parts
+from pipesim.cli import verify_all
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.trace.files import read_trace, write_trace
 from pipesim.trace.library import trace_folder

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipesim.conform.judge import conform
+from pipesim.conform.diagnose.random_schedule import Walk
+from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import Conformance, Divergence
-from pipesim.conform.wander import Walk
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.trace.files import read_trace
 from pipesim.trace.recorder import EventBuffer

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pipesim.conform.agreement import Agreement, agreement
-from pipesim.conform.examine import examine
+from pipesim.conform.diagnose.agreement import Agreement, agreement
+from pipesim.conform.diagnose.examine import examine
 
 Make = Callable[..., Any]
 FAULT = "h100/producer_consumer-al1-cw2-s3-tb4096-t24-w200-g1-missing_arrive-at-7.parquet"

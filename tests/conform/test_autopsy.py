@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipesim.conform.autopsy import autopsy
-from pipesim.conform.edits import Edit, EditKind, apply, edits
-from pipesim.conform.examined import Autopsy
-from pipesim.conform.wander import Walk, wander
+from pipesim.conform.diagnose.autopsy import autopsy
+from pipesim.conform.diagnose.edits import Edit, EditKind, apply, edits
+from pipesim.conform.diagnose.examined import Autopsy
+from pipesim.conform.diagnose.random_schedule import Walk, wander
+from pipesim.explain.blocked import explain
 from pipesim.model.barrier_word import BarrierWord, encode_word
 from pipesim.model.finding import Deadlock, FaultKind
 from pipesim.model.machine import State
 from pipesim.model.program import Program
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import CtaInfo, Trace
-from pipesim.unfold.blocked import explain
 
 Make = Callable[..., Any]
 SHAPES = st.sampled_from([(4, 12, 2, 1), (1, 6, 1, 1), (2, 8, 2, 32), (2, 8, 1, 1)])

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipesim.conform.clusters import all_agents, as_clusters
-from pipesim.conform.judge import conform
+from pipesim.conform.replay.clusters import all_agents, as_clusters
+from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import DivergenceKind
 from pipesim.errors import EvidenceError
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import CtaInfo, Trace

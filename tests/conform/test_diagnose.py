@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipesim.conform.diagnose import diagnose
-from pipesim.conform.edits import Edit, EditKind, apply, edits
-from pipesim.conform.examined import Diagnosis
-from pipesim.conform.judge import conform
-from pipesim.conform.wander import wander
+from pipesim.conform.diagnose.diagnose import diagnose
+from pipesim.conform.diagnose.edits import Edit, EditKind, apply, edits
+from pipesim.conform.diagnose.examined import Diagnosis
+from pipesim.conform.diagnose.random_schedule import wander
+from pipesim.conform.replay.conformance import conform
 from pipesim.model.finding import FaultKind
 from pipesim.model.program import Program
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import CtaInfo, Trace

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipesim.conform.edits import Edit, EditKind, apply, changed, describe, edits, parse_fault
+from pipesim.conform.diagnose.edits import Edit, EditKind, apply, changed, describe, edits, parse_fault
 from pipesim.errors import ConfigurationError, ParameterError
+from pipesim.lang.protocol import Protocol
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 
 Make = Callable[..., Any]
 SHORT = {Op.WAIT: "wait", Op.ARRIVE: "arrive", Op.READ: "read", Op.WORK: "work", Op.TMA_LOAD: "copy"}

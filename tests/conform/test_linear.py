@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipesim.conform import replay
+from pipesim.conform.replay import follow_records as replay
 from pipesim.model.ops import Op
 from pipesim.trace.schema import EventKind
 

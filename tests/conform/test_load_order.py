@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipesim.conform.examine import examine
-from pipesim.conform.examined import Outcome
-from pipesim.conform.follow import explain_with
+from pipesim.conform.diagnose.examine import examine
+from pipesim.conform.diagnose.examined import Outcome
+from pipesim.conform.diagnose.forgiving import explain_with
 from pipesim.model.finding import Verdict
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 from pipesim.trace.schema import EventKind
 
 TRACES = Path(__file__).resolve().parents[2] / "traces"

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipesim.conform.edits import Edit, EditKind, apply, edits
-from pipesim.conform.examined import Outcome
-from pipesim.conform.outcomes import observed, outcomes
-from pipesim.conform.wander import wander
+from pipesim.conform.diagnose.edits import Edit, EditKind, apply, edits
+from pipesim.conform.diagnose.examined import Outcome
+from pipesim.conform.diagnose.outcomes import observed, outcomes
+from pipesim.conform.diagnose.random_schedule import wander
 from pipesim.errors import EvidenceError
+from pipesim.explain.phases import unfold
 from pipesim.model.program import Program
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import Trace
-from pipesim.unfold.occurrence import unfold
 
 Make = Callable[..., Any]
 R, W, H, T = Outcome.RIGHT, Outcome.WRONG_DATA, Outcome.HANG, Outcome.TRAP

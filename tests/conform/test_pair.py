@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipesim.conform.pair import compare_traces
-from pipesim.conform.pair_result import Beside, Difference, DifferenceKind, Setting, Surplus
+from pipesim.conform.pair.pair import compare_traces
+from pipesim.conform.pair.result import Beside, Difference, DifferenceKind, Setting, Surplus
 from pipesim.errors import EvidenceError
 from pipesim.model.finding import Verdict
 from pipesim.trace.schema import CtaInfo, EventKind, Trace

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipesim.conform.pair import compare_traces
-from pipesim.conform.pair_result import Ledger, PairFigure, PairTiming, Segment
-from pipesim.conform.pair_settings import clocks_differ
+from pipesim.conform.pair.pair import compare_traces
+from pipesim.conform.pair.result import Ledger, PairFigure, PairTiming, Segment
+from pipesim.conform.pair.settings import clocks_differ
 from pipesim.trace.schema import Anchor, CtaInfo, EventKind, Run, Trace
 
 Make = Callable[..., Any]

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipesim.conform.edits import EditKind
-from pipesim.conform.examine import examine
-from pipesim.conform.examined import Outcome
+from pipesim.conform.diagnose.edits import EditKind
+from pipesim.conform.diagnose.examine import examine
+from pipesim.conform.diagnose.examined import Outcome
 from pipesim.errors import EvidenceError
+from pipesim.lang.protocol import Protocol
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Engine
-from pipesim.model.protocol import Protocol
 
 TRACES = Path(__file__).resolve().parents[2] / "traces"
 EVERY = sorted(str(path.relative_to(TRACES)) for path in TRACES.glob("*/*.parquet"))

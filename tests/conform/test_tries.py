@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipesim.conform.result import DivergenceKind
-from pipesim.model.protocol import Protocol
+from pipesim.lang.protocol import Protocol
 from pipesim.trace.schema import EventKind
 
 Make = Callable[..., Any]

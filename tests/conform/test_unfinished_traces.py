@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from pipesim.conform.result import DivergenceKind
+from pipesim.lang.protocol import Protocol
 from pipesim.model.finding import Verdict
-from pipesim.model.protocol import Protocol
 from pipesim.trace.schema import CtaInfo, EventKind, Trace
 
 Make = Callable[..., Any]

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipesim.conform import replay
-from pipesim.conform.passes import Passes, Place, Sight
+from pipesim.conform.replay import follow_records as replay
+from pipesim.conform.replay.passes import Passes, Place, Sight
+from pipesim.conform.replay.supply import Supply
 from pipesim.conform.result import DivergenceKind
-from pipesim.conform.supply import Supply
 from pipesim.errors import EvidenceError
+from pipesim.lang.protocol import Protocol
 from pipesim.model.finding import Verdict
-from pipesim.model.protocol import Protocol
 from pipesim.trace.schema import EventKind
 
 Make = Callable[..., Any]

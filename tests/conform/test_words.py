@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipesim.conform.diagnose import diagnose
+from pipesim.conform.diagnose.diagnose import diagnose
 from pipesim.conform.result import DivergenceKind
 from pipesim.model.barrier_word import BarrierWord, encode_word
 from pipesim.model.finding import Verdict

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import pipesim.pipelines
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import OPERANDS, Op, Operation
 from pipesim.model.program import Program
-from pipesim.model.shared_mem_barrier import SharedMemBarrier
-from pipesim.model.warp import Warp
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "pipelines.md").read_text(encoding="utf-8")
 TABLES, VOCABULARY = PAGE.split("## The vocabulary\n")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipesim.protocols.catalog import BUILT_IN, find
+from pipesim.protocols.catalog import BUILT_IN
+from pipesim.targets import find
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "protocols.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hwkernels.compile import compile_foreign
+from hwkernels.device.compile import compile_foreign
 from pipesim.model.ops import Op
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 from pipesim.timed.engine import Outcome, simulate
 from pipesim.timed.profile import load_profile
 

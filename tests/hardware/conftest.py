@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from hwkernels.launch import DeviceInfo
-from hwkernels.layout import HEADER, LAUNCH, RECORD_WORDS, REPORT
-from hwkernels.measure import share_sums
-from hwkernels.request import TABLE, CaptureRequest
-from hwkernels.table import Table, read_table
+from hwkernels.capture.request import TABLE, CaptureRequest
+from hwkernels.device.launch import DeviceInfo
+from hwkernels.recorder.layout import HEADER, LAUNCH, RECORD_WORDS, REPORT
+from hwkernels.recorder.measure import share_sums
+from hwkernels.recorder.table import Table, read_table
 from pipesim.errors import KernelTrapError
 
 PARAMS = {"stages": 2, "tiles": 4, "tile_bytes": 64, "consumer_warps": 1, "work": 0, "arrive_lanes": 1}
@@ -173,9 +173,9 @@ def _play(kept: Encoder, cta: int, iterations: list[int]) -> None:
 @pytest.fixture
 def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> type[FakeGpu]:
     info = DeviceInfo(0, "Array GPU", 132, "9.0", "999.1", 232448, 233472)
-    monkeypatch.setattr("hwkernels.capture.Gpu", FakeGpu)
-    monkeypatch.setattr("hwkernels.capture.require_gpu", lambda: info)
-    monkeypatch.setattr("hwkernels.launch._WARM_UP_S", 0)
+    monkeypatch.setattr("hwkernels.capture.trace.Gpu", FakeGpu)
+    monkeypatch.setattr("hwkernels.capture.trace.require_gpu", lambda: info)
+    monkeypatch.setattr("hwkernels.device.launch._WARM_UP_S", 0)
     monkeypatch.setattr(FakeGpu, "mistake", "")
     return FakeGpu
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.compile import KERNELS
+from hwkernels.device.sources import source_file
 
 HERE = Path(__file__).parent / "emulator"
 _FUNCTION = re.compile(r"(?:template <[^>]*>\n)?static __device__ [^;{}()]*\([^;{}]*\) \{")
@@ -152,7 +152,7 @@ def _sources(file: str) -> dict[str, str]:
     found, named = {}, [file]
     while named:
         if (name := named.pop()) not in found:
-            found[name] = (KERNELS / name).read_text(encoding="utf-8")
+            found[name] = (source_file(name)).read_text(encoding="utf-8")
             named += re.findall(r'^#\s*(?:include|define PIPESIM_TABLE) "([\w.]+)"', found[name], re.MULTILINE)
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hwkernels.arguments import Argument, contents, number, parse_argument, read_npy
+from hwkernels.capture.arguments import Argument, contents, number, parse_argument, read_npy
 from pipesim.errors import ParameterError
 
 

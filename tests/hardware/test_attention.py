@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwkernels.bf16 import from_bf16, to_bf16
-from hwkernels.kernel import Input, Output
-from hwkernels.kernel_launches import compare_output
-from hwkernels.kernel_request import KernelRequest, check_kernel_request, compile_kernel_of
-from hwkernels.kernels import registered
-from hwkernels.kernels.attention_sm90 import TILES_OF_HEAD, attention, queries_of
+from hwkernels.capture.twin import Input, Output
+from hwkernels.capture.twin_launches import compare_output
+from hwkernels.capture.twin_request import KernelRequest, check_kernel_request, compile_kernel_of
+from hwkernels.device.bf16 import from_bf16, to_bf16
+from hwkernels.twins import registered
+from hwkernels.twins.hopper.attention_sm90 import TILES_OF_HEAD, attention, queries_of
 from pipesim.errors import ConfigurationError, ParameterError
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 
 KERNEL = registered("attention_sm90")
 

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from hwkernels.compile import KERNELS, compile_cubin
-from hwkernels.table import read_table
-from hwkernels.tensor_maps import Swizzle, swizzled
+from hwkernels.device.compile import compile_cubin
+from hwkernels.device.sources import headers, source_file
+from hwkernels.device.tensor_maps import Swizzle, swizzled
+from hwkernels.recorder.table import read_table
 from pipesim.errors import CompileError
-from pipesim.pipelines.fa4 import BF16, FA4Config
-from pipesim.pipelines.fa4_mbars import FA4MBarLayout
-from pipesim.protocols.catalog import find
+from pipesim.pipelines.modular.attention.fa4 import BF16, FA4Config
+from pipesim.pipelines.modular.attention.fa4_mbars import FA4MBarLayout
+from pipesim.targets import find
 from pipesim.trace.sites import site_table
 
 ROWS = 128
@@ -35,19 +36,21 @@ def defines(params: dict[str, int]) -> dict[str, int]:
 
 
 def table(params: dict[str, int]):
-    return read_table(KERNELS / f"attention_sm100{'' if params['fused'] else '_split'}.table.h", defines(params))
+    return read_table(source_file(f"attention_sm100{'' if params['fused'] else '_split'}.table.h"), defines(params))
 
 
 @pytest.mark.parametrize(("changes", "traced"), [({}, 0), (SPLIT, 1), (SMALL, 0)])
 def test_it_compiles(changes, traced):
     values = defines(parameters(changes)) | {"PIPESIM_TRACE": traced}
-    compiled = compile_cubin(KERNELS / "attention_sm100.cu", values, arch="sm_100a")
+    compiled = compile_cubin(source_file("attention_sm100.cu"), values, arch="sm_100a")
     assert (compiled.log, compiled.entry) == ("", "attention_sm100")
 
 
 def test_the_machine_code_has_the_instructions_that_it_is_about(tmp_path):
     """Products with A in shared and in tensor memory; tensor memory read and written; three register counts."""
-    compiled = compile_cubin(KERNELS / "attention_sm100.cu", defines(parameters({})) | {"PIPESIM_TRACE": 0}, "sm_100a")
+    compiled = compile_cubin(
+        source_file("attention_sm100.cu"), defines(parameters({})) | {"PIPESIM_TRACE": 0}, "sm_100a"
+    )
     (tmp_path / "cubin").write_bytes(compiled.cubin)
     files = importlib.metadata.files("nvidia-cuda-nvdisasm") or []
     nvdisasm = next(Path(str(f.locate())) for f in files if f.name == "nvdisasm")
@@ -68,7 +71,7 @@ def test_the_machine_code_has_the_instructions_that_it_is_about(tmp_path):
 )
 def test_what_the_kernel_does_not_have_is_refused(wrong, message):
     with pytest.raises(CompileError, match=message):
-        compile_cubin(KERNELS / "attention_sm100.cu", defines(parameters(wrong)), arch="sm_100a")
+        compile_cubin(source_file("attention_sm100.cu"), defines(parameters(wrong)), arch="sm_100a")
 
 
 @pytest.mark.parametrize("changes", SETTINGS)
@@ -94,7 +97,7 @@ def holds(tmp_path, changes: dict[str, int], claims: list[str]) -> None:
     lines = [f'static_assert({claim}, "{claim}");' for claim in claims]
     head = '#include "attention_sm100.cuh"\n#include "tcgen05.cuh"\n'
     source.write_text(head + "\n".join(lines) + '\nextern "C" __global__ void claims() {}\n')
-    for header in KERNELS.glob("*.*h"):
+    for header in headers():
         (tmp_path / header.name).write_bytes(header.read_bytes())
     compile_cubin(source, defines(parameters(changes)), arch="sm_100a")
 
@@ -225,4 +228,4 @@ def test_tensor_memory_holds_s_and_o_of_both_groups_and_p_over_s(tmp_path, chang
 
 def test_it_says_that_it_was_never_run():
     for name in ("attention_sm100.cu", "attention_sm100.cuh", "tcgen05.cuh"):
-        assert "NEVER RUN" in (KERNELS / name).read_text()
+        assert "NEVER RUN" in (source_file(name)).read_text()

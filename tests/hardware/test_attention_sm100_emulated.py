@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hwkernels.bf16 import from_bf16, random_bf16
-from hwkernels.compile import KERNELS
-from hwkernels.kernels.attention_sm90 import attention
-from hwkernels.table import read_table
-from pipesim.protocols.catalog import find
+from hwkernels.device.bf16 import from_bf16, random_bf16
+from hwkernels.device.sources import source_file
+from hwkernels.recorder.table import read_table
+from hwkernels.twins.hopper.attention_sm90 import attention
+from pipesim.targets import find
 from pipesim.trace.schema import EventKind
 from pipesim.trace.sites import site_table
 
@@ -102,7 +102,7 @@ def defines(params: dict[str, int]) -> dict[str, int]:
 
 def recorded(params: dict[str, int], said: Any, cta: int) -> list[list[Event]]:
     """The events of each warp: kind, barrier, stage, parity of a wait (else -1), and value in bytes or arrivals."""
-    table = read_table(KERNELS / f"{NAME}{'' if params['fused'] else '_split'}.table.h", defines(params))
+    table = read_table(source_file(f"{NAME}{'' if params['fused'] else '_split'}.table.h"), defines(params))
     row, parts = params["depth"] * 2, params["qk_stages"]
     moved = (ROWS * row // parts, params["block_n"] * row // parts, params["block_n"] * row)
     moved = (*moved, moved[0] + moved[1])

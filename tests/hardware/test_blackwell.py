@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import pytest
 
-from hwkernels.compile import KERNELS, compile_cubin
-from hwkernels.kernel import dotted
-from hwkernels.table import read_table
+from hwkernels.capture.twin import dotted
+from hwkernels.device.compile import compile_cubin
+from hwkernels.device.sources import TWINS, source_file
+from hwkernels.recorder.table import read_table
 from pipesim.errors import UsageError
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 from pipesim.trace.sites import site_table
 from tests.hardware.test_disassembly import nvdisasm
 
@@ -115,14 +116,14 @@ def differences(name: str, table_file: Path, params: Mapping[str, int]) -> list[
 @pytest.mark.parametrize(("name", "n"), SETTINGS)
 def test_roles_barriers_and_sites_are_the_protocols(name, n):
     params = params_of(name, n)
-    assert differences(name, KERNELS / f"{name}.table.h", params) == []
+    assert differences(name, source_file(f"{name}.table.h"), params) == []
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_wrong_table_is_seen(name, tmp_path):
-    right = (KERNELS / f"{name}.table.h").read_text(encoding="utf-8")
+    right = (source_file(f"{name}.table.h")).read_text(encoding="utf-8")
     table_file = tmp_path / "wrong.table.h"
-    shutil.copy(KERNELS / "clc_sm100.table.h", tmp_path)
+    shutil.copy(source_file("clc_sm100.table.h"), tmp_path)
     for stands, wrong in CASES[name].mistakes.items():
         assert right.count(stands) == 1
         table_file.write_text(right.replace(stands, wrong), encoding="utf-8")
@@ -137,7 +138,7 @@ def test_a_wrong_table_is_seen(name, tmp_path):
 def test_it_compiles_without_a_word(name, n, traced):
     """The first setting is that of the machine code, below."""
     values = defines(name, params_of(name, n)) | {"PIPESIM_TRACE": traced}
-    compiled = compile_cubin(KERNELS / f"{name}.cu", values, arch="sm_100a")
+    compiled = compile_cubin(source_file(f"{name}.cu"), values, arch="sm_100a")
     assert (compiled.log, compiled.entry) == ("", name)
 
 
@@ -150,7 +151,7 @@ def instructions(cubin: Path) -> frozenset[str]:
 @pytest.mark.parametrize("name", CASES)
 def test_the_machine_code_has_the_instructions_that_it_is_about(name, tmp_path):
     values = defines(name, params_of(name, 0)) | {"PIPESIM_TRACE": 0}
-    compiled = compile_cubin(KERNELS / f"{name}.cu", values, arch="sm_100a")
+    compiled = compile_cubin(source_file(f"{name}.cu"), values, arch="sm_100a")
     (tmp_path / "cubin").write_bytes(compiled.cubin)
     assert compiled.log == ""
     assert instructions(tmp_path / "cubin") == CASES[name].instructions
@@ -158,12 +159,16 @@ def test_the_machine_code_has_the_instructions_that_it_is_about(name, tmp_path):
 
 def test_without_a_residual_nothing_of_it_is_loaded(tmp_path):
     values = defines("conv_epilogue", params_of("conv_epilogue", 0)) | {"PIPESIM_TRACE": 0, "RESIDUAL": 0}
-    compiled = compile_cubin(KERNELS / "conv_epilogue.cu", values, arch="sm_100a")
+    compiled = compile_cubin(source_file("conv_epilogue.cu"), values, arch="sm_100a")
     (tmp_path / "cubin").write_bytes(compiled.cubin)
     assert compiled.log == ""
     assert instructions(tmp_path / "cubin") == CASES["conv_epilogue"].instructions - {"UTMALDG.2D"}
 
 
 def test_they_say_that_they_were_never_run():
-    for path in (*(KERNELS / f"{name}.cu" for name in CASES), *KERNELS.glob("*_sm100.cuh"), KERNELS / "tcgen05.cuh"):
+    for path in (
+        *(source_file(f"{name}.cu") for name in CASES),
+        *TWINS.rglob("*_sm100.cuh"),
+        source_file("tcgen05.cuh"),
+    ):
         assert "NEVER RUN" in path.read_text(encoding="utf-8"), path.name

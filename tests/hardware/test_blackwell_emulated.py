@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hwkernels.bf16 import to_bf16
-from hwkernels.compile import KERNELS
-from hwkernels.table import Table, read_table
+from hwkernels.device.bf16 import to_bf16
+from hwkernels.device.sources import source_file
+from hwkernels.recorder.table import Table, read_table
 from pipesim.model.ops import Op, Operation
 from pipesim.model.program import Program
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 from pipesim.trace.schema import EventKind, Site
 from pipesim.trace.sites import site_table
 from tests.hardware.emulated import Emulated, Record, Run, Tensor, tensor
@@ -283,7 +283,7 @@ def noticed(name: str, problem: Problem, said: Run) -> str:
         return said.fault
     if not np.array_equal(problem.out, problem.expected):
         return "wrong values"
-    table = read_table(KERNELS / f"{name}.table.h", case.values)
+    table = read_table(source_file(f"{name}.table.h"), case.values)
     (signal,) = (number for number, site in enumerate(table.sites) if site.name == "load_arrive_clc_throttle_full")
     load = next(agent.warp for agent in table.agents if agent.role == "load")
     ctas = sorted({cta for cta, _ in said.records})

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hwkernels.capture import capture, capture_here
-from hwkernels.faults import parse_fault
-from hwkernels.launch import DeviceInfo, checked, require_gpu
-from hwkernels.layout import HEADER, REPORT
-from hwkernels.measure import overhead, share_sums, wrong_tiles
-from hwkernels.request import NEVER, CaptureRequest, check_request, period_marks, plan
+from hwkernels.capture.faults import parse_fault
+from hwkernels.capture.request import NEVER, CaptureRequest, check_request, period_marks, plan
+from hwkernels.capture.trace import capture, capture_here
+from hwkernels.device.launch import DeviceInfo, checked, require_gpu
+from hwkernels.recorder.layout import HEADER, REPORT
+from hwkernels.recorder.measure import overhead, share_sums, wrong_tiles
 from pipesim.errors import ConfigurationError, HardwareError, KernelTrapError, ParameterError
 from pipesim.trace.consistency import check_trace
 from pipesim.trace.schema import Run, Trace
@@ -272,7 +272,7 @@ def test_without_a_driver_the_cause_is_named(monkeypatch):
         def cuInit(self, flags):  # noqa: N802 - CUDA's name
             raise RuntimeError("libcuda.so.1 is not here\nmore")
 
-    monkeypatch.setattr("hwkernels.launch._driver", NoDriver)
+    monkeypatch.setattr("hwkernels.device.launch._driver", NoDriver)
     with pytest.raises(HardwareError) as caught:
         require_gpu()
     assert caught.value.cause == "no NVIDIA driver: libcuda.so.1 is not here"

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hwkernels.clocks import DRIFT_PERMILLE, Line, Message, fit_offsets, read_line, stored_line, tighten
-from hwkernels.layout import ANCHOR
+from hwkernels.recorder.clocks import DRIFT_PERMILLE, Line, Message, fit_offsets, read_line, stored_line, tighten
+from hwkernels.recorder.layout import ANCHOR
 from pipesim.errors import ClockError, TraceFormatError
 from pipesim.trace.schema import COLUMNS, Anchor, CtaInfo, Events
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hwkernels.compile import KERNELS, compile_cubin
-from hwkernels.request import SOURCE
+from hwkernels.capture.request import SOURCE
+from hwkernels.device.compile import compile_cubin
+from hwkernels.device.sources import headers
 
 RING = {"STAGES": 4, "TILE_BYTES": 4096, "CONSUMER_WARPS": 2, "ARRIVE_LANES": 1, "PIPESIM_TRACE": 1}
 
@@ -84,7 +85,7 @@ GUARD = "FAULT == FAULT_RELEASE_EARLY) && faulty)) {\n"
     ],
 )
 def test_another_order_is_seen(before, after, tmp_path):
-    for path in KERNELS.glob("*.*h"):
+    for path in headers():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     text = SOURCE.read_text()
     assert text.count(before) == 1

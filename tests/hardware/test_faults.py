@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from hwkernels.apart import capture_apart, dump_request, load_request, run_apart
-from hwkernels.faults import FAULTS, KernelFault, check_fault, expected_bytes, parse_fault
-from hwkernels.request import SOURCE, CaptureRequest, check_request, compile_kernel
+from hwkernels.capture.faults import FAULTS, KernelFault, check_fault, expected_bytes, parse_fault
+from hwkernels.capture.request import SOURCE, CaptureRequest, check_request, compile_kernel
+from hwkernels.capture.subprocess_capture import capture_apart, dump_request, load_request, run_apart
 from pipesim.errors import HardwareError, KernelHangError, ParameterError, PipesimError
 
 PARAMS = {"stages": 3, "tiles": 12, "tile_bytes": 4096, "consumer_warps": 2, "work": 0, "arrive_lanes": 1}
@@ -98,7 +98,7 @@ def test_a_process_that_leaves_no_trace_says_why(monkeypatch):
 
 CHILD = """
 import sys
-from hwkernels.apart import answer
+from hwkernels.capture.subprocess_capture import answer
 from pipesim.errors import *
 
 def work(text):

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwkernels import foreign_capture
-from hwkernels.arguments import parse_argument
-from hwkernels.compile import KERNELS
-from hwkernels.foreign import ForeignRequest, check_foreign, compile_builds, plan_foreign, table_of
-from hwkernels.foreign_capture import capture_foreign, capture_foreign_here, dump, load
-from hwkernels.launch import DeviceInfo
-from hwkernels.layout import HEADER, LAUNCH
-from hwkernels.table import Table, read_table
-from pipesim.conform.judge import conform
+from hwkernels.capture import source_trace as foreign_capture
+from hwkernels.capture.arguments import parse_argument
+from hwkernels.capture.source import ForeignRequest, check_foreign, compile_builds, plan_foreign, table_of
+from hwkernels.capture.source_trace import capture_foreign, capture_foreign_here, dump, load
+from hwkernels.device.launch import DeviceInfo
+from hwkernels.device.sources import PACKAGE
+from hwkernels.recorder.layout import HEADER, LAUNCH
+from hwkernels.recorder.table import Table, read_table
+from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import DivergenceKind
 from pipesim.errors import (
     ConfigurationError,
@@ -28,14 +28,14 @@ from pipesim.errors import (
     UsageError,
 )
 from pipesim.model.finding import Verdict
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.consistency import check_trace
 from pipesim.trace.schema import EventKind, Trace
 from pipesim.trace.sites import site_table
 
-EXAMPLES = KERNELS.parent / "docs" / "examples"
+EXAMPLES = PACKAGE.parent / "docs" / "examples"
 ROWSUM = str(EXAMPLES / "rowsum.cu")
 PARAMS = {"stages": 2, "tiles": 5, "tile_bytes": 16384, "math_warps": 4, "work": 250}
 INFO = DeviceInfo(0, "Array GPU", 132, "9.0", "999.1", 232448, 233472)
@@ -307,7 +307,7 @@ def test_a_hang_is_repeated_so_that_its_records_survive(gpu, request_, builds, m
     monkeypatch.setattr(gpu, "mistake", "hang")
     small = replace(request_, capacity=64)
     assert capture_foreign(small, builds).meta.status == "deadline"
-    module = "hwkernels.foreign_capture"
+    module = "hwkernels.capture.source_trace"
     once = (module, "rowsum.cu", 10, ["eager"])
     assert asked == [(module, "rowsum.cu", 60, ["plain", "traced"]), once]
     assert capture_foreign(small, builds, may_hang=True).meta.status == "deadline"

@@ -7,10 +7,11 @@ import subprocess
 
 import pytest
 
-from hwkernels.compile import KERNELS, compile_foreign
+from hwkernels.device.compile import compile_foreign
+from hwkernels.device.sources import PACKAGE, RECORDER
 from pipesim.errors import CompileError, UsageError
 
-EXAMPLES = KERNELS.parent / "docs" / "examples"
+EXAMPLES = PACKAGE.parent / "docs" / "examples"
 ROWSUM, BEFORE = EXAMPLES / "rowsum.cu", EXAMPLES / "rowsum_before.cu"
 BUILDS = [{}, {"PIPESIM_CLOCK": "1"}, {"PIPESIM_CLOCK": "2"}, {"PIPESIM_EAGER": "1"}, {"PIPESIM_CHECKED": "0"}]
 NVCC = shutil.which("nvcc")
@@ -52,7 +53,7 @@ def test_every_traced_build_compiles_without_a_warning(switches):
 )
 def test_nvcc_has_nothing_to_say(tmp_path, standard, switches):
     flags = ["-arch=sm_90a", f"-std={standard}", "-Xcompiler", "-Wall,-Wextra,-Werror", "-Werror", "all-warnings"]
-    flags += ["-I", str(KERNELS), "-I", str(EXAMPLES), *(f"-D{name}={value}" for name, value in switches.items())]
+    flags += ["-I", str(RECORDER), "-I", str(EXAMPLES), *(f"-D{name}={value}" for name, value in switches.items())]
     command = [NVCC, *flags, "-c", str(ROWSUM), "-o", str(tmp_path / "rowsum.o")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")

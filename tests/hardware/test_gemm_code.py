@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hwkernels.compile import compile_cubin
-from hwkernels.kernels.gemm_sm90 import GEMM_SM90
-from pipesim.protocols.catalog import find
+from hwkernels.device.compile import compile_cubin
+from hwkernels.twins.hopper.gemm_sm90 import GEMM_SM90
+from pipesim.targets import find
 from tests.hardware.test_disassembly import nvdisasm
 
 # One letter an instruction: a try to wait, the fence before products, a product, the wait for them, an arrive, a load

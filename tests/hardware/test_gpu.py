@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hwkernels.capture import capture
-from hwkernels.faults import FAULTS, KernelFault
-from hwkernels.launch import require_gpu
-from hwkernels.request import CaptureRequest
+from hwkernels.capture.faults import FAULTS, KernelFault
+from hwkernels.capture.request import CaptureRequest
+from hwkernels.capture.trace import capture
+from hwkernels.device.launch import require_gpu
 from pipesim.errors import HardwareError, MissingExtraError
 from pipesim.trace.consistency import check_trace
 from pipesim.trace.schema import EventKind, Trace

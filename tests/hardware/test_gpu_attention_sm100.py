@@ -11,18 +11,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwkernels.bf16 import from_bf16, random_bf16, to_bf16
-from hwkernels.compile import KERNELS
-from hwkernels.kernel import Input, Kernel, Output, Range, TensorMap
-from hwkernels.kernel_capture import capture_kernel_here
-from hwkernels.kernel_request import KernelRequest
-from hwkernels.kernels import REGISTRY
-from hwkernels.kernels.attention_sm90 import attention, scale_of
-from hwkernels.launch import Shape, require_gpu
-from pipesim.conform.judge import conform
+from hwkernels.capture.twin import Input, Kernel, Output, Range, TensorMap
+from hwkernels.capture.twin_request import KernelRequest
+from hwkernels.capture.twin_trace import capture_kernel_here
+from hwkernels.device.bf16 import from_bf16, random_bf16, to_bf16
+from hwkernels.device.launch import Shape, require_gpu
+from hwkernels.device.sources import headers, source_file
+from hwkernels.twins import REGISTRY
+from hwkernels.twins.hopper.attention_sm90 import attention, scale_of
+from pipesim.conform.replay.conformance import conform
 from pipesim.errors import HardwareError, MissingExtraError
 from pipesim.model.finding import Verdict
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 from pipesim.trace.consistency import check_trace
 
 NAME, ROWS, BF16, PANEL, TILES_OF_HEAD = "attention_sm100", 128, 2, 64, 2
@@ -95,12 +95,12 @@ def nbytes(params):
 
 def emulated(folder, params, *, wrong=("", "")):
     """The kernel with one text replaced by another, ready to be run as one of the registry."""
-    for path in (*KERNELS.glob("*.*h"), KERNELS / f"{NAME}.cu"):
+    for path in (*headers(), source_file(f"{NAME}.cu")):
         (folder / path.name).write_bytes(path.read_bytes())
-    (folder / "real_tcgen05.cuh").write_bytes((KERNELS / "tcgen05.cuh").read_bytes())
+    (folder / "real_tcgen05.cuh").write_bytes((source_file("tcgen05.cuh")).read_bytes())
     (folder / "tcgen05.cuh").write_bytes(EMULATED.read_bytes())
     if not params["fused"]:
-        (folder / f"{NAME}.table.h").write_bytes((KERNELS / f"{NAME}_split.table.h").read_bytes())
+        (folder / f"{NAME}.table.h").write_bytes((source_file(f"{NAME}_split.table.h")).read_bytes())
     source = folder / f"{NAME}.cu"
     text = source.read_text()
     assert text.count(wrong[0]) == 1 or not wrong[0]
@@ -124,7 +124,7 @@ def request(changes, **more):
 
 def captured(wanted, info, folder, monkeypatch, **wrong):
     monkeypatch.setitem(REGISTRY, NAME, emulated(folder, wanted.params, **wrong))
-    monkeypatch.setattr("hwkernels.launch._WARM_UP_S", 0)
+    monkeypatch.setattr("hwkernels.device.launch._WARM_UP_S", 0)
     trace = capture_kernel_here(wanted, info)
     check_trace(trace, "here")
     assert trace.meta.status == "finished"

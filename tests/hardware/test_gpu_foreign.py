@@ -7,21 +7,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwkernels.arguments import parse_argument
-from hwkernels.compile import KERNELS
-from hwkernels.foreign import ForeignRequest, check_foreign, compile_builds
-from hwkernels.foreign_capture import capture_foreign
-from hwkernels.launch import require_gpu
-from pipesim.conform.judge import conform
+from hwkernels.capture.arguments import parse_argument
+from hwkernels.capture.source import ForeignRequest, check_foreign, compile_builds
+from hwkernels.capture.source_trace import capture_foreign
+from hwkernels.device.launch import require_gpu
+from hwkernels.device.sources import PACKAGE
+from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import DivergenceKind
 from pipesim.errors import HardwareError, MissingExtraError, ParameterError
 from pipesim.model.finding import Verdict
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 from pipesim.trace.consistency import check_trace
 from pipesim.trace.schema import Trace
 
 pytestmark = pytest.mark.gpu
-EXAMPLES = KERNELS.parent / "docs" / "examples"
+EXAMPLES = PACKAGE.parent / "docs" / "examples"
 PROGRAM = find(f"{EXAMPLES / 'rowsum.py'}:rowsum").build({}, grid=2)
 
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from hwkernels.kernel_capture import capture_kernel_of
-from hwkernels.kernel_request import KernelRequest
-from hwkernels.kernels.gemm_sm90 import GEMM_SM90
-from hwkernels.launch import Gpu, require_gpu
-from hwkernels.products import Descriptor, run_product
-from pipesim.conform.judge import conform
+from hwkernels.capture.twin_request import KernelRequest
+from hwkernels.capture.twin_trace import capture_kernel_of
+from hwkernels.device.launch import Gpu, require_gpu
+from hwkernels.experiments.products import Descriptor, run_product
+from hwkernels.twins.hopper.gemm_sm90 import GEMM_SM90
+from pipesim.conform.replay.conformance import conform
 from pipesim.errors import HardwareError, MissingExtraError
 from pipesim.model.finding import Verdict
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 from pipesim.trace.consistency import check_trace
 
 pytestmark = pytest.mark.gpu

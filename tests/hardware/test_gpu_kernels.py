@@ -2,15 +2,15 @@
 
 import pytest
 
-from hwkernels.kernel_capture import capture_kernel_of
-from hwkernels.kernel_request import KernelRequest
-from hwkernels.kernels import REGISTRY
-from hwkernels.launch import require_gpu
-from pipesim.conform.follow import explain_with
-from pipesim.conform.judge import conform
+from hwkernels.capture.twin_request import KernelRequest
+from hwkernels.capture.twin_trace import capture_kernel_of
+from hwkernels.device.launch import require_gpu
+from hwkernels.twins import REGISTRY
+from pipesim.conform.diagnose.forgiving import explain_with
+from pipesim.conform.replay.conformance import conform
 from pipesim.errors import HardwareError, MissingExtraError
 from pipesim.model.finding import Verdict
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 from pipesim.trace.consistency import check_trace
 
 pytestmark = pytest.mark.gpu

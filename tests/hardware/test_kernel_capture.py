@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hwkernels import kernel_capture
-from hwkernels.bf16 import from_bf16, to_bf16
-from hwkernels.compile import Compiled
-from hwkernels.kernel import Argument, Input, Output
-from hwkernels.kernel_capture import capture_kernel_here, capture_kernel_of
-from hwkernels.kernel_request import KernelRequest, plan_kernel
-from hwkernels.kernels import REGISTRY, registered
-from hwkernels.launch import DeviceInfo, Shape, launch_config
-from hwkernels.layout import DEADLINE, FINISHED, LAUNCH, MEMORIES, REPORT
-from pipesim.conform.judge import conform
+from hwkernels.capture import twin_trace as kernel_capture
+from hwkernels.capture.twin import Argument, Input, Output
+from hwkernels.capture.twin_request import KernelRequest, plan_kernel
+from hwkernels.capture.twin_trace import capture_kernel_here, capture_kernel_of
+from hwkernels.device.bf16 import from_bf16, to_bf16
+from hwkernels.device.compile import Compiled
+from hwkernels.device.launch import DeviceInfo, Shape, launch_config
+from hwkernels.recorder.layout import DEADLINE, FINISHED, LAUNCH, MEMORIES, REPORT
+from hwkernels.twins import REGISTRY, registered
+from pipesim.conform.replay.conformance import conform
 from pipesim.errors import KernelTrapError
 from pipesim.model.barrier_word import word_of
 from pipesim.model.finding import Verdict
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.consistency import check_trace
@@ -143,9 +143,9 @@ def model_gpu(monkeypatch, array_gpu, encoder):
     monkeypatch.setattr(kernel_capture, "Gpu", type("ModelArrayGpu", (ModelGpu, array_gpu), {"encoder": encoder}))
     monkeypatch.setattr(kernel_capture, "require_gpu", lambda: INFO)
     monkeypatch.setattr(kernel_capture, "compile_kernel_of", uncompiled)  # test_kernels compiles them
-    monkeypatch.setattr("hwkernels.launch._WARM_UP_S", 0)
+    monkeypatch.setattr("hwkernels.device.launch._WARM_UP_S", 0)
     monkeypatch.setattr(
-        "hwkernels.kernel_launches.encode", lambda *_: np.zeros(128, dtype=np.uint8)
+        "hwkernels.capture.twin_launches.encode", lambda *_: np.zeros(128, dtype=np.uint8)
     )  # a driver does it
     for name in ("late", "wrong", "traps"):
         monkeypatch.setattr(ModelGpu, name, False)
@@ -205,7 +205,7 @@ def test_a_trap_is_captured_again_apart_with_records_in_the_hosts_memory(model_g
     monkeypatch.setattr(kernel_capture, "run_apart", lambda *arguments: asked.append(arguments) or "its trace")
     request = model_gpu("persistent_scheduler", {"tiles": 2})
     assert capture_kernel_of(request) == "its trace"
-    assert asked[0][0] == "hwkernels.kernel_capture"
+    assert asked[0][0] == "hwkernels.capture.twin_trace"
     assert '"memory": "host"' in asked[0][1]
     with pytest.raises(KernelTrapError):
         capture_kernel_here(request, INFO)

@@ -8,13 +8,13 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from hwkernels.kernel import Kernel, Output
-from hwkernels.kernel_launches import compare_output
-from hwkernels.kernel_request import KernelRequest, check_kernel_request, compile_kernel_of, plan_kernel
-from hwkernels.kernels import REGISTRY, kernel_names, registered
+from hwkernels.capture.twin import Kernel, Output
+from hwkernels.capture.twin_launches import compare_output
+from hwkernels.capture.twin_request import KernelRequest, check_kernel_request, compile_kernel_of, plan_kernel
+from hwkernels.twins import REGISTRY, kernel_names, registered
 from pipesim.errors import ConfigurationError, ParameterError, UsageError
-from pipesim.protocols.catalog import find
 from pipesim.protocols.limits import MAX_SMEM
+from pipesim.targets import find
 from pipesim.trace.sites import site_table
 
 KERNELS = [pytest.param(kernel, id=name) for name, kernel in REGISTRY.items()]
@@ -27,7 +27,7 @@ RECORDED = [
 
 def compile_options(request: KernelRequest) -> set[str]:
     """What a traced build is given, without building it."""
-    with patch("hwkernels.kernel_request.compile_cubin", lambda source, defines: defines):
+    with patch("hwkernels.capture.twin_request.compile_cubin", lambda source, defines: defines):
         return {f"-D{name}={value}" for name, value in compile_kernel_of(request, traced=True).items()}
 
 

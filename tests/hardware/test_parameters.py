@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from hwkernels.arguments import parse_argument
-from hwkernels.compile import KERNELS, Compiled, compile_foreign
-from hwkernels.parameters import check_arguments, sizes_in_cubin
+from hwkernels.capture.arguments import parse_argument
+from hwkernels.capture.parameters import check_arguments, sizes_in_cubin
+from hwkernels.device.compile import Compiled, compile_foreign
+from hwkernels.device.sources import PACKAGE
 from pipesim.errors import ParameterError
 
-ROWSUM = KERNELS.parent / "docs" / "examples" / "rowsum.cu"
+ROWSUM = PACKAGE.parent / "docs" / "examples" / "rowsum.cu"
 STRUCTURE = "struct S {{ char x[{0}]; }};\n__global__ void k(char c, S s, double d, short e, int *o) {{ *o = s.x[3]; }}"
 
 

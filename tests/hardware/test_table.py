@@ -4,9 +4,10 @@ import shutil
 
 import pytest
 
-from hwkernels.compile import KERNELS, compile_cubin
-from hwkernels.request import TABLE
-from hwkernels.table import Table, names_in, read_table
+from hwkernels.capture.request import TABLE
+from hwkernels.device.compile import compile_cubin
+from hwkernels.device.sources import source_file
+from hwkernels.recorder.table import Table, names_in, read_table
 from pipesim.errors import CompileError, UsageError
 from pipesim.trace.schema import AgentInfo, BarrierGroup, EventKind, Site
 
@@ -124,7 +125,7 @@ def _claims(table: Table) -> list[str]:
 
 
 def _compile_claims(folder, claims):
-    for header in (KERNELS / "table.cuh", TABLE):
+    for header in (source_file("table.cuh"), TABLE):
         shutil.copy(header, folder)
     asserts = "\n".join(f'static_assert({claim}, "{claim}");' for claim in claims)
     source = folder / "claims.cu"

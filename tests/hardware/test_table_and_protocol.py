@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
-from hwkernels.request import DEFINES, TABLE
-from hwkernels.table import read_table
-from pipesim.protocols.catalog import find
+from hwkernels.capture.request import DEFINES, TABLE
+from hwkernels.recorder.table import read_table
+from pipesim.targets import find
 from pipesim.trace.sites import site_table
 
 GRID = list(itertools.product((1, 4, 32), (16, 4096), (1, 2, 8), (1, 32)))

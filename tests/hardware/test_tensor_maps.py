@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hwkernels.bf16 import from_bf16, to_bf16
-from hwkernels.products import expected_shared
-from hwkernels.tensor_maps import Swizzle, TensorMap, matrix, swizzled
+from hwkernels.device.bf16 import from_bf16, to_bf16
+from hwkernels.device.tensor_maps import Swizzle, TensorMap, matrix, swizzled
+from hwkernels.experiments.products import expected_shared
 from pipesim.errors import ParameterError
 
 MAP = TensorMap(0x1000, (256, 128), (512,), (64, 128))

@@ -10,12 +10,13 @@ import subprocess
 import numpy as np
 import pytest
 
-from hwkernels.compile import KERNELS, compile_cubin
-from hwkernels.products import K_MAJOR, MN_MAJOR, SOURCE, expected_shared
-from hwkernels.tensor_maps import Swizzle, swizzled
+from hwkernels.device.compile import compile_cubin
+from hwkernels.device.sources import source_file
+from hwkernels.device.tensor_maps import Swizzle, swizzled
+from hwkernels.experiments.products import K_MAJOR, MN_MAJOR, SOURCE, expected_shared
 from tests.hardware.test_disassembly import nvdisasm
 
-HEADER = (KERNELS / "wgmma.cuh").read_text()
+HEADER = (source_file("wgmma.cuh")).read_text()
 
 
 def field(descriptor: int, low: int, width: int) -> int:

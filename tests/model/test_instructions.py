@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from pipesim.errors import ProtocolError
+from pipesim.lang.builder import predicated
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.tcgen05 import mma_arrive, mma_arrive_multicast
+from pipesim.lang.warp import TileArray, Warp
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.ops import Engine, Op, Space
 from pipesim.model.program import Access, Program, Tile
-from pipesim.model.protocol import Protocol
-from pipesim.model.recording import predicated
-from pipesim.model.shared_mem_barrier import BarrierStorage
-from pipesim.model.tcgen05 import mma_arrive, mma_arrive_multicast
-from pipesim.model.warp import TileArray, Warp
 
 
 @dataclass(frozen=True)

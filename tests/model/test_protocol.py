@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ConfigurationError, ProtocolError
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Fence, Op, Scope, Space, semantics
 from pipesim.model.program import Access, Agent, Barrier, Tile
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
 from pipesim.pipelines import ProducerConsumerPipeline
 
 HERE = Path(__file__).read_text(encoding="utf-8").splitlines()

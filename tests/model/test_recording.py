@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from pipesim.errors import HandleError, ProtocolError
-from pipesim.model import recording
+from pipesim.lang import builder as recording
+from pipesim.lang.builder import Linear, recorder
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import BarrierStorage, StateToken
+from pipesim.lang.warp import TileArray, Warp
 from pipesim.model.ops import Engine, Op
-from pipesim.model.protocol import Protocol
-from pipesim.model.recording import Linear, recorder
-from pipesim.model.shared_mem_barrier import BarrierStorage, StateToken
-from pipesim.model.warp import TileArray, Warp
 from pipesim.pipelines import ProducerConsumerPipeline
 
 HERE = Path(__file__).read_text(encoding="utf-8").splitlines()

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipesim.lang.flatten import pack_registers
 from pipesim.model.barrier import LIVE, BarrierState
-from pipesim.model.flatten import pack_registers
 from pipesim.model.machine import initial_state, step
 from pipesim.model.ops import OPERANDS, READS_REGISTER, Op, Operation, describe
 from pipesim.model.program import Agent, Barrier, Program

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ProtocolError
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Op, Operation, Order, Scope, semantics
-from pipesim.model.protocol import Protocol
-from pipesim.model.shared_mem_barrier import SharedMemBarrier
-from pipesim.model.warp import Warp
 
 RELEASE = semantics(Order.RELEASE, Scope.CLUSTER)
 RELAXED = semantics(Order.RELAXED)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ProtocolError
+from pipesim.lang.builder import recorder
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.warp import ANY_ITEM, TileArray, Warp
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, semantics
-from pipesim.model.protocol import Protocol
-from pipesim.model.recording import recorder
-from pipesim.model.shared_mem_barrier import BarrierStorage
-from pipesim.model.warp import ANY_ITEM, TileArray, Warp
 
 Body = Callable[[Warp, TileArray, BarrierStorage], Any]
 

@@ -8,9 +8,9 @@ import pytest
 
 from pipesim.model.finding import FaultKind
 from pipesim.model.machine import State, can_land, finished, initial_state, land, step
+from pipesim.model.observer import Observer
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.unfold.observer import Observer
 
 
 @dataclass(frozen=True)

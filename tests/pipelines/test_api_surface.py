@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from pipesim import pipelines
-from pipesim.model.shared_mem_barrier import SharedMemBarrier
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 
 HANDLE = "release"
 RING = (

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ProtocolError
+from pipesim.explain.phases import unfold
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.model.machine import State
 from pipesim.model.ops import Fence, Op, Operation
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
 from pipesim.pipelines import (
     ClcPipelineStorage,
     PipelineState,
@@ -23,7 +24,6 @@ from pipesim.pipelines import (
 )
 from pipesim.timed.engine import Outcome, simulate
 from pipesim.timed.profile import load_profile
-from pipesim.unfold.occurrence import unfold
 
 FULL, EMPTY, THROTTLE_FULL, THROTTLE_EMPTY = (0, 1), (2, 3), (4, 5), (6, 7)
 PROLOGUE = 8 + 2  # inits, fence, CTA barrier

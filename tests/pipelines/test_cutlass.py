@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ProtocolError
+from pipesim.explain.phases import unfold
+from pipesim.lang.builder import elect
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
-from pipesim.model.recording import elect
-from pipesim.model.warp import Warp
 from pipesim.pipelines import (
     AsyncParams,
     OrderedSequenceBarrier,
@@ -26,7 +27,6 @@ from pipesim.pipelines import (
 )
 from pipesim.timed.engine import Outcome, simulate
 from pipesim.timed.profile import load_profile
-from pipesim.unfold.occurrence import unfold
 
 STAGES = 2
 Pipe = Any

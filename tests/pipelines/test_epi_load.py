@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from pipesim.explain.phases import unfold
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Op, Operation
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
 from pipesim.pipelines import ConsumerStage, EpiLoadPipeline, ProducerConsumerPipeline, ProducerStage
 from pipesim.timed.engine import Outcome, simulate
 from pipesim.timed.profile import load_profile
-from pipesim.unfold.occurrence import unfold
 
 STAGES = 2
 Body = Callable[[EpiLoadPipeline], Any]

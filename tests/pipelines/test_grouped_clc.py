@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ProtocolError
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Fence, Op
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
 from pipesim.pipelines import (
     ClcPipelineStorage,
     GroupedCLCSchedulerIterator,

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
+from pipesim.explain.phases import unfold
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.tcgen05 import mma_arrive_multicast
+from pipesim.lang.warp import Warp
 from pipesim.model.finding import FaultKind
 from pipesim.model.machine import State
 from pipesim.model.ops import Engine
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
-from pipesim.model.tcgen05 import mma_arrive_multicast
-from pipesim.model.warp import Warp
 from pipesim.pipelines import InputProducer, InputTilePipeline, StandardTilePayload
 from pipesim.timed.engine import Outcome, simulate
 from pipesim.timed.profile import load_profile
-from pipesim.unfold.occurrence import unfold
 
 After = Callable[[InputProducer[StandardTilePayload], Warp], None]
 LOAD, MMA = 0, 1

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
+from pipesim.explain.phases import unfold
+from pipesim.lang.builder import TryResult
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier
+from pipesim.lang.warp import Warp
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import OPERANDS, Engine, Op
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
-from pipesim.model.recording import TryResult
-from pipesim.model.shared_mem_barrier import SharedMemBarrier
-from pipesim.model.warp import Warp
 from pipesim.pipelines import InputTilePipeline, StandardTilePayload
 from pipesim.timed.engine import Outcome, Simulation, simulate
 from pipesim.timed.profile import load_profile
-from pipesim.unfold.occurrence import unfold
 
 Pipe = InputTilePipeline[StandardTilePayload]
 Use = Callable[[int, SharedMemBarrier, int], None]  #: what a warp does with a stage: its index, its barrier, the item

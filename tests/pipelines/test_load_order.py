@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ProtocolError
+from pipesim.explain.blocked import explain
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.model.machine import finished, initial_state, step
 from pipesim.model.ops import Op, Operation
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
 from pipesim.pipelines import ClcPipelineStorage, LoadOrderBarrier, TileScheduler, compute_clc_barrier_counts
-from pipesim.unfold.blocked import explain
 
 
 def recorded(body: Callable[[LoadOrderBarrier], None], initial_phase: int = 0) -> list[Operation]:

@@ -9,16 +9,16 @@ import pytest
 
 from pipesim import pipelines
 from pipesim.errors import HandleError, ProtocolError
+from pipesim.explain.phases import unfold
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.tcgen05 import mma_arrive
+from pipesim.lang.warp import Warp
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
-from pipesim.model.tcgen05 import mma_arrive
-from pipesim.model.warp import Warp
 from pipesim.pipelines import AccumBarrier, OutputTilePipeline, ProducerConsumerPipeline, TmemAllocation
 from pipesim.timed.engine import Outcome, simulate
 from pipesim.timed.profile import load_profile
-from pipesim.unfold.occurrence import unfold
 
 Pipe = OutputTilePipeline
 Body = Callable[[Pipe, Warp], Any]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pipesim.errors import ProtocolError
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import TileArray
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import TileArray
 from pipesim.pipelines import BlockScaledTilePayload, BlockwiseFP8TilePayload, StandardTilePayload
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from pipesim import pipelines
 from pipesim.errors import HandleError, ProtocolError
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
 from pipesim.pipelines import (
     BlockwiseFP8TilePayload,
     InputTilePipeline,

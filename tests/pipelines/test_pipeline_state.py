@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ProtocolError
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.pipelines import PipelineState, make_producer_start_state
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
 from pipesim.pipelines import ProducerConsumerPipeline
 
 

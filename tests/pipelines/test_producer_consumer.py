@@ -9,9 +9,9 @@ import pytest
 
 from pipesim import pipelines
 from pipesim.errors import HandleError, ProtocolError
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Op, Operation, Order, Scope
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
 from pipesim.pipelines import ProducerConsumerPipeline
 
 Pipe = ProducerConsumerPipeline

@@ -9,11 +9,11 @@ import pytest
 
 from pipesim import pipelines
 from pipesim.errors import ProtocolError
+from pipesim.lang.builder import elect
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
-from pipesim.model.recording import elect
-from pipesim.model.warp import Warp
 from pipesim.pipelines import MBarPipeline, RolePipeline
 from pipesim.timed.engine import Outcome, simulate
 from pipesim.timed.profile import load_profile

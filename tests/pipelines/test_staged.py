@@ -9,16 +9,16 @@ import pytest
 
 from pipesim import pipelines
 from pipesim.errors import ProtocolError
+from pipesim.explain.phases import unfold
+from pipesim.lang.builder import elect
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.warp import Slot, Warp
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
-from pipesim.model.recording import elect
-from pipesim.model.shared_mem_barrier import BarrierStorage
-from pipesim.model.warp import Slot, Warp
 from pipesim.pipelines import KVPipelineGeneric, PipelineState, StagedPipeline
 from pipesim.timed.engine import Outcome, simulate
 from pipesim.timed.profile import load_profile
-from pipesim.unfold.occurrence import unfold
 
 KV, QK = 3, 2
 N = KV * QK  # producers 0..5, consumers 6..11

@@ -9,12 +9,12 @@ import pytest
 
 from pipesim import pipelines
 from pipesim.errors import ProtocolError
+from pipesim.lang.builder import elect
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.tcgen05 import mma_arrive_multicast
+from pipesim.lang.warp import TileArray, Warp
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
-from pipesim.model.recording import elect
-from pipesim.model.tcgen05 import mma_arrive_multicast
-from pipesim.model.warp import TileArray, Warp
 from pipesim.pipelines import (
     BF16,
     FP8,

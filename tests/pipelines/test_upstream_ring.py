@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from pipesim.explain.phases import unfold
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.model.barrier import LIVE, BarrierState
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
 from pipesim.pipelines import ProducerConsumerPipeline
-from pipesim.unfold.occurrence import unfold
 
 ITEMS = 8192
 

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ParameterError
+from pipesim.explain.anatomy.parts import Group
+from pipesim.explain.anatomy.read import anatomy
 from pipesim.model.machine import can_land, finished, initial_state, land, step
 from pipesim.model.ops import Engine, Op
 from pipesim.model.program import Program
-from pipesim.pipelines.fa4 import BF16, FP8, FA4Config
+from pipesim.pipelines.modular.attention.fa4 import BF16, FP8, FA4Config
 from pipesim.protocols.attention_sm100 import attention_sm100
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 from pipesim.timed.engine import Outcome, simulate
 from pipesim.timed.profile import Profile, load_profile
-from pipesim.unfold.anatomy.parts import Group
-from pipesim.unfold.anatomy.read import anatomy
 
 SPLIT = {"fused": 0, "qk_stages": 2}
 ONE_Q = {**SPLIT, "num_qo": 1, "kv_stages": 3}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pipesim.protocols.catalog import find
+from pipesim.explain.lap_counters import Laps
+from pipesim.targets import find
 from pipesim.timed.engine import Outcome, Simulation, simulate
 from pipesim.timed.profile import load_profile
-from pipesim.unfold.laps import Laps
 
 #: The epilogue is slow and its source has one stage: the epilogue-load warp falls behind the main one by two tiles.
 BEHIND = {"epi_stages": 1, "k_iters": 1, "tiles": 6, "epilogue": 900}

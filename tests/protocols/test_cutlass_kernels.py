@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from pipesim.errors import ParameterError
+from pipesim.explain.anatomy.read import anatomy
+from pipesim.lang.protocol import Protocol
 from pipesim.model.machine import can_land, finished, initial_state, land, step
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
 from pipesim.protocols.cutlass_sm90_cooperative import cutlass_sm90_cooperative
 from pipesim.protocols.cutlass_sm90_pingpong import cutlass_sm90_pingpong
 from pipesim.protocols.cutlass_sm100 import cutlass_sm100
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile, load_profile
-from pipesim.unfold.anatomy.read import anatomy
 
 outcomes: Callable[..., set[str]] = runpy.run_path(str(Path(__file__).parents[1] / "pipelines" / "conftest.py"))[
     "outcomes"

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from pipesim.explain.lap_counters import Laps
+from pipesim.explain.phases import PhaseLog
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.protocols.catalog import BUILT_IN, find
+from pipesim.protocols.catalog import BUILT_IN
+from pipesim.targets import find
 from pipesim.timed.engine import Outcome, Simulation, simulate
 from pipesim.timed.profile import load_profile
-from pipesim.unfold.laps import Laps
-from pipesim.unfold.occurrence import PhaseLog
 
 HERE = Path(__file__).parent
 COUNTS = HERE.parent / "golden" / "protocols.txt"

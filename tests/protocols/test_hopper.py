@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from pipesim.explain.anatomy.read import anatomy
+from pipesim.lang.protocol import Protocol
 from pipesim.model.ops import Engine, Op, Operation, Space
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
 from pipesim.protocols.attention_sm90 import attention_sm90
 from pipesim.protocols.gemm_sm90 import gemm_sm90
 from pipesim.protocols.persistent_scheduler import persistent_scheduler
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
-from pipesim.unfold.anatomy.read import anatomy
 
 outcomes: Callable[..., set[str]] = runpy.run_path(str(Path(__file__).parents[1] / "pipelines" / "conftest.py"))[
     "outcomes"

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ConfigurationError, ParameterError, ProtocolError
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
-from pipesim.protocols.catalog import find
 from pipesim.protocols.limits import COPY_MULTIPLE, MAX_SMEM, MAX_THREADS, require, require_fits
 from pipesim.protocols.producer_consumer import producer_consumer
+from pipesim.targets import find
 
 REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "n takes a whole number, not 'four'": (("four", 1, 8), {}, ""),

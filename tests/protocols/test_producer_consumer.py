@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipesim.errors import ParameterError
+from pipesim.explain.blocked import explain
+from pipesim.explain.phases import unfold
 from pipesim.model.barrier import LIVE, BarrierState
 from pipesim.model.finding import FaultKind
 from pipesim.model.machine import can_land, finished, initial_state, land, step
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.protocols.producer_consumer import producer_consumer
-from pipesim.unfold.blocked import explain
-from pipesim.unfold.occurrence import unfold
 
 WRONG = {
     "stages": [0, 33, -1, 1.0, "4", True, None],

@@ -10,21 +10,22 @@ from random import Random
 import pytest
 
 from pipesim.errors import ProgramFormatError
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import OPERANDS, Engine, Op, Operation, Order, order_of
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
-from pipesim.protocols.catalog import BUILT_IN, find
-from pipesim.prove import accelerated as accelerated_module
+from pipesim.protocols.catalog import BUILT_IN
 from pipesim.prove import check as check_module
-from pipesim.prove.accelerated import accelerated
-from pipesim.prove.canonical import CanonicalRun, completed
-from pipesim.prove.certificate import Certificate
+from pipesim.prove.any_size import skip_laps as accelerated_module
+from pipesim.prove.any_size.skip_laps import accelerated
+from pipesim.prove.certificate.canonical import CanonicalRun, completed
+from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.check import check
-from pipesim.prove.memory import MemoryOrder
-from pipesim.prove.memory_faults import memory_order
-from pipesim.prove.snapshot import Snapshot
+from pipesim.prove.happens_before.snapshot import Snapshot
+from pipesim.prove.memory_order.faults import memory_order
+from pipesim.prove.memory_order.order import MemoryOrder
+from pipesim.targets import find
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ from itertools import product
 
 import pytest
 
+from pipesim.lang.protocol import Protocol
 from pipesim.model.finding import MEMORY_ORDER, FaultKind, Verdict
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
 from pipesim.protocols.broken import BROKEN
 from pipesim.protocols.broken.ring import right_ring
 from pipesim.prove.check import Check, How, check
 from pipesim.prove.refutation import End
-from pipesim.prove.search import Exploration, explore
+from pipesim.prove.search.breadth_first import Exploration, explore
 
 MOST_STATES = 30_000
 SMALL = 3000  #: states that `check` may visit where it searches

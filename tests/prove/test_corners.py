@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from pipesim.model.ops import IN_ORDER, Engine, Op
-from pipesim.prove import accesses, certificate
-from pipesim.prove.accesses import OWN, Access, Accesses
-from pipesim.prove.afar import Afar
-from pipesim.prove.certificate import Certificate
-from pipesim.prove.clock import Clock
+from pipesim.prove.certificate import certificate
+from pipesim.prove.certificate.certificate import Certificate
+from pipesim.prove.certificate.other_cta import Afar
 from pipesim.prove.doubt import Doubt, Why
+from pipesim.prove.happens_before import accesses
+from pipesim.prove.happens_before.accesses import OWN, Access, Accesses
+from pipesim.prove.happens_before.clock import Clock
 
 HERE = Path(__file__).resolve().parent
 JUDGE = runpy.run_path(str(HERE.parents[1] / "tools" / "judge_proof.py"), run_name="judge_proof")

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
 from pipesim.protocols.broken import BROKEN
 from pipesim.protocols.broken.ring import right_ring
-from pipesim.prove import correction
 from pipesim.prove.check import check
-from pipesim.prove.correction import Correction, corrections
-from pipesim.prove.mend import Mend, MendKind, mended, place_of
-from pipesim.prove.mendable import mends
-from pipesim.prove.search import explore
+from pipesim.prove.repair import correction
+from pipesim.prove.repair.applicable import mends
+from pipesim.prove.repair.correction import Correction, corrections
+from pipesim.prove.repair.edits import Mend, MendKind, mended, place_of
+from pipesim.prove.search.breadth_first import explore
 
 K = MendKind
 FULL, EMPTY = "full", "empty"

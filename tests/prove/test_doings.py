@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pipesim.protocols.broken import BROKEN
 from pipesim.prove.check import check
-from pipesim.prove.doings import FOREVER, Doing, Span, doings
-from pipesim.prove.replay_text import from_text
+from pipesim.prove.counterexample.activity import FOREVER, Doing, Span, doings
+from pipesim.prove.counterexample.replay_text import from_text
 
 
 def test_a_ring_of_one_stage_that_is_never_given_back() -> None:

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipesim.families import Families, family, trip_counts
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
+from pipesim.answers.any_size import Families, family, trip_counts
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.protocols.broken import BROKEN
 from pipesim.protocols.broken.ring import Ring, ring
-from pipesim.protocols.catalog import Target, find, target_of
-from pipesim.prove.family import EveryValue, Family, SomeValues, Stop
-from pipesim.prove.forks import each_holds, holds
-from pipesim.prove.laps import Outline
+from pipesim.prove.any_size.family import EveryValue, Family, SomeValues, Stop
+from pipesim.prove.any_size.forks import each_holds, holds
+from pipesim.prove.any_size.laps import Outline
+from pipesim.targets import Target, find, target_of
 
 PINNED = {
     ("producer_consumer", "tiles", ()): EveryValue("tiles", 0, 21, 8, 37),

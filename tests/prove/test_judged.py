@@ -26,13 +26,13 @@ def test_no_engine_contradicts_the_plain_search(first: int) -> None:
 
 def test_the_judge_sees_a_wrong_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: a certificate that doubts nothing is caught."""
-    monkeypatch.setattr("pipesim.prove.certificate.Certificate.doubts", ())
+    monkeypatch.setattr("pipesim.prove.certificate.certificate.Certificate.doubts", ())
     assert "CONTRADICTION" in _words(60)
 
 
 def test_the_judge_sees_a_reduction_that_leaves_too_much_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: following one process as if no other could notice it is caught."""
-    monkeypatch.setattr("pipesim.prove.reach.Reach.noticing", lambda *_: [])
+    monkeypatch.setattr("pipesim.prove.search.reach.Reach.noticing", lambda *_: [])
     assert "THE REDUCED SEARCH SEES OTHER THINGS" in _words(60)
 
 

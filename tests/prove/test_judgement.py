@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from pipesim.judgement import judge
+from pipesim.answers.check import judge
+from pipesim.answers.view import CheckReport
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.model.finding import Deadlock, FaultReport, Verdict
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
 from pipesim.protocols.broken import BROKEN
 from pipesim.protocols.broken.ring import right_ring
-from pipesim.protocols.catalog import Target, find, target_of
 from pipesim.prove.check import check
-from pipesim.prove.correction import corrections
-from pipesim.prove.words import Part
-from pipesim.report.check import check_lines
-from pipesim.report.view import CheckReport
+from pipesim.prove.counterexample.words import Part
+from pipesim.prove.repair.correction import corrections
+from pipesim.report.pages.check import check_lines
+from pipesim.targets import Target, find, target_of
 
 
 def judged(target: Target, params: dict[str, int], max_states: int = 1_000) -> CheckReport:

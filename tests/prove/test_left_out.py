@@ -10,10 +10,10 @@ import pytest
 
 from pipesim.model.ops import OPERANDS, Op
 from pipesim.model.program import Program
-from pipesim.prove import accelerated as module
-from pipesim.prove.accelerated import accelerated
-from pipesim.prove.canonical import CanonicalRun, completed
-from pipesim.prove.certificate import Certificate
+from pipesim.prove.any_size import skip_laps as module
+from pipesim.prove.any_size.skip_laps import accelerated
+from pipesim.prove.certificate.canonical import CanonicalRun, completed
+from pipesim.prove.certificate.certificate import Certificate
 
 LOOPED = runpy.run_path(str(Path(__file__).resolve().parent / "looped.py"))
 LOOPED["loop"].__globals__["LAPS"] = 12

@@ -12,23 +12,23 @@ from typing import Any
 
 import pytest
 
-from pipesim.judgement import replay, walked
+from pipesim.answers.check import replay, walked
+from pipesim.explain.phases import unfold
 from pipesim.model.finding import MEMORY_ORDER, Fault, FaultKind, Verdict
 from pipesim.model.machine import can_land, finished, initial_state, land, step
+from pipesim.model.moves import moves
 from pipesim.model.ops import Engine, Fence, Op, Order, Scope, Space, semantics
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
 from pipesim.protocols.broken.memory import MEMORY, RIGHT
-from pipesim.protocols.catalog import find
+from pipesim.prove.any_size.family import EveryValue, Family, SomeValues
 from pipesim.prove.check import How, check
-from pipesim.prove.concerns import concerns
-from pipesim.prove.family import EveryValue, Family, SomeValues
-from pipesim.prove.memory import MemoryOrder
-from pipesim.prove.memory_faults import memory_faults
-from pipesim.prove.moves import moves
-from pipesim.prove.play import Play
-from pipesim.prove.replay_text import to_text
-from pipesim.prove.snapshot import Snapshot, repeats
-from pipesim.unfold.occurrence import unfold
+from pipesim.prove.counterexample.play import Play
+from pipesim.prove.counterexample.replay_text import to_text
+from pipesim.prove.happens_before.snapshot import Snapshot, repeats
+from pipesim.prove.memory_order.faults import memory_faults
+from pipesim.prove.memory_order.may_fail import concerns
+from pipesim.prove.memory_order.order import MemoryOrder
+from pipesim.targets import find
 
 HERE = Path(__file__).parent
 loose = runpy.run_path(str(HERE / "loose.py"))["loose"]
@@ -83,7 +83,7 @@ def test_what_holds_of_the_canonical_run_holds_of_every_schedule() -> None:
 
 def _blind(monkeypatch: pytest.MonkeyPatch, name: str, value: object) -> int:
     """On how many programs the two disagree when one rule of the observer is broken."""
-    monkeypatch.setattr(f"pipesim.prove.memory.{name}", value)
+    monkeypatch.setattr(f"pipesim.prove.memory_order.order.{name}", value)
     return sum(mine != its for mine, its in (both(loose(seed)) for seed in range(60)))
 
 

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Fence
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
 from pipesim.protocols.broken.counts import consumer_never_arrives
 from pipesim.protocols.broken.ring import TILE, Ring, ring
 from pipesim.prove.check import Check, How, check
-from pipesim.prove.search import explore
+from pipesim.prove.search.breadth_first import explore
 
 MOST_STATES = 30_000
 

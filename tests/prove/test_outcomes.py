@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from pipesim.explain.faults import report_fault
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.machine import finished, initial_state
+from pipesim.model.moves import canonical, make, moves
 from pipesim.model.ops import Engine, Op, Space
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program, Tile
 from pipesim.prove.check import How, check
-from pipesim.prove.leftovers import Left, Leftover, advisories, leftovers
-from pipesim.prove.moves import canonical, make, moves
-from pipesim.prove.outcomes import outcomes
-from pipesim.prove.play import Play
-from pipesim.prove.search import explore
-from pipesim.unfold.faults import report_fault
+from pipesim.prove.counterexample.play import Play
+from pipesim.prove.search.breadth_first import explore
+from pipesim.prove.search.leftovers import Left, Leftover, advisories, leftovers
+from pipesim.prove.search.outcomes import outcomes
 
 PROGRAM = runpy.run_path(str(Path(__file__).resolve().parent / "programs.py"))["program"]
 GO, FIRST, SECOND, LET = range(4)  #: barriers, all of one arrival

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from pipesim.model.machine import initial_state
+from pipesim.model.moves import Kind, Move, canonical, make, moves
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.protocols.broken import BROKEN
 from pipesim.prove.check import check
-from pipesim.prove.confirm import refutation
-from pipesim.prove.moves import Kind, Move, canonical, make, moves
-from pipesim.prove.past import core, involved, past_of
-from pipesim.prove.play import Play
+from pipesim.prove.counterexample.confirm import refutation
+from pipesim.prove.counterexample.past import core, involved, past_of
+from pipesim.prove.counterexample.play import Play
+from pipesim.prove.counterexample.words import Part, schedule_lines, standing
 from pipesim.prove.refutation import End, Refutation
-from pipesim.prove.words import Part, schedule_lines, standing
 
 PROGRAMS = runpy.run_path(str(Path(__file__).parent / "programs.py"))["program"]
 

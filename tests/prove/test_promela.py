@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from pipesim.errors import UsageError
+from pipesim.export.promela import search_depth, to_promela
+from pipesim.export.promela.rules import KINDS
 from pipesim.model.finding import MEMORY_ORDER, OF_SCHEDULES, FaultKind
 from pipesim.model.ops import Op
 from pipesim.model.program import Agent, Program
 from pipesim.protocols.broken import BROKEN
 from pipesim.protocols.broken.ring import right_ring
-from pipesim.prove.promela import search_depth, to_promela
-from pipesim.prove.promela.rules import KINDS
-from pipesim.prove.search import explore
+from pipesim.prove.search.breadth_first import explore
 
 HERE = Path(__file__).resolve().parent
 EXAMPLES = runpy.run_path(str(HERE / "promela_examples.py"))

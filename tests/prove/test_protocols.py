@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from pipesim.model.finding import FaultKind, Verdict
-from pipesim.protocols.catalog import find
 from pipesim.prove.check import How, check
 from pipesim.prove.doubt import Why
 from pipesim.prove.refutation import End
+from pipesim.targets import find
 
 SIZES = runpy.run_path(str(Path(__file__).parents[1] / "protocols" / "sizes.py"))["SIZES"]
 

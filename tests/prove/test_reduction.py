@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.model.finding import FaultKind
 from pipesim.model.machine import State, finished, initial_state
+from pipesim.model.moves import Kind, Move, canonical, make, moves
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
-from pipesim.prove.footprint import NOTHING, Footprints
-from pipesim.prove.moves import Kind, Move, canonical, make, moves
-from pipesim.prove.parts import Parts
 from pipesim.prove.refutation import End
-from pipesim.prove.search import explore
+from pipesim.prove.search.breadth_first import explore
+from pipesim.prove.search.footprint import NOTHING, Footprints
+from pipesim.prove.search.parts import Parts
 
 HERE = Path(__file__).resolve().parent
 PROGRAM = runpy.run_path(str(HERE / "programs.py"))["program"]
@@ -108,7 +108,7 @@ def test_moves_that_touch_nothing_in_common_can_be_exchanged(family: str, seed: 
 
 def test_a_footprint_that_is_too_small_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: operations that are said not to touch their barrier."""
-    monkeypatch.setattr("pipesim.prove.footprint.Footprints._signal", lambda *_, **__: NOTHING)
+    monkeypatch.setattr("pipesim.prove.search.footprint.Footprints._signal", lambda *_, **__: NOTHING)
     assert any(disturbed(PROGRAM(seed)) for seed in range(0, 60, 6))
 
 

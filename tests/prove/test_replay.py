@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from pipesim.answers.check import judge, replay
 from pipesim.errors import ParameterError
-from pipesim.judgement import judge, replay
 from pipesim.model.finding import Verdict
+from pipesim.model.moves import Kind, Move
 from pipesim.protocols.broken import BROKEN
-from pipesim.protocols.catalog import target_of
 from pipesim.prove.check import check
-from pipesim.prove.moves import Kind, Move
-from pipesim.prove.replay_text import from_text, to_text
+from pipesim.prove.counterexample.replay_text import from_text, to_text
+from pipesim.targets import target_of
 
 NAMES = [
     "consumer_never_arrives",

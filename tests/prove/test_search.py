@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from pipesim.model.finding import FaultKind, Verdict
-from pipesim.protocols.catalog import find
-from pipesim.prove.confirm import refutation
-from pipesim.prove.moves import Kind, moves
-from pipesim.prove.play import Play
+from pipesim.model.moves import Kind, moves
+from pipesim.prove.counterexample.confirm import refutation
+from pipesim.prove.counterexample.play import Play
 from pipesim.prove.refutation import End
-from pipesim.prove.search import explore
+from pipesim.prove.search.breadth_first import explore
+from pipesim.targets import find
 
 ROOT = Path(__file__).resolve().parents[2]
 RINGS = {
@@ -93,7 +93,7 @@ def test_two_accesses_at_once_are_found_in_either_order() -> None:
 
 
 def missed(arrivals: int = 2):
-    from pipesim.model.protocol import Protocol
+    from pipesim.lang.protocol import Protocol
 
     p = Protocol("missed")
     bar = p.mbarriers("b", 1, count=1)
@@ -112,7 +112,7 @@ def missed(arrivals: int = 2):
 
 
 def unordered(writes: int = 1):
-    from pipesim.model.protocol import Protocol
+    from pipesim.lang.protocol import Protocol
 
     p = Protocol("unordered")
     tile = p.smem("t", 1, 64)

@@ -12,15 +12,15 @@ import pytest
 
 from pipesim.model.finding import MEMORY_ORDER
 from pipesim.model.machine import initial_state
+from pipesim.model.moves import Kind, Move, attempt, canonical, make, moves
 from pipesim.model.program import Program
 from pipesim.protocols.broken import BROKEN
-from pipesim.protocols.catalog import find
 from pipesim.prove.check import check
-from pipesim.prove.confirm import refutation
-from pipesim.prove.moves import Kind, Move, attempt, canonical, make, moves
-from pipesim.prove.play import Play
+from pipesim.prove.counterexample.confirm import refutation
+from pipesim.prove.counterexample.play import Play
+from pipesim.prove.counterexample.shorten import shorten
 from pipesim.prove.refutation import Refutation
-from pipesim.prove.shorten import shorten
+from pipesim.targets import find
 
 PROGRAMS = runpy.run_path(str(Path(__file__).parent / "programs.py"))["program"]
 BITES = {"epilogue_over_operands": {"tiles": 2}}  #: where the default sizes show nothing

@@ -1,7 +1,7 @@
 """Equal snapshots, equal futures: random loops, cut at moments that nobody can tell apart, and ended at random.
 
-The proof for any number of trips stands on this (``pipesim.prove.family``). Each twin forgets one thing that a snapshot
-holds, and the same test must then find two moments that look alike and go on otherwise.
+The proof for any number of trips stands on this (``pipesim.prove.any_size.family``). Each twin forgets one thing that a
+snapshot holds, and the same test must then find two moments that look alike and go on otherwise.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ import pytest
 
 from pipesim.model.finding import Fault
 from pipesim.model.program import Program
-from pipesim.prove.accesses import Accesses
-from pipesim.prove.afar import Afar
-from pipesim.prove.canonical import CanonicalRun, is_again
-from pipesim.prove.certificate import Certificate
+from pipesim.prove.certificate.canonical import CanonicalRun, is_again
+from pipesim.prove.certificate.certificate import Certificate
+from pipesim.prove.certificate.other_cta import Afar
 from pipesim.prove.doubt import Doubt
-from pipesim.prove.laps import Lap
-from pipesim.prove.memory import MemoryOrder
-from pipesim.prove.snapshot import Snapshot
+from pipesim.prove.happens_before.accesses import Accesses
+from pipesim.prove.happens_before.snapshot import Lap, Snapshot
+from pipesim.prove.memory_order.order import MemoryOrder
 
 LOOPED = runpy.run_path(str(Path(__file__).resolve().parent / "looped.py"))
 PAIRS, ENDS = 3, 3

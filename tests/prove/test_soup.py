@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from pipesim.explain.phases import unfold
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Engine, Fence, Op, Operation, Space
 from pipesim.model.program import Access, Program
 from pipesim.prove.check import How, check
-from pipesim.prove.search import explore
-from pipesim.unfold.occurrence import unfold
+from pipesim.prove.search.breadth_first import explore
 
 HERE = Path(__file__).resolve().parent
 SOUP = runpy.run_path(str(HERE / "soup.py"))["soup"]

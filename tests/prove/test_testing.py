@@ -7,7 +7,8 @@ import pytest
 from pipesim.errors import ProtocolError
 from pipesim.protocols.broken import BROKEN
 from pipesim.protocols.broken.ring import right_ring
-from pipesim.protocols.catalog import BUILT_IN, find
+from pipesim.protocols.catalog import BUILT_IN
+from pipesim.targets import find
 from pipesim.testing import assert_verified
 
 

@@ -16,11 +16,26 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pipesim.cli.assemble import run_simulation
-from pipesim.conform.agreement import Agreement
-from pipesim.conform.edits import Edit, EditKind
-from pipesim.conform.examined import Autopsy, Diagnosis, Examination, Explanation, Outcome, Standing
-from pipesim.conform.pair_result import (
+from pipesim.answers.assemble import run_simulation
+from pipesim.answers.check import judge, walked
+from pipesim.answers.heading import heading
+from pipesim.answers.pair_view import PairReport, PairSide
+from pipesim.answers.summary_view import Failure, Hardware, ProtocolReport, SummaryReport, TraceLine
+from pipesim.answers.view import (
+    CheckReport,
+    HardwareBlock,
+    Heading,
+    PeriodRow,
+    ProtocolRow,
+    Range,
+    RunReport,
+    SimulationLine,
+    VerifyReport,
+)
+from pipesim.conform.diagnose.agreement import Agreement
+from pipesim.conform.diagnose.edits import Edit, EditKind
+from pipesim.conform.diagnose.examined import Autopsy, Diagnosis, Examination, Explanation, Outcome, Standing
+from pipesim.conform.pair.result import (
     Behaviour,
     Beside,
     Difference,
@@ -44,46 +59,31 @@ from pipesim.conform.result import (
     Spread,
     Timing,
 )
-from pipesim.judgement import judge, walked
+from pipesim.explain.anatomy.read import anatomy
+from pipesim.explain.unguarded import advisories
 from pipesim.model.barrier_word import BarrierWord
 from pipesim.model.finding import Blocked, Deadlock, FaultKind, FaultReport, Supplier, Verdict
 from pipesim.protocols.broken import BROKEN
-from pipesim.protocols.catalog import find, target_of
 from pipesim.protocols.producer_consumer import producer_consumer
-from pipesim.report.check import paint_check
-from pipesim.report.console import paint, width_of
-from pipesim.report.divergence import paint_divergence
-from pipesim.report.examination import examination_lines
-from pipesim.report.finding import paint_findings
-from pipesim.report.heading import heading
-from pipesim.report.pair import paint_pair
-from pipesim.report.pair_figures import time_words
-from pipesim.report.pair_verdict import behaviour_words
-from pipesim.report.pair_view import PairReport, PairSide
-from pipesim.report.run import paint_run
-from pipesim.report.show import paint_show
-from pipesim.report.summary import paint_summary
-from pipesim.report.summary_view import Failure, Hardware, ProtocolReport, SummaryReport, TraceLine
-from pipesim.report.table import paint_list, paint_periods
-from pipesim.report.verify import paint_verify
-from pipesim.report.view import (
-    CheckReport,
-    HardwareBlock,
-    Heading,
-    PeriodRow,
-    ProtocolRow,
-    Range,
-    RunReport,
-    SimulationLine,
-    VerifyReport,
-)
-from pipesim.report.walked import paint_walk
+from pipesim.report.findings.divergence import paint_divergence
+from pipesim.report.findings.examination import examination_lines
+from pipesim.report.findings.finding import paint_findings
+from pipesim.report.pages.check import paint_check
+from pipesim.report.pages.pair import paint_pair
+from pipesim.report.pages.pair_figures import time_words
+from pipesim.report.pages.pair_verdict import behaviour_words
+from pipesim.report.pages.run import paint_run
+from pipesim.report.pages.show import paint_show
+from pipesim.report.pages.summary import paint_summary
+from pipesim.report.pages.verify import paint_verify
+from pipesim.report.pages.walked import paint_walk
+from pipesim.report.text.console import paint, width_of
+from pipesim.report.text.table import paint_list, paint_periods
+from pipesim.targets import find, target_of
 from pipesim.timed.profile import load_profile
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Site, Trace, TraceMeta
 from pipesim.trace.window import cut as keep
-from pipesim.unfold.anatomy.read import anatomy
-from pipesim.unfold.unguarded import advisories
 
 H100, H200 = "NVIDIA H100 80GB HBM3", "NVIDIA H200"
 ROLES = (("load", 1), ("mma", 2))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipesim.report.console import LEAST_WIDTH, make_console, mark, paint, width_of
+from pipesim.report.text.console import LEAST_WIDTH, make_console, mark, paint, width_of
 
 LINES = ["ring   stages 4", "", "── NVIDIA H100 ──", "  ░░██▓▓▒", " ▸ 412", "✓ good", "✗ bad", "? unknown"]
 

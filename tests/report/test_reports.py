@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from pipesim.answers.view import Heading, RunReport, SimulationLine
 from pipesim.conform.steady import read
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.model.finding import Blocked, Deadlock, FaultKind, FaultReport, Supplier
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
 from pipesim.protocols.producer_consumer import producer_consumer
-from pipesim.report.figures import share_lines
-from pipesim.report.finding import budget_lines, deadlock_lines, fault_lines, finding_lines
-from pipesim.report.headline import heading_lines
-from pipesim.report.run import paint_run
-from pipesim.report.view import Heading, RunReport, SimulationLine
+from pipesim.report.findings.finding import budget_lines, deadlock_lines, fault_lines, finding_lines
+from pipesim.report.pages.figures import share_lines
+from pipesim.report.pages.run import paint_run
+from pipesim.report.text.headline import heading_lines
 from pipesim.timed.engine import Simulation, simulate
 from pipesim.timed.profile import load_profile
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
+from pipesim.answers.view import Shown
 from pipesim.model.finding import Deadlock, FaultKind, FaultReport
-from pipesim.prove.words import Line, Part
-from pipesim.report.schedule import MOST_STEPS, Fold, again_lines, chosen, schedule_block
-from pipesim.report.view import Shown
+from pipesim.prove.counterexample.words import Line, Part
+from pipesim.report.findings.schedule import MOST_STEPS, Fold, again_lines, chosen, schedule_block
 
 FAULT = FaultReport(FaultKind.RACE, "", "mma/0", "", "")
 

@@ -9,10 +9,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from pipesim.explain.anatomy.parts import Anatomy
+from pipesim.explain.anatomy.read import anatomy
 from pipesim.protocols.producer_consumer import producer_consumer
-from pipesim.report.svg import show_svg
-from pipesim.unfold.anatomy.parts import Anatomy
-from pipesim.unfold.anatomy.read import anatomy
+from pipesim.report.pictures.svg import show_svg
 
 SHOWN = runpy.run_path(str(Path(__file__).parents[1] / "shown.py"), run_name="shown")["PROTOCOLS"]
 NS = "{http://www.w3.org/2000/svg}"
@@ -84,7 +84,7 @@ def test_a_name_that_xml_could_misread() -> None:
 
 
 def test_a_protocol_without_barriers_or_tiles() -> None:
-    from pipesim.model.protocol import Protocol
+    from pipesim.lang.protocol import Protocol
 
     p = Protocol("bare")
     p.role("idle")(lambda w: w.work(1))

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pipesim.report.spans import picture
-from pipesim.report.timeline import Moment, timeline_lines
+from pipesim.report.pictures.timeline import Moment, timeline_lines
+from pipesim.trace.activity import picture
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Site, Trace, TraceMeta
 

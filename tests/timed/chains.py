@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.lang.warp import TileArray, Warp
 from pipesim.model.ops import Engine
-from pipesim.model.protocol import Protocol
-from pipesim.model.shared_mem_barrier import BarrierStorage, SharedMemBarrier
-from pipesim.model.warp import TileArray, Warp
 from pipesim.pipelines import ProducerConsumerPipeline
 
 BYTES = 64

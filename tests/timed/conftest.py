@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.timed.profile import Profile
 from pipesim.trace.schema import Trace

@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipesim.explain.blocked import explain
+from pipesim.explain.phases import PhaseLog, unfold
 from pipesim.model.program import Program
 from pipesim.timed.engine import Outcome, Simulation, simulate
 from pipesim.timed.profile import Profile
-from pipesim.unfold.blocked import explain
-from pipesim.unfold.occurrence import PhaseLog, unfold
 
 CHEAP = st.integers(0, 60)
 PRICES = st.fixed_dictionaries({

@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipesim.conform.steady import read
+from pipesim.explain.phases import unfold
+from pipesim.lang.protocol import Protocol
 from pipesim.model.ops import Engine, Op
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
 from pipesim.timed import critical
 from pipesim.timed.bound import Bound, ring_law
 from pipesim.timed.critical import critical_cycle, least_period, waits_per_trip
 from pipesim.timed.earliest import Earliest
 from pipesim.timed.engine import Outcome, simulate
 from pipesim.timed.profile import Profile
-from pipesim.unfold.occurrence import unfold
 
 Make = Callable[..., Any]
 

@@ -10,7 +10,7 @@ from dataclasses import fields
 
 import pytest
 
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 from pipesim.timed.engine import Simulation, simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import Events

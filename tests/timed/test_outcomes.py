@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from pipesim.lang.protocol import Protocol
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
 from pipesim.timed.engine import Outcome, simulate
 
 Make = Callable[..., Any]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ProfileError
-from pipesim.protocols.catalog import find
+from pipesim.targets import find
 from pipesim.timed.choice import DEFAULT, profile_for
 from pipesim.timed.plan import plan
 from pipesim.timed.profile import FIELDS, FOLDER, MAX_KHZ, MAX_VALUE, load_profile, parse_profile, profile_names, scaled

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipesim.conform.steady import read
+from pipesim.lang.protocol import Protocol
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.model.protocol import Protocol
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.timed.bound import ring_law
 from pipesim.timed.engine import Outcome, simulate

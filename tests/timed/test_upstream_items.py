@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipesim.model.protocol import Protocol
+from pipesim.lang.protocol import Protocol
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.timed.engine import Outcome, simulate
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pipesim.model.protocol import Protocol
+from pipesim.lang.protocol import Protocol
 from pipesim.protocols.broken import (
     accesses,
     async_completion,

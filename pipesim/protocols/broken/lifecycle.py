@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Fence
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
 from pipesim.protocols.broken.ring import Ring, ring
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence, Order, Scope
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
 from pipesim.protocols.broken.ring import TILE, ring
 from pipesim.protocols.limits import require
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipesim.model.protocol import Protocol
-from pipesim.model.warp import Warp
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.protocols.broken.ring import TILE, Ring, ring
 
 LARGE = 600_000  #: bytes; two of them are more than a barrier can expect

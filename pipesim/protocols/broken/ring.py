@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipesim.model.protocol import Protocol, RoleBody
-from pipesim.model.shared_mem_barrier import BarrierStorage, SharedMemBarrier
-from pipesim.model.warp import TileArray, Warp
+from pipesim.lang.protocol import Protocol, RoleBody
+from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.lang.warp import TileArray, Warp
 from pipesim.protocols.limits import require
 
 TILE = 64  #: bytes of a tile

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipesim.model.protocol import Protocol
-from pipesim.model.recording import TryResult
-from pipesim.model.warp import Warp
+from pipesim.lang.builder import TryResult
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
 from pipesim.protocols.broken.ring import TILE, ring
 from pipesim.protocols.limits import require
 

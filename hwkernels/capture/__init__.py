@@ -1,0 +1,1 @@
+"""Capture: from a request to a trace, for kernels of ours and for a user's."""

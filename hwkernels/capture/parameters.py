@@ -1,0 +1,109 @@
+"""The parameters of a kernel that is not ours: what a cubin says of them, and whether arguments fit. Needs no GPU."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+
+from hwkernels.capture.arguments import POINTER_BYTES, Argument
+from hwkernels.device.compile import Compiled
+from pipesim.errors import ParameterError
+
+# ELF64: where the header tells of the sections, and a section's name, offset and size among its 64 bytes.
+_ELF = b"\x7fELF\x02\x01"
+_SECTION_TABLE, _SECTION_COUNTS = 0x28, 0x3A
+_SECTION = struct.Struct("<I20xQQ24x")
+# .nv.info: entries of a format, an attribute and 16 bits, which are the value, or the size of the value that follows.
+_ENTRY = struct.Struct("<BBH")
+_SIZED = 0x04
+_TOTAL = 0x19  #: EIATTR_CBANK_PARAM_SIZE
+_PARAMETER = 0x17  #: EIATTR_KPARAM_INFO
+_PARAMETER_INFO = struct.Struct("<IHHI")  # 0, ordinal, offset, flags with the size from bit 18 on
+_SIZE_BIT = 18
+
+
+def sizes_in_cubin(compiled: Compiled) -> tuple[int, ...] | None:
+    """The bytes of each parameter of the kernel, as its cubin says; None where that cannot be read.
+
+    NVIDIA documents neither the section nor its attributes, so it counts only if the sizes add up to the total that
+    stands beside them. On a GPU the driver is asked again.
+    """
+    try:
+        info = next((s for name, s in _sections(compiled.cubin) if name == f".nv.info.{compiled.entry}"), None)
+        if info is None:
+            return None
+        total, found = 0, {}
+        for attribute, value in _entries(info):
+            if attribute == _TOTAL:
+                total = int.from_bytes(value, "little")
+            elif attribute == _PARAMETER:
+                _, ordinal, offset, flags = _PARAMETER_INFO.unpack(value)
+                found[ordinal] = (offset, flags >> _SIZE_BIT)
+    except struct.error:
+        return None
+    end = 0
+    for ordinal in range(len(found)):
+        offset, size = found.get(ordinal, (-1, 0))
+        if offset < end:
+            return None
+        end = offset + size
+    return tuple(found[ordinal][1] for ordinal in range(len(found))) if end == total else None
+
+
+def _sections(cubin: bytes) -> Iterator[tuple[str, bytes]]:
+    """Every section of an ELF file of 64 bits by its name; none of another file. struct.error if it is cut short."""
+    if not cubin.startswith(_ELF):
+        return
+    (table,) = struct.unpack_from("<Q", cubin, _SECTION_TABLE)
+    each, count, names = struct.unpack_from("<HHH", cubin, _SECTION_COUNTS)
+    headers = [_SECTION.unpack_from(cubin, table + number * each) for number in range(count)]
+    if names >= count:
+        return
+    _, start, size = headers[names]
+    texts = cubin[start : start + size]
+    for name, offset, length in headers:
+        yield texts[name:].partition(b"\0")[0].decode(errors="replace"), cubin[offset : offset + length]
+
+
+def _entries(info: bytes) -> Iterator[tuple[int, bytes]]:
+    """The attributes of a ``.nv.info`` section with their values."""
+    at = 0
+    while at < len(info):
+        form, attribute, short = _ENTRY.unpack_from(info, at)
+        at += _ENTRY.size
+        if form == _SIZED:
+            yield attribute, info[at : at + short]
+            at += short
+        else:
+            yield attribute, short.to_bytes(2, "little")
+
+
+def check_arguments(arguments: Sequence[Argument], builds: Mapping[str, Compiled]) -> None:
+    """ParameterError if a build says that it takes other arguments; only "plain" has no parameter for the recorder."""
+    for name, compiled in builds.items():
+        sizes = sizes_in_cubin(compiled)
+        if sizes is not None:
+            require_parameters(sizes, arguments, traced=name != "plain")
+
+
+def require_parameters(sizes: Sequence[int], arguments: Sequence[Argument], *, traced: bool) -> None:
+    """ParameterError unless a kernel with parameters of these sizes takes the arguments that were given."""
+    if traced and sizes[-1:] == (POINTER_BYTES,) and len(sizes) == len(arguments) + 1:
+        sizes = sizes[:-1]
+    elif traced:
+        raise ParameterError(
+            "the traced kernel has no parameter of its own for the recorder",
+            cause=f"it takes {len(sizes)} parameters, the untraced one {len(arguments)}",
+            correction="end the kernel's parameter list with PIPESIM_KERNEL_PARAM",
+        )
+    if len(sizes) != len(arguments):
+        raise ParameterError(
+            f"the kernel takes {len(sizes)} arguments, and {len(arguments)} were given",
+            correction="give one --arg for each, in order",
+        )
+    for position, (size, argument) in enumerate(zip(sizes, arguments, strict=True)):
+        if size != argument.nbytes:
+            raise ParameterError(
+                f"argument {position} of the kernel has {size} bytes, and {argument} has {argument.nbytes}",
+                correction="give a number of another type; arguments of other sizes cannot be given",
+            )

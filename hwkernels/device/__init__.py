@@ -1,0 +1,1 @@
+"""The CUDA driver and NVRTC: devices, memory, launches, compilation."""

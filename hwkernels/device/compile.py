@@ -1,0 +1,208 @@
+"""NVRTC to a cubin, with a cache on disk. Needs the ``gpu`` extra, but neither a driver nor a GPU.
+
+The sources are a kernel's ``.cu``, every header beside it and, in a folder of this package, the package's own headers.
+They are handed to NVRTC by value, so that a kernel's hash is the same wherever pipesim is installed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hwkernels.device.sources import HEADERS, PACKAGE, PTX_HEADERS, RECORDER, headers
+from pipesim.errors import CompileError, MissingExtraError, UsageError
+
+_ENTRY = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\(')
+_PARENTHESES = r"\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
+_ATTRIBUTE = rf"(?:__\w+__\s*(?:{_PARENTHESES}\s*)?|static\s+|inline\s+)*"
+_KERNEL = re.compile(rf"__global__\s+{_ATTRIBUTE}void\s+{_ATTRIBUTE}(\w+)\s*\(")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_MAGIC = b"pipesim-cubin-1\n"
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled kernel. ``kernel_hash`` is of all sources, the options and the NVRTC version; ``log`` is NVRTC's."""
+
+    cubin: bytes
+    log: str
+    kernel_hash: str
+    options: tuple[str, ...]
+    nvrtc: str
+    entry: str
+
+
+def cache_directory() -> Path:
+    """Where cubins are kept: ``$XDG_CACHE_HOME/pipesim/cubin``, by default below ``~/.cache``."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "pipesim" / "cubin"
+
+
+def compile_cubin(source: Path, defines: Mapping[str, int], arch: str = "sm_90a") -> Compiled:
+    """Compile ``source``, which has one ``extern "C"`` kernel, with ``-D`` of each of ``defines``.
+
+    Raises CompileError with the whole log, and MissingExtraError if NVRTC is not installed.
+    """
+    nvrtc = _nvrtc()
+    version = ".".join(str(part) for part in _checked(nvrtc, nvrtc.nvrtcVersion()))
+    options = (f"--gpu-architecture={arch}", "--std=c++17", *(f"-D{n}={defines[n]}" for n in sorted(defines)))
+    sources = _sources(source)
+    entry = _entry(source, sources[source.name])
+    key = _hash(source.name, sources, options, version)
+    path = cache_directory() / f"{key}.cubin"
+    cached = _read_cache(path)
+    if cached is None:
+        cached = _run_nvrtc(nvrtc, source.name, sources, options)[:2]
+        _write_cache(path, *cached)
+    return Compiled(cached[0], cached[1], key, options, version, entry)
+
+
+def compile_foreign(
+    source: Path, defines: Mapping[str, str], options: Sequence[str] = (), entry: str = "", arch: str = "sm_90a"
+) -> Compiled:
+    """Compile a kernel that is not ours: headers are read where they lie, so nothing is taken from the cache.
+
+    ``options`` go to NVRTC as they are; headers are looked for there, then beside the source, then beside
+    ``recorder.cuh``. ``entry`` names the kernel as C++ does (``name``, ``space::name<4>``); it may be left out if the
+    file has one. ``kernel_hash`` is of the source, the options, the NVRTC version and the machine code. Raises
+    CompileError with the whole log, UsageError where the entry is not clear, MissingExtraError without NVRTC.
+    """
+    nvrtc = _nvrtc()
+    version = ".".join(str(part) for part in _checked(nvrtc, nvrtc.nvrtcVersion()))
+    standard = () if any("-std" in option for option in options) else ("--std=c++17",)
+    said = (f"--gpu-architecture={arch}", *standard, *(f"-D{n}={defines[n]}" for n in sorted(defines)), *options)
+    folders = tuple(f"--include-path={folder}" for folder in (source.parent.resolve(), RECORDER, PTX_HEADERS))
+    text = source.read_bytes()
+    name = entry or _only_kernel(source, text)
+    cubin, log, lowered = _run_nvrtc(nvrtc, source.name, {source.name: text}, (*said, *folders), name)
+    key = _hash(source.name, {source.name: text, "cubin": cubin}, said, version)
+    return Compiled(cubin, log, key, said, version, lowered)
+
+
+def _only_kernel(source: Path, text: bytes) -> str:
+    """The name of the kernel of a file that has one. UsageError if it has none or several."""
+    names = sorted(set(_KERNEL.findall(_COMMENT.sub(" ", text.decode(errors="replace")))))
+    if len(names) == 1:
+        return str(names[0])
+    raise UsageError(
+        f"{source.name} has {len(names)} kernels" if names else f"no kernel was found in {source.name}",
+        place=str(source),
+        cause=f"they are {', '.join(names)}" if names else "it may be made by a macro, or lie in a header",
+        correction=f"name the one to launch: --entry {names[0] if names else 'NAME'}",
+    )
+
+
+def _nvrtc() -> Any:
+    try:
+        from cuda.bindings import nvrtc
+
+        nvrtc.nvrtcVersion()  # loads the library, which is a package of its own
+    except (ImportError, RuntimeError) as error:
+        raise MissingExtraError(
+            "NVRTC, which compiles the kernels, is not installed",
+            cause=str(error).splitlines()[0] if str(error) else "",
+            correction="pip install 'pipesim[gpu]'",
+        ) from error
+    return nvrtc
+
+
+def _sources(source: Path) -> dict[str, bytes]:
+    """The kernel's file and all headers that it can include, by name; one beside it hides the package's."""
+    ours = headers() if PACKAGE in source.resolve().parents else ()
+    beside = [path for path in source.parent.iterdir() if path.suffix in HEADERS]
+    found = {path.name: path for path in (*ours, *beside)}
+    return {source.name: source.read_bytes()} | {name: found[name].read_bytes() for name in sorted(found)}
+
+
+def _entry(source: Path, text: bytes) -> str:
+    names = _ENTRY.findall(text.decode())
+    if len(names) != 1:
+        raise CompileError(f'{source.name} has {len(names)} extern "C" kernels; there must be one', place=str(source))
+    return str(names[0])
+
+
+def _hash(name: str, sources: Mapping[str, bytes], options: tuple[str, ...], version: str) -> str:
+    files = {file: hashlib.sha256(text).hexdigest() for file, text in sources.items()}
+    document = json.dumps({"kernel": name, "files": files, "options": options, "nvrtc": version}, sort_keys=True)
+    return hashlib.sha256(document.encode()).hexdigest()
+
+
+def _checked(nvrtc: Any, result: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The values of an NVRTC call's result. Raises CompileError if the call failed."""
+    status, *values = result
+    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise CompileError(f"NVRTC failed: {status.name}")
+    return tuple(values)
+
+
+def _run_nvrtc(
+    nvrtc: Any, name: str, sources: Mapping[str, bytes], options: tuple[str, ...], entry: str = ""
+) -> tuple[bytes, str, str]:
+    """Cubin, log, and what the cubin calls the kernel that C++ calls ``entry`` (if one is named)."""
+    headers = [file for file in sources if file != name]
+    (program,) = _checked(
+        nvrtc,
+        nvrtc.nvrtcCreateProgram(
+            sources[name],
+            name.encode(),
+            len(headers),
+            [sources[file] for file in headers],
+            [file.encode() for file in headers],
+        ),
+    )
+    lowered = b""
+    try:
+        if entry:
+            _checked(nvrtc, nvrtc.nvrtcAddNameExpression(program, entry.encode()))
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+        (size,) = _checked(nvrtc, nvrtc.nvrtcGetProgramLogSize(program))
+        buffer = bytearray(size)
+        _checked(nvrtc, nvrtc.nvrtcGetProgramLog(program, buffer))
+        log = bytes(buffer).rstrip(b"\0").decode(errors="replace").strip()
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise CompileError(f"NVRTC refused {name} ({status.name}) with {' '.join(options)}:\n{log}")
+        (size,) = _checked(nvrtc, nvrtc.nvrtcGetCUBINSize(program))
+        cubin = bytearray(size)
+        _checked(nvrtc, nvrtc.nvrtcGetCUBIN(program, cubin))
+        if entry:
+            (lowered,) = _checked(nvrtc, nvrtc.nvrtcGetLoweredName(program, entry.encode()))
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+    return bytes(cubin), log, lowered.decode()
+
+
+def _read_cache(path: Path) -> tuple[bytes, str] | None:
+    """Cubin and log of a cache entry, or None if there is none or its checksum does not fit."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    header = len(_MAGIC) + 32
+    body = content[header:]
+    if content[: len(_MAGIC)] != _MAGIC or content[len(_MAGIC) : header] != hashlib.sha256(body).digest():
+        return None
+    log_size = int.from_bytes(body[:4], "little")
+    return body[4 + log_size :], body[4 : 4 + log_size].decode()
+
+
+def _write_cache(path: Path, cubin: bytes, log: str) -> None:
+    """Write an entry under another name and rename it, so that no reader sees half of one.
+
+    A cache that cannot be written only costs time, so that is no error.
+    """
+    text = log.encode()
+    body = len(text).to_bytes(4, "little") + text + cubin
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(_MAGIC + hashlib.sha256(body).digest() + body)
+        Path(file.name).replace(path)
+    except OSError:
+        return

@@ -1,0 +1,96 @@
+"""What a launch records: the recorder's memory, how it must be before, and what is in it afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from hwkernels.device.launch import Gpu
+from hwkernels.device.memory import allocate
+from hwkernels.recorder.counts import fresh_headers, require_counted, settle
+from hwkernels.recorder.layout import HEADER, LAUNCH, RECORD_WORDS, UNWRITTEN
+from hwkernels.recorder.table import Table
+from pipesim.errors import KernelHangError, KernelTrapError
+
+Result = TypeVar("Result")
+ALL = (0, 0xFFFFFFFF)  #: the first iteration that is recorded, and how many
+
+
+@dataclass(frozen=True)
+class Space:
+    """How the recorder's memory is laid out.
+
+    ``ctas``: of the launch, each with a header. ``stored``: how many of them have buffers, of ``capacity`` records an
+    agent. ``kept``: of how many the records are fetched. ``room``: PIPESIM_ROOM. ``host``: in the host's memory, where
+    every record survives. ``window``: the first iteration that is recorded, and how many.
+    """
+
+    table: Table
+    clock: str
+    ctas: int
+    stored: int
+    kept: int
+    capacity: int
+    room: int
+    host: bool
+    window: tuple[int, int] = ALL
+
+
+class Recording:
+    """The recorder's memory on a GPU: ``launch_at`` is the address that a traced kernel is given."""
+
+    def __init__(self, gpu: Gpu, space: Space) -> None:
+        self._space = space
+        self._names = [agent.name for agent in space.table.agents]
+        self._words = (space.kept, len(self._names), space.capacity, RECORD_WORDS[space.clock])
+        self._headers = allocate(gpu, space.ctas * HEADER.itemsize, host=space.host)
+        self._records = allocate(gpu, 4 * space.stored * prod(self._words[1:]), host=space.host)
+        self.launch_at = gpu.allocate(LAUNCH.itemsize)
+        areas = (self._headers.address, self._records.address)
+        values = (*areas, space.capacity, space.stored, *space.window, len(self._names), 0)
+        gpu.upload(self.launch_at, np.array([values], dtype=LAUNCH))
+
+    def clear(self) -> None:
+        """Make it ready for a launch."""
+        self._headers.put(fresh_headers(self._space.ctas))
+        if self._space.host:
+            self._records.fill(UNWRITTEN)
+
+    def fetch(self, *, records: bool, finished: bool) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint32]]:
+        """Headers and records of the traced launch that has just been made; no records if they are not wanted.
+
+        Raises HardwareError if it finished and an agent did not count what it recorded.
+        """
+        headers = np.zeros(self._space.ctas, dtype=HEADER)
+        self._headers.fetch(headers)
+        found = np.zeros(self._words if records else (0, 0, 1, 0), dtype=np.uint32)
+        self._records.fetch(found)
+        found = found[:, :, 1:]  # the first of a buffer is not used
+        if finished:
+            require_counted(headers, self._names)
+        else:
+            settle(headers, found, self._space.room)
+        return headers, found
+
+
+def unrecorded() -> tuple[npt.NDArray[Any], npt.NDArray[np.uint32]]:
+    """The headers and records of a launch that was not traced: none."""
+    return np.zeros(0, dtype=HEADER), np.zeros(0, dtype=np.uint32)
+
+
+def how_it_ended(launch: Callable[[], Result], *, survives: bool) -> tuple[str, Result | None]:
+    """Make a launch: "finished" and its result, or "deadline" or "trap".
+
+    Where what was recorded does not survive a launch that hangs or traps, that is an error.
+    """
+    try:
+        return "finished", launch()
+    except (KernelHangError, KernelTrapError) as error:
+        if not survives:
+            raise
+        return "deadline" if isinstance(error, KernelHangError) else "trap", None

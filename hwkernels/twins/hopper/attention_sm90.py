@@ -1,0 +1,190 @@
+"""``attention_sm90.cu``: forward attention in bf16 on random queries, keys and values, against float64."""
+
+from __future__ import annotations
+
+from math import log2, sqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from hwkernels.capture.twin import (
+    TENSOR_STRAY_NS,
+    Argument,
+    Input,
+    Kernel,
+    Output,
+    Params,
+    Range,
+    Recorded,
+    TensorMap,
+    dotted,
+)
+from hwkernels.device.bf16 import from_bf16, random_bf16
+from hwkernels.device.launch import Shape
+from pipesim.errors import ConfigurationError, ParameterError
+
+BF16 = 2  #: bytes of an element
+GROUP_ROWS = 64  #: queries of a consumer warp group
+TILES_OF_HEAD = 4  #: CTAs that share their keys and values in a recorded run
+_ALIGNMENT = 1024  # of the swizzled tiles
+_PANEL = 64  # columns of a head in a row of 128 bytes
+_PRODUCER_WARPS = 4
+_SMEM_OF_CTA = 227 * 1024
+
+# The weights are rounded to bf16 before they are multiplied, and so is the result: each is off by 2^-9 of itself at
+# most, and the result, a weighted mean, by less than that of a usual element of it, but for a few rows that are larger.
+_RELATIVE, _OF_USUAL = 2.0**-7, 2.0**-6
+
+
+def queries_of(params: Params) -> int:
+    """Queries of a CTA."""
+    return GROUP_ROWS * params["num_consumer"]
+
+
+def attention(
+    q: npt.NDArray[np.float64], k: npt.NDArray[np.float64], v: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """softmax(q k^T / sqrt(depth)) v of one head, in float64. ``q``: (queries, depth), ``k``, ``v``: (keys, depth).
+
+    Without keys the result is zeros, as the kernel has it.
+    """
+    if not len(k):
+        return np.zeros_like(q)
+    scores = q @ k.T / sqrt(q.shape[1])
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    result: npt.NDArray[np.float64] = weights @ v / weights.sum(axis=1, keepdims=True)
+    return result
+
+
+def tensor_maps(params: Params, rows: int, keys: int) -> tuple[TensorMap, TensorMap, TensorMap]:
+    """How Q, K and V lie in device memory, (rows of all heads, depth) each, and the boxes that the kernel copies.
+
+    The tensor is seen in panels of 64 columns, so that one copy brings several panels, one behind the other.
+    """
+    depth, panels = params["depth"], params["depth"] // _PANEL
+
+    def of(name: str, length: int, box_rows: int, box_panels: int) -> TensorMap:
+        dims, strides = (_PANEL, length, panels), (depth * BF16, _PANEL * BF16)
+        return TensorMap(name, "BFLOAT16", dims, strides, (_PANEL, box_rows, box_panels), "128B")
+
+    return (
+        of("queries", rows, queries_of(params), panels),
+        of("keys", keys, params["block_n"], panels // params["qk_stages"]),
+        of("values", keys, params["block_n"], panels),
+    )
+
+
+def scale_of(depth: int) -> np.float32:
+    """What the kernel multiplies scores with, which takes powers of 2."""
+    return np.float32(log2(np.e) / sqrt(depth))
+
+
+def shape_of(params: Params, grid: int) -> Shape:
+    """The launch of so many CTAs."""
+    tile = params["block_n"] * params["depth"] * BF16
+    barriers = 1 + 2 * params["stages"] * (params["qk_stages"] + 1)
+    smem = queries_of(params) * params["depth"] * BF16 + 2 * params["stages"] * tile + 8 * barriers
+    return Shape((grid,), (32 * (_PRODUCER_WARPS + 4 * params["num_consumer"]),), smem + _ALIGNMENT)
+
+
+def _defines(params: Params) -> dict[str, int]:
+    return {n.upper(): params[n] for n in ("depth", "block_n", "qk_stages", "stages", "num_consumer", "pingpong")}
+
+
+def _arguments(params: Params, grid: int, seed: int) -> tuple[Argument, ...]:
+    random, depth = np.random.default_rng(seed), params["depth"]
+    rows, heads = grid * queries_of(params), -(-grid // TILES_OF_HEAD)
+    keys = params["kv_blocks"] * params["block_n"]
+    held = max(heads * keys, params["block_n"])  # a tensor has a row at least, also without keys
+    q, k, v = (random_bf16(random, (n, depth)) for n in (rows, held, held))
+    of_head = TILES_OF_HEAD * queries_of(params)
+    wide = [from_bf16(x).astype(np.float64) for x in (q, k, v)]
+    expected = np.concatenate(
+        [
+            attention(wide[0][h * of_head : (h + 1) * of_head], *(x[h * keys : (h + 1) * keys] for x in wide[1:]))
+            for h in range(heads)
+        ]
+    )
+    usual = float(np.sqrt(np.mean(expected**2)))
+    return (
+        *tensor_maps(params, rows, held),
+        Output(
+            "result",
+            expected.reshape(grid * params["num_consumer"], GROUP_ROWS, depth),
+            "uint16",
+            relative=_RELATIVE,
+            absolute=_OF_USUAL * usual,
+            unpack=from_bf16,
+        ),
+        np.uint32(params["kv_blocks"]),
+        np.uint32(TILES_OF_HEAD),
+        scale_of(depth),
+        Input("queries", q, given=False),
+        Input("keys", k, given=False),
+        Input("values", v, given=False),
+    )
+
+
+def _require(params: Params) -> None:
+    if params["qk_stages"] * _PANEL > params["depth"]:
+        raise ParameterError(
+            f"{params['qk_stages']} slices of a head of {params['depth']}",
+            cause=f"the kernel's slices have whole panels of {_PANEL} columns",
+            correction=f"use qk_stages = {params['depth'] // _PANEL} or less",
+        )
+    smem = shape_of(params, 1).smem_bytes
+    if smem > _SMEM_OF_CTA:
+        raise ConfigurationError(
+            f"the kernel of attention_sm90 needs {smem:,} bytes of shared memory",
+            cause=f"a CTA has {_SMEM_OF_CTA:,}",
+            correction="use fewer stages, or smaller blocks",
+        )
+
+
+def _run(**params: int) -> dict[str, int]:
+    return {"fused": 0, "stages": 2, "kv_blocks": 16, **params}
+
+
+ATTENTION_SM90 = Kernel(
+    "attention_sm90",
+    ranges={
+        "kv_blocks": Range(0, 1 << 12),
+        "stages": Range(1, 16),
+        "depth": Range(64, 128, one_of=(64, 128)),
+        "block_n": Range(64, 128, one_of=(64, 128)),
+        "num_consumer": Range(1, 2),
+        "pingpong": Range(0, 1),
+        "softmax": Range(0, 1 << 24),  # what the model takes a softmax to cost; the kernel makes one
+        "fused": Range(0, 0),
+        "qk_stages": Range(1, 2),
+    },
+    defines=_defines,
+    shape=shape_of,
+    arguments=_arguments,
+    nbytes=lambda params: (
+        params["block_n"] * params["depth"] * BF16 // params["qk_stages"],
+        params["block_n"] * params["depth"] * BF16,
+        queries_of(params) * params["depth"] * BF16,
+    ),
+    groups=dotted("k", "v"),
+    room=16,
+    require=_require,
+    units=lambda params: params["kv_blocks"],
+    stray_ns=TENSOR_STRAY_NS,
+    recorded=(
+        Recorded(),
+        Recorded(_run()),
+        Recorded(_run(kv_blocks=0)),
+        Recorded(_run(kv_blocks=1)),
+        Recorded(_run(kv_blocks=5, stages=1)),
+        Recorded(_run(qk_stages=2)),
+        Recorded(_run(depth=64, stages=4)),
+        Recorded(_run(depth=64, stages=6, kv_blocks=3)),
+        Recorded(_run(num_consumer=1, stages=3, qk_stages=2)),
+        Recorded(_run(num_consumer=1, depth=64, block_n=64, stages=8, kv_blocks=24)),
+        Recorded(_run(pingpong=0)),
+        Recorded(_run(block_n=64, stages=4, qk_stages=2), clock="both"),
+        Recorded(_run(kv_blocks=12), grid=8),
+        Recorded(_run(kv_blocks=12), grid=132, clock="both"),  # one on every SM
+    ),
+)

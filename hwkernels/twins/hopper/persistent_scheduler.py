@@ -1,0 +1,77 @@
+"""``persistent_scheduler.cu``: moments of the rows of a matrix, the rows handed out by a scheduler warp."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hwkernels.capture.twin import Argument, Input, Kernel, Output, Params, Range, Recorded, dotted
+from hwkernels.device.launch import Shape
+from pipesim.errors import ParameterError
+
+_RESPONSE_BYTES = 16
+_SOURCE_BYTES = 1 << 28
+_TOLERANCE = 5e-5  # of sums of 1,000 terms below 1 a lane in float32, divided by their number
+
+
+def _defines(params: Params) -> dict[str, int]:
+    return {name.upper(): params[name] for name in ("stages", "tile_bytes", "consumer_warps", "clc_stages")}
+
+
+def _shape(params: Params, grid: int) -> Shape:
+    barriers = 2 * params["stages"] + 4 * params["clc_stages"]
+    smem = params["stages"] * params["tile_bytes"] + params["clc_stages"] * _RESPONSE_BYTES + 8 * barriers
+    return Shape((grid,), (32 * (2 + params["consumer_warps"]),), smem)
+
+
+def _arguments(params: Params, grid: int, seed: int) -> tuple[Argument, ...]:
+    rows, words = grid * params["tiles"], params["k_iters"] * params["tile_bytes"] // 4
+    source = np.random.default_rng(seed).uniform(-1, 1, size=(rows, words)).astype(np.float32)
+    powers = [source.astype(np.float64) ** (c + 1) for c in range(params["consumer_warps"])]
+    moments = np.stack([x.sum(axis=1) / max(words, 1) for x in powers], axis=1)
+    return (
+        Input("source", source),
+        Input("counters", np.zeros(grid, dtype=np.uint32)),
+        Output("moments", moments, "float32", absolute=_TOLERANCE),
+        np.uint32(params["tiles"]),
+        np.uint32(params["k_iters"]),
+        np.uint32(params["work"]),
+    )
+
+
+def _require(params: Params) -> None:
+    if params["tiles"] * params["k_iters"] * params["tile_bytes"] > _SOURCE_BYTES:
+        raise ParameterError("too many tiles: a CTA's matrix would be larger than 256 MiB", correction="use fewer")
+
+
+PERSISTENT_SCHEDULER = Kernel(
+    "persistent_scheduler",
+    ranges={
+        "tiles": Range(0, 1 << 14),
+        "k_iters": Range(0, 1 << 10),
+        "stages": Range(1, 16),
+        "tile_bytes": Range(16, 1 << 17, multiple_of=16),
+        "consumer_warps": Range(1, 8),
+        "work": Range(0, 1 << 20),
+        "clc_stages": Range(1, 4),
+        "atomic": Range(0, 1 << 24),  # what the model takes a fetch to cost; the kernel makes one
+    },
+    defines=_defines,
+    shape=_shape,
+    arguments=_arguments,
+    nbytes=lambda params: (params["tile_bytes"],),
+    groups=dotted("pipe", "clc", "throttle"),
+    require=_require,
+    recorded=(
+        Recorded(),
+        Recorded({"tiles": 0}),
+        Recorded({"tiles": 1}),
+        Recorded({"tiles": 1, "k_iters": 1}),
+        Recorded({"tiles": 24, "k_iters": 2, "tile_bytes": 4096, "work": 200}),
+        Recorded({"tiles": 12, "k_iters": 1, "clc_stages": 1, "work": 0}),
+        Recorded({"tiles": 12, "stages": 1, "k_iters": 3, "consumer_warps": 1}),
+        Recorded({"tiles": 8, "k_iters": 0}),
+        Recorded({"tiles": 12, "clc_stages": 4, "consumer_warps": 4, "stages": 6, "tile_bytes": 8192}),
+        Recorded({"tiles": 8}, grid=8),
+        Recorded({"tiles": 12, "k_iters": 4}, clock="both"),
+    ),
+)

@@ -1,0 +1,82 @@
+"""A protocol's trip counts, and what is proved for all of their values: between the proof and those who ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pipesim.errors import PipesimError
+from pipesim.model.program import Program
+from pipesim.prove.any_size.family import Build, EveryValue, Family, SomeValues, Stop
+from pipesim.targets import Target
+
+_LONG = 30_000  #: operations
+_SMALL = 2  #: a value at which a loop goes round
+
+
+def trip_counts(target: Target, params: Mapping[str, int], program: Program) -> tuple[str, ...]:
+    """The parameters that count the trips of a loop: those that marks name, else those with which code grows.
+
+    Empty for a flat program, whose parameters are past. ``program`` is the target's with these parameters.
+    """
+    named = tuple(name for name in dict.fromkeys(program.loops) if name in target.defaults)
+    if named or target.program is not None:
+        return named
+    return tuple(name for name in target.defaults if _grows(building(target, params, name)))
+
+
+def family(target: Target, params: Mapping[str, int], parameter: str) -> Family:
+    """The programs that ``target`` makes where this parameter varies and the others are as given."""
+    return Family(parameter, building(target, params, parameter))
+
+
+class Families:
+    """A program's trip counts, each varied with the others as they are; each family is looked at once, when asked."""
+
+    def __init__(self, target: Target, params: Mapping[str, int], program: Program) -> None:
+        self._program = program
+        self._values = {**target.defaults, **params}
+        self._families = {name: family(target, params, name) for name in trip_counts(target, params, program)}
+        self._verdicts: dict[str, EveryValue | SomeValues] = {}
+
+    def ranges(self, most: int) -> tuple[EveryValue | SomeValues, ...]:
+        """Of so many trip counts the values that are proved; of a long program those of the first that is a loop."""
+        found: list[EveryValue | SomeValues] = []
+        for name in list(self._families)[:most]:
+            if not self._long or not any(isinstance(each, EveryValue) for each in found):
+                found.append(self._verdict(name))
+        return tuple(found)
+
+    @property
+    def _long(self) -> bool:
+        return sum(map(len, self._program.code)) > _LONG
+
+    def _verdict(self, name: str) -> EveryValue | SomeValues:
+        """What is proved of a family; not every value if the program that was asked for is not what that speaks of."""
+        if name not in self._verdicts:
+            looked, value = self._families[name], self._values[name]
+            found = looked.verdict()
+            if isinstance(found, EveryValue) and not looked.covers(found, value, self._program):
+                found = SomeValues(name, found.least, found.checked, -1, Stop.OTHERWISE)
+            self._verdicts[name] = found
+        return self._verdicts[name]
+
+
+def building(target: Target, params: Mapping[str, int], parameter: str) -> Build:
+    """The target's program by the value of one parameter; None where the protocol refuses it."""
+
+    def build(value: int) -> Program | None:
+        try:
+            return target.build({**params, parameter: value}, twice=False)  # the program that was asked for was
+        except PipesimError:
+            return None
+
+    return build
+
+
+def _grows(build: Build) -> bool:
+    """True if a value more adds operations, and nothing else differs that a loop's trips leave alone."""
+    short, long = build(_SMALL), build(_SMALL + 1)
+    if short is None or long is None or (short.agents, short.barriers) != (long.agents, long.barriers):
+        return False
+    more = [len(b) - len(a) for a, b in zip(short.code, long.code, strict=True)]
+    return min(more) >= 0 and max(more) > 0

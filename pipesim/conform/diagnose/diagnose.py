@@ -1,0 +1,138 @@
+"""What is wrong with a kernel whose trace leaves its protocol: the single edits of the protocol that explain it whole.
+
+Every edit of the closed list is considered. The first event at which an edit changes what its agent records must be the
+agent's first event that the protocol does not have, which leaves a handful; those are replayed, and an edit is an
+explanation only if the edited program does all that the trace says, to its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count, islice
+
+from pipesim.conform.diagnose.edits import Change, Edit, apply, changed, describe, edits, parse_fault
+from pipesim.conform.diagnose.examined import Diagnosis, Explanation
+from pipesim.conform.diagnose.forgiving import Explained, explain_with
+from pipesim.conform.replay.align import site_numbers
+from pipesim.conform.replay.conformance import align_cta, events_of, recorded_ctas
+from pipesim.conform.result import Conformance, DivergenceKind
+from pipesim.errors import PipesimError
+from pipesim.explain.faults import report_faults
+from pipesim.model.finding import Verdict
+from pipesim.model.ops import Op, Operation
+from pipesim.model.program import Program
+from pipesim.trace.schema import Trace
+from pipesim.trace.sites import RECORDED, Record, SiteBook, SiteTable, site_table
+
+_BRANCHES = frozenset({Op.JUMP_IF, Op.WAIT_UNLESS})
+
+
+def diagnose(program: Program, trace: Trace, found: Conformance) -> Diagnosis | None:
+    """Why ``trace`` leaves ``program``; ``found`` is what :func:`conform` said of the two.
+
+    None if there is nothing to explain (it conforms, and nothing was made wrong) or nothing to explain it with: records
+    were lost, only a window of them was kept, or only a barrier's word is wrong.
+    """
+    made = trace.meta.fault
+    if found.verdict is Verdict.UNKNOWN or found.lost or trace.meta.window:
+        return None
+    if found.divergence is not None and found.divergence.kind is DivergenceKind.BARRIER_WORD:
+        return None  # edits are told apart by the records, and these conform
+    wrong = trace.meta.wrong_tiles > 0
+    if found.divergence is None and (made or not wrong):
+        return Diagnosis((), 0, made, manifest=wrong) if made else None
+    candidates = edits(program)
+    if found.divergence is None:
+        return Diagnosis((), len(candidates))  # every edit would show in the records
+    if found.divergence.kind is DivergenceKind.NOT_FINISHED and found.divergence.stuck is not None:
+        return Diagnosis((), 0, made)  # the protocol itself ends there
+    explained = [
+        (edit, why)
+        for edit in _possible(program, trace, candidates)
+        if (why := explain_with(apply(program, edit), trace)) is not None
+    ]
+    explained.sort(key=lambda pair: len(pair[1].hazards) > 0)  # stable: the order of the list decides the rest
+    named = bool(made) and any(_same(program, edit, made) for edit, _ in explained)
+    return Diagnosis(tuple(_told(program, edit, why) for edit, why in explained), len(candidates), made, named)
+
+
+def _told(program: Program, edit: Edit, why: Explained) -> Explanation:
+    change = changed(program, edit)
+    wrong = apply(program, edit)
+    return Explanation(
+        edit,
+        describe(program, edit),
+        program.agent_name(edit.agent),
+        program.barrier_name(change.barrier),
+        edit.iteration,
+        program.line(edit.agent, change.pc),
+        report_faults(wrong, why.hazards),
+        next(iter(report_faults(wrong, (why.trap,) if why.trap else ())), None),
+        why.stuck,
+    )
+
+
+def _same(program: Program, edit: Edit, made: str) -> bool:
+    """Whether what was made wrong on purpose is this edit, or one of another iteration that changes the same."""
+    try:
+        kind, iteration = parse_fault(made)
+        if edit.kind is not kind:
+            return False
+        return changed(program, replace(edit, iteration=iteration)).code == changed(program, edit).code
+    except PipesimError:
+        return False
+
+
+def _possible(program: Program, trace: Trace, candidates: tuple[Edit, ...]) -> Iterator[Edit]:
+    """The edits that change an agent's events exactly where they leave the protocol, or end before it does.
+
+    If one agent does something else than the protocol, it is the agent to edit; two such agents are no single edit.
+    """
+    table = site_table(program)
+    book = SiteBook(program)
+    sites = site_numbers(trace, table)
+    wrong: set[tuple[int, int]] = set()  # (agent, its first event that is not the protocol's)
+    short: dict[int, set[int]] = {}  # agent → how many events it has, where they end too early
+    for cta in recorded_ctas(trace):
+        aligned, ending = align_cta(program, table, trace, events_of(trace, cta), cta, sites)
+        for a, ends in zip(aligned, ending, strict=True):
+            events = sum(len(rows) for rows in a.rows)
+            if a.mismatch is not None and not (ends and trace.meta.status != "finished"):
+                wrong.add((a.agent, events))
+            elif ends:
+                short.setdefault(a.agent, set()).add(events)
+    culprits = {agent for agent, _ in wrong}
+    for edit in candidates:
+        if culprits and culprits != {edit.agent}:
+            continue
+        if any(op[0] in _BRANCHES for op in program.code[edit.agent]):
+            yield edit  # what it records depends on the answers of tries
+            continue
+        first = _first_event(program, table, book, edit.agent, changed(program, edit))
+        if all(first == event for _, event in wrong) if culprits else first in short.get(edit.agent, ()):
+            yield edit
+
+
+def _first_event(program: Program, table: SiteTable, book: SiteBook, agent: int, change: Change) -> int:
+    """How many events the agent records before the first in which the edit shows."""
+    code = program.code[agent]
+    before = sum(len(records) for records in table.records[agent][: change.first])
+    pairs = zip(
+        _records(book, agent, code, change.first), _records(book, agent, change.code, change.first), count(before)
+    )
+    first = next(((n, one is other) for one, other, n in pairs if one != other or one is None), (-1, False))
+    return -1 if first[1] else first[0]  # both at their end: it shows nowhere
+
+
+def _records(book: SiteBook, agent: int, code: tuple[Operation, ...], start: int) -> Iterator[Record | None]:
+    """What the agent records from ``start`` on, then None for ever."""
+    book.begin(agent)
+    waits = (op for op in reversed(code[:start]) if op[0] in (Op.WAIT, Op.TRY_WAIT))
+    for op in islice(waits, 1):
+        book.records(op)  # the stage on which it works
+    for op in code[start:]:
+        if op[0] in RECORDED:
+            yield from book.records(op)
+    while True:
+        yield None

@@ -1,0 +1,40 @@
+"""What went wrong in a run that did not do what its protocol says, or was made wrong on purpose: all that is known."""
+
+from __future__ import annotations
+
+from pipesim.conform.diagnose.autopsy import autopsy
+from pipesim.conform.diagnose.diagnose import diagnose
+from pipesim.conform.diagnose.edits import apply
+from pipesim.conform.diagnose.examined import Autopsy, Examination, Outcome
+from pipesim.conform.diagnose.outcomes import observed, outcomes
+from pipesim.conform.replay.clusters import as_clusters
+from pipesim.conform.replay.conformance import recorded_ctas
+from pipesim.conform.result import Conformance
+from pipesim.model.program import Program
+from pipesim.trace.schema import Trace
+
+_SCHEDULES = 32  #: tried to see how the explaining protocol can end
+
+
+def examine(program: Program, trace: Trace, found: Conformance) -> Examination | None:
+    """Everything about a trace that leaves its protocol was made wrong or held wrong data; None for any other."""
+    if found.divergence is None and not trace.meta.fault and not trace.meta.wrong_tiles:
+        return None
+    trace = as_clusters(program, trace)
+    diagnosis = diagnose(program, trace, found)
+    outcome = None if trace.meta.status == "unknown" else observed(trace)
+    possible: set[Outcome] = set()
+    if diagnosis is not None and diagnosis.explanations:
+        possible = set(outcomes(apply(program, diagnosis.explanations[0].edit), None, _SCHEDULES))
+        possible |= {outcome} if outcome else set()
+    return Examination(outcome, diagnosis, tuple(o for o in Outcome if o in possible), _opened(program, trace, found))
+
+
+def _opened(program: Program, trace: Trace, found: Conformance) -> Autopsy | None:
+    """The autopsy of the CTA where it shows: the one that diverges, or the first in which somebody waits."""
+    if trace.meta.status in ("finished", "unknown"):
+        return None
+    first = [found.divergence.cta] if found.divergence else []
+    opened = [autopsy(trace, cta, program) for cta in dict.fromkeys([*first, *recorded_ctas(trace)])]
+    present = [a for a in opened if a is not None]
+    return next((a for a in present if a.waiting or a.trap), next(iter(present), None))

@@ -1,0 +1,113 @@
+"""What an examination of a run says, as data: edits that explain it, how it can end, what it left behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from pipesim.conform.diagnose.edits import Edit
+from pipesim.model.barrier_word import BarrierWord
+from pipesim.model.finding import Blocked, Deadlock, FaultReport
+
+TRAPPED = frozenset({"trap", "fault"})  #: statuses of a trace whose run was ended by a trap, on the chip or simulated
+
+
+class Outcome(Enum):
+    """How a launch ends, as its host sees it."""
+
+    RIGHT = "finishes with the right data"
+    WRONG_DATA = "finishes with wrong data"
+    HANG = "hangs"
+    TRAP = "is ended by a trap"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One edit of the protocol that makes the whole trace conform.
+
+    ``barrier`` is its name with stage, ``line`` the protocol's line that the kernel does not follow. ``hazards``,
+    ``trap`` and ``stuck`` are what the edited protocol breaks on the way and how it ends.
+    """
+
+    edit: Edit
+    claim: str
+    agent: str
+    barrier: str
+    iteration: int
+    line: str
+    hazards: tuple[FaultReport, ...]
+    trap: FaultReport | None
+    stuck: Deadlock | None
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Which single edits explain a trace, those with the fewest assumptions first.
+
+    ``tried`` is the length of the closed list. ``made`` is the fault that was put into the kernel on purpose ("" if
+    none), ``named`` whether it is among the explanations; ``manifest`` False if the trace conforms in spite of it.
+    """
+
+    explanations: tuple[Explanation, ...]
+    tried: int
+    made: str = ""
+    named: bool = False
+    manifest: bool = True
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One barrier at the end: its phase (from 0), arrivals pending of its count, bytes outstanding, who waits for it.
+
+    ``in_flight`` of the bytes were under way when a trap ended the launch; they may have landed or not.
+    ``read`` is what its word said after ``mbarrier.inval``, None if it was not read; ``agrees``: it is the same.
+    """
+
+    name: str
+    phase: int
+    pending: int
+    count: int
+    tx: int
+    waiting: tuple[str, ...]
+    read: BarrierWord | None = None
+    agrees: bool | None = None
+    in_flight: int = 0
+
+
+@dataclass(frozen=True)
+class Autopsy:
+    """What the records of one CTA say about its end.
+
+    ``cycle`` is its last record's by the trace's clock (-1 without a record), ``picoseconds`` are from the first to it.
+    ``deadlock`` is there if every agent waits or has ended, ``waiting`` names those that wait in any case; ``stopped``
+    agents were somewhere between two records.
+    ``trap`` is the operation at which the chip ended the launch. ``contradiction``: the first record that does not fit
+    the others, "" if all do; then the barriers are as far as the records fit. ``agree``: whether all barrier words that
+    were read afterwards say the same, None if none was read.
+    """
+
+    cta: int
+    status: str
+    cycle: int
+    picoseconds: int
+    barriers: tuple[Standing, ...]
+    deadlock: Deadlock | None
+    waiting: tuple[Blocked, ...]
+    stopped: tuple[str, ...]
+    trap: FaultReport | None
+    contradiction: str = ""
+    agree: bool | None = None
+
+
+@dataclass(frozen=True)
+class Examination:
+    """How a run ended, what explains it, and what it left behind.
+
+    ``possible`` is how the protocol with the first explaining edit can end, as far as schedules were tried; the replay
+    of the trace on it is a witness of its own, so the outcome is among them. () without an explanation.
+    """
+
+    outcome: Outcome | None
+    diagnosis: Diagnosis | None
+    possible: tuple[Outcome, ...]
+    autopsy: Autopsy | None

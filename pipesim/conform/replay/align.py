@@ -1,0 +1,250 @@
+"""Which event belongs to which operation: the part of conformance that needs no clock. Linear in the trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipesim.conform.replay.passes import Passes, Place, Sight
+from pipesim.conform.result import DivergenceKind
+from pipesim.errors import EvidenceError
+from pipesim.model.ops import Op, Operation
+from pipesim.model.program import Program
+from pipesim.trace.schema import EventKind, Events, Trace
+from pipesim.trace.sites import Record, SiteTable
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """An agent's first event that is not the next one of its program.
+
+    ``row`` is its row in the CTA's table, or the last row of the agent when the trace ends too early (then ``expected``
+    is what should follow); -1 if it has none.
+    """
+
+    kind: DivergenceKind
+    agent: int
+    pc: int
+    row: int
+    expected: Record | None
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """One agent of one CTA: the operations it ran and the rows of their events, and where that stopped, if it did.
+
+    ``rows[i]`` are the rows of operation ``ran[i]``, () if it leaves none or none was kept. Positions from ``begin`` to
+    ``end - 1`` are inside the window; the others may have happened at any time before, and after, what was recorded.
+    ``answers`` maps an operation that tries to the answer that was recorded. ``cut`` is True if the records of this
+    agent were lost from ``end`` on. ``iterations`` are how many it can have gone through, at least and at most:
+    the two differ only where tries that were not recorded decide.
+    """
+
+    agent: int
+    ran: tuple[int, ...]
+    rows: tuple[tuple[int, ...], ...]
+    begin: int
+    end: int
+    answers: dict[int, int]
+    mismatch: Mismatch | None
+    cut: bool
+    iterations: tuple[int, int]
+
+
+def site_numbers(trace: Trace, table: SiteTable) -> dict[int, int]:
+    """From the trace's numbers of sites to the program's, by (role, kind, barrier), without those the program lacks."""
+    known = {(s.role, s.kind, s.barrier): n for n, s in enumerate(table.sites)}
+    pairs = ((n, known.get((s.role, s.kind, s.barrier))) for n, s in enumerate(trace.meta.sites))
+    return {n: there for n, there in pairs if there is not None}
+
+
+def align(
+    program: Program, table: SiteTable, events: Events, rows: list[int], agent: int, sites: dict[int, int], sight: Sight
+) -> Aligned:
+    """Walk the program of ``agent`` along its ``rows`` of ``events`` (one CTA, in program order).
+
+    Raises EvidenceError if its way outside the window hangs on the answer of a try, which was not recorded there.
+    """
+    walk = _Walk(program, table, events, rows, agent, sites, sight)
+    mismatch = walk.run()
+    begin, end = walk.inside()
+    return Aligned(
+        agent, tuple(walk.ran), tuple(walk.found), begin, end, walk.answers, mismatch, walk.lost, walk.iterations
+    )
+
+
+class _Walk:
+    """State of one walk: position in the program, position in the rows, answers of tries."""
+
+    def __init__(
+        self,
+        program: Program,
+        table: SiteTable,
+        events: Events,
+        rows: list[int],
+        agent: int,
+        sites: dict[int, int],
+        sight: Sight,
+    ) -> None:
+        self._program = program
+        self._code = program.code[agent]
+        self._records = table.records[agent]
+        self._events = events
+        self._rows = rows
+        self._agent = agent
+        self._sites = sites
+        self._sight = sight
+        self._passes = Passes(sight)
+        self._registers: dict[int, int | None] = {}  # None: the answer was not recorded
+        self._at = 0
+        self._kept = (-1, -1)  # the first and the last position whose operation the window kept
+        self.lost = False
+        self.ran: list[int] = []
+        self.found: list[tuple[int, ...]] = []
+        self.answers: dict[int, int] = {}
+
+    @property
+    def iterations(self) -> tuple[int, int]:
+        return self._passes.iterations
+
+    def run(self) -> Mismatch | None:
+        pc = 0
+        while pc < len(self._code):
+            op = self._code[pc]
+            mine: list[int] = []
+            if self._kept_here(pc):
+                wrong = self._take(pc, mine)
+                if wrong is not None and not (wrong.kind is DivergenceKind.MISSING_EVENT and self._sight.lost):
+                    if mine:  # half of the operation happened: a wait entered, or work begun
+                        self._did(pc, mine)
+                    return wrong
+                if wrong is not None and not self.lost:
+                    self.lost = True
+                    self._passes.lose()
+                    self._kept = (self._kept[0], len(self.ran) - 1)
+            elif self._records[pc] and self._passes.least(self._records[pc][0].site) > self._sight.reached:
+                break  # the kernel was stopped before the agent came here
+            self._did(pc, mine)
+            if op[0] in (Op.TRY_WAIT, Op.TEST_WAIT, Op.TEST_STATE):
+                self._registers[op[3]] = int(self._events.value[mine[0]]) if mine else None
+                if mine:
+                    self.answers[pc] = int(self._events.value[mine[0]])
+            pc += 1 + (op[3] if op[0] == Op.JUMP_IF and self._jumps(op, pc) else 0)
+        if self._at < len(self._rows):
+            return Mismatch(DivergenceKind.EXTRA_EVENT, self._agent, pc, self._rows[self._at], None)
+        return None
+
+    def inside(self) -> tuple[int, int]:
+        """The positions that the window kept, with what leaves no event between them; without a window all of them."""
+        first, last = self._kept
+        begin = 0 if self._sight.first == 0 else first if first >= 0 else len(self.ran)
+        if self.lost:
+            return min(begin, last + 1), last + 1
+        reaches_end = self.iterations[1] <= self._sight.end
+        return begin, len(self.ran) if reaches_end else max(begin, last + 1)
+
+    def _did(self, pc: int, mine: list[int]) -> None:
+        self.ran.append(pc)
+        self.found.append(tuple(mine))
+
+    def _jumps(self, op: Operation, pc: int) -> bool:
+        """Whether a jump is taken."""
+        value = self._registers.get(op[1], 0)
+        if value is None:
+            raise EvidenceError(
+                f"the way of {self._program.agent_name(self._agent)} outside the window cannot be told",
+                place=self._program.line(self._agent, pc),
+                cause="it hangs on the answer of a try, and that was not recorded",
+                correction="record it without a window",
+            )
+        return value == op[2]
+
+    def _kept_here(self, pc: int) -> bool:
+        """Whether the operation at ``pc`` must have its records here. Counts it, if not."""
+        records = self._records[pc]
+        if not records:
+            return False
+        op = self._code[pc]
+        spared = self._registers.get(op[3], 0) if op[0] == Op.WAIT_UNLESS and op[3] >= 0 else 0
+        if spared:
+            return False
+        place = Place.HIDDEN if self.lost else self._passes.place(records[0].site)
+        if place is Place.SEEN and spared is not None:
+            return True
+        if place is not Place.HIDDEN and self._at < len(self._rows) and self._same(self._rows[self._at], records[0]):
+            return True
+        for record in records:
+            self._passes.unseen(record.site, certain=spared is not None)
+        return False
+
+    def _take(self, pc: int, mine: list[int]) -> Mismatch | None:
+        """Take the rows of the operation at ``pc`` into ``mine``; what is wrong with the first that is not there."""
+        position = len(self.ran)
+        self._kept = (position if self._kept[0] < 0 else self._kept[0], position)
+        for n, record in enumerate(self._records[pc]):
+            wrong = self._next(record, pc)
+            if wrong is not None:
+                for left in self._records[pc][n:]:
+                    self._passes.unseen(left.site, certain=True)
+                return wrong
+            mine.append(self._rows[self._at])
+            self._at += 1
+        return None
+
+    def _next(self, record: Record, pc: int) -> Mismatch | None:
+        """What is wrong with the next row as the event of ``record``."""
+        if self._at >= len(self._rows):
+            last = self._rows[-1] if self._rows else -1
+            return Mismatch(DivergenceKind.MISSING_EVENT, self._agent, pc, last, record)
+        row = self._rows[self._at]
+        e = self._events
+        if not self._same(row, record):
+            return Mismatch(DivergenceKind.OTHER_EVENT, self._agent, pc, row, record)
+        if self._at and int(e.cycle[row]) < int(e.cycle[self._rows[self._at - 1]]):
+            return Mismatch(DivergenceKind.BACKWARDS, self._agent, pc, row, record)
+        self._passes.seen(record.site)
+        return None
+
+    def _same(self, row: int, record: Record) -> bool:
+        """Whether the event of ``row`` is the one of ``record`` that is next at its site."""
+        e = self._events
+        return (
+            self._sites.get(int(e.site[row])) == record.site
+            and int(e.stage[row]) == record.stage
+            and int(e.parity[row]) == record.parity
+            and int(e.iteration[row]) == self._passes.iteration(record.site)
+            and int(e.value[row]) in ((0, 1) if record.value < 0 else (record.value,))
+        )
+
+
+def describe_event(trace: Trace, row: int, events: Events) -> str:
+    """An event in words: ``wait full[1] parity 0 return``."""
+    site = trace.meta.sites[int(events.site[row])]
+    return _words(site.kind, site.barrier, int(events.stage[row]), int(events.parity[row]), int(events.value[row]))
+
+
+def describe_record(table: SiteTable, record: Record) -> str:
+    """What the model expects, in the same words."""
+    site = table.sites[record.site]
+    return _words(site.kind, site.barrier, record.stage, record.parity, record.value)
+
+
+def _words(kind: EventKind, barrier: str, stage: int, parity: int, value: int) -> str:
+    place = f"{barrier}[{stage}]"
+    match kind:
+        case EventKind.WAIT_ENTER:
+            return f"wait {place} parity {parity}"
+        case EventKind.WAIT_RETURN:
+            return f"wait {place} parity {parity} returns"
+        case EventKind.ARRIVE:
+            return f"arrive {place}" + (f" ×{value}" if value != 1 else "")
+        case EventKind.EXPECT:
+            return f"expect {place} {value:,} bytes"
+        case EventKind.COPY:
+            return f"copy {value:,} bytes → {place}"
+        case EventKind.TRY:
+            how = f"parity {parity}" if parity >= 0 else "by state"
+            return f"try {place} {how}" + ("" if value < 0 else ": true" if value else ": false")
+        case EventKind.WORK_BEGIN:
+            return "work begins"
+        case EventKind.WORK_END:
+            return "work ends"

@@ -1,0 +1,182 @@
+"""The judgement of a trace: every recorded CTA aligned with its program, replayed, and what follows for the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pipesim.conform.replay.align import Aligned, align, site_numbers
+from pipesim.conform.replay.barrier_words import words_beside
+from pipesim.conform.replay.clusters import all_agents, as_clusters
+from pipesim.conform.replay.divergence import Page
+from pipesim.conform.replay.follow_records import STRICT, replay
+from pipesim.conform.replay.passes import EVERY, Sight
+from pipesim.conform.result import Conformance, Divergence, DivergenceKind
+from pipesim.errors import EvidenceError
+from pipesim.model.finding import Verdict
+from pipesim.model.program import Program
+from pipesim.trace.schema import AgentInfo, BarrierGroup, CtaInfo, Events, Trace
+from pipesim.trace.sites import SiteTable, site_table
+
+
+def conform(program: Program, trace: Trace) -> Conformance:
+    """Hold every recorded CTA (or cluster) against ``program``. EvidenceError if the trace is another kernel's."""
+    table = site_table(program)
+    require_same_kernel(program, table, trace)
+    trace = as_clusters(program, trace)
+    sites = site_numbers(trace, table)
+    uncertainty = order_uncertainty(trace)
+    lost = sum(sum(c.dropped) for c in trace.meta.ctas)
+    ctas = recorded_ctas(trace)
+    if not ctas:
+        return Conformance(Verdict.UNKNOWN, 0, 0, lost, uncertainty)
+    first: Divergence | None = None
+    hung: Divergence | None = None  # of the first CTA, if the kernel did not finish and each CTA that is here did
+    iterations, ended, words = 0, True, 0
+    for cta in ctas:
+        found = _replay_cta(program, table, trace, cta, sites, uncertainty)
+        iterations, ended = max(iterations, found.iterations), ended and found.ended
+        first, hung, words = found.divergence, hung or found.hung, words + found.words
+        if first is not None:
+            break
+    first = first or hung
+    nothing = (
+        not len(trace.events) and iterations > 0
+    )  # a window behind the last iteration: nothing was held against it
+    proved = not lost and ended and not nothing
+    verdict = Verdict.REFUTED if first is not None else Verdict.PROVED if proved else Verdict.UNKNOWN
+    return Conformance(
+        verdict,
+        len(trace.events),
+        len(ctas),
+        lost,
+        uncertainty,
+        first,
+        trace.meta.window,
+        iterations,
+        ended=ended,
+        words=words,
+    )
+
+
+def order_uncertainty(trace: Trace) -> int:
+    """Cycles by which two stamps of one SM may be in the wrong order: as the capture states, 0 for a simulation."""
+    stated = trace.meta.extra.get("order_error_cycles", 0)
+    if type(stated) is not int or stated < 0:
+        raise EvidenceError(f"the trace states an impossible clock uncertainty: {stated!r} cycles")
+    return stated
+
+
+def require_same_kernel(program: Program, table: SiteTable, trace: Trace) -> None:
+    """Raise EvidenceError if the agents or barriers of the trace are not those of the program."""
+    clustered = program.ctas > 1 and trace.meta.agents == all_agents(program)  # CTAs that are seen as one already
+    for what, mine, theirs in (
+        ("agents", trace.meta.agents if clustered else table.agents, trace.meta.agents),
+        ("barriers", table.barriers, trace.meta.barriers),
+    ):
+        if mine != theirs:
+            raise EvidenceError(
+                f"the trace of {trace.meta.protocol} does not have the {what} of {program.name}",
+                cause=f"trace: {_listed(theirs)}; protocol: {_listed(mine)}",
+                correction="compare it with the protocol and the parameters it was recorded with",
+            )
+
+
+def _listed(members: Sequence[AgentInfo | BarrierGroup]) -> str:
+    """Agents with their warps, or groups with their stages and counts, in the order of their table."""
+    return ", ".join(map(_said, members)) or "none"
+
+
+def _said(member: AgentInfo | BarrierGroup) -> str:
+    if isinstance(member, AgentInfo):
+        return f"{member.name} (warp {member.warp})"
+    stages = "1 stage" if member.stages == 1 else f"{member.stages} stages"
+    return f"{member.name} ({stages}, count {member.count})"
+
+
+class _OfCta(NamedTuple):
+    """One CTA: its first divergence; ``hung`` if it has none although the kernel did not finish.
+
+    ``iterations`` is the most that an agent of the program has; ``ended``: the records, or the iterations counted by
+    the kernel, show that every agent went through all of its own. ``words``: barrier words that agree.
+    """
+
+    divergence: Divergence | None
+    hung: Divergence | None
+    iterations: int
+    ended: bool
+    words: int = 0
+
+
+def recorded_ctas(trace: Trace) -> list[int]:
+    """The CTAs that recorded, by their numbers."""
+    return sorted({int(c) for c in np.unique(trace.events.cta)} | {c.cta for c in trace.meta.ctas})
+
+
+def events_of(trace: Trace, cta: int) -> Events:
+    """The events of one CTA, in the order of the file."""
+    return trace.events.select(np.flatnonzero(trace.events.cta == cta))
+
+
+def align_cta(
+    program: Program, table: SiteTable, trace: Trace, events: Events, cta: int, sites: dict[int, int]
+) -> tuple[list[Aligned], list[bool]]:
+    """Each agent along its records, and whether all that is wrong is that these end."""
+    info = _info(trace, cta)
+    aligned = []
+    for agent in range(len(program.agents)):
+        rows = [int(r) for r in np.flatnonzero(events.agent == agent)]
+        aligned.append(align(program, table, events, rows, agent, sites, _sight(trace, info, agent)))
+    return aligned, [a.mismatch is not None and a.mismatch.kind is DivergenceKind.MISSING_EVENT for a in aligned]
+
+
+def _info(trace: Trace, cta: int) -> CtaInfo:
+    return next((c for c in trace.meta.ctas if c.cta == cta), CtaInfo(cta, 0))
+
+
+def _replay_cta(
+    program: Program, table: SiteTable, trace: Trace, cta: int, sites: dict[int, int], uncertainty: int
+) -> _OfCta:
+    events, info = events_of(trace, cta), _info(trace, cta)
+    # where the records of a kernel that was stopped end is not a divergence in itself
+    aligned, ending = align_cta(program, table, trace, events, cta, sites)
+    page = Page(program, table, trace, events, cta)
+    hung = trace.meta.status != "finished"
+    mismatches = [a.mismatch for a, ends in zip(aligned, ending, strict=True) if a.mismatch and not (hung and ends)]
+    iterations = max((a.iterations[1] for a in aligned), default=0)
+    ended = all(a.end == len(a.ran) or (info.passes and _fits(a, info.passes)) for a in aligned)
+    if mismatches:
+        wrong = page.mismatch(min(mismatches, key=lambda m: (page.time(m.row), m.agent)))
+        return _OfCta(wrong, None, iterations, ended)
+    partial = [a.cut or (hung and (ends or a.end < len(a.ran))) for a, ends in zip(aligned, ending, strict=True)]
+    followed = replay(program, events, aligned, partial, uncertainty, page, STRICT)
+    found = followed.divergence
+    if found is None and not hung and info.passes:
+        other = next((a for a in aligned if a.end < len(a.ran) and not _fits(a, info.passes)), None)
+        if other is not None:
+            found = page.other_passes(other.agent, other.iterations, info.passes[other.agent])
+    if trace.meta.status == "unknown":  # a simulation that was cut off: nothing shows how it would have ended
+        return _OfCta(found, None, iterations, ended=False)
+    if found is None and not hung and not any(partial):
+        beside = words_beside(program, followed.state, trace.meta, cta)
+        differ = [both for both in beside if both.read != both.model]
+        return _OfCta(page.other_words(differ) if differ else None, None, iterations, ended, len(beside))
+    if found is not None or not hung:
+        return _OfCta(found, None, iterations, ended)
+    stopped = page.not_finished(followed.state)
+    return _OfCta(stopped if any(partial) else None, None if any(partial) else stopped, iterations, ended)
+
+
+def _fits(aligned: Aligned, passes: tuple[int, ...]) -> bool:
+    """Whether the kernel counted as many iterations of an agent as its program has."""
+    return aligned.iterations[0] <= passes[aligned.agent] <= aligned.iterations[1]
+
+
+def _sight(trace: Trace, info: CtaInfo, agent: int) -> Sight:
+    """What the recording kept of one agent of one CTA."""
+    first, end = trace.meta.window or (0, EVERY)
+    lost = bool(info.dropped and info.dropped[agent])
+    stopped = trace.meta.status != "finished" and info.passes
+    return Sight(first, end, lost, info.passes[agent] if stopped else EVERY)

@@ -1,0 +1,190 @@
+"""How a divergence is written down: what happened, what the model has in its place, and the events around it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pipesim.conform.replay.align import Mismatch, describe_event, describe_record
+from pipesim.conform.replay.barrier_words import Beside, word_words
+from pipesim.conform.result import Divergence, DivergenceKind, Moment
+from pipesim.explain.blocked import explain
+from pipesim.model.barrier import phase_wanted
+from pipesim.model.finding import Fault
+from pipesim.model.machine import State, step
+from pipesim.model.ops import Op
+from pipesim.model.program import Program
+from pipesim.trace.schema import EventKind, Events, Trace
+from pipesim.trace.sites import SiteTable
+
+_CONTEXT = 4  #: events shown before a divergence
+_WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS})
+_TRIES = frozenset({Op.TRY_WAIT, Op.TEST_WAIT, Op.TEST_STATE})
+
+_ENDED = {"deadline": "was stopped by its deadline", "trap": "was ended by a trap"}
+
+
+class Page:
+    """The events of one CTA in order of time, and the divergences that are found among them."""
+
+    def __init__(self, program: Program, table: SiteTable, trace: Trace, events: Events, cta: int) -> None:
+        self._program = program
+        self._table = table
+        self._trace = trace
+        self._events = events
+        self._cta = cta
+        self._order = [int(r) for r in np.lexsort((np.arange(len(events)), events.cycle))]
+        self._rank = {row: n for n, row in enumerate(self._order)}
+
+    def time(self, row: int) -> int:
+        """When the event of this row was stamped, -1 for row -1."""
+        return int(self._events.cycle[row]) if row >= 0 else -1
+
+    def last_row(self, agent: int) -> int:
+        """The row of the agent's last event, -1 if it has none."""
+        rows = np.flatnonzero(self._events.agent == agent)
+        return int(rows[-1]) if len(rows) else -1
+
+    def mismatch(self, found: Mismatch) -> Divergence:
+        """An event that is not the one the protocol has there."""
+        expected = "nothing: it has ended"
+        if found.expected is not None:
+            expected = describe_record(self._table, found.expected)
+        actual = describe_event(self._trace, found.row, self._events) if found.row >= 0 else "nothing"
+        name = self._program.agent_name(found.agent)
+        match found.kind:
+            case DivergenceKind.MISSING_EVENT:
+                claim = f"the records of {name} end where the protocol goes on with: {expected}"
+                actual = "no more records"
+            case DivergenceKind.BACKWARDS:
+                claim = f"{name}: “{actual}” is stamped before the event that precedes it"
+            case DivergenceKind.EXTRA_EVENT:
+                ended = "window" if self._trace.meta.window else "protocol"
+                claim = f"{name} goes on with “{actual}” where the {ended} has ended"
+            case _:
+                claim = f"{name}: “{actual}” where the protocol has “{expected}”"
+                if actual == expected:
+                    claim = f"{name}: “{actual}” is of iteration {int(self._events.iteration[found.row])}, out of turn"
+        return self._divergence(found.kind, claim, found.agent, found.pc, found.row, actual, expected)
+
+    def other_passes(self, agent: int, expected: tuple[int, int], found: int) -> Divergence:
+        """The kernel counted other iterations of an agent than the protocol has, at least and at most."""
+        kind = DivergenceKind.MISSING_EVENT if found < expected[0] else DivergenceKind.EXTRA_EVENT
+        name = self._program.agent_name(agent)
+        wanted = f"{expected[0]:,}" + (f" to {expected[1]:,}" if expected[1] > expected[0] else "")
+        claim = f"{name} went through {found:,} iterations where the protocol has {wanted}"
+        pc = len(self._program.code[agent])
+        return self._divergence(kind, claim, agent, pc, -1, f"{found:,} iterations", f"{wanted} iterations")
+
+    def too_early(self, state: State, agent: int, pc: int, row: int, gap: int, *, outside: bool = False) -> Divergence:
+        """An agent went on before what it waited for can have happened; ``gap`` cycles were missing (0: unknown).
+
+        ``outside``: its wait has no record, being outside the window; ``row`` is what followed it, or its last.
+        """
+        op = self._program.code[agent][pc]
+        name = self._program.agent_name(agent)
+        if op[0] not in _WAITS | _TRIES:
+            claim = f"{name} goes on, though nothing recorded could have let it"
+            return self._divergence(DivergenceKind.TOO_EARLY, claim, agent, pc, row, "goes on", "blocked", gap=gap)
+        word = state.barriers[op[1]]
+        barrier = self._program.barrier_name(op[1])
+        by_state = op[0] == Op.TEST_STATE
+        wanted = word.done if by_state else phase_wanted(word, op[2])
+        missing = []
+        if word.pending:
+            missing.append(f"{word.pending} of {word.expected} arrivals")
+        if word.tx:
+            missing.append(f"{word.tx:,} bytes")
+        what = f"{barrier} by state" if by_state else f"{barrier} parity {op[2]}"
+        does = (
+            f"returns from its wait for {what}" if op[0] in _WAITS else f"finds in a try of {what} that it is complete"
+        )
+        if outside:
+            does = f"is past a wait for {what}, which is outside the window,"
+        claim = f"{name} {does} before phase {wanted} can have completed: {' and '.join(missing)} missing"
+        if gap:
+            claim += f"; the next that could help came {gap} cycles later"
+        model = (
+            f"blocked until phase {wanted} completes" if op[0] in _WAITS else f"false until phase {wanted} completes"
+        )
+        shown = describe_event(self._trace, row, self._events) if row >= 0 else ""
+        return self._divergence(
+            DivergenceKind.TOO_EARLY, claim, agent, pc, row, shown, model,
+            barrier=barrier, wanted=wanted, now=word.done, gap=gap,
+        )  # fmt: skip
+
+    def fault(self, found: Fault, row: int) -> Divergence:
+        """The model breaks a rule when it follows the events."""
+        name = self._program.agent_name(found.agent)
+        barrier = self._program.barrier_name(found.barrier) if found.barrier >= 0 else ""
+        claim = f"{name}: {found.kind.value}" + (f" ({barrier})" if barrier else "")
+        rule = found.kind.value
+        return self._divergence(DivergenceKind.FAULT, claim, found.agent, found.pc, row, "", rule, barrier=barrier)
+
+    def not_finished(self, state: State) -> Divergence:
+        """The kernel did not finish; the machine stands where its records end."""
+        agents = range(len(self._program.agents))
+        left = [a for a in agents if state.pcs[a] < len(self._program.code[a])]
+        open_ = [a for a in left if step(self._program, state, a).blocked < 0]
+        status = self._trace.meta.status
+        ended = _ENDED.get(status, f"ended as “{status}”")
+        claim = f"the kernel {ended}: {len(left) - len(open_)} of {len(agents)} agents blocked"
+        if not left:
+            claim = f"the kernel {ended}, though every agent of this CTA ran to its end"
+        elif open_:
+            claim += "".join(f"; {self._stayed(state, a)}" for a in open_)
+        agent = (open_ or left or [0])[0]
+        row = self._order[-1] if self._order else -1
+        kind = DivergenceKind.NOT_FINISHED
+        return replace(
+            self._divergence(kind, claim, agent, state.pcs[agent], row, "", ""), stuck=explain(self._program, state)
+        )
+
+    def other_words(self, wrong: list[Beside]) -> Divergence:
+        """Barriers whose words, read when the run had finished, are not what the machine leaves."""
+        first = wrong[0]
+        claim = f"{first.name} was left with {word_words(first.read)}; the protocol leaves {word_words(first.model)}"
+        others = ", ".join(both.name for both in wrong[1:])
+        claim += f"; {others} {'is' if len(wrong) == 2 else 'are'} otherwise too" if others else ""
+        events = len(self._order)
+        kind = DivergenceKind.BARRIER_WORD
+        return Divergence(kind, claim, self._cta, "", -1, events, events, -1, first.name)
+
+    def _stayed(self, state: State, agent: int) -> str:
+        """What an agent was stopped in that the model would have let it do."""
+        name = self._program.agent_name(agent)
+        op = self._program.code[agent][state.pcs[agent]]
+        if op[0] not in _WAITS:
+            return f"{name} was stopped between two events"
+        phase = phase_wanted(state.barriers[op[1]], op[2])
+        wait = f"its wait for {self._program.barrier_name(op[1])}, whose phase {phase} is complete"
+        return f"{name} stayed in {wait}" if self._waits(agent) else f"{name} has no record of entering {wait}"
+
+    def _waits(self, agent: int) -> bool:
+        """Whether the agent's last record is the beginning of a wait."""
+        row = self.last_row(agent)
+        return row >= 0 and self._trace.meta.sites[int(self._events.site[row])].kind is EventKind.WAIT_ENTER
+
+    def _divergence(
+        self, kind: DivergenceKind, claim: str, agent: int, pc: int, row: int, actual: str, expected: str,
+        *, barrier: str = "", wanted: int = -1, now: int = -1, gap: int = 0,
+    ) -> Divergence:  # fmt: skip
+        at = self._rank.get(row, len(self._order))
+        moments = [self._moment(n, "same") for n in range(max(0, at - _CONTEXT), min(at, len(self._order)))]
+        cycle = self.time(row)
+        moments.append(Moment(at, self._program.agent_name(agent), cycle, actual, expected))
+        moments += [self._moment(n, "") for n in range(at + 1, min(at + 2, len(self._order)))]
+        if not barrier and row >= 0:
+            site = self._trace.meta.sites[int(self._events.site[row])]
+            barrier = f"{site.barrier}[{int(self._events.stage[row])}]" if site.barrier else ""
+        return Divergence(
+            kind, claim, self._cta, self._program.agent_name(agent),
+            int(self._events.iteration[row]) if row >= 0 else 0,
+            at, len(self._order), cycle, barrier, wanted, now, gap, self._program.line(agent, pc), tuple(moments),
+        )  # fmt: skip
+
+    def _moment(self, n: int, model: str) -> Moment:
+        row = self._order[n]
+        name = self._program.agent_name(int(self._events.agent[row]))
+        return Moment(n, name, self.time(row), describe_event(self._trace, row, self._events), model)

@@ -1,0 +1,91 @@
+"""A broken rule in words: which agent, which operation, on what, and the two numbers that disagree."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from pipesim.explain.memory_words import behind, strengthened
+from pipesim.explain.operation_words import ACCESS_AT, READS, accessed, memory_name, operation_in_words
+from pipesim.model.finding import MEMORY_ORDER, Fault, FaultKind, FaultReport
+from pipesim.model.ops import Op
+from pipesim.model.program import Program
+
+
+def report_faults(program: Program, faults: tuple[Fault, ...]) -> tuple[FaultReport, ...]:
+    """The faults as reports print them, each (kind, agent, operation) once, in order."""
+    return tuple(dict.fromkeys(report_fault(program, fault) for fault in faults))
+
+
+def report_fault(program: Program, fault: Fault) -> FaultReport:
+    """One fault in words."""
+    operation = program.code[fault.agent][fault.pc]
+    agent = program.agent_name(fault.agent)
+    where = f" on {program.barrier_name(fault.barrier)}" if fault.barrier >= 0 else ""
+    return FaultReport(
+        fault.kind,
+        f"{agent}: {fault.kind.value}{where}{_numbers(program, fault)}{_other(program, fault)}",
+        agent,
+        operation_in_words(program, operation),
+        program.line(fault.agent, fault.pc),
+        _correction(program, fault),
+    )
+
+
+def _correction(program: Program, fault: Fault) -> str:
+    """What mends it, where the program leaves no doubt: a barrier that no operation initialises."""
+    if fault.kind in MEMORY_ORDER:
+        return strengthened(program, fault)
+    if fault.kind is not FaultKind.NOT_INITIALISED or fault.barrier < 0:
+        return ""
+    if any(op[0] == Op.INIT and op[1] == fault.barrier for code in program.code for op in code):
+        return ""
+    return f"initialise {program.barrier_name(fault.barrier)} in the init: no operation of the program does"
+
+
+def _numbers(program: Program, fault: Fault) -> str:
+    match fault.kind:
+        case FaultKind.OVER_ARRIVAL:
+            return f": {fault.found} arrive, {fault.expected} pending"
+        case FaultKind.TX_RANGE | FaultKind.TX_EDGE:
+            return f": {fault.found:,} bytes on top of {fault.expected:,}"
+        case FaultKind.INIT_COUNT | FaultKind.ARRIVE_COUNT:
+            return f": {fault.found:,}"
+        case FaultKind.WRONG_ITEM:
+            return f": item {fault.found} instead of {fault.expected}{_tile(program, fault)}"
+        case FaultKind.EXITED_CTA if fault.barrier < 0:
+            return f": {memory_name(program, fault.found)}" if fault.found >= 0 else ""
+        case FaultKind.RACE | FaultKind.UNINITIALISED_READ:
+            return _tile(program, fault)
+        case FaultKind.TWO_OUTCOMES:
+            one, other = (f"item {item}" if item >= 0 else "nothing" for item in (fault.found, fault.expected))
+            where = accessed(program, program.code[fault.agent][fault.pc])
+            return f": {one} in {where} after one, {other} after the other"
+        case FaultKind.BARRIER_THREADS | FaultKind.BARRIER_OVERRUN:
+            return f": {fault.found} threads"
+        case _:
+            return ""
+
+
+def _other(program: Program, fault: Fault) -> str:
+    """What a race is with: `` while mma/0 reads tile[1] (ring.py:30)``, "" where the fault names none."""
+    if fault.other_agent < 0:
+        return ""
+    if fault.kind in MEMORY_ORDER:
+        return behind(program, fault)
+    operation = program.code[fault.other_agent][fault.other_pc]
+    kind = Op(operation[0])
+    verb = "reads" if kind in READS else "writes"
+    who = "its own transfer" if fault.other_agent == fault.agent else program.agent_name(fault.other_agent)
+    line = PurePath(program.line(fault.other_agent, fault.other_pc)).name  # a claim is one sentence
+    where = f" ({line})" if line else ""
+    return f" while {who} {verb} {accessed(program, operation)}{where}"
+
+
+def _tile(program: Program, fault: Fault) -> str:
+    """Where the bytes are that a read or write is about; of a multicast the CTA in which it went wrong."""
+    operation = program.code[fault.agent][fault.pc]
+    if Op(operation[0]) not in ACCESS_AT:
+        return ""
+    if fault.kind is FaultKind.WRONG_ITEM:
+        return f" in {accessed(program, operation)}"
+    return f" in {memory_name(program, fault.found)}"

@@ -1,0 +1,179 @@
+"""The occurrence graph: what completed each phase of each barrier in one run, and which waits saw it.
+
+:class:`PhaseLog` watches any driver of the machine; :func:`unfold` is the plainest driver of all, in a fixed order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pipesim.model import barrier as mbarrier
+from pipesim.model.finding import Fault
+from pipesim.model.machine import Flight, State, Step, can_land, finished, initial_state, land, step
+from pipesim.model.observer import Observer
+from pipesim.model.ops import Op
+from pipesim.model.program import Program
+
+_ARRIVES = frozenset({Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE})
+_WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.WAIT_STATE})
+_TRIES = frozenset({Op.TRY_WAIT, Op.TEST_WAIT})
+
+
+class Contribution(NamedTuple):
+    """One operation's (or landing's) part in a phase: who issued it, where, and what it added."""
+
+    agent: int
+    pc: int
+    arrivals: int
+    tx: int  #: change of the transaction count: positive expected, negative landed
+    landed: bool  #: True for a landing, which happens later than its operation
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Phase ``index`` of a barrier: its contributions in order (the last completed it), and the waits that saw it."""
+
+    barrier: int
+    index: int
+    contributions: tuple[Contribution, ...]
+    complete: bool
+    observers: tuple[tuple[int, int], ...]  #: (agent, pc) of the waits that passed because of this phase
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """One run: the phases of every barrier, where it ended, what it did wrong."""
+
+    phases: tuple[tuple[Phase, ...], ...]
+    state: State
+    faults: tuple[Fault, ...]
+    steps: int
+    finished: bool  #: every agent ran to its end
+    exhausted: bool  #: the step budget ran out first
+
+
+class PhaseLog:
+    """Collects contributions and observers while a driver moves the machine.
+
+    Phases are counted over a barrier's whole life; another init abandons the open phase and starts the next one afresh.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._made: list[list[list[Contribution]]] = [[[]] for _ in program.barriers]
+        self._base = [0] * len(program.barriers)  # phases before the last init
+        self._seen: list[dict[int, list[tuple[int, int]]]] = [{} for _ in program.barriers]
+
+    def stepped(self, before: State, agent: int, result: Step) -> None:
+        """An agent moved (or was blocked: then nothing happened)."""
+        pc = before.pcs[agent]
+        op = self._program.code[agent][pc]
+        code = op[0]
+        if result.state.pcs[agent] == pc or any(fault.kind.traps for fault in result.faults):
+            return
+        if code in _WAITS:
+            done = before.barriers[op[1]].done
+            if code == Op.WAIT_UNLESS and op[3] >= 0 and before.registers[agent][op[3]]:
+                return  # skipped: its try saw the phase
+            self._seen[op[1]].setdefault(self._base[op[1]] + done - 1, []).append((agent, pc))
+        elif code in _TRIES:
+            if mbarrier.passes(before.barriers[op[1]], op[2]):
+                self._seen[op[1]].setdefault(self._base[op[1]] + before.barriers[op[1]].done - 1, []).append(
+                    (agent, pc)
+                )
+        elif code in _ARRIVES:
+            tx = op[3] if code != Op.ARRIVE_NO_COMPLETE else 0
+            self._add(op[1], Contribution(agent, pc, op[2], tx, landed=False), result)
+        elif code in (Op.EXPECT_TX, Op.COMPLETE_TX):
+            self._add(
+                op[1], Contribution(agent, pc, 0, op[2] if code == Op.EXPECT_TX else -op[2], landed=False), result
+            )
+
+        elif code == Op.INIT:
+            self._made[op[1]][-1] = []
+            self._base[op[1]] = len(self._made[op[1]]) - 1
+
+    def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
+        """A transfer delivered ``nbytes``, or its arrival."""
+        if flight.barrier >= 0:
+            part = Contribution(flight.agent, flight.pc, flight.arrivals, -nbytes, landed=True)
+            self._add(flight.barrier, part, result)
+
+    def phases(self) -> tuple[tuple[Phase, ...], ...]:
+        """All phases so far; the last of each barrier is the open one."""
+        return tuple(
+            tuple(
+                Phase(b, k, tuple(parts), k < len(made) - 1, tuple(self._seen[b].get(k, ())))
+                for k, parts in enumerate(made)
+            )
+            for b, made in enumerate(self._made)
+        )
+
+    def _add(self, barrier: int, part: Contribution, result: Step) -> None:
+        self._made[barrier][-1].append(part)
+        if result.signalled == barrier:
+            self._made[barrier].append([])
+
+
+def unfold(program: Program, max_steps: int = 10_000_000, observers: Sequence[Observer] = ()) -> Occurrence:
+    """Run the program in the canonical order: each agent in turn as far as it goes, then everything in flight lands.
+
+    The phases are those of every schedule if the program is confluent; this function does not decide whether it is.
+    ``observers`` see the run too.
+    """
+    state = initial_state(program)
+    log = PhaseLog(program)
+    watching = (log, *observers)
+    faults: list[Fault] = []
+    steps = 0
+    moved = True
+    while moved and steps < max_steps and not any(f.kind.traps for f in faults):
+        done = canonical_round(program, state, watching, max_steps - steps)
+        moved, state, steps = done.moved, done.state, steps + done.steps
+        faults.extend(done.faults)
+    ended = all(finished(program, state, a) for a in range(len(program.agents)))
+    exhausted = steps >= max_steps and moved and not (ended and not state.flights)
+    return Occurrence(log.phases(), state, tuple(faults), steps, ended, exhausted)
+
+
+class Round(NamedTuple):
+    """What one round of the canonical order came to; ``moved``: anything happened at all."""
+
+    state: State
+    faults: list[Fault]
+    steps: int
+    moved: bool
+
+
+def canonical_round(program: Program, state: State, watching: Sequence[Observer], max_steps: int) -> Round:
+    """One round of the canonical order: each agent in turn as far as it goes, then what is in flight lands once."""
+    faults: list[Fault] = []
+    steps = 0
+    moved = False
+    for agent, code in enumerate(program.code):
+        end = len(code)
+        while state.pcs[agent] < end and steps < max_steps:
+            result = step(program, state, agent)
+            for observer in watching:
+                observer.stepped(state, agent, result)
+            steps += 1
+            moved = moved or result.state is not state
+            state = result.state
+            if result.faults:
+                faults.extend(result.faults)
+                if any(f.kind.traps for f in result.faults):
+                    break
+            if result.blocked >= 0:
+                break
+    for flight in state.flights:
+        if can_land(state, flight):
+            result = land(program, state, flight)
+            for observer in watching:
+                observer.landed(flight, flight.remaining, result)
+            faults.extend(result.faults)
+            steps += 1
+            state = result.state
+            moved = True
+    return Round(state, faults, steps, moved)

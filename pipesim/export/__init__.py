@@ -1,0 +1,1 @@
+"""Programs and results in the formats of other tools, a package for each format."""

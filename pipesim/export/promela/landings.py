@@ -1,0 +1,54 @@
+"""How what is under way lands, as the steps of one Promela process."""
+
+from __future__ import annotations
+
+from pipesim.export.promela.flights import Flight
+from pipesim.export.promela.operations import Step, Words, clamp
+from pipesim.model.ops import IN_ORDER
+from pipesim.model.state import TMA
+
+
+def landings(words: Words, sharing: tuple[Flight, ...]) -> list[Step]:
+    """How what is under way in one place may land: whole, or just the bytes that complete a phase before."""
+    flight = sharing[0]
+    name = words.flights.name(flight)
+    if flight.engine == TMA:
+        item = words.brings(flight) or str(flight.item)
+        filled = tuple(f"cell[{cell}] = {item}" for cell in range(flight.first, flight.end))
+        whole = (*filled, f"add_tx({flight.barrier}, 1 - {name})", f"{name} = 0")
+        due = f"tx[{flight.barrier}]"
+        part = (f"{name} = {name} - {due}", f"add_tx({flight.barrier}, -{due})")
+        return [
+            Step(name, words.unless_exited(flight.ctas, whole)),
+            Step(f"0 < {due} && {due} < {name} - 1", words.unless_exited(flight.ctas, part)),
+        ]
+    effects: tuple[str, ...] = (f"{name} = 0",)
+    if flight.arrivals:
+        effects += (f"arrive({flight.barrier}, {clamp(flight.arrivals)}, 0)",)
+    if flight.writes:
+        effects += tuple(_settled(words, flight, cell) for cell in range(flight.first, flight.end))
+    earlier = [words.flights.name(other) for other in _followed(words, flight)]
+    guard = f"{name} && !({' || '.join(earlier)})" if earlier else name
+    return [Step(guard, words.unless_exited(flight.ctas, effects))]
+
+
+def _followed(words: Words, flight: Flight) -> list[Flight]:
+    """What must have landed before it: of a commit everything, of a transfer on an engine in order the transfers."""
+    if not flight.arrivals and flight.engine not in IN_ORDER:
+        return []
+    all_ = words.flights.of_engine(flight.agent, flight.engine)
+    before = all_[: all_.index(flight)]
+    return [other for other in before if flight.arrivals or not other.arrivals]
+
+
+def _settled(words: Words, flight: Flight, cell: int) -> str:
+    """The cell holds the item, but where a later write of the same engine, still under way, covers it."""
+    later = [
+        words.flights.name(other)
+        for other in words.flights.of_engine(flight.agent, flight.engine)
+        if other != flight and other.writes and other.first <= cell < other.end and other.pc > flight.pc
+    ]
+    filled = f"cell[{cell}] = {flight.item}"
+    if flight.engine not in IN_ORDER or not later:
+        return filled
+    return f"if :: {' || '.join(later)} :: else -> {filled} fi"

@@ -1,0 +1,347 @@
+"""Each operation of the flat program as the indivisible steps of a Promela process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pipesim.export.promela.flights import Flight, Flights, memory_away
+from pipesim.model.barrier import MAX_COUNT
+from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
+from pipesim.model.program import Program
+from pipesim.model.rules_sync import WARP
+
+#: Operands beyond this break the same rule as this does, and sums with them stay within Promela's 32-bit integers.
+CLAMP = 1 << 28
+PASS = frozenset({Op.FENCE, Op.WORK, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END, Op.SETMAXNREG, Op.ENGINE_WORK})
+
+
+class Step(NamedTuple):
+    """One indivisible move: possible when ``guard`` holds ("" always), with these effects.
+
+    ``waits`` is a condition that must hold before the move ends: until then others may move. A jump has a target.
+    """
+
+    guard: str
+    effects: tuple[str, ...]
+    waits: str = ""
+    after: tuple[str, ...] = ()
+    jump: int = -1
+
+
+Choice = tuple[Step, ...]
+
+
+class Words:
+    """What the translation of a program's operations needs to know: its flights, and how state is spelled."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.flights = Flights(program)
+        operations = [op for code in program.code for op in code]
+        self.tokens = any(
+            op[0] in (Op.WAIT_STATE, Op.TEST_STATE, Op.PENDING_COUNT)
+            or (op[0] in (Op.ARRIVE, Op.ARRIVE_DROP) and op[4] >= 0)
+            or (op[0] == Op.ARRIVE_NO_COMPLETE and op[3] >= 0)
+            for op in operations
+        )
+        waited: dict[tuple[int, int], None] = {}
+        for agent, code in enumerate(program.code):
+            for op in code:
+                if op[0] == Op.WAIT_GROUP:
+                    waited.update(((member, op[1]), None) for member in self.group_of(agent, op[1]))
+        self.groups = {key: f"groups[{n}]" for n, key in enumerate(waited)}
+        self._peopled = {agent.cta for agent in program.agents}
+
+    def group_of(self, agent: int, engine: int) -> tuple[int, ...]:
+        """The agents whose closed groups a wait of this agent is for."""
+        return self.program.warp_groups[agent] if engine == Engine.WGMMA else (agent,)
+
+    def passes(self, bar: int, parity: int) -> str:
+        """The phase of this parity has completed."""
+        return f"phase[{bar}] {'% 2 ' if self.tokens else ''}!= {parity}"
+
+    def exited(self, ctas: tuple[int, ...]) -> str:
+        """One of these CTAs has exited; "" if none of them ever does."""
+        return " || ".join(f"running[{cta}] == 0" for cta in dict.fromkeys(ctas) if cta in self._peopled)
+
+    def unless_exited(self, ctas: tuple[int, ...], effects: tuple[str, ...]) -> tuple[str, ...]:
+        """The effects, or the fault that one of the CTAs has exited."""
+        gone = self.exited(ctas)
+        return (f"if :: {gone} -> fault(exited_cta) :: else -> {'; '.join(effects)} fi",) if gone else effects
+
+    def conflict(self, flight: Flight) -> tuple[str, ...]:
+        """The fault that something is open with which opening this one conflicts."""
+        rivals = " || ".join(self.flights.name(other) for other in self.flights.conflicting(flight))
+        return (f"if :: {rivals} -> fault(race) :: else fi",) if rivals else ()
+
+    def brings(self, flight: Flight) -> str:
+        """The variable that says which item the flight brings, "" if all that share its place bring the same."""
+        sharing = self.flights.places[self.flights.number(flight)]
+        return self.flights.name(flight).replace("left", "brings") if len({f.item for f in sharing}) > 1 else ""
+
+
+def register(number: int) -> str:
+    """A register of the agent, local to its process."""
+    return f"r[{number}]"
+
+
+def steps(words: Words, agent: int, pc: int) -> list[Choice]:
+    """The steps of one operation, one after the other; each a choice. Nothing for what no other agent can notice."""
+    operation = words.program.code[agent][pc]
+    if operation[0] in PASS:
+        return []
+    return _RULES[Op(operation[0])](words, agent, pc, operation)
+
+
+def always(*effects: str) -> list[Choice]:
+    """One step that is always possible."""
+    return [(Step("", effects),)]
+
+
+def clamp(value: int) -> int:
+    """The operand as an integer of Promela."""
+    return max(-CLAMP, min(CLAMP, value))
+
+
+def _away(words: Words, agent: int, bar: int) -> tuple[int, ...]:
+    cta = words.program.barriers[bar].cta
+    return (cta,) if cta != words.program.agents[agent].cta else ()
+
+
+def _token(bar: int, into: int) -> tuple[str, ...]:
+    return (f"{register(into)} = (phase[{bar}] << 20) | pending[{bar}]",) if into >= 0 else ()
+
+
+def _init(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
+    _, bar, count = op
+    return always(f"init_barrier({bar}, {count})" if 1 <= count <= MAX_COUNT else "fault(init_count)")
+
+
+def _inval(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
+    return always(f"inval_barrier({op[1]})")
+
+
+def _arrive(words: Words, agent: int, _pc: int, op: Operation) -> list[Choice]:
+    code, bar, count, expect, into, _ = op
+    name = "arrive" if code == Op.ARRIVE else "arrive_drop"
+    call = f"{name}({bar}, {clamp(count)}, {clamp(expect)})" if count >= 1 else f"arrive_wrongly({bar})"
+    return always(*words.unless_exited(_away(words, agent, bar), (*_token(bar, into), call)))
+
+
+def _arrive_no_complete(words: Words, agent: int, _pc: int, op: Operation) -> list[Choice]:
+    _, bar, count, into, _ = op
+    call = f"arrive_no_complete({bar}, {clamp(count)})" if count >= 1 else f"arrive_wrongly({bar})"
+    return always(*words.unless_exited(_away(words, agent, bar), (*_token(bar, into), call)))
+
+
+def _change_tx(words: Words, agent: int, _pc: int, op: Operation) -> list[Choice]:
+    code, bar, nbytes, _ = op
+    call = f"add_tx({bar}, {clamp(nbytes if code == Op.EXPECT_TX else -nbytes)})"
+    return always(*words.unless_exited(_away(words, agent, bar), (call,)))
+
+
+def _unless_dead(bar: int, effect: str = "") -> str:
+    then = f" -> {effect}" if effect else ""
+    return f"if :: life[{bar}] != 1 -> dead({bar}) :: else{then} fi"
+
+
+def _wait(words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
+    _, bar, parity, _ = op
+    return [(Step(f"life[{bar}] != 1 || {words.passes(bar, parity)}", (_unless_dead(bar),)),)]
+
+
+def _wait_unless(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
+    _, bar, parity, unless, semantics = op
+    if unless < 0:
+        return _wait(words, agent, pc, (Op.WAIT, bar, parity, semantics))
+    known = f"{register(unless)} != 0"
+    guard = f"{known} || life[{bar}] != 1 || {words.passes(bar, parity)}"
+    return [(Step(guard, (f"if :: {known} :: else -> {_unless_dead(bar)} fi",)),)]
+
+
+def _test(words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
+    """A try may say no although the phase is complete; but without a register nobody hears the answer."""
+    _, bar, parity, into, _ = op
+    if into < 0:
+        return always(_unless_dead(bar))
+    yes = Step(f"life[{bar}] == 1 && {words.passes(bar, parity)}", (f"{register(into)} = 1",))
+    return [(yes, Step("", (_unless_dead(bar, f"{register(into)} = 0"),)))]
+
+
+def _behind(bar: int, state: int) -> str:
+    return f"phase[{bar}] - ({register(state)} >> 20)"
+
+
+def _wait_state(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
+    _, bar, state, _ = op
+    return [(Step(f"life[{bar}] != 1 || {_behind(bar, state)} != 0", (f"check_state({bar}, {register(state)})",)),)]
+
+
+def _test_state(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
+    _, bar, state, into, _ = op
+    check = f"check_state({bar}, {register(state)})"
+    if into < 0:
+        return always(check)
+    yes = Step(f"life[{bar}] == 1 && {_behind(bar, state)} == 1", (check, f"{register(into)} = 1"))
+    return [(yes, Step("", (check, f"{register(into)} = 0")))]
+
+
+def _pending_count(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
+    _, state, into = op
+    return always(f"{register(into)} = {register(state)} & {MAX_COUNT}") if into >= 0 else []
+
+
+def _cp_async_arrive(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
+    _, bar, lanes, noinc = op
+    (flight,) = words.flights.of(agent, pc)
+    raised = _unless_dead(bar) if noinc else f"raise_pending({bar}, {clamp(lanes)})"
+    return always(raised, f"{words.flights.name(flight)} = 1")
+
+
+def _bar_arrive(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
+    return always(_join(op))
+
+
+def _bar_sync(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
+    bar = op[1]
+    joined = (f"waits = generation[{bar}] + 1", _join(op))
+    return [(Step("", joined, waits=f"generation[{bar}] >= waits", after=("waits = 0",)),)]
+
+
+def _join(op: Operation) -> str:
+    _, bar, threads, lanes = op
+    if threads % WARP or threads <= 0:
+        return "fault(barrier_threads)"
+    return f"bar_join({bar}, {clamp(threads)}, {clamp(lanes)})"
+
+
+def _cluster_arrive(words: Words, _agent: int, _pc: int, _op: Operation) -> list[Choice]:
+    return always(f"cluster_join({len(words.program.agents)})")
+
+
+def _cluster_wait(_words: Words, _agent: int, _pc: int, _op: Operation) -> list[Choice]:
+    effect = "if :: joined -> joined = 0 :: else -> fault(cluster_arrive) fi"
+    return [(Step("cluster_generation >= joined", (effect,)),)]
+
+
+def _tma_load(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
+    _, _, access, nbytes, _, mask = op
+    flights = words.flights.of(agent, pc)
+    rows = [access] if not mask else [words.program.at_rank(op[1], access, r)[1] for r in _ranks(words.program, mask)]
+    reached = tuple(cta for row in rows for cta in memory_away(words.program, agent, row))
+    opened: list[str] = []
+    for flight in flights:
+        opened += words.conflict(flight)
+        opened += [f"cell[{cell}] = -2" for cell in range(flight.first, flight.end)]
+        opened.append(f"{words.flights.name(flight)} = {min(nbytes, CLAMP)} + 1")
+        if words.brings(flight):
+            opened.append(f"{words.brings(flight)} = {flight.item}")
+    return always(*words.unless_exited(reached, tuple(opened)))
+
+
+def _ranks(program: Program, mask: int) -> list[int]:
+    return [rank for rank in range(program.ctas) if mask >> rank & 1]
+
+
+def _transfer(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
+    """What is under way is numbered by its group, so that a wait for groups finds it: 1 more than those closed before.
+
+    A fault of opening comes before a fault of what is read, as ``fault`` takes the first only.
+    """
+    code, engine, _, _, item = op
+    (flight,) = words.flights.of(agent, pc)
+    effects = list(words.conflict(flight))
+    for cell in range(flight.first, flight.end):
+        if code == Op.TRANSFER_WRITE:
+            effects.append(f"cell[{cell}] = -2")
+            continue
+        effects.append(f"held = cell[{cell}]")
+        if engine in IN_ORDER:  # it reads what the last write under way will have left
+            effects += [
+                f"if :: {words.flights.name(other)} -> held = {other.item} :: else fi"
+                for other in words.flights.of_engine(agent, engine)
+                if other.pc < pc and other.writes and other.first <= cell < other.end
+            ]
+        effects.append(f"look({item})")
+    group = words.groups.get((agent, engine))
+    effects.append(f"{words.flights.name(flight)} = {f'{group} + 1' if group else '1'}")
+    return always(*words.unless_exited(flight.ctas, tuple(effects)))
+
+
+def _commit(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
+    group = words.groups.get((agent, op[1]))
+    flights = words.flights.of(agent, pc)
+    if flights:
+        return always(*(f"{words.flights.name(flight)} = 1" for flight in flights))
+    return always(f"{group} = {group} + 1") if group else always("skip")
+
+
+def _wait_group(words: Words, agent: int, _pc: int, op: Operation) -> list[Choice]:
+    _, engine, groups = op
+    limit = f"{words.groups[agent, engine]} - {min(groups, CLAMP)}"
+    conditions = []
+    for member in words.group_of(agent, engine):
+        if member != agent:
+            conditions.append(f"{words.groups[member, engine]} >= {limit}")
+        for flight in words.flights.of_engine(member, engine):
+            if not flight.arrivals:
+                name = words.flights.name(flight)
+                conditions.append(f"({name} == 0 || {name} > {limit})")
+    return [(Step(" && ".join(conditions), ("skip",)),)]
+
+
+def _access(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
+    """A read or write opens and closes: whatever conflicts with it until then is a race."""
+    code, access, item = op
+    (flight,) = words.flights.of(agent, pc)
+    name = words.flights.name(flight)
+    cells = range(flight.first, flight.end)
+    if code == Op.WRITE:
+        effects = [f"cell[{cell}] = {item}" for cell in cells]
+    else:
+        effects = [effect for cell in cells for effect in (f"held = cell[{cell}]", f"look({item})")]
+    closed = words.unless_exited(memory_away(words.program, agent, access), tuple(effects))
+    return [*always(*words.conflict(flight), f"{name} = 1"), *always(f"{name} = 0", *closed)]
+
+
+def _jump_if(_words: Words, _agent: int, pc: int, op: Operation) -> list[Choice]:
+    _, number, value, skip = op
+    if not -(1 << 31) <= value < 1 << 31:
+        return []  # no register ever holds it
+    there = pc + 1 + skip
+    taken = Step(f"{register(number)} == {value}", (), jump=there)
+    return [(taken, Step(f"{register(number)} != {value}", ()))]
+
+
+_RULES: dict[Op, Callable[[Words, int, int, Operation], list[Choice]]] = {
+    Op.INIT: _init,
+    Op.INVAL: _inval,
+    Op.ARRIVE: _arrive,
+    Op.ARRIVE_DROP: _arrive,
+    Op.ARRIVE_NO_COMPLETE: _arrive_no_complete,
+    Op.EXPECT_TX: _change_tx,
+    Op.COMPLETE_TX: _change_tx,
+    Op.WAIT: _wait,
+    Op.WAIT_UNLESS: _wait_unless,
+    Op.TRY_WAIT: _test,
+    Op.TEST_WAIT: _test,
+    Op.WAIT_STATE: _wait_state,
+    Op.TEST_STATE: _test_state,
+    Op.PENDING_COUNT: _pending_count,
+    Op.CP_ASYNC_ARRIVE: _cp_async_arrive,
+    Op.BAR_SYNC: _bar_sync,
+    Op.BAR_ARRIVE: _bar_arrive,
+    Op.CLUSTER_ARRIVE: _cluster_arrive,
+    Op.CLUSTER_WAIT: _cluster_wait,
+    Op.TMA_LOAD: _tma_load,
+    Op.TRANSFER_READ: _transfer,
+    Op.TRANSFER_WRITE: _transfer,
+    Op.COMMIT: _commit,
+    Op.WAIT_GROUP: _wait_group,
+    Op.COMMIT_MULTICAST: _commit,
+    Op.READ: _access,
+    Op.WRITE: _access,
+    Op.JUMP_IF: _jump_if,
+}
+assert set(_RULES) | PASS == set(Op), "every operation is translated"

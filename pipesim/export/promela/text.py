@@ -1,0 +1,293 @@
+"""The whole model: declarations, rules, a process for each agent, and one for all that is under way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from pipesim.errors import UsageError
+from pipesim.export.promela.landings import landings
+from pipesim.export.promela.operations import CLAMP, Choice, Step, Words, steps
+from pipesim.export.promela.rules import broken_by, rules
+from pipesim.model.ops import OPERANDS, Op, Operation, describe
+from pipesim.model.program import Program
+from pipesim.model.state import OWN, TMA
+
+_MOST_PROCESSES = 250  #: SPIN knows 255; two are the model's own
+_MOST_PHASES = 1 << 11  #: a state token has 11 bits for the phase
+_WATCH = """\
+/* keeps a schedule that broke a rule from being called a deadlock as well */
+active proctype watch() { end: do :: broken od }
+"""
+_VECTOR = 1024  #: bytes of state that SPIN keeps without being told
+
+
+def to_promela(program: Program) -> str:
+    """The flat program as a Promela model with the same schedules, faults and deadlocks as the machine's.
+
+    A fault is a failed assertion with the name of its kind, a deadlock SPIN's invalid end state; SPIN finds no error
+    exactly if no schedule goes wrong. UsageError for a program too large for SPIN.
+    """
+    words = Words(program)
+    _require_small(words)
+    processes = [_process(words, agent) for agent, code in enumerate(program.code) if code]
+    moves = "\n".join([*processes, *_memory(words)])
+    inlines = rules(moves, tokens=words.tokens)
+    tables, size = _declarations(words, broken_by(inlines + moves))
+    return "\n".join([_header(words, size), tables, inlines, moves, _WATCH])
+
+
+def search_depth(program: Program) -> int:
+    """A number of moves that no schedule exceeds: what ``./pan -m`` wants."""
+    words = Words(program)
+    operations = sum(map(len, program.code))
+    return 100 + 8 * operations + 4 * sum(map(len, words.flights.places))
+
+
+def _require_small(words: Words) -> None:
+    program = words.program
+    if len(program.agents) > _MOST_PROCESSES:
+        raise UsageError(
+            f"{program.name} has {len(program.agents)} agents, and SPIN takes {_MOST_PROCESSES} processes",
+            correction="export a smaller launch or fewer warps",
+        )
+    most = max((sum(op[0] == Op.ARRIVE for code in program.code for op in code), 0))
+    if words.tokens and most + len(words.flights.places) >= _MOST_PHASES:
+        raise UsageError(
+            f"{program.name} uses state tokens, and a barrier may go through {_MOST_PHASES} phases or more",
+            cause="the export keeps the phase of a token in 11 bits",
+            correction="export fewer tiles",
+        )
+
+
+def _uses(program: Program, *ops: Op) -> bool:
+    return any(op[0] in ops for code in program.code for op in code)
+
+
+def _plain(text: str) -> str:
+    """The text as it can stand in a comment."""
+    return text.replace("*/", "* /").replace("\n", " ")
+
+
+def _comment(text: str) -> str:
+    return f"/* {_plain(text)} */"
+
+
+def _header(words: Words, size: int) -> str:
+    program = words.program
+    params = ", ".join(f"{name}={value}" for name, value in program.params.items())
+    vector = f" -DVECTORSZ={size}" if size > _VECTOR else ""
+    lines = [
+        f"/* {_plain(program.name)}: every schedule of its flat program, for SPIN 6.",
+        *([f" * Parameters: {params}"] if params else []),
+        " *",
+        " *   spin -a FILE",
+        f" *   tcc -DSAFETY{vector} -o pan pan.c",
+        f" *   ./pan -m{search_depth(program)}",
+        " *",
+        " * errors: 0             no schedule goes wrong",
+        " * assertion violated    a rule is broken: the assertion names it",
+        " * invalid end state     a deadlock",
+        " *",
+        " * spin -t -p FILE shows the schedule; ./pan -c0 goes on to every fault. Any C compiler will do; tcc needs",
+        " * a second where others need a minute. Without gcc say spin -Pcat, as there is nothing to preprocess.",
+        " */",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _type(most: int) -> tuple[str, int]:
+    """The smallest type for 0 to ``most``, and its bytes."""
+    return ("byte", 1) if most <= 255 else ("short", 2) if most < 1 << 15 else ("int", 4)
+
+
+def _signed(most: int) -> tuple[str, int]:
+    return ("short", 2) if most < 1 << 15 else ("int", 4)
+
+
+def _declarations(words: Words, faults: list[str]) -> tuple[str, int]:
+    """The variables, and roughly the bytes of a state with its processes."""
+    program = words.program
+    operations = [op for code in program.code for op in code]
+    lines = ["bool broken;  " + _comment("a rule is broken"), *_assertions(faults)]
+    size = 64 + 16 * (len(program.agents) + 2)
+
+    def declare(kind: tuple[str, int], name: str, number: int, comment: str = "", start: str = "") -> None:
+        nonlocal size
+        if number:
+            size += kind[1] * number + 3
+            said = "  " + _comment(comment) if comment else ""
+            lines.append(f"{kind[0]} {name}[{number}]{start};{said}")
+
+    bars = len(program.barriers)
+    count = sum(op[2] for op in operations if op[0] in (Op.INIT, Op.CP_ASYNC_ARRIVE) and op[2] > 0)
+    nbytes = sum(abs(value) for op in operations for value in _bytes(op))
+    lines += [_comment(f"barrier {b} is {program.barrier_name(b)}") for b in range(bars)]
+    declare(_type(count), "expected", bars)
+    declare(_type(count), "pending", bars)
+    declare(_signed(nbytes + 1), "tx", bars)
+    declare(("short", 2) if words.tokens else ("bit", 1), "phase", bars)
+    declare(("byte", 1), "life", bars)
+    if bars:
+        lines[-1] += "  /* 0 before the init, 1 in use, 2 after the inval */"
+        lines.append("hidden byte completed;")
+    named = len(program.named_barriers)
+    lines += [
+        _comment(f"named barrier {n} is {number} of CTA {cta}")
+        for n, (cta, number) in enumerate(program.named_barriers)
+    ]
+    threads = max((op[2] for op in operations if op[0] in (Op.BAR_SYNC, Op.BAR_ARRIVE)), default=0)
+    for name, most in (("arrived", threads), ("agreed", threads), ("generation", len(operations))):
+        declare(_type(min(most, CLAMP)), name, named)
+    if _uses(program, Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT):
+        lines += ["byte cluster_arrived;", "short cluster_generation;"]
+    if _remote(words):
+        running = [sum(a.cta == cta and bool(c) for a, c in zip(program.agents, program.code, strict=True))
+                   for cta in range(program.ctas)]  # fmt: skip
+        declare(("byte", 1), "running", program.ctas, "agents of each CTA that have not ended", _start(running))
+    _declare_memory(words, declare)
+    if program.accesses:
+        lines.append("hidden int held;")
+    return "\n".join(lines) + "\n", size
+
+
+def _assertions(faults: list[str]) -> list[str]:
+    said = _comment("each is 1: the rules that assertions name; no part of the state")
+    return [said, *(f"hidden byte {name} = 1;" for name in faults)] if faults else []
+
+
+def _bytes(op: Operation) -> tuple[int, ...]:
+    """The bytes that an operation adds to a barrier or takes from it."""
+    match op[0]:
+        case Op.ARRIVE | Op.ARRIVE_DROP | Op.TMA_LOAD:
+            return (op[3],)
+        case Op.EXPECT_TX | Op.COMPLETE_TX:
+            return (op[2],)
+        case _:
+            return ()
+
+
+def _declare_memory(words: Words, declare: object) -> None:
+    assert callable(declare)
+    program, flights = words.program, words.flights
+    everything = [flight for sharing in flights.places for flight in sharing]
+    items = max((flight.item for flight in everything), default=0)
+    copies = [sharing for sharing in flights.places if sharing[0].engine == TMA]
+    others = len(flights.places) - len(copies)
+    declare(_signed(items), "cell", program.cell_count, "the item in each cell of memory: -1 nothing, -2 being written",
+            "" if not program.cell_count else " = -1")  # fmt: skip
+    most = max((flight.nbytes for flight in everything), default=0)
+    declare(_type(min(most, CLAMP) + 1), "left", len(copies), "of a copy under way: the bytes to come, plus 1")
+    if any(words.brings(sharing[0]) for sharing in copies):
+        declare(_type(items), "brings", len(copies), "its item")
+    closed = sum(op[0] == Op.COMMIT for code in program.code for op in code) + 1
+    declare(_type(closed), "flying", others, "whether a transfer, arrival or access is under way")
+    declare(_type(closed), "groups", len(words.groups), "groups that an agent has closed on an engine")
+
+
+def _start(values: list[int]) -> str:
+    return " = {" + ", ".join(map(str, values)) + "}"
+
+
+def _remote(words: Words) -> bool:
+    """True if it matters when a CTA has exited."""
+    return words.program.ctas > 1
+
+
+def _process(words: Words, agent: int) -> str:
+    program = words.program
+    code = program.code[agent]
+    leave = f"running[{program.agents[agent].cta}] = running[{program.agents[agent].cta}] - 1" if _remote(words) else ""
+    body = list(_body(words, agent, leave))
+    name = "a{}_{}".format(agent, re.sub(r"[^a-z0-9_]", "_", program.agents[agent].role.lower()))
+    local = [f"  {kind};" for kind, wanted in _locals(words, code) if wanted]
+    head = f"{_comment(program.agent_name(agent))}\nactive proctype {name}() provided (!broken) {{"
+    return "\n".join([head, *local, *body, "end:", "  false", "}", ""])
+
+
+def _locals(words: Words, code: tuple[Operation, ...]) -> list[tuple[str, bool]]:
+    ops = {op[0] for op in code}
+    registers = words.program.registers
+    kind = "int" if words.tokens else "byte"
+    return [
+        (f"{kind} r[{registers}]", any(map(_uses_register, code))),
+        ("short waits", Op.BAR_SYNC in ops),
+        ("short joined", bool(ops & {Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT})),
+    ]
+
+
+def _uses_register(op: Operation) -> bool:
+    return any(
+        value >= 0
+        for name, value in zip(OPERANDS[Op(op[0])], op[1:], strict=True)
+        if name in {"register", "state_register"}
+    )
+
+
+def _body(words: Words, agent: int, leave: str) -> Iterator[str]:
+    """The lines of a process. ``leave`` is what its last step does, too: its CTA may have exited with it."""
+    program = words.program
+    code = program.code[agent]
+    choices = [steps(words, agent, pc) for pc in range(len(code))]
+    if not choices[-1] and leave:
+        choices[-1] = [(Step("", ("skip",)),)]  # the CTA exits with an operation that nobody else notices
+    targets = {step.jump for said in choices for choice in said for step in choice if step.jump >= 0}
+    labels: set[int] = set()
+    for target in targets:
+        labels.add(next((pc for pc in range(target, len(code)) if choices[pc]), len(code)))
+    for pc, said in enumerate(choices):
+        if not said:
+            continue
+        yield f"  {_comment(f'{pc} {describe(code[pc])}  {program.line(agent, pc)}')}"
+        if pc in labels:
+            yield f"L{pc}:\n  skip;"  # SPIN refuses a jump to a d_step
+        last = pc == len(code) - 1
+        for n, choice in enumerate(said):
+            yield _rendered(choices, choice, leave if last and n == len(said) - 1 else "", leave, len(code))
+
+
+def _rendered(choices: list[list[Choice]], choice: Choice, leave: str, jumped: str, size: int) -> str:
+    if len(choice) == 1:
+        return f"  {_step(choice[0], leave)};"
+    lines = ["  if"]
+    for step in choice:
+        if step.jump < 0:
+            lines.append(f"  :: {_step(step, leave)}")
+            continue
+        there = next((pc for pc in range(step.jump, size) if choices[pc]), size)
+        ends = step.jump == size
+        lines.append(f"  :: {_step(step, jumped if ends else '')}; goto {f'L{there}' if there < size else 'end'}")
+    return "\n".join([*lines, "  fi;"])
+
+
+def _step(step: Step, leave: str = "") -> str:
+    leaving = (leave,) if leave else ()
+    if step.waits:
+        first = "d_step { " + "; ".join(step.effects) + " }"
+        return "atomic { " + f"{first}; {step.waits} -> " + "; ".join((*step.after, *leaving)) + " }"
+    effects = (*step.effects, *leaving)
+    if step.guard and not effects:
+        return f"d_step {{ {step.guard} }}"
+    return "d_step { " + (f"{step.guard} -> " if step.guard else "") + "; ".join(effects) + " }"
+
+
+def _memory(words: Words) -> list[str]:
+    """One process lets everything land, in any order that the machine allows. None where nothing ever does."""
+    program = words.program
+    lines = []
+    for sharing in words.flights.places:
+        flight = sharing[0]
+        if flight.engine == OWN:
+            continue
+        lines.append(f"  {_comment(_landing(program, [f.pc for f in sharing], flight.agent))}")
+        lines += [f"  :: {_step(step)}" for step in landings(words, sharing)]
+    if not lines:
+        return []
+    head = ["/* what is under way lands */", "active proctype memory() provided (!broken) {", "end:", "  do"]
+    return ["\n".join([*head, *lines, "  od", "}", ""])]
+
+
+def _landing(program: Program, pcs: Iterable[int], agent: int) -> str:
+    numbers = sorted(set(pcs))
+    shown = ", ".join(map(str, numbers[:6])) + (", ..." if len(numbers) > 6 else "")
+    return f"{program.agent_name(agent)}: operation {shown}"

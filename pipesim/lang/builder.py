@@ -1,0 +1,375 @@
+"""Recording: what happens between a role's call of an operation and the operation in its agent's list.
+
+A role is a plain function that runs once for each agent, from start to end, and only leaves operations behind. While it
+runs, one :class:`Recorder` is current; barriers, pipelines and the warp object write to it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from operator import index
+from types import CodeType, FrameType, TracebackType
+
+from pipesim.errors import HandleError, ProtocolError
+from pipesim.model.ops import OPERANDS, Op, Operation, Space
+
+MAX_OPERATIONS = 1 << 23  #: of one agent; a ring of a million tiles has less
+_INSIDE = ("pipesim.lang.", "pipesim.model.", "pipesim.pipelines.", "contextlib")
+Place = tuple[CodeType, int]  #: code, and an instruction in it
+Bytes = tuple[Space, int, int, int]  #: the fields of an ``Access``; a plain tuple is made and found much sooner
+_getframe = sys._getframe  # noqa: SLF001  # the documented way to walk the stack without building a traceback
+_current: ContextVar[Recorder | None] = ContextVar("pipesim_recorder", default=None)
+
+
+def author_line() -> str:
+    """``file:line`` of the innermost frame that is not part of the description language itself."""
+    return _line(*author_place(2))
+
+
+def author_place(depth: int) -> Place:
+    """Where the author's code is now, at least so many calls up; its line takes as long to find as all the rest."""
+    frame: FrameType = _getframe(depth)
+    while _IS_INSIDE[frame.f_globals.get("__name__", "")] and (caller := frame.f_back) is not None:
+        frame = caller
+    return frame.f_code, frame.f_lasti
+
+
+def _line(code: CodeType, instruction: int) -> str:
+    """``file:line`` of an instruction of ``code``."""
+    line = next((line for begin, end, line in code.co_lines() if begin <= instruction < end), code.co_firstlineno)
+    return f"{code.co_filename}:{line}"
+
+
+current_recorder = _current.get  #: that of the role that runs now, None outside a role
+
+
+def whole(what: str, value: object) -> int:
+    """``value`` as an integer; ProtocolError with the author's line if it is no whole number."""
+    try:
+        return index(value)  # type: ignore[arg-type]  # what has no __index__ is what this is about
+    except TypeError:
+        raise ProtocolError(
+            f"{what} is {value!r} of type {type(value).__name__}, not a whole number",
+            place=author_line(),
+            correction="divide with //, which keeps whole numbers whole" if isinstance(value, float) else "",
+        ) from None
+
+
+def is_inside(module: str) -> bool:
+    """True for a module of the description language, whose lines are of no interest to an author."""
+    return _IS_INSIDE[module]
+
+
+class _InsideByName(dict[str, bool]):
+    """What :func:`is_inside` has answered: every operation asks several times, and a dictionary answers soonest."""
+
+    def __missing__(self, module: str) -> bool:
+        answer = self[module] = f"{module}.".startswith(_INSIDE)
+        return answer
+
+
+_IS_INSIDE = _InsideByName()
+
+
+@dataclass
+class Tables:
+    """The side tables that the recordings of all agents share while a protocol is flattened."""
+
+    ctas: int = 1  #: CTAs in the cluster
+    accesses: dict[Bytes, int] = field(default_factory=dict)
+    sources: dict[str, int] = field(default_factory=dict)
+    named_barriers: dict[tuple[int, int], int] = field(default_factory=dict)
+    loops: dict[str, int] = field(default_factory=dict)
+    #: of an instruction its source line; the code is kept, because another would be given its id
+    places: dict[tuple[int, int], tuple[int, CodeType]] = field(default_factory=dict)
+
+    def access(self, space: Space, cta: int, offset: int, nbytes: int) -> int:
+        """Index of an access, entered on first sight."""
+        return self.accesses.setdefault((space, cta, offset, nbytes), len(self.accesses))
+
+    def source(self, line: str) -> int:
+        """Index of a source line, entered on first sight."""
+        return self.sources.setdefault(line, len(self.sources))
+
+    def source_here(self, depth: int) -> int:
+        """Index of the author's line, at least so many calls up.
+
+        Found again by the instruction: by the id of its code, because the hash of code is computed every time.
+        """
+        frame: FrameType = _getframe(depth)
+        while _IS_INSIDE[frame.f_globals.get("__name__", "")] and (caller := frame.f_back) is not None:
+            frame = caller
+        code = frame.f_code
+        place = id(code), frame.f_lasti
+        try:
+            return self.places[place][0]
+        except KeyError:
+            source = self.source(_line(code, frame.f_lasti))
+            self.places[place] = source, code
+            return source
+
+    def named_barrier(self, cta: int, number: int) -> int:
+        """Index of a named barrier of a CTA, entered on first sight."""
+        return self.named_barriers.setdefault((cta, number), len(self.named_barriers))
+
+    def loop(self, trip: str) -> int:
+        """Index of a loop's trip parameter, entered on first sight."""
+        return self.loops.setdefault(trip, len(self.loops))
+
+
+class Linear:
+    """Something that must be given back exactly once, as Mojo's linear types enforce at compile time.
+
+    It remembers the role and the line of its birth; :meth:`consume` gives it back, :meth:`require_live` guards its use.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._recorder = recorder()
+        self._acquired = author_place(3)
+        self._released: Place | None = None
+        self._recorder.live[self] = None
+
+    @property
+    def description(self) -> tuple[str, str, str]:
+        """What it is, which role holds it, and the line where it was acquired."""
+        return self._what, self._recorder.who, _line(*self._acquired)
+
+    @property
+    def live(self) -> bool:
+        """True until the handle is given back."""
+        return self._released is None
+
+    def consume(self, verb: str) -> None:
+        """Give the handle back; a second time is an error."""
+        if self._released is not None or _current.get() is not self._recorder:
+            self.require_live(verb)
+        self._released = author_place(2)
+        del self._recorder.live[self]
+
+    def require_live(self, verb: str) -> None:
+        """Raise HandleError if the handle was given back before, or another role uses it."""
+        if _current.get() is not self._recorder:
+            raise HandleError(
+                f"{recorder().who}: {verb} of {self._what}, which {self._recorder.who} holds",
+                place=author_line(),
+                cause=f"acquired at {_line(*self._acquired)}",
+                correction="acquire a stage in each role",
+            )
+        if self._released is not None:
+            raise HandleError(
+                f"{self._recorder.who}: {verb} of {self._what} after its release",
+                place=author_line(),
+                cause=f"acquired at {_line(*self._acquired)}, released at {_line(*self._released)}",
+                correction="acquire the next stage before using it",
+            )
+
+    def require_consumed(self) -> None:
+        """Raise HandleError if the role ended while the handle was live."""
+        if self.live:
+            raise HandleError(
+                f"{self._recorder.who}: {self._what} was never released",
+                place=_line(*self._acquired),
+                correction="release it on every path, or acquire it in a with statement",
+            )
+
+
+class Recorder:
+    """The operations of one agent, while its role runs. ``located``: so many have their line from an earlier run."""
+
+    def __init__(self, tables: Tables, who: str, cta: int, lanes: int, located: int = 0) -> None:
+        self.tables = tables
+        self.who = who
+        self.cta = cta
+        self.lanes = lanes  #: bit mask of the lanes executing now
+        self.all_lanes = lanes
+        self.located = located
+        self.code: list[Operation] = []
+        self.lines: list[int] = []  #: of the operations from ``located`` on
+        self.live: dict[Linear, None] = {}  #: in the order in which they were acquired
+        self.registers = 0
+        self.uncommitted = 0  #: bit mask of the lanes with tcgen05 operations that they have not committed
+        self.open_loops: list[Place] = []  #: of the loops that have not come to their end
+
+    @property
+    def executing(self) -> int:
+        """How many lanes execute now: what an arrive counts."""
+        return self.lanes.bit_count()
+
+    def emit(self, op: Op, *operands: int, line: str = "") -> None:
+        """Append an operation with the author's line, or this one. ProtocolError if an operand is no whole number."""
+        try:
+            operation = tuple(map(index, (op, *operands)))  # enums become plain integers here
+        except TypeError:
+            raise self._no_number(op, operands) from None
+        self.append(operation, self.tables.source(line) if line else -1)
+
+    def operation(self, op: int, *operands: int) -> Operation:
+        """The operation in plain integers. ProtocolError if an operand is no whole number."""
+        try:
+            return tuple(map(index, (op, *operands)))
+        except TypeError:
+            raise self._no_number(Op(op), operands) from None
+
+    def append(self, operation: Operation, source: int = -1) -> None:
+        """Append an operation of plain integers, with this source line, or that of the author's code if -1."""
+        code = self.code
+        code.append(operation)
+        if len(code) > self.located:
+            if len(code) > MAX_OPERATIONS:
+                raise self._too_many()
+            self.lines.append(source if source >= 0 else self.tables.source_here(3))
+
+    def append_item(self, head: Operation, item: int) -> None:
+        """:meth:`append` the operation that begins with ``head`` and ends with ``item``."""
+        self.append((*head, item) if type(item) is int else self.operation(*head, item))
+
+    def extend(self, block: list[Operation]) -> None:
+        """:meth:`append` what one instruction of the author's comes to: its line is found once."""
+        before = len(self.code)
+        self.code += block
+        unlocated = len(self.code) - max(before, self.located)
+        if unlocated > 0:
+            if len(self.code) > MAX_OPERATIONS:
+                raise self._too_many()
+            self.lines += [self.tables.source_here(3)] * unlocated
+
+    def _too_many(self) -> ProtocolError:
+        return ProtocolError(
+            f"{self.who} records more than {MAX_OPERATIONS:,} operations",
+            place=author_line(),
+            cause="a loop in the role that does not end, or more trips than can be recorded",
+            correction="let it end, for example: for i in range(tiles)",
+        )
+
+    def _no_number(self, op: Op, operands: tuple[object, ...]) -> ProtocolError:
+        name, value = next(
+            (name, value) for name, value in zip(OPERANDS[op], operands, strict=True) if not hasattr(value, "__index__")
+        )
+        return ProtocolError(
+            f"{self.who}: {name} of {op.name} is of type {type(value).__name__}, not a whole number",
+            place=author_line(),
+            correction="divide with //, which keeps whole numbers whole" if isinstance(value, float) else "",
+        )
+
+    def new_register(self) -> int:
+        """A register that no other result of this agent uses."""
+        self.registers += 1
+        return self.registers - 1
+
+    def narrowed(self, lanes: int) -> Narrowed:
+        """Only these of the executing lanes execute inside."""
+        return Narrowed(self, lanes)
+
+
+class Narrowed:
+    """The context of :meth:`Recorder.narrowed`. A class: it is entered for every copy, and a generator takes longer."""
+
+    __slots__ = ("_lanes", "_outer", "_recorder")
+
+    def __init__(self, rec: Recorder, lanes: int) -> None:
+        self._recorder = rec
+        self._lanes = lanes
+        self._outer: list[int] = []
+
+    def __enter__(self) -> None:
+        rec = self._recorder
+        outer = rec.lanes
+        if not outer & self._lanes:
+            raise ProtocolError(f"{rec.who}: no lane is left to execute", place=author_line())
+        rec.lanes = outer & self._lanes
+        self._outer.append(outer)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._recorder.lanes = self._outer.pop()
+
+
+def elect() -> int:
+    """``elect.sync``: a mask of the one lane that is elected among those that execute, for :func:`predicated`."""
+    lanes = recorder().lanes
+    return lanes & -lanes
+
+
+class predicated:  # noqa: N801  # a context, used as a function
+    """``@e`` before the instructions inside: only the lanes of the mask ``e`` execute; yields whether there are any.
+
+    Upstream's predicates are one number a lane; a mask of lanes is that number for all of a warp. True is every lane.
+    """
+
+    __slots__ = ("_e", "_narrowed")
+
+    def __init__(self, e: int) -> None:
+        self._e = e
+        self._narrowed: Narrowed | None = None
+
+    def __enter__(self) -> bool:
+        rec = recorder()
+        lanes = rec.lanes if self._e is True else rec.lanes & self._e
+        if not lanes:
+            return False
+        self._narrowed = rec.narrowed(lanes)
+        self._narrowed.__enter__()
+        return True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._narrowed is not None:
+            self._narrowed.__exit__(kind, error, trace)
+
+
+def recorder() -> Recorder:
+    """The recorder of the role that runs now; ProtocolError outside a role."""
+    current = _current.get()
+    if current is None:
+        raise ProtocolError(
+            "an operation was called outside a role",
+            place=author_line(),
+            correction="call it inside a function marked @protocol.role(...) or @protocol.init",
+        )
+    return current
+
+
+@contextmanager
+def recording(into: Recorder) -> Iterator[None]:
+    """Make ``into`` the current recorder; at the end every handle must be given back and every loop at its end."""
+    mark = _current.set(into)
+    try:
+        yield
+        for handle in into.live:
+            handle.require_consumed()
+        if into.open_loops:
+            raise ProtocolError(
+                f"{into.who}: a loop was left before its last trip",
+                place=_line(*into.open_loops[-1]),
+                cause="the loop's marks say how many trips it makes, for any value of its parameter",
+                correction="compute the number of trips before the loop, or use range() for a loop without marks",
+            )
+    finally:
+        _current.reset(mark)
+
+
+class TryResult:
+    """The answer of a try, unknown while recording: the register that will hold it, and what was asked.
+
+    Hand it to a ``*_if_needed`` method. A role cannot branch on it in Python: the program has not run yet.
+    """
+
+    def __init__(self, register: int, barrier: int, parity: int) -> None:
+        self.register = register
+        self.barrier = barrier
+        self.parity = parity
+        self.owner = recorder()
+
+    def __bool__(self) -> bool:
+        raise ProtocolError(
+            "a role cannot branch on the result of a try while it is recorded",
+            place=author_line(),
+            correction="pass the result to wait_producer_if_needed, wait_consumer_if_needed or wait_if_needed",
+        )

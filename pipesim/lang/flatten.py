@@ -1,0 +1,109 @@
+"""From recordings to a flat program: side tables, names of barriers, and registers packed as a compiler would."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pipesim.lang.builder import Recorder, Tables
+from pipesim.model.ops import OPERANDS, READS_REGISTER, Op, Operation
+from pipesim.model.program import Access, Agent, Barrier, Program, Tile
+
+if TYPE_CHECKING:
+    from pipesim.lang.protocol import Protocol
+
+
+def assemble(
+    protocol: Protocol, recorders: list[Recorder], tables: Tables, params: dict[str, int], notes: tuple[str, ...]
+) -> Program:
+    """The flat program of one recording of every agent of ``protocol``."""
+    agents = tuple(
+        Agent(cta, role.first_warp + index, recorders[0].all_lanes, role.name, index)
+        for cta in range(protocol.cluster)
+        for role in protocol.roles
+        for index in range(role.warps)
+    )
+    packed = [pack_registers(rec.code) for rec in recorders]
+    return Program(
+        name=protocol.name,
+        params=params,
+        agents=agents,
+        barriers=_barriers(protocol),
+        accesses=tuple(Access(*each) for each in tables.accesses),
+        tiles=tuple(
+            Tile(t.name, t.space, cta, t.offset, t.nbytes, t.slots)
+            for cta in range(protocol.cluster)
+            for t in protocol.tiles
+        ),
+        code=tuple(tuple(code) for code, _ in packed),
+        lines=tuple(tuple(rec.lines) for rec in recorders),
+        sources=tuple(tables.sources),
+        named_barriers=tuple(tables.named_barriers),
+        loops=tuple(tables.loops),
+        registers=max((count for _, count in packed), default=0),
+        ctas=protocol.cluster,
+        smem_bytes=protocol.smem_bytes,
+        notes=notes,
+    )
+
+
+def _barriers(protocol: Protocol) -> tuple[Barrier, ...]:
+    """Names: the group that a pipeline gave, led by its storage's name where two storages have a group of that name."""
+    named = [[s.labels.get(index, (s.name, index)) for index in range(s.size)] for s in protocol.storages]
+    groups = [group for labels in named for group in {group for group, _ in labels}]
+    names: list[tuple[str, int]] = []
+    for storage, labels in zip(protocol.storages, named, strict=True):
+        for index, (group, stage) in enumerate(labels):
+            shared = index in storage.labels and groups.count(group) > 1
+            names.append((f"{storage.name}.{group}" if shared else group, stage))
+    return tuple(Barrier(cta, name, stage) for cta in range(protocol.cluster) for name, stage in names)
+
+
+def pack_registers(code: list[Operation]) -> tuple[list[Operation], int]:
+    """Give results the lowest register that is free, and none to results that nobody reads; the code and its width.
+
+    The recorder hands out a new register for every result. A straight line needs only as many as are alive at once.
+    """
+    last_read: dict[int, int] = {}
+    for pc, operation in enumerate(code):
+        if operation[0] in _READ_AT:
+            for at in _READ_AT[operation[0]]:
+                last_read[operation[at]] = pc
+    free: list[int] = []
+    width = 0
+    held: dict[int, int] = {}
+    packed: list[Operation] = []
+    for pc, operation in enumerate(code):
+        if operation[0] not in _TOUCHES_REGISTERS:
+            packed.append(operation)
+            continue
+        reads, writes = _READ_AT.get(operation[0], ()), _WRITTEN_AT.get(operation[0], ())
+        operands = list(operation)
+        for at in reads:
+            operands[at] = held.get(operation[at], -1)
+        for at in writes:
+            if operation[at] in last_read:
+                if not free:
+                    heapq.heappush(free, width)
+                    width += 1
+                operands[at] = held[operation[at]] = heapq.heappop(free)
+            else:
+                operands[at] = -1
+        for ended in {operation[at] for at in reads if last_read[operation[at]] == pc and operation[at] in held}:
+            heapq.heappush(free, held[ended])
+        packed.append(tuple(operands))
+    return packed, width
+
+
+def _positions(wanted: Callable[[Op, str], bool]) -> dict[int, tuple[int, ...]]:
+    """For each operation that has such operands their positions in its tuple."""
+    found = {
+        int(op): tuple(at for at, name in enumerate(names, 1) if wanted(op, name)) for op, names in OPERANDS.items()
+    }
+    return {op: positions for op, positions in found.items() if positions}
+
+
+_READ_AT = _positions(lambda op, name: name == "state_register" or (name == "register" and op in READS_REGISTER))
+_WRITTEN_AT = _positions(lambda op, name: name == "register" and op not in READS_REGISTER)
+_TOUCHES_REGISTERS = frozenset(_READ_AT) | frozenset(_WRITTEN_AT)

@@ -1,0 +1,149 @@
+"""What PTX has no instruction for, refused while a role is recorded, with the author's line."""
+
+from __future__ import annotations
+
+from pipesim.errors import ProtocolError
+from pipesim.lang.builder import Recorder, author_line
+from pipesim.model.ops import IN_ORDER, Engine, Space
+
+WARP = 32
+_COPIES = frozenset({Engine.BULK, Engine.CP_ASYNC})
+
+
+def require_one_lane(rec: Recorder, what: str) -> None:
+    """Raise ProtocolError if several lanes would execute an instruction that acts once for each."""
+    if rec.executing != 1:
+        raise ProtocolError(
+            f"{rec.who}: {rec.executing} lanes execute {what}",
+            place=author_line(),
+            cause="it acts once for each lane that executes it",
+            correction="put it inside `with w.elect_one():`",
+        )
+
+
+def require_mma(rec: Recorder, engine: Engine) -> None:
+    """A matrix engine; wgmma is executed by whole warps, tcgen05.mma by one lane."""
+    if engine not in IN_ORDER:
+        raise ProtocolError(
+            f"{rec.who}: {engine.name} multiplies no matrices",
+            place=author_line(),
+            correction="use WGMMA or TCGEN05",
+        )
+    if engine == Engine.TCGEN05:
+        require_one_lane(rec, "tcgen05.mma")
+    elif rec.executing != WARP:
+        raise ProtocolError(
+            f"{rec.who}: {rec.executing} of {WARP} lanes execute wgmma",
+            place=author_line(),
+            cause="all threads of a warp group execute a wgmma together",
+            correction="put it outside `with w.elect_one():`, and let only the arrive be one lane's",
+        )
+
+
+def require_ordinary(rec: Recorder, name: str, space: Space, rank: int) -> None:
+    """Ordinary loads and stores reach shared memory of the whole cluster, tensor memory and registers of one CTA."""
+    if space not in (Space.SHARED, Space.GLOBAL) and rank != rec.cta:
+        raise ProtocolError(
+            f"{rec.who} of CTA {rec.cta} reads or writes {name} of CTA {rank}, which is {_WORDS[space]}",
+            place=author_line(),
+            cause=f"{_WORDS[space]} of another CTA cannot be addressed",
+            correction="let an agent of that CTA do it",
+        )
+
+
+def require_transfer(rec: Recorder, engine: Engine, name: str, space: Space, rank: int) -> None:
+    """A transfer of this engine may touch this memory of the CTA of this rank, by the lanes that execute now."""
+    if engine in _COPIES and space in (Space.TENSOR, Space.REGISTERS):
+        raise ProtocolError(
+            f"{rec.who}: a {_ENGINES[engine]} copy of {name}, which is {_WORDS[space]}",
+            place=author_line(),
+            cause="it copies between global and shared memory",
+            correction="go through a tile of shared memory",
+        )
+    if engine == Engine.WGMMA and (space == Space.TENSOR or rank != rec.cta):
+        raise ProtocolError(
+            f"{rec.who} of CTA {rec.cta}: a wgmma on {name} of CTA {rank}, which is {_WORDS[space]}",
+            place=author_line(),
+            cause="a wgmma works on shared memory and registers of its own CTA",
+            correction="use tcgen05, or operands of its own CTA",
+        )
+    if engine == Engine.TCGEN05:
+        require_one_lane(rec, "a tcgen05 operation")
+        if space == Space.REGISTERS:
+            raise ProtocolError(
+                f"{rec.who}: a tcgen05 operation on {name}, which is {_WORDS[space]}",
+                place=author_line(),
+                cause="it works on shared and tensor memory",
+                correction="give it a tile of tensor memory",
+            )
+
+
+def require_load(rec: Recorder, name: str, space: Space, rank: int, bar_rank: int, *, multicast: bool) -> None:
+    """A bulk copy lands in shared memory, and is counted in the CTA where it lands or by the leader of its pair."""
+    if space != Space.SHARED:
+        raise ProtocolError(
+            f"{rec.who}: a bulk copy into {name}, which is {_WORDS[space]}",
+            place=author_line(),
+            cause="it copies into shared memory",
+            correction="load into a tile of shared memory",
+        )
+    if not multicast and bar_rank not in (rank, rank & ~1):
+        raise ProtocolError(
+            f"{rec.who} of CTA {rec.cta}: a copy into {name} of CTA {rank} is counted on a barrier of CTA {bar_rank}",
+            place=author_line(),
+            cause="a copy signals the CTA that it lands in, or the even CTA of that pair",
+            correction="name the barrier of the CTA that the copy lands in",
+        )
+
+
+def require_commit(rec: Recorder, engine: Engine, *, on_barrier: bool) -> None:
+    """tcgen05 commits to an mbarrier, every other engine closes a group."""
+    if on_barrier == (engine == Engine.TCGEN05):
+        return
+    raise ProtocolError(
+        f"{rec.who}: a commit of {engine.name} {'to' if on_barrier else 'without'} an mbarrier",
+        place=author_line(),
+        cause="tcgen05.commit arrives on an mbarrier" + (": other engines close groups" if on_barrier else ""),
+        correction=f"w.commit(Engine.{engine.name}) and w.wait_group(Engine.{engine.name})"
+        if on_barrier
+        else "name it: w.commit(Engine.TCGEN05, mbar)",
+    )
+
+
+def require_groups(rec: Recorder, engine: Engine) -> None:
+    """tcgen05 has no groups to wait for."""
+    if engine == Engine.TCGEN05:
+        raise ProtocolError(
+            f"{rec.who}: a wait for groups of TCGEN05",
+            place=author_line(),
+            cause="tcgen05 has no groups",
+            correction="commit to an mbarrier and wait for that",
+        )
+
+
+def note_tcgen05(rec: Recorder) -> None:
+    """Remember which lanes have issued tcgen05 operations that nobody has committed yet."""
+    rec.uncommitted |= rec.lanes
+
+
+def require_committer(rec: Recorder) -> None:
+    """``tcgen05.commit`` is for what the executing thread itself has issued; that is committed now."""
+    others = rec.uncommitted & ~rec.lanes
+    if others:
+        lane = (others & -others).bit_length() - 1
+        raise ProtocolError(
+            f"{rec.who}: lane {rec.lanes.bit_length() - 1} commits the tcgen05 operations of lane {lane}",
+            place=author_line(),
+            cause="tcgen05.commit makes the barrier track what the executing thread has issued",
+            correction="issue and commit with the same lane",
+        )
+    rec.uncommitted = 0
+
+
+_WORDS = {
+    Space.SHARED: "shared memory",
+    Space.GLOBAL: "global memory",
+    Space.TENSOR: "tensor memory",
+    Space.REGISTERS: "registers",
+}
+_ENGINES = {Engine.BULK: "bulk", Engine.CP_ASYNC: "cp.async"}

@@ -1,0 +1,290 @@
+"""``Protocol``: one kernel's barriers, tiles and roles, as its author writes them; ``flatten`` runs the roles."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pipesim.errors import PipesimError, ProtocolError
+from pipesim.lang.builder import Recorder, Tables, author_line, recording, whole
+from pipesim.lang.flatten import assemble
+from pipesim.lang.raised import hint, in_words, raised_at
+from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.warp import TileArray, Warp
+from pipesim.model.barrier import MAX_COUNT
+from pipesim.model.ops import Fence, Op, Scope, Space, semantics
+from pipesim.model.program import MAX_CLUSTER, Program
+
+RoleBody = Callable[[Warp], None]
+InitBody = Callable[[], None]
+
+TILE_ALIGNMENT = 128
+ALL_LANES = (1 << 32) - 1
+
+
+@dataclass(frozen=True)
+class Role:
+    """A role: ``warps`` warps of every CTA run ``body``, starting at warp ``first_warp``."""
+
+    name: str
+    warps: int
+    first_warp: int
+    body: RoleBody
+
+
+class Protocol:
+    """The description of one CTA's (or one cluster's) pipelines.
+
+    ``cluster`` is the number of CTAs that the description spans; every CTA has the same memory, barriers and roles.
+    """
+
+    def __init__(self, name: str, *, cluster: int = 1) -> None:
+        if not 1 <= whole("the number of CTAs in a cluster", cluster) <= MAX_CLUSTER:
+            raise ProtocolError(
+                f"{name}: a cluster of {cluster} CTAs", place=author_line(), correction=f"use 1 to {MAX_CLUSTER}"
+            )
+        self.name = _name_of("protocol", name)
+        self._line = author_line()
+        self._declared: dict[str, str] = {}  #: lines of the mbarriers
+        self.cluster = cluster
+        self.roles: list[Role] = []
+        self.tiles: list[TileArray] = []
+        self.storages: list[BarrierStorage] = []
+        self._init: InitBody | None = None
+        self._counts: dict[str, int] = {}
+        self._smem = 0
+        self._tmem = 0
+        self._in_registers = 0
+        self._barriers_per_cta = [0]
+
+    # what the kernel has
+
+    def smem(self, name: str, slots: int, nbytes: int) -> TileArray:
+        """``slots`` tiles of ``nbytes`` in shared memory, aligned to 128 bytes, after what was asked for before."""
+        self._fresh_name(name)
+        slots, nbytes = _shape(name, slots, nbytes)
+        offset = -(-self._smem // TILE_ALIGNMENT) * TILE_ALIGNMENT
+        self._smem = offset + slots * nbytes
+        tile = TileArray(name, Space.SHARED, offset, nbytes, slots)
+        self.tiles.append(tile)
+        return tile
+
+    def tmem(self, name: str, slots: int, nbytes: int) -> TileArray:
+        """``slots`` tiles of ``nbytes`` in tensor memory, one behind the other, after what was asked for before."""
+        self._fresh_name(name)
+        slots, nbytes = _shape(name, slots, nbytes)
+        tile = TileArray(name, Space.TENSOR, self._tmem, nbytes, slots)
+        self._tmem += slots * nbytes
+        self.tiles.append(tile)
+        return tile
+
+    def registers(self, name: str, slots: int, nbytes: int) -> TileArray:
+        """``slots`` tiles of ``nbytes`` in the registers of a CTA's threads, such as the accumulators of wgmma."""
+        self._fresh_name(name)
+        slots, nbytes = _shape(name, slots, nbytes)
+        tile = TileArray(name, Space.REGISTERS, self._in_registers, nbytes, slots)
+        self._in_registers += slots * nbytes
+        self.tiles.append(tile)
+        return tile
+
+    def mbarriers(self, name: str, size: int, count: int | None = None) -> BarrierStorage:
+        """``size`` mbarriers of 8 bytes. With ``count`` the usual prologue initialises them if no init is given."""
+        self._fresh_name(name)
+        size = whole(f"the number of mbarriers of {name}", size)
+        if size < 1:
+            raise ProtocolError(f"{name}: {size} mbarriers", place=author_line(), correction="ask for at least 1")
+        self._smem = -(-self._smem // 8) * 8 + 8 * size
+        storage = BarrierStorage(name, size, self._barriers_per_cta[0], self._barriers_per_cta)
+        self._barriers_per_cta[0] += size
+        self.storages.append(storage)
+        self._declared[name] = author_line()
+        if count is not None:
+            if not 1 <= whole(f"the count of {name}", count) <= MAX_COUNT:
+                raise ProtocolError(
+                    f"{name}: a count of {count} arrivals", place=author_line(), correction=f"use 1 to {MAX_COUNT:,}"
+                )
+            self._counts[name] = count
+        return storage
+
+    def init(self, body: InitBody) -> InitBody:
+        """Decorator: one thread of each CTA runs ``body``; then come the fence and the CTA (or cluster) barrier."""
+        if self._init is not None:
+            raise ProtocolError(
+                f"{self.name} has two inits", place=author_line(), correction="initialise every barrier in one"
+            )
+        _require_plain(body, "the init", "def init():")
+        self._init = body
+        return body
+
+    def role(self, name: str, warps: int = 1) -> Callable[[RoleBody], RoleBody]:
+        """Decorator: ``warps`` warps of each CTA run the function, each with its own :class:`Warp`."""
+        name = _name_of("role", name)
+        if any(role.name == name for role in self.roles):
+            raise ProtocolError(f"{self.name} has two roles named {name}", place=author_line(), correction="rename one")
+        if whole(f"the number of warps of role {name}", warps) < 1:
+            raise ProtocolError(
+                f"role {name} has {warps} warps", place=author_line(), correction="give it at least one"
+            )
+
+        def add(body: RoleBody) -> RoleBody:
+            _require_plain(body, f"role {name}", f"def {name}(w):", None)
+            self.roles.append(Role(name, warps, self.warps, body))
+            return body
+
+        return add
+
+    @property
+    def warps(self) -> int:
+        """Warps of one CTA."""
+        return sum(role.warps for role in self.roles)
+
+    @property
+    def smem_bytes(self) -> int:
+        """Shared memory of one CTA: tiles and barriers."""
+        return self._smem
+
+    def _fresh_name(self, name: str) -> None:
+        _name_of("tile or an array of mbarriers", name)
+        if name in {t.name for t in self.tiles} | {s.name for s in self.storages}:
+            raise ProtocolError(
+                f"{self.name} has two things named {name}", place=author_line(), correction="rename one"
+            )
+
+    # flattening
+
+    def flatten(self, params: Mapping[str, int] | None = None, *, twice: bool = True) -> Program:
+        """Run every role once for each of its warps, twice over to see that it is deterministic; the flat program.
+
+        Not ``twice`` where the same roles have been seen to be: many sizes of one protocol, say.
+        """
+        if not self.roles:
+            raise ProtocolError(
+                f"{self.name} has no roles",
+                place=self._line,
+                correction="mark at least one function with @protocol.role(...)",
+            )
+        tables = Tables(self.cluster)
+        first, notes = self._record(tables)
+        if twice:
+            self._require_deterministic(first, tables)
+        return assemble(self, first, tables, dict(params or {}), notes)
+
+    def _require_deterministic(self, first: Sequence[Recorder], tables: Tables) -> None:
+        # The same tables, so that another tile or barrier is another number; no lines, which cost as much as the rest.
+        second, _ = self._record(tables, located=[len(rec.code) for rec in first])
+        for one, two in zip(first, second, strict=True):
+            if one.code != two.code:
+                at = next(
+                    (i for i, (a, b) in enumerate(zip(one.code, two.code, strict=False)) if a != b),
+                    min(len(one.code), len(two.code)),
+                )
+                line = one.lines[at] if at < len(one.code) else two.lines[at - two.located]
+                raise ProtocolError(
+                    f"{one.who} is not deterministic: recorded twice, it differs at operation {at}",
+                    place=list(tables.sources)[line],
+                    cause="the role depends on something that changes between two calls",
+                )
+
+    def _record(self, tables: Tables, located: Sequence[int] = ()) -> tuple[list[Recorder], tuple[str, ...]]:
+        notes: tuple[str, ...] = ()
+        recorders: list[Recorder] = []
+        for cta in range(self.cluster):
+            for role in self.roles:
+                for index in range(role.warps):
+                    who = role.name if role.warps == 1 else f"{role.name}/{index}"
+                    rec = Recorder(tables, who, cta, ALL_LANES, located[len(recorders)] if located else 0)
+                    warp = Warp(rec, index, role.first_warp + index, 32 * self.warps)
+                    with recording(rec):
+                        if warp.warp == 0:
+                            notes = self._record_init(rec)
+                        self._record_sync(warp)
+                        _run(lambda body=role.body, w=warp: body(w), rec.who)  # type: ignore[misc]  # bound now, on purpose
+                    recorders.append(rec)
+        return recorders, notes
+
+    def _record_init(self, rec: Recorder) -> tuple[str, ...]:
+        """One lane initialises; without an init, the barriers that named a count are initialised as usual."""
+        with rec.narrowed(1):
+            if self._init is not None:
+                _run(self._init, f"the init of {self.name}")
+                rec.emit(Op.FENCE, Fence.MBARRIER_INIT, semantics(scope=Scope.CLUSTER))
+                return ("the flattener adds fence.mbarrier_init and the CTA barrier after the init",)
+            missing = [s.name for s in self.storages if s.name not in self._counts]
+            if missing:
+                raise ProtocolError(
+                    f"nobody initialises {', '.join(missing)}",
+                    place=self._declared[missing[0]],
+                    correction="mark a function @protocol.init, or name the count: protocol.mbarriers(name, size, 1)",
+                )
+            for storage in self.storages:
+                for index in range(storage.size):
+                    storage[index].init(self._counts[storage.name], line=self._declared[storage.name])
+            rec.emit(Op.FENCE, Fence.MBARRIER_INIT, semantics(scope=Scope.CLUSTER))
+        return ("no init was given: the flattener adds the usual prologue (init, fence.mbarrier_init, CTA barrier)",)
+
+    def _record_sync(self, warp: Warp) -> None:
+        if self.cluster > 1:
+            warp.cluster_sync()
+        else:
+            warp.sync_threads()
+
+
+def _name_of(what: str, name: object) -> str:
+    """``name``, which must be a text: a decorator without its parentheses hands over the function itself."""
+    if not isinstance(name, str):
+        raise ProtocolError(
+            f"the name of a {what} is of type {type(name).__name__}, not a text",
+            place=author_line(),
+            cause="a decorator without its parentheses and its name" if callable(name) else "",
+            correction='write @protocol.role("load")' if what == "role" else "write the name first, in quotes",
+        )
+    return name
+
+
+def _shape(name: str, slots: int, nbytes: int) -> tuple[int, int]:
+    slots, nbytes = whole(f"the number of slots of {name}", slots), whole(f"the bytes of a slot of {name}", nbytes)
+    if slots < 1 or nbytes < 1:
+        raise ProtocolError(
+            f"{name}: {slots} slots of {nbytes} bytes", place=author_line(), correction="both must be at least 1"
+        )
+    return slots, nbytes
+
+
+def _require_plain(body: Callable[..., object], who: str, head: str, *arguments: object) -> None:
+    """An author's function can be called with these arguments and does not suspend; else ProtocolError."""
+    if inspect.isgeneratorfunction(body) or inspect.iscoroutinefunction(body):
+        raise _suspends(who, author_line())
+    try:
+        inspect.signature(body).bind(*arguments)
+    except TypeError as error:
+        raise ProtocolError(
+            f"{who} cannot be called: {error}", place=author_line(), correction=f"write {head}"
+        ) from None
+    except ValueError:
+        pass  # a function that is not written in Python tells nothing about its arguments
+
+
+def _suspends(who: str, place: str) -> ProtocolError:
+    return ProtocolError(
+        f"{who} is a generator or a coroutine",
+        place=place,
+        cause="a role is recorded by calling it once, from start to end: nothing in it suspends",
+        correction="write it as a plain function, without yield, async or await",
+    )
+
+
+def _run(body: Callable[[], object], who: str) -> None:
+    """Run an author's function; whatever it raises that is not ours is reported with the author's line."""
+    try:
+        returned = body()
+    except PipesimError:
+        raise
+    except Exception as error:
+        raise ProtocolError(
+            f"{who} raised {in_words(error)}", place=raised_at(error), correction=hint(error)
+        ) from error
+    if inspect.isgenerator(returned) or inspect.iscoroutine(returned):
+        returned.close()
+        code = returned.gi_code if inspect.isgenerator(returned) else returned.cr_code
+        raise _suspends(f"what {who} returns", f"{code.co_filename}:{code.co_firstlineno}")

@@ -1,0 +1,49 @@
+"""An exception in an author's function, as the author must read it: in words, at the author's line, with a hint."""
+
+from __future__ import annotations
+
+import difflib
+
+from pipesim.lang.builder import is_inside
+
+
+def in_words(error: BaseException) -> str:
+    """``ZeroDivisionError: division by zero``, in one line; a syntax error's place is told apart."""
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {' '.join(text.split())}" if text else type(error).__name__
+
+
+def raised_at(error: BaseException) -> str:
+    """``file:line`` of the innermost frame that is not part of the description language, "" if there is none."""
+    place = ""
+    trace = error.__traceback__
+    while trace is not None:
+        if not is_inside(trace.tb_frame.f_globals.get("__name__", "")):
+            place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return place
+
+
+def hint(error: BaseException) -> str:
+    """What to try, where the error is a misuse of what a role is given; else ""."""
+    if isinstance(error, AttributeError) and is_inside(type(error.obj).__module__):
+        if hasattr(error.obj, "__enter__"):
+            return "enter it first: with ... as stage:"
+        public = [name for name in dir(error.obj) if not name.startswith("_")]
+        near = difflib.get_close_matches(error.name or "", public, n=1, cutoff=0.6)
+        return f"did you mean {near[0]}?" if near else f"it has {', '.join(public)}"
+    called = _called(error)
+    return f"check the arguments of this call of {called}" if called else ""
+
+
+def _called(error: BaseException) -> str:
+    """What of ours the author called, if that is where the error came from, else ""."""
+    called = ""
+    trace = error.__traceback__
+    while trace is not None:
+        if not is_inside(trace.tb_frame.f_globals.get("__name__", "")):
+            called = ""
+        elif not called:
+            called = trace.tb_frame.f_code.co_qualname.removesuffix(".__init__")
+        trace = trace.tb_next
+    return called

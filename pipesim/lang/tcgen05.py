@@ -1,0 +1,53 @@
+"""``tcgen05.commit`` and the arrivals between the two CTAs of a pair, as upstream's kernels call them.
+
+Upstream: ``gpu/sync/sync.mojo``, ``gpu/compute/mma``; PTX ISA, tcgen05.commit and mapa.
+"""
+
+from __future__ import annotations
+
+from pipesim.errors import ProtocolError
+from pipesim.lang.builder import author_line, predicated, recorder
+from pipesim.lang.legality import require_committer, require_one_lane
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier
+from pipesim.model.ops import Engine, Op
+
+_COMMIT, _TCGEN05 = int(Op.COMMIT), int(Engine.TCGEN05)
+
+
+def mma_arrive(mbar: SharedMemBarrier) -> None:
+    """One arrival on ``mbar`` when every MMA that this thread has issued is finished. One lane executes it."""
+    rec = recorder()
+    require_one_lane(rec, "tcgen05.commit")
+    require_committer(rec)
+    rec.append((_COMMIT, _TCGEN05, mbar._address()))  # noqa: SLF001  # same package
+
+
+def mma_arrive_multicast(mbar: SharedMemBarrier, cta_mask: int) -> None:
+    """The same at the place of ``mbar`` in every CTA of the mask."""
+    rec = recorder()
+    require_one_lane(rec, "tcgen05.commit")
+    if not 0 < cta_mask < 1 << rec.tables.ctas:
+        raise ProtocolError(
+            f"{rec.who}: a commit to the CTAs of mask {cta_mask:#b}",
+            place=author_line(),
+            cause=f"the cluster has {rec.tables.ctas} CTAs",
+        )
+    require_committer(rec)
+    rec.emit(Op.COMMIT_MULTICAST, Engine.TCGEN05, mbar._address(), cta_mask)  # noqa: SLF001  # same package
+
+
+def elect_mma_arrive(mbar: SharedMemBarrier, e: int) -> None:
+    """:func:`mma_arrive` by the lane in the mask ``e`` (``elect()``), nothing where it is 0."""
+    with predicated(e) as any_lane:
+        if any_lane:
+            mma_arrive(mbar)
+
+
+def umma_arrive_leader_cta(mbar: SharedMemBarrier) -> None:
+    """Each executing lane arrives at the place of ``mbar`` in the even CTA of the pair (address AND 0xFEFFFFFF)."""
+    mbar.arrive_cluster(recorder().cta & ~1)
+
+
+def umma_arrive_peer_cta(mbar: SharedMemBarrier) -> None:
+    """Each executing lane arrives at the place of ``mbar`` in the odd CTA of the pair (address OR 0x01000000)."""
+    mbar.arrive_cluster(recorder().cta | 1)

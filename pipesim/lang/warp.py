@@ -1,0 +1,398 @@
+"""``Warp``: what a role is given. Its methods record operations of no one barrier: copies, reads, work, fences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from operator import index
+
+from pipesim.errors import ProtocolError
+from pipesim.lang.builder import Recorder, author_line, author_place, current_recorder, recorder, whole
+from pipesim.lang.legality import (
+    note_tcgen05,
+    require_commit,
+    require_groups,
+    require_load,
+    require_mma,
+    require_one_lane,
+    require_ordinary,
+    require_transfer,
+)
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier, barrier_address
+from pipesim.lang.tcgen05 import mma_arrive
+from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, semantics
+
+ANY_ITEM = -1
+_READ, _WRITE, _WORK = int(Op.READ), int(Op.WRITE), int(Op.WORK)
+_TRANSFER_READ, _TRANSFER_WRITE = int(Op.TRANSFER_READ), int(Op.TRANSFER_WRITE)
+_COMMIT, _WAIT_GROUP = int(Op.COMMIT), int(Op.WAIT_GROUP)
+_TCGEN05 = Engine.TCGEN05
+
+
+@dataclass(frozen=True, eq=False)
+class Slot:
+    """One slot of a tile array, or a range of bytes in it: ``slot.part(offset, nbytes)``.
+
+    A slot is made once, so the same bytes asked for twice are the same object.
+    """
+
+    name: str
+    space: Space
+    offset: int
+    nbytes: int
+    rank: int = -1  #: the CTA in whose memory it is, -1 for the executing one
+
+    @cached_property
+    def _parts(self) -> dict[tuple[int, int, int], Slot]:
+        """What was made of it already, by offset, bytes and rank: a loop asks for the same few again and again."""
+        return {}
+
+    def mapa(self, cta: int) -> Slot:
+        """The same bytes in the CTA of this rank: what an MMA of a pair of CTAs reads and writes there."""
+        try:
+            return self._parts[0, self.nbytes, index(cta)]
+        except (KeyError, TypeError):
+            made = Slot(self.name, self.space, self.offset, self.nbytes, cta)
+        if type(cta) is int:
+            self._parts[0, self.nbytes, cta] = made
+        return made
+
+    def part(self, offset: int, nbytes: int) -> Slot:
+        """The bytes ``offset .. offset + nbytes`` of this slot."""
+        try:
+            return self._parts[index(offset), index(nbytes), self.rank]
+        except (KeyError, TypeError):
+            made = self._part(offset, nbytes)
+        return self._parts.setdefault((made.offset - self.offset, made.nbytes, self.rank), made)
+
+    def _part(self, offset: int, nbytes: int) -> Slot:
+        offset, nbytes = whole(f"the offset of a part of {self.name}", offset), whole("its number of bytes", nbytes)
+        if offset < 0 or nbytes <= 0 or offset + nbytes > self.nbytes:
+            raise ProtocolError(
+                f"{nbytes} bytes at {offset} of {self.name}, which has {self.nbytes}",
+                place=author_line(),
+                correction="name at least one byte, all of them inside the slot",
+            )
+        return Slot(self.name, self.space, self.offset + offset, nbytes, self.rank)
+
+
+@dataclass(frozen=True)
+class TileArray:
+    """``slots`` tiles of ``nbytes`` each, from ``offset`` on, in the memory of each CTA."""
+
+    name: str
+    space: Space
+    offset: int
+    nbytes: int
+    slots: int
+
+    def __len__(self) -> int:
+        return self.slots
+
+    def __iter__(self) -> Iterator[Slot]:
+        return (self[slot] for slot in range(self.slots))
+
+    @cached_property
+    def _made(self) -> dict[int, Slot]:
+        """The slots that were asked for already: a ring asks for the same few again and again."""
+        return {}
+
+    def __getitem__(self, slot: int) -> Slot:
+        try:
+            return self._made[index(slot)]
+        except (KeyError, TypeError):
+            return self._slot(slot)
+
+    def _slot(self, slot: int) -> Slot:
+        slot = whole(f"the slot of {self.name}[...]", slot)
+        if not 0 <= slot < self.slots:
+            raise ProtocolError(
+                f"there is no {self.name}[{slot}]",
+                place=author_line(),
+                cause=f"{self.name} has {self.slots} slots",
+                correction=f"use 0 to {self.slots - 1}, for example {self.name}[stage.index()]",
+            )
+        made = Slot(f"{self.name}[{slot}]", self.space, self.offset + slot * self.nbytes, self.nbytes)
+        return self._made.setdefault(slot, made)
+
+
+class Warp:
+    """One warp of a role. All methods act for the lanes that execute where they are called."""
+
+    def __init__(self, rec: Recorder, index: int, warp: int, cta_threads: int) -> None:
+        self._recorder = rec
+        self.index = index  #: number of this warp within its role
+        self.warp = warp  #: number of this warp within its CTA
+        self.cta = rec.cta  #: rank of the CTA in the cluster
+        self._cta_threads = cta_threads
+        #: operations but for their item, which is all that is new when a loop comes round again
+        self._heads: dict[tuple[object, ...], Operation] = {}
+        self._loads: dict[tuple[object, ...], tuple[Operation, int]] = {}
+
+    # lanes
+
+    def elect_one(self) -> AbstractContextManager[None]:
+        """Inside, one lane executes (``elect.sync``)."""
+        lanes = self._recorder.lanes
+        return self._recorder.narrowed(lanes & -lanes)
+
+    def lanes(self, count: int) -> AbstractContextManager[None]:
+        """Inside, lanes 0 .. count-1 execute (as far as they execute outside)."""
+        if not 1 <= whole("the number of lanes", count) <= 32:
+            raise ProtocolError(f"{count} lanes of a warp", place=author_line(), correction="a warp has lanes 1 to 32")
+        return self._recorder.narrowed((1 << count) - 1)
+
+    # memory
+
+    def tma_load(
+        self, destination: Slot, mbar: SharedMemBarrier, item: int, nbytes: int | None = None, cta_mask: int = 0
+    ) -> None:
+        """A bulk copy into ``destination``: its bytes land later, in pieces, and are counted on ``mbar`` as they land.
+
+        ``nbytes``: only so many, from the slot's begin; ``destination`` may be a part of a slot, too.
+        ``item`` names what the bytes then hold. Each executing lane issues one copy, so one lane must be elected.
+        ``cta_mask`` has a bit for each CTA of a multicast, which lands at the same offset in each and is counted on its
+        own copy of ``mbar``; 0 is an ordinary copy.
+        """
+        rec = self._mine()
+        try:
+            head, mask = self._loads[destination, mbar, nbytes, type(nbytes), cta_mask]
+            named = index(item)
+        except (KeyError, TypeError):
+            self._first_load(rec, destination, mbar, item, nbytes, cta_mask)
+            self._loads[destination, mbar, nbytes, type(nbytes), cta_mask] = rec.code[-1][:4], rec.code[-1][5]
+        else:
+            self._require_one_copy(rec, destination)
+            rec.append((*head, named, mask))
+
+    def _first_load(
+        self, rec: Recorder, destination: Slot, mbar: SharedMemBarrier, item: int, nbytes: int | None, cta_mask: int
+    ) -> None:
+        self._require_slot(destination)
+        self._require_one_copy(rec, destination)
+        if not 0 <= cta_mask < 1 << rec.tables.ctas:
+            raise ProtocolError(
+                f"{rec.who}: a multicast to the CTAs of mask {cta_mask:#b}",
+                place=author_line(),
+                cause=f"the cluster has {rec.tables.ctas} CTAs",
+            )
+        if nbytes is not None:
+            destination = destination.part(0, nbytes)
+        for rank in range(rec.tables.ctas):
+            if cta_mask >> rank & 1:
+                rec.tables.access(destination.space, rank, destination.offset, destination.nbytes)
+        bar = barrier_address(mbar)
+        counted = mbar.rank if mbar.rank >= 0 else rec.cta
+        require_load(
+            rec, destination.name, destination.space, self._rank(destination), counted, multicast=bool(cta_mask)
+        )
+        rec.emit(Op.TMA_LOAD, bar, self._access(destination), destination.nbytes, item, cta_mask)
+
+    def _require_one_copy(self, rec: Recorder, destination: Slot) -> None:
+        if rec.executing != 1:
+            raise ProtocolError(
+                f"{rec.who}: {rec.executing} lanes issue the same copy into {destination.name}",
+                place=author_line(),
+                cause="a bulk copy is issued once by each lane that executes it",
+                correction="put it inside `with w.elect_one():`",
+            )
+
+    def read(self, source: Slot, item: int = ANY_ITEM) -> None:
+        """Ordinary loads of all of ``source``, which should hold ``item`` (ANY_ITEM: whatever was written)."""
+        self._ordinary(_READ, source, item)
+
+    def write(self, destination: Slot, item: int) -> None:
+        """Ordinary stores: ``destination`` then holds ``item``."""
+        self._ordinary(_WRITE, destination, item)
+
+    def async_read(self, engine: Engine, source: Slot, item: int = ANY_ITEM) -> None:
+        """A transfer that reads ``source`` until it completes: a bulk store, or the operand of an MMA."""
+        self._mine().append_item(self._transfer(_TRANSFER_READ, engine, source), item)
+
+    def async_write(self, engine: Engine, destination: Slot, item: int) -> None:
+        """A transfer that writes ``destination`` until it completes: ``cp.async``, or the result of an MMA."""
+        self._mine().append_item(self._transfer(_TRANSFER_WRITE, engine, destination), item)
+
+    def mma(
+        self,
+        engine: Engine,
+        *,
+        reads: Sequence[tuple[Slot, int]] = (),
+        writes: Sequence[tuple[Slot, int]] = (),
+        cycles: int = 0,
+    ) -> None:
+        """Issue a matrix multiplication: it reads and writes these (slot, item) pairs until it finishes.
+
+        It finishes no sooner than the engine has worked ``cycles`` on it, after what it was given before. Engine.WGMMA
+        is issued by whole warps, each its part of what the warp group does, Engine.TCGEN05 by one elected lane.
+        """
+        rec = self._mine()
+        require_mma(rec, engine)
+        block = [rec.operation(Op.ENGINE_WORK, engine, cycles)] if cycles else []
+        for op, operands in (_TRANSFER_READ, reads), (_TRANSFER_WRITE, writes):
+            for slot, item in operands:
+                try:
+                    head = self._heads[op, engine, slot]
+                except (KeyError, TypeError):
+                    head = self._transfer(op, engine, slot)
+                block.append((*head, item) if type(item) is int else rec.operation(*head, item))
+        if engine == _TCGEN05 and (reads or writes):
+            note_tcgen05(rec)
+        rec.extend(block)
+
+    def commit(self, engine: Engine, mbar: SharedMemBarrier | None = None) -> None:
+        """Close a group of transfers, or (tcgen05) let their completion arrive once on ``mbar``."""
+        rec = self._mine()
+        require_commit(rec, engine, on_barrier=mbar is not None)
+        if mbar is None:
+            rec.append(self._again(_COMMIT, engine, -1))
+        else:
+            mma_arrive(mbar)
+
+    def wait_group(self, engine: Engine, groups: int = 0) -> None:
+        """Wait until at most ``groups`` closed groups of this engine are unfinished.
+
+        The groups of WGMMA are those of the warp group: the warp waits until they are finished in all of its warps.
+        """
+        rec = self._mine()
+        require_groups(rec, engine)
+        rec.append(self._again(_WAIT_GROUP, engine, groups))
+
+    def _again(self, op: int, engine: Engine, operand: int) -> Operation:
+        """An operation of which a loop records the same again and again."""
+        try:
+            return self._heads[op, engine, operand, type(operand)]
+        except (KeyError, TypeError):
+            made = self._recorder.operation(op, engine, operand)
+        return self._heads.setdefault((op, engine, operand, type(operand)), made)
+
+    def _ordinary(self, op: int, slot: Slot, item: int) -> None:
+        rec = self._mine()
+        try:
+            head = self._heads[op, slot]
+        except (KeyError, TypeError):
+            access = self._access(slot)
+            require_ordinary(rec, slot.name, slot.space, self._rank(slot))
+            head = self._heads[op, slot] = op, access
+        rec.append_item(head, item)
+
+    def _transfer(self, op: int, engine: Engine, slot: Slot) -> Operation:
+        """The operation but for its item, of a transfer that is allowed here."""
+        rec = self._recorder
+        try:
+            head = self._heads[op, engine, slot]
+        except (KeyError, TypeError):
+            access = self._access(slot)
+            require_transfer(rec, engine, slot.name, slot.space, self._rank(slot))
+            head = self._heads[op, engine, slot] = rec.operation(op, engine, access, slot.nbytes, ANY_ITEM)[:-1]
+        if engine == _TCGEN05:
+            require_one_lane(rec, "a tcgen05 operation")
+            note_tcgen05(rec)
+        return head
+
+    def _rank(self, slot: Slot) -> int:
+        """The CTA in whose memory a slot is."""
+        return self.cta if slot.rank < 0 else slot.rank
+
+    def _mine(self) -> Recorder:
+        """The recorder of the role that runs now, which must be the one that this warp was given to."""
+        if current_recorder() is not self._recorder:
+            raise ProtocolError(
+                f"{recorder().who} uses the warp object of {self._recorder.who}",
+                place=author_line(),
+                correction="use the argument of the role's own function",
+            )
+        return self._recorder
+
+    def _require_slot(self, slot: object) -> None:
+        if isinstance(slot, TileArray):
+            raise ProtocolError(
+                f"{self._recorder.who}: {slot.name} is all {slot.slots} slots, where one is wanted",
+                place=author_line(),
+                correction=f"name one, for example {slot.name}[stage.index()]",
+            )
+        if not isinstance(slot, Slot):
+            raise ProtocolError(
+                f"{self._recorder.who}: a slot of a tile is wanted, not something of type {type(slot).__name__}",
+                place=author_line(),
+                correction="name one, for example tile[stage.index()]",
+            )
+
+    def _access(self, slot: Slot) -> int:
+        self._require_slot(slot)
+        rank = self._rank(slot)
+        if rank >= self._recorder.tables.ctas:
+            raise ProtocolError(
+                f"{self._recorder.who}: {slot.name} of CTA {rank}",
+                place=author_line(),
+                cause=f"the cluster has {self._recorder.tables.ctas} CTAs",
+            )
+        return self._recorder.tables.access(slot.space, rank, slot.offset, slot.nbytes)
+
+    # time and control
+
+    def work(self, cycles: int) -> None:
+        """Occupy the warp for ``cycles`` SM cycles."""
+        cycles = whole("the number of cycles", cycles)
+        if cycles < 0:
+            raise ProtocolError(f"work of {cycles} cycles", place=author_line(), correction="give 0 or more")
+        self._mine().append((_WORK, cycles))
+
+    def loop(self, trips: int, parameter: str = "") -> Iterator[int]:
+        """``range(trips)`` that leaves loop marks, so that a proof can speak about any value of ``parameter``."""
+        rec = self._mine()
+        if whole("the number of trips", trips) < 0:
+            raise ProtocolError(f"{rec.who}: a loop of {trips} trips", place=author_line(), correction="give 0 or more")
+        mark = rec.tables.loop(parameter)
+        following = (int(Op.LOOP_NEXT), mark)
+        rec.emit(Op.LOOP_BEGIN, mark, trips)
+        rec.open_loops.append(author_place(1))
+        for trip in range(trips):
+            if trip:
+                rec.append(following)
+            yield trip
+        rec.emit(Op.LOOP_END, mark)
+        rec.open_loops.pop()
+
+    # other barriers and fences
+
+    def bar_sync(self, number: int, threads: int) -> None:
+        """``barrier.sync``: wait until ``threads`` threads have arrived. A warp always counts as 32 (PTX)."""
+        self._named(Op.BAR_SYNC, number, threads)
+
+    def bar_arrive(self, number: int, threads: int) -> None:
+        """``barrier.arrive``: arrive without waiting."""
+        self._named(Op.BAR_ARRIVE, number, threads)
+
+    def sync_threads(self) -> None:
+        """``__syncthreads``: named barrier 0 with every thread of the CTA."""
+        self._named(Op.BAR_SYNC, 0, self._cta_threads)
+
+    def _named(self, op: Op, number: int, threads: int) -> None:
+        if not 0 <= number < 16:
+            raise ProtocolError(f"named barrier {number}", place=author_line(), cause="a CTA has 16, numbered 0 to 15")
+        rec = self._mine()
+        rec.emit(op, rec.tables.named_barrier(rec.cta, number), threads, 32)
+
+    def cluster_arrive(self, order: Order = Order.DEFAULT) -> None:
+        """``barrier.cluster.arrive``."""
+        self._mine().emit(Op.CLUSTER_ARRIVE, semantics(order, Scope.CLUSTER))
+
+    def cluster_wait(self, order: Order = Order.DEFAULT) -> None:
+        """``barrier.cluster.wait``."""
+        self._mine().emit(Op.CLUSTER_WAIT, semantics(order, Scope.CLUSTER))
+
+    def cluster_sync(self) -> None:
+        """Arrive at the cluster barrier and wait for it."""
+        self.cluster_arrive()
+        self.cluster_wait()
+
+    def fence(self, kind: Fence, scope: Scope = Scope.DEFAULT) -> None:
+        """A fence: ``fence.proxy.async``, ``fence.mbarrier_init``, ``fence.acq_rel`` …"""
+        self._mine().emit(Op.FENCE, kind, semantics(scope=scope))
+
+    def setmaxnreg(self, registers: int) -> None:
+        """``setmaxnreg``: the warp's registers from here on."""
+        self._mine().emit(Op.SETMAXNREG, registers)

@@ -1,0 +1,113 @@
+"""What CUTLASS's pipelines have in common (``include/cutlass/pipeline/sm90_pipeline.hpp``).
+
+A CUTLASS pipeline has barriers and no counters: every call takes a :class:`PipelineState`, which the caller steps. Its
+constructor initialises the barriers; here that is the separate :meth:`init_barriers`, which CUTLASS has too, because
+one init runs before the roles. A thread's flags (``is_leader``) are masks of lanes, and a thread's role
+(``ThreadCategory``), which only debug builds check, is left out.
+
+Against Modular's names: ``producer_acquire`` is ``wait_consumer``, ``consumer_wait`` is ``wait_producer``.
+"""
+
+from __future__ import annotations
+
+from pipesim.errors import ProtocolError
+from pipesim.lang.builder import TryResult, author_line, recorder
+from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.pipelines.common.pipeline_state import PipelineState
+from pipesim.pipelines.common.register_value import RegisterValue
+
+Token = TryResult | bool  #: a try's answer; False is ``BarrierStatus::WaitAgain``, True ``WaitDone``
+ClusterShape = tuple[int, int]  #: CTAs along x and along y
+
+
+class CutlassPipeline(RegisterValue):
+    """``full_barrier_[S]`` then ``empty_barrier_[S]`` at ``storage``, and the calls that all pipelines share."""
+
+    _own = "which lanes lead and signal belongs"
+
+    def __init__(self, storage: BarrierStorage, num_stages: int) -> None:
+        super().__init__()
+        require_room(storage, num_stages)
+        self.num_stages = num_stages
+        self.full = tuple(storage[s] for s in range(num_stages))
+        self.empty = tuple(storage[num_stages + s] for s in range(num_stages))
+        storage.label(0, num_stages, "full")
+        storage.label(num_stages, num_stages, "empty")
+
+    @staticmethod
+    def smem_bytes(num_stages: int) -> int:
+        """``sizeof(SharedStorage)``: two barriers of 8 bytes for each stage."""
+        return 2 * num_stages * 8
+
+    # the producer
+
+    def producer_try_acquire(self, state: PipelineState, skip_wait: bool = False) -> Token:  # noqa: FBT001, FBT002  # CUTLASS's signature
+        """One try whether the stage is empty, or no try and yes with ``skip_wait``. Hand the token to the acquire."""
+        self._mine()
+        return True if skip_wait else self.empty[state.index()].try_wait(state.phase())
+
+    def producer_acquire(self, state: PipelineState, barrier_token: Token = False) -> None:  # noqa: FBT002  # CUTLASS's signature
+        """Wait until the stage is empty, unless the token says so already."""
+        self._mine()
+        self.empty[state.index()].wait_if_needed(barrier_token, state.phase())
+
+    def producer_tail(self, state: PipelineState) -> None:
+        """Wait until all stages are empty, so that no CTA exits while others signal it. The state stays as it was."""
+        self._mine()
+        at = state.copy()
+        for _ in range(self.num_stages):
+            self.empty[at.index()].wait(at.phase())
+            at.step()
+
+    def producer_get_barrier(self, state: PipelineState) -> SharedMemBarrier:
+        """``full`` of the stage: what a TMA is given."""
+        return self.full[state.index()]
+
+    # the consumer
+
+    def consumer_try_wait(self, state: PipelineState, skip_wait: bool = False) -> Token:  # noqa: FBT001, FBT002  # CUTLASS's signature
+        """One try (``try_wait``) whether the stage is full, or no try and yes with ``skip_wait``."""
+        self._mine()
+        return True if skip_wait else self.full[state.index()].try_wait(state.phase())
+
+    def consumer_test_wait(self, state: PipelineState, skip_wait: bool = False) -> Token:  # noqa: FBT001, FBT002  # CUTLASS's signature
+        """The same with ``test_wait``, which never suspends."""
+        self._mine()
+        return True if skip_wait else self.full[state.index()].test_wait(state.phase())
+
+    def consumer_wait(self, state: PipelineState, barrier_token: Token = False) -> None:  # noqa: FBT002  # CUTLASS's signature
+        """Wait until the stage is full, unless the token says so already."""
+        self._mine()
+        self.full[state.index()].wait_if_needed(barrier_token, state.phase())
+
+
+def init_stages(storage: BarrierStorage, num_stages: int, producer_arv_count: int, consumer_arv_count: int) -> None:
+    """Initialise ``full[S]`` for the producer's arrivals, ``empty[S]`` for the consumers'."""
+    require_room(storage, num_stages)
+    for stage in range(num_stages):
+        storage[stage].init(producer_arv_count)
+        storage[num_stages + stage].init(consumer_arv_count)
+
+
+def require_room(storage: BarrierStorage, num_stages: int) -> None:
+    """Raise ProtocolError if the storage does not hold two barriers a stage."""
+    if num_stages < 1 or 2 * num_stages > len(storage):
+        raise ProtocolError(
+            f"a pipeline of {num_stages} stages needs {2 * max(num_stages, 1)} mbarriers; "
+            f"{storage.name} has {len(storage)}",
+            place=author_line(),
+            correction="ask for two mbarriers for each stage",
+        )
+
+
+def block_id_in_cluster(cluster_shape: ClusterShape) -> tuple[int, int]:
+    """Place of the executing CTA in its cluster; ProtocolError if the protocol's cluster has another size."""
+    x, y = cluster_shape
+    rec = recorder()
+    if x * y != rec.tables.ctas:
+        raise ProtocolError(
+            f"{rec.who}: a cluster shape of {x} x {y} in a cluster of {rec.tables.ctas} CTAs",
+            place=author_line(),
+            correction="make the protocol with Protocol(name, cluster=x * y)",
+        )
+    return rec.cta % x, rec.cta // x

@@ -1,0 +1,146 @@
+"""CUTLASS's pipelines of threads: ``PipelineAsync``, ``PipelineTransactionAsync``, ``OrderedSequenceBarrier``.
+
+All are in ``include/cutlass/pipeline/sm90_pipeline.hpp``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pipesim.errors import ProtocolError
+from pipesim.lang.builder import author_line, recorder
+from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.pipelines.common.pipeline_state import PipelineState
+from pipesim.pipelines.common.register_value import RegisterValue
+from pipesim.pipelines.cutlass.base import CutlassPipeline, init_stages
+
+
+@dataclass(frozen=True)
+class AsyncParams:
+    """``PipelineAsync::Params``: threads that arrive on each side. ``dst_blockid`` is -1 for the executing CTA."""
+
+    producer_arv_count: int = 1
+    consumer_arv_count: int = 1
+    dst_blockid: int = -1
+    transaction_bytes: int = 0  #: of ``PipelineTransactionAsync`` only
+
+    def destination(self) -> int:
+        """The CTA whose ``empty`` the consumers arrive on."""
+        return self.dst_blockid if self.dst_blockid >= 0 else recorder().cta
+
+
+class PipelineAsync(CutlassPipeline):
+    """Producers and consumers that arrive, each executing lane once."""
+
+    def __init__(self, storage: BarrierStorage, num_stages: int, params: AsyncParams | None = None) -> None:
+        super().__init__(storage, num_stages)
+        self.params = params if params is not None else AsyncParams()
+
+    @staticmethod
+    def init_barriers(storage: BarrierStorage, num_stages: int, params: AsyncParams | None = None) -> None:
+        """``full``: ``producer_arv_count``; ``empty``: ``consumer_arv_count``."""
+        counts = params if params is not None else AsyncParams()
+        init_stages(storage, num_stages, counts.producer_arv_count, counts.consumer_arv_count)
+
+    def producer_commit(
+        self, state: PipelineState, user_defined_arrive_op: Callable[[SharedMemBarrier], object] | None = None
+    ) -> None:
+        """Arrive on ``full``; before that the given operation on it, such as ``SharedMemBarrier.cp_async_arrive``."""
+        self._mine()
+        full = self.full[state.index()]
+        if user_defined_arrive_op is not None:
+            user_defined_arrive_op(full)
+        full.arrive()
+
+    def consumer_release(self, state: PipelineState) -> None:
+        """Arrive on ``empty`` of the CTA ``dst_blockid``."""
+        self._mine()
+        self.empty[state.index()].arrive_cluster(self.params.destination())
+
+
+class PipelineTransactionAsync(CutlassPipeline):
+    """Producers that announce bytes and arrive, in two calls. Unlike the TMA pipeline's, the acquire announces none."""
+
+    def __init__(self, storage: BarrierStorage, num_stages: int, params: AsyncParams) -> None:
+        super().__init__(storage, num_stages)
+        self.params = params
+
+    @staticmethod
+    def init_barriers(storage: BarrierStorage, num_stages: int, params: AsyncParams) -> None:
+        """``full``: ``producer_arv_count``; ``empty``: ``consumer_arv_count``."""
+        init_stages(storage, num_stages, params.producer_arv_count, params.consumer_arv_count)
+
+    def producer_expect_transaction(self, state: PipelineState) -> None:
+        """Expect ``transaction_bytes`` more on ``full``, once for each executing lane: one lane must call it."""
+        self._mine()
+        self.full[state.index()].expect_tx(self.params.transaction_bytes)
+
+    def producer_commit(self, state: PipelineState) -> None:
+        """Arrive on ``full`` of the CTA ``dst_blockid``."""
+        self._mine()
+        self.full[state.index()].arrive_cluster(self.params.destination())
+
+    def consumer_release(self, state: PipelineState) -> None:
+        """Arrive on ``empty`` of the CTA ``dst_blockid``."""
+        self._mine()
+        self.empty[state.index()].arrive_cluster(self.params.destination())
+
+
+class OrderedSequenceBarrier(RegisterValue):
+    """Lets ``length`` groups run each of ``depth`` stages one after the other: group g unlocks group g + 1.
+
+    Barrier (d, g), at ``storage[d * length + g]``, counts ``group_size`` and unlocks stage d for group g. Group 0
+    starts at phase 1, so it runs first; the others at phase 0. After the last group comes group 0 with its next lap.
+    """
+
+    def __init__(self, storage: BarrierStorage, depth: int, length: int, group_id: int) -> None:
+        _require_sequence(storage, depth, length)
+        if not 0 <= group_id < length:
+            raise ProtocolError(
+                f"group {group_id} in a sequence of {length}", place=author_line(), correction=f"use 0 to {length - 1}"
+            )
+        super().__init__()
+        self.depth = depth
+        self.length = length
+        self.group_id = group_id
+        self.barriers = tuple(storage[i] for i in range(depth * length))
+        for index in range(depth * length):
+            storage.labels[index] = (f"{storage.name}.group{index % length}", index // length)
+        self.stage = PipelineState(depth, 0, int(group_id == 0), 0)
+
+    @staticmethod
+    def init_barriers(storage: BarrierStorage, depth: int, length: int, group_size: int) -> None:
+        """Every barrier counts the arriving threads of one group. (CUTLASS has this in its constructor only.)"""
+        _require_sequence(storage, depth, length)
+        for index in range(depth * length):
+            storage[index].init(group_size)
+
+    def wait(self) -> None:
+        """Wait until this group may run the current stage. Does not step."""
+        self._mine()
+        self._barrier(self.group_id).wait(self.stage.phase())
+
+    def arrive(self) -> None:
+        """Unlock the current stage for the next group, each executing lane once; then step."""
+        self._mine()
+        self._barrier((self.group_id + 1) % self.length).arrive()
+        self.stage.step()
+
+    def advance(self) -> None:
+        """Step without unlocking anything."""
+        self._mine()
+        self.stage.step()
+
+    def _barrier(self, group: int) -> SharedMemBarrier:
+        return self.barriers[self.stage.index() * self.length + group]
+
+
+def _require_sequence(storage: BarrierStorage, depth: int, length: int) -> None:
+    if depth < 1 or length < 1 or depth * length > len(storage):
+        raise ProtocolError(
+            f"a sequence of {length} groups and {depth} stages needs {max(depth, 1) * max(length, 1)} mbarriers; "
+            f"{storage.name} has {len(storage)}",
+            place=author_line(),
+            correction="ask for depth * length mbarriers",
+        )

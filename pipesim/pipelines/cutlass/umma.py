@@ -1,0 +1,180 @@
+"""CUTLASS's pipelines of SM100, as far as they differ: an MMA arrives by ``tcgen05.commit``.
+
+Upstream: ``include/cutlass/pipeline/sm100_pipeline.hpp``. ``atom_thr_shape`` is (2, 1) where two CTAs multiply
+together, else (1, 1). The commits elect their lane themselves, so whole warps call them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+from pipesim.errors import ProtocolError
+from pipesim.lang.builder import author_line, elect, predicated
+from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.lang.tcgen05 import elect_mma_arrive, mma_arrive_multicast, umma_arrive_leader_cta
+from pipesim.pipelines.common.pipeline_state import PipelineState
+from pipesim.pipelines.cutlass.base import ClusterShape, CutlassPipeline, block_id_in_cluster, init_stages
+from pipesim.pipelines.cutlass.threads import AsyncParams, PipelineAsync
+from pipesim.pipelines.cutlass.tma import PipelineTmaAsync, TmaParams
+
+
+class McastDirection(Enum):
+    """Whose loads a stage holds: those multicast along a row, along a column, or both."""
+
+    ROW = "row"
+    COL = "col"
+    ROW_COL = "row and column"
+
+
+def calculate_multicast_mask(
+    cluster_shape: ClusterShape, atom_thr_shape: ClusterShape, direction: McastDirection = McastDirection.ROW_COL
+) -> int:
+    """The CTAs whose loads this CTA's MMA has read: they are told when it is done. A pair counts as one place."""
+    mine = _pair(block_id_in_cluster(cluster_shape), atom_thr_shape)
+    mask = 0
+    for y in range(cluster_shape[1]):
+        for x in range(cluster_shape[0]):
+            other = _pair((x, y), atom_thr_shape)
+            same_x = other[0] == mine[0] and direction is not McastDirection.COL
+            same_y = other[1] == mine[1] and direction is not McastDirection.ROW
+            if same_x or same_y:
+                mask |= 1 << x + y * cluster_shape[0]
+    return mask
+
+
+def calculate_umma_peer_mask(cluster_shape: ClusterShape, atom_thr_shape: ClusterShape) -> int:
+    """The CTAs that multiply together with this one, itself included."""
+    at = _pair(block_id_in_cluster(cluster_shape), atom_thr_shape)
+    first_x, first_y = at[0] * atom_thr_shape[0], at[1] * atom_thr_shape[1]
+    return sum(
+        1 << first_x + x + (first_y + y) * cluster_shape[0]
+        for y in range(atom_thr_shape[1])
+        for x in range(atom_thr_shape[0])
+    )
+
+
+class PipelineTmaUmmaAsync(PipelineTmaAsync):
+    """TMA producer, MMA consumer: ``consumer_release`` is a commit, in a cluster to every CTA that loaded for it."""
+
+    def __init__(
+        self,
+        storage: BarrierStorage,
+        num_stages: int,
+        params: TmaParams,
+        cluster_shape: ClusterShape = (1, 1),
+        atom_thr_shape: ClusterShape = (1, 1),
+        mcast_direction: McastDirection = McastDirection.ROW_COL,
+    ) -> None:
+        _require_atom(cluster_shape, atom_thr_shape)
+        super().__init__(storage, num_stages, params, cluster_shape)
+        self.block_id_mask = calculate_multicast_mask(cluster_shape, atom_thr_shape, mcast_direction)
+        self._alone = cluster_shape == (1, 1)
+
+    @staticmethod
+    def init_barriers(
+        storage: BarrierStorage,
+        num_stages: int,
+        params: TmaParams,  # noqa: ARG004  # CUTLASS's signature
+        cluster_shape: ClusterShape = (1, 1),
+        atom_thr_shape: ClusterShape = (1, 1),
+        mcast_direction: McastDirection = McastDirection.ROW_COL,
+    ) -> None:
+        """``full``: 1. ``empty``: the MMAs that read the loads, one commit each; ``num_consumers`` does not matter."""
+        _require_atom(cluster_shape, atom_thr_shape)
+        x, y = cluster_shape[0] // atom_thr_shape[0], cluster_shape[1] // atom_thr_shape[1]
+        commits = {McastDirection.ROW: y, McastDirection.COL: x, McastDirection.ROW_COL: x + y - 1}
+        init_stages(storage, num_stages, 1, commits[mcast_direction])
+
+    def consumer_release(self, state: PipelineState) -> None:
+        """Commit: ``empty`` gets its arrival when the MMAs issued so far are finished. A pair's leader calls it."""
+        self._mine()
+        if self._alone:
+            elect_mma_arrive(self.empty[state.index()], elect())
+        else:
+            _commit_to(self.empty[state.index()], self.block_id_mask)
+
+
+class _UmmaPipeline(CutlassPipeline):
+    """Threads on one side, an MMA on the other; in a pair the threads arrive in the leader, the MMA in both CTAs."""
+
+    def __init__(
+        self,
+        storage: BarrierStorage,
+        num_stages: int,
+        params: AsyncParams | None = None,
+        cluster_shape: ClusterShape = (1, 1),
+        atom_thr_shape: ClusterShape = (1, 1),
+    ) -> None:
+        _require_atom(cluster_shape, atom_thr_shape)
+        super().__init__(storage, num_stages)
+        self.params = params if params is not None else AsyncParams()
+        self.tmem_sync_mask = calculate_umma_peer_mask(cluster_shape, atom_thr_shape)
+        self._pair = atom_thr_shape != (1, 1)
+
+    @staticmethod
+    def init_barriers(storage: BarrierStorage, num_stages: int, params: AsyncParams | None = None) -> None:
+        """``full``: ``producer_arv_count``; ``empty``: ``consumer_arv_count``. A commit is one arrival."""
+        PipelineAsync.init_barriers(storage, num_stages, params)
+
+    def _commit(self, mbar: SharedMemBarrier) -> None:
+        self._mine()
+        if self._pair:
+            _commit_to(mbar, self.tmem_sync_mask)
+        else:
+            elect_mma_arrive(mbar, elect())
+
+
+class PipelineUmmaAsync(_UmmaPipeline):
+    """MMA producer (accumulators), consumers that arrive."""
+
+    def producer_commit(self, state: PipelineState) -> None:
+        """Commit: ``full`` gets its arrival when the MMAs issued so far are finished."""
+        self._commit(self.full[state.index()])
+
+    def consumer_release(self, state: PipelineState) -> None:
+        """Each executing lane arrives on ``empty``, in a pair on the leader's."""
+        self._mine()
+        if self._pair:
+            umma_arrive_leader_cta(self.empty[state.index()])
+        else:
+            self.empty[state.index()].arrive_cluster(self.params.destination())
+
+
+class PipelineUmmaConsumerAsync(_UmmaPipeline):
+    """Producers that arrive, MMA consumer: the other way round."""
+
+    def producer_commit(
+        self, state: PipelineState, user_defined_arrive_op: Callable[[SharedMemBarrier], object] | None = None
+    ) -> None:
+        """Each executing lane arrives on ``full``, in a pair on the leader's; first the given operation on it."""
+        self._mine()
+        full = self.full[state.index()]
+        if user_defined_arrive_op is not None:
+            user_defined_arrive_op(full)
+        if self._pair:
+            umma_arrive_leader_cta(full)
+        else:
+            full.arrive()
+
+    def consumer_release(self, state: PipelineState) -> None:
+        """Commit: ``empty`` gets its arrival when the MMAs issued so far are finished."""
+        self._commit(self.empty[state.index()])
+
+
+def _pair(block: tuple[int, int], atom_thr_shape: ClusterShape) -> tuple[int, int]:
+    return block[0] // atom_thr_shape[0], block[1] // atom_thr_shape[1]
+
+
+def _commit_to(mbar: SharedMemBarrier, mask: int) -> None:
+    with predicated(elect()):
+        mma_arrive_multicast(mbar, mask)
+
+
+def _require_atom(cluster_shape: ClusterShape, atom_thr_shape: ClusterShape) -> None:
+    if any(cluster % atom for cluster, atom in zip(cluster_shape, atom_thr_shape, strict=True)):
+        raise ProtocolError(
+            f"CTAs multiply together as {atom_thr_shape} in a cluster of {cluster_shape}",
+            place=author_line(),
+            correction="the cluster shape must be a multiple of the atom's in x and y",
+        )

@@ -1,0 +1,1 @@
+"""Modular's pipelines: one module for each upstream struct or file."""

@@ -1,0 +1,152 @@
+"""``TMAProducerPipeline``: the load warp's side of K or V.
+
+Upstream: ``nn/attention/gpu/nvidia/sm100/attention_utils.mojo``.
+"""
+
+from __future__ import annotations
+
+from pipesim.errors import ProtocolError
+from pipesim.lang.builder import author_line, predicated
+from pipesim.lang.warp import Slot, TileArray
+from pipesim.pipelines.common.register_value import MBarType, RegisterValue, require_within
+from pipesim.pipelines.modular.attention.fa4 import DType, FA4Config
+from pipesim.pipelines.modular.attention.kv_tile import KVTile, TileLayout, TMADestination
+from pipesim.pipelines.modular.attention.staged import StagedPipeline
+
+
+class TMAProducerPipeline(RegisterValue):
+    """Loads K in slices (``is_k``) or V whole. It waits, and names barriers and memory; the copy is ``w.tma_load``.
+
+    ``smem`` has one slot for each tile, of all its slices (``KVTile(dtype, config, is_k).full_bytes``). Both of
+    upstream's constructors are this one: over barriers, or over a ``StagedPipeline``, which is copied. Both set the
+    phase to 1, and nothing else of the state.
+
+    A slice that is not named is slice **0** here, where the ``StagedPipeline`` inside takes the last one. Names with
+    ``k`` have no default: there the slice must be named.
+    """
+
+    SMemType = TileArray  #: of the field ``smem``; where upstream adds to the pointer, a ``Slot`` is returned
+    PairType = TMADestination
+    KPairType = PairType
+
+    def __init__(
+        self,
+        mbar: MBarType | StagedPipeline,
+        smem: TileArray,
+        *,
+        dtype: DType,
+        config: FA4Config,
+        is_k: bool = True,
+    ) -> None:
+        super().__init__()
+        self.dtype = dtype
+        self.config = config
+        self.is_k = is_k
+        self._tile = KVTile(dtype, config, is_k)
+        self._tile.require_fits(smem)
+        self.pipeline = staged_for(mbar, self._tile)
+        self.pipeline.state._phase = 1  # noqa: SLF001  # as upstream does it
+        self.smem = smem
+
+    # constants
+
+    @property
+    def tile_layout(self) -> TileLayout:
+        """The shape of one slice, as TMA writes it."""
+        return self._tile.tile_layout
+
+    @property
+    def elements(self) -> int:
+        """Elements of one slice."""
+        return self._tile.elements
+
+    @property
+    def elements_full(self) -> int:
+        """Elements of a slot: of K all slices, of V the same as ``elements``."""
+        return self._tile.elements_full
+
+    @property
+    def tile_bytes(self) -> int:
+        """Bytes of one slice in this CTA. In a pair the leader's barrier counts those of both: expect twice as many."""
+        return self._tile.tile_bytes
+
+    @property
+    def bytes(self) -> int:
+        """Another name of ``tile_bytes``: one slice, **not** the whole tile."""
+        return self.tile_bytes
+
+    @property
+    def num_qk_stages_effective(self) -> int:
+        """Slices of a slot: the config's for K, 1 for V."""
+        return self._tile.num_qk_stages_effective
+
+    # one slice
+
+    def get_smem(self, *, qk_stage: int = 0) -> Slot:
+        """Where a slice of the current slot lies. Of V there is only slice 0."""
+        self._mine()
+        chosen = require_within("slice", qk_stage, self.num_qk_stages_effective)
+        return self.smem[self.pipeline.state.index()].part(chosen * self.tile_bytes, self.tile_bytes)
+
+    def get_tile(self, e: int | None = None, *, qk_stage: int = 0) -> TMADestination:
+        """The barrier and the memory of a slice. With ``e``, the lanes of that mask also expect its bytes, and arrive.
+
+        Upstream's two overloads: without ``e`` it signals nothing, and so with ``e`` 0. The lanes that expect are as
+        many as ``e`` has: ``elect()`` is one.
+        """
+        mbar = self.pipeline.producer_mbar(qk_stage)
+        with predicated(0 if e is None else e) as any_lane:
+            if any_lane:
+                mbar.expect_bytes(self.tile_bytes)
+        return self.PairType(mbar, self.get_smem(qk_stage=qk_stage))
+
+    def acquire(self, *, qk_stage: int = 0) -> None:
+        """Wait until a slice of the current slot is free: **this slice only**, and slice 0 unless named."""
+        self._mine()
+        self.pipeline.producer_acquire(qk_stage)
+
+    def commit_step(self) -> None:
+        """Step to the next slot. It commits nothing: the bytes of the TMA load complete the barrier."""
+        self._mine()
+        self.pipeline.state.step()
+
+    # the same under the names of K and V
+
+    def get_k_smem(self, *, qk_stage: int) -> Slot:
+        """:meth:`get_smem`."""
+        return self.get_smem(qk_stage=qk_stage)
+
+    def get_k(self, e: int | None = None, *, qk_stage: int) -> TMADestination:
+        """:meth:`get_tile`, with or without ``e``."""
+        return self.get_tile(e, qk_stage=qk_stage)
+
+    def acquire_k(self, *, qk_stage: int) -> None:
+        """:meth:`acquire`."""
+        self.acquire(qk_stage=qk_stage)
+
+    def get_v_smem(self) -> Slot:
+        """:meth:`get_smem` of slice 0."""
+        return self.get_smem(qk_stage=0)
+
+    def get_v(self, e: int) -> TMADestination:
+        """:meth:`get_tile` of slice 0, only with ``e``."""
+        return self.get_tile(e, qk_stage=0)
+
+    def acquire_v(self) -> None:
+        """:meth:`acquire` of slice 0."""
+        self.acquire(qk_stage=0)
+
+
+def staged_for(mbar: MBarType | StagedPipeline, tile: KVTile) -> StagedPipeline:
+    """The ring of ``tile`` over these barriers, or a copy of the ring that was given."""
+    slots, slices = tile.config.num_kv_stages, tile.num_qk_stages_effective
+    if not isinstance(mbar, StagedPipeline):
+        return StagedPipeline(mbar, slots, slices, name="K" if tile.is_k else "V")
+    if (mbar.num_kv_stages, mbar.num_qk_stages) != (slots, slices):
+        raise ProtocolError(
+            f"a StagedPipeline of {mbar.num_kv_stages} slots in {mbar.num_qk_stages} slices; "
+            f"{'K' if tile.is_k else 'V'} of this configuration has {slots} in {slices}",
+            place=author_line(),
+            correction=f"StagedPipeline(mbar, {slots}, {slices})",
+        )
+    return mbar.copy()

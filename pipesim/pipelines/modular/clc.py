@@ -1,0 +1,237 @@
+"""Cluster launch control: the scheduler warp asks the hardware for tiles and hands the answers to every role.
+
+Upstream: ``linalg/matmul/gpu/sm100_structured/structured_kernels/tile_scheduler.mojo``; ``ClcPipelineStorage`` is in
+``structured_kernels/pipeline_storage.mojo``, the counts are in ``structured_kernels/kernel_common.mojo``.
+
+How many tiles a cluster gets is up to the data, so it is a parameter here: tiles 0, 1, … of this cluster, in the order
+in which it gets them. There is always one request more than further tiles; its answer says that nothing is left.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+from pipesim.errors import ProtocolError
+from pipesim.lang.builder import author_line, predicated, recorder
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.lang.warp import TileArray, Warp
+from pipesim.model.ops import Fence
+from pipesim.pipelines.common.pipeline_state import PipelineState, make_producer_start_state
+from pipesim.pipelines.common.tile_walk import TileWalk, WorkInfo
+from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
+
+RESPONSE_BYTES = 16  #: of one answer of ``clusterlaunchcontrol.try_cancel``
+
+
+class ClcBarrierCounts(NamedTuple):
+    """Init counts of the CLC barriers, in upstream's order."""
+
+    clc_producer_arv_count: int
+    clc_consumer_arv_count: int
+    clc_throttle_producer_arv_count: int
+    clc_throttle_consumer_arv_count: int
+
+
+def compute_clc_barrier_counts(
+    scheduler_threads: int = 32,
+    tma_load_threads: int = 32,
+    mma_threads: int = 32,
+    epilogue_threads: int = 128,
+    cluster_size: int = 1,
+    *,
+    epilogue_load_threads: int = 0,
+) -> ClcBarrierCounts:
+    """Every lane of every role arrives on CTA 0's ``empty``; only CTA 0 has a scheduler. conv2d has a fourth role."""
+    workers = tma_load_threads + mma_threads + epilogue_threads + epilogue_load_threads
+    return ClcBarrierCounts(1, scheduler_threads + cluster_size * workers, tma_load_threads, scheduler_threads)
+
+
+class ClcPipelineStorage:
+    """The shared memory of the CLC pipeline: ``full[S]``, ``empty[S]``, the throttle pair, a 16-byte answer a stage.
+
+    Made with the protocol, not in a role. 0 stages is the kernel of a single wave: it has none of this.
+    """
+
+    def __init__(self, protocol: Protocol, num_stages: int, name: str = "clc") -> None:
+        if num_stages < 0:
+            raise ProtocolError(f"{name}: {num_stages} CLC stages", place=author_line(), correction="give 0 or more")
+        self.num_stages = num_stages
+        self.full: tuple[SharedMemBarrier, ...] = ()
+        self.empty: tuple[SharedMemBarrier, ...] = ()
+        self.throttle: BarrierStorage | None = None
+        self.response: TileArray | None = None
+        if num_stages:
+            barriers = protocol.mbarriers(name, 2 * num_stages)
+            barriers.label(0, num_stages, "full")
+            barriers.label(num_stages, num_stages, "empty")
+            self.full = tuple(barriers[s] for s in range(num_stages))
+            self.empty = tuple(barriers[num_stages + s] for s in range(num_stages))
+            self.throttle = protocol.mbarriers(f"{name}_throttle", 2 * num_stages)
+            self.response = protocol.smem(f"{name}_response", num_stages, RESPONSE_BYTES)
+
+    def init_barriers(self, counts: ClcBarrierCounts) -> None:
+        """Initialise all of them. One thread of each CTA calls it."""
+        for full, empty in zip(self.full, self.empty, strict=True):
+            full.init(counts.clc_producer_arv_count)
+            empty.init(counts.clc_consumer_arv_count)
+        if self.throttle is not None:
+            TileScheduler.init_throttle_barriers(
+                self.throttle, counts.clc_throttle_producer_arv_count, counts.clc_throttle_consumer_arv_count
+            )
+
+
+class TileScheduler:
+    """One agent's view of the CLC pipeline: made in each role, as ``TileScheduler(w, storage, tiles)``.
+
+    ``tiles`` is how many tiles the cluster gets, the initial one included (0: it lies outside the problem, and every
+    role ends at once); ``parameter`` names it in the loop marks. Without stages there is the initial tile only.
+    """
+
+    def __init__(self, w: Warp, storage: ClcPipelineStorage, tiles: int, parameter: str = "tiles") -> None:
+        if tiles < 0 or (tiles > 1 and not storage.num_stages):
+            raise ProtocolError(
+                f"{recorder().who}: {tiles} tiles from a scheduler of {storage.num_stages} stages",
+                place=author_line(),
+                cause="without CLC stages there is the initial tile, and no other" if tiles > 1 else "",
+                correction="give the ClcPipelineStorage a stage, or one tile" if tiles > 1 else "give 0 tiles or more",
+            )
+        self.w = w
+        self.full_mbar = storage.full
+        self.empty_mbar = storage.empty
+        self.clc_response = storage.response
+        self.tiles = tiles
+        self.parameter = parameter
+        self.num_stages = storage.num_stages
+        self.cluster_size = recorder().tables.ctas
+        self.throttle_pipeline = (
+            None if storage.throttle is None else ProducerConsumerPipeline(storage.throttle, self.num_stages)
+        )
+
+    @staticmethod
+    def init_throttle_barriers(storage: BarrierStorage, producer_arv_count: int, consumer_arv_count: int) -> None:
+        """Initialise the throttle pair: its producer is the load warp of CTA 0, its consumer the scheduler."""
+        ProducerConsumerPipeline(storage, len(storage) // 2).init_mbars(producer_arv_count, consumer_arv_count)
+
+    def copy(self) -> TileScheduler:
+        """A copy with a throttle of its own over the same barriers, as an iterator holds one."""
+        twin = object.__new__(TileScheduler)
+        twin.__dict__.update(self.__dict__)
+        if self.throttle_pipeline is not None:
+            twin.throttle_pipeline = self.throttle_pipeline.copy()
+        return twin
+
+    def initial_work_info(self) -> WorkInfo:
+        """The tile that the launch gave to this cluster."""
+        return WorkInfo(0, is_valid_tile=self.tiles > 0)
+
+    def work_iterator(self) -> WorkIterator:
+        """What a role warp iterates over."""
+        return WorkIterator(self, self.initial_work_info())
+
+    def scheduler_iterator(self) -> SchedulerWorkIterator:
+        """What the scheduler warp, which is in the first CTA of the cluster only, iterates over."""
+        return SchedulerWorkIterator(self, self.initial_work_info())
+
+    def fetch_next_work(self, work_info: WorkInfo, consumer_state: PipelineState) -> WorkInfo:
+        """Wait for an answer, read it, ``fence.proxy.async``; then **every lane** arrives on CTA 0's ``empty``.
+
+        Does not step. Without stages nothing follows the initial tile, and nothing is waited for.
+        """
+        following = WorkInfo(work_info.index + 1, work_info.index + 1 < self.tiles)
+        if self.clc_response is not None:
+            stage = consumer_state.index()
+            self.full_mbar[stage].wait(consumer_state.phase())
+            self.w.read(self.clc_response[stage], following.index)
+            self.w.fence(Fence.PROXY_ASYNC)
+            self.empty_mbar[stage].arrive_cluster(0)
+        return following
+
+    def advance_to_next_work(self, clc_state: PipelineState) -> PipelineState:
+        """One request: wait for the stage, expect 16 bytes in every CTA (lane = CTA), one lane asks; step.
+
+        The answer lands in every CTA of the cluster, as a multicast copy does. Its item is the number of the tile it
+        names, or ``tiles`` if nothing is left.
+        """
+        if self.clc_response is not None:
+            stage = clc_state.index()
+            full = self.full_mbar[stage]
+            self.empty_mbar[stage].wait(clc_state.phase())
+            for cta in range(self.cluster_size):
+                with predicated(1 << cta) as executes:
+                    full.arrive_and_expect_bytes(RESPONSE_BYTES, cta, executes)
+            everybody = (1 << self.cluster_size) - 1 if self.cluster_size > 1 else 0
+            with self.w.elect_one():
+                named = min(clc_state.count() + 1, self.tiles)
+                self.w.tma_load(self.clc_response[stage], full, named, cta_mask=everybody)
+        return clc_state.next()
+
+    def throttle_signal(self, is_first_cta_in_cluster: bool) -> None:  # noqa: FBT001  # upstream's signature
+        """Called by the load warp once a tile, before its loads: CTA 0's lets the scheduler ask for one tile more."""
+        if is_first_cta_in_cluster and self.throttle_pipeline is not None:
+            self.throttle_pipeline.producer_signal_and_step()
+
+
+class WorkIterator(TileWalk):
+    """``for current in scheduler.work_iterator()``: the initial tile first, then what the scheduler hands out.
+
+    The fetch of the next tile is **deferred** to the next ``__next__``, so that the load warp signals the throttle
+    between two fetches. Fetching first deadlocks: the load warp waits for an answer, the scheduler for its signal.
+    """
+
+    def __init__(self, scheduler: TileScheduler, work_info: WorkInfo) -> None:
+        super().__init__(scheduler.w, scheduler.num_stages, scheduler.tiles, scheduler.parameter)
+        self.scheduler = scheduler.copy()
+        self.work_info = work_info
+        self.needs_fetch = False
+
+    def __next__(self) -> WorkInfo:
+        if self.needs_fetch:
+            self.work_info = self.scheduler.fetch_next_work(self.work_info, self.consumer_state)
+            self.consumer_state.step()
+        self.mark()
+        if not self.work_info.is_valid():
+            raise StopIteration
+        self.needs_fetch = True
+        return self.work_info
+
+    def copy(self) -> Self:
+        """A copy with counters of its own, the throttle's included."""
+        twin = super().copy()
+        twin.scheduler = self.scheduler.copy()
+        return twin
+
+
+class SchedulerWorkIterator(WorkIterator):
+    """The scheduler's: it consumes answers as every role does, and makes the requests.
+
+    ``for _ in sched_iter`` advances the consumer state in the copy; :meth:`signal_and_advance` and :meth:`drain` act on
+    the object itself, which holds the producer state and the throttle.
+    """
+
+    def __init__(self, scheduler: TileScheduler, work_info: WorkInfo) -> None:
+        super().__init__(scheduler, work_info)
+        self.producer_state = make_producer_start_state(scheduler.num_stages)
+        self.throttle_pipeline = self.scheduler.throttle_pipeline
+
+    def signal_and_advance(self) -> None:
+        """Take one signal of the load warp (all 32 lanes), then make one request."""
+        if self.throttle_pipeline is not None:
+            self.throttle_pipeline.consumer_signal_and_step()
+        self.producer_state = self.scheduler.advance_to_next_work(self.producer_state)
+
+    def drain(self) -> None:
+        """Wait until every answer was taken by everybody, so that CTA 0 does not exit while others arrive on it.
+
+        Afterwards the state is dead: another request, or another drain, waits for ever.
+        """
+        for _ in range(self.scheduler.num_stages):
+            self.scheduler.empty_mbar[self.producer_state.index()].wait(self.producer_state.phase())
+            self.producer_state.step()
+
+    def copy(self) -> Self:
+        """A copy with counters of its own, the producer's and both throttles' included."""
+        twin = super().copy()
+        twin.producer_state = self.producer_state.copy()
+        twin.throttle_pipeline = None if self.throttle_pipeline is None else self.throttle_pipeline.copy()
+        return twin

@@ -1,0 +1,103 @@
+"""The MMA warp's side of an input pipeline: ``InputConsumer`` and its stages (upstream ``tile_pipeline.mojo``)."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from pipesim.lang.builder import Linear, TryResult
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier
+from pipesim.pipelines.modular.payload import TilePayload
+
+if TYPE_CHECKING:
+    from pipesim.pipelines.modular.input_tile import InputTilePipeline
+
+Payload = TypeVar("Payload", bound=TilePayload)
+
+
+class _ConsumerAccess(Linear, Generic[Payload]):
+    """What both kinds of acquired consumer stage give access to."""
+
+    def __init__(self, pipeline: InputTilePipeline[Payload]) -> None:
+        self._stage = pipeline.consumer_stage()
+        super().__init__(f"input consumer stage {self._stage}")
+        self._pipeline = pipeline
+        pipeline._hold_consumer(self)  # noqa: SLF001  # handle and pipeline are one unit
+
+    def payload(self) -> Payload:
+        """The tile arrays."""
+        self.require_live("payload()")
+        return self._pipeline.payload
+
+    def stage(self) -> int:
+        """The stage, as it was when acquired."""
+        self.require_live("stage()")
+        return self._stage
+
+    def mbar(self) -> SharedMemBarrier:
+        """``empty`` of this stage: what the MMAs that read it must commit to, or the producer waits for ever."""
+        self.require_live("mbar()")
+        return self._pipeline.consumer_mbar(self._stage)
+
+    def _give_back(self, verb: str) -> None:
+        self.consume(verb)
+        self._pipeline._release_consumer()  # noqa: SLF001  # handle and pipeline are one unit
+
+
+class InputConsumerStage(_ConsumerAccess[Payload]):
+    """A full stage as a linear handle: ``release()`` it exactly once."""
+
+    def release(self) -> None:
+        """Step the consumer. The public page says that it signals, too: it does not; the MMA's commit does."""
+        self._give_back("release()")
+
+
+class ConsumerTiles(_ConsumerAccess[Payload]):
+    """A full stage as a context. Entering waits for nothing: ``acquire()`` has waited; leaving only steps.
+
+    Upstream does not notice when it is never entered: the next acquire then returns the same stage. Here that is an
+    error.
+    """
+
+    def __enter__(self) -> ConsumerTiles[Payload]:
+        self.require_live("with")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._give_back("the end of with")
+
+
+class InputConsumer(Generic[Payload]):
+    """The MMA warp's view. It holds no state: entering returns itself, leaving does nothing. It has no drain."""
+
+    def __init__(self, pipeline_ptr: InputTilePipeline[Payload]) -> None:
+        self.pipeline_ptr = pipeline_ptr
+
+    def __enter__(self) -> InputConsumer[Payload]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def acquire(self) -> ConsumerTiles[Payload]:
+        """Wait for a full stage; ``with`` what is returned."""
+        return self.acquire_if_needed(already_ready=False)
+
+    def acquire_stage(self) -> InputConsumerStage[Payload]:
+        """Wait for a full stage and return its linear handle."""
+        self.pipeline_ptr._acquire_consumer(already_ready=False)  # noqa: SLF001  # view and pipeline are one unit
+        return InputConsumerStage(self.pipeline_ptr)
+
+    def try_acquire(self) -> TryResult:
+        """One try whether the current stage is full. It must come after the step of the stage before."""
+        return self.pipeline_ptr.try_acquire_consumer()
+
+    def acquire_if_needed(self, already_ready: TryResult | bool) -> ConsumerTiles[Payload]:  # noqa: FBT001  # upstream's signature
+        """:meth:`acquire` that skips its wait if ``already_ready``, which must be a try of this stage in this lap."""
+        self.pipeline_ptr._acquire_consumer(already_ready)  # noqa: SLF001  # view and pipeline are one unit
+        return ConsumerTiles(self.pipeline_ptr)

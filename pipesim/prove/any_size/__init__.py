@@ -1,0 +1,1 @@
+"""Long programs and programs of any size: iterations that repeat, and a family that differs in one trip count."""

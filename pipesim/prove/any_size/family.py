@@ -1,0 +1,318 @@
+"""Any trip count: one protocol at consecutive values of one parameter, shown right for every value there is.
+
+A program of the family runs a loop, so somewhere in its canonical run it stands where it has stood before, one lap on:
+every barrier, every transfer under way, and all that the certificate remembers
+(:mod:`pipesim.prove.happens_before.snapshot`). A program that has the same operations and a lap more then runs through
+the same moments, some of them twice, and ends as the shorter one does. So it is enough
+
+* to run every value up to the first that contains such a lap, and a lap's worth of values one lap more, the first of
+  them two;
+* that in each of these classes the longer programs are the shorter one with the lap again, items moving on evenly
+  (:mod:`pipesim.prove.any_size.laps`).
+
+What is assumed is that the protocol goes on as it does at the values looked at; for one given value not even that:
+:func:`covers` compares its program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from itertools import islice
+
+from pipesim.model.program import Program
+from pipesim.prove.any_size.forks import each_holds, holds
+from pipesim.prove.any_size.laps import (
+    Laps,
+    Outline,
+    follows,
+    has_laps_more,
+    is_longer_inside,
+    is_same,
+    items_are_even,
+    placed,
+    places,
+)
+from pipesim.prove.certificate.canonical import CanonicalRun, Standing, is_again
+from pipesim.prove.certificate.certificate import Certificate
+from pipesim.prove.happens_before.snapshot import Lap
+from pipesim.prove.memory_order.faults import memory_order
+
+Build = Callable[[int], Program | None]  #: the program at a value, None where the protocol has none
+
+MOST_OPERATIONS = 60_000  #: of the largest program that is run
+_MOST_IN_ALL = 600_000  #: operations of all programs that are flattened
+_PATIENCE = 24  #: a value up to which some number of values must be worth a lap
+_TRIES = (6, 12, 24, 48, 96, 192)  #: values at which a lap is looked for
+_MOST_LAPS = 3  #: of one run that are looked into
+_MOST_PAIRS = 1_000  #: of moments that are compared in one run
+
+
+class Stop(Enum):
+    """Why a family has no verdict for every value. The phrase is what reports say."""
+
+    NO_LOOP = "its operations do not grow by a lap at one place"
+    NO_REPEAT = "no moment of its run repeats an earlier one"
+    NOT_RIGHT = "one run does not stand for every schedule"
+    TOO_LARGE = "its programs are too large to be run one after the other"
+    OTHERWISE = "the program asked for does not go on as they do"
+
+
+@dataclass(frozen=True)
+class EveryValue:
+    """Proved for every value: run from ``least`` to ``checked``, from ``first`` on in laps of ``lap`` values.
+
+    Below ``least`` is a value that the protocol does not have, or nothing.
+    """
+
+    parameter: str
+    least: int
+    first: int
+    lap: int
+    checked: int
+
+
+@dataclass(frozen=True)
+class SomeValues:
+    """Proved for the values ``least`` to ``checked`` (-1: none), and why not for every one.
+
+    ``fails``: the least value that is not proved, -1 if none was met.
+    """
+
+    parameter: str
+    least: int
+    checked: int
+    fails: int
+    why: Stop
+
+
+class Family:
+    """The programs of one parameter's values, flattened, run and compared where somebody asks for them."""
+
+    def __init__(self, parameter: str, build: Build, most_operations: int = MOST_OPERATIONS) -> None:
+        self._parameter = parameter
+        self._build = build
+        self._most = most_operations
+        self._outlines: dict[int, Outline | None] = {}
+        self._right: dict[int, bool] = {}
+        self._laps: dict[int, Laps] = {}  # of the programs that others are held against, by their values
+        self._spent = 0
+
+    def verdict(self) -> EveryValue | SomeValues:
+        """Every value, or as far as it was shown."""
+        why = Stop.NO_REPEAT
+        for top in _TRIES:
+            outline = self._outline(top)
+            if outline is None:
+                return self._as_far(Stop.NO_LOOP)
+            if sum(outline.lengths) > self._most or self._spent > _MOST_IN_ALL:
+                return self._as_far(Stop.TOO_LARGE)
+            if not self._holds(top):
+                return self._as_far(Stop.NOT_RIGHT)
+            worth = self._worth(top, outline)
+            for found in self._tried(top, outline, worth):
+                if isinstance(found, EveryValue):
+                    return found
+                if found is Stop.NOT_RIGHT:
+                    return self._as_far(found)
+                why = found
+            if not worth and why is Stop.NO_LOOP and top >= _PATIENCE:
+                return self._as_far(why)
+        return self._as_far(why)
+
+    def covers(self, every: EveryValue, value: int, program: Program) -> bool:
+        """True if the program at ``value`` is one of those that ``every`` speaks of, operation by operation."""
+        if value <= every.checked:
+            checked = self._outline(value)
+            return checked is not None and is_same(checked.program, program)
+        more, rest = divmod(value - every.first, every.lap)
+        shorter, short = self._outline(every.first + rest), self._outline(every.first + rest + every.lap)
+        assert shorter is not None
+        assert short is not None
+        laps = self._laps[every.first + rest]
+        return follows(shorter=shorter, short=short, long=Outline(program), laps=laps, more=more - 1)
+
+    def _tried(self, top: int, outline: Outline, worth: dict[tuple[int, ...], int]) -> Iterator[EveryValue | Stop]:
+        """What comes of the laps of one run, one after the other."""
+        for lap, values in islice(_repeated(outline.program, worth), _MOST_LAPS):
+            yield self._once(top, lap, values)
+        if not worth:
+            yield self._several_times(top, outline)
+
+    # one value
+
+    def _outline(self, value: int) -> Outline | None:
+        if value not in self._outlines:
+            program = self._build(value)
+            self._outlines[value] = None if program is None else Outline(program)
+            self._spent += sum(map(len, program.code)) if program is not None else 0
+        return self._outlines[value]
+
+    def _holds(self, value: int) -> bool:
+        """True if the certificate holds at ``value``, or the protocol has no such value."""
+        if value not in self._right:
+            outline = self._outline(value)
+            self._right[value] = outline is None or holds(outline.program)
+        return self._right[value]
+
+    def _all_hold(self, last: int) -> bool:
+        """True if the certificate holds at every value up to this one."""
+        outlines = ((value, self._outline(value)) for value in range(last + 1) if value not in self._right)
+        new = {value: outline for value, outline in outlines if outline is not None}
+        self._right |= zip(new, each_holds(list(new.values())), strict=True)
+        return all(self._holds(value) for value in range(last + 1))
+
+    def _as_far(self, why: Stop) -> SomeValues:
+        """The values from the least on that hold, one after the other, as far as that is soon known."""
+        last = max((value for value, outline in self._outlines.items() if outline is not None), default=-1)
+        least, checked, fails = 0, -1, -1
+        for value in range(last + 1):
+            if self._spent > self._most and value not in self._right:
+                break
+            if self._outline(value) is None:
+                if checked >= 0:
+                    break
+                continue
+            if not self._holds(value):
+                fails = value
+                break
+            least, checked = least if checked >= 0 else value, value
+        return SomeValues(self._parameter, least, checked, fails, why)
+
+    # laps
+
+    def _worth(self, top: int, long: Outline) -> dict[tuple[int, ...], int]:
+        """How far so many values more let the agents go, as far as that can be the same operations again."""
+        worth: dict[tuple[int, ...], int] = {}
+        for values in range(1, top // 2 + 1):
+            if self._spent > _MOST_IN_ALL:
+                break
+            short = self._outline(top - values)
+            if short is not None and is_longer_inside(short, long):
+                grown = tuple(a - b for a, b in zip(long.lengths, short.lengths, strict=True))
+                worth.setdefault(grown, values)
+        return worth
+
+    def _once(self, top: int, lap: Lap, values: int) -> EveryValue | Stop:
+        """What comes of one lap of the run at ``top``, which every value behind some first one runs through, too."""
+        long = self._outline(top)
+        assert long is not None
+        first = top
+        while first > 0 and (short := self._outline(first - 1)) is not None and short.begins_as(long, lap.end):
+            first -= 1
+        for value in range(first, first + values):
+            short = self._outline(value)
+            if short is None or short.concerns != long.concerns or not short.begins_as(long, lap.end):
+                return Stop.NO_LOOP
+        self._laps = dict.fromkeys(range(first, first + values), (lap,))
+        return self._every(first, values)
+
+    def _several_times(self, first: int, short: Outline) -> EveryValue | Stop:
+        """The same of a loop that is gone through several times, with a lap in each, from this value on."""
+        why = Stop.NO_LOOP
+        for values in range(1, first + 1):
+            long = self._outline(first + values)
+            if long is None or sum(long.lengths) > self._most or self._spent > _MOST_IN_ALL:
+                return Stop.NO_LOOP if long is None else Stop.TOO_LARGE
+            many = places(short, long, self._parameter)
+            if many and self._placed(first, values, many):
+                return self._every(first, values)
+            why = Stop.NO_REPEAT if many else why
+        return why
+
+    def _placed(self, first: int, values: int, many: int) -> bool:
+        """True if the run at each of so many values has its laps, one in each place."""
+        self._laps = {}
+        for value in range(first, first + values):
+            short, long = self._outline(value), self._outline(value + values)
+            if short is None or long is None:
+                return False
+            grown = tuple((b - a) // many for a, b in zip(short.lengths, long.lengths, strict=True))
+            laps = placed(short, long, [lap for lap, _ in _repeated(short.program, {grown: values})])
+            if laps is None:
+                return False
+            self._laps[value] = laps
+        return True
+
+    def _goes_on(self, value: int, values: int, times: int) -> bool:
+        """True if so many laps' worth of values more are as many laps more, one and two of them evenly."""
+        laps = self._laps[value]
+        outlines = [self._outline(value + n * values) for n in range(times + 1)]
+        none, *longer = (outline for outline in outlines if outline is not None)
+        if len(longer) < times or any(none.concerns != long.concerns for long in longer):
+            return False  # where only one gives concern, nobody saw the memory order of a lap repeat
+        if not all(has_laps_more(none, long, laps, more) for more, long in enumerate(longer, 1)):
+            return False
+        return times < 2 or items_are_even((none, longer[0], longer[1]), laps)
+
+    def _has_the_laps_of(self, first: int, value: int, values: int) -> bool:
+        """True if the items up to the end of the lap, and one lap on up to the end of the next, are those at ``first``.
+
+        Then a second lap more tells nothing that it has not told there: of two items of neighbouring laps how they move
+        on. Any others agree for every number of laps if they do for none and for one.
+        """
+        if len(self._laps[first]) > 1 or self._laps[value] != self._laps[first]:
+            return False
+        ((begin, end),) = self._laps[first]
+        for more in range(2):
+            mine, its = self._outline(value + more * values), self._outline(first + more * values)
+            reached = [b + more * (b - a) for a, b in zip(begin, end, strict=True)]
+            if mine is None or its is None:
+                return False
+            if any(a[:pc] != b[:pc] for a, b, pc in zip(mine.items, its.items, reached, strict=True)):
+                return False
+        return True
+
+    def _every(self, first: int, values: int) -> EveryValue | Stop:
+        """Whether what holds for a lap's worth of values holds for every one."""
+        largest = self._outline(first + 2 * values)
+        if largest is None or sum(largest.lengths) > self._most:
+            return Stop.TOO_LARGE
+        last = 0
+        for value in self._laps:
+            times = 1 if value > first and self._has_the_laps_of(first, value, values) else 2
+            if not self._goes_on(value, values, times):
+                return Stop.NO_LOOP
+            last = max(last, value + times * values)
+        if not self._all_hold(last):
+            return Stop.NOT_RIGHT
+        least = next(value + 1 for value in range(last, -2, -1) if value < 0 or self._outline(value) is None)
+        return EveryValue(self._parameter, least, first, values, last)
+
+
+def _repeated(program: Program, worth: dict[tuple[int, ...], int]) -> Iterator[tuple[Lap, int]]:
+    """Laps of the canonical run that are worth so many values, and lead back to where they began."""
+    begins = _begins(program, worth)
+    memory = memory_order(program)
+    run = CanonicalRun(program, [Certificate(program), *([memory] if memory is not None else [])])
+    seen: dict[tuple[int, ...], Standing] = {}
+    compared = 0
+    while not run.over and compared < _MOST_PAIRS:
+        run.round()
+        end = run.state.pcs
+        if end in begins and end not in seen:
+            seen[end] = run.standing()
+        for begin, values in begins.get(end, ()):
+            compared += 1
+            if begin in seen and is_again(Lap(begin, end), seen[begin], seen[end]):
+                yield Lap(begin, end), values
+
+
+def _begins(
+    program: Program, worth: dict[tuple[int, ...], int]
+) -> dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]]:
+    """Of each round that matters, the rounds that a number of values would lead from there to it, and that number."""
+    run = CanonicalRun(program)
+    found: dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]] = {}
+    stood: set[tuple[int, ...]] = set()
+    while not run.over:
+        run.round()
+        end = run.state.pcs
+        for grown, values in worth.items():
+            begin = tuple(a - b for a, b in zip(end, grown, strict=True))
+            if begin in stood:
+                found.setdefault(begin, [])
+                found.setdefault(end, []).append((begin, values))
+        stood.add(end)
+    return found

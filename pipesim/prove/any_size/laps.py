@@ -1,0 +1,236 @@
+"""Programs of one family laid side by side: a body more for each lap, and items that move on evenly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
+from operator import ne
+from typing import NamedTuple
+
+from pipesim.model.ops import OPERANDS, Op, Operation
+from pipesim.model.program import Program
+from pipesim.prove.happens_before.snapshot import Lap
+from pipesim.prove.memory_order.may_fail import concerns
+
+_EVEN = {op: names.index("item") + 1 for op, names in OPERANDS.items() if "item" in names}
+_IDLE = {Op.WORK: 1, Op.ENGINE_WORK: 2, Op.LOOP_BEGIN: 2}  #: operands that no engine of the proof looks at
+
+
+Laps = tuple[Lap, ...]  #: one after the other: of a loop that is gone through several times, one in each
+MOST_PLACES = 8
+
+
+class Outline:
+    """A program without its items: ``code`` for comparisons, ``items`` beside it (0 where an operation has none)."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        known: dict[Operation, tuple[Operation, int]] = {}
+        bare: dict[Operation, Operation] = {}  # one object for each, so that comparing two lists of them is soon done
+        self.code: list[list[Operation]] = []
+        self.items: list[list[int]] = []
+
+        def split(op: Operation) -> tuple[Operation, int]:
+            without, item = _split(op)
+            known[op] = found = bare.setdefault(without, without), item
+            return found
+
+        for code in program.code:
+            pairs = [known.get(op) or split(op) for op in code]
+            self.code.append([bare for bare, _ in pairs])
+            self.items.append([item for _, item in pairs])
+
+    @cached_property
+    def concerns(self) -> bool:
+        """True if the program needs a look at its memory order."""
+        return concerns(self.program)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Operations of each agent."""
+        return tuple(map(len, self.code))
+
+    def begins_as(self, other: Outline, reached: Sequence[int]) -> bool:
+        """True if both have the same operations up to and with those at which the agents stand."""
+        return same_tables(self.program, other.program) and all(
+            mine[: pc + 1] == theirs[: pc + 1] for mine, theirs, pc in zip(self.code, other.code, reached, strict=True)
+        )
+
+
+def same_tables(one: Program, other: Program) -> bool:
+    """True if operands mean the same in both."""
+    return all(
+        getattr(one, table) == getattr(other, table)
+        for table in ("agents", "barriers", "accesses", "named_barriers", "loops", "registers", "ctas")
+    )
+
+
+def is_same(one: Program, other: Program) -> bool:
+    """True if nothing that an engine of the proof looks at differs."""
+    return same_tables(one, other) and one.code == other.code
+
+
+def _split(op: Operation) -> tuple[Operation, int]:
+    at = _EVEN.get(Op(op[0]))
+    if at is not None:
+        return (*op[:at], *op[at + 1 :]), op[at]
+    at = _IDLE.get(Op(op[0]))
+    return (op, 0) if at is None else ((*op[:at], *op[at + 1 :]), 0)
+
+
+def is_longer_inside(short: Outline, long: Outline) -> bool:
+    """True if ``long`` is ``short`` with operations put in, all those of an agent at one place."""
+    if not same_tables(short.program, long.program) or short.lengths == long.lengths:
+        return False
+    for mine, theirs in zip(short.code, long.code, strict=True):
+        front = common(mine, theirs)
+        if len(theirs) < len(mine) or mine[front:] != theirs[len(theirs) - len(mine) + front :]:
+            return False
+    return True
+
+
+def common(mine: Sequence[object], theirs: Sequence[object]) -> int:
+    """How many both begin with."""
+    return next((n for n, differs in enumerate(map(ne, mine, theirs)) if differs), min(len(mine), len(theirs)))
+
+
+def has_laps_more(short: Outline, long: Outline, laps: Laps, more: int) -> bool:
+    """True if ``long`` is ``short`` with each of its laps ``more`` times again, items aside.
+
+    What follows a lap in ``short`` must begin as the lap does: whoever comes to its end looks at that operation, too.
+    """
+    if not same_tables(short.program, long.program):
+        return False
+    for agent, (mine, theirs) in enumerate(zip(short.code, long.code, strict=True)):
+        at = done = 0
+        for begin, end in ((lap.begin[agent], lap.end[agent]) for lap in laps):
+            body = mine[begin:end]
+            if body and mine[end : end + 1] != body[:1]:
+                return False
+            if theirs[at : at + end - done] != mine[done:end]:
+                return False
+            at, done = at + end - done, end
+            for _ in range(more):
+                if theirs[at : at + len(body)] != body:
+                    return False
+                at += len(body)
+        if theirs[at:] != mine[done:]:
+            return False
+    return True
+
+
+class _Pieces(NamedTuple):
+    """The items of one agent: those outside of laps, piece by piece, and those of every lap, round by round."""
+
+    outside: list[list[int]]
+    rounds: list[list[list[int]]]
+
+
+def _pieces(items: list[int], laps: Laps, agent: int, more: int) -> _Pieces:
+    """Cut the items of a program with ``more`` laps apart; the first round of a lap counts as outside, too."""
+    outside, rounds, at, done = [], [], 0, 0
+    for lap in laps:
+        begin, end = lap.begin[agent], lap.end[agent]
+        outside.append(items[at : at + end - done])
+        at, done = at + end - done, end
+        step = end - begin
+        rounds.append([items[at + n * step : at + (n + 1) * step] for n in range(-1, more)] if step else [])
+        at += more * step
+    return _Pieces([*outside, items[at:]], rounds)
+
+
+def items_are_even(three: tuple[Outline, Outline, Outline], laps: Laps) -> bool:
+    """True if the items of programs of no, one and two laps more are given by one affine rule.
+
+    Outside of the laps an item may move on with the number of laps; in the laps, with the lap it is in, too. Then two
+    items that agree in all three programs agree in every longer one.
+    """
+    for agent in range(len(three[0].items)):
+        none, one, two = (_pieces(outline.items[agent], laps, agent, n) for n, outline in enumerate(three))
+        for pieces in zip(none.outside, one.outside, two.outside, strict=True):
+            if any(a + c != 2 * b for a, b, c in zip(*pieces, strict=True)):
+                return False
+        for ones, twos in zip(one.rounds, two.rounds, strict=True):
+            paces = [[b - a for a, b in zip(*pair, strict=True)] for pair in (*pairwise(ones), *pairwise(twos))]
+            if any(pace != paces[0] for pace in paces):
+                return False
+    return True
+
+
+def follows(short: Outline, shorter: Outline, long: Outline, laps: Laps, more: int) -> bool:
+    """True if ``long`` is what the rule of :func:`items_are_even` gives: ``short`` with ``more`` laps, items and all.
+
+    ``shorter`` has one lap less than ``short``; the laps are those of ``shorter``.
+    """
+    if not has_laps_more(shorter, long, laps, more + 1):
+        return False
+    for agent in range(len(long.items)):
+        before, now = (_pieces(each.items[agent], laps, agent, n) for n, each in enumerate((shorter, short)))
+        then = _pieces(long.items[agent], laps, agent, more + 1)
+        for pieces in zip(before.outside, now.outside, then.outside, strict=True):
+            if any(c - b != more * (b - a) for a, b, c in zip(*pieces, strict=True)):
+                return False
+        for known, rounds in zip(now.rounds, then.rounds, strict=True):
+            pace = [b - a for a, b in zip(*known, strict=True)] if known else []
+            if any([b - a for a, b in zip(*pair, strict=True)] != pace for pair in pairwise(rounds)):
+                return False
+    return True
+
+
+def places(short: Outline, long: Outline, parameter: str) -> int:
+    """In how many places ``long`` has as many operations more as in the others; 0 if that is not so.
+
+    They are at most as many as times the loop of this trip count is gone through.
+    """
+    most = min(_times(short.program, parameter), MOST_PLACES)
+    grown = [b - a for a, b in zip(short.lengths, long.lengths, strict=True)]
+    for many in range(2, most + 1):
+        if all(more % many == 0 for more in grown) and all(
+            _insertions(mine, theirs, more // many, many)
+            for mine, theirs, more in zip(short.code, long.code, grown, strict=True)
+        ):
+            return many if same_tables(short.program, long.program) else 0
+    return 0
+
+
+def _times(program: Program, parameter: str) -> int:
+    """How often an agent goes through the loop that is named after this trip count."""
+    marks = {n for n, name in enumerate(program.loops) if name == parameter}
+    return max(sum(op[0] == Op.LOOP_BEGIN and op[1] in marks for op in code) for code in program.code)
+
+
+def _insertions(mine: Sequence[object], theirs: Sequence[object], more: int, many: int) -> bool:
+    """True if so many operations more, put in before each of so many first differences, make one code the other."""
+    done = at = 0
+    for _ in range(many + 1 if more else 1):
+        same = common(mine[done:], theirs[at:])
+        done, at = done + same, at + same
+        if done == len(mine) and at == len(theirs):
+            return True
+        at += more
+    return False
+
+
+def placed(short: Outline, long: Outline, repeats: Sequence[Lap]) -> Laps | None:
+    """Of laps that a run of ``short`` has, those that make it ``long`` if each is put in once more; None if none do.
+
+    Several places come one after the other: at each the last lap is taken that lies before the first difference.
+    """
+    laps: list[Lap] = []
+    agents = range(len(short.code))
+    done, at = [0 for _ in agents], [0 for _ in agents]
+    while len(laps) < MOST_PLACES:
+        same = [common(short.code[a][done[a] :], long.code[a][at[a] :]) for a in agents]
+        if all(done[a] + same[a] == len(short.code[a]) and at[a] + same[a] == len(long.code[a]) for a in agents):
+            return tuple(laps) or None
+        fits = [
+            lap for lap in repeats if all(done[a] <= lap.begin[a] and lap.end[a] <= done[a] + same[a] for a in agents)
+        ]
+        if not fits:
+            return None
+        lap = fits[-1]
+        laps.append(lap)
+        at = [at[a] + lap.end[a] - done[a] + lap.end[a] - lap.begin[a] for a in agents]
+        done = list(lap.end)
+    return None

@@ -1,0 +1,398 @@
+"""One run that stands for all schedules, and the reasons why it may not.
+
+The program runs once, in the canonical order. For every agent this observer knows what *occurs before* its next
+operation: how far it has seen the other agents go, and which phases it knows to be complete. If that relation holds
+every arrival, wait and access in its place, each schedule makes the same phases of the same parts, and what this run
+shows holds for all of them:
+
+* a part of phase k+1 comes after the completion of phase k;
+* a wait for phase k comes after the completion of phase k-1, and phase k+1, if it completes, needs something that comes
+  after the wait has passed;
+* what raises a count comes before an arrival of the same phase, so no phase completes without it;
+* conflicting accesses are ordered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from pipesim.model.barrier import MAX_COUNT
+from pipesim.model.machine import TMA, Flight, State, Step
+from pipesim.model.ops import Engine, Op, Operation
+from pipesim.model.program import Program
+from pipesim.model.state import meeting_channel, own_channel
+from pipesim.prove.certificate.other_cta import Afar, Part
+from pipesim.prove.doubt import Doubt, Why
+from pipesim.prove.happens_before.accesses import OWN, Access, Accesses
+from pipesim.prove.happens_before.clock import Clock
+from pipesim.prove.happens_before.groups import Groups
+from pipesim.prove.happens_before.snapshot import Marks, Snapshot
+
+_UNSUPPORTED = frozenset({Op.INVAL, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.WAIT_STATE, Op.TEST_STATE, Op.JUMP_IF,
+                          Op.PENDING_COUNT})  # fmt: skip
+
+
+@dataclass
+class _Open:
+    """The open phase of a channel: what occurs before its parts, and before its arrivals alone."""
+
+    parts: Clock
+    arrivals: Clock
+    raises: list[tuple[int, int]] = field(default_factory=list)
+    expected: int = 0
+    landed: int = 0
+    raised: int = 0  #: arrivals that ``cp.async`` adds to those the barrier expects
+
+
+class _Did(NamedTuple):
+    """An operation that an agent has carried out: the state before it, and what came of it."""
+
+    before: State
+    agent: int
+    pc: int
+    op: Operation
+    result: Step
+
+
+class _Try(NamedTuple):
+    """A try whose answer an agent holds: what it asked, the phases it knew of then, and the one it would have seen."""
+
+    barrier: int
+    parity: int
+    known: int
+    phase: int
+
+
+class Certificate:
+    """Watches one run; once it is over and :meth:`close` was called, it stands for all if ``doubts`` is empty."""
+
+    def __init__(self, program: Program, *, keep_reads: bool = False, groups: Groups[Clock] | None = None) -> None:
+        self._program = program
+        self._channels = own_channel(program, 0)
+        self._nothing = Clock((0,) * len(program.agents), (0,) * self._channels)
+        self._clocks = [self._nothing] * len(program.agents)  # of others: how far itself has come each agent knows
+        self._open = [_Open(self._nothing, self._nothing) for _ in range(self._channels)]
+        self._done: list[list[Clock]] = [[] for _ in range(self._channels)]
+        self._saw: list[list[tuple[int, int]]] = [[] for _ in range(self._channels)]  # waits for the latest phase
+        self._inits: dict[int, tuple[int, int]] = {}
+        self._joined: dict[tuple[int, int], int] = {}  # (agent, channel) → generation it has arrived in
+        self._tries: dict[tuple[int, int], _Try] = {}
+        self._issued: dict[int, Clock] = {}  # by flight
+        self._groups = groups or Groups[Clock](program)
+        self.accesses = Accesses(keep_reads=keep_reads)  #: for those who ask what a read saw
+        self._afar = Afar(program)
+        self._doubts: dict[Doubt, None] = {}
+        self._rules: list[Callable[[_Did], None] | None] = [None] * (max(Op) + 1)  # by the operation's number
+        for op, rule in self._by_op().items():
+            self._rules[op] = rule
+
+    def fork(self, program: Program) -> Certificate:
+        """The same for another program, which has the same tables and began with the same operations."""
+        twin = Certificate(program, groups=self._groups.fork(program))
+        twin._clocks = self._clocks.copy()
+        twin._open = [replace(phase, raises=phase.raises.copy()) for phase in self._open]
+        twin._done = [done.copy() for done in self._done]
+        twin._saw = [saw.copy() for saw in self._saw]
+        twin._inits = self._inits.copy()
+        twin._joined = self._joined.copy()
+        twin._tries = self._tries.copy()
+        twin._issued = self._issued.copy()
+        twin._nothing = self._nothing
+        twin.accesses = self.accesses.fork()
+        twin._afar = self._afar.fork(program)
+        twin._doubts = self._doubts.copy()
+        return twin
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """Every reason once, in the order in which they were met."""
+        return tuple(self._doubts)
+
+    def close(self) -> None:
+        """The run is over: judge the phases that have not completed, and what came to a CTA that may have ended."""
+        for channel in range(len(self._program.barriers)):
+            self._judge(channel)
+        for doubt in self._afar.doubts(self._clocks, self.accesses):
+            self._doubt(doubt)
+
+    def snapshot(self) -> Snapshot:
+        """Where this observer stands: everything that it may yet compare, and nothing that grows with the run."""
+        marks = Marks()
+        for clock in self._clocks:
+            marks.moment(clock)
+        for channel in range(self._channels):
+            self._mark_channel(marks, channel)
+        for (agent, channel), generation in sorted(self._joined.items()):
+            marks.shape += (agent, channel, generation < len(self._done[channel]))
+            marks.phases.append((channel, generation))
+            if generation < len(self._done[channel]):
+                marks.moment(self._done[channel][generation])
+        for (agent, register), asked in sorted(self._tries.items()):
+            marks.shape += (agent, register, asked.barrier, asked.parity)
+            marks.phases += ((asked.barrier, asked.known), (asked.barrier, asked.phase))
+        self._groups.mark(marks)
+        self._afar.mark(marks, self._clocks, self.accesses)
+        self.accesses.mark(marks)
+        marks.operations += sorted(self._inits.values())
+        return marks.snapshot()
+
+    def _mark_channel(self, marks: Marks, channel: int) -> None:
+        done, phase = self._done[channel], self._open[channel]
+        marks.phases.append((channel, len(done)))
+        if done:
+            marks.moment(done[-1])
+        for clock in (phase.parts, phase.arrivals):
+            marks.shape.append(clock is self._nothing)
+            marks.moment(clock)
+        marks.shape += (bool(done), phase.expected, phase.landed, phase.raised)
+        marks.shape += (len(phase.raises), len(self._saw[channel]))
+        marks.operations += phase.raises
+        marks.operations += self._saw[channel]
+
+    # watching
+
+    def stepped(self, before: State, agent: int, result: Step) -> None:
+        """An agent moved, or was blocked."""
+        pc = before.pcs[agent]
+        op = self._program.code[agent][pc]
+        if op[0] == Op.BAR_SYNC and not before.holds[agent]:
+            self._arrive_at(meeting_channel(self._program, op), agent, pc, result)
+        if result.state.pcs[agent] == pc:
+            return
+        rule = self._rules[op[0]]
+        if rule is not None:
+            rule(_Did(before, agent, pc, op, result))
+
+    def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
+        """A transfer delivered its bytes, or the arrival that it stands for."""
+        clock = self._issued.pop(flight.sequence)
+        if flight.barrier < 0:
+            return
+        bar, phases = flight.barrier, len(self._done[flight.barrier]) + 1
+        self._part(bar, clock, flight.agent, flight.pc, (flight.sequence, flight.engine))
+        if flight.engine == TMA:
+            self._open[bar].landed += nbytes
+            self.accesses.landed(flight.sequence, bar, phases)
+        else:
+            op = self._program.code[flight.agent][flight.pc]
+            if op[0] != Op.CP_ASYNC_ARRIVE or op[3]:  # else it only takes back what it raised
+                self._open[bar].arrivals = self._open[bar].arrivals.join(clock)
+            self.accesses.committed(flight.agent, flight.engine, flight.sequence, bar, phases)
+        self._complete(bar, result)
+
+    # one rule for each kind of operation
+
+    def _by_op(self) -> dict[Op, Callable[[_Did], None]]:
+        """What is not here is nobody's business but its agent's (``moves.PRIVATE``)."""
+        return {
+            Op.INIT: self._init,
+            Op.ARRIVE: self._arrive,
+            Op.EXPECT_TX: self._expect,
+            Op.COMPLETE_TX: self._complete_tx,
+            Op.WAIT: self._wait,
+            Op.WAIT_UNLESS: self._wait,
+            Op.TRY_WAIT: self._try,
+            Op.TEST_WAIT: self._try,
+            Op.BAR_ARRIVE: self._meet,
+            Op.CLUSTER_ARRIVE: self._meet,
+            Op.BAR_SYNC: self._met,
+            Op.CLUSTER_WAIT: self._met,
+            Op.READ: self._touch,
+            Op.WRITE: self._touch,
+            Op.TMA_LOAD: self._issue,
+            Op.TRANSFER_READ: self._issue,
+            Op.TRANSFER_WRITE: self._issue,
+            Op.COMMIT: self._commit,
+            Op.COMMIT_MULTICAST: self._issue,
+            Op.CP_ASYNC_ARRIVE: self._cp_async_arrive,
+            Op.WAIT_GROUP: self._wait_group,
+            **dict.fromkeys(_UNSUPPORTED, self._unsupported),
+        }
+
+    def _unsupported(self, did: _Did) -> None:
+        self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))
+
+    def _init(self, did: _Did) -> None:
+        if did.op[1] in self._inits:
+            self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))
+        self._inits[did.op[1]] = (did.agent, did.pc)
+
+    def _arrive(self, did: _Did) -> None:
+        self._require_published(did.op[1], did.agent, did.pc)
+        phase, clock = self._count(did.agent, did.pc, did.op[1])
+        phase.arrivals = clock if phase.arrivals is self._nothing else phase.arrivals.join(clock)
+        phase.expected += did.op[3]
+        self._tries.pop((did.agent, did.op[4]), None)  # its token takes the place of an answer
+        self._complete(did.op[1], did.result)
+
+    def _expect(self, did: _Did) -> None:
+        self._require_published(did.op[1], did.agent, did.pc)
+        phase, _ = self._count(did.agent, did.pc, did.op[1])
+        phase.raises.append((did.agent, did.pc))
+        phase.expected += did.op[2]
+        self._complete(did.op[1], did.result)
+
+    def _complete_tx(self, did: _Did) -> None:
+        self._require_published(did.op[1], did.agent, did.pc)
+        phase, _ = self._count(did.agent, did.pc, did.op[1])
+        if not did.op[2]:  # no phase waits for it
+            self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))
+        phase.landed += did.op[2]
+        self._complete(did.op[1], did.result)
+
+    def _meet(self, did: _Did) -> None:
+        self._arrive_at(meeting_channel(self._program, did.op), did.agent, did.pc, did.result)
+
+    def _met(self, did: _Did) -> None:
+        channel = meeting_channel(self._program, did.op)
+        self._see(did.agent, channel, self._joined.pop((did.agent, channel), -1))  # -1: it waits without having arrived
+
+    def _touch(self, did: _Did) -> None:
+        first, end = self._program.cells[did.op[1]]
+        clock = self._clocks[did.agent]
+        self._access(clock, Access(did.agent, did.pc, did.op[0] == Op.WRITE, OWN, -1, first, end, clock.seen))
+
+    def _cp_async_arrive(self, did: _Did) -> None:
+        self._require_published(did.op[1], did.agent, did.pc)
+        if not did.op[3]:
+            phase, _ = self._count(did.agent, did.pc, did.op[1])
+            phase.raises.append((did.agent, did.pc))
+            phase.raised += did.op[2]
+            if did.before.barriers[did.op[1]].expected + phase.raised > MAX_COUNT:
+                self._doubt(Doubt(Why.ARRIVALS, did.agent, did.pc, where=did.op[1]))
+        self._issue(did)
+
+    def _commit(self, did: _Did) -> None:
+        if did.op[2] < 0:
+            self._groups.closed(did.agent, did.op[1], self._clocks[did.agent].after(did.agent, did.pc))
+        else:
+            self._issue(did)
+
+    def _wait_group(self, did: _Did) -> None:
+        limit = did.before.commits[did.agent * len(Engine) + did.op[1]] - did.op[2]
+        self._clocks[did.agent] = self._groups.wait(
+            did.agent, did.pc, did.op[1], limit, self.accesses, self._clocks[did.agent]
+        )
+
+    # parts of phases
+
+    def _count(self, agent: int, pc: int, bar: int) -> tuple[_Open, Clock]:
+        """Count an operation in the open phase of a barrier: that phase, and the moment after the operation."""
+        clock = self._clocks[agent].after(agent, pc)
+        self._part(bar, clock, agent, pc)
+        return self._open[bar], clock
+
+    def _part(self, channel: int, clock: Clock, agent: int, pc: int, flight: tuple[int, int] = (0, 0)) -> None:
+        """Something is counted in the open phase: it must not be possible that it comes in the one before."""
+        phase = self._open[channel]
+        if clock.known[channel] < len(self._done[channel]):
+            self._doubt(Doubt(Why.EARLY_PART, agent, pc, clock.seen, where=channel))
+        if self._program.ctas > 1 and channel < len(self._program.barriers):
+            self._afar.part(Part(channel, len(self._done[channel]), agent, pc, *flight))
+        phase.parts = clock if phase.parts is self._nothing else phase.parts.join(clock)
+
+    def _complete(self, channel: int, result: Step) -> None:
+        if result.signalled != channel:
+            return
+        self._judge(channel)
+        parts = self._open[channel].parts
+        for agent, pc in self._saw[channel]:
+            if not parts.covers(agent, pc):
+                self._doubt(Doubt(Why.LAP, agent, pc, parts.seen, where=channel))
+        self._done[channel].append(parts.knowing(channel, len(self._done[channel]) + 1))
+        self._saw[channel] = []
+        self._open[channel] = _Open(self._nothing, self._nothing)
+
+    def _judge(self, bar: int) -> None:
+        phase = self._open[bar]
+        for agent, pc in phase.raises:
+            if not phase.arrivals.covers(agent, pc):
+                self._doubt(Doubt(Why.LATE_RAISE, agent, pc, phase.arrivals.seen, where=bar))
+        if phase.landed > phase.expected or phase.expected > MAX_COUNT:
+            self._doubt(Doubt(Why.BYTES, -1, -1, where=bar))
+
+    # waits
+
+    def _wait(self, did: _Did) -> None:
+        self._require_published(did.op[1], did.agent, did.pc)
+        bar, phase, known = did.op[1], len(self._done[did.op[1]]) - 1, self._clocks[did.agent].known[did.op[1]]
+        if did.op[0] == Op.WAIT_UNLESS and did.op[3] >= 0:
+            asked = self._tries.get((did.agent, did.op[3]))
+            skips = did.before.registers[did.agent][did.op[3]]
+            if asked is None or asked[:2] != (bar, did.op[2]) or (skips and asked.phase != phase):
+                self._doubt(Doubt(Why.STALE_TRY, did.agent, did.pc, self._past(did.agent, did.pc), where=bar))
+                return
+            known = min(known, asked.known)
+        if known < phase:
+            self._doubt(Doubt(Why.EARLY_PASS, did.agent, did.pc, self._past(did.agent, did.pc), where=bar))
+        self._saw[bar].append((did.agent, did.pc))
+        self._see(did.agent, bar, phase)
+
+    def _try(self, did: _Did) -> None:
+        self._require_published(did.op[1], did.agent, did.pc)
+        if did.op[3] >= 0:
+            phase = len(self._done[did.op[1]]) - 1
+            known = self._clocks[did.agent].known[did.op[1]]
+            self._tries[did.agent, did.op[3]] = _Try(did.op[1], did.op[2], known, phase)
+
+    def _see(self, agent: int, channel: int, phase: int) -> None:
+        """The agent comes to know that this phase is complete, and all that occurs before that."""
+        if 0 <= phase < len(self._done[channel]):  # else the wait itself breaks a rule
+            self._clocks[agent] = self._clocks[agent].join(self._done[channel][phase])
+
+    def _arrive_at(self, channel: int, agent: int, pc: int, result: Step) -> None:
+        """An arrival at a named barrier or the cluster barrier. That of a sync is the first half of its operation."""
+        self._joined[agent, channel] = len(self._done[channel])
+        clock = self._clocks[agent]
+        sync = self._program.code[agent][pc][0] == Op.BAR_SYNC
+        self._part(channel, clock.after(agent, pc - sync), agent, pc)
+        self._complete(channel, result)
+
+    def _past(self, agent: int, pc: int) -> tuple[int, ...]:
+        """How far each agent must have gone before this operation."""
+        return self._clocks[agent].after(agent, pc - 1).seen
+
+    def _require_published(self, bar: int, agent: int, pc: int) -> None:
+        init = self._inits.get(bar)
+        if init is None or (init[0] != agent and not self._clocks[agent].covers(*init)):
+            self._doubt(Doubt(Why.UNPUBLISHED, agent, pc, self._past(agent, pc), where=bar))
+
+    # transfers
+
+    def _issue(self, did: _Did) -> None:
+        """Something is put under way: remember its clock, enter its access, and what a commit follows."""
+        clock = self._clocks[did.agent].after(did.agent, did.pc)
+        for flight in did.result.state.flights[len(did.before.flights) :]:
+            self._issued[flight.sequence] = clock
+            if flight.engine == TMA and not flight.remaining:  # no phase waits for a copy of no bytes
+                self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))
+            if flight.barrier >= 0:
+                self._require_published(flight.barrier, did.agent, did.pc)
+            if flight.end > flight.first:
+                before_it = self._clocks[did.agent]
+                access = Access(
+                    did.agent, did.pc, flight.writes, flight.sequence, flight.engine, flight.first, flight.end,
+                    before_it.seen,
+                )  # fmt: skip
+                self._access(before_it, access)
+                self._groups.issued(flight.group, access)
+
+    def _access(self, clock: Clock, access: Access) -> None:
+        if self._program.ctas > 1:
+            self._afar.access(access)
+        ordered, last = self.accesses.ordered, access
+        unordered: dict[Access, None] = {}
+        for _, other in self.accesses.enter(access):
+            if other is not last and not ordered(clock, other, access):
+                unordered[other] = None
+            last = other  # of most accesses that were before, one covers all cells
+        for other in unordered:
+            past = list(map(max, access.past, other.past))
+            for one in (access, other):
+                past[one.agent] = max(past[one.agent], one.pc)
+            self._doubt(Doubt(Why.RACE, access.agent, access.pc, tuple(past), other.agent, other.pc))
+
+    def _doubt(self, doubt: Doubt) -> None:
+        self._doubts.setdefault(doubt)

@@ -1,0 +1,83 @@
+"""From a doubt to a schedule that shows the fault: the causal past of what is doubted, then that, then on to an end."""
+
+from __future__ import annotations
+
+from pipesim.model.moves import attempt
+from pipesim.model.program import Program
+from pipesim.prove.counterexample.play import Play
+from pipesim.prove.doubt import Doubt, Why
+from pipesim.prove.refutation import End, Refutation, Schedule
+
+
+def confirm(program: Program, doubt: Doubt) -> Refutation | None:
+    """A schedule in which what is doubted goes wrong, None if none of those tried does."""
+    agents = list(range(len(program.agents)))
+    orders = [agents, agents[::-1]]
+    if doubt.agent >= 0:
+        rest = [agent for agent in agents if agent != doubt.agent]
+        orders += [[*rest, doubt.agent], [doubt.agent, *rest]]
+    for order in orders:
+        play = Play(program)
+        if _bring_about(play, doubt):
+            if not play.faults:
+                play.go_on(order)
+            found = refutation(play)
+            if found is not None:
+                return found
+    return None
+
+
+def carried(program: Program, schedule: Schedule) -> Refutation | None:
+    """A schedule of a smaller program on this one: as far as its moves are possible, then on; None if all goes well."""
+    agents = range(len(program.agents))
+    for order in (agents, agents[::-1]):
+        play = Play(program)
+        for move in schedule:
+            if play.faults or attempt(program, play.state, move) is None:
+                break
+            play.make(move)
+        if not play.faults:
+            play.go_on(order)
+        found = refutation(play)
+        if found is not None:
+            return found
+    return None
+
+
+def refutation(play: Play) -> Refutation | None:
+    """What is wrong where a play has come to, None if nothing is."""
+    if play.faults:
+        return Refutation(End.FAULT, tuple(play.moves), play.faults[0])
+    stuck = play.deadlock
+    return Refutation(End.DEADLOCK, tuple(play.moves), deadlock=stuck) if stuck is not None else None
+
+
+def _bring_about(play: Play, doubt: Doubt) -> bool:
+    """Play the past of a doubt and what is doubted itself; False if that cannot be reached."""
+    match doubt.why:
+        case Why.RACE:
+            return _race(play, doubt)
+        case Why.EARLY_PART | Why.EARLY_PASS | Why.STALE_TRY | Why.UNPUBLISHED:
+            if not play.reach(doubt.past):
+                return False
+            if not play.faults and play.state.pcs[doubt.agent] == doubt.pc:
+                play.advance(doubt.agent)
+            return True
+        case Why.LAP | Why.LATE_RAISE:
+            return play.reach(doubt.past)
+        case Why.EXIT:
+            return play.reach(doubt.past, hold=(doubt.agent, doubt.pc))
+        case _:
+            return False
+
+
+def _race(play: Play, doubt: Doubt) -> bool:
+    """Both accesses open at once: the other begins and stays open, then this one begins."""
+    other = (doubt.other_agent, doubt.other_pc)
+    if not play.reach(doubt.past, hold=other) or play.faults:
+        return bool(play.faults)
+    if play.state.pcs[other[0]] <= other[1] and (play.state.pcs[other[0]] < other[1] or not play.begin(other[0])):
+        return False
+    if not play.faults and play.state.pcs[doubt.agent] == doubt.pc:
+        play.begin(doubt.agent)
+    return bool(play.faults)

@@ -1,0 +1,131 @@
+"""A schedule being made, move by move: as far as a given past and no farther, then on in a plain order to some end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipesim.explain.blocked import explain
+from pipesim.model.finding import Deadlock, Fault
+from pipesim.model.machine import can_land, finished, initial_state, step
+from pipesim.model.moves import Kind, Move, canonical, make
+from pipesim.model.observer import Observer
+from pipesim.model.ops import Op
+from pipesim.model.program import Program
+from pipesim.model.state import OWN
+
+_ACCESSES = frozenset({Op.READ, Op.WRITE})
+
+
+class Play:
+    """The state after the moves made so far; the faults of the last one. ``observers`` see every move."""
+
+    def __init__(self, program: Program, schedule: Sequence[Move] = (), observers: Sequence[Observer] = ()) -> None:
+        self._program = program
+        self._observers = observers
+        self.state = canonical(initial_state(program))
+        self.moves: list[Move] = []
+        self.faults: tuple[Fault, ...] = ()
+        for move in schedule:
+            self.make(move)
+
+    @property
+    def deadlock(self) -> Deadlock | None:
+        """The deadlock that the program is in now, None if something can still happen."""
+        return explain(self._program, self.state)
+
+    @property
+    def ended(self) -> bool:
+        """True if every agent has run its last operation."""
+        return all(finished(self._program, self.state, agent) for agent in range(len(self._program.agents)))
+
+    def make(self, move: Move) -> None:
+        """Make a move."""
+        before = self.state
+        result = make(self._program, before, move)
+        self.state, self.faults = result.state, result.faults
+        self.moves.append(move)
+        for observer in self._observers:
+            if move.kind == Kind.LAND:
+                observer.landed(before.flights[move.who], move.nbytes, result)
+            elif move.kind != Kind.OPEN:
+                observer.stepped(before, move.who, result)
+
+    def ask_all(self) -> None:
+        """Let the observers see what every agent that cannot move is asking for."""
+        for agent in range(len(self._program.agents)):
+            if not finished(self._program, self.state, agent):
+                result = step(self._program, self.state, agent)
+                if result.blocked >= 0 and result.state is self.state:
+                    for observer in self._observers:
+                        observer.stepped(self.state, agent, result)
+
+    def advance(self, agent: int) -> bool:
+        """One operation of the agent, from its begin to its end; False if it is blocked or has ended."""
+        if finished(self._program, self.state, agent):
+            return False
+        op = self._program.code[agent][self.state.pcs[agent]]
+        if op[0] in _ACCESSES and not self._opened(agent):
+            self.make(Move(Kind.OPEN, agent))
+            if self.faults:
+                return True
+        result = step(self._program, self.state, agent)
+        if result.blocked >= 0 and result.state is self.state:
+            return False
+        self.make(Move(Kind.STEP, agent))
+        return True
+
+    def begin(self, agent: int) -> bool:
+        """The agent's next operation begins: an access of its own opens and stays open; others are carried out."""
+        op = self._program.code[agent][self.state.pcs[agent]]
+        if op[0] not in _ACCESSES:
+            return self.advance(agent)
+        self.make(Move(Kind.OPEN, agent))
+        return True
+
+    def land(self, skip: tuple[int, int] = (-1, -1)) -> bool:
+        """Let the first transfer land that may and is not the one issued by this (agent, pc)."""
+        for place, flight in enumerate(self.state.flights):
+            if can_land(self.state, flight) and (flight.agent, flight.pc) != skip:
+                self.make(Move(Kind.LAND, place, flight.remaining))
+                return True
+        return False
+
+    def reach(self, past: Sequence[int], hold: tuple[int, int] = (-1, -1)) -> bool:
+        """Carry out so many operations of each agent, and what must land for that, but not the transfer ``hold``."""
+        while True:
+            moved = False
+            for agent, bound in enumerate(past):
+                while self.state.pcs[agent] < bound and self.advance(agent):
+                    moved = True
+                    if self.faults:
+                        return True
+            if all(pc >= bound for pc, bound in zip(self.state.pcs, past, strict=True)):
+                return True
+            if not moved and not self._join(past) and not self.land(hold):
+                return False
+            if self.faults:
+                return True
+
+    def go_on(self, order: Sequence[int], most: int = 1_000_000) -> None:
+        """On to an end: the agents in this order, each as far as it goes, and transfers only where nobody can move."""
+        for _ in range(most):
+            moved = False
+            for agent in order:
+                while self.advance(agent):
+                    moved = True
+                    if self.faults:
+                        return
+            if (not moved and not self.land()) or self.faults:
+                return
+
+    def _join(self, past: Sequence[int]) -> bool:
+        """An agent at its bound arrives at the named barrier where it will wait: that much is in the past, too."""
+        for agent, bound in enumerate(past):
+            code, pc = self._program.code[agent], self.state.pcs[agent]
+            if pc == bound < len(code) and code[pc][0] == Op.BAR_SYNC and not self.state.holds[agent]:
+                self.make(Move(Kind.STEP, agent))
+                return True
+        return False
+
+    def _opened(self, agent: int) -> bool:
+        return any(f.engine == OWN and f.agent == agent for f in self.state.flights)

@@ -1,0 +1,202 @@
+"""A schedule without what its end does not need: no single move can be left out of it.
+
+What is left out must leave a schedule that ends in the same way: the same fault of the same operation, or a deadlock of
+the same agents at the same operations. First the agents stop earlier, each as early as it can; then every move is left
+out once. Leaving a move out takes with it what is not possible without it: an agent that is held up stops there, and
+bytes of a copy that was not issued do not land.
+
+A landing names its flight by its place in the state, which another schedule moves; here it is known by its operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from pipesim.explain.blocked import explain
+from pipesim.model.finding import Fault
+from pipesim.model.machine import Flight, State, finished, initial_state
+from pipesim.model.moves import Kind, Move, attempt, canonical
+from pipesim.model.ops import Op
+from pipesim.model.program import Program
+from pipesim.prove.refutation import End, Refutation
+
+MOST_MOVES = 100_000  #: made while shortening; what is not left out by then stays
+_ALL = -1
+
+_FlightKey = tuple[int, int, int, int]  # its agent, operation, barrier and first cell: those of a multicast differ
+
+
+class _Act(NamedTuple):
+    """A move that can be made in another schedule, too: of an agent, or of the flight of an operation."""
+
+    kind: Kind
+    agent: int
+    flight: _FlightKey | None = None
+    nbytes: int = 0  #: of a landing; ``_ALL`` for its last
+
+
+class _Walk(NamedTuple):
+    """A schedule carried out: its acts, the state before each of them and behind the last, and its moves."""
+
+    acts: tuple[_Act, ...]
+    states: tuple[State, ...]
+    moves: tuple[Move, ...]
+    fault: Fault | None
+
+    def then(self, done: int, rest: Sequence[tuple[_Act, State, Move]], fault: Fault | None) -> _Walk:
+        """So many of its moves, and behind them others, each with the state that it leads to."""
+        return _Walk(
+            self.acts[:done] + tuple(act for act, _, _ in rest),
+            self.states[: done + 1] + tuple(state for _, state, _ in rest),
+            self.moves[:done] + tuple(move for _, _, move in rest),
+            fault,
+        )
+
+
+def shorten(program: Program, refutation: Refutation, most_moves: int = MOST_MOVES) -> Refutation:
+    """The same end with a schedule that has no move to spare.
+
+    ``most_moves`` bounds the work: of a schedule of many hundred moves, what there was no time to look at stays. What
+    comes back always ends in the same way.
+    """
+    return _Shortening(program, refutation, most_moves).run()
+
+
+class _Shortening:
+    """The mutable side: the shortest walk so far."""
+
+    def __init__(self, program: Program, refutation: Refutation, most_moves: int) -> None:
+        self._program = program
+        self._refutation = refutation
+        self._left = most_moves
+        self._varies = any(op[0] in (Op.JUMP_IF, Op.BAR_ARRIVE) for code in program.code for op in code)
+        self._stands = frozenset[tuple[int, int]]()  # where the agents of the deadlock are stuck
+        self._best = self._recorded()
+
+    def run(self) -> Refutation:
+        if self._refutation.end is End.FAULT:
+            self._cut_tails()
+        while self._left > 0 and self._leave_out_each():
+            pass
+        best = self._best
+        if self._refutation.end is End.FAULT:
+            return replace(self._refutation, schedule=best.moves, fault=best.fault)
+        return replace(self._refutation, schedule=best.moves, deadlock=explain(self._program, best.states[-1]))
+
+    def _recorded(self) -> _Walk:
+        """The walk of the schedule as it was given."""
+        state = canonical(initial_state(self._program))
+        acts: list[_Act] = []
+        states = [state]
+        for move in self._refutation.schedule:
+            acts.append(_act(state, move))
+            result = attempt(self._program, state, move)
+            assert result is not None, "every move of a refutation is possible"
+            state = result.state
+            states.append(state)
+        self._stands = _stands(self._program, state)
+        return _Walk(tuple(acts), tuple(states), self._refutation.schedule, self._refutation.fault)
+
+    def _cut_tails(self) -> None:
+        """Let every agent stop as early as it can: found by halving, as if what fails early failed later, too."""
+        for agent in range(len(self._program.agents)):
+            mine = [n for n, act in enumerate(self._best.acts) if act.agent == agent and act.flight is None]
+            low, high = 0, len(mine)  # it must keep more than low moves, if any; with high it fails
+            while low < high and self._left > 0:
+                middle = (low + high) // 2
+                found = self._replayed(mine[middle], stopped=agent)
+                if found is not None:
+                    self._best = found
+                    mine = [n for n, act in enumerate(found.acts) if act.agent == agent and act.flight is None]
+                    high = min(middle, len(mine))
+                else:
+                    low = middle + 1
+
+    def _leave_out_each(self) -> bool:
+        """Try every move once, the last first; True if one could be left out."""
+        before = len(self._best.acts)
+        for n in range(before - 1, -1, -1):
+            if n < len(self._best.acts) and self._left > 0 and self._may_be_spared(n):
+                found = self._replayed(n)
+                if found is not None:
+                    self._best = found
+        return len(self._best.acts) < before
+
+    def _may_be_spared(self, n: int) -> bool:
+        """False where counting tells: in a deadlock every agent has made all the moves to where it stands.
+
+        Only a jump, or an arrival at a named barrier (who comes last need not wait there), makes their number vary.
+        """
+        if self._refutation.end is End.FAULT or self._best.acts[n].flight is not None:
+            return True
+        return self._varies
+
+    def _replayed(self, without: int, stopped: int = -1) -> _Walk | None:
+        """The walk without one act, or without all of an agent's from there on; None if it ends otherwise."""
+        best = self._best
+        state = best.states[without]
+        rest: list[tuple[_Act, State, Move]] = []  # what comes in its place; most trials end before there is much of it
+        gone = {stopped}
+        if self._ends_with(stopped):
+            return None
+        for act in best.acts[without + (stopped < 0) :]:
+            if act.flight is None and act.agent in gone:
+                continue
+            move = _move(state, act)
+            result = attempt(self._program, state, move) if move is not None else None
+            self._left -= 1
+            if result is None or move is None:
+                if act.flight is None:
+                    if self._ends_with(act.agent):
+                        return None
+                    gone.add(act.agent)
+                continue
+            state = result.state
+            rest.append((act, state, move))
+            if result.faults:
+                same = next((fault for fault in result.faults if self._same(fault)), None)
+                return best.then(without, rest, same) if same is not None else None
+        if self._refutation.end is End.FAULT or state.flights or _stands(self._program, state) != self._stands:
+            return None
+        stuck = explain(self._program, state)
+        return best.then(without, rest, None) if stuck is not None else None
+
+    def _ends_with(self, agent: int) -> bool:
+        """True if there is no such end once this agent has stopped early."""
+        fault = self._refutation.fault
+        if agent < 0:
+            return False
+        return fault is None or (fault.agent == agent and self._best.acts[-1].flight is None)
+
+    def _same(self, fault: Fault) -> bool:
+        wanted = self._refutation.fault
+        return wanted is not None and (fault.kind, fault.agent, fault.pc) == (wanted.kind, wanted.agent, wanted.pc)
+
+
+def _stands(program: Program, state: State) -> frozenset[tuple[int, int]]:
+    """Every agent that has not ended, and its operation."""
+    return frozenset((a, pc) for a, pc in enumerate(state.pcs) if not finished(program, state, a))
+
+
+def _key(flight: Flight) -> _FlightKey:
+    return flight.agent, flight.pc, flight.barrier, flight.first
+
+
+def _act(state: State, move: Move) -> _Act:
+    """A move as what it is in any schedule."""
+    if move.kind != Kind.LAND:
+        return _Act(Kind(move.kind), move.who)
+    flight = state.flights[move.who]
+    return _Act(Kind.LAND, flight.agent, _key(flight), move.nbytes if move.nbytes < flight.remaining else _ALL)
+
+
+def _move(state: State, act: _Act) -> Move | None:
+    """The act as a move in this state, None if its flight is not under way."""
+    if act.flight is None:
+        return Move(act.kind, act.agent)
+    for place, flight in enumerate(state.flights):
+        if _key(flight) == act.flight:
+            return Move(Kind.LAND, place, flight.remaining if act.nbytes == _ALL else act.nbytes)
+    return None

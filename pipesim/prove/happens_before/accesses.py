@@ -1,0 +1,182 @@
+"""Accesses of one run and their order: a pair that conflicts must not be possible the other way round, or at once."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from pipesim.model.ops import IN_ORDER, Engine
+from pipesim.prove.happens_before.clock import Clock
+from pipesim.prove.happens_before.snapshot import Marks
+
+OWN = 0  #: "flight" of an access that an agent makes itself
+
+
+class Access(NamedTuple):
+    """One access: its operation, whether it writes, the flight that makes it, and the cells ``first..end``."""
+
+    agent: int
+    pc: int
+    writes: bool
+    flight: int
+    engine: int
+    first: int
+    end: int
+    past: tuple[int, ...] = ()  #: operations of each agent that occur before it, where somebody asks
+
+    @property
+    def generic(self) -> bool:
+        """True if it is made through the generic proxy: by a thread, or by ``cp.async`` (PTX ISA, async proxy)."""
+        return self.flight == OWN or self.engine == Engine.CP_ASYNC
+
+
+class Read(NamedTuple):
+    """A read of a cell, and the write that it sees."""
+
+    cell: int
+    write: Access
+    read: Access
+
+
+class _Commits(NamedTuple):
+    """The commits of one agent and engine on one channel, in order: their flights, and the phases they are part of."""
+
+    flights: list[int]
+    phases: list[int]
+
+
+def _in_order(one: Access, other: Access) -> bool:
+    """True if an engine keeps two accesses in the order of issue: one agent's, two writes only to the same cells."""
+    if one.engine not in IN_ORDER or (one.agent, one.engine) != (other.agent, other.engine):
+        return False
+    return not (one.writes and other.writes) or (one.first, one.end) == (other.first, other.end)
+
+
+_NO_COMMITS: dict[int, _Commits] = {}
+_NO_READS: dict[tuple[int, int, bool], Access] = {}
+
+
+class Accesses:
+    """For each cell of memory its last write, and the last read since of each agent and engine.
+
+    An agent's own access is over with its operation. A flight's end is known to whoever knows a phase that it, or a
+    commit after it, took part in, or comes after a wait of its agent for it. Of the reads of one agent, or of its
+    flights on one engine, the last is enough: whoever knows that it is over knows so of those before.
+    """
+
+    def __init__(self, *, keep_reads: bool = False) -> None:
+        self.reads: list[Read] | None = [] if keep_reads else None  #: since the last fork, where somebody asks for them
+        self._write: dict[int, Access] = {}
+        self._reads: dict[int, dict[tuple[int, int, bool], Access]] = {}
+        self._landed: dict[int, tuple[int, int]] = {}  # by flight: the channel and phases that counted its bytes
+        self._commits: dict[tuple[int, int], dict[int, _Commits]] = {}  # by agent and engine, then by channel
+        self._waits: dict[int, list[tuple[int, int]]] = {}  # by flight: the waits that it had ended before
+
+    def fork(self) -> Accesses:
+        """The same, to go on by itself."""
+        twin = Accesses(keep_reads=self.reads is not None)
+        twin._write = self._write.copy()
+        twin._reads = {cell: reads.copy() for cell, reads in self._reads.items()}
+        twin._landed = self._landed.copy()
+        twin._commits = {
+            key: {channel: _Commits(made.flights.copy(), made.phases.copy()) for channel, made in by_channel.items()}
+            for key, by_channel in self._commits.items()
+        }
+        twin._waits = {flight: waits.copy() for flight, waits in self._waits.items()}
+        return twin
+
+    @property
+    def writes(self) -> Mapping[int, Access]:
+        """The last write of each cell."""
+        return self._write
+
+    def landed(self, flight: int, channel: int, phases: int) -> None:
+        """Whoever knows so many phases of this channel knows that the flight is over."""
+        self._landed[flight] = (channel, phases)
+
+    def committed(self, agent: int, engine: int, flight: int, channel: int, phases: int) -> None:
+        """The same of everything that the agent had issued on the engine before ``flight``, a commit."""
+        commits = self._commits.setdefault((agent, engine), {}).setdefault(channel, _Commits([], []))
+        commits.flights.append(flight)
+        commits.phases.append(phases)
+
+    def waited(self, flight: int, agent: int, pc: int) -> None:
+        """What comes after this operation comes after the flight's end."""
+        self._waits.setdefault(flight, []).append((agent, pc))
+
+    def enter(self, access: Access) -> Iterator[tuple[int, Access]]:
+        """Enter an access: (cell, access) of those before that it conflicts with."""
+        for cell in range(access.first, access.end):
+            before = self._write.get(cell)
+            if before is not None:
+                yield cell, before
+            if access.writes:
+                self._write[cell] = access
+                for read in self._reads.pop(cell, _NO_READS).values():
+                    yield cell, read
+            else:
+                if before is not None and self.reads is not None:
+                    self.reads.append(Read(cell, before, access))
+                reader = (access.agent, access.engine, access.flight == OWN)
+                self._reads.setdefault(cell, {})[reader] = access
+
+    def ordered(self, clock: Clock, other: Access, access: Access) -> bool:
+        """True if ``other`` is over before ``access``, which begins after ``clock``; or one engine keeps them so."""
+        if other.flight == OWN:
+            return other.agent == access.agent or clock.covers(other.agent, other.pc)
+        if _in_order(other, access):
+            return True
+        waits = self._waits.get(other.flight)
+        return (waits is not None and any(agent == access.agent for agent, _ in waits)) or self.over(clock, other)
+
+    def over(self, clock: Clock, access: Access) -> bool:
+        """True if the moment knows that the access is over."""
+        if access.flight == OWN:
+            return clock.covers(access.agent, access.pc)
+        waits = self._waits.get(access.flight)
+        if waits is not None and any(clock.covers(agent, pc) for agent, pc in waits):
+            return True
+        landed = self._landed.get(access.flight)
+        if landed is not None:
+            return clock.known[landed[0]] >= landed[1]
+        return self.committed_since(clock, access.agent, access.engine, access.flight)
+
+    def committed_since(self, clock: Clock, agent: int, engine: int, flight: int) -> bool:
+        """True if the moment knows a phase with a later commit of this agent and engine in it."""
+        known = clock.known
+        for channel, commits in self._commits.get((agent, engine), _NO_COMMITS).items():
+            later = bisect_right(commits.flights, flight)
+            if later < len(commits.flights) and known[channel] >= commits.phases[later]:
+                return True
+        return False
+
+    def mark(self, marks: Marks) -> None:
+        """Enter what later accesses will be held against."""
+        for cell in sorted(self._write.keys() | self._reads.keys()):
+            write = self._write.get(cell)
+            reads = sorted(self._reads.get(cell, _NO_READS).items())
+            marks.shape += (cell, write is not None, len(reads))
+            for access in ([write] if write is not None else []) + [read for _, read in reads]:
+                marks.shape += (access.writes, access.engine, access.flight == OWN, access.first, access.end)
+                marks.operations.append((access.agent, access.pc))
+                if access.flight != OWN:
+                    self.mark_end(marks, access.agent, access.engine, access.flight)
+
+    def mark_end(self, marks: Marks, agent: int, engine: int, flight: int) -> None:
+        """Enter how a flight's end is, or will be, known."""
+        waits = self._waits.get(flight, ())
+        landed = self._landed.get(flight)
+        ends = [landed] if landed is not None else self._ends(agent, engine, flight)
+        marks.shape += (len(waits), landed is not None, *(channel for channel, _ in ends), -1)
+        marks.operations += waits
+        marks.phases += ends
+
+    def _ends(self, agent: int, engine: int, flight: int) -> list[tuple[int, int]]:
+        """Of each channel on which a later commit has arrived, the first phase that says so."""
+        found = []
+        for channel, commits in self._commits.get((agent, engine), _NO_COMMITS).items():
+            later = bisect_right(commits.flights, flight)
+            if later < len(commits.flights):
+                found.append((channel, commits.phases[later]))
+        return sorted(found)

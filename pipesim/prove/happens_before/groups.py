@@ -1,0 +1,93 @@
+"""Groups of transfers that agents close and wait for: which are under way, and what was known when each was closed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Generic, TypeVar
+
+from pipesim.model.ops import Engine, Op
+from pipesim.model.program import Program
+from pipesim.prove.happens_before.accesses import Access, Accesses
+from pipesim.prove.happens_before.clock import Clock
+from pipesim.prove.happens_before.moment import Moment
+from pipesim.prove.happens_before.snapshot import Marks
+
+M = TypeVar("M", Clock, Moment)
+
+
+def awaited(program: Program) -> frozenset[tuple[int, int]]:
+    """The (agent, engine) whose groups somebody waits for: the agent, or for a wgmma any of its warp group."""
+    waits = {(a, op[1]) for a, code in enumerate(program.code) for op in code if op[0] == Op.WAIT_GROUP}
+    groups = {(member, engine) for a, engine in waits if engine == Engine.WGMMA for member in program.warp_groups[a]}
+    return frozenset(waits | groups)
+
+
+class Groups(Generic[M]):
+    """The groups of one run that somebody waits for, by the agent that issued them and the engine: ``of``, where known.
+
+    ``M`` is what an observer knows at a moment.
+    """
+
+    def __init__(self, program: Program, of: Iterable[tuple[int, int]] | None = None) -> None:
+        self._program = program
+        of = sorted(awaited(program)) if of is None else of
+        self._flown: dict[tuple[int, int], list[tuple[int, Access]]] = {key: [] for key in of}
+        self._closed: dict[tuple[int, int], list[M]] = {key: [] for key in self._flown}
+        self._waited: dict[tuple[int, int], int] = dict.fromkeys(self._flown, 0)
+
+    def fork(self, program: Program) -> Groups[M]:
+        """The same for another program, whose groups the same agents wait for."""
+        twin = Groups[M](program, self._flown)
+        twin._flown = {key: flown.copy() for key, flown in self._flown.items()}
+        twin._closed = {key: moments.copy() for key, moments in self._closed.items()}
+        twin._waited = self._waited.copy()
+        return twin
+
+    def issued(self, group: int, access: Access) -> None:
+        """An access is made by the group of this number, which its agent closes next."""
+        flown = self._flown.get((access.agent, access.engine))
+        if flown is not None:
+            flown.append((group, access))
+
+    def closed(self, agent: int, engine: int, moment: M) -> None:
+        """The agent closes a group; what comes after a wait for it comes after this moment."""
+        closed = self._closed.get((agent, engine))
+        if closed is not None:
+            closed.append(moment)
+
+    def wait(self, agent: int, pc: int, engine: int, limit: int, accesses: Accesses, moment: M) -> M:
+        """The agent waits until its groups below ``limit`` are over, for a wgmma those of its whole warp group.
+
+        Tells ``accesses`` what is over, and returns what the agent, which stood at this moment, knows then.
+        """
+        members = self._members(agent, engine)
+        for member in members:
+            for group, access in self._flown[member, engine]:
+                if group < limit:
+                    accesses.waited(access.flight, agent, pc)
+            if limit > 0:
+                moment = moment.join(self._closed[member, engine][limit - 1])
+        self._waited[agent, engine] = max(limit, self._waited[agent, engine])
+        over = min(self._waited[member, engine] for member in members)
+        for member in members:
+            mine = self._flown[member, engine]
+            if mine and mine[0][0] < over:  # every warp has waited for these: no later wait asks for them
+                mine[:] = [(group, access) for group, access in mine if group >= over]
+        return moment
+
+    def mark(self, marks: Marks) -> None:
+        """Enter the groups that somebody may yet wait for, counted back from the last one closed."""
+        for agent, engine in self._closed:
+            closed = self._closed[agent, engine]
+            flown = self._flown[agent, engine]
+            waited = [self._waited[member, engine] for member in self._members(agent, engine)]
+            marks.shape += (agent, engine, len(flown))
+            marks.shape += [len(closed) - groups for groups in waited]
+            for moment in closed[max(min(waited) - 1, 0) :]:
+                marks.moment(moment)
+            for group, access in flown:
+                marks.shape.append(len(closed) - group)
+                marks.operations.append((access.agent, access.pc))
+
+    def _members(self, agent: int, engine: int) -> tuple[int, ...]:
+        return self._program.warp_groups[agent] if engine == Engine.WGMMA else (agent,)

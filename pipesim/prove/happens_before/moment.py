@@ -1,0 +1,68 @@
+"""What comes before a moment of one run, under each relation that the memory model knows.
+
+*Occurs-before* has every edge of the run. *Ordered-before* has those that a release and an acquire make, whatever their
+scope; *synchronised-before* those whose scope reaches the other side, too. Of what is synchronised before,
+``fence.proxy.async`` hands the writes to the asynchronous proxy, and ``fence.mbarrier_init`` the inits to everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pipesim.prove.happens_before.clock import Clock
+
+
+class Moment(NamedTuple):
+    """One clock for each relation; ``proxied`` and ``published``: what a fence has handed on."""
+
+    occurs: Clock
+    ordered: Clock
+    synced: Clock
+    proxied: Clock
+    published: Clock
+
+    def join(self, other: Moment) -> Moment:
+        """What comes before either moment. Relations that are the same in both stay one object, and cost once."""
+        occurs = self.occurs.join(other.occurs)
+        same = self.ordered is self.occurs and other.ordered is other.occurs
+        ordered = occurs if same else self.ordered.join(other.ordered)
+        same = self.synced is self.ordered and other.synced is other.ordered
+        synced = ordered if same else self.synced.join(other.synced)
+        proxied, published = _join(self.proxied, other.proxied), _join(self.published, other.published)
+        return Moment(occurs, ordered, synced, proxied, published)
+
+    def after(self, agent: int, pc: int) -> Moment:
+        """The moment after the agent's operation at ``pc``. A fence alone hands anything on."""
+        return self._mapped(lambda clock: clock.after(agent, pc))
+
+    def knowing(self, channel: int, phases: int) -> Moment:
+        """The same, and so many phases of the channel are known to be complete."""
+        return self._mapped(lambda clock: clock.knowing(channel, phases))
+
+    def _mapped(self, change: Callable[[Clock], Clock]) -> Moment:
+        occurs = change(self.occurs)
+        ordered = occurs if self.ordered is self.occurs else change(self.ordered)
+        synced = ordered if self.synced is self.ordered else change(self.synced)
+        return Moment(occurs, ordered, synced, self.proxied, self.published)
+
+
+def _join(one: Clock, other: Clock) -> Clock:
+    return one if one is other else one.join(other)
+
+
+class Phase(NamedTuple):
+    """What the parts of a phase hand to those who wait for it; ``near``: without what other CTAs' agents hand on."""
+
+    wide: Moment
+    near: Moment
+
+    def join(self, other: Phase) -> Phase:
+        """Both phases' parts."""
+        wide = self.wide.join(other.wide)
+        return Phase(wide, wide if self.wide is self.near and other.wide is other.near else self.near.join(other.near))
+
+    def knowing(self, channel: int, phases: int) -> Phase:
+        """The same, and so many phases of the channel are known to be complete."""
+        wide = self.wide.knowing(channel, phases)
+        return Phase(wide, wide if self.wide is self.near else self.near.knowing(channel, phases))

@@ -1,0 +1,82 @@
+"""Where an observer of a run stands, so that a later moment can be told to be the same, some laps of a loop on.
+
+A snapshot is a shape, in which nothing moves with the laps, and two rows of places: operations as (agent, position) and
+phases as (channel, number). A later snapshot repeats an earlier one if every place has either moved with its agent or
+channel, or stayed where it was, and whatever stayed lies before all that moves. Then the observer cannot tell the two
+moments apart: all that it ever does with places is compare those of one agent, or of one channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pipesim.prove.happens_before.clock import Clock
+from pipesim.prove.happens_before.moment import Moment, Phase
+
+Places = tuple[tuple[int, int], ...]
+
+
+class Lap(NamedTuple):
+    """One lap of a family: where each agent stands when it begins and when it ends."""
+
+    begin: tuple[int, ...]
+    end: tuple[int, ...]
+
+
+class Snapshot(NamedTuple):
+    """What an observer remembers: ``shape``, operations as (agent, pc) and phases as (channel, number)."""
+
+    shape: Hashable
+    operations: Places
+    phases: Places
+
+
+@dataclass
+class Marks:
+    """A snapshot being made: an observer appends to the three rows, always in the same order."""
+
+    shape: list[Hashable] = field(default_factory=list)
+    operations: list[tuple[int, int]] = field(default_factory=list)
+    phases: list[tuple[int, int]] = field(default_factory=list)
+
+    def moment(self, moment: Clock | Moment) -> None:
+        """Enter all that its clocks say."""
+        for clock in (moment,) if isinstance(moment, Clock) else moment:
+            self.operations += enumerate(clock.seen)
+            self.phases += enumerate(clock.known)
+
+    def phase(self, phase: Phase) -> None:
+        """Enter all that a phase hands on."""
+        self.moment(phase.wide)
+        self.moment(phase.near)
+
+    def snapshot(self) -> Snapshot:
+        """What was entered."""
+        return Snapshot(tuple(self.shape), tuple(self.operations), tuple(self.phases))
+
+
+def repeats(earlier: Snapshot, later: Snapshot, moved: Sequence[int], completed: Sequence[int]) -> bool:
+    """True if ``later`` is ``earlier``, after agents ``moved`` so far and channels ``completed`` so many phases."""
+    return (
+        earlier.shape == later.shape
+        and _shifted(earlier.operations, later.operations, moved)
+        and _shifted(earlier.phases, later.phases, completed)
+    )
+
+
+def _shifted(earlier: Places, later: Places, by: Sequence[int]) -> bool:
+    """True if each place has moved by what its owner has, or not at all and then lies before all that moved."""
+    if len(earlier) != len(later):
+        return False
+    stayed: dict[int, int] = {}
+    moved: dict[int, int] = {}
+    for (owner, before), (same, now) in zip(earlier, later, strict=True):
+        if owner != same or now - before not in (0, by[owner]):
+            return False
+        if now != before:
+            moved[owner] = min(before, moved.get(owner, before))
+        else:
+            stayed[owner] = max(before, stayed.get(owner, before))
+    return all(by[owner] == 0 or last < moved.get(owner, last + 1) for owner, last in stayed.items())

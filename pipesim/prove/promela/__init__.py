@@ -1,7 +1,0 @@
-"""A flat program as a Promela model: SPIN, which knows nothing of this package, judges it for every schedule."""
-
-from __future__ import annotations
-
-from pipesim.prove.promela.text import search_depth, to_promela
-
-__all__ = ["search_depth", "to_promela"]

@@ -1,0 +1,116 @@
+"""Which corrections of :mod:`pipesim.prove.repair.edits` a program could have: read off its operations."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+
+from pipesim.model.ops import Op, Operation
+from pipesim.model.program import Program
+from pipesim.prove.repair.edits import WAITS, Mend, MendKind, barriers_of, may_expect, releases
+
+
+def mends(program: Program, groups: frozenset[str]) -> Iterator[Mend]:
+    """The corrections of the program, those about one of these groups before others, the plainest kinds first."""
+    every = list(_possible(program))
+    yield from (mend for mend in every if mend.group in groups)
+    yield from (mend for mend in every if mend.group not in groups)
+
+
+def _possible(program: Program) -> Iterator[Mend]:
+    """Every correction of the list, the plainest kinds first; some of them may change nothing."""
+    roles = dict.fromkeys(agent.role for agent in program.agents)
+    groups = dict.fromkeys(barrier.name for barrier in program.barriers)
+    waits = _pairs(program, lambda op: op[0] in WAITS)
+    released = _pairs(program, releases)
+    yield from _counts(program)
+    yield from _expects(program)
+    for kind in (MendKind.PHASES, MendKind.STAGES):
+        yield from (Mend(kind, *pair, start) for pair in waits for start in (0, 1))
+    yield from (Mend(MendKind.ARRIVE, role, group) for role in roles for group in groups)
+    yield from (Mend(MendKind.DROP, *pair, nth) for pair in released for nth in (1, 0))
+    yield from (Mend(MendKind.STAY, *pair) for pair in _pairs(program, lambda op: op[0] == Op.ARRIVE_DROP))
+    yield from (Mend(MendKind.LATER, *pair) for pair in released)
+    unasked = [(role, group) for role in roles for group in groups if (role, group) not in set(waits)]
+    yield from (Mend(MendKind.ACQUIRE, *pair, start) for pair in unasked for start in (1, 0))
+    yield from _threads(program)
+    yield from _depths(program)
+    yield Mend(MendKind.LAPS, "", "")
+
+
+def _counts(program: Program) -> Iterator[Mend]:
+    """The arrivals that a phase is given if everyone arrives once, and one more or less than now."""
+    for group in dict.fromkeys(barrier.name for barrier in program.barriers):
+        mine = barriers_of(program, group)
+        inits = {op[2] for code in program.code for op in code if op[0] == Op.INIT and op[1] in mine}
+        if len(inits) != 1 or not mine:
+            continue
+        (was,) = inits
+        once = 0
+        for code in program.code:
+            mostly = Counter(op[2] for op in code if op[0] == Op.ARRIVE and op[1] == mine[0]).most_common(1)
+            once += mostly[0][0] if mostly else 0
+        for count in dict.fromkeys((once, was - 1, was + 1, once * 2)):
+            if 1 <= count <= 1 << 20 and count != was:
+                yield Mend(MendKind.COUNT, "", group, count, was)
+
+
+def _expects(program: Program) -> Iterator[Mend]:
+    """The bytes that a role copies onto a barrier between two of its expects, where they are always as many."""
+    found: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+    expected: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+    for agent, code in enumerate(program.code):
+        role, last = program.agents[agent].role, dict[int, int]()
+        copied = {op[1] for op in code if op[0] == Op.TMA_LOAD and not op[5]}
+        for op in code:
+            if op[0] == Op.TMA_LOAD and not op[5]:
+                last[op[1]] = last.get(op[1], 0) + op[3]
+            elif may_expect(op, copied):
+                if op[1] in last:
+                    found[role, program.barriers[op[1]].name].add(last[op[1]])
+                last[op[1]] = 0
+                expected[role, program.barriers[op[1]].name].add(_bytes(op))
+        for barrier, nbytes in last.items():
+            found[role, program.barriers[barrier].name].add(nbytes)
+    for (role, group), sizes in found.items():
+        sizes.discard(0)
+        was = expected.get((role, group), set())
+        if len(sizes) == len(was) == 1 and sizes != was:
+            yield Mend(MendKind.EXPECT, role, group, min(sizes), min(was))
+
+
+def _threads(program: Program) -> Iterator[Mend]:
+    """As many threads as the agents have that ever come to a named barrier."""
+    for number, (_, name) in enumerate(program.named_barriers):
+        here = [
+            [op for op in code if op[0] in (Op.BAR_SYNC, Op.BAR_ARRIVE) and op[1] == number] for code in program.code
+        ]
+        threads = sum(ops[0][3] for ops in here if ops)
+        asked = {op[2] for ops in here for op in ops}
+        if asked and asked != {threads}:
+            yield Mend(MendKind.THREADS, "", str(name), threads, min(asked - {threads}))
+
+
+def _depths(program: Program) -> Iterator[Mend]:
+    """Fewer groups under way than a role leaves now; the group of a correction is the number of the engine."""
+    found: dict[tuple[str, int, int], None] = {}
+    for agent, code in enumerate(program.code):
+        for op in code:
+            if op[0] == Op.WAIT_GROUP and op[2]:
+                found[program.agents[agent].role, op[1], op[2]] = None
+    for role, engine, was in found:
+        yield from (Mend(MendKind.DEPTH, role, str(engine), depth, was) for depth in range(was - 1, -1, -1))
+
+
+def _pairs(program: Program, wanted: Callable[[Operation], bool]) -> list[tuple[str, str]]:
+    """Every role and group of barriers of which the role has such an operation."""
+    found: dict[tuple[str, str], None] = {}
+    for agent, code in enumerate(program.code):
+        for op in code:
+            if wanted(op):
+                found[program.agents[agent].role, program.barriers[op[1]].name] = None
+    return list(found)
+
+
+def _bytes(op: Operation) -> int:
+    return op[2] if op[0] == Op.EXPECT_TX else op[3]

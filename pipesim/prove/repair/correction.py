@@ -1,0 +1,111 @@
+"""A likely correction: the single change of the protocol with which it is proved. Where none is, nothing is said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from pipesim.model.finding import Verdict
+from pipesim.model.ops import Op
+from pipesim.model.program import Program
+from pipesim.prove.any_size.forks import holds
+from pipesim.prove.check import check
+from pipesim.prove.counterexample.past import core
+from pipesim.prove.refutation import Refutation
+from pipesim.prove.repair.applicable import mends
+from pipesim.prove.repair.edits import Mend, MendKind, mended, place_of
+
+MOST = 2  #: corrections of one finding
+MOST_TRIED = 20_000  #: operations of all small programs that are tried for one finding
+MOST_ASKED = 60_000  #: operations of the program that was asked for
+
+
+@dataclass(frozen=True)
+class Correction:
+    """What to change, in a sentence, and the author's line of it ("" where there is none)."""
+
+    mend: Mend
+    said: str
+    line: str
+
+
+def corrections(program: Program, refuted: Refutation, asked: Program) -> tuple[Correction, ...]:
+    """Single changes with which both the program that shows the fault and the one that was asked for are proved.
+
+    At most :data:`MOST`, the plainest first; () if there is none, or if the programs are too large to try.
+    """
+    if sum(map(len, asked.code)) > MOST_ASKED:
+        return ()
+    left = MOST_TRIED
+    found: list[Correction] = []
+    tried: set[object] = set()
+    for mend in mends(program, groups_of(program, refuted)):
+        small = mended(program, mend)
+        if small is None or small.code in tried:
+            continue
+        tried.add(small.code)
+        left -= sum(map(len, small.code))
+        if left < 0:
+            break
+        if not holds(small):
+            continue
+        large = mended(asked, mend)
+        if large is None or check(large, max_states=1).verdict is not Verdict.PROVED:
+            continue
+        found.append(Correction(mend, _said(mend), place_of(program, mend)))
+        if len(found) == MOST:
+            break
+    return tuple(found)
+
+
+def groups_of(program: Program, refuted: Refutation) -> frozenset[str]:
+    """The groups of barriers that a failure is about: those waited for, or which guard the bytes that are used."""
+    fault, found = refuted.fault, refuted.deadlock
+    if found is not None:
+        causes = core(found) if any(b.missed >= 0 for b in found.blocked) else {b.agent for b in found.blocked}
+        named = {b.barrier.partition("[")[0] for b in found.blocked if b.agent in causes}
+        return frozenset(name.removeprefix("named barrier ") for name in named)
+    if fault is None:
+        return frozenset()
+    groups = {program.barriers[fault.barrier].name} if fault.barrier >= 0 else set()
+    op = program.code[fault.agent][fault.pc]
+    if op[0] in (Op.BAR_SYNC, Op.BAR_ARRIVE):
+        return frozenset({str(program.named_barriers[op[1]][1])})
+    agents = {agent for agent in (fault.agent, fault.other_agent) if agent >= 0}
+    on = (Op.WAIT, Op.WAIT_UNLESS, Op.ARRIVE, Op.TMA_LOAD)
+    groups |= {program.barriers[op[1]].name for agent in agents for op in program.code[agent] if op[0] in on}
+    return frozenset(groups)
+
+
+def _said(mend: Mend) -> str:
+    """The change in one sentence."""
+    role, group, value, was = mend.role, mend.group, mend.value, mend.was
+    match mend.kind:
+        case MendKind.COUNT:
+            return f"initialise {group} with a count of {value:,} instead of {was:,}"
+        case MendKind.EXPECT:
+            return f"{role} expects {value:,} bytes on {group} instead of {was:,}, as many as it copies"
+        case MendKind.PHASES:
+            return f"{role} waits for {group} with parity {value} in the first lap and with the other one in each next"
+        case MendKind.STAGES:
+            return f"{role} waits for {group} stage by stage, with parity {value} in the first lap"
+        case MendKind.ARRIVE:
+            return f"{role} arrives on {group} whenever it is done with a stage"
+        case MendKind.STAY:
+            return f"{role} arrives on {group} without dropping out of it"
+        case MendKind.LAPS:
+            return "every role flips the parity of its waits once in each lap of the stages, and not otherwise"
+        case MendKind.DEPTH:
+            left = f"no more than {value:,}" if value else "none"
+            return f"{role} leaves {left} of its groups under way when it waits for them, not {was:,}"
+        case MendKind.DROP:
+            which = "its second arrive" if value else "its arrive"
+            return f"{role} leaves out {which} on {group}"
+        case MendKind.LATER:
+            return f"{role} arrives on {group} only behind its reads and writes of the stage"
+        case MendKind.ACQUIRE:
+            return f"{role} waits for {group}, with parity {value} in the first lap, before it uses a stage"
+        case MendKind.THREADS:
+            return f"{value:,} threads at named barrier {group} instead of {was:,}"
+        case _:
+            assert_never(mend.kind)

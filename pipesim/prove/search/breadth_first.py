@@ -1,0 +1,133 @@
+"""Every schedule, one by one: breadth first over the states of the machine, so that what is found is found shortest.
+
+A state is explored once, whatever led to it. A fault ends its branch. With ``reduced`` only some of what can happen
+next is followed (``persistent``); that finds the same faults, the same deadlocks and the same final states, each
+perhaps by a longer schedule.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from pipesim.explain.blocked import explain
+from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.machine import finished
+from pipesim.model.moves import Move
+from pipesim.model.program import Program
+from pipesim.prove.refutation import End, Refutation, Schedule
+from pipesim.prove.search.parts import Row
+from pipesim.prove.search.persistent import Persistent
+from pipesim.prove.search.successors import Outcome, Process, Successors
+
+_Came = tuple[Row, Process, Outcome]
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """What a search saw. ``complete``: it saw every schedule.
+
+    ``wrong`` names what the refutations show: kind, agent and operation of a fault, or where every agent is in a
+    deadlock. ``outcomes``: final states of runs that finished, apart from registers, which nobody reads any more.
+    """
+
+    verdict: Verdict
+    states: int
+    steps: int
+    complete: bool
+    refutations: tuple[Refutation, ...]
+    outcomes: int
+    wrong: frozenset[tuple[FaultKind | End, tuple[int, ...]]]
+
+    @property
+    def kinds(self) -> frozenset[FaultKind | End]:
+        """Every kind of what is wrong."""
+        return frozenset(r.kind for r in self.refutations)
+
+
+def explore(program: Program, max_states: int = 1_000_000, *, reduced: bool = True) -> Exploration:
+    """Explore every schedule of ``program``, up to so many states.
+
+    Both ways find every fault (its kind at its operation), every deadlock (who waits where) and every outcome, if
+    ``complete``. The plain search gives a shortest schedule of each.
+    """
+    return _Search(program, max_states, reduced=reduced).run()
+
+
+class _Search:
+    """The mutable side of one search."""
+
+    def __init__(self, program: Program, max_states: int, *, reduced: bool) -> None:
+        self._program = program
+        self._most = max_states
+        self._next = Successors(program, forget=reduced)
+        self._persistent = Persistent(program, self._next) if reduced else None
+        start = self._next.start
+        self._came: dict[Row, _Came | None] = {start: None}
+        self._queue = deque([start])
+        self._found: dict[tuple[FaultKind | End, tuple[int, ...]], Refutation] = {}
+        self._ends: set[object] = set()
+        self._steps = 0
+
+    def run(self) -> Exploration:
+        complete = True
+        while self._queue:
+            if len(self._came) > self._most:
+                complete = False
+                break
+            self._expand(self._queue.popleft())
+        found = tuple(self._found.values())
+        verdict = Verdict.REFUTED if found else Verdict.PROVED if complete else Verdict.UNKNOWN
+        states, outcomes = len(self._came), len(self._ends)
+        return Exploration(verdict, states, self._steps, complete, found, outcomes, frozenset(self._found))
+
+    def _expand(self, row: Row) -> None:
+        came, stuck = self._came, True
+        for process, outcomes in self._possible(row):
+            stuck = False
+            for outcome in outcomes:
+                self._steps += 1
+                if outcome.faults:
+                    self._fault(row, process, outcome)
+                    continue
+                after = outcome.after(row)
+                if after not in came:
+                    came[after] = (row, process, outcome)
+                    self._queue.append(after)
+        if stuck:
+            self._end(row)
+
+    def _possible(self, row: Row) -> list[tuple[Process, tuple[Outcome, ...]]]:
+        ask = self._next.outcomes
+        found = [(p, outcomes) for p in self._next.processes(row) if (outcomes := ask(p, row))]
+        if self._persistent is None or len(found) <= 1:
+            return found
+        return self._persistent.choose(row, found)
+
+    def _end(self, row: Row) -> None:
+        state = self._next.parts.state(row)
+        if all(finished(self._program, state, agent) for agent in range(len(self._program.agents))):
+            self._ends.add(state._replace(registers=()))
+            return
+        key = End.DEADLOCK, state.pcs
+        if key not in self._found:
+            stuck = explain(self._program, state)
+            assert stuck is not None, "nothing can move, so somebody waits"
+            self._found[key] = Refutation(End.DEADLOCK, self._to(row), deadlock=stuck)
+
+    def _fault(self, row: Row, process: Process, outcome: Outcome) -> None:
+        for fault in outcome.faults:
+            key = fault.kind, (fault.agent, fault.pc)
+            if key not in self._found:
+                last = self._next.move(row, outcome, process)
+                self._found[key] = Refutation(End.FAULT, self._to(row, last), fault)
+
+    def _to(self, row: Row, *last: Move) -> Schedule:
+        """The moves from the start to ``row``, and what follows."""
+        path: list[Move] = []
+        came = self._came[row]
+        while came is not None:
+            row, process, outcome = came
+            path.append(self._next.move(row, outcome, process))
+            came = self._came[row]
+        return (*reversed(path), *last)

@@ -1,0 +1,129 @@
+"""What a program leaves behind when it ends: data that nobody has read, and transfers that may still be under way.
+
+Neither breaks a rule, so both are warnings. They are looked for in one run, in which nothing lands before somebody
+waits for it: what is still under way when the last agent ends is so in a schedule that exists. Where one run stands for
+every schedule, or every schedule has been followed to one end, the data is left in all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from pipesim.model.finding import Advisory
+from pipesim.model.machine import Flight, can_land, finished, own_channel, step
+from pipesim.model.moves import Kind, Move
+from pipesim.model.ops import Op, Operation, Space
+from pipesim.model.program import Program
+from pipesim.prove.counterexample.play import Play
+from pipesim.prove.search.parts import accesses
+
+_READS = frozenset({Op.READ, Op.TRANSFER_READ})
+_LOOKED_AFTER = frozenset({Space.SHARED, Space.TENSOR})  #: memory that is gone when the CTA has ended
+
+
+class Left(Enum):
+    """What is left. The value is what a report says of it."""
+
+    UNREAD = "{role} leaves data in {place} that nobody reads"
+    IN_FLIGHT = "a transfer of {role} in {place} may still be under way when its CTA has ended"
+
+
+class Leftover(NamedTuple):
+    """One operation that leaves something, and the access it is left in."""
+
+    what: Left
+    agent: int
+    pc: int
+    access: int
+
+
+def leftovers(program: Program) -> tuple[Leftover, ...]:
+    """What is left at the end, in the order of agents and operations; nothing of a run that does not end well."""
+    unread: dict[int, tuple[int, int, int]] = {}
+    play = Play(program)
+    while not play.ended:
+        moved = False
+        for agent in range(len(program.agents)):
+            while not finished(program, play.state, agent):
+                pc = play.state.pcs[agent]
+                if not play.advance(agent):
+                    break
+                if play.faults:
+                    return ()
+                moved = True
+                if play.state.pcs[agent] != pc:
+                    _note(program, agent, pc, unread)
+        if not moved and not _land(program, play):
+            return ()
+        if play.faults:
+            return ()
+    flying = [(f.agent, f.pc) for f in play.state.flights if f.first < f.end]
+    found = {Leftover(Left.IN_FLIGHT, *who, _first(program, *who)) for who in flying}
+    found |= {Leftover(Left.UNREAD, *left) for left in unread.values()}
+    return tuple(sorted(found, key=lambda left: (left.agent, left.pc, left.what.name)))
+
+
+def advisories(program: Program, found: tuple[Leftover, ...]) -> tuple[Advisory, ...]:
+    """The warnings in words, one for each source line, the first operation of it named."""
+    said: dict[tuple[Left, str, str], Leftover] = {}
+    for left in found:
+        role, line = program.agents[left.agent].role, program.line(left.agent, left.pc)
+        said.setdefault((left.what, role, line), left)
+    return tuple(
+        Advisory(role, what.value.format(role=role, place=program.access_name(left.access)), line)
+        for (what, role, line), left in said.items()
+    )
+
+
+def _note(program: Program, agent: int, pc: int, unread: dict[int, tuple[int, int, int]]) -> None:
+    """What the operation just carried out, or what it put under way, reads and writes."""
+    op: Operation = program.code[agent][pc]
+    for access in accesses(program, op):
+        if program.accesses[access].space not in _LOOKED_AFTER:
+            continue
+        for cell in range(*program.cells[access]):
+            if op[0] in _READS:
+                unread.pop(cell, None)
+            else:
+                unread[cell] = (agent, pc, access)
+
+
+def _first(program: Program, agent: int, pc: int) -> int:
+    return next(accesses(program, program.code[agent][pc]))
+
+
+def _land(program: Program, play: Play) -> bool:
+    """Let one transfer land: one that somebody waits for, if there is one."""
+    wanted = set(_wanted(program, play))
+    landing = [(place, f) for place, f in enumerate(play.state.flights) if can_land(play.state, f)]
+    if not landing:
+        return False
+    place, flight = min(landing, key=lambda entry: (not _serves(play, entry[1], wanted), entry[0]))
+    play.make(Move(Kind.LAND, place, flight.remaining))
+    return True
+
+
+def _wanted(program: Program, play: Play) -> Iterator[tuple[int, int]]:
+    """What agents wait for: (barrier, -1), or (agent, engine) for the groups of an agent."""
+    own = own_channel(program, 0)
+    for agent, code in enumerate(program.code):
+        if finished(program, play.state, agent):
+            continue
+        blocked = step(program, play.state, agent).blocked
+        op = code[play.state.pcs[agent]]
+        if blocked >= own and op[0] == Op.WAIT_GROUP:
+            yield blocked - own, op[1]
+        elif 0 <= blocked < len(program.barriers):
+            yield blocked, -1
+
+
+def _serves(play: Play, flight: Flight, wanted: set[tuple[int, int]]) -> bool:
+    """True if somebody waits for its barrier, for its group, or for a commit that follows it."""
+    if (flight.barrier, -1) in wanted or (flight.agent, flight.engine) in wanted:
+        return True
+    return any(
+        f.after > flight.sequence and (f.agent, f.engine) == (flight.agent, flight.engine) and (f.barrier, -1) in wanted
+        for f in play.state.flights
+    )

@@ -1,0 +1,117 @@
+"""Findings where a machine shows them: annotations of GitHub's workflow log, and JUnit XML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from pipesim.answers.view import CheckReport, Shown
+from pipesim.errors import PipesimError
+from pipesim.model.finding import Deadlock, Finding, Verdict
+from pipesim.report.findings.finding import who_waits
+from pipesim.report.pages.check import check_lines, shown_lines
+from pipesim.report.text.console import mark
+
+WIDTH = 100  #: cells of a message
+_OK = {Verdict.PROVED: True, Verdict.REFUTED: False, Verdict.UNKNOWN: None}
+_PLACE = re.compile(r":\d+$")
+_NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def github_lines(reports: Mapping[str, CheckReport], failed: Mapping[str, PipesimError]) -> list[str]:
+    """Workflow commands, one a finding, at the author's line; what is unknown is a warning; and the verdicts.
+
+    ``failed``: protocols that could not be built, each an error.
+
+    Escaped as GitHub asks (docs.github.com, "Workflow commands for GitHub Actions").
+    """
+    lines = []
+    for name, report in reports.items():
+        for shown in report.refutations:
+            text = "\n".join(shown_lines(shown, WIDTH)).strip("\n")
+            lines.append(_command("error", place_of(shown), f"{name}: {in_short(shown.finding)}", text))
+        if report.verdict is Verdict.UNKNOWN:
+            at = next((doubt.line for doubt in report.doubts if doubt.line), "")
+            lines.append(_command("warning", at, f"{name}: unknown", report.said))
+        lines.append(f"{mark(_OK[report.verdict])} {name}: {report.said}")
+    for name, error in failed.items():
+        place = error.place if _PLACE.search(error.place) else ""
+        lines.append(_command("error", place, f"{name} could not be built", str(error)))
+        lines.append(f"{mark(None)} {name} could not be built")
+    return lines
+
+
+def junit_text(reports: Mapping[str, CheckReport], failed: Mapping[str, PipesimError]) -> str:
+    """A test case for each protocol: a refuted one has failed with its findings, an unknown one is an error.
+
+    So is each of ``failed``, which could not be built.
+
+    In ASCII: the same bytes whatever the stream can print.
+    """
+    count = {verdict: sum(r.verdict is verdict for r in reports.values()) for verdict in Verdict}
+    totals = {
+        "tests": str(len(reports) + len(failed)),
+        "failures": str(count[Verdict.REFUTED]),
+        "errors": str(count[Verdict.UNKNOWN] + len(failed)),
+    }
+    root = Element("testsuites", totals)
+    suite = SubElement(root, "testsuite", {"name": "pipesim check", **totals})
+    for name, report in reports.items():
+        case = SubElement(suite, "testcase", {"classname": "pipesim.check", "name": _clean(name)})
+        if report.verdict is Verdict.PROVED:
+            continue
+        kind = "failure" if report.verdict is Verdict.REFUTED else "error"
+        said = "; ".join(in_short(shown.finding) for shown in report.refutations) or report.said
+        found = SubElement(case, kind, {"type": report.verdict.value, "message": _clean(said)})
+        found.text = _clean("\n" + "\n".join(check_lines(report, WIDTH)) + "\n")
+    for name, error in failed.items():
+        case = SubElement(suite, "testcase", {"classname": "pipesim.check", "name": _clean(name)})
+        told = SubElement(case, "error", {"type": type(error).__name__, "message": _clean(error.fact)})
+        told.text = _clean(f"\n{error}\n")
+    indent(root)
+    written: bytes = tostring(root, encoding="us-ascii", xml_declaration=True)
+    return written.decode("ascii")
+
+
+def in_short(finding: Finding) -> str:
+    """A finding in a few words: ``deadlock: 2 of 2 agents wait for ever``, or the rule that is broken."""
+    if isinstance(finding, Deadlock):
+        return f"deadlock: {who_waits(finding)[0]}"
+    return finding.kind.value
+
+
+def place_of(shown: Shown) -> str:
+    """The author's line of a finding: of its fault, or of the wait that nobody can end."""
+    if not isinstance(shown.finding, Deadlock):
+        return shown.finding.line
+    waits = sorted(shown.finding.blocked, key=lambda b: (b.missed < 0, any(s.next_line for s in b.suppliers)))
+    return next((blocked.line for blocked in waits if blocked.line), "")
+
+
+def _command(level: str, line: str, title: str, message: str) -> str:
+    """``::error file=ring.py,line=41,title=...::...``; without a place where none is known."""
+    path, colon, number = line.rpartition(":")
+    parts = {"file": _relative(path), "line": number} if colon else {}
+    said = ",".join(f"{name}={_escaped(value, ',:')}" for name, value in (parts | {"title": title}).items())
+    return f"::{level} {said}::{_escaped(message, '')}"
+
+
+def _escaped(text: str, more: Sequence[str]) -> str:
+    for character in ("%", "\r", "\n", *more):  # the percent sign first: it begins what replaces the others
+        text = text.replace(character, f"%{ord(character):02X}")
+    return text
+
+
+def _relative(path: str) -> str:
+    """As the repository has it: relative to the folder that the command runs in, if it lies below it."""
+    try:
+        return Path(path).relative_to(Path.cwd()).as_posix()
+    except ValueError:
+        return path
+
+
+def _clean(text: str) -> str:
+    """Without characters that XML cannot hold."""
+    return _NOT_XML.sub("?", text)

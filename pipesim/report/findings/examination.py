@@ -1,0 +1,175 @@
+"""What went wrong, in words: the edits that explain a trace, and the barriers of a kernel that did not finish."""
+
+from __future__ import annotations
+
+from pipesim.conform.diagnose.examined import TRAPPED, Autopsy, Diagnosis, Examination, Explanation, Outcome, Standing
+from pipesim.conform.replay.barrier_words import word_words
+from pipesim.model.barrier_word import BarrierWord
+from pipesim.model.finding import Deadlock
+from pipesim.report.findings.finding import deadlock_lines, fault_lines, headline
+from pipesim.report.text.console import BAD, GOOD, UNSURE
+from pipesim.report.text.layout import columns, wrap, wrap_parts
+from pipesim.report.text.words import NONE, count, microseconds, number, place
+
+MOST_EXPLANATIONS = 6
+MOST_HAZARDS = 2
+MOST_BARRIERS = 16
+_ENDED = {"deadline": "stopped by its deadline", "deadlock": "nobody can move"}
+
+
+def examination_lines(found: Examination, shown: Deadlock | None, width: int) -> list[str]:
+    """The diagnosis, how the run can end, and the autopsy; ``shown`` is a deadlock that stands above already."""
+    lines: list[str] = []
+    if found.diagnosis is not None:
+        lines += ["", *diagnosis_lines(found.diagnosis, width)]
+        lines += _outcome(found, width)
+    if found.autopsy is not None:
+        lines += ["", *autopsy_lines(found.autopsy, shown, width)]
+    return lines
+
+
+def diagnosis_lines(diagnosis: Diagnosis, width: int) -> list[str]:
+    """Which single edit of the protocol explains the trace, or that none does; and what was made wrong on purpose."""
+    if not diagnosis.manifest:
+        claim = f"the fault {diagnosis.made} did not manifest in this run: the kernel did what the protocol says"
+        return wrap(claim, width, f"{UNSURE} ")
+    told = diagnosis.explanations
+    if not told and not diagnosis.tried:
+        lines = wrap("the protocol itself ends in this deadlock: no edit is needed to explain it", width, "  ")
+    elif not told:
+        lines = wrap(f"no single edit explains it: {count(diagnosis.tried, 'edit')} tried", width, f"{UNSURE} ")
+    elif len(told) == 1:
+        lines = wrap(f"one edit makes the whole trace conform: {_claim(told[0])}", width, "  ", "      ")
+        lines += _consequences(told[0], width)
+    else:
+        head = (
+            f"{count(len(told), 'edit')} make the whole trace conform, each alone; the records cannot tell them apart"
+        )
+        lines = wrap(head, width, "  ")
+        for explanation in told[:MOST_EXPLANATIONS]:
+            lines += wrap(_claim(explanation), width, "    ", "      ")
+        if len(told) > MOST_EXPLANATIONS:
+            lines.append(f"    and {count(len(told) - MOST_EXPLANATIONS, 'more edit')}")
+    if diagnosis.made:
+        lines += _made(diagnosis, width)
+    return lines
+
+
+def autopsy_lines(autopsy: Autopsy, shown: Deadlock | None, width: int) -> list[str]:
+    """How far the CTA came, its barriers, whether their words agree, and who waits for what."""
+    ended = "ended by a trap" if autopsy.status in TRAPPED else _ENDED.get(autopsy.status, autopsy.status)
+    after = f"{microseconds(autopsy.picoseconds)} after its first record"
+    progress = f"last progress at cycle {number(autopsy.cycle)}, {after}" if autopsy.cycle >= 0 else "no event recorded"
+    lines = wrap_parts([f"autopsy of CTA {autopsy.cta}", ended, progress], width, "  ")
+    if autopsy.contradiction:
+        lines += wrap(f"the records contradict each other: {autopsy.contradiction}", width, f"{UNSURE} ")
+    lines += ["", *_barriers(autopsy, width), *_words(autopsy, width)]
+    if autopsy.trap is not None:
+        lines += ["", *fault_lines([autopsy.trap], width)]
+    elif autopsy.status in TRAPPED:
+        lines += ["", *wrap("no recorded operation traps: the one that did left no record", width, f"{UNSURE} ")]
+    if autopsy.deadlock is not None and autopsy.deadlock == shown:
+        return [*lines, *wrap("who waits for what is the same as above", width, "  ")]
+    if autopsy.deadlock is not None:
+        lines += ["", *headline(autopsy.deadlock, width), "", *deadlock_lines(autopsy.deadlock, width)]
+    elif autopsy.waiting:
+        lines += ["", *deadlock_lines(Deadlock(autopsy.waiting, ()), width)]
+    if autopsy.stopped:
+        where = "was somewhere between two records" if len(autopsy.stopped) == 1 else "were between two records"
+        lines += wrap(f"{', '.join(autopsy.stopped)} {where}", width, "  ")
+    return lines
+
+
+def _claim(explanation: Explanation) -> str:
+    where = f" ({place(explanation.line)})" if explanation.line else ""
+    return f"{explanation.claim}{where}"
+
+
+def _consequences(explanation: Explanation, width: int) -> list[str]:
+    """What the edited protocol breaks on the way, and at what it traps."""
+    lines: list[str] = []
+    for fault in explanation.hazards[:MOST_HAZARDS]:
+        lines += wrap(f"with it {fault.claim}", width, "    ", "      ")
+    if len(explanation.hazards) > MOST_HAZARDS:
+        lines.append(
+            f"    and {count(len(explanation.hazards) - MOST_HAZARDS, 'more fault')} that the chip passes over"
+        )
+    if explanation.trap is not None:
+        lines += wrap(f"then {explanation.trap.claim}: the chip stops the launch", width, "    ", "      ")
+    elif explanation.stuck is not None:
+        waiting = ", ".join(f"{b.agent} for {b.barrier}" for b in explanation.stuck.blocked)
+        lines += wrap(f"then the protocol, too, waits for ever: {waiting}", width, "    ", "      ")
+    return lines
+
+
+def _made(diagnosis: Diagnosis, width: int) -> list[str]:
+    """Whether what was made wrong on purpose was found."""
+    if diagnosis.named:
+        found = "it is what was found" if len(diagnosis.explanations) == 1 else "it is one of them"
+        return wrap(f"{diagnosis.made} was put into the kernel on purpose: {found}", width, f"{GOOD} ")
+    return wrap(f"{diagnosis.made} was put into the kernel on purpose: it is not found", width, f"{BAD} ")
+
+
+def _outcome(found: Examination, width: int) -> list[str]:
+    """How the run ended, beside how the model says that such a run can end."""
+    if found.outcome is None or not (found.possible or (found.diagnosis and found.diagnosis.made)):
+        return []
+    ended = {
+        Outcome.RIGHT: "it finished, every tile with the right data: the fault shows in the records only",
+        Outcome.WRONG_DATA: "it finished with wrong data",
+        Outcome.HANG: "it hung",
+        Outcome.TRAP: "a trap ended it",
+    }[found.outcome]
+    if found.diagnosis is not None and not found.diagnosis.manifest:
+        return []
+    parts = [ended]
+    if found.possible:
+        *most, last = (outcome.value for outcome in found.possible)
+        ends = f"{', '.join(most)} or {last}" if most else last
+        parts.append(f"in the model a kernel with this edit {ends}")
+    return wrap_parts(parts, width, "  ")
+
+
+def _barriers(autopsy: Autopsy, width: int) -> list[str]:
+    """The barriers somebody waits for, in the middle of a phase, or read otherwise than rebuilt; the others counted."""
+    telling = [b for b in autopsy.barriers if b.waiting or b.pending != b.count or b.tx or b.agrees is False]
+    rows = [("barrier", "phase", "arrivals", "bytes missing", "waiting for it")]
+    for b in telling[:MOST_BARRIERS]:
+        arrived = f"{number(b.count - b.pending)} of {number(b.count)}"
+        rows.append((b.name, number(b.phase), arrived, _outstanding(b), ", ".join(b.waiting) or NONE))
+    lines = columns(rows, 1, width) if telling else []
+    rest = len(autopsy.barriers) - len(telling[:MOST_BARRIERS])
+    if rest:
+        noun = "barrier stands" if rest == 1 else "barriers stand"
+        others = "" if not telling else " other"
+        lines += wrap(f"{number(rest)}{others} {noun} between two phases, with nobody waiting", width, "  ")
+    return lines
+
+
+def _outstanding(b: Standing) -> str:
+    """``16,384``, or ``16,384 in flight`` of a copy that was under way when a trap ended the launch."""
+    if not b.tx:
+        return NONE
+    if not b.in_flight:
+        return number(b.tx)
+    flying = "in flight" if b.in_flight == b.tx else f"({number(b.in_flight)} in flight)"
+    return f"{number(b.tx)} {flying}"
+
+
+def _words(autopsy: Autopsy, width: int) -> list[str]:
+    """Whether the words read after ``mbarrier.inval`` say the same."""
+    if autopsy.agree is None:
+        return []
+    if autopsy.agree:
+        return wrap("the barrier words read afterwards agree", width, f"{GOOD} ")
+    wrong = [b for b in autopsy.barriers if b.agrees is False]
+    lines = wrap(f"the barrier words read afterwards differ for {count(len(wrong), 'barrier')}", width, f"{BAD} ")
+    for b in wrong[:MOST_BARRIERS]:
+        lines += wrap(_difference(b), width, "    ", "      ")
+    return lines
+
+
+def _difference(b: Standing) -> str:
+    assert b.read is not None
+    rebuilt = BarrierWord(b.count, b.pending, b.tx, b.phase & 1)
+    return f"{b.name}: rebuilt {word_words(rebuilt)}; read {word_words(b.read)}"

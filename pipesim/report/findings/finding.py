@@ -1,0 +1,261 @@
+"""Findings in words: who waits for what and who could have sent it, faults, and a budget that ran out."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from rich.console import Console
+
+from pipesim.model.finding import Advisory, Blocked, Deadlock, FaultReport, Finding, Supplier
+from pipesim.report.text.console import BAD, UNSURE, paint, width_of
+from pipesim.report.text.layout import field, wrap, wrap_parts
+from pipesim.report.text.words import count, number, ordinal, place
+
+MOST_BLOCKED = 8
+MOST_SUPPLIERS = 4
+MOST_FAULTS = 8
+DEFAULT_WIDTH = 80
+
+
+_T = TypeVar("_T")
+
+
+def paint_findings(console: Console, findings: Sequence[Finding]) -> None:
+    """Write every finding, deadlocks first; with none, one line that says so."""
+    paint(console, finding_lines(findings, width_of(console)))
+
+
+def finding_lines(findings: Sequence[Finding], width: int = DEFAULT_WIDTH) -> list[str]:
+    """Each deadlock under its headline, then all faults together."""
+    lines: list[str] = []
+    for finding in findings:
+        if isinstance(finding, Deadlock):
+            lines += [*([""] if lines else []), *headline(finding, width), "", *deadlock_lines(finding, width)]
+    faults = [f for f in findings if isinstance(f, FaultReport)]
+    if faults:
+        lines += [*([""] if lines else []), *fault_lines(faults, width)]
+    return lines or ["✓ no finding"]
+
+
+def headline(deadlock: Deadlock, width: int = DEFAULT_WIDTH) -> list[str]:
+    """``✗ deadlock · 2 of 3 agents wait for ever · finished: load``."""
+    return wrap_parts(["deadlock", *who_waits(deadlock)], width, f"{BAD} ")
+
+
+def who_waits(deadlock: Deadlock) -> list[str]:
+    """``2 of 3 agents wait for ever`` and ``finished: load``, to be joined by dots."""
+    waiting, done = len(deadlock.blocked), len(deadlock.finished)
+    wait = "waits" if waiting == 1 else "wait"
+    return [f"{waiting} of {count(waiting + done, 'agent')} {wait} for ever", f"finished: {_names(deadlock.finished)}"]
+
+
+def deadlock_lines(deadlock: Deadlock, width: int = DEFAULT_WIDTH) -> list[str]:
+    """Each blocked agent with what it misses and who could send it, then the ring in which they wait.
+
+    Agents of a role that wait for the same are told together. Those that say most come first: who asks for a phase that
+    is past, then whom nobody can help.
+    """
+    lines: list[str] = []
+    alike = _together((b, b.agent, _blocked_key(b)) for b in sorted(deadlock.blocked, key=_rank))
+    for some in alike[:MOST_BLOCKED]:
+        names = names_of([b.agent for b in some])
+        lines += wrap(_waits(some[0], names, len(some)), width, "  ", "      ")
+        lines += _causes(some[0], width)
+        lines += _suppliers(some[0], width)
+    rest = sum(map(len, alike[MOST_BLOCKED:]))
+    if rest > 0:
+        lines.append(f"  and {count(rest, 'more agent')}")
+    if deadlock.cycle:
+        ring = " → ".join((*deadlock.cycle, deadlock.cycle[0]))
+        lines += ["", *wrap(f"they wait in a ring: {ring}", width, "  ", "    ")]
+    return lines
+
+
+def fault_lines(faults: Sequence[FaultReport], width: int = DEFAULT_WIDTH) -> list[str]:
+    """Every broken rule: the rule and what the chip does then, who broke it with which operation, where, the claim."""
+    lines = [f"{BAD} {count(len(faults), 'fault')}"]
+    alike = _together((f, f.agent, (f.kind, f.line or f.operation)) for f in faults)
+    for fault, *others in alike[:MOST_FAULTS]:
+        chip = "the chip stops the launch there" if fault.kind.traps else "the chip goes on"
+        lines += ["", *wrap_parts([fault.kind.value, chip], width, "  ")]
+        where = f" ({place(fault.line)})" if fault.line else ""
+        lines += wrap(f"{fault.agent}: {fault.operation}{where}", width, "    ", "      ")
+        claim = fault.claim.removeprefix(f"{fault.agent}: ").removeprefix(fault.kind.value).lstrip(": ")
+        if claim:
+            lines += wrap(claim, width, "    ", "      ")
+        if fault.correction:
+            lines += wrap(f"likely correction: {fault.correction}", width, "    ", "      ")
+        if others:
+            lines.append(f"    and {number(len(others))} more like it")
+    rest = sum(map(len, alike[MOST_FAULTS:]))
+    if rest:
+        lines += ["", f"  and {count(rest, 'more fault')}"]
+    return lines
+
+
+def advisory_lines(advisories: Sequence[Advisory], width: int = DEFAULT_WIDTH) -> list[str]:
+    """What another schedule would show, each as a field of its own."""
+    said = [a.claim + (f" ({place(a.line)})" if a.line else "") for a in advisories]
+    return [line for note in said for line in field("note", [note], width)]
+
+
+def budget_lines(steps: int, width: int = DEFAULT_WIDTH) -> list[str]:
+    """A simulation that was cut off: nothing is known about what would have followed."""
+    claim = f"unknown: the budget of {count(steps, 'step')} ran out before the program ended"
+    return wrap(claim, width, f"{UNSURE} ")
+
+
+def names_of(agents: Sequence[str]) -> str:
+    """Agents of one role as one name: ``mma``, ``mma/0 and mma/1``, ``mma/0 to mma/3 and mma/5``."""
+    rows: list[list[str]] = []
+    for name in agents:
+        if rows and _index(name) == _index(rows[-1][-1]) + 1 > 0:
+            rows[-1].append(name)
+        else:
+            rows.append([name])
+    said = [part for row in rows for part in (row if len(row) < 3 else [f"{row[0]} to {row[-1]}"])]
+    return f"{', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else said[0]
+
+
+def _index(agent: str) -> int:
+    """The number in an agent's name, -1 where its role has one agent only."""
+    text = agent.partition("@")[0].rpartition("/")[2]
+    return int(text) if text.isdecimal() else -1
+
+
+def _role(agent: str) -> tuple[str, str]:
+    """The role and the CTA of an agent's name: ``mma/1@0`` is of (mma, 0)."""
+    name, _, cta = agent.partition("@")
+    role, slash, index = name.rpartition("/")
+    return (role if slash and index.isdecimal() else name), cta
+
+
+def _together(named: Iterable[tuple[_T, str, Hashable]]) -> list[list[_T]]:
+    """Things of agents, those of one role (of one CTA) with an equal key together; in order of the first of each."""
+    found: dict[Hashable, list[_T]] = {}
+    for thing, agent, key in named:
+        found.setdefault((_role(agent), key), []).append(thing)
+    return list(found.values())
+
+
+def _rank(blocked: Blocked) -> int:
+    """0 asks for a phase that is past, 1 nobody can help (or the count is never reached), 2 the others."""
+    if blocked.missed >= 0 or blocked.given >= 0:
+        return 0 if blocked.missed >= 0 else 1
+    return 2 if any(s.next_line for s in blocked.suppliers) or blocked.bytes_in_flight else 1
+
+
+def _blocked_key(blocked: Blocked) -> Hashable:
+    """Equal for agents of which the same can be said; one that would supply itself is told by itself."""
+    return blocked.agent if _helps_itself(blocked) else replace(blocked, agent="")
+
+
+def _helps_itself(blocked: Blocked) -> bool:
+    return any(s.agent == blocked.agent for s in blocked.suppliers)
+
+
+def _causes(blocked: Blocked, width: int) -> list[str]:
+    """Why what is missing never comes, where that is known."""
+    if blocked.given < 0:
+        return []
+    gives = f"the program gives {count(blocked.given, 'arrival')} a phase, the count is {number(blocked.count)}"
+    return wrap(gives, width, "    ", "      ")
+
+
+def _missed(blocked: Blocked, names: str, ask: str) -> str:
+    """``b asks for phase 0 of b[0], which is complete: phases 0 and 1 were complete before it looked ...``."""
+    low, high = blocked.missed, blocked.phase_now - 1
+    phases = f"phases {number(low)} {'and' if high == low + 1 else 'to'} {number(high)}"
+    return (
+        f"{names} {ask} for phase {number(low)} of {blocked.barrier}, which is complete: {phases} were complete before "
+        "it looked (one arrival too many, or nothing that holds the arriver back); "
+        f"by its parity {blocked.parity} it now waits for phase {number(blocked.phase_wanted)}"
+    )
+
+
+def _waits(blocked: Blocked, names: str, agents: int) -> str:
+    """``mma/1 waits for phase 1 of full[0] (parity 1, now in phase 1): it has 0 of 1 arrivals ...``."""
+    where = f" ({place(blocked.line)})" if blocked.line else ""
+    wait, ask = ("waits", "asks") if agents == 1 else ("wait", "ask")
+    if blocked.missed >= 0:
+        return _missed(blocked, names, ask) + where
+    unit = _unit(blocked)
+    if unit:
+        arrived = f"{number(blocked.count - blocked.arrivals_missing)} of {count(blocked.count, unit)} arrived"
+        return f"{names} {wait} for {blocked.barrier}: {arrived}{where}"
+    parity = f"parity {blocked.parity}, " if blocked.parity >= 0 else ""  # a wait by state names none
+    return (
+        f"{names} {wait} for phase {number(blocked.phase_wanted)} of {blocked.barrier} "
+        f"({parity}now in phase {number(blocked.phase_now)}): {_missing(blocked)}{where}"
+    )
+
+
+def _unit(blocked: Blocked) -> str:
+    """What a barrier that is no mbarrier counts; "" for an mbarrier, which has phases, arrivals and bytes."""
+    if blocked.barrier.startswith("named barrier "):
+        return "thread"
+    return "agent" if blocked.barrier == "the cluster barrier" else ""
+
+
+def _missing(blocked: Blocked) -> str:
+    has = f"it has {number(blocked.count - blocked.arrivals_missing)} of {number(blocked.count)} arrivals"
+    if blocked.bytes_missing > 0:
+        missing, flying = blocked.bytes_missing, blocked.bytes_in_flight
+        if flying >= missing:
+            return f"{has}, and {count(missing, 'byte')} are in flight"
+        part = f", of which {number(flying)} are in flight" if flying else ""
+        return f"{has} and misses {count(missing, 'byte')}{part}"
+    if blocked.bytes_missing < 0:
+        return f"{has}, and {count(-blocked.bytes_missing, 'byte')} more landed than were expected"
+    return has
+
+
+def _suppliers(blocked: Blocked, width: int) -> list[str]:
+    if blocked.missed >= 0:
+        return []  # what would complete a later phase is not what is wrong
+    if not blocked.suppliers and not blocked.arrivals_missing and 0 < blocked.bytes_missing <= blocked.bytes_in_flight:
+        return []  # all that is missing is under way
+    if not blocked.suppliers:
+        return wrap("no operation of the program could send what is missing", width, "    ", "      ")
+    lines: list[str] = []
+    alike = _together((s, s.agent, _supplier_key(s, blocked)) for s in blocked.suppliers)
+    for some in alike[:MOST_SUPPLIERS]:
+        told = _supplier(some[0], blocked, names_of([s.agent for s in some]), len(some))
+        lines += wrap(told, width, "    ", "      ")
+    rest = sum(map(len, alike[MOST_SUPPLIERS:]))
+    return lines + [f"    and {count(rest, 'more agent')} that could send it"] * (rest > 0)
+
+
+def _supplier_key(supplier: Supplier, blocked: Blocked) -> Hashable:
+    return supplier.agent if supplier.agent == blocked.agent else replace(supplier, agent="")
+
+
+def _supplier(supplier: Supplier, blocked: Blocked, who: str, agents: int) -> str:
+    what = supplier.supplies or "arrival"
+    if supplier.next_line:
+        would = f"{who} would send the {what} next ({place(supplier.next_line)})"
+        if who == blocked.agent:
+            return f"{who} itself would send the {what} next ({place(supplier.next_line)}), but only after this wait"
+        wait = "waits" if agents == 1 else "wait"
+        return f"{would}, but {wait} for {supplier.waits_for}" if supplier.waits_for else would
+    if not supplier.last_line:
+        return f"{who} never {'sends' if agents == 1 else 'send'} there"
+    whose = f"{who}'s: its" if agents == 1 else f"those of {who}: the"
+    last = f"{whose} last on {blocked.barrier} is {_which(supplier, blocked)} ({place(supplier.last_line)})"
+    return f"the missing {what} would be {last}, none follows"
+
+
+def _which(supplier: Supplier, blocked: Blocked) -> str:
+    """Which of its operations the last one was: by the trip of its loop, or counted on all barriers of the group."""
+    if supplier.last_trip >= 0 and not _unit(blocked):
+        trip = number(supplier.last_trip)
+        return f"for tile {trip}" if supplier.last_loop in ("", "tiles") else f"in trip {trip} of {supplier.last_loop}"
+    nth = ordinal(supplier.last_iteration + 1)
+    return f"the {nth}" if _unit(blocked) else f"the {nth} on {blocked.barrier.partition('[')[0]}"
+
+
+def _names(agents: Sequence[str]) -> str:
+    shown = ", ".join(agents[:MOST_BLOCKED]) or "none"
+    return shown + (f" and {len(agents) - MOST_BLOCKED} more" if len(agents) > MOST_BLOCKED else "")

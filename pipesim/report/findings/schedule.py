@@ -1,0 +1,209 @@
+"""A schedule beside its finding: lanes side by side, time downwards; what does not matter folded; how to see it again.
+
+A lane is an agent. Where those are too many for the width it is a role, with the agent's number before each step, and
+where the roles are too many, too, the steps are a list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from pathlib import PurePath
+
+from rich.cells import cell_len
+
+from pipesim.answers.view import Shown
+from pipesim.model.finding import Deadlock
+from pipesim.prove.counterexample.replay_text import from_text
+from pipesim.prove.counterexample.words import Line, Part
+from pipesim.report.text.console import BAD
+from pipesim.report.text.layout import DOT, middle, pad, pad_left, wrap
+from pipesim.report.text.words import count, number
+
+MOST_STEPS = 16  #: shown of a schedule; all of them are in the JSON
+MOST_FOCUS = 10  #: of these on what the failure is about, where all are too many
+LEAST_LANE = 18  #: cells; with less the steps are a list
+MOST_REPLAY = 600  #: characters of a schedule's line that are printed; a longer one is in the JSON
+_GAP, _PLACE = 2, 18
+_PARTS = {Part.SETUP: "of the set-up", Part.PAST: "between", Part.FOCUS: "between"}
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Steps that are left out, one after the other."""
+
+    steps: tuple[Line, ...]
+
+    @property
+    def text(self) -> str:
+        """``8 steps of the set-up``; ``12 steps of mma/0 and load that do not matter``."""
+        parts = dict.fromkeys(_PARTS.get(step.part, "") for step in self.steps)
+        said = []
+        for part in parts:
+            mine = [step for step in self.steps if _PARTS.get(step.part, "") == part]
+            agents = list(dict.fromkeys(step.agent for step in mine))
+            whose = " and ".join(agents) if len(agents) < 3 else f"{len(agents)} agents"
+            do = "does" if len(mine) == 1 else "do"
+            said.append(f"{count(len(mine), 'step')} {part or f'of {whose} that {do} not matter'}")
+        return ", ".join(said)
+
+
+def schedule_block(shown: Shown, width: int) -> list[str]:
+    """The schedule in lines of at most ``width`` cells."""
+    rows = chosen(shown.schedule)
+    steps = [row for row in rows if isinstance(row, Line)]
+    moving = {step.agent for step in steps}
+    agents = [agent for agent, stands in shown.standing.items() if stands or agent in moving]
+    last = shown.schedule[-1].number if shown.schedule and not isinstance(shown.finding, Deadlock) else -1
+    places = min(_PLACE, max((cell_len(_place(step)) for step in steps), default=0))
+    wide = max(len("move"), *(len(number(step.number)) for step in steps)) if steps else len("move")
+    room = width - 2 - wide - _GAP - (places + _GAP if places else 0)
+    lanes = _lanes(agents, room)
+    lines = [*wrap(f"the schedule, {count(len(from_text(shown.replay)), 'move')}", width, "  "), ""]
+    if not lanes:
+        return lines + _list(rows, shown, last, wide, width)
+    lane = room // len(set(lanes.values())) - _GAP
+    titles = list(dict.fromkeys(lanes.values()))
+    lines.append(
+        ("  " + pad_left("move", wide) + "".join(" " * _GAP + pad(middle(t, lane), lane) for t in titles)).rstrip()
+    )
+    for row in rows:
+        if isinstance(row, Fold):
+            lines += wrap(row.text, width, "  " + pad_left("…", wide) + " " * _GAP)
+            continue
+        text = _mark(row, last) + (f"/{_index(row.agent)} " if lanes[row.agent] != row.agent else "") + _said(row)
+        cells = {lanes[row.agent]: wrap(text, lane, "", "  ")}
+        lines += _across(pad_left(number(row.number), wide), titles, cells, lane, _place(row))
+    ends: dict[str, list[str]] = {}
+    for agent in agents:
+        if shown.standing[agent]:
+            who = f"/{_index(agent)} " if lanes[agent] != agent else ""
+            ends.setdefault(lanes[agent], []).extend(wrap(who + shown.standing[agent], lane, "", "  "))
+    return lines + (_across(" " * wide, titles, ends, lane, "") if ends else [])
+
+
+def again_lines(shown: Shown, width: int) -> list[str]:
+    """The commands that show the same again: what they need to be copied into a shell."""
+    if not shown.command:
+        return []
+    if len(shown.replay) > MOST_REPLAY:
+        said = f"again: the schedule is long; `pipesim check {shown.command} --json` has it under replay"
+        return wrap(said, width, "  ", "    ")
+    words = re.split(r"(?<!-p) ", shown.command)
+    lines = _command("  again: ", ["pipesim", "check", *words, f"--replay '{shown.replay}'"], width)
+    if len(shown.replay) > width:
+        said = f"as a timeline: `pipesim run {shown.command} --schedule` with the same line"
+        return lines + wrap(said, width, "  ", "    ")
+    return lines + _command("  as a timeline: ", ["pipesim", "run", *words, f"--schedule '{shown.replay}'"], width)
+
+
+def _command(first: str, words: Sequence[str], width: int) -> list[str]:
+    """A command over several lines, each but the last with a backslash; the schedule may go on behind a dot."""
+    lines = [first + words[0]]
+    for word in words[1:]:
+        if cell_len(lines[-1]) + 1 + cell_len(word) + 2 <= width:
+            lines[-1] += f" {word}"
+            continue
+        lines[-1] += " \\"
+        lines += _broken(f"      {word}", width)
+    return lines
+
+
+def _broken(line: str, width: int) -> list[str]:
+    """A line that is too long, broken behind dots; the quotes around it let it go on."""
+    lines = []
+    while cell_len(line) > width and (at := line.rfind(".", 8, width)) > 0:
+        lines.append(line[: at + 1])
+        line = "      " + line[at + 1 :]
+    return [*lines, line]
+
+
+def chosen(schedule: Sequence[Line]) -> list[Line | Fold]:
+    """The steps to show, the others folded: the failure's past; of a long one the last and those on its barriers."""
+    whole = _joined(schedule)
+    kept = [step for step in whole if step.part in (Part.FOCUS, Part.PAST)]
+    if len(kept) > MOST_STEPS:
+        focus = [step for step in kept if step.part is Part.FOCUS][-MOST_FOCUS:]
+        latest = kept[-(MOST_STEPS - len(focus)) :]
+        kept = sorted({*focus, *latest}, key=lambda step: step.number)
+    numbers = {step.number for step in kept}
+    rows: list[Line | Fold] = []
+    for shown, group in groupby(whole, key=lambda step: step.number in numbers):
+        some = tuple(group)
+        rows += some if shown else (Fold(some),)
+    return rows
+
+
+def _joined(schedule: Sequence[Line]) -> list[Line]:
+    """The schedule without what nobody notices, and without the begin of an access that ends at once."""
+    schedule = [step for step in schedule if step.part is not Part.PRIVATE]
+    ends_at_once = {
+        one.number for one, two in pairwise(schedule) if one.agent == two.agent and one.what == f"{two.what} begins"
+    }
+    return [step for step in schedule if step.number not in ends_at_once]
+
+
+def _lanes(agents: Sequence[str], room: int) -> Mapping[str, str]:
+    """The title of each agent's lane; {} if neither agents nor roles fit."""
+    for titles in ({agent: agent for agent in agents}, {agent: _role(agent) for agent in agents}):
+        lanes = len(set(titles.values()))
+        if lanes and room // lanes - _GAP >= LEAST_LANE:
+            return titles
+    return {}
+
+
+def _list(rows: Sequence[Line | Fold], shown: Shown, last: int, wide: int, width: int) -> list[str]:
+    """One step below the other, each with its agent; the numbers are ``wide``."""
+    agents = [row.agent for row in rows if isinstance(row, Line)]
+    agents += [agent for agent, stands in shown.standing.items() if stands]
+    names = min(20, max(map(cell_len, ["agent", *agents])))
+    lines = [f"  {pad_left('move', wide)}  {pad('agent', names)}  does"]
+    for row in rows:
+        if isinstance(row, Fold):
+            lines += wrap(row.text, width, f"  {pad_left('…', wide)}  ")
+            continue
+        place = f" ({_place(row)})" if _place(row) else ""
+        first = f"  {pad_left(number(row.number), wide)}  {pad(middle(row.agent, names), names)}  "
+        lines += wrap(f"{_mark(row, last)}{_said(row)}{place}", width, first, " " * (cell_len(first) + 2))
+    for agent, stands in shown.standing.items():
+        if stands:
+            first = f"  {' ' * wide}  {pad(middle(agent, names), names)}  "
+            lines += wrap(stands, width, first)
+    return lines
+
+
+def _across(step: str, titles: Sequence[str], cells: Mapping[str, list[str]], lane: int, place: str) -> list[str]:
+    """One row of the lanes, as many lines as its longest cell needs."""
+    lines = []
+    for n in range(max(map(len, cells.values()))):
+        line = "  " + (step if n == 0 else " " * cell_len(step))
+        for title in titles:
+            cell = cells.get(title, [])
+            line += " " * _GAP + pad(cell[n] if n < len(cell) else "", lane)
+        lines.append((line + (" " * _GAP + middle(place, _PLACE) if n == 0 and place else "")).rstrip())
+    return lines
+
+
+def _said(step: Line) -> str:
+    return step.short + (f"{DOT}{step.note}" if step.note else "")
+
+
+def _mark(step: Line, last: int) -> str:
+    return f"{BAD} " if step.number == last else ""
+
+
+def _place(step: Line) -> str:
+    return PurePath(step.line).name
+
+
+def _role(agent: str) -> str:
+    """The role of an agent's name, with its CTA: ``mma@0`` of ``mma/1@0``."""
+    name, at, cta = agent.partition("@")
+    role, slash, index = name.rpartition("/")
+    return (role if slash and index.isdecimal() else name) + at + cta
+
+
+def _index(agent: str) -> str:
+    return agent.partition("@")[0].rpartition("/")[2]

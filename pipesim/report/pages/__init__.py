@@ -1,0 +1,1 @@
+"""One module for each report that a command prints."""

@@ -1,0 +1,164 @@
+"""One device's block: what was recorded, whether it can be trusted, whether it conforms, and the numbers."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from rich.cells import cell_len
+
+from pipesim.answers.view import HardwareBlock
+from pipesim.conform.result import Conformance, Divergence, DivergenceKind
+from pipesim.model.finding import Verdict
+from pipesim.report.findings.divergence import divergence_lines
+from pipesim.report.findings.examination import examination_lines
+from pipesim.report.pages.figures import share_lines, site_lines, steady_lines
+from pipesim.report.pictures.timeline import Moment, timeline_lines
+from pipesim.report.text.console import BAD, GOOD, UNSURE
+from pipesim.report.text.layout import LABEL, field, middle
+from pipesim.report.text.words import count, iterations, megahertz, number, plus_minus, signed_percent, time_bound
+from pipesim.trace.schema import TraceMeta
+
+MOST_LOSERS = 3  #: agents whose dropped records are counted one by one
+
+
+def hardware_lines(block: HardwareBlock, width: int, *, timeline: bool) -> list[str]:
+    """The block of one device under a title line; ``timeline`` says whether to draw it."""
+    lines = [_title(block, width), "", *_capture(block, width), *_trust(block, width)]
+    divergence = block.conformance.divergence
+    if divergence is not None:
+        lines += ["", *divergence_lines(divergence, width, "trace" if simulated(block) else "hardware")]
+    if block.examination is not None:
+        lines += examination_lines(block.examination, divergence.stuck if divergence else None, width)
+    timing = block.timing
+    if timing is not None:
+        side = "trace" if simulated(block) else "measured"
+        lines += ["", *steady_lines(timing, width, side)]
+        model = {(s.agent, s.what): s.simulated for s in timing.shares}
+        held = {(s.agent, s.what): s.measured for s in timing.shares}
+        shares = share_lines([("simulated", model), (side, held)], width)
+        for table in (shares, site_lines(timing.sites, width, side)):
+            lines += ["", *table] if table else []
+    if timeline:
+        labels = ("sim", "trace" if simulated(block) else "hw")
+        drawn = timeline_lines(block.simulated, block.measured, width, _moment(divergence), labels)
+        lines += ["", *drawn] if drawn else []
+    return lines
+
+
+def simulated(block: HardwareBlock) -> bool:
+    """Whether the trace of this block is itself simulated: nothing of it may be called hardware or measured."""
+    return block.measured.meta.source == "simulation"
+
+
+def _moment(divergence: Divergence | None) -> Moment | None:
+    """Where the timeline has to look: a run that did not finish is shown at its end anyway."""
+    if divergence is None or divergence.cycle < 0 or divergence.kind is DivergenceKind.NOT_FINISHED:
+        return None
+    return Moment(divergence.cta, divergence.cycle)
+
+
+def _title(block: HardwareBlock, width: int) -> str:
+    text = middle(block.device, width - 8)
+    return f"── {text} " + "─" * (width - cell_len(text) - 4)
+
+
+def _capture(block: HardwareBlock, width: int) -> list[str]:
+    """Where the trace is from, under which driver and clock, and whether it conforms."""
+    source = middle(block.source, width - LABEL - 2)
+    parts = [source, count(block.runs, "run")]
+    parts += [f"driver {block.driver}"] * bool(block.driver)
+    parts += [f"SM clock {megahertz(block.sm_khz)}"] * bool(block.sm_khz)
+    found = block.conformance
+    behaviour = [conformance_words(found), *_unseen(found)]
+    behaviour += [f"{count(found.words, 'barrier word')} {'agrees' if found.words == 1 else 'agree'}"] * bool(
+        found.words
+    )
+    if block.measured.meta.wrong_tiles:
+        behaviour.append(f"{BAD} {count(block.measured.meta.wrong_tiles, 'tile')} held wrong data")
+    return [*field("trace" if simulated(block) else "hardware", parts, width), *field("", behaviour, width)]
+
+
+def conformance_words(found: Conformance) -> str:
+    """``✓ 1,792 events of 1 CTA conform``: the behaviour in one phrase, with the iterations where not all were kept."""
+    where = f"of {count(found.ctas, 'CTA')}"
+    part = ""
+    if found.hides:
+        part = f" ({iterations(_within(found))} of {number(found.iterations)})"
+    if found.verdict is Verdict.PROVED:
+        return f"{GOOD} {count(found.events, 'event')} {where} conform{part}"
+    if found.verdict is Verdict.REFUTED:
+        return f"{BAD} the {count(found.events, 'event')} {where} do not conform{part}"
+    lost = f"; {count(found.lost, 'record')} lost" if found.lost else ""
+    if not found.events:
+        return f"{UNSURE} unknown: no event was recorded{lost}"
+    return f"{UNSURE} unknown: {count(found.events, 'event')} {where} conform{part}{lost}"
+
+
+def _within(found: Conformance) -> tuple[int, int]:
+    """The window as far as the protocol goes; one that begins later is left as it is."""
+    first, end = found.window
+    return first, min(end, found.iterations) if first < found.iterations else end
+
+
+def _unseen(found: Conformance) -> list[str]:
+    """What a window left out, and what is known of it all the same."""
+    if not found.hides or found.verdict is Verdict.REFUTED:
+        return []
+    first, end = found.window
+    spans = [span for span in ((0, min(first, found.iterations)), (end, found.iterations)) if span[0] < span[1]]
+    parts = [iterations(span).partition(" ")[2] for span in spans]
+    several = sum(span[1] - span[0] for span in spans) > 1
+    left_out = f"{'iterations' if several else 'iteration'} {' and '.join(parts)} {'were' if several else 'was'}"
+    known = "every agent went through all of them" if found.ended else "nothing shows that every agent ended"
+    return [f"{left_out} not recorded", known]
+
+
+def _trust(block: HardwareBlock, width: int) -> list[str]:
+    """Drops, bounds of the clocks, what recording costs and how much runs differ."""
+    order, overhead, noise = block.order_error_cycles, block.overhead_permille, block.noise_permille
+    meta = block.measured.meta
+    parts = [f"{iterations(meta.window)} kept"] if meta.window else []
+    parts += [
+        f"{GOOD if block.dropped == 0 else UNSURE} {count(block.dropped, 'record')} dropped{_by_agent(meta)}",
+        f"times {time_bound(block.clock_error_ps)}",
+        f"order within an SM ±{count(order, 'cycle')}" if order else "order within an SM exact",
+        _launch_words(block.measured.meta)
+        if overhead is None
+        else f"recording changes the period by {signed_percent(overhead)}",
+        *_record_words(meta),
+        *([f"records in {meta.memory} memory"] if meta.memory else []),
+        "noise not measured" if noise is None else f"runs differ by {plus_minus(noise)}",
+    ]
+    return field("trust", parts, width)
+
+
+def _by_agent(meta: TraceMeta) -> str:
+    """Who lost how many records, most first: `` (consumer/0 92, producer 3)``; "" if nobody did."""
+    lost: dict[str, int] = {}
+    for header in meta.ctas:
+        for agent, dropped in enumerate(header.dropped):
+            if dropped:
+                name = meta.agent_name(agent)
+                lost[name] = lost.get(name, 0) + dropped
+    most = sorted(lost.items(), key=lambda entry: -entry[1])
+    shown = [f"{name} {number(dropped)}" for name, dropped in most[:MOST_LOSERS]]
+    if len(most) > MOST_LOSERS:
+        shown.append(f"{count(len(most) - MOST_LOSERS, 'other')} {number(sum(n for _, n in most[MOST_LOSERS:]))}")
+    return f" ({', '.join(shown)})" if shown else ""
+
+
+def _record_words(meta: TraceMeta) -> list[str]:
+    """What one record costs, from the least to the most of the pairs of launches, if it was measured."""
+    cost = meta.extra.get("cost_millicycles_per_record")
+    if not isinstance(cost, dict) or not all(type(cost.get(name)) is int for name in ("low", "high")):
+        return []
+    return [f"{cost['low'] / 1000:.1f} to {cost['high'] / 1000:.1f} cycles a record"]
+
+
+def _launch_words(meta: TraceMeta) -> str:
+    """What recording adds to a launch, where no period was measured without it."""
+    times = meta.extra.get("launch_ns")
+    if not isinstance(times, dict) or not times.get("untraced") or not times.get("traced"):
+        return "cost of recording not measured"
+    plain, traced = (median(times[name]) / 1000 for name in ("untraced", "traced"))
+    return f"a launch takes {plain:,.1f} µs, recorded {traced:,.1f} µs (CUDA events)"

@@ -1,0 +1,50 @@
+"""``pipesim run``: one simulated schedule, its length, where the time goes, its timeline, and what went wrong."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from pipesim.answers.view import RunReport
+from pipesim.report.findings.finding import advisory_lines, budget_lines, fault_lines, finding_lines
+from pipesim.report.pages.figures import share_lines
+from pipesim.report.pages.verify import simulation_lines
+from pipesim.report.pictures.timeline import timeline_lines
+from pipesim.report.text.console import BAD, GOOD, paint, width_of
+from pipesim.report.text.headline import heading_lines
+from pipesim.report.text.layout import field, wrap
+from pipesim.report.text.words import count
+
+
+def paint_run(console: Console, report: RunReport) -> None:
+    """Write the report."""
+    paint(console, run_lines(report, width_of(console)))
+
+
+def run_lines(report: RunReport, width: int) -> list[str]:
+    """The report in lines of at most ``width`` cells."""
+    lines = [*heading_lines(report.heading, width), "", *simulation_lines(report.simulation, width)]
+    events, steps = count(len(report.trace.events), "event"), count(report.steps, "operation")
+    lines += field("length", [count(report.cycles, "cycle"), f"{steps} executed", f"{events} recorded"], width)
+    lines += advisory_lines(report.advisories, width)
+    blocks = [share_lines([("simulated", report.shares)], width)]
+    blocks.append(timeline_lines(report.trace, None, width))
+    if report.deadlock is not None:
+        blocks.append(finding_lines([report.deadlock], width))
+    if report.faults:
+        blocks.append(fault_lines(report.faults, width))
+    for block in blocks:
+        lines += ["", *block] if block else []
+    return [*lines, "", *_verdict(report, width)]
+
+
+def _verdict(report: RunReport, width: int) -> list[str]:
+    """One schedule shows that something can happen, never that nothing else can: the line says so."""
+    match report.simulation.outcome:
+        case "finished" if not report.faults:
+            return wrap("finished: no deadlock and no fault in this schedule", width, f"{GOOD} ")
+        case "deadlock":
+            return wrap("the simulated schedule ends in a deadlock", width, f"{BAD} ")
+        case "unknown":
+            return budget_lines(report.steps, width)
+        case _:
+            return wrap(f"the simulated schedule breaks a rule: {count(len(report.faults), 'fault')}", width, f"{BAD} ")

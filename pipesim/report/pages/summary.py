@@ -1,0 +1,214 @@
+"""``pipesim verify`` on several protocols: a table, what is not right with the command that shows it, the verdict."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+from rich.cells import cell_len
+from rich.console import Console
+
+from pipesim.answers.summary_view import Hardware, ProtocolReport, SummaryReport, TraceLine
+from pipesim.conform.diagnose.agreement import Agreement
+from pipesim.model.finding import Deadlock, Finding, Verdict
+from pipesim.report.findings.finding import who_waits
+from pipesim.report.text.console import BAD, GOOD, UNSURE, mark, paint, width_of
+from pipesim.report.text.layout import columns, field, wrap, wrap_parts
+from pipesim.report.text.words import NONE, count, cycles, number, place
+
+WIDE = 100  #: cells from which on the table has the periods, too
+MOST_TRACES = 3  #: of one protocol that are told, the others only counted
+
+
+def paint_summary(console: Console, report: SummaryReport) -> None:
+    """Write the report."""
+    paint(console, summary_lines(report, width_of(console)))
+
+
+def summary_lines(report: SummaryReport, width: int) -> list[str]:
+    """The report in lines of at most ``width`` cells; of a command a single word may be longer."""
+    title = f"{count(len(report.protocols), 'protocol')}   "
+    parts = ["judged for every schedule", f"simulated on the profile {report.profile}, in cycles"]
+    parts += ["held against every recorded trace"] * any(each.traces for each in report.protocols)
+    lines = [*wrap_parts(parts, width, title), "", *_table(report.protocols, width)]
+    lines += _traces([line for each in report.protocols for line in each.traces], width)
+    for each in report.protocols:
+        if each.ok is not True:
+            lines += ["", *_not_right(each, report.profile, width)]
+    return [*lines, "", *wrap(_verdict(report), width, f"{mark(report.ok)} ")]
+
+
+# the table
+
+
+def _table(protocols: tuple[ProtocolReport, ...], width: int) -> list[str]:
+    devices = sorted({line.device for each in protocols for line in each.traces})
+    wide = width >= WIDE
+    head = ["protocol", "proof", "simulation", *(["period"] if wide else []), *(devices or ["hardware"])]
+    rows = [head]
+    for each in protocols:
+        row = [each.name, _proof(each, wide=wide), _simulation(each)]
+        if wide:
+            row.append(cycles(each.simulation.period_millicycles if each.simulation is not None else None))
+        rows.append(row + _hardware(each, devices))
+    return columns(rows, 2, width)
+
+
+def _proof(each: ProtocolReport, *, wide: bool) -> str:
+    """``✓ any tiles, k_iters``: the trip counts for all of whose values it is proved."""
+    if each.proof is None:
+        return f"{UNSURE} failed"
+    match each.proof.verdict:
+        case Verdict.REFUTED:
+            return f"{BAD} refuted"
+        case Verdict.UNKNOWN:
+            return f"{UNSURE} unknown"
+        case Verdict.PROVED:
+            free = [shown.parameter for shown in each.proof.ranges if shown.lap]
+            if not free:
+                return f"{GOOD} at these parameters" if wide else f"{GOOD} these parameters"
+            return f"{GOOD} any number of {' or '.join(free)}" if wide else f"{GOOD} any {', '.join(free)}"
+
+
+def _simulation(each: ProtocolReport) -> str:
+    """``✓ 71,489``: its length in cycles, or how it ends otherwise."""
+    if each.simulation is None:
+        return f"{UNSURE} failed"
+    match each.simulation.outcome:
+        case "finished" if not _faulty(each):
+            return f"{GOOD} {number(each.cycles)}"
+        case "unknown":
+            return f"{UNSURE} cut off"
+        case "deadlock":
+            return f"{BAD} deadlock"
+        case _:
+            return f"{BAD} fault"
+
+
+def _faulty(each: ProtocolReport) -> bool:
+    """True if the simulation broke a rule and went on."""
+    proved_wrong = {shown.finding for shown in each.proof.refutations} if each.proof is not None else set()
+    return any(finding not in proved_wrong for finding in each.findings)
+
+
+def _hardware(each: ProtocolReport, devices: list[str]) -> list[str]:
+    """A cell for every device: how many of its traces agree."""
+    cells = []
+    for device in devices or [""]:
+        mine = [line for line in each.traces if line.device == device]
+        agree = sum(line.agreement.agrees for line in mine)
+        cells.append(f"{mark(_ok(mine))} {agree}/{len(mine)}" if mine else NONE)
+    if not each.traces:
+        cells[0] = each.hardware.value
+    return cells
+
+
+def _ok(lines: list[TraceLine]) -> bool | None:
+    found = {line.agreement for line in lines}
+    return False if Agreement.DIFFERS in found else None if Agreement.UNKNOWN in found else True
+
+
+# below the table
+
+
+def _traces(lines: list[TraceLine], width: int) -> list[str]:
+    """How many of all traces agree, and how many of these show a kernel that hung or was made wrong."""
+    if not lines:
+        return []
+    parts = [f"{number(sum(line.agreement.agrees for line in lines))} of {count(len(lines), 'recorded trace')} agree"]
+    for kind, said in (
+        (Agreement.HANGS_TOO, "hung where the model is stuck, too"),
+        (Agreement.FAULT_NAMED, "made wrong on purpose, and the fault is named"),
+    ):
+        some = sum(line.agreement is kind for line in lines)
+        parts += [f"{number(some)} {said}"] * bool(some)
+    return ["", *field("hardware", parts, width)]
+
+
+def _not_right(each: ProtocolReport, profile: str, width: int) -> list[str]:
+    """One protocol: what it is, and each thing that is wrong or not known, with the command that shows it in full."""
+    lines = wrap(": ".join(filter(None, [each.name, each.summary])), width, f"{mark(each.ok)} ")
+    for said, command in [*_of_proof(each), *_of_simulation(each, profile), *_of_hardware(each), *_of_failures(each)]:
+        lines += wrap(said, width, "  ")
+        lines += _copied(command, width) if command else []
+    return lines
+
+
+def _copied(words: list[str], width: int) -> list[str]:
+    """A command to copy: broken between words only, behind a backslash, so that a path stays whole."""
+    lines = [f"    {words[0]}"]
+    for word in words[1:]:
+        if cell_len(lines[-1]) + 1 + cell_len(word) + 2 <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines[-1] += " \\"
+            lines.append(f"      {word}")
+    return lines
+
+
+def _of_proof(each: ProtocolReport) -> Iterable[tuple[str, list[str]]]:
+    if each.proof is None or each.proof.verdict is Verdict.PROVED:
+        return
+    command = _command("check", each)
+    if each.proof.verdict is Verdict.UNKNOWN:
+        yield each.proof.said, command
+        return
+    shown = [_brief(one.finding) for one in each.proof.refutations]
+    yield f"refuted: {'; '.join(shown) if shown else each.proof.said}", command
+
+
+def _of_simulation(each: ProtocolReport, profile: str) -> Iterable[tuple[str, list[str]]]:
+    said = _simulation(each)
+    if each.simulation is None or said.startswith(GOOD):
+        return
+    words = {"deadlock": "the simulation ends in a deadlock", "cut off": "the simulation ran out of its budget"}
+    told = words.get(said[2:], "the simulation breaks a rule")
+    yield told, [*_command("run", each), "--profile", shlex.quote(profile)]
+
+
+def _of_hardware(each: ProtocolReport) -> Iterable[tuple[str, list[str]]]:
+    match each.hardware:
+        case Hardware.NOT_RECORDED:
+            yield "not recorded: there is a kernel of it, and no trace", _command("capture", each)
+        case Hardware.UNUSABLE:
+            yield "the recorded traces cannot be used", []
+        case _:
+            pass
+    wrong = [line for line in each.traces if not line.agreement.agrees]
+    for line in sorted(wrong, key=lambda line: line.agreement is Agreement.UNKNOWN)[:MOST_TRACES]:
+        yield f"{line.source}: {line.why}", _diff(each, line)
+    if len(wrong) > MOST_TRACES:
+        yield f"and {count(len(wrong) - MOST_TRACES, 'more trace')} of it", []
+
+
+def _of_failures(each: ProtocolReport) -> Iterable[tuple[str, list[str]]]:
+    for failed in each.failures:
+        at = f" ({place(failed.place)})" if failed.place else ""
+        yield f"{failed.what} failed: {failed.said}{at}", _command("verify", each)
+
+
+def _brief(finding: Finding) -> str:
+    return f"deadlock, {who_waits(finding)[0]}" if isinstance(finding, Deadlock) else finding.claim
+
+
+def _command(command: str, each: ProtocolReport) -> list[str]:
+    return ["pipesim", command, *map(shlex.quote, each.arguments)]
+
+
+def _diff(each: ProtocolReport, line: TraceLine) -> list[str]:
+    """A trace names its protocol, so that only one of a user's file has to be named."""
+    path = place(f"{line.path}:").removesuffix(":")
+    named = ["--protocol", each.name] if ":" in each.name or each.name.endswith(".json") else []
+    return ["pipesim", "diff", *map(shlex.quote, [path, *named])]
+
+
+def _verdict(report: SummaryReport) -> str:
+    """``12 of 13 protocols are right; wrong: conv_epilogue``."""
+    right = sum(each.ok is True for each in report.protocols)
+    parts = [f"{number(right)} of {count(len(report.protocols), 'protocol')} {'is' if right == 1 else 'are'} right"]
+    for what, ok in (("wrong", False), ("unknown", None)):
+        some = [each.name for each in report.protocols if each.ok is ok]
+        parts += [f"{what}: {', '.join(some)}"] * bool(some)
+    parts += [f"left out: {', '.join(report.excepted)}"] * bool(report.excepted)
+    without = all(each.hardware is Hardware.LEFT_OUT for each in report.protocols)
+    return "; ".join(parts) + (" (hardware left out)" if without else "")

@@ -1,0 +1,57 @@
+"""``pipesim verify``: what was run, the simulations, one block a device, the verdict in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from pipesim.answers.view import SimulationLine, VerifyReport
+from pipesim.model.finding import Finding
+from pipesim.report.findings.finding import advisory_lines, finding_lines
+from pipesim.report.pages.check import proof_lines, wrong_lines
+from pipesim.report.pages.hardware import hardware_lines
+from pipesim.report.text.console import mark, paint, width_of
+from pipesim.report.text.headline import heading_lines
+from pipesim.report.text.layout import field, wrap
+from pipesim.report.text.words import NONE, cycles, seconds
+
+BOTH_TIMELINES = 120  #: cells from which on every device gets its timeline
+
+
+def paint_verify(console: Console, report: VerifyReport, findings: Sequence[Finding] = ()) -> None:
+    """Write the report."""
+    paint(console, verify_lines(report, width_of(console), findings))
+
+
+def verify_lines(report: VerifyReport, width: int, findings: Sequence[Finding] = ()) -> list[str]:
+    """The report in lines of at most ``width`` cells; ``findings`` are those of the simulations."""
+    lines = heading_lines(report.heading, width)
+    if report.simulations or report.proof:
+        lines.append("")
+    if report.proof is not None:
+        lines += proof_lines(report.proof, width)
+    for simulation in report.simulations:
+        lines += simulation_lines(simulation, width)
+    lines += advisory_lines(report.advisories, width)
+    if findings:
+        lines += ["", *finding_lines(findings, width)]
+    if report.proof is not None:
+        lines += wrong_lines(report.proof, width)
+    for n, block in enumerate(report.hardware):
+        lines += ["", *hardware_lines(block, width, timeline=n == 0 or width >= BOTH_TIMELINES)]
+    return [*lines, "", *wrap(report.verdict, width, f"{mark(report.ok)} ")]
+
+
+def simulation_lines(simulation: SimulationLine, width: int) -> list[str]:
+    """``simulation   profile h100 · finished · period 755 cycles · bound by consumer work``."""
+    parts = [f"profile {simulation.profile} ({simulation.device})", simulation.outcome]
+    if simulation.period_millicycles is not None:
+        parts.append(f"period {cycles(simulation.period_millicycles)} cycles")
+    elif not simulation.steady:
+        parts.append(f"period {NONE} (not steady)")
+    if simulation.bound_by:
+        parts.append(f"bound by {simulation.bound_by}")
+    if simulation.seconds is not None:
+        parts.append(f"computed in {seconds(simulation.seconds)}")
+    return field("simulation", parts, width)

@@ -1,0 +1,52 @@
+"""``pipesim run --schedule``: a schedule move by move as a timeline, and what is wrong where it ends."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from pipesim.answers.view import WalkReport
+from pipesim.model.finding import Deadlock
+from pipesim.prove.counterexample.activity import FOREVER, Doing
+from pipesim.report.findings.finding import finding_lines
+from pipesim.report.pictures.timeline import picture_lines
+from pipesim.report.text.console import mark, paint, width_of
+from pipesim.report.text.headline import heading_lines
+from pipesim.report.text.layout import field, wrap
+from pipesim.report.text.words import count
+from pipesim.trace.activity import EMPTY, FULL, ISSUE, WORK, Picture, Track, waits_empty
+from pipesim.trace.activity import FOREVER as OPEN
+
+
+def paint_walk(console: Console, report: WalkReport) -> None:
+    """Write the report."""
+    paint(console, walk_lines(report, width_of(console)))
+
+
+def walk_lines(report: WalkReport, width: int) -> list[str]:
+    """The report in lines of at most ``width`` cells."""
+    lines = [*heading_lines(report.heading, width), "", *field("schedule", [count(report.moves, "move")], width)]
+    groups = list(dict.fromkeys(span.barrier for span in report.spans if span.barrier))
+    drawn = picture_lines(_picture(report), groups, width)
+    lines += ["", *drawn] if drawn else []
+    for finding in report.findings:
+        lines += ["", *finding_lines([finding], width)]
+    return [*lines, "", *wrap(report.said, width, f"{mark(None if not report.findings else False)} ")]
+
+
+def _picture(report: WalkReport) -> Picture:
+    tracks = []
+    for number, agent in enumerate(report.agents):
+        spans = [
+            (span.first, OPEN if span.end == FOREVER else span.end, _cell(span.doing, span.barrier))
+            for span in report.spans
+            if span.agent == number
+        ]
+        tracks.append(Track(agent, tuple(spans)))
+    stuck = any(isinstance(finding, Deadlock) for finding in report.findings)
+    return Picture("schedule", -1, tuple(tracks), 0, report.moves, report.moves, stuck, part=False, unit="move")
+
+
+def _cell(doing: Doing, barrier: str) -> str:
+    if doing is Doing.WAITS:
+        return EMPTY if waits_empty(barrier) else FULL
+    return WORK if doing is Doing.WORKS else ISSUE

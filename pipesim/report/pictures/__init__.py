@@ -1,0 +1,1 @@
+"""Pictures of a protocol or a run: lanes, timelines, SVG."""

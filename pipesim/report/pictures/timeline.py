@@ -1,0 +1,260 @@
+"""The terminal timeline: agents of one run above those of another on one scale, such as simulated above measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from pipesim.report.text.layout import middle, pad, wrap_parts
+from pipesim.report.text.words import count, number
+from pipesim.trace.activity import EMPTY, FULL, ISSUE, WORK, Picture, Track, draw, picture, waited_groups, waits_empty
+from pipesim.trace.schema import Trace
+
+MOST_AGENTS = 8
+MOST_LAPS = 12
+CELLS_PER_LAP = 12  #: below that, an agent's short steps vanish between its long ones
+LEAST_LAPS = 3
+TICK_CELLS = 12  #: least distance of two ticks
+NAME_WIDTH = 18  #: of "sim consumer/0"
+FOLD_WIDTH = 2  #: of "-3" in "consumer/0-3"
+HERE = "▴"
+_SOURCES = {"simulation": "simulated", "schedule": "as the schedule says"}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A moment to be looked at: a cycle by the clock of a CTA of the lower trace."""
+
+    cta: int
+    cycle: int
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """What is drawn: ``window`` cycles from ``start`` in ``cells`` characters, which begin at column ``left``."""
+
+    start: int
+    window: int
+    cells: int
+    left: int
+    unit: str = "cycle"
+
+    def column(self, cycle: int) -> int:
+        return self.left + (cycle - self.start) * self.cells // self.window
+
+
+def timeline_lines(
+    upper: Trace | None,
+    lower: Trace | None,
+    width: int,
+    look_at: Moment | None = None,
+    labels: tuple[str, str] = ("sim", "hw"),
+) -> list[str]:
+    """One row for each agent and trace, an axis in cycles and a legend; [] if there is nothing to draw.
+
+    Where agents are more than rows, those of a role that look alike share one.
+
+    ``labels`` tell the rows of the two traces apart; ``look_at`` is by the clock of the lower one.
+
+    The scale covers up to 12 laps of the ring, fewer where they would be drawn in less than 12 cells each: the first
+    ones, those around ``look_at``, or the last ones of a run that is stuck.
+    """
+    shots: list[tuple[str, Picture]] = []
+    one, two = (pad(label, max(map(cell_len, labels))) for label in labels)
+    if upper is not None and len(upper.events):
+        shots.append((one, picture(upper)))
+    if lower is not None and len(lower.events):
+        shots.append((two, picture(lower, look_at.cta if look_at else None)))
+    if not shots:
+        return []
+    here = look_at.cycle - shots[-1][1].origin if look_at and lower is not None else None
+    groups = list(dict.fromkeys(g for t in (upper, lower) if t is not None for g in waited_groups(t)))
+    return _painted(shots, groups, width, here)
+
+
+def picture_lines(shot: Picture, groups: Sequence[str], width: int) -> list[str]:
+    """One picture as :func:`timeline_lines` draws those of traces; ``groups`` of barriers are waited for in it."""
+    return _painted([("", shot)], groups, width, None) if any(track.spans for track in shot.tracks) else []
+
+
+def _painted(shots: list[tuple[str, Picture]], groups: Sequence[str], width: int, here: int | None) -> list[str]:
+    names = _names([shot for _, shot in shots])
+    scale, rows = _rows(shots, names, width, here)
+    lines = [*_heading(shots, scale, width, around=here is not None), "", _axis(scale)]
+    for row in rows[:MOST_AGENTS]:
+        for label, cells in row.lines:
+            text = middle(label + row.title(names), scale.left - 3)
+            lines.append(("  " + pad(text, scale.left - 2) + cells).rstrip())
+    if here is not None:
+        lines.append(" " * scale.column(max(scale.start, min(here, scale.start + scale.window - 1))) + HERE)
+    if hidden := sum(len(row.names) for row in rows[MOST_AGENTS:]):
+        lines.append(f"  and {count(hidden, 'more agent')}")
+    alike = _any_shared(rows[:MOST_AGENTS])
+    return lines + _legend(groups, scale, width, alike=alike)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """An agent, or several that look alike: the cells in each trace that has them, led by the trace's label."""
+
+    names: tuple[str, ...]
+    lines: tuple[tuple[str, str], ...]
+
+    def title(self, agents: list[str]) -> str:
+        """``load``, ``softmax ×4`` for all agents of a role, ``consumer/0-3`` for some of them."""
+        first, last = self.names[0], self.names[-1]
+        role = _role(first)
+        if first == last:
+            return first
+        if len(self.names) == sum(_role(agent) == role for agent in agents):
+            return f"{role} ×{len(self.names)}"
+        return f"{first}-{last.rpartition('/')[2]}"
+
+
+def _rows(
+    shots: list[tuple[str, Picture]], names: list[str], width: int, here: int | None
+) -> tuple[_Scale, list[_Row]]:
+    """The scale, and a row for each agent; where they are too many, shared ones, if any can be shared."""
+    shared, drawn = _at_scale(shots, names, names, width, here, FOLD_WIDTH)
+    rows = _folded(drawn)
+    if len(names) > MOST_AGENTS and _any_shared(rows[:MOST_AGENTS]):
+        return shared, rows
+    return _at_scale(shots, names, names[:MOST_AGENTS], width, here, 0)
+
+
+def _at_scale(
+    shots: list[tuple[str, Picture]], names: list[str], shown: list[str], width: int, here: int | None, more: int
+) -> tuple[_Scale, list[_Row]]:
+    """All agents, drawn beside names as long as those of ``shown`` and ``more`` cells."""
+    label = max(cell_len(label) for label, _ in shots) + 1 if len(shots) > 1 else 0
+    left = min(NAME_WIDTH, max(len("cycles"), label + max(map(cell_len, shown)) + more)) + 3
+    scale = _scale([shot for _, shot in shots], width - left, left, here)
+    return scale, [_drawn(shots, name, scale) for name in names]
+
+
+def _any_shared(rows: list[_Row]) -> bool:
+    return any(len(row.names) > 1 for row in rows)
+
+
+def _drawn(shots: list[tuple[str, Picture]], name: str, scale: _Scale) -> _Row:
+    """One agent, one trace above the other."""
+    lines = tuple(
+        (f"{label} " if len(shots) > 1 else "", draw(track, scale.start, scale.window, scale.cells))
+        for label, shot in shots
+        if (track := _track(shot, name)) is not None
+    )
+    return _Row((name,), lines)
+
+
+def _folded(agents: list[_Row]) -> list[_Row]:
+    """Neighbours of one role that are drawn alike, in every trace, share a row: the warps of a group mostly are."""
+    rows: list[_Row] = []
+    for agent in agents:
+        before = rows[-1] if rows else None
+        if before and before.lines == agent.lines and _role(before.names[0]) == _role(agent.names[0]):
+            rows[-1] = _Row(before.names + agent.names, before.lines)
+        else:
+            rows.append(agent)
+    return rows
+
+
+def _role(name: str) -> str:
+    return name.partition("/")[0]
+
+
+def _names(pictures: list[Picture]) -> list[str]:
+    """Agents of all pictures, in the order of their first appearance."""
+    return list(dict.fromkeys(track.name for p in pictures for track in p.tracks))
+
+
+def _track(shot: Picture, name: str) -> Track | None:
+    return next((track for track in shot.tracks if track.name == name), None)
+
+
+def _whole(pictures: list[Picture]) -> int:
+    """Cycles of the longest run, or of the one that is stuck: what a healthy one does after that does not matter."""
+    stuck = [p for p in pictures if p.stuck]
+    return max(1, *(p.end for p in stuck or pictures))
+
+
+def _scale(pictures: list[Picture], room: int, left: int, here: int | None) -> _Scale:
+    """Which cycles to draw; the end of a run that is stuck is followed by a piece of its waiting for ever."""
+    whole = _whole(pictures)
+    laps = min(MOST_LAPS, max(LEAST_LAPS, room // CELLS_PER_LAP))
+    window = min(whole, max(1, laps * max(p.lap for p in pictures)))
+    start = 0
+    if any(p.stuck for p in pictures):
+        start = whole - window
+        window += window // 8 + 1
+    elif here is not None:
+        start = max(0, min(here - window // 2, whole - window))
+    return _Scale(start, window, min(room, window), left, pictures[0].unit)
+
+
+def _heading(shots: list[tuple[str, Picture]], scale: _Scale, width: int, *, around: bool) -> list[str]:
+    """Which part of which runs is drawn, and from where the cycles are counted."""
+    whole = _whole([shot for _, shot in shots])
+    end = scale.start + scale.window
+    all_of_it = count(whole, scale.unit) + (" in the window" if any(shot.part for _, shot in shots) else "")
+    if end >= whole:
+        part = f"the last {number(whole - scale.start)} of" if scale.start else "all"
+        part = f"{part} {all_of_it}"
+        part += " and what waits for ever" if any(shot.stuck for _, shot in shots) else ""
+    elif around:
+        part = f"{number(scale.window)} of {all_of_it} around the divergence ({HERE})"
+    else:
+        part = f"the first {number(scale.window)} of {all_of_it}"
+    parts = [part]
+    for label, shot in shots:
+        source = _SOURCES.get(shot.source, "measured")
+        text = f"{label.strip() + ': ' if len(shots) > 1 else ''}{source}" + (
+            f", CTA {shot.cta}" if shot.cta >= 0 else ""
+        )
+        located = around or (shot.stuck and len(shots) > 1)  # the report names cycles of the trace's own clock
+        parts.append(f"{text}, 0 is its cycle {number(shot.origin)}" if located and shot.origin else text)
+    return wrap_parts(parts, width, "  timeline   ")
+
+
+def _axis(scale: _Scale) -> str:
+    """Ticks at round numbers, each written from the cell in which it lies."""
+    step = _step(scale.window, scale.cells)
+    line = "  " + pad(f"{scale.unit}s", scale.left - 2)
+    for tick in range(-(-scale.start // step) * step, scale.start + scale.window, step):
+        column, text = scale.column(tick), number(tick)
+        if column + len(text) <= scale.left + scale.cells:
+            line = pad(line, column) + text
+    return line
+
+
+def _step(window: int, cells: int) -> int:
+    """The smallest of 1, 2, 5, 10, 20, ... cycles that keeps ticks apart."""
+    power = 1
+    while True:
+        for step in (power, 2 * power, 5 * power):
+            if step * cells >= TICK_CELLS * window or step >= window:
+                return step
+        power *= 10
+
+
+def _legend(groups: Sequence[str], scale: _Scale, width: int, *, alike: bool) -> list[str]:
+    empty = [g for g in groups if waits_empty(g)]
+    full = [g for g in groups if not waits_empty(g)]
+    parts = [f"{ISSUE} issues"]
+    parts += [f"{EMPTY} waits for {_some(empty)}"] * bool(empty)
+    parts += [f"{FULL} waits for {_some(full)}"] * bool(full)
+    parts += [f"{WORK} works", f"a cell is {_ratio(scale)} and shows what lasted longest in it"]
+    parts += ["agents that look alike share a row"] * alike
+    return wrap_parts(parts, width, "  ")
+
+
+def _some(groups: list[str]) -> str:
+    """Up to two names; further ones are only counted."""
+    return " or ".join(groups[:2]) + (f" or {len(groups) - 2} others" if len(groups) > 2 else "")
+
+
+def _ratio(scale: _Scale) -> str:
+    """Cycles of a cell, to a tenth."""
+    tenths = (10 * scale.window + scale.cells // 2) // scale.cells
+    return f"{number(tenths // 10)}.{tenths % 10} {scale.unit}s" if tenths % 10 else count(tenths // 10, scale.unit)

@@ -1,0 +1,1 @@
+"""What all reports share: the console, line layout, tables, numbers with units."""

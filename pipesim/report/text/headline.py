@@ -1,0 +1,23 @@
+"""The first lines of a report: the protocol, its parameters, the launch, the roles."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+
+from pipesim.answers.view import Heading
+from pipesim.report.text.layout import pad, wrap, wrap_parts
+from pipesim.report.text.words import count, parameters, warps
+
+
+def heading_lines(heading: Heading, width: int) -> list[str]:
+    """``ring   stages 4 · tiles 64 · 16 KiB a tile · grid 1 CTA · 1 load warp → 2 mma warps``."""
+    parts = parameters(heading.params, heading.roles)
+    if "grid" not in heading.params:
+        clusters = f" in clusters of {heading.cluster}" if heading.cluster > 1 else ""
+        parts.append(f"grid {count(heading.grid, 'CTA')}{clusters}")
+    name = heading.protocol
+    if cell_len(name) > width // 3:
+        above, first = wrap(name, width), "  "
+    else:
+        above, first = [], pad(name, cell_len(name) + 3)
+    return [*above, *wrap_parts([*parts, *warps(heading.roles)], width, first)]

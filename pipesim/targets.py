@@ -1,0 +1,264 @@
+"""What a command or a call is given, resolved: a built-in name, file.py:function, a program's file, an object."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+
+from pipesim.errors import ParameterError, PipesimError, ProtocolError, UnknownProtocolError
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.raised import hint, in_words, raised_at
+from pipesim.model.program import Program
+from pipesim.model.program_json import loads
+from pipesim.protocols.catalog import BUILT_IN, ProtocolFunction
+from pipesim.protocols.limits import require_fits
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a command's first argument names: a function that makes a protocol, or a program that is ready.
+
+    ``defaults`` are the function's parameters in its order. ``spelling`` is what a command line calls it,
+    "" where it has no name there.
+    """
+
+    name: str
+    function: ProtocolFunction | None
+    program: Program | None
+    defaults: dict[str, int]
+    summary: str
+    spelling: str = ""
+
+    def build(self, params: Mapping[str, int] | None = None, *, grid: int | None = None, twice: bool = True) -> Program:
+        """The flat program with these parameters (defaults for the rest); it fits the chip, or ConfigurationError.
+
+        ``grid``: CTAs of the launch, whole clusters; if None, one cluster, or what a flat program says. ``twice``: see
+        ``Protocol.flatten``.
+        """
+        if grid is not None and (type(grid) is not int or grid < 1):
+            raise ParameterError(f"a launch of {grid!r} CTAs", correction="use 1 or more")
+        given = dict(params or {})
+        if self.program is None:
+            program = self._flatten(given, twice=twice)
+        elif given:
+            raise ParameterError(
+                f"{self.name} is a flat program and takes no parameters",
+                cause=f"given: {', '.join(given)}",
+                correction="flatten its protocol again with other parameters",
+            )
+        else:
+            program = self.program
+        if grid is not None and grid % program.ctas:
+            raise ParameterError(
+                f"a launch of {grid} CTAs of {self.name}, whose clusters have {program.ctas}",
+                cause="a launch consists of whole clusters",
+                correction=f"use {-(-grid // program.ctas) * program.ctas}, or another multiple of {program.ctas}",
+            )
+        copies = program.grid if grid is None else grid // program.ctas
+        program = program if copies == program.grid else replace(program, grid=copies)
+        require_fits(program)
+        return program
+
+    def _flatten(self, given: dict[str, int], *, twice: bool) -> Program:
+        for name, value in given.items():
+            if name not in self.defaults:
+                near = difflib.get_close_matches(name, self.defaults, n=1, cutoff=0.5)
+                raise ParameterError(
+                    f"{self.name} has no parameter {name!r}",
+                    correction=f"did you mean {near[0]}?" if near else f"it has {', '.join(self.defaults) or 'none'}",
+                )
+            if type(value) is not int:
+                raise ParameterError(f"{name} takes a whole number, not {value!r}")
+        values = self.defaults | given
+        protocol = self._call(values)
+        try:
+            return protocol.flatten(values, twice=twice)
+        except SystemExit as error:  # sys.exit() in a role must not end the command as if it had succeeded
+            raise ProtocolError(f"a role of {self.name} calls sys.exit()", place=raised_at(error)) from error
+
+    def _call(self, values: dict[str, int]) -> Protocol:
+        assert self.function is not None
+        try:
+            protocol = self.function(**values)
+        except PipesimError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise ProtocolError(
+                f"{self.name} raised {in_words(error)}",
+                place=raised_at(error),
+                correction=hint(error) or "call the function in Python to see the whole traceback",
+            ) from error
+        if not isinstance(protocol, Protocol):
+            raise ProtocolError(
+                f"{self.name} returned {type(protocol).__name__}, not a Protocol",
+                place=_line_of_function(self.function),
+                cause="a function without a return gives None" if protocol is None else "",
+                correction="end it with: return p",
+            )
+        return protocol
+
+
+def find(text: str) -> Target:
+    """The target that ``text`` names. UnknownProtocolError with the nearest names if there is none."""
+    if text in BUILT_IN:
+        return replace(_target(text, BUILT_IN[text]), spelling=text)
+    path, _, function = text.rpartition(":")
+    if path.endswith(".py") and function:
+        return replace(_target(text, _from_file(Path(path), function)), spelling=text)
+    if text.endswith(".json"):
+        return replace(_from_program(Path(text)), spelling=text)
+    if text.removesuffix(":").endswith(".py"):
+        file = text.removesuffix(":")
+        raise UnknownProtocolError(f"{file} names a file but no function", correction=f"write {file}:FUNCTION")
+    near = difflib.get_close_matches(text, BUILT_IN, n=3, cutoff=0.4)
+    raise UnknownProtocolError(
+        f"there is no protocol {text!r}",
+        correction=f"did you mean {' or '.join(near)}?"
+        if near
+        else "see `pipesim list`, or give file.py:function or a program's .json",
+    )
+
+
+def target_of(protocol: ProtocolFunction | Program) -> Target:
+    """A function that makes a protocol, or a flat program, as :func:`find` gives what a text names."""
+    if isinstance(protocol, Program):
+        return Target(protocol.name, None, protocol, dict(protocol.params), f"flat program {protocol.name}")
+    given: object = protocol  # whatever a test hands over
+    if not callable(given):
+        made = isinstance(given, Protocol)
+        raise ProtocolError(
+            f"a protocol's function is wanted, or a flat program, not something of type {type(given).__name__}",
+            cause="the function was called: what it returned was handed over" if made else "",
+            correction="give the function itself, and its parameters by name"
+            if made
+            else "for a built-in protocol give pipesim.find(NAME).build()",
+        )
+    name = getattr(protocol, "__name__", str(protocol))
+    return replace(_target(name, protocol), spelling=_spelling(name, protocol))
+
+
+def _spelling(name: str, function: ProtocolFunction) -> str:
+    """What a command line calls a function: its built-in name, or ``file.py:function`` if its file has it so."""
+    if BUILT_IN.get(name) is function:
+        return name
+    module = sys.modules.get(getattr(function, "__module__", ""))
+    file = getattr(module, "__file__", None)
+    if file is None or getattr(module, name, None) is not function:
+        return ""
+    path = Path(file)
+    return f"{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}:{name}"
+
+
+def _target(name: str, function: ProtocolFunction) -> Target:
+    suspends = inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function)
+    if suspends:
+        raise ProtocolError(
+            f"{name} is a generator or a coroutine",
+            place=_line_of_function(function),
+            correction="write it as a plain function that ends with: return p",
+        )
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:
+        raise ProtocolError(f"{name} is no function written in Python", correction="give one that is") from None
+    defaults: dict[str, int] = {}
+    for parameter in parameters:
+        if type(parameter.default) is not int:
+            raise ProtocolError(
+                f"{name}: parameter {parameter} has no whole number as its default",
+                place=_line_of_function(function),
+                correction=f"leave {parameter} out"
+                if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+                else f"write {parameter.name}: int = 4",
+            )
+        defaults[parameter.name] = parameter.default
+    return Target(name, function, None, defaults, (inspect.getdoc(function) or "").partition("\n")[0])
+
+
+def _from_program(path: Path) -> Target:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise UnknownProtocolError(
+            f"the program {path} cannot be read",
+            cause="it is not text: a file of another kind",
+            correction="write one with `pipesim run NAME --save-program FILE`",
+        ) from None
+    except OSError as error:
+        raise UnknownProtocolError(
+            f"the program {path} cannot be read", cause=error.strerror or str(error), correction="check the path"
+        ) from None
+    program = loads(text, str(path))
+    return Target(str(path), None, program, dict(program.params), f"flat program {program.name}")
+
+
+def _from_file(path: Path, function: str) -> ProtocolFunction:
+    """The function of this name in a Python file, which is run; it may import from its folder, as ``python FILE``."""
+    if not path.is_file():
+        raise UnknownProtocolError(
+            f"there is no file {path}", correction="give the path of a Python file, then :function"
+        )
+    spec = importlib.util.spec_from_file_location(f"pipesim_user_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses and pickling in the user's file need to find it
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
+    try:
+        spec.loader.exec_module(module)
+    except PipesimError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ProtocolError(
+            f"{path} cannot be imported: {in_words(error)}",
+            place=_line_of(error, path),
+            correction=_mend(error, path),
+        ) from error
+    finally:
+        sys.path.remove(folder)
+    found = getattr(module, function, None)
+    if not callable(found):
+        raise UnknownProtocolError(f"{path} has no function {function!r}", correction=_functions(module, function))
+    return found  # type: ignore[no-any-return]  # what it returns is checked when it is called
+
+
+def _functions(module: ModuleType, wanted: str) -> str:
+    """What the module has instead of the function that was wanted."""
+    public = [
+        name
+        for name, value in vars(module).items()
+        if inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_")
+    ]
+    near = difflib.get_close_matches(wanted, public, n=1, cutoff=0.4)
+    return f"did you mean {near[0]}?" if near else f"it has {', '.join(public) or 'none'}"
+
+
+def _mend(error: BaseException, path: Path) -> str:
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"install {error.name} where pipesim is installed, put it beside {path}, or leave the import out"
+    return f"mend the file until `python {path}` runs"
+
+
+def _line_of(error: BaseException, path: Path) -> str:
+    """``file:line`` that raised while ``path`` was imported: the last one in it, else the file itself."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno or 1}"
+    trace = error.__traceback__
+    place = str(path)
+    while trace is not None:
+        if Path(trace.tb_frame.f_code.co_filename) == path.resolve():
+            place = f"{path.resolve()}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return place
+
+
+def _line_of_function(function: ProtocolFunction) -> str:
+    code = getattr(function, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""

@@ -1,0 +1,193 @@
+"""What a program consists of, read off its operations."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipesim.errors import ParameterError
+from pipesim.explain.anatomy.parts import Anatomy, Means, Span, Touch
+from pipesim.explain.anatomy.read import anatomy
+from pipesim.lang.protocol import Protocol
+from pipesim.model.ops import Engine
+from pipesim.model.program_json import dumps, loads
+from pipesim.protocols.cutlass_sm90_pingpong import cutlass_sm90_pingpong
+from pipesim.protocols.producer_consumer import producer_consumer
+
+SHOWN = runpy.run_path(str(Path(__file__).parents[1] / "shown.py"), run_name="shown")["PROTOCOLS"]
+
+
+def of(name: str, cta: int = 0) -> Anatomy:
+    return anatomy(SHOWN[name]().flatten(), cta)
+
+
+def given(found: Anatomy, group: str) -> list[tuple[Any, ...]]:
+    """Role, CTAs, means, arrivals and bytes at once, operations a phase, of everything that a group is given."""
+    (one,) = (g for g in found.groups if g.name == group)
+    return [(s.role, s.ctas, s.means, s.arrivals.high, s.nbytes.high, s.each_phase) for s in one.signals]
+
+
+def test_the_ring_of_one_producer_and_two_consumers() -> None:
+    found = anatomy(producer_consumer(arrive_lanes=32).flatten())
+    assert [(r.name, r.warps, r.registers) for r in found.roles] == [
+        ("producer", (0,), None),
+        ("consumer", (1, 2), None),
+    ]
+    assert [(g.name, g.stages, g.count) for g in found.groups] == [
+        ("full", (0, 1, 2, 3), 1),
+        ("empty", (0, 1, 2, 3), 64),
+    ]
+    assert given(found, "full") == [
+        ("producer", (0,), Means.ARRIVE_EXPECT, 1, 16384, 1),
+        ("producer", (0,), Means.COPY, 0, 16384, 1),
+    ]
+    assert given(found, "empty") == [("consumer", (0,), Means.ARRIVE, 32, 0, 1)]
+    assert [(w.role, w.agents, w.first_free) for g in found.groups for w in g.waits] == [
+        ("consumer", 2, False),
+        ("producer", 1, True),
+    ]
+    (tile,) = found.tiles
+    assert [(u.role, u.how, u.nbytes) for u in (*tile.writers, *tile.readers)] == [
+        ("producer", Touch.COPY, Span(16384, 16384)),
+        ("consumer", Touch.READ, Span(8192, 8192)),
+    ]
+    assert (found.totals.warps, found.totals.smem_bytes, found.totals.barrier_bytes) == (3, 65600, 64)
+
+
+@pytest.mark.parametrize(("first", "free"), [(0, True), (2, False)])
+def test_who_waits_for_a_late_phase_only_is_not_said_to_pass_at_once(first: int, free: bool) -> None:
+    """Parity 1 lets a fresh barrier pass; who comes for the last of four phases finds no fresh one."""
+    p = Protocol("late")
+    mbars = p.mbarriers("done", 1, count=1)
+
+    @p.role("load")
+    def load(w: Any) -> None:
+        with w.elect_one():
+            for _ in range(4):
+                mbars[0].arrive()
+
+    @p.role("store")
+    def store(w: Any) -> None:
+        w.work(9)
+        for phase in (1, 0, 1, 0)[first:] if free else (1,):
+            mbars[0].wait(phase)
+
+    (group,) = anatomy(p.flatten()).groups
+    assert [wait.first_free for wait in group.waits] == [free]
+
+
+def test_the_six_roles_of_attention() -> None:
+    found = of("attention")
+    assert len(found.groups) == 20
+    assert [r.registers and r.registers.high for r in found.roles] == [24, 24, 192, 192, 96, None]
+    assert (found.totals.registers, found.totals.register_warps) == (62976, 14)
+    assert found.totals.tmem_bytes == 256 * 1024
+    assert given(found, "kv_empty") == [("mma", (0,), Means.COMMIT, 1, 0, 1)]
+    assert given(found, "kv_full")[1] == ("load", (0,), Means.COPY, 0, 16384, 2)
+    assert given(found, "p0_full") == [("softmax0", (0,), Means.ARRIVE, 1, 0, 1)]
+    assert [(m.number, m.threads.high, [(x.role, x.waits) for x in m.members]) for m in found.meetings[1:]] == [
+        (1, 256, [("softmax0", False), ("correction", True)]),
+        (2, 256, [("softmax1", False), ("correction", True)]),
+    ]
+    out = next(tile for tile in found.tiles if tile.name == "o_smem")
+    assert [(u.role, u.engine) for u in out.readers] == [("store", Engine.BULK)]
+
+
+def test_a_pair_of_ctas() -> None:
+    leader, peer = of("pair_gemm"), of("pair_gemm", 1)
+    assert given(leader, "full")[1:] == [
+        ("load", (0,), Means.COPY, 0, 8192, 1),
+        ("load", (1,), Means.COPY, 0, 8192, 1),
+    ]
+    assert given(leader, "empty") == [("mma", (0,), Means.COMMIT, 1, 0, 1), ("mma", (1,), Means.COMMIT, 1, 0, 1)]
+    assert given(leader, "acc_empty") == [("epilogue", (n,), Means.ARRIVE, 32, 0, 1) for n in range(2)]
+    assert given(peer, "acc_full") == [("mma", (0,), Means.COMMIT, 1, 0, 1)]
+    (empty,) = (g for g in peer.groups if g.name == "acc_empty")
+    assert (empty.signals, [(s.role, s.to) for s in empty.sent]) == ((), [("epilogue", (0,))])
+    (tile,) = (t for t in peer.tiles if t.name == "a")
+    assert [(u.role, u.ctas, u.to) for u in tile.writers] == [("load", (1,), (0, 1)), ("load", (0,), (0, 1))]
+
+
+def test_what_a_leader_does_is_not_the_same_in_its_peer() -> None:
+    assert [(o.cta, o.differs) for o in of("pair_gemm").others] == [(1, ("acc_full", "acc_empty", "a", "acc"))]
+
+
+@pytest.mark.parametrize("flip", [True, False])
+def test_ctas_that_do_the_same_to_each_other_are_the_same(flip: bool) -> None:
+    """The twin: to the neighbour by a flipped bit of the rank, or to the next one round the ring."""
+    p = Protocol("round", cluster=4)
+    bars = p.mbarriers("b", 1, count=1)
+
+    @p.role("all")
+    def everyone(w: Any) -> None:
+        with w.elect_one():
+            bars[0].arrive_cluster(w.cta ^ 1 if flip else (w.cta + 1) % 4)
+        bars[0].wait(0)
+
+    assert [o.differs for o in anatomy(p.flatten(), 2).others] == [(), (), ()]
+
+
+def test_arrivals_of_every_other_kind() -> None:
+    found = of("odds")
+    assert [(g.name, g.stages, g.size) for g in found.groups] == [
+        ("own", (0,), 1), ("polled", (0,), 2), ("polled", (1,), 2), ("raw", (0,), 3), ("raw", (1,), 3),
+        ("raw", (2,), 3),
+    ]  # fmt: skip
+    assert [s.means for s in found.groups[3].signals] == [
+        Means.ARRIVE, Means.ARRIVE_DROP, Means.ARRIVE_NO_COMPLETE, Means.EXPECT, Means.COMPLETE,
+    ]  # fmt: skip
+    assert {s.each_phase for s in found.groups[3].signals} == {None}  # a drop-out changes how many make a phase
+    assert [(w.role, w.agents, w.blocks) for w in found.groups[1].waits] == [("poller", 3, False)]
+    fill = next(g for g in of("pair_gemm").groups if g.name == "clc")
+    assert [(s.means, s.agents, s.arrivals.high) for s in fill.signals] == [
+        (Means.CP_ASYNC, 1, 32),
+        (Means.CP_ASYNC_NOINC, 1, 32),
+    ]
+    assert fill.count is None
+
+
+def test_arrivals_that_make_no_whole_phases_are_counted_in_all(ring: Any) -> None:
+    empty = anatomy(ring(empty_count=2, tiles=6).flatten()).groups[1]
+    assert [(s.each_phase, s.in_all) for s in empty.signals] == [(None, 6)]
+    even = anatomy(ring(empty_count=1, tiles=6).flatten()).groups[1]
+    assert [(s.each_phase, s.in_all) for s in even.signals] == [(1, 6)]
+
+
+def test_a_consumer_that_leaves_a_stage_out_is_seen(ring: Any) -> None:
+    groups = anatomy(ring(arrives=1).flatten()).groups
+    assert [(g.name, g.stages, len(g.signals)) for g in groups] == [
+        ("full", (0, 1), 2), ("empty", (0,), 1), ("empty", (1,), 0),
+    ]  # fmt: skip
+
+
+def test_memory_outside_all_tiles_has_no_name(ring: Any) -> None:
+    from dataclasses import replace
+
+    program = ring().flatten()
+    (loose,) = anatomy(replace(program, tiles=())).tiles
+    assert (loose.name, [u.role for u in loose.writers], [u.role for u in loose.readers]) == ("", ["load"], ["mma"])
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_program_read_from_its_file_is_the_same(name: str) -> None:
+    program = SHOWN[name]().flatten()
+    assert anatomy(loads(dumps(program), "p.json")) == anatomy(program)
+
+
+@pytest.mark.parametrize(("name", "cta"), [("odds", 1), ("pair_gemm", 2), ("pair_gemm", -1)])
+def test_a_cta_that_is_not_there(name: str, cta: int) -> None:
+    with pytest.raises(ParameterError, match=f"there is no CTA {cta} in "):
+        of(name, cta)
+
+
+def test_who_waits_a_lap_after_another_does_not_pass_at_once() -> None:
+    """Ping-pong: with as many subtiles as stages, the second group's first wait for C is for the second phase."""
+    found = anatomy(cutlass_sm90_pingpong(residual=1).flatten())
+    waits = {(g.name, w.role): w.first_free for g in found.groups for w in g.waits}
+    assert [waits["epi_load.full", role] for role in ("consumer0", "consumer1")] == [False, False]
+    assert waits["epi_load.empty", "epilogue_load"]
+    assert waits["math_wg_order.group0", "consumer0"]
+    assert not waits["math_wg_order.group1", "consumer1"]

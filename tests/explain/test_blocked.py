@@ -1,0 +1,281 @@
+"""A machine that is stuck, explained: who waits for what, what is missing, who could send it, who waits in a ring."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipesim.explain.blocked import channel_name, explain
+from pipesim.explain.phases import unfold
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.warp import Warp
+from pipesim.model.finding import Blocked, Deadlock, Supplier
+from pipesim.model.machine import initial_state, land, step
+from pipesim.model.ops import Engine
+
+
+def stuck(protocol: Protocol) -> Deadlock:
+    program = protocol.flatten()
+    found = explain(program, unfold(program).state)
+    assert found is not None
+    return found
+
+
+def test_a_consumer_that_never_arrives(ring: Any, where: Any) -> None:
+    assert stuck(ring(arrives=0)) == Deadlock(
+        (
+            Blocked(
+                "load", "empty[0]", 0, phase_wanted=0, phase_now=0, arrivals_missing=1, count=1, bytes_missing=0,
+                line=where("load waits"), suppliers=(),
+            ),
+            Blocked(
+                "mma", "full[0]", 1, phase_wanted=1, phase_now=1, arrivals_missing=1, count=1, bytes_missing=0,
+                line=where("mma waits"),
+                suppliers=(
+                    Supplier("load", "arrival", where("load expects"), where("load expects"), 0, "empty[0]"),
+                ),
+            ),
+        ),
+        finished=(),
+        cycle=(),
+    )  # fmt: skip
+
+
+def test_an_empty_count_that_is_too_big_closes_a_ring_of_waits(ring: Any, where: Any) -> None:
+    found = stuck(ring(empty_count=2))
+    load, mma = found.blocked
+    assert (load.agent, load.barrier, load.arrivals_missing, load.count) == ("load", "empty[0]", 1, 2)
+    assert load.suppliers == (Supplier("mma", "arrival", where("mma arrives"), where("mma arrives"), 0, "full[0]"),)
+    assert mma.suppliers == (Supplier("load", "arrival", where("load expects"), where("load expects"), 0, "empty[0]"),)
+    assert (found.cycle, found.finished) == (("load", "mma"), ())
+
+
+def test_a_role_that_leaves_early_is_named_with_its_last_tile(ring: Any, where: Any) -> None:
+    found = stuck(ring(tiles=9, reads=5))
+    assert found.finished == ("mma",)
+    assert found.cycle == ()
+    (load,) = found.blocked
+    assert (load.barrier, load.parity, load.phase_wanted, load.phase_now) == ("empty[1]", 0, 2, 2)
+    assert load.suppliers == (Supplier("mma", "arrival", "", where("mma arrives"), 3, ""),)
+
+
+def test_more_bytes_expected_than_come(ring: Any, where: Any) -> None:
+    load, mma = stuck(ring(expected=80)).blocked
+    assert (mma.barrier, mma.arrivals_missing, mma.bytes_missing) == ("full[0]", 0, 16)
+    copies = where("load copies")
+    assert mma.suppliers == (Supplier("load", "bytes", copies, copies, 0, "empty[0]"),), "one for each stage was made"
+    assert load.suppliers[0].agent == "mma"
+
+
+def test_fewer_bytes_expected_than_come(ring: Any, where: Any) -> None:
+    found = stuck(ring(expected=48, tiles=2))
+    (mma,) = found.blocked
+    assert found.finished == ("load",)
+    assert (mma.agent, mma.barrier, mma.arrivals_missing, mma.bytes_missing) == ("mma", "full[0]", 0, -16)
+    assert mma.suppliers == (Supplier("load", "expectation", "", where("load expects"), 0, ""),)
+
+
+def crossed(length: int, *, arrive_first: bool) -> Protocol:
+    """Each role waits for the one before it, and arrives for the one after it: before or after its own wait."""
+    p = Protocol("crossed")
+    bars = p.mbarriers("b", length, count=32)
+
+    def body(w: Warp, me: int) -> None:
+        if arrive_first:
+            bars[me].arrive()
+        bars[(me - 1) % length].wait(0)
+        if not arrive_first:
+            bars[me].arrive()
+
+    for me in range(length):
+        p.role(f"r{me}")(lambda w, me=me: body(w, me))
+    return p
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 5])
+def test_crossed_waits_are_named_as_a_ring(length: int) -> None:
+    found = stuck(crossed(length, arrive_first=False))
+    ring = [f"r{me}" for me in range(length)]
+    assert found.cycle == (ring[0], *reversed(ring[1:])), "each waits for the next one named"
+    assert [b.barrier for b in found.blocked] == [f"b[{(me - 1) % length}]" for me in range(length)]
+    program = crossed(length, arrive_first=True).flatten()
+    assert unfold(program).finished
+    assert explain(program, unfold(program).state) is None
+
+
+def test_the_ring_is_found_though_others_wait_for_it() -> None:
+    p = Protocol("lasso")
+    bars = p.mbarriers("b", 3, count=32)
+    p.role("outside")(lambda _: bars[1].wait(0))
+    p.role("left")(lambda _: (bars[2].wait(0), bars[1].arrive()))
+    p.role("right")(lambda _: (bars[1].wait(0), bars[2].arrive()))
+    found = stuck(p)
+    assert (found.cycle, len(found.blocked)) == (("left", "right"), 3)
+
+
+def named(*joins: int) -> Protocol:
+    """A role for each number: how often it joins barrier 1, which wants all of them."""
+    p = Protocol("named")
+    for me, times in enumerate(joins):
+
+        def body(w: Warp, times: int = times) -> None:
+            for _ in range(times):
+                w.bar_sync(1, 32 * len(joins))
+
+        p.role(f"w{me}")(body)
+    return p
+
+
+def test_a_named_barrier_with_a_missing_warp() -> None:
+    found = stuck(named(2, 2, 1))
+    assert found.finished == ("w2",)
+    assert found.cycle == (), "those who wait at the barrier do not wait for one another"
+    assert [b.agent for b in found.blocked] == ["w0", "w1"]
+    blocked = found.blocked[0]
+    assert (blocked.barrier, blocked.parity, blocked.arrivals_missing, blocked.count) == ("named barrier 1", -1, 32, 96)
+    assert [(s.agent, s.next_line, s.last_iteration, s.waits_for) for s in blocked.suppliers] == [("w2", "", 0, "")]
+    program = named(2, 2, 2).flatten()
+    assert explain(program, unfold(program).state) is None
+
+
+def test_a_named_barrier_and_an_mbarrier_in_one_ring() -> None:
+    p = Protocol("mixed")
+    bars = p.mbarriers("b", 1, count=32)
+    p.role("a")(lambda w: (w.bar_sync(1, 64), bars[0].arrive()))
+    p.role("b")(lambda w: (bars[0].wait(0), w.bar_sync(1, 64)))
+    found = stuck(p)
+    assert found.cycle == ("a", "b")
+    assert [b.barrier for b in found.blocked] == ["named barrier 1", "b[0]"]
+    assert [s.waits_for for b in found.blocked for s in b.suppliers] == ["b[0]", "named barrier 1"]
+
+
+def test_the_cluster_barrier() -> None:
+    p = Protocol("cluster", cluster=2)
+    p.role("r")(lambda w: w.cluster_sync() if w.cta == 0 else None)
+    found = stuck(p)
+    (blocked,) = found.blocked
+    assert (blocked.agent, blocked.barrier, blocked.arrivals_missing, blocked.count) == (
+        "r@0",
+        "the cluster barrier",
+        1,
+        2,
+    )
+    assert [(s.agent, s.last_iteration) for s in blocked.suppliers] == [("r@1", 0)]
+    assert found.finished == ("r@1",)
+
+
+def test_a_commit_and_a_multicast_are_suppliers_too() -> None:
+    p = Protocol("async", cluster=2)
+    tile, bars = p.smem("tile", 1, 64), p.mbarriers("b", 1, count=2)
+
+    @p.role("issuer")
+    def issuer(w: Warp) -> None:
+        with w.elect_one():
+            bars[0].wait(0)
+            w.commit(Engine.TCGEN05, bars[0])
+            if w.cta == 0:
+                w.tma_load(tile[0], bars[0], 1, cta_mask=0b11)
+
+    p.role("expecter")(lambda w: _elected_expect(w, bars))
+    found = stuck(p)
+    by_agent = {b.agent: {s.agent: s.supplies for s in b.suppliers} for b in found.blocked}
+    assert by_agent == {
+        "issuer@0": {"issuer@0": "arrival and bytes", "expecter@0": "arrival"},
+        "issuer@1": {"issuer@0": "bytes", "issuer@1": "arrival", "expecter@1": "arrival"},
+    }
+    assert found.cycle == ("issuer@0",), "it waits for itself"
+
+
+def _elected_expect(w: Warp, bars: BarrierStorage) -> None:
+    with w.elect_one():
+        bars[0].expect_bytes(64)
+
+
+def test_a_wait_by_state_has_no_parity() -> None:
+    p = Protocol("state")
+    bars = p.mbarriers("b", 1, count=64)
+    p.role("r")(lambda _: bars[0].wait_state(bars[0].arrive()))
+    (blocked,) = stuck(p).blocked
+    assert (blocked.parity, blocked.phase_wanted, blocked.phase_now, blocked.arrivals_missing) == (-1, 0, 0, 32)
+
+
+def test_a_barrier_dropped_to_nothing_has_nobody_to_help() -> None:
+    p = Protocol("drop")
+    bars = p.mbarriers("b", 1, count=32)
+    p.role("r")(lambda _: (bars[0].arrive_drop(), bars[0].wait(1)))
+    (blocked,) = stuck(p).blocked
+    assert (blocked.count, blocked.arrivals_missing, blocked.bytes_missing, blocked.suppliers) == (0, 0, 0, ())
+
+
+def test_nothing_to_explain_while_somebody_can_move(ring: Any) -> None:
+    """At every state of a run that ends well, and at every state but the last of one that does not."""
+    for protocol, hangs in ((ring(), False), (ring(arrives=1), True), (named(3, 3), False), (named(2, 1), True)):
+        program = protocol.flatten()
+        state = initial_state(program)
+        found = []
+        moved = True
+        while moved:
+            moved = False
+            for agent in range(2):
+                found.append(explain(program, state))
+                if state.pcs[agent] < len(program.code[agent]):
+                    made = step(program, state, agent)
+                    moved = moved or made.state != state
+                    state = made.state
+            for flight in state.flights[:1]:
+                found.append(explain(program, state))
+                state = land(program, state, flight).state
+                moved = True
+        assert (explain(program, state) is not None) == hangs
+        assert all(e is None for e in found[: found.index(explain(program, state))] if hangs)
+        assert hangs or not any(found)
+
+
+def test_bytes_in_flight_may_still_help(ring: Any) -> None:
+    program = ring(tiles=1).flatten()
+    state = initial_state(program)
+    for agent in (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0):
+        if state.pcs[agent] < len(program.code[agent]):
+            state = step(program, state, agent).state
+    assert (len(state.flights), state.pcs[0]) == (1, len(program.code[0]))
+    assert step(program, state, 1).blocked >= 0
+    assert explain(program, state) is None
+
+
+def test_channels_have_names_for_people() -> None:
+    p = Protocol("names")
+    p.mbarriers("b", 2, count=1)
+    p.role("r")(lambda w: w.bar_sync(7, 32))
+    program = p.flatten()
+    assert [channel_name(program, c, 0) for c in range(6)] == [
+        "b[0]", "b[1]", "named barrier 0", "named barrier 7", "the cluster barrier", "its own transfers",
+    ]  # fmt: skip
+    assert channel_name(program, 5, 1) == "the wgmma groups of r"
+
+
+def test_a_warp_that_leaves_its_warp_group_alone_with_a_wgmma() -> None:
+    """Three warps of a group multiply twice, one only once: the others wait for its second group for ever."""
+    p = Protocol("warp_group")
+    tile = p.smem("tile", 1, 64)
+
+    @p.role("mma", warps=4)
+    def mma(w: Warp) -> None:
+        if w.index == 0:
+            w.write(tile[0], 1)
+        w.sync_threads()
+        for _ in range(2 if w.index != 2 else 1):
+            w.mma(Engine.WGMMA, reads=[(tile[0], 1)])
+            w.commit(Engine.WGMMA)
+        w.wait_group(Engine.WGMMA)
+
+    found = stuck(p)
+    closes, waits = p.flatten().sources[-2:]
+    assert [b.agent for b in found.blocked] == ["mma/0", "mma/1", "mma/3"]
+    assert found.blocked[0] == Blocked(
+        "mma/0", "the wgmma groups of mma/2", -1, phase_wanted=1, phase_now=1, arrivals_missing=1, count=2,
+        bytes_missing=0, line=waits,
+        suppliers=(Supplier("mma/2", "arrival", "", closes, 0, ""),),
+    )  # fmt: skip
+    assert (found.finished, found.cycle) == (("mma/2",), ())

@@ -1,0 +1,341 @@
+"""The lap-counter specification: silent where parity and counters agree; it sees a missed phase and an early pass."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipesim.explain.lap_counters import Aliasing, Laps
+from pipesim.explain.phases import unfold
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
+from pipesim.model.machine import State, Step, can_land, finished, initial_state, land, step
+from pipesim.model.ops import Op
+from pipesim.model.program import Program
+from pipesim.pipelines import ProducerConsumerPipeline
+
+
+def chance(program: Program, seed: int, laps: Laps, starved: int = -1) -> State:
+    """A random schedule to its end, in which those who are blocked test again before every move.
+
+    The agent ``starved`` moves only when nobody else can.
+    """
+    rng = random.Random(seed)
+    state = initial_state(program)
+    while True:
+        ready = [a for a in range(len(program.agents)) if not finished(program, state, a)]
+        able = [a for a in ready if step(program, state, a).state is not state]
+        for agent in set(ready) - set(able):
+            laps.stepped(state, agent, step(program, state, agent))
+        moves: list[Any] = [*(a for a in able if a != starved), *(f for f in state.flights if can_land(state, f))]
+        moves = moves or able
+        if not moves:
+            return state
+        chosen = rng.choice(moves)
+        if isinstance(chosen, int):
+            made: Step = step(program, state, chosen)
+            laps.stepped(state, chosen, made)
+        else:
+            made = land(program, state, chosen)
+            laps.landed(chosen, chosen.remaining, made)
+        state = made.state
+
+
+def ends(program: Program, starved: int = -1, schedules: int = 60) -> tuple[set[str], list[Aliasing]]:
+    """How the schedules ended, and everything that the observer reported."""
+    seen: set[str] = set()
+    found: list[Aliasing] = []
+    for seed in range(schedules):
+        laps = Laps(program)
+        state = chance(program, seed, laps, starved)
+        seen.add("finished" if all(finished(program, state, a) for a in range(len(program.agents))) else "stuck")
+        found += laps.disagreements
+    return seen, found
+
+
+def load_order(tiles: int, waits: int) -> Program:
+    """Upstream's LoadOrderBarrier: the main load arrives, the epilogue load waits, with nothing that holds either."""
+    p = Protocol("order")
+    order = p.mbarriers("order", 1, count=1)
+
+    @p.role("main")
+    def main(w: Warp) -> None:
+        with w.elect_one():
+            for _ in range(waits):
+                order[0].arrive()
+
+    @p.role("epilogue")
+    def epilogue(w: Warp) -> None:
+        with w.elect_one():
+            for tile in range(waits):
+                order[0].wait(tile & 1)
+            w.work(tiles)
+
+    return p.flatten()
+
+
+def test_two_arrivals_before_one_wait_are_missed() -> None:
+    """The load-order hazard: with a starved waiter the parity is back where it was, and it hangs."""
+    program = load_order(tiles=2, waits=2)
+    assert "stuck" in ends(program)[0]
+    seen, found = ends(program, starved=1)
+    assert seen == {"stuck"}
+    pc = next(pc for pc, op in enumerate(program.code[1]) if op[0] == Op.WAIT)
+    assert set(found) == {Aliasing(1, pc, 0, 0, meant=0, completed=2, passed=False)}
+    assert found[0].claim(program) == (
+        "epilogue misses phase 0 of order[0]: it waits with parity 0 while 2 phases of it are complete"
+    )
+
+
+def test_a_barrier_waited_for_once_cannot_alias() -> None:
+    """CUTLASS arrives and waits for the first tile only."""
+    for starved in (-1, 0, 1):
+        assert ends(load_order(tiles=2, waits=1), starved) == ({"finished"}, [])
+
+
+def ring(tiles: int, *, phase: int = 1, primed: bool = False, pressure: bool = True) -> Program:
+    """A ring of two stages: its producer's first phase, consumers that pre-arrive, a producer that does not wait."""
+    p = Protocol("ring")
+    storage = p.mbarriers("pipe", 4)
+    p.init(lambda: ProducerConsumerPipeline(storage, 2).init_mbars(1, 1))
+
+    @p.role("producer")
+    def producer(w: Warp) -> None:
+        pipe = ProducerConsumerPipeline(storage, 2)
+        pipe.producer_phase = phase
+        with w.elect_one():
+            for _ in range(tiles):
+                if pressure:
+                    pipe.wait_consumer()
+                pipe.full[pipe.producer_stage()].arrive()
+                pipe.producer_step()
+
+    @p.role("consumer")
+    def consumer(w: Warp) -> None:
+        pipe = ProducerConsumerPipeline(storage, 2)
+        with w.elect_one():
+            for stage in range(2 if primed else 0):
+                pipe.consumer_mbar(stage).arrive()
+            for _ in range(tiles):
+                pipe.consumer_signal_and_step()
+
+    return p.flatten()
+
+
+def test_phase_1_with_priming_blocks_a_producer_that_comes_second() -> None:
+    seen, found = ends(ring(6, phase=1, primed=True), starved=0)
+    assert seen == {"stuck"}
+    assert {(a.agent, a.meant, a.completed, a.passed) for a in found} == {(0, -1, 1, False)}
+    assert ends(ring(6, phase=0, primed=True), starved=0) == ({"finished"}, [])
+    assert ends(ring(6, phase=1), starved=0) == ({"finished"}, [])
+
+
+def test_an_over_eager_producer_runs_away_from_its_consumer() -> None:
+    seen, found = ends(ring(4, pressure=False), starved=1)
+    assert seen == {"stuck"}
+    assert {(a.agent, a.meant, a.completed, a.passed) for a in found} == {(1, 0, 2, False)}
+    assert ends(ring(4), starved=1) == ({"finished"}, [])
+
+
+def test_a_pass_one_lap_early_is_seen() -> None:
+    """The other answer: what waits for phase 2 is let through by phase 0, which has the same parity."""
+    p = Protocol("twice")
+    more = p.mbarriers("b", 1, count=1)
+
+    @p.role("t")
+    def t(w: Warp) -> None:
+        with w.elect_one():
+            more[0].arrive()
+            more[0].wait(0)
+            more[0].wait(1)  # means phase 1
+            more[0].wait(0)
+
+    program = p.flatten()
+    laps = Laps(program)
+    unfold(program, observers=[laps])
+    assert laps.disagreements == ()
+    declared = Laps(program, takes={(0, 0): [2]})  # its author says that the first wait is for phase 2
+    unfold(program, observers=[declared])
+    (found,) = declared.disagreements
+    assert (found.meant, found.completed, found.passed) == (2, 1, True)
+    assert found.claim(program) == ("t passes b[0] with parity 0 before phase 2 is complete: 1 phase of it is complete")
+
+
+def alternating(*, ordered: bool) -> Program:
+    """Two consumers take the phases of one stage in turn: each sees one parity only."""
+    p = Protocol("turns")
+    full, empty, turn = (p.mbarriers(name, 1, count=1) for name in ("full", "empty", "turn"))
+
+    @p.role("producer")
+    def producer(w: Warp) -> None:
+        with w.elect_one():
+            for i in range(6):
+                empty[0].wait(1 - (i & 1))
+                full[0].arrive()
+
+    def take(w: Warp, first: int) -> None:
+        with w.elect_one():
+            for i in range(first, 6, 2):
+                if ordered and i:
+                    turn[0].wait((i - 1) & 1)
+                full[0].wait(i & 1)
+                empty[0].arrive()
+                if ordered:
+                    turn[0].arrive()
+
+    p.role("even")(lambda w: take(w, 0))
+    p.role("odd")(lambda w: take(w, 1))
+    return p.flatten()
+
+
+def test_agents_that_take_turns_must_be_declared() -> None:
+    """The parity of a repeated wait could mean the same phase or the next but one: only the author knows."""
+    program = alternating(ordered=True)
+    turns = {(1, 0): range(0, 6, 2), (2, 0): range(1, 6, 2), (1, 2): range(1, 6, 2), (2, 2): range(0, 6, 2)}
+    for seed in range(40):
+        laps = Laps(program, turns)
+        state = chance(program, seed, laps)
+        assert all(finished(program, state, a) for a in range(3))
+        assert laps.disagreements == ()
+    assert ends(program)[1], "taken for the same phase each time, they seem to miss every other one"
+    early = []
+    for seed in range(40):
+        laps = Laps(alternating(ordered=False), {(1, 0): range(0, 6, 2), (2, 0): range(1, 6, 2)})
+        chance(alternating(ordered=False), seed, laps)
+        early += laps.disagreements
+    assert any(a.passed for a in early), "without a turn, one takes the phase of the other"
+
+
+def test_a_try_and_its_wait_mean_one_phase_and_a_life_begins_at_an_init() -> None:
+    p = Protocol("try")
+    bars = p.mbarriers("b", 1, count=1)
+
+    @p.role("r")
+    def r(w: Warp) -> None:
+        with w.elect_one():
+            for _ in range(2):
+                ready = bars[0].try_wait(0)
+                bars[0].arrive()
+                bars[0].wait_if_needed(ready, 0)
+                bars[0].arrive()
+                bars[0].wait(1)
+                bars[0].inval()
+                bars[0].init(1)
+
+    program = p.flatten()
+    laps = Laps(program)
+    assert unfold(program, observers=[laps]).finished
+    assert (laps.disagreements, laps.tests, laps.completed(0), laps.meant(0, 0)) == ((), 6, 0, -1)
+
+
+def test_a_dead_barrier_answers_nothing() -> None:
+    p = Protocol("dead")
+    bars = p.mbarriers("b", 1, count=1)
+    p.role("r")(lambda w: (bars[0].inval(), bars[0].wait(0)))
+    laps = Laps(p.flatten())
+    unfold(p.flatten(), observers=[laps])
+    assert (laps.tests, laps.disagreements) == (0, ())
+
+
+# a naive model beside it: the generator knows the laps, the counters are plain integers
+
+
+Script = list[tuple[str, int, int]]
+
+
+@st.composite
+def scripts(draw: Any) -> tuple[list[int], list[Script]]:
+    """Counts of the barriers; for each agent what it does: arrive (at), wait or try (for, lap)."""
+    counts = draw(st.lists(st.integers(1, 2), min_size=1, max_size=3))
+    agents = []
+    for _ in range(draw(st.integers(1, 3))):
+        laps = [draw(st.sampled_from([-1, 0])) - 1] * len(counts)
+        first = list(laps)
+        script: Script = []
+        for _ in range(draw(st.integers(0, 8))):
+            kind, bar = draw(st.sampled_from(["arrive", "wait", "try"])), draw(st.integers(0, len(counts) - 1))
+            if kind != "arrive":
+                laps[bar] += 1 if laps[bar] == first[bar] else draw(st.integers(0, 1))
+            script.append((kind, bar, laps[bar]))
+        agents.append(script)
+    return counts, agents
+
+
+def written(counts: list[int], agents: list[Script]) -> Program:
+    p = Protocol("random")
+    bars = p.mbarriers("b", len(counts))
+    p.init(lambda: [bars[b].init(n) for b, n in enumerate(counts)] and None)
+
+    def role(script: Script) -> Any:
+        def body(w: Warp) -> None:
+            with w.elect_one():
+                for kind, bar, lap in script:
+                    if kind == "arrive":
+                        bars[bar].arrive()
+                    elif kind == "wait":
+                        bars[bar].wait(lap & 1)
+                    else:
+                        bars[bar].try_wait(lap & 1)
+
+        return body
+
+    for n, script in enumerate(agents):
+        p.role(f"r{n}")(role(script))
+    return p.flatten()
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(case=scripts(), seed=st.integers(0, 1 << 20))
+def test_it_says_what_unbounded_counters_say(case: tuple[list[int], list[Script]], seed: int) -> None:
+    disagreements = against_counters(case, seed)
+    laps, naive, tests = disagreements
+    assert laps.tests == tests
+    assert [(a.agent, a.pc, a.meant, a.passed) for a in laps.disagreements] == naive
+
+
+def against_counters(case: tuple[list[int], list[Script]], seed: int) -> tuple[Laps, list[Any], int]:
+    """The observer, what plain counters disagree with the machine about, and how many tests there were."""
+    counts, agents = case
+    program = written(*case)
+    rng, state, laps = random.Random(seed), initial_state(program), Laps(program)
+    arrivals = [0] * len(counts)
+    done = [0] * len(agents)
+    naive: dict[Any, Any] = {}
+    tests = 0
+    for _ in range(400):
+        agent = rng.randrange(len(agents))
+        if finished(program, state, agent):
+            continue
+        pc = state.pcs[agent]
+        op = program.code[agent][pc]
+        made = step(program, state, agent)
+        laps.stepped(state, agent, made)
+        if op[0] in (Op.ARRIVE, Op.WAIT, Op.TRY_WAIT):
+            kind, bar, lap = agents[agent][done[agent]]
+            phases = arrivals[bar] // counts[bar]
+            passed = made.blocked < 0 if kind == "wait" else (phases & 1) != (lap & 1)
+            if kind == "arrive":
+                arrivals[bar] += 1
+            else:
+                tests += 1
+                if passed != (phases > lap):
+                    naive.setdefault((agent, pc, phases), (agent, pc, lap, passed))
+            done[agent] += made.blocked < 0
+        state = made.state
+    return laps, list(naive.values()), tests
+
+
+def test_random_programs_do_disagree() -> None:
+    """The twin: programs so made can be wrong, and the plain counters see it."""
+    found = []
+    for seed in range(60):
+        rng = random.Random(seed)
+        script = [("arrive", 0, 0)] * rng.randint(0, 3) + [("wait", 0, 0)]
+        found += against_counters(([1], [script, [("arrive", 0, 0)] * 3]), seed)[1]
+    assert found
+    assert {passed for _, _, _, passed in found} == {False}
+    laps, _, _ = against_counters(([1], [[("arrive", 0, 0)] * 2 + [("wait", 0, 0)]]), 0)
+    assert [(a.meant, a.completed, a.passed) for a in laps.disagreements] == [(0, 2, False)]

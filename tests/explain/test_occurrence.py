@@ -1,0 +1,197 @@
+"""The occurrence graph of one run: which operations made each phase, which completed it, which waits saw it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipesim.explain.phases import Contribution, Occurrence, Phase, PhaseLog, unfold
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
+from pipesim.model.finding import FaultKind
+from pipesim.model.machine import finished, initial_state, land, step
+from pipesim.model.ops import Op
+
+LOAD, MMA = 0, 1
+
+
+def test_the_graph_of_a_small_ring_is_pinned(ring: Any) -> None:
+    program = ring(stages=2, tiles=3).flatten()
+    names = [[Op(op[0]).name for op in code] for code in program.code]
+    assert names[LOAD] == ["INIT"] * 4 + ["FENCE", "BAR_SYNC"] + ["WAIT", "ARRIVE", "TMA_LOAD"] * 3
+    assert names[MMA] == ["BAR_SYNC"] + ["WAIT", "READ", "ARRIVE"] * 3
+    seen = unfold(program)
+
+    def full(index: int, load: int, mma: int) -> Phase:
+        expect = Contribution(LOAD, load, 1, 64, landed=False)
+        copy = Contribution(LOAD, load + 1, 0, -64, landed=True)
+        return Phase(index % 2, index // 2, (expect, copy), complete=True, observers=((MMA, mma),))
+
+    def empty(index: int, mma: int, load: tuple[tuple[int, int], ...]) -> Phase:
+        return Phase(
+            2 + index % 2, index // 2, (Contribution(MMA, mma, 1, 0, landed=False),), complete=True, observers=load
+        )
+
+    def still_open(barrier: int, index: int) -> Phase:
+        return Phase(barrier, index, (), complete=False, observers=())
+
+    assert seen.phases == (
+        (full(0, 7, 1), full(2, 13, 7), still_open(0, 2)),
+        (full(1, 10, 4), still_open(1, 1)),
+        (empty(0, 3, ((LOAD, 12),)), empty(2, 9, ()), still_open(2, 2)),
+        (empty(1, 6, ()), still_open(3, 1)),
+    )
+    assert (seen.faults, seen.finished, seen.exhausted, seen.state.flights) == ((), True, False, ())
+    assert seen.state.pcs == (15, 10)
+
+
+def test_bytes_and_arrivals_of_every_phase_add_up(ring: Any) -> None:
+    seen = unfold(ring(stages=3, tiles=20).flatten())
+    whole = [phase for phases in seen.phases for phase in phases if phase.complete]
+    assert len(whole) == 40
+    assert all(sum(c.arrivals for c in phase.contributions) == 1 for phase in whole)
+    assert all(sum(c.tx for c in phase.contributions) == 0 for phase in whole)
+
+
+def test_a_run_that_sticks_is_neither_finished_nor_exhausted(ring: Any) -> None:
+    seen = unfold(ring(arrives=0).flatten())
+    assert (seen.finished, seen.exhausted, seen.faults) == (False, False, ())
+    assert [phase.complete for phase in seen.phases[2]] == [False]
+
+
+def test_the_budget_ends_a_run_and_says_so(ring: Any) -> None:
+    program = ring(tiles=50).flatten()
+    whole = unfold(program)
+    short = unfold(program, max_steps=40)
+    assert (short.steps >= 40, short.finished, short.exhausted) == (True, False, True)
+    assert short.steps < whole.steps
+    assert unfold(program, max_steps=whole.steps).exhausted is False, "a run that ends with its budget has ended"
+
+
+def test_a_trap_ends_a_run_at_its_fault() -> None:
+    p = Protocol("trap")
+    bars = p.mbarriers("b", 1, count=1)
+
+    @p.role("r")
+    def r(w: Warp) -> None:
+        bars[0].arrive()  # 32 lanes on a count of 1
+        w.work(1)
+
+    program = p.flatten()
+    seen = unfold(program)
+    assert [f.kind for f in seen.faults] == [FaultKind.OVER_ARRIVAL]
+    assert (seen.finished, seen.state.pcs) == (False, (len(program.code[0]) - 1,))
+    assert seen.phases == ((Phase(0, 0, (), complete=False, observers=()),),), "what trapped contributed nothing"
+
+
+def test_a_silent_fault_is_noted_and_the_run_goes_on() -> None:
+    p = Protocol("silent")
+    tile = p.smem("tile", 1, 64)
+    p.mbarriers("b", 1, count=1)
+    p.role("r")(lambda w: (w.read(tile[0]), w.work(1)))
+    seen = unfold(p.flatten())
+    assert ([f.kind for f in seen.faults], seen.finished) == ([FaultKind.UNINITIALISED_READ], True)
+
+
+def test_every_kind_of_contribution_is_told() -> None:
+    p = Protocol("all")
+    bars = p.mbarriers("b", 1)
+    p.init(lambda: bars[0].init(40))
+
+    @p.role("r")
+    def r(w: Warp) -> None:
+        with w.elect_one():
+            bars[0].arrive(3)
+            bars[0].arrive_drop(2)
+            bars[0].arrive_no_complete(1)
+            bars[0].expect_tx(96)
+            bars[0].complete_transaction(0, 32)
+            bars[0].expect_bytes(0)
+            bars[0].cp_async_arrive(noinc=True)
+            bars[0].complete_transaction(0, 64)
+            bars[0].arrive(32)
+
+    contributions = unfold(p.flatten()).phases[0][0].contributions
+    assert [(c.arrivals, c.tx, c.landed) for c in contributions] == [
+        (3, 0, False), (2, 0, False), (1, 0, False), (0, 96, False), (0, -32, False), (1, 0, False), (0, -64, False),
+        (32, 0, False), (1, 0, True),
+    ]  # fmt: skip
+
+
+def test_a_try_that_said_yes_saw_the_phase_itself() -> None:
+    """The wait behind it is skipped: it appears as an observer only where it could have passed."""
+    p = Protocol("try")
+    bars = p.mbarriers("b", 1, count=1)
+
+    @p.role("r")
+    def r(w: Warp) -> None:
+        with w.elect_one():
+            ready = bars[0].try_wait(1)
+            bars[0].arrive()
+            bars[0].wait_if_needed(ready, 1)
+            bars[0].wait(0)
+
+    program = p.flatten()
+    end = len(program.code[0])
+    assert [phase.observers for phase in unfold(program).phases[0]] == [((0, end - 1),), ()]
+
+
+def test_phases_go_on_being_counted_after_another_init() -> None:
+    p = Protocol("again")
+    bars = p.mbarriers("b", 1, count=1)
+
+    @p.role("r")
+    def r(w: Warp) -> None:
+        with w.elect_one():
+            bars[0].arrive()
+            bars[0].wait(0)
+            bars[0].inval()
+            bars[0].init(1)
+            bars[0].arrive()
+            bars[0].wait(0)
+
+    program = p.flatten()
+    end = len(program.code[0])
+    seen = unfold(program)
+    assert [[c.pc for c in phase.contributions] for phase in seen.phases[0]] == [[end - 6], [end - 2], []]
+    assert [phase.observers for phase in seen.phases[0]] == [((0, end - 5),), ((0, end - 1),), ()]
+    assert seen.state.barriers[0].done == 1, "the word itself starts again at 0"
+
+
+def test_an_init_in_the_middle_of_a_phase_abandons_what_had_arrived() -> None:
+    p = Protocol("reset")
+    bars = p.mbarriers("b", 1, count=2)
+
+    @p.role("r")
+    def r(w: Warp) -> None:
+        with w.elect_one():
+            bars[0].arrive()
+            bars[0].init(1)
+            bars[0].arrive()
+
+    program = p.flatten()
+    seen = unfold(program)
+    assert [[c.pc for c in phase.contributions] for phase in seen.phases[0]] == [[len(program.code[0]) - 1], []]
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 4])
+def test_a_log_watches_any_driver_also_one_that_lands_in_pieces(ring: Any, pieces: int) -> None:
+    program = ring(stages=1, tiles=2).flatten()
+    log, state = PhaseLog(program), initial_state(program)
+    while not all(finished(program, state, a) for a in (0, 1)):
+        for agent in (1, 0):
+            if not finished(program, state, agent):
+                made = step(program, state, agent)
+                log.stepped(state, agent, made)
+                state = made.state
+        if state.flights:
+            made = land(program, state, state.flights[0], 64 // pieces)
+            log.landed(state.flights[0], 64 // pieces, made)
+            state = made.state
+    assert [len(phase.contributions) for phase in log.phases()[0]] == [1 + pieces, 1 + pieces, 0]
+    plain = unfold(program)
+    assert isinstance(plain, Occurrence)
+    assert [[p.observers for p in phases] for phases in log.phases()] == [
+        [p.observers for p in phases] for phases in plain.phases
+    ]
