@@ -1,1 +1,1 @@
-"""."""
+"""The command line: arguments, progress, exit codes. Nothing is computed here."""

@@ -1,1 +1,1 @@
-"""The description language, the flat program and the machine that runs it: pure, standard library only."""
+"""The flat program and the machine that runs it: what every operation does to barriers, memory and agents. Pure."""

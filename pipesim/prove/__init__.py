@@ -1,1 +1,1 @@
-"""Answers for every schedule, not for one: the search, and what it shares with the other engines."""
+"""The verdict for every schedule: a certificate from one run, a search, counterexamples, corrections."""

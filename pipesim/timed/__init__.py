@@ -1,1 +1,1 @@
-"""."""
+"""The timed engine: SimPy decides who moves next, by simulated time; and bounds on the period without a simulation."""
