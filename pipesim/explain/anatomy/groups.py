@@ -8,13 +8,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 from pipesim.explain.anatomy.parts import Group, Means, Signal, Span, Wait
-from pipesim.model.ops import Engine, Op, Operation
+from pipesim.model.groups import ASKS, BLOCKING_WAITS, BY_PARITY
+from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
 
 _PLAIN = {Op.ARRIVE_DROP: Means.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE: Means.ARRIVE_NO_COMPLETE}
-_BLOCKING = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.WAIT_STATE})
-_BY_PARITY = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.TRY_WAIT, Op.TEST_WAIT})
-_WAITS = _BLOCKING | _BY_PARITY | {Op.TEST_STATE}
 _ORDER = {means: n for n, means in enumerate(Means)}
 
 
@@ -74,10 +72,10 @@ class Ledger:
     def ask(self, agent: int, operation: Operation) -> None:
         """Enter one wait or test."""
         op = Op(operation[0])
-        first = operation[2] if op in _BY_PARITY else -1
-        asked = self.asked[operation[1]].setdefault(agent, _Asked(first))
-        asked.blocks |= op in _BLOCKING
-        asked.times += op in _BLOCKING
+        first = operand(operation, "parity") if op in BY_PARITY else -1
+        asked = self.asked[operand(operation, "barrier")].setdefault(agent, _Asked(first))
+        asked.blocks |= op in BLOCKING_WAITS
+        asked.times += op in BLOCKING_WAITS
 
 
 def ledger(program: Program) -> Ledger:
@@ -87,8 +85,8 @@ def ledger(program: Program) -> Ledger:
         for operation in code:
             op = Op(operation[0])
             if op == Op.INIT:
-                book.counts.setdefault(operation[1], operation[2])
-            elif op in _WAITS:
+                book.counts.setdefault(operand(operation, "barrier"), operand(operation, "count"))
+            elif op in ASKS:
                 book.ask(agent, operation)
             elif op == Op.JUMP_IF:
                 book.branching.add(agent)
@@ -101,27 +99,38 @@ def _enter(book: Ledger, agent: int, op: Op, operation: Operation) -> None:
     """Enter an operation if it adds to a phase of a barrier."""
     match op:
         case Op.ARRIVE:
-            means = Means.ARRIVE_EXPECT if operation[3] else Means.ARRIVE
-            book.give(operation[1], _Way(agent, means, None, ()), operation[2], operation[3])
+            means = Means.ARRIVE_EXPECT if operand(operation, "expect") else Means.ARRIVE
+            book.give(
+                operand(operation, "barrier"),
+                _Way(agent, means, None, ()),
+                operand(operation, "count"),
+                operand(operation, "expect"),
+            )
         case Op.ARRIVE_DROP | Op.ARRIVE_NO_COMPLETE:
-            nbytes = operation[3] if op == Op.ARRIVE_DROP else 0
-            book.give(operation[1], _Way(agent, _PLAIN[op], None, ()), operation[2], nbytes)
+            nbytes = operand(operation, "expect") if op == Op.ARRIVE_DROP else 0
+            book.give(
+                operand(operation, "barrier"), _Way(agent, _PLAIN[op], None, ()), operand(operation, "count"), nbytes
+            )
         case Op.EXPECT_TX | Op.COMPLETE_TX:
             means = Means.EXPECT if op == Op.EXPECT_TX else Means.COMPLETE
-            book.give(operation[1], _Way(agent, means, None, ()), 0, operation[2])
+            book.give(operand(operation, "barrier"), _Way(agent, means, None, ()), 0, operand(operation, "bytes"))
         case Op.CP_ASYNC_ARRIVE:
-            means = Means.CP_ASYNC_NOINC if operation[3] else Means.CP_ASYNC
-            book.give(operation[1], _Way(agent, means, Engine.CP_ASYNC, ()), operation[2], 0)
+            means = Means.CP_ASYNC_NOINC if operand(operation, "noinc") else Means.CP_ASYNC
+            book.give(
+                operand(operation, "barrier"), _Way(agent, means, Engine.CP_ASYNC, ()), operand(operation, "lanes"), 0
+            )
         case Op.TMA_LOAD:
-            to = ranks(operation[5])
-            for barrier in _copies(book.program, operation[1], to):
-                book.give(barrier, _Way(agent, Means.COPY, None, to), 0, operation[3])
-        case Op.COMMIT if operation[2] >= 0:
-            book.give(operation[2], _Way(agent, Means.COMMIT, Engine(operation[1]), ()), 1, 0)
+            to = ranks(operand(operation, "cta_mask"))
+            for barrier in _copies(book.program, operand(operation, "barrier"), to):
+                book.give(barrier, _Way(agent, Means.COPY, None, to), 0, operand(operation, "bytes"))
+        case Op.COMMIT if operand(operation, "barrier") >= 0:
+            book.give(
+                operand(operation, "barrier"), _Way(agent, Means.COMMIT, Engine(operand(operation, "engine")), ()), 1, 0
+            )
         case Op.COMMIT_MULTICAST:
-            to = ranks(operation[3])
-            for barrier in _copies(book.program, operation[2], to):
-                book.give(barrier, _Way(agent, Means.COMMIT, Engine(operation[1]), to), 1, 0)
+            to = ranks(operand(operation, "cta_mask"))
+            for barrier in _copies(book.program, operand(operation, "barrier"), to):
+                book.give(barrier, _Way(agent, Means.COMMIT, Engine(operand(operation, "engine")), to), 1, 0)
         case _:
             pass
 

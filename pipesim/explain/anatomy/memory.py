@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from pipesim.explain.anatomy.groups import ranks
 from pipesim.explain.anatomy.parts import Span, TilePart, Touch, Use
-from pipesim.model.ops import Engine, Op, Operation
+from pipesim.model.groups import ACCESSES, ENGINE_ACCESSES
+from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program, Tile
 
 _WRITES = frozenset({Touch.COPY, Touch.WRITE, Touch.TRANSFER_WRITE})
@@ -71,14 +72,15 @@ def _touched(
 ) -> Iterator[tuple[int, Touch, Engine | None, int, tuple[int, ...]]]:
     """The accesses that an operation touches: how, by what engine, how many bytes, in which CTAs of a multicast."""
     op = operation[0]
-    if op in (Op.READ, Op.WRITE):
+    if op in ACCESSES:
         how = Touch.READ if op == Op.READ else Touch.WRITE
-        yield operation[1], how, None, program.accesses[operation[1]].nbytes, ()
-    elif op in (Op.TRANSFER_READ, Op.TRANSFER_WRITE):
+        yield operand(operation, "access"), how, None, program.accesses[operand(operation, "access")].nbytes, ()
+    elif op in ENGINE_ACCESSES:
         how = Touch.TRANSFER_READ if op == Op.TRANSFER_READ else Touch.TRANSFER_WRITE
-        yield operation[2], how, Engine(operation[1]), operation[3], ()
+        yield operand(operation, "access"), how, Engine(operand(operation, "engine")), operand(operation, "bytes"), ()
     elif op == Op.TMA_LOAD:
-        _, barrier, access, nbytes, _, mask = operation
+        barrier, access = operand(operation, "barrier"), operand(operation, "access")
+        nbytes, mask = operand(operation, "bytes"), operand(operation, "cta_mask")
         if not mask:
             yield access, Touch.COPY, None, nbytes, ()
         for rank in ranks(mask):

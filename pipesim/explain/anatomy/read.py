@@ -11,10 +11,10 @@ from pipesim.errors import ParameterError
 from pipesim.explain.anatomy.groups import Ledger, groups, ledger
 from pipesim.explain.anatomy.memory import Touches, tiles, touches
 from pipesim.explain.anatomy.parts import Anatomy, Meeting, Member, Other, RolePart, Signal, Span, Totals, Use
-from pipesim.model.ops import Op, Space
+from pipesim.model.groups import CLUSTER, MEETING_WAITS, ON_NAMED_BARRIER
+from pipesim.model.ops import Op, Space, operand
 from pipesim.model.program import Program
 
-_NAMED = frozenset({Op.BAR_SYNC, Op.BAR_ARRIVE})
 _BARRIER_BYTES = 8
 
 
@@ -78,7 +78,7 @@ def _roles(program: Program, cta: int) -> tuple[RolePart, ...]:
 
 def _registers(program: Program, agent: int) -> int:
     """What the agent's last ``setmaxnreg`` gives it, 0 without one."""
-    return next((op[1] for op in reversed(program.code[agent]) if op[0] == Op.SETMAXNREG), 0)
+    return next((operand(op, "registers") for op in reversed(program.code[agent]) if op[0] == Op.SETMAXNREG), 0)
 
 
 def _span(values: list[int]) -> Span | None:
@@ -101,16 +101,16 @@ def _meetings(program: Program, cta: int) -> tuple[Meeting, ...]:
         if program.agents[agent].cta != cta:
             continue
         for op in code:
-            if op[0] in _NAMED:
-                number = program.named_barriers[op[1]][1]
-                threads[number].add(op[2])
-            elif op[0] in (Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT):
+            if op[0] in ON_NAMED_BARRIER:
+                number = program.named_barriers[operand(op, "named_barrier")][1]
+                threads[number].add(operand(op, "threads"))
+            elif op[0] in CLUSTER:
                 number = None
             else:
                 continue
             visit = visits[number].setdefault(agent, _Visit())
             visit.times += op[0] != Op.CLUSTER_WAIT
-            visit.waits |= op[0] in (Op.BAR_SYNC, Op.CLUSTER_WAIT)
+            visit.waits |= op[0] in MEETING_WAITS
     everyone = 32 * len({(agent.cta, agent.warp) for agent in program.agents})
     return tuple(
         Meeting(
