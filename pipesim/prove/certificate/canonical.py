@@ -10,6 +10,7 @@ from pipesim.model.finding import Fault
 from pipesim.model.machine import State, finished, initial_state
 from pipesim.model.observer import Observer
 from pipesim.model.ops import Engine
+from pipesim.model.positions import NAMED_BARRIER
 from pipesim.model.program import Program
 from pipesim.prove.happens_before.snapshot import Lap, Marks, Snapshot, repeats
 
@@ -110,7 +111,7 @@ def machine_snapshot(program: Program, state: State) -> Snapshot:
     for agent, generation in enumerate(state.holds):
         marks.shape.append(generation > 0)
         if generation:
-            marks.phases.append((first_named + program.code[agent][state.pcs[agent]][1], generation))
+            marks.phases.append((first_named + program.code[agent][state.pcs[agent]][NAMED_BARRIER], generation))
     marks.shape.append(state.cluster[0])
     cluster = first_named + len(program.named_barriers)
     for generation in state.cluster_held:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pipesim.model.groups import ACCESSES
 from pipesim.model.ops import Op, Space
+from pipesim.model.positions import ACCESS, ASYNC_ACCESS, COPY_MASK
 from pipesim.model.program import Program
 from pipesim.prove.doubt import Doubt, Why
 from pipesim.prove.happens_before.accesses import Access, Accesses
@@ -47,9 +49,9 @@ class Afar:
     def access(self, access: Access) -> None:
         """The same of an access. A multicast lands where its barrier is."""
         op = self._program.code[access.agent][access.pc]
-        if op[0] == Op.TMA_LOAD and op[5]:
+        if op[0] == Op.TMA_LOAD and op[COPY_MASK]:
             return
-        memory = self._program.accesses[op[1] if op[0] in (Op.READ, Op.WRITE) else op[2]]
+        memory = self._program.accesses[op[ACCESS] if op[0] in ACCESSES else op[ASYNC_ACCESS]]
         if memory.cta != self._program.agents[access.agent].cta and memory.space != Space.GLOBAL:
             self._accesses.append((memory.cta, access))
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from pipesim.model.ops import Engine, Op
+from pipesim.model.positions import ENGINE
 from pipesim.model.program import Program
 from pipesim.prove.happens_before.accesses import Access, Accesses
 from pipesim.prove.happens_before.clock import Clock
@@ -17,7 +18,7 @@ M = TypeVar("M", Clock, Moment)
 
 def awaited(program: Program) -> frozenset[tuple[int, int]]:
     """The (agent, engine) whose groups somebody waits for: the agent, or for a wgmma any of its warp group."""
-    waits = {(a, op[1]) for a, code in enumerate(program.code) for op in code if op[0] == Op.WAIT_GROUP}
+    waits = {(a, op[ENGINE]) for a, code in enumerate(program.code) for op in code if op[0] == Op.WAIT_GROUP}
     groups = {(member, engine) for a, engine in waits if engine == Engine.WGMMA for member in program.warp_groups[a]}
     return frozenset(waits | groups)
 

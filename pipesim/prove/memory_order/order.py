@@ -10,9 +10,22 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pipesim.model import groups
 from pipesim.model.finding import Advisory, Fault, FaultKind
 from pipesim.model.machine import TMA, Flight, State, Step
-from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, order_of, scope_of
+from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, operand, order_of, scope_of
+from pipesim.model.positions import (
+    ACCESS,
+    ANSWER,
+    ASYNC_ACCESS,
+    BARRIER,
+    COMMIT_BARRIER,
+    COMMIT_MASK,
+    COPY_MASK,
+    ENGINE,
+    FENCE,
+    GROUPS,
+)
 from pipesim.model.program import Program
 from pipesim.model.state import meeting_channel, own_channel
 from pipesim.prove.happens_before.accesses import OWN, Access, Accesses
@@ -24,12 +37,6 @@ from pipesim.prove.memory_order.may_fail import advisories
 
 _RELEASES = frozenset({Order.DEFAULT, Order.RELEASE, Order.ACQ_REL})
 _ACQUIRES = frozenset({Order.DEFAULT, Order.ACQUIRE, Order.ACQ_REL})
-_PARTS = {Op.ARRIVE: 5, Op.ARRIVE_DROP: 5, Op.ARRIVE_NO_COMPLETE: 4, Op.EXPECT_TX: 3, Op.COMPLETE_TX: 3}
-_WAITS = {Op.WAIT: 3, Op.WAIT_UNLESS: 4, Op.WAIT_STATE: 3}
-_TRIES = {Op.TRY_WAIT: 4, Op.TEST_WAIT: 4, Op.TEST_STATE: 4}  #: position of the semantics in each
-_REGISTER = {Op.WAIT_UNLESS: 3, Op.JUMP_IF: 1}  #: position of the register that each reads
-_NO_ARRIVALS = frozenset({Op.EXPECT_TX, Op.COMPLETE_TX})  #: relaxed, whatever is written (PTX has nothing else)
-_BY_THREADS = frozenset({*_PARTS, *_WAITS, *_TRIES, Op.CP_ASYNC_ARRIVE})
 
 
 class _Weak(NamedTuple):
@@ -126,30 +133,30 @@ class MemoryOrder:
 
     def _moved(self, before: State, agent: int, pc: int, op: Operation, result: Step) -> None:
         code = Op(op[0])
-        if code in _BY_THREADS:
-            self._use(op[1], agent, pc)
-        if code in _PARTS:
+        if code in groups.USES_BARRIER:
+            self._use(op[BARRIER], agent, pc)
+        if code in groups.SIGNALS:
             self._contribute(agent, pc, op, result)
-        elif code in _WAITS:
+        elif code in groups.BLOCKING_WAITS:
             self._wait(agent, pc, op)
-        elif code in _TRIES:
+        elif code in groups.TRIES:
             self._try(agent, pc, op, result)
-        elif code in (Op.BAR_ARRIVE, Op.CLUSTER_ARRIVE):
-            order = order_of(op[1]) if code == Op.CLUSTER_ARRIVE else Order.DEFAULT
+        elif code in groups.MEETING_ARRIVALS:
+            order = order_of(operand(op, "semantics")) if code == Op.CLUSTER_ARRIVE else Order.DEFAULT
             self._meet(meeting_channel(self._program, op), agent, pc, order, result)
-        elif code in (Op.BAR_SYNC, Op.CLUSTER_WAIT):
+        elif code in groups.MEETING_WAITS:
             self._met(agent, pc, op)
         elif code == Op.FENCE:
-            self._fence(agent, pc, Fence(op[1]), scope_of(op[2]))
-        elif code in (Op.READ, Op.WRITE):
-            self._touch(Access(agent, pc, code == Op.WRITE, OWN, -1, *self._program.cells[op[1]]))
+            self._fence(agent, pc, Fence(op[FENCE]), scope_of(operand(op, "semantics")))
+        elif code in groups.ACCESSES:
+            self._touch(Access(agent, pc, code == Op.WRITE, OWN, -1, *self._program.cells[op[ACCESS]]))
         elif code == Op.WAIT_GROUP:
             self._wait_group(before, agent, pc, op)
         elif code == Op.INIT:
-            self._inits[op[1]] = (agent, pc)
-            self._open[op[1]] = None
+            self._inits[op[BARRIER]] = (agent, pc)
+            self._open[op[BARRIER]] = None
         elif code == Op.INVAL:
-            self._inits.pop(op[1], None)
+            self._inits.pop(op[BARRIER], None)
         self._issue(before, agent, pc, op)
 
     # edges
@@ -159,9 +166,10 @@ class MemoryOrder:
         return self._moments[agent].after(agent, pc - 1)
 
     def _contribute(self, agent: int, pc: int, op: Operation, result: Step) -> None:
-        bar, written = op[1], op[_PARTS[Op(op[0])]]
+        bar, written = op[BARRIER], operand(op, "semantics")
         crossing = self._program.barriers[bar].cta != self._program.agents[agent].cta
-        order = Order.RELAXED if op[0] in _NO_ARRIVALS else order_of(written)
+        # relaxed, whatever is written on a transaction: PTX has nothing else
+        order = Order.RELAXED if op[0] in groups.TRANSACTIONS else order_of(written)
         given = self._given(agent, pc, order, scope_of(written), crossing=crossing)
         near = given
         if crossing:
@@ -202,15 +210,15 @@ class MemoryOrder:
 
     def _wait(self, agent: int, pc: int, op: Operation) -> None:
         code = Op(op[0])
-        written = [op[_WAITS[code]]]
-        if code == Op.WAIT_UNLESS and op[3] >= 0 and (agent, op[3]) in self._tries:
-            written.append(self._tries[agent, op[3]][0])  # it may be either of the two that sees the phase
-        if self._done[op[1]]:
+        written = [operand(op, "semantics")]
+        if code == Op.WAIT_UNLESS and op[ANSWER] >= 0 and (agent, op[ANSWER]) in self._tries:
+            written.append(self._tries[agent, op[ANSWER]][0])  # it may be either of the two that sees the phase
+        if self._done[op[BARRIER]]:
             for each in written[1:]:
-                self._require_as_strong(agent, self._tries[agent, op[3]][1], each, written[0])
+                self._require_as_strong(agent, self._tries[agent, op[ANSWER]][1], each, written[0])
             acquires = all(order_of(each) in _ACQUIRES for each in written)
             narrow = any(scope_of(each) == Scope.CTA for each in written)
-            self._take(agent, pc, self._done[op[1]][-1], acquires=acquires, narrow=narrow)
+            self._take(agent, pc, self._done[op[BARRIER]][-1], acquires=acquires, narrow=narrow)
 
     def _require_as_strong(self, agent: int, pc: int, tried: int, waited: int) -> None:
         """Remember a try that is weaker than its wait as the operation to blame."""
@@ -218,7 +226,7 @@ class MemoryOrder:
             self._weak.append(_Weak(FaultKind.WEAK_ORDER, agent, pc, self._moments[agent].occurs))
 
     def _try(self, agent: int, pc: int, op: Operation, result: Step) -> None:
-        register, written, bar = op[3], op[_TRIES[Op(op[0])]], op[1]
+        register, written, bar = op[ANSWER], operand(op, "semantics"), op[BARRIER]
         if register < 0:
             return
         self._tries[agent, register] = (written, pc)
@@ -230,7 +238,7 @@ class MemoryOrder:
     def _reader(self, agent: int, pc: int, register: int) -> Op | None:
         """The first operation that reads the answer of a try."""
         for op in self._program.code[agent][pc + 1 :]:
-            if op[0] in _REGISTER and op[_REGISTER[Op(op[0])]] == register:
+            if op[0] in groups.BY_ANSWER and operand(op, "register") == register:
                 return Op(op[0])
         return None
 
@@ -258,7 +266,7 @@ class MemoryOrder:
         channel = meeting_channel(self._program, op)
         generation = self._joined.pop((agent, channel), len(self._done[channel]))
         if generation < len(self._done[channel]):
-            acquires = op[0] == Op.BAR_SYNC or order_of(op[1]) in _ACQUIRES
+            acquires = op[0] == Op.BAR_SYNC or order_of(operand(op, "semantics")) in _ACQUIRES
             self._take(agent, pc, self._done[channel][generation], acquires=acquires, narrow=False)
 
     def _fence(self, agent: int, pc: int, kind: Fence, scope: Scope) -> None:
@@ -279,24 +287,30 @@ class MemoryOrder:
         """What the operation puts under way, if it does: an access, or an arrival that comes later."""
         moment, code = self._moments[agent].after(agent, pc), Op(op[0])
         if code == Op.TMA_LOAD:
-            ranks = [rank for rank in range(self._program.ctas) if op[5] >> rank & 1]
-            for bar, access in [self._program.at_rank(op[1], op[2], r) for r in ranks] or [(op[1], op[2])]:
+            ranks = [rank for rank in range(self._program.ctas) if op[COPY_MASK] >> rank & 1]
+            for bar, access in [self._program.at_rank(op[BARRIER], op[ASYNC_ACCESS], r) for r in ranks] or [
+                (op[BARRIER], op[ASYNC_ACCESS])
+            ]:
                 self._use(bar, agent, pc, asynchronous=True)
                 flight = self._flies(agent, pc, bar, moment)
                 self._touch(Access(agent, pc, True, flight, TMA, *self._program.cells[access]))
-        elif code in (Op.TRANSFER_READ, Op.TRANSFER_WRITE):
+        elif code in groups.ENGINE_ACCESSES:
             flight = self._flies(agent, pc, -1, moment)
-            made = Access(agent, pc, code == Op.TRANSFER_WRITE, flight, op[1], *self._program.cells[op[2]])
+            made = Access(
+                agent, pc, code == Op.TRANSFER_WRITE, flight, op[ENGINE], *self._program.cells[op[ASYNC_ACCESS]]
+            )
             self._touch(made)
-            self._groups.issued(before.commits[agent * len(Engine) + op[1]], made)
+            self._groups.issued(before.commits[agent * len(Engine) + op[ENGINE]], made)
         elif code == Op.CP_ASYNC_ARRIVE:
-            self._flies(agent, pc, op[1], moment)
-        elif code == Op.COMMIT and op[2] < 0:
-            self._groups.closed(agent, op[1], moment)
-        elif code in (Op.COMMIT, Op.COMMIT_MULTICAST):
-            mask = op[3] if code == Op.COMMIT_MULTICAST else 0
+            self._flies(agent, pc, op[BARRIER], moment)
+        elif code == Op.COMMIT and op[COMMIT_BARRIER] < 0:
+            self._groups.closed(agent, op[ENGINE], moment)
+        elif code in groups.COMMITS:
+            mask = op[COMMIT_MASK] if code == Op.COMMIT_MULTICAST else 0
             ranks = [rank for rank in range(self._program.ctas) if mask >> rank & 1]
-            for bar in [self._program.barrier_at_rank(op[2], rank) for rank in ranks] or [op[2]]:
+            for bar in [self._program.barrier_at_rank(op[COMMIT_BARRIER], rank) for rank in ranks] or [
+                op[COMMIT_BARRIER]
+            ]:
                 self._use(bar, agent, pc, asynchronous=True)
                 self._flies(agent, pc, bar, moment)
 
@@ -306,8 +320,8 @@ class MemoryOrder:
         return self._flights
 
     def _wait_group(self, before: State, agent: int, pc: int, op: Operation) -> None:
-        limit = before.commits[agent * len(Engine) + op[1]] - op[2]
-        self._moments[agent] = self._groups.wait(agent, pc, op[1], limit, self._accesses, self._moments[agent])
+        limit = before.commits[agent * len(Engine) + op[ENGINE]] - op[GROUPS]
+        self._moments[agent] = self._groups.wait(agent, pc, op[ENGINE], limit, self._accesses, self._moments[agent])
 
     # judging
 
