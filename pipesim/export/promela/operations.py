@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from pipesim.export.promela.flights import Flight, Flights, memory_away
 from pipesim.model.barrier import MAX_COUNT
-from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
+from pipesim.model.groups import ARRIVALS, BY_STATE, NO_EFFECT
+from pipesim.model.ops import IN_ORDER, Engine, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.rules_sync import WARP
 
 #: Operands beyond this break the same rule as this does, and sums with them stay within Promela's 32-bit integers.
 CLAMP = 1 << 28
-PASS = frozenset({Op.FENCE, Op.WORK, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END, Op.SETMAXNREG, Op.ENGINE_WORK})
 
 
 class Step(NamedTuple):
@@ -40,16 +40,17 @@ class Words:
         self.flights = Flights(program)
         operations = [op for code in program.code for op in code]
         self.tokens = any(
-            op[0] in (Op.WAIT_STATE, Op.TEST_STATE, Op.PENDING_COUNT)
-            or (op[0] in (Op.ARRIVE, Op.ARRIVE_DROP) and op[4] >= 0)
-            or (op[0] == Op.ARRIVE_NO_COMPLETE and op[3] >= 0)
+            op[0] in BY_STATE or op[0] == Op.PENDING_COUNT or (op[0] in ARRIVALS and operand(op, "register") >= 0)
             for op in operations
         )
         waited: dict[tuple[int, int], None] = {}
         for agent, code in enumerate(program.code):
             for op in code:
                 if op[0] == Op.WAIT_GROUP:
-                    waited.update(((member, op[1]), None) for member in self.group_of(agent, op[1]))
+                    waited.update(
+                        ((member, operand(op, "engine")), None)
+                        for member in self.group_of(agent, operand(op, "engine"))
+                    )
         self.groups = {key: f"groups[{n}]" for n, key in enumerate(waited)}
         self._peopled = {agent.cta for agent in program.agents}
 
@@ -89,7 +90,7 @@ def register(number: int) -> str:
 def steps(words: Words, agent: int, pc: int) -> list[Choice]:
     """The steps of one operation, one after the other; each a choice. Nothing for what no other agent can notice."""
     operation = words.program.code[agent][pc]
-    if operation[0] in PASS:
+    if operation[0] in NO_EFFECT:
         return []
     return _RULES[Op(operation[0])](words, agent, pc, operation)
 
@@ -119,7 +120,7 @@ def _init(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
 
 
 def _inval(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
-    return always(f"inval_barrier({op[1]})")
+    return always(f"inval_barrier({operand(op, 'barrier')})")
 
 
 def _arrive(words: Words, agent: int, _pc: int, op: Operation) -> list[Choice]:
@@ -204,7 +205,7 @@ def _bar_arrive(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Cho
 
 
 def _bar_sync(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
-    bar = op[1]
+    bar = operand(op, "named_barrier")
     joined = (f"waits = generation[{bar}] + 1", _join(op))
     return [(Step("", joined, waits=f"generation[{bar}] >= waits", after=("waits = 0",)),)]
 
@@ -228,7 +229,11 @@ def _cluster_wait(_words: Words, _agent: int, _pc: int, _op: Operation) -> list[
 def _tma_load(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
     _, _, access, nbytes, _, mask = op
     flights = words.flights.of(agent, pc)
-    rows = [access] if not mask else [words.program.at_rank(op[1], access, r)[1] for r in _ranks(words.program, mask)]
+    rows = (
+        [access]
+        if not mask
+        else [words.program.at_rank(operand(op, "barrier"), access, r)[1] for r in _ranks(words.program, mask)]
+    )
     reached = tuple(cta for row in rows for cta in memory_away(words.program, agent, row))
     opened: list[str] = []
     for flight in flights:
@@ -270,7 +275,7 @@ def _transfer(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
 
 
 def _commit(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
-    group = words.groups.get((agent, op[1]))
+    group = words.groups.get((agent, operand(op, "engine")))
     flights = words.flights.of(agent, pc)
     if flights:
         return always(*(f"{words.flights.name(flight)} = 1" for flight in flights))
@@ -344,4 +349,4 @@ _RULES: dict[Op, Callable[[Words, int, int, Operation], list[Choice]]] = {
     Op.WRITE: _access,
     Op.JUMP_IF: _jump_if,
 }
-assert set(_RULES) | PASS == set(Op), "every operation is translated"
+assert set(_RULES) | NO_EFFECT == set(Op), "every operation is translated"
