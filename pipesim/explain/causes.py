@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pipesim.explain.anatomy.groups import Ledger, ledger
+from pipesim.explain.anatomy.groups import SignalLedger, ledger
 from pipesim.explain.anatomy.parts import Means
 from pipesim.explain.lap_counters import Aliasing
 from pipesim.model.finding import Blocked, Deadlock
@@ -42,7 +42,7 @@ def _missed(program: Program, state: State, agent: int, laps: Sequence[Aliasing]
     return -1 if before and operand(before[-1], "parity") == found[-1].parity else found[-1].meant
 
 
-def _given(book: Ledger, state: State, agent: int, blocked: Blocked) -> int:
+def _given(book: SignalLedger, state: State, agent: int, blocked: Blocked) -> int:
     """The arrivals that the program gives each phase, -1 where they reach the count or nobody can say.
 
     Nobody can where agents branch or drop out, or do not all arrive equally often, and often for what is waited for.

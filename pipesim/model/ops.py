@@ -119,6 +119,11 @@ def operand(operation: Operation, name: OperandName) -> int:
     return operation[AT[name][operation[0]]]
 
 
+def operands(operation: Operation, *names: OperandName) -> tuple[int, ...]:
+    """Several operands, in the order of their names."""
+    return tuple(operation[AT[name][operation[0]]] for name in names)
+
+
 def with_operand(operation: Operation, name: OperandName, value: int) -> Operation:
     """The same operation with another value of this operand."""
     at = AT[name][operation[0]]

@@ -6,7 +6,19 @@ from collections.abc import Iterable
 
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
-from pipesim.model.positions import ACCESS, ASYNC_ACCESS, ASYNC_BYTES, ASYNC_ITEM, COMMIT_BARRIER, ENGINE, GROUPS, ITEM
+from pipesim.model.positions import (
+    ACCESS,
+    ASYNC_ACCESS,
+    ASYNC_BYTES,
+    ASYNC_ITEM,
+    BARRIER,
+    COMMIT_BARRIER,
+    COMMIT_MASK,
+    COPY_MASK,
+    ENGINE,
+    GROUPS,
+    ITEM,
+)
 from pipesim.model.program import Program
 from pipesim.model.state import (
     OWN,
@@ -40,7 +52,8 @@ def _gone(state: State, agent: int, access: int) -> Step:
 
 
 def _tma_load(program: Program, state: State, agent: int, op: Operation) -> Step:
-    _, bar, access, nbytes, item, mask = op
+    bar, access, nbytes = op[BARRIER], op[ASYNC_ACCESS], op[ASYNC_BYTES]
+    item, mask = op[ASYNC_ITEM], op[COPY_MASK]
     if not mask:
         if program.ctas > 1 and unreachable(program, state, agent, access):
             return _gone(state, agent, access)
@@ -138,7 +151,7 @@ def _commit(program: Program, state: State, agent: int, op: Operation) -> Step:
 
 
 def _commit_multicast(program: Program, state: State, agent: int, op: Operation) -> Step:
-    _, engine, bar, mask = op
+    engine, bar, mask = op[ENGINE], op[COMMIT_BARRIER], op[COMMIT_MASK]
     pc = state.pcs[agent]
     after = advance(state, agent)
     for rank in range(program.ctas):

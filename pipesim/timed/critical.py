@@ -19,7 +19,7 @@ from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.timed.bound import Bound, ring_law
 from pipesim.timed.costs import Prices
-from pipesim.timed.earliest import Earliest, Event, Part
+from pipesim.timed.earliest import Earliest, Event, EventPart
 from pipesim.timed.profile import Profile
 from pipesim.trace.sites import kinds
 from pipesim.trace.steady import steady_window
@@ -243,10 +243,11 @@ class _Chain:
         hops = [
             f"{self._program.agents[one.agent].role}'s {self._signal(one)} → {self._group(other)}"
             for one, other in pairwise(round_)
-            if other.part == Part.ISSUE and (one.agent, one.part, one.pc + 1) != (other.agent, Part.ISSUE, other.pc)
+            if other.part == EventPart.ISSUE
+            and (one.agent, one.part, one.pc + 1) != (other.agent, EventPart.ISSUE, other.pc)
         ]
         if not hops:
-            if any(event.part == Part.ENGINE for event in round_):
+            if any(event.part == EventPart.ENGINE for event in round_):
                 matrix = self._operation(last.event)[0] == Op.ENGINE_WORK
                 return "the matrix engine" if matrix else "the copy engine"
             return f"the trip of {self._program.agents[last.event.agent].role}"

@@ -22,7 +22,7 @@ from pipesim.timed.profile import Profile
 from pipesim.trace.sites import kinds
 
 
-class Part(IntEnum):
+class EventPart(IntEnum):
     """Which moment of an operation an event is."""
 
     ISSUE = 0
@@ -35,7 +35,7 @@ class Event(NamedTuple):
 
     agent: int
     pc: int
-    part: Part
+    part: EventPart
     time: int
     after: int
 
@@ -101,7 +101,7 @@ class Earliest:
             return
         cost = self._price(op)
         here, since = self._next[agent]
-        issue = self.issues[agent][pc] = self._event(agent, pc, Part.ISSUE, here, since)
+        issue = self.issues[agent][pc] = self._event(agent, pc, EventPart.ISSUE, here, since)
         self._next[agent] = (here + cost.busy, issue)
         if code in BLOCKING_WAITS:
             self._waited(before, agent, op, cost, issue)
@@ -130,7 +130,7 @@ class Earliest:
 
     # what makes an event wait
 
-    def _event(self, agent: int, pc: int, part: Part, time: int, after: int) -> int:
+    def _event(self, agent: int, pc: int, part: EventPart, time: int, after: int) -> int:
         self.events.append(Event(agent, pc, part, time, after))
         return len(self.events) - 1
 
@@ -204,7 +204,7 @@ class Earliest:
         if op[0] == Op.ENGINE_WORK:
             free, other = self._multiplied[agent]
             start, since = (free, other) if free > here else (here, issue)
-            event = self._event(agent, pc, Part.ENGINE, start + cost.engine, since)
+            event = self._event(agent, pc, EventPart.ENGINE, start + cost.engine, since)
             self._multiplied[agent] = (start + cost.engine, event)
             return
         for flight in flights:
@@ -219,12 +219,12 @@ class Earliest:
             elif flight.engine == TMA and flight is flights[0]:
                 if cost.engine:
                     start, since = max((here, issue), self._copied[agent])
-                since = self._event(agent, pc, Part.ENGINE, start, since)
+                since = self._event(agent, pc, EventPart.ENGINE, start, since)
                 self._copied[agent] = (start + cost.engine, since)
             elif flight.engine == TMA:  # the same copy, delivered to another CTA
                 self._landing[flight.sequence] = self._landing[flights[0].sequence]
                 continue
-            event = self._event(agent, pc, Part.LANDED, start + cost.flight, since)
+            event = self._event(agent, pc, EventPart.LANDED, start + cost.flight, since)
             self._landing[flight.sequence] = event
             last = self._last.get(key, -1)
             if last < 0 or self.events[last].time <= self.events[event].time:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from pipesim.explain.anatomy.parts import Group, Means, Signal, Span, Wait
-from pipesim.model.groups import ASKS, BLOCKING_WAITS, BY_PARITY
+from pipesim.explain.anatomy.parts import Extent, Group, Means, Signal, Wait
+from pipesim.model.groups import ASKS, BLOCKING_WAITS, BY_PARITY, EXPECTS, ON_BARRIER
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
 
@@ -16,7 +16,7 @@ _PLAIN = {Op.ARRIVE_DROP: Means.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE: Means.ARRIVE
 _ORDER = {means: n for n, means in enumerate(Means)}
 
 
-class _Way(NamedTuple):
+class _SignalWay(NamedTuple):
     """How one agent adds to one barrier."""
 
     agent: int
@@ -29,8 +29,8 @@ class _Tally(NamedTuple):
     """How often, and with how many arrivals and bytes at once."""
 
     times: int
-    arrivals: Span
-    nbytes: Span
+    arrivals: Extent
+    nbytes: Extent
 
 
 @dataclass
@@ -43,12 +43,12 @@ class _Asked:
 
 
 @dataclass
-class Ledger:
+class SignalLedger:
     """Every operation on a barrier of the program, entered under its barrier."""
 
     program: Program
     counts: dict[int, int] = field(default_factory=dict)
-    given: defaultdict[int, dict[_Way, _Tally]] = field(default_factory=lambda: defaultdict(dict))
+    given: defaultdict[int, dict[_SignalWay, _Tally]] = field(default_factory=lambda: defaultdict(dict))
     asked: defaultdict[int, dict[int, _Asked]] = field(default_factory=lambda: defaultdict(dict))
     branching: set[int] = field(default_factory=set)  #: agents that may jump over operations
 
@@ -60,13 +60,13 @@ class Ledger:
             found[barrier.name, barrier.stage].append(index)
         return found
 
-    def give(self, barrier: int, way: _Way, arrivals: int, nbytes: int) -> None:
+    def give(self, barrier: int, way: _SignalWay, arrivals: int, nbytes: int) -> None:
         """Enter one operation that adds to a phase."""
-        before = self.given[barrier].get(way, _Tally(0, Span(arrivals, arrivals), Span(nbytes, nbytes)))
+        before = self.given[barrier].get(way, _Tally(0, Extent(arrivals, arrivals), Extent(nbytes, nbytes)))
         self.given[barrier][way] = _Tally(
             before.times + 1,
-            before.arrivals.join(Span(arrivals, arrivals)),
-            before.nbytes.join(Span(nbytes, nbytes)),
+            before.arrivals.join(Extent(arrivals, arrivals)),
+            before.nbytes.join(Extent(nbytes, nbytes)),
         )
 
     def ask(self, agent: int, operation: Operation) -> None:
@@ -78,9 +78,9 @@ class Ledger:
         asked.times += op in BLOCKING_WAITS
 
 
-def ledger(program: Program) -> Ledger:
+def ledger(program: Program) -> SignalLedger:
     """Read every operation of every agent once."""
-    book = Ledger(program)
+    book = SignalLedger(program)
     for agent, code in enumerate(program.code):
         for operation in code:
             op = Op(operation[0])
@@ -95,42 +95,36 @@ def ledger(program: Program) -> Ledger:
     return book
 
 
-def _enter(book: Ledger, agent: int, op: Op, operation: Operation) -> None:
+def _enter(book: SignalLedger, agent: int, op: Op, operation: Operation) -> None:
     """Enter an operation if it adds to a phase of a barrier."""
+    if op not in ON_BARRIER:
+        return
+    barrier = operand(operation, "barrier")
     match op:
         case Op.ARRIVE:
-            means = Means.ARRIVE_EXPECT if operand(operation, "expect") else Means.ARRIVE
-            book.give(
-                operand(operation, "barrier"),
-                _Way(agent, means, None, ()),
-                operand(operation, "count"),
-                operand(operation, "expect"),
-            )
+            expected = operand(operation, "expect")
+            means = Means.ARRIVE_EXPECT if expected else Means.ARRIVE
+            book.give(barrier, _SignalWay(agent, means, None, ()), operand(operation, "count"), expected)
         case Op.ARRIVE_DROP | Op.ARRIVE_NO_COMPLETE:
-            nbytes = operand(operation, "expect") if op == Op.ARRIVE_DROP else 0
-            book.give(
-                operand(operation, "barrier"), _Way(agent, _PLAIN[op], None, ()), operand(operation, "count"), nbytes
-            )
+            nbytes = operand(operation, "expect") if op in EXPECTS else 0
+            book.give(barrier, _SignalWay(agent, _PLAIN[op], None, ()), operand(operation, "count"), nbytes)
         case Op.EXPECT_TX | Op.COMPLETE_TX:
             means = Means.EXPECT if op == Op.EXPECT_TX else Means.COMPLETE
-            book.give(operand(operation, "barrier"), _Way(agent, means, None, ()), 0, operand(operation, "bytes"))
+            book.give(barrier, _SignalWay(agent, means, None, ()), 0, operand(operation, "bytes"))
         case Op.CP_ASYNC_ARRIVE:
             means = Means.CP_ASYNC_NOINC if operand(operation, "noinc") else Means.CP_ASYNC
-            book.give(
-                operand(operation, "barrier"), _Way(agent, means, Engine.CP_ASYNC, ()), operand(operation, "lanes"), 0
-            )
+            book.give(barrier, _SignalWay(agent, means, Engine.CP_ASYNC, ()), operand(operation, "lanes"), 0)
         case Op.TMA_LOAD:
             to = ranks(operand(operation, "cta_mask"))
-            for barrier in _copies(book.program, operand(operation, "barrier"), to):
-                book.give(barrier, _Way(agent, Means.COPY, None, to), 0, operand(operation, "bytes"))
-        case Op.COMMIT if operand(operation, "barrier") >= 0:
-            book.give(
-                operand(operation, "barrier"), _Way(agent, Means.COMMIT, Engine(operand(operation, "engine")), ()), 1, 0
-            )
+            for copy in _copies(book.program, barrier, to):
+                book.give(copy, _SignalWay(agent, Means.COPY, None, to), 0, operand(operation, "bytes"))
+        case Op.COMMIT if barrier >= 0:
+            engine = Engine(operand(operation, "engine"))
+            book.give(barrier, _SignalWay(agent, Means.COMMIT, engine, ()), 1, 0)
         case Op.COMMIT_MULTICAST:
-            to = ranks(operand(operation, "cta_mask"))
-            for barrier in _copies(book.program, operand(operation, "barrier"), to):
-                book.give(barrier, _Way(agent, Means.COMMIT, Engine(operand(operation, "engine")), to), 1, 0)
+            to, engine = ranks(operand(operation, "cta_mask")), Engine(operand(operation, "engine"))
+            for copy in _copies(book.program, barrier, to):
+                book.give(copy, _SignalWay(agent, Means.COMMIT, engine, to), 1, 0)
         case _:
             pass
 
@@ -145,7 +139,7 @@ def _copies(program: Program, barrier: int, to: tuple[int, ...]) -> list[int]:
     return [program.barrier_at_rank(barrier, rank) for rank in to] if to else [barrier]
 
 
-def groups(book: Ledger, cta: int) -> tuple[Group, ...]:
+def groups(book: SignalLedger, cta: int) -> tuple[Group, ...]:
     """The barriers of this CTA, those of one name together as far as they are used alike."""
     program = book.program
     sizes: defaultdict[str, int] = defaultdict(int)
@@ -159,14 +153,14 @@ def groups(book: Ledger, cta: int) -> tuple[Group, ...]:
     return tuple(replace(group, size=sizes[group.name]) for group in found.values())
 
 
-def _single(book: Ledger, index: int) -> Group:
+def _single(book: SignalLedger, index: int) -> Group:
     barrier = book.program.barriers[index]
     count = book.counts.get(index)
     signals = _with_peers(_signals(book, index), barrier.cta)
     return Group(barrier.name, (barrier.stage,), 0, count, signals, _waits(book, index), _sent(book, index))
 
 
-def _sent(book: Ledger, index: int) -> tuple[Signal, ...]:
+def _sent(book: SignalLedger, index: int) -> tuple[Signal, ...]:
     """What agents of this barrier's CTA do for its copies in other CTAs and not for it; ``to`` says where."""
     barrier = book.program.barriers[index]
     found: dict[Signal, tuple[int, ...]] = {}
@@ -178,7 +172,7 @@ def _sent(book: Ledger, index: int) -> tuple[Signal, ...]:
     return tuple(replace(signal, to=to) for signal, to in found.items())
 
 
-def _signals(book: Ledger, index: int) -> list[Signal]:
+def _signals(book: SignalLedger, index: int) -> list[Signal]:
     """What this barrier is given, by role, CTA and means."""
     program = book.program
     together: defaultdict[tuple[int, str, Means, Engine | None, tuple[int, ...]], list[_Tally]] = defaultdict(list)
@@ -200,7 +194,7 @@ def _signals(book: Ledger, index: int) -> list[Signal]:
     return sorted(signals, key=lambda s: (s.ctas, roles[s.role], _ORDER[s.means], s.to))
 
 
-def _phases(book: Ledger, index: int) -> int | None:
+def _phases(book: SignalLedger, index: int) -> int | None:
     """How many phases the arrivals of the whole program make, None if they do not come out even or may be skipped."""
     count, arrivals = book.counts.get(index), 0
     for way, tally in book.given[index].items():
@@ -222,7 +216,7 @@ def _with_peers(signals: list[Signal], cta: int) -> tuple[Signal, ...]:
     return (*own, *(replace(signal, ctas=ctas) for signal, ctas in peers.items()))
 
 
-def _waits(book: Ledger, index: int) -> tuple[Wait, ...]:
+def _waits(book: SignalLedger, index: int) -> tuple[Wait, ...]:
     """Who waits for this barrier. Where some begin at parity 0, those at 1 begin a lap later: nobody's is free."""
     free = all(asked.first_parity == 1 for asked in book.asked[index].values())
     roles: defaultdict[tuple[str, bool], list[_Asked]] = defaultdict(list)

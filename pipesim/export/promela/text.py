@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from pipesim.errors import UsageError
 from pipesim.export.promela.landings import landings
-from pipesim.export.promela.operations import CLAMP, Choice, Step, Words, steps
+from pipesim.export.promela.operations import CLAMP, Choice, PromelaStep, Words, steps
 from pipesim.export.promela.rules import broken_by, rules
 from pipesim.model.groups import CLUSTER, EXPECTS, ON_NAMED_BARRIER, TRANSACTIONS
 from pipesim.model.ops import OPERANDS, Op, Operation, describe, operand
@@ -234,7 +234,7 @@ def _body(words: Words, agent: int, leave: str) -> Iterator[str]:
     code = program.code[agent]
     choices = [steps(words, agent, pc) for pc in range(len(code))]
     if not choices[-1] and leave:
-        choices[-1] = [(Step("", ("skip",)),)]  # the CTA exits with an operation that nobody else notices
+        choices[-1] = [(PromelaStep("", ("skip",)),)]  # the CTA exits with an operation that nobody else notices
     targets = {step.jump for said in choices for choice in said for step in choice if step.jump >= 0}
     labels: set[int] = set()
     for target in targets:
@@ -264,7 +264,7 @@ def _rendered(choices: list[list[Choice]], choice: Choice, leave: str, jumped: s
     return "\n".join([*lines, "  fi;"])
 
 
-def _step(step: Step, leave: str = "") -> str:
+def _step(step: PromelaStep, leave: str = "") -> str:
     leaving = (leave,) if leave else ()
     if step.waits:
         first = "d_step { " + "; ".join(step.effects) + " }"

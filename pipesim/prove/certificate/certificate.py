@@ -38,9 +38,9 @@ from pipesim.model.positions import (
 )
 from pipesim.model.program import Program
 from pipesim.model.state import meeting_channel, own_channel
-from pipesim.prove.certificate.other_cta import Afar, Part
+from pipesim.prove.certificate.other_cta import Afar, PhasePart
 from pipesim.prove.doubt import Doubt, Why
-from pipesim.prove.happens_before.accesses import OWN, Access, Accesses
+from pipesim.prove.happens_before.accesses import OWN, Accesses, AccessEvent
 from pipesim.prove.happens_before.clock import Clock
 from pipesim.prove.happens_before.groups import Groups
 from pipesim.prove.happens_before.snapshot import Marks, Snapshot
@@ -50,7 +50,7 @@ _UNSUPPORTED = groups.BRANCHES | groups.BY_STATE | {Op.INVAL, Op.ARRIVE_DROP, Op
 
 
 @dataclass
-class _Open:
+class _OpenPhase:
     """The open phase of a channel: what occurs before its parts, and before its arrivals alone."""
 
     parts: Clock
@@ -88,7 +88,7 @@ class Certificate:
         self._channels = own_channel(program, 0)
         self._nothing = Clock((0,) * len(program.agents), (0,) * self._channels)
         self._clocks = [self._nothing] * len(program.agents)  # of others: how far itself has come each agent knows
-        self._open = [_Open(self._nothing, self._nothing) for _ in range(self._channels)]
+        self._open = [_OpenPhase(self._nothing, self._nothing) for _ in range(self._channels)]
         self._done: list[list[Clock]] = [[] for _ in range(self._channels)]
         self._saw: list[list[tuple[int, int]]] = [[] for _ in range(self._channels)]  # waits for the latest phase
         self._inits: dict[int, tuple[int, int]] = {}
@@ -260,7 +260,7 @@ class Certificate:
     def _touch(self, did: _Did) -> None:
         first, end = self._program.cells[did.op[ACCESS]]
         clock = self._clocks[did.agent]
-        self._access(clock, Access(did.agent, did.pc, did.op[0] == Op.WRITE, OWN, -1, first, end, clock.seen))
+        self._access(clock, AccessEvent(did.agent, did.pc, did.op[0] == Op.WRITE, OWN, -1, first, end, clock.seen))
 
     def _cp_async_arrive(self, did: _Did) -> None:
         self._require_published(did.op[BARRIER], did.agent, did.pc)
@@ -286,7 +286,7 @@ class Certificate:
 
     # parts of phases
 
-    def _count(self, agent: int, pc: int, bar: int) -> tuple[_Open, Clock]:
+    def _count(self, agent: int, pc: int, bar: int) -> tuple[_OpenPhase, Clock]:
         """Count an operation in the open phase of a barrier: that phase, and the moment after the operation."""
         clock = self._clocks[agent].after(agent, pc)
         self._part(bar, clock, agent, pc)
@@ -298,7 +298,7 @@ class Certificate:
         if clock.known[channel] < len(self._done[channel]):
             self._doubt(Doubt(Why.EARLY_PART, agent, pc, clock.seen, where=channel))
         if self._program.ctas > 1 and channel < len(self._program.barriers):
-            self._afar.part(Part(channel, len(self._done[channel]), agent, pc, *flight))
+            self._afar.part(PhasePart(channel, len(self._done[channel]), agent, pc, *flight))
         phase.parts = clock if phase.parts is self._nothing else phase.parts.join(clock)
 
     def _complete(self, channel: int, result: Step) -> None:
@@ -311,7 +311,7 @@ class Certificate:
                 self._doubt(Doubt(Why.LAP, agent, pc, parts.seen, where=channel))
         self._done[channel].append(parts.knowing(channel, len(self._done[channel]) + 1))
         self._saw[channel] = []
-        self._open[channel] = _Open(self._nothing, self._nothing)
+        self._open[channel] = _OpenPhase(self._nothing, self._nothing)
 
     def _judge(self, bar: int) -> None:
         phase = self._open[bar]
@@ -381,18 +381,18 @@ class Certificate:
                 self._require_published(flight.barrier, did.agent, did.pc)
             if flight.end > flight.first:
                 before_it = self._clocks[did.agent]
-                access = Access(
+                access = AccessEvent(
                     did.agent, did.pc, flight.writes, flight.sequence, flight.engine, flight.first, flight.end,
                     before_it.seen,
                 )  # fmt: skip
                 self._access(before_it, access)
                 self._groups.issued(flight.group, access)
 
-    def _access(self, clock: Clock, access: Access) -> None:
+    def _access(self, clock: Clock, access: AccessEvent) -> None:
         if self._program.ctas > 1:
             self._afar.access(access)
         ordered, last = self.accesses.ordered, access
-        unordered: dict[Access, None] = {}
+        unordered: dict[AccessEvent, None] = {}
         for _, other in self.accesses.enter(access):
             if other is not last and not ordered(clock, other, access):
                 unordered[other] = None

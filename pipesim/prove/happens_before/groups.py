@@ -8,12 +8,12 @@ from typing import Generic, TypeVar
 from pipesim.model.ops import Engine, Op
 from pipesim.model.positions import ENGINE
 from pipesim.model.program import Program
-from pipesim.prove.happens_before.accesses import Access, Accesses
+from pipesim.prove.happens_before.accesses import Accesses, AccessEvent
 from pipesim.prove.happens_before.clock import Clock
-from pipesim.prove.happens_before.moment import Moment
+from pipesim.prove.happens_before.moment import Knowledge
 from pipesim.prove.happens_before.snapshot import Marks
 
-M = TypeVar("M", Clock, Moment)
+M = TypeVar("M", Clock, Knowledge)
 
 
 def awaited(program: Program) -> frozenset[tuple[int, int]]:
@@ -32,7 +32,7 @@ class Groups(Generic[M]):
     def __init__(self, program: Program, of: Iterable[tuple[int, int]] | None = None) -> None:
         self._program = program
         of = sorted(awaited(program)) if of is None else of
-        self._flown: dict[tuple[int, int], list[tuple[int, Access]]] = {key: [] for key in of}
+        self._flown: dict[tuple[int, int], list[tuple[int, AccessEvent]]] = {key: [] for key in of}
         self._closed: dict[tuple[int, int], list[M]] = {key: [] for key in self._flown}
         self._waited: dict[tuple[int, int], int] = dict.fromkeys(self._flown, 0)
 
@@ -44,7 +44,7 @@ class Groups(Generic[M]):
         twin._waited = self._waited.copy()
         return twin
 
-    def issued(self, group: int, access: Access) -> None:
+    def issued(self, group: int, access: AccessEvent) -> None:
         """An access is made by the group of this number, which its agent closes next."""
         flown = self._flown.get((access.agent, access.engine))
         if flown is not None:

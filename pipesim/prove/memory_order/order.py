@@ -28,10 +28,10 @@ from pipesim.model.positions import (
 )
 from pipesim.model.program import Program
 from pipesim.model.state import meeting_channel, own_channel
-from pipesim.prove.happens_before.accesses import OWN, Access, Accesses
+from pipesim.prove.happens_before.accesses import OWN, Accesses, AccessEvent
 from pipesim.prove.happens_before.clock import Clock
 from pipesim.prove.happens_before.groups import Groups
-from pipesim.prove.happens_before.moment import Moment, Phase
+from pipesim.prove.happens_before.moment import Knowledge, PhaseKnowledge
 from pipesim.prove.happens_before.snapshot import Marks, Snapshot
 from pipesim.prove.memory_order.may_fail import advisories
 
@@ -51,7 +51,7 @@ class _Weak(NamedTuple):
 class _Issued(NamedTuple):
     """What is under way: the moment of its issue, and its number."""
 
-    moment: Moment
+    moment: Knowledge
     flight: int
 
 
@@ -62,18 +62,18 @@ class MemoryOrder:
         self._program = program
         self._channels = own_channel(program, 0)
         self._nothing = Clock((0,) * len(program.agents), (0,) * self._channels)
-        self._start = Moment(*(self._nothing,) * 5)
+        self._start = Knowledge(*(self._nothing,) * 5)
         self._moments = [self._start] * len(program.agents)
-        self._open: list[Phase | None] = [None] * self._channels
-        self._done: list[list[Phase]] = [[] for _ in range(self._channels)]
+        self._open: list[PhaseKnowledge | None] = [None] * self._channels
+        self._done: list[list[PhaseKnowledge]] = [[] for _ in range(self._channels)]
         self._joined: dict[tuple[int, int], int] = {}  # (agent, channel) → generation it has arrived in
-        self._released: dict[int, tuple[Moment, Scope]] = {}  # by agent: its last fence
-        self._taken: dict[int, Phase] = {}  # by agent: what relaxed waits have seen and a fence may yet order
+        self._released: dict[int, tuple[Knowledge, Scope]] = {}  # by agent: its last fence
+        self._taken: dict[int, PhaseKnowledge] = {}  # by agent: what relaxed waits have seen and a fence may yet order
         self._tries: dict[tuple[int, int], tuple[int, int]] = {}  # (agent, register) → semantics and pc
         self._inits: dict[int, tuple[int, int]] = {}
         self._issued: dict[tuple[int, int, int], _Issued] = {}  # by agent, pc and barrier
         self._flights = 0
-        self._groups = Groups[Moment](program)
+        self._groups = Groups[Knowledge](program)
         self._accesses = Accesses()
         self._weak: list[_Weak] = []
         self._faults: dict[tuple[FaultKind, str, str], tuple[Fault, tuple[int, ...]]] = {}
@@ -128,7 +128,7 @@ class MemoryOrder:
             self._accesses.committed(flight.agent, flight.engine, issued.flight, flight.barrier, phases)
         elif last:
             self._accesses.landed(issued.flight, flight.barrier, phases)
-        self._part(flight.barrier, Phase(issued.moment, issued.moment))
+        self._part(flight.barrier, PhaseKnowledge(issued.moment, issued.moment))
         self._complete(flight.barrier, result)
 
     def _moved(self, before: State, agent: int, pc: int, op: Operation, result: Step) -> None:
@@ -149,7 +149,7 @@ class MemoryOrder:
         elif code == Op.FENCE:
             self._fence(agent, pc, Fence(op[FENCE]), scope_of(operand(op, "semantics")))
         elif code in groups.ACCESSES:
-            self._touch(Access(agent, pc, code == Op.WRITE, OWN, -1, *self._program.cells[op[ACCESS]]))
+            self._touch(AccessEvent(agent, pc, code == Op.WRITE, OWN, -1, *self._program.cells[op[ACCESS]]))
         elif code == Op.WAIT_GROUP:
             self._wait_group(before, agent, pc, op)
         elif code == Op.INIT:
@@ -161,7 +161,7 @@ class MemoryOrder:
 
     # edges
 
-    def _now(self, agent: int, pc: int) -> Moment:
+    def _now(self, agent: int, pc: int) -> Knowledge:
         """The moment before the agent's operation at ``pc``, its own past included."""
         return self._moments[agent].after(agent, pc - 1)
 
@@ -174,10 +174,10 @@ class MemoryOrder:
         near = given
         if crossing:
             near = given._replace(synced=self._nothing, proxied=self._nothing, published=self._nothing)
-        self._part(bar, Phase(given, near))
+        self._part(bar, PhaseKnowledge(given, near))
         self._complete(bar, result)
 
-    def _given(self, agent: int, pc: int, order: Order, scope: Scope, *, crossing: bool) -> Moment:
+    def _given(self, agent: int, pc: int, order: Order, scope: Scope, *, crossing: bool) -> Knowledge:
         """What an arrival hands on; a relaxed one what the agent's last fence before it does."""
         code = self._program.code[agent][pc][0]
         now = self._moments[agent].after(agent, pc - (code == Op.BAR_SYNC))
@@ -189,7 +189,7 @@ class MemoryOrder:
         if code != Op.EXPECT_TX and (order not in _RELEASES or not reaches):
             kind = FaultKind.NARROW_SCOPE if order in _RELEASES else FaultKind.WEAK_ORDER
             self._weak.append(_Weak(kind, agent, pc, now.occurs))
-        return Moment(
+        return Knowledge(
             now.occurs,
             given.ordered,
             given.synced if reaches else self._nothing,
@@ -197,7 +197,7 @@ class MemoryOrder:
             now.published if written else self._nothing,
         )
 
-    def _part(self, channel: int, part: Phase) -> None:
+    def _part(self, channel: int, part: PhaseKnowledge) -> None:
         phase = self._open[channel]
         self._open[channel] = part if phase is None else phase.join(part)
 
@@ -242,7 +242,7 @@ class MemoryOrder:
                 return Op(op[0])
         return None
 
-    def _take(self, agent: int, pc: int, phase: Phase, *, acquires: bool, narrow: bool) -> None:
+    def _take(self, agent: int, pc: int, phase: PhaseKnowledge, *, acquires: bool, narrow: bool) -> None:
         """The agent sees a phase: what it comes to stand behind."""
         mine, seen = self._moments[agent], phase.near if narrow else phase.wide
         if acquires:
@@ -250,7 +250,9 @@ class MemoryOrder:
         else:
             self._moments[agent] = mine._replace(occurs=mine.occurs.join(seen.occurs))
             before = self._taken.get(agent)
-            self._taken[agent] = Phase(seen, phase.near) if before is None else before.join(Phase(seen, phase.near))
+            self._taken[agent] = (
+                PhaseKnowledge(seen, phase.near) if before is None else before.join(PhaseKnowledge(seen, phase.near))
+            )
         if not acquires or (narrow and phase.near.synced != phase.wide.synced):
             kind = FaultKind.NARROW_SCOPE if acquires else FaultKind.WEAK_ORDER
             self._weak.append(_Weak(kind, agent, pc, self._moments[agent].occurs))
@@ -259,7 +261,7 @@ class MemoryOrder:
         """An arrival at a named barrier or the cluster barrier. That of a sync is the first half of its operation."""
         self._joined[agent, channel] = len(self._done[channel])
         given = self._given(agent, pc, order, Scope.CLUSTER, crossing=False)
-        self._part(channel, Phase(given, given))
+        self._part(channel, PhaseKnowledge(given, given))
         self._complete(channel, result)
 
     def _met(self, agent: int, pc: int, op: Operation) -> None:
@@ -293,10 +295,10 @@ class MemoryOrder:
             ]:
                 self._use(bar, agent, pc, asynchronous=True)
                 flight = self._flies(agent, pc, bar, moment)
-                self._touch(Access(agent, pc, True, flight, TMA, *self._program.cells[access]))
+                self._touch(AccessEvent(agent, pc, True, flight, TMA, *self._program.cells[access]))
         elif code in groups.ENGINE_ACCESSES:
             flight = self._flies(agent, pc, -1, moment)
-            made = Access(
+            made = AccessEvent(
                 agent, pc, code == Op.TRANSFER_WRITE, flight, op[ENGINE], *self._program.cells[op[ASYNC_ACCESS]]
             )
             self._touch(made)
@@ -314,7 +316,7 @@ class MemoryOrder:
                 self._use(bar, agent, pc, asynchronous=True)
                 self._flies(agent, pc, bar, moment)
 
-    def _flies(self, agent: int, pc: int, bar: int, moment: Moment) -> int:
+    def _flies(self, agent: int, pc: int, bar: int, moment: Knowledge) -> int:
         self._flights += 1
         self._issued[agent, pc, bar] = _Issued(moment, self._flights)
         return self._flights
@@ -325,7 +327,7 @@ class MemoryOrder:
 
     # judging
 
-    def _touch(self, access: Access) -> None:
+    def _touch(self, access: AccessEvent) -> None:
         """Enter an access; hold it against those before it."""
         here = self._now(access.agent, access.pc)
         for cell, other in self._accesses.enter(access):
@@ -333,7 +335,7 @@ class MemoryOrder:
             if kind is not None:
                 self._report(kind, here, access.agent, access.pc, (other.agent, other.pc), -1, other)
 
-    def _wrong(self, here: Moment, cell: int, other: Access, access: Access) -> FaultKind | None:
+    def _wrong(self, here: Knowledge, cell: int, other: AccessEvent, access: AccessEvent) -> FaultKind | None:
         ordered = self._accesses.ordered
         if not ordered(here.occurs, other, access):
             return None  # a race in some schedule: the certificate's to tell
@@ -353,7 +355,14 @@ class MemoryOrder:
             self._report(FaultKind.UNPUBLISHED_INIT, here, agent, pc, init, bar, None)
 
     def _report(
-        self, kind: FaultKind, here: Moment, agent: int, pc: int, other: tuple[int, int], bar: int, on: Access | None
+        self,
+        kind: FaultKind,
+        here: Knowledge,
+        agent: int,
+        pc: int,
+        other: tuple[int, int],
+        bar: int,
+        on: AccessEvent | None,
     ) -> None:
         key = (kind, self._program.line(agent, pc), self._program.line(*other))
         if key in self._faults:
@@ -362,7 +371,7 @@ class MemoryOrder:
         fault = Fault(kind, agent, pc, bar, 0, 0, *other, *cause)
         self._faults[key] = (fault, here.occurs.seen)
 
-    def _cause(self, kind: FaultKind, here: Clock, access: Access) -> tuple[int, int]:
+    def _cause(self, kind: FaultKind, here: Clock, access: AccessEvent) -> tuple[int, int]:
         """The first operation between the two accesses that is too weak, (-1, -1) if no operation is."""
         for weak in self._weak:
             between = here.covers(weak.agent, weak.pc) and self._accesses.over(weak.occurs, access)

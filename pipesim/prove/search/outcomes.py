@@ -19,7 +19,7 @@ from pipesim.model.program import Program
 from pipesim.prove.refutation import End, Refutation, Schedule
 from pipesim.prove.search.parts import Row
 from pipesim.prove.search.persistent import Enabled, Persistent
-from pipesim.prove.search.successors import Outcome, Process, Successors
+from pipesim.prove.search.successors import Process, Successor, Successors
 
 _Seen = tuple[tuple[int, int, tuple[int, ...]], ...]
 _Node = tuple[Row, _Seen]  #: a state, and what the reads that name no item have seen, agent by agent
@@ -79,7 +79,7 @@ class _Ends:
         self._next = Successors(program, forget=True)
         self._persistent = Persistent(program, self._next)
         start: _Node = (self._next.start, ())
-        self._came: dict[_Node, tuple[_Node, Process, Outcome] | None] = {start: None}
+        self._came: dict[_Node, tuple[_Node, Process, Successor] | None] = {start: None}
         self._queue = deque([start])
         self._ends: dict[_Result, _Node] = {}
         parts = self._next.parts
@@ -119,7 +119,7 @@ class _Ends:
                     self._queue.append(after)
         return True
 
-    def _look(self, row: Row, process: Process, outcome: Outcome, seen: _Seen) -> _Seen:
+    def _look(self, row: Row, process: Process, outcome: Successor, seen: _Seen) -> _Seen:
         """What reads have seen after a move."""
         if process.flight is not None or outcome.move.kind != Kind.STEP:
             return seen
