@@ -7,17 +7,16 @@ from collections.abc import Callable
 from pipesim.model import barrier as mbarrier
 from pipesim.model.barrier import BarrierState
 from pipesim.model.finding import Blocked, Deadlock, Supplier
+from pipesim.model.groups import ARRIVALS, EXPECTS, ON_NAMED_BARRIER, PARITY_WAITS
 from pipesim.model.machine import State, finished, own_channel, step
-from pipesim.model.ops import Engine, Op, Operation
+from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
 
-_ARRIVALS = frozenset({Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE})
 _PARTS: dict[str, Callable[[BarrierState], bool]] = {
     "arrival": lambda word: word.pending > 0,
     "bytes": lambda word: word.tx > 0,
     "expectation": lambda word: word.tx < 0,  # more bytes landed than were expected
 }
-_WAITS_BY_PARITY = frozenset({Op.WAIT, Op.WAIT_UNLESS})
 
 Wanted = Callable[[Operation], bool]
 
@@ -139,7 +138,7 @@ def _blocked_on_mbarrier(
     pc = state.pcs[agent]
     operation = program.code[agent][pc]
     word = state.barriers[barrier]
-    parity = operation[2] if operation[0] in _WAITS_BY_PARITY else -1
+    parity = operand(operation, "parity") if operation[0] in PARITY_WAITS else -1
     flying = in_flight(state, barrier)
     lacks = word._replace(tx=0) if 0 < word.tx <= flying else word  # what is under way, nobody has to send
     needs = {part: _contributes(program, barrier, part) for part, missing in _PARTS.items() if missing(lacks)}
@@ -164,35 +163,39 @@ def _blocked_on_mbarrier(
 def _contributes(program: Program, barrier: int, part: str) -> Wanted:
     """A test for operations that supply this part of a phase of this barrier."""
     if part == "arrival":
-        return lambda op: (_arrives(op) and op[1] == barrier) or barrier in committed(program, op)
+        return lambda op: (_arrives(op) and operand(op, "barrier") == barrier) or barrier in committed(program, op)
     if part == "bytes":
         return lambda op: (
             (op[0] == Op.TMA_LOAD and barrier in _landing(program, op))
-            or (op[0] == Op.COMPLETE_TX and op[1] == barrier)
+            or (op[0] == Op.COMPLETE_TX and operand(op, "barrier") == barrier)
         )
     return lambda op: (
-        (op[0] in (Op.ARRIVE, Op.ARRIVE_DROP) and op[1] == barrier and op[3] > 0)
-        or (op[0] == Op.EXPECT_TX and op[1] == barrier)
+        (op[0] in EXPECTS and operand(op, "barrier") == barrier and operand(op, "expect") > 0)
+        or (op[0] == Op.EXPECT_TX and operand(op, "barrier") == barrier)
     )
 
 
 def _arrives(op: Operation) -> bool:
     """Whether it brings a phase nearer to its end: without ``noinc`` a cp.async arrive adds what it then takes away."""
-    return op[0] in _ARRIVALS or (op[0] == Op.CP_ASYNC_ARRIVE and op[3] == 1)
+    return op[0] in ARRIVALS or (op[0] == Op.CP_ASYNC_ARRIVE and operand(op, "noinc") == 1)
 
 
 def committed(program: Program, op: Operation) -> tuple[int, ...]:
     """The barriers that a commit arrives on: one in each CTA of a multicast, none if it closes a group."""
     if op[0] == Op.COMMIT:
-        return (op[2],) if op[2] >= 0 else ()
+        return (operand(op, "barrier"),) if operand(op, "barrier") >= 0 else ()
     if op[0] != Op.COMMIT_MULTICAST:
         return ()
-    return tuple(program.barrier_at_rank(op[2], rank) for rank in range(program.ctas) if op[3] >> rank & 1)
+    return tuple(
+        program.barrier_at_rank(operand(op, "barrier"), rank)
+        for rank in range(program.ctas)
+        if operand(op, "cta_mask") >> rank & 1
+    )
 
 
 def _landing(program: Program, copy: Operation) -> list[int]:
     """The barriers on which a bulk copy counts its bytes: one in each CTA of a multicast."""
-    _, barrier, access, _, _, mask = copy
+    barrier, access, mask = operand(copy, "barrier"), operand(copy, "access"), operand(copy, "cta_mask")
     if not mask:
         return [barrier]
     return [program.at_rank(barrier, access, rank)[0] for rank in range(program.ctas) if mask >> rank & 1]
@@ -202,7 +205,7 @@ def _joins(number: int, program: Program) -> Wanted:
     """A test for operations that arrive at this named barrier, or at the cluster barrier."""
     if number >= len(program.named_barriers):
         return lambda op: op[0] == Op.CLUSTER_ARRIVE
-    return lambda op: op[0] in (Op.BAR_SYNC, Op.BAR_ARRIVE) and op[1] == number
+    return lambda op: op[0] in ON_NAMED_BARRIER and operand(op, "named_barrier") == number
 
 
 def _any(program: Program, agent: int, wanted: Wanted) -> bool:
@@ -245,11 +248,11 @@ def outermost_trip(code: tuple[Operation, ...], pc: int) -> tuple[int, int]:
     inside: dict[int, int] = {}  # mark → trip, the outermost first
     for op in code[: pc + 1]:
         if op[0] == Op.LOOP_BEGIN:
-            inside[op[1]] = 0
-        elif op[0] == Op.LOOP_NEXT and op[1] in inside:
-            inside[op[1]] += 1
+            inside[operand(op, "loop")] = 0
+        elif op[0] == Op.LOOP_NEXT and operand(op, "loop") in inside:
+            inside[operand(op, "loop")] += 1
         elif op[0] == Op.LOOP_END:
-            inside.pop(op[1], None)
+            inside.pop(operand(op, "loop"), None)
     return next(iter(inside.items()), (-1, -1))
 
 
@@ -262,11 +265,11 @@ def _iteration(program: Program, agent: int, pc: int) -> int:
 
 def _target(program: Program, op: Operation) -> object:
     """What an arriving operation arrives at: a group of mbarriers, a named barrier, or the cluster barrier."""
-    if op[0] in (Op.BAR_SYNC, Op.BAR_ARRIVE):
-        return op[1]
+    if op[0] in ON_NAMED_BARRIER:
+        return operand(op, "named_barrier")
     if op[0] == Op.CLUSTER_ARRIVE:
         return ""
-    barrier = op[2] if op[0] in (Op.COMMIT, Op.COMMIT_MULTICAST) else op[1]
+    barrier = operand(op, "barrier")
     return program.barriers[barrier].name if barrier >= 0 else ""
 
 

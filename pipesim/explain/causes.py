@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pipesim.explain.anatomy.groups import Ledger, ledger
+from pipesim.explain.anatomy.groups import SignalLedger, ledger
 from pipesim.explain.anatomy.parts import Means
 from pipesim.explain.lap_counters import Aliasing
 from pipesim.model.finding import Blocked, Deadlock
+from pipesim.model.groups import PARITY_WAITS
 from pipesim.model.machine import State
-from pipesim.model.ops import Op
+from pipesim.model.ops import operand
 from pipesim.model.program import Program
-
-_WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS})
 
 
 def with_causes(program: Program, state: State, found: Deadlock, laps: Sequence[Aliasing]) -> Deadlock:
@@ -37,19 +36,21 @@ def _missed(program: Program, state: State, agent: int, laps: Sequence[Aliasing]
     found = [each for each in laps if (each.agent, each.pc) == (agent, pc) and not each.passed]
     if not found or found[-1].meant < 0:
         return -1
-    before = [op for op in program.code[agent][:pc] if op[0] in _WAITS and op[1] == found[-1].barrier]
-    return -1 if before and before[-1][2] == found[-1].parity else found[-1].meant
+    before = [
+        op for op in program.code[agent][:pc] if op[0] in PARITY_WAITS and operand(op, "barrier") == found[-1].barrier
+    ]
+    return -1 if before and operand(before[-1], "parity") == found[-1].parity else found[-1].meant
 
 
-def _given(book: Ledger, state: State, agent: int, blocked: Blocked) -> int:
+def _given(book: SignalLedger, state: State, agent: int, blocked: Blocked) -> int:
     """The arrivals that the program gives each phase, -1 where they reach the count or nobody can say.
 
     Nobody can where agents branch or drop out, or do not all arrive equally often, and often for what is waited for.
     """
     operation = book.program.code[agent][state.pcs[agent]]
-    if operation[0] not in _WAITS or not blocked.arrivals_missing:
+    if operation[0] not in PARITY_WAITS or not blocked.arrivals_missing:
         return -1
-    barrier = operation[1]
+    barrier = operand(operation, "barrier")
     ways = {way: tally for way, tally in book.given[barrier].items() if tally.arrivals.high}
     ways = {way: tally for way, tally in ways.items() if way.means is not Means.CP_ASYNC}
     rounds = {tally.times for tally in ways.values()}

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from pipesim.explain.memory_words import behind, strengthened
-from pipesim.explain.operation_words import ACCESS_AT, READS, accessed, memory_name, operation_in_words
+from pipesim.explain.operation_words import accessed, memory_name, operation_in_words
 from pipesim.model.finding import MEMORY_ORDER, Fault, FaultKind, FaultReport
-from pipesim.model.ops import Op
+from pipesim.model.groups import READS_MEMORY, TOUCHES_MEMORY
+from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 
 
@@ -37,7 +38,7 @@ def _correction(program: Program, fault: Fault) -> str:
         return strengthened(program, fault)
     if fault.kind is not FaultKind.NOT_INITIALISED or fault.barrier < 0:
         return ""
-    if any(op[0] == Op.INIT and op[1] == fault.barrier for code in program.code for op in code):
+    if any(op[0] == Op.INIT and operand(op, "barrier") == fault.barrier for code in program.code for op in code):
         return ""
     return f"initialise {program.barrier_name(fault.barrier)} in the init: no operation of the program does"
 
@@ -74,7 +75,7 @@ def _other(program: Program, fault: Fault) -> str:
         return behind(program, fault)
     operation = program.code[fault.other_agent][fault.other_pc]
     kind = Op(operation[0])
-    verb = "reads" if kind in READS else "writes"
+    verb = "reads" if kind in READS_MEMORY else "writes"
     who = "its own transfer" if fault.other_agent == fault.agent else program.agent_name(fault.other_agent)
     line = PurePath(program.line(fault.other_agent, fault.other_pc)).name  # a claim is one sentence
     where = f" ({line})" if line else ""
@@ -84,7 +85,7 @@ def _other(program: Program, fault: Fault) -> str:
 def _tile(program: Program, fault: Fault) -> str:
     """Where the bytes are that a read or write is about; of a multicast the CTA in which it went wrong."""
     operation = program.code[fault.agent][fault.pc]
-    if Op(operation[0]) not in ACCESS_AT:
+    if operation[0] not in TOUCHES_MEMORY:
         return ""
     if fault.kind is FaultKind.WRONG_ITEM:
         return f" in {accessed(program, operation)}"

@@ -26,12 +26,11 @@ from dataclasses import dataclass
 
 from pipesim.model import barrier as mbarrier
 from pipesim.model.barrier import LIVE
+from pipesim.model.groups import PARITY_TRIES, PARITY_WAITS
 from pipesim.model.machine import Flight, State, Step
 from pipesim.model.ops import Op
+from pipesim.model.positions import ANSWER, BARRIER, PARITY
 from pipesim.model.program import Program
-
-_WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS})
-_TRIES = frozenset({Op.TRY_WAIT, Op.TEST_WAIT})
 
 
 @dataclass(frozen=True)
@@ -89,15 +88,17 @@ class Laps:
         """An agent moved, or was blocked: of both, a wait is a test."""
         op = self._program.code[agent][before.pcs[agent]]
         code = op[0]
-        if code in _WAITS:
-            if code == Op.WAIT_UNLESS and op[3] >= 0 and before.registers[agent][op[3]]:
+        if code in PARITY_WAITS:
+            if code == Op.WAIT_UNLESS and op[ANSWER] >= 0 and before.registers[agent][op[ANSWER]]:
                 return  # skipped: its try was the test
-            self._test(before, agent, op[1], op[2], passed=result.blocked < 0)
-        elif code in _TRIES:
-            self._test(before, agent, op[1], op[2], passed=mbarrier.passes(before.barriers[op[1]], op[2]))
+            self._test(before, agent, op[BARRIER], op[PARITY], passed=result.blocked < 0)
+        elif code in PARITY_TRIES:
+            self._test(
+                before, agent, op[BARRIER], op[PARITY], passed=mbarrier.passes(before.barriers[op[BARRIER]], op[PARITY])
+            )
         elif code == Op.INIT:
-            self._completed[op[1]] = 0
-            self._lives[op[1]] += 1
+            self._completed[op[BARRIER]] = 0
+            self._lives[op[BARRIER]] += 1
         elif 0 <= result.signalled < len(self._completed):
             self._completed[result.signalled] += 1
 

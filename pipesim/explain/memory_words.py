@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from pipesim.explain.operation_words import READS, accessed, operation_in_words
+from pipesim.explain.operation_words import accessed, operation_in_words
 from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.groups import MAY_ACQUIRE, READS_MEMORY
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-
-_WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.WAIT_STATE, Op.TRY_WAIT, Op.TEST_WAIT, Op.CLUSTER_WAIT, Op.TEST_STATE})
 
 
 def behind(program: Program, fault: Fault) -> str:
@@ -18,7 +17,7 @@ def behind(program: Program, fault: Fault) -> str:
     op = Op(operation[0])
     if op == Op.INIT:
         return f", which {_who(program, fault.other_agent, fault.other_pc)} has initialised"
-    what = f": {accessed(program, operation)} was {'read' if op in READS else 'written'} by"
+    what = f": {accessed(program, operation)} was {'read' if op in READS_MEMORY else 'written'} by"
     between = ""
     if fault.cause_agent >= 0:
         cause = operation_in_words(program, program.code[fault.cause_agent][fault.cause_pc])
@@ -39,7 +38,7 @@ def strengthened(program: Program, fault: Fault) -> str:
     said = f"`{operation_in_words(program, cause)}` of {program.agent_name(fault.cause_agent)}"
     if fault.kind is FaultKind.NARROW_SCOPE:
         return f"give {said} cluster scope"
-    return f"let {said} {'acquire' if cause[0] in _WAITS else 'release'}"
+    return f"let {said} {'acquire' if cause[0] in MAY_ACQUIRE else 'release'}"
 
 
 def _who(program: Program, agent: int, pc: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pipesim.explain.lap_counters import Aliasing
 from pipesim.model.finding import Advisory
-from pipesim.model.ops import OPERANDS, Engine, Op, Operation
+from pipesim.model.ops import OPERANDS, Engine, Op, Operation, operand
 from pipesim.model.program import Program
 
 _HOPPER = ("NVIDIA H100", "NVIDIA H200", "NVIDIA H800", "NVIDIA H20", "NVIDIA GH200")
@@ -18,7 +18,7 @@ def cut_off(program: Program, late: Sequence[tuple[int, int]]) -> tuple[Advisory
     for agent, pc in late:
         role, line = program.agents[agent].role, program.line(agent, pc)
         op = program.code[agent][pc]
-        tile = program.access_name(op[2])
+        tile = program.access_name(operand(op, "access"))
         does = f"the {_transfer(op)} of {role} {'from' if op[0] == Op.TRANSFER_READ else 'into'} {tile}"
         claim = f"{does} is still under way when the last agent of its CTA ends: nothing waits for it"
         found.setdefault((role, line), Advisory(role, claim, line))
@@ -29,7 +29,7 @@ def _transfer(op: Operation) -> str:
     """What a person calls a transfer."""
     if op[0] == Op.TMA_LOAD:
         return "copy"
-    if op[1] in (Engine.WGMMA, Engine.TCGEN05):
+    if operand(op, "engine") in (Engine.WGMMA, Engine.TCGEN05):
         return "MMA"
     return "store" if op[0] == Op.TRANSFER_READ else "copy"
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, order_of, scope_of
+from pipesim.model.groups import BY_PARITY, ENGINE_ACCESSES, ON_NAMED_BARRIER
+from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, operand, order_of, scope_of
 from pipesim.model.program import Program
 
 _FENCES = {
@@ -31,11 +32,6 @@ _TRANSFERS = {
     (Engine.TCGEN05, True): ("MMA →", "MMA has written"),
 }
 
-#: Where in its tuple an operation has the bytes that it reads or writes.
-ACCESS_AT = {Op.READ: 1, Op.WRITE: 1, Op.TMA_LOAD: 2, Op.TRANSFER_READ: 2, Op.TRANSFER_WRITE: 2}
-#: Operations that read bytes; the others of :data:`ACCESS_AT` write them.
-READS = frozenset({Op.READ, Op.TRANSFER_READ})
-
 
 def operation_in_words(program: Program, operation: Operation) -> str:
     """An operation by its program's names: ``arrive empty[0] ×32``."""
@@ -47,11 +43,11 @@ def operation_in_short(program: Program, operation: Operation) -> str:
     """The same where room is scarce: without parity, threads, and the barrier on which a copy counts its bytes."""
     op = Op(operation[0])
     match op:
-        case Op.WAIT | Op.WAIT_UNLESS | Op.TRY_WAIT | Op.TEST_WAIT:
+        case _ if op in BY_PARITY:
             return operation_in_words(program, operation).partition(" parity ")[0]
         case Op.TMA_LOAD:
-            return f"copy → {_item(accessed(program, operation), operation[4])}"
-        case Op.BAR_SYNC | Op.BAR_ARRIVE:
+            return f"copy → {_item(accessed(program, operation), operand(operation, 'item'))}"
+        case _ if op in ON_NAMED_BARRIER:
             return operation_in_words(program, operation).partition(" (")[0]
         case _:
             return operation_in_words(program, operation)
@@ -66,10 +62,10 @@ def landing_in_words(program: Program, operation: Operation, barrier: int, nbyte
     match op:
         case Op.TMA_LOAD:
             part = f"{nbytes:,} of {remaining:,} bytes" if nbytes < remaining else f"{nbytes:,} bytes"
-            place = _item(_landed(program, operation, barrier), operation[4])
+            place = _item(_landed(program, operation, barrier), operand(operation, "item"))
             return f"{part} land in {place}"
-        case Op.TRANSFER_READ | Op.TRANSFER_WRITE:
-            done = _TRANSFERS[Engine(operation[1]), op == Op.TRANSFER_WRITE][1]
+        case _ if op in ENGINE_ACCESSES:
+            done = _TRANSFERS[Engine(operand(operation, "engine")), op == Op.TRANSFER_WRITE][1]
             return f"{done} {accessed(program, operation)}"
         case Op.CP_ASYNC_ARRIVE:
             return f"cp.async arrives on {program.barrier_name(barrier)}"
@@ -78,10 +74,10 @@ def landing_in_words(program: Program, operation: Operation, barrier: int, nbyte
 
 
 def accessed(program: Program, operation: Operation) -> str:
-    """The bytes that an operation of :data:`ACCESS_AT` reads or writes: ``tile[1]``, of a multicast ``tile[1]@0,1``."""
-    if operation[0] == Op.TMA_LOAD and operation[5]:
-        return f"{program.access_name(operation[2])}@{_ranks(operation[5])}"
-    return memory_name(program, operation[ACCESS_AT[Op(operation[0])]])
+    """The bytes that an operation reads or writes: ``tile[1]``, of a multicast ``tile[1]@0,1``."""
+    if operation[0] == Op.TMA_LOAD and operand(operation, "cta_mask"):
+        return f"{program.access_name(operand(operation, 'access'))}@{_ranks(operand(operation, 'cta_mask'))}"
+    return memory_name(program, operand(operation, "access"))
 
 
 def memory_name(program: Program, access: int) -> str:
@@ -95,9 +91,9 @@ def _item(place: str, item: int) -> str:
 
 
 def _landed(program: Program, copy: Operation, barrier: int) -> str:
-    if not copy[5]:
-        return memory_name(program, copy[2])
-    return f"{program.access_name(copy[2])}@{program.barriers[barrier].cta}"
+    if not operand(copy, "cta_mask"):
+        return memory_name(program, operand(copy, "access"))
+    return f"{program.access_name(operand(copy, 'access'))}@{program.barriers[barrier].cta}"
 
 
 def _ranks(mask: int) -> str:
@@ -120,91 +116,107 @@ def _relaxed(semantics: int) -> str:
     return ".relaxed" + (f".{scope.name.lower()}" if scope != Scope.DEFAULT else "")
 
 
-_VERBS = {Op.TRY_WAIT: "try", Op.TEST_WAIT: "test", Op.ARRIVE: "arrive", Op.ARRIVE_DROP: "arrive_drop"}
+_VERBS = {
+    Op.WAIT: "wait", Op.WAIT_UNLESS: "wait", Op.TRY_WAIT: "try", Op.TEST_WAIT: "test",
+    Op.ARRIVE: "arrive", Op.ARRIVE_DROP: "arrive_drop", Op.ARRIVE_NO_COMPLETE: "arrive.noComplete",
+}  # fmt: skip
+
+
+def _barrier(p: Program, op: Operation) -> str:
+    return p.barrier_name(operand(op, "barrier"))
+
+
+def _on(p: Program, op: Operation) -> str:
+    """What follows the verb of an mbarrier instruction: ``.relaxed full[0]``."""
+    return f"{_relaxed(operand(op, 'semantics'))} {_barrier(p, op)}"
 
 
 def _arrive(p: Program, op: Operation) -> str:
-    expect = f" + expect {op[3]:,}" if op[3] else ""
-    return f"{_VERBS[Op(op[0])]}{_relaxed(op[5])} {p.barrier_name(op[1])}{_times(op[2])}{expect}"
+    expect = f" + expect {operand(op, 'expect'):,}" if operand(op, "expect") else ""
+    return f"{_VERBS[Op(op[0])]}{_on(p, op)}{_times(operand(op, 'count'))}{expect}"
 
 
-def _try(p: Program, op: Operation) -> str:
-    return f"{_VERBS[Op(op[0])]}{_relaxed(op[4])} {p.barrier_name(op[1])} parity {op[2]}"
+def _by_parity(p: Program, op: Operation) -> str:
+    return f"{_VERBS[Op(op[0])]}{_on(p, op)} parity {operand(op, 'parity')}"
 
 
 def _wait_unless(p: Program, op: Operation) -> str:
-    needed = " if needed" if op[3] >= 0 else ""
-    return f"wait{_relaxed(op[4])} {p.barrier_name(op[1])} parity {op[2]}{needed}"
+    return _by_parity(p, op) + (" if needed" if operand(op, "register") >= 0 else "")
 
 
 def _cp_async(p: Program, op: Operation) -> str:
-    return f"cp.async arrive{'.noinc' if op[3] else ''} {p.barrier_name(op[1])}{_times(op[2])}"
+    noinc = ".noinc" if operand(op, "noinc") else ""
+    return f"cp.async arrive{noinc} {_barrier(p, op)}{_times(operand(op, 'lanes'))}"
 
 
 def _named(p: Program, op: Operation, verb: str) -> str:
-    return f"{verb} named barrier {p.named_barriers[op[1]][1]} ({op[2]:,} threads)"
+    number = p.named_barriers[operand(op, "named_barrier")][1]
+    return f"{verb} named barrier {number} ({operand(op, 'threads'):,} threads)"
 
 
 def _fence(_: Program, op: Operation) -> str:
-    fence, scope = Fence(op[1]), scope_of(op[2])
+    fence, scope = Fence(operand(op, "fence")), scope_of(operand(op, "semantics"))
     scoped = fence in (Fence.ACQ_REL, Fence.SC) and scope != Scope.DEFAULT
     return f"fence {_FENCES[fence]}" + (f".{scope.name.lower()}" if scoped else "")
 
 
 def _copy(p: Program, op: Operation) -> str:
-    on = p.barrier_name(op[1]) if not op[5] else f"{p.barrier_name(op[1]).partition('@')[0]}@{_ranks(op[5])}"
-    return f"copy → {_item(accessed(p, op), op[4])} on {on}"
+    mask = operand(op, "cta_mask")
+    on = _barrier(p, op) if not mask else f"{_barrier(p, op).partition('@')[0]}@{_ranks(mask)}"
+    return f"copy → {_item(accessed(p, op), operand(op, 'item'))} on {on}"
 
 
 def _transfer(p: Program, op: Operation) -> str:
-    does = _TRANSFERS[Engine(op[1]), op[0] == Op.TRANSFER_WRITE][0]
-    return f"{does} {_item(accessed(p, op), op[4])}"
+    does = _TRANSFERS[Engine(operand(op, "engine")), op[0] == Op.TRANSFER_WRITE][0]
+    return f"{does} {_item(accessed(p, op), operand(op, 'item'))}"
 
 
 def _commit(p: Program, op: Operation) -> str:
-    return f"commit → {p.barrier_name(op[2])}" if op[2] >= 0 else f"commit its {_GROUPS[Engine(op[1])]}"
+    if operand(op, "barrier") >= 0:
+        return f"commit → {_barrier(p, op)}"
+    return f"commit its {_GROUPS[Engine(operand(op, 'engine'))]}"
 
 
 def _commit_multicast(p: Program, op: Operation) -> str:
-    return f"commit → {p.barrier_name(op[2]).partition('@')[0]}@{_ranks(op[3])}"
+    return f"commit → {_barrier(p, op).partition('@')[0]}@{_ranks(operand(op, 'cta_mask'))}"
 
 
 def _wait_group(_: Program, op: Operation) -> str:
-    left = f", {op[2]:,} may run" if op[2] else ""
-    return f"wait for its {_GROUPS[Engine(op[1])]}{left}"
+    left = f", {operand(op, 'groups'):,} may run" if operand(op, "groups") else ""
+    return f"wait for its {_GROUPS[Engine(operand(op, 'engine'))]}{left}"
 
 
 def _engine_work(_: Program, op: Operation) -> str:
-    return f"{_GROUPS[Engine(op[1])].removesuffix('s')} takes {op[2]:,} cycles"
+    return f"{_GROUPS[Engine(operand(op, 'engine'))].removesuffix('s')} takes {operand(op, 'cycles'):,} cycles"
 
 
 def _access(p: Program, op: Operation, verb: str) -> str:
-    return f"{verb} {_item(accessed(p, op), op[2])}"
+    return f"{verb} {_item(accessed(p, op), operand(op, 'item'))}"
 
 
 def _loop(p: Program, op: Operation) -> str:
-    return f"loop over {p.loops[op[1]] or 'trips'}"
+    return f"loop over {p.loops[operand(op, 'loop')] or 'trips'}"
 
 
 _WORDS: dict[Op, Callable[[Program, Operation], str]] = {
-    Op.INIT: lambda p, op: f"init {p.barrier_name(op[1])} count {op[2]:,}",
-    Op.INVAL: lambda p, op: f"inval {p.barrier_name(op[1])}",
+    Op.INIT: lambda p, op: f"init {_barrier(p, op)} count {operand(op, 'count'):,}",
+    Op.INVAL: lambda p, op: f"inval {_barrier(p, op)}",
     Op.ARRIVE: _arrive,
     Op.ARRIVE_DROP: _arrive,
-    Op.ARRIVE_NO_COMPLETE: lambda p, op: f"arrive.noComplete{_relaxed(op[4])} {p.barrier_name(op[1])}{_times(op[2])}",
-    Op.EXPECT_TX: lambda p, op: f"expect {p.barrier_name(op[1])} {op[2]:,}",
-    Op.COMPLETE_TX: lambda p, op: f"complete {p.barrier_name(op[1])} {op[2]:,}",
-    Op.WAIT: lambda p, op: f"wait{_relaxed(op[3])} {p.barrier_name(op[1])} parity {op[2]}",
+    Op.ARRIVE_NO_COMPLETE: lambda p, op: f"{_VERBS[Op(op[0])]}{_on(p, op)}{_times(operand(op, 'count'))}",
+    Op.EXPECT_TX: lambda p, op: f"expect {_barrier(p, op)} {operand(op, 'bytes'):,}",
+    Op.COMPLETE_TX: lambda p, op: f"complete {_barrier(p, op)} {operand(op, 'bytes'):,}",
+    Op.WAIT: _by_parity,
     Op.WAIT_UNLESS: _wait_unless,
-    Op.TRY_WAIT: _try,
-    Op.TEST_WAIT: _try,
-    Op.WAIT_STATE: lambda p, op: f"wait{_relaxed(op[3])} {p.barrier_name(op[1])} by state",
-    Op.TEST_STATE: lambda p, op: f"test{_relaxed(op[4])} {p.barrier_name(op[1])} by state",
+    Op.TRY_WAIT: _by_parity,
+    Op.TEST_WAIT: _by_parity,
+    Op.WAIT_STATE: lambda p, op: f"wait{_relaxed(operand(op, 'semantics'))} {_barrier(p, op)} by state",
+    Op.TEST_STATE: lambda p, op: f"test{_relaxed(operand(op, 'semantics'))} {_barrier(p, op)} by state",
     Op.PENDING_COUNT: lambda *_: "read the pending count of a state",
     Op.CP_ASYNC_ARRIVE: _cp_async,
     Op.BAR_SYNC: lambda p, op: _named(p, op, "sync"),
     Op.BAR_ARRIVE: lambda p, op: _named(p, op, "arrive"),
-    Op.CLUSTER_ARRIVE: lambda _, op: f"cluster arrive{_relaxed(op[1])}",
+    Op.CLUSTER_ARRIVE: lambda _, op: f"cluster arrive{_relaxed(operand(op, 'semantics'))}",
     Op.CLUSTER_WAIT: lambda *_: "cluster wait",
     Op.FENCE: _fence,
     Op.TMA_LOAD: _copy,
@@ -216,10 +228,10 @@ _WORDS: dict[Op, Callable[[Program, Operation], str]] = {
     Op.COMMIT_MULTICAST: _commit_multicast,
     Op.READ: lambda p, op: _access(p, op, "read"),
     Op.WRITE: lambda p, op: _access(p, op, "write"),
-    Op.WORK: lambda _, op: f"work {op[1]:,} cycles",
-    Op.JUMP_IF: lambda _, op: f"skip {op[3]:,} operations if its register holds {op[2]}",
-    Op.LOOP_BEGIN: lambda p, op: f"{_loop(p, op)}, {op[2]:,} trips",
+    Op.WORK: lambda _, op: f"work {operand(op, 'cycles'):,} cycles",
+    Op.JUMP_IF: lambda _, op: f"skip {operand(op, 'skip'):,} operations if its register holds {operand(op, 'value')}",
+    Op.LOOP_BEGIN: lambda p, op: f"{_loop(p, op)}, {operand(op, 'trips'):,} trips",
     Op.LOOP_NEXT: lambda p, op: f"{_loop(p, op)}: next trip",
     Op.LOOP_END: lambda p, op: f"{_loop(p, op)}: end",
-    Op.SETMAXNREG: lambda _, op: f"setmaxnreg {op[1]}",
+    Op.SETMAXNREG: lambda _, op: f"setmaxnreg {operand(op, 'registers')}",
 }

@@ -11,14 +11,12 @@ from typing import NamedTuple
 
 from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Fault
+from pipesim.model.groups import ARRIVALS, BLOCKING_WAITS, EXPECTS, PARITY_TRIES, TRANSACTIONS
 from pipesim.model.machine import Flight, State, Step, can_land, finished, initial_state, land, step
 from pipesim.model.observer import Observer
 from pipesim.model.ops import Op
+from pipesim.model.positions import ANSWER, BARRIER, COUNT, EXPECT, PARITY, TX_BYTES
 from pipesim.model.program import Program
-
-_ARRIVES = frozenset({Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE})
-_WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.WAIT_STATE})
-_TRIES = frozenset({Op.TRY_WAIT, Op.TEST_WAIT})
 
 
 class Contribution(NamedTuple):
@@ -73,27 +71,24 @@ class PhaseLog:
         code = op[0]
         if result.state.pcs[agent] == pc or any(fault.kind.traps for fault in result.faults):
             return
-        if code in _WAITS:
-            done = before.barriers[op[1]].done
-            if code == Op.WAIT_UNLESS and op[3] >= 0 and before.registers[agent][op[3]]:
+        if code in BLOCKING_WAITS:
+            done = before.barriers[op[BARRIER]].done
+            if code == Op.WAIT_UNLESS and op[ANSWER] >= 0 and before.registers[agent][op[ANSWER]]:
                 return  # skipped: its try saw the phase
-            self._seen[op[1]].setdefault(self._base[op[1]] + done - 1, []).append((agent, pc))
-        elif code in _TRIES:
-            if mbarrier.passes(before.barriers[op[1]], op[2]):
-                self._seen[op[1]].setdefault(self._base[op[1]] + before.barriers[op[1]].done - 1, []).append(
-                    (agent, pc)
-                )
-        elif code in _ARRIVES:
-            tx = op[3] if code != Op.ARRIVE_NO_COMPLETE else 0
-            self._add(op[1], Contribution(agent, pc, op[2], tx, landed=False), result)
-        elif code in (Op.EXPECT_TX, Op.COMPLETE_TX):
-            self._add(
-                op[1], Contribution(agent, pc, 0, op[2] if code == Op.EXPECT_TX else -op[2], landed=False), result
-            )
-
+            self._seen[op[BARRIER]].setdefault(self._base[op[BARRIER]] + done - 1, []).append((agent, pc))
+        elif code in PARITY_TRIES:
+            if mbarrier.passes(before.barriers[op[BARRIER]], op[PARITY]):
+                done = before.barriers[op[BARRIER]].done
+                self._seen[op[BARRIER]].setdefault(self._base[op[BARRIER]] + done - 1, []).append((agent, pc))
+        elif code in ARRIVALS:
+            tx = op[EXPECT] if code in EXPECTS else 0
+            self._add(op[BARRIER], Contribution(agent, pc, op[COUNT], tx, landed=False), result)
+        elif code in TRANSACTIONS:
+            tx = op[TX_BYTES] if code == Op.EXPECT_TX else -op[TX_BYTES]
+            self._add(op[BARRIER], Contribution(agent, pc, 0, tx, landed=False), result)
         elif code == Op.INIT:
-            self._made[op[1]][-1] = []
-            self._base[op[1]] = len(self._made[op[1]]) - 1
+            self._made[op[BARRIER]][-1] = []
+            self._base[op[BARRIER]] = len(self._made[op[BARRIER]]) - 1
 
     def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
         """A transfer delivered ``nbytes``, or its arrival."""

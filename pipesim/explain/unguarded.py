@@ -10,19 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipesim.model.finding import Advisory
-from pipesim.model.ops import Op, Operation
+from pipesim.model.groups import MEETING_WAITS, READS_MEMORY, WAITS_FOR_OTHERS, WRITES_MEMORY
+from pipesim.model.ops import Op, Operation, operand
+from pipesim.model.positions import BARRIER, COPY_MASK
 from pipesim.model.program import Program
-
-#: What can hold an agent back until another has done something. A WAIT_GROUP waits for transfers of its agent
-#: or its warp group only.
-_WAITS = frozenset(
-    {
-        Op.WAIT, Op.WAIT_UNLESS, Op.TRY_WAIT, Op.TEST_WAIT, Op.WAIT_STATE, Op.TEST_STATE, Op.BAR_SYNC, Op.CLUSTER_WAIT,
-    }
-)  # fmt: skip
-_SYNCS = frozenset({Op.BAR_SYNC, Op.CLUSTER_WAIT})
-_READS = {Op.READ: 1, Op.TRANSFER_READ: 2}  #: position of the access
-_WRITES = {Op.WRITE: 1, Op.TMA_LOAD: 2, Op.TRANSFER_WRITE: 2}
 
 _Write = tuple[int, int]  # agent, pc
 
@@ -43,11 +34,11 @@ def advisories(program: Program) -> tuple[Advisory, ...]:
 
 def _start(code: tuple[Operation, ...]) -> int:
     """Where the operations after the first synchronisation begin: that of the prologue, which comes before all else."""
-    return next((pc + 1 for pc, op in enumerate(code) if op[0] in _SYNCS), 0)
+    return next((pc + 1 for pc, op in enumerate(code) if op[0] in MEETING_WAITS), 0)
 
 
 def _waits(code: tuple[Operation, ...], start: int) -> bool:
-    return any(op[0] in _WAITS for op in code[start:])
+    return any(op[0] in WAITS_FOR_OTHERS for op in code[start:])
 
 
 def _of(program: Program, agent: int, starts: list[int], writes: dict[int, list[_Write]]) -> Iterator[Advisory]:
@@ -57,9 +48,8 @@ def _of(program: Program, agent: int, starts: list[int], writes: dict[int, list[
     role = program.agents[agent].role
     read = again = False
     for pc, op in enumerate(program.code[agent]):
-        kind = Op(op[0])
-        if kind in _READS and not read:
-            access = op[_READS[kind]]
+        if op[0] in READS_MEMORY and not read:
+            access = operand(op, "access")
             other = (
                 _filled_by(program, agent, access, starts, writes) if mine.isdisjoint(_cells(program, access)) else ""
             )
@@ -68,16 +58,16 @@ def _of(program: Program, agent: int, starts: list[int], writes: dict[int, list[
                 tile = program.access_name(access)
                 claim = f"{role} never waits: nothing makes it read {tile} after {other} has filled it"
                 yield Advisory(role, claim, program.line(agent, pc))
-        elif kind in _WRITES:
-            access = op[_WRITES[kind]]
+        elif op[0] in WRITES_MEMORY:
+            access = operand(op, "access")
             cells = _cells(program, access)
-            if kind is Op.TMA_LOAD and not again and not copied.isdisjoint(cells):
+            if op[0] == Op.TMA_LOAD and not again and not copied.isdisjoint(cells):
                 again = True
                 tile = program.access_name(access)
                 claim = f"{role} never waits: nothing makes it copy into {tile} after its copy before was read"
                 yield Advisory(role, claim, program.line(agent, pc))
             mine.update(cells)
-            if kind is Op.TMA_LOAD:
+            if op[0] == Op.TMA_LOAD:
                 copied.update(cells)
 
 
@@ -103,25 +93,24 @@ def _writes(program: Program) -> dict[int, list[_Write]]:
     for agent, code in enumerate(program.code):
         seen: set[int] = set()
         for pc, op in enumerate(code):
-            at = _WRITES.get(Op(op[0]))
-            if at is None:
+            if op[0] not in WRITES_MEMORY:
                 continue
-            for cell in _written(program, op, at):
+            for cell in _written(program, op):
                 if cell not in seen:
                     seen.add(cell)
                     writes.setdefault(cell, []).append((agent, pc))
     return writes
 
 
-def _written(program: Program, op: Operation, at: int) -> Iterator[int]:
+def _written(program: Program, op: Operation) -> Iterator[int]:
     """The cells that an operation writes: those of a multicast in every CTA of its mask."""
-    mask = op[5] if op[0] == Op.TMA_LOAD else 0
+    mask = op[COPY_MASK] if op[0] == Op.TMA_LOAD else 0
     if not mask:
-        yield from _cells(program, op[at])
+        yield from _cells(program, operand(op, "access"))
         return
     for rank in range(program.ctas):
         if mask >> rank & 1:
-            yield from _cells(program, program.at_rank(op[1], op[at], rank)[1])
+            yield from _cells(program, program.at_rank(op[BARRIER], operand(op, "access"), rank)[1])
 
 
 def _cells(program: Program, access: int) -> range:

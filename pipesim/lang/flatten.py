@@ -3,19 +3,46 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from pipesim.lang.builder import Recorder, Tables
+from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.warp import TileArray
 from pipesim.model.ops import OPERANDS, READS_REGISTER, Op, Operation
 from pipesim.model.program import Access, Agent, Barrier, Program, Tile
 
-if TYPE_CHECKING:
-    from pipesim.lang.protocol import Protocol
+
+class _DescribedRole(Protocol):
+    """What the flat program needs of a role."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def warps(self) -> int: ...
+    @property
+    def first_warp(self) -> int: ...
+
+
+class _Described(Protocol):
+    """What the flat program needs of a kernel's description, which is ``pipesim.lang.protocol.Protocol``."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def cluster(self) -> int: ...
+    @property
+    def smem_bytes(self) -> int: ...
+    @property
+    def roles(self) -> Sequence[_DescribedRole]: ...
+    @property
+    def tiles(self) -> Sequence[TileArray]: ...
+    @property
+    def storages(self) -> Sequence[BarrierStorage]: ...
 
 
 def assemble(
-    protocol: Protocol, recorders: list[Recorder], tables: Tables, params: dict[str, int], notes: tuple[str, ...]
+    protocol: _Described, recorders: list[Recorder], tables: Tables, params: dict[str, int], notes: tuple[str, ...]
 ) -> Program:
     """The flat program of one recording of every agent of ``protocol``."""
     agents = tuple(
@@ -48,7 +75,7 @@ def assemble(
     )
 
 
-def _barriers(protocol: Protocol) -> tuple[Barrier, ...]:
+def _barriers(protocol: _Described) -> tuple[Barrier, ...]:
     """Names: the group that a pipeline gave, led by its storage's name where two storages have a group of that name."""
     named = [[s.labels.get(index, (s.name, index)) for index in range(s.size)] for s in protocol.storages]
     groups = [group for labels in named for group in {group for group, _ in labels}]

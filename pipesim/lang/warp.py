@@ -22,7 +22,7 @@ from pipesim.lang.legality import (
 )
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier, barrier_address
 from pipesim.lang.tcgen05 import mma_arrive
-from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, semantics
+from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, operand, semantics
 
 ANY_ITEM = -1
 _READ, _WRITE, _WORK = int(Op.READ), int(Op.WRITE), int(Op.WORK)
@@ -162,7 +162,10 @@ class Warp:
             named = index(item)
         except (KeyError, TypeError):
             self._first_load(rec, destination, mbar, item, nbytes, cta_mask)
-            self._loads[destination, mbar, nbytes, type(nbytes), cta_mask] = rec.code[-1][:4], rec.code[-1][5]
+            self._loads[destination, mbar, nbytes, type(nbytes), cta_mask] = (
+                rec.code[-1][:4],
+                operand(rec.code[-1], "cta_mask"),
+            )
         else:
             self._require_one_copy(rec, destination)
             rec.append((*head, named, mask))

@@ -12,6 +12,7 @@ from pipesim.model import barrier as mbarrier
 from pipesim.model import rules_mbarrier, rules_sync, rules_transfer
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.ops import IN_ORDER, OPERANDS, Op
+from pipesim.model.positions import ANSWER, ASYNC_ACCESS, COPY_MASK
 from pipesim.model.program import Program
 from pipesim.model.rules_transfer import begin
 from pipesim.model.state import (
@@ -115,8 +116,8 @@ def _gone(program: Program, state: State, flight: Flight) -> bool:
     if flight.first == flight.end:
         return False
     op = program.code[flight.agent][flight.pc]
-    multicast = op[0] == Op.TMA_LOAD and op[5]  # it lands where its barrier is
-    return not multicast and unreachable(program, state, flight.agent, op[2])
+    multicast = op[0] == Op.TMA_LOAD and op[COPY_MASK]  # it lands where its barrier is
+    return not multicast and unreachable(program, state, flight.agent, op[ASYNC_ACCESS])
 
 
 def _lost(state: State, flight: Flight) -> Step:
@@ -142,4 +143,4 @@ def can_land(state: State, flight: Flight) -> bool:
 
 def answered(program: Program, state: State, agent: int, pc: int, answer: int) -> State:
     """The state in which the try at ``pc``, just executed, got this answer. PTX lets a try fail for no reason."""
-    return write_register(state, agent, program.code[agent][pc][3], answer)
+    return write_register(state, agent, program.code[agent][pc][ANSWER], answer)

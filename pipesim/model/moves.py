@@ -8,17 +8,10 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
+from pipesim.model.groups import ACCESSES, TRIES
 from pipesim.model.machine import TMA, Flight, State, Step, answered, begin, can_land, finished, land, step
-from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.model.state import OWN
-
-_ACCESSES = frozenset({Op.READ, Op.WRITE})
-_TRIES = frozenset({Op.TRY_WAIT, Op.TEST_WAIT, Op.TEST_STATE})
-
-#: Operations that nobody else can notice and nothing can hold up: when they happen makes no difference.
-PRIVATE = frozenset({Op.WORK, Op.FENCE, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END, Op.JUMP_IF, Op.SETMAXNREG,
-                     Op.ENGINE_WORK, Op.PENDING_COUNT})  # fmt: skip
 
 
 class Kind(IntEnum):
@@ -62,13 +55,13 @@ def of_agent(program: Program, state: State, agent: int) -> list[tuple[Move, Ste
         return []
     pc = state.pcs[agent]
     op = program.code[agent][pc]
-    if op[0] in _ACCESSES and not any(f.engine == OWN and f.agent == agent for f in state.flights):
+    if op[0] in ACCESSES and not any(f.engine == OWN and f.agent == agent for f in state.flights):
         return [(Move(Kind.OPEN, agent), begin(program, state, agent))]
     result = step(program, state, agent)
     if result.blocked >= 0 and result.state is state:
         return []
     found = [(Move(Kind.STEP, agent), result)]
-    if op[0] in _TRIES:
+    if op[0] in TRIES:
         failed = answered(program, result.state, agent, pc, 0)
         if failed != result.state:
             found.append((Move(Kind.FAIL, agent), result._replace(state=failed)))
@@ -115,14 +108,14 @@ def attempt(program: Program, state: State, move: Move) -> Step | None:
     if move.nbytes or not 0 <= move.who < len(program.agents) or finished(program, state, move.who):
         return None
     op = program.code[move.who][state.pcs[move.who]]
-    unopened = op[0] in _ACCESSES and not any(f.engine == OWN and f.agent == move.who for f in state.flights)
+    unopened = op[0] in ACCESSES and not any(f.engine == OWN and f.agent == move.who for f in state.flights)
     if unopened or move.kind == Kind.OPEN:
         return make(program, state, move) if unopened and move.kind == Kind.OPEN else None
     result = step(program, state, move.who)
     if move.kind == Kind.STEP:
         held_up = result.blocked >= 0 and result.state is state
         return None if held_up else result._replace(state=canonical(result.state))
-    if op[0] not in _TRIES:
+    if op[0] not in TRIES:
         return None
     refused = answered(program, result.state, move.who, state.pcs[move.who], 0)
     return result._replace(state=canonical(refused)) if refused != result.state else None

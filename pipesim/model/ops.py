@@ -7,6 +7,7 @@ Nothing here says what an operation does (``machine``) or how long it takes (``t
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Literal
 
 
 class Op(IntEnum):
@@ -54,7 +55,13 @@ class Op(IntEnum):
     SETMAXNREG = 54
 
 
-OPERANDS: dict[Op, tuple[str, ...]] = {
+OperandName = Literal[
+    "barrier", "count", "expect", "register", "semantics", "bytes", "parity", "state_register", "lanes", "noinc",
+    "named_barrier", "threads", "fence", "access", "item", "cta_mask", "engine", "groups", "cycles", "value", "skip",
+    "loop", "trips", "registers",
+]  # fmt: skip
+
+OPERANDS: dict[Op, tuple[OperandName, ...]] = {
     Op.INIT: ("barrier", "count"),
     Op.INVAL: ("barrier",),
     # count: arrivals made at once = executing lanes times the instruction's count; expect: bytes added to tx first;
@@ -99,6 +106,29 @@ OPERANDS: dict[Op, tuple[str, ...]] = {
 }
 
 Operation = tuple[int, ...]
+
+#: For each name the operations that have an operand of this name, and its position in their tuples.
+AT: dict[OperandName, dict[int, int]] = {}
+for _op, _names in OPERANDS.items():
+    for _position, _name in enumerate(_names, 1):
+        AT.setdefault(_name, {})[int(_op)] = _position
+
+
+def operand(operation: Operation, name: OperandName) -> int:
+    """The operand of this name; a KeyError for an operation that has none."""
+    return operation[AT[name][operation[0]]]
+
+
+def operands(operation: Operation, *names: OperandName) -> tuple[int, ...]:
+    """Several operands, in the order of their names."""
+    return tuple(operation[AT[name][operation[0]]] for name in names)
+
+
+def with_operand(operation: Operation, name: OperandName, value: int) -> Operation:
+    """The same operation with another value of this operand."""
+    at = AT[name][operation[0]]
+    return (*operation[:at], value, *operation[at + 1 :])
+
 
 #: Operations whose operand "register" is read; everywhere else it is where the result goes. "state_register" is read.
 READS_REGISTER = frozenset({Op.WAIT_UNLESS, Op.WAIT_STATE, Op.JUMP_IF})

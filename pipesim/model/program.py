@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import chain
 
 from pipesim.errors import ProgramFormatError
+from pipesim.model.groups import ON_ENGINE, WRITES_MEMORY
 from pipesim.model.ops import (
     OPERANDS,
     READS_REGISTER,
@@ -24,7 +25,9 @@ from pipesim.model.ops import (
     Scope,
     Space,
     semantics,
+    with_operand,
 )
+from pipesim.model.positions import ASYNC_ACCESS, BARRIER, COMMIT_BARRIER, COMMIT_MASK, COPY_MASK, ENGINE, SKIP
 
 PROGRAM_VERSION = 1
 MAX_REGISTERS = 1 << 16
@@ -33,7 +36,6 @@ NAMED_BARRIERS = 16
 MAX_CLUSTER = 16  #: CTAs of the largest cluster (CUDA programming guide; more than 8 must be asked for)
 NO_BARRIER = -1
 WARP_GROUP = 4  #: warps of a warp group, the first a multiple of 4 (PTX ISA, "Warpgroup")
-_ON_ENGINE = frozenset({Op.TRANSFER_READ, Op.TRANSFER_WRITE, Op.COMMIT, Op.WAIT_GROUP, Op.ENGINE_WORK})
 
 
 @dataclass(frozen=True)
@@ -195,7 +197,7 @@ class Program:
         """For each agent the agents that issue its wgmmas with it: those of its warp group, itself among them."""
         members: dict[tuple[int, int], list[int]] = {}
         for a, agent in enumerate(self.agents):
-            if any(op[0] in _ON_ENGINE and op[1] == Engine.WGMMA for op in self.code[a]):
+            if any(op[0] in ON_ENGINE and op[ENGINE] == Engine.WGMMA for op in self.code[a]):
                 members.setdefault((agent.cta, agent.warp // WARP_GROUP), []).append(a)
         return tuple(tuple(members.get((agent.cta, agent.warp // WARP_GROUP), ())) for agent in self.agents)
 
@@ -273,7 +275,6 @@ def _wrong_rank(program: Program) -> str:
 
 
 _UNBOUNDED = 1 << 62
-_WRITTEN_ITEM = frozenset({Op.TMA_LOAD, Op.TRANSFER_WRITE, Op.WRITE})  #: they leave an item behind, so they name one
 #: Where "register" is a result, -1 drops it; a wait that is skipped on a register waits always without one.
 _MAY_LACK_REGISTER = (frozenset(OPERANDS) - READS_REGISTER) | {Op.WAIT_UNLESS}
 
@@ -300,7 +301,7 @@ def _limits(program: Program) -> dict[Op, tuple[tuple[str, int, int], ...]]:
         low = least.get(name, 0 if name in most else -_UNBOUNDED)
         if (name == "register" and op in _MAY_LACK_REGISTER) or (name == "barrier" and op == Op.COMMIT):
             low = -1
-        if name == "item" and op in _WRITTEN_ITEM:
+        if name == "item" and op in WRITES_MEMORY:
             low = 0
         return name, low, most.get(name, _UNBOUNDED)
 
@@ -333,14 +334,14 @@ def _all_right(
         if any(_wrong_operation(program, each, limits, 1) for each in _with_a_mask(op, operations)):
             return False
     return Op.JUMP_IF not in kinds or all(
-        0 <= operation[3] < len(code) - pc for pc, operation in enumerate(code) if operation[0] == Op.JUMP_IF
+        0 <= operation[SKIP] < len(code) - pc for pc, operation in enumerate(code) if operation[0] == Op.JUMP_IF
     )
 
 
 def _with_a_mask(op: Op, operations: list[Operation]) -> set[Operation]:
     """Those that name a place in every CTA of a mask, where there must be something; all items as one."""
     if op == Op.TMA_LOAD:
-        return {(*each[:4], 0, each[5]) for each in operations if each[5]}
+        return {with_operand(each, "item", 0) for each in operations if each[COPY_MASK]}
     return set(operations) if op == Op.COMMIT_MULTICAST else set()
 
 
@@ -360,9 +361,9 @@ def _wrong_operation(
             return _out_of_range(op, name, value, low, high)
         if name == "semantics" and value % 8 > Scope.SYS:
             return f"semantics {value}: there is no scope {value % 8}"
-    if op == Op.JUMP_IF and not 0 <= operation[3] < left:
-        return f"a jump over {operation[3]} operations leaves the program: jumps go forward, at most to its end"
-    if op == Op.TMA_LOAD and operation[5]:
+    if op == Op.JUMP_IF and not 0 <= operation[SKIP] < left:
+        return f"a jump over {operation[SKIP]} operations leaves the program: jumps go forward, at most to its end"
+    if op == Op.TMA_LOAD and operation[COPY_MASK]:
         return _wrong_multicast(program, operation)
     if op == Op.COMMIT_MULTICAST:
         return _wrong_commit(program, operation)
@@ -376,7 +377,7 @@ def _out_of_range(op: Op, name: str, value: int, low: int, high: int) -> str:
 
 
 def _wrong_commit(program: Program, operation: Operation) -> str:
-    _, _, barrier, mask = operation
+    barrier, mask = operation[COMMIT_BARRIER], operation[COMMIT_MASK]
     if not mask:
         return "COMMIT_MULTICAST: a mask without a CTA signals nobody"
     for rank in range(program.ctas):
@@ -389,7 +390,7 @@ def _wrong_commit(program: Program, operation: Operation) -> str:
 
 
 def _wrong_multicast(program: Program, operation: Operation) -> str:
-    _, barrier, access, _, _, mask = operation
+    barrier, access, mask = operation[BARRIER], operation[ASYNC_ACCESS], operation[COPY_MASK]
     for rank in range(program.ctas):
         if mask >> rank & 1:
             try:

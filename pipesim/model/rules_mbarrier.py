@@ -6,6 +6,22 @@ from pipesim.model import barrier as mbarrier
 from pipesim.model.barrier import LIVE, BarrierState
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.ops import Engine, Op, Operation
+from pipesim.model.positions import (
+    ANSWER,
+    AWAITED_TOKEN,
+    BARRIER,
+    COUNT,
+    COUNTED_TOKEN,
+    CP_ASYNC_LANES,
+    EXPECT,
+    NO_COMPLETE_TOKEN,
+    NOINC,
+    PARITY,
+    PENDING,
+    TESTED_TOKEN,
+    TOKEN,
+    TX_BYTES,
+)
 from pipesim.model.program import Program
 from pipesim.model.rules_transfer import launch
 from pipesim.model.state import Rule, State, Step, advance, exited, new, write_register
@@ -27,99 +43,111 @@ def _changed(
 
 
 def _init(_: Program, state: State, agent: int, op: Operation) -> Step:
-    return _changed(state, agent, op[1], mbarrier.init(state.barriers[op[1]], op[2]), op[2], mbarrier.MAX_COUNT)
+    bar, count = op[BARRIER], op[COUNT]
+    return _changed(state, agent, bar, mbarrier.init(state.barriers[bar], count), count, mbarrier.MAX_COUNT)
 
 
 def _inval(_: Program, state: State, agent: int, op: Operation) -> Step:
-    before = state.barriers[op[1]]
-    return _changed(state, agent, op[1], mbarrier.inval(before), before.pending, before.expected)
+    bar = op[BARRIER]
+    before = state.barriers[bar]
+    return _changed(state, agent, bar, mbarrier.inval(before), before.pending, before.expected)
 
 
 def _arrive(program: Program, state: State, agent: int, op: Operation) -> Step:
-    if program.ctas > 1 and _exited(program, state, agent, op[1]):
-        return _gone(state, agent, op[1])
-    before = state.barriers[op[1]]
-    return _changed(state, agent, op[1], mbarrier.arrive(before, op[2], op[3]), op[2], before.pending, op[4])
+    bar, count = op[BARRIER], op[COUNT]
+    if program.ctas > 1 and _exited(program, state, agent, bar):
+        return _gone(state, agent, bar)
+    before = state.barriers[bar]
+    return _changed(state, agent, bar, mbarrier.arrive(before, count, op[EXPECT]), count, before.pending, op[TOKEN])
 
 
 def _arrive_drop(program: Program, state: State, agent: int, op: Operation) -> Step:
-    if program.ctas > 1 and _exited(program, state, agent, op[1]):
-        return _gone(state, agent, op[1])
-    before = state.barriers[op[1]]
-    return _changed(state, agent, op[1], mbarrier.arrive_drop(before, op[2], op[3]), op[2], before.pending, op[4])
+    bar, count = op[BARRIER], op[COUNT]
+    if program.ctas > 1 and _exited(program, state, agent, bar):
+        return _gone(state, agent, bar)
+    before = state.barriers[bar]
+    effect = mbarrier.arrive_drop(before, count, op[EXPECT])
+    return _changed(state, agent, bar, effect, count, before.pending, op[TOKEN])
 
 
 def _arrive_no_complete(program: Program, state: State, agent: int, op: Operation) -> Step:
-    if program.ctas > 1 and _exited(program, state, agent, op[1]):
-        return _gone(state, agent, op[1])
-    before = state.barriers[op[1]]
-    return _changed(state, agent, op[1], mbarrier.arrive_no_complete(before, op[2]), op[2], before.pending, op[3])
+    bar, count = op[BARRIER], op[COUNT]
+    if program.ctas > 1 and _exited(program, state, agent, bar):
+        return _gone(state, agent, bar)
+    before = state.barriers[bar]
+    effect = mbarrier.arrive_no_complete(before, count)
+    return _changed(state, agent, bar, effect, count, before.pending, op[NO_COMPLETE_TOKEN])
 
 
 def _expect_tx(program: Program, state: State, agent: int, op: Operation) -> Step:
-    if program.ctas > 1 and _exited(program, state, agent, op[1]):
-        return _gone(state, agent, op[1])
-    before = state.barriers[op[1]]
-    return _changed(state, agent, op[1], mbarrier.add_tx(before, op[2]), op[2], before.tx)
+    bar, nbytes = op[BARRIER], op[TX_BYTES]
+    if program.ctas > 1 and _exited(program, state, agent, bar):
+        return _gone(state, agent, bar)
+    before = state.barriers[bar]
+    return _changed(state, agent, bar, mbarrier.add_tx(before, nbytes), nbytes, before.tx)
 
 
 def _complete_tx(program: Program, state: State, agent: int, op: Operation) -> Step:
-    if program.ctas > 1 and _exited(program, state, agent, op[1]):
-        return _gone(state, agent, op[1])
-    before = state.barriers[op[1]]
-    return _changed(state, agent, op[1], mbarrier.add_tx(before, -op[2]), -op[2], before.tx)
+    bar, nbytes = op[BARRIER], op[TX_BYTES]
+    if program.ctas > 1 and _exited(program, state, agent, bar):
+        return _gone(state, agent, bar)
+    before = state.barriers[bar]
+    return _changed(state, agent, bar, mbarrier.add_tx(before, -nbytes), -nbytes, before.tx)
 
 
 def _wait(_: Program, state: State, agent: int, op: Operation) -> Step:
-    bar = op[1]
+    bar = op[BARRIER]
     before = state[3][bar]
     if before[4] != LIVE:
         return _unusable(state, agent, bar, before)
-    if before[3] & 1 == op[2]:
+    if before[3] & 1 == op[PARITY]:
         return new(Step, (state, bar, -1, ()))
     return new(Step, (advance(state, agent), -1, -1, ()))
 
 
 def _wait_unless(program: Program, state: State, agent: int, op: Operation) -> Step:
-    if op[3] >= 0 and state.registers[agent][op[3]]:
+    if op[ANSWER] >= 0 and state.registers[agent][op[ANSWER]]:
         return Step(advance(state, agent))
     return _wait(program, state, agent, op)
 
 
 def _test(_: Program, state: State, agent: int, op: Operation) -> Step:
-    before = state.barriers[op[1]]
+    bar = op[BARRIER]
+    before = state.barriers[bar]
     if before.life != LIVE:
-        return _unusable(state, agent, op[1], before)
-    return Step(advance(write_register(state, agent, op[3], int(mbarrier.passes(before, op[2]))), agent))
+        return _unusable(state, agent, bar, before)
+    return Step(advance(write_register(state, agent, op[ANSWER], int(mbarrier.passes(before, op[PARITY]))), agent))
 
 
 def _wait_state(_: Program, state: State, agent: int, op: Operation) -> Step:
-    before = state.barriers[op[1]]
+    bar = op[BARRIER]
+    before = state.barriers[bar]
     if before.life != LIVE:
-        return _unusable(state, agent, op[1], before)
-    passed, fault = mbarrier.token_passes(before, state.registers[agent][op[2]])
+        return _unusable(state, agent, bar, before)
+    passed, fault = mbarrier.token_passes(before, state.registers[agent][op[AWAITED_TOKEN]])
     if not passed and fault is None:
-        return Step(state, blocked=op[1])
-    return Step(advance(state, agent), faults=_stale(state, agent, op[1], before, fault))
+        return Step(state, blocked=bar)
+    return Step(advance(state, agent), faults=_stale(state, agent, bar, before, fault))
 
 
 def _test_state(_: Program, state: State, agent: int, op: Operation) -> Step:
-    before = state.barriers[op[1]]
+    bar = op[BARRIER]
+    before = state.barriers[bar]
     if before.life != LIVE:
-        return _unusable(state, agent, op[1], before)
-    passed, fault = mbarrier.token_passes(before, state.registers[agent][op[2]])
-    after = advance(write_register(state, agent, op[3], int(passed)), agent)
-    return Step(after, faults=_stale(state, agent, op[1], before, fault))
+        return _unusable(state, agent, bar, before)
+    passed, fault = mbarrier.token_passes(before, state.registers[agent][op[TESTED_TOKEN]])
+    after = advance(write_register(state, agent, op[ANSWER], int(passed)), agent)
+    return Step(after, faults=_stale(state, agent, bar, before, fault))
 
 
 def _pending_count(_: Program, state: State, agent: int, op: Operation) -> Step:
-    held = state.registers[agent][op[1]]
-    return Step(advance(write_register(state, agent, op[2], mbarrier.token_pending(held)), agent))
+    held = state.registers[agent][op[COUNTED_TOKEN]]
+    return Step(advance(write_register(state, agent, op[PENDING], mbarrier.token_pending(held)), agent))
 
 
 def _cp_async_arrive(_: Program, state: State, agent: int, op: Operation) -> Step:
     """Pending rises now unless noinc; one arrival of all lanes when the agent's earlier cp.async have landed."""
-    bar, lanes, noinc = op[1], op[2], op[3]
+    bar, lanes, noinc = op[BARRIER], op[CP_ASYNC_LANES], op[NOINC]
     before = state.barriers[bar]
     if noinc:
         effect: mbarrier.Effect = (before, False, mbarrier.unusable(before))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.groups import NO_EFFECT
 from pipesim.model.ops import Op, Operation
+from pipesim.model.positions import JUMP_REGISTER, NAMED_BARRIER, NAMED_LANES, SKIP, THREADS, VALUE
 from pipesim.model.program import Program
 from pipesim.model.state import Rule, State, Step, advance, new
 
@@ -17,7 +19,7 @@ def _bar_arrive(program: Program, state: State, agent: int, op: Operation) -> St
 
 def _bar_sync(program: Program, state: State, agent: int, op: Operation) -> Step:
     """Arrive, then wait for the barrier's generation to end: two moves unless this agent is the last."""
-    bar = op[1]
+    bar = op[NAMED_BARRIER]
     channel = len(program.barriers) + bar
     wanted = state.holds[agent]
     if wanted:
@@ -31,7 +33,7 @@ def _bar_sync(program: Program, state: State, agent: int, op: Operation) -> Step
 
 
 def _join(program: Program, state: State, agent: int, op: Operation) -> Step:
-    bar, threads, lanes = op[1], op[2], op[3]
+    bar, threads, lanes = op[NAMED_BARRIER], op[THREADS], op[NAMED_LANES]
     arrived, agreed, generation = state.named[bar]
     fault: FaultKind | None = None
     found, expected = threads, agreed
@@ -78,12 +80,12 @@ def _cluster_channel(program: Program) -> int:
 
 
 def _jump_if(_: Program, state: State, agent: int, op: Operation) -> Step:
-    taken = state.registers[agent][op[1]] == op[2]
-    return Step(advance(state, agent, 1 + op[3] if taken else 1))
+    taken = state.registers[agent][op[JUMP_REGISTER]] == op[VALUE]
+    return Step(advance(state, agent, 1 + op[SKIP] if taken else 1))
 
 
 def _pass(_: Program, state: State, agent: int, __: Operation) -> Step:
-    """Fences order memory and marks carry names: neither changes a barrier, a tile or another agent's turn."""
+    """Fences order memory, marks carry names, work takes time: none changes a barrier, a tile or who may go on."""
     pcs = state[0]
     moved = new(State, (pcs[:agent] + (pcs[agent] + 1,) + pcs[agent + 1 :], *state[1:]))  # noqa: RUF005  # hot
     return new(Step, (moved, -1, -1, ()))
@@ -94,11 +96,6 @@ RULES: dict[Op, Rule] = {
     Op.BAR_ARRIVE: _bar_arrive,
     Op.CLUSTER_ARRIVE: _cluster_arrive,
     Op.CLUSTER_WAIT: _cluster_wait,
-    Op.FENCE: _pass,
-    Op.WORK: _pass,
     Op.JUMP_IF: _jump_if,
-    Op.LOOP_BEGIN: _pass,
-    Op.LOOP_NEXT: _pass,
-    Op.LOOP_END: _pass,
-    Op.SETMAXNREG: _pass,
+    **{Op(op): _pass for op in NO_EFFECT},
 }

@@ -6,6 +6,19 @@ from collections.abc import Iterable
 
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
+from pipesim.model.positions import (
+    ACCESS,
+    ASYNC_ACCESS,
+    ASYNC_BYTES,
+    ASYNC_ITEM,
+    BARRIER,
+    COMMIT_BARRIER,
+    COMMIT_MASK,
+    COPY_MASK,
+    ENGINE,
+    GROUPS,
+    ITEM,
+)
 from pipesim.model.program import Program
 from pipesim.model.state import (
     OWN,
@@ -39,7 +52,8 @@ def _gone(state: State, agent: int, access: int) -> Step:
 
 
 def _tma_load(program: Program, state: State, agent: int, op: Operation) -> Step:
-    _, bar, access, nbytes, item, mask = op
+    bar, access, nbytes = op[BARRIER], op[ASYNC_ACCESS], op[ASYNC_BYTES]
+    item, mask = op[ASYNC_ITEM], op[COPY_MASK]
     if not mask:
         if program.ctas > 1 and unreachable(program, state, agent, access):
             return _gone(state, agent, access)
@@ -58,17 +72,21 @@ def _tma_load(program: Program, state: State, agent: int, op: Operation) -> Step
 
 
 def _transfer_read(program: Program, state: State, agent: int, op: Operation) -> Step:
-    if program.ctas > 1 and unreachable(program, state, agent, op[2]):
-        return _gone(state, agent, op[2])
-    seen = _look(program, state, agent, op[2], op[4], op[1])
-    after, raced = _opened(program, state, agent, op[1], -1, op[2], op[3], op[4], writes=False)
+    if program.ctas > 1 and unreachable(program, state, agent, op[ASYNC_ACCESS]):
+        return _gone(state, agent, op[ASYNC_ACCESS])
+    seen = _look(program, state, agent, op[ASYNC_ACCESS], op[ASYNC_ITEM], op[ENGINE])
+    after, raced = _opened(
+        program, state, agent, op[ENGINE], -1, op[ASYNC_ACCESS], op[ASYNC_BYTES], op[ASYNC_ITEM], writes=False
+    )
     return Step(advance(after, agent), faults=raced or seen)
 
 
 def _transfer_write(program: Program, state: State, agent: int, op: Operation) -> Step:
-    if program.ctas > 1 and unreachable(program, state, agent, op[2]):
-        return _gone(state, agent, op[2])
-    after, raced = _opened(program, state, agent, op[1], -1, op[2], op[3], op[4], writes=True)
+    if program.ctas > 1 and unreachable(program, state, agent, op[ASYNC_ACCESS]):
+        return _gone(state, agent, op[ASYNC_ACCESS])
+    after, raced = _opened(
+        program, state, agent, op[ENGINE], -1, op[ASYNC_ACCESS], op[ASYNC_BYTES], op[ASYNC_ITEM], writes=True
+    )
     return Step(advance(after, agent), faults=raced)
 
 
@@ -123,7 +141,7 @@ def _ordered(flight: Flight, agent: int, engine: int, first: int, end: int, *, w
 
 
 def _commit(program: Program, state: State, agent: int, op: Operation) -> Step:
-    engine, bar = op[1], op[2]
+    engine, bar = op[ENGINE], op[COMMIT_BARRIER]
     if bar >= 0:
         return launch(advance(state, agent), agent, state.pcs[agent], engine, bar, 1)
     slot = agent * _ENGINES + engine
@@ -133,7 +151,7 @@ def _commit(program: Program, state: State, agent: int, op: Operation) -> Step:
 
 
 def _commit_multicast(program: Program, state: State, agent: int, op: Operation) -> Step:
-    _, engine, bar, mask = op
+    engine, bar, mask = op[ENGINE], op[COMMIT_BARRIER], op[COMMIT_MASK]
     pc = state.pcs[agent]
     after = advance(state, agent)
     for rank in range(program.ctas):
@@ -142,17 +160,12 @@ def _commit_multicast(program: Program, state: State, agent: int, op: Operation)
     return Step(after)
 
 
-def _engine_work(_: Program, state: State, agent: int, __: Operation) -> Step:
-    """How long an engine works is a matter of time alone."""
-    return Step(advance(state, agent))
-
-
 def _wait_group(program: Program, state: State, agent: int, op: Operation) -> Step:
     """Block until at most ``groups`` of the closed groups of this engine are unfinished.
 
     A wgmma and its groups belong to a whole warp group: each of its warps must have closed them, and all be finished.
     """
-    engine, groups = op[1], op[2]
+    engine, groups = op[ENGINE], op[GROUPS]
     limit = state.commits[agent * _ENGINES + engine] - groups
     for member in program.warp_groups[agent] if engine == Engine.WGMMA else (agent,):
         if state.commits[member * _ENGINES + engine] < limit or any(
@@ -170,12 +183,12 @@ def begin(program: Program, state: State, agent: int) -> Step:
     """
     pc = state.pcs[agent]
     op = program.code[agent][pc]
-    first, end = program.cells[op[1]]
+    first, end = program.cells[op[ACCESS]]
     writes = op[0] == Op.WRITE
     faults: tuple[Fault, ...] = ()
     open_ = _conflict(state.flights, first, end, writes=writes)
     if open_ is not None:
-        faults = (Fault(FaultKind.RACE, agent, pc, -1, op[1], 0, open_.agent, open_.pc),)
+        faults = (Fault(FaultKind.RACE, agent, pc, -1, op[ACCESS], 0, open_.agent, open_.pc),)
     flight = Flight(agent, pc, -1, 0, 0, OWN, -1, first, end, writes, -1, 0, 0)
     return Step(state._replace(flights=(*state.flights, flight)), faults=faults)
 
@@ -188,9 +201,9 @@ def _ended(state: State, agent: int) -> State:
 
 def _read(program: Program, state: State, agent: int, op: Operation) -> Step:
     closed = _ended(state, agent)
-    if program.ctas > 1 and unreachable(program, state, agent, op[1]):
-        return _gone(closed, agent, op[1])
-    faults = _look(program, closed, agent, op[1], op[2])
+    if program.ctas > 1 and unreachable(program, state, agent, op[ACCESS]):
+        return _gone(closed, agent, op[ACCESS])
+    faults = _look(program, closed, agent, op[ACCESS], op[ITEM])
     if closed is not state and faults and faults[0].kind is FaultKind.RACE:
         faults = ()  # it was open: whichever of the two accesses opened second has told of the race
     return new(Step, (advance(closed, agent), -1, -1, faults))
@@ -230,14 +243,14 @@ def _writer(flights: tuple[Flight, ...], cell: int, agent: int, engine: int) -> 
 
 def _write(program: Program, state: State, agent: int, op: Operation) -> Step:
     state = _ended(state, agent)
-    if program.ctas > 1 and unreachable(program, state, agent, op[1]):
-        return _gone(state, agent, op[1])
-    first, end = program.cells[op[1]]
+    if program.ctas > 1 and unreachable(program, state, agent, op[ACCESS]):
+        return _gone(state, agent, op[ACCESS])
+    first, end = program.cells[op[ACCESS]]
     faults: tuple[Fault, ...] = ()
     open_ = _conflict(state.flights, first, end, writes=True)
     if open_ is not None:
-        faults = (Fault(FaultKind.RACE, agent, state.pcs[agent], -1, op[1], 0, open_.agent, open_.pc),)
-    state = state._replace(cells=fill(state.cells, first, end, op[2]))
+        faults = (Fault(FaultKind.RACE, agent, state.pcs[agent], -1, op[ACCESS], 0, open_.agent, open_.pc),)
+    state = state._replace(cells=fill(state.cells, first, end, op[ITEM]))
     return Step(advance(state, agent), faults=faults)
 
 
@@ -247,7 +260,6 @@ RULES: dict[Op, Rule] = {
     Op.TRANSFER_WRITE: _transfer_write,
     Op.COMMIT: _commit,
     Op.WAIT_GROUP: _wait_group,
-    Op.ENGINE_WORK: _engine_work,
     Op.COMMIT_MULTICAST: _commit_multicast,
     Op.READ: _read,
     Op.WRITE: _write,

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from pipesim.model import groups
 from pipesim.model.barrier import FRESH, BarrierState
 from pipesim.model.finding import Fault
-from pipesim.model.ops import Engine, Op, Operation, Space
+from pipesim.model.ops import Engine, Operation, Space
+from pipesim.model.positions import NAMED_BARRIER
 from pipesim.model.program import Program
 
 UNINITIALISED = -1  #: item of bytes that nothing has written
@@ -103,10 +105,9 @@ def own_channel(program: Program, agent: int) -> int:
 
 def meeting_channel(program: Program, op: Operation) -> int:
     """The channel of the named barrier or the cluster barrier that an operation is on, -1 if on neither."""
-    if op[0] in (Op.BAR_SYNC, Op.BAR_ARRIVE):
-        return len(program.barriers) + op[1]
-    on_cluster = op[0] in (Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT)
-    return len(program.barriers) + len(program.named_barriers) if on_cluster else -1
+    if op[0] in groups.ON_NAMED_BARRIER:
+        return len(program.barriers) + op[NAMED_BARRIER]
+    return len(program.barriers) + len(program.named_barriers) if op[0] in groups.CLUSTER else -1
 
 
 def exited(program: Program, state: State, cta: int) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from pipesim.errors import ConfigurationError, ParameterError
 from pipesim.model.barrier import MAX_COUNT
-from pipesim.model.ops import Op, Operation, Space
+from pipesim.model.groups import EXPECTS
+from pipesim.model.ops import Op, Operation, Space, operand
 from pipesim.model.program import Program
 
 MAX_SMEM = 227 * 1024  #: shared memory that one CTA can have, in bytes
@@ -12,8 +15,7 @@ MAX_THREADS = 1024  #: threads of one CTA
 MAX_TMEM = 256 * 1024  #: tensor memory of one SM, in bytes: 128 lanes of 512 columns of 4 bytes (PTX ISA, tcgen05)
 MAX_REGISTERS = 65536  #: registers of one SM
 COPY_MULTIPLE = 16  #: a bulk copy moves a multiple of this many bytes
-_COUNTED = frozenset(map(int, (Op.ARRIVE, Op.ARRIVE_DROP, Op.EXPECT_TX, Op.TMA_LOAD)))  #: operations that say bytes
-_SETMAXNREG = frozenset({int(Op.SETMAXNREG)})
+_COUNTED = EXPECTS | {Op.EXPECT_TX, Op.TMA_LOAD}  #: operations that say bytes
 
 
 def require(name: str, value: int, low: int, high: int, *, multiple_of: int = 1, one_of: tuple[int, ...] = ()) -> None:
@@ -73,24 +75,31 @@ def require_fits(program: Program) -> None:
         )
     for agent, code in enumerate(program.code):
         for pc, op in _of_kind(code, _COUNTED):
-            expected = op[3] if op[0] in (Op.ARRIVE, Op.ARRIVE_DROP) else op[2] if op[0] == Op.EXPECT_TX else 0
+            expected = _expected(op)
             if expected > MAX_COUNT:
                 raise ConfigurationError(
                     f"{program.agent_name(agent)} expects {expected:,} bytes in one phase of "
-                    f"{program.barrier_name(op[1])}",
+                    f"{program.barrier_name(operand(op, 'barrier'))}",
                     place=program.line(agent, pc),
                     cause=f"an mbarrier counts up to {MAX_COUNT:,} bytes a phase",
                     correction="split the tile over several phases, or make it smaller",
                 )
-            if op[0] == Op.TMA_LOAD and op[3] % COPY_MULTIPLE:
+            if op[0] == Op.TMA_LOAD and operand(op, "bytes") % COPY_MULTIPLE:
                 raise ConfigurationError(
-                    f"{program.agent_name(agent)} copies {op[3]:,} bytes",
+                    f"{program.agent_name(agent)} copies {operand(op, 'bytes'):,} bytes",
                     place=program.line(agent, pc),
                     cause=f"a bulk copy moves a multiple of {COPY_MULTIPLE} bytes",
                 )
 
 
-def _of_kind(code: tuple[Operation, ...], kinds: frozenset[int]) -> list[tuple[int, Operation]]:
+def _expected(op: Operation) -> int:
+    """The bytes that an operation makes a phase expect."""
+    if op[0] in EXPECTS:
+        return operand(op, "expect")
+    return operand(op, "bytes") if op[0] == Op.EXPECT_TX else 0
+
+
+def _of_kind(code: tuple[Operation, ...], kinds: Set[int]) -> list[tuple[int, Operation]]:
     """The operations of these kinds, each with its place."""
     return [(pc, op) for pc, op in enumerate(code) if op[0] in kinds]
 
@@ -110,14 +119,14 @@ def _require_registers(program: Program) -> None:
         held: dict[int, tuple[int, str]] = {}
         for agent, code in enumerate(program.code):
             if program.agents[agent].cta == rank:
-                for pc, op in _of_kind(code, _SETMAXNREG):
-                    if op[1] % 8 or not 24 <= op[1] <= 256:
+                for pc, op in _of_kind(code, {Op.SETMAXNREG}):
+                    if operand(op, "registers") % 8 or not 24 <= operand(op, "registers") <= 256:
                         raise ConfigurationError(
-                            f"{program.agent_name(agent)} asks for {op[1]} registers a thread",
+                            f"{program.agent_name(agent)} asks for {operand(op, 'registers')} registers a thread",
                             place=program.line(agent, pc),
                             cause="setmaxnreg takes multiples of 8, 24 to 256 (PTX ISA)",
                         )
-                    held[program.agents[agent].warp] = op[1], program.line(agent, pc)
+                    held[program.agents[agent].warp] = operand(op, "registers"), program.line(agent, pc)
         total = 32 * sum(count for count, _ in held.values())
         if total > MAX_REGISTERS:
             raise ConfigurationError(

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pipesim.model.ops import Op, Operation
+from pipesim.model.groups import LOOP_MARKS, PARITY_WAITS
+from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.timed.costs import Cost, Prices
 from pipesim.timed.profile import Profile
@@ -70,9 +71,13 @@ class _Trip:
 
 def _trip(program: Program, code: tuple[Operation, ...], prices: list[Cost], stamps: int) -> _Trip | None:
     """The trip of an agent that is one loop of trips that cost the same, each with one wait and what it serves."""
-    marks = [pc for pc, op in enumerate(code) if op[0] in (Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END)]
+    marks = [pc for pc, op in enumerate(code) if op[0] in LOOP_MARKS]
     bounds = list(pairwise(marks))
-    if not bounds or code[marks[0]][2] != len(bounds) or any(code[pc][0] != Op.LOOP_NEXT for pc in marks[1:-1]):
+    if (
+        not bounds
+        or operand(code[marks[0]], "trips") != len(bounds)
+        or any(code[pc][0] != Op.LOOP_NEXT for pc in marks[1:-1])
+    ):
         return None  # no loop, no trip, or more than one loop
     bodies = {tuple((code[pc][0], prices[pc]) for pc in range(begin + 1, end)) for begin, end in bounds}
     if len(bodies) != 1:
@@ -83,17 +88,18 @@ def _trip(program: Program, code: tuple[Operation, ...], prices: list[Cost], sta
     copy: Cost | None = None
     for pc in range(begin + 1, end):
         op, price = code[pc], prices[pc]
-        if op[0] in (Op.WAIT, Op.WAIT_UNLESS):
+        if op[0] in PARITY_WAITS:
             if waits:
                 return None
-            waits = program.barriers[op[1]].name
-            if op[0] == Op.WAIT or op[3] < 0:  # else it may be skipped, and cost nothing
+            waits = program.barriers[operand(op, "barrier")].name
+            if op[0] == Op.WAIT or operand(op, "register") < 0:  # else it may be skipped, and cost nothing
                 busy += price.busy + stamps
             continue
-        if served < 0 and waits and op[0] in (Op.TMA_LOAD, Op.ARRIVE) and not (op[0] == Op.ARRIVE and op[3]):
-            copy = price if op[0] == Op.TMA_LOAD else None
+        copies = op[0] == Op.TMA_LOAD
+        if served < 0 and waits and (copies or (op[0] == Op.ARRIVE and not operand(op, "expect"))):
+            copy = price if copies else None
             served = after_wait + (0 if copy else price.visible)
-            serves = program.barriers[op[1]].name
+            serves = program.barriers[operand(op, "barrier")].name
         after_wait += price.busy if waits else 0
         busy += price.busy
     step = next((prices[pc].busy for pc in marks if code[pc][0] == Op.LOOP_NEXT), 0)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesim.model.ops import IN_ORDER, Op, Operation, Space
+from pipesim.model.groups import BLOCKING_WAITS, DELAYED_ARRIVALS, ENGINE_ACCESSES, MEETINGS, SIGNALS, TRIES
+from pipesim.model.ops import AT, IN_ORDER, Op, Operation, Space, operand
 from pipesim.model.program import Program
 from pipesim.timed.profile import Profile, scaled
 from pipesim.trace.sites import kinds
@@ -44,7 +45,7 @@ class Prices:
 
 
 #: How many leading integers of an operation decide its cost: which item it is for does not.
-PRICED: dict[int, int] = {Op.READ: 2, Op.WRITE: 2, Op.TMA_LOAD: 4, Op.TRANSFER_READ: 4, Op.TRANSFER_WRITE: 4}
+PRICED: dict[int, int] = AT["item"]
 
 
 def resident(program: Program, profile: Profile) -> int:
@@ -55,31 +56,32 @@ def resident(program: Program, profile: Profile) -> int:
 def _cost(program: Program, op: Operation, profile: Profile, record: int) -> Cost:
     extra = record * len(kinds(op))
     match op[0]:
-        case Op.WAIT | Op.WAIT_UNLESS | Op.WAIT_STATE:  # the engine adds their records: it knows which are left
+        case code if code in BLOCKING_WAITS:  # the engine adds their records: it knows which are left
             return Cost(profile["wait.issue"], profile["wait.wake_up"])
-        case Op.TRY_WAIT | Op.TEST_WAIT | Op.TEST_STATE:
+        case code if code in TRIES:
             return Cost(profile["wait.issue"] + extra)
-        case Op.ARRIVE if op[3]:
+        case Op.ARRIVE if operand(op, "expect"):
             return Cost(profile["expect.issue"] + extra, profile["arrive.latency"] + extra)
-        case Op.ARRIVE | Op.ARRIVE_DROP | Op.ARRIVE_NO_COMPLETE | Op.EXPECT_TX | Op.COMPLETE_TX:
+        case code if code in SIGNALS:
             return Cost(profile["arrive.issue"] + extra, profile["arrive.latency"] + extra)
         case Op.TMA_LOAD:
             return _copy(program, op, profile, extra)
         case Op.READ:
             return _read(program, op, profile)
         case Op.WORK:
-            return Cost((op[1] + profile["work.issue"] if op[1] else 0) + extra)
+            cycles = operand(op, "cycles")
+            return Cost((cycles + profile["work.issue"] if cycles else 0) + extra)
         case Op.LOOP_NEXT:
             return Cost(profile["loop.issue"])
         case Op.LOOP_BEGIN | Op.LOOP_END | Op.JUMP_IF:
             return Cost(0)
-        case Op.BAR_SYNC | Op.BAR_ARRIVE | Op.CLUSTER_ARRIVE | Op.CLUSTER_WAIT:
+        case code if code in MEETINGS:
             return Cost(0, profile["sync.latency"])
-        case Op.TRANSFER_READ | Op.TRANSFER_WRITE:
+        case code if code in ENGINE_ACCESSES:
             return _transfer(program, op, profile)
         case Op.ENGINE_WORK:
-            return Cost(profile["other.issue"], engine=op[2], flight=0)
-        case Op.COMMIT | Op.COMMIT_MULTICAST | Op.CP_ASYNC_ARRIVE if op[2] >= 0:  # a commit of no group on a barrier
+            return Cost(profile["other.issue"], engine=operand(op, "cycles"), flight=0)
+        case code if code in DELAYED_ARRIVALS and operand(op, "barrier") >= 0:  # a commit of no group on a barrier
             return Cost(profile["other.issue"], flight=0)
         case _:
             return Cost(profile["other.issue"])
@@ -87,7 +89,7 @@ def _cost(program: Program, op: Operation, profile: Profile, record: int) -> Cos
 
 def _read(program: Program, op: Operation, profile: Profile) -> Cost:
     """Registers are read by whatever computes with them."""
-    source = program.accesses[op[1]]
+    source = program.accesses[operand(op, "access")]
     if source.space == Space.REGISTERS:
         return Cost(0)
     return Cost(profile["read.issue"] + scaled(source.nbytes, profile["read.bytes_per_kcycle"]))
@@ -95,9 +97,9 @@ def _read(program: Program, op: Operation, profile: Profile) -> Cost:
 
 def _transfer(program: Program, op: Operation, profile: Profile) -> Cost:
     """A result in registers is named by the instruction whose other operands are priced."""
-    size = scaled(op[3], profile["copy.bytes_per_kcycle"])
-    late = profile["matrix.latency"] if op[1] in IN_ORDER else profile["transfer.latency"] + size
-    in_registers = program.accesses[op[2]].space == Space.REGISTERS
+    size = scaled(operand(op, "bytes"), profile["copy.bytes_per_kcycle"])
+    late = profile["matrix.latency"] if operand(op, "engine") in IN_ORDER else profile["transfer.latency"] + size
+    in_registers = program.accesses[operand(op, "access")].space == Space.REGISTERS
     return Cost(0 if in_registers else profile["other.issue"], flight=late)
 
 
@@ -108,4 +110,9 @@ def _copy(program: Program, op: Operation, profile: Profile, extra: int) -> Cost
     near, far = profile["copy.latency"], profile["copy.latency_loaded"]
     latency = near + (far - near) * (sharing - 1) // max(1, profile.sms - 1)
     share = max(1, min(rate, profile["copy.device_bytes_per_kcycle"] // sharing))
-    return Cost(profile["copy.issue"] + extra, 0, scaled(op[3], share), extra + latency + scaled(op[3], rate))
+    return Cost(
+        profile["copy.issue"] + extra,
+        0,
+        scaled(operand(op, "bytes"), share),
+        extra + latency + scaled(operand(op, "bytes"), rate),
+    )

@@ -14,18 +14,18 @@ from itertools import pairwise
 from math import lcm
 
 from pipesim.explain.phases import unfold
-from pipesim.model.ops import Engine, Op, Operation
+from pipesim.model.groups import BLOCKING_WAITS, ON_BARRIER, PARITY_WAITS, TRIP_BEGINS
+from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.timed.bound import Bound, ring_law
 from pipesim.timed.costs import Prices
-from pipesim.timed.earliest import WAITS, Earliest, Event, Part
+from pipesim.timed.earliest import Earliest, Event, EventPart
 from pipesim.timed.profile import Profile
 from pipesim.trace.sites import kinds
 from pipesim.trace.steady import steady_window
 
 MOST_OPERATIONS = 50_000  #: of a program whose critical cycle is looked for: about a second
 
-_ON_BARRIER = WAITS | {Op.ARRIVE, Op.ARRIVE_DROP, Op.EXPECT_TX, Op.TMA_LOAD, Op.TRY_WAIT, Op.TEST_WAIT}
 _SIGNAL = {Op.TMA_LOAD: "copy", Op.COMMIT: "commit", Op.COMMIT_MULTICAST: "commit", Op.TRANSFER_READ: "store"}
 
 
@@ -79,7 +79,7 @@ def waits_per_trip(program: Program) -> int:
 
 
 def _waits(code: Sequence[Operation]) -> int:
-    return sum(1 for op in code if op[0] in (Op.WAIT, Op.WAIT_UNLESS))
+    return sum(1 for op in code if op[0] in PARITY_WAITS)
 
 
 def common_trips(program: Program) -> dict[int, list[int]]:
@@ -89,9 +89,9 @@ def common_trips(program: Program) -> dict[int, list[int]]:
         mine: dict[int, list[int]] = {}
         entered: dict[int, int] = {}
         for pc, op in enumerate(code):
-            if op[0] in (Op.LOOP_BEGIN, Op.LOOP_NEXT):
-                mine.setdefault(op[1], []).append(pc)
-                entered[op[1]] = entered.get(op[1], 0) + (op[0] == Op.LOOP_BEGIN)
+            if op[0] in TRIP_BEGINS:
+                mine.setdefault(operand(op, "loop"), []).append(pc)
+                entered[operand(op, "loop")] = entered.get(operand(op, "loop"), 0) + (op[0] == Op.LOOP_BEGIN)
         if mine:
             loops[agent] = {mark: begins for mark, begins in mine.items() if entered[mark] == 1}
     common = set.intersection(*(set(mine) for mine in loops.values())) if loops else set()
@@ -142,8 +142,12 @@ def _busy(
         busy = 0
         for op in program.code[agent][begins[first] : begins[last]]:
             cost = price(op)
-            if op[0] in WAITS:
-                busy += 0 if op[0] == Op.WAIT_UNLESS and op[3] >= 0 else cost.busy + (stamps if kinds(op) else 0)
+            if op[0] in BLOCKING_WAITS:
+                busy += (
+                    0
+                    if op[0] == Op.WAIT_UNLESS and operand(op, "register") >= 0
+                    else cost.busy + (stamps if kinds(op) else 0)
+                )
             elif op[0] != Op.WAIT_GROUP:
                 busy += cost.busy
             if cost.engine:
@@ -228,7 +232,7 @@ class _Chain:
             return None
         op = self._program.code[event.agent][event.pc]
         place = (event.pc - begins[trip], event.part, op[0])
-        stage = op[1] if op[0] in _ON_BARRIER else op[2] if op[0] in (Op.COMMIT, Op.COMMIT_MULTICAST) else -1
+        stage = operand(op, "barrier") if op[0] in ON_BARRIER else -1
         return _Visit(event, trip, (event.agent, *place, stage), (self._program.agents[event.agent].role, *place))
 
     def _words(self, middle: int) -> str:
@@ -239,10 +243,11 @@ class _Chain:
         hops = [
             f"{self._program.agents[one.agent].role}'s {self._signal(one)} → {self._group(other)}"
             for one, other in pairwise(round_)
-            if other.part == Part.ISSUE and (one.agent, one.part, one.pc + 1) != (other.agent, Part.ISSUE, other.pc)
+            if other.part == EventPart.ISSUE
+            and (one.agent, one.part, one.pc + 1) != (other.agent, EventPart.ISSUE, other.pc)
         ]
         if not hops:
-            if any(event.part == Part.ENGINE for event in round_):
+            if any(event.part == EventPart.ENGINE for event in round_):
                 matrix = self._operation(last.event)[0] == Op.ENGINE_WORK
                 return "the matrix engine" if matrix else "the copy engine"
             return f"the trip of {self._program.agents[last.event.agent].role}"
@@ -267,16 +272,16 @@ class _Chain:
         """What others wait for, in a word."""
         op = self._operation(event)
         if op[0] == Op.TRANSFER_WRITE:
-            return "cp.async" if op[1] == Engine.CP_ASYNC else "MMA"
+            return "cp.async" if operand(op, "engine") == Engine.CP_ASYNC else "MMA"
         return _SIGNAL.get(Op(op[0]), "arrive")
 
     def _group(self, event: Event) -> str:
         """What held up the operation that begins with this event: the wait before it."""
         op = self._program.code[event.agent][event.pc - 1]
-        if op[0] in WAITS:
-            return self._program.barriers[op[1]].name
+        if op[0] in BLOCKING_WAITS:
+            return self._program.barriers[operand(op, "barrier")].name
         if op[0] == Op.WAIT_GROUP:
             return "its own transfers"
         if op[0] == Op.BAR_SYNC:
-            return f"named barrier {self._program.named_barriers[op[1]][1]}"
+            return f"named barrier {self._program.named_barriers[operand(op, 'named_barrier')][1]}"
         return "the cluster barrier"

@@ -12,18 +12,17 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from pipesim.explain.lap_counters import Laps
+from pipesim.model.groups import BLOCKING_WAITS, CLUSTER, MEETINGS, SIGNALS
 from pipesim.model.machine import TMA, Flight, State, Step
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
+from pipesim.model.positions import ANSWER, AWAITED_TOKEN, BARRIER, ENGINE, GROUPS, NAMED_BARRIER, PARITY
 from pipesim.model.program import Program
 from pipesim.timed.costs import Cost, Prices
 from pipesim.timed.profile import Profile
 from pipesim.trace.sites import kinds
 
-WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.WAIT_STATE})
-_SIGNALS = frozenset({Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.EXPECT_TX, Op.COMPLETE_TX})
 
-
-class Part(IntEnum):
+class EventPart(IntEnum):
     """Which moment of an operation an event is."""
 
     ISSUE = 0
@@ -36,7 +35,7 @@ class Event(NamedTuple):
 
     agent: int
     pc: int
-    part: Part
+    part: EventPart
     time: int
     after: int
 
@@ -97,30 +96,30 @@ class Earliest:
         op = self._program.code[agent][pc]
         code = op[0]
         if before.holds[agent]:  # it has joined the named barrier before
-            ended = self._ended[op[1]][before.holds[agent] - 1]
+            ended = self._ended[op[NAMED_BARRIER]][before.holds[agent] - 1]
             self._next[agent] = (ended.seen, ended.event)
             return
         cost = self._price(op)
         here, since = self._next[agent]
-        issue = self.issues[agent][pc] = self._event(agent, pc, Part.ISSUE, here, since)
+        issue = self.issues[agent][pc] = self._event(agent, pc, EventPart.ISSUE, here, since)
         self._next[agent] = (here + cost.busy, issue)
-        if code in WAITS:
+        if code in BLOCKING_WAITS:
             self._waited(before, agent, op, cost, issue)
-        elif code in _SIGNALS:
-            self._contribute(op[1], _Open(here, issue, cost.visible), result)
+        elif code in SIGNALS:
+            self._contribute(op[BARRIER], _Open(here, issue, cost.visible), result)
         elif code == Op.INIT:
-            self._open[op[1]] = _Open()
-            self._phases[op[1]] = []
-        elif code in (Op.BAR_SYNC, Op.BAR_ARRIVE, Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT):
+            self._open[op[BARRIER]] = _Open()
+            self._phases[op[BARRIER]] = []
+        elif code in MEETINGS:
             self._synchronised(before, agent, op, issue, result)
         elif code == Op.WAIT_GROUP:
             self._awaited_groups(agent, op, issue)
         elif cost.flight >= 0:
             self._launched(before, agent, op, cost, issue, result)
         elif code == Op.COMMIT:
-            last = self._last.get((agent, op[1]), -1)
+            last = self._last.get((agent, op[ENGINE]), -1)
             late = last >= 0 and self.events[last].time > here
-            self._groups.setdefault((agent, op[1]), []).append(last if late else issue)
+            self._groups.setdefault((agent, op[ENGINE]), []).append(last if late else issue)
 
     def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
         """A transfer delivered bytes, or its arrival."""
@@ -131,7 +130,7 @@ class Earliest:
 
     # what makes an event wait
 
-    def _event(self, agent: int, pc: int, part: Part, time: int, after: int) -> int:
+    def _event(self, agent: int, pc: int, part: EventPart, time: int, after: int) -> int:
         self.events.append(Event(agent, pc, part, time, after))
         return len(self.events) - 1
 
@@ -142,11 +141,11 @@ class Earliest:
 
     def _awaited_groups(self, agent: int, op: Operation, issue: int) -> None:
         """A wait for groups: of this agent, or of each agent of its warp group if the engine works for all of them."""
-        groups = len(self._groups.get((agent, op[1]), ())) - op[2]
-        members = self._program.warp_groups[agent] if op[1] == Engine.WGMMA else (agent,)
+        groups = len(self._groups.get((agent, op[ENGINE]), ())) - op[GROUPS]
+        members = self._program.warp_groups[agent] if op[ENGINE] == Engine.WGMMA else (agent,)
         if groups > 0:
             last = max(
-                (self._groups[member, op[1]][groups - 1] for member in members), key=lambda e: self.events[e].time
+                (self._groups[member, op[ENGINE]][groups - 1] for member in members), key=lambda e: self.events[e].time
             )
             self._not_before(agent, self.events[issue].time, issue, last)
 
@@ -162,11 +161,11 @@ class Earliest:
 
         A wait that may be skipped costs nothing of its own: then its try saw the phase.
         """
-        maybe = op[0] == Op.WAIT_UNLESS and op[3] >= 0
+        maybe = op[0] == Op.WAIT_UNLESS and op[ANSWER] >= 0
         stamps = self._record if kinds(op) and not maybe else 0
         time = self.events[issue].time + (0 if maybe else stamps + cost.busy)
         phase = self._phase_of(before, agent, op)
-        signal = self._phases[op[1]][phase] if 0 <= phase < len(self._phases[op[1]]) else None
+        signal = self._phases[op[BARRIER]][phase] if 0 <= phase < len(self._phases[op[BARRIER]]) else None
         if signal is not None:
             back = signal.seen + (min(cost.busy, cost.visible) if signal.landed else cost.busy)
             if back > time:
@@ -177,14 +176,14 @@ class Earliest:
     def _phase_of(self, before: State, agent: int, op: Operation) -> int:
         """The phase that a wait means, -1 for none that anything must be waited for."""
         if op[0] == Op.WAIT_STATE:
-            return before.registers[agent][op[2]] >> 20
-        meant = self.laps.meant(agent, op[1])
-        return meant if (meant & 1) == op[2] else -1
+            return before.registers[agent][op[AWAITED_TOKEN]] >> 20
+        meant = self.laps.meant(agent, op[BARRIER])
+        return meant if (meant & 1) == op[PARITY] else -1
 
     def _synchronised(self, before: State, agent: int, op: Operation, issue: int, result: Step) -> None:
         """Named barriers and the cluster barrier: all go on when the last has arrived."""
-        cluster = op[0] in (Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT)
-        where = len(self._joined) - 1 if cluster else op[1]
+        cluster = op[0] in CLUSTER
+        where = len(self._joined) - 1 if cluster else op[NAMED_BARRIER]
         here = self.events[issue].time
         if op[0] == Op.CLUSTER_WAIT:
             ended = self._ended[where][before.cluster_held[agent]]
@@ -205,7 +204,7 @@ class Earliest:
         if op[0] == Op.ENGINE_WORK:
             free, other = self._multiplied[agent]
             start, since = (free, other) if free > here else (here, issue)
-            event = self._event(agent, pc, Part.ENGINE, start + cost.engine, since)
+            event = self._event(agent, pc, EventPart.ENGINE, start + cost.engine, since)
             self._multiplied[agent] = (start + cost.engine, event)
             return
         for flight in flights:
@@ -220,12 +219,12 @@ class Earliest:
             elif flight.engine == TMA and flight is flights[0]:
                 if cost.engine:
                     start, since = max((here, issue), self._copied[agent])
-                since = self._event(agent, pc, Part.ENGINE, start, since)
+                since = self._event(agent, pc, EventPart.ENGINE, start, since)
                 self._copied[agent] = (start + cost.engine, since)
             elif flight.engine == TMA:  # the same copy, delivered to another CTA
                 self._landing[flight.sequence] = self._landing[flights[0].sequence]
                 continue
-            event = self._event(agent, pc, Part.LANDED, start + cost.flight, since)
+            event = self._event(agent, pc, EventPart.LANDED, start + cost.flight, since)
             self._landing[flight.sequence] = event
             last = self._last.get(key, -1)
             if last < 0 or self.events[last].time <= self.events[event].time:

@@ -17,12 +17,14 @@ from simpy.events import Event, Timeout
 from pipesim.explain.blocked import explain
 from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Deadlock, Fault
+from pipesim.model.groups import TRIES
 from pipesim.model.machine import Flight, State, Step, answered, begin, can_land, initial_state, land, step
 from pipesim.model.observer import Observer
 from pipesim.model.ops import IN_ORDER, Op
+from pipesim.model.positions import ANSWER, BARRIER, PARITY, TESTED_TOKEN
 from pipesim.model.program import Program
 from pipesim.timed.costs import Cost
-from pipesim.timed.plan import TRIES, Planned, plan
+from pipesim.timed.plan import Planned, plan
 from pipesim.timed.profile import Profile
 from pipesim.trace.recorder import StampBuffer
 from pipesim.trace.schema import Device, Trace, TraceMeta
@@ -259,9 +261,9 @@ class _Run:
             return max(time, self._visible[len(self._program.barriers) + len(self._program.named_barriers)])
         if op[0] in (Op.BAR_SYNC, Op.WAIT_GROUP):
             return time + cost.busy
-        if op[0] == Op.WAIT_UNLESS and op[3] >= 0 and self._state.registers[agent][op[3]]:
+        if op[0] == Op.WAIT_UNLESS and op[ANSWER] >= 0 and self._state.registers[agent][op[ANSWER]]:
             return time  # skipped: a try had already answered
-        back = self._return_time(time, op[1], planned)
+        back = self._return_time(time, op[BARRIER], planned)
         if first < 0:
             return back
         self._buffer.stamp(first, time)
@@ -272,10 +274,12 @@ class _Run:
         """A try was made: its answer is recorded. It is false while others cannot see yet what completed the phase."""
         op = self._program.code[agent][pc]
         if op[0] == Op.TEST_STATE:
-            success = mbarrier.token_passes(self._state.barriers[op[1]], self._state.registers[agent][op[2]])[0]
+            success = mbarrier.token_passes(
+                self._state.barriers[op[BARRIER]], self._state.registers[agent][op[TESTED_TOKEN]]
+            )[0]
         else:
-            success = mbarrier.passes(self._state.barriers[op[1]], op[2])
-        if success and self._visible[op[1]] > time:
+            success = mbarrier.passes(self._state.barriers[op[BARRIER]], op[PARITY])
+        if success and self._visible[op[BARRIER]] > time:
             success = False
             self._state = answered(self._program, self._state, agent, pc, 0)
         self._buffer.stamp(planned.second if success else planned.first, time)

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipesim.model.ops import Op
+from pipesim.model.groups import ACCESSES, RETURNS_LATE, TIMES_ITSELF_ONLY
 from pipesim.model.program import Program
 from pipesim.timed.costs import PRICED, Cost, Prices
 from pipesim.timed.profile import Profile
 from pipesim.trace.recorder import Meaning
 from pipesim.trace.sites import RECORDED, SiteBook, SiteTable
-
-#: Operations that nobody else can notice: they cost time but need no event of their own.
-PRIVATE = frozenset({Op.WORK, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END, Op.JUMP_IF, Op.FENCE, Op.SETMAXNREG})
-TRIES = frozenset({Op.TRY_WAIT, Op.TEST_WAIT, Op.TEST_STATE})
-#: Operations whose access is open for as long as they take.
-ACCESSES = frozenset({Op.READ, Op.WRITE})
-#: Operations whose return the engine works out.
-WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.WAIT_STATE, Op.WAIT_GROUP, Op.BAR_SYNC, Op.CLUSTER_WAIT}) | TRIES
 
 
 class Planned(NamedTuple):
@@ -66,7 +58,7 @@ def plan(
                 ]
                 first, second = (*stamps, -1, -1)[:2]
                 planned = known[key] = Planned(
-                    kind in PRIVATE, kind in WAITS, kind in ACCESSES, price(op), first, second
+                    kind in TIMES_ITSELF_ONLY, kind in RETURNS_LATE, kind in ACCESSES, price(op), first, second
                 )
             mine.append(planned)
         plans.append(tuple(mine))

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from pipesim.model.ops import Op, Operation
+from pipesim.model.groups import BY_PARITY, ON_BARRIER
+from pipesim.model.ops import Op, Operation, operand
+from pipesim.model.positions import BARRIER, COUNT, EXPECT, PARITY
 from pipesim.model.program import Program
 from pipesim.trace.schema import AgentInfo, BarrierGroup, EventKind, Site
 
@@ -23,10 +25,8 @@ _KINDS: dict[int, tuple[EventKind, ...]] = {
     Op.TEST_WAIT: (EventKind.TRY,),
     Op.TEST_STATE: (EventKind.TRY,),
 }
-_ON_BARRIER = frozenset({*_KINDS, Op.ARRIVE} - {Op.WORK})
 #: Operations that leave events.
 RECORDED = frozenset({*_KINDS, Op.ARRIVE})
-_WITH_PARITY = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.TRY_WAIT, Op.TEST_WAIT})
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class SiteTable:
 def kinds(operation: Operation) -> tuple[EventKind, ...]:
     """The events that an operation leaves, in order."""
     if operation[0] == Op.ARRIVE:
-        return (EventKind.EXPECT,) if operation[3] else (EventKind.ARRIVE,)
+        return (EventKind.EXPECT,) if operation[EXPECT] else (EventKind.ARRIVE,)
     return _KINDS.get(operation[0], ())
 
 
@@ -75,8 +75,8 @@ class SiteBook:
 
     def records(self, operation: Operation) -> tuple[Record, ...]:
         """What the events of this operation must say, in order."""
-        if operation[0] in _WITH_PARITY:
-            self._stage = self._program.barriers[operation[1]].stage
+        if operation[0] in BY_PARITY:
+            self._stage = self._program.barriers[operation[BARRIER]].stage
         key = (self._role, self._stage, operation[:4])  # what follows, such as the item of a copy, is not recorded
         found = self._known.get(key)
         if found is None:
@@ -115,7 +115,7 @@ def barrier_groups(program: Program) -> tuple[BarrierGroup, ...]:
     for code in program.code:
         for op in code:
             if op[0] == Op.INIT:
-                counts.setdefault(op[1], op[2])
+                counts.setdefault(op[BARRIER], op[COUNT])
     groups: dict[str, list[int]] = {}
     for number, barrier in enumerate(program.barriers):
         if barrier.cta == 0:
@@ -126,11 +126,11 @@ def barrier_groups(program: Program) -> tuple[BarrierGroup, ...]:
 def _records(
     program: Program, role: str, operation: Operation, last_stage: int, index: dict[tuple[str, EventKind, str], int]
 ) -> tuple[Record, ...]:
-    on_barrier = operation[0] in _ON_BARRIER
-    barrier = program.barriers[operation[1]] if on_barrier else None
+    on_barrier = operation[0] in ON_BARRIER
+    barrier = program.barriers[operation[BARRIER]] if on_barrier else None
     group = barrier.name if barrier else ""
     stage = barrier.stage if barrier else last_stage
-    parity = operation[2] if operation[0] in _WITH_PARITY else -1
+    parity = operation[PARITY] if operation[0] in BY_PARITY else -1
     return tuple(
         Record(index.setdefault((role, kind, group), len(index)), stage, parity, _value(kind, operation))
         for kind in kinds(operation)
@@ -140,9 +140,11 @@ def _records(
 def _value(kind: EventKind, operation: Operation) -> int:
     if kind is EventKind.TRY:
         return -1
-    if kind is EventKind.COPY or kind is EventKind.EXPECT:
-        return operation[3]
-    return operation[2] if kind is EventKind.ARRIVE else 0
+    if kind is EventKind.COPY:
+        return operand(operation, "bytes")
+    if kind is EventKind.EXPECT:
+        return operand(operation, "expect")
+    return operation[COUNT] if kind is EventKind.ARRIVE else 0
 
 
 def _name(role: str, kind: EventKind, group: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ParameterError
-from pipesim.explain.anatomy.parts import Anatomy, Means, Span, Touch
+from pipesim.explain.anatomy.parts import Anatomy, Extent, Means, TouchKind
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.lang.protocol import Protocol
 from pipesim.model.ops import Engine
@@ -51,8 +51,8 @@ def test_the_ring_of_one_producer_and_two_consumers() -> None:
     ]
     (tile,) = found.tiles
     assert [(u.role, u.how, u.nbytes) for u in (*tile.writers, *tile.readers)] == [
-        ("producer", Touch.COPY, Span(16384, 16384)),
-        ("consumer", Touch.READ, Span(8192, 8192)),
+        ("producer", TouchKind.COPY, Extent(16384, 16384)),
+        ("consumer", TouchKind.READ, Extent(8192, 8192)),
     ]
     assert (found.totals.warps, found.totals.smem_bytes, found.totals.barrier_bytes) == (3, 65600, 64)
 

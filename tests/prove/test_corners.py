@@ -18,7 +18,7 @@ from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.certificate.other_cta import Afar
 from pipesim.prove.doubt import Doubt, Why
 from pipesim.prove.happens_before import accesses
-from pipesim.prove.happens_before.accesses import OWN, Access, Accesses
+from pipesim.prove.happens_before.accesses import OWN, Accesses, AccessEvent
 from pipesim.prove.happens_before.clock import Clock
 
 HERE = Path(__file__).resolve().parent
@@ -74,7 +74,7 @@ def no_bytes_are_bytes(op: Op) -> Callable[[pytest.MonkeyPatch], None]:
 
 
 def one_engine_orders_all(patch: pytest.MonkeyPatch) -> None:
-    def in_order(one: Access, other: Access) -> bool:
+    def in_order(one: AccessEvent, other: AccessEvent) -> bool:
         return one.engine in IN_ORDER and (one.agent, one.engine) == (other.agent, other.engine)
 
     patch.setattr(accesses, "_in_order", in_order)
@@ -116,7 +116,7 @@ def a_try_knows_what_its_wait_knows(patch: pytest.MonkeyPatch) -> None:
 
 
 def what_is_issued_is_over(patch: pytest.MonkeyPatch) -> None:
-    def ordered(_: Accesses, clock: Clock, other: Access, access: Access) -> bool:
+    def ordered(_: Accesses, clock: Clock, other: AccessEvent, access: AccessEvent) -> bool:
         return other.agent == access.agent or clock.covers(other.agent, other.pc)
 
     patch.setattr(Accesses, "ordered", ordered)
@@ -137,7 +137,7 @@ def what_is_taken_back_is_an_arrival(patch: pytest.MonkeyPatch) -> None:
 def one_read_is_remembered(patch: pytest.MonkeyPatch) -> None:
     enter = Accesses.enter
 
-    def enters(self: Accesses, access: Access) -> object:
+    def enters(self: Accesses, access: AccessEvent) -> object:
         yield from enter(self, access)
         if not access.writes:
             for cell in range(access.first, access.end):

@@ -59,6 +59,7 @@ OFFERED = {
     "one_number_for_two_pairs": [Mend(K.THREADS, "", "1", 128, 64)],
     "peer_arrives_uncounted": [Mend(K.COUNT, "", EMPTY, 2, 1)],
     "wgmma_wait_too_deep": [Mend(K.DEPTH, "mma", "2", 0, 1)],
+    "wgmma_released_before_its_wait": [Mend(K.LATER, "mma", EMPTY)],
     "store_wait_too_deep": [Mend(K.DEPTH, "epilogue", "0", 0, 1)],
     "cp_async_arrive_counts_itself": [Mend(K.ARRIVE, "producer", FULL)],
 }

@@ -22,14 +22,12 @@ from pipesim.explain.blocked import explain, in_flight, waiting
 from pipesim.explain.faults import report_fault
 from pipesim.model.barrier_word import BarrierWord
 from pipesim.model.finding import Blocked
+from pipesim.model.groups import BY_PARITY, LOOP_MARKS
 from pipesim.model.machine import State
-from pipesim.model.ops import Op, Operation, Space
+from pipesim.model.ops import Op, Operation, Space, operand
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
 from pipesim.trace.schema import EventKind, Events, Trace
 from pipesim.trace.sites import RECORDED, kinds, site_table
-
-_LOOPS = frozenset({Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END})
-_BY_PARITY = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.TRY_WAIT, Op.TEST_WAIT})
 
 
 def autopsy(trace: Trace, cta: int, program: Program | None = None) -> Autopsy | None:
@@ -88,7 +86,7 @@ class _Book:
         passes: dict[tuple[EventKind, str], int] = {}
         for pc, op in enumerate(self.program.code[agent]):
             if op[0] in RECORDED and op[0] != Op.WORK:
-                group = self.program.barriers[op[1]].name
+                group = self.program.barriers[operand(op, "barrier")].name
                 for kind in kinds(op):
                     n = passes[kind, group] = passes.get((kind, group), -1) + 1
                     found[kind, group, n] = pc
@@ -111,7 +109,7 @@ class _Book:
     @staticmethod
     def _target(op: Operation) -> tuple[int, int]:
         """The barrier of an operation, and the parity waited for, -1 if it does not wait."""
-        return op[1], op[2] if op[0] in _BY_PARITY else -1
+        return operand(op, "barrier"), operand(op, "parity") if op[0] in BY_PARITY else -1
 
 
 def _first_recorded(code: tuple[Operation, ...]) -> int:
@@ -160,7 +158,7 @@ def _dissect(book: _Book, events: Events, agent: int) -> _Dissected:
             continue
         waits = site.kind is EventKind.WAIT_ENTER
         for mark in range(begun, pc):  # the loops it is in
-            if program.code[agent][mark][0] in _LOOPS:
+            if program.code[agent][mark][0] in LOOP_MARKS:
                 code.append(program.code[agent][mark])
                 lines.append(program.lines[agent][mark])
                 rows.append(())
@@ -191,7 +189,7 @@ def _operation(
         case EventKind.COPY:
             if pc >= 0:
                 theirs = book.program.code[agent][pc]
-                return (int(Op.TMA_LOAD), barrier, theirs[2], value, theirs[4], 0)
+                return (int(Op.TMA_LOAD), barrier, operand(theirs, "access"), value, operand(theirs, "item"), 0)
             return (int(Op.TMA_LOAD), barrier, min(barrier, len(book.program.accesses) - 1), value, 0, 0)
         case EventKind.WAIT_RETURN | EventKind.WORK_BEGIN | EventKind.WORK_END:
             return None

@@ -20,12 +20,11 @@ from pipesim.conform.result import Conformance, DivergenceKind
 from pipesim.errors import PipesimError
 from pipesim.explain.faults import report_faults
 from pipesim.model.finding import Verdict
-from pipesim.model.ops import Op, Operation
+from pipesim.model.groups import BY_ANSWER, BY_PARITY
+from pipesim.model.ops import Operation
 from pipesim.model.program import Program
 from pipesim.trace.schema import Trace
 from pipesim.trace.sites import RECORDED, Record, SiteBook, SiteTable, site_table
-
-_BRANCHES = frozenset({Op.JUMP_IF, Op.WAIT_UNLESS})
 
 
 def diagnose(program: Program, trace: Trace, found: Conformance) -> Diagnosis | None:
@@ -106,7 +105,7 @@ def _possible(program: Program, trace: Trace, candidates: tuple[Edit, ...]) -> I
     for edit in candidates:
         if culprits and culprits != {edit.agent}:
             continue
-        if any(op[0] in _BRANCHES for op in program.code[edit.agent]):
+        if any(op[0] in BY_ANSWER for op in program.code[edit.agent]):
             yield edit  # what it records depends on the answers of tries
             continue
         first = _first_event(program, table, book, edit.agent, changed(program, edit))
@@ -128,7 +127,7 @@ def _first_event(program: Program, table: SiteTable, book: SiteBook, agent: int,
 def _records(book: SiteBook, agent: int, code: tuple[Operation, ...], start: int) -> Iterator[Record | None]:
     """What the agent records from ``start`` on, then None for ever."""
     book.begin(agent)
-    waits = (op for op in reversed(code[:start]) if op[0] in (Op.WAIT, Op.TRY_WAIT))
+    waits = (op for op in reversed(code[:start]) if op[0] in BY_PARITY)
     for op in islice(waits, 1):
         book.records(op)  # the stage on which it works
     for op in code[start:]:

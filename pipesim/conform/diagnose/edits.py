@@ -14,15 +14,14 @@ from functools import lru_cache
 from typing import assert_never
 
 from pipesim.errors import ConfigurationError, ParameterError
-from pipesim.model.ops import OPERANDS, Op, Operation
+from pipesim.model.groups import LOOP_MARKS, USES_TILE
+from pipesim.model.ops import OPERANDS, Op, Operation, operand, with_operand
 from pipesim.model.program import Program
 
 MORE_BYTES = 16  #: what ``expect_more`` adds
 _UNIT = 16  #: bulk copies are counted in units of so many bytes
-_MARKS = frozenset({Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END})
 #: Kinds that apply at every pass, each to another operation.
 _ALWAYS = frozenset({"missing_arrive", "extra_arrive", "wrong_parity", "expect_more", "no_acquire"})
-_USES = frozenset({Op.READ, Op.WRITE, Op.WORK, Op.TRANSFER_READ, Op.TRANSFER_WRITE})
 _KEPT_IN_PLACE = frozenset({"item", "cycles", "loop", "trips", "register"})  #: what a swap of stages does not exchange
 
 
@@ -130,9 +129,11 @@ def describe(program: Program, edit: Edit) -> str:
         case EditKind.EXTRA_ARRIVE:
             return f"{who} arrives twice on {what} for {tile}"
         case EditKind.WRONG_PARITY:
-            return f"{who} waits for {what} with parity {1 - before[2]} instead of {before[2]} for {tile}"
+            parity = operand(before, "parity")
+            return f"{who} waits for {what} with parity {1 - parity} instead of {parity} for {tile}"
         case EditKind.EXPECT_MORE | EditKind.EXPECT_LESS:
-            return f"{who} expects {after[3]:,} bytes instead of {before[3]:,} at {what} for {tile}"
+            now, right = operand(after, "expect"), operand(before, "expect")
+            return f"{who} expects {now:,} bytes instead of {right:,} at {what} for {tile}"
         case EditKind.RELEASE_EARLY:
             return f"{who} arrives on {what} before it has used {tile}"
         case EditKind.NO_ACQUIRE:
@@ -140,7 +141,7 @@ def describe(program: Program, edit: Edit) -> str:
         case EditKind.LEAVES_EARLY:
             return f"{who} leaves its loop before {tile}, its wait for {what}"
         case EditKind.SWAPPED_STAGES:
-            other = program.barrier_name(change.code[change.pc][1])
+            other = program.barrier_name(operand(change.code[change.pc], "barrier"))
             return f"{who} swaps the stages of {tile} and the next: {other} before {what}"
         case EditKind.PHASE_NOT_TOGGLED:
             return f"{who} does not toggle its phase when it comes to {what} after {tile}"
@@ -187,7 +188,7 @@ def changed(program: Program, edit: Edit) -> Change:
             return _inverted(program, edit, [places.waits[group][n]])
         case EditKind.PHASE_NOT_TOGGLED:
             waits = places.waits[group]
-            stages = [program.barriers[code[unit[0]][1]].stage for unit in waits]
+            stages = [program.barriers[operand(code[unit[0]], "barrier")].stage for unit in waits]
             wrap = next((i for i in range(n + 1, len(waits)) if stages[i] <= stages[i - 1]), None)
             if wrap is None:
                 raise _senseless(program, edit, "the stages do not begin again after it")
@@ -211,16 +212,23 @@ def _places_of(code: tuple[Operation, ...], groups: tuple[str, ...]) -> _Places:
     tries: dict[int, int] = {}  # the last try whose answer a register holds
     for pc, op in enumerate(code):
         if op[0] == Op.ARRIVE:
-            (places.expects if op[3] else places.arrives).setdefault(groups[op[1]], []).append(pc)
+            (places.expects if operand(op, "expect") else places.arrives).setdefault(
+                groups[operand(op, "barrier")], []
+            ).append(pc)
         elif op[0] == Op.WAIT:
-            places.waits.setdefault(groups[op[1]], []).append((pc,))
+            places.waits.setdefault(groups[operand(op, "barrier")], []).append((pc,))
         elif op[0] == Op.TRY_WAIT:
-            tries[op[3]] = pc
+            tries[operand(op, "register")] = pc
         elif op[0] == Op.WAIT_UNLESS:
-            tried = tries.pop(op[3], -1)
-            alike = tried >= 0 and code[tried][1:3] == op[1:3]
-            places.waits.setdefault(groups[op[1]], []).append((tried, pc) if alike else (pc,))
+            tried = tries.pop(operand(op, "register"), -1)
+            alike = tried >= 0 and _asked(code[tried]) == _asked(op)
+            places.waits.setdefault(groups[operand(op, "barrier")], []).append((tried, pc) if alike else (pc,))
     return places
+
+
+def _asked(op: Operation) -> tuple[int, int]:
+    """The phase that a wait or a try asks for."""
+    return operand(op, "barrier"), operand(op, "parity")
 
 
 def _places(program: Program, agent: int) -> _Places:
@@ -259,7 +267,7 @@ def _spliced(program: Program, edit: Edit, first: int, end: int, instead: tuple[
         first,
         (*code[:first], *(code[i] for i in instead), *code[end:]),
         (*lines[:first], *(lines[i] for i in instead), *lines[end:]),
-        code[pc][1],
+        operand(code[pc], "barrier"),
         pc,
     )
 
@@ -267,11 +275,11 @@ def _spliced(program: Program, edit: Edit, first: int, end: int, instead: tuple[
 def _expecting(program: Program, edit: Edit, pc: int, bytes_of: Callable[[int], int]) -> Change:
     code = program.code[edit.agent]
     op = code[pc]
-    nbytes = bytes_of(op[3])
+    nbytes = bytes_of(operand(op, "expect"))
     if nbytes <= 0:
-        raise _senseless(program, edit, f"half of {op[3]} bytes is less than {_UNIT}")
-    wrong = (*op[:3], nbytes, *op[4:])
-    return Change(pc, (*code[:pc], wrong, *code[pc + 1 :]), program.lines[edit.agent], op[1], pc)
+        raise _senseless(program, edit, f"half of {operand(op, 'expect')} bytes is less than {_UNIT}")
+    wrong = with_operand(op, "expect", nbytes)
+    return Change(pc, (*code[:pc], wrong, *code[pc + 1 :]), program.lines[edit.agent], operand(op, "barrier"), pc)
 
 
 def _inverted(program: Program, edit: Edit, waits: list[tuple[int, ...]]) -> Change:
@@ -279,16 +287,16 @@ def _inverted(program: Program, edit: Edit, waits: list[tuple[int, ...]]) -> Cha
     code = list(program.code[edit.agent])
     for unit in waits:
         for pc in unit:
-            code[pc] = (*code[pc][:2], 1 - code[pc][2], *code[pc][3:])
+            code[pc] = with_operand(code[pc], "parity", 1 - operand(code[pc], "parity"))
     first = waits[0][0]
-    return Change(first, tuple(code), program.lines[edit.agent], code[first][1], first)
+    return Change(first, tuple(code), program.lines[edit.agent], operand(code[first], "barrier"), first)
 
 
 def _released(program: Program, edit: Edit, places: _Places, pc: int) -> Change:
     """The arrive at ``pc`` directly after the wait before it."""
     code = program.code[edit.agent]
     start = max((unit[-1] + 1 for units in places.waits.values() for unit in units if unit[-1] < pc), default=pc)
-    if not any(op[0] in _USES for op in code[start:pc]):
+    if not any(op[0] in USES_TILE for op in code[start:pc]):
         raise _senseless(program, edit, "nothing is read or worked on before it")
     return _spliced(program, edit, start, pc + 1, (pc, *range(start, pc)), pc)
 
@@ -298,12 +306,12 @@ def _left(program: Program, edit: Edit, waits: list[tuple[int, ...]], n: int) ->
     code = program.code[edit.agent]
     wait = waits[n][0]
     previous = waits[n - 1][-1] if n else -1
-    mark = next((pc for pc in range(wait - 1, previous, -1) if code[pc][0] in _MARKS), wait - 1)
+    mark = next((pc for pc in range(wait - 1, previous, -1) if code[pc][0] in LOOP_MARKS), wait - 1)
     end, depth = wait, 0
     while end < len(code) and not (code[end][0] == Op.LOOP_END and depth == 0):
         depth += (code[end][0] == Op.LOOP_BEGIN) - (code[end][0] == Op.LOOP_END)
         end += 1
-    first = mark + (code[mark][0] == Op.LOOP_BEGIN) if mark < wait - 1 or code[mark][0] in _MARKS else wait
+    first = mark + (code[mark][0] == Op.LOOP_BEGIN) if mark < wait - 1 or code[mark][0] in LOOP_MARKS else wait
     return _spliced(program, edit, first, end, (), waits[n][-1])
 
 
@@ -313,11 +321,11 @@ def _swapped(program: Program, edit: Edit, waits: list[tuple[int, ...]], n: int)
     if n + 1 == len(waits):
         raise _senseless(program, edit, "there is no next iteration")
     starts = (waits[n][0], waits[n + 1][0])
-    if code[starts[0]][1] == code[starts[1]][1]:
+    if operand(code[starts[0]], "barrier") == operand(code[starts[1]], "barrier"):
         raise _senseless(program, edit, "the next iteration has the same stage")
     limits = (starts[1], waits[n + 2][0] if n + 2 < len(waits) else len(code))
     ends = [
-        next((pc for pc in range(start, limit) if code[pc][0] in _MARKS), limit)
+        next((pc for pc in range(start, limit) if code[pc][0] in LOOP_MARKS), limit)
         for start, limit in zip(starts, limits, strict=True)
     ]
     here, there = (code[start:end] for start, end in zip(starts, ends, strict=True))
@@ -326,7 +334,7 @@ def _swapped(program: Program, edit: Edit, waits: list[tuple[int, ...]], n: int)
     new = list(code)
     new[starts[0] : ends[0]] = [_in_place_of(a, b) for a, b in zip(here, there, strict=True)]
     new[starts[1] : ends[1]] = [_in_place_of(b, a) for a, b in zip(here, there, strict=True)]
-    return Change(starts[0], tuple(new), program.lines[edit.agent], code[starts[0]][1], starts[0])
+    return Change(starts[0], tuple(new), program.lines[edit.agent], operand(code[starts[0]], "barrier"), starts[0])
 
 
 def _in_place_of(mine: Operation, other: Operation) -> Operation:

@@ -11,15 +11,13 @@ from random import Random
 from typing import NamedTuple
 
 from pipesim.model.finding import Fault
+from pipesim.model.groups import ACCESSES, NO_EFFECT, ON_ENGINE
 from pipesim.model.machine import TMA, Flight, State, begin, can_land, finished, initial_state, land, step
-from pipesim.model.ops import Op
 from pipesim.model.program import Program
 
 _PIECE = 16  #: bytes in which a copy lands at least (measured: docs/hopper.md)
 _WEIGHTS = (1, 8, 64)
 _CHANGE = 24  #: moves between two draws of the weights, on average
-_PRIVATE = frozenset({Op.WORK, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END, Op.FENCE, Op.SETMAXNREG})
-_ACCESSES = frozenset({Op.READ, Op.WRITE})
 
 
 class Move(NamedTuple):
@@ -101,7 +99,7 @@ class _Wanderer:
         while True:
             self._left -= 1
             pc = self._state.pcs[agent]
-            if self._slow and code[pc][0] in _ACCESSES and not self._open[agent]:
+            if self._slow and code[pc][0] in ACCESSES and not self._open[agent]:
                 began = begin(self._program, self._state, agent)
                 self._open[agent] = True
                 self._state = began.state
@@ -115,7 +113,7 @@ class _Wanderer:
             self._waits[agent] = result.blocked
             self._signal(result.signalled)
             following = self._state.pcs[agent]
-            if result.blocked >= 0 or following >= len(code) or code[following][0] not in _PRIVATE:
+            if result.blocked >= 0 or following >= len(code) or code[following][0] not in NO_EFFECT - ON_ENGINE:
                 return
 
     def _land(self, flight: Flight) -> None:

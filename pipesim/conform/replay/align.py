@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pipesim.conform.replay.passes import Passes, Place, Sight
 from pipesim.conform.result import DivergenceKind
 from pipesim.errors import EvidenceError
+from pipesim.model.groups import TRIES
 from pipesim.model.ops import Op, Operation
+from pipesim.model.positions import ANSWER, JUMP_REGISTER, SKIP, VALUE
 from pipesim.model.program import Program
 from pipesim.trace.schema import EventKind, Events, Trace
 from pipesim.trace.sites import Record, SiteTable
@@ -124,11 +126,11 @@ class _Walk:
             elif self._records[pc] and self._passes.least(self._records[pc][0].site) > self._sight.reached:
                 break  # the kernel was stopped before the agent came here
             self._did(pc, mine)
-            if op[0] in (Op.TRY_WAIT, Op.TEST_WAIT, Op.TEST_STATE):
-                self._registers[op[3]] = int(self._events.value[mine[0]]) if mine else None
+            if op[0] in TRIES:
+                self._registers[op[ANSWER]] = int(self._events.value[mine[0]]) if mine else None
                 if mine:
                     self.answers[pc] = int(self._events.value[mine[0]])
-            pc += 1 + (op[3] if op[0] == Op.JUMP_IF and self._jumps(op, pc) else 0)
+            pc += 1 + (op[SKIP] if op[0] == Op.JUMP_IF and self._jumps(op, pc) else 0)
         if self._at < len(self._rows):
             return Mismatch(DivergenceKind.EXTRA_EVENT, self._agent, pc, self._rows[self._at], None)
         return None
@@ -148,7 +150,7 @@ class _Walk:
 
     def _jumps(self, op: Operation, pc: int) -> bool:
         """Whether a jump is taken."""
-        value = self._registers.get(op[1], 0)
+        value = self._registers.get(op[JUMP_REGISTER], 0)
         if value is None:
             raise EvidenceError(
                 f"the way of {self._program.agent_name(self._agent)} outside the window cannot be told",
@@ -156,7 +158,7 @@ class _Walk:
                 cause="it hangs on the answer of a try, and that was not recorded",
                 correction="record it without a window",
             )
-        return value == op[2]
+        return value == op[VALUE]
 
     def _kept_here(self, pc: int) -> bool:
         """Whether the operation at ``pc`` must have its records here. Counts it, if not."""
@@ -164,7 +166,7 @@ class _Walk:
         if not records:
             return False
         op = self._code[pc]
-        spared = self._registers.get(op[3], 0) if op[0] == Op.WAIT_UNLESS and op[3] >= 0 else 0
+        spared = self._registers.get(op[ANSWER], 0) if op[0] == Op.WAIT_UNLESS and op[ANSWER] >= 0 else 0
         if spared:
             return False
         place = Place.HIDDEN if self.lost else self._passes.place(records[0].site)

@@ -12,15 +12,14 @@ from pipesim.conform.result import Divergence, DivergenceKind, Moment
 from pipesim.explain.blocked import explain
 from pipesim.model.barrier import phase_wanted
 from pipesim.model.finding import Fault
+from pipesim.model.groups import PARITY_WAITS, TRIES
 from pipesim.model.machine import State, step
-from pipesim.model.ops import Op
+from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.trace.schema import EventKind, Events, Trace
 from pipesim.trace.sites import SiteTable
 
 _CONTEXT = 4  #: events shown before a divergence
-_WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS})
-_TRIES = frozenset({Op.TRY_WAIT, Op.TEST_WAIT, Op.TEST_STATE})
 
 _ENDED = {"deadline": "was stopped by its deadline", "trap": "was ended by a trap"}
 
@@ -84,21 +83,23 @@ class Page:
         """
         op = self._program.code[agent][pc]
         name = self._program.agent_name(agent)
-        if op[0] not in _WAITS | _TRIES:
+        if op[0] not in PARITY_WAITS | TRIES:
             claim = f"{name} goes on, though nothing recorded could have let it"
             return self._divergence(DivergenceKind.TOO_EARLY, claim, agent, pc, row, "goes on", "blocked", gap=gap)
-        word = state.barriers[op[1]]
-        barrier = self._program.barrier_name(op[1])
+        word = state.barriers[operand(op, "barrier")]
+        barrier = self._program.barrier_name(operand(op, "barrier"))
         by_state = op[0] == Op.TEST_STATE
-        wanted = word.done if by_state else phase_wanted(word, op[2])
+        wanted = word.done if by_state else phase_wanted(word, operand(op, "parity"))
         missing = []
         if word.pending:
             missing.append(f"{word.pending} of {word.expected} arrivals")
         if word.tx:
             missing.append(f"{word.tx:,} bytes")
-        what = f"{barrier} by state" if by_state else f"{barrier} parity {op[2]}"
+        what = f"{barrier} by state" if by_state else f"{barrier} parity {operand(op, 'parity')}"
         does = (
-            f"returns from its wait for {what}" if op[0] in _WAITS else f"finds in a try of {what} that it is complete"
+            f"returns from its wait for {what}"
+            if op[0] in PARITY_WAITS
+            else f"finds in a try of {what} that it is complete"
         )
         if outside:
             does = f"is past a wait for {what}, which is outside the window,"
@@ -106,7 +107,9 @@ class Page:
         if gap:
             claim += f"; the next that could help came {gap} cycles later"
         model = (
-            f"blocked until phase {wanted} completes" if op[0] in _WAITS else f"false until phase {wanted} completes"
+            f"blocked until phase {wanted} completes"
+            if op[0] in PARITY_WAITS
+            else f"false until phase {wanted} completes"
         )
         shown = describe_event(self._trace, row, self._events) if row >= 0 else ""
         return self._divergence(
@@ -155,10 +158,10 @@ class Page:
         """What an agent was stopped in that the model would have let it do."""
         name = self._program.agent_name(agent)
         op = self._program.code[agent][state.pcs[agent]]
-        if op[0] not in _WAITS:
+        if op[0] not in PARITY_WAITS:
             return f"{name} was stopped between two events"
-        phase = phase_wanted(state.barriers[op[1]], op[2])
-        wait = f"its wait for {self._program.barrier_name(op[1])}, whose phase {phase} is complete"
+        phase = phase_wanted(state.barriers[operand(op, "barrier")], operand(op, "parity"))
+        wait = f"its wait for {self._program.barrier_name(operand(op, 'barrier'))}, whose phase {phase} is complete"
         return f"{name} stayed in {wait}" if self._waits(agent) else f"{name} has no record of entering {wait}"
 
     def _waits(self, agent: int) -> bool:

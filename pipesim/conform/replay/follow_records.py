@@ -15,10 +15,11 @@ from typing import Literal, NamedTuple
 
 from pipesim.conform.replay.align import Aligned
 from pipesim.conform.replay.divergence import Page
-from pipesim.conform.replay.supply import AFTER, BEFORE, INSIDE, ON_MBARRIER, Supply, Where, supplies
+from pipesim.conform.replay.supply import AFTER, BEFORE, INSIDE, SUPPLIES_HERE, Supply, Where, supplies
 from pipesim.conform.result import Divergence
 from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Fault
+from pipesim.model.groups import LOOP_MARKS, NO_EFFECT, ON_ENGINE, PARITY_TRIES, PARITY_WAITS
 from pipesim.model.machine import (
     TMA,
     Flight,
@@ -32,16 +33,12 @@ from pipesim.model.machine import (
     step,
 )
 from pipesim.model.ops import Op, Operation
+from pipesim.model.positions import BARRIER, COUNT, PARITY, TESTED_TOKEN
 from pipesim.model.program import Program
 from pipesim.trace.schema import Events
 
-_WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS})
 #: What an agent outside the window does at once when it comes there: nobody needs it later, and it waits for nobody.
-_AT_ONCE = frozenset({
-    Op.TRY_WAIT, Op.TEST_WAIT, Op.BAR_SYNC, Op.FENCE, Op.READ, Op.WORK, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END,
-    Op.SETMAXNREG,
-})  # fmt: skip
-_MARKS = frozenset({Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END})
+_AT_ONCE = (NO_EFFECT - ON_ENGINE) | PARITY_TRIES | {Op.BAR_SYNC, Op.READ}
 #: A trap is noticed late: its agent may go on for so many cycles. On the chip it recorded the copy behind an arrive
 #: that trapped, 55 cycles later.
 TRAP_LATE = 500
@@ -164,7 +161,7 @@ class _Replay:
                 op = code[pc]
                 if mine:
                     earliest = self._cycle[mine[0]]
-                demands = (op[0] in _WAITS and len(mine) == 2) or self._answers[agent].get(pc)
+                demands = (op[0] in PARITY_WAITS and len(mine) == 2) or self._answers[agent].get(pc)
                 if demands or (self._rules.everything and mine and self._latest[agent][position] < _EVER):
                     waits.append((self._latest[agent][position], agent, position, mine[-1]))
                 for channel in supplies(program, agent, op):
@@ -249,7 +246,7 @@ class _Replay:
             rows = self._rows[who][position]
             row = rows[-1] if rows else at
             code = self._program.code[who]
-            if self._hung[who] and code[pc][0] in _WAITS and len(rows) == 1:
+            if self._hung[who] and code[pc][0] in PARITY_WAITS and len(rows) == 1:
                 self._stuck[who] = True  # entered, never returned: the kernel was stopped here
                 continue
             blocked, wrong = self._execute(who, pc, row)
@@ -310,7 +307,7 @@ class _Replay:
             rows = self._rows[agent][position]
             other = self._program.code[agent][ran[position]]
             entered = len(rows) == 2 and self._cycle[rows[0]] <= latest
-            if entered and other[0] == Op.WAIT and other[1] == barrier and self._open(other):
+            if entered and other[0] == Op.WAIT and other[BARRIER] == barrier and self._open(other):
                 self.state = step(self._program, self.state, agent).state
                 self._done[agent] += 1
 
@@ -331,15 +328,15 @@ class _Replay:
 
     def _open(self, op: Operation) -> bool:
         """Whether it is a wait that passes now."""
-        if op[0] not in _WAITS:
+        if op[0] not in PARITY_WAITS:
             return False
-        word = self.state.barriers[op[1]]
-        return word.life == mbarrier.LIVE and mbarrier.passes(word, op[2])
+        word = self.state.barriers[op[BARRIER]]
+        return word.life == mbarrier.LIVE and mbarrier.passes(word, op[PARITY])
 
     def _pass_marks(self, agent: int) -> int:
         """Where the agent stands, behind marks of its loops, which happen at no time."""
         code, ran = self._program.code[agent], self._ran[agent]
-        while self._done[agent] < len(ran) and code[ran[self._done[agent]]][0] in _MARKS:
+        while self._done[agent] < len(ran) and code[ran[self._done[agent]]][0] in LOOP_MARKS:
             self.state = step(self._program, self.state, agent).state
             self._done[agent] += 1
         return self._done[agent]
@@ -347,9 +344,9 @@ class _Replay:
     def _execute(self, who: int, pc: int, row: int) -> tuple[int, Divergence | None]:
         """Let the agent carry out its operation; the channel it is blocked on, or -1, and what it broke."""
         op = self._program.code[who][pc]
-        if op[0] in ON_MBARRIER:
-            self._pass_parked(who, op[1], self._latest[who][self._done[who]])
-        while self._lands_first(who, pc) and self._land_for(op[1], row) is True and not self._over:
+        if op[0] in SUPPLIES_HERE:
+            self._pass_parked(who, op[BARRIER], self._latest[who][self._done[who]])
+        while self._lands_first(who, pc) and self._land_for(op[BARRIER], row) is True and not self._over:
             pass
         blocked = self._try_to_succeed(who, pc)
         if blocked >= 0:
@@ -368,7 +365,7 @@ class _Replay:
     def _lands_first(self, who: int, pc: int) -> bool:
         """Whether bytes must have landed before this arrive, because it would trap otherwise and the chip did not."""
         op = self._program.code[who][pc]
-        if not self._rules.forgiving or op[0] != Op.ARRIVE or op[2] <= self.state.barriers[op[1]].pending:
+        if not self._rules.forgiving or op[0] != Op.ARRIVE or op[COUNT] <= self.state.barriers[op[BARRIER]].pending:
             return False
         return not (self._rules.trapped and self._is_last(who))
 
@@ -384,14 +381,14 @@ class _Replay:
         if not self._answers[agent].get(pc):
             return -1
         op = self._program.code[agent][pc]
-        word = self.state.barriers[op[1]]
+        word = self.state.barriers[op[BARRIER]]
         if word.life != mbarrier.LIVE:
             return -1  # the machine says what is wrong with that
         if op[0] == Op.TEST_STATE:
-            success, _ = mbarrier.token_passes(word, self.state.registers[agent][op[2]])
+            success, _ = mbarrier.token_passes(word, self.state.registers[agent][op[TESTED_TOKEN]])
         else:
-            success = mbarrier.passes(word, op[2])
-        return -1 if success else op[1]
+            success = mbarrier.passes(word, op[PARITY])
+        return -1 if success else op[BARRIER]
 
     def _land_for(self, channel: int, row: int) -> Divergence | Literal[True] | None:
         """Let something under way land that helps ``channel`` to signal, or must land before it; None if nothing can.

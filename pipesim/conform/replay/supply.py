@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Literal, NamedTuple
 
+from pipesim.model.groups import COMMITS, ON_NAMED_BARRIER, SIGNALS
 from pipesim.model.machine import own_channel
-from pipesim.model.ops import Engine, Op, Operation
+from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
 
 BEFORE: Literal[0] = 0  #: before the window of iterations that were recorded
@@ -15,12 +16,8 @@ INSIDE: Literal[1] = 1
 AFTER: Literal[2] = 2
 Where = Literal[0, 1, 2]
 
-#: Operations on the mbarrier that their first operand names.
-ON_MBARRIER = frozenset({
-    Op.INIT, Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.EXPECT_TX, Op.COMPLETE_TX, Op.TMA_LOAD,
-    Op.CP_ASYNC_ARRIVE,
-})  # fmt: skip
-_ON_NAMED = frozenset({Op.BAR_SYNC, Op.BAR_ARRIVE})
+#: Operations without which the mbarrier that they name, and no other, does not signal.
+SUPPLIES_HERE = SIGNALS | {Op.INIT, Op.TMA_LOAD, Op.CP_ASYNC_ARRIVE}
 
 
 class _Entry(NamedTuple):
@@ -79,14 +76,18 @@ class Supply:
 
 def supplies(program: Program, agent: int, op: Operation) -> tuple[int, ...]:
     """The channels that an operation can make signal for others, now or when its transfer lands."""
-    if op[0] == Op.TMA_LOAD and op[5]:  # a multicast counts its bytes in every CTA of its mask
-        return tuple(program.at_rank(op[1], op[2], rank)[0] for rank in range(program.ctas) if op[5] >> rank & 1)
-    if op[0] in ON_MBARRIER:
-        return (op[1],)
-    if op[0] in _ON_NAMED:
-        return (len(program.barriers) + op[1],)
+    if op[0] == Op.TMA_LOAD and operand(op, "cta_mask"):  # a multicast counts its bytes in every CTA of its mask
+        return tuple(
+            program.at_rank(operand(op, "barrier"), operand(op, "access"), rank)[0]
+            for rank in range(program.ctas)
+            if operand(op, "cta_mask") >> rank & 1
+        )
+    if op[0] in SUPPLIES_HERE:
+        return (operand(op, "barrier"),)
+    if op[0] in ON_NAMED_BARRIER:
+        return (len(program.barriers) + operand(op, "named_barrier"),)
     if op[0] == Op.CLUSTER_ARRIVE:
         return (len(program.barriers) + len(program.named_barriers),)
-    if op[0] == Op.COMMIT and op[2] < 0 and op[1] == Engine.WGMMA:
+    if op[0] == Op.COMMIT and operand(op, "barrier") < 0 and operand(op, "engine") == Engine.WGMMA:
         return (own_channel(program, agent),)  # the other warps of its warp group wait for it
-    return (op[2],) if op[0] in (Op.COMMIT, Op.COMMIT_MULTICAST) and op[2] >= 0 else ()
+    return (operand(op, "barrier"),) if op[0] in COMMITS and operand(op, "barrier") >= 0 else ()

@@ -7,18 +7,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from pipesim.explain.anatomy.parts import Group, Means, Signal, Span, Wait
-from pipesim.model.ops import Engine, Op, Operation
+from pipesim.explain.anatomy.parts import Extent, Group, Means, Signal, Wait
+from pipesim.model.groups import ASKS, BLOCKING_WAITS, BY_PARITY, EXPECTS, ON_BARRIER
+from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
 
 _PLAIN = {Op.ARRIVE_DROP: Means.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE: Means.ARRIVE_NO_COMPLETE}
-_BLOCKING = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.WAIT_STATE})
-_BY_PARITY = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.TRY_WAIT, Op.TEST_WAIT})
-_WAITS = _BLOCKING | _BY_PARITY | {Op.TEST_STATE}
 _ORDER = {means: n for n, means in enumerate(Means)}
 
 
-class _Way(NamedTuple):
+class _SignalWay(NamedTuple):
     """How one agent adds to one barrier."""
 
     agent: int
@@ -31,8 +29,8 @@ class _Tally(NamedTuple):
     """How often, and with how many arrivals and bytes at once."""
 
     times: int
-    arrivals: Span
-    nbytes: Span
+    arrivals: Extent
+    nbytes: Extent
 
 
 @dataclass
@@ -45,12 +43,12 @@ class _Asked:
 
 
 @dataclass
-class Ledger:
+class SignalLedger:
     """Every operation on a barrier of the program, entered under its barrier."""
 
     program: Program
     counts: dict[int, int] = field(default_factory=dict)
-    given: defaultdict[int, dict[_Way, _Tally]] = field(default_factory=lambda: defaultdict(dict))
+    given: defaultdict[int, dict[_SignalWay, _Tally]] = field(default_factory=lambda: defaultdict(dict))
     asked: defaultdict[int, dict[int, _Asked]] = field(default_factory=lambda: defaultdict(dict))
     branching: set[int] = field(default_factory=set)  #: agents that may jump over operations
 
@@ -62,33 +60,33 @@ class Ledger:
             found[barrier.name, barrier.stage].append(index)
         return found
 
-    def give(self, barrier: int, way: _Way, arrivals: int, nbytes: int) -> None:
+    def give(self, barrier: int, way: _SignalWay, arrivals: int, nbytes: int) -> None:
         """Enter one operation that adds to a phase."""
-        before = self.given[barrier].get(way, _Tally(0, Span(arrivals, arrivals), Span(nbytes, nbytes)))
+        before = self.given[barrier].get(way, _Tally(0, Extent(arrivals, arrivals), Extent(nbytes, nbytes)))
         self.given[barrier][way] = _Tally(
             before.times + 1,
-            before.arrivals.join(Span(arrivals, arrivals)),
-            before.nbytes.join(Span(nbytes, nbytes)),
+            before.arrivals.join(Extent(arrivals, arrivals)),
+            before.nbytes.join(Extent(nbytes, nbytes)),
         )
 
     def ask(self, agent: int, operation: Operation) -> None:
         """Enter one wait or test."""
         op = Op(operation[0])
-        first = operation[2] if op in _BY_PARITY else -1
-        asked = self.asked[operation[1]].setdefault(agent, _Asked(first))
-        asked.blocks |= op in _BLOCKING
-        asked.times += op in _BLOCKING
+        first = operand(operation, "parity") if op in BY_PARITY else -1
+        asked = self.asked[operand(operation, "barrier")].setdefault(agent, _Asked(first))
+        asked.blocks |= op in BLOCKING_WAITS
+        asked.times += op in BLOCKING_WAITS
 
 
-def ledger(program: Program) -> Ledger:
+def ledger(program: Program) -> SignalLedger:
     """Read every operation of every agent once."""
-    book = Ledger(program)
+    book = SignalLedger(program)
     for agent, code in enumerate(program.code):
         for operation in code:
             op = Op(operation[0])
             if op == Op.INIT:
-                book.counts.setdefault(operation[1], operation[2])
-            elif op in _WAITS:
+                book.counts.setdefault(operand(operation, "barrier"), operand(operation, "count"))
+            elif op in ASKS:
                 book.ask(agent, operation)
             elif op == Op.JUMP_IF:
                 book.branching.add(agent)
@@ -97,31 +95,36 @@ def ledger(program: Program) -> Ledger:
     return book
 
 
-def _enter(book: Ledger, agent: int, op: Op, operation: Operation) -> None:
+def _enter(book: SignalLedger, agent: int, op: Op, operation: Operation) -> None:
     """Enter an operation if it adds to a phase of a barrier."""
+    if op not in ON_BARRIER:
+        return
+    barrier = operand(operation, "barrier")
     match op:
         case Op.ARRIVE:
-            means = Means.ARRIVE_EXPECT if operation[3] else Means.ARRIVE
-            book.give(operation[1], _Way(agent, means, None, ()), operation[2], operation[3])
+            expected = operand(operation, "expect")
+            means = Means.ARRIVE_EXPECT if expected else Means.ARRIVE
+            book.give(barrier, _SignalWay(agent, means, None, ()), operand(operation, "count"), expected)
         case Op.ARRIVE_DROP | Op.ARRIVE_NO_COMPLETE:
-            nbytes = operation[3] if op == Op.ARRIVE_DROP else 0
-            book.give(operation[1], _Way(agent, _PLAIN[op], None, ()), operation[2], nbytes)
+            nbytes = operand(operation, "expect") if op in EXPECTS else 0
+            book.give(barrier, _SignalWay(agent, _PLAIN[op], None, ()), operand(operation, "count"), nbytes)
         case Op.EXPECT_TX | Op.COMPLETE_TX:
             means = Means.EXPECT if op == Op.EXPECT_TX else Means.COMPLETE
-            book.give(operation[1], _Way(agent, means, None, ()), 0, operation[2])
+            book.give(barrier, _SignalWay(agent, means, None, ()), 0, operand(operation, "bytes"))
         case Op.CP_ASYNC_ARRIVE:
-            means = Means.CP_ASYNC_NOINC if operation[3] else Means.CP_ASYNC
-            book.give(operation[1], _Way(agent, means, Engine.CP_ASYNC, ()), operation[2], 0)
+            means = Means.CP_ASYNC_NOINC if operand(operation, "noinc") else Means.CP_ASYNC
+            book.give(barrier, _SignalWay(agent, means, Engine.CP_ASYNC, ()), operand(operation, "lanes"), 0)
         case Op.TMA_LOAD:
-            to = ranks(operation[5])
-            for barrier in _copies(book.program, operation[1], to):
-                book.give(barrier, _Way(agent, Means.COPY, None, to), 0, operation[3])
-        case Op.COMMIT if operation[2] >= 0:
-            book.give(operation[2], _Way(agent, Means.COMMIT, Engine(operation[1]), ()), 1, 0)
+            to = ranks(operand(operation, "cta_mask"))
+            for copy in _copies(book.program, barrier, to):
+                book.give(copy, _SignalWay(agent, Means.COPY, None, to), 0, operand(operation, "bytes"))
+        case Op.COMMIT if barrier >= 0:
+            engine = Engine(operand(operation, "engine"))
+            book.give(barrier, _SignalWay(agent, Means.COMMIT, engine, ()), 1, 0)
         case Op.COMMIT_MULTICAST:
-            to = ranks(operation[3])
-            for barrier in _copies(book.program, operation[2], to):
-                book.give(barrier, _Way(agent, Means.COMMIT, Engine(operation[1]), to), 1, 0)
+            to, engine = ranks(operand(operation, "cta_mask")), Engine(operand(operation, "engine"))
+            for copy in _copies(book.program, barrier, to):
+                book.give(copy, _SignalWay(agent, Means.COMMIT, engine, to), 1, 0)
         case _:
             pass
 
@@ -136,7 +139,7 @@ def _copies(program: Program, barrier: int, to: tuple[int, ...]) -> list[int]:
     return [program.barrier_at_rank(barrier, rank) for rank in to] if to else [barrier]
 
 
-def groups(book: Ledger, cta: int) -> tuple[Group, ...]:
+def groups(book: SignalLedger, cta: int) -> tuple[Group, ...]:
     """The barriers of this CTA, those of one name together as far as they are used alike."""
     program = book.program
     sizes: defaultdict[str, int] = defaultdict(int)
@@ -150,14 +153,14 @@ def groups(book: Ledger, cta: int) -> tuple[Group, ...]:
     return tuple(replace(group, size=sizes[group.name]) for group in found.values())
 
 
-def _single(book: Ledger, index: int) -> Group:
+def _single(book: SignalLedger, index: int) -> Group:
     barrier = book.program.barriers[index]
     count = book.counts.get(index)
     signals = _with_peers(_signals(book, index), barrier.cta)
     return Group(barrier.name, (barrier.stage,), 0, count, signals, _waits(book, index), _sent(book, index))
 
 
-def _sent(book: Ledger, index: int) -> tuple[Signal, ...]:
+def _sent(book: SignalLedger, index: int) -> tuple[Signal, ...]:
     """What agents of this barrier's CTA do for its copies in other CTAs and not for it; ``to`` says where."""
     barrier = book.program.barriers[index]
     found: dict[Signal, tuple[int, ...]] = {}
@@ -169,7 +172,7 @@ def _sent(book: Ledger, index: int) -> tuple[Signal, ...]:
     return tuple(replace(signal, to=to) for signal, to in found.items())
 
 
-def _signals(book: Ledger, index: int) -> list[Signal]:
+def _signals(book: SignalLedger, index: int) -> list[Signal]:
     """What this barrier is given, by role, CTA and means."""
     program = book.program
     together: defaultdict[tuple[int, str, Means, Engine | None, tuple[int, ...]], list[_Tally]] = defaultdict(list)
@@ -191,7 +194,7 @@ def _signals(book: Ledger, index: int) -> list[Signal]:
     return sorted(signals, key=lambda s: (s.ctas, roles[s.role], _ORDER[s.means], s.to))
 
 
-def _phases(book: Ledger, index: int) -> int | None:
+def _phases(book: SignalLedger, index: int) -> int | None:
     """How many phases the arrivals of the whole program make, None if they do not come out even or may be skipped."""
     count, arrivals = book.counts.get(index), 0
     for way, tally in book.given[index].items():
@@ -213,7 +216,7 @@ def _with_peers(signals: list[Signal], cta: int) -> tuple[Signal, ...]:
     return (*own, *(replace(signal, ctas=ctas) for signal, ctas in peers.items()))
 
 
-def _waits(book: Ledger, index: int) -> tuple[Wait, ...]:
+def _waits(book: SignalLedger, index: int) -> tuple[Wait, ...]:
     """Who waits for this barrier. Where some begin at parity 0, those at 1 begin a lap later: nobody's is free."""
     free = all(asked.first_parity == 1 for asked in book.asked[index].values())
     roles: defaultdict[tuple[str, bool], list[_Asked]] = defaultdict(list)

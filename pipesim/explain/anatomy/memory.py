@@ -8,19 +8,20 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from pipesim.explain.anatomy.groups import ranks
-from pipesim.explain.anatomy.parts import Span, TilePart, Touch, Use
-from pipesim.model.ops import Engine, Op, Operation
+from pipesim.explain.anatomy.parts import Extent, TilePart, TouchKind, Use
+from pipesim.model.groups import ACCESSES, ENGINE_ACCESSES
+from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program, Tile
 
-_WRITES = frozenset({Touch.COPY, Touch.WRITE, Touch.TRANSFER_WRITE})
-_ORDER = {touch: n for n, touch in enumerate(Touch)}
+_WRITES = frozenset({TouchKind.COPY, TouchKind.WRITE, TouchKind.TRANSFER_WRITE})
+_ORDER = {touch: n for n, touch in enumerate(TouchKind)}
 
 
-class _Way(NamedTuple):
+class _TouchWay(NamedTuple):
     """How one agent touches a tile."""
 
     agent: int
-    how: Touch
+    how: TouchKind
     engine: Engine | None
     to: tuple[int, ...]
 
@@ -33,13 +34,13 @@ class Touches:
     """
 
     program: Program
-    found: defaultdict[object, dict[_Way, Span]] = field(default_factory=lambda: defaultdict(dict))
+    found: defaultdict[object, dict[_TouchWay, Extent]] = field(default_factory=lambda: defaultdict(dict))
 
-    def enter(self, access: int, way: _Way, nbytes: int, places: list[list[object]]) -> None:
+    def enter(self, access: int, way: _TouchWay, nbytes: int, places: list[list[object]]) -> None:
         """Enter one operation on an access."""
         for place in places[access]:
             ways = self.found[place]
-            ways[way] = ways.get(way, Span(nbytes, nbytes)).join(Span(nbytes, nbytes))
+            ways[way] = ways.get(way, Extent(nbytes, nbytes)).join(Extent(nbytes, nbytes))
 
 
 def touches(program: Program) -> Touches:
@@ -49,7 +50,7 @@ def touches(program: Program) -> Touches:
     for agent, code in enumerate(program.code):
         for operation in code:
             for access, how, engine, nbytes, to in _touched(program, operation):
-                book.enter(access, _Way(agent, how, engine, to), nbytes, places)
+                book.enter(access, _TouchWay(agent, how, engine, to), nbytes, places)
     return book
 
 
@@ -68,21 +69,22 @@ def _places(program: Program, access: int) -> list[object]:
 
 def _touched(
     program: Program, operation: Operation
-) -> Iterator[tuple[int, Touch, Engine | None, int, tuple[int, ...]]]:
+) -> Iterator[tuple[int, TouchKind, Engine | None, int, tuple[int, ...]]]:
     """The accesses that an operation touches: how, by what engine, how many bytes, in which CTAs of a multicast."""
     op = operation[0]
-    if op in (Op.READ, Op.WRITE):
-        how = Touch.READ if op == Op.READ else Touch.WRITE
-        yield operation[1], how, None, program.accesses[operation[1]].nbytes, ()
-    elif op in (Op.TRANSFER_READ, Op.TRANSFER_WRITE):
-        how = Touch.TRANSFER_READ if op == Op.TRANSFER_READ else Touch.TRANSFER_WRITE
-        yield operation[2], how, Engine(operation[1]), operation[3], ()
+    if op in ACCESSES:
+        how = TouchKind.READ if op == Op.READ else TouchKind.WRITE
+        yield operand(operation, "access"), how, None, program.accesses[operand(operation, "access")].nbytes, ()
+    elif op in ENGINE_ACCESSES:
+        how = TouchKind.TRANSFER_READ if op == Op.TRANSFER_READ else TouchKind.TRANSFER_WRITE
+        yield operand(operation, "access"), how, Engine(operand(operation, "engine")), operand(operation, "bytes"), ()
     elif op == Op.TMA_LOAD:
-        _, barrier, access, nbytes, _, mask = operation
+        barrier, access = operand(operation, "barrier"), operand(operation, "access")
+        nbytes, mask = operand(operation, "bytes"), operand(operation, "cta_mask")
         if not mask:
-            yield access, Touch.COPY, None, nbytes, ()
+            yield access, TouchKind.COPY, None, nbytes, ()
         for rank in ranks(mask):
-            yield program.at_rank(barrier, access, rank)[1], Touch.COPY, None, nbytes, ranks(mask)
+            yield program.at_rank(barrier, access, rank)[1], TouchKind.COPY, None, nbytes, ranks(mask)
 
 
 def tiles(book: Touches, cta: int) -> tuple[TilePart, ...]:
@@ -109,13 +111,13 @@ def _part(book: Touches, cta: int, place: object, tile: Tile) -> TilePart:
 def _uses(book: Touches, cta: int, place: object) -> list[Use]:
     """The touches of one place by role, CTA and way; own agents first, what several other CTAs do alike as one."""
     program = book.program
-    together: defaultdict[tuple[int, str, Touch, Engine | None, tuple[int, ...]], list[Span]] = defaultdict(list)
+    together: defaultdict[tuple[int, str, TouchKind, Engine | None, tuple[int, ...]], list[Extent]] = defaultdict(list)
     for way, span in book.found[place].items() if place in book.found else ():
         agent = program.agents[way.agent]
         together[agent.cta, agent.role, way.how, way.engine, way.to].append(span)
     merged: dict[Use, tuple[int, ...]] = {}
     for (where, role, how, engine, to), spans in together.items():
-        nbytes = Span(min(s.low for s in spans), max(s.high for s in spans))
+        nbytes = Extent(min(s.low for s in spans), max(s.high for s in spans))
         alike = Use(role, (cta,) if where == cta else (), len(spans), how, engine, to, nbytes)
         merged[alike] = (*merged.get(alike, ()), where)
     uses = [replace(use, ctas=ctas) for use, ctas in merged.items()]

@@ -10,15 +10,15 @@ from typing import NamedTuple
 from pipesim.model.ops import Engine, Space
 
 
-class Span(NamedTuple):
+class Extent(NamedTuple):
     """The least and the largest of some numbers, both 0 if there are none."""
 
     low: int
     high: int
 
-    def join(self, other: Span) -> Span:
+    def join(self, other: Extent) -> Extent:
         """The span of both."""
-        return Span(min(self.low, other.low), max(self.high, other.high))
+        return Extent(min(self.low, other.low), max(self.high, other.high))
 
 
 class Means(Enum):
@@ -36,7 +36,7 @@ class Means(Enum):
     CP_ASYNC_NOINC = "cp.async arrive without increment"
 
 
-class Touch(Enum):
+class TouchKind(Enum):
     """How an agent reads or writes memory."""
 
     COPY = "bulk copy"
@@ -56,7 +56,7 @@ class RolePart:
     name: str
     warps: tuple[int, ...]
     agents: int
-    registers: Span | None
+    registers: Extent | None
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class Signal:
     means: Means
     engine: Engine | None
     to: tuple[int, ...]
-    arrivals: Span
-    nbytes: Span
+    arrivals: Extent
+    nbytes: Extent
     each_phase: int | None
     in_all: int
 
@@ -120,10 +120,10 @@ class Use:
     role: str
     ctas: tuple[int, ...]
     agents: int
-    how: Touch
+    how: TouchKind
     engine: Engine | None
     to: tuple[int, ...]
-    nbytes: Span
+    nbytes: Extent
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class Member:
     role: str
     agents: int
     waits: bool
-    times: Span
+    times: Extent
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Meeting:
     """A named barrier of the CTA, or the cluster barrier (``number`` None), whose threads are all of the cluster."""
 
     number: int | None
-    threads: Span
+    threads: Extent
     members: tuple[Member, ...]
 
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from pipesim.errors import ParameterError
-from pipesim.explain.anatomy.groups import Ledger, groups, ledger
+from pipesim.explain.anatomy.groups import SignalLedger, groups, ledger
 from pipesim.explain.anatomy.memory import Touches, tiles, touches
-from pipesim.explain.anatomy.parts import Anatomy, Meeting, Member, Other, RolePart, Signal, Span, Totals, Use
-from pipesim.model.ops import Op, Space
+from pipesim.explain.anatomy.parts import Anatomy, Extent, Meeting, Member, Other, RolePart, Signal, Totals, Use
+from pipesim.model.groups import CLUSTER, MEETING_WAITS, ON_NAMED_BARRIER
+from pipesim.model.ops import Op, Space, operand
 from pipesim.model.program import Program
 
-_NAMED = frozenset({Op.BAR_SYNC, Op.BAR_ARRIVE})
 _BARRIER_BYTES = 8
 
 
@@ -32,7 +32,7 @@ def anatomy(program: Program, cta: int = 0) -> Anatomy:
     return replace(shown, others=others)
 
 
-def _one(program: Program, barriers: Ledger, memory: Touches, cta: int) -> Anatomy:
+def _one(program: Program, barriers: SignalLedger, memory: Touches, cta: int) -> Anatomy:
     roles = _roles(program, cta)
     registers = [(len(role.warps), role.registers.high) for role in roles if role.registers is not None]
     mine = [tile for tile in program.tiles if tile.cta == cta and tile.space == Space.TENSOR]
@@ -78,15 +78,15 @@ def _roles(program: Program, cta: int) -> tuple[RolePart, ...]:
 
 def _registers(program: Program, agent: int) -> int:
     """What the agent's last ``setmaxnreg`` gives it, 0 without one."""
-    return next((op[1] for op in reversed(program.code[agent]) if op[0] == Op.SETMAXNREG), 0)
+    return next((operand(op, "registers") for op in reversed(program.code[agent]) if op[0] == Op.SETMAXNREG), 0)
 
 
-def _span(values: list[int]) -> Span | None:
-    return Span(min(values), max(values)) if values else None
+def _span(values: list[int]) -> Extent | None:
+    return Extent(min(values), max(values)) if values else None
 
 
 @dataclass
-class _Visit:
+class _MeetingVisit:
     """One agent at one named barrier."""
 
     times: int = 0
@@ -95,39 +95,39 @@ class _Visit:
 
 def _meetings(program: Program, cta: int) -> tuple[Meeting, ...]:
     """Who comes to each named barrier and, in a cluster, to the cluster barrier."""
-    visits: defaultdict[int | None, dict[int, _Visit]] = defaultdict(dict)
+    visits: defaultdict[int | None, dict[int, _MeetingVisit]] = defaultdict(dict)
     threads: defaultdict[int | None, set[int]] = defaultdict(set)
     for agent, code in enumerate(program.code):
         if program.agents[agent].cta != cta:
             continue
         for op in code:
-            if op[0] in _NAMED:
-                number = program.named_barriers[op[1]][1]
-                threads[number].add(op[2])
-            elif op[0] in (Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT):
+            if op[0] in ON_NAMED_BARRIER:
+                number = program.named_barriers[operand(op, "named_barrier")][1]
+                threads[number].add(operand(op, "threads"))
+            elif op[0] in CLUSTER:
                 number = None
             else:
                 continue
-            visit = visits[number].setdefault(agent, _Visit())
+            visit = visits[number].setdefault(agent, _MeetingVisit())
             visit.times += op[0] != Op.CLUSTER_WAIT
-            visit.waits |= op[0] in (Op.BAR_SYNC, Op.CLUSTER_WAIT)
+            visit.waits |= op[0] in MEETING_WAITS
     everyone = 32 * len({(agent.cta, agent.warp) for agent in program.agents})
     return tuple(
         Meeting(
             number,
-            Span(min(threads[number]), max(threads[number])) if number is not None else Span(everyone, everyone),
+            Extent(min(threads[number]), max(threads[number])) if number is not None else Extent(everyone, everyone),
             _members(program, visits[number]),
         )
         for number in sorted(visits, key=lambda n: -1 if n is None else n)
     )
 
 
-def _members(program: Program, visits: dict[int, _Visit]) -> tuple[Member, ...]:
+def _members(program: Program, visits: dict[int, _MeetingVisit]) -> tuple[Member, ...]:
     together: defaultdict[tuple[str, bool], list[int]] = defaultdict(list)
     for agent, visit in visits.items():
         together[program.agents[agent].role, visit.waits].append(visit.times)
     return tuple(
-        Member(role, len(times), waits, Span(min(times), max(times))) for (role, waits), times in together.items()
+        Member(role, len(times), waits, Extent(min(times), max(times))) for (role, waits), times in together.items()
     )
 
 

@@ -17,7 +17,7 @@ from pipesim.model.program import Program
 from pipesim.model.state import OWN, TMA
 
 
-class Flight(NamedTuple):
+class ModelledFlight(NamedTuple):
     """What an operation puts under way. The fields are those of the machine's flight, where it has them."""
 
     agent: int
@@ -48,28 +48,28 @@ class Flights:
 
     program: Program
 
-    def of(self, agent: int, pc: int) -> tuple[Flight, ...]:
+    def of(self, agent: int, pc: int) -> tuple[ModelledFlight, ...]:
         """What this operation puts under way, in the order of issue."""
         return self._by_operation.get((agent, pc), ())
 
     @cached_property
-    def places(self) -> tuple[tuple[Flight, ...], ...]:
+    def places(self) -> tuple[tuple[ModelledFlight, ...], ...]:
         """For each place the flights that share it."""
-        found: dict[tuple[object, ...], list[Flight]] = {}
+        found: dict[tuple[object, ...], list[ModelledFlight]] = {}
         for flights in self._by_operation.values():
             for flight in flights:
                 found.setdefault(flight.place, []).append(flight)
         return tuple(tuple(flights) for flights in found.values())
 
-    def name(self, flight: Flight) -> str:
+    def name(self, flight: ModelledFlight) -> str:
         """The variable that is not 0 while it is under way."""
         return self._names[flight.place]
 
-    def number(self, flight: Flight) -> int:
+    def number(self, flight: ModelledFlight) -> int:
         """The place of the flight in the table."""
         return self._numbers[flight.place]
 
-    def conflicting(self, flight: Flight) -> list[Flight]:
+    def conflicting(self, flight: ModelledFlight) -> list[ModelledFlight]:
         """One flight of each place that may not be open when this one opens."""
         rivals = []
         for sharing in self.places:
@@ -82,20 +82,20 @@ class Flights:
                 rivals.append(other)
         return rivals
 
-    def of_engine(self, agent: int, engine: int) -> list[Flight]:
+    def of_engine(self, agent: int, engine: int) -> list[ModelledFlight]:
         """Everything of one agent on one engine, in the order of issue."""
         return self._by_engine.get((agent, engine), [])
 
     @cached_property
-    def _by_engine(self) -> dict[tuple[int, int], list[Flight]]:
-        found: dict[tuple[int, int], list[Flight]] = {}
+    def _by_engine(self) -> dict[tuple[int, int], list[ModelledFlight]]:
+        found: dict[tuple[int, int], list[ModelledFlight]] = {}
         for flights in self._by_operation.values():
             for flight in flights:
                 found.setdefault((flight.agent, flight.engine), []).append(flight)
         return found
 
     @cached_property
-    def _by_operation(self) -> dict[tuple[int, int], tuple[Flight, ...]]:
+    def _by_operation(self) -> dict[tuple[int, int], tuple[ModelledFlight, ...]]:
         found = {}
         for agent, code in enumerate(self.program.code):
             for pc, operation in enumerate(code):
@@ -121,26 +121,26 @@ class Flights:
         return names
 
 
-def _ordered(other: Flight, flight: Flight) -> bool:
+def _ordered(other: ModelledFlight, flight: ModelledFlight) -> bool:
     """True if an engine that works in order carries out ``other`` first, so that there is no conflict."""
     if flight.engine not in IN_ORDER or (other.agent, other.engine) != (flight.agent, flight.engine):
         return False
     return not (flight.writes and other.writes) or (other.first, other.end) == (flight.first, flight.end)
 
 
-def _flights(program: Program, agent: int, pc: int, operation: Operation) -> Iterator[Flight]:
+def _flights(program: Program, agent: int, pc: int, operation: Operation) -> Iterator[ModelledFlight]:
     match operation:
         case (Op.READ | Op.WRITE as op, access, item):
-            yield Flight(agent, pc, OWN, -1, 0, 0, *program.cells[access], op == Op.WRITE, item, ())
+            yield ModelledFlight(agent, pc, OWN, -1, 0, 0, *program.cells[access], op == Op.WRITE, item, ())
         case (Op.TMA_LOAD, bar, access, nbytes, item, mask):
             ends = [(bar, access)] if not mask else [program.at_rank(bar, access, r) for r in _ranks(program, mask)]
             for barrier, there in ends:
                 ctas = (*_away(program, agent, barrier), *(() if mask else memory_away(program, agent, there)))
-                yield Flight(agent, pc, TMA, barrier, nbytes, 0, *program.cells[there], True, item, ctas)
+                yield ModelledFlight(agent, pc, TMA, barrier, nbytes, 0, *program.cells[there], True, item, ctas)
         case (Op.TRANSFER_READ | Op.TRANSFER_WRITE as op, engine, access, nbytes, item):
             ctas = memory_away(program, agent, access)
             cells = program.cells[access]
-            yield Flight(agent, pc, engine, -1, nbytes, 0, *cells, op == Op.TRANSFER_WRITE, item, ctas)
+            yield ModelledFlight(agent, pc, engine, -1, nbytes, 0, *cells, op == Op.TRANSFER_WRITE, item, ctas)
         case (Op.COMMIT, engine, bar) if bar >= 0:
             yield _arrival(program, agent, pc, engine, bar, 1)
         case (Op.COMMIT_MULTICAST, engine, bar, mask):
@@ -152,8 +152,8 @@ def _flights(program: Program, agent: int, pc: int, operation: Operation) -> Ite
             pass
 
 
-def _arrival(program: Program, agent: int, pc: int, engine: int, bar: int, arrivals: int) -> Flight:
-    return Flight(agent, pc, engine, bar, 0, arrivals, 0, 0, False, 0, _away(program, agent, bar))
+def _arrival(program: Program, agent: int, pc: int, engine: int, bar: int, arrivals: int) -> ModelledFlight:
+    return ModelledFlight(agent, pc, engine, bar, 0, arrivals, 0, 0, False, 0, _away(program, agent, bar))
 
 
 def _ranks(program: Program, mask: int) -> list[int]:

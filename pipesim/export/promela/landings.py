@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pipesim.export.promela.flights import Flight
-from pipesim.export.promela.operations import Step, Words, clamp
+from pipesim.export.promela.flights import ModelledFlight
+from pipesim.export.promela.operations import PromelaStep, Words, clamp
 from pipesim.model.ops import IN_ORDER
 from pipesim.model.state import TMA
 
 
-def landings(words: Words, sharing: tuple[Flight, ...]) -> list[Step]:
+def landings(words: Words, sharing: tuple[ModelledFlight, ...]) -> list[PromelaStep]:
     """How what is under way in one place may land: whole, or just the bytes that complete a phase before."""
     flight = sharing[0]
     name = words.flights.name(flight)
@@ -19,8 +19,8 @@ def landings(words: Words, sharing: tuple[Flight, ...]) -> list[Step]:
         due = f"tx[{flight.barrier}]"
         part = (f"{name} = {name} - {due}", f"add_tx({flight.barrier}, -{due})")
         return [
-            Step(name, words.unless_exited(flight.ctas, whole)),
-            Step(f"0 < {due} && {due} < {name} - 1", words.unless_exited(flight.ctas, part)),
+            PromelaStep(name, words.unless_exited(flight.ctas, whole)),
+            PromelaStep(f"0 < {due} && {due} < {name} - 1", words.unless_exited(flight.ctas, part)),
         ]
     effects: tuple[str, ...] = (f"{name} = 0",)
     if flight.arrivals:
@@ -29,10 +29,10 @@ def landings(words: Words, sharing: tuple[Flight, ...]) -> list[Step]:
         effects += tuple(_settled(words, flight, cell) for cell in range(flight.first, flight.end))
     earlier = [words.flights.name(other) for other in _followed(words, flight)]
     guard = f"{name} && !({' || '.join(earlier)})" if earlier else name
-    return [Step(guard, words.unless_exited(flight.ctas, effects))]
+    return [PromelaStep(guard, words.unless_exited(flight.ctas, effects))]
 
 
-def _followed(words: Words, flight: Flight) -> list[Flight]:
+def _followed(words: Words, flight: ModelledFlight) -> list[ModelledFlight]:
     """What must have landed before it: of a commit everything, of a transfer on an engine in order the transfers."""
     if not flight.arrivals and flight.engine not in IN_ORDER:
         return []
@@ -41,7 +41,7 @@ def _followed(words: Words, flight: Flight) -> list[Flight]:
     return [other for other in before if flight.arrivals or not other.arrivals]
 
 
-def _settled(words: Words, flight: Flight, cell: int) -> str:
+def _settled(words: Words, flight: ModelledFlight, cell: int) -> str:
     """The cell holds the item, but where a later write of the same engine, still under way, covers it."""
     later = [
         words.flights.name(other)

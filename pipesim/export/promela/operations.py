@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pipesim.export.promela.flights import Flight, Flights, memory_away
+from pipesim.export.promela.flights import Flights, ModelledFlight, memory_away
 from pipesim.model.barrier import MAX_COUNT
-from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
+from pipesim.model.groups import ARRIVALS, BY_STATE, NO_EFFECT
+from pipesim.model.ops import IN_ORDER, Engine, Op, Operation, operand, operands
 from pipesim.model.program import Program
 from pipesim.model.rules_sync import WARP
 
 #: Operands beyond this break the same rule as this does, and sums with them stay within Promela's 32-bit integers.
 CLAMP = 1 << 28
-PASS = frozenset({Op.FENCE, Op.WORK, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END, Op.SETMAXNREG, Op.ENGINE_WORK})
 
 
-class Step(NamedTuple):
+class PromelaStep(NamedTuple):
     """One indivisible move: possible when ``guard`` holds ("" always), with these effects.
 
     ``waits`` is a condition that must hold before the move ends: until then others may move. A jump has a target.
@@ -29,7 +29,7 @@ class Step(NamedTuple):
     jump: int = -1
 
 
-Choice = tuple[Step, ...]
+Choice = tuple[PromelaStep, ...]
 
 
 class Words:
@@ -40,16 +40,17 @@ class Words:
         self.flights = Flights(program)
         operations = [op for code in program.code for op in code]
         self.tokens = any(
-            op[0] in (Op.WAIT_STATE, Op.TEST_STATE, Op.PENDING_COUNT)
-            or (op[0] in (Op.ARRIVE, Op.ARRIVE_DROP) and op[4] >= 0)
-            or (op[0] == Op.ARRIVE_NO_COMPLETE and op[3] >= 0)
+            op[0] in BY_STATE or op[0] == Op.PENDING_COUNT or (op[0] in ARRIVALS and operand(op, "register") >= 0)
             for op in operations
         )
         waited: dict[tuple[int, int], None] = {}
         for agent, code in enumerate(program.code):
             for op in code:
                 if op[0] == Op.WAIT_GROUP:
-                    waited.update(((member, op[1]), None) for member in self.group_of(agent, op[1]))
+                    waited.update(
+                        ((member, operand(op, "engine")), None)
+                        for member in self.group_of(agent, operand(op, "engine"))
+                    )
         self.groups = {key: f"groups[{n}]" for n, key in enumerate(waited)}
         self._peopled = {agent.cta for agent in program.agents}
 
@@ -70,12 +71,12 @@ class Words:
         gone = self.exited(ctas)
         return (f"if :: {gone} -> fault(exited_cta) :: else -> {'; '.join(effects)} fi",) if gone else effects
 
-    def conflict(self, flight: Flight) -> tuple[str, ...]:
+    def conflict(self, flight: ModelledFlight) -> tuple[str, ...]:
         """The fault that something is open with which opening this one conflicts."""
         rivals = " || ".join(self.flights.name(other) for other in self.flights.conflicting(flight))
         return (f"if :: {rivals} -> fault(race) :: else fi",) if rivals else ()
 
-    def brings(self, flight: Flight) -> str:
+    def brings(self, flight: ModelledFlight) -> str:
         """The variable that says which item the flight brings, "" if all that share its place bring the same."""
         sharing = self.flights.places[self.flights.number(flight)]
         return self.flights.name(flight).replace("left", "brings") if len({f.item for f in sharing}) > 1 else ""
@@ -89,14 +90,14 @@ def register(number: int) -> str:
 def steps(words: Words, agent: int, pc: int) -> list[Choice]:
     """The steps of one operation, one after the other; each a choice. Nothing for what no other agent can notice."""
     operation = words.program.code[agent][pc]
-    if operation[0] in PASS:
+    if operation[0] in NO_EFFECT:
         return []
     return _RULES[Op(operation[0])](words, agent, pc, operation)
 
 
 def always(*effects: str) -> list[Choice]:
     """One step that is always possible."""
-    return [(Step("", effects),)]
+    return [(PromelaStep("", effects),)]
 
 
 def clamp(value: int) -> int:
@@ -114,30 +115,30 @@ def _token(bar: int, into: int) -> tuple[str, ...]:
 
 
 def _init(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
-    _, bar, count = op
+    bar, count = operands(op, "barrier", "count")
     return always(f"init_barrier({bar}, {count})" if 1 <= count <= MAX_COUNT else "fault(init_count)")
 
 
 def _inval(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
-    return always(f"inval_barrier({op[1]})")
+    return always(f"inval_barrier({operand(op, 'barrier')})")
 
 
 def _arrive(words: Words, agent: int, _pc: int, op: Operation) -> list[Choice]:
-    code, bar, count, expect, into, _ = op
-    name = "arrive" if code == Op.ARRIVE else "arrive_drop"
+    bar, count, expect, into = operands(op, "barrier", "count", "expect", "register")
+    name = "arrive" if op[0] == Op.ARRIVE else "arrive_drop"
     call = f"{name}({bar}, {clamp(count)}, {clamp(expect)})" if count >= 1 else f"arrive_wrongly({bar})"
     return always(*words.unless_exited(_away(words, agent, bar), (*_token(bar, into), call)))
 
 
 def _arrive_no_complete(words: Words, agent: int, _pc: int, op: Operation) -> list[Choice]:
-    _, bar, count, into, _ = op
+    bar, count, into = operands(op, "barrier", "count", "register")
     call = f"arrive_no_complete({bar}, {clamp(count)})" if count >= 1 else f"arrive_wrongly({bar})"
     return always(*words.unless_exited(_away(words, agent, bar), (*_token(bar, into), call)))
 
 
 def _change_tx(words: Words, agent: int, _pc: int, op: Operation) -> list[Choice]:
-    code, bar, nbytes, _ = op
-    call = f"add_tx({bar}, {clamp(nbytes if code == Op.EXPECT_TX else -nbytes)})"
+    bar, nbytes = operands(op, "barrier", "bytes")
+    call = f"add_tx({bar}, {clamp(nbytes if op[0] == Op.EXPECT_TX else -nbytes)})"
     return always(*words.unless_exited(_away(words, agent, bar), (call,)))
 
 
@@ -147,26 +148,26 @@ def _unless_dead(bar: int, effect: str = "") -> str:
 
 
 def _wait(words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
-    _, bar, parity, _ = op
-    return [(Step(f"life[{bar}] != 1 || {words.passes(bar, parity)}", (_unless_dead(bar),)),)]
+    bar, parity = operands(op, "barrier", "parity")
+    return [(PromelaStep(f"life[{bar}] != 1 || {words.passes(bar, parity)}", (_unless_dead(bar),)),)]
 
 
 def _wait_unless(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
-    _, bar, parity, unless, semantics = op
+    bar, parity, unless = operands(op, "barrier", "parity", "register")
     if unless < 0:
-        return _wait(words, agent, pc, (Op.WAIT, bar, parity, semantics))
+        return _wait(words, agent, pc, op)
     known = f"{register(unless)} != 0"
     guard = f"{known} || life[{bar}] != 1 || {words.passes(bar, parity)}"
-    return [(Step(guard, (f"if :: {known} :: else -> {_unless_dead(bar)} fi",)),)]
+    return [(PromelaStep(guard, (f"if :: {known} :: else -> {_unless_dead(bar)} fi",)),)]
 
 
 def _test(words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
     """A try may say no although the phase is complete; but without a register nobody hears the answer."""
-    _, bar, parity, into, _ = op
+    bar, parity, into = operands(op, "barrier", "parity", "register")
     if into < 0:
         return always(_unless_dead(bar))
-    yes = Step(f"life[{bar}] == 1 && {words.passes(bar, parity)}", (f"{register(into)} = 1",))
-    return [(yes, Step("", (_unless_dead(bar, f"{register(into)} = 0"),)))]
+    yes = PromelaStep(f"life[{bar}] == 1 && {words.passes(bar, parity)}", (f"{register(into)} = 1",))
+    return [(yes, PromelaStep("", (_unless_dead(bar, f"{register(into)} = 0"),)))]
 
 
 def _behind(bar: int, state: int) -> str:
@@ -174,26 +175,28 @@ def _behind(bar: int, state: int) -> str:
 
 
 def _wait_state(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
-    _, bar, state, _ = op
-    return [(Step(f"life[{bar}] != 1 || {_behind(bar, state)} != 0", (f"check_state({bar}, {register(state)})",)),)]
+    bar, state = operands(op, "barrier", "register")
+    return [
+        (PromelaStep(f"life[{bar}] != 1 || {_behind(bar, state)} != 0", (f"check_state({bar}, {register(state)})",)),)
+    ]
 
 
 def _test_state(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
-    _, bar, state, into, _ = op
+    bar, state, into = operands(op, "barrier", "state_register", "register")
     check = f"check_state({bar}, {register(state)})"
     if into < 0:
         return always(check)
-    yes = Step(f"life[{bar}] == 1 && {_behind(bar, state)} == 1", (check, f"{register(into)} = 1"))
-    return [(yes, Step("", (check, f"{register(into)} = 0")))]
+    yes = PromelaStep(f"life[{bar}] == 1 && {_behind(bar, state)} == 1", (check, f"{register(into)} = 1"))
+    return [(yes, PromelaStep("", (check, f"{register(into)} = 0")))]
 
 
 def _pending_count(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
-    _, state, into = op
+    state, into = operands(op, "state_register", "register")
     return always(f"{register(into)} = {register(state)} & {MAX_COUNT}") if into >= 0 else []
 
 
 def _cp_async_arrive(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
-    _, bar, lanes, noinc = op
+    bar, lanes, noinc = operands(op, "barrier", "lanes", "noinc")
     (flight,) = words.flights.of(agent, pc)
     raised = _unless_dead(bar) if noinc else f"raise_pending({bar}, {clamp(lanes)})"
     return always(raised, f"{words.flights.name(flight)} = 1")
@@ -204,13 +207,13 @@ def _bar_arrive(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Cho
 
 
 def _bar_sync(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
-    bar = op[1]
+    bar = operand(op, "named_barrier")
     joined = (f"waits = generation[{bar}] + 1", _join(op))
-    return [(Step("", joined, waits=f"generation[{bar}] >= waits", after=("waits = 0",)),)]
+    return [(PromelaStep("", joined, waits=f"generation[{bar}] >= waits", after=("waits = 0",)),)]
 
 
 def _join(op: Operation) -> str:
-    _, bar, threads, lanes = op
+    bar, threads, lanes = operands(op, "named_barrier", "threads", "lanes")
     if threads % WARP or threads <= 0:
         return "fault(barrier_threads)"
     return f"bar_join({bar}, {clamp(threads)}, {clamp(lanes)})"
@@ -222,13 +225,17 @@ def _cluster_arrive(words: Words, _agent: int, _pc: int, _op: Operation) -> list
 
 def _cluster_wait(_words: Words, _agent: int, _pc: int, _op: Operation) -> list[Choice]:
     effect = "if :: joined -> joined = 0 :: else -> fault(cluster_arrive) fi"
-    return [(Step("cluster_generation >= joined", (effect,)),)]
+    return [(PromelaStep("cluster_generation >= joined", (effect,)),)]
 
 
 def _tma_load(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
-    _, _, access, nbytes, _, mask = op
+    access, nbytes, mask = operands(op, "access", "bytes", "cta_mask")
     flights = words.flights.of(agent, pc)
-    rows = [access] if not mask else [words.program.at_rank(op[1], access, r)[1] for r in _ranks(words.program, mask)]
+    rows = (
+        [access]
+        if not mask
+        else [words.program.at_rank(operand(op, "barrier"), access, r)[1] for r in _ranks(words.program, mask)]
+    )
     reached = tuple(cta for row in rows for cta in memory_away(words.program, agent, row))
     opened: list[str] = []
     for flight in flights:
@@ -249,7 +256,8 @@ def _transfer(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
 
     A fault of opening comes before a fault of what is read, as ``fault`` takes the first only.
     """
-    code, engine, _, _, item = op
+    code = op[0]
+    engine, item = operands(op, "engine", "item")
     (flight,) = words.flights.of(agent, pc)
     effects = list(words.conflict(flight))
     for cell in range(flight.first, flight.end):
@@ -270,7 +278,7 @@ def _transfer(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
 
 
 def _commit(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
-    group = words.groups.get((agent, op[1]))
+    group = words.groups.get((agent, operand(op, "engine")))
     flights = words.flights.of(agent, pc)
     if flights:
         return always(*(f"{words.flights.name(flight)} = 1" for flight in flights))
@@ -278,7 +286,7 @@ def _commit(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
 
 
 def _wait_group(words: Words, agent: int, _pc: int, op: Operation) -> list[Choice]:
-    _, engine, groups = op
+    engine, groups = operands(op, "engine", "groups")
     limit = f"{words.groups[agent, engine]} - {min(groups, CLAMP)}"
     conditions = []
     for member in words.group_of(agent, engine):
@@ -288,12 +296,13 @@ def _wait_group(words: Words, agent: int, _pc: int, op: Operation) -> list[Choic
             if not flight.arrivals:
                 name = words.flights.name(flight)
                 conditions.append(f"({name} == 0 || {name} > {limit})")
-    return [(Step(" && ".join(conditions), ("skip",)),)]
+    return [(PromelaStep(" && ".join(conditions), ("skip",)),)]
 
 
 def _access(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
     """A read or write opens and closes: whatever conflicts with it until then is a race."""
-    code, access, item = op
+    code = op[0]
+    access, item = operands(op, "access", "item")
     (flight,) = words.flights.of(agent, pc)
     name = words.flights.name(flight)
     cells = range(flight.first, flight.end)
@@ -306,12 +315,12 @@ def _access(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
 
 
 def _jump_if(_words: Words, _agent: int, pc: int, op: Operation) -> list[Choice]:
-    _, number, value, skip = op
+    number, value, skip = operands(op, "register", "value", "skip")
     if not -(1 << 31) <= value < 1 << 31:
         return []  # no register ever holds it
     there = pc + 1 + skip
-    taken = Step(f"{register(number)} == {value}", (), jump=there)
-    return [(taken, Step(f"{register(number)} != {value}", ()))]
+    taken = PromelaStep(f"{register(number)} == {value}", (), jump=there)
+    return [(taken, PromelaStep(f"{register(number)} != {value}", ()))]
 
 
 _RULES: dict[Op, Callable[[Words, int, int, Operation], list[Choice]]] = {
@@ -344,4 +353,4 @@ _RULES: dict[Op, Callable[[Words, int, int, Operation], list[Choice]]] = {
     Op.WRITE: _access,
     Op.JUMP_IF: _jump_if,
 }
-assert set(_RULES) | PASS == set(Op), "every operation is translated"
+assert set(_RULES) | NO_EFFECT == set(Op), "every operation is translated"

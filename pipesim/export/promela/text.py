@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 
 from pipesim.errors import UsageError
 from pipesim.export.promela.landings import landings
-from pipesim.export.promela.operations import CLAMP, Choice, Step, Words, steps
+from pipesim.export.promela.operations import CLAMP, Choice, PromelaStep, Words, steps
 from pipesim.export.promela.rules import broken_by, rules
-from pipesim.model.ops import OPERANDS, Op, Operation, describe
+from pipesim.model.groups import CLUSTER, EXPECTS, ON_NAMED_BARRIER, TRANSACTIONS
+from pipesim.model.ops import OPERANDS, Op, Operation, describe, operand
 from pipesim.model.program import Program
 from pipesim.model.state import OWN, TMA
 
@@ -120,7 +121,7 @@ def _declarations(words: Words, faults: list[str]) -> tuple[str, int]:
             lines.append(f"{kind[0]} {name}[{number}]{start};{said}")
 
     bars = len(program.barriers)
-    count = sum(op[2] for op in operations if op[0] in (Op.INIT, Op.CP_ASYNC_ARRIVE) and op[2] > 0)
+    count = sum(max(_expects(op), 0) for op in operations)
     nbytes = sum(abs(value) for op in operations for value in _bytes(op))
     lines += [_comment(f"barrier {b} is {program.barrier_name(b)}") for b in range(bars)]
     declare(_type(count), "expected", bars)
@@ -136,7 +137,7 @@ def _declarations(words: Words, faults: list[str]) -> tuple[str, int]:
         _comment(f"named barrier {n} is {number} of CTA {cta}")
         for n, (cta, number) in enumerate(program.named_barriers)
     ]
-    threads = max((op[2] for op in operations if op[0] in (Op.BAR_SYNC, Op.BAR_ARRIVE)), default=0)
+    threads = max((operand(op, "threads") for op in operations if op[0] in ON_NAMED_BARRIER), default=0)
     for name, most in (("arrived", threads), ("agreed", threads), ("generation", len(operations))):
         declare(_type(min(most, CLAMP)), name, named)
     if _uses(program, Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT):
@@ -158,13 +159,16 @@ def _assertions(faults: list[str]) -> list[str]:
 
 def _bytes(op: Operation) -> tuple[int, ...]:
     """The bytes that an operation adds to a barrier or takes from it."""
-    match op[0]:
-        case Op.ARRIVE | Op.ARRIVE_DROP | Op.TMA_LOAD:
-            return (op[3],)
-        case Op.EXPECT_TX | Op.COMPLETE_TX:
-            return (op[2],)
-        case _:
-            return ()
+    if op[0] in EXPECTS:
+        return (operand(op, "expect"),)
+    return (operand(op, "bytes"),) if op[0] in TRANSACTIONS or op[0] == Op.TMA_LOAD else ()
+
+
+def _expects(op: Operation) -> int:
+    """The arrivals that an operation makes a barrier expect."""
+    if op[0] == Op.INIT:
+        return operand(op, "count")
+    return operand(op, "lanes") if op[0] == Op.CP_ASYNC_ARRIVE else 0
 
 
 def _declare_memory(words: Words, declare: object) -> None:
@@ -212,7 +216,7 @@ def _locals(words: Words, code: tuple[Operation, ...]) -> list[tuple[str, bool]]
     return [
         (f"{kind} r[{registers}]", any(map(_uses_register, code))),
         ("short waits", Op.BAR_SYNC in ops),
-        ("short joined", bool(ops & {Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT})),
+        ("short joined", bool(ops & CLUSTER)),
     ]
 
 
@@ -230,7 +234,7 @@ def _body(words: Words, agent: int, leave: str) -> Iterator[str]:
     code = program.code[agent]
     choices = [steps(words, agent, pc) for pc in range(len(code))]
     if not choices[-1] and leave:
-        choices[-1] = [(Step("", ("skip",)),)]  # the CTA exits with an operation that nobody else notices
+        choices[-1] = [(PromelaStep("", ("skip",)),)]  # the CTA exits with an operation that nobody else notices
     targets = {step.jump for said in choices for choice in said for step in choice if step.jump >= 0}
     labels: set[int] = set()
     for target in targets:
@@ -260,7 +264,7 @@ def _rendered(choices: list[list[Choice]], choice: Choice, leave: str, jumped: s
     return "\n".join([*lines, "  fi;"])
 
 
-def _step(step: Step, leave: str = "") -> str:
+def _step(step: PromelaStep, leave: str = "") -> str:
     leaving = (leave,) if leave else ()
     if step.waits:
         first = "d_step { " + "; ".join(step.effects) + " }"

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from pipesim.lang.builder import Linear, TryResult
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.pipelines.modular.payload import TilePayload
 
-if TYPE_CHECKING:
-    from pipesim.pipelines.modular.input_tile import InputTilePipeline
-
 Payload = TypeVar("Payload", bound=TilePayload)
+
+
+class _EmptiedRing(Protocol[Payload]):
+    """What the consumer's side needs of its pipeline, which is ``InputTilePipeline``."""
+
+    payload: Payload
+
+    def consumer_stage(self) -> int: ...
+    def consumer_mbar(self, stage: int) -> SharedMemBarrier: ...
+    def try_acquire_consumer(self) -> TryResult: ...
+    def _acquire_consumer(self, already_ready: TryResult | bool) -> None: ...  # noqa: FBT001  # as upstream's methods
+    def _hold_consumer(self, handle: Linear) -> None: ...
+    def _release_consumer(self) -> None: ...
 
 
 class _ConsumerAccess(Linear, Generic[Payload]):
     """What both kinds of acquired consumer stage give access to."""
 
-    def __init__(self, pipeline: InputTilePipeline[Payload]) -> None:
+    def __init__(self, pipeline: _EmptiedRing[Payload]) -> None:
         self._stage = pipeline.consumer_stage()
         super().__init__(f"input consumer stage {self._stage}")
         self._pipeline = pipeline
@@ -73,7 +83,7 @@ class ConsumerTiles(_ConsumerAccess[Payload]):
 class InputConsumer(Generic[Payload]):
     """The MMA warp's view. It holds no state: entering returns itself, leaving does nothing. It has no drain."""
 
-    def __init__(self, pipeline_ptr: InputTilePipeline[Payload]) -> None:
+    def __init__(self, pipeline_ptr: _EmptiedRing[Payload]) -> None:
         self.pipeline_ptr = pipeline_ptr
 
     def __enter__(self) -> InputConsumer[Payload]:

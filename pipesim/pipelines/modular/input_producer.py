@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from pipesim.lang.builder import Linear, TryResult
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.pipelines.modular.payload import TilePayload
 
-if TYPE_CHECKING:
-    from pipesim.pipelines.modular.input_tile import InputTilePipeline
-
 Payload = TypeVar("Payload", bound=TilePayload)
+
+
+class _FilledRing(Protocol[Payload]):
+    """What the producer's side needs of its pipeline, which is ``InputTilePipeline``."""
+
+    payload: Payload
+
+    def producer_stage(self) -> int: ...
+    def producer_mbar(self, stage: int) -> SharedMemBarrier: ...
+    def try_acquire_producer(self) -> TryResult: ...
+    def drain_producer(self) -> None: ...
+    def _acquire_producer(self, already_ready: TryResult | bool) -> None: ...  # noqa: FBT001  # as upstream's methods
+    def _hold_producer(self, handle: Linear) -> None: ...
+    def _release_producer(self) -> None: ...
 
 
 class _ProducerAccess(Linear, Generic[Payload]):
     """What both kinds of acquired producer stage give access to."""
 
-    def __init__(self, pipeline: InputTilePipeline[Payload]) -> None:
+    def __init__(self, pipeline: _FilledRing[Payload]) -> None:
         self._stage = pipeline.producer_stage()
         super().__init__(f"input producer stage {self._stage}")
         self._pipeline = pipeline
@@ -77,7 +88,7 @@ class ProducerTiles(_ProducerAccess[Payload]):
 class InputProducer(Generic[Payload]):
     """The load warp's view. It holds no state: entering returns itself, leaving does nothing, not even a drain."""
 
-    def __init__(self, pipeline_ptr: InputTilePipeline[Payload]) -> None:
+    def __init__(self, pipeline_ptr: _FilledRing[Payload]) -> None:
         self.pipeline_ptr = pipeline_ptr
 
     def __enter__(self) -> InputProducer[Payload]:

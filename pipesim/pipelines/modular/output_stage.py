@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from pipesim.lang.builder import Linear
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
 from pipesim.pipelines.modular.tmem import TmemStage
-
-if TYPE_CHECKING:
-    from pipesim.pipelines.modular.output_tile import OutputTilePipeline
 
 
 class OutputStage(Linear):
@@ -46,10 +43,33 @@ class OutputStage(Linear):
         return self._pipeline
 
 
+class AccumulatorRing(Protocol):
+    """What an acquired accumulator needs of its pipeline, which is ``OutputTilePipeline``."""
+
+    pipeline: ProducerConsumerPipeline
+    cta_group: int
+
+    def acquire_for_mma(self) -> OutputStage:
+        """Wait for a free accumulator."""
+        ...
+
+    def release_from_mma(self, stage: OutputStage) -> None:
+        """Commit to ``full`` of the stage and step."""
+        ...
+
+    def acquire_for_epilogue(self) -> OutputStage:
+        """Wait for a finished accumulator."""
+        ...
+
+    def release_from_epilogue(self) -> None:
+        """Step; signals nothing."""
+        ...
+
+
 class _AccumulatorStage:
     """What both kinds of handle give access to."""
 
-    def __init__(self, pipeline_ptr: OutputTilePipeline, stage: OutputStage) -> None:
+    def __init__(self, pipeline_ptr: AccumulatorRing, stage: OutputStage) -> None:
         self.pipeline_ptr = pipeline_ptr
         self._stage = stage
 
@@ -90,7 +110,7 @@ class EpilogueStage(_AccumulatorStage):
 class OutputProducer:
     """``with output.producer() as stage``: wait for a free accumulator; leaving commits to ``full`` and steps."""
 
-    def __init__(self, pipeline_ptr: OutputTilePipeline) -> None:
+    def __init__(self, pipeline_ptr: AccumulatorRing) -> None:
         self.pipeline_ptr = pipeline_ptr
         self._stage: OutputStage | None = None
 
@@ -108,7 +128,7 @@ class OutputProducer:
 class OutputConsumer:
     """``with output.consumer() as stage``: wait for a finished accumulator; leaving only steps."""
 
-    def __init__(self, pipeline_ptr: OutputTilePipeline) -> None:
+    def __init__(self, pipeline_ptr: AccumulatorRing) -> None:
         self.pipeline_ptr = pipeline_ptr
 
     def __enter__(self) -> OutputStage:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from pipesim.pipelines.modular.accum_barrier import AccumBarrier
-from pipesim.pipelines.modular.output_stage import OutputProducer, OutputStage
+from pipesim.pipelines.modular.output_stage import AccumulatorRing, OutputProducer, OutputStage
 from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
-
-if TYPE_CHECKING:
-    from pipesim.pipelines.modular.output_tile import OutputTilePipeline
 
 
 class MmaKStage(OutputProducer):
@@ -21,7 +17,7 @@ class MmaKStage(OutputProducer):
 class PerKConsumerStage:
     """An epilogue warp's K iteration: wait for the accumulator; leaving arrives on ``empty`` in each lane and steps."""
 
-    def __init__(self, pipeline_ptr: OutputTilePipeline) -> None:
+    def __init__(self, pipeline_ptr: AccumulatorRing) -> None:
         self.pipeline_ptr = pipeline_ptr
         self._stage: OutputStage | None = None
 
@@ -41,7 +37,7 @@ class PerKConsumerStage:
 class OutputKPipeline:
     """The view of an output pipeline that signals after each K iteration, not once for each tile."""
 
-    def __init__(self, pipeline_ptr: OutputTilePipeline) -> None:
+    def __init__(self, pipeline_ptr: AccumulatorRing) -> None:
         self.pipeline_ptr = pipeline_ptr
 
     def produce(self) -> MmaKStage:
@@ -74,7 +70,7 @@ class EpilogueKContext:
     stage is ``arrive_input()`` inside.
     """
 
-    def __init__(self, output_pipeline_ptr: OutputTilePipeline, input_pipeline_ptr: ProducerConsumerPipeline) -> None:
+    def __init__(self, output_pipeline_ptr: AccumulatorRing, input_pipeline_ptr: ProducerConsumerPipeline) -> None:
         self.output_pipeline_ptr = output_pipeline_ptr
         self.input_pipeline_ptr = input_pipeline_ptr
         self._stage: OutputStage | None = None

@@ -94,6 +94,7 @@ BROKEN: dict[str, Callable[..., Protocol]] = {
     "commit_missing": async_completion.commit_missing,
     "commit_before_the_mma": async_completion.commit_before_the_mma,
     "wgmma_wait_too_deep": async_completion.wgmma_wait_too_deep,
+    "wgmma_released_before_its_wait": async_completion.wgmma_released_before_its_wait,
     "accumulator_read_early": async_completion.accumulator_read_early,
     "store_not_waited_for": async_completion.store_not_waited_for,
     "store_wait_too_deep": async_completion.store_wait_too_deep,

@@ -87,6 +87,28 @@ def wgmma_wait_too_deep(stages: int = 2, tiles: int = 3) -> Protocol:
     return r.p
 
 
+def wgmma_released_before_its_wait(stages: int = 2, tiles: int = 3) -> Protocol:
+    """The consumer gives back the slot before it issues the wgmma that reads it, and waits for that only afterwards.
+
+    tiles > stages: RACE, WRONG_ITEM
+    else: proved
+    """
+    r = ring("wgmma_released_before_its_wait", stages, tiles)
+    r.right_producer()
+
+    @r.p.role("mma")
+    def mma(w: Warp) -> None:
+        for i in range(tiles):
+            r.of_full(i).wait(r.phase(i))
+            with w.elect_one():
+                r.release(i)
+            w.mma(Engine.WGMMA, reads=[(r.tile[r.slot(i)], i)], cycles=64)
+            w.commit(Engine.WGMMA)
+            w.wait_group(Engine.WGMMA, 0)
+
+    return r.p
+
+
 def accumulator_read_early(tiles: int = 2) -> Protocol:
     """The epilogue reads the accumulator on a plain arrival of the MMA warp, not on the commit of its MMAs.
 

@@ -34,7 +34,7 @@ from pipesim.prove.any_size.laps import (
     placed,
     places,
 )
-from pipesim.prove.certificate.canonical import CanonicalRun, Standing, is_again
+from pipesim.prove.certificate.canonical import CanonicalRun, RunStanding, is_again
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.happens_before.snapshot import Lap
 from pipesim.prove.memory_order.faults import memory_order
@@ -286,7 +286,7 @@ def _repeated(program: Program, worth: dict[tuple[int, ...], int]) -> Iterator[t
     begins = _begins(program, worth)
     memory = memory_order(program)
     run = CanonicalRun(program, [Certificate(program), *([memory] if memory is not None else [])])
-    seen: dict[tuple[int, ...], Standing] = {}
+    seen: dict[tuple[int, ...], RunStanding] = {}
     compared = 0
     while not run.over and compared < _MOST_PAIRS:
         run.round()

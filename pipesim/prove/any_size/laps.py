@@ -8,13 +8,13 @@ from itertools import pairwise
 from operator import ne
 from typing import NamedTuple
 
-from pipesim.model.ops import OPERANDS, Op, Operation
+from pipesim.model.ops import AT, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.prove.happens_before.snapshot import Lap
 from pipesim.prove.memory_order.may_fail import concerns
 
-_EVEN = {op: names.index("item") + 1 for op, names in OPERANDS.items() if "item" in names}
-_IDLE = {Op.WORK: 1, Op.ENGINE_WORK: 2, Op.LOOP_BEGIN: 2}  #: operands that no engine of the proof looks at
+_EVEN = AT["item"]
+_IDLE = AT["cycles"] | AT["trips"]  #: operands that no engine of the proof looks at
 
 
 Laps = tuple[Lap, ...]  #: one after the other: of a loop that is gone through several times, one in each
@@ -72,10 +72,10 @@ def is_same(one: Program, other: Program) -> bool:
 
 
 def _split(op: Operation) -> tuple[Operation, int]:
-    at = _EVEN.get(Op(op[0]))
+    at = _EVEN.get(op[0])
     if at is not None:
         return (*op[:at], *op[at + 1 :]), op[at]
-    at = _IDLE.get(Op(op[0]))
+    at = _IDLE.get(op[0])
     return (op, 0) if at is None else ((*op[:at], *op[at + 1 :]), 0)
 
 
@@ -197,7 +197,7 @@ def places(short: Outline, long: Outline, parameter: str) -> int:
 def _times(program: Program, parameter: str) -> int:
     """How often an agent goes through the loop that is named after this trip count."""
     marks = {n for n, name in enumerate(program.loops) if name == parameter}
-    return max(sum(op[0] == Op.LOOP_BEGIN and op[1] in marks for op in code) for code in program.code)
+    return max(sum(op[0] == Op.LOOP_BEGIN and operand(op, "loop") in marks for op in code) for code in program.code)
 
 
 def _insertions(mine: Sequence[object], theirs: Sequence[object], more: int, many: int) -> bool:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pipesim.model.ops import Operation
 from pipesim.model.program import Program
 from pipesim.prove.any_size.laps import Outline
-from pipesim.prove.certificate.canonical import CanonicalRun, Standing, Witness, completed, is_again
+from pipesim.prove.certificate.canonical import CanonicalRun, RunStanding, Witness, completed, is_again
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.happens_before.accesses import Read
 from pipesim.prove.happens_before.snapshot import Lap
@@ -35,7 +35,7 @@ _Next = tuple[Operation, ...]  #: of each agent, () for one that has ended
 class _Stood(NamedTuple):
     """A moment of the run: what was remembered, and how many reads there had been."""
 
-    standing: Standing
+    standing: RunStanding
     reads: int
 
 
@@ -44,13 +44,13 @@ def accelerated(program: Program, memory: MemoryOrder | None = None) -> int | No
 
     None says nothing: a plain run tells why. ``memory`` watches, where the memory order of the program gives concern.
     """
-    run = _Run(program, memory)
+    run = _LapRun(program, memory)
     while not run.over:
         run.round()
     return run.phases if run.stands_for_all() else None
 
 
-class _Run:
+class _LapRun:
     """A canonical run with its certificate; ``over`` as soon as something is wrong, too."""
 
     def __init__(self, program: Program, memory: MemoryOrder | None) -> None:
@@ -198,7 +198,7 @@ class _Run:
         step = lap.end[agent] - lap.begin[agent]
         return self._items[agent][pc + step : pc + more * step + 1 : step]
 
-    def _leave_out(self, lap: Lap, more: int, before: Standing) -> None:
+    def _leave_out(self, lap: Lap, more: int, before: RunStanding) -> None:
         """Go on behind so many laps more: with what lies there, and cells that hold what the last of them wrote."""
         state, phases = self._run.state, completed(self._run.state)
         moved = [end - begin for begin, end in zip(lap.begin, lap.end, strict=True)]

@@ -10,6 +10,7 @@ from pipesim.model.finding import Fault
 from pipesim.model.machine import State, finished, initial_state
 from pipesim.model.observer import Observer
 from pipesim.model.ops import Engine
+from pipesim.model.positions import NAMED_BARRIER
 from pipesim.model.program import Program
 from pipesim.prove.happens_before.snapshot import Lap, Marks, Snapshot, repeats
 
@@ -23,7 +24,7 @@ class Witness(Observer, Protocol):
         """Everything that it may yet compare. Nothing is under way."""
 
 
-class Standing(NamedTuple):
+class RunStanding(NamedTuple):
     """Where a run stands: what everybody remembers, and the phases that each channel has completed."""
 
     snapshots: tuple[Snapshot, ...]
@@ -63,13 +64,13 @@ class CanonicalRun:
         while not self.over:
             self.round()
 
-    def standing(self) -> Standing:
+    def standing(self) -> RunStanding:
         """Where the machine stands, and everybody who watches."""
         snapshots = machine_snapshot(self.program, self.state), *(witness.snapshot() for witness in self._watching)
-        return Standing(snapshots, completed(self.state))
+        return RunStanding(snapshots, completed(self.state))
 
 
-def is_again(lap: Lap, earlier: Standing, later: Standing) -> bool:
+def is_again(lap: Lap, earlier: RunStanding, later: RunStanding) -> bool:
     """True if nobody can tell the ends of the lap apart, and nothing that moves with it is older than it."""
     moved = tuple(b - a for a, b in zip(lap.begin, lap.end, strict=True))
     phases = tuple(b - a for a, b in zip(earlier.phases, later.phases, strict=True))
@@ -110,7 +111,7 @@ def machine_snapshot(program: Program, state: State) -> Snapshot:
     for agent, generation in enumerate(state.holds):
         marks.shape.append(generation > 0)
         if generation:
-            marks.phases.append((first_named + program.code[agent][state.pcs[agent]][1], generation))
+            marks.phases.append((first_named + program.code[agent][state.pcs[agent]][NAMED_BARRIER], generation))
     marks.shape.append(state.cluster[0])
     cluster = first_named + len(program.named_barriers)
     for generation in state.cluster_held:

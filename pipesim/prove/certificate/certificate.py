@@ -18,24 +18,39 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from pipesim.model import groups
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.machine import TMA, Flight, State, Step
 from pipesim.model.ops import Engine, Op, Operation
+from pipesim.model.positions import (
+    ACCESS,
+    ANSWER,
+    BARRIER,
+    COMMIT_BARRIER,
+    CP_ASYNC_LANES,
+    ENGINE,
+    EXPECT,
+    GROUPS,
+    NOINC,
+    PARITY,
+    TOKEN,
+    TX_BYTES,
+)
 from pipesim.model.program import Program
 from pipesim.model.state import meeting_channel, own_channel
-from pipesim.prove.certificate.other_cta import Afar, Part
+from pipesim.prove.certificate.other_cta import Afar, PhasePart
 from pipesim.prove.doubt import Doubt, Why
-from pipesim.prove.happens_before.accesses import OWN, Access, Accesses
+from pipesim.prove.happens_before.accesses import OWN, Accesses, AccessEvent
 from pipesim.prove.happens_before.clock import Clock
 from pipesim.prove.happens_before.groups import Groups
 from pipesim.prove.happens_before.snapshot import Marks, Snapshot
 
-_UNSUPPORTED = frozenset({Op.INVAL, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.WAIT_STATE, Op.TEST_STATE, Op.JUMP_IF,
-                          Op.PENDING_COUNT})  # fmt: skip
+#: What it has no rule for: these change what a phase needs, or ask in other ways than by parity.
+_UNSUPPORTED = groups.BRANCHES | groups.BY_STATE | {Op.INVAL, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.PENDING_COUNT}
 
 
 @dataclass
-class _Open:
+class _OpenPhase:
     """The open phase of a channel: what occurs before its parts, and before its arrivals alone."""
 
     parts: Clock
@@ -73,7 +88,7 @@ class Certificate:
         self._channels = own_channel(program, 0)
         self._nothing = Clock((0,) * len(program.agents), (0,) * self._channels)
         self._clocks = [self._nothing] * len(program.agents)  # of others: how far itself has come each agent knows
-        self._open = [_Open(self._nothing, self._nothing) for _ in range(self._channels)]
+        self._open = [_OpenPhase(self._nothing, self._nothing) for _ in range(self._channels)]
         self._done: list[list[Clock]] = [[] for _ in range(self._channels)]
         self._saw: list[list[tuple[int, int]]] = [[] for _ in range(self._channels)]  # waits for the latest phase
         self._inits: dict[int, tuple[int, int]] = {}
@@ -177,33 +192,26 @@ class Certificate:
             self.accesses.landed(flight.sequence, bar, phases)
         else:
             op = self._program.code[flight.agent][flight.pc]
-            if op[0] != Op.CP_ASYNC_ARRIVE or op[3]:  # else it only takes back what it raised
+            if op[0] != Op.CP_ASYNC_ARRIVE or op[NOINC]:  # else it only takes back what it raised
                 self._open[bar].arrivals = self._open[bar].arrivals.join(clock)
             self.accesses.committed(flight.agent, flight.engine, flight.sequence, bar, phases)
         self._complete(bar, result)
 
     # one rule for each kind of operation
 
-    def _by_op(self) -> dict[Op, Callable[[_Did], None]]:
-        """What is not here is nobody's business but its agent's (``moves.PRIVATE``)."""
+    def _by_op(self) -> dict[int, Callable[[_Did], None]]:
+        """What is not here is nobody's business but its agent's (``groups.PRIVATE``)."""
         return {
             Op.INIT: self._init,
             Op.ARRIVE: self._arrive,
             Op.EXPECT_TX: self._expect,
             Op.COMPLETE_TX: self._complete_tx,
-            Op.WAIT: self._wait,
-            Op.WAIT_UNLESS: self._wait,
-            Op.TRY_WAIT: self._try,
-            Op.TEST_WAIT: self._try,
-            Op.BAR_ARRIVE: self._meet,
-            Op.CLUSTER_ARRIVE: self._meet,
-            Op.BAR_SYNC: self._met,
-            Op.CLUSTER_WAIT: self._met,
-            Op.READ: self._touch,
-            Op.WRITE: self._touch,
-            Op.TMA_LOAD: self._issue,
-            Op.TRANSFER_READ: self._issue,
-            Op.TRANSFER_WRITE: self._issue,
+            **dict.fromkeys(groups.PARITY_WAITS, self._wait),
+            **dict.fromkeys(groups.PARITY_TRIES, self._try),
+            **dict.fromkeys(groups.MEETING_ARRIVALS, self._meet),
+            **dict.fromkeys(groups.MEETING_WAITS, self._met),
+            **dict.fromkeys(groups.ACCESSES, self._touch),
+            **dict.fromkeys(groups.ASYNC_ACCESSES, self._issue),
             Op.COMMIT: self._commit,
             Op.COMMIT_MULTICAST: self._issue,
             Op.CP_ASYNC_ARRIVE: self._cp_async_arrive,
@@ -215,32 +223,32 @@ class Certificate:
         self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))
 
     def _init(self, did: _Did) -> None:
-        if did.op[1] in self._inits:
+        if did.op[BARRIER] in self._inits:
             self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))
-        self._inits[did.op[1]] = (did.agent, did.pc)
+        self._inits[did.op[BARRIER]] = (did.agent, did.pc)
 
     def _arrive(self, did: _Did) -> None:
-        self._require_published(did.op[1], did.agent, did.pc)
-        phase, clock = self._count(did.agent, did.pc, did.op[1])
+        self._require_published(did.op[BARRIER], did.agent, did.pc)
+        phase, clock = self._count(did.agent, did.pc, did.op[BARRIER])
         phase.arrivals = clock if phase.arrivals is self._nothing else phase.arrivals.join(clock)
-        phase.expected += did.op[3]
-        self._tries.pop((did.agent, did.op[4]), None)  # its token takes the place of an answer
-        self._complete(did.op[1], did.result)
+        phase.expected += did.op[EXPECT]
+        self._tries.pop((did.agent, did.op[TOKEN]), None)  # its token takes the place of an answer
+        self._complete(did.op[BARRIER], did.result)
 
     def _expect(self, did: _Did) -> None:
-        self._require_published(did.op[1], did.agent, did.pc)
-        phase, _ = self._count(did.agent, did.pc, did.op[1])
+        self._require_published(did.op[BARRIER], did.agent, did.pc)
+        phase, _ = self._count(did.agent, did.pc, did.op[BARRIER])
         phase.raises.append((did.agent, did.pc))
-        phase.expected += did.op[2]
-        self._complete(did.op[1], did.result)
+        phase.expected += did.op[TX_BYTES]
+        self._complete(did.op[BARRIER], did.result)
 
     def _complete_tx(self, did: _Did) -> None:
-        self._require_published(did.op[1], did.agent, did.pc)
-        phase, _ = self._count(did.agent, did.pc, did.op[1])
-        if not did.op[2]:  # no phase waits for it
+        self._require_published(did.op[BARRIER], did.agent, did.pc)
+        phase, _ = self._count(did.agent, did.pc, did.op[BARRIER])
+        if not did.op[TX_BYTES]:  # no phase waits for it
             self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))
-        phase.landed += did.op[2]
-        self._complete(did.op[1], did.result)
+        phase.landed += did.op[TX_BYTES]
+        self._complete(did.op[BARRIER], did.result)
 
     def _meet(self, did: _Did) -> None:
         self._arrive_at(meeting_channel(self._program, did.op), did.agent, did.pc, did.result)
@@ -250,35 +258,35 @@ class Certificate:
         self._see(did.agent, channel, self._joined.pop((did.agent, channel), -1))  # -1: it waits without having arrived
 
     def _touch(self, did: _Did) -> None:
-        first, end = self._program.cells[did.op[1]]
+        first, end = self._program.cells[did.op[ACCESS]]
         clock = self._clocks[did.agent]
-        self._access(clock, Access(did.agent, did.pc, did.op[0] == Op.WRITE, OWN, -1, first, end, clock.seen))
+        self._access(clock, AccessEvent(did.agent, did.pc, did.op[0] == Op.WRITE, OWN, -1, first, end, clock.seen))
 
     def _cp_async_arrive(self, did: _Did) -> None:
-        self._require_published(did.op[1], did.agent, did.pc)
-        if not did.op[3]:
-            phase, _ = self._count(did.agent, did.pc, did.op[1])
+        self._require_published(did.op[BARRIER], did.agent, did.pc)
+        if not did.op[NOINC]:
+            phase, _ = self._count(did.agent, did.pc, did.op[BARRIER])
             phase.raises.append((did.agent, did.pc))
-            phase.raised += did.op[2]
-            if did.before.barriers[did.op[1]].expected + phase.raised > MAX_COUNT:
-                self._doubt(Doubt(Why.ARRIVALS, did.agent, did.pc, where=did.op[1]))
+            phase.raised += did.op[CP_ASYNC_LANES]
+            if did.before.barriers[did.op[BARRIER]].expected + phase.raised > MAX_COUNT:
+                self._doubt(Doubt(Why.ARRIVALS, did.agent, did.pc, where=did.op[BARRIER]))
         self._issue(did)
 
     def _commit(self, did: _Did) -> None:
-        if did.op[2] < 0:
-            self._groups.closed(did.agent, did.op[1], self._clocks[did.agent].after(did.agent, did.pc))
+        if did.op[COMMIT_BARRIER] < 0:
+            self._groups.closed(did.agent, did.op[ENGINE], self._clocks[did.agent].after(did.agent, did.pc))
         else:
             self._issue(did)
 
     def _wait_group(self, did: _Did) -> None:
-        limit = did.before.commits[did.agent * len(Engine) + did.op[1]] - did.op[2]
+        limit = did.before.commits[did.agent * len(Engine) + did.op[ENGINE]] - did.op[GROUPS]
         self._clocks[did.agent] = self._groups.wait(
-            did.agent, did.pc, did.op[1], limit, self.accesses, self._clocks[did.agent]
+            did.agent, did.pc, did.op[ENGINE], limit, self.accesses, self._clocks[did.agent]
         )
 
     # parts of phases
 
-    def _count(self, agent: int, pc: int, bar: int) -> tuple[_Open, Clock]:
+    def _count(self, agent: int, pc: int, bar: int) -> tuple[_OpenPhase, Clock]:
         """Count an operation in the open phase of a barrier: that phase, and the moment after the operation."""
         clock = self._clocks[agent].after(agent, pc)
         self._part(bar, clock, agent, pc)
@@ -290,7 +298,7 @@ class Certificate:
         if clock.known[channel] < len(self._done[channel]):
             self._doubt(Doubt(Why.EARLY_PART, agent, pc, clock.seen, where=channel))
         if self._program.ctas > 1 and channel < len(self._program.barriers):
-            self._afar.part(Part(channel, len(self._done[channel]), agent, pc, *flight))
+            self._afar.part(PhasePart(channel, len(self._done[channel]), agent, pc, *flight))
         phase.parts = clock if phase.parts is self._nothing else phase.parts.join(clock)
 
     def _complete(self, channel: int, result: Step) -> None:
@@ -303,7 +311,7 @@ class Certificate:
                 self._doubt(Doubt(Why.LAP, agent, pc, parts.seen, where=channel))
         self._done[channel].append(parts.knowing(channel, len(self._done[channel]) + 1))
         self._saw[channel] = []
-        self._open[channel] = _Open(self._nothing, self._nothing)
+        self._open[channel] = _OpenPhase(self._nothing, self._nothing)
 
     def _judge(self, bar: int) -> None:
         phase = self._open[bar]
@@ -316,12 +324,13 @@ class Certificate:
     # waits
 
     def _wait(self, did: _Did) -> None:
-        self._require_published(did.op[1], did.agent, did.pc)
-        bar, phase, known = did.op[1], len(self._done[did.op[1]]) - 1, self._clocks[did.agent].known[did.op[1]]
-        if did.op[0] == Op.WAIT_UNLESS and did.op[3] >= 0:
-            asked = self._tries.get((did.agent, did.op[3]))
-            skips = did.before.registers[did.agent][did.op[3]]
-            if asked is None or asked[:2] != (bar, did.op[2]) or (skips and asked.phase != phase):
+        self._require_published(did.op[BARRIER], did.agent, did.pc)
+        bar = did.op[BARRIER]
+        phase, known = len(self._done[bar]) - 1, self._clocks[did.agent].known[bar]
+        if did.op[0] == Op.WAIT_UNLESS and did.op[ANSWER] >= 0:
+            asked = self._tries.get((did.agent, did.op[ANSWER]))
+            skips = did.before.registers[did.agent][did.op[ANSWER]]
+            if asked is None or asked[:2] != (bar, did.op[PARITY]) or (skips and asked.phase != phase):
                 self._doubt(Doubt(Why.STALE_TRY, did.agent, did.pc, self._past(did.agent, did.pc), where=bar))
                 return
             known = min(known, asked.known)
@@ -331,11 +340,11 @@ class Certificate:
         self._see(did.agent, bar, phase)
 
     def _try(self, did: _Did) -> None:
-        self._require_published(did.op[1], did.agent, did.pc)
-        if did.op[3] >= 0:
-            phase = len(self._done[did.op[1]]) - 1
-            known = self._clocks[did.agent].known[did.op[1]]
-            self._tries[did.agent, did.op[3]] = _Try(did.op[1], did.op[2], known, phase)
+        self._require_published(did.op[BARRIER], did.agent, did.pc)
+        if did.op[ANSWER] >= 0:
+            phase = len(self._done[did.op[BARRIER]]) - 1
+            known = self._clocks[did.agent].known[did.op[BARRIER]]
+            self._tries[did.agent, did.op[ANSWER]] = _Try(did.op[BARRIER], did.op[PARITY], known, phase)
 
     def _see(self, agent: int, channel: int, phase: int) -> None:
         """The agent comes to know that this phase is complete, and all that occurs before that."""
@@ -372,18 +381,18 @@ class Certificate:
                 self._require_published(flight.barrier, did.agent, did.pc)
             if flight.end > flight.first:
                 before_it = self._clocks[did.agent]
-                access = Access(
+                access = AccessEvent(
                     did.agent, did.pc, flight.writes, flight.sequence, flight.engine, flight.first, flight.end,
                     before_it.seen,
                 )  # fmt: skip
                 self._access(before_it, access)
                 self._groups.issued(flight.group, access)
 
-    def _access(self, clock: Clock, access: Access) -> None:
+    def _access(self, clock: Clock, access: AccessEvent) -> None:
         if self._program.ctas > 1:
             self._afar.access(access)
         ordered, last = self.accesses.ordered, access
-        unordered: dict[Access, None] = {}
+        unordered: dict[AccessEvent, None] = {}
         for _, other in self.accesses.enter(access):
             if other is not last and not ordered(clock, other, access):
                 unordered[other] = None

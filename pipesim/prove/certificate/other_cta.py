@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pipesim.model.groups import ACCESSES
 from pipesim.model.ops import Op, Space
+from pipesim.model.positions import ACCESS, ASYNC_ACCESS, COPY_MASK
 from pipesim.model.program import Program
 from pipesim.prove.doubt import Doubt, Why
-from pipesim.prove.happens_before.accesses import Access, Accesses
+from pipesim.prove.happens_before.accesses import Accesses, AccessEvent
 from pipesim.prove.happens_before.clock import Clock
 from pipesim.prove.happens_before.snapshot import Marks
 
 
-class Part(NamedTuple):
+class PhasePart(NamedTuple):
     """A part of a phase of a barrier in another CTA: of an operation, or of a flight (0: none) on this engine."""
 
     bar: int
@@ -29,8 +31,8 @@ class Afar:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._parts: list[Part] = []
-        self._accesses: list[tuple[int, Access]] = []  # with the CTA whose memory it is
+        self._parts: list[PhasePart] = []
+        self._accesses: list[tuple[int, AccessEvent]] = []  # with the CTA whose memory it is
 
     def fork(self, program: Program) -> Afar:
         """The same for another program, which has the same tables."""
@@ -39,17 +41,17 @@ class Afar:
         twin._accesses = self._accesses.copy()
         return twin
 
-    def part(self, part: Part) -> None:
+    def part(self, part: PhasePart) -> None:
         """Something is counted on a barrier; of interest if that lies in another CTA than its agent."""
         if self._program.barriers[part.bar].cta != self._program.agents[part.agent].cta:
             self._parts.append(part)
 
-    def access(self, access: Access) -> None:
+    def access(self, access: AccessEvent) -> None:
         """The same of an access. A multicast lands where its barrier is."""
         op = self._program.code[access.agent][access.pc]
-        if op[0] == Op.TMA_LOAD and op[5]:
+        if op[0] == Op.TMA_LOAD and op[COPY_MASK]:
             return
-        memory = self._program.accesses[op[1] if op[0] in (Op.READ, Op.WRITE) else op[2]]
+        memory = self._program.accesses[op[ACCESS] if op[0] in ACCESSES else op[ASYNC_ACCESS]]
         if memory.cta != self._program.agents[access.agent].cta and memory.space != Space.GLOBAL:
             self._accesses.append((memory.cta, access))
 
@@ -87,7 +89,7 @@ class Afar:
             if part.flight:
                 accesses.mark_end(marks, part.agent, part.engine, part.flight)
 
-    def _is_known(self, part: Part, clocks: Sequence[Clock], accesses: Accesses) -> bool:
+    def _is_known(self, part: PhasePart, clocks: Sequence[Clock], accesses: Accesses) -> bool:
         there = self._of_cta(self._program.barriers[part.bar].cta)
         return any(_knows(clocks[agent], part, accesses) for agent in there)
 
@@ -99,7 +101,7 @@ class Afar:
         return [a for a, agent in enumerate(self._program.agents) if agent.cta == cta]
 
 
-def _knows(clock: Clock, part: Part, accesses: Accesses) -> bool:
+def _knows(clock: Clock, part: PhasePart, accesses: Accesses) -> bool:
     """True if this part of a phase occurs before the moment."""
     if clock.known[part.bar] > part.phase:
         return True

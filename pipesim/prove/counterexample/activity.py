@@ -5,15 +5,14 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
+from pipesim.model.groups import ACCESSES, BLOCKING_WAITS, PRIVATE, WORKS
 from pipesim.model.machine import finished, initial_state, step
-from pipesim.model.moves import PRIVATE, Kind, canonical, make
-from pipesim.model.ops import Op
+from pipesim.model.moves import Kind, canonical, make
+from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.prove.refutation import Schedule
 
-_WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.WAIT_STATE})
-_WORKS = frozenset({Op.WORK, Op.ENGINE_WORK, Op.READ, Op.WRITE})
-_NOTHING = PRIVATE - {*_WORKS, Op.FENCE}
+_NOTHING = PRIVATE - WORKS - {Op.FENCE}
 FOREVER = -1  #: end of a wait that the schedule leaves open
 
 
@@ -47,22 +46,22 @@ def doings(program: Program, schedule: Schedule) -> tuple[Span, ...]:
     for now, move in enumerate(schedule):
         if move.kind != Kind.LAND:
             op = program.code[move.who][state.pcs[move.who]]
-            if op[0] in _WAITS:
+            if op[0] in BLOCKING_WAITS:
                 first = free[move.who] if free[move.who] >= 0 else now
-                found.append(Span(move.who, first, now + 1, Doing.WAITS, program.barriers[op[1]].name))
+                found.append(Span(move.who, first, now + 1, Doing.WAITS, program.barriers[operand(op, "barrier")].name))
             elif move.kind != Kind.OPEN and op[0] not in _NOTHING:
-                opened = op[0] in (Op.READ, Op.WRITE)
+                opened = op[0] in ACCESSES
                 first = free[move.who] - 1 if opened else now
-                found.append(Span(move.who, first, now + 1, Doing.WORKS if op[0] in _WORKS else Doing.ISSUES))
+                found.append(Span(move.who, first, now + 1, Doing.WORKS if op[0] in WORKS else Doing.ISSUES))
             free[move.who] = now + 1
         state = make(program, state, move).state
     for agent, after in enumerate(free):
         if finished(program, state, agent):
             continue
         op, result = program.code[agent][state.pcs[agent]], step(program, state, agent)
-        if op[0] in (Op.READ, Op.WRITE) and any(f.agent == agent and f.pc == state.pcs[agent] for f in state.flights):
+        if op[0] in ACCESSES and any(f.agent == agent and f.pc == state.pcs[agent] for f in state.flights):
             found.append(Span(agent, after - 1, len(schedule), Doing.WORKS))
         elif result.blocked >= 0 and result.state is state:
-            group = program.barriers[op[1]].name if op[0] in _WAITS else ""
+            group = program.barriers[operand(op, "barrier")].name if op[0] in BLOCKING_WAITS else ""
             found.append(Span(agent, max(after, 0), FOREVER, Doing.WAITS, group))
     return tuple(found)

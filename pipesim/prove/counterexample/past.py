@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections import defaultdict
 
 from pipesim.model.finding import Deadlock, Fault, FaultKind
+from pipesim.model.groups import ACCESSES, BLOCKING_WAITS, ENGINE_ACCESSES, LIFE, READS_MEMORY, SIGNALS, TRIES
 from pipesim.model.machine import Flight, State, Step, initial_state, own_channel, step
 from pipesim.model.moves import Kind, Move, canonical, make
-from pipesim.model.ops import Op
+from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.model.state import meeting_channel
 from pipesim.prove.refutation import Refutation
 
-_WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.WAIT_STATE})
-_READS = frozenset({Op.READ, Op.TRANSFER_READ})
 _MOST_AGENTS = 4  #: of a deadlock, who all are part of it; of more only those that nobody can help
 
 
@@ -144,18 +143,18 @@ class _Past:
         op = self._program.code[agent][pc]
         self._issue(number, agent, before)
         code, after = op[0], self._after[number]
-        if code in (Op.READ, Op.WRITE, Op.TRANSFER_READ, Op.TRANSFER_WRITE):
-            first, end = self._program.cells[op[2] if code in (Op.TRANSFER_READ, Op.TRANSFER_WRITE) else op[1]]
-            if code in _READS:
+        if code in ACCESSES | ENGINE_ACCESSES:
+            first, end = self._program.cells[operand(op, "access")]
+            if code in READS_MEMORY:
                 after |= {self._wrote[cell] for cell in range(first, end) if cell in self._wrote}
             elif code == Op.WRITE:
                 self._wrote.update(dict.fromkeys(range(first, end), number))
-        elif code in (Op.INIT, Op.INVAL):
-            after |= self.open_phase(op[1])
-            self.parts[op[1]] = []
-            self.completed[op[1]].append(number)
-        elif code in _WAITS:
-            after |= set(self.completed[op[1]][-1:])
+        elif code in LIFE:
+            after |= self.open_phase(operand(op, "barrier"))
+            self.parts[operand(op, "barrier")] = []
+            self.completed[operand(op, "barrier")].append(number)
+        elif code in BLOCKING_WAITS:
+            after |= set(self.completed[operand(op, "barrier")][-1:])
         elif code == Op.WAIT_GROUP:
             after |= set(self._landed[agent])
         else:
@@ -170,10 +169,10 @@ class _Past:
             if passes:
                 self._after[number] |= set(self.completed[channel][-1:])
                 return
-        elif op[0] in (Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.EXPECT_TX, Op.COMPLETE_TX):
-            channel = op[1]
-        elif op[0] in (Op.TRY_WAIT, Op.TEST_WAIT, Op.TEST_STATE):
-            self._after[number] |= set(self.completed[op[1]][-1:])
+        elif op[0] in SIGNALS:
+            channel = operand(op, "barrier")
+        elif op[0] in TRIES:
+            self._after[number] |= set(self.completed[operand(op, "barrier")][-1:])
             return
         else:
             return

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 from pipesim.explain.blocked import explain
 from pipesim.model.finding import Deadlock, Fault
+from pipesim.model.groups import ACCESSES
 from pipesim.model.machine import can_land, finished, initial_state, step
 from pipesim.model.moves import Kind, Move, canonical, make
 from pipesim.model.observer import Observer
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.model.state import OWN
-
-_ACCESSES = frozenset({Op.READ, Op.WRITE})
 
 
 class Play:
@@ -64,7 +63,7 @@ class Play:
         if finished(self._program, self.state, agent):
             return False
         op = self._program.code[agent][self.state.pcs[agent]]
-        if op[0] in _ACCESSES and not self._opened(agent):
+        if op[0] in ACCESSES and not self._opened(agent):
             self.make(Move(Kind.OPEN, agent))
             if self.faults:
                 return True
@@ -77,7 +76,7 @@ class Play:
     def begin(self, agent: int) -> bool:
         """The agent's next operation begins: an access of its own opens and stays open; others are carried out."""
         op = self._program.code[agent][self.state.pcs[agent]]
-        if op[0] not in _ACCESSES:
+        if op[0] not in ACCESSES:
             return self.advance(agent)
         self.make(Move(Kind.OPEN, agent))
         return True

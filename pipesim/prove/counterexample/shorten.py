@@ -37,7 +37,7 @@ class _Act(NamedTuple):
     nbytes: int = 0  #: of a landing; ``_ALL`` for its last
 
 
-class _Walk(NamedTuple):
+class _RunMade(NamedTuple):
     """A schedule carried out: its acts, the state before each of them and behind the last, and its moves."""
 
     acts: tuple[_Act, ...]
@@ -45,9 +45,9 @@ class _Walk(NamedTuple):
     moves: tuple[Move, ...]
     fault: Fault | None
 
-    def then(self, done: int, rest: Sequence[tuple[_Act, State, Move]], fault: Fault | None) -> _Walk:
+    def then(self, done: int, rest: Sequence[tuple[_Act, State, Move]], fault: Fault | None) -> _RunMade:
         """So many of its moves, and behind them others, each with the state that it leads to."""
-        return _Walk(
+        return _RunMade(
             self.acts[:done] + tuple(act for act, _, _ in rest),
             self.states[: done + 1] + tuple(state for _, state, _ in rest),
             self.moves[:done] + tuple(move for _, _, move in rest),
@@ -85,7 +85,7 @@ class _Shortening:
             return replace(self._refutation, schedule=best.moves, fault=best.fault)
         return replace(self._refutation, schedule=best.moves, deadlock=explain(self._program, best.states[-1]))
 
-    def _recorded(self) -> _Walk:
+    def _recorded(self) -> _RunMade:
         """The walk of the schedule as it was given."""
         state = canonical(initial_state(self._program))
         acts: list[_Act] = []
@@ -97,7 +97,7 @@ class _Shortening:
             state = result.state
             states.append(state)
         self._stands = _stands(self._program, state)
-        return _Walk(tuple(acts), tuple(states), self._refutation.schedule, self._refutation.fault)
+        return _RunMade(tuple(acts), tuple(states), self._refutation.schedule, self._refutation.fault)
 
     def _cut_tails(self) -> None:
         """Let every agent stop as early as it can: found by halving, as if what fails early failed later, too."""
@@ -133,7 +133,7 @@ class _Shortening:
             return True
         return self._varies
 
-    def _replayed(self, without: int, stopped: int = -1) -> _Walk | None:
+    def _replayed(self, without: int, stopped: int = -1) -> _RunMade | None:
         """The walk without one act, or without all of an agent's from there on; None if it ends otherwise."""
         best = self._best
         state = best.states[without]

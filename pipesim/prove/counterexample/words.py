@@ -8,9 +8,22 @@ from enum import Enum
 from pipesim.explain.operation_words import landing_in_words, operation_in_short, operation_in_words
 from pipesim.model.barrier import BarrierState, passes
 from pipesim.model.finding import FaultKind
+from pipesim.model.groups import (
+    BLOCKING_WAITS,
+    CLUSTER,
+    DELAYED_ARRIVALS,
+    LIFE,
+    LOOP_MARKS,
+    MEETINGS,
+    ON_BARRIER,
+    ON_NAMED_BARRIER,
+    PRIVATE,
+    TOUCHES_MEMORY,
+    TRIES,
+)
 from pipesim.model.machine import Step
-from pipesim.model.moves import PRIVATE, Kind, Move, canonical, make
-from pipesim.model.ops import Op, Operation
+from pipesim.model.moves import Kind, Move, canonical, make
+from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.state import State
 from pipesim.prove.counterexample.past import core, involved, past_of
@@ -18,14 +31,8 @@ from pipesim.prove.counterexample.play import Play
 from pipesim.prove.doubt import Doubt
 from pipesim.prove.refutation import Refutation
 
-_MARKS = frozenset({Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END})
 _HIDDEN = PRIVATE - {Op.FENCE}
-_WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.WAIT_STATE})
-_ON_BARRIER = _WAITS | {
-    Op.INIT, Op.INVAL, Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.EXPECT_TX, Op.COMPLETE_TX,
-    Op.TRY_WAIT, Op.TEST_WAIT, Op.TEST_STATE, Op.CP_ASYNC_ARRIVE, Op.TMA_LOAD,
-}  # fmt: skip
-_SETUP = frozenset({Op.INIT, Op.FENCE, Op.BAR_SYNC, Op.BAR_ARRIVE, Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT})
+_SETUP = MEETINGS | {Op.INIT, Op.FENCE}
 
 #: Faults that an init may be the cause of.
 _OF_INITS = frozenset({
@@ -107,7 +114,7 @@ def schedule_lines(program: Program, refuted: Refutation) -> tuple[Line, ...]:
             part = Part.FOCUS
         else:
             part = Part.SETUP if set_up[agent] else Part.PAST
-        if move.kind != Kind.STEP or op[0] not in _MARKS:
+        if move.kind != Kind.STEP or op[0] not in LOOP_MARKS:
             found.append(_line(program, state, move, result, number + 1, part))
         state = result.state
     return tuple(found)
@@ -136,9 +143,9 @@ class _Focus:
 
     def holds(self, op: Operation) -> bool:
         """True for an operation on one of them."""
-        if op[0] in (Op.BAR_SYNC, Op.BAR_ARRIVE):
-            return f"named barrier {self._program.named_barriers[op[1]][1]}" in self._barriers
-        if op[0] in (Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT):
+        if op[0] in ON_NAMED_BARRIER:
+            return f"named barrier {self._program.named_barriers[operand(op, 'named_barrier')][1]}" in self._barriers
+        if op[0] in CLUSTER:
             return "the cluster barrier" in self._barriers
         barrier = _barrier_of(op)
         if op[0] == Op.INIT and not self._inits:
@@ -150,15 +157,11 @@ class _Focus:
 
 def _barrier_of(op: Operation) -> int:
     """The mbarrier that an operation is on, -1 if none."""
-    if op[0] in _ON_BARRIER:
-        return op[1]
-    return op[2] if op[0] in (Op.COMMIT, Op.COMMIT_MULTICAST) else -1
+    return operand(op, "barrier") if op[0] in ON_BARRIER else -1
 
 
 def _cells(program: Program, op: Operation) -> range:
-    if op[0] in (Op.READ, Op.WRITE):
-        return range(*program.cells[op[1]])
-    return range(*program.cells[op[2]]) if op[0] in (Op.TMA_LOAD, Op.TRANSFER_READ, Op.TRANSFER_WRITE) else range(0)
+    return range(*program.cells[operand(op, "access")]) if op[0] in TOUCHES_MEMORY else range(0)
 
 
 def _line(program: Program, state: State, move: Move, result: Step, number: int, part: Part) -> Line:
@@ -188,13 +191,13 @@ def _phase(state: State, op: Operation, move: Move, result: Step, on: int) -> tu
     if any(fault.kind.traps for fault in result.faults):
         return before.done, ""
     if move.kind != Kind.LAND:
-        if op[0] in (Op.INIT, Op.INVAL):
+        if op[0] in LIFE:
             return None, ""
-        if op[0] in _WAITS:
+        if op[0] in BLOCKING_WAITS:
             return before.done - 1, f"phase {before.done - 1}" if before.done else "at once"
-        if op[0] in (Op.TRY_WAIT, Op.TEST_WAIT, Op.TEST_STATE):
+        if op[0] in TRIES:
             return before.done - 1, _answer(before, op) if move.kind != Kind.FAIL else ""
-        if op[0] in (Op.TMA_LOAD, Op.COMMIT, Op.COMMIT_MULTICAST, Op.CP_ASYNC_ARRIVE):
+        if op[0] in DELAYED_ARRIVALS or op[0] == Op.TMA_LOAD:
             return before.done, ""
     if result.signalled == on:
         return before.done, f"ends phase {before.done}"
@@ -207,7 +210,7 @@ def _answer(word: BarrierState, op: Operation) -> str:
     """What a try of a phase's parity finds; that of a state token is not known from the barrier alone."""
     if op[0] == Op.TEST_STATE:
         return ""
-    return "says yes" if passes(word, op[2]) else "says no"
+    return "says yes" if passes(word, operand(op, "parity")) else "says no"
 
 
 def _of(state: State, move: Move) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from pipesim.prove.happens_before.snapshot import Marks
 OWN = 0  #: "flight" of an access that an agent makes itself
 
 
-class Access(NamedTuple):
+class AccessEvent(NamedTuple):
     """One access: its operation, whether it writes, the flight that makes it, and the cells ``first..end``."""
 
     agent: int
@@ -35,8 +35,8 @@ class Read(NamedTuple):
     """A read of a cell, and the write that it sees."""
 
     cell: int
-    write: Access
-    read: Access
+    write: AccessEvent
+    read: AccessEvent
 
 
 class _Commits(NamedTuple):
@@ -46,7 +46,7 @@ class _Commits(NamedTuple):
     phases: list[int]
 
 
-def _in_order(one: Access, other: Access) -> bool:
+def _in_order(one: AccessEvent, other: AccessEvent) -> bool:
     """True if an engine keeps two accesses in the order of issue: one agent's, two writes only to the same cells."""
     if one.engine not in IN_ORDER or (one.agent, one.engine) != (other.agent, other.engine):
         return False
@@ -54,7 +54,7 @@ def _in_order(one: Access, other: Access) -> bool:
 
 
 _NO_COMMITS: dict[int, _Commits] = {}
-_NO_READS: dict[tuple[int, int, bool], Access] = {}
+_NO_READS: dict[tuple[int, int, bool], AccessEvent] = {}
 
 
 class Accesses:
@@ -67,8 +67,8 @@ class Accesses:
 
     def __init__(self, *, keep_reads: bool = False) -> None:
         self.reads: list[Read] | None = [] if keep_reads else None  #: since the last fork, where somebody asks for them
-        self._write: dict[int, Access] = {}
-        self._reads: dict[int, dict[tuple[int, int, bool], Access]] = {}
+        self._write: dict[int, AccessEvent] = {}
+        self._reads: dict[int, dict[tuple[int, int, bool], AccessEvent]] = {}
         self._landed: dict[int, tuple[int, int]] = {}  # by flight: the channel and phases that counted its bytes
         self._commits: dict[tuple[int, int], dict[int, _Commits]] = {}  # by agent and engine, then by channel
         self._waits: dict[int, list[tuple[int, int]]] = {}  # by flight: the waits that it had ended before
@@ -87,7 +87,7 @@ class Accesses:
         return twin
 
     @property
-    def writes(self) -> Mapping[int, Access]:
+    def writes(self) -> Mapping[int, AccessEvent]:
         """The last write of each cell."""
         return self._write
 
@@ -105,7 +105,7 @@ class Accesses:
         """What comes after this operation comes after the flight's end."""
         self._waits.setdefault(flight, []).append((agent, pc))
 
-    def enter(self, access: Access) -> Iterator[tuple[int, Access]]:
+    def enter(self, access: AccessEvent) -> Iterator[tuple[int, AccessEvent]]:
         """Enter an access: (cell, access) of those before that it conflicts with."""
         for cell in range(access.first, access.end):
             before = self._write.get(cell)
@@ -121,7 +121,7 @@ class Accesses:
                 reader = (access.agent, access.engine, access.flight == OWN)
                 self._reads.setdefault(cell, {})[reader] = access
 
-    def ordered(self, clock: Clock, other: Access, access: Access) -> bool:
+    def ordered(self, clock: Clock, other: AccessEvent, access: AccessEvent) -> bool:
         """True if ``other`` is over before ``access``, which begins after ``clock``; or one engine keeps them so."""
         if other.flight == OWN:
             return other.agent == access.agent or clock.covers(other.agent, other.pc)
@@ -130,7 +130,7 @@ class Accesses:
         waits = self._waits.get(other.flight)
         return (waits is not None and any(agent == access.agent for agent, _ in waits)) or self.over(clock, other)
 
-    def over(self, clock: Clock, access: Access) -> bool:
+    def over(self, clock: Clock, access: AccessEvent) -> bool:
         """True if the moment knows that the access is over."""
         if access.flight == OWN:
             return clock.covers(access.agent, access.pc)

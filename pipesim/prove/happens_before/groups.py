@@ -6,18 +6,19 @@ from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from pipesim.model.ops import Engine, Op
+from pipesim.model.positions import ENGINE
 from pipesim.model.program import Program
-from pipesim.prove.happens_before.accesses import Access, Accesses
+from pipesim.prove.happens_before.accesses import Accesses, AccessEvent
 from pipesim.prove.happens_before.clock import Clock
-from pipesim.prove.happens_before.moment import Moment
+from pipesim.prove.happens_before.moment import Knowledge
 from pipesim.prove.happens_before.snapshot import Marks
 
-M = TypeVar("M", Clock, Moment)
+M = TypeVar("M", Clock, Knowledge)
 
 
 def awaited(program: Program) -> frozenset[tuple[int, int]]:
     """The (agent, engine) whose groups somebody waits for: the agent, or for a wgmma any of its warp group."""
-    waits = {(a, op[1]) for a, code in enumerate(program.code) for op in code if op[0] == Op.WAIT_GROUP}
+    waits = {(a, op[ENGINE]) for a, code in enumerate(program.code) for op in code if op[0] == Op.WAIT_GROUP}
     groups = {(member, engine) for a, engine in waits if engine == Engine.WGMMA for member in program.warp_groups[a]}
     return frozenset(waits | groups)
 
@@ -31,7 +32,7 @@ class Groups(Generic[M]):
     def __init__(self, program: Program, of: Iterable[tuple[int, int]] | None = None) -> None:
         self._program = program
         of = sorted(awaited(program)) if of is None else of
-        self._flown: dict[tuple[int, int], list[tuple[int, Access]]] = {key: [] for key in of}
+        self._flown: dict[tuple[int, int], list[tuple[int, AccessEvent]]] = {key: [] for key in of}
         self._closed: dict[tuple[int, int], list[M]] = {key: [] for key in self._flown}
         self._waited: dict[tuple[int, int], int] = dict.fromkeys(self._flown, 0)
 
@@ -43,7 +44,7 @@ class Groups(Generic[M]):
         twin._waited = self._waited.copy()
         return twin
 
-    def issued(self, group: int, access: Access) -> None:
+    def issued(self, group: int, access: AccessEvent) -> None:
         """An access is made by the group of this number, which its agent closes next."""
         flown = self._flown.get((access.agent, access.engine))
         if flown is not None:

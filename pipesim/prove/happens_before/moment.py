@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pipesim.prove.happens_before.clock import Clock
 
 
-class Moment(NamedTuple):
+class Knowledge(NamedTuple):
     """One clock for each relation; ``proxied`` and ``published``: what a fence has handed on."""
 
     occurs: Clock
@@ -22,7 +22,7 @@ class Moment(NamedTuple):
     proxied: Clock
     published: Clock
 
-    def join(self, other: Moment) -> Moment:
+    def join(self, other: Knowledge) -> Knowledge:
         """What comes before either moment. Relations that are the same in both stay one object, and cost once."""
         occurs = self.occurs.join(other.occurs)
         same = self.ordered is self.occurs and other.ordered is other.occurs
@@ -30,39 +30,41 @@ class Moment(NamedTuple):
         same = self.synced is self.ordered and other.synced is other.ordered
         synced = ordered if same else self.synced.join(other.synced)
         proxied, published = _join(self.proxied, other.proxied), _join(self.published, other.published)
-        return Moment(occurs, ordered, synced, proxied, published)
+        return Knowledge(occurs, ordered, synced, proxied, published)
 
-    def after(self, agent: int, pc: int) -> Moment:
+    def after(self, agent: int, pc: int) -> Knowledge:
         """The moment after the agent's operation at ``pc``. A fence alone hands anything on."""
         return self._mapped(lambda clock: clock.after(agent, pc))
 
-    def knowing(self, channel: int, phases: int) -> Moment:
+    def knowing(self, channel: int, phases: int) -> Knowledge:
         """The same, and so many phases of the channel are known to be complete."""
         return self._mapped(lambda clock: clock.knowing(channel, phases))
 
-    def _mapped(self, change: Callable[[Clock], Clock]) -> Moment:
+    def _mapped(self, change: Callable[[Clock], Clock]) -> Knowledge:
         occurs = change(self.occurs)
         ordered = occurs if self.ordered is self.occurs else change(self.ordered)
         synced = ordered if self.synced is self.ordered else change(self.synced)
-        return Moment(occurs, ordered, synced, self.proxied, self.published)
+        return Knowledge(occurs, ordered, synced, self.proxied, self.published)
 
 
 def _join(one: Clock, other: Clock) -> Clock:
     return one if one is other else one.join(other)
 
 
-class Phase(NamedTuple):
+class PhaseKnowledge(NamedTuple):
     """What the parts of a phase hand to those who wait for it; ``near``: without what other CTAs' agents hand on."""
 
-    wide: Moment
-    near: Moment
+    wide: Knowledge
+    near: Knowledge
 
-    def join(self, other: Phase) -> Phase:
+    def join(self, other: PhaseKnowledge) -> PhaseKnowledge:
         """Both phases' parts."""
         wide = self.wide.join(other.wide)
-        return Phase(wide, wide if self.wide is self.near and other.wide is other.near else self.near.join(other.near))
+        return PhaseKnowledge(
+            wide, wide if self.wide is self.near and other.wide is other.near else self.near.join(other.near)
+        )
 
-    def knowing(self, channel: int, phases: int) -> Phase:
+    def knowing(self, channel: int, phases: int) -> PhaseKnowledge:
         """The same, and so many phases of the channel are known to be complete."""
         wide = self.wide.knowing(channel, phases)
-        return Phase(wide, wide if self.wide is self.near else self.near.knowing(channel, phases))
+        return PhaseKnowledge(wide, wide if self.wide is self.near else self.near.knowing(channel, phases))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pipesim.prove.happens_before.clock import Clock
-from pipesim.prove.happens_before.moment import Moment, Phase
+from pipesim.prove.happens_before.moment import Knowledge, PhaseKnowledge
 
 Places = tuple[tuple[int, int], ...]
 
@@ -41,13 +41,13 @@ class Marks:
     operations: list[tuple[int, int]] = field(default_factory=list)
     phases: list[tuple[int, int]] = field(default_factory=list)
 
-    def moment(self, moment: Clock | Moment) -> None:
+    def moment(self, moment: Clock | Knowledge) -> None:
         """Enter all that its clocks say."""
         for clock in (moment,) if isinstance(moment, Clock) else moment:
             self.operations += enumerate(clock.seen)
             self.phases += enumerate(clock.known)
 
-    def phase(self, phase: Phase) -> None:
+    def phase(self, phase: PhaseKnowledge) -> None:
         """Enter all that a phase hands on."""
         self.moment(phase.wide)
         self.moment(phase.near)

@@ -10,22 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 
 from pipesim.model.finding import Advisory
-from pipesim.model.ops import OPERANDS, Engine, Fence, Op, Operation, Order, Scope, Space, order_of, scope_of
+from pipesim.model.groups import HANDS_ON, MAY_ACQUIRE, MAY_RELEASE, TOUCHES_MEMORY
+from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, operand, order_of, scope_of
+from pipesim.model.positions import ACCESS, ASYNC_ACCESS, BARRIER, COPY_MASK, ENGINE, FENCE
 from pipesim.model.program import Program
 
-_ARRIVES = frozenset({Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.CLUSTER_ARRIVE})
-_WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.WAIT_STATE, Op.TRY_WAIT, Op.TEST_WAIT, Op.TEST_STATE, Op.CLUSTER_WAIT})
-_WRITTEN = {int(op): len(OPERANDS[op]) for op in _ARRIVES | _WAITS}  #: the semantics are the last operand
 _TOO_WEAK = {
-    **dict.fromkeys(map(int, _ARRIVES), frozenset({Order.RELAXED, Order.ACQUIRE})),
-    **dict.fromkeys(map(int, _WAITS), frozenset({Order.RELAXED, Order.RELEASE})),
+    **dict.fromkeys(MAY_RELEASE, frozenset({Order.RELAXED, Order.ACQUIRE})),
+    **dict.fromkeys(MAY_ACQUIRE, frozenset({Order.RELAXED, Order.RELEASE})),
 }
-_ACCESS = {int(Op.WRITE): 1, int(Op.TMA_LOAD): 2, int(Op.TRANSFER_READ): 2, int(Op.TRANSFER_WRITE): 2}
-
-#: Operations by which others may learn of what their agent has done before, or that start what needs it.
-_HANDS_ON = frozenset(map(int, {*_ARRIVES, Op.BAR_SYNC, Op.BAR_ARRIVE, Op.EXPECT_TX, Op.COMPLETE_TX, Op.CP_ASYNC_ARRIVE,
-                                Op.TMA_LOAD, Op.TRANSFER_READ, Op.TRANSFER_WRITE, Op.COMMIT,
-                                Op.COMMIT_MULTICAST}))  # fmt: skip
 _PUBLISHES = frozenset({Fence.MBARRIER_INIT, Fence.PROXY_ASYNC})
 
 
@@ -36,10 +29,10 @@ def concerns(program: Program) -> bool:
     if any(_weak(program, op) for op in used):
         return True
     shared = _shared(program, used)
-    if any(op[0] == Op.TRANSFER_WRITE and op[1] == Engine.CP_ASYNC and op[2] in shared for op in used):
+    if any(op[0] == Op.TRANSFER_WRITE and op[ENGINE] == Engine.CP_ASYNC and op[ASYNC_ACCESS] in shared for op in used):
         return True
     inits = {op for op in used if op[0] == Op.INIT}
-    writes = {op for op in used if op[0] == Op.WRITE and op[1] in shared}
+    writes = {op for op in used if op[0] == Op.WRITE and op[ACCESS] in shared}
     return any(
         not (_fenced(code, inits & own, _PUBLISHES) and _fenced(code, writes & own, {Fence.PROXY_ASYNC}))
         for code, own in zip(program.code, each, strict=True)
@@ -52,8 +45,8 @@ def advisories(program: Program) -> tuple[Advisory, ...]:
     for a, code in enumerate(program.code) if program.ctas > 1 else ():
         me = program.agents[a]
         for pc, op in enumerate(code):
-            if op[0] == Op.ARRIVE and not op[5] and program.barriers[op[1]].cta != me.cta:
-                claim = f"{me.role} arrives on {program.barriers[op[1]].name} of another CTA without a scope"
+            if op[0] == Op.ARRIVE and not operand(op, "semantics") and program.barriers[op[BARRIER]].cta != me.cta:
+                claim = f"{me.role} arrives on {program.barriers[op[BARRIER]].name} of another CTA without a scope"
                 line = program.line(a, pc)
                 told = Advisory(me.role, f"{claim}, which PTX takes for CTA scope; the libraries do so, too", line)
                 found.setdefault((me.role, line), told)
@@ -62,13 +55,14 @@ def advisories(program: Program) -> tuple[Advisory, ...]:
 
 def _weak(program: Program, op: Operation) -> bool:
     """True of what orders less than an instruction written without order and scope, as far as it may matter."""
-    at = _WRITTEN.get(op[0])
-    if at is None:
+    too_weak = _TOO_WEAK.get(op[0])
+    if too_weak is None:
         return op[0] == Op.COMPLETE_TX
-    if not op[at]:
+    written = operand(op, "semantics")
+    if not written:
         return False
-    narrow = program.ctas > 1 and scope_of(op[at]) == Scope.CTA
-    return narrow or order_of(op[at]) in _TOO_WEAK[op[0]]
+    narrow = program.ctas > 1 and scope_of(written) == Scope.CTA
+    return narrow or order_of(written) in too_weak
 
 
 def _shared(program: Program, used: Iterable[Operation]) -> frozenset[int]:
@@ -76,15 +70,14 @@ def _shared(program: Program, used: Iterable[Operation]) -> frozenset[int]:
     generic: set[int] = set()
     asynchronous: set[int] = set()
     for op in used:
-        at = _ACCESS.get(op[0])
-        if at is None:
+        if op[0] not in TOUCHES_MEMORY or op[0] == Op.READ:
             continue
-        thread = op[0] == Op.WRITE or (op[0] != Op.TMA_LOAD and op[1] == Engine.CP_ASYNC)
-        if op[0] == Op.TMA_LOAD and op[5]:
-            ranks = (rank for rank in range(program.ctas) if op[5] >> rank & 1)
-            asynchronous.update(program.at_rank(op[1], op[2], rank)[1] for rank in ranks)
+        thread = op[0] == Op.WRITE or (op[0] != Op.TMA_LOAD and op[ENGINE] == Engine.CP_ASYNC)
+        if op[0] == Op.TMA_LOAD and op[COPY_MASK]:
+            ranks = (rank for rank in range(program.ctas) if op[COPY_MASK] >> rank & 1)
+            asynchronous.update(program.at_rank(op[BARRIER], op[ASYNC_ACCESS], rank)[1] for rank in ranks)
         else:
-            (generic if thread else asynchronous).add(op[at])
+            (generic if thread else asynchronous).add(operand(op, "access"))
     spaces = {Space.SHARED, Space.GLOBAL}
     generic = {a for a in generic if program.accesses[a].space in spaces}
     if not generic:
@@ -100,8 +93,8 @@ def _fenced(code: Iterable[Operation], what: Set[Operation], by: Set[Fence]) -> 
         if op in what:
             pending = True
         elif pending:
-            if op[0] == Op.FENCE and op[1] in by:
+            if op[0] == Op.FENCE and op[FENCE] in by:
                 pending = False
-            elif op[0] in _HANDS_ON:
+            elif op[0] in HANDS_ON:
                 return False
     return True

@@ -10,26 +10,33 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pipesim.model import groups
 from pipesim.model.finding import Advisory, Fault, FaultKind
 from pipesim.model.machine import TMA, Flight, State, Step
-from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, order_of, scope_of
+from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, operand, order_of, scope_of
+from pipesim.model.positions import (
+    ACCESS,
+    ANSWER,
+    ASYNC_ACCESS,
+    BARRIER,
+    COMMIT_BARRIER,
+    COMMIT_MASK,
+    COPY_MASK,
+    ENGINE,
+    FENCE,
+    GROUPS,
+)
 from pipesim.model.program import Program
 from pipesim.model.state import meeting_channel, own_channel
-from pipesim.prove.happens_before.accesses import OWN, Access, Accesses
+from pipesim.prove.happens_before.accesses import OWN, Accesses, AccessEvent
 from pipesim.prove.happens_before.clock import Clock
 from pipesim.prove.happens_before.groups import Groups
-from pipesim.prove.happens_before.moment import Moment, Phase
+from pipesim.prove.happens_before.moment import Knowledge, PhaseKnowledge
 from pipesim.prove.happens_before.snapshot import Marks, Snapshot
 from pipesim.prove.memory_order.may_fail import advisories
 
 _RELEASES = frozenset({Order.DEFAULT, Order.RELEASE, Order.ACQ_REL})
 _ACQUIRES = frozenset({Order.DEFAULT, Order.ACQUIRE, Order.ACQ_REL})
-_PARTS = {Op.ARRIVE: 5, Op.ARRIVE_DROP: 5, Op.ARRIVE_NO_COMPLETE: 4, Op.EXPECT_TX: 3, Op.COMPLETE_TX: 3}
-_WAITS = {Op.WAIT: 3, Op.WAIT_UNLESS: 4, Op.WAIT_STATE: 3}
-_TRIES = {Op.TRY_WAIT: 4, Op.TEST_WAIT: 4, Op.TEST_STATE: 4}  #: position of the semantics in each
-_REGISTER = {Op.WAIT_UNLESS: 3, Op.JUMP_IF: 1}  #: position of the register that each reads
-_NO_ARRIVALS = frozenset({Op.EXPECT_TX, Op.COMPLETE_TX})  #: relaxed, whatever is written (PTX has nothing else)
-_BY_THREADS = frozenset({*_PARTS, *_WAITS, *_TRIES, Op.CP_ASYNC_ARRIVE})
 
 
 class _Weak(NamedTuple):
@@ -44,7 +51,7 @@ class _Weak(NamedTuple):
 class _Issued(NamedTuple):
     """What is under way: the moment of its issue, and its number."""
 
-    moment: Moment
+    moment: Knowledge
     flight: int
 
 
@@ -55,18 +62,18 @@ class MemoryOrder:
         self._program = program
         self._channels = own_channel(program, 0)
         self._nothing = Clock((0,) * len(program.agents), (0,) * self._channels)
-        self._start = Moment(*(self._nothing,) * 5)
+        self._start = Knowledge(*(self._nothing,) * 5)
         self._moments = [self._start] * len(program.agents)
-        self._open: list[Phase | None] = [None] * self._channels
-        self._done: list[list[Phase]] = [[] for _ in range(self._channels)]
+        self._open: list[PhaseKnowledge | None] = [None] * self._channels
+        self._done: list[list[PhaseKnowledge]] = [[] for _ in range(self._channels)]
         self._joined: dict[tuple[int, int], int] = {}  # (agent, channel) → generation it has arrived in
-        self._released: dict[int, tuple[Moment, Scope]] = {}  # by agent: its last fence
-        self._taken: dict[int, Phase] = {}  # by agent: what relaxed waits have seen and a fence may yet order
+        self._released: dict[int, tuple[Knowledge, Scope]] = {}  # by agent: its last fence
+        self._taken: dict[int, PhaseKnowledge] = {}  # by agent: what relaxed waits have seen and a fence may yet order
         self._tries: dict[tuple[int, int], tuple[int, int]] = {}  # (agent, register) → semantics and pc
         self._inits: dict[int, tuple[int, int]] = {}
         self._issued: dict[tuple[int, int, int], _Issued] = {}  # by agent, pc and barrier
         self._flights = 0
-        self._groups = Groups[Moment](program)
+        self._groups = Groups[Knowledge](program)
         self._accesses = Accesses()
         self._weak: list[_Weak] = []
         self._faults: dict[tuple[FaultKind, str, str], tuple[Fault, tuple[int, ...]]] = {}
@@ -121,55 +128,56 @@ class MemoryOrder:
             self._accesses.committed(flight.agent, flight.engine, issued.flight, flight.barrier, phases)
         elif last:
             self._accesses.landed(issued.flight, flight.barrier, phases)
-        self._part(flight.barrier, Phase(issued.moment, issued.moment))
+        self._part(flight.barrier, PhaseKnowledge(issued.moment, issued.moment))
         self._complete(flight.barrier, result)
 
     def _moved(self, before: State, agent: int, pc: int, op: Operation, result: Step) -> None:
         code = Op(op[0])
-        if code in _BY_THREADS:
-            self._use(op[1], agent, pc)
-        if code in _PARTS:
+        if code in groups.USES_BARRIER:
+            self._use(op[BARRIER], agent, pc)
+        if code in groups.SIGNALS:
             self._contribute(agent, pc, op, result)
-        elif code in _WAITS:
+        elif code in groups.BLOCKING_WAITS:
             self._wait(agent, pc, op)
-        elif code in _TRIES:
+        elif code in groups.TRIES:
             self._try(agent, pc, op, result)
-        elif code in (Op.BAR_ARRIVE, Op.CLUSTER_ARRIVE):
-            order = order_of(op[1]) if code == Op.CLUSTER_ARRIVE else Order.DEFAULT
+        elif code in groups.MEETING_ARRIVALS:
+            order = order_of(operand(op, "semantics")) if code == Op.CLUSTER_ARRIVE else Order.DEFAULT
             self._meet(meeting_channel(self._program, op), agent, pc, order, result)
-        elif code in (Op.BAR_SYNC, Op.CLUSTER_WAIT):
+        elif code in groups.MEETING_WAITS:
             self._met(agent, pc, op)
         elif code == Op.FENCE:
-            self._fence(agent, pc, Fence(op[1]), scope_of(op[2]))
-        elif code in (Op.READ, Op.WRITE):
-            self._touch(Access(agent, pc, code == Op.WRITE, OWN, -1, *self._program.cells[op[1]]))
+            self._fence(agent, pc, Fence(op[FENCE]), scope_of(operand(op, "semantics")))
+        elif code in groups.ACCESSES:
+            self._touch(AccessEvent(agent, pc, code == Op.WRITE, OWN, -1, *self._program.cells[op[ACCESS]]))
         elif code == Op.WAIT_GROUP:
             self._wait_group(before, agent, pc, op)
         elif code == Op.INIT:
-            self._inits[op[1]] = (agent, pc)
-            self._open[op[1]] = None
+            self._inits[op[BARRIER]] = (agent, pc)
+            self._open[op[BARRIER]] = None
         elif code == Op.INVAL:
-            self._inits.pop(op[1], None)
+            self._inits.pop(op[BARRIER], None)
         self._issue(before, agent, pc, op)
 
     # edges
 
-    def _now(self, agent: int, pc: int) -> Moment:
+    def _now(self, agent: int, pc: int) -> Knowledge:
         """The moment before the agent's operation at ``pc``, its own past included."""
         return self._moments[agent].after(agent, pc - 1)
 
     def _contribute(self, agent: int, pc: int, op: Operation, result: Step) -> None:
-        bar, written = op[1], op[_PARTS[Op(op[0])]]
+        bar, written = op[BARRIER], operand(op, "semantics")
         crossing = self._program.barriers[bar].cta != self._program.agents[agent].cta
-        order = Order.RELAXED if op[0] in _NO_ARRIVALS else order_of(written)
+        # relaxed, whatever is written on a transaction: PTX has nothing else
+        order = Order.RELAXED if op[0] in groups.TRANSACTIONS else order_of(written)
         given = self._given(agent, pc, order, scope_of(written), crossing=crossing)
         near = given
         if crossing:
             near = given._replace(synced=self._nothing, proxied=self._nothing, published=self._nothing)
-        self._part(bar, Phase(given, near))
+        self._part(bar, PhaseKnowledge(given, near))
         self._complete(bar, result)
 
-    def _given(self, agent: int, pc: int, order: Order, scope: Scope, *, crossing: bool) -> Moment:
+    def _given(self, agent: int, pc: int, order: Order, scope: Scope, *, crossing: bool) -> Knowledge:
         """What an arrival hands on; a relaxed one what the agent's last fence before it does."""
         code = self._program.code[agent][pc][0]
         now = self._moments[agent].after(agent, pc - (code == Op.BAR_SYNC))
@@ -181,7 +189,7 @@ class MemoryOrder:
         if code != Op.EXPECT_TX and (order not in _RELEASES or not reaches):
             kind = FaultKind.NARROW_SCOPE if order in _RELEASES else FaultKind.WEAK_ORDER
             self._weak.append(_Weak(kind, agent, pc, now.occurs))
-        return Moment(
+        return Knowledge(
             now.occurs,
             given.ordered,
             given.synced if reaches else self._nothing,
@@ -189,7 +197,7 @@ class MemoryOrder:
             now.published if written else self._nothing,
         )
 
-    def _part(self, channel: int, part: Phase) -> None:
+    def _part(self, channel: int, part: PhaseKnowledge) -> None:
         phase = self._open[channel]
         self._open[channel] = part if phase is None else phase.join(part)
 
@@ -202,15 +210,15 @@ class MemoryOrder:
 
     def _wait(self, agent: int, pc: int, op: Operation) -> None:
         code = Op(op[0])
-        written = [op[_WAITS[code]]]
-        if code == Op.WAIT_UNLESS and op[3] >= 0 and (agent, op[3]) in self._tries:
-            written.append(self._tries[agent, op[3]][0])  # it may be either of the two that sees the phase
-        if self._done[op[1]]:
+        written = [operand(op, "semantics")]
+        if code == Op.WAIT_UNLESS and op[ANSWER] >= 0 and (agent, op[ANSWER]) in self._tries:
+            written.append(self._tries[agent, op[ANSWER]][0])  # it may be either of the two that sees the phase
+        if self._done[op[BARRIER]]:
             for each in written[1:]:
-                self._require_as_strong(agent, self._tries[agent, op[3]][1], each, written[0])
+                self._require_as_strong(agent, self._tries[agent, op[ANSWER]][1], each, written[0])
             acquires = all(order_of(each) in _ACQUIRES for each in written)
             narrow = any(scope_of(each) == Scope.CTA for each in written)
-            self._take(agent, pc, self._done[op[1]][-1], acquires=acquires, narrow=narrow)
+            self._take(agent, pc, self._done[op[BARRIER]][-1], acquires=acquires, narrow=narrow)
 
     def _require_as_strong(self, agent: int, pc: int, tried: int, waited: int) -> None:
         """Remember a try that is weaker than its wait as the operation to blame."""
@@ -218,7 +226,7 @@ class MemoryOrder:
             self._weak.append(_Weak(FaultKind.WEAK_ORDER, agent, pc, self._moments[agent].occurs))
 
     def _try(self, agent: int, pc: int, op: Operation, result: Step) -> None:
-        register, written, bar = op[3], op[_TRIES[Op(op[0])]], op[1]
+        register, written, bar = op[ANSWER], operand(op, "semantics"), op[BARRIER]
         if register < 0:
             return
         self._tries[agent, register] = (written, pc)
@@ -230,11 +238,11 @@ class MemoryOrder:
     def _reader(self, agent: int, pc: int, register: int) -> Op | None:
         """The first operation that reads the answer of a try."""
         for op in self._program.code[agent][pc + 1 :]:
-            if op[0] in _REGISTER and op[_REGISTER[Op(op[0])]] == register:
+            if op[0] in groups.BY_ANSWER and operand(op, "register") == register:
                 return Op(op[0])
         return None
 
-    def _take(self, agent: int, pc: int, phase: Phase, *, acquires: bool, narrow: bool) -> None:
+    def _take(self, agent: int, pc: int, phase: PhaseKnowledge, *, acquires: bool, narrow: bool) -> None:
         """The agent sees a phase: what it comes to stand behind."""
         mine, seen = self._moments[agent], phase.near if narrow else phase.wide
         if acquires:
@@ -242,7 +250,9 @@ class MemoryOrder:
         else:
             self._moments[agent] = mine._replace(occurs=mine.occurs.join(seen.occurs))
             before = self._taken.get(agent)
-            self._taken[agent] = Phase(seen, phase.near) if before is None else before.join(Phase(seen, phase.near))
+            self._taken[agent] = (
+                PhaseKnowledge(seen, phase.near) if before is None else before.join(PhaseKnowledge(seen, phase.near))
+            )
         if not acquires or (narrow and phase.near.synced != phase.wide.synced):
             kind = FaultKind.NARROW_SCOPE if acquires else FaultKind.WEAK_ORDER
             self._weak.append(_Weak(kind, agent, pc, self._moments[agent].occurs))
@@ -251,14 +261,14 @@ class MemoryOrder:
         """An arrival at a named barrier or the cluster barrier. That of a sync is the first half of its operation."""
         self._joined[agent, channel] = len(self._done[channel])
         given = self._given(agent, pc, order, Scope.CLUSTER, crossing=False)
-        self._part(channel, Phase(given, given))
+        self._part(channel, PhaseKnowledge(given, given))
         self._complete(channel, result)
 
     def _met(self, agent: int, pc: int, op: Operation) -> None:
         channel = meeting_channel(self._program, op)
         generation = self._joined.pop((agent, channel), len(self._done[channel]))
         if generation < len(self._done[channel]):
-            acquires = op[0] == Op.BAR_SYNC or order_of(op[1]) in _ACQUIRES
+            acquires = op[0] == Op.BAR_SYNC or order_of(operand(op, "semantics")) in _ACQUIRES
             self._take(agent, pc, self._done[channel][generation], acquires=acquires, narrow=False)
 
     def _fence(self, agent: int, pc: int, kind: Fence, scope: Scope) -> None:
@@ -279,39 +289,45 @@ class MemoryOrder:
         """What the operation puts under way, if it does: an access, or an arrival that comes later."""
         moment, code = self._moments[agent].after(agent, pc), Op(op[0])
         if code == Op.TMA_LOAD:
-            ranks = [rank for rank in range(self._program.ctas) if op[5] >> rank & 1]
-            for bar, access in [self._program.at_rank(op[1], op[2], r) for r in ranks] or [(op[1], op[2])]:
+            ranks = [rank for rank in range(self._program.ctas) if op[COPY_MASK] >> rank & 1]
+            for bar, access in [self._program.at_rank(op[BARRIER], op[ASYNC_ACCESS], r) for r in ranks] or [
+                (op[BARRIER], op[ASYNC_ACCESS])
+            ]:
                 self._use(bar, agent, pc, asynchronous=True)
                 flight = self._flies(agent, pc, bar, moment)
-                self._touch(Access(agent, pc, True, flight, TMA, *self._program.cells[access]))
-        elif code in (Op.TRANSFER_READ, Op.TRANSFER_WRITE):
+                self._touch(AccessEvent(agent, pc, True, flight, TMA, *self._program.cells[access]))
+        elif code in groups.ENGINE_ACCESSES:
             flight = self._flies(agent, pc, -1, moment)
-            made = Access(agent, pc, code == Op.TRANSFER_WRITE, flight, op[1], *self._program.cells[op[2]])
+            made = AccessEvent(
+                agent, pc, code == Op.TRANSFER_WRITE, flight, op[ENGINE], *self._program.cells[op[ASYNC_ACCESS]]
+            )
             self._touch(made)
-            self._groups.issued(before.commits[agent * len(Engine) + op[1]], made)
+            self._groups.issued(before.commits[agent * len(Engine) + op[ENGINE]], made)
         elif code == Op.CP_ASYNC_ARRIVE:
-            self._flies(agent, pc, op[1], moment)
-        elif code == Op.COMMIT and op[2] < 0:
-            self._groups.closed(agent, op[1], moment)
-        elif code in (Op.COMMIT, Op.COMMIT_MULTICAST):
-            mask = op[3] if code == Op.COMMIT_MULTICAST else 0
+            self._flies(agent, pc, op[BARRIER], moment)
+        elif code == Op.COMMIT and op[COMMIT_BARRIER] < 0:
+            self._groups.closed(agent, op[ENGINE], moment)
+        elif code in groups.COMMITS:
+            mask = op[COMMIT_MASK] if code == Op.COMMIT_MULTICAST else 0
             ranks = [rank for rank in range(self._program.ctas) if mask >> rank & 1]
-            for bar in [self._program.barrier_at_rank(op[2], rank) for rank in ranks] or [op[2]]:
+            for bar in [self._program.barrier_at_rank(op[COMMIT_BARRIER], rank) for rank in ranks] or [
+                op[COMMIT_BARRIER]
+            ]:
                 self._use(bar, agent, pc, asynchronous=True)
                 self._flies(agent, pc, bar, moment)
 
-    def _flies(self, agent: int, pc: int, bar: int, moment: Moment) -> int:
+    def _flies(self, agent: int, pc: int, bar: int, moment: Knowledge) -> int:
         self._flights += 1
         self._issued[agent, pc, bar] = _Issued(moment, self._flights)
         return self._flights
 
     def _wait_group(self, before: State, agent: int, pc: int, op: Operation) -> None:
-        limit = before.commits[agent * len(Engine) + op[1]] - op[2]
-        self._moments[agent] = self._groups.wait(agent, pc, op[1], limit, self._accesses, self._moments[agent])
+        limit = before.commits[agent * len(Engine) + op[ENGINE]] - op[GROUPS]
+        self._moments[agent] = self._groups.wait(agent, pc, op[ENGINE], limit, self._accesses, self._moments[agent])
 
     # judging
 
-    def _touch(self, access: Access) -> None:
+    def _touch(self, access: AccessEvent) -> None:
         """Enter an access; hold it against those before it."""
         here = self._now(access.agent, access.pc)
         for cell, other in self._accesses.enter(access):
@@ -319,7 +335,7 @@ class MemoryOrder:
             if kind is not None:
                 self._report(kind, here, access.agent, access.pc, (other.agent, other.pc), -1, other)
 
-    def _wrong(self, here: Moment, cell: int, other: Access, access: Access) -> FaultKind | None:
+    def _wrong(self, here: Knowledge, cell: int, other: AccessEvent, access: AccessEvent) -> FaultKind | None:
         ordered = self._accesses.ordered
         if not ordered(here.occurs, other, access):
             return None  # a race in some schedule: the certificate's to tell
@@ -339,7 +355,14 @@ class MemoryOrder:
             self._report(FaultKind.UNPUBLISHED_INIT, here, agent, pc, init, bar, None)
 
     def _report(
-        self, kind: FaultKind, here: Moment, agent: int, pc: int, other: tuple[int, int], bar: int, on: Access | None
+        self,
+        kind: FaultKind,
+        here: Knowledge,
+        agent: int,
+        pc: int,
+        other: tuple[int, int],
+        bar: int,
+        on: AccessEvent | None,
     ) -> None:
         key = (kind, self._program.line(agent, pc), self._program.line(*other))
         if key in self._faults:
@@ -348,7 +371,7 @@ class MemoryOrder:
         fault = Fault(kind, agent, pc, bar, 0, 0, *other, *cause)
         self._faults[key] = (fault, here.occurs.seen)
 
-    def _cause(self, kind: FaultKind, here: Clock, access: Access) -> tuple[int, int]:
+    def _cause(self, kind: FaultKind, here: Clock, access: AccessEvent) -> tuple[int, int]:
         """The first operation between the two accesses that is too weak, (-1, -1) if no operation is."""
         for weak in self._weak:
             between = here.covers(weak.agent, weak.pc) and self._accesses.over(weak.occurs, access)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
-from pipesim.model.ops import Op, Operation
+from pipesim.model.groups import ON_NAMED_BARRIER, PARITY_WAITS
+from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
-from pipesim.prove.repair.edits import WAITS, Mend, MendKind, barriers_of, may_expect, releases
+from pipesim.prove.repair.edits import Mend, MendKind, barriers_of, may_expect, releases
 
 
 def mends(program: Program, groups: frozenset[str]) -> Iterator[Mend]:
@@ -21,7 +22,7 @@ def _possible(program: Program) -> Iterator[Mend]:
     """Every correction of the list, the plainest kinds first; some of them may change nothing."""
     roles = dict.fromkeys(agent.role for agent in program.agents)
     groups = dict.fromkeys(barrier.name for barrier in program.barriers)
-    waits = _pairs(program, lambda op: op[0] in WAITS)
+    waits = _pairs(program, lambda op: op[0] in PARITY_WAITS)
     released = _pairs(program, releases)
     yield from _counts(program)
     yield from _expects(program)
@@ -42,13 +43,20 @@ def _counts(program: Program) -> Iterator[Mend]:
     """The arrivals that a phase is given if everyone arrives once, and one more or less than now."""
     for group in dict.fromkeys(barrier.name for barrier in program.barriers):
         mine = barriers_of(program, group)
-        inits = {op[2] for code in program.code for op in code if op[0] == Op.INIT and op[1] in mine}
+        inits = {
+            operand(op, "count")
+            for code in program.code
+            for op in code
+            if op[0] == Op.INIT and operand(op, "barrier") in mine
+        }
         if len(inits) != 1 or not mine:
             continue
         (was,) = inits
         once = 0
         for code in program.code:
-            mostly = Counter(op[2] for op in code if op[0] == Op.ARRIVE and op[1] == mine[0]).most_common(1)
+            mostly = Counter(
+                operand(op, "count") for op in code if op[0] == Op.ARRIVE and operand(op, "barrier") == mine[0]
+            ).most_common(1)
             once += mostly[0][0] if mostly else 0
         for count in dict.fromkeys((once, was - 1, was + 1, once * 2)):
             if 1 <= count <= 1 << 20 and count != was:
@@ -61,15 +69,15 @@ def _expects(program: Program) -> Iterator[Mend]:
     expected: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
     for agent, code in enumerate(program.code):
         role, last = program.agents[agent].role, dict[int, int]()
-        copied = {op[1] for op in code if op[0] == Op.TMA_LOAD and not op[5]}
+        copied = {operand(op, "barrier") for op in code if op[0] == Op.TMA_LOAD and not operand(op, "cta_mask")}
         for op in code:
-            if op[0] == Op.TMA_LOAD and not op[5]:
-                last[op[1]] = last.get(op[1], 0) + op[3]
+            if op[0] == Op.TMA_LOAD and not operand(op, "cta_mask"):
+                last[operand(op, "barrier")] = last.get(operand(op, "barrier"), 0) + operand(op, "bytes")
             elif may_expect(op, copied):
-                if op[1] in last:
-                    found[role, program.barriers[op[1]].name].add(last[op[1]])
-                last[op[1]] = 0
-                expected[role, program.barriers[op[1]].name].add(_bytes(op))
+                if operand(op, "barrier") in last:
+                    found[role, program.barriers[operand(op, "barrier")].name].add(last[operand(op, "barrier")])
+                last[operand(op, "barrier")] = 0
+                expected[role, program.barriers[operand(op, "barrier")].name].add(_bytes(op))
         for barrier, nbytes in last.items():
             found[role, program.barriers[barrier].name].add(nbytes)
     for (role, group), sizes in found.items():
@@ -83,10 +91,11 @@ def _threads(program: Program) -> Iterator[Mend]:
     """As many threads as the agents have that ever come to a named barrier."""
     for number, (_, name) in enumerate(program.named_barriers):
         here = [
-            [op for op in code if op[0] in (Op.BAR_SYNC, Op.BAR_ARRIVE) and op[1] == number] for code in program.code
+            [op for op in code if op[0] in ON_NAMED_BARRIER and operand(op, "named_barrier") == number]
+            for code in program.code
         ]
-        threads = sum(ops[0][3] for ops in here if ops)
-        asked = {op[2] for ops in here for op in ops}
+        threads = sum(operand(ops[0], "lanes") for ops in here if ops)
+        asked = {operand(op, "threads") for ops in here for op in ops}
         if asked and asked != {threads}:
             yield Mend(MendKind.THREADS, "", str(name), threads, min(asked - {threads}))
 
@@ -96,8 +105,8 @@ def _depths(program: Program) -> Iterator[Mend]:
     found: dict[tuple[str, int, int], None] = {}
     for agent, code in enumerate(program.code):
         for op in code:
-            if op[0] == Op.WAIT_GROUP and op[2]:
-                found[program.agents[agent].role, op[1], op[2]] = None
+            if op[0] == Op.WAIT_GROUP and operand(op, "groups"):
+                found[program.agents[agent].role, operand(op, "engine"), operand(op, "groups")] = None
     for role, engine, was in found:
         yield from (Mend(MendKind.DEPTH, role, str(engine), depth, was) for depth in range(was - 1, -1, -1))
 
@@ -108,9 +117,9 @@ def _pairs(program: Program, wanted: Callable[[Operation], bool]) -> list[tuple[
     for agent, code in enumerate(program.code):
         for op in code:
             if wanted(op):
-                found[program.agents[agent].role, program.barriers[op[1]].name] = None
+                found[program.agents[agent].role, program.barriers[operand(op, "barrier")].name] = None
     return list(found)
 
 
 def _bytes(op: Operation) -> int:
-    return op[2] if op[0] == Op.EXPECT_TX else op[3]
+    return operand(op, "bytes") if op[0] == Op.EXPECT_TX else operand(op, "expect")

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from pipesim.model.finding import Verdict
-from pipesim.model.ops import Op
+from pipesim.model.groups import ON_NAMED_BARRIER
+from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.prove.any_size.forks import holds
 from pipesim.prove.check import check
@@ -69,11 +70,13 @@ def groups_of(program: Program, refuted: Refutation) -> frozenset[str]:
         return frozenset()
     groups = {program.barriers[fault.barrier].name} if fault.barrier >= 0 else set()
     op = program.code[fault.agent][fault.pc]
-    if op[0] in (Op.BAR_SYNC, Op.BAR_ARRIVE):
-        return frozenset({str(program.named_barriers[op[1]][1])})
+    if op[0] in ON_NAMED_BARRIER:
+        return frozenset({str(program.named_barriers[operand(op, "named_barrier")][1])})
     agents = {agent for agent in (fault.agent, fault.other_agent) if agent >= 0}
     on = (Op.WAIT, Op.WAIT_UNLESS, Op.ARRIVE, Op.TMA_LOAD)
-    groups |= {program.barriers[op[1]].name for agent in agents for op in program.code[agent] if op[0] in on}
+    groups |= {
+        program.barriers[operand(op, "barrier")].name for agent in agents for op in program.code[agent] if op[0] in on
+    }
     return frozenset(groups)
 
 

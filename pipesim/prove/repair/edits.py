@@ -13,14 +13,19 @@ from enum import Enum
 from typing import assert_never
 
 from pipesim.errors import PipesimError
-from pipesim.model.ops import Op, Operation
+from pipesim.model.groups import (
+    ACCESSES,
+    BRANCHES,
+    BY_PARITY,
+    COMMITS,
+    ENGINE_ACCESSES,
+    LOOP_MARKS,
+    ON_NAMED_BARRIER,
+    PARITY_WAITS,
+    STAGE_WORK,
+)
+from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Program
-
-_ACCESSES = frozenset({Op.READ, Op.WRITE, Op.WORK, Op.FENCE, Op.TRANSFER_READ, Op.TRANSFER_WRITE, Op.WAIT_GROUP})
-_MARKS = frozenset({Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END})
-WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS})  #: until a phase is complete, by parity
-_TRIES = frozenset({Op.TRY_WAIT, Op.TEST_WAIT})
-_JUMPS = frozenset({Op.JUMP_IF})
 
 Row = tuple[Operation, int]  # an operation and its line
 Rows = list[Row]
@@ -96,22 +101,37 @@ def _applied(program: Program, agent: int, rows: Rows, mend: Mend) -> Rows:
     match mend.kind:
         case MendKind.COUNT:
             inits = set(barriers_of(program, mend.group))
-            return _each(rows, lambda op: op[0] == Op.INIT and op[1] in inits, lambda op: (*op[:2], mend.value))
-        case MendKind.EXPECT:
-            copied = {op[1] for op, _ in rows if op[0] == Op.TMA_LOAD}
             return _each(
-                rows, lambda op: may_expect(op, copied) and op[1] in mine, lambda op: _expecting(op, mend.value)
+                rows,
+                lambda op: op[0] == Op.INIT and operand(op, "barrier") in inits,
+                lambda op: with_operand(op, "count", mend.value),
+            )
+        case MendKind.EXPECT:
+            copied = {operand(op, "barrier") for op, _ in rows if op[0] == Op.TMA_LOAD}
+            return _each(
+                rows,
+                lambda op: may_expect(op, copied) and operand(op, "barrier") in mine,
+                lambda op: _expecting(op, mend.value),
             )
         case MendKind.THREADS:
             named = {n for n, barrier in enumerate(program.named_barriers) if str(barrier[1]) == mend.group}
-            joins = (Op.BAR_SYNC, Op.BAR_ARRIVE)
-            return _each(rows, lambda op: op[0] in joins and op[1] in named, lambda op: (*op[:2], mend.value, *op[3:]))
+            return _each(
+                rows,
+                lambda op: op[0] in ON_NAMED_BARRIER and operand(op, "named_barrier") in named,
+                lambda op: with_operand(op, "threads", mend.value),
+            )
         case MendKind.DEPTH:
             engine = int(mend.group)
-            return _each(rows, lambda op: op[:2] == (Op.WAIT_GROUP, engine), lambda op: (*op[:2], mend.value))
+            return _each(
+                rows,
+                lambda op: op[0] == Op.WAIT_GROUP and operand(op, "engine") == engine,
+                lambda op: with_operand(op, "groups", mend.value),
+            )
         case MendKind.STAY:
             drops = Op.ARRIVE_DROP
-            return _each(rows, lambda op: op[0] == drops and op[1] in mine, lambda op: (int(Op.ARRIVE), *op[1:]))
+            return _each(
+                rows, lambda op: op[0] == drops and operand(op, "barrier") in mine, lambda op: (int(Op.ARRIVE), *op[1:])
+            )
         case MendKind.PHASES | MendKind.STAGES:
             return _in_turn(rows, stages, mend)
         case MendKind.LAPS:
@@ -134,12 +154,19 @@ def _each(rows: Rows, wanted: Callable[[Operation], bool], change: Callable[[Ope
 
 def releases(op: Operation) -> bool:
     """True for an arrive that expects no bytes."""
-    return op[0] == Op.ARRIVE and not op[3]
+    return op[0] == Op.ARRIVE and not operand(op, "expect")
+
+
+def _works(op: Operation) -> bool:
+    """True for what an agent does with a stage, which can stand between its wait and its release."""
+    return op[0] in STAGE_WORK and not (op[0] in COMMITS and operand(op, "barrier") >= 0)
 
 
 def may_expect(op: Operation, copied: set[int]) -> bool:
     """True for what expects bytes, and for an arrive on a barrier of the agent's own copies, which could."""
-    return op[0] == Op.EXPECT_TX or (op[0] == Op.ARRIVE and (op[3] > 0 or op[1] in copied))
+    return op[0] == Op.EXPECT_TX or (
+        op[0] == Op.ARRIVE and (operand(op, "expect") > 0 or operand(op, "barrier") in copied)
+    )
 
 
 def barriers_of(program: Program, group: str) -> list[int]:
@@ -157,8 +184,7 @@ def _stages(program: Program, agent: int, group: str) -> dict[int, int]:
 
 
 def _expecting(op: Operation, nbytes: int) -> Operation:
-    at = 2 if op[0] == Op.EXPECT_TX else 3
-    return (*op[:at], nbytes, *op[at + 1 :])
+    return with_operand(op, "bytes" if op[0] == Op.EXPECT_TX else "expect", nbytes)
 
 
 def _in_turn(rows: Rows, stages: dict[int, int], mend: Mend) -> Rows:
@@ -168,14 +194,14 @@ def _in_turn(rows: Rows, stages: dict[int, int], mend: Mend) -> Rows:
     all_turns = 0
     found: Rows = []
     for op, at in rows:
-        if op[0] in WAITS | _TRIES and op[1] in mine:
+        if op[0] in BY_PARITY and operand(op, "barrier") in mine:
             if mend.kind is MendKind.STAGES:
                 barrier, lap = order[all_turns % len(order)], all_turns // len(order)
             else:
-                barrier, lap = op[1], turns[op[1]]
-            found.append(((op[0], barrier, (mend.value + lap) & 1, *op[3:]), at))
-            if op[0] in WAITS:  # a try belongs to the wait behind it
-                turns[op[1]] += 1
+                barrier, lap = operand(op, "barrier"), turns[operand(op, "barrier")]
+            found.append((with_operand(with_operand(op, "barrier", barrier), "parity", (mend.value + lap) & 1), at))
+            if op[0] in PARITY_WAITS:  # a try belongs to the wait behind it
+                turns[operand(op, "barrier")] += 1
                 all_turns += 1
         else:
             found.append((op, at))
@@ -187,11 +213,11 @@ def _in_laps(rows: Rows) -> Rows:
     turns: dict[int, int] = {}
     found: Rows = []
     for op, at in rows:
-        if op[0] in WAITS | _TRIES:
-            turn = turns.setdefault(op[1], op[2])
-            found.append(((*op[:2], turn, *op[3:]), at))
-            if op[0] in WAITS:
-                turns[op[1]] = 1 - turn
+        if op[0] in BY_PARITY:
+            turn = turns.setdefault(operand(op, "barrier"), operand(op, "parity"))
+            found.append((with_operand(op, "parity", turn), at))
+            if op[0] in PARITY_WAITS:
+                turns[operand(op, "barrier")] = 1 - turn
         else:
             found.append((op, at))
     return found
@@ -202,11 +228,11 @@ def _without(rows: Rows, mine: set[int], nth: int) -> Rows:
     found: Rows = []
     last: Operation | None = None
     for op, at in rows:
-        if releases(op) and op[1] in mine:
+        if releases(op) and operand(op, "barrier") in mine:
             repeated, last = op == last, op
             if repeated or nth == 0:
                 continue
-        elif op[0] not in _ACCESSES:
+        elif not _works(op):
             last = None
         found.append((op, at))
     return found
@@ -217,10 +243,10 @@ def _later(rows: Rows, mine: set[int]) -> Rows:
     found: Rows = []
     held: Rows = []
     for row in rows:
-        if releases(row[0]) and row[0][1] in mine:
+        if releases(row[0]) and operand(row[0], "barrier") in mine:
             held.append(row)
             continue
-        if held and row[0][0] not in _ACCESSES:
+        if held and not _works(row[0]):
             found += held
             held = []
         found.append(row)
@@ -235,19 +261,23 @@ def _arriving(program: Program, rows: Rows, stages: dict[int, int]) -> Rows:
     mine = set(stages.values())
     like = next((op for code in program.code for op in code if releases(op)), None)
     tail = like[3:] if like is not None else (0, -1, 0)
-    count = Counter(op[2] for op, _ in rows if releases(op)).most_common(1)
+    count = Counter(operand(op, "count") for op, _ in rows if releases(op)).most_common(1)
     found: Rows = []
     due, place, used = -1, 0, False
     for op, at in rows:
-        begins = op[0] in WAITS and op[1] not in mine and program.barriers[op[1]].stage in stages
-        if (begins or op[0] in _MARKS) and due >= 0 and used:
+        begins = (
+            op[0] in PARITY_WAITS
+            and operand(op, "barrier") not in mine
+            and program.barriers[operand(op, "barrier")].stage in stages
+        )
+        if (begins or op[0] in LOOP_MARKS) and due >= 0 and used:
             found.append(((int(Op.ARRIVE), due, count[0][0] if count else 1, *tail), place))
             due = -1
         if begins:
-            due, used = stages[program.barriers[op[1]].stage], False
-        elif op[0] in (Op.READ, Op.WRITE, Op.TRANSFER_READ, Op.TRANSFER_WRITE):
+            due, used = stages[program.barriers[operand(op, "barrier")].stage], False
+        elif op[0] in ACCESSES | ENGINE_ACCESSES:
             used, place = True, at
-        elif op[0] == Op.ARRIVE and op[1] in mine:
+        elif op[0] == Op.ARRIVE and operand(op, "barrier") in mine:
             due = -1
         found.append((op, at))
     if due >= 0 and used:
@@ -263,11 +293,15 @@ def _acquiring(program: Program, rows: Rows, stages: dict[int, int], start: int)
     turns: Counter[int] = Counter()
     found: Rows = []
     for op, at in rows:
-        anchors = op[0] == Op.ARRIVE and op[1] not in mine and program.barriers[op[1]].stage in stages
-        if anchors and not any(other[0] in _JUMPS for other, _ in rows):
-            barrier = stages[program.barriers[op[1]].stage]
+        anchors = (
+            op[0] == Op.ARRIVE
+            and operand(op, "barrier") not in mine
+            and program.barriers[operand(op, "barrier")].stage in stages
+        )
+        if anchors and not any(other[0] in BRANCHES for other, _ in rows):
+            barrier = stages[program.barriers[operand(op, "barrier")].stage]
             here = len(found)
-            while here and found[here - 1][0][0] in _ACCESSES:
+            while here and _works(found[here - 1][0]):
                 here -= 1
             found.insert(here, ((int(Op.WAIT), barrier, (start + turns[barrier]) & 1, *tail), at))
             turns[barrier] += 1

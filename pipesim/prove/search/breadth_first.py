@@ -18,9 +18,9 @@ from pipesim.model.program import Program
 from pipesim.prove.refutation import End, Refutation, Schedule
 from pipesim.prove.search.parts import Row
 from pipesim.prove.search.persistent import Persistent
-from pipesim.prove.search.successors import Outcome, Process, Successors
+from pipesim.prove.search.successors import Process, Successor, Successors
 
-_Came = tuple[Row, Process, Outcome]
+_Came = tuple[Row, Process, Successor]
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class _Search:
         if stuck:
             self._end(row)
 
-    def _possible(self, row: Row) -> list[tuple[Process, tuple[Outcome, ...]]]:
+    def _possible(self, row: Row) -> list[tuple[Process, tuple[Successor, ...]]]:
         ask = self._next.outcomes
         found = [(p, outcomes) for p in self._next.processes(row) if (outcomes := ask(p, row))]
         if self._persistent is None or len(found) <= 1:
@@ -115,7 +115,7 @@ class _Search:
             assert stuck is not None, "nothing can move, so somebody waits"
             self._found[key] = Refutation(End.DEADLOCK, self._to(row), deadlock=stuck)
 
-    def _fault(self, row: Row, process: Process, outcome: Outcome) -> None:
+    def _fault(self, row: Row, process: Process, outcome: Successor) -> None:
         for fault in outcome.faults:
             key = fault.kind, (fault.agent, fault.pc)
             if key not in self._found:

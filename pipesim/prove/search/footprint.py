@@ -10,16 +10,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from pipesim.model.groups import ACCESSES, ASKS, DELAYED_ARRIVALS, LIFE, ON_NAMED_BARRIER, READS_MEMORY, SIGNALS
 from pipesim.model.machine import TMA, Flight
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation, Space
+from pipesim.model.positions import (
+    ANSWER,
+    ASYNC_ACCESS,
+    BARRIER,
+    COMMIT_BARRIER,
+    COMMIT_MASK,
+    COPY_MASK,
+    ENGINE,
+    NAMED_BARRIER,
+    NOINC,
+    SKIP,
+    THREADS,
+    TOKEN,
+)
 from pipesim.model.program import Program
 from pipesim.model.rules_sync import WARP
 from pipesim.prove.search.parts import Local, Parts, accesses, engines
 
-_WRITES_BARRIER = frozenset({Op.INIT, Op.INVAL, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.EXPECT_TX,
-                             Op.COMPLETE_TX})  # fmt: skip
-_READS_BARRIER = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.TRY_WAIT, Op.TEST_WAIT, Op.WAIT_STATE, Op.TEST_STATE})
-_READS_CELLS = frozenset({Op.READ, Op.TRANSFER_READ})
+_WRITES_BARRIER = (LIFE | SIGNALS) - {Op.ARRIVE}  #: do not commute, as plain arrivals do
 
 
 class Touch(NamedTuple):
@@ -70,9 +82,9 @@ class Footprints:
         touch = self.operations[agent][local.pc]
         op = self._program.code[agent][local.pc]
         if op[0] == Op.BAR_SYNC and local.hold:  # it has arrived, and looks whether it may go on
-            named = _bits([self._parts.named[op[1]]])
+            named = _bits([self._parts.named[op[NAMED_BARRIER]]])
             return touch._replace(reads=named, writes=touch.writes & ~named, adds=0)
-        if op[0] == Op.WAIT_UNLESS and op[3] >= 0 and local.registers[op[3]]:
+        if op[0] == Op.WAIT_UNLESS and op[ANSWER] >= 0 and local.registers[op[ANSWER]]:
             return touch._replace(reads=0)
         return touch
 
@@ -85,9 +97,9 @@ class Footprints:
         touch = memory.join(self._group(flight.agent, flight.engine, follows=flight.after > 0))
         if flight.barrier >= 0:
             touch = touch.join(self._signal(flight.agent, flight.barrier, adds=flight.engine != TMA))
-        if flight.first == flight.end or (op[0] == Op.TMA_LOAD and op[5]):
+        if flight.first == flight.end or (op[0] == Op.TMA_LOAD and op[COPY_MASK]):
             return touch
-        return touch.join(self._reaches(flight.agent, op[2]))
+        return touch.join(self._reaches(flight.agent, op[ASYNC_ACCESS]))
 
     def _operation(self, agent: int, pc: int) -> Touch:
         code = self._program.code[agent]
@@ -102,28 +114,28 @@ class Footprints:
         """What the rule of this operation looks at and changes that others can notice."""
         parts = self._parts
         if op[0] in _WRITES_BARRIER:
-            return self._signal(agent, op[1])
+            return self._signal(agent, op[BARRIER])
         if op[0] == Op.ARRIVE:
-            return self._signal(agent, op[1], adds=op[4] < 0)
-        if op[0] in _READS_BARRIER:
-            return Touch(reads=_bits([parts.barriers[op[1]]]))
+            return self._signal(agent, op[BARRIER], adds=op[TOKEN] < 0)
+        if op[0] in ASKS:
+            return Touch(reads=_bits([parts.barriers[op[BARRIER]]]))
         if op[0] == Op.CP_ASYNC_ARRIVE:
-            barrier = _bits([parts.barriers[op[1]]])
-            return Touch(reads=barrier) if op[3] else Touch(writes=barrier)
-        if op[0] in (Op.BAR_SYNC, Op.BAR_ARRIVE):
-            named = _bits([parts.named[op[1]]])
-            return Touch(adds=named) if op[1] in self._agreed else Touch(writes=named)
+            barrier = _bits([parts.barriers[op[BARRIER]]])
+            return Touch(reads=barrier) if op[NOINC] else Touch(writes=barrier)
+        if op[0] in ON_NAMED_BARRIER:
+            named = _bits([parts.named[op[NAMED_BARRIER]]])
+            return Touch(adds=named) if op[NAMED_BARRIER] in self._agreed else Touch(writes=named)
         if op[0] == Op.CLUSTER_ARRIVE:
             return Touch(adds=_bits([parts.cluster]))
         if op[0] == Op.CLUSTER_WAIT:
             return Touch(reads=_bits([parts.cluster]))
-        if op[0] == Op.COMMIT and op[2] < 0:
+        if op[0] == Op.COMMIT and op[COMMIT_BARRIER] < 0:
             return Touch(writes=_bits([parts.commits[agent]]))
         if op[0] == Op.WAIT_GROUP:
-            return self._awaited(agent, op[1])
+            return self._awaited(agent, op[ENGINE])
         touch = NOTHING
         for access in accesses(self._program, op):
-            touch = touch.join(self._access(agent, access, writes=op[0] not in _READS_CELLS))
+            touch = touch.join(self._access(agent, access, writes=op[0] not in READS_MEMORY))
         return touch
 
     def _own(self, agent: int, op: Operation) -> Touch:
@@ -136,23 +148,23 @@ class Footprints:
     def _end(self, agent: int, pc: int, op: Operation) -> Touch:
         """With its last operation an agent ends, and with the last of them its CTA."""
         last = len(self._program.code[agent])
-        ends = pc + 1 == last or (op[0] == Op.JUMP_IF and pc + 1 + op[3] == last)
+        ends = pc + 1 == last or (op[0] == Op.JUMP_IF and pc + 1 + op[SKIP] == last)
         if not ends or not self._parts.running:
             return NOTHING
         return Touch(writes=_bits([self._parts.running[self._program.agents[agent].cta]]))
 
     def _issued(self, agent: int, op: Operation) -> Touch:
         """Everything that the transfers and commits touch later which this operation puts under way."""
-        if op[0] in (Op.READ, Op.WRITE):
+        if op[0] in ACCESSES:
             return NOTHING
         touch = NOTHING
         for engine in engines(op):
-            follows = op[0] in (Op.COMMIT, Op.COMMIT_MULTICAST, Op.CP_ASYNC_ARRIVE)
+            follows = op[0] in DELAYED_ARRIVALS
             touch = touch.join(self._group(agent, engine, follows=follows))
         for barrier in signals(self._program, op):
             touch = touch.join(self._signal(agent, barrier, adds=op[0] != Op.TMA_LOAD))
         for access in accesses(self._program, op):
-            touch = touch.join(self._access(agent, access, writes=op[0] not in _READS_CELLS))
+            touch = touch.join(self._access(agent, access, writes=op[0] not in READS_MEMORY))
         return touch
 
     def _signal(self, agent: int, barrier: int, *, adds: bool = False) -> Touch:
@@ -210,22 +222,26 @@ def _agreed(program: Program) -> frozenset[int]:
     threads: dict[int, set[int]] = {}
     for code in program.code:
         for op in code:
-            if op[0] in (Op.BAR_SYNC, Op.BAR_ARRIVE):
-                threads.setdefault(op[1], set()).add(op[2])
+            if op[0] in ON_NAMED_BARRIER:
+                threads.setdefault(op[NAMED_BARRIER], set()).add(op[THREADS])
     return frozenset(n for n, given in threads.items() if len(given) == 1 and min(given) > 0 and not min(given) % WARP)
 
 
 def signals(program: Program, op: Operation) -> list[int]:
     """The barriers that the transfers or commits which an operation puts under way will signal."""
     if op[0] == Op.TMA_LOAD:
-        if not op[5]:
-            return [op[1]]
-        return [program.barrier_at_rank(op[1], rank) for rank in range(program.ctas) if op[5] >> rank & 1]
+        if not op[COPY_MASK]:
+            return [op[BARRIER]]
+        return [program.barrier_at_rank(op[BARRIER], rank) for rank in range(program.ctas) if op[COPY_MASK] >> rank & 1]
     if op[0] == Op.COMMIT_MULTICAST:
-        return [program.barrier_at_rank(op[2], rank) for rank in range(program.ctas) if op[3] >> rank & 1]
+        return [
+            program.barrier_at_rank(op[COMMIT_BARRIER], rank)
+            for rank in range(program.ctas)
+            if op[COMMIT_MASK] >> rank & 1
+        ]
     if op[0] == Op.COMMIT:
-        return [op[2]] if op[2] >= 0 else []
-    return [op[1]] if op[0] == Op.CP_ASYNC_ARRIVE else []
+        return [op[COMMIT_BARRIER]] if op[COMMIT_BARRIER] >= 0 else []
+    return [op[BARRIER]] if op[0] == Op.CP_ASYNC_ARRIVE else []
 
 
 def _bits(parts: Iterable[int]) -> int:

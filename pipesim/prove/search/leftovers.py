@@ -12,14 +12,15 @@ from enum import Enum
 from typing import NamedTuple
 
 from pipesim.model.finding import Advisory
+from pipesim.model.groups import READS_MEMORY
 from pipesim.model.machine import Flight, can_land, finished, own_channel, step
 from pipesim.model.moves import Kind, Move
 from pipesim.model.ops import Op, Operation, Space
+from pipesim.model.positions import ENGINE
 from pipesim.model.program import Program
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.search.parts import accesses
 
-_READS = frozenset({Op.READ, Op.TRANSFER_READ})
 _LOOKED_AFTER = frozenset({Space.SHARED, Space.TENSOR})  #: memory that is gone when the CTA has ended
 
 
@@ -84,7 +85,7 @@ def _note(program: Program, agent: int, pc: int, unread: dict[int, tuple[int, in
         if program.accesses[access].space not in _LOOKED_AFTER:
             continue
         for cell in range(*program.cells[access]):
-            if op[0] in _READS:
+            if op[0] in READS_MEMORY:
                 unread.pop(cell, None)
             else:
                 unread[cell] = (agent, pc, access)
@@ -114,7 +115,7 @@ def _wanted(program: Program, play: Play) -> Iterator[tuple[int, int]]:
         blocked = step(program, play.state, agent).blocked
         op = code[play.state.pcs[agent]]
         if blocked >= own and op[0] == Op.WAIT_GROUP:
-            yield blocked - own, op[1]
+            yield blocked - own, op[ENGINE]
         elif 0 <= blocked < len(program.barriers):
             yield blocked, -1
 

@@ -11,17 +11,16 @@ from collections import deque
 from dataclasses import dataclass
 
 from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.groups import READS_MEMORY, WRITES_MEMORY
 from pipesim.model.machine import finished
 from pipesim.model.moves import Kind, Move
-from pipesim.model.ops import Op
+from pipesim.model.ops import operand
 from pipesim.model.program import Program
 from pipesim.prove.refutation import End, Refutation, Schedule
 from pipesim.prove.search.parts import Row
 from pipesim.prove.search.persistent import Enabled, Persistent
-from pipesim.prove.search.successors import Outcome, Process, Successors
+from pipesim.prove.search.successors import Process, Successor, Successors
 
-_WRITES = frozenset({Op.WRITE, Op.TMA_LOAD, Op.TRANSFER_WRITE})
-_READS = frozenset({Op.READ, Op.TRANSFER_READ})
 _Seen = tuple[tuple[int, int, tuple[int, ...]], ...]
 _Node = tuple[Row, _Seen]  #: a state, and what the reads that name no item have seen, agent by agent
 _Result = tuple[tuple[int, ...], _Seen]
@@ -80,7 +79,7 @@ class _Ends:
         self._next = Successors(program, forget=True)
         self._persistent = Persistent(program, self._next)
         start: _Node = (self._next.start, ())
-        self._came: dict[_Node, tuple[_Node, Process, Outcome] | None] = {start: None}
+        self._came: dict[_Node, tuple[_Node, Process, Successor] | None] = {start: None}
         self._queue = deque([start])
         self._ends: dict[_Result, _Node] = {}
         parts = self._next.parts
@@ -88,7 +87,7 @@ class _Ends:
             (agent, pc): tuple(parts.cells[cell] for cell in range(*program.cells[_access(op)]))
             for agent, code in enumerate(program.code)
             for pc, op in enumerate(code)
-            if op[0] in _READS and op[-1] < 0
+            if op[0] in READS_MEMORY and operand(op, "item") < 0
         }
 
     def run(self) -> Outcomes:
@@ -120,7 +119,7 @@ class _Ends:
                     self._queue.append(after)
         return True
 
-    def _look(self, row: Row, process: Process, outcome: Outcome, seen: _Seen) -> _Seen:
+    def _look(self, row: Row, process: Process, outcome: Successor, seen: _Seen) -> _Seen:
         """What reads have seen after a move."""
         if process.flight is not None or outcome.move.kind != Kind.STEP:
             return seen
@@ -169,9 +168,9 @@ def _accessing(program: Program, access: int) -> tuple[int, int]:
         (agent, pc)
         for agent, code in enumerate(program.code)
         for pc, op in enumerate(code)
-        if op[0] in _WRITES and (cells := program.cells[op[1 + (op[0] != Op.WRITE)]])[0] < end and first < cells[1]
+        if op[0] in WRITES_MEMORY and (cells := program.cells[operand(op, "access")])[0] < end and first < cells[1]
     )
 
 
 def _access(op: tuple[int, ...]) -> int:
-    return op[1] if op[0] == Op.READ else op[2]
+    return operand(op, "access")

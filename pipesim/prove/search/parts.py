@@ -10,15 +10,16 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NamedTuple
 
 from pipesim.model.barrier import BarrierState
+from pipesim.model.groups import ACCESSES, ASYNC_ACCESSES, ISSUES
 from pipesim.model.machine import TMA, Flight, State, finished, initial_state
-from pipesim.model.ops import OPERANDS, READS_REGISTER, Engine, Op, Operation
+from pipesim.model.ops import AT, READS_REGISTER, Engine, Op, Operation, operand
+from pipesim.model.positions import ACCESS, ASYNC_ACCESS, BARRIER, COMMIT_BARRIER, COPY_MASK, ENGINE, SKIP
 from pipesim.model.program import Program
 from pipesim.model.state import OWN
 
 Row = tuple[int, ...]
 
 _ENGINES = len(Engine)
-_ISSUES = frozenset({Op.TRANSFER_READ, Op.TRANSFER_WRITE, Op.COMMIT, Op.COMMIT_MULTICAST})
 
 
 class Local(NamedTuple):
@@ -47,7 +48,9 @@ class Parts:
         self.local = [self._add(_local(agent, live[agent])) for agent in range(len(program.agents))]
         using = sorted({(a, engine) for a, code in enumerate(program.code) for op in code for engine in engines(op)})
         self.flights = {(agent, engine): self._add(_flights(agent, engine)) for agent, engine in using}
-        closing = sorted({a for a, code in enumerate(program.code) for op in code if op[0] == Op.COMMIT and op[2] < 0})
+        closing = sorted(
+            {a for a, code in enumerate(program.code) for op in code if op[0] == Op.COMMIT and op[COMMIT_BARRIER] < 0}
+        )
         self.commits = {agent: self._add(_commits(agent)) for agent in closing}
         self.barriers = [self._add(_barrier(b)) for b in range(len(program.barriers))]
         self.named = [self._add(_named(n)) for n in range(len(program.named_barriers))]
@@ -108,26 +111,26 @@ class Parts:
 
 def engines(op: Operation) -> Iterator[int]:
     """The engines on which an operation puts something under way, an agent's own access included."""
-    if op[0] in _ISSUES:
-        yield op[1]
+    if op[0] in ISSUES:
+        yield op[ENGINE]
     elif op[0] == Op.TMA_LOAD:
         yield TMA
     elif op[0] == Op.CP_ASYNC_ARRIVE:
         yield Engine.CP_ASYNC
-    elif op[0] in (Op.READ, Op.WRITE):
+    elif op[0] in ACCESSES:
         yield OWN
 
 
 def accesses(program: Program, op: Operation) -> Iterator[int]:
     """The accesses that an operation makes or puts under way: those of a multicast in every CTA."""
-    if op[0] == Op.TMA_LOAD and op[5]:
+    if op[0] == Op.TMA_LOAD and op[COPY_MASK]:
         for rank in range(program.ctas):
-            if op[5] >> rank & 1:
-                yield program.at_rank(op[1], op[2], rank)[1]
-    elif op[0] in (Op.READ, Op.WRITE):
-        yield op[1]
-    elif op[0] in (Op.TMA_LOAD, Op.TRANSFER_READ, Op.TRANSFER_WRITE):
-        yield op[2]
+            if op[COPY_MASK] >> rank & 1:
+                yield program.at_rank(op[BARRIER], op[ASYNC_ACCESS], rank)[1]
+    elif op[0] in ACCESSES:
+        yield op[ACCESS]
+    elif op[0] in ASYNC_ACCESSES:
+        yield op[ASYNC_ACCESS]
 
 
 def _local(agent: int, live: list[frozenset[int]] | None) -> Callable[[State], Local]:
@@ -173,14 +176,13 @@ def _live(code: tuple[Operation, ...]) -> list[frozenset[int]]:
     live: list[frozenset[int]] = [frozenset()] * (len(code) + 1)
     for pc in range(len(code) - 1, -1, -1):
         op = code[pc]
-        after = live[pc + 1] | (live[pc + 1 + op[3]] if op[0] == Op.JUMP_IF else frozenset())
-        names = dict(zip(OPERANDS[Op(op[0])], op[1:], strict=True))
-        if op[0] not in READS_REGISTER:
-            after -= {names.get("register", -1)}
-        live[pc] = after | {names[name] for name in _read_registers(op) if names[name] >= 0}
+        after = live[pc + 1] | (live[pc + 1 + op[SKIP]] if op[0] == Op.JUMP_IF else frozenset())
+        if op[0] in AT["register"] and op[0] not in READS_REGISTER:
+            after -= {operand(op, "register")}
+        live[pc] = after | {register for register in _read_registers(op) if register >= 0}
     return live
 
 
-def _read_registers(op: Operation) -> list[str]:
-    names = OPERANDS[Op(op[0])]
-    return [n for n in names if n == "state_register" or (n == "register" and op[0] in READS_REGISTER)]
+def _read_registers(op: Operation) -> list[int]:
+    read = [operand(op, "state_register")] if op[0] in AT["state_register"] else []
+    return [*read, operand(op, "register")] if op[0] in READS_REGISTER else read

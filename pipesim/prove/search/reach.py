@@ -10,8 +10,22 @@ from __future__ import annotations
 from typing import Any
 
 from pipesim.model.barrier import LIVE, BarrierState
+from pipesim.model.groups import PARITY_TRIES
 from pipesim.model.machine import TMA, Flight
-from pipesim.model.ops import IN_ORDER, OPERANDS, READS_REGISTER, Engine, Op, Operation
+from pipesim.model.ops import AT, IN_ORDER, READS_REGISTER, Engine, Op, Operation, operand
+from pipesim.model.positions import (
+    ANSWER,
+    AWAITED_TOKEN,
+    BARRIER,
+    COMMIT_BARRIER,
+    ENGINE,
+    GROUPS,
+    JUMP_REGISTER,
+    NAMED_BARRIER,
+    PARITY,
+    SKIP,
+    VALUE,
+)
 from pipesim.model.program import Program
 from pipesim.prove.search.footprint import NOTHING, Touch
 from pipesim.prove.search.parts import Local, Row
@@ -20,7 +34,6 @@ from pipesim.prove.search.supplies import Gives, Supplies
 
 _FAR = 256  #: operations that an agent's way is followed; beyond, it may do all that it still has to do
 _NO_END = 1 << 60
-_TRIES = frozenset({Op.TRY_WAIT, Op.TEST_WAIT})
 
 
 class Reach:
@@ -76,16 +89,15 @@ class _Way:
 
     def write_register(self, op: Operation) -> None:
         """Forget what the operation overwrites, and remember a try."""
-        names = OPERANDS[Op(op[0])]
-        if "register" not in names or op[0] in READS_REGISTER:
+        if op[0] not in AT["register"] or op[0] in READS_REGISTER:
             return
-        register = op[1 + names.index("register")]
+        register = operand(op, "register")
         if register < 0:
             return
         self.registers[register] = None
         self.tries.pop(register, None)
-        if op[0] in _TRIES and self.at >= self.sure_from:
-            self.tries[register] = (op[1], op[2], self.done.get(op[1], 0))
+        if op[0] in PARITY_TRIES and self.at >= self.sure_from:
+            self.tries[register] = (op[BARRIER], op[PARITY], self.done.get(op[BARRIER], 0))
 
     def go_on(self, op: Operation) -> None:
         """To the next operation, or past a jump."""
@@ -93,11 +105,11 @@ class _Way:
         self.at += 1
         if op[0] != Op.JUMP_IF:
             return
-        known = self.registers[op[1]]
+        known = self.registers[op[JUMP_REGISTER]]
         if known is not None and self.at > self.sure_from:
-            self.at += op[3] if known == op[2] else 0
+            self.at += op[SKIP] if known == op[VALUE] else 0
             return
-        self.sure_from = max(self.sure_from, self.at + op[3])
+        self.sure_from = max(self.sure_from, self.at + op[SKIP])
         self.registers = [None] * len(self.registers)
         self.tries = {}
         self.loose = True
@@ -222,7 +234,9 @@ class _Meanwhile:
         if way.at >= way.sure_from and self._stays(way, op):
             return False
         if op[0] == Op.BAR_SYNC:
-            way.take(Touch(reads=1 << self._parts.named[op[1]], writes=given.touch.writes))  # it may end here
+            way.take(
+                Touch(reads=1 << self._parts.named[op[NAMED_BARRIER]], writes=given.touch.writes)
+            )  # it may end here
         else:
             self._give(way, given)
         way.write_register(op)
@@ -240,23 +254,23 @@ class _Meanwhile:
         """True if the agent cannot get past this operation while the held ones stand still."""
         match op[0]:
             case Op.WAIT:
-                return self._waits(way, op[1], op[2])
+                return self._waits(way, op[BARRIER], op[PARITY])
             case Op.WAIT_UNLESS:
-                return not self._skips(way, op) and self._waits(way, op[1], op[2])
+                return not self._skips(way, op) and self._waits(way, op[BARRIER], op[PARITY])
             case Op.WAIT_STATE:
-                return self._waits_for_state(way, op[1], way.registers[op[2]])
+                return self._waits_for_state(way, op[BARRIER], way.registers[op[AWAITED_TOKEN]])
             case Op.BAR_SYNC:
-                return self._syncs(way, self._parts.named[op[1]])
+                return self._syncs(way, self._parts.named[op[NAMED_BARRIER]])
             case Op.CLUSTER_ARRIVE:
                 way.held = way.cluster
                 return False
             case Op.CLUSTER_WAIT:
                 return self._waits_for_cluster(way)
-            case Op.COMMIT if op[2] < 0:
-                way.closed[op[1]] = way.closed.get(op[1], 0) + 1
+            case Op.COMMIT if op[COMMIT_BARRIER] < 0:
+                way.closed[op[ENGINE]] = way.closed.get(op[ENGINE], 0) + 1
                 return False
             case Op.WAIT_GROUP:
-                return not way.loose and self._waits_for_group(way, op[1], op[2])
+                return not way.loose and self._waits_for_group(way, op[ENGINE], op[GROUPS])
             case _:
                 return False
 
@@ -269,7 +283,7 @@ class _Meanwhile:
 
     def _skips(self, way: _Way, op: Operation) -> bool:
         """True if the register may say that there is no need to wait."""
-        register = op[3]
+        register = op[ANSWER]
         if register < 0 or way.registers[register] == 0:
             return False
         if register not in way.tries:
@@ -278,7 +292,7 @@ class _Meanwhile:
         done = self._seen(barrier, parity, before)
         if done is None:
             return False
-        if (barrier, parity) == (op[1], op[2]):
+        if (barrier, parity) == (op[BARRIER], op[PARITY]):
             way.done[barrier] = max(way.done.get(barrier, 0), done)
         return True
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pipesim.model.groups import ARRIVALS, LIFE, ON_NAMED_BARRIER, TRANSACTIONS
 from pipesim.model.ops import Op, Operation
+from pipesim.model.positions import BARRIER, COUNT, CP_ASYNC_LANES, EXPECT, NAMED_BARRIER, NAMED_LANES, THREADS
 from pipesim.model.program import Program
 from pipesim.prove.search.footprint import Footprints, Touch, signals
 from pipesim.prove.search.parts import Parts
-
-_ARRIVALS = frozenset({Op.ARRIVE, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE})
-_THREADS = frozenset({Op.BAR_SYNC, Op.BAR_ARRIVE})
 
 
 class Gives(NamedTuple):
@@ -46,24 +45,24 @@ class Supplies:
 
     def _given(self, op: Operation, touch: Touch) -> Gives:
         parts = self._parts
-        if op[0] in _THREADS:
-            named = parts.named[op[1]]
-            self.threads[named] = max(1, min(self.threads.get(named, op[2]), op[2]))
-            return Gives(touch, ((named, op[3]),), 0, 0)
+        if op[0] in ON_NAMED_BARRIER:
+            named = parts.named[op[NAMED_BARRIER]]
+            self.threads[named] = max(1, min(self.threads.get(named, op[THREADS]), op[THREADS]))
+            return Gives(touch, ((named, op[NAMED_LANES]),), 0, 0)
         if op[0] == Op.CLUSTER_ARRIVE:
             return Gives(touch, ((parts.cluster, 1),), 0, 0)
-        if op[0] in (Op.INIT, Op.INVAL, Op.ARRIVE_DROP):
-            return Gives(touch, (), 0, 1 << parts.barriers[op[1]])
-        if op[0] in (Op.EXPECT_TX, Op.COMPLETE_TX):
-            return Gives(touch, (), 1 << parts.barriers[op[1]], 0)
-        if op[0] in _ARRIVALS:
-            barrier = parts.barriers[op[1]]
-            expects = op[0] == Op.ARRIVE and op[3] != 0
-            return Gives(touch, ((barrier, max(op[2], 0)),), int(expects) << barrier, 0)
+        if op[0] in LIFE or op[0] == Op.ARRIVE_DROP:
+            return Gives(touch, (), 0, 1 << parts.barriers[op[BARRIER]])
+        if op[0] in TRANSACTIONS:
+            return Gives(touch, (), 1 << parts.barriers[op[BARRIER]], 0)
+        if op[0] in ARRIVALS:
+            barrier = parts.barriers[op[BARRIER]]
+            expects = op[0] == Op.ARRIVE and op[EXPECT] != 0
+            return Gives(touch, ((barrier, max(op[COUNT], 0)),), int(expects) << barrier, 0)
         signalled = [parts.barriers[barrier] for barrier in signals(self._program, op)]
         if op[0] == Op.TMA_LOAD:
             return Gives(touch, (), sum({1 << barrier for barrier in signalled}), 0)
-        arrivals = op[2] if op[0] == Op.CP_ASYNC_ARRIVE else 1
+        arrivals = op[CP_ASYNC_LANES] if op[0] == Op.CP_ASYNC_ARRIVE else 1
         return Gives(touch, tuple((barrier, arrivals) for barrier in signalled), 0, 0)
 
 

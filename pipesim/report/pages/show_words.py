@@ -7,16 +7,16 @@ from itertools import groupby
 
 from pipesim.explain.anatomy.parts import (
     Anatomy,
+    Extent,
     Group,
     Means,
     Meeting,
     Other,
     RolePart,
     Signal,
-    Span,
     TilePart,
     Totals,
-    Touch,
+    TouchKind,
     Use,
     Wait,
 )
@@ -123,7 +123,7 @@ def signal_words(signal: Signal, to: tuple[int, ...]) -> str:
     return words if signal.each_phase is not None else f"{words} ({count(signal.in_all, 'time')} in the whole run)"
 
 
-def _arrivals(times: int, at_once: Span, noun: str) -> str:
+def _arrivals(times: int, at_once: Extent, noun: str) -> str:
     low, high = at_once
     if low != high:
         return f"{number(low)} to {number(high)} {noun}s"
@@ -150,7 +150,7 @@ def ctas_words(ctas: tuple[int, ...]) -> str:
 def tile_parts(tile: TilePart) -> list[str]:
     """Where a tile lies and how large it is."""
     where = _SPACES[tile.space]
-    return [f"{number(tile.slots)} × {span(Span(tile.nbytes, tile.nbytes))} in {where}"] if tile.name else [where]
+    return [f"{number(tile.slots)} × {span(Extent(tile.nbytes, tile.nbytes))} in {where}"] if tile.name else [where]
 
 
 def use_parts(uses: Sequence[Use], verb: str, roles: Sequence[RolePart], cta: int) -> list[str]:
@@ -165,7 +165,7 @@ def use_parts(uses: Sequence[Use], verb: str, roles: Sequence[RolePart], cta: in
 
 def _use(use: Use) -> str:
     engine = "" if use.engine is None else _ENGINES[use.engine]
-    if use.how is Touch.TRANSFER_WRITE and use.engine is Engine.BULK:
+    if use.how is TouchKind.TRANSFER_WRITE and use.engine is Engine.BULK:
         engine = "bulk transfer"
     words = f"{engine or use.how.value} of {span(use.nbytes)}"
     return f"{words} to {ctas_words(use.to)}" if use.to else words

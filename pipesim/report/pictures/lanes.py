@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipesim.explain.anatomy.parts import Anatomy, Group, Signal, Span, TilePart, Use
+from pipesim.explain.anatomy.parts import Anatomy, Extent, Group, Signal, TilePart, Use
 from pipesim.report.text.words import NONE, number, size
 
 
@@ -87,7 +87,7 @@ def tile_label(tile: TilePart) -> str:
     return f"{tile.name}[{tile.slots}]" if tile.name else f"({tile.space.name.lower()})"
 
 
-def span(values: Span) -> str:
+def span(values: Extent) -> str:
     """``16 KiB``, ``8–16 KiB``, or ``16 bytes to 1 KiB``."""
     low, high = size(values.low), size(values.high)
     if values.low == values.high:

@@ -1,0 +1,93 @@
+"""The sets of operations that engines ask about: each stands here once, with the reason why it exists.
+
+A set that means "all operations with such an operand" is derived from :data:`pipesim.model.ops.OPERANDS`, so that a new
+operation falls into it by itself. A set that is a decision lists its members.
+"""
+
+from __future__ import annotations
+
+from pipesim.model.ops import AT, OPERANDS, READS_REGISTER, Op, OperandName
+
+Group = frozenset[int]
+
+
+def _having(*names: OperandName) -> Group:
+    """The operations that have all these operands."""
+    return frozenset(op for op in map(int, OPERANDS) if all(op in AT[name] for name in names))
+
+
+def _of(*ops: Op) -> Group:
+    return frozenset(map(int, ops))
+
+
+EVERY: Group = frozenset(map(int, OPERANDS))  #: the whole vocabulary
+
+# mbarriers
+
+COMMITS = _having("engine", "barrier")  #: signal when what was issued on an engine before has finished
+ON_BARRIER = _having("barrier")  #: name an mbarrier; a commit may name none (-1)
+MBARRIER = ON_BARRIER - COMMITS - _of(Op.TMA_LOAD)  #: instructions on an mbarrier: mbarrier.*, cp.async's arrive
+LIFE = _of(Op.INIT, Op.INVAL)  #: begin and end the life of an mbarrier
+ARRIVALS = _having("barrier", "count") - LIFE  #: arrive in the moment in which they are carried out
+EXPECTS = _having("barrier", "expect")  #: arrivals that may add to the bytes their phase expects
+TRANSACTIONS = _having("barrier", "bytes", "semantics")  #: change the bytes of a phase and arrive nowhere
+SIGNALS = ARRIVALS | TRANSACTIONS  #: change the open phase in the moment in which they are carried out
+DELAYED_ARRIVALS = COMMITS | _of(Op.CP_ASYNC_ARRIVE)  #: arrive when earlier asynchronous work has finished
+BY_PARITY = _having("barrier", "parity")  #: ask for the phase of a parity, blocking or not
+BY_STATE = _of(Op.WAIT_STATE, Op.TEST_STATE)  #: ask for the phase of a state token, blocking or not
+ASKS = BY_PARITY | BY_STATE  #: ask whether a phase is complete
+TRIES = frozenset(
+    op for op in ASKS if op in AT["register"] and op not in READS_REGISTER
+)  #: give an answer, do not block
+BLOCKING_WAITS = ASKS - TRIES  #: do not return before the phase is complete
+PARITY_WAITS = BLOCKING_WAITS & BY_PARITY  #: those of a parity, whose phase must be worked out
+PARITY_TRIES = TRIES & BY_PARITY  #: those of a parity, whose phase must be worked out
+
+USES_BARRIER = MBARRIER - LIFE  #: need an mbarrier whose init has reached their agent
+BY_ANSWER = _of(Op.WAIT_UNLESS, Op.JUMP_IF)  #: do one thing or another, by the answer of a try
+
+# named barriers and the cluster barrier
+
+ON_NAMED_BARRIER = _having(
+    "named_barrier"
+)  #: bar.sync and bar.arrive: threads are counted, there is no phase to ask for
+CLUSTER = _of(Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT)  #: the one barrier of all threads of a cluster
+MEETINGS = ON_NAMED_BARRIER | CLUSTER  #: barriers at which threads meet and that carry no bytes
+MEETING_WAITS = _of(Op.BAR_SYNC, Op.CLUSTER_WAIT)  #: do not return before all have come
+MEETING_ARRIVALS = MEETINGS - MEETING_WAITS  #: come and go on
+
+# memory
+
+TOUCHES_MEMORY = _having("access")  #: read or write cells
+ASYNC_ACCESSES = _having("access", "bytes")  #: put an access under way that ends later, so that bytes can be in flight
+ACCESSES = TOUCHES_MEMORY - ASYNC_ACCESSES  #: the agent's own read or write, open until the operation ends
+ENGINE_ACCESSES = _having("access", "engine")  #: accesses that end by groups or commits, not by bytes on a barrier
+READS_MEMORY = _of(Op.READ, Op.TRANSFER_READ)  #: look at the item in their cells
+WRITES_MEMORY = TOUCHES_MEMORY - READS_MEMORY  #: leave an item behind in their cells, so they name one
+ON_ENGINE = _having("engine")  #: are carried out by an engine, in the order of issue of one agent
+IN_FLIGHT = ASYNC_ACCESSES | DELAYED_ARRIVALS  #: leave something under way that ends later
+ISSUES = ENGINE_ACCESSES | COMMITS  #: put something under way on the engine that they name
+
+# memory order
+
+MAY_RELEASE = ARRIVALS | _of(Op.CLUSTER_ARRIVE)  #: can be written with an order that hands on what came before
+MAY_ACQUIRE = ASKS | _of(Op.CLUSTER_WAIT)  #: can be written with an order that takes over what came before
+#: By these others may learn of what their agent has done before, or they start what needs it.
+HANDS_ON = SIGNALS | (MEETINGS - _of(Op.CLUSTER_WAIT)) | IN_FLIGHT
+
+# an agent by itself
+
+LOOP_MARKS = _having("loop")  #: say where a trip begins; they are no instructions
+TRIP_BEGINS = LOOP_MARKS - _of(Op.LOOP_END)  #: the marks after which a trip runs
+BRANCHES = _having("skip")  #: the next operation depends on a register
+#: No operand names anything that another agent can see or change: nobody notices when they happen.
+PRIVATE = EVERY - CLUSTER - ON_BARRIER - ON_NAMED_BARRIER - TOUCHES_MEMORY - _having("groups")
+NO_EFFECT = PRIVATE - _having("register")  #: change no part of the machine's state: they order memory, or take time
+TIMES_ITSELF_ONLY = PRIVATE - ON_ENGINE  #: private, and no engine starts work whose end others may wait for
+MAY_BLOCK = BLOCKING_WAITS | MEETING_WAITS | _having("groups")  #: may have to wait for something
+RETURNS_LATE = MAY_BLOCK | TRIES  #: end with an answer that comes from elsewhere, whether they blocked or not
+WAITS_FOR_OTHERS = ASKS | MEETING_WAITS  #: hold an agent back for others, not for its own warp group's transfers
+WORKS = _having("cycles") | ACCESSES  #: what an agent is seen to work on in a picture
+USES_TILE = ACCESSES | ENGINE_ACCESSES | _of(Op.WORK)  #: between its wait for a tile and its release
+#: The same with what orders it and waits for it: all that can stand between the wait and the release.
+STAGE_WORK = USES_TILE | _of(Op.FENCE, Op.ENGINE_WORK, Op.COMMIT, Op.WAIT_GROUP)
