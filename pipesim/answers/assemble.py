@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pipesim.answers.view import HardwareBlock, SimulationLine
 from pipesim.conform.compare import compare
 from pipesim.conform.diagnose.examine import examine
-from pipesim.conform.result import Comparison, Conformance, Figure
+from pipesim.conform.result import Comparison, Conformance, Figure, TraceVerdict
 from pipesim.conform.steady import Reading, beats, read
 from pipesim.conform.timing import median_period, noise_millicycles
 from pipesim.errors import EvidenceError
@@ -16,7 +16,7 @@ from pipesim.explain.faults import report_faults
 from pipesim.explain.lap_counters import Laps
 from pipesim.explain.notes import cut_off, early_passes, unmeasured
 from pipesim.explain.unguarded import advisories
-from pipesim.model.finding import Advisory, Deadlock, FaultReport, Finding, Verdict
+from pipesim.model.finding import Advisory, Deadlock, FaultReport, Finding
 from pipesim.model.program import Program
 from pipesim.timed.critical import least_period, waits_per_trip
 from pipesim.timed.engine import DEFAULT_BUDGET, Outcome, Simulation, simulate
@@ -161,13 +161,13 @@ def _meaning(trace: Trace, comparison: Comparison, tolerance: float | None) -> t
 
 def behaviour(trace: Trace, found: Conformance) -> tuple[int, str]:
     """The exit code of one trace and its reason, whatever its times."""
-    if found.verdict is Verdict.REFUTED:
+    if found.verdict is TraceVerdict.DIFFERS:
         assert found.divergence is not None
         return FINDINGS, found.divergence.kind.value
     wrong = wrong_data(trace.meta)
     if wrong:
         return FINDINGS, wrong
-    if found.verdict is Verdict.UNKNOWN:
+    if found.verdict is TraceVerdict.UNKNOWN:
         lost = "1 record was lost" if found.lost == 1 else f"{found.lost:,} records were lost"
         if found.lost:
             return UNKNOWN, lost

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from pipesim.answers.summary_view import Hardware, ProtocolReport, SummaryReport, TraceLine
-from pipesim.conform.diagnose.agreement import Agreement
+from pipesim.conform.agreement import Agreement
 from pipesim.model.finding import Deadlock, Finding, Verdict
 from pipesim.report.findings.finding import who_waits
 from pipesim.report.text.console import BAD, GOOD, UNSURE, mark, paint, width_of
