@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pipesim.conform.diagnose.examine import examine
-from pipesim.conform.diagnose.examined import HUNG, Autopsy, Examination
+from pipesim.conform.diagnose.examined import Autopsy, Examination
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import Conformance, TraceVerdict
+from pipesim.model.ending import HUNG, Ending
 from pipesim.model.program import Program
 from pipesim.trace.schema import Trace, TraceMeta
 
@@ -133,7 +134,7 @@ def _wrong_results(meta: TraceMeta) -> Reason | None:
 def _why_unknown(trace: Trace, found: Conformance) -> Reason:
     if found.lost:
         return Reason(ReasonKind.RECORDS_LOST, found.lost)
-    if trace.meta.status == "unknown":
+    if trace.meta.status == Ending.UNKNOWN:
         return Reason(ReasonKind.CUT_OFF)
     if not found.ctas:
         return Reason(ReasonKind.NO_CTA)

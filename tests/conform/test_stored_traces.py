@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipesim.conform.diagnose.edits import EditKind
 from pipesim.conform.diagnose.examine import examine
-from pipesim.conform.diagnose.examined import Outcome
+from pipesim.conform.diagnose.examined import LaunchOutcome
 from pipesim.conform.result import TraceVerdict
 from pipesim.errors import EvidenceError
 from pipesim.lang.protocol import Protocol
@@ -89,9 +89,9 @@ def test_a_fault_made_on_purpose_is_found(stored: Make, name: str) -> None:
     assert named.agent.startswith("producer" if kind in producers else "consumer")
     if meta.status == "finished":
         assert seen.autopsy is None
-        assert seen.outcome is (Outcome.WRONG_DATA if meta.wrong_tiles else Outcome.RIGHT)
+        assert seen.outcome is (LaunchOutcome.WRONG_DATA if meta.wrong_tiles else LaunchOutcome.RIGHT)
         return
-    assert seen.outcome is (Outcome.TRAP if meta.status == "trap" else Outcome.HANG)
+    assert seen.outcome is (LaunchOutcome.TRAP if meta.status == "trap" else LaunchOutcome.HANG)
     assert seen.autopsy is not None
     assert seen.autopsy.contradiction == ""
     if meta.status == "trap":

@@ -34,7 +34,7 @@ from pipesim.answers.view import (
 )
 from pipesim.conform.agreement import Agreement
 from pipesim.conform.diagnose.edits import Edit, EditKind
-from pipesim.conform.diagnose.examined import Autopsy, Diagnosis, Examination, Explanation, Outcome, Standing
+from pipesim.conform.diagnose.examined import Autopsy, Diagnosis, Examination, Explanation, LaunchOutcome, Standing
 from pipesim.conform.pair.result import (
     Behaviour,
     Beside,
@@ -464,22 +464,24 @@ def disagreeing() -> Autopsy:
 MADE = "phase_not_toggled@36"
 EXAMINATIONS = {
     "one_edit": Examination(
-        Outcome.HANG, Diagnosis((EXPLANATION,), 1_322, MADE, named=True), (Outcome.RIGHT, Outcome.HANG), AUTOPSY
+        LaunchOutcome.HANG, Diagnosis((EXPLANATION,), 1_322, MADE, named=True),
+        (LaunchOutcome.RIGHT, LaunchOutcome.HANG), AUTOPSY,
     ),
     "several_edits": Examination(
-        Outcome.HANG, Diagnosis((WRONG_PARITY, EXPLANATION), 1_322, MADE, named=True), (Outcome.HANG,), None
+        LaunchOutcome.HANG, Diagnosis((WRONG_PARITY, EXPLANATION), 1_322, MADE, named=True), (LaunchOutcome.HANG,), None
     ),
     "edit_that_races": Examination(
-        Outcome.RIGHT, Diagnosis((replace(EXPLANATION, hazards=(RACE,) * 3, stuck=None),), 1_322, MADE, named=True),
-        (Outcome.RIGHT, Outcome.WRONG_DATA), None,
+        LaunchOutcome.RIGHT,
+        Diagnosis((replace(EXPLANATION, hazards=(RACE,) * 3, stuck=None),), 1_322, MADE, named=True),
+        (LaunchOutcome.RIGHT, LaunchOutcome.WRONG_DATA), None,
     ),
     "edit_that_traps": Examination(
-        Outcome.TRAP, Diagnosis((replace(EXPLANATION, trap=TRAP, stuck=None),), 1_322, "no_acquire@4"),
-        (Outcome.TRAP,), disagreeing(),
+        LaunchOutcome.TRAP, Diagnosis((replace(EXPLANATION, trap=TRAP, stuck=None),), 1_322, "no_acquire@4"),
+        (LaunchOutcome.TRAP,), disagreeing(),
     ),
-    "no_edit": Examination(Outcome.WRONG_DATA, Diagnosis((), 1_322), (), None),
-    "no_edit_needed": Examination(Outcome.HANG, Diagnosis((), 0), (), replace(AUTOPSY, agree=None)),
-    "not_manifest": Examination(Outcome.RIGHT, Diagnosis((), 0, MADE, manifest=False), (), None),
+    "no_edit": Examination(LaunchOutcome.WRONG_DATA, Diagnosis((), 1_322), (), None),
+    "no_edit_needed": Examination(LaunchOutcome.HANG, Diagnosis((), 0), (), replace(AUTOPSY, agree=None)),
+    "not_manifest": Examination(LaunchOutcome.RIGHT, Diagnosis((), 0, MADE, manifest=False), (), None),
 }  # fmt: skip
 
 

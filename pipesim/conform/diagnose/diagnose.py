@@ -19,6 +19,7 @@ from pipesim.conform.replay.conformance import align_cta, events_of, recorded_ct
 from pipesim.conform.result import Conformance, DivergenceKind, TraceVerdict
 from pipesim.errors import PipesimError
 from pipesim.explain.faults import report_faults
+from pipesim.model.ending import Ending
 from pipesim.model.ops import Op, Operation
 from pipesim.model.program import Program
 from pipesim.trace.schema import Trace
@@ -97,7 +98,7 @@ def _possible(program: Program, trace: Trace, candidates: tuple[Edit, ...]) -> I
         aligned, ending = align_cta(program, table, trace, events_of(trace, cta), cta, sites)
         for a, ends in zip(aligned, ending, strict=True):
             events = sum(len(rows) for rows in a.rows)
-            if a.mismatch is not None and not (ends and trace.meta.status != "finished"):
+            if a.mismatch is not None and not (ends and trace.meta.status != Ending.FINISHED):
                 wrong.add((a.agent, events))
             elif ends:
                 short.setdefault(a.agent, set()).add(events)

@@ -15,6 +15,7 @@ from pipesim.conform.replay.follow_records import STRICT, replay
 from pipesim.conform.replay.passes import EVERY, Sight
 from pipesim.conform.result import Conformance, Divergence, DivergenceKind, TraceVerdict
 from pipesim.errors import EvidenceError
+from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.trace.schema import AgentInfo, BarrierGroup, CtaInfo, Events, Trace
 from pipesim.trace.sites import SiteTable, site_table
@@ -144,7 +145,7 @@ def _replay_cta(
     # where the records of a kernel that was stopped end is not a divergence in itself
     aligned, ending = align_cta(program, table, trace, events, cta, sites)
     page = Page(program, table, trace, events, cta)
-    hung = trace.meta.status != "finished"
+    hung = trace.meta.status != Ending.FINISHED
     mismatches = [a.mismatch for a, ends in zip(aligned, ending, strict=True) if a.mismatch and not (hung and ends)]
     iterations = max((a.iterations[1] for a in aligned), default=0)
     ended = all(a.end == len(a.ran) or (info.passes and _fits(a, info.passes)) for a in aligned)
@@ -158,7 +159,7 @@ def _replay_cta(
         other = next((a for a in aligned if a.end < len(a.ran) and not _fits(a, info.passes)), None)
         if other is not None:
             found = page.other_passes(other.agent, other.iterations, info.passes[other.agent])
-    if trace.meta.status == "unknown":  # a simulation that was cut off: nothing shows how it would have ended
+    if trace.meta.status == Ending.UNKNOWN:  # a simulation that was cut off: nothing shows how it would have ended
         return _OfCta(found, None, iterations, ended=False)
     if found is None and not hung and not any(partial):
         beside = words_beside(program, followed.state, trace.meta, cta)
@@ -179,5 +180,5 @@ def _sight(trace: Trace, info: CtaInfo, agent: int) -> Sight:
     """What the recording kept of one agent of one CTA."""
     first, end = trace.meta.window or (0, EVERY)
     lost = bool(info.dropped and info.dropped[agent])
-    stopped = trace.meta.status != "finished" and info.passes
+    stopped = trace.meta.status != Ending.FINISHED and info.passes
     return Sight(first, end, lost, info.passes[agent] if stopped else EVERY)

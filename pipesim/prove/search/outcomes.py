@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
+from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.machine import finished
 from pipesim.model.moves import Kind, Move
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.prove.refutation import End, Refutation, Schedule
+from pipesim.prove.refutation import Refutation, Schedule
 from pipesim.prove.search.parts import Row
 from pipesim.prove.search.persistent import Enabled, Persistent
-from pipesim.prove.search.successors import Outcome, Process, Successors
+from pipesim.prove.search.successors import Process, Successor, Successors
 
 _WRITES = frozenset({Op.WRITE, Op.TMA_LOAD, Op.TRANSFER_WRITE})
 _READS = frozenset({Op.READ, Op.TRANSFER_READ})
@@ -61,8 +62,8 @@ def of_two(program: Program, found: TwoOutcomes) -> tuple[Refutation, Refutation
     who = (found.agent, found.pc) if found.agent >= 0 else _accessing(program, found.access)
     one, other = found.items
     return (
-        Refutation(End.FAULT, found.one, Fault(FaultKind.TWO_OUTCOMES, *who, found=one, expected=other)),
-        Refutation(End.FAULT, found.other, Fault(FaultKind.TWO_OUTCOMES, *who, found=other, expected=one)),
+        Refutation(Ending.FAULT, found.one, Fault(FaultKind.TWO_OUTCOMES, *who, found=one, expected=other)),
+        Refutation(Ending.FAULT, found.other, Fault(FaultKind.TWO_OUTCOMES, *who, found=other, expected=one)),
     )
 
 
@@ -80,7 +81,7 @@ class _Ends:
         self._next = Successors(program, forget=True)
         self._persistent = Persistent(program, self._next)
         start: _Node = (self._next.start, ())
-        self._came: dict[_Node, tuple[_Node, Process, Outcome] | None] = {start: None}
+        self._came: dict[_Node, tuple[_Node, Process, Successor] | None] = {start: None}
         self._queue = deque([start])
         self._ends: dict[_Result, _Node] = {}
         parts = self._next.parts
@@ -120,7 +121,7 @@ class _Ends:
                     self._queue.append(after)
         return True
 
-    def _look(self, row: Row, process: Process, outcome: Outcome, seen: _Seen) -> _Seen:
+    def _look(self, row: Row, process: Process, outcome: Successor, seen: _Seen) -> _Seen:
         """What reads have seen after a move."""
         if process.flight is not None or outcome.move.kind != Kind.STEP:
             return seen

@@ -13,9 +13,9 @@ from __future__ import annotations
 from pipesim.model.program import Program
 from pipesim.prove.search.parts import Row
 from pipesim.prove.search.reach import Reach
-from pipesim.prove.search.successors import Outcome, Process, Successors
+from pipesim.prove.search.successors import Process, Successor, Successors
 
-Enabled = list[tuple[Process, tuple[Outcome, ...]]]
+Enabled = list[tuple[Process, tuple[Successor, ...]]]
 
 
 class Persistent:

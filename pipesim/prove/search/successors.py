@@ -19,7 +19,7 @@ from pipesim.prove.search.footprint import Footprints, Touch
 from pipesim.prove.search.parts import Local, Parts, Row
 
 
-class Outcome(NamedTuple):
+class Successor(NamedTuple):
     """A move, the parts that it changes with their new numbers, and what it does wrong.
 
     The place of a landing counts within the transfers of its agent and engine; :meth:`Successors.move` corrects that.
@@ -49,7 +49,7 @@ class Process(NamedTuple):
     flight: Flight | None
     touch: Touch
     key: Callable[[Row], Hashable]
-    known: dict[Hashable, tuple[Outcome, ...]]
+    known: dict[Hashable, tuple[Successor, ...]]
     looked: tuple[int, ...]
 
 
@@ -75,7 +75,7 @@ class Successors:
             found += self._enter(part, number) if here is None else here
         return found
 
-    def outcomes(self, process: Process, row: Row) -> tuple[Outcome, ...]:
+    def outcomes(self, process: Process, row: Row) -> tuple[Successor, ...]:
         """Everything that the process can do next."""
         key = process.key(row)
         found = process.known.get(key)
@@ -83,7 +83,7 @@ class Successors:
             found = process.known[key] = self._ask(process, row)
         return found
 
-    def move(self, row: Row, outcome: Outcome, process: Process) -> Move:
+    def move(self, row: Row, outcome: Successor, process: Process) -> Move:
         """The move of an outcome in the state of ``row``."""
         if process.flight is None:
             return outcome.move
@@ -105,13 +105,13 @@ class Successors:
         known[number] = found
         return found
 
-    def _ask(self, process: Process, row: Row) -> tuple[Outcome, ...]:
+    def _ask(self, process: Process, row: Row) -> tuple[Successor, ...]:
         state = self._decoded(row)
         if process.flight is None:
             results = of_agent(self._program, state, process.agent)
         else:
             results = of_flight(self._program, state, self._place(row, process))
-        return tuple(Outcome(self._changes(process, row, step), step.faults, move) for move, step in results)
+        return tuple(Successor(self._changes(process, row, step), step.faults, move) for move, step in results)
 
     def _changes(self, process: Process, row: Row, step: Step) -> tuple[tuple[int, int], ...]:
         numbers = ((part, self.parts.number(part, step.state)) for part in process.looked)

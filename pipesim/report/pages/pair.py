@@ -9,6 +9,7 @@ from rich.console import Console
 from pipesim.answers.pair_view import PairReport, PairSide
 from pipesim.conform.pair.result import Behaviour, Difference, Setting
 from pipesim.conform.result import TraceVerdict
+from pipesim.model.ending import Ending
 from pipesim.report.pages.hardware import conformance_words
 from pipesim.report.pages.pair_figures import figure_lines, ledger_lines
 from pipesim.report.pictures.timeline import Moment, timeline_lines
@@ -50,7 +51,7 @@ def _side(side: PairSide, width: int) -> list[str]:
     runs = sum(run.traced for run in meta.runs)
     parts = [device, *([count(runs, "run")] if runs else [])]
     parts += [f"SM clock {megahertz(meta.device.sm_khz)}"] * bool(meta.device.sm_khz)
-    parts += [meta.status] * (meta.status != "finished")
+    parts += [meta.status] * (meta.status != Ending.FINISHED)
     held = side.not_held if side.conformance is None else conformance_words(side.conformance)
     source = middle(side.source, width - LABEL - 2)
     return [*field(side.label, [source], width), *field("", parts, width), *field("", [held], width)]

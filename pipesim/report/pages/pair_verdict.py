@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pipesim.conform.pair.result import Behaviour
 from pipesim.conform.result import Conformance, TraceVerdict
+from pipesim.model.ending import HUNG, TRAPPED
 from pipesim.report.text.words import count, number
 from pipesim.trace.schema import TraceMeta
 
-_HOW = {"deadline": "hung", "deadlock": "hung", "trap": "was ended by a trap", "fault": "was ended by a trap"}
+_HOW = dict.fromkeys(HUNG, "hung") | dict.fromkeys(TRAPPED, "was ended by a trap")
 
 
 def behaviour_words(found: Behaviour) -> str:
