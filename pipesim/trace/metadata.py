@@ -171,10 +171,9 @@ def _trace_meta(top: _Fields) -> TraceMeta:
 
 def _ending(top: _Fields) -> Ending:
     status = top.text("status")
-    try:
-        return Ending(status)
-    except ValueError:
+    if status not in set(Ending):
         top.fail("status", f"is {status!r}, which is none of {', '.join(Ending)}")
+    return Ending(status)
 
 
 def _device(entry: _Fields) -> Device:

@@ -62,7 +62,7 @@ def test_one_wrong_cell(
     [
         ({"source": "guess"}, "source is 'guess', which is none of hardware, simulation"),
         ({"clock": "sundial"}, "clock is 'sundial', which is none of clock, globaltimer, both"),
-        ({"status": "fine"}, "status of the trace's metadata is 'fine', which is none of finished, deadline"),
+        ({"status": "fine"}, "field status of the trace's metadata is 'fine', which is none of finished, deadline"),
         ({"grid": 0}, "the launch has 0 CTAs"),
         (
             {"barriers": (BarrierGroup("full", 2, 1),)},
