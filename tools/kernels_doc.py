@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hwkernels.twins import REGISTRY
+from pipesim.model.ending import Ending
 from pipesim.trace.library import StoredTrace, stored_traces
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -152,7 +153,7 @@ def _recorded(stored: list[StoredTrace]) -> Iterable[Row]:
             elements, error = (f(o[key] for o in checked) for f, key in ((sum, "elements"), (max, "largest_error")))
             added = [a["median"] for meta in metas if (a := meta.extra.get("overhead_millicycles_per_tile"))]
             records = sum(sum(cta.written) for meta in metas for cta in meta.ctas)
-            hung = sum(meta.status != "finished" for meta in metas)
+            hung = sum(meta.status != Ending.FINISHED for meta in metas)
             span = f"{min(added) / 1000:,.0f} to {max(added) / 1000:,.0f} cycles".replace("-", "−")
             yield (
                 f"`{name}`",

@@ -18,6 +18,7 @@ from hwkernels.recorder.layout import DEADLINE, FINISHED, REPORT, STOPPED
 from hwkernels.recorder.measure import Launched, share_sums, wrong_tiles
 from hwkernels.recorder.session import Recording, Space, how_it_ended, unrecorded
 from pipesim.errors import HardwareError
+from pipesim.model.ending import Ending
 
 
 def compile_all(request: CaptureRequest, layout: Layout) -> dict[bool, Compiled]:
@@ -107,7 +108,7 @@ class Launches:
         survives = self._layout.memory == "host"
         status, _ = how_it_ended(lambda: self._launch(kernel, traced=traced), survives=survives)
         took_ms = round(1000 * (time.monotonic() - begun))
-        trapped = status == "trap"
+        trapped = status == Ending.TRAP
         reports = np.zeros(self._request.grid, dtype=REPORT)
         self._reports.fetch(reports)
         strange = ~np.isin(reports["status"], (FINISHED, DEADLINE, STOPPED))

@@ -16,6 +16,7 @@ from hwkernels.device.launch import Gpu, Shape, warm_up
 from hwkernels.device.sources import RECORDER
 from hwkernels.recorder.layout import HEADER, LAUNCH
 from hwkernels.recorder.session import Recording, Space, how_it_ended, unrecorded
+from pipesim.model.ending import Ending
 
 _RATE_NS = 200_000  # between the two anchors that tell the clock's rate
 
@@ -27,7 +28,7 @@ class ForeignLaunched:
     ``headers``: (CTAs,) of ``layout.HEADER``, empty if untraced. ``records``: (recorded CTAs, agents, capacity, words),
     empty where they were not wanted. ``took_ns``: between two CUDA events around the launch, 0 if it did not end.
     ``outputs``: a hash of each output. ``wrong``: of each output that was expected to be something else, how many
-    elements differ. ``status``: "finished", "deadline" or "trap".
+    elements differ. ``status``: FINISHED, DEADLINE or TRAP.
     """
 
     traced: bool
@@ -37,7 +38,7 @@ class ForeignLaunched:
     took_ns: int = 0
     outputs: dict[str, str] = field(default_factory=dict)
     wrong: dict[str, int] = field(default_factory=dict)
-    status: str = "finished"
+    status: Ending = Ending.FINISHED
 
 
 class ForeignLaunches:
@@ -76,7 +77,7 @@ class ForeignLaunches:
             lambda: self._gpu.launch_within(kernel, self._shape, arguments, self._request.timeout_s),
             survives=self._host and traced,
         )
-        finished = status == "finished"
+        finished = status == Ending.FINISHED
         headers, kept = self._recording.fetch(records=records, finished=finished) if traced else unrecorded()
         if not finished:
             return ForeignLaunched(traced, repetition, headers, kept, status=status)

@@ -29,6 +29,7 @@ from hwkernels.device.launch import DeviceInfo, Gpu, require_gpu
 from hwkernels.recorder.decode import Coding, decode
 from hwkernels.recorder.describe import describe
 from pipesim.errors import HardwareError, KernelHangError, KernelTrapError
+from pipesim.model.ending import Ending
 from pipesim.trace.schema import Run, Trace
 
 Builds = Mapping[str, Compiled]
@@ -50,9 +51,9 @@ def capture_foreign(request: ForeignRequest, builds: Builds, *, may_hang: bool =
         return run_apart(__name__, dump(request, builds), Path(request.source).name, launches * request.timeout_s)
     except (KernelHangError, KernelTrapError) as error:
         trace = _unbounded(request)
-        if trace.meta.status != "finished":
+        if trace.meta.status != Ending.FINISHED:
             return trace
-        first = "trap" if isinstance(error, KernelTrapError) else "deadline"  # it went well this time
+        first = Ending.TRAP if isinstance(error, KernelTrapError) else Ending.DEADLINE  # it went well this time
         return Trace(replace(trace.meta, extra=trace.meta.extra | {"gave_up": {"first": first}}), trace.events)
 
 
@@ -72,7 +73,7 @@ def capture_foreign_here(request: ForeignRequest, builds: Builds, info: DeviceIn
     _HELD.append(gpu)
     rate = clock_rate(gpu)
     launched = _launch_unbounded(gpu, request, layout, builds) if eager else _launch_all(gpu, request, layout, builds)
-    if launched[0].status != "deadline":
+    if launched[0].status != Ending.DEADLINE:
         gpu.close()
         _HELD.remove(gpu)
     return make_trace(request, layout, builds["eager" if eager else "traced"], info, launched, rate)
@@ -115,7 +116,7 @@ def make_trace(
     """The trace of the first traced launch; ``rate``: headers that tell the SM clock where its own do not."""
     traced = [run for run in launched if run.traced]
     recorded = traced[0]
-    if recorded.status == "finished":
+    if recorded.status == Ending.FINISHED:
         _require_anchors(recorded)
     meta = describe(request, layout, compiled, info, recorded.headers, rate)
     count = _begun(recorded, layout.record_ctas)
@@ -126,7 +127,7 @@ def make_trace(
         replace(
             meta,
             ctas=decoded.ctas,
-            runs=tuple(_run_of(run) for run in traced) if recorded.status == "finished" else (),
+            runs=tuple(_run_of(run) for run in traced) if recorded.status == Ending.FINISHED else (),
             status=recorded.status,
             memory="host" if "-DPIPESIM_EAGER=1" in compiled.options else "device",
             extra=meta.extra | said | _outcome(request, launched, recorded),
@@ -148,8 +149,8 @@ def _shape(request: ForeignRequest) -> dict[str, Any]:
 
 def _outcome(request: ForeignRequest, launched: list[ForeignLaunched], recorded: ForeignLaunched) -> dict[str, Any]:
     """How long the launches took and what they left, or that the recorded one did not end."""
-    if recorded.status != "finished":
-        return {"gave_up": {"traced": True, "timeout_s": request.timeout_s, "trap": recorded.status == "trap"}}
+    if recorded.status != Ending.FINISHED:
+        return {"gave_up": {"traced": True, "timeout_s": request.timeout_s, "trap": recorded.status == Ending.TRAP}}
     return {
         "launch_ns": {
             name: [run.took_ns for run in launched if run.traced is kind]

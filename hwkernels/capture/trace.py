@@ -15,6 +15,7 @@ from hwkernels.device.launch import DeviceInfo, Gpu, require_gpu
 from hwkernels.recorder.decode import Coding, Decoded, decode
 from hwkernels.recorder.describe import describe
 from hwkernels.recorder.measure import Launched, busiest_role, cost_of_record, overhead, run_of
+from pipesim.model.ending import Ending
 from pipesim.trace.schema import CtaInfo, Events, Run, Trace
 
 __all__ = ["CaptureRequest", "capture"]
@@ -72,7 +73,7 @@ def _trace(
             meta,
             ctas=tuple(_with_report(cta, recorded, layout) for cta in decoded.ctas),
             runs=runs,
-            status="trap" if recorded.trapped else "deadline" if recorded.gave_up else "finished",
+            status=Ending.TRAP if recorded.trapped else Ending.DEADLINE if recorded.gave_up else Ending.FINISHED,
             wrong_tiles=sum(run.wrong_tiles for run in launched),
             window=request.window,
             fault="" if request.fault is None else str(request.fault),

@@ -19,6 +19,7 @@ from hwkernels.recorder.measure import Launched
 from hwkernels.recorder.session import Recording, Space, how_it_ended, unrecorded
 from hwkernels.twins import registered
 from pipesim.errors import HardwareError
+from pipesim.model.ending import Ending
 
 BEFORE = 0xEE  #: every byte of an output before a launch
 _OVERTIME_S = 5.0  # above the kernel's own deadline, after which it is taken for hung in spite of its bounds
@@ -131,7 +132,7 @@ class KernelLaunches:
         survives = self._layout.memory == "host"
         status, took_ns = how_it_ended(lambda: self._launch(kernel, traced=traced), survives=survives)
         took_ms = round(1000 * (time.monotonic() - begun))
-        ended = status == "finished"
+        ended = status == Ending.FINISHED
         reports = np.zeros(self._request.ctas, dtype=REPORT)
         self._reports.fetch(reports)
         strange = ~np.isin(reports["status"], (FINISHED, DEADLINE, STOPPED))

@@ -33,6 +33,7 @@ from hwkernels.recorder.describe import describe
 from hwkernels.recorder.measure import overhead, run_of
 from hwkernels.twins import registered
 from pipesim.errors import KernelHangError, KernelTrapError
+from pipesim.model.ending import Ending
 from pipesim.trace.schema import CtaInfo, Trace
 
 _HELD: list[Gpu] = []  # to let go of one whose kernel still runs would wait for it: it lasts as long as the process
@@ -119,7 +120,7 @@ def make_kernel_trace(
             meta,
             ctas=tuple(_with_words(cta, recorded, layout) for cta in decoded.ctas),
             runs=runs,
-            status="trap" if recorded.trapped else "deadline" if recorded.gave_up else "finished",
+            status=Ending.TRAP if recorded.trapped else Ending.DEADLINE if recorded.gave_up else Ending.FINISHED,
             wrong_tiles=sum(run.wrong_tiles for run in launched),
             memory=layout.memory,
             extra=meta.extra

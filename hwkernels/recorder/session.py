@@ -16,6 +16,7 @@ from hwkernels.recorder.counts import fresh_headers, require_counted, settle
 from hwkernels.recorder.layout import HEADER, LAUNCH, RECORD_WORDS, UNWRITTEN
 from hwkernels.recorder.table import Table
 from pipesim.errors import KernelHangError, KernelTrapError
+from pipesim.model.ending import Ending
 
 Result = TypeVar("Result")
 ALL = (0, 0xFFFFFFFF)  #: the first iteration that is recorded, and how many
@@ -83,14 +84,14 @@ def unrecorded() -> tuple[npt.NDArray[Any], npt.NDArray[np.uint32]]:
     return np.zeros(0, dtype=HEADER), np.zeros(0, dtype=np.uint32)
 
 
-def how_it_ended(launch: Callable[[], Result], *, survives: bool) -> tuple[str, Result | None]:
-    """Make a launch: "finished" and its result, or "deadline" or "trap".
+def how_it_ended(launch: Callable[[], Result], *, survives: bool) -> tuple[Ending, Result | None]:
+    """Make a launch: FINISHED and its result, or DEADLINE or TRAP.
 
     Where what was recorded does not survive a launch that hangs or traps, that is an error.
     """
     try:
-        return "finished", launch()
+        return Ending.FINISHED, launch()
     except (KernelHangError, KernelTrapError) as error:
         if not survives:
             raise
-        return "deadline" if isinstance(error, KernelHangError) else "trap", None
+        return Ending.DEADLINE if isinstance(error, KernelHangError) else Ending.TRAP, None

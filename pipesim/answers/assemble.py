@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pipesim.answers.view import HardwareBlock, SimulationLine
 from pipesim.conform.compare import compare
 from pipesim.conform.diagnose.examine import examine
-from pipesim.conform.result import Comparison, Conformance, Figure
+from pipesim.conform.result import Comparison, Conformance, Figure, TraceVerdict
 from pipesim.conform.steady import Reading, beats, read
 from pipesim.conform.timing import median_period, noise_millicycles
 from pipesim.errors import EvidenceError
@@ -16,10 +16,11 @@ from pipesim.explain.faults import report_faults
 from pipesim.explain.lap_counters import Laps
 from pipesim.explain.notes import cut_off, early_passes, unmeasured
 from pipesim.explain.unguarded import advisories
-from pipesim.model.finding import Advisory, Deadlock, FaultReport, Finding, Verdict
+from pipesim.model.ending import Ending
+from pipesim.model.finding import Advisory, Deadlock, FaultReport, Finding
 from pipesim.model.program import Program
 from pipesim.timed.critical import least_period, waits_per_trip
-from pipesim.timed.engine import DEFAULT_BUDGET, Outcome, Simulation, simulate
+from pipesim.timed.engine import DEFAULT_BUDGET, Simulation, simulate
 from pipesim.timed.profile import Profile
 from pipesim.trace.schema import Trace, TraceMeta
 
@@ -79,7 +80,7 @@ def run_simulation(
         code, why = FINDINGS, "the simulation ends in a deadlock"
     elif faults:
         code, why = FINDINGS, f"the simulation breaks a rule: {faults[0].kind.value}"
-    elif result.outcome is Outcome.UNKNOWN:
+    elif result.outcome is Ending.UNKNOWN:
         code, why = UNKNOWN, f"the simulation ran out of its budget of {max_steps:,} operations"
     deadlock, notes = _explained(result, recording=recording, max_steps=max_steps)
     return Simulated(result, reading, _simulation_line(result, reading), faults, code, why, deadlock, notes)
@@ -104,11 +105,11 @@ def _simulation_line(run: Simulation, reading: Reading | None) -> SimulationLine
     """One simulation in one line. Its seconds are left out, so that a report depends on its input only."""
     bound = least_period(run.program, run.profile)
     period = reading.period_millicycles if reading else None
-    finished = run.outcome is Outcome.FINISHED
+    finished = run.outcome is Ending.FINISHED
     steady = not (finished and bound and period and beats(period, bound.period_millicycles))
     by = bound.by if bound and finished else ""
     return SimulationLine(
-        run.profile.name, run.profile.device, None, period if steady else None, by, run.outcome.value, steady
+        run.profile.name, run.profile.device, None, period if steady else None, by, run.outcome, steady
     )
 
 
@@ -161,13 +162,13 @@ def _meaning(trace: Trace, comparison: Comparison, tolerance: float | None) -> t
 
 def behaviour(trace: Trace, found: Conformance) -> tuple[int, str]:
     """The exit code of one trace and its reason, whatever its times."""
-    if found.verdict is Verdict.REFUTED:
+    if found.verdict is TraceVerdict.DIFFERS:
         assert found.divergence is not None
         return FINDINGS, found.divergence.kind.value
     wrong = wrong_data(trace.meta)
     if wrong:
         return FINDINGS, wrong
-    if found.verdict is Verdict.UNKNOWN:
+    if found.verdict is TraceVerdict.UNKNOWN:
         lost = "1 record was lost" if found.lost == 1 else f"{found.lost:,} records were lost"
         if found.lost:
             return UNKNOWN, lost
@@ -190,7 +191,7 @@ def wrong_data(meta: TraceMeta) -> str:
 
 def _why_unknown(trace: Trace, found: Conformance) -> str:
     """What leaves open whether a trace that lost nothing conforms."""
-    if trace.meta.status == "unknown":
+    if trace.meta.status == Ending.UNKNOWN:
         return "the simulation was cut off by its budget before it ended"
     if not found.ctas:
         return "the trace has no recorded CTA"

@@ -17,6 +17,7 @@ from pipesim.errors import PipesimError
 from pipesim.explain.causes import with_causes
 from pipesim.explain.faults import report_fault
 from pipesim.explain.lap_counters import Laps
+from pipesim.model.ending import Ending
 from pipesim.model.finding import MEMORY_ORDER, OF_SCHEDULES, Advisory, Deadlock, FaultKind, FaultReport, Verdict
 from pipesim.model.program import Program
 from pipesim.prove.any_size.family import EveryValue, SomeValues
@@ -29,7 +30,7 @@ from pipesim.prove.counterexample.shorten import shorten
 from pipesim.prove.counterexample.words import doubt_line, schedule_lines, standing
 from pipesim.prove.memory_order.faults import memory_fault_of
 from pipesim.prove.memory_order.may_fail import advisories
-from pipesim.prove.refutation import End, Refutation
+from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.correction import corrections
 from pipesim.prove.search.breadth_first import explore
 from pipesim.prove.search.leftovers import advisories as left_over
@@ -42,6 +43,7 @@ _FEW_STATES = 2_000
 _SHORT = 400  #: operations of a program that is searched for other ways to go wrong
 _MOST_LEFT = 20_000  #: operations of a program that is run once more for what it leaves
 _MOST_MOVES = 30_000  #: made to shorten a schedule
+_NO_END = "agents wait for ever"  #: a deadlock among the other ways in which schedules end
 
 _NO_MOVE_SHOWS = MEMORY_ORDER | OF_SCHEDULES  #: what a schedule's last move does not show: it is left as it is
 
@@ -122,7 +124,7 @@ def _wrong(program: Program, play: Play) -> Refutation | None:
     """What is wrong where a play has come to, be it the memory order of its last access alone."""
     found = refutation(play)
     if found is None and (unordered := memory_fault_of(program, play.moves)) is not None:
-        return Refutation(End.FAULT, tuple(play.moves), unordered)
+        return Refutation(Ending.FAULT, tuple(play.moves), unordered)
     return found
 
 
@@ -142,7 +144,7 @@ def _shown(
     wrong = tuple(_corrected(shown_of(small, each, lowered, command), small, each, program) for each in short)
     searched = explore(small, _FEW_STATES) if short and sum(map(len, small.code)) <= _SHORT else None
     others = searched.kinds - {refuted.kind for refuted in short} if searched is not None else ()
-    return wrong, tuple(sorted(kind.value for kind in others))
+    return wrong, tuple(sorted(_NO_END if kind is Ending.DEADLOCK else kind.value for kind in others))
 
 
 def _corrected(shown: Shown, small: Program, refuted: Refutation, asked: Program) -> Shown:
@@ -209,7 +211,9 @@ def _smallest(
     return sizes, program, found
 
 
-def _refuted(target: Target, sizes: dict[str, int], kinds: set[FaultKind | End] | None) -> tuple[Program, Check] | None:
+def _refuted(
+    target: Target, sizes: dict[str, int], kinds: set[FaultKind | Ending] | None
+) -> tuple[Program, Check] | None:
     """The program of these sizes if it goes wrong, in one of these ways or (None) in any."""
     try:
         program = target.build(sizes)

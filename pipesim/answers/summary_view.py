@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pipesim.answers.view import CheckReport, Heading, SimulationLine
-from pipesim.conform.diagnose.agreement import Agreement
+from pipesim.conform.agreement import Agreement
 from pipesim.model.finding import Advisory, Finding
 
 

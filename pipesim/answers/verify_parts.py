@@ -14,13 +14,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import assert_never
 
-from pipesim.answers.assemble import AGREES, UNKNOWN, behaviour, run_simulation, wrong_data
+from pipesim.answers.assemble import behaviour, run_simulation, wrong_data
 from pipesim.answers.check import judge
 from pipesim.answers.summary_view import Failure, TraceLine
 from pipesim.answers.view import CheckReport, SimulationLine
-from pipesim.conform.diagnose.agreement import Agreement, agreement
-from pipesim.conform.diagnose.examine import examine
-from pipesim.conform.replay.conformance import conform
+from pipesim.conform.agreement import Agreement, agreement_of
 from pipesim.errors import EvidenceError, PipesimError
 from pipesim.model.finding import Advisory, Finding
 from pipesim.model.program import Program
@@ -191,17 +189,13 @@ def _recorded_program(part: Recordings) -> Program:
 
 def follow(program: Program, trace: Trace) -> tuple[Agreement, str]:
     """How a recorded run stands to its program, and why where it does not agree. Raises as :func:`conform` does."""
-    found = conform(program, trace)
-    seen = examine(program, trace, found)
-    stands = agreement(trace.meta, found, seen)
-    if stands in (Agreement.HANGS_TOO, Agreement.FAULT_NAMED):
-        return stands, ""  # that its launch failed, or that its data are wrong, is what it was recorded for
-    code, why = behaviour(trace, found)
-    if code == AGREES:
-        return stands, ""
-    if code == UNKNOWN:
-        return Agreement.UNKNOWN, why
-    return Agreement.DIFFERS, found.divergence.claim if found.divergence is not None else wrong_data(trace.meta)
+    found = agreement_of(program, trace)
+    if found.agreement.agrees:
+        return found.agreement, ""
+    if found.agreement is Agreement.UNKNOWN:
+        return Agreement.UNKNOWN, behaviour(trace, found.conformance)[1]
+    first = found.conformance.divergence
+    return Agreement.DIFFERS, first.claim if first is not None else wrong_data(trace.meta)
 
 
 def same_values(recorded: Mapping[str, int], asked: tuple[tuple[str, int], ...]) -> bool:

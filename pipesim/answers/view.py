@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from pipesim.conform.diagnose.examined import Examination
 from pipesim.conform.result import Conformance, Timing
+from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, Deadlock, FaultReport, Finding, Verdict
 from pipesim.prove.counterexample.activity import Span
 from pipesim.prove.counterexample.words import DoubtLine, Line
@@ -101,9 +102,9 @@ class WalkReport:
 class SimulationLine:
     """One simulation in one line.
 
-    ``outcome`` is the value of the engine's outcome: "finished", "deadlock", "fault" or "unknown". ``seconds`` is the
-    time of computing, None to leave it out; ``bound_by`` names what limits the period ("" if unknown). ``steady`` is
-    False where the trips were too few for a period: what was read lies below the bound.
+    ``outcome`` is how it ended: FINISHED, DEADLOCK, FAULT or UNKNOWN. ``seconds`` is the time of computing, None to
+    leave it out; ``bound_by`` names what limits the period ("" if unknown). ``steady`` is False where the trips were
+    too few for a period: what was read lies below the bound.
     """
 
     profile: str
@@ -111,7 +112,7 @@ class SimulationLine:
     seconds: float | None
     period_millicycles: int | None
     bound_by: str
-    outcome: str
+    outcome: Ending
     steady: bool = True
 
 

@@ -7,13 +7,8 @@ import json
 from enum import Enum
 from pathlib import Path
 
-from pipesim.conform.pair.result import Behaviour
-from pipesim.conform.result import Conformance
-from pipesim.model.finding import Deadlock, Verdict
+from pipesim.model.finding import Deadlock
 from pipesim.trace.schema import Trace
-
-#: The verdict on one run, or on two: what agrees once proves nothing about other schedules.
-_OF_A_TRACE = {Verdict.PROVED: "agrees", Verdict.REFUTED: "differs", Verdict.UNKNOWN: "unknown"}
 
 
 def as_json(value: object) -> str:
@@ -25,7 +20,7 @@ def plain(value: object) -> object:
     """``value`` in dicts, lists, numbers and text.
 
     Keys of a dict that are tuples are joined by a colon and a space. Of a trace only its name and size: the events are
-    in its file. A deadlock says so, as a fault does by its kind. The verdict on a trace is in words of its own.
+    in its file. A deadlock says so, as a fault does by its kind.
     """
     if isinstance(value, Enum):
         return value.name.lower()
@@ -33,8 +28,7 @@ def plain(value: object) -> object:
         return {"protocol": value.meta.protocol, "source": value.meta.source, "events": len(value.events)}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         head = {"kind": "deadlock"} if isinstance(value, Deadlock) else {}
-        found = head | {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-        return found | {"verdict": _OF_A_TRACE[value.verdict]} if isinstance(value, (Conformance, Behaviour)) else found
+        return head | {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, dict):
         return {": ".join(key) if isinstance(key, tuple) else str(key): plain(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):

@@ -72,7 +72,7 @@ def _side(label: str, path: Path, trace: Trace) -> PairSide:
 def _meaning(pair: Pair, a: PairSide, b: PairSide, tolerance: float | None) -> tuple[int, str]:
     """The exit code and the verdict: a difference beats the unknown, the unknown the tolerance."""
     from pipesim.answers.assemble import AGREES, FINDINGS, UNKNOWN
-    from pipesim.model.finding import Verdict
+    from pipesim.conform.result import TraceVerdict
     from pipesim.report.pages.pair_figures import time_words
     from pipesim.report.pages.pair_verdict import behaviour_words, conformance_clause, unfinished_words
 
@@ -80,9 +80,9 @@ def _meaning(pair: Pair, a: PairSide, b: PairSide, tolerance: float | None) -> t
     agree, clause = conformance_clause(a.conformance, b.conformance)
     unfinished = unfinished_words(a.trace.meta, b.trace.meta)
     clause = (f"; {unfinished}" if unfinished else "") + clause
-    if pair.behaviour.verdict is Verdict.REFUTED or not agree:
+    if pair.behaviour.verdict is TraceVerdict.DIFFERS or not agree:
         return FINDINGS, said + clause
-    if pair.behaviour.verdict is Verdict.UNKNOWN:
+    if pair.behaviour.verdict is TraceVerdict.UNKNOWN:
         return UNKNOWN, said + clause
     if unfinished:
         return _of_unfinished(tolerance, said + clause)

@@ -28,7 +28,7 @@ from pipesim.answers.view import CheckReport
 from pipesim.cli.arguments import params_of
 from pipesim.cli.output import complain, counted, emit
 from pipesim.cli.spread import processors, spread
-from pipesim.conform.diagnose.agreement import Agreement
+from pipesim.conform.agreement import Agreement
 from pipesim.errors import EvidenceError, ParameterError, PipesimError, UnknownProtocolError, UsageError
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program

@@ -8,6 +8,7 @@ from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import Comparison
 from pipesim.conform.steady import beats, read
 from pipesim.conform.timing import PeriodPair, compare_timing, like
+from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.timed.choice import profile_for
 from pipesim.timed.critical import least_period, waits_per_trip
@@ -29,7 +30,7 @@ def compare(program: Program, measured: Trace, profile: Profile | None = None) -
     stamps = measured.meta.source == "hardware" or bool(measured.meta.extra.get("recording"))
     traces = {traced: simulate(program, profile, recording=traced and stamps).trace for traced in (False, True)}
     pairs = {traced: _period(program, profile, traces[traced], traced=traced and stamps) for traced in traces}
-    whole = all(trace.meta.status == "finished" for trace in traces.values())
+    whole = all(trace.meta.status == Ending.FINISHED for trace in traces.values())
     timing = compare_timing(traces[True], measured, pairs, waits_per_trip(program)) if whole else None
     return Comparison(behaviour, timing, like(traces[True], measured))
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from pipesim.conform.result import Spread
+from pipesim.model.ending import Ending
 from pipesim.trace.schema import Column, CtaInfo, EventKind, Events, Trace
 from pipesim.trace.steady import steady_window
 
@@ -87,7 +88,7 @@ def _kept(trace: Trace, cta: int) -> _Kept:
     A run that did not finish has no end.
     """
     header = next((h for h in trace.meta.ctas if h.cta == cta), CtaInfo(cta, 0))
-    whole = trace.meta.status == "finished" and not any(header.dropped)
+    whole = trace.meta.status == Ending.FINISHED and not any(header.dropped)
     if not trace.meta.window:
         return _Kept(0, begins=True, ends=whole, passes=header.passes, dropped=header.dropped)
     first, end = trace.meta.window

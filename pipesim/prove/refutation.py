@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
 
+from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, Fault, FaultKind
 from pipesim.model.moves import Move
 from pipesim.prove.doubt import Why
@@ -12,24 +12,17 @@ from pipesim.prove.doubt import Why
 Schedule = tuple[Move, ...]
 
 
-class End(Enum):
-    """How a schedule ends badly."""
-
-    DEADLOCK = "agents wait for ever"
-    FAULT = "a rule is broken"
-
-
 @dataclass(frozen=True)
 class Refutation:
-    """The end, the moves that lead there, and the fault or the deadlock; ``why``: the doubt that led to it, if any."""
+    """The moves that lead to a DEADLOCK or a FAULT, and which it is; ``why``: the doubt that led to it, if any."""
 
-    end: End
+    end: Ending
     schedule: Schedule
     fault: Fault | None = None
     deadlock: Deadlock | None = None
     why: Why | None = field(default=None, compare=False)
 
     @property
-    def kind(self) -> FaultKind | End:
+    def kind(self) -> FaultKind | Ending:
         """What is wrong, in one value."""
         return self.fault.kind if self.fault is not None else self.end

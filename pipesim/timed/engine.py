@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import partial
 
 import simpy
@@ -16,6 +15,7 @@ from simpy.events import Event, Timeout
 
 from pipesim.explain.blocked import explain
 from pipesim.model import barrier as mbarrier
+from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, Fault
 from pipesim.model.groups import TRIES
 from pipesim.model.machine import Flight, State, Step, answered, begin, can_land, initial_state, land, step
@@ -32,18 +32,9 @@ from pipesim.trace.schema import Device, Trace, TraceMeta
 DEFAULT_BUDGET = 20_000_000
 
 
-class Outcome(Enum):
-    """How a simulation ended."""
-
-    FINISHED = "finished"
-    DEADLOCK = "deadlock"
-    FAULT = "fault"  #: the chip would have ended the launch
-    UNKNOWN = "unknown"  #: the step budget ran out
-
-
 @dataclass(frozen=True)
 class Simulation:
-    """One simulated run: its outcome, its events, and everything that went wrong.
+    """One simulated run: how it ended (``outcome``), its events, and everything that went wrong.
 
     ``cycles`` is the time at which the last agent ended (or the last thing happened), ``ends`` that of each agent, -1
     for one that did not end. ``queue_events`` counts what passed through SimPy's queue. ``late`` are the transfers
@@ -52,7 +43,7 @@ class Simulation:
 
     program: Program
     profile: Profile
-    outcome: Outcome
+    outcome: Ending
     cycles: int
     ends: tuple[int, ...]
     trace: Trace
@@ -126,18 +117,18 @@ class _Run:
         self._env.run()
         stuck = None if self._stopped else explain(self._program, self._state)
         if any(f.kind.traps for f in self._faults):
-            outcome = Outcome.FAULT
+            ending = Ending.FAULT
         elif self._stopped:
-            outcome = Outcome.UNKNOWN
+            ending = Ending.UNKNOWN
         else:
-            outcome = Outcome.DEADLOCK if stuck else Outcome.FINISHED
+            ending = Ending.DEADLOCK if stuck else Ending.FINISHED
         return Simulation(
             self._program,
             self._profile,
-            outcome,
+            ending,
             max((self._stopped_at if self._stopped else int(self._env.now), *self._ends)),
             tuple(self._ends),
-            self._trace(outcome),
+            self._trace(ending),
             stuck,
             tuple(self._faults),
             self._steps,
@@ -370,7 +361,7 @@ class _Run:
         for flight in ready:
             self._after(0, partial(self._land, flight))
 
-    def _trace(self, outcome: Outcome) -> Trace:
+    def _trace(self, ending: Ending) -> Trace:
         meta = TraceMeta(
             source="simulation",
             protocol=self._program.name,
@@ -380,7 +371,7 @@ class _Run:
             agents=self._table.agents,
             barriers=self._table.barriers,
             sites=self._table.sites,
-            status=outcome.value,
+            status=ending,
             extra={"profile": self._profile.name, "recording": self._recording},
         )
         return Trace(meta, self._buffer.events(self._profile.sm_khz))

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipesim.model.ending import HUNG
 from pipesim.trace.schema import EventKind, Events, Trace
 
 ISSUE, EMPTY, FULL, WORK = "█", "░", "▒", "▓"
 CELLS = (WORK, ISSUE, FULL, EMPTY)  #: of two activities that last equally long in a cell, the first is drawn
 
 FOREVER = 1 << 62  #: end of a wait that never returned
-_STUCK = ("deadlock", "deadline")  #: how a run ended whose open waits never return; other traces may just stop there
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def _track(trace: Trace, events: Events, agent: int, origin: int) -> Track:
     spans = list(zip(times[:-1], times[1:], cells[:-1], strict=True))
     if (
         times
-        and trace.meta.status in _STUCK
+        and trace.meta.status in HUNG  # its open waits never return; other traces may just stop there
         and trace.meta.sites[int(events.site[rows[-1]])].kind is EventKind.WAIT_ENTER
     ):
         spans.append((times[-1], FOREVER, cells[-1]))

@@ -12,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pipesim.errors import TraceFormatError
+from pipesim.model.ending import Ending
 from pipesim.trace.metadata import DAMAGED, RECOPY
 from pipesim.trace.schema import COLUMNS, FAULTS, SCHEMA_VERSION, Column, Trace, TraceMeta
 
 _VOCABULARY = {
     "source": ("hardware", "simulation"),
     "clock": ("clock", "globaltimer", "both"),
-    "status": ("finished", "deadline", "trap", "deadlock", "fault", "unknown"),
+    "status": tuple(Ending),
     "memory": ("", "shared", "device", "host"),
 }
 

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, NoReturn, cast
 
 from pipesim.errors import TraceFormatError
+from pipesim.model.ending import Ending
 from pipesim.trace.schema import (
     SCHEMA_VERSION,
     AgentInfo,
@@ -154,7 +155,7 @@ def _trace_meta(top: _Fields) -> TraceMeta:
         ctas=tuple(_cta(entry) for entry in top.records("ctas", [f.name for f in fields(CtaInfo)])),
         runs=tuple(_run(entry) for entry in top.records("runs", [f.name for f in fields(Run)])),
         clock=top.text("clock"),
-        status=top.text("status"),
+        status=_ending(top),
         wrong_tiles=top.integer("wrong_tiles"),
         kernel_hash=top.text("kernel_hash"),
         options=top.texts("options"),
@@ -166,6 +167,13 @@ def _trace_meta(top: _Fields) -> TraceMeta:
         schema=top.integer("schema"),
         extra=cast("dict[str, Any]", top.value("extra", dict)),
     )
+
+
+def _ending(top: _Fields) -> Ending:
+    status = top.text("status")
+    if status not in set(Ending):
+        top.fail("status", f"is {status!r}, which is none of {', '.join(Ending)}")
+    return Ending(status)
 
 
 def _device(entry: _Fields) -> Device:

@@ -23,6 +23,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pipesim.model.ending import Ending
+
 #: 2 added ``window``, ``fault``, ``memory`` and, to each CTA, ``passes`` and ``barrier_words``; a file of version 1 is
 #: read with their defaults.
 SCHEMA_VERSION = 2
@@ -156,9 +158,7 @@ class TraceMeta:
     ctas: tuple[CtaInfo, ...] = ()
     runs: tuple[Run, ...] = ()
     clock: str = "clock"  #: what stamped the records: "clock", "globaltimer" or "both"
-    #: "finished"; "deadline" if a wait gave up; "trap" if the chip ended the launch; of a simulation also "deadlock",
-    #: "fault", "unknown"
-    status: str = "finished"
+    status: Ending = Ending.FINISHED
     wrong_tiles: int = 0  #: tiles whose checksum differed from the host's
     kernel_hash: str = ""  #: of source, options and NVRTC version
     options: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipesim.errors import ParameterError
+from pipesim.model.ending import Ending
 from pipesim.trace.schema import CtaInfo, EventKind, Events, Trace, TraceMeta
 
 _OPEN = (EventKind.WAIT_ENTER, EventKind.WORK_BEGIN)  # an event of the same agent ends what they begin
@@ -84,7 +85,7 @@ def _passes(cta: int, events: Events, meta: TraceMeta) -> tuple[int, ...]:
     for agent in range(len(meta.agents)):
         mine = np.flatnonzero((events.cta == cta) & (events.agent == agent))
         passes = _most(events.iteration[mine])
-        if len(mine) and meta.status != "finished" and meta.sites[int(events.site[mine[-1]])].kind in _OPEN:
+        if len(mine) and meta.status != Ending.FINISHED and meta.sites[int(events.site[mine[-1]])].kind in _OPEN:
             passes -= 1
         found.append(passes)
     return tuple(found)

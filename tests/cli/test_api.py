@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import pipesim
+from pipesim.conform.result import TraceVerdict
 from pipesim.errors import ConfigurationError, ParameterError, UnknownProtocolError
-from pipesim.model.finding import Verdict
-from pipesim.timed.engine import Outcome
+from pipesim.model.ending import Ending
 
 NAMES = ["Protocol", "__version__", "compare", "find", "load_profile", "read_trace", "simulate", "write_trace"]
 
@@ -20,13 +20,13 @@ NAMES = ["Protocol", "__version__", "compare", "find", "load_profile", "read_tra
 def test_from_a_name_to_a_verdict(recorded: Path, tmp_path: Path) -> None:
     program = pipesim.find("producer_consumer").build({"stages": 4})
     simulation = pipesim.simulate(program, pipesim.load_profile("h100"))
-    assert simulation.outcome is Outcome.FINISHED
+    assert simulation.outcome is Ending.FINISHED
     trace = pipesim.read_trace(recorded)
     comparison = pipesim.compare(program, trace)
-    assert comparison.conformance.verdict is Verdict.PROVED
+    assert comparison.conformance.verdict is TraceVerdict.AGREES
     pipesim.write_trace(simulation.trace, tmp_path / "t.parquet")
     assert pipesim.read_trace(tmp_path / "t.parquet") == simulation.trace
-    assert pipesim.compare(program, simulation.trace).conformance.verdict is Verdict.PROVED
+    assert pipesim.compare(program, simulation.trace).conformance.verdict is TraceVerdict.AGREES
 
 
 def test_a_protocol_of_ones_own() -> None:
@@ -37,7 +37,7 @@ def test_a_protocol_of_ones_own() -> None:
         w.work(100)  # type: ignore[attr-defined]
 
     program = p.flatten()
-    assert pipesim.simulate(program, pipesim.load_profile("h200")).outcome is Outcome.FINISHED
+    assert pipesim.simulate(program, pipesim.load_profile("h200")).outcome is Ending.FINISHED
 
 
 def test_errors_are_those_of_the_commands() -> None:

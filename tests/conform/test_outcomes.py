@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipesim.conform.diagnose.edits import Edit, EditKind, apply, edits
-from pipesim.conform.diagnose.examined import Outcome
+from pipesim.conform.diagnose.examined import LaunchOutcome
 from pipesim.conform.diagnose.outcomes import observed, outcomes
 from pipesim.conform.diagnose.random_schedule import wander
 from pipesim.errors import EvidenceError
@@ -22,7 +22,7 @@ from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import Trace
 
 Make = Callable[..., Any]
-R, W, H, T = Outcome.RIGHT, Outcome.WRONG_DATA, Outcome.HANG, Outcome.TRAP
+R, W, H, T = LaunchOutcome.RIGHT, LaunchOutcome.WRONG_DATA, LaunchOutcome.HANG, LaunchOutcome.TRAP
 PRODUCER, CONSUMER = 0, 1
 
 
@@ -32,7 +32,7 @@ def pc(stages: int = 2, tiles: int = 8, warps: int = 2, lanes: int = 1) -> Progr
 
 
 #: Of two stages, eight tiles and two consumers, at tile 4, in the middle; and at tile 7, the last.
-SETS: dict[tuple[EditKind, int], tuple[set[Outcome], set[Outcome]]] = {
+SETS: dict[tuple[EditKind, int], tuple[set[LaunchOutcome], set[LaunchOutcome]]] = {
     (EditKind.MISSING_ARRIVE, CONSUMER): ({H}, {R}),
     (EditKind.EXTRA_ARRIVE, CONSUMER): ({R, W, H}, {R}),
     (EditKind.WRONG_PARITY, CONSUMER): ({R, W, H, T}, {R, W, H}),
@@ -110,7 +110,7 @@ def test_what_a_single_run_does_is_in_the_set(
         ("deadlock", 0, H), ("fault", 0, T),
     ],
 )  # fmt: skip
-def test_what_was_observed(stored: Make, status: str, wrong: int, expected: Outcome) -> None:
+def test_what_was_observed(stored: Make, status: str, wrong: int, expected: LaunchOutcome) -> None:
     case = stored("h100/producer_consumer-al1-cw1-s1-tb4096-t64-w0-g1.parquet")
     assert observed(case.with_meta(status=status, wrong_tiles=wrong).trace) is expected
 

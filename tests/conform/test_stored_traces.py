@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from pipesim.conform.diagnose.edits import EditKind
 from pipesim.conform.diagnose.examine import examine
-from pipesim.conform.diagnose.examined import Outcome
+from pipesim.conform.diagnose.examined import LaunchOutcome
+from pipesim.conform.result import TraceVerdict
 from pipesim.errors import EvidenceError
 from pipesim.lang.protocol import Protocol
-from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Engine
 
 TRACES = Path(__file__).resolve().parents[2] / "traces"
@@ -42,7 +43,7 @@ def test_a_stored_trace_conforms(stored: Make, name: str) -> None:
     case = stored(name)
     result = case.conform()
     assert result.divergence is None
-    assert result.verdict is Verdict.PROVED
+    assert result.verdict is TraceVerdict.AGREES
     assert (result.events, result.lost) == (len(case.trace.events), 0)
     assert result.ctas == len(case.trace.meta.ctas) // case.program.ctas
     if case.program.ctas == 1:
@@ -71,7 +72,7 @@ def test_a_fault_made_on_purpose_is_found(stored: Make, name: str) -> None:
     case = stored(name)
     meta = case.trace.meta
     found = case.conform()
-    assert found.verdict is Verdict.REFUTED
+    assert found.verdict is TraceVerdict.DIFFERS
     seen = examine(case.program, case.trace, found)
     assert seen is not None
     assert seen.diagnosis is not None
@@ -88,9 +89,9 @@ def test_a_fault_made_on_purpose_is_found(stored: Make, name: str) -> None:
     assert named.agent.startswith("producer" if kind in producers else "consumer")
     if meta.status == "finished":
         assert seen.autopsy is None
-        assert seen.outcome is (Outcome.WRONG_DATA if meta.wrong_tiles else Outcome.RIGHT)
+        assert seen.outcome is (LaunchOutcome.WRONG_DATA if meta.wrong_tiles else LaunchOutcome.RIGHT)
         return
-    assert seen.outcome is (Outcome.TRAP if meta.status == "trap" else Outcome.HANG)
+    assert seen.outcome is (LaunchOutcome.TRAP if meta.status == "trap" else LaunchOutcome.HANG)
     assert seen.autopsy is not None
     assert seen.autopsy.contradiction == ""
     if meta.status == "trap":
@@ -202,7 +203,7 @@ def test_a_stored_trace_of_no_tiles_conforms(stored: Make) -> None:
 
 def test_nothing_recorded_is_unknown(simulated: Make) -> None:
     result = simulated(tiles=0).conform()
-    assert (result.verdict, result.events, result.ctas, result.divergence) == (Verdict.UNKNOWN, 0, 0, None)
+    assert (result.verdict, result.events, result.ctas, result.divergence) == (TraceVerdict.UNKNOWN, 0, 0, None)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from hwkernels.device.compile import compile_foreign
+from pipesim.model.ending import Ending
 from pipesim.model.ops import Op
 from pipesim.targets import find
-from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,9 +72,9 @@ def test_what_the_page_shows_of_the_protocol_can_be_pasted_together():
 @pytest.mark.parametrize(
     ("name", "tiles", "outcome"),
     [
-        ("scale", 64, Outcome.FINISHED),
-        ("scale_forgets", 4, Outcome.FINISHED),  # as many as there are stages: nothing is seen
-        ("scale_forgets", 5, Outcome.DEADLOCK),
+        ("scale", 64, Ending.FINISHED),
+        ("scale_forgets", 4, Ending.FINISHED),  # as many as there are stages: nothing is seen
+        ("scale_forgets", 5, Ending.DEADLOCK),
     ],
 )
 def test_what_is_forgotten_shows_from_the_second_lap_on(name, tiles, outcome):

@@ -12,6 +12,7 @@ from pipesim.errors import ProtocolError
 from pipesim.explain.phases import unfold
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
+from pipesim.model.ending import Ending
 from pipesim.model.machine import State
 from pipesim.model.ops import Fence, Op, Operation
 from pipesim.model.program import Program
@@ -22,7 +23,7 @@ from pipesim.pipelines import (
     WorkInfo,
     compute_clc_barrier_counts,
 )
-from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 
 FULL, EMPTY, THROTTLE_FULL, THROTTLE_EMPTY = (0, 1), (2, 3), (4, 5), (6, 7)
@@ -327,7 +328,7 @@ def test_the_kernel_finishes_in_every_schedule_tried(cluster: int, tiles: int, o
     program = kernel(Kernel(tiles, cluster))
     assert outcomes(program, schedules=6) == {"finished"}
     run = simulate(program, load_profile("h100"))
-    assert (run.outcome, run.faults) == (Outcome.FINISHED, ())
+    assert (run.outcome, run.faults) == (Ending.FINISHED, ())
 
 
 @pytest.mark.parametrize(("tiles", "stages"), [(1, 1), (3, 1), (1, 2), (3, 2), (2, 3)])
@@ -359,7 +360,7 @@ def test_fetching_before_the_throttle_is_signalled_deadlocks(every_end: Any) -> 
     program = kernel(Kernel(fetch_first=True, workers=1))
     assert every_end(program) == {"stuck"}
     run = simulate(program, load_profile("h100"))
-    assert run.outcome is Outcome.DEADLOCK
+    assert run.outcome is Ending.DEADLOCK
     assert run.deadlock is not None
     assert set(run.deadlock.cycle) == {"load", "scheduler"}
     waits = {b.agent: b.barrier for b in run.deadlock.blocked}

@@ -12,6 +12,7 @@ from pipesim.explain.phases import unfold
 from pipesim.lang.builder import elect
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
+from pipesim.model.ending import Ending
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
 from pipesim.pipelines import (
@@ -25,7 +26,7 @@ from pipesim.pipelines import (
     TmaParams,
     make_producer_start_state,
 )
-from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 
 STAGES = 2
@@ -284,15 +285,15 @@ def test_the_main_loop_finishes(tiles: int, cluster: int, outcomes: Any) -> None
     program = mainloop(tiles, cluster=cluster)
     assert outcomes(program, schedules=6) == {"finished"}
     run = simulate(program, load_profile("h100"))
-    assert (run.outcome, run.faults) == (Outcome.FINISHED, ())
+    assert (run.outcome, run.faults) == (Ending.FINISHED, ())
 
 
 def test_the_acquire_of_the_leader_is_the_one_arrival_on_full() -> None:
     """Nobody leads: the consumers wait for ever. All lanes lead, or the commit arrives as well: one phase too many."""
-    assert simulate(mainloop(leader="nobody"), load_profile("h100")).outcome is Outcome.DEADLOCK
+    assert simulate(mainloop(leader="nobody"), load_profile("h100")).outcome is Ending.DEADLOCK
     for wrong in (mainloop(leader="all"), mainloop(commit=True)):
         run = simulate(wrong, load_profile("h100"))
-        assert run.outcome is Outcome.FAULT or run.faults
+        assert run.outcome is Ending.FAULT or run.faults
     assert {f.kind.name for f in unfold(mainloop(leader="all")).faults} >= {"OVER_ARRIVAL"}
 
 

@@ -12,6 +12,7 @@ from pipesim.explain.phases import unfold
 from pipesim.lang.builder import elect
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
+from pipesim.model.ending import Ending
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
 from pipesim.pipelines import (
@@ -24,7 +25,7 @@ from pipesim.pipelines import (
     TmaParams,
     make_producer_start_state,
 )
-from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 
 Shape = tuple[int, int]
@@ -223,7 +224,7 @@ def test_the_gemm_finishes(tiles: int, k: int, outcomes: Any) -> None:
     program = gemm(tiles, k)
     assert outcomes(program, schedules=10) == {"finished"}
     run = simulate(program, load_profile("h100"))
-    assert (run.outcome, run.faults) == (Outcome.FINISHED, ())
+    assert (run.outcome, run.faults) == (Ending.FINISHED, ())
 
 
 def test_an_arrival_instead_of_the_commit_gives_the_tile_back_while_the_mma_reads_it(outcomes: Any) -> None:

@@ -10,10 +10,11 @@ import pytest
 from pipesim.explain.phases import unfold
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
+from pipesim.model.ending import Ending
 from pipesim.model.ops import Op, Operation
 from pipesim.model.program import Program
 from pipesim.pipelines import ConsumerStage, EpiLoadPipeline, ProducerConsumerPipeline, ProducerStage
-from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 
 STAGES = 2
@@ -136,14 +137,14 @@ def residual(
 def test_the_residual_of_conv2d_is_right_for_any_number_of_stages(stages: int) -> None:
     """Upstream's page says two stages; conv2d uses MMA_N / OutputN of them."""
     run = simulate(residual(stages=stages, parts=9), load_profile("h100"))
-    assert (run.outcome, run.faults) == (Outcome.FINISHED, ())
+    assert (run.outcome, run.faults) == (Ending.FINISHED, ())
 
 
 def test_the_barrier_asked_for_after_the_step_is_the_next_stages() -> None:
     """Right: ask, then step. Wrong: the copy of stage 0 is counted on full[1], and nobody ever fills full[0] first."""
     assert unfold(residual()).finished
     wrong = simulate(residual(step_first=True), load_profile("h100"))
-    assert wrong.outcome is Outcome.DEADLOCK
+    assert wrong.outcome is Ending.DEADLOCK
     assert wrong.deadlock is not None
     assert {b.barrier for b in wrong.deadlock.blocked if b.agent.startswith("epilogue/")} == {"full[0]"}
 

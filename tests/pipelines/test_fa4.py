@@ -12,10 +12,11 @@ from pipesim.errors import ConfigurationError, ParameterError, PipesimError, Pro
 from pipesim.lang.builder import elect
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
+from pipesim.model.ending import Ending
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
 from pipesim.pipelines import BF16, FP8, FA4Config, FA4MBarLayout, FA4MiscMBars, RolePipeline
-from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 
 # depth, arguments → BN, fused, kv, qk: what upstream's formula gives on a B200
@@ -313,7 +314,7 @@ def one_group(*, dummy: bool = True, last_slice: bool = True, tiles: int = 4) ->
 def test_p_and_o_meet_at_one_barrier_of_256_arrivals(outcomes: Any) -> None:
     assert outcomes(one_group(), schedules=40) == {"finished"}
     result = simulate(one_group(), load_profile("h100"))
-    assert (result.outcome, result.faults) == (Outcome.FINISHED, ())
+    assert (result.outcome, result.faults) == (Ending.FINISHED, ())
 
 
 @pytest.mark.parametrize("wrong", [{"dummy": False}, {"last_slice": False}])

@@ -11,12 +11,13 @@ from pipesim.explain.phases import unfold
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.tcgen05 import mma_arrive_multicast
 from pipesim.lang.warp import Warp
+from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind
 from pipesim.model.machine import State
 from pipesim.model.ops import Engine
 from pipesim.model.program import Program
 from pipesim.pipelines import InputProducer, InputTilePipeline, StandardTilePayload
-from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 
 After = Callable[[InputProducer[StandardTilePayload], Warp], None]
@@ -119,8 +120,8 @@ def test_the_index_is_back_where_it_was_and_the_phase_is_flipped() -> None:
             drained(stages, produced, produced, before_and_after)
 
 
-@pytest.mark.parametrize(("twice", "outcome"), [(False, Outcome.FINISHED), (True, Outcome.DEADLOCK)])
-def test_the_timed_machine_says_the_same(twice: bool, outcome: Outcome) -> None:
+@pytest.mark.parametrize(("twice", "outcome"), [(False, Ending.FINISHED), (True, Ending.DEADLOCK)])
+def test_the_timed_machine_says_the_same(twice: bool, outcome: Ending) -> None:
     def again(producer: InputProducer[StandardTilePayload], _: Warp) -> None:
         if twice:
             producer.drain()

@@ -12,11 +12,12 @@ from pipesim.lang.builder import TryResult
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.warp import Warp
+from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import OPERANDS, Engine, Op
 from pipesim.model.program import Program
 from pipesim.pipelines import InputTilePipeline, StandardTilePayload
-from pipesim.timed.engine import Outcome, Simulation, simulate
+from pipesim.timed.engine import Simulation, simulate
 from pipesim.timed.profile import load_profile
 
 Pipe = InputTilePipeline[StandardTilePayload]
@@ -96,7 +97,7 @@ def test_every_group_of_tiles_arrives_in_order(stages: int, group: int, outcomes
         program = gemm(stages, items, group=group)
         assert outcomes(program, schedules=6) == {"finished"}
         done = timed(program)
-        assert (done.outcome, done.faults) == (Outcome.FINISHED, ())
+        assert (done.outcome, done.faults) == (Ending.FINISHED, ())
         laps = [(items + stages - 1 - s) // stages for s in range(stages)]
         assert [b.done for b in done.state.barriers] == laps * 2, "full by bytes, empty by commits"
 
@@ -140,7 +141,7 @@ def test_each_try_with_the_wait_of_its_own_side_is_right(outcomes: Any) -> None:
     for stages in (1, 2, 3):
         program = gemm(stages, 3 * stages + 1, load_by_code, mma_by_code)
         assert outcomes(program, schedules=30) == {"finished"}
-        assert (timed(program).outcome, timed(program).faults) == (Outcome.FINISHED, ())
+        assert (timed(program).outcome, timed(program).faults) == (Ending.FINISHED, ())
 
 
 def test_the_load_warp_of_the_page_overwrites_unread_tiles_or_hangs(outcomes: Any) -> None:
@@ -185,7 +186,7 @@ def test_releasing_input_tiles_does_not_free_them(stages: int) -> None:
         wrong = gemm(stages, items, load_without_drain, mma_linear, commit=False)
         assert (unfold(right).finished, unfold(right).faults) == (True, ())
         assert (unfold(wrong).finished, unfold(wrong).faults) == (items == stages, ()), "it bites after one lap"
-        assert (timed(right).outcome, timed(right).faults) == (Outcome.FINISHED, ())
+        assert (timed(right).outcome, timed(right).faults) == (Ending.FINISHED, ())
         if items > stages:
             deadlock = timed(wrong).deadlock
             assert deadlock is not None
@@ -229,7 +230,7 @@ def mma_ahead(pipe: Pipe, items: int, multiply: Use) -> None:
 def test_the_lookahead_of_the_kernels_is_the_blocking_loop(stages: int, items: int, outcomes: Any) -> None:
     ahead, blocking = gemm(stages, items, load_ahead, mma_ahead), gemm(stages, items)
     assert outcomes(ahead, schedules=12) == {"finished"}
-    assert (timed(ahead).outcome, timed(ahead).faults) == (Outcome.FINISHED, ())
+    assert (timed(ahead).outcome, timed(ahead).faults) == (Ending.FINISHED, ())
     for agent in (LOAD, MMA):
         tries = asked(ahead, agent)
         assert len(tries) == items

@@ -13,11 +13,12 @@ from pipesim.explain.phases import unfold
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.tcgen05 import mma_arrive
 from pipesim.lang.warp import Warp
+from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
 from pipesim.pipelines import AccumBarrier, OutputTilePipeline, ProducerConsumerPipeline, TmemAllocation
-from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 
 Pipe = OutputTilePipeline
@@ -315,7 +316,7 @@ def test_accumulators_go_round(stages: int, cta_group: int, outcomes: Any) -> No
         program = kernel(stages, tiles, cta_group=cta_group)
         assert outcomes(program, schedules=5) == {"finished"}
         done = simulate(program, load_profile("h100"))
-        assert (done.outcome, done.faults) == (Outcome.FINISHED, ())
+        assert (done.outcome, done.faults) == (Ending.FINISHED, ())
         laps = [(tiles + stages - 1 - s) // stages for s in range(stages)]
         assert [b.done for b in done.state.barriers[: 2 * stages]] == laps * 2
         if cta_group == 2:

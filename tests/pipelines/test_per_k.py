@@ -11,6 +11,7 @@ from pipesim import pipelines
 from pipesim.errors import HandleError, ProtocolError
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
+from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
@@ -23,7 +24,7 @@ from pipesim.pipelines import (
     ProducerConsumerPipeline,
     TmemAllocation,
 )
-from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 
 Body = Callable[[OutputTilePipeline, ProducerConsumerPipeline, Warp], Any]
@@ -198,7 +199,7 @@ def test_the_triangle_of_warps_runs(stages: int, outcomes: Any) -> None:
         program = blockwise(stages, iterations)
         assert outcomes(program, schedules=8) == {"finished"}
         done = simulate(program, load_profile("h100"))
-        assert (done.outcome, done.faults) == (Outcome.FINISHED, ())
+        assert (done.outcome, done.faults) == (Ending.FINISHED, ())
 
 
 def test_the_context_does_not_free_the_input(outcomes: Any) -> None:

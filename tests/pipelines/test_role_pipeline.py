@@ -12,10 +12,11 @@ from pipesim.errors import ProtocolError
 from pipesim.lang.builder import elect
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
+from pipesim.model.ending import Ending
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
 from pipesim.pipelines import MBarPipeline, RolePipeline
-from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 
 S, PRODUCER_SUBS, CONSUMER_SUBS = 2, 2, 3
@@ -216,12 +217,12 @@ def scores(*, stepped: bool = True, released: str = "in slices", tiles: int = 6)
 
 def test_scores_go_to_the_softmax_and_come_back_in_slices(outcomes: Any) -> None:
     assert outcomes(scores(), schedules=60) == {"finished"}
-    assert simulate(scores(), load_profile("h100")).outcome == Outcome.FINISHED
+    assert simulate(scores(), load_profile("h100")).outcome == Ending.FINISHED
 
 
 def test_a_slice_that_is_never_released_hangs(outcomes: Any) -> None:
     assert outcomes(scores(released="once"), schedules=30) == {"stuck"}
-    assert simulate(scores(released="once"), load_profile("h100")).outcome == Outcome.DEADLOCK
+    assert simulate(scores(released="once"), load_profile("h100")).outcome == Ending.DEADLOCK
 
 
 def test_commit_mma_does_not_step(outcomes: Any) -> None:

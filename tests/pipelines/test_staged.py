@@ -14,10 +14,11 @@ from pipesim.lang.builder import elect
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.warp import Slot, Warp
+from pipesim.model.ending import Ending
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
 from pipesim.pipelines import KVPipelineGeneric, PipelineState, StagedPipeline
-from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 
 KV, QK = 3, 2
@@ -297,13 +298,13 @@ def multiply_backwards(w: Warp, pipe: StagedPipeline, slices: list[tuple[int, Sl
 def test_a_ring_that_names_every_slice_is_right(outcomes: Any) -> None:
     assert outcomes(ring(), schedules=100) == {"finished"}
     assert outcomes(ring(backwards=True), schedules=100) == {"finished"}
-    assert simulate(ring(), load_profile("h100")).outcome == Outcome.FINISHED
+    assert simulate(ring(), load_profile("h100")).outcome == Ending.FINISHED
 
 
 def test_a_producer_that_leaves_the_constructor_s_phase_0_waits_for_ever(outcomes: Any) -> None:
     assert outcomes(ring(phase=0), schedules=20) == {"stuck"}
     result = simulate(ring(phase=0), load_profile("h100"))
-    assert result.outcome == Outcome.DEADLOCK
+    assert result.outcome == Ending.DEADLOCK
 
 
 def test_the_default_of_consumer_wait_is_the_last_slice_alone(outcomes: Any) -> None:

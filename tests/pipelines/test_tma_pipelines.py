@@ -13,6 +13,7 @@ from pipesim.lang.builder import elect
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.tcgen05 import mma_arrive_multicast
 from pipesim.lang.warp import TileArray, Warp
+from pipesim.model.ending import Ending
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
 from pipesim.pipelines import (
@@ -27,7 +28,7 @@ from pipesim.pipelines import (
     TMADestination,
     TMAProducerPipeline,
 )
-from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 
 SMALL = FA4Config(BF16, depth=128, BN=32, num_kv_stages=2, num_qk_stages=2)
@@ -314,7 +315,7 @@ def attention(wrong: str = "", tiles: int = 5) -> Program:
 def test_k_in_slices_and_v_whole(outcomes: Any) -> None:
     assert outcomes(attention(), schedules=60) == {"finished"}
     result = simulate(attention(), load_profile("h100"))
-    assert (result.outcome, result.faults) == (Outcome.FINISHED, ())
+    assert (result.outcome, result.faults) == (Ending.FINISHED, ())
     assert [attention().barrier_name(b) for b in (0, 3, 4, 8, 10)] == [
         "K.full[0]", "K.full[3]", "K.empty[0]", "V.full[0]", "V.empty[0]",
     ]  # fmt: skip
@@ -396,7 +397,7 @@ def pair(*, expects: int = 2, multicast: bool = True, tiles: int = 5) -> Program
 
 
 def test_the_leader_expects_the_bytes_of_both_ctas(outcomes: Any) -> None:
-    assert simulate(pair(), load_profile("h100")).outcome == Outcome.FINISHED
+    assert simulate(pair(), load_profile("h100")).outcome == Ending.FINISHED
     assert "finished" not in outcomes(pair(expects=1), schedules=30)
 
 

@@ -12,13 +12,14 @@ import pytest
 from pipesim.errors import ParameterError
 from pipesim.explain.anatomy.parts import Group
 from pipesim.explain.anatomy.read import anatomy
+from pipesim.model.ending import Ending
 from pipesim.model.machine import can_land, finished, initial_state, land, step
 from pipesim.model.ops import Engine, Op
 from pipesim.model.program import Program
 from pipesim.pipelines.modular.attention.fa4 import BF16, FP8, FA4Config
 from pipesim.protocols.attention_sm100 import attention_sm100
 from pipesim.targets import find
-from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile, load_profile
 
 SPLIT = {"fused": 0, "qk_stages": 2}
@@ -332,10 +333,10 @@ def test_a_fused_ring_of_one_slot_waits_for_itself(monkeypatch: pytest.MonkeyPat
     """Why it is refused: V is held while the next K is waited for, in the same slot."""
     monkeypatch.setattr("pipesim.protocols.attention_sm100.require", lambda *_, **__: None)
     ends = [simulate(program(kv_blocks=2, kv_stages=n), load_profile("h100")).outcome for n in (1, 2)]
-    assert ends == [Outcome.DEADLOCK, Outcome.FINISHED]
+    assert ends == [Ending.DEADLOCK, Ending.FINISHED]
 
 
 def test_a_run_without_blocks_only_sets_registers() -> None:
     empty = program(kv_blocks=0)
-    assert simulate(empty, load_profile("h100")).outcome is Outcome.FINISHED
+    assert simulate(empty, load_profile("h100")).outcome is Ending.FINISHED
     assert not any(op[0] in (Op.WAIT, Op.TMA_LOAD, Op.ARRIVE) for code in empty.code for op in code)

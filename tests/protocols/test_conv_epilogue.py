@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pipesim.explain.lap_counters import Laps
+from pipesim.model.ending import Ending
 from pipesim.targets import find
-from pipesim.timed.engine import Outcome, Simulation, simulate
+from pipesim.timed.engine import Simulation, simulate
 from pipesim.timed.profile import load_profile
 
 #: The epilogue is slow and its source has one stage: the epilogue-load warp falls behind the main one by two tiles.
@@ -26,7 +27,7 @@ def missed(**params: int) -> list[str]:
 
 def test_two_arrivals_before_one_wait_are_both_missed() -> None:
     result = run(**BEHIND)
-    assert (result.outcome, result.faults) == (Outcome.DEADLOCK, ())
+    assert (result.outcome, result.faults) == (Ending.DEADLOCK, ())
     assert result.deadlock is not None
     waiting = {blocked.agent: blocked for blocked in result.deadlock.blocked}
     order = waiting["epilogue_load"]
@@ -47,10 +48,10 @@ def test_the_wait_means_a_phase_that_went_by() -> None:
 
 def test_nothing_is_missed_where_the_first_tile_alone_is_ordered() -> None:
     result = run(**BEHIND, first_tile_only=1)
-    assert (result.outcome, result.faults) == (Outcome.FINISHED, ())
+    assert (result.outcome, result.faults) == (Ending.FINISHED, ())
 
 
 def test_a_fast_epilogue_hides_the_hazard() -> None:
     """Why it is hard to find: at the sizes that are usual the epilogue-load warp is already waiting."""
     result = run(tiles=6)
-    assert (result.outcome, result.faults) == (Outcome.FINISHED, ())
+    assert (result.outcome, result.faults) == (Ending.FINISHED, ())

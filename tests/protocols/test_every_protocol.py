@@ -9,11 +9,12 @@ import pytest
 
 from pipesim.explain.lap_counters import Laps
 from pipesim.explain.phases import PhaseLog
+from pipesim.model.ending import Ending
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import find
-from pipesim.timed.engine import Outcome, Simulation, simulate
+from pipesim.timed.engine import Simulation, simulate
 from pipesim.timed.profile import load_profile
 
 HERE = Path(__file__).parent
@@ -74,7 +75,7 @@ def counted(name: str, params: Params) -> str:
     """One line of the pinned counts: operations of all agents, phases completed, waits that saw one."""
     program = find(name).build(params)
     result, log, laps = run(program)
-    assert (result.outcome, result.faults, result.deadlock) == (Outcome.FINISHED, (), None), label(name, params)
+    assert (result.outcome, result.faults, result.deadlock) == (Ending.FINISHED, (), None), label(name, params)
     assert (laps.tests > 0) == any(op[0] in (Op.WAIT, Op.WAIT_UNLESS) for code in program.code for op in code)
     assert not laps.disagreements, [found.claim(program) for found in laps.disagreements]
     assert not result.state.flights, "something is still under way when every agent has ended"

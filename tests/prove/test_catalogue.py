@@ -9,12 +9,12 @@ from itertools import product
 import pytest
 
 from pipesim.lang.protocol import Protocol
+from pipesim.model.ending import Ending
 from pipesim.model.finding import MEMORY_ORDER, FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.protocols.broken import BROKEN
 from pipesim.protocols.broken.ring import right_ring
 from pipesim.prove.check import Check, How, check
-from pipesim.prove.refutation import End
 from pipesim.prove.search.breadth_first import Exploration, explore
 
 MOST_STATES = 30_000
@@ -138,7 +138,7 @@ def test_the_right_ring_is_proved_at_every_size(stages: int) -> None:
 
 
 def test_every_twin_is_named_after_its_fault_and_claims_something_for_every_size() -> None:
-    known = {kind.name for kind in FaultKind} | {End.DEADLOCK.name}
+    known = {kind.name for kind in FaultKind} | {Ending.DEADLOCK.name}
     for name, twin in BROKEN.items():
         assert (twin.__name__, twin().name) == (name, name)
         claims = CLAIM.findall(twin.__doc__ or "")
@@ -154,7 +154,7 @@ def test_the_twins_show_every_kind_of_fault_that_a_protocol_can_have() -> None:
     And warps, 32 threads each, never overrun a multiple of 32; and no protocol branches (test_outcomes.py).
     """
     shown = {kind for name in BROKEN for size in sizes(name) for kind in claimed(BROKEN[name], size)}
-    missing = {kind.name for kind in FaultKind} | {End.DEADLOCK.name}
+    missing = {kind.name for kind in FaultKind} | {Ending.DEADLOCK.name}
     assert missing - shown - {kind.name for kind in MEMORY_ORDER} == {
         "ARRIVE_COUNT",
         "TX_EDGE",

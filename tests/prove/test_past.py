@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pipesim.model.ending import Ending
 from pipesim.model.machine import initial_state
 from pipesim.model.moves import Kind, Move, canonical, make, moves
 from pipesim.model.ops import Op
@@ -18,7 +19,7 @@ from pipesim.prove.counterexample.confirm import refutation
 from pipesim.prove.counterexample.past import core, involved, past_of
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.counterexample.words import Part, schedule_lines, standing
-from pipesim.prove.refutation import End, Refutation
+from pipesim.prove.refutation import Refutation
 
 PROGRAMS = runpy.run_path(str(Path(__file__).parent / "programs.py"))["program"]
 
@@ -117,7 +118,7 @@ def test_a_try_tells_what_it_found() -> None:
     """Before the phase is complete it says no, behind it yes; it may also say no for no reason, which is a move."""
 
     def tries(*moves: Move) -> list[tuple[str, str]]:
-        refuted = Refutation(End.FAULT, tuple(moves), None)
+        refuted = Refutation(Ending.FAULT, tuple(moves), None)
         return [(step.short, step.note) for step in schedule_lines(program, refuted) if "try" in step.short]
 
     program = BROKEN["try_ignored"](stages=1, tiles=1).flatten()

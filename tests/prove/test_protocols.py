@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.prove.check import How, check
 from pipesim.prove.doubt import Why
-from pipesim.prove.refutation import End
 from pipesim.targets import find
 
 SIZES = runpy.run_path(str(Path(__file__).parents[1] / "protocols" / "sizes.py"))["SIZES"]
@@ -38,7 +38,7 @@ def test_the_order_of_the_loads_can_be_missed() -> None:
     found = check(find("conv_epilogue").build({}))
     assert {doubt.why for doubt in found.doubts} == {Why.EARLY_PART, Why.LAP}
     (shown,) = found.refutations
-    assert shown.end is End.DEADLOCK
+    assert shown.end is Ending.DEADLOCK
     assert shown.deadlock is not None
     stuck = {blocked.agent: blocked.barrier for blocked in shown.deadlock.blocked}
     assert stuck["epilogue_load"] == "load_order[0]"

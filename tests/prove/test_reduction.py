@@ -11,11 +11,11 @@ import pytest
 
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
+from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind
 from pipesim.model.machine import State, finished, initial_state
 from pipesim.model.moves import Kind, Move, canonical, make, moves
 from pipesim.model.program import Program
-from pipesim.prove.refutation import End
 from pipesim.prove.search.breadth_first import explore
 from pipesim.prove.search.footprint import NOTHING, Footprints
 from pipesim.prove.search.parts import Parts
@@ -39,7 +39,7 @@ def states_of(program: Program, most: int = FEW) -> tuple[list[State], set[objec
         if not possible and all(finished(program, state, agent) for agent in range(len(program.agents))):
             ends.add(state._replace(registers=()))
         elif not possible:
-            wrong.add((End.DEADLOCK, state.pcs))
+            wrong.add((Ending.DEADLOCK, state.pcs))
         for move in possible:
             steps += 1
             result = make(program, state, move)
@@ -90,7 +90,7 @@ def test_a_wait_with_the_state_of_another_barrier_breaks_a_rule_where_it_stands(
     every = states_of(program)
     assert every is not None
     _, wrong, _, _ = every
-    assert {kind for kind, _ in wrong} == {FaultKind.STALE_STATE, End.DEADLOCK}  # type: ignore[misc]
+    assert {kind for kind, _ in wrong} == {FaultKind.STALE_STATE, Ending.DEADLOCK}  # type: ignore[misc]
     assert explore(program).wrong == explore(program, reduced=False).wrong == wrong
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.moves import Kind, moves
 from pipesim.prove.counterexample.confirm import refutation
 from pipesim.prove.counterexample.play import Play
-from pipesim.prove.refutation import End
 from pipesim.prove.search.breadth_first import explore
 from pipesim.targets import find
 
@@ -72,8 +72,8 @@ def test_a_hang_is_found_with_a_shortest_schedule() -> None:
     """Upstream's order barrier in small: two arrivals before the first wait."""
     program = find(f"{__file__}:missed").build({})
     seen = explore(program)
-    (found,) = (r for r in seen.refutations if r.end is End.DEADLOCK)
-    assert seen.kinds == {End.DEADLOCK}
+    (found,) = (r for r in seen.refutations if r.end is Ending.DEADLOCK)
+    assert seen.kinds == {Ending.DEADLOCK}
     again = refutation(Play(program, found.schedule))
     assert again is not None
     assert again.deadlock == found.deadlock

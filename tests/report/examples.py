@@ -32,9 +32,9 @@ from pipesim.answers.view import (
     SimulationLine,
     VerifyReport,
 )
-from pipesim.conform.diagnose.agreement import Agreement
+from pipesim.conform.agreement import Agreement
 from pipesim.conform.diagnose.edits import Edit, EditKind
-from pipesim.conform.diagnose.examined import Autopsy, Diagnosis, Examination, Explanation, Outcome, Standing
+from pipesim.conform.diagnose.examined import Autopsy, Diagnosis, Examination, Explanation, LaunchOutcome, Standing
 from pipesim.conform.pair.result import (
     Behaviour,
     Beside,
@@ -58,6 +58,7 @@ from pipesim.conform.result import (
     SiteTiming,
     Spread,
     Timing,
+    TraceVerdict,
 )
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.explain.unguarded import advisories
@@ -174,7 +175,7 @@ def block(device: str, source: str, period: int, /, **changes: object) -> Hardwa
         device=device,
         driver="580.82.07",
         runs=5,
-        conformance=Conformance(Verdict.PROVED, 1_792, 1, 0, 2),
+        conformance=Conformance(TraceVerdict.AGREES, 1_792, 1, 0, 2),
         dropped=0,
         clock_error_ps=5_700,
         order_error_cycles=2,
@@ -339,7 +340,11 @@ def verify_good(console: Console) -> None:
 
 def verify_divergence(console: Console) -> None:
     wrong = block(
-        H100, "captured now", 753, conformance=Conformance(Verdict.REFUTED, 1_792, 1, 0, 2, DIVERGENCE), timing=None
+        H100,
+        "captured now",
+        753,
+        conformance=Conformance(TraceVerdict.DIFFERS, 1_792, 1, 0, 2, DIVERGENCE),
+        timing=None,
     )
     verdict = "the hardware does something the model forbids (H100)"
     paint_verify(console, VerifyReport(HEADING, (simulation(),), (wrong,), verdict, ok=False))
@@ -348,7 +353,7 @@ def verify_divergence(console: Console) -> None:
 def verify_lost(console: Console) -> None:
     good = ring(753, 1231, source="hardware", start=9_000)
     wrong = Trace(replace(good.meta, wrong_tiles=2), good.events)
-    partial = Conformance(Verdict.UNKNOWN, 1_700, 2, 92, 2)
+    partial = Conformance(TraceVerdict.UNKNOWN, 1_700, 2, 92, 2)
     lossy = block(H100, "captured now", 753, conformance=partial, dropped=92, timing=None, driver="", sm_khz=0,
                   simulated=None, clock_error_ps=740, measured=wrong)  # fmt: skip
     verdict = "unknown: records were dropped, so what follows them was not compared"
@@ -364,7 +369,7 @@ def part(first: int, end: int, *, lost: tuple[int, ...] = ()) -> Trace:
 
 def verify_window(console: Console) -> None:
     """A window in the middle: its events conform, what lies outside it is named."""
-    seen = Conformance(Verdict.PROVED, 896, 1, 0, 2, window=(16, 48), iterations=64)
+    seen = Conformance(TraceVerdict.AGREES, 896, 1, 0, 2, window=(16, 48), iterations=64)
     whole = timing(753)
     numbers = replace(whole, figures=(whole.figures[0], *(replace(f, measured=None) for f in whole.figures[1:])))
     window = block(H100, "traces/h100/window.parquet", 753, conformance=seen, timing=numbers,
@@ -375,7 +380,7 @@ def verify_window(console: Console) -> None:
 
 def verify_window_lost(console: Console) -> None:
     """A window at the start that lost records, of a kernel of which nobody knows how it ended."""
-    seen = Conformance(Verdict.UNKNOWN, 700, 1, 95, 2, window=(0, 63), iterations=64, ended=False)
+    seen = Conformance(TraceVerdict.UNKNOWN, 700, 1, 95, 2, window=(0, 63), iterations=64, ended=False)
     lossy = block(H100, "captured now", 753, conformance=seen, dropped=95, timing=None, simulated=None,
                   measured=part(0, 63, lost=(3, 12, 80)))  # fmt: skip
     paint_verify(console, VerifyReport(HEADING, (), (lossy,), "95 records were lost", ok=None))
@@ -397,7 +402,7 @@ def verify_many_agents(console: Console) -> None:
 def hang(console: Console) -> None:
     stopped = cut(ring(755, 1204, source="hardware"), "deadline")
     found = replace(DIVERGENCES[DivergenceKind.NOT_FINISHED], event=38, events=39, cycle=2_682, moments=())
-    conformance = Conformance(Verdict.REFUTED, 39, 1, 0, 2, found)
+    conformance = Conformance(TraceVerdict.DIFFERS, 39, 1, 0, 2, found)
     stuck = block(H100, "hang-0007.parquet", 753, timing=None, measured=stopped, conformance=conformance)
     verdict = "the kernel did not finish; the trace is kept in hang-0007.parquet"
     paint_verify(console, VerifyReport(HEADING, (), (stuck,), verdict, ok=False))
@@ -459,22 +464,24 @@ def disagreeing() -> Autopsy:
 MADE = "phase_not_toggled@36"
 EXAMINATIONS = {
     "one_edit": Examination(
-        Outcome.HANG, Diagnosis((EXPLANATION,), 1_322, MADE, named=True), (Outcome.RIGHT, Outcome.HANG), AUTOPSY
+        LaunchOutcome.HANG, Diagnosis((EXPLANATION,), 1_322, MADE, named=True),
+        (LaunchOutcome.RIGHT, LaunchOutcome.HANG), AUTOPSY,
     ),
     "several_edits": Examination(
-        Outcome.HANG, Diagnosis((WRONG_PARITY, EXPLANATION), 1_322, MADE, named=True), (Outcome.HANG,), None
+        LaunchOutcome.HANG, Diagnosis((WRONG_PARITY, EXPLANATION), 1_322, MADE, named=True), (LaunchOutcome.HANG,), None
     ),
     "edit_that_races": Examination(
-        Outcome.RIGHT, Diagnosis((replace(EXPLANATION, hazards=(RACE,) * 3, stuck=None),), 1_322, MADE, named=True),
-        (Outcome.RIGHT, Outcome.WRONG_DATA), None,
+        LaunchOutcome.RIGHT,
+        Diagnosis((replace(EXPLANATION, hazards=(RACE,) * 3, stuck=None),), 1_322, MADE, named=True),
+        (LaunchOutcome.RIGHT, LaunchOutcome.WRONG_DATA), None,
     ),
     "edit_that_traps": Examination(
-        Outcome.TRAP, Diagnosis((replace(EXPLANATION, trap=TRAP, stuck=None),), 1_322, "no_acquire@4"),
-        (Outcome.TRAP,), disagreeing(),
+        LaunchOutcome.TRAP, Diagnosis((replace(EXPLANATION, trap=TRAP, stuck=None),), 1_322, "no_acquire@4"),
+        (LaunchOutcome.TRAP,), disagreeing(),
     ),
-    "no_edit": Examination(Outcome.WRONG_DATA, Diagnosis((), 1_322), (), None),
-    "no_edit_needed": Examination(Outcome.HANG, Diagnosis((), 0), (), replace(AUTOPSY, agree=None)),
-    "not_manifest": Examination(Outcome.RIGHT, Diagnosis((), 0, MADE, manifest=False), (), None),
+    "no_edit": Examination(LaunchOutcome.WRONG_DATA, Diagnosis((), 1_322), (), None),
+    "no_edit_needed": Examination(LaunchOutcome.HANG, Diagnosis((), 0), (), replace(AUTOPSY, agree=None)),
+    "not_manifest": Examination(LaunchOutcome.RIGHT, Diagnosis((), 0, MADE, manifest=False), (), None),
 }  # fmt: skip
 
 
@@ -568,8 +575,8 @@ PAIR_TIMING = PairTiming(
     unlike=False,
     last=("mma/1", "mma/1"),
 )  # fmt: skip
-SAME = Behaviour(Verdict.PROVED, (3,), 832, 0, 0, (), (), (), ())
-ALL_CONFORM = Conformance(Verdict.PROVED, 832, 1, 0, 2)
+SAME = Behaviour(TraceVerdict.AGREES, (3,), 832, 0, 0, (), (), (), ())
+ALL_CONFORM = Conformance(TraceVerdict.AGREES, 832, 1, 0, 2)
 
 
 def pair_report(pair: Pair, verdict: str, *, ok: bool | None, **b: object) -> PairReport:
@@ -623,17 +630,17 @@ def pair_differs(console: Console) -> None:
     first = Difference(DifferenceKind.ONLY_A, 3, "mma/1", 37, 187, 29_700, 38_100, around, 3)
     others = tuple(replace(first, agent=f"mma/{n}", iteration=38 + n, kind=DifferenceKind.DETAIL) for n in range(2, 8))
     found = Behaviour(
-        Verdict.REFUTED, (3, 7), 1_600, 0, 4, (first, *others),
+        TraceVerdict.DIFFERS, (3, 7), 1_600, 0, 4, (first, *others),
         tuple(Surplus(f"mma/{n}", "arrive empty", n, 12 * n) for n in range(1, 11)),
         (Setting("status", "finished", "deadline"),), (),
     )  # fmt: skip
     verdict = f"{behaviour_words(found)}; B does not do what the protocol says"
-    wrong = Conformance(Verdict.REFUTED, 800, 1, 0, 2, DIVERGENCE)
+    wrong = Conformance(TraceVerdict.DIFFERS, 800, 1, 0, 2, DIVERGENCE)
     paint_pair(console, pair_report(Pair((), found, PAIR_TIMING), verdict, ok=False, conformance=wrong))
 
 
 def pair_lost(console: Console) -> None:
-    found = replace(SAME, verdict=Verdict.UNKNOWN, lost_a=1, lost_b=92, matched=740)
+    found = replace(SAME, verdict=TraceVerdict.UNKNOWN, lost_a=1, lost_b=92, matched=740)
     report = pair_report(Pair((), found, None), behaviour_words(found), ok=None)
     paint_pair(console, report)
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from pipesim.explain.blocked import explain
 from pipesim.explain.phases import PhaseLog, unfold
+from pipesim.model.ending import Ending
 from pipesim.model.program import Program
-from pipesim.timed.engine import Outcome, Simulation, simulate
+from pipesim.timed.engine import Simulation, simulate
 from pipesim.timed.profile import Profile
 
 CHEAP = st.integers(0, 60)
@@ -37,7 +38,7 @@ EXAMPLES = settings(max_examples=120, deadline=None, derandomize=True)
 def agrees(program: Program, result: Simulation) -> None:
     reference = unfold(program)
     assert result.faults == () == reference.faults
-    assert result.outcome is (Outcome.FINISHED if reference.finished else Outcome.DEADLOCK)
+    assert result.outcome is (Ending.FINISHED if reference.finished else Ending.DEADLOCK)
     assert result.state.barriers == reference.state.barriers
     assert result.state.pcs == reference.state.pcs
     assert result.state.flights == () == reference.state.flights
@@ -55,7 +56,7 @@ def test_whole_rings_end_as_any_order_ends(
     program = ring(**shape)
     result = simulate(program, toy(**prices))
     agrees(program, result)
-    assert result.outcome is Outcome.FINISHED
+    assert result.outcome is Ending.FINISHED
 
 
 @EXAMPLES
@@ -79,7 +80,7 @@ def test_broken_rings_end_in_the_same_deadlock(
 def test_broken_rings_do_hang(ring: Callable[..., Program], toy: Callable[..., Profile]) -> None:
     """The twin of the test above: its three ways to break a ring all show."""
     for broken in ({"arrives": 1}, {"empty_count": 97}, {"expect": 48}):
-        assert simulate(ring(**broken), toy()).outcome is Outcome.DEADLOCK
+        assert simulate(ring(**broken), toy()).outcome is Ending.DEADLOCK
 
 
 @EXAMPLES
@@ -91,7 +92,7 @@ def test_over_arrivals_trap_at_the_first(
     result, reference = simulate(program, toy(**prices)), unfold(program)
     traps = [(f.kind, f.pc, f.barrier, f.found, f.expected) for f in reference.faults[:1]]
     assert [(f.kind, f.pc, f.barrier, f.found, f.expected) for f in result.faults] == traps
-    assert result.outcome is (Outcome.FAULT if traps else Outcome.FINISHED)
+    assert result.outcome is (Ending.FAULT if traps else Ending.FINISHED)
     assert bool(traps) == (shape["tiles"] > 0)
 
 

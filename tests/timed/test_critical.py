@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from pipesim.conform.steady import read
 from pipesim.explain.phases import unfold
 from pipesim.lang.protocol import Protocol
+from pipesim.model.ending import Ending
 from pipesim.model.ops import Engine, Op
 from pipesim.model.program import Program
 from pipesim.timed import critical
 from pipesim.timed.bound import Bound, ring_law
 from pipesim.timed.critical import critical_cycle, least_period, waits_per_trip
 from pipesim.timed.earliest import Earliest
-from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
 
 Make = Callable[..., Any]
@@ -129,7 +130,7 @@ def never_before(program: Program, profile: Profile, stamps: Make, *, recording:
     times = Earliest(program, profile, recording=recording)
     assert unfold(program, observers=[times]).finished
     result = simulate(program, profile, recording=recording)
-    assert result.outcome is Outcome.FINISHED
+    assert result.outcome is Ending.FINISHED
     assert result.cycles >= times.end
     if not any(op[0] in (Op.TRY_WAIT, Op.WAIT_UNLESS) for code in program.code for op in code):
         for (agent, pc), seen in stamps(program, result.trace).items():
@@ -300,7 +301,7 @@ def test_no_event_of_anything_else_is_earlier_than_the_earliest(
     result = simulate(everything(4), profile, recording=recording)
     times = Earliest(everything(4), profile, recording=recording)
     assert unfold(everything(4), observers=[times]).finished
-    assert result.outcome is Outcome.FINISHED
+    assert result.outcome is Ending.FINISHED
     assert times.end <= result.cycles
     found = critical_cycle(everything(12), profile)
     whole = simulate(everything(12), profile).cycles

@@ -9,8 +9,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipesim.model.ending import Ending
 from pipesim.model.program import Program
-from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
 
 SMALL = st.integers(0, 40)
@@ -103,7 +104,7 @@ def test_every_event_of_a_ring_has_the_time_of_the_recurrence(
     result = simulate(ring(**shape), profile, recording=recording)
     expected = naive(profile, **shape, recording=recording)
     found = [result.trace.events.cycle[result.trace.events.agent == a].tolist() for a in range(1 + shape["warps"])]
-    assert result.outcome is Outcome.FINISHED
+    assert result.outcome is Ending.FINISHED
     assert found == expected
 
 

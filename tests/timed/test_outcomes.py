@@ -9,17 +9,18 @@ from typing import Any
 import pytest
 
 from pipesim.lang.protocol import Protocol
+from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.engine import simulate
 
 Make = Callable[..., Any]
 
 
 def test_a_consumer_that_stops_arriving_leaves_the_producer_waiting(ring: Make, toy: Make) -> None:
     result = simulate(ring(stages=2, tiles=6, arrives=1), toy())
-    assert result.outcome is Outcome.DEADLOCK
+    assert result.outcome is Ending.DEADLOCK
     assert result.trace.meta.status == "deadlock"
     assert result.ends == (-1, -1)
     assert result.deadlock is not None
@@ -40,7 +41,7 @@ def test_a_consumer_that_stops_arriving_leaves_the_producer_waiting(ring: Make, 
 
 def test_a_deadlock_ends_at_its_last_landing(ring: Make, toy: Make) -> None:
     result = simulate(ring(stages=2, tiles=2, expect=80), toy())  # 16 bytes more than come
-    assert result.outcome is Outcome.DEADLOCK
+    assert result.outcome is Ending.DEADLOCK
     assert result.state.flights == ()
     last_copy = max(result.trace.events.cycle[result.trace.events.agent == 0])
     assert result.cycles == last_copy + 54
@@ -51,7 +52,7 @@ def test_a_deadlock_ends_at_its_last_landing(ring: Make, toy: Make) -> None:
 
 def test_an_over_arrival_traps(ring: Make, toy: Make, lines: Make) -> None:
     result = simulate(ring(stages=2, tiles=4, lanes=2, empty_count=1), toy())
-    assert result.outcome is Outcome.FAULT
+    assert result.outcome is Ending.FAULT
     assert result.trace.meta.status == "fault"
     assert [(f.kind, f.agent, f.found, f.expected) for f in result.faults] == [(FaultKind.OVER_ARRIVAL, 1, 2, 1)]
     assert (result.deadlock, result.ends) == (None, (-1, -1))
@@ -70,7 +71,7 @@ def test_a_wait_that_traps_never_returns(toy: Make) -> None:
         storage[1].wait(1)
 
     result = simulate(p.flatten(), toy())
-    assert result.outcome is Outcome.FAULT
+    assert result.outcome is Ending.FAULT
     assert [f.kind for f in result.faults] == [FaultKind.NOT_INITIALISED]
     assert [result.trace.meta.sites[s].kind.name for s in result.trace.events.site] == ["WAIT_ENTER"]
 
@@ -82,7 +83,7 @@ def test_a_fault_that_does_not_trap_goes_on(ring: Make, toy: Make) -> None:
         tuple((*op[:4], op[4] + 7, *op[5:]) if op[0] == Op.TMA_LOAD else op for op in agent) for agent in program.code
     )
     result = simulate(replace(program, code=code), toy())
-    assert result.outcome is Outcome.FINISHED
+    assert result.outcome is Ending.FINISHED
     assert [(f.kind, f.found, f.expected) for f in result.faults] == [
         (FaultKind.WRONG_ITEM, 7, 0),
         (FaultKind.WRONG_ITEM, 8, 1),
@@ -94,17 +95,17 @@ def test_the_budget_ends_in_unknown(ring: Make, toy: Make) -> None:
     whole = simulate(program, toy())
     for budget in (1, 10, whole.steps - 1, whole.steps):  # what needs all of its budget is not called finished
         cut = simulate(program, toy(), max_steps=budget)
-        assert (cut.outcome, cut.steps, cut.deadlock) == (Outcome.UNKNOWN, budget, None)
+        assert (cut.outcome, cut.steps, cut.deadlock) == (Ending.UNKNOWN, budget, None)
         assert cut.trace.meta.status == "unknown"
         assert cut.cycles <= whole.cycles
         assert len(cut.trace.events) <= len(whole.trace.events)
     enough = simulate(program, toy(), max_steps=whole.steps + 1)
-    assert (enough.outcome, enough.trace) == (Outcome.FINISHED, whole.trace)
+    assert (enough.outcome, enough.trace) == (Ending.FINISHED, whole.trace)
 
 
 def test_no_tiles(ring: Make, toy: Make) -> None:
     result = simulate(ring(tiles=0, warps=2), toy())
-    assert result.outcome is Outcome.FINISHED
+    assert result.outcome is Ending.FINISHED
     assert len(result.trace.events) == 0
     assert result.ends == (15, 15, 15)  # 4 inits and a fence, then the CTA barrier: the last to arrive waits for it too
     assert {b.done for b in result.state.barriers} == {0}
@@ -113,7 +114,7 @@ def test_no_tiles(ring: Make, toy: Make) -> None:
 @pytest.mark.parametrize(("stages", "tiles"), [(1, 1), (1, 5), (5, 1), (5, 3), (3, 3)])
 def test_rings_of_one_stage_and_rings_that_are_never_full(ring: Make, toy: Make, stages: int, tiles: int) -> None:
     result = simulate(ring(stages=stages, tiles=tiles), toy())
-    assert result.outcome is Outcome.FINISHED
+    assert result.outcome is Ending.FINISHED
     done = [sum(1 for t in range(tiles) if t % stages == s) for s in range(stages)]
     assert [b.done for b in result.state.barriers] == done * 2
     assert len(result.trace.events) == tiles * (4 + 3)
@@ -125,4 +126,4 @@ def test_rings_of_one_stage_and_rings_that_are_never_full(ring: Make, toy: Make,
 def test_a_program_without_agents_ends_at_once(toy: Make) -> None:
     nothing = Program("nothing", {}, (), (), (), (), (), (), ("nowhere:1",))
     result = simulate(nothing, toy())
-    assert (result.outcome, result.cycles, result.ends, result.steps) == (Outcome.FINISHED, 0, (), 0)
+    assert (result.outcome, result.cycles, result.ends, result.steps) == (Ending.FINISHED, 0, (), 0)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pipesim.timed.engine import Outcome, simulate
+from pipesim.model.ending import Ending
+from pipesim.timed.engine import simulate
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Site
 
 EVENTS = """
@@ -37,7 +38,7 @@ def test_every_event(ring: Callable[..., Any], toy: Callable[..., Any], lines: C
     program = ring(stages=1, tiles=2, work=30)
     result = simulate(program, toy())
     assert lines(result.trace) == EVENTS.split("\n")[1:-1]
-    assert result.outcome is Outcome.FINISHED
+    assert result.outcome is Ending.FINISHED
     assert (result.cycles, result.ends) == (220, (129, 220))
     assert (result.deadlock, result.faults) == (None, ())
     assert result.trace.events.time_ps.tolist() == (1000 * result.trace.events.cycle).tolist()

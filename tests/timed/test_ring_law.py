@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from pipesim.conform.steady import read
 from pipesim.lang.protocol import Protocol
+from pipesim.model.ending import Ending
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.timed.bound import ring_law
-from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
 
 Make = Callable[..., Any]
@@ -107,7 +108,7 @@ def test_no_ring_is_faster_than_its_law(
     profile = toy(**prices, copy_latency_loaded=prices["copy_latency"] + 10)
     bound = ring_law(program, profile, recording=recording)
     result = simulate(program, profile, recording=recording)
-    assert result.outcome is Outcome.FINISHED
+    assert result.outcome is Ending.FINISHED
     assert bound is not None
     assert 1000 * result.cycles >= bound.period_millicycles * (shape["tiles"] - shape["stages"])
 

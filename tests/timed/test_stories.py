@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from pipesim.lang.protocol import Protocol
+from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Engine, Op
 from pipesim.model.program import Program
-from pipesim.timed.engine import Outcome, Simulation, simulate
+from pipesim.timed.engine import Simulation, simulate
 from pipesim.trace.schema import EventKind
 
 Make = Callable[..., Any]
@@ -62,7 +63,7 @@ def test_the_first_copy_of_a_cta_is_cold(ring: Make, toy: Make) -> None:
     # the second does not pay again and overtakes the first: it is there when the consumer comes for it
     assert late[1] == times(cold, "use", EventKind.WAIT_ENTER)[1] + 5
     assert late[1] < times(cold, "load", EventKind.COPY)[1] + 40 + 54 + 3
-    assert cold.outcome is Outcome.FINISHED
+    assert cold.outcome is Ending.FINISHED
 
 
 @pytest.mark.parametrize(("grid", "every", "flight"), [(1, 4, 54), (2, 8, 58), (4, 16, 66), (1000, 16, 66)])
@@ -86,7 +87,7 @@ def test_ctas_share_the_device(ring: Make, toy: Make, grid: int, every: int, fli
 
 def test_a_try_that_succeeds_leaves_no_wait(ring: Make, toy: Make, lines: Make) -> None:
     result = simulate(ring(stages=2, tiles=3, tries=True, work=30), toy())
-    assert result.outcome is Outcome.FINISHED
+    assert result.outcome is Ending.FINISHED
     mine = [line for line in lines(result.trace) if " load " in line and ("try" in line or "wait" in line)]
     assert mine == [
         "15 load try empty[0] 1 #0 =1",
@@ -177,7 +178,7 @@ def test_threads_meet_at_a_named_barrier(toy: Make) -> None:
             w.bar_sync(1, 96)
 
     result = simulate(p.flatten(), toy(work_issue=0))
-    assert result.outcome is Outcome.FINISHED
+    assert result.outcome is Ending.FINISHED
     for n in range(3):
         begun = times(result, f"warp/{n}", EventKind.WORK_BEGIN)
         assert begun == [12, 12 + 500 + 10]
@@ -194,7 +195,7 @@ def test_a_thread_that_does_not_come_is_waited_for(toy: Make) -> None:
             w.bar_sync(1, 64)
 
     result = simulate(p.flatten(), toy())
-    assert result.outcome is Outcome.DEADLOCK
+    assert result.outcome is Ending.DEADLOCK
     assert result.deadlock is not None
     assert [(b.agent, b.barrier) for b in result.deadlock.blocked] == [("warp/0", "named barrier 1")]
 
@@ -211,7 +212,7 @@ def test_the_last_of_a_cluster_waits_for_the_barrier_too(toy: Make) -> None:
 
     result = simulate(p.flatten(), toy(work_issue=0))
     events = result.trace.events
-    assert result.outcome is Outcome.FINISHED
+    assert result.outcome is Ending.FINISHED
     assert [events.cycle[events.cta == cta].tolist() for cta in (0, 1)] == [[12, 17, 122, 123], [12, 112, 122, 123]]
 
 
@@ -237,7 +238,7 @@ def stored(latency: int, groups: int, toy: Make) -> tuple[Simulation, Program]:
 
 def test_a_bulk_store_is_waited_for(toy: Make) -> None:
     result, _ = stored(90, 0, toy)
-    assert result.outcome is Outcome.FINISHED
+    assert result.outcome is Ending.FINISHED
     assert result.faults == ()
     begun = times(result, "epilogue", EventKind.WORK_BEGIN)
     assert [b - a for a, b in pairwise(begun)] == [10 + 1 + 90 + 4] * 2  # 64 bytes in 4 cycles
@@ -246,12 +247,12 @@ def test_a_bulk_store_is_waited_for(toy: Make) -> None:
 
 def test_a_store_of_no_time_is_waited_for_too(toy: Make) -> None:
     result, _ = stored(0, 0, toy)
-    assert (result.outcome, result.faults, result.state.flights) == (Outcome.FINISHED, (), ())
+    assert (result.outcome, result.faults, result.state.flights) == (Ending.FINISHED, (), ())
 
 
 def test_a_store_that_is_not_waited_for_races_with_the_next_write(toy: Make) -> None:
     result, program = stored(90, 1, toy)
-    assert result.outcome is Outcome.FINISHED
+    assert result.outcome is Ending.FINISHED
     assert {f.kind for f in result.faults} == {FaultKind.RACE}
     assert {program.code[f.agent][f.pc][0] for f in result.faults} == {Op.WRITE}
 
@@ -276,7 +277,7 @@ def test_a_commit_arrives_when_its_transfers_are_done(toy: Make, latency: int) -
         w.read(tile[1], 8)
 
     result = simulate(p.flatten(), toy(matrix_latency=latency))
-    assert (result.outcome, result.faults) == (Outcome.FINISHED, ())
+    assert (result.outcome, result.faults) == (Ending.FINISHED, ())
     # issued at 12 and 13; the commit at 14 waits for both; a completion that is no arrive wakes the wait, 3 later
     landed = max(13 + latency, 14)
     assert times(result, "epilogue", EventKind.WAIT_RETURN) == [max(12 + 5, landed + 3)]
@@ -298,7 +299,7 @@ def test_copies_of_threads_arrive_when_they_are_done(toy: Make) -> None:
         w.read(tile[0], 7)
 
     result = simulate(p.flatten(), toy())
-    assert (result.outcome, result.faults) == (Outcome.FINISHED, ())
+    assert (result.outcome, result.faults) == (Ending.FINISHED, ())
     assert times(result, "use", EventKind.WAIT_RETURN) == [12 + 90 + 4 + 3]  # 64 bytes in 4 cycles
 
 
@@ -321,7 +322,7 @@ def test_a_multicast_lands_in_every_cta(toy: Make) -> None:
 
     result = simulate(p.flatten(), toy())
     events = result.trace.events
-    assert (result.outcome, result.faults) == (Outcome.FINISHED, ())
+    assert (result.outcome, result.faults) == (Ending.FINISHED, ())
     copied = int(events.cycle[[result.trace.meta.sites[s].kind is EventKind.COPY for s in events.site]][0])
     returned = [result.trace.meta.sites[s].kind is EventKind.WAIT_RETURN for s in events.site]
     assert events.cycle[returned].tolist() == [copied + 54 + 3] * 2

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from pipesim.lang.protocol import Protocol
+from pipesim.model.ending import Ending
 from pipesim.pipelines import ProducerConsumerPipeline
-from pipesim.timed.engine import Outcome, simulate
+from pipesim.timed.engine import simulate
 
 ITEMS = 8192
 
@@ -42,7 +43,7 @@ def upstream(stages: int) -> Protocol:
 @pytest.mark.parametrize("stages", [1, 2, 4, 8])
 def test_every_phase_completes(toy: Callable[..., Any], stages: int) -> None:
     result = simulate(upstream(stages).flatten(), toy())
-    assert result.outcome is Outcome.FINISHED
+    assert result.outcome is Ending.FINISHED
     assert result.faults == ()
     assert [(b.done, b.pending, b.tx) for b in result.state.barriers] == [(ITEMS // stages, 1, 0)] * (2 * stages)
     assert len(result.trace.events) == 2 * 3 * ITEMS

@@ -62,7 +62,6 @@ def test_one_wrong_cell(
     [
         ({"source": "guess"}, "source is 'guess', which is none of hardware, simulation"),
         ({"clock": "sundial"}, "clock is 'sundial', which is none of clock, globaltimer, both"),
-        ({"status": "fine"}, "status is 'fine', which is none of finished, deadline"),
         ({"grid": 0}, "the launch has 0 CTAs"),
         (
             {"barriers": (BarrierGroup("full", 2, 1),)},
@@ -169,3 +168,8 @@ def test_a_fault_is_a_kind_at_an_iteration(ring: Trace, store: Callable[[Trace],
 def test_another_version_cannot_be_written(ring: Trace) -> None:
     with pytest.raises(TraceFormatError, match="schema version 3"):
         check_trace(Trace(replace(ring.meta, schema=3), ring.events), "x")
+
+
+def test_a_status_that_is_no_ending_is_not_written(ring: Trace) -> None:
+    with pytest.raises(TraceFormatError, match="status is 'fine', which is none of finished, deadline"):
+        check_trace(Trace(replace(ring.meta, status="fine"), ring.events), "x")

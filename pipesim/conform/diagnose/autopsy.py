@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipesim.conform.diagnose.examined import TRAPPED, Autopsy, Standing
+from pipesim.conform.diagnose.examined import Autopsy, Standing
 from pipesim.conform.diagnose.forgiving import follow
 from pipesim.conform.replay.align import Aligned
 from pipesim.conform.replay.barrier_words import word_left, words_read
@@ -21,6 +21,7 @@ from pipesim.conform.replay.follow_records import Replayed
 from pipesim.explain.blocked import explain, in_flight, waiting
 from pipesim.explain.faults import report_fault
 from pipesim.model.barrier_word import BarrierWord
+from pipesim.model.ending import TRAPPED
 from pipesim.model.finding import Blocked
 from pipesim.model.groups import BY_PARITY, LOOP_MARKS
 from pipesim.model.machine import State

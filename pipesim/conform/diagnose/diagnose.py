@@ -16,10 +16,10 @@ from pipesim.conform.diagnose.examined import Diagnosis, Explanation
 from pipesim.conform.diagnose.forgiving import Explained, explain_with
 from pipesim.conform.replay.align import site_numbers
 from pipesim.conform.replay.conformance import align_cta, events_of, recorded_ctas
-from pipesim.conform.result import Conformance, DivergenceKind
+from pipesim.conform.result import Conformance, DivergenceKind, TraceVerdict
 from pipesim.errors import PipesimError
 from pipesim.explain.faults import report_faults
-from pipesim.model.finding import Verdict
+from pipesim.model.ending import Ending
 from pipesim.model.groups import BY_ANSWER, BY_PARITY
 from pipesim.model.ops import Operation
 from pipesim.model.program import Program
@@ -34,7 +34,7 @@ def diagnose(program: Program, trace: Trace, found: Conformance) -> Diagnosis | 
     were lost, only a window of them was kept, or only a barrier's word is wrong.
     """
     made = trace.meta.fault
-    if found.verdict is Verdict.UNKNOWN or found.lost or trace.meta.window:
+    if found.verdict is TraceVerdict.UNKNOWN or found.lost or trace.meta.window:
         return None
     if found.divergence is not None and found.divergence.kind is DivergenceKind.BARRIER_WORD:
         return None  # edits are told apart by the records, and these conform
@@ -44,7 +44,7 @@ def diagnose(program: Program, trace: Trace, found: Conformance) -> Diagnosis | 
     candidates = edits(program)
     if found.divergence is None:
         return Diagnosis((), len(candidates))  # every edit would show in the records
-    if found.divergence.kind is DivergenceKind.NOT_FINISHED and found.divergence.stuck is not None:
+    if found.divergence.stuck_too:
         return Diagnosis((), 0, made)  # the protocol itself ends there
     explained = [
         (edit, why)
@@ -97,7 +97,7 @@ def _possible(program: Program, trace: Trace, candidates: tuple[Edit, ...]) -> I
         aligned, ending = align_cta(program, table, trace, events_of(trace, cta), cta, sites)
         for a, ends in zip(aligned, ending, strict=True):
             events = sum(len(rows) for rows in a.rows)
-            if a.mismatch is not None and not (ends and trace.meta.status != "finished"):
+            if a.mismatch is not None and not (ends and trace.meta.status != Ending.FINISHED):
                 wrong.add((a.agent, events))
             elif ends:
                 short.setdefault(a.agent, set()).add(events)

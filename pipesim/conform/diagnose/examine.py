@@ -5,11 +5,12 @@ from __future__ import annotations
 from pipesim.conform.diagnose.autopsy import autopsy
 from pipesim.conform.diagnose.diagnose import diagnose
 from pipesim.conform.diagnose.edits import apply
-from pipesim.conform.diagnose.examined import Autopsy, Examination, Outcome
+from pipesim.conform.diagnose.examined import Autopsy, Examination, LaunchOutcome
 from pipesim.conform.diagnose.outcomes import observed, outcomes
 from pipesim.conform.replay.clusters import as_clusters
 from pipesim.conform.replay.conformance import recorded_ctas
 from pipesim.conform.result import Conformance
+from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.trace.schema import Trace
 
@@ -22,17 +23,18 @@ def examine(program: Program, trace: Trace, found: Conformance) -> Examination |
         return None
     trace = as_clusters(program, trace)
     diagnosis = diagnose(program, trace, found)
-    outcome = None if trace.meta.status == "unknown" else observed(trace)
-    possible: set[Outcome] = set()
+    outcome = None if trace.meta.status == Ending.UNKNOWN else observed(trace)
+    possible: set[LaunchOutcome] = set()
     if diagnosis is not None and diagnosis.explanations:
         possible = set(outcomes(apply(program, diagnosis.explanations[0].edit), None, _SCHEDULES))
         possible |= {outcome} if outcome else set()
-    return Examination(outcome, diagnosis, tuple(o for o in Outcome if o in possible), _opened(program, trace, found))
+    ways = tuple(each for each in LaunchOutcome if each in possible)
+    return Examination(outcome, diagnosis, ways, _opened(program, trace, found))
 
 
 def _opened(program: Program, trace: Trace, found: Conformance) -> Autopsy | None:
     """The autopsy of the CTA where it shows: the one that diverges, or the first in which somebody waits."""
-    if trace.meta.status in ("finished", "unknown"):
+    if trace.meta.status in (Ending.FINISHED, Ending.UNKNOWN):
         return None
     first = [found.divergence.cta] if found.divergence else []
     opened = [autopsy(trace, cta, program) for cta in dict.fromkeys([*first, *recorded_ctas(trace)])]

@@ -7,13 +7,12 @@ from enum import Enum
 
 from pipesim.conform.diagnose.edits import Edit
 from pipesim.model.barrier_word import BarrierWord
+from pipesim.model.ending import Ending
 from pipesim.model.finding import Blocked, Deadlock, FaultReport
 
-TRAPPED = frozenset({"trap", "fault"})  #: statuses of a trace whose run was ended by a trap, on the chip or simulated
 
-
-class Outcome(Enum):
-    """How a launch ends, as its host sees it."""
+class LaunchOutcome(Enum):
+    """How a launch ends and with which data, as its host sees it."""
 
     RIGHT = "finishes with the right data"
     WRONG_DATA = "finishes with wrong data"
@@ -87,7 +86,7 @@ class Autopsy:
     """
 
     cta: int
-    status: str
+    status: Ending
     cycle: int
     picoseconds: int
     barriers: tuple[Standing, ...]
@@ -107,7 +106,7 @@ class Examination:
     of the trace on it is a witness of its own, so the outcome is among them. () without an explanation.
     """
 
-    outcome: Outcome | None
+    outcome: LaunchOutcome | None
     diagnosis: Diagnosis | None
-    possible: tuple[Outcome, ...]
+    possible: tuple[LaunchOutcome, ...]
     autopsy: Autopsy | None

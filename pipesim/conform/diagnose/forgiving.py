@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesim.conform.diagnose.examined import TRAPPED
 from pipesim.conform.replay.align import Aligned, site_numbers
 from pipesim.conform.replay.conformance import (
     align_cta,
@@ -16,6 +15,7 @@ from pipesim.conform.replay.conformance import (
 from pipesim.conform.replay.divergence import Page
 from pipesim.conform.replay.follow_records import Replayed, Rules, replay
 from pipesim.explain.blocked import explain
+from pipesim.model.ending import TRAPPED, Ending
 from pipesim.model.finding import Deadlock, Fault
 from pipesim.model.program import Program
 from pipesim.trace.schema import Events, Trace
@@ -45,7 +45,7 @@ def explain_with(program: Program, trace: Trace) -> Explained | None:
     table = site_table(program)
     require_same_kernel(program, table, trace)
     sites = site_numbers(trace, table)
-    finished, trapped = trace.meta.status == "finished", trace.meta.status in TRAPPED
+    finished, trapped = trace.meta.status == Ending.FINISHED, trace.meta.status in TRAPPED
     hazards: list[Fault] = []
     traps: list[Fault] = []
     stuck: list[Deadlock] = []

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipesim.conform.diagnose.examined import Outcome
+from pipesim.conform.diagnose.examined import LaunchOutcome
 from pipesim.conform.diagnose.random_schedule import wander
 from pipesim.errors import EvidenceError
+from pipesim.model.ending import HUNG, TRAPPED, Ending
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.program import Program
-from pipesim.timed.engine import Outcome as Ended
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
 from pipesim.trace.schema import Trace
@@ -31,16 +31,16 @@ _UNCERTAIN = frozenset({FaultKind.RACE, FaultKind.UNINITIALISED_READ})
 
 def outcomes(
     program: Program, profile: Profile | None = None, schedules: int = SCHEDULES, seed: int = 0
-) -> frozenset[Outcome]:
+) -> frozenset[LaunchOutcome]:
     """How ``program`` can end: by the timed engine, if a profile is given, and in ``schedules`` random schedules.
 
     In those, landings come whole or in pieces of 16 bytes, at any time. Same arguments, same set.
     """
-    found: set[Outcome] = set()
+    found: set[LaunchOutcome] = set()
     if profile is not None:
         run = simulate(program, profile)
-        if run.outcome is not Ended.UNKNOWN:
-            found |= _means(run.faults, ended=run.outcome is Ended.FINISHED)
+        if run.outcome is not Ending.UNKNOWN:
+            found |= _means(run.faults, ended=run.outcome is Ending.FINISHED)
     for n in range(schedules):
         walk = wander(program, seed * 1_000_003 + n)
         if not walk.exhausted:
@@ -48,25 +48,24 @@ def outcomes(
     return frozenset(found)
 
 
-def observed(trace: Trace) -> Outcome:
+def observed(trace: Trace) -> LaunchOutcome:
     """How the recorded (or simulated) run ended. EvidenceError if the trace does not say."""
-    match trace.meta.status:
-        case "finished":
-            return Outcome.WRONG_DATA if trace.meta.wrong_tiles else Outcome.RIGHT
-        case "deadline" | "deadlock":
-            return Outcome.HANG
-        case "trap" | "fault":
-            return Outcome.TRAP
-        case other:
-            raise EvidenceError(f"the trace ended as “{other}”, which is no outcome")
+    status = trace.meta.status
+    if status == Ending.FINISHED:
+        return LaunchOutcome.WRONG_DATA if trace.meta.wrong_tiles else LaunchOutcome.RIGHT
+    if status in HUNG:
+        return LaunchOutcome.HANG
+    if status in TRAPPED:
+        return LaunchOutcome.TRAP
+    raise EvidenceError(f"the trace ended as “{status}”, which is no outcome")
 
 
-def _means(faults: Iterable[Fault], *, ended: bool) -> set[Outcome]:
+def _means(faults: Iterable[Fault], *, ended: bool) -> set[LaunchOutcome]:
     kinds = {fault.kind for fault in faults}
     if any(kind.traps for kind in kinds):
-        return {Outcome.TRAP}
+        return {LaunchOutcome.TRAP}
     if not ended:
-        return {Outcome.HANG}
+        return {LaunchOutcome.HANG}
     if kinds & _UNCERTAIN:
-        return {Outcome.RIGHT, Outcome.WRONG_DATA}
-    return {Outcome.WRONG_DATA} if FaultKind.WRONG_ITEM in kinds else {Outcome.RIGHT}
+        return {LaunchOutcome.RIGHT, LaunchOutcome.WRONG_DATA}
+    return {LaunchOutcome.WRONG_DATA} if FaultKind.WRONG_ITEM in kinds else {LaunchOutcome.RIGHT}

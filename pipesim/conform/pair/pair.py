@@ -13,7 +13,8 @@ from pipesim.conform.pair.result import Behaviour, Beside, Difference, Differenc
 from pipesim.conform.pair.settings import outcomes, settings
 from pipesim.conform.pair.timing import pair_timing
 from pipesim.conform.replay.align import describe_event
-from pipesim.model.finding import Verdict
+from pipesim.conform.result import TraceVerdict
+from pipesim.model.ending import Ending
 from pipesim.trace.schema import EventKind, Trace, TraceMeta
 
 _BEFORE, _AFTER = 3, 1  #: places shown around a difference
@@ -33,15 +34,15 @@ def _behaviour(a: Trace, b: Trace, matched: Matched) -> Behaviour:
     differences: list[Difference] = []
     surplus: Counter[tuple[Name, Key, str]] = Counter()
     lost_a, lost_b, found = 0, 0, 0
-    decided = "unknown" not in (a.meta.status, b.meta.status)
+    decided = Ending.UNKNOWN not in (a.meta.status, b.meta.status)
     for (cta, name), mine in matched.a.items():
         theirs = matched.b[cta, name]
         cut_a, cut_b = _cut(a.meta, cta, name), _cut(b.meta, cta, name)
         lost_a, lost_b = lost_a + cut_a, lost_b + cut_b
         difference = reading.compare(cta, name, mine, theirs)
         ended = difference is not None and (
-            (difference.here.a == "" and (cut_a or a.meta.status == "unknown"))
-            or (difference.here.b == "" and (cut_b or b.meta.status == "unknown"))
+            (difference.here.a == "" and (cut_a or a.meta.status == Ending.UNKNOWN))
+            or (difference.here.b == "" and (cut_b or b.meta.status == Ending.UNKNOWN))
         )
         if difference is not None and not ended:
             differences.append(difference)
@@ -53,7 +54,7 @@ def _behaviour(a: Trace, b: Trace, matched: Matched) -> Behaviour:
                 for (key, _), n in rest.items():
                     surplus[name, key, side] += n
     ends = outcomes(a.meta, b.meta)
-    verdict = Verdict.REFUTED if differences or ends else Verdict.PROVED if decided else Verdict.UNKNOWN
+    verdict = TraceVerdict.DIFFERS if differences or ends else TraceVerdict.AGREES if decided else TraceVerdict.UNKNOWN
     differences.sort(key=lambda d: (d.iteration, d.cta, d.cycle_a if d.cycle_a >= 0 else d.cycle_b, d.agent))
     notes = (*matched.notes, *reading.notes)
     return Behaviour(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pipesim.conform.pair.lanes import kept_words
 from pipesim.conform.pair.result import Setting
+from pipesim.model.ending import Ending
 from pipesim.trace.schema import BarrierGroup, Trace, TraceMeta
 
 NONE_SAID = "none"
@@ -30,7 +31,7 @@ def outcomes(a: TraceMeta, b: TraceMeta) -> tuple[Setting, ...]:
     """
     ends = (a.status, b.status)
     rows = (
-        ("status", *(ends if "unknown" not in ends else ("", ""))),
+        ("status", *(ends if Ending.UNKNOWN not in ends else ("", ""))),
         ("tiles that held wrong data", a.wrong_tiles, b.wrong_tiles),
         ("launches that did not finish", _gave_up(a), _gave_up(b)),
     )

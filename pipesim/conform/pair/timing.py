@@ -13,6 +13,7 @@ from pipesim.conform.pair.result import PERIOD, TRACED, Ledger, PairFigure, Pair
 from pipesim.conform.pair.settings import clocks_differ, pays_for_recording, recorders_differ
 from pipesim.conform.steady import read
 from pipesim.conform.timing import median_period, noise_millicycles
+from pipesim.model.ending import Ending
 from pipesim.trace.schema import EventKind, Run, Trace, TraceMeta
 from pipesim.trace.steady import steady_window
 
@@ -102,7 +103,7 @@ def _ends(a: Trace, b: Trace, matched: Matched) -> list[PairFigure]:
     exact = [_exact(t.meta, None) for t in (a, b)]
     found = [PairFigure("prologue, traced", _milli(one.prologue), _milli(two.prologue), *exact)]
     lost = any(sum(header.dropped) for t in (a, b) for header in t.meta.ctas if header.cta == cta)
-    if a.meta.status == b.meta.status == "finished" and not lost and not matched.cut:
+    if a.meta.status == b.meta.status == Ending.FINISHED and not lost and not matched.cut:
         noise = (_exact(t.meta, _run_noise(t.meta.runs, traced=True)) for t in (a, b))
         found.append(PairFigure("epilogue, traced", _milli(one.epilogue), _milli(two.epilogue), *exact))
         found.append(PairFigure(WHOLE, _milli(one.total), _milli(two.total), *noise))

@@ -13,9 +13,9 @@ from pipesim.conform.replay.clusters import all_agents, as_clusters
 from pipesim.conform.replay.divergence import Page
 from pipesim.conform.replay.follow_records import STRICT, replay
 from pipesim.conform.replay.passes import EVERY, Sight
-from pipesim.conform.result import Conformance, Divergence, DivergenceKind
+from pipesim.conform.result import Conformance, Divergence, DivergenceKind, TraceVerdict
 from pipesim.errors import EvidenceError
-from pipesim.model.finding import Verdict
+from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.trace.schema import AgentInfo, BarrierGroup, CtaInfo, Events, Trace
 from pipesim.trace.sites import SiteTable, site_table
@@ -31,22 +31,24 @@ def conform(program: Program, trace: Trace) -> Conformance:
     lost = sum(sum(c.dropped) for c in trace.meta.ctas)
     ctas = recorded_ctas(trace)
     if not ctas:
-        return Conformance(Verdict.UNKNOWN, 0, 0, lost, uncertainty)
+        return Conformance(TraceVerdict.UNKNOWN, 0, 0, lost, uncertainty)
     first: Divergence | None = None
     hung: Divergence | None = None  # of the first CTA, if the kernel did not finish and each CTA that is here did
     iterations, ended, words = 0, True, 0
     for cta in ctas:
         found = _replay_cta(program, table, trace, cta, sites, uncertainty)
         iterations, ended = max(iterations, found.iterations), ended and found.ended
-        first, hung, words = found.divergence, hung or found.hung, words + found.words
-        if first is not None:
+        hung, words = hung or found.hung, words + found.words
+        if found.divergence is not None and not found.divergence.stuck_too:
+            first = found.divergence
             break
+        first = first or found.divergence  # stuck as the kernel is: a CTA that does something else comes before it
     first = first or hung
     nothing = (
         not len(trace.events) and iterations > 0
     )  # a window behind the last iteration: nothing was held against it
-    proved = not lost and ended and not nothing
-    verdict = Verdict.REFUTED if first is not None else Verdict.PROVED if proved else Verdict.UNKNOWN
+    whole = not lost and ended and not nothing
+    verdict = TraceVerdict.DIFFERS if first is not None else TraceVerdict.AGREES if whole else TraceVerdict.UNKNOWN
     return Conformance(
         verdict,
         len(trace.events),
@@ -143,7 +145,7 @@ def _replay_cta(
     # where the records of a kernel that was stopped end is not a divergence in itself
     aligned, ending = align_cta(program, table, trace, events, cta, sites)
     page = Page(program, table, trace, events, cta)
-    hung = trace.meta.status != "finished"
+    hung = trace.meta.status != Ending.FINISHED
     mismatches = [a.mismatch for a, ends in zip(aligned, ending, strict=True) if a.mismatch and not (hung and ends)]
     iterations = max((a.iterations[1] for a in aligned), default=0)
     ended = all(a.end == len(a.ran) or (info.passes and _fits(a, info.passes)) for a in aligned)
@@ -157,7 +159,7 @@ def _replay_cta(
         other = next((a for a in aligned if a.end < len(a.ran) and not _fits(a, info.passes)), None)
         if other is not None:
             found = page.other_passes(other.agent, other.iterations, info.passes[other.agent])
-    if trace.meta.status == "unknown":  # a simulation that was cut off: nothing shows how it would have ended
+    if trace.meta.status == Ending.UNKNOWN:  # a simulation that was cut off: nothing shows how it would have ended
         return _OfCta(found, None, iterations, ended=False)
     if found is None and not hung and not any(partial):
         beside = words_beside(program, followed.state, trace.meta, cta)
@@ -178,5 +180,5 @@ def _sight(trace: Trace, info: CtaInfo, agent: int) -> Sight:
     """What the recording kept of one agent of one CTA."""
     first, end = trace.meta.window or (0, EVERY)
     lost = bool(info.dropped and info.dropped[agent])
-    stopped = trace.meta.status != "finished" and info.passes
+    stopped = trace.meta.status != Ending.FINISHED and info.passes
     return Sight(first, end, lost, info.passes[agent] if stopped else EVERY)

@@ -11,6 +11,7 @@ from pipesim.conform.replay.barrier_words import Beside, word_words
 from pipesim.conform.result import Divergence, DivergenceKind, Moment
 from pipesim.explain.blocked import explain
 from pipesim.model.barrier import phase_wanted
+from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault
 from pipesim.model.groups import PARITY_WAITS, TRIES
 from pipesim.model.machine import State, step
@@ -21,7 +22,7 @@ from pipesim.trace.sites import SiteTable
 
 _CONTEXT = 4  #: events shown before a divergence
 
-_ENDED = {"deadline": "was stopped by its deadline", "trap": "was ended by a trap"}
+_ENDED = {Ending.DEADLINE: "was stopped by its deadline", Ending.TRAP: "was ended by a trap"}
 
 
 class Page:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pipesim.model.ending import Ending
 from pipesim.model.moves import attempt
 from pipesim.model.program import Program
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.doubt import Doubt, Why
-from pipesim.prove.refutation import End, Refutation, Schedule
+from pipesim.prove.refutation import Refutation, Schedule
 
 
 def confirm(program: Program, doubt: Doubt) -> Refutation | None:
@@ -47,9 +48,9 @@ def carried(program: Program, schedule: Schedule) -> Refutation | None:
 def refutation(play: Play) -> Refutation | None:
     """What is wrong where a play has come to, None if nothing is."""
     if play.faults:
-        return Refutation(End.FAULT, tuple(play.moves), play.faults[0])
+        return Refutation(Ending.FAULT, tuple(play.moves), play.faults[0])
     stuck = play.deadlock
-    return Refutation(End.DEADLOCK, tuple(play.moves), deadlock=stuck) if stuck is not None else None
+    return Refutation(Ending.DEADLOCK, tuple(play.moves), deadlock=stuck) if stuck is not None else None
 
 
 def _bring_about(play: Play, doubt: Doubt) -> bool:

@@ -15,12 +15,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pipesim.explain.blocked import explain
+from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault
 from pipesim.model.machine import Flight, State, finished, initial_state
 from pipesim.model.moves import Kind, Move, attempt, canonical
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.prove.refutation import End, Refutation
+from pipesim.prove.refutation import Refutation
 
 MOST_MOVES = 100_000  #: made while shortening; what is not left out by then stays
 _ALL = -1
@@ -76,12 +77,12 @@ class _Shortening:
         self._best = self._recorded()
 
     def run(self) -> Refutation:
-        if self._refutation.end is End.FAULT:
+        if self._refutation.end is Ending.FAULT:
             self._cut_tails()
         while self._left > 0 and self._leave_out_each():
             pass
         best = self._best
-        if self._refutation.end is End.FAULT:
+        if self._refutation.end is Ending.FAULT:
             return replace(self._refutation, schedule=best.moves, fault=best.fault)
         return replace(self._refutation, schedule=best.moves, deadlock=explain(self._program, best.states[-1]))
 
@@ -129,7 +130,7 @@ class _Shortening:
 
         Only a jump, or an arrival at a named barrier (who comes last need not wait there), makes their number vary.
         """
-        if self._refutation.end is End.FAULT or self._best.acts[n].flight is not None:
+        if self._refutation.end is Ending.FAULT or self._best.acts[n].flight is not None:
             return True
         return self._varies
 
@@ -158,7 +159,7 @@ class _Shortening:
             if result.faults:
                 same = next((fault for fault in result.faults if self._same(fault)), None)
                 return best.then(without, rest, same) if same is not None else None
-        if self._refutation.end is End.FAULT or state.flights or _stands(self._program, state) != self._stands:
+        if self._refutation.end is Ending.FAULT or state.flights or _stands(self._program, state) != self._stands:
             return None
         stuck = explain(self._program, state)
         return best.then(without, rest, None) if stuck is not None else None

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipesim.explain.phases import unfold
+from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.moves import Move
 from pipesim.model.program import Program
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.memory_order.may_fail import concerns
 from pipesim.prove.memory_order.order import MemoryOrder
-from pipesim.prove.refutation import End, Refutation
+from pipesim.prove.refutation import Refutation
 
 
 def memory_order(program: Program) -> MemoryOrder | None:
@@ -32,7 +33,7 @@ def memory_refutations(program: Program, order: MemoryOrder | None) -> tuple[Ref
     found: dict[FaultKind, Refutation] = {}
     for fault, past in zip(order.faults, order.pasts, strict=True) if order is not None else ():
         if fault.kind not in found:
-            found[fault.kind] = Refutation(End.FAULT, _schedule(program, fault, past), fault)
+            found[fault.kind] = Refutation(Ending.FAULT, _schedule(program, fault, past), fault)
     return tuple(found.values())
 
 

@@ -11,11 +11,12 @@ from collections import deque
 from dataclasses import dataclass
 
 from pipesim.explain.blocked import explain
+from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.machine import finished
 from pipesim.model.moves import Move
 from pipesim.model.program import Program
-from pipesim.prove.refutation import End, Refutation, Schedule
+from pipesim.prove.refutation import Refutation, Schedule
 from pipesim.prove.search.parts import Row
 from pipesim.prove.search.persistent import Persistent
 from pipesim.prove.search.successors import Process, Successor, Successors
@@ -37,10 +38,10 @@ class Exploration:
     complete: bool
     refutations: tuple[Refutation, ...]
     outcomes: int
-    wrong: frozenset[tuple[FaultKind | End, tuple[int, ...]]]
+    wrong: frozenset[tuple[FaultKind | Ending, tuple[int, ...]]]
 
     @property
-    def kinds(self) -> frozenset[FaultKind | End]:
+    def kinds(self) -> frozenset[FaultKind | Ending]:
         """Every kind of what is wrong."""
         return frozenset(r.kind for r in self.refutations)
 
@@ -65,7 +66,7 @@ class _Search:
         start = self._next.start
         self._came: dict[Row, _Came | None] = {start: None}
         self._queue = deque([start])
-        self._found: dict[tuple[FaultKind | End, tuple[int, ...]], Refutation] = {}
+        self._found: dict[tuple[FaultKind | Ending, tuple[int, ...]], Refutation] = {}
         self._ends: set[object] = set()
         self._steps = 0
 
@@ -109,18 +110,18 @@ class _Search:
         if all(finished(self._program, state, agent) for agent in range(len(self._program.agents))):
             self._ends.add(state._replace(registers=()))
             return
-        key = End.DEADLOCK, state.pcs
+        key = Ending.DEADLOCK, state.pcs
         if key not in self._found:
             stuck = explain(self._program, state)
             assert stuck is not None, "nothing can move, so somebody waits"
-            self._found[key] = Refutation(End.DEADLOCK, self._to(row), deadlock=stuck)
+            self._found[key] = Refutation(Ending.DEADLOCK, self._to(row), deadlock=stuck)
 
     def _fault(self, row: Row, process: Process, outcome: Successor) -> None:
         for fault in outcome.faults:
             key = fault.kind, (fault.agent, fault.pc)
             if key not in self._found:
                 last = self._next.move(row, outcome, process)
-                self._found[key] = Refutation(End.FAULT, self._to(row, last), fault)
+                self._found[key] = Refutation(Ending.FAULT, self._to(row, last), fault)
 
     def _to(self, row: Row, *last: Move) -> Schedule:
         """The moves from the start to ``row``, and what follows."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
+from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import READS_MEMORY, WRITES_MEMORY
 from pipesim.model.machine import finished
 from pipesim.model.moves import Kind, Move
 from pipesim.model.ops import operand
 from pipesim.model.program import Program
-from pipesim.prove.refutation import End, Refutation, Schedule
+from pipesim.prove.refutation import Refutation, Schedule
 from pipesim.prove.search.parts import Row
 from pipesim.prove.search.persistent import Enabled, Persistent
 from pipesim.prove.search.successors import Process, Successor, Successors
@@ -60,8 +61,8 @@ def of_two(program: Program, found: TwoOutcomes) -> tuple[Refutation, Refutation
     who = (found.agent, found.pc) if found.agent >= 0 else _accessing(program, found.access)
     one, other = found.items
     return (
-        Refutation(End.FAULT, found.one, Fault(FaultKind.TWO_OUTCOMES, *who, found=one, expected=other)),
-        Refutation(End.FAULT, found.other, Fault(FaultKind.TWO_OUTCOMES, *who, found=other, expected=one)),
+        Refutation(Ending.FAULT, found.one, Fault(FaultKind.TWO_OUTCOMES, *who, found=one, expected=other)),
+        Refutation(Ending.FAULT, found.other, Fault(FaultKind.TWO_OUTCOMES, *who, found=other, expected=one)),
     )
 
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from pipesim.conform.diagnose.examined import TRAPPED, Autopsy, Diagnosis, Examination, Explanation, Outcome, Standing
+from pipesim.conform.diagnose.examined import (
+    Autopsy,
+    Diagnosis,
+    Examination,
+    Explanation,
+    LaunchOutcome,
+    Standing,
+)
 from pipesim.conform.replay.barrier_words import word_words
 from pipesim.model.barrier_word import BarrierWord
+from pipesim.model.ending import TRAPPED, Ending
 from pipesim.model.finding import Deadlock
 from pipesim.report.findings.finding import deadlock_lines, fault_lines, headline
 from pipesim.report.text.console import BAD, GOOD, UNSURE
@@ -14,7 +22,7 @@ from pipesim.report.text.words import NONE, count, microseconds, number, place
 MOST_EXPLANATIONS = 6
 MOST_HAZARDS = 2
 MOST_BARRIERS = 16
-_ENDED = {"deadline": "stopped by its deadline", "deadlock": "nobody can move"}
+_ENDED = {Ending.DEADLINE: "stopped by its deadline", Ending.DEADLOCK: "nobody can move"}
 
 
 def examination_lines(found: Examination, shown: Deadlock | None, width: int) -> list[str]:
@@ -115,10 +123,10 @@ def _outcome(found: Examination, width: int) -> list[str]:
     if found.outcome is None or not (found.possible or (found.diagnosis and found.diagnosis.made)):
         return []
     ended = {
-        Outcome.RIGHT: "it finished, every tile with the right data: the fault shows in the records only",
-        Outcome.WRONG_DATA: "it finished with wrong data",
-        Outcome.HANG: "it hung",
-        Outcome.TRAP: "a trap ended it",
+        LaunchOutcome.RIGHT: "it finished, every tile with the right data: the fault shows in the records only",
+        LaunchOutcome.WRONG_DATA: "it finished with wrong data",
+        LaunchOutcome.HANG: "it hung",
+        LaunchOutcome.TRAP: "a trap ended it",
     }[found.outcome]
     if found.diagnosis is not None and not found.diagnosis.manifest:
         return []

@@ -7,8 +7,7 @@ from statistics import median
 from rich.cells import cell_len
 
 from pipesim.answers.view import HardwareBlock
-from pipesim.conform.result import Conformance, Divergence, DivergenceKind
-from pipesim.model.finding import Verdict
+from pipesim.conform.result import Conformance, Divergence, DivergenceKind, TraceVerdict
 from pipesim.report.findings.divergence import divergence_lines
 from pipesim.report.findings.examination import examination_lines
 from pipesim.report.pages.figures import share_lines, site_lines, steady_lines
@@ -84,9 +83,9 @@ def conformance_words(found: Conformance) -> str:
     part = ""
     if found.hides:
         part = f" ({iterations(_within(found))} of {number(found.iterations)})"
-    if found.verdict is Verdict.PROVED:
+    if found.verdict is TraceVerdict.AGREES:
         return f"{GOOD} {count(found.events, 'event')} {where} conform{part}"
-    if found.verdict is Verdict.REFUTED:
+    if found.verdict is TraceVerdict.DIFFERS:
         return f"{BAD} the {count(found.events, 'event')} {where} do not conform{part}"
     lost = f"; {count(found.lost, 'record')} lost" if found.lost else ""
     if not found.events:
@@ -102,7 +101,7 @@ def _within(found: Conformance) -> tuple[int, int]:
 
 def _unseen(found: Conformance) -> list[str]:
     """What a window left out, and what is known of it all the same."""
-    if not found.hides or found.verdict is Verdict.REFUTED:
+    if not found.hides or found.verdict is TraceVerdict.DIFFERS:
         return []
     first, end = found.window
     spans = [span for span in ((0, min(first, found.iterations)), (end, found.iterations)) if span[0] < span[1]]

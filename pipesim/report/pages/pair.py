@@ -8,7 +8,8 @@ from rich.console import Console
 
 from pipesim.answers.pair_view import PairReport, PairSide
 from pipesim.conform.pair.result import Behaviour, Difference, Setting
-from pipesim.model.finding import Verdict
+from pipesim.conform.result import TraceVerdict
+from pipesim.model.ending import Ending
 from pipesim.report.pages.hardware import conformance_words
 from pipesim.report.pages.pair_figures import figure_lines, ledger_lines
 from pipesim.report.pictures.timeline import Moment, timeline_lines
@@ -50,7 +51,7 @@ def _side(side: PairSide, width: int) -> list[str]:
     runs = sum(run.traced for run in meta.runs)
     parts = [device, *([count(runs, "run")] if runs else [])]
     parts += [f"SM clock {megahertz(meta.device.sm_khz)}"] * bool(meta.device.sm_khz)
-    parts += [meta.status] * (meta.status != "finished")
+    parts += [meta.status] * (meta.status != Ending.FINISHED)
     held = side.not_held if side.conformance is None else conformance_words(side.conformance)
     source = middle(side.source, width - LABEL - 2)
     return [*field(side.label, [source], width), *field("", parts, width), *field("", [held], width)]
@@ -66,11 +67,11 @@ def _behaviour(found: Behaviour, width: int) -> list[str]:
     """Whether the behaviour is the same, how the runs ended, what was lost, and what was not compared."""
     where = f"{count(found.matched, 'event')} of {count(len(found.ctas), 'CTA')} found in both"
     match found.verdict:
-        case Verdict.PROVED:
+        case TraceVerdict.AGREES:
             parts = [f"{GOOD} the same", where, AGENTS_EVENTS]
-        case Verdict.REFUTED:
+        case TraceVerdict.DIFFERS:
             parts = [f"{BAD} not the same", where]
-        case Verdict.UNKNOWN:
+        case TraceVerdict.UNKNOWN:
             parts = [f"{UNSURE} unknown", where, f"{AGENTS_EVENTS} as far as they go"]
     parts += [f"{s.what}: {s.a} in A, {s.b} in B" for s in found.outcomes]
     lost = [f"{count(n, 'record')} of {side} lost" for side, n in (("A", found.lost_a), ("B", found.lost_b)) if n]

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from pipesim.conform.pair.result import Behaviour
-from pipesim.conform.result import Conformance
-from pipesim.model.finding import Verdict
+from pipesim.conform.result import Conformance, TraceVerdict
+from pipesim.model.ending import HUNG, TRAPPED
 from pipesim.report.text.words import count, number
 from pipesim.trace.schema import TraceMeta
 
-_HOW = {"deadline": "hung", "deadlock": "hung", "trap": "was ended by a trap", "fault": "was ended by a trap"}
+_HOW = dict.fromkeys(HUNG, "hung") | dict.fromkeys(TRAPPED, "was ended by a trap")
 
 
 def behaviour_words(found: Behaviour) -> str:
     """``same behaviour``, or where it first differs, or why it cannot be said."""
     match found.verdict:
-        case Verdict.PROVED:
+        case TraceVerdict.AGREES:
             return "same behaviour"
-        case Verdict.UNKNOWN:
+        case TraceVerdict.UNKNOWN:
             lost = [f"{count(n, 'record')} of {side}" for side, n in (("A", found.lost_a), ("B", found.lost_b)) if n]
             why = f"{' and '.join(lost)} lost" if lost else "a simulation ran out of its budget"
             return f"no difference found, but {why}: what follows was not compared"
-        case Verdict.REFUTED:
+        case TraceVerdict.DIFFERS:
             if not found.differences:
                 return "the runs ended differently: " + ", ".join(
                     f"{s.what} {s.a} in A, {s.b} in B" for s in found.outcomes
@@ -41,7 +41,7 @@ def unfinished_words(a: TraceMeta, b: TraceMeta) -> str:
 
 def conformance_clause(a: Conformance | None, b: Conformance | None) -> tuple[bool, str]:
     """Whether the two stand alike to their protocol, and what the verdict adds about it ("" if nothing)."""
-    bad_a, bad_b = (held is not None and held.verdict is Verdict.REFUTED for held in (a, b))
+    bad_a, bad_b = (held is not None and held.verdict is TraceVerdict.DIFFERS for held in (a, b))
     if bad_a and bad_b:
         return True, "; neither does what the protocol says"
     if bad_a or bad_b:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from pipesim.answers.view import RunReport
+from pipesim.model.ending import Ending
 from pipesim.report.findings.finding import advisory_lines, budget_lines, fault_lines, finding_lines
 from pipesim.report.pages.figures import share_lines
 from pipesim.report.pages.verify import simulation_lines
@@ -40,11 +41,11 @@ def run_lines(report: RunReport, width: int) -> list[str]:
 def _verdict(report: RunReport, width: int) -> list[str]:
     """One schedule shows that something can happen, never that nothing else can: the line says so."""
     match report.simulation.outcome:
-        case "finished" if not report.faults:
+        case Ending.FINISHED if not report.faults:
             return wrap("finished: no deadlock and no fault in this schedule", width, f"{GOOD} ")
-        case "deadlock":
+        case Ending.DEADLOCK:
             return wrap("the simulated schedule ends in a deadlock", width, f"{BAD} ")
-        case "unknown":
+        case Ending.UNKNOWN:
             return budget_lines(report.steps, width)
         case _:
             return wrap(f"the simulated schedule breaks a rule: {count(len(report.faults), 'fault')}", width, f"{BAD} ")

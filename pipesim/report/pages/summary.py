@@ -9,7 +9,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from pipesim.answers.summary_view import Hardware, ProtocolReport, SummaryReport, TraceLine
-from pipesim.conform.diagnose.agreement import Agreement
+from pipesim.conform.agreement import Agreement
+from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, Finding, Verdict
 from pipesim.report.findings.finding import who_waits
 from pipesim.report.text.console import BAD, GOOD, UNSURE, mark, paint, width_of
@@ -75,11 +76,11 @@ def _simulation(each: ProtocolReport) -> str:
     if each.simulation is None:
         return f"{UNSURE} failed"
     match each.simulation.outcome:
-        case "finished" if not _faulty(each):
+        case Ending.FINISHED if not _faulty(each):
             return f"{GOOD} {number(each.cycles)}"
-        case "unknown":
+        case Ending.UNKNOWN:
             return f"{UNSURE} cut off"
-        case "deadlock":
+        case Ending.DEADLOCK:
             return f"{BAD} deadlock"
         case _:
             return f"{BAD} fault"
