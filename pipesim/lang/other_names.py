@@ -117,28 +117,11 @@ _BY_CLASS: dict[str, tuple[tuple[str, str], ...]] = {
 
 
 #: What CUDA and Triton have as a name of its own; of the others a role may have variables.
-_BUILT_IN = frozenset(
-    [
-        "threadidx",
-        "blockidx",
-        "blockdim",
-        "griddim",
-        "warpsize",
-        "laneid",
-        "warpid",
-        "syncthreads",
-        "syncwarp",
-        "threadfence",
-        "threadfenceblock",
-        "activemask",
-        "ballotsync",
-        "shflsync",
-        "electsync",
-        "electonesync",
-        "programid",
-        "numprograms",
-    ]
-)
+_BUILT_IN_NAMES = """
+threadidx blockidx blockdim griddim warpsize laneid warpid syncthreads syncwarp threadfence threadfenceblock
+activemask ballotsync shflsync electsync electonesync programid numprograms
+"""
+_BUILT_IN = frozenset(_BUILT_IN_NAMES.split())
 
 
 def _table(entries: tuple[tuple[str, str], ...]) -> dict[str, str]:
