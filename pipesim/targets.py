@@ -19,6 +19,8 @@ from pipesim.model.program_json import loads
 from pipesim.protocols.catalog import BUILT_IN, ProtocolFunction
 from pipesim.protocols.limits import require_fits
 
+_MOST_PROPOSED = 4  #: functions of a file that an error proposes
+
 
 @dataclass(frozen=True)
 class Target:
@@ -114,8 +116,7 @@ def find(text: str) -> Target:
     if text.endswith(".json"):
         return replace(_from_program(Path(text)), spelling=text)
     if text.removesuffix(":").endswith(".py"):
-        file = text.removesuffix(":")
-        raise UnknownProtocolError(f"{file} names a file but no function", correction=f"write {file}:FUNCTION")
+        return _only_one(text.removesuffix(":"))
     near = difflib.get_close_matches(text, BUILT_IN, n=3, cutoff=0.4)
     raise UnknownProtocolError(
         f"there is no protocol {text!r}",
@@ -123,6 +124,45 @@ def find(text: str) -> Target:
         if near
         else "see `pipesim list`, or give file.py:function or a program's .json",
     )
+
+
+def _only_one(file: str) -> Target:
+    """The one protocol of a file. UnknownProtocolError if it has none, or several, which are then named."""
+    module = _module_of(Path(file))
+    found = _makers(module)
+    if len(found) != 1:
+        raise UnknownProtocolError(
+            f"{file} has {'several functions' if found else 'no function'} that make{'' if found else 's'} a protocol",
+            cause=f"it has {', '.join(found)}" if found else _others(module),
+            correction=" or ".join(f"{file}:{name}" for name in found[:_MOST_PROPOSED])
+            if found
+            else "write one that ends with `return p`, each of its parameters with a whole number as its default",
+        )
+    spelling = f"{file}:{found[0]}"
+    return replace(_target(spelling, getattr(module, found[0])), spelling=spelling)
+
+
+def _makers(module: ModuleType) -> list[str]:
+    """The functions of a file that may make a protocol: those that say so, else all that can be called without more."""
+    said, silent = [], []
+    for name in _public(module):
+        function = getattr(module, name)
+        returns = inspect.get_annotations(function).get("return", inspect.Signature.empty)
+        if returns in (Protocol, "Protocol", "pipesim.Protocol"):
+            said.append(name)
+        elif returns is inspect.Signature.empty and all(
+            type(parameter.default) is int for parameter in inspect.signature(function).parameters.values()
+        ):
+            silent.append(name)
+    return said or silent
+
+
+def _others(module: ModuleType) -> str:
+    """What a file without a protocol has instead."""
+    public = _public(module)
+    if not public:
+        return "it has no functions"
+    return f"{', '.join(public)}: of another type, or with a parameter whose default is no whole number"
 
 
 def target_of(protocol: ProtocolFunction | Program) -> Target:
@@ -199,11 +239,18 @@ def _from_program(path: Path) -> Target:
 
 
 def _from_file(path: Path, function: str) -> ProtocolFunction:
-    """The function of this name in a Python file, which is run; it may import from its folder, as ``python FILE``."""
+    """The function of this name in a Python file."""
+    module = _module_of(path)
+    found = getattr(module, function, None)
+    if not callable(found):
+        raise UnknownProtocolError(f"{path} has no function {function!r}", correction=_functions(module, function))
+    return found  # type: ignore[no-any-return]  # what it returns is checked when it is called
+
+
+def _module_of(path: Path) -> ModuleType:
+    """A Python file, which is run; it may import from its folder, as ``python FILE``."""
     if not path.is_file():
-        raise UnknownProtocolError(
-            f"there is no file {path}", correction="give the path of a Python file, then :function"
-        )
+        raise UnknownProtocolError(f"there is no file {path}", correction="give the path of a Python file")
     spec = importlib.util.spec_from_file_location(f"pipesim_user_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
@@ -223,21 +270,23 @@ def _from_file(path: Path, function: str) -> ProtocolFunction:
         ) from error
     finally:
         sys.path.remove(folder)
-    found = getattr(module, function, None)
-    if not callable(found):
-        raise UnknownProtocolError(f"{path} has no function {function!r}", correction=_functions(module, function))
-    return found  # type: ignore[no-any-return]  # what it returns is checked when it is called
+    return module
 
 
 def _functions(module: ModuleType, wanted: str) -> str:
     """What the module has instead of the function that was wanted."""
-    public = [
+    public = _public(module)
+    near = difflib.get_close_matches(wanted, public, n=1, cutoff=0.4)
+    return f"did you mean {near[0]}?" if near else f"it has {', '.join(public) or 'none'}"
+
+
+def _public(module: ModuleType) -> list[str]:
+    """The functions that a file defines, in its order."""
+    return [
         name
         for name, value in vars(module).items()
         if inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_")
     ]
-    near = difflib.get_close_matches(wanted, public, n=1, cutoff=0.4)
-    return f"did you mean {near[0]}?" if near else f"it has {', '.join(public) or 'none'}"
 
 
 def _mend(error: BaseException, path: Path) -> str:

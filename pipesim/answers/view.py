@@ -175,11 +175,21 @@ class RunReport:
 
 
 @dataclass(frozen=True)
+class ProtocolTraces:
+    """The recordings of one protocol on one device. ``usual``: one of them is of the default parameters."""
+
+    device: str
+    recordings: int
+    usual: bool
+
+
+@dataclass(frozen=True)
 class ProtocolRow:
     """One built-in protocol: its one-line summary and its parameters with their defaults, in order.
 
     ``roles`` are (role, warps) and ``barriers`` (group, barriers, count of a phase) of one CTA with those defaults; a
     count is None where nobody initialises the group, or not all of it alike. ``ctas`` is the size of its cluster.
+    ``traces`` are the recordings that came with pipesim.
     """
 
     name: str
@@ -188,6 +198,7 @@ class ProtocolRow:
     roles: tuple[tuple[str, int], ...] = ()
     barriers: tuple[tuple[str, int, int | None], ...] = ()
     ctas: int = 1
+    traces: tuple[ProtocolTraces, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,30 +10,39 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipesim.cli.completers import complete, parameters, profiles, protocols
 from pipesim.errors import ParameterError, UsageError
 from pipesim.trace.whole import require_free
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,4000}")  # int() takes 1_0 for 10, other alphabets' digits, and spaces
 
 
+Example = tuple[str, str]  #: a command as it is typed, and what it is for
+
+
 @dataclass(frozen=True)
 class Command:
-    """One command: its name, its line in the overview, its arguments, and what carries it out (gives the exit code)."""
+    """One command: its name, its line in the overview, its arguments, and what carries it out (gives the exit code).
+
+    ``examples`` end its help; a test runs them.
+    """
 
     name: str
     summary: str
     description: str
     arguments: Callable[[argparse.ArgumentParser], None]
     carry_out: Callable[[argparse.Namespace], int]
+    examples: tuple[Example, ...] = ()
 
 
 def add_protocol(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """The protocol, its parameters and the size of the launch. ``optional``: the protocol may be None."""
-    parser.add_argument(
+    named = parser.add_argument(
         "protocol",
         nargs="?" if optional else None,
-        help="a built-in name (see `pipesim list`), file.py:function, or a program's .json",
+        help="a built-in name (see `pipesim list`), file.py, file.py:function, or a program's .json",
     )
+    complete(named, protocols)
     add_params(parser, "a parameter of the protocol; may be repeated")
     add_ctas(parser)
 
@@ -50,7 +59,13 @@ def add_ctas(parser: argparse.ArgumentParser) -> None:
 
 def add_params(parser: argparse.ArgumentParser, text: str) -> None:
     """``-p NAME=VALUE``, to be read with :func:`params_of`."""
-    parser.add_argument("-p", "--param", metavar="NAME=VALUE", action="append", default=[], help=text)
+    given = parser.add_argument("-p", "--param", metavar="NAME=VALUE", action="append", default=[], help=text)
+    complete(given, parameters)
+
+
+def add_profile(parser: argparse.ArgumentParser, text: str) -> None:
+    """``--profile``, whose default ``text`` says."""
+    complete(parser.add_argument("--profile", help=text), profiles)
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

@@ -199,4 +199,11 @@ COMMAND = Command(
     "Run the CUDA kernel of a protocol, or one of your own, on this machine's GPU and record its events.",
     _arguments,
     _carry_out,
+    (
+        ("pipesim capture producer_consumer -o ring.parquet", "record a built-in protocol's kernel (needs a GPU)"),
+        (
+            "pipesim capture --kernel my.cu --protocol my_kernel.py --block 128",
+            "record a kernel of your own, see docs/own-kernel.md (needs a GPU)",
+        ),
+    ),
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import params_of, require_output
+from pipesim.cli.completers import complete, protocols
 from pipesim.cli.output import progress, show
 from pipesim.cli.recording import empty_meta, require_gpu_or, usual_name
 from pipesim.errors import ParameterError, UsageError
@@ -26,7 +27,10 @@ def add_kernel(parser: argparse.ArgumentParser) -> None:
     """``--kernel`` and what belongs to it."""
     own = parser.add_argument_group("a kernel of your own (see docs/own-kernel.md)")
     own.add_argument("--kernel", metavar="FILE.cu", help="compile and launch this kernel, which includes recorder.cuh")
-    own.add_argument("--protocol", dest="kernel_protocol", metavar="NAME", help="the protocol to hold it against")
+    against = own.add_argument(
+        "--protocol", dest="kernel_protocol", metavar="NAME", help="the protocol to hold it against"
+    )
+    complete(against, protocols)
     own.add_argument("--table", metavar="FILE", help="its roles, barriers and sites (default: FILE.table.h)")
     own.add_argument("--entry", metavar="NAME", help="the kernel in C++, as space::name<4>, if there are several")
     for name, metavar, text in (

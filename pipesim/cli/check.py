@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import Command, add_ctas, add_output, add_params, params_of
+from pipesim.cli.completers import complete, protocols
 from pipesim.cli.output import complain, emit, parts, progress
 from pipesim.errors import ParameterError, PipesimError
 
@@ -20,10 +21,11 @@ _MOST_STATES = 200_000
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    named = parser.add_argument(
         "protocol", nargs="*",
-        help="built-in names (see `pipesim list`), file.py:function, or programs' .json; each is judged",
+        help="built-in names (see `pipesim list`), file.py, file.py:function, or programs' .json; each is judged",
     )  # fmt: skip
+    complete(named, protocols)
     parser.add_argument("--all", action="store_true", help="judge every built-in protocol")
     add_params(parser, "a parameter of every protocol named; may be repeated")
     add_ctas(parser)
@@ -139,4 +141,9 @@ COMMAND = Command(
     "Judge protocols for every schedule, not for one: proved, refuted with a schedule that shows it, or unknown.",
     _arguments,
     _carry_out,
+    (
+        ("pipesim check producer_consumer -p stages=2", "a built-in ring with two stages, for any number of tiles"),
+        ("pipesim check my_kernel.py", "the protocol of a file of your own"),
+        ("pipesim check my_kernel.py producer_consumer --format junit", "several, for a CI system"),
+    ),
 )

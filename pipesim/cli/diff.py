@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_output, add_params, add_tolerance, params_of
+from pipesim.cli.arguments import Command, add_output, add_params, add_profile, add_tolerance, params_of
+from pipesim.cli.completers import complete, protocols
 from pipesim.cli.output import progress, show
 
 if TYPE_CHECKING:
@@ -17,9 +18,12 @@ if TYPE_CHECKING:
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("trace", type=Path, help="a trace file (Parquet); with two, A")
     parser.add_argument("other", type=Path, nargs="?", help="B, to be compared with A instead of a protocol")
-    parser.add_argument("--protocol", help="the protocol to hold it against (default: the one that the trace names)")
+    named = parser.add_argument(
+        "--protocol", help="the protocol to hold it against (default: the one that the trace names)"
+    )
+    complete(named, protocols)
     add_params(parser, "a parameter of the protocol (default: the trace's); may be repeated")
-    parser.add_argument("--profile", help="latency profile (default: the one of the trace's device)")
+    add_profile(parser, "latency profile (default: the one of the trace's device)")
     add_tolerance(parser, "; of two traces, B's period from A's")
     add_output(parser)
 
@@ -75,4 +79,9 @@ COMMAND = Command(
     "their behaviour, then where time was gained or lost.",
     _arguments,
     _carry_out,
+    (
+        ("pipesim diff gemm.parquet", "does the trace do what its protocol says, and how far off is its period?"),
+        ("pipesim diff my_kernel.parquet --protocol my_kernel.py", "the same with the protocol of a file of your own"),
+        ("pipesim diff before.parquet after.parquet --tolerance 2", "what a change did; exit code 4 beyond 2 %"),
+    ),
 )

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from pipesim.cli.arguments import Command, add_force, add_output, add_protocol, params_of, require_output
+from pipesim.cli.completers import complete, names_of
 from pipesim.cli.output import emit, progress
 from pipesim.errors import UsageError
 
@@ -16,7 +17,8 @@ FORMATS = (PROMELA,)
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     add_protocol(parser)
-    parser.add_argument("--to", metavar="FORMAT", required=True, help="promela, the language of SPIN's models")
+    to = parser.add_argument("--to", metavar="FORMAT", required=True, help="promela, the language of SPIN's models")
+    complete(to, names_of(FORMATS))
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write it there instead of printing it")
     add_force(parser)
     add_output(parser)
@@ -57,4 +59,8 @@ COMMAND = Command(
     "Translate the flat program of a protocol, so that a tool that knows nothing of pipesim judges it: SPIN.",
     _arguments,
     _carry_out,
+    (
+        ("pipesim export producer_consumer -p tiles=3 --to promela", "print the model of a built-in ring"),
+        ("pipesim export my_kernel.py -p tiles=3 --to promela -o my_kernel.pml", "write that of your file"),
+    ),
 )

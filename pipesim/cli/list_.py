@@ -1,34 +1,52 @@
-"""``pipesim list``: the ready-made protocols."""
+"""``pipesim list``: the ready-made protocols, a line each, or all about one."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import Command, add_output
+from pipesim.cli.completers import built_in, complete
 from pipesim.cli.output import emit, progress
 
 if TYPE_CHECKING:
-    from pipesim.answers.view import ProtocolRow
+    from pipesim.answers.view import ProtocolRow, ProtocolTraces
     from pipesim.targets import Target
+    from pipesim.trace.library import StoredTrace
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
+    named = parser.add_argument("protocol", nargs="?", help="all about this one: parameters, roles, barriers, traces")
+    complete(named, built_in)
     add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.protocols.catalog import BUILT_IN
-    from pipesim.report.text.table import paint_list
+    from pipesim.report.text.table import paint_list, paint_protocol
     from pipesim.targets import find
 
-    with progress("flattening every protocol"):
-        rows = [_row(find(name)) for name in sorted(BUILT_IN)]
-    emit(options, rows, lambda console: paint_list(console, rows))
+    if options.protocol is not None:
+        with progress(f"flattening {options.protocol}"):
+            target = find(options.protocol)
+            row = _row(target, _stored())
+        document = {"exit_code": 0, "findings": (), "report": row}
+        emit(options, document, lambda console: paint_protocol(console, row))
+        return 0
+    targets = [find(name) for name in sorted(BUILT_IN)]
+    if options.json:
+        with progress("flattening every protocol"):
+            stored = _stored()
+            rows = [_row(target, stored) for target in targets]
+        emit(options, rows, lambda _: None)
+        return 0
+    said = [(target.name, target.summary) for target in targets]
+    emit(options, said, lambda console: paint_list(console, said))
     return 0
 
 
-def _row(target: Target) -> ProtocolRow:
+def _row(target: Target, stored: Sequence[StoredTrace]) -> ProtocolRow:
     """One protocol with its defaults; barriers of one name stand together."""
     from pipesim.answers.view import ProtocolRow
     from pipesim.explain.anatomy.read import anatomy
@@ -44,13 +62,43 @@ def _row(target: Target) -> ProtocolRow:
         tuple((role.name, len(role.warps)) for role in found.roles),
         tuple((name, size, alike.pop() if len(alike) == 1 else None) for (name, size), alike in counts.items()),
         found.ctas,
+        _traces(target, stored),
+    )
+
+
+def _stored() -> tuple[StoredTrace, ...]:
+    """The recordings that came with pipesim; none where it came without any."""
+    from pipesim.errors import EvidenceError
+    from pipesim.trace.library import stored_traces, trace_folder
+
+    try:
+        return stored_traces(trace_folder())
+    except EvidenceError:
+        return ()
+
+
+def _traces(target: Target, stored: Sequence[StoredTrace]) -> tuple[ProtocolTraces, ...]:
+    """The recordings of a protocol, counted by device."""
+    from pipesim.answers.view import ProtocolTraces
+
+    mine = [trace for trace in stored if trace.meta.protocol == target.name]
+    usual = target.defaults
+    return tuple(
+        ProtocolTraces(device, len(some), any(dict(trace.meta.params) == usual for trace in some))
+        for device in sorted({trace.meta.device.name for trace in mine})
+        if (some := [trace for trace in mine if trace.meta.device.name == device])
     )
 
 
 COMMAND = Command(
     "list",
     "the ready-made protocols",
-    "List the ready-made protocols with their parameters.",
+    "List the ready-made protocols in a line each, or say all about one: parameters with their defaults, roles, "
+    "barriers, recorded traces.",
     _arguments,
     _carry_out,
+    (
+        ("pipesim list", "every ready-made protocol in a line"),
+        ("pipesim list gemm_sm90", "parameters, roles, barriers and recorded traces of one"),
+    ),
 )

@@ -6,15 +6,16 @@ tolerance. Only the modules of arguments are imported before a command is known,
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipesim.cli import capture, check, diff, export, list_, new, run, show, verify
+from pipesim.cli import capture, check, completion, diff, export, list_, new, run, show, verify
 from pipesim.cli.arguments import Command
+from pipesim.cli.completion import complete_if_asked
 from pipesim.cli.output import complain, discard_output, refuse
+from pipesim.cli.parser import HELP, Parser, make_parser, parse, require_command
 from pipesim.errors import PipesimError, UsageError
 
 COMMANDS: tuple[Command, ...] = (
@@ -27,36 +28,33 @@ COMMANDS: tuple[Command, ...] = (
     capture.COMMAND,
     diff.COMMAND,
     verify.COMMAND,
+    completion.COMMAND,
 )
 INTERRUPTED = 130  #: as a shell reports a command that Ctrl-C ended
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The parser of the whole command line."""
-    top = argparse.ArgumentParser(
-        prog="pipesim",
-        description="Verify, explain and time the mbarrier pipelines of warp-specialised GPU kernels.",
-        epilog="exit codes: 0 agrees; 1 findings or divergence; 2 usage; 3 unknown or nothing to compare with; "
-        "4 outside --tolerance",
-    )
-    top.add_argument("--version", action="version", version=_version())
-    commands = top.add_subparsers(title="commands", dest="command", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        sub = commands.add_parser(command.name, help=command.summary, description=command.description)
-        command.arguments(sub)
-        sub.set_defaults(carry_out=command.carry_out)
-    return top
+    return make_parser(COMMANDS, _version())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; its exit code. As in argparse, SystemExit for ``--help`` and a line that cannot be parsed."""
-    options = parser().parse_args(argv)
+    """Run one command; its exit code. As in argparse, SystemExit for ``--help`` and a line that cannot be parsed.
+
+    Without any command the help is printed, with the exit code of a usage error: a script that lost its words fails.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    top = parser()
+    complete_if_asked(top)
     if sys.stdout is None:  # closed by the caller: there is nobody to report to
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # it lives as long as the process
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    if not words:
+        top.print_help()
+        return UsageError.exit_code
     try:
-        return _carry_out(options)
+        return _carry_out(top, words)
     except OSError as error:  # standard output is a full disk, or a file vanished under our hands
         complain(UsageError(error.strerror or str(error), place=str(error.filename or "")))
         discard_output()
@@ -66,7 +64,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _carry_out(options: argparse.Namespace) -> int:
+def _carry_out(top: Parser, words: list[str]) -> int:
+    if words[0] == HELP:
+        words = [*words[1:2], "--help"]
+    try:
+        if not words[0].startswith("-"):
+            require_command(words[0], [command.name for command in COMMANDS] + [HELP])
+    except UsageError as error:
+        complain(error)
+        return error.exit_code
+    options = parse(top, words)
     try:
         return int(options.carry_out(options))
     except PipesimError as error:

@@ -30,7 +30,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     name = _name(options.file, text)
     require_output(options.file, force=options.force)
     write_whole(options.file, text.replace(NAME, name).encode(), force=options.force)
-    steps = _steps(f"{options.file}:{name}")
+    steps = _steps(str(options.file))
     made = {"file": str(options.file), "function": name, "next": [command for command, _ in steps]}
     emit(options, made, lambda _: _say(options.file, steps))
     return 0
@@ -68,9 +68,10 @@ def _steps(target: str) -> tuple[tuple[str, str], ...]:
     """What to do next: commands, and what each is for."""
     word = shlex.quote(target)
     return (
-        (f"pipesim run {word}", "simulate it: does it finish, and where is the time?"),
-        (f"pipesim run {word} -p stages=2", "the same with another value of a parameter"),
-        (f"pipesim verify {word} --no-hardware", "the verdict alone: exit code 0 if nothing is found"),
+        (f"pipesim check {word}", "check every schedule: proved, or a schedule that fails and its correction"),
+        (f"pipesim check {word} -p stages=2", "the same with another value of a parameter"),
+        (f"pipesim run {word}", "simulate it: where does the time go?"),
+        (f"pipesim verify {word} --no-hardware", "both in one report: exit code 0 if nothing is found"),
     )
 
 
@@ -88,4 +89,8 @@ COMMAND = Command(
     "Write a commented protocol file that runs at once, to be changed into the description of your kernel.",
     _arguments,
     _carry_out,
+    (
+        ("pipesim new my_kernel.py", "write the file; it says what to change first"),
+        ("pipesim check my_kernel.py", "then check it: every schedule, for any number of tiles"),
+    ),
 )

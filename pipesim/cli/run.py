@@ -10,6 +10,7 @@ from pipesim.cli.arguments import (
     Command,
     add_force,
     add_output,
+    add_profile,
     add_protocol,
     add_window,
     params_of,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     add_protocol(parser)
-    parser.add_argument("--profile", help="latency profile: h100, h200 or a JSON file (default h100)")
+    add_profile(parser, "latency profile: h100, h200 or a JSON file (default h100)")
     parser.add_argument("--recording", action="store_true", help="add what recording each event costs on the chip")
     parser.add_argument("--max-steps", type=int, metavar="N", help="give up (exit code 3) after N operations")
     parser.add_argument(
@@ -155,4 +156,9 @@ COMMAND = Command(
     "Simulate a protocol on one device's latency profile and report what happened.",
     _arguments,
     _carry_out,
+    (
+        ("pipesim run producer_consumer -p stages=2", "the period of a built-in ring with two stages"),
+        ("pipesim run my_kernel.py --profile h200", "the protocol of a file of your own, on an H200"),
+        ("pipesim run gemm_sm90 --save-trace gemm.parquet", "keep the events, to be compared with `pipesim diff`"),
+    ),
 )

@@ -53,4 +53,8 @@ COMMAND = Command(
     "Draw a protocol: its roles, the barriers between them, the tiles they hand on, and what a CTA of it needs.",
     _arguments,
     _carry_out,
+    (
+        ("pipesim show gemm_sm90", "roles, barriers and tiles of a built-in protocol"),
+        ("pipesim show my_kernel.py -p stages=2 --svg my_kernel.svg", "that of your file, as a picture too"),
+    ),
 )

@@ -1,7 +1,9 @@
 """my_kernel: a pipeline to start from. One warp loads tiles, two compute, one stores the results.
 
-    pipesim run my_kernel.py:my_kernel                  simulate it: does it finish, and where does the time go?
-    pipesim run my_kernel.py:my_kernel -p stages=2      the same with another value of a parameter below
+    pipesim check my_kernel.py                  check every schedule: proved, or one that fails and its correction
+    pipesim check my_kernel.py -p stages=2      the same with another value of a parameter below
+    pipesim run my_kernel.py                    simulate it: where does the time go?
+    pipesim verify my_kernel.py --no-hardware   both in one report
 
 What to change first: (1) the tiles and their sizes, (2) the roles and their warps, (3) the arrival counts in ``init``,
 which follow from the roles, (4) ``w.work``: the cycles that your computation takes for a tile.

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_ctas, add_output, add_params, add_tolerance, params_of
+from pipesim.cli.arguments import Command, add_ctas, add_output, add_params, add_profile, add_tolerance, params_of
+from pipesim.cli.completers import built_in, complete, protocols
 from pipesim.cli.output import complain, progress, remark, show
 from pipesim.errors import EvidenceError, HardwareError, MissingExtraError, NoTraceError, UsageError
 
@@ -41,17 +42,20 @@ class Hearing:
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    named = parser.add_argument(
         "protocol", nargs="*",
-        help="a built-in name (see `pipesim list`), file.py:function, or a program's .json; several are summed up",
+        help="a built-in name (see `pipesim list`), file.py, file.py:function, or a program's .json; "
+        "several are summed up",
     )  # fmt: skip
+    complete(named, protocols)
     parser.add_argument(
         "--all", action="store_true", help="every built-in protocol, each held against every recorded trace of it"
     )
-    parser.add_argument(
+    excepted = parser.add_argument(
         "--except", dest="excepted", metavar="NAME", action="append", default=[],
         help="leave this one out of --all; may be repeated",
     )  # fmt: skip
+    complete(excepted, built_in)
     add_params(parser, "a parameter of every protocol named; may be repeated")
     add_ctas(parser)
     which = parser.add_mutually_exclusive_group()
@@ -63,7 +67,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="use the recorded traces in this folder (default: those that came with pipesim)",
     )
-    parser.add_argument("--profile", help="latency profile (default: the one of each device)")
+    add_profile(parser, "latency profile (default: the one of each device)")
     add_tolerance(parser)
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="processes for several protocols (default: one a processor)"
@@ -287,4 +291,9 @@ COMMAND = Command(
     "recorded traces), and report. Several are held against every recorded trace of them, and summed up in a table.",
     _arguments,
     _carry_out,
+    (
+        ("pipesim verify producer_consumer --recorded", "a built-in protocol, with the traces that came with pipesim"),
+        ("pipesim verify my_kernel.py --no-hardware", "the protocol of a file of your own: proof and simulation"),
+        ("pipesim verify --all --tolerance 5", "every built-in protocol and every recorded trace, in a table"),
+    ),
 )

@@ -52,6 +52,7 @@ class Protocol:
         self.tiles: list[TileArray] = []
         self.storages: list[BarrierStorage] = []
         self._init: InitBody | None = None
+        self._init_line = ""
         self._counts: dict[str, int] = {}
         self._smem = 0
         self._tmem = 0
@@ -115,6 +116,7 @@ class Protocol:
             )
         _require_plain(body, "the init", "def init():")
         self._init = body
+        self._init_line = _line_of(body) or author_line()
         return body
 
     def role(self, name: str, warps: int = 1) -> Callable[[RoleBody], RoleBody]:
@@ -198,7 +200,7 @@ class Protocol:
                     with recording(rec):
                         if warp.warp == 0:
                             notes = self._record_init(rec)
-                        self._record_sync(warp)
+                        self._record_sync(rec)
                         _run(lambda body=role.body, w=warp: body(w), rec.who)  # type: ignore[misc]  # bound now, on purpose
                     recorders.append(rec)
         return recorders, notes
@@ -208,7 +210,7 @@ class Protocol:
         with rec.narrowed(1):
             if self._init is not None:
                 _run(self._init, f"the init of {self.name}")
-                rec.emit(Op.FENCE, Fence.MBARRIER_INIT, semantics(scope=Scope.CLUSTER))
+                self._record_fence(rec)
                 return ("the flattener adds fence.mbarrier_init and the CTA barrier after the init",)
             missing = [s.name for s in self.storages if s.name not in self._counts]
             if missing:
@@ -220,14 +222,24 @@ class Protocol:
             for storage in self.storages:
                 for index in range(storage.size):
                     storage[index].init(self._counts[storage.name], line=self._declared[storage.name])
-            rec.emit(Op.FENCE, Fence.MBARRIER_INIT, semantics(scope=Scope.CLUSTER))
+            self._record_fence(rec)
         return ("no init was given: the flattener adds the usual prologue (init, fence.mbarrier_init, CTA barrier)",)
 
-    def _record_sync(self, warp: Warp) -> None:
+    def _record_fence(self, rec: Recorder) -> None:
+        rec.emit(Op.FENCE, Fence.MBARRIER_INIT, semantics(scope=Scope.CLUSTER), line=self._set_up_line)
+
+    def _record_sync(self, rec: Recorder) -> None:
+        line = self._set_up_line
         if self.cluster > 1:
-            warp.cluster_sync()
+            rec.emit(Op.CLUSTER_ARRIVE, semantics(scope=Scope.CLUSTER), line=line)
+            rec.emit(Op.CLUSTER_WAIT, semantics(scope=Scope.CLUSTER), line=line)
         else:
-            warp.sync_threads()
+            rec.emit(Op.BAR_SYNC, rec.tables.named_barrier(rec.cta, 0), 32 * self.warps, 32, line=line)
+
+    @property
+    def _set_up_line(self) -> str:
+        """What the flattener adds to the set-up stands at the author's init, or where the first mbarriers are named."""
+        return self._init_line or next(iter(self._declared.values()), self._line)
 
 
 def _name_of(what: str, name: object) -> str:
@@ -263,6 +275,12 @@ def _require_plain(body: Callable[..., object], who: str, head: str, *arguments:
         ) from None
     except ValueError:
         pass  # a function that is not written in Python tells nothing about its arguments
+
+
+def _line_of(body: Callable[..., object]) -> str:
+    """Where an author's function begins, at its decorator; "" for what is not written in Python."""
+    code = getattr(body, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
 
 
 def _suspends(who: str, place: str) -> ProtocolError:

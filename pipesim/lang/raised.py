@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 
 from pipesim.lang.builder import is_inside
+from pipesim.lang.other_names import meant_by
 
 
 def in_words(error: BaseException) -> str:
@@ -29,9 +30,14 @@ def hint(error: BaseException) -> str:
     if isinstance(error, AttributeError) and is_inside(type(error.obj).__module__):
         if hasattr(error.obj, "__enter__"):
             return "enter it first: with ... as stage:"
+        meant = meant_by(error.name or "", type(error.obj).__name__)
+        if meant:
+            return meant
         public = [name for name in dir(error.obj) if not name.startswith("_")]
         near = difflib.get_close_matches(error.name or "", public, n=1, cutoff=0.6)
         return f"did you mean {near[0]}?" if near else f"it has {', '.join(public)}"
+    if isinstance(error, NameError) and (meant := meant_by(error.name or "")):
+        return meant
     called = _called(error)
     return f"check the arguments of this call of {called}" if called else ""
 

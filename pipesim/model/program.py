@@ -127,14 +127,15 @@ class Program:
         return name if self.ctas == 1 else f"{name}@{b.cta}"
 
     def access_name(self, access: int) -> str:
-        """``tile[slot]`` if the range is exactly one slot, else the range in bytes."""
+        """``tile[slot]`` if the range is exactly one slot, else with its bytes: ``tile[0] bytes 3072 to 4095``."""
         a = self.accesses[access]
         for t in self.tiles:
             inside = a.offset - t.offset
             if (t.space, t.cta) == (a.space, a.cta) and 0 <= inside < t.nbytes * t.slots:
                 whole = inside % t.nbytes == 0 and a.nbytes == t.nbytes
-                return f"{t.name}[{inside // t.nbytes}]" + ("" if whole else f" bytes {inside % t.nbytes}+{a.nbytes}")
-        return f"{a.space.name.lower()}[{a.offset}:{a.offset + a.nbytes}]"
+                slot = f"{t.name}[{inside // t.nbytes}]"
+                return slot if whole else f"{slot} {_byte_range(inside % t.nbytes, a.nbytes)}"
+        return f"{a.space.name.lower()} {_byte_range(a.offset, a.nbytes)}"
 
     def slot_of(self, access: int) -> int:
         """The slot of the tile that the access lies in, -1 if it lies in none."""
@@ -205,6 +206,11 @@ class Program:
     def cell_count(self) -> int:
         """How many cells there are (one spare after each memory's last bound)."""
         return max((end for _, end in self.cells), default=0)
+
+
+def _byte_range(first: int, nbytes: int) -> str:
+    """``bytes 3072 to 4095``: the first and the last of them, as a person would say it."""
+    return f"byte {first}" if nbytes == 1 else f"bytes {first} to {first + nbytes - 1}"
 
 
 def _validate(program: Program) -> None:

@@ -22,10 +22,11 @@ def test_it_runs_at_once_and_says_what_to_do_next(call: Call) -> None:
     assert (answer.code, answer.err) == (0, "")
     assert answer.out.startswith("wrote gemm.py: ")
     commands = [line.split()[1:] for line in answer.out.splitlines() if line.startswith("  pipesim ")]
-    assert [words[0] for words in commands] == ["run", "run", "verify"]
+    assert [words[0] for words in commands] == ["check", "check", "run", "verify"]
     for words in commands:
         said = call(*words)
         assert (said.code, said.err) == (0, "")
+        assert words[0] != "check" or "✓ proved" in said.out
         assert said.out.startswith("gemm   stages ")
     text = Path("gemm.py").read_text(encoding="utf-8")
     assert "my_kernel" not in text
@@ -36,12 +37,12 @@ def test_it_runs_at_once_and_says_what_to_do_next(call: Call) -> None:
 def test_as_json(call: Call) -> None:
     answer = call("new", "gemm.py", "--json")
     assert (answer.json["file"], answer.json["function"]) == ("gemm.py", "gemm")
-    assert answer.json["next"][0] == "pipesim run gemm.py:gemm"
+    assert answer.json["next"][0] == "pipesim check gemm.py"
 
 
 def test_a_path_is_quoted_in_the_commands(call: Call) -> None:
     Path("a folder").mkdir()
-    assert "pipesim run 'a folder/gemm.py:gemm'\n" in call("new", "a folder/gemm.py").out
+    assert "pipesim check 'a folder/gemm.py'\n" in call("new", "a folder/gemm.py").out
     assert call("run", "a folder/gemm.py:gemm").verdict == FINISHED
 
 

@@ -16,6 +16,7 @@ import pytest
 from pipesim.cli.as_json import as_json
 from pipesim.cli.output import progress
 from pipesim.protocols.catalog import BUILT_IN
+from pipesim.trace.library import trace_folder
 
 Call = Callable[..., Any]
 PC = "producer_consumer"
@@ -74,9 +75,12 @@ class TestJson:
         """argparse speaks before it is known that JSON is wanted."""
         answer = call("run", PC, "--json", "--colour")
         assert (answer.code, answer.out) == (2, "")
-        assert answer.err.startswith("usage: pipesim ")
+        assert answer.err.startswith("pipesim: run: unrecognized arguments: --colour\n  try: ")
 
     def test_list(self, call: Call) -> None:
+        def recordings(device: str) -> int:
+            return len(list((trace_folder() / device).glob(f"{PC}-*.parquet")))
+
         answer = call("list", "--json")
         assert [row["name"] for row in answer.json] == sorted(BUILT_IN)
         assert [row for row in answer.json if row["name"] == PC] == [
@@ -95,6 +99,10 @@ class TestJson:
                 "roles": [["producer", 1], ["consumer", 2]],
                 "barriers": [["full", 4, 1], ["empty", 4, 2]],
                 "ctas": 1,
+                "traces": [
+                    {"device": "NVIDIA H100 80GB HBM3", "recordings": recordings("h100"), "usual": True},
+                    {"device": "NVIDIA H200", "recordings": recordings("h200"), "usual": True},
+                ],
             }
         ]
         assert answer.out == call("list", "--json").out

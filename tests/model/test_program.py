@@ -51,7 +51,7 @@ def test_names(build: Any) -> None:
     )  # fmt: skip
     assert [program.agent_name(a) for a in range(3)] == ["load", "mma/0", "mma/1"]
     assert program.barrier_name(0) == "b[0]"
-    assert [program.access_name(a) for a in range(3)] == ["tile[1]", "tile[0] bytes 16+8", "global[64:128]"]
+    assert [program.access_name(a) for a in range(3)] == ["tile[1]", "tile[0] bytes 16 to 23", "global bytes 64 to 127"]
     assert [program.slot_of(a) for a in range(3)] == [1, 0, -1]
 
 

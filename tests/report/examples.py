@@ -27,6 +27,7 @@ from pipesim.answers.view import (
     Heading,
     PeriodRow,
     ProtocolRow,
+    ProtocolTraces,
     Range,
     RunReport,
     SimulationLine,
@@ -79,7 +80,7 @@ from pipesim.report.pages.summary import paint_summary
 from pipesim.report.pages.verify import paint_verify
 from pipesim.report.pages.walked import paint_walk
 from pipesim.report.text.console import paint, width_of
-from pipesim.report.text.table import paint_list, paint_periods
+from pipesim.report.text.table import paint_list, paint_periods, paint_protocol
 from pipesim.targets import find, target_of
 from pipesim.timed.profile import load_profile
 from pipesim.trace.recorder import EventBuffer
@@ -647,16 +648,27 @@ def pair_lost(console: Console) -> None:
 
 def protocol_list(console: Console) -> None:
     rows = (
+        ("producer_consumer", "One load warp fills a ring of tiles, consumer warps read each tile and work on it."),
+        ("attention", "Six roles."),
+        ("handshake", "Two warps, one barrier."),
+    )
+    paint_list(console, rows)
+
+
+def protocol_alone(console: Console) -> None:
+    rows = (
         ProtocolRow("producer_consumer", "One load warp fills a ring of tiles, consumer warps read each tile and work.",
                     {"stages": 4, "tiles": 64, "tile_bytes": 16384, "consumer_warps": 2, "work": 600},
-                    (("producer", 1), ("consumer", 2)), (("full", 4, 1), ("empty", 4, 2))),
+                    (("producer", 1), ("consumer", 2)), (("full", 4, 1), ("empty", 4, 2)),
+                    traces=(ProtocolTraces(H100, 17, usual=True), ProtocolTraces(H200, 1, usual=False))),
         ProtocolRow("attention", "Six roles.", {"blocks": 4},
                     (("load", 1), ("mma", 1), ("softmax0", 4), ("softmax1", 4), ("correction", 4), ("store", 1)),
                     tuple((f"{name}_{side}", 2, count) for name in ("q", "kv", "s0", "s1", "o0")
                           for side, count in (("full", 1), ("empty", None))), 2),
         ProtocolRow("handshake", "Two warps, one barrier.", {}),
     )  # fmt: skip
-    paint_list(console, rows)
+    for row in rows:
+        paint_protocol(console, row)
 
 
 def periods(console: Console) -> None:
@@ -804,6 +816,7 @@ EXAMPLES: dict[str, Callable[[Console], None]] = {
     "run_trap": run_trap,
     "run_silent_fault": run_silent_fault,
     "run_attention_sm100": lambda console: paint_run(console, attention()),
+    "list_one": protocol_alone,
     "empty_list": lambda console: paint_list(console, ()),
     "list": protocol_list,
     "periods": periods,

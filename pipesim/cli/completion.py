@@ -1,0 +1,56 @@
+"""``pipesim completion``: let the shell complete commands, options, protocols and their parameters."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from pipesim.cli.arguments import Command, add_output
+
+SHELLS = ("bash", "zsh", "fish")
+WORD = "pipesim"
+
+
+def complete_if_asked(top: argparse.ArgumentParser) -> None:
+    """Answer the shell, and end, if it is the shell that calls: argcomplete's marker stands in the environment."""
+    if "_ARGCOMPLETE" not in os.environ:
+        return
+    import argcomplete
+
+    argcomplete.autocomplete(top, always_complete_options="long")
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=SHELLS, help="the shell that reads it")
+    add_output(parser)
+
+
+def _carry_out(options: argparse.Namespace) -> int:
+    from argcomplete.shell_integration import shellcode
+
+    from pipesim.cli.output import emit
+
+    text = shellcode([WORD], shell=options.shell).strip() + "\n"
+    emit(options, {"exit_code": 0, "shell": options.shell, "text": text}, lambda _: _write(text))
+    return 0
+
+
+def _write(text: str) -> None:
+    """As it is, whatever the width: a shell reads it."""
+    sys.stdout.write(text)
+
+
+COMMAND = Command(
+    "completion",
+    "let the shell complete a command line",
+    "Print what a shell needs to complete commands, options, protocols, their parameters and profiles with the "
+    "tabulator. Put the line of your shell's example into its start-up file.",
+    _arguments,
+    _carry_out,
+    (
+        ('eval "$(pipesim completion bash)"', "in ~/.bashrc"),
+        ('eval "$(pipesim completion zsh)"', "in ~/.zshrc, after compinit"),
+        ("pipesim completion fish | source", "in ~/.config/fish/config.fish"),
+    ),
+)

@@ -1,0 +1,116 @@
+"""Help: without a command, of each command, with examples that are run here; and commands that do not exist."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipesim.cli.main import COMMANDS, parser
+from pipesim.cli.parser import EXAMPLES, parse
+
+Call = Callable[..., Any]
+#: Examples that are parsed only: they need a GPU, a shell, or minutes.
+NOT_RUN = {
+    "pipesim verify --all --tolerance 5": "minutes",
+    "pipesim capture producer_consumer -o ring.parquet": "a GPU",
+    "pipesim capture --kernel my.cu --protocol my_kernel.py --block 128": "a GPU",
+    'eval "$(pipesim completion bash)"': "a shell",
+    'eval "$(pipesim completion zsh)"': "a shell",
+    "pipesim completion fish | source": "a shell",
+}
+TYPED = [command for command, _ in EXAMPLES] + [line for command in COMMANDS for line, _ in command.examples]
+
+
+def words_of(line: str) -> list[str]:
+    """The words of an example after ``pipesim``, without what is the shell's."""
+    inside = line.partition("$(")[2].partition(")")[0] or line
+    program, *words = shlex.split(inside.partition("|")[0])
+    assert program == "pipesim"
+    return words
+
+
+def test_without_a_command_the_help_is_printed(call: Call) -> None:
+    answer = call()
+    assert (answer.code, answer.err) == (2, "")
+    assert answer.out == call("help").out == call("--help").out
+    assert call("help").code == call("--help").code == 0
+
+
+def test_the_help_has_three_examples(call: Call) -> None:
+    _, _, examples = call("help").out.partition("\nexamples:\n")
+    lines = [line for line in examples.splitlines() if line.startswith("  pipesim ")]
+    assert lines == [f"  {command}" for command, _ in EXAMPLES]
+    assert len(lines) == 3
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_the_help_of_a_command_ends_with_its_examples(call: Call, command: Any) -> None:
+    answer = call("help", command.name)
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out == call(command.name, "--help").out
+    assert 2 <= len(command.examples) <= 3
+    end = "".join(f"  {typed}\n      {purpose}\n" for typed, purpose in command.examples)
+    assert answer.out.endswith(f"\nexamples:\n{end}")
+
+
+@pytest.mark.parametrize("typed", TYPED)
+def test_an_example_can_be_parsed(typed: str) -> None:
+    words = words_of(typed)
+    assert parse(parser(), words).command == words[0]
+
+
+def test_what_is_not_run_is_an_example() -> None:
+    assert set(NOT_RUN) <= set(TYPED)
+
+
+def test_every_other_example_runs(call: Call) -> None:
+    """In one folder, in an order in which each finds the files that it names."""
+    ahead = [
+        "pipesim new my_kernel.py",
+        "pipesim run gemm_sm90 --save-trace gemm.parquet",
+        "pipesim run my_kernel.py --save-trace my_kernel.parquet",
+        "pipesim run producer_consumer --save-trace before.parquet",
+        "pipesim run producer_consumer --save-trace after.parquet",
+    ]
+    for typed in ahead:
+        assert call(*words_of(typed)).code == 0
+    run = [typed for typed in dict.fromkeys(TYPED) if typed not in NOT_RUN]
+    assert len(run) > 15
+    for typed in run:
+        again = ["--force"] if typed in ahead else []  # it has been typed, above
+        answer = call(*words_of(typed), *again)
+        assert (typed, answer.code, answer.err) == (typed, 0, "")
+    assert Path("my_kernel.svg").is_file()
+    assert Path("my_kernel.pml").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        (["chek"], ["there is no command 'chek'", "  try: did you mean check?"]),
+        (["help", "chek"], ["there is no command 'chek'", "  try: did you mean check?"]),
+        (["verfy", "producer_consumer"], ["there is no command 'verfy'", "  try: did you mean verify?"]),
+        (["xyzzy"], ["there is no command 'xyzzy'", "  try: `pipesim help` names them all"]),
+        (["gemm_sm90"], ["there is no command 'gemm_sm90'", "  probable cause: a protocol is named after a command",
+                         "  try: pipesim check gemm_sm90"]),
+        (["my.py:ring"], ["there is no command 'my.py:ring'", "  probable cause: a protocol is named after a command",
+                          "  try: pipesim check my.py:ring"]),
+        (["check", "producer_consumer", "--alll"],
+         ["check: unrecognized arguments: --alll", "  try: did you mean --all?"]),
+        (["check", "producer_consumer", "--xyzzy=3"],
+         ["check: unrecognized arguments: --xyzzy=3", "  try: `pipesim check --help` says what it takes"]),
+        (["show", "producer_consumer", "more"],
+         ["show: unrecognized arguments: more", "  try: `pipesim show --help` says what it takes"]),
+        (["new"],
+         ["new: the following arguments are required: FILE", "  try: `pipesim new --help` says what it takes"]),
+        (["--jsn"], ["the following arguments are required: COMMAND", "  try: `pipesim --help` says what it takes"]),
+    ],
+)  # fmt: skip
+def test_a_line_that_cannot_be_parsed(call: Call, words: list[str], lines: list[str]) -> None:
+    answer = call(*words)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.splitlines() == [f"pipesim: {lines[0]}", *lines[1:]]

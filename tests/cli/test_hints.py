@@ -1,0 +1,148 @@
+"""Names of CUDA, CUTLASS, Mojo and Triton in a role: the error says what the description language has for them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipesim.lang import other_names
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier
+from pipesim.lang.warp import Warp
+from pipesim.model.ops import Engine, Fence
+from pipesim.pipelines.modular.producer_consumer import ConsumerStage, ProducerConsumerPipeline
+
+Call = Callable[..., Any]
+FILE = """\
+from pipesim import Protocol
+from pipesim.pipelines import ProducerConsumerPipeline
+
+def ring(stages: int = 2):
+    p = Protocol("ring")
+    tile = p.smem("tile", slots=stages, nbytes=1024)
+    bars = p.mbarriers("bars", 2 * stages, count=1)
+    {protocol}
+
+    @p.role("mma")
+    def mma(w):
+        pipe = ProducerConsumerPipeline(bars, stages)
+        with w.elect_one():
+            {role}
+
+    return p
+"""
+
+
+def correction(call: Call, role: str = "pass", protocol: str = "pass") -> str:
+    """What is tried for an expression in the role, or in the protocol's function."""
+    Path("mine.py").write_text(FILE.format(role=role, protocol=protocol), encoding="utf-8")
+    answer = call("check", "mine.py:ring")
+    assert answer.code == 2
+    lines = answer.error
+    assert "Error: " in lines[0]
+    hole = "{role}" if protocol == "pass" else "{protocol}"
+    place = next(number for number, line in enumerate(FILE.splitlines(), 1) if hole in line)
+    assert lines[1] == f"  at: {Path('mine.py').resolve()}:{place}"
+    (said,) = (line.removeprefix("  try: ") for line in lines if line.startswith("  try: "))
+    return str(said)
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("w.lane", "with w.elect_one():"),
+        ("w.lane_id", "with w.lanes(n):"),
+        ("w.threadIdx", "with w.elect_one():"),
+        ("threadIdx.x", "with w.elect_one():"),
+        ("w.warp_id", "w.index is the warp's number within its role"),
+        ("w.num_warps", '@p.role("mma", warps=4)'),
+        ("blockDim.x", '@p.role("mma", warps=4)'),
+        ("w.blockIdx", "w.cta is the CTA's rank in its cluster"),
+        ("w.gmem", "w.tma_load(tile[s], mbar, item=i)"),
+        ("w.global_", "w.tma_load(tile[s], mbar, item=i)"),
+        ("w.shared", "tile = p.smem(name, slots=4, nbytes=16384)"),
+        ("w.sync()", "w.sync_threads() is __syncthreads()"),
+        ("w.syncthreads()", "w.sync_threads() is __syncthreads()"),
+        ("__syncthreads()", "w.sync_threads() is __syncthreads()"),
+        ("w.syncwarp()", "leave it out"),
+        ("__syncwarp()", "leave it out"),
+        ("w.named_barrier(1, 64)", "w.bar_sync(number, threads)"),
+        ("w.arrive(bars[0])", "bars[0].arrive()"),
+        ("w.wait(bars[0], 0)", "bars[0].wait(phase)"),
+        ("w.expect_tx(bars[0], 16)", "stage.mbar().expect_bytes(nbytes)"),
+        ("w.tma(tile[0])", "w.tma_load(tile[stage.index()], stage.mbar(), item=i)"),
+        ("w.cp_async(tile[0])", "w.async_write(Engine.CP_ASYNC, tile[s], item=i)"),
+        ("w.tma_store(tile[0])", "w.async_read(Engine.BULK, tile[s], item=i)"),
+        ("w.wgmma()", "w.mma(Engine.WGMMA"),
+        ("w.fence_proxy_async()", "w.fence(Fence.PROXY_ASYNC)"),
+        ("w.__threadfence()", "w.fence(Fence.PROXY_ASYNC)"),
+        ("pipe.wait()", "with pipe.consume() as stage:"),
+        ("pipe.producer_acquire()", "with pipe.produce() as stage:"),
+        ("bars.wait(0)", "bars[0].wait(phase)"),
+        ("bars[0].try_wait_parity(0)", "bars[0].wait(phase)"),
+    ],
+)
+def test_in_a_role(call: Call, expression: str, said: str) -> None:
+    assert said in correction(call, role=expression)
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("p.gmem('a', 4)", "global memory is not described"),
+        ("p.shared('a', 4)", "p.smem(name, slots=4, nbytes=16384)"),
+        ("p.barrier('a')", "p.mbarriers(name, 4)"),
+        ("p.warp('load')", '@p.role("mma", warps=4)'),
+        ("p.num_warps", "w.index is 0 to 3 there"),
+        ("p.grid", "--ctas on the command line"),
+    ],
+)
+def test_in_the_function_of_the_protocol(call: Call, expression: str, said: str) -> None:
+    assert said in correction(call, protocol=expression)
+
+
+def test_a_typo_is_still_a_typo(call: Call) -> None:
+    assert correction(call, role="w.tma_laod(tile[0])") == "did you mean tma_load?"
+
+
+@pytest.mark.parametrize("name", ["tiles", "stage", "lane", "kernel"])
+def test_a_variable_that_was_forgotten_is_not_taken_for_another_language(call: Call, name: str) -> None:
+    Path("mine.py").write_text(FILE.format(role=f"{name} + 1", protocol="pass"), encoding="utf-8")
+    answer = call("check", "mine.py:ring")
+    assert answer.error[0] == f"pipesim: mma raised NameError: name '{name}' is not defined"
+    assert not any(line.startswith("  try: ") for line in answer.error)
+
+
+class TestTable:
+    """Each sentence names what there is; each name is one that there is not."""
+
+    SENTENCES = sorted({meant for meant, _ in other_names._ANYWHERE})  # read only
+
+    @pytest.mark.parametrize("sentence", SENTENCES)
+    def test_what_is_proposed_is_there(self, sentence: str) -> None:
+        for pattern, home in (
+            (r"\bw\.(\w+)", Warp),
+            (r"\bp\.(\w+)", Protocol),
+            (r"bars\[0\]\.(\w+)|mbar\(\)\.(\w+)", SharedMemBarrier),
+            (r"\bpipe\.(\w+)", ProducerConsumerPipeline),
+            (r"\bstage\.(\w+)", ConsumerStage),
+            (r"\bEngine\.(\w+)", Engine),
+            (r"\bFence\.([A-Z_0-9]+)", Fence),
+        ):
+            source = inspect.getsource(home)
+            for found in re.finditer(pattern, sentence):
+                name = next(filter(None, found.groups()))
+                assert hasattr(home, name) or f"self.{name} = " in source, (name, home)
+
+    def test_no_name_means_two_things(self) -> None:
+        names = [name for _, names in other_names._ANYWHERE for name in names.split()]
+        assert sorted(set(names)) == sorted(names)
+        assert all(name == name.lower() and "_" not in name for name in names)
+
+    def test_what_has_a_name_of_its_own_is_known(self) -> None:
+        assert all(other_names.meant_by(name) for name in other_names._BUILT_IN)

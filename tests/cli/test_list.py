@@ -1,0 +1,87 @@
+"""``pipesim list``: a line for each protocol; all about one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from pipesim.protocols.catalog import BUILT_IN
+
+Call = Callable[..., Any]
+
+
+@pytest.mark.parametrize("width", ["60", "80", "200"])
+def test_one_line_a_protocol(call: Call, monkeypatch: pytest.MonkeyPatch, width: str) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    answer = call("list")
+    assert answer.code == 0
+    lines, _, rest = answer.out.partition("\n\n")
+    assert [line.split()[0] for line in lines.splitlines()] == sorted(BUILT_IN)
+    assert max(map(cell_len, answer.out.splitlines())) <= int(width)
+    assert "pipesim list NAME" in rest
+    assert ("…" in lines) == (width != "200")
+
+
+def test_nothing_is_flattened_for_it(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipesim.targets import Target
+
+    def refused(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(Target, "build", refused)
+    assert call("list").code == 0
+    with pytest.raises(AssertionError):
+        call("list", "gemm_sm90")
+
+
+def test_all_about_one(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    answer = call("list", "producer_consumer")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.splitlines() == [
+        "producer_consumer",
+        "  One load warp fills a ring of tiles with bulk copies, consumer warps read each",
+        "  tile and work on it.",
+        "  roles     1 producer warp · 2 consumer warps",
+        "  barriers  full[4] count 1 · empty[4] count 2",
+        "  -p        stages=4 tiles=64 tile_bytes=16384 consumer_warps=2 work=600",
+        "            arrive_lanes=1",
+        answer.out.splitlines()[-1],
+    ]
+    traces = call("list", "producer_consumer", "--json").json["report"]["traces"]
+    assert [trace["device"] for trace in traces] == ["NVIDIA H100 80GB HBM3", "NVIDIA H200"]
+    assert all(trace["recordings"] > 1 and trace["usual"] for trace in traces)
+    said = " · ".join(f"{trace['device']}: {trace['recordings']}" for trace in traces)
+    assert answer.out.splitlines()[-1] == f"  traces    {said}"
+
+
+def test_one_without_recordings(call: Call) -> None:
+    assert call("list", "gemm_sm100").out.splitlines()[-1] == "  traces    none"
+    assert call("list", "gemm_sm100", "--json").json["report"]["traces"] == []
+
+
+def test_as_json_the_list_has_what_one_has(call: Call) -> None:
+    rows = {row["name"]: row for row in call("list", "--json").json}
+    one = call("list", "gemm_sm90", "--json").json
+    assert list(one) == ["exit_code", "findings", "report"]
+    assert one["report"] == rows["gemm_sm90"]
+
+
+def test_a_file_of_the_users(call: Call, ring: str) -> None:
+    answer = call("list", ring.partition(":")[0])
+    assert answer.code == 0
+    assert answer.out.startswith(
+        "ring.py:ring\n  A ring whose consumer hands back the first ``arrivals`` tiles only.\n"
+    )
+
+
+def test_one_that_is_not_there(call: Call) -> None:
+    answer = call("list", "producer_consumr")
+    assert answer.code == 2
+    assert answer.error == [
+        "pipesim: there is no protocol 'producer_consumr'",
+        "  try: did you mean producer_consumer?",
+    ]
