@@ -36,8 +36,7 @@ loads, see below, once). After each launch that ended all outputs were compared 
 element was wrong. Each trace conforms to its protocol (`tests/conform/replay/test_stored_traces.py`), but for the
 hangs. The error is absolute, the largest of any element in any launch; `gemm_sm90` rounds its results to bf16, where
 half a step of a number from 128 to 256 is 0.5. What recording adds is per tile, or block of keys and values: from the
-least to
-the most over the configurations. A negative number says that the recorded launches were faster.
+least to the most over the configurations. A negative number says that the recorded launches were faster.
 
 """
 
