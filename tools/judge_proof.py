@@ -1,8 +1,8 @@
 """The engines of the proof against each other: ``python tools/judge_proof.py [COUNT] [FIRST_SEED] [--family NAME]``.
 
-Random programs of three families: rings with mistakes, corners that a certificate is easily wrong about, and a soup of
-every operation there is; COUNT of each family that is named, of all if none is. The plain search follows every schedule
-of a program, if they are not too many. The reduced search must find exactly the same faults, deadlocks and outcomes.
+Random programs of three families: rings with mistakes, corners that a certificate is easily wrong about, and programs
+of every operation; COUNT of each family that is named, of all if none is. The plain search follows every schedule of a
+program, if they are not too many. The reduced search must find exactly the same faults, deadlocks and outcomes.
 The certificate may not call a wrong program right, and every schedule that ``check`` shows must end as it says, in a
 way that a search has seen, too. All processors are used unless ``--jobs`` says otherwise; but for the times, what is
 printed does not depend on how many there are.
@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import argparse
 import os
-import runpy
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.pool import Pool
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
@@ -28,13 +28,8 @@ from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.confirm import refutation
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.search.breadth_first import Exploration, explore
+from tests.support.random_programs import FAMILIES
 
-_TESTS = Path(__file__).resolve().parent.parent / "tests" / "prove"
-FAMILIES: dict[str, Callable[[int], Program]] = {
-    "rings": runpy.run_path(str(_TESTS / "programs.py"))["program"],
-    "corners": runpy.run_path(str(_TESTS / "corners.py"))["corners"],
-    "soup": runpy.run_path(str(_TESTS / "soup.py"))["soup"],
-}
 MOST_STATES = 10_000
 MOST_REDUCED = 3_000
 NOT_JUDGED = "not judged"

@@ -1,6 +1,6 @@
 """SPIN against the search: ``python tools/judge_spin.py [--programs N] [--seed S] [--family NAME] [--twins]``.
 
-Random programs from seed S on (rings, corners, or a soup of every operation there is), and with ``--twins`` the wrong
+Random programs from seed S on (rings, corners, or programs of every operation), and with ``--twins`` the wrong
 twins of ``pipesim.protocols.broken`` at small sizes: the plain search follows every schedule of the machine, SPIN every
 schedule of the exported model. They must see the same kinds of faults, and a deadlock both or neither. Needs ``spin``
 and a C compiler (``tcc`` if there is one).
@@ -12,7 +12,6 @@ import argparse
 import inspect
 import itertools
 import re
-import runpy
 import shutil
 import subprocess
 import sys
@@ -24,18 +23,15 @@ from multiprocessing import Pool
 from pathlib import Path
 from typing import NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
+
 from pipesim.errors import PipesimError
 from pipesim.export.promela import search_depth, to_promela
 from pipesim.model.program import Program
 from pipesim.protocols.broken import BROKEN
 from pipesim.prove.search.breadth_first import explore
+from tests.support.random_programs import FAMILIES
 
-_TESTS = Path(__file__).resolve().parent.parent / "tests" / "prove"
-FAMILIES = {
-    "rings": runpy.run_path(str(_TESTS / "programs.py"))["program"],
-    "corners": runpy.run_path(str(_TESTS / "corners.py"))["corners"],
-    "soup": runpy.run_path(str(_TESTS / "soup.py"))["soup"],
-}
 MOST_STATES = 40_000
 SECONDS = 120  #: for each of SPIN's steps
 DEADLOCK = "DEADLOCK"
@@ -120,7 +116,7 @@ def twins() -> Iterator[tuple[str, dict[str, int]]]:
             yield name, dict(zip(names, values, strict=True))
 
 
-def _judged(task: tuple[str, dict[str, int]] | tuple[str, int]) -> Judged | str:
+def judged_task(task: tuple[str, dict[str, int]] | tuple[str, int]) -> Judged | str:
     """The verdicts on a seed or a twin; a text if there is no such program or SPIN failed."""
     family, which = task
     if isinstance(which, int):
@@ -153,7 +149,7 @@ def main(argv: list[str] | None = None) -> int:
     tasks = [*(twins() if options.twins else ()), *((options.family, seed) for seed in seeds)]
     began, words, states, stored, seconds = time.perf_counter(), Counter[str](), 0, 0, [0.0, 0.0]
     with Pool(options.processes) as pool:
-        for said in pool.imap(_judged, tasks, chunksize=8):
+        for said in pool.imap(judged_task, tasks, chunksize=8):
             if isinstance(said, str):
                 words["no such size" if said == "no such size" else "SPIN FAILED"] += 1
                 if said != "no such size":

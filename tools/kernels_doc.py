@@ -34,10 +34,10 @@ recordings say of the chip's clock is in [hopper.md](hopper.md); each recording 
 
 Each configuration was launched five times with its recorder and five times without, in turn (upstream's order of the
 loads, see below, once). After each launch that ended all outputs were compared with float64 on random inputs: no
-element was wrong. Each trace conforms to its protocol (`tests/conform/test_stored_traces.py`), but for the hangs. The
-error is absolute, the largest of any element in any launch; `gemm_sm90` rounds its results to bf16, where half a step
-of a number from 128 to 256 is 0.5. What recording adds is per tile, or block of keys and values: from the least to
-the most over the configurations. A negative number says that the recorded launches were faster.
+element was wrong. Each trace conforms to its protocol (`tests/conform/replay/test_stored_traces.py`), but for the
+hangs. The error is absolute, the largest of any element in any launch; `gemm_sm90` rounds its results to bf16, where
+half a step of a number from 128 to 256 is 0.5. What recording adds is per tile, or block of keys and values: from the
+least to the most over the configurations. A negative number says that the recorded launches were faster.
 
 """
 
@@ -75,7 +75,7 @@ With one or two steps of K a tile no warp need be late for every launch to hang,
 more, and no warp late, every launch ended: a test of such a kernel sees nothing. The recorder does not make the hang;
 with three steps it makes it certain. No launch that ended left a wrong tile. The recorded hangs are in `traces`: the
 model, led by the records, is stuck in the same waits, and its barrier words are those that the kernel left
-(`tests/conform/test_load_order.py`):
+(`tests/conform/replay/test_load_order.py`):
 
 ```
 pipesim verify epilogue_residual -p first_tile_only=0 -p tiles=8 -p k_iters=1
@@ -88,9 +88,9 @@ NEVER_RUN = """\
 
 Only Blackwell has `tcgen05`, tensor memory and cluster launch control, and no Blackwell GPU was at hand. These kernels
 compile for sm_100a, to the instructions they are about, and their tables are their protocols'
-(`tests/hardware/test_blackwell.py`). On the CPU, where every instruction does what NVIDIA's documentation says of it,
-as it was read here, their results are right (those without a softmax to the bit), every warp does what its protocol
-says, operation by operation, and wrong twins of them are seen (`tests/hardware/test_blackwell_emulated.py`,
+(`tests/hardware/twins/test_blackwell.py`). On the CPU, where every instruction does what NVIDIA's documentation says of
+it, as it was read here, their results are right (those without a softmax to the bit), every warp does what its protocol
+says, operation by operation, and wrong twins of them are seen (`tests/hardware/twins/test_blackwell_emulated.py`,
 `test_attention_sm100_emulated.py`); the convolution with upstream's order of the loads hangs there as
 `epilogue_residual` does above. Memory order and speed are not in that, and no command launches these kernels. Those
 with launch control do not have the single wave without a scheduler (`clc_stages=0`), and `block_n` is 64, 128 or 256.
@@ -103,7 +103,7 @@ with launch control do not have the single wave without a scheduler (`clc_stages
 - `cutlass_sm100.cu`: the first of these with CUTLASS's pipelines, on one SM and without a residual; `block_k` is 64.
 - `attention_sm100.cu`: forward attention in bf16, two tiles of 128 queries a CTA (`num_qo=2`, `pair_cta=0`), K and V in
   one ring or a ring each; `depth` and `block_n` are 64 or 128. On an H200, with only `tcgen05` replaced by what it
-  does, its results were right and its recordings conformed (`tests/hardware/test_gpu_attention_sm100.py`). S is
+  does, its results were right and its recordings conformed (`tests/hardware/twins/test_gpu_attention_sm100.py`). S is
   written over a P that an earlier product reads: upstream relies on the order of the tensor cores there, of which
   NVIDIA's documentation speaks only for products with the same accumulator.
 

@@ -23,9 +23,9 @@ from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.files import read_trace
 from pipesim.trace.schema import Trace
+from tests.support.paths import EXAMPLES
 
 Call = Callable[..., Any]
-EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 KERNEL = ("capture", "--kernel", EXAMPLES / "rowsum.cu", "--protocol", f"{EXAMPLES / 'rowsum.py'}:rowsum")
 USUAL = "rowsum-mw8-s4-tb16384-t32-w470-g2.parquet"
 WORDS = "--grid 2 --block 288 --smem 65664 --arg npy:matrix.npy --arg out:16384:sums --arg i32:64 --bytes tile_bytes"

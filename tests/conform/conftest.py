@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from random import Random
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,24 +22,9 @@ from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import Device, EventKind, Events, Trace, TraceMeta
 from pipesim.trace.sites import site_table
 from pipesim.trace.window import cut, lose
-
-TRACES = Path(__file__).resolve().parents[2] / "traces"
-
-
-def _rings() -> ModuleType:
-    """The rings and the toy profile of the timed tests."""
-    spec = importlib.util.spec_from_file_location(
-        "pipesim_test_rings", Path(__file__).parents[1] / "timed" / "conftest.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-RINGS = _rings()
+from tests.support.paths import TRACES
+from tests.support.timed_ring import Ring, toy
+from tests.support.timed_ring import ring as ring_of
 
 
 @dataclass(frozen=True)
@@ -212,12 +193,12 @@ def stored(name: str) -> Case:
 
 
 def simulated(uncertainty: int = 0, profile: Any = None, **ring: Any) -> Case:
-    program = RINGS.ring(RINGS.Ring(**ring)).flatten({})
+    program = ring_of(Ring(**ring)).flatten({})
     return run(program, uncertainty, profile)
 
 
 def run(program: Program, uncertainty: int = 0, profile: Any = None) -> Case:
-    trace = simulate(program, profile or RINGS.toy()).trace
+    trace = simulate(program, profile or toy()).trace
     extra = trace.meta.extra | ({"order_error_cycles": uncertainty} if uncertainty else {})
     return Case(program, Trace(replace(trace.meta, extra=extra), trace.events))
 
@@ -249,7 +230,6 @@ def run_fixture() -> Callable[..., Case]:
 
 @pytest.fixture(name="toy", scope="session")
 def toy_fixture() -> Callable[..., Any]:
-    toy: Callable[..., Any] = RINGS.toy
     return toy
 
 

@@ -1,37 +1,26 @@
 """The documentation shows what is really printed, and every file and operation it speaks of exists."""
 
-import importlib.util
 import re
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.paths import ROOT
+from tools import docs_output as tool
 
 
-def _tool():
-    spec = importlib.util.spec_from_file_location("docs_output", ROOT / "tools" / "docs_output.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-TOOL = _tool()
-
-
-@pytest.mark.parametrize("name", TOOL.PAGES)
+@pytest.mark.parametrize("name", tool.PAGES)
 def test_every_block_is_what_is_printed_today(name):
     text = (ROOT / name).read_text(encoding="utf-8")
-    assert TOOL.page(text) == text, "run python tools/docs_output.py"
+    assert tool.page(text) == text, "run python tools/docs_output.py"
 
 
 def test_a_stale_block_is_seen():
     text = "<!-- output of: pipesim list -->\n```\nsomething else\n```\n"
-    assert TOOL.page(text) != text
-    assert TOOL.page(TOOL.page(text)) == TOOL.page(text)
+    assert tool.page(text) != text
+    assert tool.page(tool.page(text)) == tool.page(text)
 
 
-@pytest.mark.parametrize("name", TOOL.PAGES)
+@pytest.mark.parametrize("name", tool.PAGES)
 def test_links_lead_to_files(name):
     page = ROOT / name
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
@@ -40,19 +29,19 @@ def test_links_lead_to_files(name):
 
 def test_a_command_that_ends_otherwise_than_the_page_says_is_seen():
     with pytest.raises(ValueError, match="exit code 0, and the page says 1"):
-        TOOL.page("<!-- output of, exit 1: pipesim list -->\n```\n```\n")
+        tool.page("<!-- output of, exit 1: pipesim list -->\n```\n```\n")
 
 
 def test_every_page_is_checked():
-    assert {f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md")} | {"README.md"} == set(TOOL.PAGES)
+    assert {f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md")} | {"README.md"} == set(tool.PAGES)
 
 
 def test_an_excerpt_is_lines_of_the_file_from_the_only_one_that_begins_it():
     """Python keeps the indentation of the function that it is pasted into; C++ goes as far left as can be."""
-    python = TOOL.excerpt("docs/examples/ring.py", "@p.init", "@p.role")
+    python = tool.excerpt("docs/examples/ring.py", "@p.init", "@p.role")
     assert python.startswith("    @p.init\n    def init():\n        Producer")
-    assert TOOL.excerpt("docs/examples/scale.cu", "if (threadIdx.x == 0) {", "const int warp").startswith("if (thr")
+    assert tool.excerpt("docs/examples/scale.cu", "if (threadIdx.x == 0) {", "const int warp").startswith("if (thr")
     with pytest.raises(ValueError, match="too many values"):
-        TOOL.excerpt("docs/examples/ring.py", "p.", "return p")
+        tool.excerpt("docs/examples/ring.py", "p.", "return p")
     with pytest.raises(ValueError, match="not enough values"):
-        TOOL.excerpt("docs/examples/ring.py", "nothing of the kind", "return p")
+        tool.excerpt("docs/examples/ring.py", "nothing of the kind", "return p")

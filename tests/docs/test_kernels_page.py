@@ -1,32 +1,24 @@
 """docs/kernels.md is what the stored recordings and measurements say, and they say what was asked of the kernels."""
 
-import importlib.util
 import json
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.paths import ROOT
+from tools import kernels_doc as tool
+
 CHIPS = {"h100": "NVIDIA H100 80GB HBM3", "h200": "NVIDIA H200"}
-
-
-@pytest.fixture(scope="module")
-def tool():
-    spec = importlib.util.spec_from_file_location("kernels_doc", ROOT / "tools" / "kernels_doc.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def stored(chip: str, name: str):
     return json.loads((ROOT / "traces" / chip / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def test_the_page_is_what_is_stored(tool):
+def test_the_page_is_what_is_stored():
     assert tool.page() == tool.PAGE.read_text(encoding="utf-8"), "run python tools/kernels_doc.py"
 
 
-def test_another_measurement_makes_another_page(tool, monkeypatch):
+def test_another_measurement_makes_another_page(monkeypatch):
     read = tool._read
     monkeypatch.setattr(tool, "_read", lambda name: [{**said, "size": 4096} for said in read(name)])
     assert tool.page() != tool.PAGE.read_text(encoding="utf-8")

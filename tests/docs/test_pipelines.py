@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import textwrap
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +12,9 @@ from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import OPERANDS, Op, Operation
 from pipesim.model.program import Program
+from tests.support.paths import ROOT
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "pipelines.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "pipelines.md").read_text(encoding="utf-8")
 TABLES, VOCABULARY = PAGE.split("## The vocabulary\n")
 FRAME, *EXAMPLES = re.findall(r"^```python\n(.*?)^```", VOCABULARY, re.DOTALL | re.MULTILINE)
 ROWS = re.findall(r"^\| `(\w+)` \|(.*)\|$", TABLES, re.MULTILINE)

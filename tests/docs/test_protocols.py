@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from pathlib import Path
 
 import pytest
 
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import find
+from tests.support.paths import ROOT
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "protocols.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "protocols.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))
 EXPLAINED = ["conv_epilogue", "cutlass_sm100", "gemm_sm100", "gemm_sm100_blockwise"]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pipesim.cli.main import main
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "spin.md").read_text(encoding="utf-8")
 COMMANDS = [shlex.split(line) for line in re.findall(r"```\n(pipesim export .*?)```", PAGE, re.DOTALL)[0].splitlines()]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -13,9 +12,8 @@ from pipesim.model.ops import Op
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
+from tests.support.paths import EXAMPLES, ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = ROOT / "docs" / "examples"
 TABLE = dict(
     re.findall(r"^\| `(\w+\.\w+)` \| (\d+) \|", (ROOT / "docs" / "tutorial.md").read_text("utf-8"), re.MULTILINE)
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import runpy
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,12 +14,11 @@ from pipesim.model.ops import Engine
 from pipesim.model.program_json import dumps, loads
 from pipesim.protocols.cutlass_sm90_pingpong import cutlass_sm90_pingpong
 from pipesim.protocols.producer_consumer import producer_consumer
-
-SHOWN = runpy.run_path(str(Path(__file__).parents[1] / "shown.py"), run_name="shown")["PROTOCOLS"]
+from tests.support.diagram_protocols import PROTOCOLS
 
 
 def of(name: str, cta: int = 0) -> Anatomy:
-    return anatomy(SHOWN[name]().flatten(), cta)
+    return anatomy(PROTOCOLS[name]().flatten(), cta)
 
 
 def given(found: Anatomy, group: str) -> list[tuple[Any, ...]]:
@@ -171,9 +168,9 @@ def test_memory_outside_all_tiles_has_no_name(ring: Any) -> None:
     assert (loose.name, [u.role for u in loose.writers], [u.role for u in loose.readers]) == ("", ["load"], ["mma"])
 
 
-@pytest.mark.parametrize("name", SHOWN)
+@pytest.mark.parametrize("name", PROTOCOLS)
 def test_a_program_read_from_its_file_is_the_same(name: str) -> None:
-    program = SHOWN[name]().flatten()
+    program = PROTOCOLS[name]().flatten()
     assert anatomy(loads(dumps(program), "p.json")) == anatomy(program)
 
 

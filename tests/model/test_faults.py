@@ -58,7 +58,7 @@ SILENT_ON_THE_CHIP = {FaultKind.REINITIALISED, FaultKind.NO_COMPLETE, FaultKind.
 
 
 def test_every_fault_has_a_story() -> None:
-    """But for faults of memory order, which the machine does not know: tests/prove/test_memory.py tells theirs."""
+    """But for faults of memory order, which the machine does not know: tests/prove/memory_order has theirs."""
     assert set(STORIES) | {FaultKind.EXITED_CTA} | MEMORY_ORDER | OF_SCHEDULES == set(FaultKind)
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -20,10 +18,8 @@ from pipesim.protocols.cutlass_sm90_pingpong import cutlass_sm90_pingpong
 from pipesim.protocols.cutlass_sm100 import cutlass_sm100
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile, load_profile
+from tests.support.random_schedules import outcomes
 
-outcomes: Callable[..., set[str]] = runpy.run_path(str(Path(__file__).parents[1] / "pipelines" / "conftest.py"))[
-    "outcomes"
-]
 H100 = load_profile("h100")
 #: Copies, waits and arrivals cost next to nothing: what is left is the tensor cores' time and the epilogue's.
 FAST = replace(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -18,10 +16,7 @@ from pipesim.protocols.gemm_sm90 import gemm_sm90
 from pipesim.protocols.persistent_scheduler import persistent_scheduler
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
-
-outcomes: Callable[..., set[str]] = runpy.run_path(str(Path(__file__).parents[1] / "pipelines" / "conftest.py"))[
-    "outcomes"
-]
+from tests.support.random_schedules import outcomes
 
 Edit = Callable[[Program], Program]
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import runpy
-from pathlib import Path
-
 import pytest
 
 from pipesim.model.ending import Ending
@@ -12,8 +9,7 @@ from pipesim.model.finding import FaultKind, Verdict
 from pipesim.prove.check import How, check
 from pipesim.prove.doubt import Why
 from pipesim.targets import find
-
-SIZES = runpy.run_path(str(Path(__file__).parents[1] / "protocols" / "sizes.py"))["SIZES"]
+from tests.support.protocol_sizes import SIZES
 
 
 def refuted(name: str, params: dict[str, int]) -> bool:

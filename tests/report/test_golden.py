@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 
 from pipesim.conform.result import DivergenceKind
+from tests.support.paths import GOLDEN
+from tests.support.report_examples import EXAMPLES, render, widths
 
-HERE = Path(__file__).parent
-GOLDEN = HERE.parent / "golden" / "report"
-EXAMPLES = runpy.run_path(str(HERE / "examples.py"), run_name="report_examples")
-NAMES = sorted(EXAMPLES["EXAMPLES"])
-GOLDENS = [(name, width) for name in NAMES for width in EXAMPLES["widths"](name)]
+REPORTS = GOLDEN / "report"
+NAMES = sorted(EXAMPLES)
+GOLDENS = [(name, width) for name in NAMES for width in widths(name)]
 
 
 @pytest.mark.parametrize(("name", "width"), GOLDENS)
 def test_report_is_the_golden_text(name: str, width: int) -> None:
-    assert EXAMPLES["render"](name, width) == (GOLDEN / f"{name}-{width}.txt").read_text(encoding="utf-8")
+    assert render(name, width) == (REPORTS / f"{name}-{width}.txt").read_text(encoding="utf-8")
 
 
 def test_every_golden_file_has_its_example() -> None:
-    assert {p.name for p in GOLDEN.glob("*.txt")} == {f"{name}-{width}.txt" for name, width in GOLDENS}
+    assert {p.name for p in REPORTS.glob("*.txt")} == {f"{name}-{width}.txt" for name, width in GOLDENS}
 
 
 def test_every_kind_of_divergence_has_an_example() -> None:
@@ -34,7 +32,7 @@ def test_every_kind_of_divergence_has_an_example() -> None:
 @pytest.mark.parametrize("width", [60, 61, 79, 80, 97, 120, 160, 233])
 @pytest.mark.parametrize("name", NAMES)
 def test_no_line_is_wider_than_the_console(name: str, width: int) -> None:
-    lines = EXAMPLES["render"](name, width).splitlines()
+    lines = render(name, width).splitlines()
     assert max(map(cell_len, lines)) <= width
     assert [line for line in lines if line != line.rstrip()] == []
     assert "\n\n\n" not in "\n".join(lines)
@@ -42,20 +40,20 @@ def test_no_line_is_wider_than_the_console(name: str, width: int) -> None:
 
 def test_a_wide_console_does_use_its_width() -> None:
     """The twin: the lines are not short for another reason."""
-    assert max(map(cell_len, EXAMPLES["render"]("verify_good", 160).splitlines())) == 160
+    assert max(map(cell_len, render("verify_good", 160).splitlines())) == 160
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_but_printable_text_reaches_a_file(name: str) -> None:
-    assert all(c == "\n" or c.isprintable() for c in EXAMPLES["render"](name, 80))
+    assert all(c == "\n" or c.isprintable() for c in render(name, 80))
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_stream_without_these_characters_gets_others_of_the_same_width(name: str, encoding: str) -> None:
     """Line by line the same words and columns; cp437 has the blocks but no marks, and is not written in a mixture."""
-    unicode = EXAMPLES["render"](name, 80).splitlines()
-    plain = EXAMPLES["render"](name, 80, encoding).splitlines()
+    unicode = render(name, 80).splitlines()
+    plain = render(name, 80, encoding).splitlines()
     assert [cell_len(line) for line in plain] == [cell_len(line) for line in unicode]
     for before, after in zip(unicode, plain, strict=True):
         assert [c for c in after if c.isalnum() and c not in "vx"] == [
@@ -65,7 +63,7 @@ def test_a_stream_without_these_characters_gets_others_of_the_same_width(name: s
 
 
 def test_ascii_report_in_full() -> None:
-    assert EXAMPLES["render"]("run_silent_fault", 80, "ascii").splitlines()[:13] == [
+    assert render("run_silent_fault", 80, "ascii").splitlines()[:13] == [
         "ring   stages 4 | tiles 64 | 16 KiB a tile | work 600 cycles a tile | grid 1 CTA",
         "       1 load warp > 2 mma warps",
         "",
@@ -83,9 +81,9 @@ def test_ascii_report_in_full() -> None:
 
 
 def test_the_order_is_the_same_every_time() -> None:
-    assert list(_twice("verify_many_agents")) == [EXAMPLES["render"]("verify_many_agents", 100)] * 2
+    assert list(_twice("verify_many_agents")) == [render("verify_many_agents", 100)] * 2
 
 
 def _twice(name: str) -> Iterator[str]:
     for _ in range(2):
-        yield EXAMPLES["render"](name, 100)
+        yield render(name, 100)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import runpy
 from dataclasses import replace
-from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -13,8 +11,8 @@ from pipesim.explain.anatomy.parts import Anatomy
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.protocols.producer_consumer import producer_consumer
 from pipesim.report.pictures.svg import show_svg
+from tests.support.diagram_protocols import PROTOCOLS
 
-SHOWN = runpy.run_path(str(Path(__file__).parents[1] / "shown.py"), run_name="shown")["PROTOCOLS"]
 NS = "{http://www.w3.org/2000/svg}"
 
 
@@ -48,7 +46,7 @@ def test_the_ring() -> None:
 
 
 def test_edges_between_ctas_are_marked() -> None:
-    found = edges(parsed(anatomy(SHOWN["pair_gemm"]().flatten())))
+    found = edges(parsed(anatomy(PROTOCOLS["pair_gemm"]().flatten())))
     assert ("empty[4]", "mma", "load", False) in found
     assert ("empty[4]", "mma", "other CTA", True) in found
     assert ("empty[4]", "other CTA", "load", True) in found
@@ -57,8 +55,8 @@ def test_edges_between_ctas_are_marked() -> None:
 
 
 def test_a_background_of_its_own_and_nothing_outside_the_picture() -> None:
-    for name in SHOWN:
-        root = parsed(anatomy(SHOWN[name]().flatten()))
+    for name in PROTOCOLS:
+        root = parsed(anatomy(PROTOCOLS[name]().flatten()))
         (background,) = (r for r in root.iter(f"{NS}rect") if r.get("class") == "background")
         assert (background.get("width"), background.get("fill")) == ("100%", "#ffffff")
         width, height = float(root.attrib["width"]), float(root.attrib["height"])
@@ -68,9 +66,9 @@ def test_a_background_of_its_own_and_nothing_outside_the_picture() -> None:
             assert float(text.attrib["y"]) <= height
 
 
-@pytest.mark.parametrize("name", SHOWN)
+@pytest.mark.parametrize("name", PROTOCOLS)
 def test_the_same_text_every_time(name: str) -> None:
-    assert show_svg(anatomy(SHOWN[name]().flatten())) == show_svg(anatomy(SHOWN[name]().flatten()))
+    assert show_svg(anatomy(PROTOCOLS[name]().flatten())) == show_svg(anatomy(PROTOCOLS[name]().flatten()))
 
 
 def test_a_name_that_xml_could_misread() -> None:

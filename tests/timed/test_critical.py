@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,11 +22,10 @@ from pipesim.timed.critical import critical_cycle, least_period, waits_per_trip
 from pipesim.timed.earliest import Earliest
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
+from tests.support.role_chains import Link, attention, chain
 
 Make = Callable[..., Any]
 
-_CHAINS = runpy.run_path(str(Path(__file__).parent / "chains.py"), run_name="timed_chains")
-Link, chain, attention = _CHAINS["Link"], _CHAINS["chain"], _CHAINS["attention"]
 
 SMALL = st.integers(0, 40)
 SMOOTH = {

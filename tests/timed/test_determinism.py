@@ -14,15 +14,16 @@ from pipesim.targets import find
 from pipesim.timed.engine import Simulation, simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import Events
+from tests.support.paths import ROOT
 
 CONFIGURATIONS = [
     {"stages": 1, "tiles": 9, "consumer_warps": 1, "work": 0, "tile_bytes": 4096},
     {"stages": 4, "tiles": 40, "consumer_warps": 4, "arrive_lanes": 32},
 ]
 ELSEWHERE = """
-import json, runpy, sys
-here = runpy.run_path(sys.argv[1])
-print(json.dumps([here["fingerprint"](here["run"](i)) for i in range(len(here["CONFIGURATIONS"]))]))
+import json
+from tests.timed.test_determinism import CONFIGURATIONS, fingerprint, run
+print(json.dumps([fingerprint(run(number)) for number in range(len(CONFIGURATIONS))]))
 """
 
 
@@ -48,7 +49,8 @@ def test_twice_in_one_process(number: int) -> None:
 @pytest.mark.parametrize("seed", ["1", "4711"])
 def test_in_another_process_that_hashes_differently(seed: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", ELSEWHERE, __file__],
+        [sys.executable, "-c", ELSEWHERE],
+        cwd=ROOT,
         env=os.environ | {"PYTHONHASHSEED": seed},
         capture_output=True, text=True, check=True,
     )  # fmt: skip

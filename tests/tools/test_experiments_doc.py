@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from hwkernels.experiments.catalogue import EXPERIMENTS
 from hwkernels.experiments.results import dump
-
-SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "experiments_doc.py"
-
-
-@pytest.fixture(scope="module")
-def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("experiments_doc", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from tools import experiments_doc as tool
 
 
 def store(folder: Path, device: str, outcomes: dict[str, int]) -> None:
@@ -34,17 +21,17 @@ def store(folder: Path, device: str, outcomes: dict[str, int]) -> None:
     )
 
 
-def test_the_page_is_what_the_stored_files_say(tool: ModuleType) -> None:
+def test_the_page_is_what_the_stored_files_say() -> None:
     assert tool.main(["--check"]) == 0
 
 
-def test_questions_stand_there_without_answers(tool: ModuleType) -> None:
+def test_questions_stand_there_without_answers() -> None:
     text = tool.page(())
     assert "Nothing is stored yet" in text
     assert all(f"## {each.question}" in text for each in EXPERIMENTS)
 
 
-def test_each_device_has_a_column_and_what_differs_is_bold(tool: ModuleType, tmp_path: Path) -> None:
+def test_each_device_has_a_column_and_what_differs_is_bold(tmp_path: Path) -> None:
     store(tmp_path, "A", {"the wait returned": 20})
     store(tmp_path, "B", {"the wait did not return": 1, "the wait returned": 19})
     options = ["--traces", str(tmp_path), "--page", str(tmp_path / "page.md")]
@@ -61,7 +48,7 @@ def test_each_device_has_a_column_and_what_differs_is_bold(tool: ModuleType, tmp
     ) in text
 
 
-def test_a_damaged_file_ends_the_command(tool: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_file_ends_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "experiments.json").write_text("{")
     assert tool.main(["--traces", str(tmp_path), "--page", str(tmp_path / "page.md")]) == 3

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import runpy
 import shutil
-from pathlib import Path
 
 import pytest
 
-RING = runpy.run_path(str(Path(__file__).resolve().parents[2] / "tools" / "spin_ring.py"))
+from tools.spin_ring import model, times
+
 COMPILER = next((name for name in ("tcc", "cc") if shutil.which(name)), "")
 needs_spin = pytest.mark.skipif(not (shutil.which("spin") and COMPILER), reason="spin or a C compiler is not installed")
 
@@ -16,7 +15,7 @@ needs_spin = pytest.mark.skipif(not (shutil.which("spin") and COMPILER), reason=
 @needs_spin
 @pytest.mark.parametrize(("stages", "consumers", "states"), [(1, 1, 19), (2, 1, 133), (2, 2, 721)])
 def test_the_endless_ring_is_right(stages: int, consumers: int, states: int) -> None:
-    took = RING["times"](RING["model"](stages, consumers), COMPILER)
+    took = times(model(stages, consumers), COMPILER)
     assert (took.errors, took.states) == (0, states)
 
 
@@ -31,6 +30,6 @@ def test_the_endless_ring_is_right(stages: int, consumers: int, states: int) -> 
     ],
 )
 def test_a_wrong_one_is_seen(right: str, wrong: str) -> None:
-    text = RING["model"](2, 1)
+    text = model(2, 1)
     assert right in text
-    assert RING["times"](text.replace(right, wrong), COMPILER).errors == 1
+    assert times(text.replace(right, wrong), COMPILER).errors == 1

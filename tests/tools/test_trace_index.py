@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -15,18 +13,7 @@ from pipesim.trace.files import write_trace
 from pipesim.trace.library import trace_name
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, CtaInfo, Device, EventKind, Run, Site, Trace, TraceMeta
-
-SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "trace_index.py"
-
-
-@pytest.fixture(scope="module")
-def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("trace_index", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from tools import trace_index as tool
 
 
 def recording(tiles: int = 3) -> Trace:
@@ -65,7 +52,7 @@ def rows(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
 
 
-def test_one_row_says_everything_about_one_trace(tool: ModuleType, tmp_path: Path) -> None:
+def test_one_row_says_everything_about_one_trace(tmp_path: Path) -> None:
     path = stored(recording(), tmp_path)
     headings, rule, row = rows(tool.index(tmp_path))
     assert set(rule) == {"---"}
@@ -91,7 +78,7 @@ def test_one_row_says_everything_about_one_trace(tool: ModuleType, tmp_path: Pat
     }
 
 
-def test_what_is_not_known_is_a_dash(tool: ModuleType, tmp_path: Path) -> None:
+def test_what_is_not_known_is_a_dash(tmp_path: Path) -> None:
     trace = recording()
     empty = Trace(
         replace(trace.meta, params={}, device=Device("NVIDIA H200"), ctas=(), runs=(Run(True, 0, (900,), (507_000,)),),
@@ -109,7 +96,7 @@ def test_what_is_not_known_is_a_dash(tool: ModuleType, tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_what_was_made_wrong_what_was_kept_and_what_a_record_costs(tool: ModuleType, tmp_path: Path) -> None:
+def test_what_was_made_wrong_what_was_kept_and_what_a_record_costs(tmp_path: Path) -> None:
     trace = recording()
     extra = {"cost_millicycles_per_record": {"median": 8400, "low": 8250, "high": 9000}}
     meta = replace(trace.meta, memory="host", fault="no_acquire@3", window=(3, 9), status="trap", extra=extra)
@@ -120,7 +107,7 @@ def test_what_was_made_wrong_what_was_kept_and_what_a_record_costs(tool: ModuleT
     assert told["status"] == "no_acquire@3, trap, iterations 3 to 8"
 
 
-def test_rows_are_sorted_by_device_then_name(tool: ModuleType, tmp_path: Path) -> None:
+def test_rows_are_sorted_by_device_then_name(tmp_path: Path) -> None:
     for tiles in (9, 3):
         for name in ("NVIDIA H200", "NVIDIA H100 80GB HBM3"):
             trace = recording(tiles)
@@ -135,14 +122,14 @@ def test_rows_are_sorted_by_device_then_name(tool: ModuleType, tmp_path: Path) -
     assert tool.index(tmp_path) == text
 
 
-def test_an_empty_folder_has_an_introduction(tool: ModuleType, tmp_path: Path) -> None:
+def test_an_empty_folder_has_an_introduction(tmp_path: Path) -> None:
     text = tool.index(tmp_path)
     assert text.startswith("# Recorded traces\n")
     assert "pipesim capture NAME -p parameter=value" in text
     assert text.endswith("Nothing is recorded yet.\n")
 
 
-def test_a_simulated_or_damaged_file_does_not_belong_here(tool: ModuleType, tmp_path: Path) -> None:
+def test_a_simulated_or_damaged_file_does_not_belong_here(tmp_path: Path) -> None:
     trace = recording()
     path = stored(Trace(replace(trace.meta, source="simulation"), trace.events), tmp_path)
     with pytest.raises(EvidenceError, match="this trace was simulated") as caught:
@@ -153,9 +140,7 @@ def test_a_simulated_or_damaged_file_does_not_belong_here(tool: ModuleType, tmp_
         tool.index(tmp_path)
 
 
-def test_check_says_whether_the_readme_is_stale(
-    tool: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_says_whether_the_readme_is_stale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stored(recording(3), tmp_path)
     readme = tmp_path / "README.md"
     assert tool.main([str(tmp_path), "--check"]) == 1
@@ -173,9 +158,7 @@ def test_check_says_whether_the_readme_is_stale(
     assert tool.main([str(tmp_path), "--check"]) == 0
 
 
-def test_a_damaged_file_ends_the_command_with_its_error(
-    tool: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_file_ends_the_command_with_its_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "cut.parquet").write_bytes(b"")
     assert tool.main([str(tmp_path)]) == 3
     assert "the trace file is empty" in capsys.readouterr().err

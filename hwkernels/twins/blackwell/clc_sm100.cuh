@@ -3,7 +3,7 @@
 //
 // NEVER RUN on a GPU, for want of one. What is known: it compiles for sm_100a, the tables are the protocols', and on the CPU,
 // with each function of one instruction doing what the PTX documentation says, as it was read here, the values are exact and
-// every warp does what its protocol says, operation by operation (tests/hardware/test_blackwell_emulated.py). Memory order is
+// every warp does what its protocol says, operation by operation (tests/hardware/twins/test_blackwell_emulated.py). Memory order is
 // not in that.
 //
 // The grid has a CTA for every output tile of 128 x BLOCK_N, n_tiles of them side by side; those that run take over the tiles

@@ -1,0 +1,1 @@
+"""The tests of pipesim and hwkernels. A package, so that tests and tools can import ``tests.support``."""

@@ -1,0 +1,114 @@
+"""The order of the loads, missed on the chip: recorded hangs of ``epilogue_residual``, and what the model says of them.
+
+CUTLASS lets the load warp order the first tile only; upstream orders every tile, with nothing that holds the load warp
+back, so that it can arrive twice before the other warp looks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipesim.conform.diagnose.examine import examine
+from pipesim.conform.diagnose.examined import LaunchOutcome
+from pipesim.conform.diagnose.forgiving import explain_with
+from pipesim.conform.result import TraceVerdict
+from pipesim.targets import find
+from pipesim.trace.schema import EventKind
+from tests.support.paths import TRACES
+
+CHIPS = ("h100", "h200")
+HUNG = sorted(
+    str(path.relative_to(TRACES))
+    for path in TRACES.glob("*/epilogue_residual-*.parquet")
+    if "-fto0-" in path.name and "-ki16-" not in path.name
+)
+LATE = 20_000
+Make = Callable[..., Any]
+
+
+def counts(case: Any, barrier: str) -> tuple[int, int]:
+    """How often the load warp arrived on this barrier, and how often the epilogue-load warp's wait returned."""
+    sites = case.trace.meta.sites
+    arrivals, returns = (
+        [n for n, site in enumerate(sites) if (site.kind, site.barrier) == (kind, barrier)]
+        for kind in (EventKind.ARRIVE, EventKind.WAIT_RETURN)
+    )
+    events = case.trace.events.site
+    return int(np.isin(events, arrivals).sum()), int(np.isin(events, returns).sum())
+
+
+def test_each_chip_hung_in_four_ways() -> None:
+    assert [name.partition("/")[0] for name in HUNG] == ["h100"] * 4 + ["h200"] * 4
+
+
+@pytest.mark.parametrize("name", HUNG)
+def test_a_recorded_hang_is_a_deadlock_of_the_protocol_itself(stored: Make, name: str) -> None:
+    """The model, led by the records, is stuck where the kernel was; no edit is needed; the barrier words agree."""
+    case = stored(name)
+    assert case.trace.meta.status == "deadline"
+    found = case.conform()
+    assert found.verdict is TraceVerdict.DIFFERS
+    assert found.divergence is not None
+    assert found.divergence.kind.value == "the kernel did not finish"
+    followed = explain_with(case.program, case.trace)
+    assert followed is not None
+    assert followed.stuck is not None
+    stuck = {blocked.agent: blocked.barrier for blocked in followed.stuck.blocked}
+    assert stuck["epilogue_load"] == "load_order[0]"
+    assert "load" not in stuck, "the warp that was to be ordered has long ended"
+    seen = examine(case.program, case.trace, found)
+    assert seen is not None
+    assert seen.outcome is LaunchOutcome.HANG
+    assert seen.diagnosis is not None
+    assert seen.diagnosis.explanations == ()
+    assert seen.autopsy is not None
+    assert (seen.autopsy.contradiction, seen.autopsy.agree) == ("", True)
+    assert seen.autopsy.deadlock is not None
+
+
+@pytest.mark.parametrize("name", HUNG)
+def test_all_orders_were_given_and_some_were_missed(stored: Make, name: str) -> None:
+    arrived, returned = counts(stored(name), "load_order")
+    assert arrived == 8, "one a tile"
+    assert returned < 8
+
+
+@pytest.mark.parametrize("delay", ["e150-fto1-ki1-od20000", "e20000-fto1-ki1-od0"])
+@pytest.mark.parametrize("chip", CHIPS)
+def test_cutlass_order_ends_with_the_same_warps_late(stored: Make, chip: str, delay: str) -> None:
+    """The twin: one order, one wait, and all tiles right."""
+    case = stored(f"{chip}/epilogue_residual-a2-at700-cs2-es2-{delay}-r1-sb2048-s4-st4-t8-g1.parquet")
+    case.accepted()
+    assert (case.trace.meta.status, case.trace.meta.wrong_tiles) == ("finished", 0)
+    assert counts(case, "load_order") == (1, 1)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_upstreams_order_ends_where_a_tile_takes_long_to_load(stored: Make, chip: str) -> None:
+    """With 16 steps a tile the load warp is never a tile ahead: a test of such a kernel would see nothing."""
+    case = stored(f"{chip}/epilogue_residual-a2-at700-cs2-es2-e0-fto0-ki16-od0-r1-sb2048-s4-st4-t8-g1.parquet")
+    case.accepted()
+    assert counts(case, "load_order") == (8, 8)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_of_many_launches_only_upstreams_order_hung(chip: str) -> None:
+    """50 of each, without and with the recorder. Late warps make sure of it; with few steps none need be late."""
+    said = json.loads((TRACES / chip / "load_order.json").read_text(encoding="utf-8"))
+    assert said["device"] == {"h100": "NVIDIA H100 80GB HBM3", "h200": "NVIDIA H200"}[chip]
+    assert len(said["cases"]) == 48
+    for case in said["cases"]:
+        params = find("epilogue_residual").defaults | case["params"]
+        late = LATE in (params["epilogue"], params["order_delay"])
+        assert (case["launches"], case["wrong"]) == (50, 0)
+        if params["first_tile_only"] or (params["k_iters"] >= 4 and not late):
+            assert case["hung"] == 0
+        elif params["k_iters"] == 3 and not case["traced"]:
+            assert 0 < case["hung"] < 50
+        else:
+            assert case["hung"] == 50

@@ -1,0 +1,143 @@
+"""An event has two ways onto the common time line: its SM clock, placed between the CTA's two anchors, and a direct
+reading of ``%globaltimer``. The traces of clock "both" carry the two, and they are held against each other here.
+
+A direct reading is a floor: the true time is up to one step of the timer later. It is taken some cycles after the clock
+(the timer takes about 25 to read), so it may also be that much ahead of the placed time.
+
+While tensor cores work the SM clock is not constant: such kernels have a wider bound (``Kernel.stray_ns``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from hwkernels.capture.twin import TENSOR_STRAY_NS
+from pipesim.trace.schema import Anchor
+from tests.support.paths import TRACES
+
+BOTH = sorted(str(path.relative_to(TRACES)) for path in TRACES.glob("*/*-both*.parquet"))
+TENSOR = [name for name in BOTH if "_sm90-" in name]
+ALONE = [name for name in BOTH if "-g1-" in name and name not in TENSOR]
+FULL = [name for name in BOTH if "-g132-" in name and name not in TENSOR]
+STRAY_PS = 1000 * TENSOR_STRAY_NS
+READING_PS = 13_000  #: 25 cycles at 1.98 GHz, from the reading of the clock to that of the timer
+
+Int = npt.NDArray[np.int64]
+Make = Callable[..., Any]
+
+
+def placed(cycles: Int, anchors: tuple[Anchor, ...]) -> Int:
+    """The events' times in picoseconds on the straight line through the anchors, rounded down."""
+    first, second = anchors
+    ps = 1000 * (second.globaltimer_ns - first.globaltimer_ns)
+    span = second.cycle - first.cycle
+    return np.array([1000 * first.globaltimer_ns + int(c - first.cycle) * ps // span for c in cycles], dtype=np.int64)
+
+
+def outside(case: Any, cta: int, anchors: tuple[Anchor, ...]) -> Int:
+    """By how much each event's placed time leaves the interval that its direct reading allows (0: it does not)."""
+    e = case.trace.events
+    rows = e.cta == cta
+    difference = placed(e.cycle[rows], anchors) - 1000 * e.globaltimer_ns[rows]
+    low = -e.error_ps[rows] - READING_PS
+    high = 1000 * case.trace.meta.device.globaltimer_step_ns + e.error_ps[rows]
+    over: Int = np.maximum(np.maximum(low - difference, difference - high), 0)
+    return over
+
+
+def test_there_are_traces_of_both_clocks() -> None:
+    assert [name.partition("/")[0] for name in ALONE] == ["h100", "h100", "h200", "h200"]
+    assert [name.partition("/")[0] for name in FULL] == ["h100", "h200"]
+    assert [name.partition("/")[0] for name in TENSOR] == ["h100"] * 4 + ["h200"] * 4
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_every_event_is_placed_on_the_line_through_its_anchors(stored: Make, name: str) -> None:
+    case = stored(name)
+    e = case.trace.events
+    assert case.trace.meta.clock == "both"
+    assert (e.globaltimer_ns >= 0).all()
+    for header in case.trace.meta.ctas:
+        rows = e.cta == header.cta
+        assert e.time_ps[rows].tolist() == placed(e.cycle[rows], header.anchors).tolist()
+        assert (e.error_ps[rows] > max(a.error_ps for a in header.anchors)).all()
+        times = 1000 * np.array([a.globaltimer_ns for a in header.anchors])
+        assert ((times[0] <= e.time_ps[rows]) & (e.time_ps[rows] <= times[1])).all()
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_both_ways_agree_within_the_stated_bound(stored: Make, name: str) -> None:
+    case = stored(name)
+    assert len(case.trace.meta.ctas) == min(8, case.trace.meta.grid)
+    seen = 0
+    for header in case.trace.meta.ctas:
+        assert not outside(case, header.cta, header.anchors).any()
+        seen += len(outside(case, header.cta, header.anchors))
+    assert seen == len(case.trace.events)
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_on_a_full_chip_the_clock_drifts(stored: Make, name: str) -> None:
+    """Why the bound grows with the time to the nearer anchor: the clock is not constant between the two."""
+    case = stored(name)
+    for header in case.trace.meta.ctas:
+        e = case.trace.events
+        rows = e.cta == header.cta
+        difference = (e.time_ps - 1000 * e.globaltimer_ns)[rows]
+        third = np.minimum(3 * e.cycle[rows] // header.anchors[1].cycle, 2)
+        ends, middle = (np.median(difference[np.isin(third, part)]) for part in ([0, 2], [1]))
+        assert middle < ends  # a bow between the anchors, not an anchor that is wrong
+    e = case.trace.events
+    low = e.time_ps - 1000 * e.globaltimer_ns + READING_PS
+    assert (low < -20_000).any()  # without the drift in the bound (about 18 ns) these events would lie outside
+
+
+@pytest.mark.parametrize("name", TENSOR)
+def test_tensor_cores_move_the_clock(stored: Make, name: str) -> None:
+    """Why their kernels have a bound of their own: with that of the others, events of every CTA lie outside of it."""
+    case = stored(name)
+    assert (case.trace.events.error_ps > STRAY_PS).all()
+    narrow = case.with_events(replace(case.trace.events, error_ps=case.trace.events.error_ps - STRAY_PS))
+    over = [int(outside(narrow, header.cta, header.anchors).max()) for header in case.trace.meta.ctas]
+    assert min(over) > 0
+    assert max(over) < STRAY_PS * 3 // 5, "what was seen should stay well below what is allowed"
+
+
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_shifted_anchor_is_seen(stored: Make, name: str, which: int) -> None:
+    """The twin: an anchor that is wrong by 200 ns to either side leaves no CTA within its bound."""
+    case = stored(name)
+    far = 200 + (2 * TENSOR_STRAY_NS if name in TENSOR else 0)
+    for header in case.trace.meta.ctas:
+        for shift in (-far, far):
+            wrong = list(header.anchors)
+            wrong[which] = replace(wrong[which], globaltimer_ns=wrong[which].globaltimer_ns + shift)
+            assert outside(case, header.cta, tuple(wrong)).any()
+
+
+@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize("shift", [-64, 64])
+def test_two_steps_of_the_timer_are_seen_where_the_clock_is_constant(stored: Make, name: str, shift: int) -> None:
+    case = stored(name)
+    (header,) = case.trace.meta.ctas
+    wrong = tuple(replace(a, globaltimer_ns=a.globaltimer_ns + shift) for a in header.anchors)
+    assert outside(case, 0, wrong).any()
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_one_event_with_another_reading_is_seen(stored: Make, name: str) -> None:
+    case = stored(name)
+    header = case.trace.meta.ctas[0]
+    agent = int(np.bincount(case.trace.events.agent).argmax())  # one that does more than a few steps
+    row = case.rows(agent=agent)[20]
+    far = 320 + (2 * TENSOR_STRAY_NS if name in TENSOR else 0)
+    reading = int(case.trace.events.globaltimer_ns[row])
+    over = outside(case.changed(row, globaltimer_ns=reading + far), 0, header.anchors)
+    assert np.flatnonzero(over).tolist() == [row]

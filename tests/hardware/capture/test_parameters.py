@@ -1,0 +1,102 @@
+"""What a cubin says of its kernel's parameters, without a GPU; and what it is not believed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hwkernels.capture.arguments import parse_argument
+from hwkernels.capture.parameters import check_arguments, sizes_in_cubin
+from hwkernels.device.compile import Compiled, compile_foreign
+from pipesim.errors import ParameterError
+from tests.support.paths import EXAMPLES
+
+ROWSUM = EXAMPLES / "rowsum.cu"
+STRUCTURE = "struct S {{ char x[{0}]; }};\n__global__ void k(char c, S s, double d, short e, int *o) {{ *o = s.x[3]; }}"
+
+
+@pytest.fixture
+def compiled(tmp_path):
+    def compiled(text: str, entry: str = "") -> Compiled:
+        (tmp_path / "k.cu").write_text(text)
+        return compile_foreign(tmp_path / "k.cu", {}, (), entry)
+
+    return compiled
+
+
+@pytest.fixture(scope="module")
+def builds() -> dict[str, Compiled]:
+    return {
+        name: compile_foreign(ROWSUM, {"PIPESIM_TRACE": str(int(name == "traced"))}) for name in ("plain", "traced")
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("__global__ void k() {}", ()),
+        ('extern "C" __global__ void k(float *a, unsigned short b) { *a = b; }', (8, 2)),
+        (STRUCTURE.format(100), (1, 100, 8, 2, 8)),
+        ("struct S {}; __global__ void k(S s, S t, int *o) { *o = 1; }", (1, 1, 8)),
+        ("struct alignas(64) S { char x[128]; }; __global__ void k(int a, const __grid_constant__ S s, char o) {}",
+         (4, 128, 1)),
+        (STRUCTURE.format(20_000), None),  # wider than the field for it: the sizes do not add up, so none counts
+    ],
+)  # fmt: skip
+def test_the_sizes_of_parameters(compiled, text, sizes):
+    assert sizes_in_cubin(compiled(text)) == sizes
+
+
+def test_of_several_kernels_the_named_one(compiled):
+    text = "template <class T> __global__ void k(T t) {}\n__global__ void l(int *a, int b) { *a = b; }"
+    assert sizes_in_cubin(compiled(text, "k<short>")) == (2,)
+    assert sizes_in_cubin(compiled(text, "l")) == (8, 4)
+
+
+def test_a_cubin_that_cannot_be_read_says_nothing(builds):
+    plain = builds["plain"]
+    assert sizes_in_cubin(plain) == (8, 8, 4)
+    assert sizes_in_cubin(replace(plain, entry="other")) is None
+    cut = {sizes_in_cubin(replace(plain, cubin=plain.cubin[:size])) for size in range(0, len(plain.cubin) - 1000, 97)}
+    assert cut == {None}
+    assert sizes_in_cubin(replace(plain, cubin=b"text" + plain.cubin[4:])) is None
+
+
+@pytest.mark.parametrize("byte", [0x17, 0x19])
+def test_sizes_that_do_not_add_up_are_not_believed(builds, byte):
+    """An entry of the section under another number, as another version of the compiler might write it."""
+    cubin = bytearray(builds["plain"].cubin)
+    entry = bytes((0x04, 0x17, 12, 0)) if byte == 0x17 else bytes((0x03, 0x19, 20, 0))
+    at = cubin.index(entry)
+    cubin[at + 1] = 0x7F
+    assert sizes_in_cubin(replace(builds["plain"], cubin=bytes(cubin))) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "fact"),
+    [
+        ("zero:8 zero:8", "the kernel takes 3 arguments, and 2 were given"),
+        ("zero:8 zero:8 i32:1 i32:1", "the kernel takes 3 arguments, and 4 were given"),
+        ("zero:8 zero:8 i64:1", "argument 2 of the kernel has 4 bytes, and i64:1 has 8"),
+        ("zero:8 u32:1 i32:1", "argument 1 of the kernel has 8 bytes, and u32:1 has 4"),
+    ],
+)
+def test_arguments_are_held_against_the_builds(builds, words, fact):
+    def given(text):
+        return [parse_argument(word, n) for n, word in enumerate(text.split())]
+
+    check_arguments(given("zero:8 zero:8 i32:1"), builds)
+    with pytest.raises(ParameterError) as caught:
+        check_arguments(given(words), builds)
+    assert caught.value.fact == fact
+
+
+def test_a_traced_build_without_a_parameter_for_the_recorder(builds):
+    arguments = [parse_argument(word, n) for n, word in enumerate(("zero:8", "zero:8", "i32:1"))]
+    with pytest.raises(ParameterError, match="no parameter of its own for the recorder"):
+        check_arguments(arguments, builds | {"traced": builds["plain"]})
+
+
+def test_what_cannot_be_read_is_left_to_the_driver(builds):
+    check_arguments([], {name: replace(build, cubin=b"") for name, build in builds.items()})

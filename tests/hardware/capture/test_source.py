@@ -1,0 +1,383 @@
+"""A kernel that is not ours, from request to trace, on a GPU of arrays that does what the protocol says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hwkernels.capture import source_trace as foreign_capture
+from hwkernels.capture.arguments import parse_argument
+from hwkernels.capture.source import ForeignRequest, check_foreign, compile_builds, plan_foreign, table_of
+from hwkernels.capture.source_trace import capture_foreign, capture_foreign_here, dump, load
+from hwkernels.device.launch import DeviceInfo
+from hwkernels.recorder.layout import HEADER, LAUNCH
+from hwkernels.recorder.table import Table, read_table
+from pipesim.conform.replay.conformance import conform
+from pipesim.conform.result import DivergenceKind, TraceVerdict
+from pipesim.errors import (
+    ConfigurationError,
+    HardwareError,
+    KernelHangError,
+    KernelTrapError,
+    ParameterError,
+    PipesimError,
+    UsageError,
+)
+from pipesim.targets import find
+from pipesim.timed.engine import simulate
+from pipesim.timed.profile import load_profile
+from pipesim.trace.consistency import check_trace
+from pipesim.trace.schema import EventKind, Trace
+from pipesim.trace.sites import site_table
+from tests.support.paths import EXAMPLES
+
+ROWSUM = str(EXAMPLES / "rowsum.cu")
+PARAMS = {"stages": 2, "tiles": 5, "tile_bytes": 16384, "math_warps": 4, "work": 250}
+INFO = DeviceInfo(0, "Array GPU", 132, "9.0", "999.1", 232448, 233472)
+TILE = 64 * 64
+
+
+def program():
+    return find(f"{EXAMPLES / 'rowsum.py'}:rowsum").build(PARAMS, grid=2)
+
+
+@pytest.fixture
+def matrix(tmp_path) -> Path:
+    """Ten tiles of small whole numbers, so that sums do not depend on their order; and their row sums."""
+    values = np.random.default_rng(1).integers(0, 16, size=(10 * 64, 64)).astype(np.float32)
+    np.save(tmp_path / "matrix.npy", values)
+    np.save(tmp_path / "sums.npy", values.sum(axis=1))
+    return tmp_path / "matrix.npy"
+
+
+@pytest.fixture
+def request_(matrix) -> ForeignRequest:
+    arguments = [f"npy:{matrix}", "out:2560:sums", "i32:10"]
+    return ForeignRequest(
+        source=ROWSUM,
+        table=str(EXAMPLES / "rowsum.table.h"),
+        protocol="rowsum",
+        params=PARAMS,
+        grid=(2,),
+        block=(160,),
+        arguments=tuple(parse_argument(text, n) for n, text in enumerate(arguments)),
+        smem_bytes=2 * 4 * TILE + 32,
+        expected={"sums": str(matrix.with_name("sums.npy"))},
+        nbytes=(16384,),
+        repetitions=2,
+    )
+
+
+def table_of_example() -> Table:
+    return read_table(EXAMPLES / "rowsum.table.h", {"STAGES": 2, "MATH_WARPS": 4})
+
+
+def _play(kept, cta: int, simulated: Trace, most: int) -> None:
+    """Record what every agent of a simulation did, its first ``most`` events."""
+    numbers = {(s.role, s.kind, s.barrier): n for n, s in enumerate(kept.table.sites)}
+    events, sites = simulated.events, simulated.meta.sites
+    kept.anchor(0, 1_000_000 + 64 * cta, cta)
+    count = [0] * len(kept.table.agents)
+    for row in range(len(events)):
+        agent, site = int(events.agent[row]), sites[int(events.site[row])]
+        count[agent] += 1
+        if count[agent] <= most:
+            kept.record(
+                cta, agent, numbers[site.role, site.kind, site.barrier],
+                kept.cycle(1_000_200 + 64 * cta) + int(events.cycle[row]),
+                iteration=int(events.iteration[row]), stage=int(events.stage[row]),
+                parity=max(int(events.parity[row]), 0), value=int(site.kind is EventKind.ARRIVE),
+            )  # fmt: skip
+
+
+@pytest.fixture
+def gpu(fake_gpu, encoder, monkeypatch):
+    """A GPU whose launch adds the rows and records what the simulated protocol did."""
+    simulated = simulate(program(), load_profile("h100")).trace
+
+    class Gpu(fake_gpu):
+        mistake = ""  # "hang" or "trap": agents stop after 12 records; "wrong": the first sum is off
+        sizes = (8, 8, 4)
+        latest: Gpu
+
+        def __init__(self, info):
+            super().__init__(info)
+            Gpu.latest = self
+
+        def load(self, compiled, smem_bytes):
+            return compiled
+
+        def parameter_sizes(self, kernel):
+            return self.sizes + (8,) * ("-DPIPESIM_TRACE=1" in kernel.options)
+
+        def launch(self, kernel, shape, arguments):  # of the kernel that tells the clock's rate
+            said = self.memory[int(arguments[1])].view(LAUNCH)[0]
+            kept = encoder(table_of_example())
+            kept.anchor(0, 1_000_000)
+            kept.anchor(1, 1_200_000)
+            self.upload(int(said["ctas"]), kept.headers)
+
+        def launch_within(self, kernel, shape, arguments, limit_s):
+            matrix, sums, tiles, *launch_at = (int(a) for a in arguments)
+            traced = "-DPIPESIM_TRACE=1" in kernel.options
+            assert (shape.grid, shape.block, shape.cluster, tiles, len(launch_at)) == ((2,), (160,), 1, 10, traced)
+            self.launches.append(traced)
+            rows = self.memory[matrix].view(np.float32).reshape(-1, 64).sum(axis=1)
+            rows[0] += self.mistake == "wrong"
+            self.upload(sums, rows)
+            if self.mistake in {"hang", "trap"} and not traced:
+                raise KernelHangError("it hangs")
+            if traced:
+                self.record(self.memory[launch_at[0]].view(LAUNCH)[0])
+            if self.mistake in {"hang", "trap"}:
+                raise {"hang": KernelHangError, "trap": KernelTrapError}[self.mistake]("it did not end")
+            return 9000 if traced else 8000
+
+        def record(self, said):
+            kept = encoder(table_of_example(), capacity=int(said["capacity"]) - 1, ctas=2)
+            unfinished = self.mistake in {"hang", "trap"}
+            for cta in range(2):
+                _play(kept, cta, simulated, 12 if unfinished else 1 << 20)
+                if not unfinished:
+                    kept.anchor(1, 1_100_000, cta)
+            if unfinished:
+                for cta, agent in np.ndindex(2, 5):
+                    kept.records[cta, agent, int(kept.headers[cta]["counts"][agent][0]) :] = 0xFFFFFFFF
+                kept.headers["counts"] = 0
+            self.upload(int(said["ctas"]), kept.headers)
+            self.upload(int(said["records"]), np.pad(kept.records, ((0, 0), (0, 0), (1, 0), (0, 0))))
+
+    monkeypatch.setattr(foreign_capture, "Gpu", Gpu)
+    monkeypatch.setattr(foreign_capture, "_HELD", [])
+    monkeypatch.setattr(foreign_capture, "require_gpu", lambda: INFO)
+    return Gpu
+
+
+@pytest.fixture
+def builds(request_):
+    return compile_builds(request_, "plain", "traced")
+
+
+@pytest.mark.parametrize("params", [{}, {"stages": 1}, {"math_warps": 1, "stages": 8}])
+def test_the_examples_table_says_what_its_protocol_says(request_, params):
+    kernel = table_of(replace(request_, params=PARAMS | params))
+    protocol = site_table(find(f"{EXAMPLES / 'rowsum.py'}:rowsum").build(PARAMS | params))
+    assert (kernel.agents, kernel.barriers) == (protocol.agents, protocol.barriers)
+    assert [(s.role, s.kind, s.barrier) for s in kernel.sites] == [(s.role, s.kind, s.barrier) for s in protocol.sites]
+
+
+def test_a_capture(gpu, request_, builds):
+    check_foreign(request_)
+    trace = capture_foreign_here(replace(request_, capacity=64), builds, INFO)
+    check_trace(trace, "here")
+    meta = trace.meta
+    assert (meta.protocol, meta.params, meta.grid, meta.status) == ("rowsum", PARAMS, 2, "finished")
+    assert (meta.memory, meta.kernel_hash, meta.device.sm_khz) == ("device", builds["traced"].kernel_hash, 2_000_000)
+    assert {"-DSTAGES=2", "-DMATH_WARPS=4", "-DPIPESIM_TRACE=1"} <= set(meta.options)
+    assert [(c.cta, c.written, c.dropped) for c in meta.ctas] == [(n, (25,) * 4 + (20,), (0,) * 5) for n in range(2)]
+    assert [(run.traced, run.repetition, len(run.cycles)) for run in meta.runs] == [(True, 0, 2), (True, 1, 2)]
+    assert meta.extra["launch_ns"] == {"untraced": [8000, 8000], "traced": [9000, 9000]}
+    assert [len(hashes) for hashes in meta.extra["outputs"].values()] == [1]
+    assert meta.extra["wrong_outputs"] == {}
+    assert meta.extra["launch"]["arguments"][1:] == ["out:2560:sums", "i32:10"]
+    assert gpu.latest.launches == [False, True] * 3
+    assert gpu.latest.closed
+    found = conform(program(), trace)
+    assert (found.verdict, found.events) == (TraceVerdict.AGREES, 240)
+
+
+def test_a_wrong_output_is_counted(gpu, request_, builds, monkeypatch):
+    monkeypatch.setattr(gpu, "mistake", "wrong")
+    meta = capture_foreign_here(replace(request_, capacity=64), builds, INFO).meta
+    assert meta.extra["wrong_outputs"] == {"sums": 1}
+
+
+@pytest.mark.parametrize(("mistake", "status"), [("hang", "deadline"), ("trap", "trap")])
+def test_what_a_kernel_recorded_before_it_hung_or_trapped(gpu, request_, monkeypatch, mistake, status):
+    monkeypatch.setattr(gpu, "mistake", mistake)
+    eager = compile_builds(request_, "eager")
+    assert "-DPIPESIM_EAGER=1" in eager["eager"].options
+    trace = capture_foreign_here(replace(request_, capacity=64), eager, INFO)
+    check_trace(trace, "here")
+    meta = trace.meta
+    assert (meta.status, meta.memory, meta.runs, meta.device.sm_khz) == (status, "host", (), 2_000_000)
+    assert meta.extra["gave_up"] == {"traced": True, "timeout_s": 10, "trap": mistake == "trap"}
+    assert [(c.written, len(c.anchors)) for c in meta.ctas] == [((12,) * 5, 1)] * 2
+    assert gpu.latest.launches == [True]
+    assert gpu.latest.closed == (mistake == "trap")  # a running kernel cannot be waited for
+    held = [] if mistake == "trap" else [gpu.latest]
+    assert held == foreign_capture._HELD
+    found = conform(program(), trace)
+    assert found.divergence is not None
+    assert found.divergence.kind is DivergenceKind.NOT_FINISHED
+
+
+def test_a_cta_that_never_began_is_left_out(gpu, request_, builds, monkeypatch):
+    monkeypatch.setattr(gpu, "mistake", "hang")
+    record = gpu.record
+
+    def only_one(self, said):
+        record(self, said)
+        self.memory[int(said["ctas"])][336:] = 0
+
+    monkeypatch.setattr(gpu, "record", only_one)
+    trace = capture_foreign_here(replace(request_, capacity=64), compile_builds(request_, "eager"), INFO)
+    assert [c.cta for c in trace.meta.ctas] == [0]
+
+
+def test_a_kernel_without_anchors_is_told_so(gpu, request_, builds, monkeypatch):
+    record = gpu.record
+
+    def unanchored(self, said):
+        record(self, said)
+        headers = self.memory[int(said["ctas"])][: 2 * HEADER.itemsize].view(HEADER)
+        headers["anchors"][1] = 0
+
+    monkeypatch.setattr(gpu, "record", unanchored)
+    with pytest.raises(HardwareError, match="CTA 1 did not read the clocks before its first record"):
+        capture_foreign_here(replace(request_, capacity=64), builds, INFO)
+
+
+def test_a_warp_that_never_counted_its_records_is_named(gpu, request_, builds, monkeypatch):
+    monkeypatch.setattr(gpu, "record", lambda self, said: None)
+    with pytest.raises(HardwareError, match="math/0 of CTA 0 never counted its records"):
+        capture_foreign_here(replace(request_, capacity=64), builds, INFO)
+
+
+@pytest.mark.parametrize(("text", "least"), [("1", 4), ("16", 34), ("100", 202)])
+def test_a_buffer_must_hold_what_the_kernels_room_asks_for(request_, text, least):
+    roomy = replace(request_, defines={"PIPESIM_ROOM": text})
+    check_foreign(replace(roomy, capacity=least))
+    assert plan_foreign(replace(roomy, capacity=least), host=False).room == int(text)
+    with pytest.raises(ParameterError, match=f"--capacity: {least - 1} is out of range"):
+        check_foreign(replace(roomy, capacity=least - 1))
+
+
+@pytest.mark.parametrize("text", ["0", "-4", "many", "", "65537"])
+def test_a_room_that_is_no_number(request_, text):
+    with pytest.raises(ParameterError, match=f"-D PIPESIM_ROOM={text} is no number of records"):
+        check_foreign(replace(request_, defines={"PIPESIM_ROOM": text}))
+
+
+def test_more_stages_than_a_record_can_name(request_):
+    check_foreign(replace(request_, params=PARAMS | {"stages": 32}))
+    with pytest.raises(UsageError, match="has 33 stages; a record can name 32"):
+        check_foreign(replace(request_, params=PARAMS | {"stages": 33}))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "fact"),
+    [
+        ((8, 8), "the kernel takes 2 arguments, and 3 were given"),
+        ((8, 8, 8), r"argument 2 of the kernel has 8 bytes, and i32:10 has 4"),
+        ((8, 64, 4), "argument 1 of the kernel has 64 bytes, and out:2560:sums has 8"),
+    ],
+)
+def test_arguments_that_the_kernel_does_not_take(gpu, request_, builds, monkeypatch, sizes, fact):
+    monkeypatch.setattr(gpu, "sizes", sizes)
+    with pytest.raises(ParameterError, match=fact):
+        capture_foreign_here(replace(request_, capacity=64), builds, INFO)
+    assert gpu.latest.launches == []
+
+
+def test_a_kernel_without_room_for_the_recorder(gpu, request_, builds, monkeypatch):
+    monkeypatch.setattr(gpu, "parameter_sizes", lambda *_: (8, 8, 4))
+    with pytest.raises(ParameterError, match="no parameter of its own for the recorder"):
+        capture_foreign_here(replace(request_, capacity=64), builds, INFO)
+
+
+def test_a_request_survives_the_way_to_another_process(request_, builds):
+    assert load(dump(request_, builds)) == (request_, builds)
+
+
+def test_a_hang_is_repeated_so_that_its_records_survive(gpu, request_, builds, monkeypatch):
+    """Two processes, here two calls: the first hangs, the second records in the host's memory."""
+    asked = []
+
+    def run_apart(module, document, what, limit_s):
+        asked.append((module, what, limit_s, sorted(load(document)[1])))
+        return capture_foreign_here(*load(document), INFO)
+
+    monkeypatch.setattr(foreign_capture, "run_apart", run_apart)
+    monkeypatch.setattr(gpu, "mistake", "hang")
+    small = replace(request_, capacity=64)
+    assert capture_foreign(small, builds).meta.status == "deadline"
+    module = "hwkernels.capture.source_trace"
+    once = (module, "rowsum.cu", 10, ["eager"])
+    assert asked == [(module, "rowsum.cu", 60, ["plain", "traced"]), once]
+    assert capture_foreign(small, builds, may_hang=True).meta.status == "deadline"
+    assert asked[2:] == [once]
+
+
+def test_a_hang_that_does_not_come_again_is_still_said(gpu, request_, builds, monkeypatch):
+    def run_apart(module, document, what, limit_s):
+        monkeypatch.setattr(gpu, "mistake", "" if "eager" in load(document)[1] else "hang")
+        return capture_foreign_here(*load(document), INFO)
+
+    monkeypatch.setattr(foreign_capture, "run_apart", run_apart)
+    meta = capture_foreign(replace(request_, capacity=64), builds).meta
+    assert (meta.status, meta.extra["gave_up"]) == ("finished", {"first": "deadline"})
+
+
+def test_a_process_without_a_gpu_says_why(request_, builds, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setattr(foreign_capture, "require_gpu", lambda: INFO)
+    with pytest.raises(HardwareError, match=r"the process of rowsum\.cu left no trace") as caught:
+        capture_foreign(request_, builds)
+    assert caught.value.cause
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "fact"),
+    [
+        ({"source": "nowhere.cu"}, UsageError, "there is no kernel nowhere.cu"),
+        ({"table": "nowhere.table.h"}, UsageError, "there is no table nowhere.table.h"),
+        ({"params": {}}, UsageError, "the table's MATH_WARPS has no value"),
+        ({"defines": {"STAGES": "two"}}, UsageError, "STAGES=two is no whole number"),
+        ({"block": (128,)}, UsageError, "the table has 5 warps, a block of 128 threads has 4"),
+        ({"params": PARAMS | {"math_warps": 32}}, UsageError, "the table has 33 warps"),
+        ({"block": (33, 32)}, ParameterError, "--block, all threads: 1,056 is out of range"),
+        ({"grid": (0,)}, ParameterError, "a number of --grid 0: 0 is out of range"),
+        ({"cluster": 17}, ParameterError, "--cluster: 17 is out of range"),
+        ({"cluster": 4}, ParameterError, "--cluster 4 does not divide the 2 CTAs of --grid"),
+        ({"smem_bytes": 1 << 20}, ParameterError, "--smem: 1,048,576 is out of range"),
+        ({"timeout_s": 0}, ParameterError, "--timeout-s: 0 is out of range"),
+        ({"nbytes": ()}, UsageError, "the records of loader_expects do not say how many bytes it moves"),
+        ({"expected": {"other": "x.npy"}}, ParameterError, "--expect other=x.npy names no output"),
+    ],
+)
+def test_requests_that_cannot_be_carried_out(request_, changes, kind, fact):
+    check_foreign(request_)  # the twin
+    with pytest.raises(kind) as caught:
+        check_foreign(replace(request_, **changes))
+    assert caught.value.fact == fact
+
+
+def test_an_expectation_of_another_size(request_, matrix):
+    with pytest.raises(PipesimError, match=r"matrix\.npy has 163,840 bytes, the output sums has 2,560"):
+        check_foreign(replace(request_, expected={"sums": str(matrix)}))
+
+
+def test_two_outputs_of_one_name(request_):
+    twice = tuple(parse_argument("out:2560:sums", n) for n in range(2))
+    with pytest.raises(ParameterError, match="two outputs have one name"):
+        check_foreign(replace(request_, arguments=twice))
+
+
+def test_a_value_of_the_table_is_given_once_for_kernel_table_and_protocol(request_):
+    """-D beats the protocol's parameter; whichever it is, all builds are compiled with it."""
+    given = replace(request_, defines={"STAGES": "3"})
+    assert [group.stages for group in table_of(given).barriers] == [3, 3]
+    assert "-DSTAGES=3" in compile_builds(given, "plain")["plain"].options
+
+
+def test_records_are_limited_to_what_memory_there_is(request_):
+    assert plan_foreign(request_, host=False).capacity == 1 << 14
+    many = replace(request_, grid=(4096,))
+    assert plan_foreign(many, host=False).capacity == (1 << 30) // (4096 * 5 * 8)
+    assert plan_foreign(many, host=True).capacity == (1 << 28) // (4096 * 5 * 8)
+    with pytest.raises(ConfigurationError, match="no room for the records of 1,000,000 CTAs"):
+        plan_foreign(replace(request_, grid=(1_000_000,)), host=True)

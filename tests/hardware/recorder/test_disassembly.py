@@ -1,0 +1,93 @@
+"""In the machine code, each record's clock is read where the record says: before an arrive, after a wait's return."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hwkernels.capture.request import SOURCE
+from hwkernels.device.compile import compile_cubin
+from hwkernels.device.sources import headers
+from tests.support.cuda_tools import nvdisasm
+
+RING = {"STAGES": 4, "TILE_BYTES": 4096, "CONSUMER_WARPS": 2, "ARRIVE_LANES": 1, "PIPESIM_TRACE": 1}
+
+# One letter an instruction: a record's clock (it is read by one lane, so under a predicate), another clock (of the
+# work; a record that is stored at once may be behind a branch instead), a try to wait, a shared load, an arrive, a bulk
+# copy. A wait has two tries and its slow part between two records.
+LETTERS = (
+    ("R", r"@!?P\d\s+CS2R\.32 \S+ SR_(?:CLOCKLO|GLOBALTIMERLO)"),
+    ("r", r"CS2R\.32 \S+ SR_CLOCKLO|S2UR \S+ SR_CLOCKLO"),
+    ("W", r"(?:@!?P\d\s+)?SYNCS\.PHASECHK\S*TRYWAIT"),
+    ("L", r"(?:@!?P\d\s+)?LDS\.128"),
+    ("A", r"(?:@!?P\d\s+)?SYNCS\.ARRIVE"),
+    ("C", r"(?:@!?P\d\s+)?UBLKCP"),
+)
+CONSUMER = "RW+RL+Rr*RRA"  # wait, got, (the tile is read), work begins, (works), ends, arrive
+PRODUCER = "RW+RRARC"  # wait, got, expect, copy
+
+
+def letters(cubin: bytes, folder: Path) -> str:
+    """The kernel's instructions of those kinds, in the order of their addresses."""
+    path = folder / "kernel.cubin"
+    path.write_bytes(cubin)
+    text = subprocess.run([nvdisasm(), "-c", path], check=True, capture_output=True, text=True).stdout
+    found = ""
+    for line in text.splitlines():
+        match = re.search(r"/\*[0-9a-f]{4,}\*/\s+(.*?);", line)
+        found += next((letter for letter, pattern in LETTERS if match and re.match(pattern, match[1])), "")
+    return found
+
+
+def holds(found: str, *, behind_branches: bool = False) -> bool:
+    order = f"{CONSUMER}{PRODUCER}W+$"  # the last: for copies in flight when a CTA gives up
+    return re.match(order.replace("R", "[Rr]") if behind_branches else order, found) is not None
+
+
+CHANGES = [{}, {"ARRIVE_LANES": 32}, {"STAGES": 1}, {"CONSUMER_WARPS": 8, "TILE_BYTES": 16384}]
+
+
+@pytest.mark.parametrize("memory", [0, 1])
+@pytest.mark.parametrize("clock", [0, 1])
+@pytest.mark.parametrize("change", CHANGES)
+def test_clocks_are_read_in_the_order_of_the_source(memory, clock, change, tmp_path):
+    build = RING | change | {"PIPESIM_MEMORY": memory, "PIPESIM_CLOCK": clock}
+    found = letters(compile_cubin(SOURCE, build).cubin, tmp_path)
+    assert holds(found), found
+
+
+def test_records_that_are_stored_at_once_are_in_order_too(tmp_path):
+    found = letters(compile_cubin(SOURCE, RING | {"PIPESIM_MEMORY": 1, "PIPESIM_EAGER": 1}).cubin, tmp_path)
+    assert holds(found, behind_branches=True), found
+
+
+ARRIVES = "if (lane < ARRIVE_LANES) mbarrier_arrive(empty);\n"
+RECORDS = "RECORD(SITE_consumer_arrive_empty, ARRIVE_LANES)\n"
+GOT = "        RECORD(SITE_consumer_got_full, 0)\n"
+WAITS = "        RECORD(SITE_consumer_wait_full, 0)\n"
+GUARD = "FAULT == FAULT_RELEASE_EARLY) && faulty)) {\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (f"{GUARD}            {RECORDS}            {ARRIVES}", f"{GUARD}            {ARRIVES}            {RECORDS}"),
+        (GOT, ""),
+        (WAITS, WAITS + GOT.replace("got", "wait")),
+    ],
+)
+def test_another_order_is_seen(before, after, tmp_path):
+    for path in headers():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    text = SOURCE.read_text()
+    assert text.count(before) == 1
+    wrong = tmp_path / SOURCE.name
+    wrong.write_text(text.replace(before, after))
+    assert not holds(letters(compile_cubin(wrong, RING | {"PIPESIM_MEMORY": 0}).cubin, tmp_path))
+
+
+def test_switched_off_there_is_no_record(tmp_path):
+    assert "R" not in letters(compile_cubin(SOURCE, RING | {"PIPESIM_TRACE": 0}).cubin, tmp_path)

@@ -1,0 +1,115 @@
+"""attention_sm90.cu without a GPU: its reference, how tight its check is, and what its machine code must be."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from math import exp, sqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hwkernels.capture.twin import Input, Output
+from hwkernels.capture.twin_launches import compare_output
+from hwkernels.capture.twin_request import KernelRequest, check_kernel_request, compile_kernel_of
+from hwkernels.device.bf16 import from_bf16, to_bf16
+from hwkernels.twins import registered
+from hwkernels.twins.hopper.attention_sm90 import TILES_OF_HEAD, attention, queries_of
+from pipesim.errors import ConfigurationError, ParameterError
+from pipesim.targets import find
+from tests.support.cuda_tools import nvdisasm
+
+KERNEL = registered("attention_sm90")
+
+
+def params_of(**params: int) -> dict[str, int]:
+    return find(KERNEL.name).defaults | params
+
+
+def test_bf16_rounds_to_the_nearest_and_ties_to_even():
+    values = np.array([0.0, -1.0, 1 + 2.0**-8, 1 + 3 * 2.0**-8, 1 + 2.0**-8 + 2.0**-20, 3.0e38], dtype=np.float32)
+    assert to_bf16(values).tolist() == [0x0000, 0xBF80, 0x3F80, 0x3F82, 0x3F81, 0x7F62]
+    exact = np.arange(0x3F00, 0x4100, dtype=np.uint16)
+    assert (to_bf16(from_bf16(exact)) == exact).all()
+
+
+def test_the_reference_is_the_sum_that_a_book_has():
+    random = np.random.default_rng(3)
+    q, k, v = (random.standard_normal((n, 4)) for n in (3, 5, 5))
+    for row, found in zip(q, attention(q, k, v), strict=True):
+        weights = [exp(sum(a * b for a, b in zip(row, key, strict=True)) / sqrt(4)) for key in k]
+        wanted = [sum(w * value[c] for w, value in zip(weights, v, strict=True)) / sum(weights) for c in range(4)]
+        assert found == pytest.approx(wanted)
+    assert not attention(q, k[:0], v[:0]).any()
+
+
+def on_line(q, k, v, block_n: int) -> np.ndarray:
+    """What the kernel computes, in its order and its types: blocks of keys, fp32 sums, weights rounded to bf16."""
+    largest, total = np.full((len(q), 1), -np.inf, np.float32), np.zeros((len(q), 1), np.float32)
+    sums = np.zeros_like(q)
+    for n in range(0, len(k), block_n):
+        scores = q @ k[n : n + block_n].T / np.float32(sqrt(q.shape[1]))
+        top = np.maximum(largest, scores.max(axis=1, keepdims=True))
+        weights, factor = np.exp(scores - top), np.exp(largest - top)
+        sums = sums * factor + from_bf16(to_bf16(weights)) @ v[n : n + block_n]
+        total, largest = total * factor + weights.sum(axis=1, keepdims=True), top
+    return to_bf16(sums / total) if len(k) else np.zeros_like(q, dtype=np.uint16)
+
+
+@pytest.mark.parametrize("grid", [1, 5])
+@pytest.mark.parametrize("change", [{}, {"depth": 64, "kv_blocks": 1, "num_consumer": 1}, {"kv_blocks": 0}])
+def test_the_check_lets_rounding_pass_and_nothing_else(change, grid):
+    params = params_of(**{"kv_blocks": 4, **change})
+    block_n, rows, keys = params["block_n"], TILES_OF_HEAD * queries_of(params), params["kv_blocks"] * params["block_n"]
+    arguments = KERNEL.arguments(params, grid, 0)
+    q, k, v = (from_bf16(a.data) for a in arguments if isinstance(a, Input))
+    (output,) = (a for a in arguments if isinstance(a, Output))
+
+    def found(k, v) -> np.ndarray:
+        heads = [
+            on_line(q[h * rows : (h + 1) * rows], *(x[h * keys : (h + 1) * keys] for x in (k, v)), block_n)
+            for h in range(-(-grid // TILES_OF_HEAD))
+        ]
+        return np.concatenate(heads).reshape(output.expected.shape)
+
+    right = compare_output(output, found(k, v))
+    assert (right.wrong, right.elements) == (0, output.expected.size)
+    if not keys:
+        return
+    pieces = v.copy()
+    pieces[:, :16] = v[:, [*range(8, 16), *range(8)]]  # two 16-byte pieces have changed places
+    late = v.copy()
+    late[:8], late[8:16] = v[8:16], v[:8]  # as if rows of an atom were read in another's place
+    scaled = to_bf16(from_bf16(found(k, v)) * np.float32(1.05))
+    for wrong in (found(k, pieces), found(k, late), found(np.roll(k, 1, axis=0), v), scaled):
+        assert compare_output(output, wrong).wrong > 16
+
+
+@pytest.mark.parametrize(("change", "error", "fact"), [
+    ({"fused": 1}, ParameterError, "has no fused = 1"),
+    ({"depth": 64, "qk_stages": 2}, ParameterError, "2 slices of a head of 64"),
+    ({"stages": 4}, ConfigurationError, "bytes of shared memory"),
+    ({"depth": 96}, ParameterError, "has no depth = 96"),
+])  # fmt: skip
+def test_what_the_kernel_cannot_do(change, error, fact):
+    with pytest.raises(error, match=fact):
+        check_kernel_request(KernelRequest(KERNEL.name, params_of(**change)))
+
+
+def sass(cubin: bytes, folder: Path) -> str:
+    path = folder / "kernel.cubin"
+    path.write_bytes(cubin)
+    return subprocess.run([nvdisasm(), "-c", path], check=True, capture_output=True, text=True).stdout
+
+
+def test_the_products_are_issued_one_behind_the_other(tmp_path):
+    """Where registers or branches do not suit the compiler, it waits behind every product: then there are more."""
+    params = params_of(qk_stages=2)
+    code = sass(compile_kernel_of(KernelRequest(KERNEL.name, params), traced=False).cubin, tmp_path)
+    scores, values = params["depth"] // 16, params["block_n"] // 16
+    assert len(re.findall(r"\bHGMMA\.", code)) == 2 * scores + 2 * values  # the first block, and the loop; and the last
+    assert len(re.findall(r"\btnspB\b", code)) == 2 * values  # V is transposed on the way
+    assert len(re.findall(r"WARPGROUP\.DEPBAR", code)) == 4  # scores of the first block; both in the loop; the last
+    assert len(re.findall(r"UTMALDG\.3D", code)) == 1 + params["qk_stages"] + 2
+    assert len(re.findall(r"USETMAXREG", code)) == 2

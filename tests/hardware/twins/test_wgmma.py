@@ -1,0 +1,92 @@
+"""``wgmma.cuh`` on the CPU: its descriptors bit by bit, and what the fields of K-major and MN-major operands mean.
+
+The layouts are those of CUTLASS (``mma_sm90_desc.hpp``), in units of 16 bytes: K-major with 128-byte swizzle is
+``((8,n),2):((8,SBO),1)``, MN-major ``((8,n),(8,k)):((1,LBO),(8,SBO))``.
+"""
+
+import re
+import subprocess
+
+import numpy as np
+import pytest
+
+from hwkernels.device.compile import compile_cubin
+from hwkernels.device.sources import source_file
+from hwkernels.device.tensor_maps import Swizzle, swizzled
+from hwkernels.experiments.products import K_MAJOR, MN_MAJOR, SOURCE, expected_shared
+from tests.support.cuda_tools import nvdisasm
+
+HEADER = (source_file("wgmma.cuh")).read_text()
+
+
+def field(descriptor: int, low: int, width: int) -> int:
+    return descriptor >> low & (1 << width) - 1
+
+
+def descriptor(address: int, leading: int, stride: int) -> int:
+    """``wgmma_descriptor`` of the header, its expression evaluated here."""
+    body = re.search(r"wgmma_descriptor\(unsigned address.*?return (.*?);", HEADER, re.DOTALL)[1]
+    body = re.sub(r"\(unsigned long long\)", "", body).replace("1ull", "1").replace("\n", " ")
+    return eval(body, {"address": address, "leading": leading, "stride": stride})  # our own header
+
+
+def test_a_descriptor_has_its_fields_where_ptx_has_them():
+    made = descriptor(0x12340, 8192, 1024)
+    assert field(made, 0, 14) == 0x12340 >> 4
+    assert field(made, 16, 14) == 8192 >> 4
+    assert field(made, 32, 14) == 1024 >> 4
+    assert field(made, 49, 3) == 0  # the base offset of tiles at multiples of 1,024
+    assert field(made, 62, 2) == 1  # 128-byte swizzle
+    rest = made & ~(0x3FFF | 0x3FFF << 16 | 0x3FFF << 32 | 3 << 62)
+    assert rest == 0
+
+
+def test_units_of_16_bytes_may_be_added_to_a_descriptor():
+    """As ``gemm_sm90.cu`` goes from one 16 of K to the next."""
+    for at in (0, 0x400, 0x2F000):
+        for step in (32, 64, 96):
+            assert descriptor(at, 16, 1024) + step // 16 == descriptor(at + step, 16, 1024)
+
+
+def gathered(shared: np.ndarray, pieces: list[list[int]]) -> np.ndarray:
+    """The elements at these offsets (bytes, before the swizzle), 8 for each piece of 16 bytes."""
+    at = [[swizzled(16 * piece, Swizzle.B128) for piece in row] for row in pieces]
+    return np.array([np.concatenate([shared[p : p + 16].view(np.uint16) for p in row]) for row in at])
+
+
+@pytest.mark.parametrize("n", [64, 128, 256])
+@pytest.mark.parametrize("k", range(4))
+def test_a_k_major_descriptor_names_the_rows_and_16_columns(n, k):
+    tile = np.random.default_rng(n + k).integers(0, 1 << 16, (n, 64), dtype=np.uint16)
+    shared = expected_shared(tile)
+    start, stride = k * K_MAJOR.step // 16, K_MAJOR.stride // 16
+    pieces = [[start + 8 * (row % 8) + stride * (row // 8) + half for half in (0, 1)] for row in range(n)]
+    assert (gathered(shared, pieces) == tile[:, 16 * k : 16 * k + 16]).all()
+
+
+@pytest.mark.parametrize("n", [64, 128, 256])
+@pytest.mark.parametrize("k", range(4))
+def test_an_mn_major_descriptor_names_16_rows_and_the_columns(n, k):
+    tile = np.random.default_rng(n + k).integers(0, 1 << 16, (64, n), dtype=np.uint16)
+    shared = expected_shared(tile, n // 64)
+    start = k * MN_MAJOR.step // 16
+    leading, stride = MN_MAJOR.leading // 16, MN_MAJOR.stride // 16
+    pieces = [
+        [start + 8 * (row % 8) + stride * (row // 8) + leading * (piece // 8) + piece % 8 for piece in range(n // 8)]
+        for row in range(16)
+    ]
+    assert (gathered(shared, pieces) == tile[16 * k : 16 * k + 16]).all()
+
+
+@pytest.mark.parametrize(("n", "transpose", "registers"), [(64, 0, 0), (128, 1, 0), (256, 0, 1), (256, 1, 1)])
+def test_the_machine_code_multiplies_as_asked(tmp_path, n, transpose, registers):
+    defines = {"PRODUCT_N": n, "PRODUCT_TRANSPOSE": transpose, "PRODUCT_REGISTERS": registers}
+    compiled = compile_cubin(SOURCE, defines)
+    assert compiled.log == ""
+    path = tmp_path / "products.cubin"
+    path.write_bytes(compiled.cubin)
+    code = subprocess.run([nvdisasm(), "-c", path], capture_output=True, text=True, check=True).stdout
+    products = re.findall(rf"HGMMA\.64x{n}x16\.F32\.BF16 R\d+, (\S+) .*", code)
+    assert [operand.startswith("R") for operand in products] == [bool(registers)] * 4
+    assert len(re.findall(r"HGMMA.*tnspB", code)) == (4 if transpose else 0)
+    assert not re.findall(r"\b(?:STL|LDL)\b", code)

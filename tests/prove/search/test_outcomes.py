@@ -1,0 +1,186 @@
+"""Two outcomes, and what is left at exit: each with a twin in which nothing is to be said."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipesim.explain.faults import report_fault
+from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.machine import finished, initial_state
+from pipesim.model.moves import canonical, make, moves
+from pipesim.model.ops import Engine, Op, Space
+from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program, Tile
+from pipesim.prove.check import How, check
+from pipesim.prove.counterexample.play import Play
+from pipesim.prove.search.breadth_first import explore
+from pipesim.prove.search.leftovers import Left, Leftover, advisories, leftovers
+from pipesim.prove.search.outcomes import outcomes
+from tests.support.random_programs.rings import random_ring
+
+GO, FIRST, SECOND, LET = range(4)  #: barriers, all of one arrival
+COUNTS = [(Op.INIT, barrier, 1) for barrier in range(4)]
+MEET = (Op.BAR_SYNC, 0, 96, 32)
+
+
+def flat(*codes: list[tuple[int, ...]], space: Space = Space.SHARED) -> Program:
+    """Three agents behind the init of four barriers of one arrival; two slots of 64 bytes."""
+    whole = [[*(COUNTS if agent == 0 else []), MEET, *code] for agent, code in enumerate([*codes, [], []][:3])]
+    code = tuple(tuple(tuple(map(int, op)) for op in agent) for agent in whole)
+    return Program(
+        name="flat",
+        params={},
+        agents=tuple(Agent(0, agent, ALL_LANES, f"r{agent}", 0) for agent in range(3)),
+        barriers=tuple(Barrier(0, "b", n) for n in range(4)),
+        accesses=(Access(space, 0, 0, 64), Access(space, 0, 64, 64)),
+        tiles=(Tile("t", space, 0, 0, 64, 2),),
+        code=code,
+        lines=tuple(tuple(range(len(agent))) for agent in code),
+        sources=tuple(f"flat:{n}" for n in range(max(map(len, code)))),
+        named_barriers=((0, 0),),
+        registers=1,
+        smem_bytes=256,
+    )
+
+
+def arrive(barrier: int) -> tuple[int, ...]:
+    return (Op.ARRIVE, barrier, 1, 0, -1, 0)
+
+
+def wait(barrier: int) -> tuple[int, ...]:
+    return (Op.WAIT, barrier, 0, 0)
+
+
+def test_a_cell_that_a_try_decides_about_ends_in_two_ways() -> None:
+    """The second agent writes only if its try says yes. Where it waits instead, there is one end."""
+    maybe = flat([arrive(GO)], [(Op.TEST_WAIT, GO, 0, 0, 0), (Op.JUMP_IF, 0, 0, 1), (Op.WRITE, 1, 5)])
+    said = outcomes(maybe, 1_000)
+    assert said.complete
+    assert said.different is not None
+    assert (sorted(said.different.items), said.different.agent, said.different.access) == ([-1, 5], -1, 1)
+    ends = [Play(maybe, schedule) for schedule in (said.different.one, said.different.other)]
+    assert [(play.ended, play.faults) for play in ends] == [(True, ())] * 2
+    cell = maybe.cells[1][0]
+    assert tuple(play.state.cells[cell] for play in ends) == said.different.items
+
+    waited = outcomes(flat([arrive(GO)], [wait(GO), (Op.WRITE, 1, 5)]), 1_000)
+    assert (waited.complete, waited.different) == (True, None)
+
+
+def chosen(*, tried: bool) -> Program:
+    """The third agent reads the slot before the second item is let in, or after: as its try, or nothing, decides."""
+    writer = [(Op.WRITE, 0, 1), arrive(FIRST), wait(LET), (Op.WRITE, 0, 2), arrive(SECOND)]
+    asked = [(Op.TEST_WAIT, GO, 0, 0, 0)] if tried else [wait(GO)]
+    before = [(Op.JUMP_IF, 0, 1, 2), arrive(LET), wait(SECOND)]
+    after = [(Op.JUMP_IF, 0, 0, 2), arrive(LET), wait(SECOND)]
+    return flat(writer, [arrive(GO)], [wait(FIRST), *asked, *before, (Op.READ, 0, -1), *after])
+
+
+def test_a_read_that_names_no_item_sees_two() -> None:
+    program = chosen(tried=True)
+    said = outcomes(program, 5_000)
+    assert said.different is not None
+    assert (said.different.agent, said.different.pc, said.different.access) == (2, 6, 0)
+    assert sorted(said.different.items) == [1, 2]
+    assert explore(program).verdict is Verdict.PROVED, "nothing raced"
+    assert outcomes(chosen(tried=False), 5_000).different is None
+
+
+def test_a_read_that_may_be_left_out_is_an_outcome() -> None:
+    program = flat(
+        [(Op.WRITE, 0, 3), arrive(GO)], [(Op.TEST_WAIT, GO, 0, 0, 0), (Op.JUMP_IF, 0, 0, 1), (Op.READ, 0, -1)]
+    )
+    said = outcomes(program, 1_000)
+    assert said.different is not None
+    assert (said.different.agent, said.different.pc, sorted(said.different.items)) == (1, 3, [-1, 3])
+
+
+def test_a_try_that_only_spares_a_wait_is_one_outcome() -> None:
+    code = [(Op.TEST_WAIT, GO, 0, 0, 0), (Op.JUMP_IF, 0, 1, 1), wait(GO), (Op.READ, 0, -1)]
+    said = outcomes(flat([(Op.WRITE, 0, 3), arrive(GO)], code), 1_000)
+    assert (said.complete, said.different) == (True, None)
+
+
+def test_what_goes_wrong_and_a_limit_say_nothing_of_outcomes() -> None:
+    assert not outcomes(chosen(tried=True), 5).complete
+    race = outcomes(flat([(Op.WRITE, 0, 1)], [(Op.WRITE, 0, 2)]), 1_000)
+    assert (race.complete, race.different) == (False, None)
+
+
+def test_a_store_that_nobody_waits_for_is_in_flight_at_exit() -> None:
+    store = [(Op.WRITE, 0, 1), (Op.TRANSFER_READ, Engine.BULK, 0, 64, 1), (Op.COMMIT, Engine.BULK, -1)]
+    program = flat(store)
+    found = leftovers(program)
+    assert found == (Leftover(Left.IN_FLIGHT, 0, 6, 0),)
+    (said,) = advisories(program, found)
+    assert (said.role, said.claim, said.line) == (
+        "r0", "a transfer of r0 in t[0] may still be under way when its CTA has ended", "flat:6",
+    )  # fmt: skip
+    assert leftovers(flat([*store, (Op.WAIT_GROUP, Engine.BULK, 0)])) == ()
+
+
+def test_data_that_nobody_reads_is_told() -> None:
+    program = flat([(Op.WRITE, 0, 1), arrive(GO)], [wait(GO)])
+    assert leftovers(program) == (Leftover(Left.UNREAD, 0, 5, 0),)
+    assert leftovers(flat([(Op.WRITE, 0, 1), arrive(GO)], [wait(GO), (Op.READ, 0, 1)])) == ()
+    stays = flat([(Op.WRITE, 0, 1), arrive(GO)], [wait(GO)], space=Space.GLOBAL)
+    assert leftovers(stays) == (), "what a kernel leaves in global memory is its result"
+
+
+def test_a_run_that_does_not_end_leaves_nothing_to_tell() -> None:
+    assert leftovers(flat([(Op.WRITE, 0, 1), wait(GO)])) == ()
+
+
+def flying(program: Program) -> set[tuple[int, int]]:
+    """The transfers that are under way in some state in which every agent has ended."""
+    start = canonical(initial_state(program))
+    seen, queue = {start}, [start]
+    found: set[tuple[int, int]] = set()
+    for state in queue:
+        if all(finished(program, state, agent) for agent in range(len(program.agents))):
+            found |= {(flight.agent, flight.pc) for flight in state.flights if flight.first < flight.end}
+        for move in moves(program, state):
+            after = make(program, state, move).state
+            if after not in seen:
+                seen.add(after)
+                queue.append(after)
+    return found
+
+
+@pytest.mark.parametrize("first", [0, 60])
+def test_one_run_knows_what_may_be_in_flight_at_exit(first: int) -> None:
+    """Against all states, for programs in which nothing goes wrong."""
+    some = 0
+    for seed in range(first, first + 60):
+        program = random_ring(seed, mutated=0.9)
+        seen = explore(program, 1_500, reduced=False)
+        if seen.verdict is Verdict.PROVED:
+            told = {(left.agent, left.pc) for left in leftovers(program) if left.what is Left.IN_FLIGHT}
+            assert told == flying(program), seed
+            some += bool(told)
+    assert some >= 2
+
+
+def test_check_refutes_what_ends_in_two_ways() -> None:
+    """Both schedules are shown, each with what it leaves; where the wait is not left to chance it is proved."""
+    said = check(chosen(tried=True))
+    assert (said.verdict, said.how) == (Verdict.REFUTED, How.SCHEDULE)
+    one, other = (refuted.fault for refuted in said.refutations)
+    assert one is not None
+    assert other is not None
+    assert {one.kind, other.kind} == {FaultKind.TWO_OUTCOMES}
+    assert {one.found, other.found} == {1, 2}
+    assert (one.found, one.expected) == (other.expected, other.found)
+    assert report_fault(chosen(tried=True), one).claim.endswith(
+        f"item {one.found} in t[0] after one, item {other.found} after the other"
+    )
+    assert check(chosen(tried=False)).verdict is Verdict.PROVED
+
+
+def test_what_a_try_leaves_in_memory_is_told_at_the_write() -> None:
+    maybe = flat([arrive(GO)], [(Op.TEST_WAIT, GO, 0, 0, 0), (Op.JUMP_IF, 0, 0, 1), (Op.WRITE, 1, 5)])
+    (one, other) = check(maybe).refutations
+    assert one.fault is not None
+    assert (one.fault.agent, one.fault.pc) == (1, 3)
+    assert {one.fault.found, one.fault.expected} == {-1, 5}
+    assert "nothing" in report_fault(maybe, one.fault).claim
+    assert other.schedule != one.schedule

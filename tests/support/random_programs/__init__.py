@@ -1,0 +1,22 @@
+"""Random flat programs by seed; the same seed gives the same program on every machine.
+
+``rings``: hand-overs between agents as a protocol has them, half of them with mistakes. ``corners``: what a certificate
+is easily wrong about. ``all_operations``: every operation with right and wrong operands. ``loops``: loops that repeat,
+and random ends for them. ``orders_and_scopes``: rings whose memory orders, scopes and fences are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pipesim.model.program import Program
+from tests.support.random_programs.all_operations import random_operations
+from tests.support.random_programs.corners import random_corners
+from tests.support.random_programs.rings import random_ring
+
+#: By name the families on which the engines of the proof are compared (``tools/judge_proof.py``, ``judge_spin.py``).
+FAMILIES: Mapping[str, Callable[[int], Program]] = {
+    "rings": random_ring,
+    "corners": random_corners,
+    "operations": random_operations,
+}

@@ -1,0 +1,137 @@
+"""Random small programs whose orders, scopes and fences are drawn, too: right, weak and racy ones alike."""
+
+from __future__ import annotations
+
+import random
+
+from pipesim.model.ops import OPERANDS, Engine, Fence, Op, Operation, Order, Scope, Space, semantics
+from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
+
+BYTES = 64
+Code = list[Operation]
+
+_RELEASES = [Order.DEFAULT] * 5 + [Order.RELEASE, Order.RELAXED]
+_ACQUIRES = [Order.DEFAULT] * 5 + [Order.ACQUIRE, Order.RELAXED]
+_SCOPES = [Scope.DEFAULT] * 4 + [Scope.CLUSTER] * 2 + [Scope.CTA]
+_FENCES = [Fence.PROXY_ASYNC, Fence.PROXY_ASYNC, Fence.ACQ_REL, Fence.SC, Fence.MBARRIER_INIT]
+
+
+def random_orders(seed: int) -> Program:
+    """The program of this seed: a ring between a producer and one or two consumers, perhaps in another CTA."""
+    rng = random.Random(seed)
+    stages, tiles, consumers = rng.choice([1, 1, 2]), rng.randint(1, 4), rng.choice([1, 1, 2])
+    remote = rng.random() < 0.35
+    codes = [_producer(rng, stages, tiles), *(_consumer(rng, stages, tiles) for _ in range(consumers))]
+    for code in codes:
+        for _ in range(rng.choice([0, 0, 1, 2, 3])):
+            code.insert(rng.randint(0, len(code)), _fence(rng))
+        if rng.random() < 0.3 and code:
+            at = rng.randrange(len(code))
+            rng.choice([lambda c=code, a=at: c.pop(a), lambda c=code, a=at: c.insert(a, c[a])])()
+    if rng.random() < 0.3 and not remote:
+        for code in codes:
+            code.insert(rng.randint(0, len(code)), (Op.BAR_SYNC, 1, 32 * len(codes), 32))
+    if rng.random() < 0.4:
+        codes = [[_as_written_by_default(op) for op in code] for code in codes]
+    return _assembled(rng, codes, stages, consumers, remote=remote)
+
+
+def _as_written_by_default(op: Operation) -> Operation:
+    """The operation without an order and a scope, unless it is a fence."""
+    return (*op[:-1], 0) if OPERANDS[Op(op[0])][-1] == "semantics" and op[0] != Op.FENCE else op
+
+
+def _fence(rng: random.Random) -> Operation:
+    return (Op.FENCE, rng.choice(_FENCES), semantics(scope=rng.choice(_SCOPES)))
+
+
+def _release(rng: random.Random) -> int:
+    return semantics(rng.choice(_RELEASES), rng.choice(_SCOPES))
+
+
+def _acquire(rng: random.Random) -> int:
+    return semantics(rng.choice(_ACQUIRES), rng.choice(_SCOPES))
+
+
+def _wait(rng: random.Random, bar: int, parity: int) -> Code:
+    if rng.random() < 0.2:
+        return [(Op.TRY_WAIT, bar, parity, 0, _acquire(rng)), (Op.WAIT_UNLESS, bar, parity, 0, _acquire(rng))]
+    return [(Op.WAIT, bar, parity, _acquire(rng))]
+
+
+def _producer(rng: random.Random, stages: int, tiles: int) -> Code:
+    fill = rng.choice(["copy", "copy", "write", "write", "cp", "mma"])
+    code: Code = []
+    for item in range(tiles):
+        s, parity = item % stages, (item // stages & 1) ^ 1
+        code += _wait(rng, stages + s, parity)
+        if fill == "copy":
+            code += [(Op.ARRIVE, s, 1, BYTES, -1, _release(rng)), (Op.TMA_LOAD, s, s, BYTES, item, 0)]
+        elif fill == "write":
+            code += [(Op.WRITE, s, item), *_maybe(rng, Fence.PROXY_ASYNC), (Op.ARRIVE, s, 1, 0, -1, _release(rng))]
+        elif fill == "cp":
+            engine = int(Engine.CP_ASYNC)
+            code.append((Op.TRANSFER_WRITE, engine, s, BYTES, item))
+            if rng.random() < 0.5:
+                code += [(Op.COMMIT, engine, -1), (Op.WAIT_GROUP, engine, 0), *_maybe(rng, Fence.PROXY_ASYNC)]
+                code.append((Op.ARRIVE, s, 1, 0, -1, _release(rng)))
+            else:
+                code.append((Op.CP_ASYNC_ARRIVE, s, 1, 1))
+        else:
+            code += [(Op.TRANSFER_WRITE, Engine.TCGEN05, s, BYTES, item), (Op.COMMIT, Engine.TCGEN05, s)]
+    return code
+
+
+def _maybe(rng: random.Random, fence: Fence) -> Code:
+    return [(Op.FENCE, fence, 0)] if rng.random() < 0.5 else []
+
+
+def _consumer(rng: random.Random, stages: int, tiles: int) -> Code:
+    use = rng.choice(["read", "read", "in place", "store", "wgmma"])
+    code: Code = []
+    for item in range(tiles):
+        s, parity = item % stages, item // stages & 1
+        code += _wait(rng, s, parity)
+        if use in ("read", "in place"):
+            code.append((Op.READ, s, item))
+        if use == "in place":
+            code += [(Op.WRITE, s, item), *_maybe(rng, Fence.PROXY_ASYNC)]
+        if use in ("store", "wgmma"):
+            engine = int(Engine.BULK if use == "store" else Engine.WGMMA)
+            code += [
+                *_maybe(rng, Fence.PROXY_ASYNC),
+                (Op.TRANSFER_READ, engine, s, BYTES, item),
+                (Op.COMMIT, engine, -1),
+            ]
+            code.append((Op.WAIT_GROUP, engine, rng.choice([0, 0, 1])))
+        code.append((Op.ARRIVE, stages + s, 1, 0, -1, _release(rng)))
+    return code
+
+
+def _assembled(rng: random.Random, codes: list[Code], stages: int, consumers: int, *, remote: bool) -> Program:
+    """Behind a prologue that may lack its fence. With ``remote`` the consumers and ``full`` are CTA 1's."""
+    inits: Code = [(Op.INIT, s, 1) for s in range(stages)] + [(Op.INIT, stages + s, consumers) for s in range(stages)]
+    fence: Code = [(Op.FENCE, Fence.MBARRIER_INIT, 0)] if rng.random() < 0.6 else []
+    relaxed = semantics(rng.choice([Order.DEFAULT, Order.RELAXED]), Scope.CLUSTER)
+    meet: Code = (
+        [(Op.CLUSTER_ARRIVE, relaxed), (Op.CLUSTER_WAIT, 0)] if remote else [(Op.BAR_SYNC, 0, 32 * len(codes), 32)]
+    )
+    end: Code = meet if remote else []
+    whole = [[*([*inits, *fence] if a == 0 else []), *meet, *code, *end] for a, code in enumerate(codes)]
+    code = tuple(tuple(tuple(map(int, op)) for op in agent) for agent in whole)
+    counts = [len(agent) for agent in code]
+    return Program(
+        name=f"orders {rng.random()}",
+        params={},
+        agents=tuple(Agent(int(remote and a > 0), 4 * a, ALL_LANES, f"r{a}", 0) for a in range(len(codes))),
+        barriers=tuple(Barrier(int(remote and b < stages), "b", b) for b in range(2 * stages)),
+        accesses=tuple(Access(Space.SHARED, 0, BYTES * s, BYTES) for s in range(stages)),
+        tiles=(),
+        code=code,
+        lines=tuple(tuple(range(sum(counts[:a]), sum(counts[: a + 1]))) for a in range(len(codes))),
+        sources=tuple(f"orders:{n}" for n in range(sum(counts))),
+        named_barriers=((0, 0), (0, 1)),
+        registers=1,
+        ctas=2 if remote else 1,
+        smem_bytes=1024,
+    )

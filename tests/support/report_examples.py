@@ -1,0 +1,857 @@
+"""The reports that the golden files hold, each as a function of a console. Also run by ``tools/update_golden.py``.
+
+Everything is drawn up by hand, traces included, so that a golden file changes only if a report changes; the diagrams
+are of the protocols in ``diagram_protocols``. Only the six roles of ``attention_sm100`` are simulated and read off the
+protocol itself: a report with that many is for a person to look at.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+from rich.console import Console
+
+from pipesim.answers.assemble import run_simulation
+from pipesim.answers.check import judge, walked
+from pipesim.answers.heading import heading
+from pipesim.answers.pair_view import PairReport, PairSide
+from pipesim.answers.summary_view import Failure, Hardware, ProtocolReport, SummaryReport, TraceLine
+from pipesim.answers.view import (
+    CheckReport,
+    HardwareBlock,
+    Heading,
+    PeriodRow,
+    ProtocolRow,
+    ProtocolTraces,
+    Range,
+    RunReport,
+    SimulationLine,
+    VerifyReport,
+)
+from pipesim.conform.agreement import Agreement
+from pipesim.conform.diagnose.edits import Edit, EditKind
+from pipesim.conform.diagnose.examined import Autopsy, Diagnosis, Examination, Explanation, LaunchOutcome, Standing
+from pipesim.conform.pair.result import (
+    Behaviour,
+    Beside,
+    Difference,
+    DifferenceKind,
+    Ledger,
+    Pair,
+    PairFigure,
+    PairTiming,
+    Segment,
+    Setting,
+    Surplus,
+)
+from pipesim.conform.result import (
+    Conformance,
+    Divergence,
+    DivergenceKind,
+    Figure,
+    Moment,
+    Share,
+    SiteTiming,
+    Spread,
+    Timing,
+    TraceVerdict,
+)
+from pipesim.explain.anatomy.read import anatomy
+from pipesim.explain.unguarded import advisories
+from pipesim.model.barrier_word import BarrierWord
+from pipesim.model.finding import Blocked, Deadlock, FaultKind, FaultReport, Supplier, Verdict
+from pipesim.protocols.broken import BROKEN
+from pipesim.protocols.producer_consumer import producer_consumer
+from pipesim.report.findings.divergence import paint_divergence
+from pipesim.report.findings.examination import examination_lines
+from pipesim.report.findings.finding import paint_findings
+from pipesim.report.pages.check import paint_check
+from pipesim.report.pages.pair import paint_pair
+from pipesim.report.pages.pair_figures import time_words
+from pipesim.report.pages.pair_verdict import behaviour_words
+from pipesim.report.pages.run import paint_run
+from pipesim.report.pages.show import paint_show
+from pipesim.report.pages.summary import paint_summary
+from pipesim.report.pages.verify import paint_verify
+from pipesim.report.pages.walked import paint_walk
+from pipesim.report.text.console import paint, width_of
+from pipesim.report.text.table import paint_list, paint_periods, paint_protocol
+from pipesim.targets import find, target_of
+from pipesim.timed.profile import load_profile
+from pipesim.trace.recorder import EventBuffer
+from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Site, Trace, TraceMeta
+from pipesim.trace.window import cut as keep
+from tests.support.diagram_protocols import PROTOCOLS
+
+H100, H200 = "NVIDIA H100 80GB HBM3", "NVIDIA H200"
+ROLES = (("load", 1), ("mma", 2))
+HEADING = Heading("ring", {"stages": 4, "tiles": 64, "tile_bytes": 16384, "mma_warps": 2, "work": 600}, 1, ROLES)
+
+SITES = (
+    Site("load_wait_enter_empty", "load", EventKind.WAIT_ENTER, "empty"),
+    Site("load_wait_return_empty", "load", EventKind.WAIT_RETURN, "empty"),
+    Site("load_copy_full", "load", EventKind.COPY, "full"),
+    Site("mma_wait_enter_full", "mma", EventKind.WAIT_ENTER, "full"),
+    Site("mma_wait_return_full", "mma", EventKind.WAIT_RETURN, "full"),
+    Site("mma_work_begin", "mma", EventKind.WORK_BEGIN),
+    Site("mma_work_end", "mma", EventKind.WORK_END),
+    Site("mma_arrive_empty", "mma", EventKind.ARRIVE, "empty"),
+)
+
+
+def ring(
+    period: int, latency: int, *, source: str = "simulation", tiles: int = 64, mmas: int = 2, start: int = 0
+) -> Trace:
+    """A ring of four stages, drawn up by hand: a tile lands ``latency`` after its copy, then each takes ``period``."""
+    buffer = EventBuffer()
+    for i in range(tiles):
+        stage, parity = i % 4, (i // 4) & 1
+        free = start + (40 + i * 110 if i < 4 else latency + (i - 3) * period)
+        enter = start + i * 110 if i < 4 else max(free - period, start + 440) + 70
+        for site, cycle in ((0, enter), (1, free), (2, free + 20)):
+            buffer.append(3, 0, site, stage, parity, i, 16384 if site == 2 else 0, cycle)
+        for mma in range(mmas):
+            full = start + latency + i * period
+            enter = start if i == 0 else full - 40
+            for site, cycle in (
+                (3, enter),
+                (4, full),
+                (5, full + 10),
+                (6, full + period - 60),
+                (7, full + period - 55),
+            ):
+                buffer.append(3, 1 + mma, site, stage, parity, i, 0, cycle + 8 * mma)
+    agents = (AgentInfo("load", 0, 0), *(AgentInfo("mma", n, 1 + n) for n in range(mmas)))
+    groups = (BarrierGroup("full", 4, 1), BarrierGroup("empty", 4, mmas))
+    meta = TraceMeta(source, "ring", dict(HEADING.params), 1, Device(H100, sm_khz=1_755_000), agents, groups, SITES)
+    if source == "hardware":
+        cost = {"median": 8_400, "low": 8_251, "high": 8_449}
+        meta = replace(meta, memory="shared", extra={"cost_millicycles_per_record": cost})
+    return Trace(meta, buffer.events(1_755_000))
+
+
+def cut(trace: Trace, status: str) -> Trace:
+    """The trace up to the moment at which load and the last mma wait, and the first mma has done its second tile."""
+    events = trace.events
+    at = events.cycle - events.cycle.min()
+    kept = (at <= 2_694) & ~((events.agent == 1) & (at > 2_660))
+    return Trace(replace(trace.meta, status=status), events.select(kept))
+
+
+def timing(measured: int, mmas: int = 2) -> Timing:
+    """Numbers that fit :func:`ring` with a period of 755 cycles and a measured one of ``measured``."""
+    shares = [Share("load", "waiting for empty", 931, 924)]
+    shares += [Share(f"mma/{n}", "waiting for full", 9 + n, 13 + n) for n in range(mmas)]
+    shares += [Share(f"mma/{n}", "work", 888 - n, 885 - 2 * n) for n in range(mmas)]
+    shares += [Share("load", "everything else", 69, 76)]
+    shares += [Share(f"mma/{n}", "everything else", 103, 102 + n) for n in range(mmas)]
+    return Timing(
+        figures=(
+            Figure("period", 744_000, 755_000, 1000 * measured, 3_012),
+            Figure("prologue", None, 1_204_000, 1_231_400, 23_400),
+            Figure("epilogue", None, 700_000, 700_000),
+            Figure("whole run", None, 48_769_000, None, None),
+        ),
+        sites=(
+            SiteTiming("load", "wait_enter", "empty", Spread(685, 685), Spread(683, 702)),
+            SiteTiming("load", "copy", "full", Spread(50, 50), Spread(52, 61)),
+            SiteTiming("mma", "wait_return", "full", Spread(10, 10), Spread(12, 14)),
+            SiteTiming("mma", "work_begin", "", Spread(685, 685), Spread(684, 1_690)),
+        ),
+        shares=tuple(shares),
+        matched=1_790,
+        bias_cycles=27,
+        spread_cycles=9,
+    )
+
+
+def block(device: str, source: str, period: int, /, **changes: object) -> HardwareBlock:
+    """One device's block of the good report."""
+    good = HardwareBlock(
+        source=source,
+        device=device,
+        driver="580.82.07",
+        runs=5,
+        conformance=Conformance(TraceVerdict.AGREES, 1_792, 1, 0, 2),
+        dropped=0,
+        clock_error_ps=5_700,
+        order_error_cycles=2,
+        overhead_permille=12,
+        noise_permille=4,
+        sm_khz=1_755_000,
+        timing=timing(period),
+        simulated=ring(755, 1204),
+        measured=ring(period, 1231, source="hardware", start=9_000),
+    )
+    return replace(good, **changes)  # type: ignore[arg-type]
+
+
+def simulation(profile: str = "h100", device: str = H100) -> SimulationLine:
+    return SimulationLine(profile, device, None, 755_000, "mma work", "finished")
+
+
+DEADLOCK = Deadlock(
+    blocked=(
+        Blocked("mma/1", "full[0]", 1, 1, 1, 1, 1, 16384, "my_gemm.py:47", (
+            Supplier("load", "arrival and bytes", "my_gemm.py:31", "my_gemm.py:31", 0, "empty[0]"),
+        )),
+        Blocked("load", "empty[0]", 1, 1, 1, 1, 2, 0, "my_gemm.py:30", (
+            Supplier("mma/0", "arrival", "", "my_gemm.py:41", 2, "", 2, "tiles"),
+            Supplier("mma/1", "arrival", "my_gemm.py:52", "my_gemm.py:52", 0, "full[0]"),
+        )),
+    ),
+    finished=("mma/0",),
+    cycle=("mma/1", "load"),
+)  # fmt: skip
+
+MISSING_LAST = Deadlock(
+    blocked=(
+        Blocked("load", "empty[0]", 1, 3, 3, 1, 2, 0, "kernels/attention/backward/pipeline.py:128", (
+            Supplier("mma/0", "arrival", "", "kernels/attention/backward/pipeline.py:141", 2, "", 2, "tiles"),
+        )),
+        Blocked("mma/1", "full[2]", 0, 4, 4, 0, 1, 8192, "kernels/attention/backward/pipeline.py:150", ()),
+        Blocked("store", "named barrier 1", -1, 0, 0, 32, 64, 0, "kernels/attention/backward/pipeline.py:177", (
+            Supplier("load", "arrival", "", "", -1, "empty[0]"),
+            Supplier("mma/1", "arrival", "kernels/attention/backward/pipeline.py:163", "", -1, "full[2]"),
+        )),
+        Blocked("mma/0", "done[0]", 0, 0, 0, 0, 1, -64, "", (
+            Supplier("mma/0", "expectation", "kernels/attention/backward/pipeline.py:170", "", -1, "done[0]"),
+        )),
+    ),
+    finished=(),
+)  # fmt: skip
+
+
+MOMENTS = (
+    Moment(411, "mma/1", 38_086, "arrive empty[0]", "same"),
+    Moment(412, "mma/1", 38_100, "wait full[1] parity 1 returns", "blocked until phase 18 completes"),
+    Moment(413, "load", 38_314, "expect full[1] 16,384 bytes", ""),
+)
+DIVERGENCE = Divergence(
+    DivergenceKind.TOO_EARLY,
+    "mma/1 returns from its wait for full[1] parity 1 before phase 18 can have completed: 1 of 1 arrivals and "
+    "16,384 bytes missing; the next that could help came 214 cycles later",
+    cta=3,
+    agent="mma/1",
+    iteration=37,
+    event=412,
+    events=1_792,
+    cycle=38_100,
+    barrier="full[1]",
+    phase_wanted=18,
+    phase_now=18,
+    late_by=214,
+    line="my_gemm.py:47",
+    moments=MOMENTS,
+)
+
+DIVERGENCES = {
+    DivergenceKind.OTHER_EVENT: replace(
+        DIVERGENCE,
+        kind=DivergenceKind.OTHER_EVENT,
+        claim="mma/1: “wait full[1] parity 1” where the protocol has “wait full[1] parity 0”",
+        phase_wanted=-1,
+        phase_now=-1,
+        late_by=0,
+    ),
+    DivergenceKind.MISSING_EVENT: replace(
+        DIVERGENCE,
+        kind=DivergenceKind.MISSING_EVENT,
+        claim="the records of mma/1 end where the protocol goes on with: arrive empty[3]",
+        event=1_792,
+        cycle=-1,
+        barrier="",
+        phase_wanted=-1,
+        phase_now=-1,
+        late_by=0,
+        moments=(
+            Moment(1_791, "load", 99_000, "copy 16,384 bytes → full[3]", "same"),
+            Moment(1_792, "mma/1", -1, "no more records", "arrive empty[3]"),
+        ),
+    ),
+    DivergenceKind.EXTRA_EVENT: replace(
+        DIVERGENCE,
+        kind=DivergenceKind.EXTRA_EVENT,
+        claim="mma/1 goes on with “arrive empty[0]” where the protocol has ended",
+        phase_wanted=-1,
+        phase_now=-1,
+        late_by=0,
+        line="",
+        moments=(Moment(412, "mma/1", 38_100, "arrive empty[0]", "nothing: it has ended"),),
+    ),
+    DivergenceKind.BACKWARDS: replace(
+        DIVERGENCE,
+        kind=DivergenceKind.BACKWARDS,
+        claim="mma/1: “wait full[1] parity 1 returns” is stamped before the event that precedes it",
+        phase_wanted=-1,
+        phase_now=-1,
+        late_by=0,
+    ),
+    DivergenceKind.TOO_EARLY: DIVERGENCE,
+    DivergenceKind.FAULT: replace(
+        DIVERGENCE,
+        kind=DivergenceKind.FAULT,
+        claim="mma/1: more arrivals than the phase has pending (empty[0])",
+        barrier="empty[0]",
+        phase_wanted=-1,
+        phase_now=-1,
+        late_by=0,
+        moments=(Moment(412, "mma/1", 38_100, "", "more arrivals than the phase has pending"),),
+    ),
+    DivergenceKind.BARRIER_WORD: Divergence(
+        DivergenceKind.BARRIER_WORD,
+        "full[1] was left with parity 1, 1 of 2 arrivals pending, 0 bytes missing; the protocol leaves parity 0, 2 of "
+        "2 arrivals pending, 0 bytes missing; full[2], empty[0] are otherwise too",
+        cta=3,
+        agent="",
+        iteration=-1,
+        event=1_792,
+        events=1_792,
+        cycle=-1,
+        barrier="full[1]",
+    ),
+    DivergenceKind.NOT_FINISHED: replace(
+        DIVERGENCE,
+        kind=DivergenceKind.NOT_FINISHED,
+        claim="the kernel was stopped by its deadline: 2 of 3 agents blocked",
+        event=413,
+        barrier="full[0]",
+        phase_wanted=-1,
+        phase_now=-1,
+        late_by=0,
+        moments=(*MOMENTS[:1], Moment(413, "load", 38_314, "", "")),
+        stuck=DEADLOCK,
+    ),
+}
+
+
+def verify_good(console: Console) -> None:
+    blocks = (
+        block(H100, "traces/h100/ring-s4-t16k-w600.parquet", 753),
+        block(H200, "/home/somebody/a/rather/long/way/down/to/traces/h200/ring-s4-t16k-w600.parquet", 741,
+              timing=timing(741, mmas=6), overhead_permille=None, noise_permille=None, order_error_cycles=0),
+    )  # fmt: skip
+    simulations = (simulation(), simulation("h200", H200))
+    paint_verify(console, VerifyReport(HEADING, simulations, blocks, "the hardware agrees (H100, H200)", ok=True))
+
+
+def verify_divergence(console: Console) -> None:
+    wrong = block(
+        H100,
+        "captured now",
+        753,
+        conformance=Conformance(TraceVerdict.DIFFERS, 1_792, 1, 0, 2, DIVERGENCE),
+        timing=None,
+    )
+    verdict = "the hardware does something the model forbids (H100)"
+    paint_verify(console, VerifyReport(HEADING, (simulation(),), (wrong,), verdict, ok=False))
+
+
+def verify_lost(console: Console) -> None:
+    good = ring(753, 1231, source="hardware", start=9_000)
+    wrong = Trace(replace(good.meta, wrong_tiles=2), good.events)
+    partial = Conformance(TraceVerdict.UNKNOWN, 1_700, 2, 92, 2)
+    lossy = block(H100, "captured now", 753, conformance=partial, dropped=92, timing=None, driver="", sm_khz=0,
+                  simulated=None, clock_error_ps=740, measured=wrong)  # fmt: skip
+    verdict = "unknown: records were dropped, so what follows them was not compared"
+    paint_verify(console, VerifyReport(HEADING, (), (lossy,), verdict, ok=None))
+
+
+def part(first: int, end: int, *, lost: tuple[int, ...] = ()) -> Trace:
+    """A recorded window, of three agents."""
+    trace = keep(ring(753, 1231, source="hardware", start=9_000), first, end)
+    ctas = tuple(replace(header, dropped=lost) for header in trace.meta.ctas)
+    return Trace(replace(trace.meta, ctas=ctas), trace.events)
+
+
+def verify_window(console: Console) -> None:
+    """A window in the middle: its events conform, what lies outside it is named."""
+    seen = Conformance(TraceVerdict.AGREES, 896, 1, 0, 2, window=(16, 48), iterations=64)
+    whole = timing(753)
+    numbers = replace(whole, figures=(whole.figures[0], *(replace(f, measured=None) for f in whole.figures[1:])))
+    window = block(H100, "traces/h100/window.parquet", 753, conformance=seen, timing=numbers,
+                   simulated=keep(ring(755, 1204), 16, 48), measured=part(16, 48))  # fmt: skip
+    verdict = f"the recorded trace does what the protocol says in iterations 16 to 47 ({H100})"
+    paint_verify(console, VerifyReport(HEADING, (simulation(),), (window,), verdict, ok=True))
+
+
+def verify_window_lost(console: Console) -> None:
+    """A window at the start that lost records, of a kernel of which nobody knows how it ended."""
+    seen = Conformance(TraceVerdict.UNKNOWN, 700, 1, 95, 2, window=(0, 63), iterations=64, ended=False)
+    lossy = block(H100, "captured now", 753, conformance=seen, dropped=95, timing=None, simulated=None,
+                  measured=part(0, 63, lost=(3, 12, 80)))  # fmt: skip
+    paint_verify(console, VerifyReport(HEADING, (), (lossy,), "95 records were lost", ok=None))
+
+
+def verify_many_agents(console: Console) -> None:
+    many = block(H100, "captured now", 753, timing=timing(753, mmas=9), simulated=ring(755, 1204, mmas=9),
+                 measured=ring(753, 1231, source="hardware", mmas=9))  # fmt: skip
+    roles = (("load", 1), ("mma", 9))
+    heading = Heading(
+        "a_kernel_whose_author_likes_long_and_telling_names",
+        {"stages": 4, "scale_bytes": 100, "arrive_lanes": 1},
+        132,
+        roles,
+    )
+    paint_verify(console, VerifyReport(heading, (simulation(),), (many,), "the hardware agrees (H100)", ok=True))
+
+
+def hang(console: Console) -> None:
+    stopped = cut(ring(755, 1204, source="hardware"), "deadline")
+    found = replace(DIVERGENCES[DivergenceKind.NOT_FINISHED], event=38, events=39, cycle=2_682, moments=())
+    conformance = Conformance(TraceVerdict.DIFFERS, 39, 1, 0, 2, found)
+    stuck = block(H100, "hang-0007.parquet", 753, timing=None, measured=stopped, conformance=conformance)
+    verdict = "the kernel did not finish; the trace is kept in hang-0007.parquet"
+    paint_verify(console, VerifyReport(HEADING, (), (stuck,), verdict, ok=False))
+
+
+def hang_unexplained(console: Console) -> None:
+    paint_divergence(
+        console, replace(DIVERGENCES[DivergenceKind.NOT_FINISHED], stuck=None, cycle=-1, line="", moments=())
+    )
+
+
+EXPLANATION = Explanation(
+    Edit(EditKind.PHASE_NOT_TOGGLED, 2, 36, "full"),
+    "mma/1 does not toggle its phase when it comes to full[0] after tile 36",
+    "mma/1",
+    "full[0]",
+    36,
+    "my_gemm.py:47",
+    hazards=(),
+    trap=None,
+    stuck=DEADLOCK,
+)
+WRONG_PARITY = replace(
+    EXPLANATION,
+    edit=Edit(EditKind.WRONG_PARITY, 2, 37, "full"),
+    claim="mma/1 waits for full[0] with parity 1 instead of 0 for tile 37",
+)
+RACE = FaultReport(
+    FaultKind.RACE, f"load: {FaultKind.RACE.value} in tile[0]", "load", "TMA_LOAD full[0] tile[0]", "my_gemm.py:31"
+)
+TRAP = FaultReport(
+    FaultKind.OVER_ARRIVAL,
+    f"load: {FaultKind.OVER_ARRIVAL.value} on full[0]: 1 arrive, 0 pending",
+    "load",
+    "ARRIVE full[0] count=1 expect=16,384",
+    "my_gemm.py:31",
+)
+BARRIERS = (
+    Standing("full[0]", 9, 1, 1, 0, ("mma/0", "mma/1"), BarrierWord(1, 1, 0, 1), agrees=True),
+    Standing("full[1]", 9, 0, 1, -8_192, (), BarrierWord(1, 0, -8_192, 1), agrees=True),
+    Standing("full[2]", 8, 1, 1, 0, (), BarrierWord(1, 1, 0, 0), agrees=True),
+    Standing("empty[0]", 8, 1, 2, 0, ("load",), BarrierWord(2, 1, 0, 0), agrees=True),
+)
+AUTOPSY = Autopsy(3, "deadline", 35_937, 18_211_000, BARRIERS, DEADLOCK, DEADLOCK.blocked, (), None, "", agree=True)
+
+
+def examination(found: Examination, shown: Deadlock | None = None) -> Callable[[Console], None]:
+    return lambda console: paint(console, examination_lines(found, shown, width_of(console)))
+
+
+def disagreeing() -> Autopsy:
+    """A trap, words that say something else, and records that do not fit."""
+    wrong = replace(BARRIERS[2], tx=16_384, in_flight=16_384, read=BarrierWord(1, 0, 4_096, 1), agrees=False)
+    claim = "mma/0 returns from its wait for full[2] parity 0 before phase 8 can have completed"
+    return replace(AUTOPSY, status="trap", barriers=(*BARRIERS[:2], wrong), deadlock=None, waiting=DEADLOCK.blocked[:1],
+                   stopped=("load", "mma/0"), trap=TRAP, contradiction=claim, agree=False)  # fmt: skip
+
+
+MADE = "phase_not_toggled@36"
+EXAMINATIONS = {
+    "one_edit": Examination(
+        LaunchOutcome.HANG, Diagnosis((EXPLANATION,), 1_322, MADE, named=True),
+        (LaunchOutcome.RIGHT, LaunchOutcome.HANG), AUTOPSY,
+    ),
+    "several_edits": Examination(
+        LaunchOutcome.HANG, Diagnosis((WRONG_PARITY, EXPLANATION), 1_322, MADE, named=True), (LaunchOutcome.HANG,), None
+    ),
+    "edit_that_races": Examination(
+        LaunchOutcome.RIGHT,
+        Diagnosis((replace(EXPLANATION, hazards=(RACE,) * 3, stuck=None),), 1_322, MADE, named=True),
+        (LaunchOutcome.RIGHT, LaunchOutcome.WRONG_DATA), None,
+    ),
+    "edit_that_traps": Examination(
+        LaunchOutcome.TRAP, Diagnosis((replace(EXPLANATION, trap=TRAP, stuck=None),), 1_322, "no_acquire@4"),
+        (LaunchOutcome.TRAP,), disagreeing(),
+    ),
+    "no_edit": Examination(LaunchOutcome.WRONG_DATA, Diagnosis((), 1_322), (), None),
+    "no_edit_needed": Examination(LaunchOutcome.HANG, Diagnosis((), 0), (), replace(AUTOPSY, agree=None)),
+    "not_manifest": Examination(LaunchOutcome.RIGHT, Diagnosis((), 0, MADE, manifest=False), (), None),
+}  # fmt: skip
+
+
+def divergence(kind: DivergenceKind) -> Callable[[Console], None]:
+    return lambda console: paint_divergence(console, DIVERGENCES[kind])
+
+
+def findings(console: Console) -> None:
+    faults = (
+        FaultReport(
+            FaultKind.OVER_ARRIVAL,
+            "empty[0] has 1 arrival pending, 32 arrive",
+            "mma/0",
+            "arrive empty[0] ×32",
+            "my_gemm.py:41",
+        ),
+        FaultReport(FaultKind.WRONG_ITEM, FaultKind.WRONG_ITEM.value, "mma/1", "read tile[0]", ""),
+    )
+    paint_findings(console, (DEADLOCK, *faults))
+
+
+def missing_last(console: Console) -> None:
+    paint_findings(console, (MISSING_LAST,))
+
+
+def no_findings(console: Console) -> None:
+    paint_findings(console, ())
+
+
+def run_report(trace: Trace, outcome: str, period: int | None = None, **changes: object) -> RunReport:
+    """One simulated run; its trace is drawn up by hand, so the engine may change its times."""
+    line = SimulationLine("h100", H100, None, period, "mma work" if period else "", outcome)
+    end = int(trace.events.cycle.max())
+    report = RunReport(HEADING, line, end, 1_100, {}, trace)
+    return replace(report, **changes)  # type: ignore[arg-type]
+
+
+def run_good(console: Console) -> None:
+    trace = ring(755, 1204)
+    shares = {(share.agent, share.what): share.simulated for share in timing(753).shares}
+    paint_run(console, run_report(trace, "finished", 755_000, shares=shares))
+
+
+def run_deadlock(console: Console) -> None:
+    trace = cut(ring(755, 1204), "deadlock")
+    paint_run(console, run_report(trace, "deadlock", deadlock=DEADLOCK))
+
+
+def run_budget(console: Console) -> None:
+    paint_run(console, run_report(cut(ring(755, 1204), "unknown"), "unknown", steps=60))
+
+
+def run_trap(console: Console) -> None:
+    trap = FaultReport(
+        FaultKind.OVER_ARRIVAL, "empty[0] has 1 arrival pending", "mma/0", "arrive empty[0]", "ring.py:9"
+    )
+    paint_run(console, run_report(cut(ring(755, 1204), "fault"), "fault", faults=(trap,)))
+
+
+def run_silent_fault(console: Console) -> None:
+    race = FaultReport(
+        FaultKind.RACE, "load writes tile[0] while mma/0 reads it", "load", "tma_load tile[0]", "ring.py:9"
+    )
+    paint_run(console, run_report(ring(755, 1204, tiles=5), "finished", faults=(race,)))
+
+
+PAIR_TIMING = PairTiming(
+    cta=3,
+    figures=(
+        PairFigure("period", 755_000, 791_200, 3_012, 2_400),
+        PairFigure("period, traced", 803_000, None, 3_100, None),
+        PairFigure("whole run", 48_769_000, 51_100_000, 60_000, None),
+        PairFigure("prologue, traced", 1_204_000, 1_203_000, 1_000, 500),
+    ),
+    primary="period",
+    ledgers=(
+        Ledger("mma/1", 64, 48_300, 50_616, 40, 30_200, 31_640, (
+            Segment("waiting for full", 2_560, 4_480, 1_600, 2_800),
+            Segment("work", 43_840, 44_096, 27_400, 27_560),
+            Segment("after work end", 320, 520, 200, 320),
+            Segment("after wait return full", 1_580, 1_520, 1_000, 960),
+        )),
+        Ledger("load", 64, 47_800, 50_100, 40, 30_200, 31_640, (
+            Segment("waiting for empty", 44_000, 46_310, 28_000, 29_440),
+            Segment("after copy full", 3_800, 3_790, 2_200, 2_200),
+        )),
+    ),
+    khz_a=1_755_000,
+    khz_b=1_755_400,
+    clocks_differ=False,
+    unlike=False,
+    last=("mma/1", "mma/1"),
+)  # fmt: skip
+SAME = Behaviour(TraceVerdict.AGREES, (3,), 832, 0, 0, (), (), (), ())
+ALL_CONFORM = Conformance(TraceVerdict.AGREES, 832, 1, 0, 2)
+
+
+def pair_report(pair: Pair, verdict: str, *, ok: bool | None, **b: object) -> PairReport:
+    one = PairSide("A", "traces/before/ring.parquet", ring(755, 1204, source="hardware"), ALL_CONFORM)
+    two = PairSide(
+        "B", "/home/somebody/a/rather/long/way/down/to/traces/after/ring-s4-t16k-w600.parquet",
+        ring(791, 1203, source="hardware", start=9_000), ALL_CONFORM,
+    )  # fmt: skip
+    return PairReport("ring", one, replace(two, **b), pair, verdict, ok)  # type: ignore[arg-type]
+
+
+def pair_same(console: Console) -> None:
+    verdict = f"{behaviour_words(SAME)}; {time_words(PAIR_TIMING)}"
+    paint_pair(console, pair_report(Pair((), SAME, PAIR_TIMING), verdict, ok=True))
+
+
+def pair_changed(console: Console) -> None:
+    """Other parameters, another chip, other clocks: a simulation beside a recording, nothing beyond the noise."""
+    settings = (
+        Setting("stages", "4", "2"),
+        Setting("agents in one only", "", "mma/2, mma/3"),
+        Setting("device", H100, H200),
+        Setting("compiled with", "-DSTAGES=4 -DCONSUMER_WARPS=2", "-DSTAGES=2 -DCONSUMER_WARPS=4"),
+    )
+    notes = (
+        "compared are the first 5 iterations: tiles is 64 in A, 5 in B",
+        "stage and parity are not compared, the stages differ: full, empty",
+    )
+    timing = replace(
+        PAIR_TIMING,
+        figures=(PairFigure("period", 755_000, 757_000, 3_000, 0), PairFigure("whole run, traced", 48_000_000, None)),
+        khz_b=1_980_000,
+        clocks_differ=True,
+        unlike=True,
+        last=("load", "mma/1"),
+    )
+    found = replace(SAME, notes=notes, lost_b=0)
+    verdict = f"{behaviour_words(found)}; {time_words(timing)}"
+    away = PairSide("B", "b.parquet", ring(757, 1204), None, "not held against ring, which is not built in")
+    paint_pair(console, replace(pair_report(Pair(settings, found, timing), verdict, ok=True), b=away))
+
+
+def pair_differs(console: Console) -> None:
+    around = (
+        Beside(36, "arrive empty[0]", "arrive empty[0]"),
+        Beside(37, "wait full[1] parity 0", "wait full[1] parity 0"),
+        Beside(37, "wait full[1] parity 0 returns", "wait full[1] parity 0 returns"),
+        Beside(37, "arrive empty[1]", "wait full[2] parity 0"),
+        Beside(38, "wait full[2] parity 0", ""),
+    )
+    first = Difference(DifferenceKind.ONLY_A, 3, "mma/1", 37, 187, 29_700, 38_100, around, 3)
+    others = tuple(replace(first, agent=f"mma/{n}", iteration=38 + n, kind=DifferenceKind.DETAIL) for n in range(2, 8))
+    found = Behaviour(
+        TraceVerdict.DIFFERS, (3, 7), 1_600, 0, 4, (first, *others),
+        tuple(Surplus(f"mma/{n}", "arrive empty", n, 12 * n) for n in range(1, 11)),
+        (Setting("status", "finished", "deadline"),), (),
+    )  # fmt: skip
+    verdict = f"{behaviour_words(found)}; B does not do what the protocol says"
+    wrong = Conformance(TraceVerdict.DIFFERS, 800, 1, 0, 2, DIVERGENCE)
+    paint_pair(console, pair_report(Pair((), found, PAIR_TIMING), verdict, ok=False, conformance=wrong))
+
+
+def pair_lost(console: Console) -> None:
+    found = replace(SAME, verdict=TraceVerdict.UNKNOWN, lost_a=1, lost_b=92, matched=740)
+    report = pair_report(Pair((), found, None), behaviour_words(found), ok=None)
+    paint_pair(console, report)
+
+
+def protocol_list(console: Console) -> None:
+    rows = (
+        ("producer_consumer", "One load warp fills a ring of tiles, consumer warps read each tile and work on it."),
+        ("attention", "Six roles."),
+        ("handshake", "Two warps, one barrier."),
+    )
+    paint_list(console, rows)
+
+
+def protocol_alone(console: Console) -> None:
+    rows = (
+        ProtocolRow("producer_consumer", "One load warp fills a ring of tiles, consumer warps read each tile and work.",
+                    {"stages": 4, "tiles": 64, "tile_bytes": 16384, "consumer_warps": 2, "work": 600},
+                    (("producer", 1), ("consumer", 2)), (("full", 4, 1), ("empty", 4, 2)),
+                    traces=(ProtocolTraces(H100, 17, usual=True), ProtocolTraces(H200, 1, usual=False))),
+        ProtocolRow("attention", "Six roles.", {"blocks": 4},
+                    (("load", 1), ("mma", 1), ("softmax0", 4), ("softmax1", 4), ("correction", 4), ("store", 1)),
+                    tuple((f"{name}_{side}", 2, count) for name in ("q", "kv", "s0", "s1", "o0")
+                          for side, count in (("full", 1), ("empty", None))), 2),
+        ProtocolRow("handshake", "Two warps, one barrier.", {}),
+    )  # fmt: skip
+    for row in rows:
+        paint_protocol(console, row)
+
+
+def periods(console: Console) -> None:
+    rows = (
+        PeriodRow("producer_consumer", H100, 4, 16384, 2, 600, 1, 744_000, 755_000, 753_000, 3, 4),
+        PeriodRow("producer_consumer", H100, 8, 1000, 8, 120_000, 132, 122_744_000, 122_755_499, 125_004_000, -18, 1),
+        PeriodRow("producer_consumer", H200, 2, 65536, 1, 0, 1, None, 1_340_000, None, None, None),
+        PeriodRow("handshake", H200, None, None, None, None, 1, None, 90_500, 91_000, -5, 0),
+    )
+    paint_periods(console, rows)
+
+
+def shown(name: str, cta: int = 0) -> Callable[[Console], None]:
+    return lambda console: paint_show(console, anatomy(PROTOCOLS[name]().flatten(), cta))
+
+
+def show_ring(console: Console) -> None:
+    defaults = {"stages": 4, "tiles": 64, "tile_bytes": 16384, "consumer_warps": 2, "work": 600, "arrive_lanes": 32}
+    paint_show(console, anatomy(producer_consumer(**defaults).flatten(defaults)))
+
+
+@cache
+def attention() -> RunReport:
+    ran = run_simulation(find("attention_sm100").build(), load_profile("h100"))
+    assert ran.reading is not None
+    result = ran.result
+    return RunReport(
+        heading(result.program), ran.line, result.cycles, result.steps, ran.reading.shares, result.trace,
+        advisories=advisories(result.program),
+    )  # fmt: skip
+
+
+@cache
+def judged(name: str, **sizes: int) -> CheckReport:
+    """What ``check`` says of a wrong twin; its lines are numbered by hand, so that moving its code changes nothing."""
+    program = BROKEN[name](**sizes).flatten()
+    program = replace(program, sources=tuple(f"ring.py:{10 + n}" for n in range(len(program.sources))))
+    return judge(replace(target_of(program), spelling="ring.json"), {}, program, 2_000)
+
+
+def checked(name: str, **sizes: int) -> Callable[[Console], None]:
+    return lambda console: paint_check(console, judged(name, **sizes))
+
+
+def walked_race(console: Console) -> None:
+    program = BROKEN["consumer_arrives_before_reading"]().flatten()
+    program = replace(program, sources=tuple(f"ring.py:{10 + n}" for n in range(len(program.sources))))
+    paint_walk(console, walked(program, judged("consumer_arrives_before_reading").refutations[0].replay))
+
+
+def summed(name: str, **known: object) -> ProtocolReport:
+    """A protocol that is right, but for what is ``known`` otherwise."""
+    proved = replace(judged("expects_half"), verdict=Verdict.PROVED, refutations=(), said="", doubts=())
+    line = SimulationLine("h100", "NVIDIA H100", None, None, "", "finished")
+    right = ProtocolReport(
+        name, (name,), "What it is in one sentence.", None, proved, line, 12_345, (), (), Hardware.NO_KERNEL, (), (),
+        ok=True,
+    )  # fmt: skip
+    return replace(right, **known)  # type: ignore[arg-type]
+
+
+def of_traces(name: str, **agreements: int) -> tuple[TraceLine, ...]:
+    """So many traces of each agreement on both devices, the first of which is not known to agree."""
+    whys = {
+        Agreement.DIFFERS: "producer does not wait for empty[1] for tile 7",
+        Agreement.UNKNOWN: "2 records were lost",
+    }
+    return tuple(
+        TraceLine(file, f"traces/{file}", device, has, 9, whys.get(has, ""))
+        for device in ("h100", "h200")
+        for has, number in ((Agreement[kind.upper()], number) for kind, number in agreements.items())
+        for file in (f"{device}/{name}-{has.name.lower()}-{n}.parquet" for n in range(number))
+    )
+
+
+def summary(console: Console) -> None:
+    """Everything that can be said of one of several protocols."""
+    right = summed("right").proof
+    assert right is not None
+    wrong = judged("expects_half")
+    any_tiles = replace(right, ranges=(Range("tiles", 0, 12, 6, 4),))
+    any_of_both = replace(right, ranges=(*any_tiles.ranges, Range("k_iters", 0, 9, 3, 1), Range("other", 0, 9)))
+    unknown = replace(right, verdict=Verdict.UNKNOWN, said="unknown: the search reached its limit")
+    good = SimulationLine("h100", "NVIDIA H100", None, 1_105_400, "the consumers", "finished")
+    recorded = Hardware.RECORDED
+    rows = (
+        summed("ring", proof=any_tiles, simulation=good, hardware=recorded, traces=of_traces("ring", conforms=3)),
+        summed("gemm_of_a_rather_long_name", proof=any_of_both),
+        summed(
+            "hangs", hardware=recorded, traces=of_traces("hangs", conforms=1, hangs_too=2, fault_named=1),
+        ),
+        summed("refuted", proof=wrong, findings=tuple(shown.finding for shown in wrong.refutations), ok=False),
+        summed("not_decided", arguments=("not_decided", "-p", "tiles=3"), proof=unknown, ok=None),
+        summed(
+            "stuck", simulation=replace(good, outcome="deadlock", period_millicycles=None), findings=(DEADLOCK,),
+            ok=False,
+        ),
+        summed("long", simulation=replace(good, outcome="unknown", period_millicycles=None), ok=None),
+        summed(
+            "my.py:other", arguments=("my.py:other",), hardware=recorded, ok=False,
+            traces=of_traces("other", conforms=11, differs=1, unknown=1),
+        ),
+        summed("not_there", hardware=Hardware.NOT_RECORDED, ok=None),
+        summed(
+            "raises", proof=None, simulation=None, ok=None,
+            failures=(
+                Failure("the proof", "KeyError: 'empty'", "ring.py:12"), Failure("the simulation", "a process ended"),
+            ),
+        ),
+    )  # fmt: skip
+    paint_summary(console, SummaryReport("h100", rows, False, ("conv_epilogue",)))
+
+
+def summary_good(console: Console) -> None:
+    """All is well, and no hardware was asked for."""
+    rows = tuple(summed(name, hardware=Hardware.LEFT_OUT) for name in ("one", "another"))
+    paint_summary(console, SummaryReport("h200", rows, True))
+
+
+EXAMPLES: dict[str, Callable[[Console], None]] = {
+    "verify_good": verify_good,
+    "verify_divergence": verify_divergence,
+    "verify_lost": verify_lost,
+    "verify_window": verify_window,
+    "verify_window_lost": verify_window_lost,
+    "verify_many_agents": verify_many_agents,
+    "hang": hang,
+    "hang_unexplained": hang_unexplained,
+    **{f"divergence_{kind.name.lower()}": divergence(kind) for kind in DivergenceKind},
+    **{f"examination_{name}": examination(found) for name, found in EXAMINATIONS.items() if name != "no_edit_needed"},
+    "examination_no_edit_needed": examination(EXAMINATIONS["no_edit_needed"], DEADLOCK),
+    "findings": findings,
+    "pair_same": pair_same,
+    "pair_changed": pair_changed,
+    "pair_differs": pair_differs,
+    "pair_lost": pair_lost,
+    "missing_last": missing_last,
+    "no_findings": no_findings,
+    "run_good": run_good,
+    "run_deadlock": run_deadlock,
+    "run_budget": run_budget,
+    "run_trap": run_trap,
+    "run_silent_fault": run_silent_fault,
+    "run_attention_sm100": lambda console: paint_run(console, attention()),
+    "list_one": protocol_alone,
+    "empty_list": lambda console: paint_list(console, ()),
+    "list": protocol_list,
+    "periods": periods,
+    "show_ring": show_ring,
+    "show_attention": shown("attention"),
+    "show_attention_sm100": lambda console: paint_show(console, anatomy(find("attention_sm100").build())),
+    "show_pair_gemm": shown("pair_gemm"),
+    "show_pair_gemm_peer": shown("pair_gemm", 1),
+    "show_odds": shown("odds"),
+    "check_deadlock": checked("empty_count_too_high", tiles=3),
+    "check_race": checked("consumer_arrives_before_reading"),
+    "check_lap": checked("nobody_waits_for_the_sleeper"),
+    "check_early_arrival": checked("two_producers_one_counted"),
+    "check_bytes": checked("expects_half"),
+    "check_two_corrections": checked("consumer_arrives_twice"),
+    "check_cluster": checked("exit_under_a_remote_arrive"),
+    "check_unknown": lambda console: paint_check(
+        console, replace(judged("expects_half"), verdict=Verdict.UNKNOWN, refutations=(), said="unknown: the limit")
+    ),
+    "check_walked": walked_race,
+    "summary": summary,
+    "summary_good": summary_good,
+}
+
+WIDTHS = (80, 160)
+CHECK_WIDTHS = (80, 120)
+
+
+def widths(name: str) -> tuple[int, ...]:
+    """The widths at which an example is golden."""
+    return CHECK_WIDTHS if name.startswith(("check_", "summary")) else WIDTHS
+
+
+def render(name: str, width: int, encoding: str = "utf-8") -> str:
+    """The example's text, as a file of this encoding would hold it."""
+    stream = io.BytesIO()
+    text = io.TextIOWrapper(stream, encoding=encoding, newline="\n", write_through=True)
+    console = Console(
+        file=text, width=width, height=100, color_system=None, force_terminal=False, highlight=False, _environ={}
+    )
+    EXAMPLES[name](console)
+    return stream.getvalue().decode(encoding)
