@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pipesim.explain.lap_counters import Laps
 from pipesim.explain.phases import PhaseLog
-from pipesim.model.ending import Ending, Simulation, simulate
+from pipesim.model.ending import Ending
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.targets import find
+from pipesim.timed.engine import Simulation, simulate
 from pipesim.timed.profile import load_profile
 from tests.support.paths import GOLDEN
 from tests.support.protocol_sizes import SIZES, Params
