@@ -15,6 +15,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import MOST_STATES
+from pipesim.report.findings.annotations import in_one_line
 from pipesim.report.pages.check import check_lines
 from pipesim.targets import target_of
 
@@ -26,6 +27,7 @@ def assert_verified(
 ) -> None:
     """Raise AssertionError, with the finding and its schedule, unless ``protocol`` is proved at these parameters.
 
+    The message begins with the verdict in one line, which is all that pytest's summary shows of it.
     ``protocol``: a function that makes one, or a flat program. What hits a limit is not proved.
     """
     __tracebackhide__ = True  # pytest shows the test's line
@@ -33,4 +35,4 @@ def assert_verified(
     program = target.build(params)
     report = judge(target, params, program, max_states, most_ranges=0)
     if report.verdict is not Verdict.PROVED:
-        raise AssertionError("\n" + "\n".join(check_lines(report, WIDTH)))
+        raise AssertionError("\n".join([in_one_line(report), "", *check_lines(report, WIDTH)]))

@@ -93,7 +93,8 @@ def test_a_simulated_deadlock_names_the_missing_arrival_and_its_line() -> None:
     assert done.outcome.value == "deadlock"
     text = " ".join(" ".join(text_of(report, 300)).split())
     assert "✗ deadlock · 1 of 2 agents waits for ever · finished: mma" in text
-    assert "load waits for phase 1 of empty[0] (parity 1, now in phase 1): it has 0 of 1 arrivals (" in text
+    assert "load waits for phase 1 of empty[0] (parity 1, now in phase 1): it has 0 of 1 arrivals" in text
+    assert "    empty[0].wait(1 - item % 2)" in "\n".join(text_of(report, 300))
     assert "the missing arrival would be mma's: its last on empty[0] is the 1st on empty (" in text
     assert "test_reports.py:" in text
     assert text_of(report)[-1] == "✗ the simulated schedule ends in a deadlock"

@@ -13,6 +13,7 @@ from pipesim.model.finding import Deadlock, Finding, Verdict
 from pipesim.report.findings.finding import who_waits
 from pipesim.report.pages.check import check_lines, shown_lines
 from pipesim.report.text.console import mark
+from pipesim.report.text.words import number, parameters
 
 WIDTH = 100  #: cells of a message
 _OK = {Verdict.PROVED: True, Verdict.REFUTED: False, Verdict.UNKNOWN: None}
@@ -80,6 +81,17 @@ def in_short(finding: Finding) -> str:
     if isinstance(finding, Deadlock):
         return f"deadlock: {who_waits(finding)[0]}"
     return finding.kind.value
+
+
+def in_one_line(report: CheckReport) -> str:
+    """A verdict and what is wrong: ``refuted: ring: deadlock: 2 of 2 agents wait for ever (smallest: tiles 3)``."""
+    verdict, name = report.verdict.value, report.heading.protocol
+    if not report.refutations:
+        return f"{verdict}: {name}: {report.said.removeprefix(f'{verdict}: ')}"
+    first, *others = report.refutations
+    sizes = f" (smallest: {', '.join(parameters(first.at, ()))})" if first.at else ""
+    more = f"; and {number(len(others))} more" if others else ""
+    return f"{verdict}: {name}: {in_short(first.finding)}{sizes}{more}"
 
 
 def place_of(shown: Shown) -> str:

@@ -11,6 +11,7 @@ from rich.console import Console
 from pipesim.model.finding import Advisory, Blocked, Deadlock, FaultReport, Finding, Supplier
 from pipesim.report.text.console import BAD, UNSURE, paint, width_of
 from pipesim.report.text.layout import field, wrap, wrap_parts
+from pipesim.report.text.source import with_source
 from pipesim.report.text.words import count, number, ordinal, place
 
 MOST_BLOCKED = 8
@@ -58,10 +59,10 @@ def deadlock_lines(deadlock: Deadlock, width: int = DEFAULT_WIDTH) -> list[str]:
     is past, then whom nobody can help.
     """
     lines: list[str] = []
-    alike = _together((b, b.agent, _blocked_key(b)) for b in sorted(deadlock.blocked, key=_rank))
+    alike = together((b, b.agent, _blocked_key(b)) for b in sorted(deadlock.blocked, key=_rank))
     for some in alike[:MOST_BLOCKED]:
         names = names_of([b.agent for b in some])
-        lines += wrap(_waits(some[0], names, len(some)), width, "  ", "      ")
+        lines += with_source(_waits(some[0], names, len(some)), some[0].line, width, "  ", "      ")
         lines += _causes(some[0], width)
         lines += _suppliers(some[0], width)
     rest = sum(map(len, alike[MOST_BLOCKED:]))
@@ -76,12 +77,11 @@ def deadlock_lines(deadlock: Deadlock, width: int = DEFAULT_WIDTH) -> list[str]:
 def fault_lines(faults: Sequence[FaultReport], width: int = DEFAULT_WIDTH) -> list[str]:
     """Every broken rule: the rule and what the chip does then, who broke it with which operation, where, the claim."""
     lines = [f"{BAD} {count(len(faults), 'fault')}"]
-    alike = _together((f, f.agent, (f.kind, f.line or f.operation)) for f in faults)
+    alike = together((f, f.agent, (f.kind, f.line or f.operation)) for f in faults)
     for fault, *others in alike[:MOST_FAULTS]:
         chip = "the chip stops the launch there" if fault.kind.traps else "the chip goes on"
         lines += ["", *wrap_parts([fault.kind.value, chip], width, "  ")]
-        where = f" ({place(fault.line)})" if fault.line else ""
-        lines += wrap(f"{fault.agent}: {fault.operation}{where}", width, "    ", "      ")
+        lines += with_source(f"{fault.agent}: {fault.operation}", fault.line, width, "    ", "      ")
         claim = fault.claim.removeprefix(f"{fault.agent}: ").removeprefix(fault.kind.value).lstrip(": ")
         if claim:
             lines += wrap(claim, width, "    ", "      ")
@@ -111,7 +111,7 @@ def names_of(agents: Sequence[str]) -> str:
     """Agents of one role as one name: ``mma``, ``mma/0 and mma/1``, ``mma/0 to mma/3 and mma/5``."""
     rows: list[list[str]] = []
     for name in agents:
-        if rows and _index(name) == _index(rows[-1][-1]) + 1 > 0:
+        if rows and index_of(name) == index_of(rows[-1][-1]) + 1 > 0:
             rows[-1].append(name)
         else:
             rows.append([name])
@@ -119,24 +119,24 @@ def names_of(agents: Sequence[str]) -> str:
     return f"{', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else said[0]
 
 
-def _index(agent: str) -> int:
+def index_of(agent: str) -> int:
     """The number in an agent's name, -1 where its role has one agent only."""
     text = agent.partition("@")[0].rpartition("/")[2]
     return int(text) if text.isdecimal() else -1
 
 
-def _role(agent: str) -> tuple[str, str]:
+def role_of(agent: str) -> tuple[str, str]:
     """The role and the CTA of an agent's name: ``mma/1@0`` is of (mma, 0)."""
     name, _, cta = agent.partition("@")
     role, slash, index = name.rpartition("/")
     return (role if slash and index.isdecimal() else name), cta
 
 
-def _together(named: Iterable[tuple[_T, str, Hashable]]) -> list[list[_T]]:
+def together(named: Iterable[tuple[_T, str, Hashable]]) -> list[list[_T]]:
     """Things of agents, those of one role (of one CTA) with an equal key together; in order of the first of each."""
     found: dict[Hashable, list[_T]] = {}
     for thing, agent, key in named:
-        found.setdefault((_role(agent), key), []).append(thing)
+        found.setdefault((role_of(agent), key), []).append(thing)
     return list(found.values())
 
 
@@ -177,18 +177,17 @@ def _missed(blocked: Blocked, names: str, ask: str) -> str:
 
 def _waits(blocked: Blocked, names: str, agents: int) -> str:
     """``mma/1 waits for phase 1 of full[0] (parity 1, now in phase 1): it has 0 of 1 arrivals ...``."""
-    where = f" ({place(blocked.line)})" if blocked.line else ""
     wait, ask = ("waits", "asks") if agents == 1 else ("wait", "ask")
     if blocked.missed >= 0:
-        return _missed(blocked, names, ask) + where
+        return _missed(blocked, names, ask)
     unit = _unit(blocked)
     if unit:
         arrived = f"{number(blocked.count - blocked.arrivals_missing)} of {count(blocked.count, unit)} arrived"
-        return f"{names} {wait} for {blocked.barrier}: {arrived}{where}"
+        return f"{names} {wait} for {blocked.barrier}: {arrived}"
     parity = f"parity {blocked.parity}, " if blocked.parity >= 0 else ""  # a wait by state names none
     return (
         f"{names} {wait} for phase {number(blocked.phase_wanted)} of {blocked.barrier} "
-        f"({parity}now in phase {number(blocked.phase_now)}): {_missing(blocked)}{where}"
+        f"({parity}now in phase {number(blocked.phase_now)}): {_missing(blocked)}"
     )
 
 
@@ -220,7 +219,7 @@ def _suppliers(blocked: Blocked, width: int) -> list[str]:
     if not blocked.suppliers:
         return wrap("no operation of the program could send what is missing", width, "    ", "      ")
     lines: list[str] = []
-    alike = _together((s, s.agent, _supplier_key(s, blocked)) for s in blocked.suppliers)
+    alike = together((s, s.agent, _supplier_key(s, blocked)) for s in blocked.suppliers)
     for some in alike[:MOST_SUPPLIERS]:
         told = _supplier(some[0], blocked, names_of([s.agent for s in some]), len(some))
         lines += wrap(told, width, "    ", "      ")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from rich.console import Console
 
@@ -10,12 +10,13 @@ from pipesim.answers.view import CheckReport, Range, Shown
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Verdict
 from pipesim.prove.counterexample.words import DoubtLine
-from pipesim.report.findings.finding import advisory_lines, finding_lines
+from pipesim.report.findings.finding import advisory_lines, finding_lines, index_of, names_of, role_of
 from pipesim.report.findings.schedule import again_lines, schedule_block
 from pipesim.report.text.console import mark, paint, width_of
 from pipesim.report.text.headline import heading_lines
 from pipesim.report.text.layout import field, wrap, wrap_parts
-from pipesim.report.text.words import count, number, parameters, place
+from pipesim.report.text.source import with_source
+from pipesim.report.text.words import count, number, parameters
 
 MOST_DOUBTS = 4
 _OK = {Verdict.PROVED: True, Verdict.REFUTED: False, Verdict.UNKNOWN: None}
@@ -81,12 +82,12 @@ def _range(each: Range) -> str:
 
 
 def wrong_lines(report: CheckReport, width: int) -> list[str]:
-    """What is doubtful and what is wrong, each block behind an empty line; nothing of what is proved."""
+    """What is wrong and what is doubtful, each block behind an empty line; nothing of what is proved."""
     lines: list[str] = []
-    if report.doubts and report.verdict is not Verdict.PROVED:
-        lines += ["", *_doubts(report.doubts, width)]
     for shown in report.refutations:
         lines += shown_lines(shown, width)
+    if report.doubts and report.verdict is not Verdict.PROVED:
+        lines += ["", *_doubts(report.doubts, width)]
     if report.also:
         lines += ["", "  other schedules of this size end otherwise"]
         for said in report.also:
@@ -107,7 +108,7 @@ def _corrections(shown: Shown, width: int) -> list[str]:
     lines: list[str] = []
     for n, found in enumerate(shown.corrections):
         label = "or: " if n else "likely correction: "
-        lines += wrap(f"{label}{_at(found.said, found.line)}; proved with this change", width, "  ", "    ")
+        lines += with_source(f"{label}{found.said}", found.line, width, "  ", "    ", "; proved with this change")
     return lines
 
 
@@ -118,18 +119,37 @@ def _smallest(shown: Shown, width: int) -> list[str]:
 
 
 def _doubts(doubts: tuple[DoubtLine, ...], width: int) -> list[str]:
-    """What may happen otherwise in another schedule, as the one run shows."""
+    """What may happen otherwise in another schedule, as the one run shows; once for agents that are alike."""
     lines = ["  nothing holds these in their place"]
-    doubts = tuple(dict.fromkeys(doubts))  # the next lap's says the same
-    for doubt in doubts[:MOST_DOUBTS]:
-        lines += wrap(_at(doubt.what, doubt.line), width, "    ", "      ")
+    alike = _alike(dict.fromkeys(doubts))  # the next lap's says the same
+    for some in alike[:MOST_DOUBTS]:
+        doubt = some[0]
+        lines += with_source(_named([each.what for each in some]), doubt.line, width, "    ", "      ")
         if doubt.other:
-            lines += wrap(f"and {_at(doubt.other, doubt.other_line)}", width, "    ", "      ")
+            other = f"and {_named([each.other for each in some])}"
+            lines += with_source(other, doubt.other_line, width, "    ", "      ")
         lines += wrap(doubt.why, width, "      ", "      ")
-    if len(doubts) > MOST_DOUBTS:
-        lines.append(f"    and {number(len(doubts) - MOST_DOUBTS)} more")
-    return lines
+    rest = sum(map(len, alike[MOST_DOUBTS:]))
+    return [*lines, f"    and {number(rest)} more"] if rest else lines
 
 
-def _at(what: str, line: str) -> str:
-    return f"{what} ({place(line)})" if line else what
+def _alike(doubts: Iterable[DoubtLine]) -> list[list[DoubtLine]]:
+    """The doubts, those together that differ in the number of an agent in its role only."""
+    found: dict[Hashable, list[DoubtLine]] = {}
+    for doubt in doubts:
+        sides = [(role_of(agent), words) for agent, words in (_split(doubt.what), _split(doubt.other))]
+        found.setdefault((doubt.why, doubt.line, doubt.other_line, *sides), []).append(doubt)
+    return list(found.values())
+
+
+def _named(told: Sequence[str]) -> str:
+    """``epilogue/0 to epilogue/3: arrive empty[0]`` of what each of them does, which is the same."""
+    agents = sorted({_split(said)[0] for said in told}, key=lambda agent: (role_of(agent), index_of(agent)))
+    words = _split(told[0])[1]
+    return f"{names_of(agents)}: {words}" if agents[0] else words
+
+
+def _split(said: str) -> tuple[str, str]:
+    """The agent and what it does; no agent where a doubt is about a barrier alone."""
+    agent, colon, words = said.partition(": ")
+    return (agent, words) if colon else ("", said)

@@ -1,0 +1,46 @@
+"""The author's source line with its text, where its file can be read: ``my_gemm.py:52    pipe.consume().release()``."""
+
+from __future__ import annotations
+
+import linecache
+from pathlib import Path
+
+from rich.cells import cell_len
+
+from pipesim.report.text.layout import wrap
+from pipesim.report.text.words import place
+
+_GAP = "    "
+
+
+def with_source(said: str, line: str, width: int, first: str, rest: str, tail: str = "") -> list[str]:
+    """``said`` and ``tail``, wrapped as :func:`wrap` does, and the source line below them.
+
+    ``line`` is ``file:number``. If it cannot be read its place stands in brackets after ``said``; nothing if it is "".
+    """
+    text = text_of(line)
+    if not text:
+        return wrap(f"{said} ({place(line)}){tail}" if line else f"{said}{tail}", width, first, rest)
+    return [*wrap(f"{said}{tail}", width, first, rest), *source_lines(line, text, width, rest)]
+
+
+def source_lines(line: str, text: str, width: int, indent: str) -> list[str]:
+    """The place and its text in one line; where they do not fit the text stands below its place."""
+    where = indent + place(line)
+    if cell_len(where + _GAP + text) <= width:
+        return [where + _GAP + text]
+    return [*wrap(place(line), width, indent), *wrap(text, width, indent + _GAP, indent + 2 * _GAP)]
+
+
+def text_of(line: str) -> str:
+    """The text of a source line without its indent, "" if its file, or this line of it, cannot be read.
+
+    The cells of a notebook can: they are where Python looks for the lines of a traceback.
+    """
+    file, colon, number = line.rpartition(":")
+    if not colon or not number.isdecimal():
+        return ""
+    if file not in linecache.cache and not Path(file).is_file():
+        return ""
+    linecache.checkcache(file)
+    return " ".join(linecache.getline(file, int(number)).split())
