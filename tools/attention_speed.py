@@ -104,7 +104,7 @@ def library(torch: Any, backend: str, q: Any, k: Any, v: Any) -> tuple[Callable[
             end.record()
         torch.cuda.synchronize()
         result[:] = [found]
-        return round(begin.elapsed_time(end) * 1e6)
+        return round(float(begin.elapsed_time(end)) * 1e6)
 
     return launch, result
 

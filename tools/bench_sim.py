@@ -12,13 +12,15 @@ import pstats
 import statistics
 import sys
 import time
+from pathlib import Path
 
-from yardstick_ring import EVENTS_PER_TILE, BareRing
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from pipesim.model.program import Program
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile, load_profile
+from tools.yardstick_ring import EVENTS_PER_TILE, BareRing
 
 
 def engine_seconds(program: Program, profile: Profile) -> tuple[float, float]:

@@ -133,8 +133,9 @@ def main() -> int:
     try:
         work = Multiplication(options.size, options.seed)
         blas = work.blas()
-        for _ in range(5 if blas else 0):
-            blas()
+        if blas:
+            for _ in range(5):
+                blas()
         found = [measure(work, blas, changes) for changes in SHAPES]
     except PipesimError as error:
         sys.stderr.write(f"{error}\n")

@@ -7,6 +7,7 @@ It moves as many events through SimPy's queue for each tile as the timed engine 
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import partial
 
 import simpy
 
@@ -24,6 +25,9 @@ class BareRing:
         self.free = [self.env.event() for _ in range(tiles)]
         self.queued = 0
 
+    def _landed(self, tile: int, _: simpy.Event) -> None:
+        self.full[tile].succeed()
+
     def producer(self) -> Generator[simpy.Event, None, None]:
         """Wait for a free stage, then two operations and a landing for each tile."""
         for tile in range(self.tiles):
@@ -32,7 +36,7 @@ class BareRing:
             yield self.env.timeout(8)
             yield self.env.timeout(182)
             landing = self.env.timeout(433)
-            landing.callbacks.append(lambda _, t=tile: self.full[t].succeed())
+            landing.callbacks.append(partial(self._landed, tile))
             self.queued += 3
 
     def consumer(self) -> Generator[simpy.Event, None, None]:

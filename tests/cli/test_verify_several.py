@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 from pipesim.answers import verify_parts
+from pipesim.answers.check import judge
 from pipesim.cli import verify_all
+from pipesim.cli.output import counted
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.trace.files import read_trace, write_trace
 from pipesim.trace.library import trace_folder
@@ -157,14 +159,12 @@ class TestWhatIsNotRight:
     def test_what_raises_loses_nothing_of_the_others(
         self, several: Call, ring: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        right = verify_parts.judge
-
-        def judge(target: Any, *more: Any) -> Any:
+        def failing(target: Any, *more: Any) -> Any:
             if target.name == PC:
                 raise KeyError("empty")
-            return right(target, *more)
+            return judge(target, *more)
 
-        monkeypatch.setattr(verify_parts, "judge", judge)
+        monkeypatch.setattr(verify_parts, "judge", failing)
         answer = several(PC, ring, "--no-hardware")
         assert answer.code == 3
         assert row(answer, PC)[1:3] == ["? failed", "✓ 71,595"]
@@ -239,7 +239,6 @@ class TestProgress:
         terminal = self.Terminal()
         monkeypatch.setattr(sys, "stderr", terminal)
         begun: list[str] = []
-        counted = verify_all.counted
 
         def listening(what: str, total: int) -> Any:
             begun.append(f"{what}: {total}")

@@ -253,6 +253,8 @@ def test_the_default_configuration_is_simulated_to_five_percent(stored: Make, fo
         assert figure.error_permille is not None
         assert abs(figure.error_permille) < 50
         assert figure.bound <= figure.simulated
+    assert traced.measured is not None
+    assert untraced.measured is not None
     assert traced.measured > untraced.measured
     assert result.timing.matched == len(case.trace.events) == 896
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from typing import Any
 
 import pytest
 
@@ -27,9 +28,10 @@ LEFT_OUT = {
 def recorded(example: str) -> Program:
     """The flat program of the page's frame with an example in its role."""
     body = textwrap.indent(example, "        ").lstrip()
-    namespace: dict[str, object] = {}
+    namespace: dict[str, Any] = {}
     exec(compile(FRAME.replace("EXAMPLE", body), "docs/pipelines.md", "exec"), namespace)  # the page itself
-    return namespace["words"]().flatten()
+    made: Program = namespace["words"]().flatten()
+    return made
 
 
 def role_of(program: Program) -> list[Operation]:

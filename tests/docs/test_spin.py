@@ -18,7 +18,8 @@ COMMANDS = [shlex.split(line) for line in re.findall(r"```\n(pipesim export .*?)
 
 
 def told(what: str) -> str:
-    return re.findall(rf"<!-- {re.escape(what)} prints -->\n```\n(.*?)```", PAGE, re.DOTALL)[0]
+    (block,) = re.findall(rf"<!-- {re.escape(what)} prints -->\n```\n(.*?)```", PAGE, re.DOTALL)
+    return str(block)
 
 
 @pytest.fixture

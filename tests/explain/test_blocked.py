@@ -90,7 +90,7 @@ def crossed(length: int, *, arrive_first: bool) -> Protocol:
             bars[me].arrive()
 
     for me in range(length):
-        p.role(f"r{me}")(lambda w, me=me: body(w, me))
+        p.role(f"r{me}")(lambda w, me=me: body(w, me))  # type: ignore[misc]
     return p
 
 
@@ -109,8 +109,8 @@ def test_the_ring_is_found_though_others_wait_for_it() -> None:
     p = Protocol("lasso")
     bars = p.mbarriers("b", 3, count=32)
     p.role("outside")(lambda _: bars[1].wait(0))
-    p.role("left")(lambda _: (bars[2].wait(0), bars[1].arrive()))
-    p.role("right")(lambda _: (bars[1].wait(0), bars[2].arrive()))
+    p.role("left")(lambda _: (bars[2].wait(0), bars[1].arrive()))  # type: ignore[arg-type]
+    p.role("right")(lambda _: (bars[1].wait(0), bars[2].arrive()))  # type: ignore[arg-type]
     found = stuck(p)
     assert (found.cycle, len(found.blocked)) == (("left", "right"), 3)
 
@@ -143,8 +143,8 @@ def test_a_named_barrier_with_a_missing_warp() -> None:
 def test_a_named_barrier_and_an_mbarrier_in_one_ring() -> None:
     p = Protocol("mixed")
     bars = p.mbarriers("b", 1, count=32)
-    p.role("a")(lambda w: (w.bar_sync(1, 64), bars[0].arrive()))
-    p.role("b")(lambda w: (bars[0].wait(0), w.bar_sync(1, 64)))
+    p.role("a")(lambda w: (w.bar_sync(1, 64), bars[0].arrive()))  # type: ignore[arg-type]
+    p.role("b")(lambda w: (bars[0].wait(0), w.bar_sync(1, 64)))  # type: ignore[arg-type]
     found = stuck(p)
     assert found.cycle == ("a", "b")
     assert [b.barrier for b in found.blocked] == ["named barrier 1", "b[0]"]
@@ -204,7 +204,7 @@ def test_a_wait_by_state_has_no_parity() -> None:
 def test_a_barrier_dropped_to_nothing_has_nobody_to_help() -> None:
     p = Protocol("drop")
     bars = p.mbarriers("b", 1, count=32)
-    p.role("r")(lambda _: (bars[0].arrive_drop(), bars[0].wait(1)))
+    p.role("r")(lambda _: (bars[0].arrive_drop(), bars[0].wait(1)))  # type: ignore[arg-type]
     (blocked,) = stuck(p).blocked
     assert (blocked.count, blocked.arrivals_missing, blocked.bytes_missing, blocked.suppliers) == (0, 0, 0, ())
 

@@ -135,7 +135,7 @@ def test_the_last_arrive_is_named_by_the_trip_of_the_outermost_loop() -> None:
                         b[0].arrive()
             w.work(1)
 
-    p.role("b")(lambda _: [b[0].wait(n & 1) for n in range(7)])
+    p.role("b")(lambda _: [b[0].wait(n & 1) for n in range(7)])  # type: ignore[arg-type]
     (blocked,) = stuck(p).blocked
     (supplier,) = blocked.suppliers
     assert (supplier.last_iteration, supplier.last_trip, supplier.last_loop) == (5, 2, "tiles")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pipesim.explain.faults import operation_in_words, report_fault, report_faults
+from pipesim.explain.faults import report_fault, report_faults
+from pipesim.explain.operation_words import operation_in_words
 from pipesim.explain.phases import unfold
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp

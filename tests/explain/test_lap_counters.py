@@ -201,7 +201,7 @@ def test_agents_that_take_turns_must_be_declared() -> None:
         assert all(finished(program, state, a) for a in range(3))
         assert laps.disagreements == ()
     assert ends(program)[1], "taken for the same phase each time, they seem to miss every other one"
-    early = []
+    early: list[Aliasing] = []
     for seed in range(40):
         laps = Laps(alternating(ordered=False), {(1, 0): range(0, 6, 2), (2, 0): range(1, 6, 2)})
         chance(alternating(ordered=False), seed, laps)
@@ -234,7 +234,7 @@ def test_a_try_and_its_wait_mean_one_phase_and_a_life_begins_at_an_init() -> Non
 def test_a_dead_barrier_answers_nothing() -> None:
     p = Protocol("dead")
     bars = p.mbarriers("b", 1, count=1)
-    p.role("r")(lambda w: (bars[0].inval(), bars[0].wait(0)))
+    p.role("r")(lambda w: (bars[0].inval(), bars[0].wait(0)))  # type: ignore[arg-type]
     laps = Laps(p.flatten())
     unfold(p.flatten(), observers=[laps])
     assert (laps.tests, laps.disagreements) == (0, ())
@@ -267,7 +267,7 @@ def scripts(draw: Any) -> tuple[list[int], list[Script]]:
 def written(counts: list[int], agents: list[Script]) -> Program:
     p = Protocol("random")
     bars = p.mbarriers("b", len(counts))
-    p.init(lambda: [bars[b].init(n) for b, n in enumerate(counts)] and None)
+    p.init(lambda: [bars[b].init(n) for b, n in enumerate(counts)] and None)  # type: ignore[arg-type]
 
     def role(script: Script) -> Any:
         def body(w: Warp) -> None:

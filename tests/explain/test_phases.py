@@ -89,7 +89,7 @@ def test_a_silent_fault_is_noted_and_the_run_goes_on() -> None:
     p = Protocol("silent")
     tile = p.smem("tile", 1, 64)
     p.mbarriers("b", 1, count=1)
-    p.role("r")(lambda w: (w.read(tile[0]), w.work(1)))
+    p.role("r")(lambda w: (w.read(tile[0]), w.work(1)))  # type: ignore[arg-type]
     seen = unfold(p.flatten())
     assert ([f.kind for f in seen.faults], seen.finished) == ([FaultKind.UNINITIALISED_READ], True)
 

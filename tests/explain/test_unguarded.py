@@ -24,8 +24,8 @@ def two(one: Body, other: Body, cluster: int = 1) -> Program:
     p = Protocol("two", cluster=cluster)
     tile = p.smem("tile", 4, 64)
     bars = p.mbarriers("bar", 4, count=1)
-    p.role("one")(lambda w: one(w, tile, bars) and None)
-    p.role("other")(lambda w: other(w, tile, bars) and None)
+    p.role("one")(lambda w: one(w, tile, bars) and None)  # type: ignore[arg-type]
+    p.role("other")(lambda w: other(w, tile, bars) and None)  # type: ignore[arg-type]
     return p.flatten()
 
 

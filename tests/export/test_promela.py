@@ -151,7 +151,7 @@ def test_spin_and_the_search_agree_on_random_programs() -> None:
     tasks = [("rings", seed) for seed in range(10)] + [("operations", seed) for seed in range(12)]
     judged = [judge_spin.judged_task(task) for task in tasks]
     assert [said for said in judged if isinstance(said, str) or not said.agrees] == []
-    assert len({said.spin for said in judged}) > 5, "and there is something to agree on"
+    assert len({said.spin for said in judged if not isinstance(said, str)}) > 5, "and there is something to agree on"
 
 
 @needs_spin

@@ -77,6 +77,7 @@ def encoder() -> type[Encoder]:
 class FakeGpu:
     """The device calls that a capture makes, on arrays; a launch does at once what the kernel is meant to do."""
 
+    latest: FakeGpu
     mistake = ""  # "wrong": a checksum is off; "late": CTA 1's consumer gives up at iteration 2
 
     def __init__(self, info: DeviceInfo) -> None:

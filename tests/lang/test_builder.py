@@ -177,7 +177,7 @@ def test_a_second_acquire_while_the_first_is_held(side: str) -> None:
 
 
 def test_both_sides_may_be_held_at_once_and_one_after_the_other() -> None:
-    def body(_: Warp, pipe: ProducerConsumerPipeline) -> None:
+    def body(_w: Warp, pipe: ProducerConsumerPipeline) -> None:
         for _ in range(3):
             one, two = pipe.acquire_producer(), pipe.acquire_consumer()
             two.release()
@@ -239,7 +239,7 @@ def test_a_loop_leaves_balanced_marks() -> None:
     def body(w: Warp, _: ProducerConsumerPipeline) -> None:
         for trip in w.loop(3, "tiles"):
             w.work(trip)
-        for _ in w.loop(0):
+        for _never in w.loop(0):
             w.work(99)
 
     program = one_role(body).flatten()

@@ -35,7 +35,7 @@ Body = Callable[[Warp, Memory], object]
 def recorded(body: Body, cluster: int = 4) -> Program:
     p = Protocol("p", cluster=cluster)
     memory = Memory(p.smem("tile", 2, 64), p.tmem("acc", 2, 64), p.registers("regs", 2, 64), p.mbarriers("b", 2, 1))
-    p.role("r")(lambda w: body(w, memory) if w.cta == 1 else None)
+    p.role("r")(lambda w: body(w, memory) if w.cta == 1 else None)  # type: ignore[arg-type]
     return p.flatten()
 
 

@@ -159,7 +159,7 @@ def test_a_storage_named_as_a_pipelines_group_does_not_hide_behind_it() -> None:
     p = Protocol("names")
     storage = p.mbarriers("pipe", 2, 1)
     p.mbarriers("full", 1, 1)
-    p.role("r")(lambda _: ProducerConsumerPipeline(storage, 1) and None)
+    p.role("r")(lambda _: ProducerConsumerPipeline(storage, 1) and None)  # type: ignore[arg-type]
     assert [b.name for b in p.flatten().barriers] == ["pipe.full", "empty", "full"]
 
 
@@ -220,7 +220,7 @@ def test_a_role_that_suspends_is_no_role() -> None:
 
     for body in (generator, coroutine):
         with pytest.raises(ProtocolError, match="role r is a generator or a coroutine") as caught:
-            Protocol("p").role("r")(body)  # suspends
+            Protocol("p").role("r")(body)  # type: ignore[arg-type]  # suspends
         assert caught.value.place == line("suspends")
 
 
@@ -263,7 +263,7 @@ def test_errors_of_ours_pass_as_they_are_and_an_exit_is_no_error() -> None:
 
 def test_an_exception_in_the_init_names_the_init() -> None:
     p = Protocol("p")
-    p.init(lambda: int("ten"))  # in the init
+    p.init(lambda: int("ten"))  # type: ignore[arg-type]  # in the init
     p.role("r")(lambda _: None)
     with pytest.raises(ProtocolError) as caught:
         p.flatten()

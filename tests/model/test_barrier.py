@@ -8,8 +8,11 @@ from pipesim.model import barrier
 from pipesim.model.barrier import ABSENT, FRESH, INVALID, LIVE, MAX_COUNT, BarrierState, Effect
 from pipesim.model.finding import FaultKind
 
+#: A function of the module by name, and its operands.
+Call = tuple[str, int] | tuple[str, int, int]
 
-def after(count: int, *calls: tuple[str, int] | tuple[str, int, int]) -> Effect:
+
+def after(count: int, *calls: Call) -> Effect:
     """Init with ``count``, then these calls, each without a fault but perhaps the last; the last effect."""
     effect: Effect = barrier.init(FRESH, count)
     for name, *operands in calls:
@@ -29,7 +32,7 @@ def test_a_fresh_barrier_has_completed_parity_1_but_not_parity_0() -> None:
     assert [barrier.phase_wanted(state, parity) for parity in (0, 1)] == [0, -1]
 
 
-CHIP = {
+CHIP: dict[str, tuple[int, list[Call], Effect]] = {
     "bytes hold the phase until the last": (
         1, [("add_tx", 1024), ("arrive", 1), ("add_tx", -1000)], (word(1, 0, 24), False, None),
     ),

@@ -12,8 +12,8 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.tcgen05 import elect_mma_arrive, mma_arrive_multicast, umma_arrive_leader_cta, umma_arrive_peer_cta
 from pipesim.model.finding import FaultKind
 from pipesim.model.machine import TORN, can_land, land, own_channel
-from pipesim.model.ops import Engine, Op
-from pipesim.model.program import Access, Agent, Barrier, Space
+from pipesim.model.ops import Engine, Op, Space
+from pipesim.model.program import Access, Agent, Barrier
 
 TWO = "TRANSFER_WRITE engine=WGMMA item=1; TRANSFER_WRITE engine=WGMMA item=2"
 

@@ -230,7 +230,8 @@ def edited(program: Program, role: str, edit: Callable[[list[int], tuple[Any, ..
         if one.role == role:
             order = edit(list(range(len(code[agent]))), code[agent])
             changed |= order != list(range(len(code[agent])))
-            code[agent], lines[agent] = (tuple(x[pc] for pc in order) for x in (program.code[agent], lines[agent]))
+            code[agent] = tuple(program.code[agent][pc] for pc in order)
+            lines[agent] = tuple(program.lines[agent][pc] for pc in order)
     assert changed
     return replace(program, code=tuple(code), lines=tuple(lines))
 

@@ -27,7 +27,8 @@ def edited(program: Program, role: str, change: Callable[[tuple[Operation, ...]]
     for number, agent in enumerate(program.agents):
         if agent.role == role:
             order = change(code[number])
-            code[number], lines[number] = (tuple(t[number][n] for n in order) for t in (program.code, program.lines))
+            code[number] = tuple(program.code[number][n] for n in order)
+            lines[number] = tuple(program.lines[number][n] for n in order)
     return replace(program, code=tuple(code), lines=tuple(lines))
 
 

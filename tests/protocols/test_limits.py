@@ -155,7 +155,7 @@ def roomy(registers: dict[str, int], columns: int = 512) -> Program:
     p = Protocol("roomy")
     p.tmem("accumulator", 1, columns * 512)
     for name, count in registers.items():
-        p.role(name, warps=4)(lambda w, n=count: w.setmaxnreg(n))
+        p.role(name, warps=4)(lambda w, n=count: w.setmaxnreg(n))  # type: ignore[misc]
     return p.flatten()
 
 

@@ -21,7 +21,7 @@ from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.protocols.producer_consumer import producer_consumer
 
-WRONG = {
+WRONG: dict[str, list[object]] = {
     "stages": [0, 33, -1, 1.0, "4", True, None],
     "tiles": [-1, (1 << 20) + 1, 2.5],
     "tile_bytes": [0, 15, 24, (1 << 20) + 16, "16384"],

@@ -38,7 +38,7 @@ def two_ctas(first: list[Operation], second: list[Operation], space: Space = Spa
     return replace(program, accesses=tuple(Access(space, 0, a.offset, a.nbytes) for a in program.accesses))
 
 
-READS = [
+READS: list[list[Operation]] = [
     [(Op.READ, 0, 7)],
     [(Op.TRANSFER_READ, Engine.BULK, 0, 64, 7), (Op.COMMIT, Engine.BULK, -1), (Op.WAIT_GROUP, Engine.BULK, 0)],
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -72,7 +73,7 @@ def test_other_figures() -> None:
 
 def test_with_other_clocks_slower_is_meant_in_time() -> None:
     """36 % more cycles at twice the clock are fewer nanoseconds."""
-    clocks = {"khz_b": 2_000_000, "clocks_differ": True, "unlike": True}
+    clocks: dict[str, Any] = {"khz_b": 2_000_000, "clocks_differ": True, "unlike": True}
     at = "1,000 MHz in A, 2,000 MHz in B"
     assert said(**clocks) == f"B is 32.0 % faster in time: +36.0 cycles a tile at {at}"
     assert said(100_000, **clocks) == f"B takes as many cycles; B is 50.0 % faster in time at {at}"

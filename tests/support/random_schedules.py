@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pipesim.model.finding import FaultKind
-from pipesim.model.machine import State, can_land, finished, initial_state, land, step
+from pipesim.model.machine import Flight, State, can_land, finished, initial_state, land, step
 from pipesim.model.observer import Observer
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
@@ -45,7 +45,7 @@ def run(
     state = initial_state(program)
     while True:
         able = [a for a in range(len(program.agents)) if not finished(program, state, a) and _moves(program, state, a)]
-        moves = [*able, *(f for f in state.flights if can_land(state, f))]
+        moves: list[int | Flight] = [*able, *(f for f in state.flights if can_land(state, f))]
         if not moves:
             return Run(
                 state, frozenset(), stuck=any(not finished(program, state, a) for a in range(len(program.agents)))

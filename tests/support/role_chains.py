@@ -56,7 +56,10 @@ def chain(links: list[Link], tiles: int = 64) -> Protocol:
     return p
 
 
-def _role(links, bars, acc, slots, n, tiles):  # type: ignore[no-untyped-def]
+def _role(
+    links: list[Link], bars: list[BarrierStorage], acc: list[TileArray], slots: TileArray, n: int, tiles: int
+) -> Callable[[Warp], None]:
+    """What link ``n`` of the chain does."""
     link, last = links[n], n + 1 == len(links)
 
     def body(w: Warp) -> None:

@@ -192,9 +192,9 @@ def unlike(trips: tuple[int, int], names: tuple[str, str]) -> Program:
     """Two roles that count their trips each for itself."""
     p = Protocol("unlike")
     bars = p.mbarriers("b", 1, count=1)
-    p.role("a")(lambda w: [w.work(10) for _ in w.loop(trips[0], names[0])] and None)
-    p.role("b")(lambda w: [w.work(20) for _ in w.loop(trips[1], names[1])] and None)
-    p.role("c")(lambda w: w.work(bars[0] is None) and None)
+    p.role("a")(lambda w: [w.work(10) for _ in w.loop(trips[0], names[0])] and None)  # type: ignore[arg-type]
+    p.role("b")(lambda w: [w.work(20) for _ in w.loop(trips[1], names[1])] and None)  # type: ignore[arg-type]
+    p.role("c")(lambda w: w.work(int(bars[0] is None)))
     return p.flatten()
 
 

@@ -172,12 +172,12 @@ def test_it_is_silent_about_other_programs(ring: Make, toy: Make) -> None:
     storage = p.mbarriers("pipe", 4)
     p.init(lambda: ProducerConsumerPipeline(storage, 2).init_mbars(1, 1))
     p.role("producer")(
-        lambda w: [ProducerConsumerPipeline(storage, 2).producer_signal_and_step() for _ in w.loop(3)] and None
+        lambda w: [ProducerConsumerPipeline(storage, 2).producer_signal_and_step() for _ in w.loop(3)] and None  # type: ignore[arg-type]
     )
     p.role("consumer")(lambda w: None)
     bystander = Protocol("bystander")
     more = bystander.mbarriers("b", 1, count=1)
-    bystander.role("alone")(lambda w: more[0].arrive() and None)
+    bystander.role("alone")(lambda w: more[0].arrive() and None)  # type: ignore[arg-type]
     one_copy = ring(stages=2, tiles=4)
     for program in (
         ring(stages=2, tiles=0),

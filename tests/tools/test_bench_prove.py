@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ def test_it_runs_at_tiny_sizes(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.usefixtures("no_process")
 def test_a_case_that_is_not_proved_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def refuted(*of: object) -> object:
+    def refuted(*of: Any) -> object:
         return replace(measured(*of), verdict=Verdict.REFUTED)
 
     measured = tool.verdict

@@ -147,7 +147,7 @@ def test_what_is_json_but_no_object(text: str) -> None:
         ({"extra": {1: "one"}}, "field extra of the trace would not read back equal"),
         ({"extra": {"pair": (1, 2)}}, "field extra of the trace would not read back equal"),
         ({"grid": 1.5}, "field grid of the trace's metadata is a fraction where an integer is expected"),
-        ({"barriers": (BarrierGroup("full", 2, "1"),)}, "field barriers[0].count of the trace's metadata is a string"),
+        ({"barriers": (BarrierGroup("full", 2, "1"),)}, "field barriers[0].count of the trace's metadata is a string"),  # type: ignore[arg-type]
         ({"extra": {"load": float("nan")}}, "the trace's description holds a value that a file cannot hold"),
         ({"extra": {"path": {1, 2}}}, "the trace's description holds a value that a file cannot hold"),
     ],

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pipesim.conform.replay import follow_records as replay
+from pipesim.model.machine import land, step
 from pipesim.model.ops import Op
 from pipesim.trace.schema import EventKind
 
@@ -19,7 +20,6 @@ Make = Callable[..., Any]
 def count(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Counter[str]]:
     """Counts the machine's moves in the replay of a case."""
     seen: Counter[str] = Counter()
-    step, land = replay.step, replay.land
 
     def counted_step(program: Any, state: Any, agent: int) -> Any:
         result = step(program, state, agent)

@@ -21,6 +21,8 @@ from pipesim.conform.replay.supply import Supply
 from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.errors import EvidenceError
 from pipesim.lang.protocol import Protocol
+from pipesim.model.machine import step
+from pipesim.model.ops import Op
 from pipesim.trace.schema import EventKind
 
 Make = Callable[..., Any]
@@ -279,8 +281,8 @@ def test_a_way_that_hangs_on_a_try_outside_the_window(simulated: Make) -> None:
     """The flat program may jump on a try's answer: what was not recorded cannot be followed."""
     case = simulated(stages=1, tiles=4, tries=True)
     code = list(case.program.code[0])
-    at = next(pc for pc, op in enumerate(code) if op[0] == replay.Op.TRY_WAIT)
-    code.insert(at + 1, (int(replay.Op.JUMP_IF), code[at][3], 1, 0))  # to the next operation either way
+    at = next(pc for pc, op in enumerate(code) if op[0] == Op.TRY_WAIT)
+    code.insert(at + 1, (int(Op.JUMP_IF), code[at][3], 1, 0))  # to the next operation either way
     lines = list(case.program.lines[0])
     lines.insert(at + 1, lines[at])
     program = replace(
@@ -342,7 +344,7 @@ def test_only_the_cta_that_lost_something_is_in_doubt(stored: Make) -> None:
 def test_the_cost_is_linear_wherever_the_window_lies(simulated: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every operation is carried out once; asking in vain is bounded by what could help; no list is searched again."""
     seen: Counter[str] = Counter()
-    step, ask = replay.step, Supply.ask
+    ask = Supply.ask
 
     def counted_step(program: Any, state: Any, agent: int) -> Any:
         result = step(program, state, agent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ def _request(folder: Path, last: str, **changes) -> ForeignRequest:
     np.save(folder / "matrix.npy", matrix)
     np.save(folder / "sums.npy", matrix.sum(axis=1))
     words = (f"npy:{folder / 'matrix.npy'}", "out:16384:sums", last)
-    usual = {
+    usual: dict[str, Any] = {
         "source": str(folder / "rowsum.cu"), "table": str(folder / "rowsum.table.h"), "protocol": "rowsum",
         "params": dict(PROGRAM.params), "grid": (2,), "block": (288,), "smem_bytes": 65664, "nbytes": (16384,),
         "arguments": tuple(parse_argument(text, n) for n, text in enumerate(words)),
@@ -101,7 +102,9 @@ def test_a_kernel_that_traps_leaves_what_it_did(captured):
 def test_another_stage_than_the_protocols_is_seen(captured):
     behind = ")\n        PIPESIM_RECORD(SITE_math_waits"
     trace = captured(f"state.index, state.phase{behind}", f"0, state.phase{behind}")
-    assert conform(PROGRAM, trace).divergence.kind is DivergenceKind.OTHER_EVENT
+    found = conform(PROGRAM, trace).divergence
+    assert found is not None
+    assert found.kind is DivergenceKind.OTHER_EVENT
 
 
 def test_arguments_are_held_against_the_kernel(captured):

@@ -48,9 +48,10 @@ def program():
 def matrix(tmp_path) -> Path:
     """Ten tiles of small whole numbers, so that sums do not depend on their order; and their row sums."""
     values = np.random.default_rng(1).integers(0, 16, size=(10 * 64, 64)).astype(np.float32)
-    np.save(tmp_path / "matrix.npy", values)
+    path: Path = tmp_path / "matrix.npy"
+    np.save(path, values)
     np.save(tmp_path / "sums.npy", values.sum(axis=1))
-    return tmp_path / "matrix.npy"
+    return path
 
 
 @pytest.fixture
@@ -98,7 +99,7 @@ def gpu(fake_gpu, encoder, monkeypatch):
     """A GPU whose launch adds the rows and records what the simulated protocol did."""
     simulated = simulate(program(), load_profile("h100")).trace
 
-    class Gpu(fake_gpu):
+    class Gpu(fake_gpu):  # type: ignore[misc, valid-type]  # a fixture's class
         mistake = ""  # "hang" or "trap": agents stop after 12 records; "wrong": the first sum is off
         sizes = (8, 8, 4)
         latest: Gpu

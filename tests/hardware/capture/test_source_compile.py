@@ -54,6 +54,7 @@ def test_every_traced_build_compiles_without_a_warning(switches):
 def test_nvcc_has_nothing_to_say(tmp_path, standard, switches):
     flags = ["-arch=sm_90a", f"-std={standard}", "-Xcompiler", "-Wall,-Wextra,-Werror", "-Werror", "all-warnings"]
     flags += ["-I", str(RECORDER), "-I", str(EXAMPLES), *(f"-D{name}={value}" for name, value in switches.items())]
+    assert NVCC is not None
     command = [NVCC, *flags, "-c", str(ROWSUM), "-o", str(tmp_path / "rowsum.o")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")

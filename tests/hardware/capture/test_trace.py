@@ -217,7 +217,7 @@ def test_records_that_do_not_fit_beside_the_ring():
     full = _base(stages=14, tile_bytes=16384, tiles=10_000)
     assert plan(full, 232448, 233472).memory == "device"
     with pytest.raises(ConfigurationError, match="there is no room for records in shared memory") as caught:
-        plan(replace(full, memory="shared", clock="both", params=full.params | {"consumer_warps": 15}), 232448, 233472)
+        plan(replace(full, memory="shared", clock="both", params={**full.params, "consumer_warps": 15}), 232448, 233472)
     assert caught.value.cause == "11 fit for each of 16 warps, and 14 are the least"
 
 

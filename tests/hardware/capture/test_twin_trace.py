@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -46,6 +48,9 @@ class ModelGpu:
     """
 
     encoder: type
+    launches: list[bool]
+    memory: dict[int, np.ndarray]
+    upload: Callable[..., None]
     request: KernelRequest
     arguments: tuple[Argument, ...]  # of the kernel
     late = False  # the first wait that gives up is the first agent's
@@ -204,7 +209,7 @@ def test_a_trap_is_captured_again_apart_with_records_in_the_hosts_memory(model_g
     asked = []
     monkeypatch.setattr(kernel_capture, "run_apart", lambda *arguments: asked.append(arguments) or "its trace")
     request = model_gpu("persistent_scheduler", {"tiles": 2})
-    assert capture_kernel_of(request) == "its trace"
+    assert capture_kernel_of(request) == "its trace"  # type: ignore[comparison-overlap]
     assert asked[0][0] == "hwkernels.capture.twin_trace"
     assert '"memory": "host"' in asked[0][1]
     with pytest.raises(KernelTrapError):

@@ -7,12 +7,13 @@ import json
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from hwkernels.device.compile import compile_cubin
-from hwkernels.device.launch import DeviceInfo
+from hwkernels.device.launch import DeviceInfo, Gpu
 from hwkernels.experiments import run as runner
 from hwkernels.experiments.bench import BENCHES, Bench, _integers, run_case
 from hwkernels.experiments.catalogue import EXPERIMENTS, Case, Experiment, experiment
@@ -101,7 +102,7 @@ def test_a_chip_that_does_something_else_is_seen(name: str) -> None:
         if good.trapped:
             wrong = Outcome({"finished": 1}, {"answers": [6], "words": [0, 1], "counts": [1]})
         else:
-            wrong = replace(good, data=good.data | {"words": [good.data["words"][-1] ^ (1 << 63)] * 2})
+            wrong = replace(good, data={**good.data, "words": [good.data["words"][-1] ^ (1 << 63)] * 2})
         assert verdict(each, case, wrong).agrees is False
 
 
@@ -160,7 +161,7 @@ def token_ring(shift: int = 0) -> tuple[Experiment, Case, Outcome]:
         laps = [origin + 10_000 + lap * n // 10 for n in range(case.arguments["rounds"])]
         sent.append([at + 220 * odd for at in laps])
         received.append([at + (200 if odd else 420) for at in laps])
-    data = {"sm": list(range(8)), "anchors": anchors, "sent": sent, "received": received}
+    data: dict[str, list[Any]] = {"sm": list(range(8)), "anchors": anchors, "sent": sent, "received": received}
     return each, case, Outcome({"CTAs finished": 8}, data)
 
 
@@ -250,11 +251,11 @@ class AnyGpu:
 
 
 @pytest.mark.parametrize("each", EXPERIMENTS, ids=lambda e: e.name)
-def test_every_bench_gives_integers_and_known_outcomes(each: Experiment) -> None:
-    bench = Bench(AnyGpu(), "kernel", "hash", 132)
+def test_every_bench_gives_integers_and_known_outcomes(each: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(cast("Gpu", AnyGpu()), "kernel", "hash", 132)
     for case in each.cases:
         if each.bench == "laps":  # whatever else the memory holds is no answer
-            bench.fetch = lambda address, shape, dtype: np.ones(shape, dtype=dtype)
+            monkeypatch.setattr(bench, "fetch", lambda address, shape, dtype: np.ones(shape, dtype=dtype))
         raw = BENCHES[each.bench](bench, case)
         assert all(count >= 0 for count in raw["outcomes"].values())
         assert raw["outcomes"] or each.bench == "copy"
@@ -280,7 +281,7 @@ class Paper:
         if job is not None:
             self.job = json.loads(job)
             if self.hangs:
-                raise subprocess.TimeoutExpired("child", timeout)
+                raise subprocess.TimeoutExpired("child", timeout or 0)
         lines = [json.dumps({"outcomes": {name: 1}, "data": {"n": [Paper.started]}}) for name in self.job["cases"]]
         return "\n".join(lines[: self.cases]), "a complaint\nthe last word"
 

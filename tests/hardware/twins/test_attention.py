@@ -68,7 +68,7 @@ def test_the_check_lets_rounding_pass_and_nothing_else(change, grid):
 
     def found(k, v) -> np.ndarray:
         heads = [
-            on_line(q[h * rows : (h + 1) * rows], *(x[h * keys : (h + 1) * keys] for x in (k, v)), block_n)
+            on_line(q[h * rows : (h + 1) * rows], k[h * keys : (h + 1) * keys], v[h * keys : (h + 1) * keys], block_n)
             for h in range(-(-grid // TILES_OF_HEAD))
         ]
         return np.concatenate(heads).reshape(output.expected.shape)

@@ -101,8 +101,8 @@ def recorded(params: dict[str, int], said: Any, cta: int) -> list[list[Event]]:
     """The events of each warp: kind, barrier, stage, parity of a wait (else -1), and value in bytes or arrivals."""
     table = read_table(source_file(f"{NAME}{'' if params['fused'] else '_split'}.table.h"), defines(params))
     row, parts = params["depth"] * 2, params["qk_stages"]
-    moved = (ROWS * row // parts, params["block_n"] * row // parts, params["block_n"] * row)
-    moved = (*moved, moved[0] + moved[1])
+    q, k, v = ROWS * row // parts, params["block_n"] * row // parts, params["block_n"] * row
+    moved = (q, k, v, q + k)
 
     def event(record: Any) -> Event:
         site = table.sites[record.site]

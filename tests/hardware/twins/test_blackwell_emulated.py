@@ -235,8 +235,8 @@ CASES = {
 def run(case: Case, kernel: Emulated, number: int, seed: int, twin: int = 0) -> tuple[Problem, Run]:
     KEPT.clear()
     problem = case.problems[number](np.random.default_rng(seed), case.values)
-    more = {"device": problem.device, "twin": twin}
-    return problem, kernel.run(problem.tensors, problem.grid, seed, problem.n, problem.f, **more)
+    ran = kernel.run(problem.tensors, problem.grid, seed, problem.n, problem.f, device=problem.device, twin=twin)
+    return problem, ran
 
 
 def recorded(name: str, table: Table, records: list[Record]) -> Iterator[tuple[Any, ...]]:

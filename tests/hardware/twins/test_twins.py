@@ -27,8 +27,10 @@ RECORDED = [
 
 def compile_options(request: KernelRequest) -> set[str]:
     """What a traced build is given, without building it."""
-    with patch("hwkernels.capture.twin_request.compile_cubin", lambda source, defines: defines):
-        return {f"-D{name}={value}" for name, value in compile_kernel_of(request, traced=True).items()}
+    given: dict[str, int | str] = {}
+    with patch("hwkernels.capture.twin_request.compile_cubin", lambda source, defines: given.update(defines)):
+        compile_kernel_of(request, traced=True)
+    return {f"-D{name}={value}" for name, value in given.items()}
 
 
 def request_of(kernel: Kernel, recorded) -> KernelRequest:

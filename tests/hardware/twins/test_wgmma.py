@@ -25,9 +25,9 @@ def field(descriptor: int, low: int, width: int) -> int:
 
 def descriptor(address: int, leading: int, stride: int) -> int:
     """``wgmma_descriptor`` of the header, its expression evaluated here."""
-    body = re.search(r"wgmma_descriptor\(unsigned address.*?return (.*?);", HEADER, re.DOTALL)[1]
+    (body,) = re.findall(r"wgmma_descriptor\(unsigned address.*?return (.*?);", HEADER, re.DOTALL)
     body = re.sub(r"\(unsigned long long\)", "", body).replace("1ull", "1").replace("\n", " ")
-    return eval(body, {"address": address, "leading": leading, "stride": stride})  # our own header
+    return int(eval(body, {"address": address, "leading": leading, "stride": stride}))  # our own header
 
 
 def test_a_descriptor_has_its_fields_where_ptx_has_them():

@@ -461,7 +461,7 @@ def test_advance_steps_without_unlocking() -> None:
 def test_what_no_sequence_is(depth: int, length: int, group: int) -> None:
     p = Protocol("wrong")
     storage = p.mbarriers("order", 4, count=1)
-    p.role("r")(lambda _: OrderedSequenceBarrier(storage, depth, length, group) and None)
+    p.role("r")(lambda _: OrderedSequenceBarrier(storage, depth, length, group) and None)  # type: ignore[arg-type]
     with pytest.raises(ProtocolError, match="a sequence of"):
         p.flatten()
 

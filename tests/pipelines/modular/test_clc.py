@@ -64,7 +64,7 @@ def test_the_barriers_are_full_empty_and_the_throttle_pair_and_an_answer_has_16_
     p = Protocol("clc")
     clc = ClcPipelineStorage(p, 2)
     p.init(lambda: clc.init_barriers(compute_clc_barrier_counts()))
-    p.role("r")(lambda w: TileScheduler(w, clc, 1) and None)
+    p.role("r")(lambda w: TileScheduler(w, clc, 1) and None)  # type: ignore[arg-type]
     program = p.flatten()
     assert [program.barrier_name(b) for b in range(8)] == [
         "clc.full[0]", "clc.full[1]", "clc.empty[0]", "clc.empty[1]",
@@ -132,7 +132,7 @@ def test_what_no_scheduler_hands_out(stages: int, tiles: int) -> None:
     p = Protocol("wrong")
     clc = ClcPipelineStorage(p, stages)
     p.init(lambda: clc.init_barriers(compute_clc_barrier_counts()))
-    p.role("r")(lambda w: TileScheduler(w, clc, tiles) and None)
+    p.role("r")(lambda w: TileScheduler(w, clc, tiles) and None)  # type: ignore[arg-type]
     with pytest.raises(ProtocolError, match=f"{tiles} tiles from a scheduler of {stages} stages"):
         p.flatten()
     with pytest.raises(ProtocolError, match="-1 CLC stages"):
@@ -221,7 +221,7 @@ def test_the_loop_marks_name_the_number_of_tiles() -> None:
     p = Protocol("marks")
     clc = ClcPipelineStorage(p, 2)
     p.init(lambda: clc.init_barriers(compute_clc_barrier_counts()))
-    p.role("r")(lambda w: [w.work(1) for _ in TileScheduler(w, clc, 2, "waves").work_iterator()] and None)
+    p.role("r")(lambda w: [w.work(1) for _ in TileScheduler(w, clc, 2, "waves").work_iterator()] and None)  # type: ignore[arg-type]
     program = p.flatten()
     marks = (Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END, Op.WORK)
     assert [op for op in program.code[0] if op[0] in marks] == [
@@ -238,6 +238,8 @@ def test_for_advances_a_copy_and_the_requests_are_the_originals() -> None:
             assert work.work_info == WorkInfo(0, True)
             assert work.producer_state.count() == current.index + 1
         assert (work.consumer_state.count(), work.producer_state.count()) == (0, 3)
+        assert work.throttle_pipeline is not None
+        assert scheduler.throttle_pipeline is not None
         assert [work.throttle_pipeline.consumer_stage(), work.throttle_pipeline.consumer_phase] == [1, 1]
         assert scheduler.throttle_pipeline.consumer_stage() == 0
         again = iter(work)

@@ -121,7 +121,7 @@ def residual(
                 epi.producer_step()
 
     @p.role("epilogue", warps=epilogue)
-    def epilogue(w: Warp) -> None:
+    def epilogue_role(w: Warp) -> None:
         pipe = EpiLoadPipeline(storage, stages).pipeline
         for part in range(parts):
             pipe.wait_producer()

@@ -110,7 +110,7 @@ def test_what_no_software_clc_is(stages: int, tiles: int) -> None:
     p = Protocol("wrong")
     clc = ClcPipelineStorage(p, stages)
     p.init(lambda: clc.init_barriers(grouped_clc_barrier_counts()))
-    p.role("r")(lambda w: GroupedCLCWorkIterator(w, clc, tiles) and None)
+    p.role("r")(lambda w: GroupedCLCWorkIterator(w, clc, tiles) and None)  # type: ignore[arg-type]
     with pytest.raises(ProtocolError, match=f"{tiles} tiles from a software CLC of {stages} stages"):
         p.flatten()
 

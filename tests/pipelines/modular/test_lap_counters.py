@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipesim.explain.lap_counters import Laps
+from pipesim.explain.lap_counters import Aliasing, Laps
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model import barrier as mbarrier
@@ -122,9 +122,10 @@ def test_the_parity_agrees_with_the_laps_at_every_wait(
 )  # fmt: skip
 def test_a_wrong_ring_disagrees_visibly(run: Any, wrong: dict[str, bool], role: str) -> None:
     """Two phases complete before one wait is tested: the parity is back where it was, the counters are not."""
-    seen, missed = [], []
+    seen: list[tuple[str, int, bool, bool]] = []
+    missed: list[Aliasing] = []
     for seed in range(40):
-        program = ring(2, 7, **wrong)  # type: ignore[arg-type]
+        program = ring(2, 7, **wrong)
         laps, general = RingLaps(program, 2, 1, 1), Laps(program)
         run(program, seed, laps, bias=6, observers=[general])
         seen += laps.disagreements

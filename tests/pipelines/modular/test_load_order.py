@@ -58,7 +58,7 @@ def test_init_takes_the_arrive_count() -> None:
     for count in ((), (32,)):
         p = Protocol("init")
         storage = p.mbarriers("order", 1)
-        p.init(lambda storage=storage, count=count: LoadOrderBarrier(storage).init(*count))
+        p.init(lambda storage=storage, count=count: LoadOrderBarrier(storage).init(*count))  # type: ignore[misc]
         p.role("r")(lambda _: None)
         program = p.flatten()
         assert program.code[0][0] == (Op.INIT, 0, *(count or (1,)))

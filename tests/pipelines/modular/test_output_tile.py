@@ -97,7 +97,7 @@ def test_a_stage_begins_at_the_allocation_plus_its_index_times_the_stride() -> N
     seen = []
 
     @p.role("r")
-    def r(_: Warp) -> None:
+    def r(_w: Warp) -> None:
         pipe = Pipe(storage, TmemAllocation(tiles, addr=32), 0, 4, 96, 1)
         for _ in range(5):
             with pipe.producer() as stage:
@@ -243,7 +243,7 @@ def test_what_tensor_memory_cannot_hold_is_refused() -> None:
         storage = Pipe.BarrierArray(p, "output", stages)
         acc = p.tmem("acc", 2, nbytes)
         p.init(lambda: Pipe.init_barriers(storage, 1, 128))
-        p.role("r")(lambda _: Pipe(storage, TmemAllocation(acc, addr), 0, stages, stride, cta_group))
+        p.role("r")(lambda _: Pipe(storage, TmemAllocation(acc, addr), 0, stages, stride, cta_group))  # type: ignore[arg-type]
         return p.flatten()
 
     build(nbytes=256 * 512)

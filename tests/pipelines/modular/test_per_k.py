@@ -91,7 +91,7 @@ def test_the_mma_warp_commits_after_each_k() -> None:
 
 
 def test_the_epilogue_arrives_and_steps_after_each_k() -> None:
-    def body(output: OutputTilePipeline, _: ProducerConsumerPipeline, w: Warp) -> None:
+    def body(output: OutputTilePipeline, _pipe: ProducerConsumerPipeline, w: Warp) -> None:
         for _ in range(2):
             stage = output.per_k().consume()
             assert isinstance(stage, PerKConsumerStage)

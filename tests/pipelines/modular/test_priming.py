@@ -34,8 +34,8 @@ def primed_ring(phase: int, *, primed: bool, stages: int = 2, items: int = 5, co
         pipe = ProducerConsumerPipeline(storage, stages)
         with w.elect_one():
             if primed:
-                for stage in range(stages):
-                    pipe.consumer_mbar(stage).arrive()
+                for number in range(stages):
+                    pipe.consumer_mbar(number).arrive()
             for i in range(items):
                 with pipe.consume() as stage:
                     w.read(slots[stage.index()], i)

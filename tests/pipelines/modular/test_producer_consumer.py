@@ -235,7 +235,7 @@ def test_the_arrive_goes_to_the_stage_that_was_acquired_and_the_step_moves_the_c
 
 
 def test_release_is_on_the_stages_in_turn() -> None:
-    def body(pipe: Pipe, _: Warp) -> None:
+    def body(pipe: Pipe, _w: Warp) -> None:
         for _ in range(4):
             with pipe.consume():
                 pass

@@ -43,10 +43,10 @@ def numbered(seed: int) -> Program:
             told += hands_over or takes
         codes.append(made + MEET)
     if rng.random() < 0.4:
-        code = rng.choice(codes)
-        at = rng.choice([n for n, op in enumerate(code) if op[0] in (Op.READ, Op.WRITE)] or [0])
-        if code[at][0] in (Op.READ, Op.WRITE):
-            code[at] = _with_item(code[at], code[at][2] + 1)
+        wrong = rng.choice(codes)
+        at = rng.choice([n for n, op in enumerate(wrong) if op[0] in (Op.READ, Op.WRITE)] or [0])
+        if wrong[at][0] in (Op.READ, Op.WRITE):
+            wrong[at] = _with_item(wrong[at], wrong[at][2] + 1)
     return loop_program(codes, [agent.cta for agent in program.agents])
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
+from pipesim.model.machine import Flight
 from pipesim.model.ops import IN_ORDER, Engine, Op
 from pipesim.prove.certificate import certificate
 from pipesim.prove.certificate.certificate import Certificate
@@ -121,7 +122,7 @@ def what_is_issued_is_over(patch: pytest.MonkeyPatch) -> None:
 def what_is_taken_back_is_an_arrival(patch: pytest.MonkeyPatch) -> None:
     landed = Certificate.landed
 
-    def lands(self: Certificate, flight: certificate.Flight, *given: object) -> None:
+    def lands(self: Certificate, flight: Flight, *given: object) -> None:
         if flight.barrier >= 0 and flight.engine == Engine.CP_ASYNC:
             phase = self._open[flight.barrier]
             phase.arrivals = phase.arrivals.join(self._issued[flight.sequence])

@@ -61,7 +61,8 @@ class Watched:
 
 def stood(program: Program) -> list[tuple[int, ...]]:
     """Where the agents stand after each round up to which nothing is wrong and nobody has ended."""
-    watched, places = Watched(program), []
+    watched = Watched(program)
+    places: list[tuple[int, ...]] = []
     while True:
         watched.run.round()
         pcs = watched.run.state.pcs

@@ -23,12 +23,15 @@ from tests.support.random_programs.rings import random_ring
 RANDOM = {"rings": random_ring, "operations": random_operations}
 FEW = 1_500
 
+#: What is wrong and where: a fault of an agent at an operation, or a deadlock and where the agents stand.
+Wrongs = set[tuple[FaultKind | End, tuple[int, ...]]]
 
-def states_of(program: Program, most: int = FEW) -> tuple[list[State], set[object], set[State], int] | None:
+
+def states_of(program: Program, most: int = FEW) -> tuple[list[State], Wrongs, set[State], int] | None:
     """Every state, what is wrong, the ends and the number of moves; None if there are too many states."""
     start = canonical(initial_state(program))
     seen, queue = {start: None}, deque([start])
-    wrong: set[object] = set()
+    wrong: Wrongs = set()
     ends: set[State] = set()
     steps = 0
     while queue:
@@ -58,7 +61,8 @@ def test_both_searches_see_what_asking_for_every_move_sees(family: str) -> None:
         every = states_of(program)
         if every is None:
             continue
-        states, wrong, ends, steps = every
+        states, seen, ends, steps = every
+        wrong = frozenset(seen)
         plain, reduced = explore(program, reduced=False), explore(program)
         assert (plain.states, plain.steps, plain.wrong, plain.outcomes) == (len(states), steps, wrong, len(ends)), seed
         assert (reduced.wrong, reduced.outcomes) == (wrong, len(ends)), seed
@@ -88,7 +92,7 @@ def test_a_wait_with_the_state_of_another_barrier_breaks_a_rule_where_it_stands(
     every = states_of(program)
     assert every is not None
     _, wrong, _, _ = every
-    assert {kind for kind, _ in wrong} == {FaultKind.STALE_STATE, Ending.DEADLOCK}  # type: ignore[misc]
+    assert {kind for kind, _ in wrong} == {FaultKind.STALE_STATE, Ending.DEADLOCK}
     assert explore(program).wrong == explore(program, reduced=False).wrong == wrong
 
 

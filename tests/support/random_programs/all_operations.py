@@ -34,7 +34,7 @@ def random_operations(seed: int) -> Program:
     meet = [(Op.CLUSTER_ARRIVE, 0), (Op.CLUSTER_WAIT, 0)]
     if rng.random() < 0.9:
         codes = [[*([*inits, *writes] if a == 0 else []), *meet, *code] for a, code in enumerate(codes)]
-    code = tuple(tuple(tuple(map(int, op)) for op in agent) for agent in codes)
+    whole = tuple(tuple(tuple(map(int, op)) for op in agent) for agent in codes)
     slots = [(0, 64), (64, 64), (32, 64)]  # the third lies across the other two
     return Program(
         name="operations",
@@ -45,8 +45,8 @@ def random_operations(seed: int) -> Program:
             Access(space, cta, *slot) for space in (Space.SHARED, Space.GLOBAL) for cta in range(ctas) for slot in slots
         ),
         tiles=(),
-        code=code,
-        lines=tuple((0,) * len(agent) for agent in code),
+        code=whole,
+        lines=tuple((0,) * len(agent) for agent in whole),
         sources=("operations:1",),
         named_barriers=((0, 0), (0, 1)),
         registers=REGISTERS,

@@ -187,7 +187,7 @@ def _no_bytes(weft: Weft) -> None:
         weft.put(filler, filled, (Op.TMA_LOAD, bar, tile[WHOLE], nbytes, 1, 0))
     else:
         weft.put(filler, filled, (Op.WRITE, tile[WHOLE], 1), (Op.COMPLETE_TX, bar, nbytes, 0))
-    expects = [(Op.ARRIVE, bar, 1, nbytes, -1, 0)]
+    expects: Code = [(Op.ARRIVE, bar, 1, nbytes, -1, 0)]
     if rng.random() < 0.3:
         expects = [(Op.EXPECT_TX, bar, nbytes, 0), (Op.ARRIVE, bar, 1, 0, -1, 0)]
     weft.put(rng.choice([filler, reader]), expected, *expects)

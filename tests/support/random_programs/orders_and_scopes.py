@@ -27,7 +27,10 @@ def random_orders(seed: int) -> Program:
             code.insert(rng.randint(0, len(code)), _fence(rng))
         if rng.random() < 0.3 and code:
             at = rng.randrange(len(code))
-            rng.choice([lambda c=code, a=at: c.pop(a), lambda c=code, a=at: c.insert(a, c[a])])()
+            if rng.choice([True, False]):
+                code.pop(at)
+            else:
+                code.insert(at, code[at])
     if rng.random() < 0.3 and not remote:
         for code in codes:
             code.insert(rng.randint(0, len(code)), (Op.BAR_SYNC, 1, 32 * len(codes), 32))
@@ -110,7 +113,8 @@ def _consumer(rng: random.Random, stages: int, tiles: int) -> Code:
 
 def _assembled(rng: random.Random, codes: list[Code], stages: int, consumers: int, *, remote: bool) -> Program:
     """Behind a prologue that may lack its fence. With ``remote`` the consumers and ``full`` are CTA 1's."""
-    inits: Code = [(Op.INIT, s, 1) for s in range(stages)] + [(Op.INIT, stages + s, consumers) for s in range(stages)]
+    inits: Code = [(Op.INIT, s, 1) for s in range(stages)]
+    inits += [(Op.INIT, stages + s, consumers) for s in range(stages)]
     fence: Code = [(Op.FENCE, Fence.MBARRIER_INIT, 0)] if rng.random() < 0.6 else []
     relaxed = semantics(rng.choice([Order.DEFAULT, Order.RELAXED]), Scope.CLUSTER)
     meet: Code = (

@@ -246,7 +246,8 @@ def _at(ring: Ring, item: int, rank: int) -> int:
 
 
 _Fill = Callable[[Ring, int, int], Code]
-_WAITS: list[Callable[[int, int], Code]] = [_wait] * 7 + [_tried] * 4 + [_tested]
+_Wait = Callable[[int, int], Code]
+_WAITS: list[_Wait] = [*[_wait] * 7, *[_tried] * 4, _tested]
 _REMOTE_FILLS: list[_Fill] = [_copy, _split, _write, _mma]
 _FILLS: list[_Fill] = [
     _copy,

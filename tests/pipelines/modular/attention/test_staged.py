@@ -143,7 +143,7 @@ def test_each_call_waits_signals_and_steps_as_upstream_does(call: str) -> None:
 
 
 def test_a_lap_later_the_same_slots_have_the_other_phase() -> None:
-    def body(pipe: StagedPipeline, _: Warp) -> None:
+    def body(pipe: StagedPipeline, _w: Warp) -> None:
         for _ in range(3):
             pipe.consumer_wait(0)
             pipe.consumer_release(elect(), 0)

@@ -255,7 +255,7 @@ def test_a_role_uses_its_own_pipeline() -> None:
     storage = p.mbarriers("kv", 8, count=1)
     kept: list[TMAProducerPipeline] = []
     p.role("a")(lambda _: kept.append(producer(storage, smem)))
-    p.role("b")(lambda _: kept[-1].get_smem())
+    p.role("b")(lambda _: kept[-1].get_smem())  # type: ignore[arg-type]
     with pytest.raises(ProtocolError, match="b uses the TMAProducerPipeline that a made"):
         p.flatten()
 
