@@ -11,7 +11,7 @@ from pipesim.cli.completers import built_in, complete
 from pipesim.cli.output import emit, progress
 
 if TYPE_CHECKING:
-    from pipesim.answers.view import ProtocolRow, ProtocolTraces
+    from pipesim.answers.views.rows import ProtocolRow, ProtocolTraces
     from pipesim.targets import Target
     from pipesim.trace.library import StoredTrace
 
@@ -48,7 +48,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
 def _row(target: Target, stored: Sequence[StoredTrace]) -> ProtocolRow:
     """One protocol with its defaults; barriers of one name stand together."""
-    from pipesim.answers.view import ProtocolRow
+    from pipesim.answers.views.rows import ProtocolRow
     from pipesim.explain.anatomy.read import anatomy
 
     found = anatomy(target.build())
@@ -79,7 +79,7 @@ def _stored() -> tuple[StoredTrace, ...]:
 
 def _traces(target: Target, stored: Sequence[StoredTrace]) -> tuple[ProtocolTraces, ...]:
     """The recordings of a protocol, counted by device."""
-    from pipesim.answers.view import ProtocolTraces
+    from pipesim.answers.views.rows import ProtocolTraces
 
     mine = [trace for trace in stored if trace.meta.protocol == target.name]
     usual = target.defaults

@@ -16,12 +16,10 @@ from pipesim.cli.arguments import (
     params_of,
     require_output,
 )
-from pipesim.cli.output import progress, show
+from pipesim.cli.output import emit, progress
 from pipesim.errors import ParameterError
 
 if TYPE_CHECKING:
-    from pipesim.answers.assemble import Simulated
-    from pipesim.answers.view import RunReport
     from pipesim.model.program import Program
 
 
@@ -49,8 +47,10 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.schedule is not None:
         return _walk(options)
 
-    from pipesim.answers.assemble import run_simulation
+    from pipesim.answers.run import run
+    from pipesim.cli.exit_codes import exit_code
     from pipesim.model.program_json import dumps
+    from pipesim.report.pages.run import paint_run
     from pipesim.targets import find
     from pipesim.timed.engine import DEFAULT_BUDGET
     from pipesim.timed.profile import load_profile
@@ -65,14 +65,14 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.save_program is not None:
         write_whole(options.save_program, dumps(program).encode(), force=options.force)
     with progress(f"simulating {program.name} on {profile.name}"):
-        ran = run_simulation(
-            program, profile, recording=options.recording, max_steps=options.max_steps or DEFAULT_BUDGET
-        )
+        report = run(program, profile, traced=options.recording, max_steps=options.max_steps or DEFAULT_BUDGET)
     if options.save_trace is not None:
-        trace = ran.result.trace
+        trace = report.trace
         write_trace(cut(trace, *window) if window else trace, options.save_trace, force=options.force)
-    show(options, _report(ran), ran.code, ran.findings)
-    return ran.code
+    code = exit_code(report)
+    document = {"exit_code": code, "findings": report.findings, "report": report}
+    emit(options, document, lambda console: paint_run(console, report))
+    return code
 
 
 def _walk(options: argparse.Namespace) -> int:
@@ -85,9 +85,8 @@ def _walk(options: argparse.Namespace) -> int:
                 correction="leave one of them out",
             )
 
-    from pipesim.answers.assemble import FINDINGS, UNKNOWN
     from pipesim.answers.check import walked
-    from pipesim.cli.output import emit
+    from pipesim.cli.exit_codes import exit_code
     from pipesim.model.program_json import dumps
     from pipesim.report.pages.walked import paint_walk
     from pipesim.targets import find
@@ -98,7 +97,7 @@ def _walk(options: argparse.Namespace) -> int:
     if options.save_program is not None:
         write_whole(options.save_program, dumps(program).encode(), force=options.force)
     report = walked(program, options.schedule)
-    code = FINDINGS if report.findings else UNKNOWN  # one schedule shows a fault, or nothing
+    code = exit_code(report)
     document = {"exit_code": code, "findings": report.findings, "report": report}
     emit(options, document, lambda console: paint_walk(console, report))
     return code
@@ -131,23 +130,6 @@ def _clipped(window: tuple[int, int], program: Program) -> tuple[int, int]:
             correction="begin it earlier, or run more tiles" if last else "leave the window out",
         )
     return window[0], min(window[1], last)
-
-
-def _report(ran: Simulated) -> RunReport:
-    from pipesim.answers.heading import heading
-    from pipesim.answers.view import RunReport
-
-    return RunReport(
-        heading(ran.result.program),
-        ran.line,
-        ran.result.cycles,
-        ran.result.steps,
-        ran.reading.shares if ran.reading else {},
-        ran.result.trace,
-        ran.deadlock,
-        ran.faults,
-        ran.notes,
-    )
 
 
 COMMAND = Command(

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from pipesim.answers.pair_view import PairReport, PairSide
+from pipesim.answers.views.trace import PairReport, PairSide
 from pipesim.conform.pair.result import Behaviour, Difference, Setting
 from pipesim.conform.result import TraceVerdict
 from pipesim.model.ending import Ending
 from pipesim.report.pages.hardware import conformance_words
 from pipesim.report.pages.pair_figures import figure_lines, ledger_lines
 from pipesim.report.pictures.timeline import Moment, timeline_lines
+from pipesim.report.sentences.pair import not_compared_words, pair_sentence
 from pipesim.report.text.console import BAD, GOOD, UNSURE, mark, paint, width_of
 from pipesim.report.text.layout import LABEL, columns, field, middle, wrap, wrap_parts
 from pipesim.report.text.words import NONE, count, megahertz, number
@@ -42,7 +43,7 @@ def pair_lines(report: PairReport, width: int) -> list[str]:
             lines += ["", *table] if table else []
     drawn = _timeline(report, width)
     lines += ["", *drawn] if drawn else []
-    return [*lines, "", *wrap(report.verdict, width, f"{mark(report.ok)} ")]
+    return [*lines, "", *wrap(pair_sentence(report), width, f"{mark(report.conclusion.ok)} ")]
 
 
 def _side(side: PairSide, width: int) -> list[str]:
@@ -52,9 +53,10 @@ def _side(side: PairSide, width: int) -> list[str]:
     parts = [device, *([count(runs, "run")] if runs else [])]
     parts += [f"SM clock {megahertz(meta.device.sm_khz)}"] * bool(meta.device.sm_khz)
     parts += [meta.status] * (meta.status != Ending.FINISHED)
-    held = side.not_held if side.conformance is None else conformance_words(side.conformance)
+    found = side.conformance
+    stands = conformance_words(found, side.agreement) if found is not None else not_compared_words(side)
     source = middle(side.source, width - LABEL - 2)
-    return [*field(side.label, [source], width), *field("", parts, width), *field("", [held], width)]
+    return [*field(side.label, [source], width), *field("", parts, width), *field("", [stands], width)]
 
 
 def _settings(settings: tuple[Setting, ...], width: int) -> list[str]:

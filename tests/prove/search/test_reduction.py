@@ -24,7 +24,7 @@ RANDOM = {"rings": random_ring, "operations": random_operations}
 FEW = 1_500
 
 #: What is wrong and where: a fault of an agent at an operation, or a deadlock and where the agents stand.
-Wrongs = set[tuple[FaultKind | End, tuple[int, ...]]]
+Wrongs = set[tuple[FaultKind | Ending, tuple[int, ...]]]
 
 
 def states_of(program: Program, most: int = FEW) -> tuple[list[State], Wrongs, set[State], int] | None:
