@@ -18,6 +18,7 @@ from hwkernels.capture import source_trace as foreign_capture
 from hwkernels.capture.arguments import Argument
 from hwkernels.capture.source import ForeignRequest
 from hwkernels.device import launch
+from pipesim.model.ending import Ending
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
@@ -131,7 +132,7 @@ def test_a_kernel_that_hung_is_a_finding(
     call: Call, gpu: list[Any], recorded: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events = recorded.events.select(recorded.events.iteration < 5)
-    meta = replace(recorded.meta, status="deadline", extra={"gave_up": {"timeout_s": 10}})
+    meta = replace(recorded.meta, status=Ending.DEADLINE, extra={"gave_up": {"timeout_s": 10}})
     meta = replace(meta, ctas=tuple(replace(c, written=(), dropped=()) for c in meta.ctas[:0]))
     monkeypatch.setattr(foreign_capture, "capture_foreign", lambda *_, **__: Trace(meta, events))
     answer = call(*KERNEL, *WORDS.split())

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipesim.model.ending import Ending
 from pipesim.trace.files import read_trace, write_trace
 from pipesim.trace.library import trace_folder
 from pipesim.trace.schema import Trace
@@ -63,7 +64,7 @@ def test_an_agent_that_entered_its_wait_stayed_in_it(call: Call) -> None:
         and whole.meta.sites[int(e.site[row])].kind.name == "WAIT_ENTER"
     )  # fmt: skip
     gone = (e.agent == e.agent[wait]) & (np.arange(len(e)) > wait) | (e.iteration > 11)
-    write_trace(Trace(replace(whole.meta, status="deadline", ctas=(), runs=()), e.select(~gone)), "t.parquet")
+    write_trace(Trace(replace(whole.meta, status=Ending.DEADLINE, ctas=(), runs=()), e.select(~gone)), "t.parquet")
     assert "consumer/0 stayed in its wait for full[1], whose phase 2 is complete" in flat(call("diff", "t.parquet").out)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from pipesim.conform.diagnose.edits import Edit, EditKind, apply
 from pipesim.model.barrier_word import BarrierWord, encode_word
+from pipesim.model.ending import Ending
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
@@ -32,7 +33,7 @@ def faulty(tmp_path: Path) -> Callable[..., Path]:
         words = tuple(encode_word(BarrierWord(b.expected, b.pending, b.tx, b.done & 1)) for b in run.state.barriers)
         status = STATUS[run.trace.meta.status]
         header = CtaInfo(0, 0, barrier_words=() if status == "trap" else words)
-        meta = replace(run.trace.meta, source="hardware", status=status, fault=made, ctas=(header,), extra={})
+        meta = replace(run.trace.meta, source="hardware", status=Ending(status), fault=made, ctas=(header,), extra={})
         path = tmp_path / "faulty.parquet"
         write_trace(Trace(meta, run.trace.events), path, force=True)
         return path

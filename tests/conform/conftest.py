@@ -14,6 +14,7 @@ import pytest
 from pipesim.conform.diagnose.random_schedule import Walk
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import Conformance, Divergence, TraceVerdict
+from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
@@ -161,7 +162,7 @@ def recorded(right: Program, wrong: Program, walk: Walk, *, lag: int | None = No
     status = "trap" if walk.trapped else "finished" if walk.ended else "deadline"
     described = TraceMeta(
         "hardware", right.name, dict(right.params), 1, Device("a chip", sm_khz=1_000_000), table.agents,
-        table.barriers, table.sites, status=status,
+        table.barriers, table.sites, status=Ending(status),
     )  # fmt: skip
     return Trace(replace(described, **meta), buffer.events(1_000_000))
 
@@ -178,7 +179,7 @@ def _upcoming(walk: Walk) -> list[int]:
 
 def as_hardware(right: Program, simulated: Trace, **meta: Any) -> Trace:
     """A simulated run of a wrong program as a trace of the kernel that should have done the right one."""
-    ends = {"finished": "finished", "deadlock": "deadline", "fault": "trap"}
+    ends = {Ending.FINISHED: Ending.FINISHED, Ending.DEADLOCK: Ending.DEADLINE, Ending.FAULT: Ending.TRAP}
     described = replace(
         simulated.meta, source="hardware", protocol=right.name, params=dict(right.params), extra={},
         status=ends[simulated.meta.status],

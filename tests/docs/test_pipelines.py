@@ -43,7 +43,7 @@ def role_of(program: Program) -> list[Operation]:
 
 def told(op: Operation, claim: str) -> str:
     """An operation with the operands that the claim speaks of, as the claim writes them."""
-    operands = dict(zip(OPERANDS[Op(op[0])], op[1:], strict=True))
+    operands: dict[str, int] = dict(zip(OPERANDS[Op(op[0])], op[1:], strict=True))
     return " ".join([Op(op[0]).name, *(f"{name} {operands[name]}" for name in claim.split()[1::2])])
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from pipesim.answers.check import judge
+from pipesim.answers.check import check
 from pipesim.model.finding import FaultKind, FaultReport, Verdict
 from pipesim.prove.counterexample.words import DoubtLine
 from pipesim.report.findings.finding import finding_lines
@@ -67,7 +67,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def report(width: int = 80, before: Callable[[], object] = lambda: None) -> str:
     """The report on the handshake; ``before`` is done after the verdict and before the report is written."""
     target = find("mine.py")
-    found = judge(target, {}, target.build(), 1000)
+    found = check(target, {}, max_states=1000)
     before()
     return "\n".join(check_lines(found, width)) + "\n"
 
@@ -119,7 +119,7 @@ def test_what_is_no_line_has_no_text(line: str) -> None:
 def doubts(*told: DoubtLine) -> list[str]:
     """What a refuted report says below its findings."""
     target = find("mine.py")
-    found = judge(target, {}, target.build(), 1000)
+    found = check(target, {}, max_states=1000)
     lines = wrong_lines(replace(found, doubts=told), 80)
     assert found.verdict is Verdict.REFUTED
     at = lines.index("  nothing holds these in their place")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pipesim.model.ending import Ending
 from pipesim.report.pictures.timeline import Moment, timeline_lines
 from pipesim.trace.activity import picture
 from pipesim.trace.recorder import EventBuffer
@@ -30,7 +31,7 @@ def trace(*rows: tuple[int, int, int], cta: int = 0, agents: int = 1, status: st
         buffer.append(cta, agent, site, 0, 0, 0, 0, cycle)
     names = (AgentInfo("load", 0, 0), *(AgentInfo("mma", n, 1 + n) for n in range(agents)))
     groups = (BarrierGroup("full", 1, 1), BarrierGroup("empty", 1, 1))
-    meta = TraceMeta("simulation", "ring", {}, 1, Device("chip"), names, groups, SITES, status=status)
+    meta = TraceMeta("simulation", "ring", {}, 1, Device("chip"), names, groups, SITES, status=Ending(status))
     return Trace(meta, buffer.events(1_000_000))
 
 
@@ -163,7 +164,7 @@ def laps(count: int, status: str = "finished") -> Trace:
         buffer.append(0, 0, 0, 0, 0, lap, 0, 100 * lap)
         buffer.append(0, 0, 1, 0, 0, lap, 0, 100 * lap + 90)
     buffer.append(0, 0, 0, 0, 0, count, 0, 100 * count)
-    meta = replace(trace().meta, agents=(AgentInfo("load", 0, 0),), status=status)
+    meta = replace(trace().meta, agents=(AgentInfo("load", 0, 0),), status=Ending(status))
     return Trace(meta, buffer.events(1_000_000))
 
 

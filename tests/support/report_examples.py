@@ -54,6 +54,7 @@ from pipesim.conform.result import (
 )
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.model.barrier_word import BarrierWord
+from pipesim.model.ending import Ending
 from pipesim.model.finding import Blocked, Deadlock, FaultKind, FaultReport, Supplier, Verdict
 from pipesim.protocols.broken import BROKEN
 from pipesim.protocols.producer_consumer import producer_consumer
@@ -129,7 +130,7 @@ def cut(trace: Trace, status: str) -> Trace:
     events = trace.events
     at = events.cycle - events.cycle.min()
     kept = (at <= 2_694) & ~((events.agent == 1) & (at > 2_660))
-    return Trace(replace(trace.meta, status=status), events.select(kept))
+    return Trace(replace(trace.meta, status=Ending(status)), events.select(kept))
 
 
 def timing(measured: int, mmas: int = 2) -> Timing:
@@ -441,7 +442,9 @@ BARRIERS = (
     Standing("full[2]", 8, 1, 1, 0, (), BarrierWord(1, 1, 0, 0), agrees=True),
     Standing("empty[0]", 8, 1, 2, 0, ("load",), BarrierWord(2, 1, 0, 0), agrees=True),
 )
-AUTOPSY = Autopsy(3, "deadline", 35_937, 18_211_000, BARRIERS, DEADLOCK, DEADLOCK.blocked, (), None, "", agree=True)
+AUTOPSY = Autopsy(
+    3, Ending.DEADLINE, 35_937, 18_211_000, BARRIERS, DEADLOCK, DEADLOCK.blocked, (), None, "", agree=True
+)
 
 
 def examination(found: Examination, shown: Deadlock | None = None) -> Callable[[Console], None]:
@@ -452,8 +455,8 @@ def disagreeing() -> Autopsy:
     """A trap, words that say something else, and records that do not fit."""
     wrong = replace(BARRIERS[2], tx=16_384, in_flight=16_384, read=BarrierWord(1, 0, 4_096, 1), agrees=False)
     claim = "mma/0 returns from its wait for full[2] parity 0 before phase 8 can have completed"
-    return replace(AUTOPSY, status="trap", barriers=(*BARRIERS[:2], wrong), deadlock=None, waiting=DEADLOCK.blocked[:1],
-                   stopped=("load", "mma/0"), trap=TRAP, contradiction=claim, agree=False)  # fmt: skip
+    return replace(AUTOPSY, status=Ending.TRAP, barriers=(*BARRIERS[:2], wrong), deadlock=None,
+                   waiting=DEADLOCK.blocked[:1], stopped=("load", "mma/0"), trap=TRAP, contradiction=claim, agree=False)  # fmt: skip
 
 
 MADE = "phase_not_toggled@36"

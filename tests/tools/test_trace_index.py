@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pipesim.errors import EvidenceError, TraceFormatError
+from pipesim.model.ending import Ending
 from pipesim.trace.files import write_trace
 from pipesim.trace.library import trace_name
 from pipesim.trace.recorder import EventBuffer
@@ -82,7 +83,7 @@ def test_what_is_not_known_is_a_dash(tmp_path: Path) -> None:
     trace = recording()
     empty = Trace(
         replace(trace.meta, params={}, device=Device("NVIDIA H200"), ctas=(), runs=(Run(True, 0, (900,), (507_000,)),),
-                status="deadline", wrong_tiles=1234),
+                status=Ending.DEADLINE, wrong_tiles=1234),
         trace.events.select(np.zeros(0, dtype=np.int64)),
     )  # fmt: skip
     stored(empty, tmp_path)
@@ -99,7 +100,7 @@ def test_what_is_not_known_is_a_dash(tmp_path: Path) -> None:
 def test_what_was_made_wrong_what_was_kept_and_what_a_record_costs(tmp_path: Path) -> None:
     trace = recording()
     extra = {"cost_millicycles_per_record": {"median": 8400, "low": 8250, "high": 9000}}
-    meta = replace(trace.meta, memory="host", fault="no_acquire@3", window=(3, 9), status="trap", extra=extra)
+    meta = replace(trace.meta, memory="host", fault="no_acquire@3", window=(3, 9), status=Ending.TRAP, extra=extra)
     stored(Trace(meta, trace.events), tmp_path)
     headings, _, row = rows(tool.index(tmp_path))
     told = dict(zip(headings, row, strict=True))

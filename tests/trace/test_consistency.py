@@ -172,4 +172,4 @@ def test_another_version_cannot_be_written(ring: Trace) -> None:
 
 def test_a_status_that_is_no_ending_is_not_written(ring: Trace) -> None:
     with pytest.raises(TraceFormatError, match="status is 'fine', which is none of finished, deadline"):
-        check_trace(Trace(replace(ring.meta, status="fine"), ring.events), "x")
+        check_trace(Trace(replace(ring.meta, status="fine"), ring.events), "x")  # type: ignore[arg-type]  # misuse

@@ -85,7 +85,7 @@ def traces(draw: st.DrawFn) -> Trace:
         ctas=draw(st.sampled_from((headers, ()))),
         runs=draw(st.sampled_from(((), (Run(True, 1, (1, 2), (3, 2**62)),)))),
         clock=draw(st.sampled_from(("clock", "globaltimer", "both"))),
-        status=draw(st.sampled_from(("finished", "deadline"))),
+        status=draw(st.sampled_from((Ending.FINISHED, Ending.DEADLINE))),
         wrong_tiles=draw(SIZES),
         kernel_hash=draw(TEXTS),
         options=tuple(draw(st.lists(TEXTS, max_size=3))),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pipesim.errors import ParameterError
+from pipesim.model.ending import Ending
 from pipesim.trace.consistency import check_trace
 from pipesim.trace.files import read_trace, write_trace
 from pipesim.trace.recorder import EventBuffer
@@ -33,7 +34,7 @@ def whole(loads: int = 6, uses: int = 4, *, ctas: tuple[int, ...] = (0,), status
             buffer.append(cta, 1, 3, -1, -1, i, 0, 100 * i + 50)
     meta = TraceMeta(
         "simulation", "p", {}, 4, Device("d"), (AgentInfo("load", 0, 0), AgentInfo("use", 0, 1)),
-        (BarrierGroup("full", 2, 1), BarrierGroup("empty", 2, 1)), SITES, status=status,
+        (BarrierGroup("full", 2, 1), BarrierGroup("empty", 2, 1)), SITES, status=Ending(status),
     )  # fmt: skip
     return Trace(meta, buffer.events(1_000_000))
 
@@ -74,7 +75,7 @@ def test_of_a_run_that_was_stopped_the_iteration_it_waits_in_does_not_count() ->
     trace = whole(status="deadline")
     waiting = trace.events.select(np.array([*range(16), *range(18, 22)]))  # entered its sixth wait
     assert cut(Trace(trace.meta, waiting), 0, 2).meta.ctas[0].passes == (5, 3)
-    ended = Trace(replace(trace.meta, status="finished"), waiting)
+    ended = Trace(replace(trace.meta, status=Ending.FINISHED), waiting)
     assert cut(ended, 0, 2).meta.ctas[0].passes == (6, 4)
 
 

@@ -8,6 +8,7 @@ from typing import Generic, Protocol, TypeVar
 from pipesim.lang.builder import Linear, TryResult
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.pipelines.modular.payload import TilePayload
+from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
 
 Payload = TypeVar("Payload", bound=TilePayload)
 
@@ -16,6 +17,7 @@ class _FilledRing(Protocol[Payload]):
     """What the producer's side needs of its pipeline, which is ``InputTilePipeline``."""
 
     payload: Payload
+    pipeline: ProducerConsumerPipeline
 
     def producer_stage(self) -> int: ...
     def producer_mbar(self, stage: int) -> SharedMemBarrier: ...

@@ -17,6 +17,7 @@ from pipesim.conform.diagnose.edits import Edit, EditKind, apply, edits
 from pipesim.conform.diagnose.examined import Diagnosis
 from pipesim.conform.diagnose.random_schedule import wander
 from pipesim.conform.replay.conformance import conform
+from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind
 from pipesim.model.program import Program
 from pipesim.targets import find
@@ -157,7 +158,7 @@ def test_a_trap_is_explained_by_a_trap_only(as_hardware: Make) -> None:
     assert told.trap is not None
     assert told.trap.kind is FaultKind.OVER_ARRIVAL
     assert told.trap.agent == "producer"
-    hung = diagnosed(program, Trace(replace(trace.meta, status="deadline"), trace.events))
+    hung = diagnosed(program, Trace(replace(trace.meta, status=Ending.DEADLINE), trace.events))
     assert hung is not None
     assert (hung.explanations, hung.named) == ((), False)
 
