@@ -123,7 +123,7 @@ class TestNothingToCompareWith:
         self, call: Call, ring: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         said = []
-        simulate = verify.run
+        simulate = verify.run  # type: ignore[attr-defined]  # replaced in place
 
         def watched(*args: Any, **options: Any) -> Any:
             said.append(capsys.readouterr().err)

@@ -456,7 +456,8 @@ def disagreeing() -> Autopsy:
     wrong = replace(BARRIERS[2], tx=16_384, in_flight=16_384, read=BarrierWord(1, 0, 4_096, 1), agrees=False)
     claim = "mma/0 returns from its wait for full[2] parity 0 before phase 8 can have completed"
     return replace(AUTOPSY, status=Ending.TRAP, barriers=(*BARRIERS[:2], wrong), deadlock=None,
-                   waiting=DEADLOCK.blocked[:1], stopped=("load", "mma/0"), trap=TRAP, contradiction=claim, agree=False)  # fmt: skip
+                   waiting=DEADLOCK.blocked[:1], stopped=("load", "mma/0"), trap=TRAP, contradiction=claim,
+                   agree=False)  # fmt: skip
 
 
 MADE = "phase_not_toggled@36"

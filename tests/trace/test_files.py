@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipesim.errors import OutputExistsError, TraceFormatError, UsageError
+from pipesim.model.ending import Ending
 from pipesim.trace.files import _encode, read_meta, read_trace, write_trace
 from pipesim.trace.schema import (
     COLUMNS,
