@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipesim.model.awaited import Awaited
 from pipesim.model.ending import HUNG
+from pipesim.trace.meaning import awaited_by_site
 from pipesim.trace.schema import EventKind, Events, Trace
 
 ISSUE, EMPTY, FULL, WORK = "█", "░", "▒", "▓"
@@ -53,15 +55,16 @@ def picture(trace: Trace, cta: int | None = None) -> Picture:
     origin = int(mine.cycle.min()) if len(mine) else 0
     end = int(mine.cycle.max()) - origin if len(mine) else 0
     lap = -(-end // (int(mine.iteration.max() - mine.iteration.min()) + 1)) if len(mine) else 0
-    tracks = tuple(_track(trace, mine, agent, origin) for agent in range(len(trace.meta.agents)))
+    of_site = _cells(trace)
+    tracks = tuple(_track(trace, mine, agent, origin, of_site) for agent in range(len(trace.meta.agents)))
     stuck = any(track.spans and track.spans[-1][1] == FOREVER for track in tracks)
     return Picture(trace.meta.source, cta, tracks, origin, end, lap, stuck, bool(trace.meta.window))
 
 
-def _track(trace: Trace, events: Events, agent: int, origin: int) -> Track:
+def _track(trace: Trace, events: Events, agent: int, origin: int, of_site: tuple[str, ...]) -> Track:
     rows = np.flatnonzero(events.agent == agent)
     times = [int(t) - origin for t in events.cycle[rows]]
-    cells = [_cell(trace, int(site)) for site in events.site[rows]]
+    cells = [of_site[int(site)] for site in events.site[rows]]
     spans = list(zip(times[:-1], times[1:], cells[:-1], strict=True))
     if (
         times
@@ -72,25 +75,20 @@ def _track(trace: Trace, events: Events, agent: int, origin: int) -> Track:
     return Track(trace.meta.agent_name(agent), tuple(spans))
 
 
-def _cell(trace: Trace, site: int) -> str:
-    """What an agent does from an event of this site to its next event."""
-    kind = trace.meta.sites[site].kind
-    if kind is EventKind.WAIT_ENTER:
-        return EMPTY if waits_empty(trace.meta.sites[site].barrier) else FULL
-    return WORK if kind is EventKind.WORK_BEGIN else ISSUE
+def _cells(trace: Trace) -> tuple[str, ...]:
+    """What an agent does from an event of each site to its next event."""
+    found = []
+    for site, awaited in zip(trace.meta.sites, awaited_by_site(trace), strict=True):
+        if site.kind is EventKind.WAIT_ENTER:
+            found.append(waits(awaited))
+        else:
+            found.append(WORK if site.kind is EventKind.WORK_BEGIN else ISSUE)
+    return tuple(found)
 
 
-def waits_empty(barrier: str) -> bool:
-    """True for the groups of barriers on which producers wait for room, by their name.
-
-    Pipelines call them ``empty``; the barrier tables of attention kernels call them after the consumer who signals.
-    """
-    return "empty" in barrier or barrier.endswith("_cons")
-
-
-def waited_groups(trace: Trace) -> list[str]:
-    """The groups of barriers that the trace's agents wait for, in the order of its sites."""
-    return list(dict.fromkeys(s.barrier for s in trace.meta.sites if s.kind is EventKind.WAIT_ENTER))
+def waits(awaited: Awaited | None) -> str:
+    """How a wait for this is drawn; one that nothing is known of as a wait for data."""
+    return EMPTY if awaited is Awaited.ROOM else FULL
 
 
 def draw(track: Track, start: int, window: int, cells: int) -> str:

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, NoReturn, cast
 
 from pipesim.errors import TraceFormatError
+from pipesim.model.awaited import Awaited
 from pipesim.model.ending import Ending
 from pipesim.trace.schema import (
     SCHEMA_VERSION,
@@ -54,6 +55,7 @@ def metadata_text(stored: StoredMeta, place: str) -> str:
     document = asdict(stored.meta)
     for site, entry in zip(stored.meta.sites, document["sites"], strict=True):
         entry["kind"] = EventKind(site.kind).name
+        entry["awaited"] = site.awaited.value if site.awaited is not None else ""
     document["columns"] = {"rows": stored.rows, "sha256": stored.columns_sha256}
     try:
         document["sha256"] = _seal(document)
@@ -93,12 +95,20 @@ def parse_metadata(text: str | bytes, place: str) -> StoredMeta:
 
 
 def _upgraded(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A document of version 1 as one of this version: what it could not say yet has its default."""
-    later = {"window": [], "fault": "", "memory": "", "schema": SCHEMA_VERSION}
-    ctas = document.get("ctas")
-    if isinstance(ctas, list):
-        ctas = [{**e, "passes": [], "barrier_words": []} if isinstance(e, dict) else e for e in ctas]
-    return {**document, "ctas": ctas, **later}
+    """A document of an earlier version as one of this version: what it could not say yet has its default."""
+    found = {**document, "schema": SCHEMA_VERSION}
+    if document["schema"] < 2:
+        found |= {"window": [], "fault": "", "memory": ""}
+        found["ctas"] = _with_defaults(document.get("ctas"), {"passes": [], "barrier_words": []})
+    found["sites"] = _with_defaults(document.get("sites"), {"awaited": ""})
+    return found
+
+
+def _with_defaults(entries: object, defaults: dict[str, Any]) -> object:
+    """Every object of a list with these fields; what is no such list is left to be refused."""
+    if not isinstance(entries, list):
+        return entries
+    return [{**entry, **defaults} if isinstance(entry, dict) else entry for entry in entries]
 
 
 def _canonical(document: Mapping[str, Any]) -> str:
@@ -200,7 +210,11 @@ def _site(entry: _Fields) -> Site:
     kind = entry.text("kind")
     if kind not in EventKind.__members__:
         entry.fail("kind", f"is {kind!r}, which is none of {', '.join(EventKind.__members__)}")
-    return Site(entry.text("name"), entry.text("role"), EventKind[kind], entry.text("barrier"))
+    awaited = entry.text("awaited")
+    known = {"": None, **{each.value: each for each in Awaited}}
+    if awaited not in known:
+        entry.fail("awaited", f"is {awaited!r}, which is none of {', '.join(filter(None, known))}")
+    return Site(entry.text("name"), entry.text("role"), EventKind[kind], entry.text("barrier"), known[awaited])
 
 
 def _cta(entry: _Fields) -> CtaInfo:

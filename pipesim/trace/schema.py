@@ -23,11 +23,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pipesim.model.awaited import Awaited
 from pipesim.model.ending import Ending
 
-#: 2 added ``window``, ``fault``, ``memory`` and, to each CTA, ``passes`` and ``barrier_words``; a file of version 1 is
-#: read with their defaults.
-SCHEMA_VERSION = 2
+#: 2 added ``window``, ``fault``, ``memory`` and, to each CTA, ``passes`` and ``barrier_words``; 3 added ``awaited`` to
+#: each site. A file of an earlier version is read with their defaults.
+SCHEMA_VERSION = 3
 
 Column = npt.NDArray[np.int64]
 
@@ -62,12 +63,17 @@ FAULTS = (
 
 @dataclass(frozen=True)
 class Site:
-    """One place in a role's code that records: its role, kind and barrier group ("" where it touches none)."""
+    """One place in a role's code that records: its role, kind and barrier group ("" where it touches none).
+
+    ``awaited`` is what a wait or a try is for, None where that is not known (:mod:`pipesim.trace.meaning` derives it):
+    a remark about the site, which says nothing of which site it is.
+    """
 
     name: str
     role: str
     kind: EventKind
     barrier: str = ""
+    awaited: Awaited | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from pipesim.model.awaited import awaited
 from pipesim.model.groups import BY_PARITY, ON_BARRIER
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.positions import BARRIER, COUNT, EXPECT, PARITY
@@ -25,6 +26,7 @@ _KINDS: dict[int, tuple[EventKind, ...]] = {
     Op.TEST_WAIT: (EventKind.TRY,),
     Op.TEST_STATE: (EventKind.TRY,),
 }
+_ASKS = frozenset({EventKind.WAIT_ENTER, EventKind.TRY})  #: kinds whose site says what is waited for
 #: Operations that leave events.
 RECORDED = frozenset({*_KINDS, Op.ARRIVE})
 
@@ -85,8 +87,12 @@ class SiteBook:
 
     def table(self, records: tuple[tuple[tuple[Record, ...], ...], ...] = ()) -> SiteTable:
         """The tables as far as the walk has come."""
+        meant = awaited(self._program)
         return SiteTable(
-            sites=tuple(Site(_name(role, kind, group), role, kind, group) for role, kind, group in self._index),
+            sites=tuple(
+                Site(_name(role, kind, group), role, kind, group, meant.get((role, group)) if kind in _ASKS else None)
+                for role, kind, group in self._index
+            ),
             barriers=barrier_groups(self._program),
             agents=tuple(AgentInfo(a.role, a.index, a.warp) for a in self._program.agents if a.cta == 0),
             records=records,

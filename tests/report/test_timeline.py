@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pipesim.model.awaited import Awaited
 from pipesim.model.ending import Ending
 from pipesim.report.pictures.timeline import Moment, timeline_lines
 from pipesim.trace.activity import picture
@@ -21,6 +22,7 @@ SITES = (
     Site("mma_wait_return_full", "mma", EventKind.WAIT_RETURN, "full"),
     Site("mma_work_begin", "mma", EventKind.WORK_BEGIN),
     Site("mma_work_end", "mma", EventKind.WORK_END),
+    Site("mma_arrive_empty", "mma", EventKind.ARRIVE, "empty"),
 )
 
 
@@ -150,8 +152,9 @@ def test_agents_of_two_roles_keep_their_rows() -> None:
     assert titles(lines) == ["load", "mma ×6", "wide ×5"]
 
 
-def test_barriers_of_an_attention_kernel_are_named_after_who_signals_them() -> None:
-    sites = (replace(SITES[0], barrier="KV_cons"), SITES[1], SITES[2], replace(SITES[3], barrier="KV_prod"), *SITES[4:])
+def test_what_a_wait_is_for_does_not_depend_on_names() -> None:
+    other = {"empty": "KV_cons", "full": "KV_prod"}
+    sites = tuple(replace(site, barrier=other.get(site.barrier, site.barrier)) for site in SITES)
     made = trace(*LOAD, *MMA)
     lines = timeline_lines(Trace(replace(made.meta, sites=sites), made.events), None, 160)
     assert "░ waits for KV_cons · ▒ waits for KV_prod" in lines[-1]
@@ -205,7 +208,7 @@ def test_one_event_is_a_run_of_no_length() -> None:
 
 def test_other_groups_of_barriers_are_named_in_the_legend() -> None:
     sites = (
-        SITES[0],
+        replace(SITES[0], awaited=Awaited.ROOM),
         SITES[1],
         *(replace(SITES[3], barrier=name) for name in ("acc.full", "tma.full", "sched", "clc")),
     )

@@ -145,7 +145,9 @@ def test_the_file_is_plain_parquet_of_narrow_columns(ring: Trace, tmp_path: Path
     document = json.loads(text)
     assert text == json.dumps(document, sort_keys=True, separators=(",", ":"))
     assert document["columns"]["rows"] == len(ring.events)
-    assert document["sites"][0] == {"name": "load.wait", "role": "load", "kind": "WAIT_RETURN", "barrier": "empty"}
+    assert document["sites"][0] == {
+        "name": "load.wait", "role": "load", "kind": "WAIT_RETURN", "barrier": "empty", "awaited": "",
+    }  # fmt: skip
 
 
 def test_a_trace_without_events_is_a_trace(ring: Trace, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from pipesim.errors import TraceFormatError
+from pipesim.model.awaited import Awaited
 from pipesim.model.ending import Ending
 from pipesim.trace.metadata import StoredMeta, _seal, metadata_text, parse_metadata
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Trace, TraceMeta
@@ -52,12 +53,35 @@ def test_a_document_of_version_1_has_the_defaults_of_what_came_later(ring: Trace
         del document[name]
     for entry in document["ctas"]:
         del entry["passes"], entry["barrier_words"]
+    for entry in document["sites"]:
+        del entry["awaited"]
     document["schema"] = 1
     assert parsed(document).meta == replace(meta, window=(), fault="", memory="")
     document["window"] = 1  # what version 1 did not have is not looked at
     assert parsed(document).meta.window == ()
     document["ctas"] = 7
     with pytest.raises(TraceFormatError, match="field ctas "):
+        parsed(document)
+
+
+def test_a_document_of_version_2_says_of_no_site_what_it_waits_for(ring: Trace) -> None:
+    known = replace(ring.meta, sites=tuple(replace(site, awaited=Awaited.ROOM) for site in ring.meta.sites))
+    document = json.loads(metadata_text(replace(stored(ring), meta=known), "x"))
+    assert [site.awaited for site in parsed(document).meta.sites] == [Awaited.ROOM] * len(known.sites)
+    for entry in document["sites"]:
+        del entry["awaited"]
+    document["schema"] = 2
+    read = parsed(document).meta
+    assert read == known
+    assert {site.awaited for site in read.sites} == {None}
+    document["window"] = [1]  # what version 2 had is looked at as ever
+    assert parsed(document).meta.window == (1,)
+
+
+def test_what_a_site_waits_for_is_one_of_a_list(ring: Trace) -> None:
+    document = json.loads(metadata_text(stored(ring), "x"))
+    document["sites"][0]["awaited"] = "tea"
+    with pytest.raises(TraceFormatError, match=r"sites\[0\].awaited .*'tea', which is none of data, room"):
         parsed(document)
 
 

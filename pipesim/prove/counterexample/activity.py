@@ -5,10 +5,11 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
+from pipesim.model.awaited import Awaited, awaited
 from pipesim.model.groups import ACCESSES, BLOCKING_WAITS, PRIVATE, WORKS
 from pipesim.model.machine import finished, initial_state, step
 from pipesim.model.moves import Kind, canonical, make
-from pipesim.model.ops import Op, operand
+from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.prove.refutation import Schedule
 
@@ -25,13 +26,14 @@ class Doing(Enum):
 
 
 class Span(NamedTuple):
-    """From the move ``first`` to before ``end``, counted from 0; ``barrier`` is the group that is waited for."""
+    """From the move ``first`` to before ``end``, counted from 0; ``barrier``: the group waited for, and what for."""
 
     agent: int
     first: int
     end: int
     doing: Doing
     barrier: str = ""
+    awaited: Awaited | None = None
 
 
 def doings(program: Program, schedule: Schedule) -> tuple[Span, ...]:
@@ -40,6 +42,14 @@ def doings(program: Program, schedule: Schedule) -> tuple[Span, ...]:
     An agent waits for a barrier from its move before on, and is at a read or write from its begin to its end. What it
     waits for when the schedule is over has no end.
     """
+    meant = awaited(program)
+
+    def what(agent: int, op: Operation) -> tuple[str, Awaited | None]:
+        if op[0] not in BLOCKING_WAITS:
+            return "", None
+        group = program.barriers[operand(op, "barrier")].name
+        return group, meant.get((program.agents[agent].role, group))
+
     state = canonical(initial_state(program))
     free = [-1] * len(program.agents)  # the move behind its last, -1 before its first
     found: list[Span] = []
@@ -48,7 +58,7 @@ def doings(program: Program, schedule: Schedule) -> tuple[Span, ...]:
             op = program.code[move.who][state.pcs[move.who]]
             if op[0] in BLOCKING_WAITS:
                 first = free[move.who] if free[move.who] >= 0 else now
-                found.append(Span(move.who, first, now + 1, Doing.WAITS, program.barriers[operand(op, "barrier")].name))
+                found.append(Span(move.who, first, now + 1, Doing.WAITS, *what(move.who, op)))
             elif move.kind != Kind.OPEN and op[0] not in _NOTHING:
                 opened = op[0] in ACCESSES
                 first = free[move.who] - 1 if opened else now
@@ -62,6 +72,5 @@ def doings(program: Program, schedule: Schedule) -> tuple[Span, ...]:
         if op[0] in ACCESSES and any(f.agent == agent and f.pc == state.pcs[agent] for f in state.flights):
             found.append(Span(agent, after - 1, len(schedule), Doing.WORKS))
         elif result.blocked >= 0 and result.state is state:
-            group = program.barriers[operand(op, "barrier")].name if op[0] in BLOCKING_WAITS else ""
-            found.append(Span(agent, max(after, 0), FOREVER, Doing.WAITS, group))
+            found.append(Span(agent, max(after, 0), FOREVER, Doing.WAITS, *what(agent, op)))
     return tuple(found)

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from pipesim.answers.views.check import WalkReport
 from pipesim.model.finding import Deadlock
-from pipesim.prove.counterexample.activity import FOREVER, Doing
+from pipesim.prove.counterexample.activity import FOREVER, Doing, Span
 from pipesim.report.findings.finding import finding_lines
 from pipesim.report.pictures.timeline import picture_lines
 from pipesim.report.sentences.check import walk_sentence
@@ -14,8 +14,8 @@ from pipesim.report.text.console import mark, paint, width_of
 from pipesim.report.text.headline import heading_lines
 from pipesim.report.text.layout import field, wrap
 from pipesim.report.text.words import count
-from pipesim.trace.activity import EMPTY, FULL, ISSUE, WORK, Picture, Track, waits_empty
 from pipesim.trace.activity import FOREVER as OPEN
+from pipesim.trace.activity import ISSUE, WORK, Picture, Track, waits
 
 
 def paint_walk(console: Console, report: WalkReport) -> None:
@@ -26,7 +26,7 @@ def paint_walk(console: Console, report: WalkReport) -> None:
 def walk_lines(report: WalkReport, width: int) -> list[str]:
     """The report in lines of at most ``width`` cells."""
     lines = [*heading_lines(report.heading, width), "", *field("schedule", [count(report.moves, "move")], width)]
-    groups = list(dict.fromkeys(span.barrier for span in report.spans if span.barrier))
+    groups = list(dict.fromkeys((span.barrier, span.awaited) for span in report.spans if span.barrier))
     drawn = picture_lines(_picture(report), groups, width)
     lines += ["", *drawn] if drawn else []
     for finding in report.findings:
@@ -38,7 +38,7 @@ def _picture(report: WalkReport) -> Picture:
     tracks = []
     for number, agent in enumerate(report.agents):
         spans = [
-            (span.first, OPEN if span.end == FOREVER else span.end, _cell(span.doing, span.barrier))
+            (span.first, OPEN if span.end == FOREVER else span.end, _cell(span))
             for span in report.spans
             if span.agent == number
         ]
@@ -47,7 +47,7 @@ def _picture(report: WalkReport) -> Picture:
     return Picture("schedule", -1, tuple(tracks), 0, report.moves, report.moves, stuck, part=False, unit="move")
 
 
-def _cell(doing: Doing, barrier: str) -> str:
-    if doing is Doing.WAITS:
-        return EMPTY if waits_empty(barrier) else FULL
-    return WORK if doing is Doing.WORKS else ISSUE
+def _cell(span: Span) -> str:
+    if span.doing is Doing.WAITS:
+        return waits(span.awaited)
+    return WORK if span.doing is Doing.WORKS else ISSUE

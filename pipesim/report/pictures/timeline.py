@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
+from pipesim.model.awaited import Awaited
 from pipesim.report.text.layout import middle, pad, wrap_parts
 from pipesim.report.text.words import count, number
-from pipesim.trace.activity import EMPTY, FULL, ISSUE, WORK, Picture, Track, draw, picture, waited_groups, waits_empty
+from pipesim.trace.activity import EMPTY, FULL, ISSUE, WORK, Picture, Track, draw, picture, waits
+from pipesim.trace.meaning import known_from, waited_groups
 from pipesim.trace.schema import Trace
 
 MOST_AGENTS = 8
@@ -61,6 +63,8 @@ def timeline_lines(
     The scale covers up to 12 laps of the ring, fewer where they would be drawn in less than 12 cells each: the first
     ones, those around ``look_at``, or the last ones of a run that is stuck.
     """
+    if upper is not None and lower is not None:  # a simulation says what its waits are for, a recording need not
+        upper, lower = known_from(upper, lower), known_from(lower, upper)
     shots: list[tuple[str, Picture]] = []
     one, two = (pad(label, max(map(cell_len, labels))) for label in labels)
     if upper is not None and len(upper.events):
@@ -74,12 +78,14 @@ def timeline_lines(
     return _painted(shots, groups, width, here)
 
 
-def picture_lines(shot: Picture, groups: Sequence[str], width: int) -> list[str]:
+def picture_lines(shot: Picture, groups: Sequence[tuple[str, Awaited | None]], width: int) -> list[str]:
     """One picture as :func:`timeline_lines` draws those of traces; ``groups`` of barriers are waited for in it."""
     return _painted([("", shot)], groups, width, None) if any(track.spans for track in shot.tracks) else []
 
 
-def _painted(shots: list[tuple[str, Picture]], groups: Sequence[str], width: int, here: int | None) -> list[str]:
+def _painted(
+    shots: list[tuple[str, Picture]], groups: Sequence[tuple[str, Awaited | None]], width: int, here: int | None
+) -> list[str]:
     names = _names([shot for _, shot in shots])
     scale, rows = _rows(shots, names, width, here)
     lines = [*_heading(shots, scale, width, around=here is not None), "", _axis(scale)]
@@ -238,9 +244,9 @@ def _step(window: int, cells: int) -> int:
         power *= 10
 
 
-def _legend(groups: Sequence[str], scale: _Scale, width: int, *, alike: bool) -> list[str]:
-    empty = [g for g in groups if waits_empty(g)]
-    full = [g for g in groups if not waits_empty(g)]
+def _legend(groups: Sequence[tuple[str, Awaited | None]], scale: _Scale, width: int, *, alike: bool) -> list[str]:
+    empty = [group for group, what in groups if waits(what) == EMPTY]
+    full = [group for group, what in groups if waits(what) == FULL]
     parts = [f"{ISSUE} issues"]
     parts += [f"{EMPTY} waits for {_some(empty)}"] * bool(empty)
     parts += [f"{FULL} waits for {_some(full)}"] * bool(full)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipesim.model.awaited import Awaited
 from pipesim.protocols.broken import BROKEN
 from pipesim.prove.check import check
 from pipesim.prove.counterexample.activity import FOREVER, Doing, Span, doings
@@ -13,6 +14,7 @@ def test_a_ring_of_one_stage_that_is_never_given_back() -> None:
     program = BROKEN["consumer_never_arrives"](stages=1, tiles=2).flatten()
     (found,) = check(program).refutations
     issues, waits, works = Doing.ISSUES, Doing.WAITS, Doing.WORKS
+    room, data = Awaited.ROOM, Awaited.DATA
     assert doings(program, found.schedule) == (
         Span(0, 0, 1, issues),
         Span(0, 1, 2, issues),
@@ -20,13 +22,13 @@ def test_a_ring_of_one_stage_that_is_never_given_back() -> None:
         Span(0, 3, 4, issues),
         Span(1, 4, 5, issues),
         Span(0, 5, 6, issues),
-        Span(0, 6, 7, waits, "empty"),
+        Span(0, 6, 7, waits, "empty", room),
         Span(0, 7, 8, issues),
         Span(0, 8, 9, issues),
-        Span(1, 5, 11, waits, "full"),  # move 9 is the landing
+        Span(1, 5, 11, waits, "full", data),  # move 9 is the landing
         Span(1, 11, 13, works),
-        Span(0, 9, FOREVER, waits, "empty"),
-        Span(1, 13, FOREVER, waits, "full"),
+        Span(0, 9, FOREVER, waits, "empty", room),
+        Span(1, 13, FOREVER, waits, "full", data),
     )
 
 

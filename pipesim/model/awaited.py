@@ -1,0 +1,157 @@
+"""What a wait on an mbarrier is for, derived from who completes the phases of that barrier and with what.
+
+A phase that bytes complete brings data. Of the phases that arrivals complete, a wait that a fresh barrier lets pass, by
+parity 1, is for room: nothing can have been brought yet. Any other is for room where the arriving agents have read what
+the waiting agent then writes over, and for data where they have written what it then reads, or where no memory tells
+(a token, an order of turns). No name of a barrier is looked at.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from pipesim.model.groups import (
+    ARRIVALS,
+    ASKS,
+    BY_PARITY,
+    DELAYED_ARRIVALS,
+    EXPECTS,
+    ON_BARRIER,
+    READS_MEMORY,
+    TOUCHES_MEMORY,
+    TRANSACTIONS,
+)
+from pipesim.model.ops import Op, Operation, operand
+from pipesim.model.program import Program
+
+MOST_OPERATIONS = 4096  #: of each agent that are looked at: its first laps, which the others repeat
+
+
+class Awaited(Enum):
+    """What a wait is for."""
+
+    DATA = "data"  #: something that others have brought
+    ROOM = "room"  #: a place that others have finished with
+
+
+@dataclass
+class _Touched:
+    """The accesses of one lap: before an arrival, or after a wait."""
+
+    read: set[int] = field(default_factory=set)
+    written: set[int] = field(default_factory=set)
+
+    def add(self, other: _Touched) -> None:
+        """These, too."""
+        self.read |= other.read
+        self.written |= other.written
+
+
+_Role = tuple[str, str]  #: role, group of barriers
+
+
+class _Laps:
+    """What the agents of a program touch around their arrivals and waits."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.given: defaultdict[int, _Touched] = defaultdict(_Touched)  # by barrier: before the arrivals on it
+        self.used: defaultdict[tuple[str, int], _Touched] = defaultdict(
+            _Touched
+        )  # by role and barrier: after its waits
+        self.with_bytes: set[str] = set()
+        self.first: dict[_Role, int] = {}  # the parity of the first wait; 0 of one by state
+
+    def enter(self, agent: int) -> None:
+        """Walk the first laps of an agent."""
+        program, role = self.program, self.program.agents[agent].role
+        names = [barrier.name for barrier in program.barriers]
+        before: dict[str, _Touched] = {}  # by group: since the last arrival on it
+        ever = _Touched()
+        after: dict[str, int] = {}  # by group: the barrier that was last waited for
+        for op in program.code[agent][:MOST_OPERATIONS]:
+            if op[0] in TOUCHES_MEMORY:
+                touched = _touched(program, op)
+                for each in (ever, *before.values(), *(self.used[role, barrier] for barrier in after.values())):
+                    each.add(touched)
+            elif op[0] in ASKS:
+                barrier = operand(op, "barrier")
+                after[names[barrier]] = barrier
+                self.first.setdefault((role, names[barrier]), operand(op, "parity") if op[0] in BY_PARITY else 0)
+            elif op[0] in ON_BARRIER:
+                reached = _reached(program, op)
+                for barrier in reached:
+                    self.given[barrier].add(before.get(names[barrier], ever))
+                before |= {names[barrier]: _Touched() for barrier in reached}
+            if op[0] in ON_BARRIER and _counts_bytes(op):
+                self.with_bytes.add(names[operand(op, "barrier")])
+
+
+def awaited(program: Program) -> dict[_Role, Awaited]:
+    """For each role and each group of barriers that it waits for, what it waits for."""
+    book = _Laps(program)
+    for agent in range(len(program.agents)):
+        book.enter(agent)
+    found: dict[_Role, Awaited] = {}
+    for (role, group), first in book.first.items():
+        if group in book.with_bytes:
+            found[role, group] = Awaited.DATA
+        else:
+            found[role, group] = Awaited.ROOM if first == 1 else _by_memory(book, role, group)
+    return found
+
+
+def _by_memory(book: _Laps, role: str, group: str) -> Awaited:
+    barriers = [n for n, each in enumerate(book.program.barriers) if each.name == group]
+    laps = [(book.given[n], book.used[role, n]) for n in barriers]
+    together = [(_union(given for given, _ in laps), _union(used for _, used in laps))]
+    for pairs in (laps, together):  # stage by stage; where that does not decide, by all of its stages
+        data = any(_overlap(book.program, given.written, used.read) for given, used in pairs)
+        room = any(_overlap(book.program, given.read, used.written) for given, used in pairs)
+        if data != room:
+            return Awaited.DATA if data else Awaited.ROOM
+    return Awaited.DATA
+
+
+def _union(several: Iterable[_Touched]) -> _Touched:
+    found = _Touched()
+    for each in several:
+        found.add(each)
+    return found
+
+
+def _overlap(program: Program, one: set[int], other: set[int]) -> bool:
+    cells = {cell for access in one for cell in range(*program.cells[access])}
+    return any(not cells.isdisjoint(range(*program.cells[access])) for access in other)
+
+
+def _touched(program: Program, op: Operation) -> _Touched:
+    access = operand(op, "access")
+    if op[0] in READS_MEMORY:
+        return _Touched(read={access})
+    mask = operand(op, "cta_mask") if op[0] == Op.TMA_LOAD else 0
+    return _Touched(written={access} | {program.at_rank(operand(op, "barrier"), access, r)[1] for r in _ranks(mask)})
+
+
+def _reached(program: Program, op: Operation) -> list[int]:
+    """The barriers on which an operation arrives, now or when earlier asynchronous work has finished."""
+    barrier = operand(op, "barrier")
+    if op[0] not in ARRIVALS | DELAYED_ARRIVALS or barrier < 0:
+        return []
+    if op[0] != Op.COMMIT_MULTICAST:
+        return [barrier]
+    return [program.barrier_at_rank(barrier, rank) for rank in _ranks(operand(op, "cta_mask"))]
+
+
+def _counts_bytes(op: Operation) -> bool:
+    """True for what makes a phase wait for bytes."""
+    if op[0] in EXPECTS:
+        return operand(op, "expect") > 0
+    return op[0] in TRANSACTIONS or op[0] in (Op.TMA_LOAD, Op.CP_ASYNC_ARRIVE)
+
+
+def _ranks(mask: int) -> list[int]:
+    return [rank for rank in range(mask.bit_length()) if mask >> rank & 1]

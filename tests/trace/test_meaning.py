@@ -1,0 +1,129 @@
+"""What waits are for: by who completes a phase and with what, in programs and in recordings, and never by a name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
+from pipesim.model.awaited import Awaited, awaited
+from pipesim.model.program import Program
+from pipesim.protocols.broken.ring import right_ring
+from pipesim.targets import find
+from pipesim.trace.files import read_trace
+from pipesim.trace.library import stored_traces, trace_folder
+from pipesim.trace.meaning import awaited_by_site, known_from, waited_groups
+from pipesim.trace.schema import EventKind, Trace
+from pipesim.trace.sites import site_table
+
+DATA, ROOM = Awaited.DATA, Awaited.ROOM
+
+
+def renamed(program: Program) -> Program:
+    """The same program, every group of barriers under a name that says nothing or something wrong."""
+    names = {name: f"{'full' if 'empty' in name else 'empty'}{n}" for n, name in enumerate(groups(program))}
+    return replace(program, barriers=tuple(replace(b, name=names[b.name]) for b in program.barriers))
+
+
+def groups(program: Program) -> list[str]:
+    """The names of its groups, in order."""
+    return list(dict.fromkeys(barrier.name for barrier in program.barriers))
+
+
+def test_a_ring() -> None:
+    assert awaited(right_ring().flatten()) == {("producer", "empty"): ROOM, ("consumer", "full"): DATA}
+
+
+@pytest.mark.parametrize("name", ["gemm_sm90", "gemm_sm100", "attention_sm100", "epilogue_residual", "conv_epilogue"])
+def test_names_do_not_matter(name: str) -> None:
+    program = find(name).build({})
+    other = renamed(program)
+    new = dict(zip(groups(program), groups(other), strict=True))
+    assert awaited(other) == {(role, new[group]): what for (role, group), what in awaited(program).items()}
+
+
+def test_a_ring_that_its_consumer_primes() -> None:
+    """The producer of the GEMM waits with parity 0 first: that the consumers have read the tiles says what for."""
+    assert awaited(find("gemm_sm90").build({}))["producer", "empty"] is ROOM
+
+
+def test_a_throttle_is_for_room() -> None:
+    """The scheduler waits with parity 0, and overwrites what the waiting role has read."""
+    found = awaited(find("persistent_scheduler").build({}))
+    assert (found["scheduler", "throttle.full"], found["load", "clc.full"]) == (ROOM, DATA)
+
+
+def test_a_result_that_threads_have_written_is_data() -> None:
+    protocol = Protocol("written")
+    done = protocol.mbarriers("empty_looking", 1, 1)
+    tile = protocol.smem("tile", 64, 1)
+
+    @protocol.role("writer")
+    def writer(w: Warp) -> None:
+        w.write(tile[0], 1)
+        with w.elect_one():
+            done[0].arrive()
+
+    @protocol.role("reader")
+    def reader(w: Warp) -> None:
+        done[0].wait(0)
+        w.read(tile[0], 1)
+
+    assert awaited(protocol.flatten()) == {("reader", "empty_looking"): DATA}
+
+
+def test_a_simulated_trace_says_it_of_its_sites() -> None:
+    table = site_table(right_ring().flatten())
+    said = {(site.kind, site.barrier): site.awaited for site in table.sites}
+    assert said[EventKind.WAIT_ENTER, "empty"] is ROOM
+    assert said[EventKind.WAIT_ENTER, "full"] is DATA
+    assert said[EventKind.ARRIVE, "empty"] is None
+    assert said[EventKind.WAIT_RETURN, "full"] is None
+
+
+def test_the_stored_traces_tell_it_by_their_sites() -> None:
+    """They were recorded without it; what is derived from their sites is what their programs say.
+
+    But for the throttle of a scheduler, of whose responses the kernels record nothing, and where there are no tiles.
+    """
+    counts: Counter[str] = Counter()
+    other: set[tuple[str, str]] = set()
+    for stored in stored_traces(trace_folder()):
+        trace = read_trace(stored.path)
+        assert {site.awaited for site in trace.meta.sites} == {None}
+        assert waited_groups(trace) or not len(trace.events)
+        if not trace.meta.params.get("tiles", 1):
+            continue
+        meant = awaited(find(trace.meta.protocol).build(dict(trace.meta.params)))
+        for site, what in zip(trace.meta.sites, awaited_by_site(trace), strict=True):
+            assert (what is None) == (site.kind not in (EventKind.WAIT_ENTER, EventKind.TRY))
+            if (site.role, site.barrier) in meant and what is not None:
+                if what is not meant[site.role, site.barrier]:
+                    other.add((site.role, site.barrier))
+                counts[what.value] += 1
+    assert other == {("scheduler", "throttle.full")}
+    assert min(counts["data"], counts["room"]) > 300
+
+
+def test_a_recording_is_told_by_the_simulation_beside_it() -> None:
+    stored = next(each for each in stored_traces(trace_folder()) if each.meta.protocol == "persistent_scheduler"
+                  and each.meta.params["tiles"] > 4)  # fmt: skip
+    measured = read_trace(stored.path)
+    table = site_table(find("persistent_scheduler").build(dict(stored.meta.params)))
+    simulated = Trace(replace(measured.meta, sites=table.sites), measured.events)
+    assert ("throttle.full", DATA) in waited_groups(measured)
+    assert ("throttle.full", ROOM) in waited_groups(known_from(measured, simulated))
+
+
+def test_what_a_table_says_comes_before_what_is_derived() -> None:
+    stored = next(iter(stored_traces(trace_folder())))
+    trace = read_trace(stored.path)
+    assert DATA in dict(waited_groups(trace)).values()
+    sites = tuple(replace(site, awaited=ROOM) for site in trace.meta.sites)
+    told = Trace(replace(trace.meta, sites=sites), trace.events)
+    assert {what for _, what in waited_groups(told)} == {ROOM}
+    assert np.array_equal(told.events.site, trace.events.site)
