@@ -11,7 +11,7 @@ from typing import assert_never
 
 from pipesim.answers.any_size import Families, trip_counts
 from pipesim.answers.counterexample import MOST_TRIES, counterexample_of, counterexamples, refuted_at
-from pipesim.answers.views.check import CheckReport, Range, WalkReport
+from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
 from pipesim.answers.views.heading import heading
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, Verdict
@@ -127,12 +127,12 @@ def _wrong(program: Program, play: Play) -> Refutation | None:
     return found
 
 
-def _range(target: Target, params: Mapping[str, int], shown: EveryValue | SomeValues) -> Range:
+def _range(target: Target, params: Mapping[str, int], shown: EveryValue | SomeValues) -> ProvedRange:
     match shown:
         case EveryValue(parameter, least, first, lap, checked):
-            return Range(parameter, least, checked, first, lap)
+            return ProvedRange(parameter, least, checked, first, lap)
         case SomeValues(parameter, least, checked, fails, why):
             wrong = fails >= 0 and refuted_at(target, {**params, parameter: fails}, None) is not None
-            return Range(parameter, least, checked, fails=fails, why=why, refuted=wrong)
+            return ProvedRange(parameter, least, checked, fails=fails, why=why, refuted=wrong)
         case _:
             assert_never(shown)

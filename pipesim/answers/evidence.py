@@ -29,9 +29,9 @@ Capture = Callable[[Program], Trace]  #: runs the kernel of a program on this ma
 class HardwareSource(Enum):
     """Where the traces of an answer are from."""
 
-    GPU_OR_RECORDED = "this machine's GPU if it has one and the protocol a kernel, else the recorded traces"
-    RECORDED = "the recorded traces"
-    LEFT_OUT = "nowhere: the hardware is left out"
+    GPU_OR_RECORDED = "GPU or recorded"  #: this machine's GPU if it has one and the protocol a kernel, else recorded
+    RECORDED = "recorded"  #: the recorded traces, GPU or not
+    LEFT_OUT = "left out"  #: no traces at all
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def spread(
     """``do`` of every part, in ``jobs`` processes; in this one if that is 1.
 
     ``do`` must not raise, and parts and results can be pickled; ``failed`` is asked for the result of a part whose
-    process died. ``done`` hears the index of every part that is over, in any order.
+    process died. ``done`` is called with the index of every part that is over, in any order.
     """
     if min(jobs, len(parts)) <= 1:
         results = []

@@ -1,4 +1,4 @@
-"""``pipesim check``: judge protocols for every schedule."""
+"""``pipesim check``: check protocols for every schedule."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _carry_out(options: argparse.Namespace) -> int:
             if not together:
                 raise
             failed[name] = error
-            complain(error)  # now: the others may take long, and are judged all the same
+            complain(error)  # now: the others may take long, and are checked all the same
     reports = {name: _checked(options, *built.pop(name)) for name in names if name in built}
 
     from pipesim.cli.exit_codes import exit_code
@@ -67,7 +67,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
 
 def _names(options: argparse.Namespace) -> list[str]:
-    """The protocols to judge, each once. ParameterError if there is none, or several for one schedule."""
+    """The protocols to check, each once. ParameterError if there is none, or several for one schedule."""
     from pipesim.protocols.catalog import BUILT_IN
 
     if options.max_states < 1:

@@ -1,4 +1,4 @@
-"""``pipesim diff``: hold one recorded trace against its protocol, or compare two."""
+"""``pipesim diff``: compare one recorded trace with its protocol, or compare two."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
 
 def _target(named: str | None, meta: TraceMeta) -> Target:
-    """What to hold the trace against. A trace may name a built-in protocol only: it never makes us run a file."""
+    """What to compare the trace with. A trace may name a built-in protocol only: it never makes us run a file."""
     from pipesim.errors import UnknownProtocolError
     from pipesim.protocols.catalog import BUILT_IN
     from pipesim.targets import find

@@ -55,7 +55,7 @@ def discard_output() -> None:
 def complain(error: PipesimError) -> None:
     """An error on standard error: fact, place, probable cause, correction. The cause is wrapped as reports are.
 
-    The others are left alone: they hold paths, commands to copy, and a compiler's log.
+    The others are left alone: they have paths, commands to copy, and a compiler's log.
     """
     cause = _wrapped(error.cause)
     remark(str(PipesimError(error.fact, place=error.place, cause=cause, correction=error.correction)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -124,6 +123,8 @@ def _chosen(options: argparse.Namespace) -> list[str]:
 
     UsageError if there is none, or if something is to be left out that is not there.
     """
+    import difflib
+
     from pipesim.protocols.catalog import BUILT_IN
 
     if options.excepted and not options.all:

@@ -17,7 +17,7 @@ from rich.console import Console
 from pipesim.answers.check import check, walked
 from pipesim.answers.progress import Stage
 from pipesim.answers.run import run
-from pipesim.answers.views.check import CheckReport, Range
+from pipesim.answers.views.check import CheckReport, ProvedRange
 from pipesim.answers.views.heading import Heading
 from pipesim.answers.views.rows import PeriodRow, ProtocolRow, ProtocolTraces
 from pipesim.answers.views.run import RunReport, SimulationLine
@@ -740,8 +740,10 @@ def summary(console: Console) -> None:
     right = summed("right").proof
     assert right is not None
     wrong = checked_twin("expects_half")
-    any_tiles = replace(right, ranges=(Range("tiles", 0, 12, 6, 4),))
-    any_of_both = replace(right, ranges=(*any_tiles.ranges, Range("k_iters", 0, 9, 3, 1), Range("other", 0, 9)))
+    any_tiles = replace(right, ranges=(ProvedRange("tiles", 0, 12, 6, 4),))
+    any_of_both = replace(
+        right, ranges=(*any_tiles.ranges, ProvedRange("k_iters", 0, 9, 3, 1), ProvedRange("other", 0, 9))
+    )
     unknown = replace(right, verdict=Verdict.UNKNOWN)
     good = SimulationLine("h100", "NVIDIA H100", None, 1_105_400, "the consumers", "finished")
     recorded = Hardware.RECORDED

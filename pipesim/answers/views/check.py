@@ -38,7 +38,7 @@ class Counterexample:
 
 
 @dataclass(frozen=True)
-class Range:
+class ProvedRange:
     """The values of a trip count that are proved, the other parameters being as they are.
 
     ``least`` to ``checked`` each by a run of its own (-1: none). ``lap``: beyond ``first`` so many trips more are a lap
@@ -72,7 +72,7 @@ class CheckReport:
     states: int
     doubts: tuple[DoubtLine, ...]
     refutations: tuple[Counterexample, ...]
-    ranges: tuple[Range, ...] = ()
+    ranges: tuple[ProvedRange, ...] = ()
     advisories: tuple[Advisory, ...] = ()
     also: tuple[FaultKind | Ending, ...] = ()
     replayed: int | None = None

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from rich.console import Console
 
-from pipesim.answers.views.check import CheckReport, Counterexample, Range
+from pipesim.answers.views.check import CheckReport, Counterexample, ProvedRange
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Verdict
 from pipesim.prove.counterexample.words import DoubtLine
@@ -65,7 +65,7 @@ def proof_lines(report: CheckReport, width: int) -> list[str]:
     return field("proof", parts, width)
 
 
-def _range(each: Range) -> str:
+def _range(each: ProvedRange) -> str:
     """For which values of a trip count the verdict holds, and what is taken for granted beyond those that were run."""
     if each.checked < 0:
         return f"{each.parameter}: as given, not any number: {why_not_every(each)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from pipesim.answers.views.check import CheckReport, Range, WalkReport
+from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
 from pipesim.model.finding import Deadlock, Verdict
 from pipesim.report.text.words import count
 
@@ -37,7 +37,7 @@ def how_words(report: CheckReport) -> str:
     return f"one schedule of {count(report.replayed or 0, 'move')}"
 
 
-def why_not_every(found: Range) -> str:
+def why_not_every(found: ProvedRange) -> str:
     """Why a trip count is not proved for every value; "" if it is."""
     if found.refuted:
         return "it goes wrong"

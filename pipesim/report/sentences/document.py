@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesim.answers.views.check import CheckReport, Range, WalkReport
+from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
 from pipesim.answers.views.summary import Failure, ProtocolReport, SummaryReport, TraceLine
 from pipesim.answers.views.trace import CompareReport, PairReport, TraceComparison
 from pipesim.answers.views.verify import VerifyReport
@@ -19,7 +19,7 @@ def in_words(value: object) -> dict[str, object]:  # one case a class
         case CheckReport():
             also = [kind.value for kind in value.also]
             return {"how": how_words(value), "said": check_sentence(value), "also": also}
-        case Range():
+        case ProvedRange():
             return {"why": why_not_every(value)}
         case WalkReport():
             return {"said": walk_sentence(value)}

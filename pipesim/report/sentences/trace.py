@@ -70,10 +70,9 @@ def source_words(found: TraceComparison) -> str:
 
 
 def agreeing_device(found: TraceComparison) -> str:
-    """A device that agrees: with the iterations where only some were kept, and with its hang if it hung."""
+    """A device that agrees, with the iterations where only some were kept."""
     part = f", {iterations(found.conformance.window)}" if found.conformance.hides else ""
-    hung = ", which hangs as the model does" if found.agreement is Agreement.HANGS_TOO else ""
-    return device_words(found) + part + hung
+    return device_words(found) + part
 
 
 def _agreement(found: TraceComparison) -> str:

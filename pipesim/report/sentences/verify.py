@@ -5,17 +5,20 @@ from __future__ import annotations
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.run import SimulationLine
 from pipesim.answers.views.verify import VerifyReport
+from pipesim.conform.agreement import Agreement
 from pipesim.errors import EvidenceError, HardwareError, NoTraceError
 from pipesim.model.finding import Verdict
-from pipesim.report.sentences.trace import agreeing_device, comparison_reason, device_words
+from pipesim.report.sentences.trace import HANGS_TOO, agreeing_device, comparison_reason, device_words
 from pipesim.report.text.words import number
 
 
 def verify_sentence(report: VerifyReport) -> str:
-    """The first reason of what it comes to, or that all agrees."""
+    """The first reason of what it comes to, or that all agrees; and which recorded runs hung as the model does."""
     conclusion = report.conclusion
     if conclusion is not Conclusion.AGREES:
-        return next(said for its, said in _reasons(report) if its is conclusion)
+        hung = [device_words(found) for found in report.hardware if found.agreement is Agreement.HANGS_TOO]
+        also = f"; {HANGS_TOO} ({', '.join(hung)})" if hung else ""
+        return next(said for its, said in _reasons(report) if its is conclusion) + also
     if report.left_out:
         return f"{_without_hardware(report)} (hardware left out)"
     devices = ", ".join(agreeing_device(found) for found in report.hardware)
