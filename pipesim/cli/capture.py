@@ -14,12 +14,9 @@ from pipesim.cli.recording import empty_meta, require_gpu_or, usual_name
 
 if TYPE_CHECKING:
     from hwkernels.capture.request import CaptureRequest
-    from hwkernels.capture.twin_request import KernelRequest
     from pipesim.model.program import Program
     from pipesim.targets import Target
     from pipesim.trace.schema import Trace
-
-    Request = CaptureRequest | KernelRequest
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,29 +95,25 @@ def has_kernel(target: Target) -> bool:
     return target.name in kernel_names()
 
 
-def plain_request(program: Program) -> Request:
+def plain_request(program: Program) -> CaptureRequest:
     """What to run for this program, everything else as usual."""
-    from hwkernels.capture.request import PROTOCOL, CaptureRequest
-    from hwkernels.capture.twin_request import KernelRequest
+    from hwkernels.capture import CaptureRequest, TwinSubject
 
-    if program.name == PROTOCOL:
-        return CaptureRequest(program.params, program.grid)
-    return KernelRequest(program.name, program.params, program.grid)
+    return CaptureRequest(TwinSubject(program.name, program.grid), program.params)
 
 
-def captured(request: Request) -> Trace:
-    """The trace of a request. Raises HardwareError without a GPU, and whatever the kernel's own capture raises."""
-    from hwkernels.capture.trace import capture
-    from hwkernels.capture.twin_request import KernelRequest
-    from hwkernels.capture.twin_trace import capture_kernel_of
+def captured(request: CaptureRequest) -> Trace:
+    """The trace of a request. Raises HardwareError without a GPU, and whatever the capture raises."""
+    from hwkernels.capture import capture
 
-    return capture_kernel_of(request) if isinstance(request, KernelRequest) else capture(request)
+    return capture(request)
 
 
-def _request(target: Target, program: Program, options: argparse.Namespace) -> Request:
+def _request(target: Target, program: Program, options: argparse.Namespace) -> CaptureRequest:
     """The request of a command line; UsageError if there is no kernel, ParameterError for a value out of range."""
-    from hwkernels.capture.request import PROTOCOL
+    from hwkernels.capture.request import check_request
     from hwkernels.twins import kernel_names
+    from hwkernels.twins.fault import parse_fault
     from pipesim.errors import UsageError
 
     if not has_kernel(target):
@@ -128,69 +121,28 @@ def _request(target: Target, program: Program, options: argparse.Namespace) -> R
             f"there is no CUDA kernel of {target.name}",
             correction=f"kernels exist of {', '.join(kernel_names())}; name one of your own with --kernel",
         )
-    return _own_request(program, options) if program.name == PROTOCOL else _kernel_request(program, options)
-
-
-def _own_request(program: Program, options: argparse.Namespace) -> Request:
-    """The request of the producer/consumer kernel, which alone can keep a window and be made wrong."""
-    from hwkernels.capture.faults import parse_fault
-    from hwkernels.capture.request import CaptureRequest, check_request
-
-    request = CaptureRequest(
-        program.params,
-        program.grid,
-        options.clock,
-        options.repetitions,
-        options.record_ctas,
-        options.deadline_ms,
-        options.seed,
-        window=options.window or (),
+    request = replace(
+        plain_request(program),
+        clock=options.clock,
+        repetitions=options.repetitions,
+        record_ctas=options.record_ctas,
+        deadline_ms=options.deadline_ms,
+        seed=options.seed,
         memory=options.memory,
+        window=options.window or (),
         fault=parse_fault(options.fault) if options.fault is not None else None,
     )
     check_request(request)
     return request
 
 
-def _kernel_request(program: Program, options: argparse.Namespace) -> Request:
-    """The request of a kernel of the registry."""
-    from hwkernels.capture.request import PROTOCOL
-    from hwkernels.capture.twin_request import KernelRequest, check_kernel_request
-    from pipesim.errors import UsageError
-
-    for flag, value in (
-        ("--window", options.window),
-        ("--fault", options.fault),
-    ):
-        if value:
-            raise UsageError(
-                f"{flag} means nothing for {program.name}",
-                cause=f"only the kernel of {PROTOCOL} has it",
-                correction=f"leave {flag} out",
-            )
-    request = KernelRequest(
-        program.name,
-        program.params,
-        program.grid,
-        options.clock,
-        options.repetitions,
-        options.record_ctas,
-        options.deadline_ms,
-        options.seed,
-        options.memory,
-    )
-    check_kernel_request(request)
-    return request
-
-
-def _usual_name(request: Request) -> Path:
+def _usual_name(request: CaptureRequest) -> Path:
     """The name that the trace would have in the library, in this folder: known before anything is recorded."""
-    from hwkernels.capture.twin_request import KernelRequest, plan_kernel
+    from hwkernels.capture.plan import plan
 
-    meta = empty_meta(request.protocol, dict(request.params), request.ctas, request.clock)
-    if isinstance(request, KernelRequest):
-        return usual_name(replace(meta, memory=plan_kernel(request).memory))
-    return usual_name(replace(meta, window=request.window, memory=request.memory, fault=str(request.fault or "")))
+    meta = empty_meta(request.subject.protocol, dict(request.params), request.ctas, request.clock)
+    fault, memory = str(request.fault or ""), plan(request).memory
+    return usual_name(replace(meta, window=request.window, memory=memory, fault=fault))
 
 
 COMMAND = Command(

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hwkernels.capture.twin import TENSOR_STRAY_NS
+from hwkernels.twins.twin import TENSOR_STRAY_NS
 from pipesim.trace.schema import Anchor
 
 TRACES = Path(__file__).resolve().parents[2] / "traces"
