@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from hwkernels.capture.tensor_map import encode
-from hwkernels.capture.twin_request import KernelRequest, check_kernel_request, compile_kernel_of
+from hwkernels.capture import CaptureRequest, TwinSubject
+from hwkernels.capture.request import check_request
 from hwkernels.device.launch import Gpu, require_gpu
+from hwkernels.device.tensor_maps import encode
 from hwkernels.recorder.layout import REPORT
 from hwkernels.twins import registered
 from hwkernels.twins.hopper.attention_sm90 import GROUP_ROWS, scale_of, shape_of, tensor_maps
@@ -116,20 +117,21 @@ def ours(torch: Any, gpu: Gpu, q: Any, k: Any, v: Any, variant: dict[str, int]) 
     block_n = variant["block_n"]
     params = find(kernel.name).defaults | {"fused": 0, "kv_blocks": length // block_n} | variant
     tile = GROUP_ROWS * params["num_consumer"]
-    request = KernelRequest(kernel.name, params, grid=heads * length // tile)
-    check_kernel_request(request)
-    shape = shape_of(params, request.grid)
-    loaded = gpu.load(compile_kernel_of(request, traced=False), shape.smem_bytes)
+    subject = TwinSubject(kernel.name, heads * length // tile)
+    request = CaptureRequest(subject, params)
+    check_request(request)
+    shape = shape_of(params, subject.grid)
+    loaded = gpu.load(subject.build(request), shape.smem_bytes)
     result = torch.full_like(q, float("nan"))
-    reports, stop = gpu.allocate(request.grid * REPORT.itemsize), gpu.allocate(4)
+    reports, stop = gpu.allocate(subject.grid * REPORT.itemsize), gpu.allocate(4)
     tensors = {"queries": q, "keys": k, "values": v}
-    maps = [encode(m, tensors[m.of].data_ptr()) for m in tensor_maps(params, heads * length, heads * length)]
+    maps = [encode(m.at(tensors[m.of].data_ptr())) for m in tensor_maps(params, heads * length, heads * length)]
     arguments = [*maps, result.data_ptr(), np.uint32(params["kv_blocks"]), np.uint32(length // tile), scale_of(depth),
                  np.uint32(1_000_000_000), reports, stop]  # fmt: skip
     torch.cuda.synchronize()
 
     def launch() -> int:
-        gpu.fill(reports, 0, request.grid * REPORT.itemsize)
+        gpu.fill(reports, 0, subject.grid * REPORT.itemsize)
         gpu.fill(stop, 0, 4)
         gpu.synchronize()
         return gpu.launch_within(loaded, shape, arguments, LIMIT_S)

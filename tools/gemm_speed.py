@@ -18,10 +18,11 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
-from hwkernels.capture.tensor_map import encode
+
 from hwkernels.device.bf16 import from_bf16, random_bf16
 from hwkernels.device.compile import compile_cubin
 from hwkernels.device.launch import Gpu, require_gpu
+from hwkernels.device.tensor_maps import encode
 from hwkernels.recorder.layout import FINISHED, REPORT
 from hwkernels.twins.hopper.gemm_sm90 import GEMM_SM90, GROUP_ROWS, RASTER, defines, shape, tensor_maps
 from pipesim.errors import HardwareError, PipesimError
@@ -63,7 +64,7 @@ class Multiplication:
         m_tiles, n_tiles = size // (GROUP_ROWS * params["num_consumer"]), size // params["block_n"]
         launch = shape(params, min(self.info.sms, m_tiles * n_tiles))
         kernel = gpu.load(compile_cubin(GEMM_SM90.source, {**defines(params), "PIPESIM_TRACE": 0}), launch.smem_bytes)
-        maps = [encode(tensor, self.at[tensor.of]) for tensor in tensor_maps(params, size, size, size)]
+        maps = [encode(tensor.at(self.at[tensor.of])) for tensor in tensor_maps(params, size, size, size)]
         numbers = (m_tiles, n_tiles, size // params["block_k"], RASTER, 0, _DEADLINE_NS)
         arguments: list[Any] = [*maps, *(np.uint32(n) for n in numbers), self.reports, self.stop]
         reports = np.zeros(launch.grid[0], dtype=REPORT)

@@ -18,8 +18,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
-from hwkernels.capture.twin_launches import KernelLaunches
-from hwkernels.capture.twin_request import KernelRequest, check_kernel_request, compile_kernel_of, plan_kernel
+from hwkernels.capture import CaptureRequest, TwinSubject
+from hwkernels.capture.launches import Launches
+from hwkernels.capture.plan import plan
+from hwkernels.capture.request import check_request
 from hwkernels.device.launch import DeviceInfo, Gpu, require_gpu
 from pipesim.errors import PipesimError
 from pipesim.targets import find
@@ -55,13 +57,14 @@ def cases() -> Iterator[dict[str, int]]:
 
 def launch_often(info: DeviceInfo, changes: dict[str, int], launches: int, *, traced: bool) -> Launched:
     """Launch one configuration so many times."""
-    request = KernelRequest(KERNEL, find(KERNEL).defaults | changes, deadline_ms=_DEADLINE_MS)
-    check_kernel_request(request)
-    layout = plan_kernel(request, info.smem_per_cta)
+    subject = TwinSubject(KERNEL)
+    request = CaptureRequest(subject, find(KERNEL).defaults | changes, deadline_ms=_DEADLINE_MS)
+    check_request(request)
+    layout = plan(request, info.smem_per_cta)
     gpu = Gpu(info)
     try:
-        work = KernelLaunches(gpu, request, layout)
-        kernel = gpu.load(compile_kernel_of(request, traced=traced, memory=layout.memory), layout.shape.smem_bytes)
+        work = Launches(gpu, request, layout)
+        kernel = gpu.load(subject.build(request, layout.memory if traced else ""), layout.shape.smem_bytes)
         runs = [work.run(kernel, traced=traced, repetition=n) for n in range(launches)]
     finally:
         gpu.close()

@@ -17,8 +17,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
+from hwkernels.capture import CaptureRequest, TwinSubject
 from hwkernels.capture.launches import launch_all
-from hwkernels.capture.request import CaptureRequest, plan
+from hwkernels.capture.plan import plan
 from hwkernels.device.launch import DeviceInfo, Gpu, require_gpu
 from hwkernels.recorder.measure import overhead, run_of
 
@@ -48,7 +49,8 @@ class Point:
 def measure(gpu: Gpu, info: DeviceInfo, request: CaptureRequest) -> Point:
     """One point, from alternating launches."""
     layout = plan(request, info.smem_per_cta, info.smem_per_sm)
-    runs = tuple(run_of(run, layout.marks) for run in launch_all(gpu, request, layout))
+    builds, marks = request.subject.compile(request, layout.memory), request.subject.marks(request.params)
+    runs = tuple(run_of(run, marks) for run in launch_all(gpu, request, layout, builds))
     plain = [statistics.median(run.period_millicycles) for run in runs if not run.traced]
     return Point(request.probe[1], round(statistics.median(plain)), overhead(runs, request.params["tiles"]))
 
@@ -74,7 +76,13 @@ def main() -> int:
     found: dict[str, Any] = {"device": info.name, "driver": info.driver, "memory": options.memory, "shapes": []}
     for name, role, shape in SHAPES:
         params = {"tiles": options.tiles, "consumer_warps": 1, "arrive_lanes": 1, **shape}
-        request = CaptureRequest(params, repetitions=options.repetitions, record_ctas=0, memory=options.memory)
+        request = CaptureRequest(
+            TwinSubject("producer_consumer"),
+            params,
+            repetitions=options.repetitions,
+            record_ctas=0,
+            memory=options.memory,
+        )
         points = []
         for records in RECORDS:
             room = max(1, records) * options.tiles

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hwkernels.device.compile import Compiled
+from hwkernels.device.cubin_parameters import sizes_in_cubin
 from pipesim.errors import ParameterError
 
 NUMBERS: dict[str, Any] = {
@@ -138,3 +141,34 @@ def _size(argument: Argument) -> int:
             correction=f"for example {argument.kind}:1048576",
         )
     return size
+
+
+def check_arguments(arguments: Sequence[Argument], builds: Mapping[str, Compiled]) -> None:
+    """ParameterError if a build says that it takes other arguments; only "plain" has no parameter for the recorder."""
+    for name, compiled in builds.items():
+        sizes = sizes_in_cubin(compiled)
+        if sizes is not None:
+            require_parameters(sizes, arguments, traced=name != "plain")
+
+
+def require_parameters(sizes: Sequence[int], arguments: Sequence[Argument], *, traced: bool) -> None:
+    """ParameterError unless a kernel with parameters of these sizes takes the arguments that were given."""
+    if traced and sizes[-1:] == (POINTER_BYTES,) and len(sizes) == len(arguments) + 1:
+        sizes = sizes[:-1]
+    elif traced:
+        raise ParameterError(
+            "the traced kernel has no parameter of its own for the recorder",
+            cause=f"it takes {len(sizes)} parameters, the untraced one {len(arguments)}",
+            correction="end the kernel's parameter list with PIPESIM_KERNEL_PARAM",
+        )
+    if len(sizes) != len(arguments):
+        raise ParameterError(
+            f"the kernel takes {len(sizes)} arguments, and {len(arguments)} were given",
+            correction="give one --arg for each, in order",
+        )
+    for position, (size, argument) in enumerate(zip(sizes, arguments, strict=True)):
+        if size != argument.nbytes:
+            raise ParameterError(
+                f"argument {position} of the kernel has {size} bytes, and {argument} has {argument.nbytes}",
+                correction="give a number of another type; arguments of other sizes cannot be given",
+            )

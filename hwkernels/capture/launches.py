@@ -1,152 +1,150 @@
-"""The launches of one request: its memory on the device, and each launch's results fetched and checked."""
+"""The launches of a request: its memory on the device, and what each launch leaves, fetched and compared."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from math import prod
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.capture.request import CaptureRequest, Layout, compile_kernel
-from hwkernels.device.compile import Compiled
+from hwkernels.capture.plan import Plan
+from hwkernels.capture.request import Builds, CaptureRequest
 from hwkernels.device.launch import Gpu, warm_up
-from hwkernels.device.memory import allocate
+from hwkernels.device.memory import Area, allocate
+from hwkernels.device.tensor_maps import encode
 from hwkernels.recorder.layout import DEADLINE, FINISHED, REPORT, STOPPED
-from hwkernels.recorder.measure import Launched, share_sums, wrong_tiles
-from hwkernels.recorder.session import Recording, Space, how_it_ended, unrecorded
+from hwkernels.recorder.measure import Launched
+from hwkernels.recorder.session import Recording, how_it_ended, unrecorded
+from hwkernels.twins.buffers import RUN_PARAMS, Argument, Bytes, Input, OfLaunch, Output, TensorMap
 from pipesim.errors import HardwareError
 from pipesim.model.ending import Ending
-
-
-def compile_all(request: CaptureRequest, layout: Layout) -> dict[bool, Compiled]:
-    """The kernel without its recorder (False) and with it (True)."""
-    return {traced: compile_kernel(request, traced=traced, memory=layout.memory) for traced in (False, True)}
-
-
-def launch_all(gpu: Gpu, request: CaptureRequest, layout: Layout) -> list[Launched]:
-    """All measured launches, untraced and traced in turn. After one that met its deadline the repetitions end."""
-    launches = Launches(gpu, request, layout)
-    kernels = {t: gpu.load(code, layout.smem_bytes) for t, code in compile_all(request, layout).items()}
-    launches.warm_up(kernels[False], kernels[True])
-    launched: list[Launched] = []
-    for repetition in range(request.repetitions):
-        launched += [launches.run(kernels[traced], traced=traced, repetition=repetition) for traced in (False, True)]
-        if any(run.gave_up for run in launched):
-            break
-    return launched
-
-
-def launch_fault(gpu: Gpu, request: CaptureRequest, layout: Layout) -> tuple[Launched, npt.NDArray[Any]]:
-    """One traced launch of a kernel with a fault, and the headers of one without, which tell the clock's rate.
-
-    All that it writes lies in the host's memory, so that a trap leaves it.
-    """
-    launches = Launches(gpu, request, layout)
-    right = replace(request, fault=None)
-    good, wrong = (compile_kernel(r, traced=True, memory=layout.memory) for r in (right, request))
-    kernel = gpu.load(good, layout.smem_bytes)
-    launches.warm_up(kernel, kernel)
-    before = launches.run(kernel, traced=True, repetition=0)
-    return launches.run(gpu.load(wrong, layout.smem_bytes), traced=True, repetition=0), before.headers
-
-
-def _space(request: CaptureRequest, layout: Layout) -> Space:
-    """The recorder's memory of a request; from shared memory, the kernel copies the first CTAs' records only."""
-    tiles = request.params["tiles"]
-    first, end = request.window or (0, tiles)
-    shared = layout.memory == "shared"
-    return Space(
-        layout.table,
-        request.clock,
-        ctas=request.grid,
-        stored=layout.record_ctas if shared else request.grid,
-        kept=layout.record_ctas,
-        capacity=layout.capacity,
-        room=layout.room,
-        host=layout.memory == "host",
-        window=(first, min(end, tiles) - first),
-    )
 
 
 class Launches:
     """A request's memory, and the launch that uses it."""
 
-    def __init__(self, gpu: Gpu, request: CaptureRequest, layout: Layout) -> None:
-        self._gpu, self._request, self._layout = gpu, request, layout
-        grid, host = request.grid, layout.memory == "host"
-        self._recording = Recording(gpu, _space(request, layout))
-        self._sums = (grid, request.params["tiles"], request.params["consumer_warps"])
-        random = np.random.default_rng(request.seed)
-        shape = (layout.source_tiles, request.params["tile_bytes"] // 4)
-        source = random.integers(0, 1 << 32, size=shape, dtype=np.uint32)
-        self._expected = share_sums(source, request.params["consumer_warps"])
-        self._source, self._stop = gpu.allocate(source.nbytes), gpu.allocate(4)
-        self._checksums = allocate(gpu, 4 * prod(self._sums), host=host)
-        self._reports = allocate(gpu, grid * REPORT.itemsize, host=host)
-        gpu.upload(self._source, source)
+    def __init__(self, gpu: Gpu, request: CaptureRequest, plan: Plan) -> None:
+        self._gpu, self._request, self._plan = gpu, request, plan
+        self._host = plan.memory == "host"
+        self._recording = Recording(gpu, plan.space(request.clock, request.ctas))
+        self._reports = allocate(gpu, request.ctas * REPORT.itemsize, host=self._host)
+        self._stop = gpu.allocate(4)
+        self._inputs: list[tuple[int, npt.NDArray[Any]]] = []
+        self._outputs: list[tuple[Output | Bytes, Area]] = []
+        arguments = request.subject.kernel_arguments(request)
+        if request.subject.bounded and OfLaunch.REPORTS not in arguments:
+            arguments = (*arguments, *RUN_PARAMS)
+        self._arguments = self._place(arguments)
 
-    def warm_up(self, plain: Any, traced: Any) -> None:
-        """The traced kernel once, then the plain one for a while."""
-        self._launch(traced, traced=True)
-        warm_up(lambda: self._launch(plain, traced=plain is traced))
+    def _place(self, arguments: tuple[Argument, ...]) -> list[Any]:
+        """Memory for the buffers; the arguments as a launch takes them."""
+        addresses: dict[str, int] = {}
+        for argument in arguments:
+            if isinstance(argument, Input):
+                addresses[argument.name] = self._gpu.allocate(argument.data.nbytes)
+                self._inputs.append((addresses[argument.name], np.ascontiguousarray(argument.data)))
+            elif isinstance(argument, Output | Bytes):
+                area = allocate(self._gpu, argument.nbytes, host=self._host)
+                self._outputs.append((argument, area))
+                addresses[argument.name] = area.address
+        placed: list[Any] = []
+        for argument in arguments:
+            match argument:
+                case Input(name=name, given=given) | Output(name=name, given=given) | Bytes(name=name, given=given):
+                    placed += [addresses[name]] if given else []
+                case TensorMap(of=of):
+                    placed.append(encode(argument.at(addresses[of])))
+                case OfLaunch():
+                    placed.append(self._of_launch(argument))
+                case number:
+                    placed.append(number)
+        return placed
 
-    def _launch(self, kernel: Any, *, traced: bool) -> None:
-        """One launch, its outputs overwritten before it."""
-        gpu, layout, grid = self._gpu, self._layout, self._request.grid
-        self._checksums.fill(0xEE)
+    def _of_launch(self, argument: OfLaunch) -> int | np.generic:
+        match argument:
+            case OfLaunch.DEADLINE:
+                return np.uint32(self._request.deadline_ms * 1_000_000)
+            case OfLaunch.REPORTS:
+                return self._reports.address
+            case OfLaunch.STOP:
+                return self._stop
+            case OfLaunch.FAULT_AT:
+                return np.uint32(self._request.fault.iteration if self._request.fault else 0)
+
+    def launch(self, kernel: Any, *, traced: bool) -> int:
+        """One launch, its buffers as they must be before it; the nanoseconds that it took."""
+        for address, data in self._inputs:
+            self._gpu.upload(address, data)
+        for output, area in self._outputs:
+            area.fill(output.before)
         self._reports.fill(0)
         self._recording.clear()
-        gpu.fill(self._stop, 0, 4)
-        gpu.launch(kernel, (grid, layout.threads, layout.smem_bytes), self._arguments(traced=traced))
+        self._gpu.fill(self._stop, 0, 4)
+        arguments = [*self._arguments, *([self._recording.launch_at] if traced else [])]
+        return self._gpu.launch_within(
+            kernel, self._plan.shape, arguments, self._request.subject.limit_s(self._request)
+        )  # fmt: skip
 
-    def run(self, kernel: Any, *, traced: bool, repetition: int) -> Launched:
-        """One launch, its results fetched and its checksums compared. A trap is a result where the host has them."""
+    def run(self, kernel: Any, *, traced: bool, repetition: int = 0, records: bool = False) -> Launched:
+        """One launch, its results fetched and its outputs compared.
+
+        Its records are fetched if they are wanted, or if a wait in it gave up. A launch that hangs or traps is a result
+        where the host has what was recorded, else an error.
+        """
         begun = time.monotonic()
-        survives = self._layout.memory == "host"
-        status, _ = how_it_ended(lambda: self._launch(kernel, traced=traced), survives=survives)
+        status, took_ns = how_it_ended(lambda: self.launch(kernel, traced=traced), survives=self._host)
         took_ms = round(1000 * (time.monotonic() - begun))
-        trapped = status == Ending.TRAP
-        reports = np.zeros(self._request.grid, dtype=REPORT)
+        finished = status == Ending.FINISHED
+        reports = self._fetch_reports(finished=finished)
+        headers, words = unrecorded()
+        if traced:
+            wanted = records or not finished or bool((reports["status"] != FINISHED).any())
+            headers, words = self._recording.fetch(records=wanted, finished=finished)
+        found = {output.name: self._check(output, area, reports) for output, area in self._outputs} if finished else {}
+        outputs = {name: checked for name, checked in found.items() if checked is not None}
+        return Launched(traced, repetition, headers, words, reports, status, took_ns or 0, took_ms, outputs)
+
+    def _fetch_reports(self, *, finished: bool) -> npt.NDArray[Any]:
+        """What each CTA said of its end; nothing of a kernel whose waits are not bounded."""
+        reports = np.zeros(self._request.ctas if self._request.subject.bounded else 0, dtype=REPORT)
         self._reports.fetch(reports)
         strange = ~np.isin(reports["status"], (FINISHED, DEADLINE, STOPPED))
-        if strange.any() and not trapped:
+        if strange.any() and finished:
             raise HardwareError(f"CTA {int(np.argmax(strange))} never came to its end")
-        headers, records = unrecorded()
-        if traced:
-            wanted = repetition == 0 or bool((reports["status"] != FINISHED).any())
-            headers, records = self._recording.fetch(records=wanted, finished=not trapped)
-        wrong = self._wrong_tiles(reports)
-        return Launched(traced, repetition, reports, headers, records, wrong, trapped, took_ms)
+        return reports
 
-    def _wrong_tiles(self, reports: npt.NDArray[Any]) -> int:
-        """Tiles whose checksums are not the host's."""
-        sums = np.zeros(self._sums, dtype=np.uint32)
-        self._checksums.fetch(sums)
-        ctas, tiles, _ = self._sums
-        first = (np.arange(ctas, dtype=np.int64) * tiles)[:, None]
-        numbers = (first + np.arange(tiles, dtype=np.int64)) % self._layout.source_tiles
-        return wrong_tiles(sums, self._expected[numbers], reports["iterations"])
+    @staticmethod
+    def _check(output: Output | Bytes, area: Area, reports: npt.NDArray[Any]) -> Any:
+        found = np.zeros(area.nbytes, dtype=np.uint8)
+        area.fetch(found)
+        return output.check(found, reports)
 
-    def _arguments(self, *, traced: bool) -> list[int | np.generic]:
-        """In the order of the kernel's parameters."""
-        layout, params, fault = self._layout, self._request.params, self._request.fault
-        numbers = (
-            layout.source_tiles,
-            params["tiles"] % layout.source_tiles,
-            params["tiles"],
-            params["work"],
-            self._request.deadline_ms * 1_000_000,
-            *layout.marks,
-        )
-        return [
-            self._source,
-            *(np.uint32(n) for n in numbers),
-            self._checksums.address,
-            self._reports.address,
-            self._stop,
-            np.uint32(fault.iteration if fault else 0),
-            *([self._recording.launch_at] if traced else []),
-        ]
+
+def launch_all(gpu: Gpu, request: CaptureRequest, plan: Plan, builds: Builds) -> list[Launched]:
+    """Every launch of a request, in order: untraced and traced in turn after a warm-up.
+
+    One traced launch if its records go to the host's memory, where one that hangs or traps leaves them; so also with a
+    fault, after the right kernel has warmed up. After a launch in which a wait gave up there is no other.
+    """
+    launches = Launches(gpu, request, plan)
+    kernels = {name: gpu.load(build, plan.shape.smem_bytes) for name, build in builds.items()}
+    for name, kernel in kernels.items():
+        request.subject.check_kernel(partial(gpu.parameter_sizes, kernel), traced=name != "plain")
+    traced = kernels["traced"]
+    if "right" in kernels:
+        warm_up(lambda: launches.launch(kernels["right"], traced=True))
+    if "plain" not in kernels:
+        return [launches.run(traced, traced=True, records=True)]
+    first = launches.run(traced, traced=True)
+    if first.gave_up:
+        return [first]
+    warm_up(lambda: launches.launch(kernels["plain"], traced=False))
+    launched: list[Launched] = []
+    for repetition in range(request.repetitions):
+        launched.append(launches.run(kernels["plain"], traced=False, repetition=repetition))
+        launched.append(launches.run(traced, traced=True, repetition=repetition, records=repetition == 0))
+        if any(run.gave_up for run in launched):
+            break
+    return launched

@@ -1,210 +1,153 @@
-"""What can be captured: a request, the checks of its values, and how it lies in memory. Needs no GPU."""
+"""What is to be run and recorded: a request, and what the pipeline asks of its subject. Needs no GPU."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
+from typing import Any, Protocol
 
-from hwkernels.capture.faults import KernelFault, check_fault
-from hwkernels.device.compile import Compiled, compile_cubin
-from hwkernels.device.sources import source_file
-from hwkernels.recorder.counts import buffer_records, least_capacity
-from hwkernels.recorder.layout import CLOCKS, MEMORIES, RECORD_WORDS, ROOM
-from hwkernels.recorder.table import Table, read_table
-from pipesim.errors import ConfigurationError, ParameterError
-from pipesim.trace.steady import steady_window
+from hwkernels.device.compile import Compiled
+from hwkernels.device.launch import Shape
+from hwkernels.recorder.decode import Coding
+from hwkernels.recorder.measure import Launched
+from hwkernels.recorder.record_format import CLOCKS, MEMORIES
+from hwkernels.recorder.session import ALL
+from hwkernels.recorder.table import Table
+from hwkernels.twins.buffers import Argument
+from hwkernels.twins.fault import KernelFault
+from pipesim.errors import ParameterError
+from pipesim.trace.schema import Events, Run
 
-PROTOCOL = "producer_consumer"
-SOURCE = source_file(f"{PROTOCOL}.cu")
-TABLE = source_file(f"{PROTOCOL}.table.h")
-DEFINES = {
-    "stages": "STAGES",
-    "tile_bytes": "TILE_BYTES",
-    "consumer_warps": "CONSUMER_WARPS",
-    "arrive_lanes": "ARRIVE_LANES",
-}
-PARAMETERS = (*DEFINES, "tiles", "work")
-SOURCE_BYTES = 16 << 20  #: tiles are read from so much memory at most, so that they stay in the L2 cache
-NEVER = 0xFFFFFFFF  #: a mark that no iteration reaches
-_CHECKSUM_BYTES = 1 << 30
-_RECORD_BYTES = 1 << 30
-_PATIENCE = 4  #: nanoseconds of a deadline for each cycle of work: a cycle takes about half of one
-_DEADLINE_MS = 2000  # the kernel counts nanoseconds in 31 bits
+Builds = Mapping[str, Compiled]  #: "plain", "traced", and "right": traced, without the fault of a request
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a subject asks of memory.
+
+    ``shape``: of the launch, without room for records. ``wanted``: records that an agent's buffer should hold;
+    ``least``: the fewest with which it is launched. ``room``: PIPESIM_ROOM. ``alignment``: of records in shared memory;
+    None if they cannot go there. ``alone``: a CTA must take more than half of an SM's shared memory. ``window``: the
+    first iteration that is recorded, and how many. ``passes``: its reports say how many iterations each agent made.
+    """
+
+    table: Table
+    shape: Shape
+    wanted: int
+    least: int
+    room: int
+    alignment: int | None = None
+    alone: bool = False
+    window: tuple[int, int] = ALL
+    passes: bool = False
+
+
+class Subject(Protocol):
+    """A kernel that can be captured: what it is, and the one place that knows how its kind differs from others.
+
+    A subject is a frozen dataclass of plain values, which reads back from JSON (:mod:`.subprocess_capture`).
+    """
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+
+    @property
+    def protocol(self) -> str:
+        """The protocol that its trace is of."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether its waits give up by themselves, and each CTA reports how it ended."""
+
+    def shape(self, params: Mapping[str, int]) -> Shape:
+        """The launch, without room for records."""
+
+    def check(self, request: CaptureRequest) -> None:
+        """Raise a UsageError of some kind unless all of the request can be carried out, as far as is known here."""
+
+    def needs(self, request: CaptureRequest) -> Needs:
+        """What it asks of memory. Raises ConfigurationError if it cannot be recorded."""
+
+    def compile(self, request: CaptureRequest, memory: str) -> Builds:
+        """The builds whose records go to this memory; to the host's: without "plain", every record stored at once."""
+
+    def kernel_arguments(self, request: CaptureRequest) -> tuple[Argument, ...]:
+        """Of the kernel, in order; without the recorder's."""
+
+    def check_kernel(self, sizes: Callable[[], Sequence[int]], *, traced: bool) -> None:
+        """Raise ParameterError unless a loaded kernel with parameters of these sizes takes the arguments."""
+
+    def limit_s(self, request: CaptureRequest) -> float:
+        """When the host gives up a launch."""
+
+    def coding(self, request: CaptureRequest, khz: int) -> Coding:
+        """What its records do not say themselves."""
+
+    def marks(self, params: Mapping[str, int]) -> tuple[int, int]:
+        """The iterations between which it takes its period; NEVER twice if it takes none."""
+
+    def metadata(self, request: CaptureRequest, outcome: Outcome) -> dict[str, Any]:
+        """What its trace says besides what all traces say."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What all launches of a request left, for :meth:`Subject.metadata`: the events are of ``recorded``."""
+
+    table: Table
+    entry: str
+    smem_bytes: int
+    launched: Sequence[Launched]
+    recorded: Launched
+    runs: tuple[Run, ...]
+    events: Events
 
 
 @dataclass(frozen=True)
 class CaptureRequest:
     """What to run and what to record.
 
-    ``params``: stages, tiles, tile_bytes, consumer_warps, arrive_lanes, work (SM cycles a tile). ``grid``: CTAs, one
-    an SM at a time. ``clock``: "clock", "globaltimer" or "both". ``repetitions``: pairs of an untraced and a traced
-    launch. ``record_ctas``: how many CTAs' events to keep. ``deadline_ms``: when a wait gives up. ``window``: (first,
-    end) of the iterations to keep, () for all. ``capacity``: records an agent, in whole iterations of ROOM,
-    or None for all of the window. ``memory``: where records go first: "shared", "device", "host", or ""
-    for shared memory if they fit there, else device memory. ``fault``: what to do wrong. ``probe``: (a role's first
-    warp, records) to record nothing but so many records at one place an iteration, which measures what one costs.
+    ``clock``: "clock", "globaltimer" or "both". ``repetitions``: pairs of an untraced and a traced launch.
+    ``record_ctas``: how many CTAs' events to keep (whole clusters). ``deadline_ms``: when a wait gives up, of a kernel
+    whose waits are bounded. ``memory``: where records go first: "shared", "device", "host", where they survive a kernel
+    that traps or hangs, and cost more, or "" for shared memory if they fit there, else device memory. ``capacity``:
+    records an agent, None for all. ``window``: (first, end) of the iterations to keep, () for all. ``fault``: what to
+    do wrong. ``probe``: (a role's first warp, records) to record nothing but so many records at one place an iteration,
+    which measures what one costs. Of capacity, window, fault and probe a subject takes those that it has.
     """
 
+    subject: Subject
     params: Mapping[str, int]
-    grid: int = 1
     clock: str = "clock"
     repetitions: int = 5
     record_ctas: int = 8
     deadline_ms: int = 250
     seed: int = 0
+    memory: str = ""
     capacity: int | None = None
     window: tuple[int, ...] = ()
-    memory: str = ""
     fault: KernelFault | None = None
     probe: tuple[int, ...] = ()
 
     @property
-    def protocol(self) -> str:
-        """The protocol that it is a run of."""
-        return PROTOCOL
-
-    @property
     def ctas(self) -> int:
         """CTAs in the launch."""
-        return self.grid
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How a request lies in memory: computed once for all its launches, traced and untraced."""
-
-    table: Table
-    threads: int
-    smem_bytes: int
-    capacity: int  #: records that an agent's buffer has room for
-    room: int  #: records that an iteration makes at most
-    memory: str  #: where records go first
-    source_tiles: int
-    marks: tuple[int, int]  #: iterations between which the period is measured; NEVER twice if there are too few
-    record_ctas: int
-
-
-def compile_kernel(request: CaptureRequest, *, traced: bool, memory: str = "") -> Compiled:
-    """The kernel of a request, with or without its recorder, which writes to ``memory``. Needs no GPU."""
-    defines = {DEFINES[name]: request.params[name] for name in DEFINES}
-    defines["PIPESIM_TRACE"] = int(traced)
-    if request.fault is not None:
-        defines["PIPESIM_FAULT"] = request.fault.number
-    if traced:
-        defines |= {"PIPESIM_CLOCK": CLOCKS[request.clock], "PIPESIM_MEMORY": MEMORIES[memory or "shared"]}
-    if traced and memory == "host":
-        defines["PIPESIM_EAGER"] = 1
-    if request.probe:  # in both builds: a bare consumer is one of the differences
-        defines |= {"PIPESIM_PROBE_ROLE": request.probe[0], "PIPESIM_PROBE": request.probe[1]}
-    return compile_cubin(SOURCE, defines)
-
-
-def plan(request: CaptureRequest, smem_per_cta: int, smem_per_sm: int) -> Layout:
-    """Where everything goes. Raises ConfigurationError if the tiles do not fit. Needs no GPU."""
-    stages, tiles, tile_bytes = (request.params[name] for name in ("stages", "tiles", "tile_bytes"))
-    table = read_table(TABLE, {DEFINES[name]: request.params[name] for name in DEFINES})
-    agents = len(table.agents)
-    needed = stages * tile_bytes + 8 * sum(group.stages for group in table.barriers)
-    if needed > smem_per_cta:
-        raise ConfigurationError(
-            f"{stages} stages of {tile_bytes:,} bytes need {needed:,} bytes of shared memory",
-            cause=f"a CTA has {smem_per_cta:,}",
-            correction="use fewer stages or smaller tiles",
-        )
-    record_bytes = 4 * RECORD_WORDS[request.clock]
-    kept = min(request.window[1], tiles) - request.window[0] if request.window else tiles
-    each = max(ROOM, request.probe[1]) if request.probe else ROOM
-    wanted = buffer_records(kept if request.capacity is None else request.capacity // each, each)
-    room = (smem_per_cta - needed) // (agents * record_bytes)
-    memory = request.memory or ("host" if request.fault else "shared" if wanted <= room else "device")
-    most = room if memory == "shared" else _RECORD_BYTES // (request.grid * agents * record_bytes)
-    capacity = min(wanted, most)
-    if capacity < least_capacity(each):
-        raise ConfigurationError(
-            f"there is no room for records in {memory} memory",
-            cause=f"{capacity} fit for each of {agents} warps, and {least_capacity(each)} are the least",
-            correction="let them go to device memory (--memory device), or use fewer stages or smaller tiles",
-        )
-    # More than half of an SM's memory: two CTAs never share an SM, whatever the grid.
-    alone = min(smem_per_sm // 2 + 1024, smem_per_cta)
-    return Layout(
-        table,
-        32 * agents,
-        max(needed + agents * capacity * record_bytes if memory == "shared" else needed, alone),
-        capacity,
-        each,
-        memory,
-        max(1, min(SOURCE_BYTES // tile_bytes, max(2 * stages + 1, tiles * request.grid), 1 << 16)),
-        period_marks(tiles, stages),
-        min(request.record_ctas, request.grid),
-    )
-
-
-def period_marks(tiles: int, stages: int) -> tuple[int, int]:
-    """The two iterations between which the kernel takes its period; NEVER twice if there are too few."""
-    return steady_window(tiles, stages) or (NEVER, NEVER)
+        return prod(self.subject.shape(self.params).grid)
 
 
 def check_request(request: CaptureRequest) -> None:
-    """Raise ParameterError unless every part of the request has a value that the kernel can run with."""
-    if set(request.params) != set(PARAMETERS):
-        raise ParameterError(f"{PROTOCOL} takes {', '.join(PARAMETERS)}, not {', '.join(sorted(request.params))}")
-    allowed = {
-        "stages": (1, 32),
-        "tiles": (0, 1 << 20),
-        "tile_bytes": (16, (1 << 20) - 16),
-        "consumer_warps": (1, 8),
-        "arrive_lanes": (1, 32),
-        "work": (0, 1 << 24),
-    }
-    ranges = [(name, request.params[name], *allowed[name]) for name in PARAMETERS]
-    ranges += [
-        ("grid", request.grid, 1, 65535),
-        ("repetitions", request.repetitions, 1, 1000),
-        ("record_ctas", request.record_ctas, 0, 65535),
-        ("deadline_ms", request.deadline_ms, 1, _DEADLINE_MS),
-        ("capacity", 0 if request.capacity is None else request.capacity, 0, 1 << 20),
-    ]
+    """Raise a UsageError of some kind unless every part of the request has a value that it can be run with."""
+    request.subject.check(request)
+    require_between(("repetitions", request.repetitions, 1, 1000), ("record_ctas", request.record_ctas, 0, 65535))
+    for name, value, known in (("memory", request.memory, ("", *MEMORIES)), ("clock", request.clock, tuple(CLOCKS))):
+        if value not in known:
+            raise ParameterError(f"{name} = {value!r}", correction=f"use one of {', '.join(filter(None, known))}")
+
+
+def require_between(*ranges: tuple[str, int, int, int]) -> None:
+    """Raise ParameterError for a value (after its name) that is not between the two that follow it."""
     for name, value, low, high in ranges:
         if not low <= value <= high:
             raise ParameterError(f"{name} = {value} is out of range", correction=f"use {low:,} to {high:,}")
-    if request.deadline_ms * 1_000_000 < _PATIENCE * request.params["work"]:
-        raise ParameterError(
-            f"a deadline of {request.deadline_ms} ms is too short for {request.params['work']:,} cycles of work a tile",
-            cause="a wait that is merely slow would be taken for a hang",
-            correction=f"give at least {-(-_PATIENCE * request.params['work'] // 1_000_000)} ms, or less work",
-        )
-    if request.params["tile_bytes"] % 16:
-        raise ParameterError(f"tile_bytes = {request.params['tile_bytes']} is not a multiple of 16")
-    if request.params["arrive_lanes"] not in {1, 32}:
-        raise ParameterError(f"arrive_lanes = {request.params['arrive_lanes']}", correction="use 1 or 32")
-    if request.memory not in {"", *MEMORIES}:
-        raise ParameterError(f"memory = {request.memory!r}", correction=f"use one of {', '.join(MEMORIES)}")
-    _check_window(request)
-    if request.fault is not None:
-        check_fault(request.fault, request.params)
-    if request.clock not in CLOCKS:
-        raise ParameterError(f"clock = {request.clock!r}", correction=f"use one of {', '.join(CLOCKS)}")
-    if request.grid * request.params["tiles"] * request.params["consumer_warps"] * 4 > _CHECKSUM_BYTES:
-        raise ParameterError(
-            "too many tiles: the checksums alone would fill 1 GiB", correction="use fewer tiles or CTAs"
-        )
-
-
-def _check_window(request: CaptureRequest) -> None:
-    window, tiles = request.window, request.params["tiles"]
-    if not window:
-        return
-    if len(window) != 2 or not 0 <= window[0] < window[1]:
-        raise ParameterError(f"the window {window} is not the first and the end of some iterations")
-    if window[0] >= tiles:
-        raise ParameterError(
-            f"the window begins at iteration {window[0]}, behind the last of {tiles} tiles",
-            correction="begin it earlier",
-        )
-    if request.fault is not None:
-        raise ParameterError(
-            "a run with a fault is recorded whole",
-            cause="what led to a fault, and what follows from it, may lie outside of a window",
-            correction="leave the window out",
-        )

@@ -1,23 +1,24 @@
-"""A capture in a process of its own: whatever a kernel does to the CUDA context, this process goes on.
-
-``python -m hwkernels.capture.subprocess_capture FOLDER`` runs the request in that folder and writes its trace there;
-:func:`capture_apart` and ``foreign_capture`` call it. A kernel that still runs when its process ends is ended by the
-driver.
-"""
+"""A capture in a process of its own: how a request goes there, and how its trace or its error comes back."""
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
+from typing import Any
 
-from hwkernels.capture.faults import KernelFault
-from hwkernels.capture.request import CaptureRequest
+from hwkernels.capture.arguments import Argument
+from hwkernels.capture.request import Builds, CaptureRequest, Subject
+from hwkernels.capture.source_subject import SourceSubject
+from hwkernels.capture.twin_subject import TwinSubject
+from hwkernels.device.compile import Compiled
+from hwkernels.twins.fault import KernelFault
 from pipesim.errors import (
     CompileError,
     ConfigurationError,
@@ -30,6 +31,7 @@ from pipesim.errors import (
 )
 from pipesim.trace.schema import Trace
 
+MODULE = "hwkernels.capture"  #: ``python -m MODULE FOLDER`` is the process
 _START_S = 60  #: what importing, compiling and starting CUDA may take
 _REQUEST, _TRACE, _ERROR = "request.json", "trace.parquet", "error.json"
 #: Errors that are raised here as they were raised there: they say all by themselves.
@@ -39,15 +41,8 @@ _PLAIN: dict[str, type[PipesimError]] = {
 }
 
 
-def capture_apart(request: CaptureRequest) -> Trace:
-    """Run the request in a new process. HardwareError if that process leaves no trace."""
-    return run_apart(
-        "hwkernels.capture.subprocess_capture", dump_request(request), str(request.fault), request.deadline_ms / 1000
-    )
-
-
-def run_apart(module: str, document: str, what: str, limit_s: float) -> Trace:
-    """Run ``python -m module FOLDER`` on a request, which calls :func:`answer`; the trace that it writes.
+def run_apart(document: str, what: str, limit_s: float, module: str = MODULE) -> Trace:
+    """Run ``python -m module FOLDER`` on a request of :func:`dump`; the trace that it writes by :func:`answer`.
 
     ``what`` names it in errors; ``limit_s``: what its launches may take. Raises HardwareError if there is no trace, and
     what was wrong with the request, a hang or a trap as that process raised it.
@@ -98,26 +93,33 @@ def answer(folder: str, carry_out: Callable[[str], Trace]) -> int:
     return 0
 
 
-def dump_request(request: CaptureRequest) -> str:
-    """A request as JSON."""
-    return json.dumps(asdict(request), sort_keys=True)
+def dump(request: CaptureRequest, builds: Builds | None) -> str:
+    """A request and its builds as JSON; without builds, the other process compiles them."""
+    subject = {"kind": type(request.subject).__name__, **asdict(request.subject)}  # type: ignore[call-overload]
+    own = {f.name: getattr(request, f.name) for f in fields(request)} | {"subject": subject}
+    own["fault"] = None if request.fault is None else asdict(request.fault)
+    compiled = {n: {**asdict(b), "cubin": base64.b64encode(b.cubin).decode()} for n, b in (builds or {}).items()}
+    return json.dumps({"request": own, "builds": compiled}, sort_keys=True, default=dict)
 
 
-def load_request(text: str) -> CaptureRequest:
-    """The request of :func:`dump_request`."""
-    fields = json.loads(text)
-    fault = fields.pop("fault")
-    fields = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
-    return CaptureRequest(**fields, fault=None if fault is None else KernelFault(**fault))
+def load(text: str) -> tuple[CaptureRequest, dict[str, Compiled] | None]:
+    """The request and the builds of :func:`dump`."""
+    document = json.loads(text)
+    own = _tuples(document["request"])
+    own["subject"] = _subject(_tuples(own["subject"]))
+    own["fault"] = None if own["fault"] is None else KernelFault(**own["fault"])
+    builds = {
+        name: Compiled(**{**b, "cubin": base64.b64decode(b["cubin"]), "options": tuple(b["options"])})
+        for name, b in document["builds"].items()
+    }
+    return CaptureRequest(**own), builds or None
 
 
-def main(folder: str) -> int:
-    """Capture and write."""
-    from hwkernels.capture.trace import capture_here
-    from hwkernels.device.launch import require_gpu
-
-    return answer(folder, lambda text: capture_here(load_request(text), require_gpu()))
+def _subject(own: dict[str, Any]) -> Subject:
+    if own.pop("kind") == TwinSubject.__name__:
+        return TwinSubject(**own)
+    return SourceSubject(**own | {"arguments": tuple(Argument(**argument) for argument in own["arguments"])})
 
 
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+def _tuples(entries: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in entries.items()}

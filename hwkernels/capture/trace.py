@@ -1,125 +1,151 @@
-"""Runs the producer/consumer kernel on a GPU and makes a trace of it."""
+"""From the launches of a request to its trace."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
-from hwkernels.capture.faults import expected_bytes
-from hwkernels.capture.launches import launch_all, launch_fault
-from hwkernels.capture.request import CaptureRequest, Layout, check_request, compile_kernel, plan
+from hwkernels.capture.plan import Plan
+from hwkernels.capture.request import CaptureRequest, Outcome
 from hwkernels.device.compile import Compiled
-from hwkernels.device.launch import DeviceInfo, Gpu, require_gpu
-from hwkernels.recorder.decode import Coding, Decoded, decode
-from hwkernels.recorder.describe import describe
-from hwkernels.recorder.measure import Launched, busiest_role, cost_of_record, overhead, run_of
+from hwkernels.device.launch import DeviceInfo
+from hwkernels.recorder.clocks import CLOCK_SKEW_CYCLES
+from hwkernels.recorder.decode import TIMER_STEPS, decode, sm_khz, timer_step_ns
+from hwkernels.recorder.measure import Launched, run_of
+from hwkernels.recorder.record_format import RECORD_WORDS
+from pipesim.errors import HardwareError
 from pipesim.model.ending import Ending
-from pipesim.trace.schema import CtaInfo, Events, Run, Trace
-
-__all__ = ["CaptureRequest", "capture"]
+from pipesim.trace.schema import CtaInfo, Device, Run, Trace, TraceMeta
 
 
-def capture(request: CaptureRequest) -> Trace:
-    """Compile, run and check the kernel, and give the trace of its first recorded launch.
-
-    ``wrong_tiles`` speaks of all launches, ``status`` of the one whose records are kept: the first traced launch, or
-    the first that met its deadline. A request with a fault runs in a process of its own and comes back whatever
-    happens. Raises HardwareError without a usable GPU or if a kernel without a fault traps, ParameterError and
-    ConfigurationError for a request that cannot be run.
-    """
-    check_request(request)
-    info = require_gpu()
-    if request.fault is None:
-        return capture_here(request, info)
-    from hwkernels.capture.subprocess_capture import capture_apart
-
-    return capture_apart(request)
-
-
-def capture_here(request: CaptureRequest, info: DeviceInfo) -> Trace:
-    """The same in this process, which can launch nothing any more if a fault traps."""
-    layout = plan(request, info.smem_per_cta, info.smem_per_sm)
-    gpu = Gpu(info)
-    try:
-        if request.fault is None:
-            launched, rate = launch_all(gpu, request, layout), None
-        else:
-            run, rate = launch_fault(gpu, request, layout)
-            launched = [run]
-    finally:
-        gpu.close()
-    compiled = compile_kernel(request, traced=True, memory=layout.memory)
-    return _trace(request, layout, compiled, info, launched, rate)
-
-
-def _trace(
+def make_trace(
     request: CaptureRequest,
-    layout: Layout,
+    plan: Plan,
     compiled: Compiled,
     info: DeviceInfo,
     launched: list[Launched],
     rate: npt.NDArray[Any] | None,
 ) -> Trace:
-    # a launch that hung tells more than one that did not
+    """The trace of the first traced launch that gave up, or of the first; ``compiled`` is its build.
+
+    ``rate``: headers that tell the SM clock where those of the launch do not. Raises HardwareError if a CTA that ended
+    did not read the clocks.
+    """
     traced = [run for run in launched if run.traced]
     recorded = next((run for run in traced if run.gave_up), traced[0])
-    meta = describe(request, layout, compiled, info, recorded.headers, rate)
-    decoded = _decoded(request, layout, recorded, meta.device.sm_khz)
-    runs = tuple(run_of(run, layout.marks) for run in launched) if request.fault is None else ()
+    if recorded.status == Ending.FINISHED:
+        _require_anchors(recorded)
+    meta = _describe(request, plan, compiled, info, recorded.headers, rate)
+    count = _begun(recorded, plan.record_ctas)
+    coding = request.subject.coding(request, meta.device.sm_khz)
+    decoded = decode(recorded.headers[:count], recorded.records[:count], plan.table, coding)
+    runs = _runs(request, launched)
+    outcome = Outcome(plan.table, compiled.entry, plan.shape.smem_bytes, launched, recorded, runs, decoded.events)
     return Trace(
         replace(
             meta,
-            ctas=tuple(_with_report(cta, recorded, layout) for cta in decoded.ctas),
+            ctas=tuple(_with_report(cta, recorded, plan) for cta in decoded.ctas),
             runs=runs,
-            status=Ending.TRAP if recorded.trapped else Ending.DEADLINE if recorded.gave_up else Ending.FINISHED,
+            status=recorded.outcome,
             wrong_tiles=sum(run.wrong_tiles for run in launched),
             window=request.window,
             fault="" if request.fault is None else str(request.fault),
-            memory=layout.memory,
-            extra=meta.extra | _extra(request, layout, launched, runs, decoded.events) | {"took_ms": recorded.took_ms},
+            memory=plan.memory,
+            extra=meta.extra | _times(launched, recorded) | request.subject.metadata(request, outcome),
         ),
         decoded.events,
     )
 
 
-def _decoded(request: CaptureRequest, layout: Layout, recorded: Launched, khz: int) -> Decoded:
-    """The records of a launch as events."""
-    tile_bytes, count = request.params["tile_bytes"], layout.record_ctas
-    coding = Coding(
-        request.clock,
-        (tile_bytes, expected_bytes(request.fault, tile_bytes)),
-        request.window[0] if request.window else 0,
-        counted=request.fault is None,
-        khz=khz,
+def _describe(
+    request: CaptureRequest,
+    plan: Plan,
+    compiled: Compiled,
+    info: DeviceInfo,
+    headers: npt.NDArray[Any],
+    rate: npt.NDArray[Any] | None,
+) -> TraceMeta:
+    """The description of a launch with these headers, before its records are decoded."""
+    khz = sm_khz(headers) or (0 if rate is None else sm_khz(rate))
+    step_ns = timer_step_ns(headers)
+    return TraceMeta(
+        source="hardware",
+        protocol=request.subject.protocol,
+        params=dict(request.params),
+        grid=request.ctas,
+        device=Device(info.name, info.sms, info.capability, info.driver, compiled.nvrtc, khz, step_ns),
+        agents=plan.table.agents,
+        barriers=plan.table.barriers,
+        sites=plan.table.sites,
+        clock=request.clock,
+        kernel_hash=compiled.kernel_hash,
+        options=compiled.options,
+        record_bytes=4 * RECORD_WORDS[request.clock],
+        recorded_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        extra={
+            "order_error_cycles": order_error_cycles(request.clock, khz, step_ns),
+            "capacity": plan.capacity,
+            "seed": request.seed,
+        },
     )
-    return decode(recorded.headers[:count], recorded.records[:count], layout.table, coding)
 
 
-def _extra(
-    request: CaptureRequest, layout: Layout, launched: list[Launched], runs: tuple[Run, ...], events: Events
-) -> dict[str, Any]:
-    """What only a kernel of ours can say: where it lay in memory, what recording costs, and where it gave up."""
-    per_tile = overhead(runs, request.params["tiles"])
-    gave_up = [run.describe_end(layout.table) for run in launched if run.gave_up]
+def order_error_cycles(clock: str, khz: int, step_ns: int) -> int:
+    """Cycles by which two stamps of one SM may stand in the wrong order.
+
+    Two readings of ``%clock`` on one SM were at most 15 cycles apart when taken right after a CTA barrier (2,000
+    times, 8 warps, H100 and H200); a reading of ``%globaltimer`` is up to two of its usual steps old.
+    """
+    return CLOCK_SKEW_CYCLES + (-(-TIMER_STEPS * step_ns * khz // 1_000_000) if clock == "globaltimer" else 0)
+
+
+def _runs(request: CaptureRequest, launched: list[Launched]) -> tuple[Run, ...]:
+    """Every launch that tells how long its CTAs took; none if a wait gave up in one, or the launch was ended."""
+    if request.fault is not None or any(run.gave_up for run in launched):
+        return ()
+    marks = request.subject.marks(request.params)
+    return tuple(run_of(run, marks) for run in launched if run.traced or len(run.reports))
+
+
+def _times(launched: list[Launched], recorded: Launched) -> dict[str, Any]:
+    """How long the launches took."""
     return {
-        "overhead_millicycles_per_tile": per_tile,
-        "cost_millicycles_per_record": cost_of_record(per_tile, busiest_role(events, layout.table)),
-        "smem_bytes": layout.smem_bytes,
-        "source_tiles": layout.source_tiles,
-        **({"gave_up": gave_up[0]} if gave_up else {}),
+        "launch_ns": {
+            name: [run.took_ns for run in launched if run.traced is traced and run.took_ns]
+            for name, traced in (("untraced", False), ("traced", True))
+        },
+        "took_ms": recorded.took_ms,
     }
 
 
-def _with_report(cta: CtaInfo, recorded: Launched, layout: Layout) -> CtaInfo:
+def _require_anchors(recorded: Launched) -> None:
+    """HardwareError if a CTA ended without having read both clocks at both its ends."""
+    for which, when in ((0, "before its first record"), (1, "after its last")):
+        missing = recorded.headers["anchors"][:, which]["globaltimer"] == 0
+        if missing.any():
+            raise HardwareError(
+                f"CTA {int(np.argmax(missing))} did not read the clocks {when}",
+                cause="its records have no place in time without that",
+                correction=f"let one thread of each CTA execute PIPESIM_ANCHOR(cta, {which}) there",
+            )
+
+
+def _begun(recorded: Launched, most: int) -> int:
+    """How many of the first CTAs came to their first anchor: the others have no place in time."""
+    missing = np.flatnonzero(recorded.headers[:most]["anchors"][:, 0]["globaltimer"] == 0)
+    return int(missing[0]) if len(missing) else most
+
+
+def _with_report(cta: CtaInfo, recorded: Launched, plan: Plan) -> CtaInfo:
     """The header with what the CTA reported at its end, if it came to one."""
-    report = recorded.reports[cta.cta]
-    if not report["status"] or recorded.trapped:
+    if recorded.status != Ending.FINISHED or not len(recorded.reports):
         return cta
-    barriers = sum(group.stages for group in layout.table.barriers)
-    return replace(
-        cta,
-        passes=tuple(report["iterations"][: len(layout.table.agents)].tolist()),
-        barrier_words=tuple(report["barrier_words"][:barriers].tolist()),
-    )
+    report = recorded.reports[cta.cta]
+    barriers = sum(group.stages for group in plan.table.barriers)
+    words = tuple(report["barrier_words"][:barriers].tolist())
+    passes = tuple(report["iterations"][: len(plan.table.agents)].tolist()) if plan.needs.passes else ()
+    return replace(cta, passes=passes, barrier_words=words)

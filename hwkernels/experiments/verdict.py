@@ -14,9 +14,8 @@ import numpy as np
 from hwkernels.experiments.catalogue import Case, Experiment
 from hwkernels.experiments.results import FAILED, Outcome
 from hwkernels.experiments.sequences import Code, completed, parse
-from hwkernels.recorder.clocks import Message, Offsets, fit_offsets, read_line
+from hwkernels.recorder.clocks import CLOCK_SKEW_CYCLES, Message, Offsets, fit_offsets, read_line
 from hwkernels.recorder.decode import TIMER_STEPS
-from hwkernels.recorder.describe import CLOCK_SKEW_CYCLES
 from hwkernels.recorder.layout import ANCHOR
 from pipesim.errors import ClockError
 from pipesim.model import barrier

@@ -27,6 +27,7 @@ from pipesim.trace.schema import Column, CtaInfo, Events
 #: How far the SM clock may stray from its mean between two anchors. On a full chip whose load has just begun it was
 #: seen 6.1 permille off over the first 2 µs of 39 (H100; 1.2 on an H200, next to nothing with one CTA).
 DRIFT_PERMILLE = 10
+CLOCK_SKEW_CYCLES = 20  #: bound on the difference of %clock between the warps of an SM
 _ROUNDING_PS = 2
 _FOR_EVER = (1 << 63) - 1
 

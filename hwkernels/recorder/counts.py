@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.recorder.layout import HEADER, UNWRITTEN
+from hwkernels.recorder.layout import HEADER
+from hwkernels.recorder.record_format import UNWRITTEN
 from pipesim.errors import HardwareError
 
 _ONES = np.uint32(0x01010101 * UNWRITTEN)

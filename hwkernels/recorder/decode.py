@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hwkernels.recorder.clocks import Line, read_line, scale
-from hwkernels.recorder.layout import RECORD_WORDS, TAG_ITERATION, TAG_PARITY, TAG_SITE, TAG_STAGE, TAG_VALUE
+from hwkernels.recorder.record_format import RECORD_WORDS, TAG_ITERATION, TAG_PARITY, TAG_SITE, TAG_STAGE, TAG_VALUE
 from hwkernels.recorder.table import Table
 from pipesim.errors import TraceFormatError
 from pipesim.trace.schema import COLUMNS, Anchor, Column, CtaInfo, EventKind, Events

@@ -1,4 +1,4 @@
-"""The device structures of ``recorder.cuh`` and ``producer_consumer.cu``, as numpy types, and the fields of a tag."""
+"""The device structures of ``recorder.cuh`` and of the twins' ``report.cuh``, as numpy types."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 MAX_AGENTS = 32  #: PIPESIM_MAX_AGENTS
 MAX_REPORTED_AGENTS = 16
 MAX_BARRIERS = 2 * 32
-ROOM = 6  #: PIPESIM_ROOM of producer_consumer.cu: records that an iteration makes at most
 
 ANCHOR: np.dtype[Any] = np.dtype(
     [("globaltimer_before", "<u8"), ("globaltimer", "<u8"), ("clock_before", "<u8"), ("clock_after", "<u8")]
@@ -50,21 +49,3 @@ REPORT: np.dtype[Any] = np.dtype(
 )
 
 FINISHED, DEADLINE, STOPPED = 1, 2, 3  #: ``Status``; 0 is a CTA that never came to its end
-
-#: PIPESIM_CLOCK, by its name in the schema, and the 32-bit words of a record under it.
-CLOCKS = {"clock": 0, "globaltimer": 1, "both": 2}
-RECORD_WORDS = {"clock": 2, "globaltimer": 2, "both": 4}
-
-#: PIPESIM_MEMORY, by the name of the memory in the schema. Host memory is written as device memory is.
-MEMORIES = {"shared": 0, "device": 1, "host": 1}
-
-# Shift and width of the tag's fields.
-TAG_SITE = (0, 6)
-TAG_VALUE = (6, 6)
-TAG_PARITY = (12, 1)
-TAG_STAGE = (13, 5)
-TAG_ITERATION = (18, 14)
-
-UNWRITTEN = (
-    0xFF  #: every byte of a host buffer before the launch; no record has a tag of ones, for no table has a site 63
-)

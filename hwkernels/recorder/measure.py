@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
@@ -12,39 +12,67 @@ import numpy.typing as npt
 
 from hwkernels.recorder.layout import DEADLINE, FINISHED
 from hwkernels.recorder.table import Table
+from pipesim.model.ending import Ending
 from pipesim.trace.schema import EventKind, Events, Run
+
+
+@dataclass(frozen=True)
+class Checked:
+    """An output against what it must be: elements, wrong ones, wrong tiles, the largest error, and the first wrong.
+
+    ``digest``: of the bytes, where these are what a user compares.
+    """
+
+    elements: int
+    wrong: int
+    wrong_tiles: int = 0
+    largest_error: float = 0.0
+    first_wrong: str = ""
+    digest: str = ""
 
 
 @dataclass(frozen=True)
 class Launched:
     """One launch as it was fetched from the device.
 
-    ``reports``: (grid,) of ``layout.REPORT``. ``headers``: (grid,) of ``layout.HEADER``, empty if untraced.
-    ``records``: (recorded CTAs, agents, capacity, words), empty but for the first traced launch.
-    ``wrong_tiles``: of all its CTAs. ``trapped``: the chip ended the launch. ``took_ms``: as the host saw it.
+    ``headers``: (CTAs,) of ``layout.HEADER``, empty if untraced. ``records``: (recorded CTAs, agents, capacity, words),
+    empty where they were not wanted. ``reports``: (CTAs,) of ``layout.REPORT``, empty of a kernel that makes none.
+    ``status``: FINISHED, or DEADLINE or TRAP if the host or the chip ended the launch. ``took_ns``: between two
+    CUDA events around it, 0 if it did not end; ``took_ms``: as the host saw it. ``outputs``: those that were compared.
     """
 
     traced: bool
     repetition: int
-    reports: npt.NDArray[Any]
     headers: npt.NDArray[Any]
     records: npt.NDArray[np.uint32]
-    wrong_tiles: int
-    trapped: bool = False
+    reports: npt.NDArray[Any]
+    status: Ending = Ending.FINISHED
+    took_ns: int = 0
     took_ms: int = 0
+    outputs: Mapping[str, Checked] = field(default_factory=dict)
 
     @property
     def gave_up(self) -> bool:
         """Whether any CTA left its loop before the end, or was ended."""
-        return bool((self.reports["status"] != FINISHED).any())
+        return self.status != Ending.FINISHED or bool((self.reports["status"] != FINISHED).any())
+
+    @property
+    def outcome(self) -> Ending:
+        """The status that a trace of it has: that of the launch, or DEADLINE if a wait in it gave up."""
+        return Ending.DEADLINE if self.gave_up and self.status == Ending.FINISHED else self.status
+
+    @property
+    def wrong_tiles(self) -> int:
+        """Of all outputs and CTAs."""
+        return sum(found.wrong_tiles for found in self.outputs.values())
 
     def describe_end(self, table: Table) -> dict[str, Any]:
         """The first CTA whose wait met its deadline: CTA, agent, site, iteration, and whether it was traced.
 
-        Of a launch that trapped nothing is known but that.
+        Of a launch that was ended nothing is known but how.
         """
-        if self.trapped:
-            return {"traced": self.traced, "trap": True}
+        if self.status != Ending.FINISHED:
+            return {"traced": self.traced, "trap": self.status == Ending.TRAP}
         late = np.flatnonzero(self.reports["status"] == DEADLINE)
         cta = int(late[0]) if len(late) else int(np.flatnonzero(self.reports["status"] != FINISHED)[0])
         report = self.reports[cta]
@@ -58,33 +86,16 @@ class Launched:
         }
 
 
-def share_sums(source: npt.NDArray[np.uint32], warps: int) -> npt.NDArray[np.uint32]:
-    """What each consumer warp must find: (tiles, warps) sums modulo 2^32 of the words of (tiles, words).
-
-    Warps share a tile's 16-byte vectors as the kernel does: equal contiguous parts, the last one with the rest.
-    """
-    share = source.shape[1] // 4 // warps * 4
-    bounds = [*range(0, share * warps, share)] if share else [0] * warps
-    ends = [*bounds[1:], source.shape[1]]
-    parts = [source[:, begin:end].sum(axis=1, dtype=np.uint32) for begin, end in zip(bounds, ends, strict=True)]
-    return np.stack(parts, axis=1)
-
-
-def wrong_tiles(
-    sums: npt.NDArray[np.uint32], expected: npt.NDArray[np.uint32], iterations: npt.NDArray[np.uint32]
-) -> int:
-    """Tiles of which any warp that went through them found another sum than the host.
-
-    ``sums`` and ``expected``: (ctas, tiles, warps). ``iterations``: (ctas, agents), the producer first.
-    """
-    tiles, warps = sums.shape[1:]
-    done = np.arange(tiles)[None, :, None] < iterations[:, None, 1 : 1 + warps]
-    return int(((sums != expected) & done).any(axis=2).sum())
-
-
 def run_of(launched: Launched, marks: tuple[int, int]) -> Run:
-    """The schema's summary of a launch: per CTA the loop's cycles, and the period (0 where it was not measured)."""
+    """The schema's summary of a launch: per CTA its cycles, and its period between ``marks`` (0: not measured).
+
+    Cycles are those of the loop, or, of a kernel that makes no reports, those between the anchors.
+    """
     reports = launched.reports
+    if not len(reports):
+        anchors = launched.headers["anchors"]
+        between = (anchors[:, 1]["clock_before"] - anchors[:, 0]["clock_after"]).astype(np.int64)
+        return Run(launched.traced, launched.repetition, tuple(between.tolist()), (0,) * len(between))
     cycles = (reports["loop_end"] - reports["loop_begin"]).astype(np.int64)
     first, last = (reports["marks"][:, which].astype(np.int64) for which in (0, 1))
     laps = max(marks[1] - marks[0], 1)

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from hwkernels.device.launch import Gpu
 from hwkernels.device.memory import allocate
 from hwkernels.recorder.counts import fresh_headers, require_counted, settle
-from hwkernels.recorder.layout import HEADER, LAUNCH, RECORD_WORDS, UNWRITTEN
+from hwkernels.recorder.layout import HEADER, LAUNCH
+from hwkernels.recorder.record_format import RECORD_WORDS, UNWRITTEN
 from hwkernels.recorder.table import Table
 from pipesim.errors import KernelHangError, KernelTrapError
 from pipesim.model.ending import Ending

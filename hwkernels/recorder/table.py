@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from hwkernels.recorder.record_format import MAX_SITES
 from pipesim.errors import UsageError
 from pipesim.trace.schema import AgentInfo, BarrierGroup, EventKind, Site
 
-MAX_SITES = 63  #: a record's tag has 6 bits for its site; all ones mark a record that was not written
 NONE = "none"  #: how the file spells that a site touches no barrier
 _ARGUMENTS = {"ROLE": 2, "BARRIER": 3, "SITE": 4}
 _ENTRY = re.compile(r"PIPESIM_(ROLE|BARRIER|SITE)\((.*)\)")

@@ -19,9 +19,7 @@ from pipesim.trace.schema import Trace
 
 if TYPE_CHECKING:
     from hwkernels.capture.request import CaptureRequest
-    from hwkernels.capture.twin_request import KernelRequest
 
-    Request = CaptureRequest | KernelRequest
 
 Capture = Callable[[Program], Trace]  #: runs the kernel of a program on this machine's GPU and records it
 
@@ -118,23 +116,18 @@ def has_kernel(target: Target) -> bool:
     return target.name in kernel_names()
 
 
-def plain_request(program: Program) -> Request:
+def plain_request(program: Program) -> CaptureRequest:
     """What to run for this program, everything else as usual."""
-    from hwkernels.capture.request import PROTOCOL, CaptureRequest
-    from hwkernels.capture.twin_request import KernelRequest
+    from hwkernels.capture import CaptureRequest, TwinSubject
 
-    if program.name == PROTOCOL:
-        return CaptureRequest(program.params, program.grid)
-    return KernelRequest(program.name, program.params, program.grid)
+    return CaptureRequest(TwinSubject(program.name, program.grid), program.params)
 
 
-def captured(request: Request) -> Trace:
-    """The trace of a request. Raises HardwareError without a GPU, and whatever the kernel's own capture raises."""
-    from hwkernels.capture.trace import capture
-    from hwkernels.capture.twin_request import KernelRequest
-    from hwkernels.capture.twin_trace import capture_kernel_of
+def captured(request: CaptureRequest) -> Trace:
+    """The trace of a request. Raises HardwareError without a GPU, and whatever the capture raises."""
+    from hwkernels.capture import capture
 
-    return capture_kernel_of(request) if isinstance(request, KernelRequest) else capture(request)
+    return capture(request)
 
 
 def capture_plain(program: Program) -> Trace:

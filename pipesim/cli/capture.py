@@ -14,11 +14,8 @@ from pipesim.cli.recording import empty_meta, require_gpu_or, usual_name
 
 if TYPE_CHECKING:
     from hwkernels.capture.request import CaptureRequest
-    from hwkernels.capture.twin_request import KernelRequest
     from pipesim.model.program import Program
     from pipesim.targets import Target
-
-    Request = CaptureRequest | KernelRequest
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,11 +89,12 @@ def _carry_out(options: argparse.Namespace) -> int:
     return code
 
 
-def _request(target: Target, program: Program, options: argparse.Namespace) -> Request:
+def _request(target: Target, program: Program, options: argparse.Namespace) -> CaptureRequest:
     """The request of a command line; UsageError if there is no kernel, ParameterError for a value out of range."""
-    from hwkernels.capture.request import PROTOCOL
+    from hwkernels.capture.request import check_request
     from hwkernels.twins import kernel_names
-    from pipesim.answers.evidence import has_kernel
+    from hwkernels.twins.fault import parse_fault
+    from pipesim.answers.evidence import has_kernel, plain_request
     from pipesim.errors import UsageError
 
     if not has_kernel(target):
@@ -104,69 +102,28 @@ def _request(target: Target, program: Program, options: argparse.Namespace) -> R
             f"there is no CUDA kernel of {target.name}",
             correction=f"kernels exist of {', '.join(kernel_names())}; name one of your own with --kernel",
         )
-    return _own_request(program, options) if program.name == PROTOCOL else _kernel_request(program, options)
-
-
-def _own_request(program: Program, options: argparse.Namespace) -> Request:
-    """The request of the producer/consumer kernel, which alone can keep a window and be made wrong."""
-    from hwkernels.capture.faults import parse_fault
-    from hwkernels.capture.request import CaptureRequest, check_request
-
-    request = CaptureRequest(
-        program.params,
-        program.grid,
-        options.clock,
-        options.repetitions,
-        options.record_ctas,
-        options.deadline_ms,
-        options.seed,
-        window=options.window or (),
+    request = replace(
+        plain_request(program),
+        clock=options.clock,
+        repetitions=options.repetitions,
+        record_ctas=options.record_ctas,
+        deadline_ms=options.deadline_ms,
+        seed=options.seed,
         memory=options.memory,
+        window=options.window or (),
         fault=parse_fault(options.fault) if options.fault is not None else None,
     )
     check_request(request)
     return request
 
 
-def _kernel_request(program: Program, options: argparse.Namespace) -> Request:
-    """The request of a kernel of the registry."""
-    from hwkernels.capture.request import PROTOCOL
-    from hwkernels.capture.twin_request import KernelRequest, check_kernel_request
-    from pipesim.errors import UsageError
-
-    for flag, value in (
-        ("--window", options.window),
-        ("--fault", options.fault),
-    ):
-        if value:
-            raise UsageError(
-                f"{flag} means nothing for {program.name}",
-                cause=f"only the kernel of {PROTOCOL} has it",
-                correction=f"leave {flag} out",
-            )
-    request = KernelRequest(
-        program.name,
-        program.params,
-        program.grid,
-        options.clock,
-        options.repetitions,
-        options.record_ctas,
-        options.deadline_ms,
-        options.seed,
-        options.memory,
-    )
-    check_kernel_request(request)
-    return request
-
-
-def _usual_name(request: Request) -> Path:
+def _usual_name(request: CaptureRequest) -> Path:
     """The name that the trace would have in the library, in this folder: known before anything is recorded."""
-    from hwkernels.capture.twin_request import KernelRequest, plan_kernel
+    from hwkernels.capture.plan import plan
 
-    meta = empty_meta(request.protocol, dict(request.params), request.ctas, request.clock)
-    if isinstance(request, KernelRequest):
-        return usual_name(replace(meta, memory=plan_kernel(request).memory))
-    return usual_name(replace(meta, window=request.window, memory=request.memory, fault=str(request.fault or "")))
+    meta = empty_meta(request.subject.protocol, dict(request.params), request.ctas, request.clock)
+    fault, memory = str(request.fault or ""), plan(request).memory
+    return usual_name(replace(meta, window=request.window, memory=memory, fault=fault))
 
 
 COMMAND = Command(

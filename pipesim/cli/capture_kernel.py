@@ -15,7 +15,7 @@ from pipesim.cli.recording import empty_meta, require_gpu_or, usual_name
 from pipesim.errors import ParameterError, UsageError
 
 if TYPE_CHECKING:
-    from hwkernels.capture.source import ForeignRequest
+    from hwkernels.capture.request import CaptureRequest
     from pipesim.model.program import Program
 
 DEADLINE_MS = 250  #: the usual ``--deadline-ms``, which only a kernel of ours takes
@@ -81,9 +81,9 @@ def refuse_kernel_options(options: argparse.Namespace) -> None:
 
 def capture_kernel(options: argparse.Namespace) -> int:
     """Carry out ``pipesim capture --kernel``; the exit code."""
-    from hwkernels.capture.parameters import check_arguments
-    from hwkernels.capture.source import check_foreign, compile_builds
-    from hwkernels.capture.source_trace import capture_foreign
+    from hwkernels.capture import capture, compile_builds
+    from hwkernels.capture.arguments import check_arguments, parse_argument
+    from hwkernels.capture.request import check_request
     from pipesim.answers.compare import compare_trace
     from pipesim.cli.exit_codes import exit_code
     from pipesim.report.pages.verify import paint_compare
@@ -97,16 +97,16 @@ def capture_kernel(options: argparse.Namespace) -> int:
     with progress(f"flattening {named}"):
         target = find(named)
         program = target.build(params_of(options), grid=prod(_numbers("--grid", options.grid or "1", 3)))
-    request = foreign_request(program, options)
-    check_foreign(request)
-    path = options.output or usual_name(empty_meta(request.protocol, dict(request.params), request.ctas, request.clock))
+    request = source_request(program, options)
+    check_request(request)
+    path = options.output or usual_name(empty_meta(program.name, dict(request.params), request.ctas, request.clock))
     require_output(path, force=options.force)
-    with progress(f"compiling {request.source}"):
-        builds = compile_builds(request, "plain", "traced")
-    check_arguments(request.arguments, builds)
+    with progress(f"compiling {options.kernel}"):
+        builds = compile_builds(request)
+    check_arguments([parse_argument(text, n) for n, text in enumerate(options.arg)], builds)
     require_gpu_or("the kernel compiles; launch it on a machine with an H100 or H200")
-    with progress(f"capturing {request.source}"):
-        trace = capture_foreign(request, builds, may_hang=options.may_hang)
+    with progress(f"capturing {options.kernel}"):
+        trace = capture(request, builds)
     write_trace(trace, path, force=options.force)
     with progress("comparing with the protocol"):
         report = compare_trace(program, trace, str(path), captured=True)
@@ -116,19 +116,18 @@ def capture_kernel(options: argparse.Namespace) -> int:
     return code
 
 
-def foreign_request(program: Program, options: argparse.Namespace) -> ForeignRequest:
+def source_request(program: Program, options: argparse.Namespace) -> CaptureRequest:
     """The request of a command line. ParameterError for a value that is malformed."""
+    from hwkernels.capture import CaptureRequest, SourceSubject
     from hwkernels.capture.arguments import parse_argument
-    from hwkernels.capture.source import USUAL_CAPACITY, ForeignRequest
 
     if options.block is None:
         raise UsageError("how many threads a CTA has is not said", correction="give --block 128, for example")
     source = Path(options.kernel)
-    return ForeignRequest(
+    subject = SourceSubject(
         source=str(source),
         table=options.table or str(source.with_suffix(".table.h")),
         protocol=program.name,
-        params=dict(program.params),
         grid=_numbers("--grid", options.grid or "1", 3),
         block=_numbers("--block", options.block, 3),
         arguments=tuple(parse_argument(text, position) for position, text in enumerate(options.arg)),
@@ -139,12 +138,17 @@ def foreign_request(program: Program, options: argparse.Namespace) -> ForeignReq
         smem_bytes=options.smem or 0,
         expected=_pairs("--expect", options.expect, "sums=sums.npy"),
         nbytes=_numbers("--bytes", options.bytes, 64, program.params) if options.bytes else (),
+        timeout_s=10 if options.timeout_s is None else options.timeout_s,
+    )
+    return CaptureRequest(
+        subject,
+        dict(program.params),
         clock=options.clock,
         repetitions=options.repetitions,
         record_ctas=options.record_ctas,
         seed=options.seed,
-        capacity=USUAL_CAPACITY if options.capacity is None else options.capacity,
-        timeout_s=10 if options.timeout_s is None else options.timeout_s,
+        memory="host" if options.may_hang else "",
+        capacity=options.capacity,
     )
 
 

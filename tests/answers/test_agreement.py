@@ -12,12 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwkernels.capture import twin_trace
+import hwkernels.capture
 from hwkernels.device import launch
 from pipesim.answers import verify_parts
 from pipesim.answers.check import check
 from pipesim.cli.main import main
 from pipesim.errors import HardwareError
+from pipesim.model.ending import Ending
 from pipesim.trace.files import read_trace, write_trace
 from pipesim.trace.library import trace_folder
 from pipesim.trace.schema import Trace
@@ -128,7 +129,7 @@ def test_a_hang_agrees_in_every_command(call: Call, monkeypatch: pytest.MonkeyPa
 def test_a_capture_of_a_hang_agrees(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = read_trace(trace_folder() / HUNG[0])
     monkeypatch.setattr(launch, "require_gpu", lambda ordinal=0: None)
-    monkeypatch.setattr(twin_trace, "capture_kernel_of", lambda request: trace)
+    monkeypatch.setattr(hwkernels.capture, "capture", lambda request: trace)
     answer = call("capture", "epilogue_residual", *parameters(trace), "-o", "t.parquet")
     assert answer.code == 0
     assert answer.flat.endswith(f"✓ recorded {len(trace.events):,} events in t.parquet; {SAID}")
@@ -148,7 +149,7 @@ def stopped() -> Path:
     kept = ~((events.agent == 0) & (np.cumsum(events.agent == 0) > 6))
     (header,) = whole.meta.ctas
     meta = replace(
-        whole.meta, status="deadline", runs=(), ctas=(replace(header, written=(), passes=(), barrier_words=()),)
+        whole.meta, status=Ending.DEADLINE, runs=(), ctas=(replace(header, written=(), passes=(), barrier_words=()),)
     )
     write_trace(Trace(meta, events.select(kept)), "mine/stopped.parquet")
     return Path("mine/stopped.parquet")

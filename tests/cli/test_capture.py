@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 
-from hwkernels.capture import trace as capture_module
-from hwkernels.capture import twin_trace as kernel_capture
-from hwkernels.capture.faults import KernelFault
-from hwkernels.capture.request import CaptureRequest
-from hwkernels.capture.twin_request import KernelRequest
+import hwkernels.capture
+from hwkernels.capture import CaptureRequest, TwinSubject
 from hwkernels.device import launch
+from hwkernels.twins.fault import KernelFault
 from pipesim.trace.files import read_trace
 from pipesim.trace.schema import Trace
 
@@ -34,7 +32,7 @@ def gpu(good: Trace, monkeypatch: pytest.MonkeyPatch) -> list[CaptureRequest]:
         return good
 
     monkeypatch.setattr(launch, "require_gpu", lambda ordinal=0: None)
-    monkeypatch.setattr(capture_module, "capture", capture)
+    monkeypatch.setattr(hwkernels.capture, "capture", capture)
     return asked
 
 
@@ -51,7 +49,7 @@ def test_every_option_reaches_the_request(call: Call, gpu: list[CaptureRequest])
     words = "--clock both --repetitions 3 --record-ctas 2 --deadline-ms 100 --seed 7 --ctas 4 -p tiles=8 -o a.parquet"
     call("capture", PC, *words.split())
     params = {"stages": 4, "tiles": 8, "tile_bytes": 16384, "consumer_warps": 2, "work": 600, "arrive_lanes": 1}
-    assert gpu == [CaptureRequest(params, 4, "both", 3, 2, 100, 7)]
+    assert gpu == [CaptureRequest(TwinSubject(PC, 4), params, "both", 3, 2, 100, 7)]
 
 
 def test_a_window_another_memory_and_a_fault_reach_the_request(call: Call, gpu: list[CaptureRequest]) -> None:
@@ -63,13 +61,11 @@ def test_a_window_another_memory_and_a_fault_reach_the_request(call: Call, gpu: 
 
 @pytest.mark.parametrize(("words", "end"), [("", ""), ("--memory device", "-device"), ("--memory shared", "")])
 def test_a_memory_reaches_the_request_of_every_kernel(
-    call: Call, gpu: list[CaptureRequest], good: Trace, monkeypatch: pytest.MonkeyPatch, words: str, end: str
+    call: Call, gpu: list[CaptureRequest], words: str, end: str
 ) -> None:
     """Left alone, records lie in shared memory where the kernel leaves room, as the file's name says beforehand."""
-    asked: list[KernelRequest] = []
-    monkeypatch.setattr(kernel_capture, "capture_kernel_of", lambda request: asked.append(request) or good)
     call("capture", "persistent_scheduler", *words.split())
-    assert [request.memory for request in asked] == [words.partition(" ")[2]]
+    assert [request.memory for request in gpu] == [words.partition(" ")[2]]
     assert Path(f"persistent_scheduler-a700-cs2-cw2-ki8-s4-tb16384-t6-w600-g1{end}.parquet").exists()
 
 

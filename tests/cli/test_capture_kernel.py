@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hwkernels.capture import source_trace as foreign_capture
+import hwkernels.capture
+from hwkernels.capture import CaptureRequest, SourceSubject
 from hwkernels.capture.arguments import Argument
-from hwkernels.capture.source import ForeignRequest
 from hwkernels.device import launch
 from pipesim.model.ending import Ending
 from pipesim.targets import find
@@ -47,16 +47,16 @@ def recorded() -> Trace:
 
 
 @pytest.fixture
-def gpu(recorded: Trace, monkeypatch: pytest.MonkeyPatch) -> list[tuple[ForeignRequest, bool]]:
-    asked: list[tuple[ForeignRequest, bool]] = []
+def gpu(recorded: Trace, monkeypatch: pytest.MonkeyPatch) -> list[CaptureRequest]:
+    asked: list[CaptureRequest] = []
 
-    def capture(request: ForeignRequest, builds: dict[str, Any], *, may_hang: bool) -> Trace:
-        assert sorted(builds) == ["plain", "traced"]
-        asked.append((request, may_hang))
+    def capture(request: CaptureRequest, builds: dict[str, Any]) -> Trace:
+        assert sorted(builds) == (["traced"] if request.memory == "host" else ["plain", "traced"])
+        asked.append(request)
         return recorded
 
     monkeypatch.setattr(launch, "require_gpu", lambda ordinal=0: None)
-    monkeypatch.setattr(foreign_capture, "capture_foreign", capture)
+    monkeypatch.setattr(hwkernels.capture, "capture", capture)
     return asked
 
 
@@ -82,10 +82,10 @@ def test_the_documented_commands_are_what_they_say(call: Call, gpu: list[Any]) -
     subprocess.run([sys.executable, *make[1:]], check=True)
     answer = call(*capture[1:])
     assert (answer.code, answer.err) == (0, "")
-    ((request, _),) = gpu
+    (request,) = gpu
     matrix, sums = np.load("matrix.npy"), np.load("sums.npy")
     assert (matrix.shape, matrix.dtype, sums.tolist()) == ((4096, 64), np.float32, matrix.sum(axis=1).tolist())
-    assert (request.ctas, request.block, request.nbytes, request.expected) == (
+    assert (request.ctas, request.subject.block, request.subject.nbytes, request.subject.expected) == (
         2,
         (288,),
         (16384,),
@@ -102,16 +102,18 @@ def test_every_option_reaches_the_request(call: Call, gpu: list[Any]) -> None:
     )
     np.save("x.npy", np.zeros(1, dtype=np.float32))
     call(*KERNEL, "--table", EXAMPLES / "rowsum.table.h", *words.split())
-    ((request, may_hang),) = gpu
-    assert may_hang
-    assert request == ForeignRequest(
+    (request,) = gpu
+    subject = SourceSubject(
         source=str(EXAMPLES / "rowsum.cu"), table=str(EXAMPLES / "rowsum.table.h"), protocol="rowsum",
-        params={"stages": 4, "tiles": 8, "tile_bytes": 16384, "math_warps": 8, "work": 470},
         grid=(4, 2), block=(32, 9, 1), entry="rowSums", cluster=2, smem_bytes=1024, expected={"x": "x.npy"},
         arguments=(Argument("out", "4", "x"), Argument("out", "4", "out1"), Argument("u32", "7")),
         defines={"STAGES": "2", "FAST": "1"}, options=("-lineinfo",), nbytes=(16, 16384),
-        clock="both", repetitions=3, record_ctas=2, seed=7, capacity=100, timeout_s=3,
+        timeout_s=3,
     )  # fmt: skip
+    params = {"stages": 4, "tiles": 8, "tile_bytes": 16384, "math_warps": 8, "work": 470}
+    assert request == CaptureRequest(
+        subject, params, clock="both", repetitions=3, record_ctas=2, seed=7, capacity=100, memory="host"
+    )
 
 
 def test_a_wrong_output_is_a_finding_now_and_in_a_later_diff(
@@ -119,7 +121,7 @@ def test_a_wrong_output_is_a_finding_now_and_in_a_later_diff(
 ) -> None:
     extra = recorded.meta.extra | {"wrong_outputs": {"sums": 3}}
     wrong = Trace(replace(recorded.meta, extra=extra), recorded.events)
-    monkeypatch.setattr(foreign_capture, "capture_foreign", lambda *_, **__: wrong)
+    monkeypatch.setattr(hwkernels.capture, "capture", lambda *_, **__: wrong)
     answer = call(*KERNEL, *WORDS.split())
     assert answer.code == 1
     assert answer.verdict == (
@@ -134,7 +136,7 @@ def test_a_kernel_that_hung_is_a_finding(
     events = recorded.events.select(recorded.events.iteration < 5)
     meta = replace(recorded.meta, status=Ending.DEADLINE, extra={"gave_up": {"timeout_s": 10}})
     meta = replace(meta, ctas=tuple(replace(c, written=(), dropped=()) for c in meta.ctas[:0]))
-    monkeypatch.setattr(foreign_capture, "capture_foreign", lambda *_, **__: Trace(meta, events))
+    monkeypatch.setattr(hwkernels.capture, "capture", lambda *_, **__: Trace(meta, events))
     answer = call(*KERNEL, *WORDS.split())
     assert answer.code == 1
     assert answer.verdict.startswith(f"✗ recorded 220 events in {USUAL}; ")

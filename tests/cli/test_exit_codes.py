@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hwkernels.capture import trace as capture_module
+import hwkernels.capture
 from hwkernels.device import launch
 from pipesim.trace.files import write_trace
 from pipesim.trace.schema import Trace
@@ -65,7 +65,7 @@ def test_diff_agrees_and_capture_agrees_or_refutes(
     assert call("diff", recorded).code == 0
     monkeypatch.setattr(launch, "require_gpu", lambda ordinal=0: None)
     for trace, code in ((good, 0), (Trace(replace(good.meta, wrong_tiles=1), good.events), 1)):
-        monkeypatch.setattr(capture_module, "capture", lambda request, trace=trace: trace)
+        monkeypatch.setattr(hwkernels.capture, "capture", lambda request, trace=trace: trace)
         assert call("capture", PC, "-o", f"{code}.parquet").code == code
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from hwkernels.capture import trace as capture_module
-from hwkernels.capture.request import CaptureRequest
+import hwkernels.capture
+from hwkernels.capture import CaptureRequest, TwinSubject
 from hwkernels.device import launch
 from pipesim.answers import verify
 from pipesim.errors import HardwareError
@@ -216,7 +216,7 @@ class TestFreshTrace:
             return good
 
         monkeypatch.setattr(launch, "require_gpu", lambda ordinal=0: None)
-        monkeypatch.setattr(capture_module, "capture", capture)
+        monkeypatch.setattr(hwkernels.capture, "capture", capture)
         return asked
 
     def test_it_is_used_and_says_so(self, call: Call, gpu: list[CaptureRequest]) -> None:
@@ -225,7 +225,7 @@ class TestFreshTrace:
         assert "captured now" in answer.out
         assert answer.verdict == f"✓ {SIMULATED}, and the hardware agrees ({H100})"
         params = {"stages": 4, "tiles": 64, "tile_bytes": 16384, "consumer_warps": 2, "work": 600, "arrive_lanes": 1}
-        assert gpu == [CaptureRequest(params, 1)]
+        assert gpu == [CaptureRequest(TwinSubject("producer_consumer"), params)]
 
     @pytest.mark.parametrize("words", [("--recorded",), ("--traces", str(trace_folder())), ("--no-hardware",)])
     def test_not_if_told_otherwise(self, call: Call, gpu: list[CaptureRequest], words: tuple[str, ...]) -> None:
@@ -242,7 +242,7 @@ class TestFreshTrace:
         self, call: Call, gpu: list[CaptureRequest], good: Trace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         wrong = Trace(replace(good.meta, wrong_tiles=3), good.events)
-        monkeypatch.setattr(capture_module, "capture", lambda request: wrong)
+        monkeypatch.setattr(hwkernels.capture, "capture", lambda request: wrong)
         answer = call("verify", PC)
         assert answer.code == 1
         assert answer.verdict == f"✗ {H100}: 3 tiles held wrong data"
@@ -253,7 +253,7 @@ class TestFreshTrace:
         def trap(request: CaptureRequest) -> Trace:
             raise HardwareError("the kernel trapped", cause="an illegal mbarrier operation")
 
-        monkeypatch.setattr(capture_module, "capture", trap)
+        monkeypatch.setattr(hwkernels.capture, "capture", trap)
         answer = call("verify", PC)
         assert answer.code == 3
         assert answer.verdict == f"? {SIMULATED}, but the GPU gave no trace"

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from hwkernels.capture.request import TABLE, CaptureRequest
+from hwkernels.capture import CaptureRequest, TwinSubject
 from hwkernels.device.launch import DeviceInfo
-from hwkernels.recorder.layout import HEADER, LAUNCH, RECORD_WORDS, REPORT
-from hwkernels.recorder.measure import share_sums
+from hwkernels.recorder.layout import HEADER, LAUNCH, REPORT
+from hwkernels.recorder.record_format import RECORD_WORDS
 from hwkernels.recorder.table import Table, read_table
+from hwkernels.twins.hopper.producer_consumer import PRODUCER_CONSUMER, share_sums
 from pipesim.errors import KernelTrapError
 
+TABLE = PRODUCER_CONSUMER.table_file
 PARAMS = {"stages": 2, "tiles": 4, "tile_bytes": 64, "consumer_warps": 1, "work": 0, "arrive_lanes": 1}
 VALUES = {"STAGES": 2, "TILE_BYTES": 64, "CONSUMER_WARPS": 1, "ARRIVE_LANES": 1}
 
@@ -87,9 +89,8 @@ class FakeGpu:
         FakeGpu.latest = self
 
     def load(self, compiled, smem_bytes):
-        assert 0 < smem_bytes <= 232448
-        self.options = compiled.options
-        return "-DPIPESIM_TRACE=1" in compiled.options
+        assert 0 <= smem_bytes <= 232448
+        return compiled
 
     def room(self, said, kept) -> int:
         """The CTAs whose records the memory holds."""
@@ -117,14 +118,27 @@ class FakeGpu:
     def close(self):
         self.closed = True
 
-    def launch(self, traced, shape, arguments):
+    def parameter_sizes(self, kernel):
+        raise AssertionError("a twin's arguments are its own")
+
+    def launch(self, kernel, shape, arguments):
+        """The kernel that tells the clock's rate."""
+        said = self.memory[int(arguments[1])].view(LAUNCH)[0]
+        kept = Encoder(read_table(TABLE, VALUES))
+        kept.anchor(0, 1_000_000)
+        kept.anchor(1, 1_200_000)
+        self.upload(int(said["ctas"]), kept.headers)
+
+    def launch_within(self, kernel, shape, arguments, limit_s):
+        assert limit_s > 0.25
+        traced = "-DPIPESIM_TRACE=1" in kernel.options
         self.launches.append(traced)
         source, ntiles, step, tiles, _, deadline, *marks = (int(a) for a in arguments[:8])
         checksums, reports, _, _, *launch_at = (int(a) for a in arguments[8:])
         assert len(launch_at) == traced
         assert step == tiles % ntiles
         assert deadline == 250_000_000
-        grid, threads, _ = shape
+        (grid,), (threads,) = shape.grid, shape.block
         warps = threads // 32 - 1
         data = self.memory[source][: ntiles * 64].view(np.uint32).reshape(ntiles, 16)
         index = (np.arange(grid)[:, None] * tiles + np.arange(tiles)) % ntiles
@@ -147,7 +161,7 @@ class FakeGpu:
             window = range(int(said["first"]), int(said["first"]) + int(said["span"]))
             for cta in range(grid):
                 _play(kept, cta, [i for i in range(tiles) if i in window])
-            trapped = self.mistake == "trap" and "-DPIPESIM_FAULT=2" in self.options
+            trapped = self.mistake == "trap" and "-DPIPESIM_FAULT=2" in kernel.options
             if trapped:
                 kept.headers["anchors"][:, 1], kept.headers["counts"] = 0, 0
                 kept.records[:, :, 6:] = 0xFFFFFFFF
@@ -157,6 +171,7 @@ class FakeGpu:
             if trapped:
                 self.upload(reports, np.zeros(grid, dtype=REPORT))
                 raise KernelTrapError("the kernel trapped")
+        return 12_345
 
 
 def _play(kept: Encoder, cta: int, iterations: list[int]) -> None:
@@ -174,8 +189,8 @@ def _play(kept: Encoder, cta: int, iterations: list[int]) -> None:
 @pytest.fixture
 def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> type[FakeGpu]:
     info = DeviceInfo(0, "Array GPU", 132, "9.0", "999.1", 232448, 233472)
-    monkeypatch.setattr("hwkernels.capture.trace.Gpu", FakeGpu)
-    monkeypatch.setattr("hwkernels.capture.trace.require_gpu", lambda: info)
+    monkeypatch.setattr("hwkernels.capture.pipeline.Gpu", FakeGpu)
+    monkeypatch.setattr("hwkernels.capture.pipeline.require_gpu", lambda: info)
     monkeypatch.setattr("hwkernels.device.launch._WARM_UP_S", 0)
     monkeypatch.setattr(FakeGpu, "mistake", "")
     return FakeGpu
@@ -184,7 +199,7 @@ def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> type[FakeGpu]:
 @pytest.fixture
 def request_of():
     def make(grid: int = 2, **changes: int) -> CaptureRequest:
-        return CaptureRequest(PARAMS | changes, grid=grid, repetitions=2)
+        return CaptureRequest(TwinSubject("producer_consumer", grid), PARAMS | changes, repetitions=2)
 
     return make
 

@@ -7,20 +7,10 @@ from math import log2, sqrt
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.capture.twin import (
-    TENSOR_STRAY_NS,
-    Argument,
-    Input,
-    Kernel,
-    Output,
-    Params,
-    Range,
-    Recorded,
-    TensorMap,
-    dotted,
-)
 from hwkernels.device.bf16 import from_bf16, random_bf16
 from hwkernels.device.launch import Shape
+from hwkernels.twins.buffers import Argument, Input, Output, TensorMap
+from hwkernels.twins.twin import TENSOR_STRAY_NS, Params, Range, Recorded, Twin, dotted
 from pipesim.errors import ConfigurationError, ParameterError
 
 BF16 = 2  #: bytes of an element
@@ -125,7 +115,7 @@ def _arguments(params: Params, grid: int, seed: int) -> tuple[Argument, ...]:
     )
 
 
-def _require(params: Params) -> None:
+def _require(params: Params, _grid: int) -> None:
     if params["qk_stages"] * _PANEL > params["depth"]:
         raise ParameterError(
             f"{params['qk_stages']} slices of a head of {params['depth']}",
@@ -145,7 +135,7 @@ def _run(**params: int) -> dict[str, int]:
     return {"fused": 0, "stages": 2, "kv_blocks": 16, **params}
 
 
-ATTENTION_SM90 = Kernel(
+ATTENTION_SM90 = Twin(
     "attention_sm90",
     ranges={
         "kv_blocks": Range(0, 1 << 12),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hwkernels.capture.twin import Argument, Input, Kernel, Output, Params, Range, Recorded
 from hwkernels.device.launch import Shape
+from hwkernels.twins.buffers import Argument, Input, Output
+from hwkernels.twins.twin import Params, Range, Recorded, Twin
 from pipesim.errors import ParameterError
 
 _SOURCE_BYTES = 1 << 28
@@ -39,7 +40,7 @@ def _arguments(params: Params, grid: int, seed: int) -> tuple[Argument, ...]:
     )
 
 
-def _require(params: Params) -> None:
+def _require(params: Params, _grid: int) -> None:
     if params["own_bytes"] != params["shared_bytes"]:
         raise ParameterError(
             f"own_bytes = {params['own_bytes']} and shared_bytes = {params['shared_bytes']}",
@@ -50,7 +51,7 @@ def _require(params: Params) -> None:
         raise ParameterError("too many tiles: a CTA's signal would be larger than 256 MiB", correction="use fewer")
 
 
-CLUSTER_MULTICAST = Kernel(
+CLUSTER_MULTICAST = Twin(
     "cluster_multicast",
     ranges={
         "cluster": Range(1, 8, one_of=(1, 2, 4, 8)),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hwkernels.capture.twin import Argument, Input, Kernel, Output, Params, Range, Recorded, dotted
 from hwkernels.device.launch import Shape
+from hwkernels.twins.buffers import Argument, Input, Output
+from hwkernels.twins.twin import Params, Range, Recorded, Twin, dotted
 from pipesim.errors import ParameterError
 
 BETA = 0.75
@@ -48,12 +49,12 @@ def _arguments(params: Params, grid: int, seed: int) -> tuple[Argument, ...]:
     )
 
 
-def _require(params: Params) -> None:
+def _require(params: Params, _grid: int) -> None:
     if params["tiles"] * params["k_iters"] * params["slices"] * params["slice_bytes"] > _SOURCE_BYTES:
         raise ParameterError("too many tiles: a CTA's A would be larger than 256 MiB", correction="use fewer")
 
 
-EPILOGUE_RESIDUAL = Kernel(
+EPILOGUE_RESIDUAL = Twin(
     "epilogue_residual",
     ranges={
         "stages": Range(1, 16),

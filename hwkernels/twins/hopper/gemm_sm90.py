@@ -5,19 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from hwkernels.capture.twin import (
-    TENSOR_STRAY_NS,
-    Argument,
-    Input,
-    Kernel,
-    Output,
-    Params,
-    Range,
-    Recorded,
-    TensorMap,
-)
 from hwkernels.device.bf16 import from_bf16, random_bf16
 from hwkernels.device.launch import Shape
+from hwkernels.twins.buffers import Argument, Input, Output, TensorMap
+from hwkernels.twins.twin import TENSOR_STRAY_NS, Params, Range, Recorded, Twin
 from pipesim.errors import ParameterError
 
 BLOCK_K, GROUP_ROWS, GROUP_THREADS = 64, 64, 128
@@ -82,7 +73,7 @@ def _nbytes(params: Params) -> tuple[int, ...]:
     return a, b, (a + b) * params["k_group_size"]
 
 
-def _require(params: Params) -> None:
+def _require(params: Params, _grid: int) -> None:
     if params["stages"] < params["k_group_size"]:
         raise ParameterError(f"{params['stages']} stages hold no group of {params['k_group_size']}")
     rows = params["tiles"] * GROUP_ROWS * params["num_consumer"]
@@ -90,7 +81,7 @@ def _require(params: Params) -> None:
         raise ParameterError("a CTA's part of A would be larger than 256 MiB", correction="use fewer tiles or k_iters")
 
 
-GEMM_SM90 = Kernel(
+GEMM_SM90 = Twin(
     "gemm_sm90",
     ranges={
         "stages": Range(1, 32),

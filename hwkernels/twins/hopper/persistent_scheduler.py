@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hwkernels.capture.twin import Argument, Input, Kernel, Output, Params, Range, Recorded, dotted
 from hwkernels.device.launch import Shape
+from hwkernels.twins.buffers import Argument, Input, Output
+from hwkernels.twins.twin import Params, Range, Recorded, Twin, dotted
 from pipesim.errors import ParameterError
 
 _RESPONSE_BYTES = 16
@@ -38,12 +39,12 @@ def _arguments(params: Params, grid: int, seed: int) -> tuple[Argument, ...]:
     )
 
 
-def _require(params: Params) -> None:
+def _require(params: Params, _grid: int) -> None:
     if params["tiles"] * params["k_iters"] * params["tile_bytes"] > _SOURCE_BYTES:
         raise ParameterError("too many tiles: a CTA's matrix would be larger than 256 MiB", correction="use fewer")
 
 
-PERSISTENT_SCHEDULER = Kernel(
+PERSISTENT_SCHEDULER = Twin(
     "persistent_scheduler",
     ranges={
         "tiles": Range(0, 1 << 14),

@@ -28,7 +28,7 @@
 #define PIPESIM_FAULT 0
 #endif
 
-// What goes wrong at the iteration named, in the producer or in consumer warp 0. Counted as FAULTS in request.py.
+// What goes wrong at the iteration named, in the producer or in consumer warp 0. Counted as FAULTS in pipesim/trace/schema.py.
 enum Fault : unsigned {
     FAULT_NONE,
     FAULT_MISSING_ARRIVE,    // the consumer does not arrive on empty

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hwkernels.capture.twin import TENSOR_STRAY_NS
+from hwkernels.twins.twin import TENSOR_STRAY_NS
 from pipesim.trace.schema import Anchor
 from tests.support.paths import TRACES
 

@@ -6,27 +6,36 @@ import re
 
 import pytest
 
-from hwkernels.capture.faults import FAULTS, KernelFault, check_fault, expected_bytes, parse_fault
-from hwkernels.capture.request import SOURCE, CaptureRequest, check_request, compile_kernel
-from hwkernels.capture.subprocess_capture import capture_apart, dump_request, load_request, run_apart
+from hwkernels.capture import CaptureRequest, TwinSubject, capture
+from hwkernels.capture.request import check_request
+from hwkernels.capture.subprocess_capture import dump, load, run_apart
+from hwkernels.device.launch import DeviceInfo
+from hwkernels.twins.fault import FAULTS, KernelFault, parse_fault
+from hwkernels.twins.hopper.producer_consumer import PRODUCER_CONSUMER, check_fault, expected_bytes
 from pipesim.errors import HardwareError, KernelHangError, ParameterError, PipesimError
 
 PARAMS = {"stages": 3, "tiles": 12, "tile_bytes": 4096, "consumer_warps": 2, "work": 0, "arrive_lanes": 1}
+SUBJECT = TwinSubject("producer_consumer")
+
+
+def request(**changes) -> CaptureRequest:
+    return CaptureRequest(SUBJECT, PARAMS, **changes)
 
 
 def test_the_kernel_has_the_same_list():
     names = re.findall(
-        r"\bFAULT_(\w+)[,\n ]", re.findall(r"enum Fault : unsigned \{(.*?)\}", SOURCE.read_text(), re.DOTALL)[0]
+        r"\bFAULT_(\w+)[,\n ]",
+        re.findall(r"enum Fault : unsigned \{(.*?)\}", PRODUCER_CONSUMER.source.read_text(), re.DOTALL)[0],
     )
     assert [name.lower() for name in names] == ["none", *FAULTS]
 
 
 @pytest.mark.parametrize("kind", FAULTS)
 def test_every_fault_is_another_kernel(kind):
-    wrong, right = (
-        compile_kernel(CaptureRequest(PARAMS, fault=fault), traced=True, memory="host")
-        for fault in (KernelFault(kind, 5), None)
-    )
+    builds = SUBJECT.compile(request(fault=KernelFault(kind, 5)), "host")
+    wrong, right = builds["traced"], builds["right"]
+    assert f"-DPIPESIM_FAULT={FAULTS.index(kind) + 1}" in wrong.options
+    assert not any("FAULT" in option for option in right.options)
     assert wrong.log == ""
     assert wrong.cubin != right.cubin
 
@@ -68,31 +77,34 @@ def test_bytes_that_are_expected_instead():
         4112, 2048, 4096
     ]  # fmt: skip
     assert expected_bytes(KernelFault("expect_less", 1), 4112) == 2048
-    assert expected_bytes(None, 64) == 64
 
 
 def test_a_run_with_a_fault_has_no_window():
-    check_request(CaptureRequest(PARAMS, window=(2, 5)))
+    check_request(request(window=(2, 5)))
     with pytest.raises(ParameterError, match="recorded whole"):
-        check_request(CaptureRequest(PARAMS, window=(2, 5), fault=KernelFault("no_acquire", 3)))
+        check_request(request(window=(2, 5), fault=KernelFault("no_acquire", 3)))
 
 
 @pytest.mark.parametrize("window", [(3,), (5, 5), (-1, 3), (12, 14)])
 def test_windows_out_of_range(window):
     with pytest.raises(ParameterError, match="window"):
-        check_request(CaptureRequest(PARAMS, window=window))
+        check_request(request(window=window))
 
 
 def test_a_request_survives_the_way_to_another_process():
-    request = CaptureRequest(PARAMS, grid=3, clock="both", window=(), fault=KernelFault("no_acquire", 3), seed=5)
-    assert load_request(dump_request(request)) == request
-    assert load_request(dump_request(CaptureRequest(PARAMS, window=(1, 4)))) == CaptureRequest(PARAMS, window=(1, 4))
+    faulty = CaptureRequest(
+        TwinSubject("producer_consumer", 3), PARAMS, clock="both", fault=KernelFault("no_acquire", 3), seed=5
+    )
+    assert load(dump(faulty, None)) == (faulty, None)
+    assert load(dump(request(window=(1, 4)), None)) == (request(window=(1, 4)), None)
 
 
 def test_a_process_that_leaves_no_trace_says_why(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # no GPU, also where there is one
+    info = DeviceInfo(0, "Array GPU", 132, "9.0", "999.1", 232448, 233472)
+    monkeypatch.setattr("hwkernels.capture.pipeline.require_gpu", lambda: info)
     with pytest.raises(HardwareError, match="the process of no_acquire@3 left no trace") as caught:
-        capture_apart(CaptureRequest(PARAMS, fault=KernelFault("no_acquire", 3)))
+        capture(request(fault=KernelFault("no_acquire", 3)))
     assert caught.value.cause
 
 
@@ -120,7 +132,7 @@ def test_what_the_other_process_raises_is_raised_here(tmp_path, monkeypatch, err
     (tmp_path / "child.py").write_text(CHILD.format(error=f"{type(error).__name__}(**{parts})"))
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(PipesimError) as caught:
-        run_apart("child", "{}", "it", 1)
+        run_apart("{}", "it", 1, "child")
     assert (type(caught.value), str(caught.value)) == (type(error), str(error))
 
 
@@ -128,5 +140,5 @@ def test_a_failure_of_the_machine_names_the_process(tmp_path, monkeypatch):
     (tmp_path / "child.py").write_text(CHILD.format(error="HardwareError('no GPU')"))
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(HardwareError, match="the process of it left no trace") as caught:
-        run_apart("child", "{}", "it", 1)
+        run_apart("{}", "it", 1, "child")
     assert caught.value.cause == "no GPU"

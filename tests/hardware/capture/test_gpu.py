@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hwkernels.capture.faults import FAULTS, KernelFault
-from hwkernels.capture.request import CaptureRequest
-from hwkernels.capture.trace import capture
+from hwkernels.capture import CaptureRequest, TwinSubject, capture
 from hwkernels.device.launch import require_gpu
+from hwkernels.twins.fault import FAULTS, KernelFault
 from pipesim.errors import HardwareError, MissingExtraError
 from pipesim.trace.consistency import check_trace
 from pipesim.trace.schema import EventKind, Trace
@@ -27,6 +26,10 @@ def gpu():
 pytestmark = pytest.mark.gpu
 
 
+def request(params, grid=1, **changes) -> CaptureRequest:
+    return CaptureRequest(TwinSubject("producer_consumer", grid), params, **changes)
+
+
 def _rows(trace: Trace, cta: int, agent: int, kind: EventKind) -> np.ndarray:
     events, sites = trace.events, trace.meta.sites
     here = np.isin(events.site, [n for n, site in enumerate(sites) if site.kind is kind])
@@ -41,7 +44,7 @@ def _word(count: int, phase: int) -> int:
 
 @pytest.mark.parametrize("clock", ["clock", "globaltimer", "both"])
 def test_a_recording_is_whole(clock):
-    trace = capture(CaptureRequest(PARAMS, grid=2, clock=clock, repetitions=2))
+    trace = capture(request(PARAMS, grid=2, clock=clock, repetitions=2))
     check_trace(trace, "here")
     meta, events = trace.meta, trace.events
     assert (meta.status, meta.wrong_tiles) == ("finished", 0)
@@ -61,7 +64,7 @@ def test_a_recording_is_whole(clock):
 
 
 def test_nothing_is_consumed_before_it_was_produced():
-    trace = capture(CaptureRequest(PARAMS, grid=1, repetitions=1))
+    trace = capture(request(PARAMS, grid=1, repetitions=1))
     copies = trace.events.cycle[_rows(trace, 0, 0, EventKind.COPY)]
     for agent in (1, 2):
         taken = trace.events.cycle[_rows(trace, 0, agent, EventKind.WAIT_RETURN)]
@@ -76,20 +79,20 @@ def test_nothing_is_consumed_before_it_was_produced():
 
 @pytest.mark.parametrize("tiles", [0, 1, 2])
 def test_few_tiles(tiles):
-    trace = capture(CaptureRequest(PARAMS | {"tiles": tiles}, repetitions=1))
+    trace = capture(request(PARAMS | {"tiles": tiles}, repetitions=1))
     assert (trace.meta.status, trace.meta.wrong_tiles, len(trace.events)) == ("finished", 0, 14 * tiles)
 
 
 def test_a_full_buffer_counts_what_it_dropped():
     """Iterations are kept whole: room for 7 records is room for one of 6 at most."""
-    trace = capture(CaptureRequest(PARAMS, capacity=7, repetitions=1))
+    trace = capture(request(PARAMS, capacity=7, repetitions=1))
     check_trace(trace, "here")
     assert (trace.meta.ctas[0].written, trace.meta.ctas[0].dropped) == ((4, 5, 5), (156, 195, 195))
 
 
 @pytest.mark.parametrize("memory", ["shared", "device", "host"])
 def test_a_window_keeps_the_same_iterations_of_every_role(memory):
-    trace = capture(CaptureRequest(PARAMS, grid=2, window=(10, 20), memory=memory, repetitions=1))
+    trace = capture(request(PARAMS, grid=2, window=(10, 20), memory=memory, repetitions=1))
     check_trace(trace, "here")
     assert trace.meta.memory == memory
     assert [(c.written, c.dropped, c.passes) for c in trace.meta.ctas] == [((40, 50, 50), (0, 0, 0), (40, 40, 40))] * 2
@@ -97,7 +100,7 @@ def test_a_window_keeps_the_same_iterations_of_every_role(memory):
 
 
 def test_records_in_device_memory_are_the_same():
-    shared, device = (capture(CaptureRequest(PARAMS, memory=m, repetitions=1)) for m in ("shared", "device"))
+    shared, device = (capture(request(PARAMS, memory=m, repetitions=1)) for m in ("shared", "device"))
     for name in ("cta", "agent", "site", "stage", "parity", "iteration", "value"):
         assert (getattr(shared.events, name) == getattr(device.events, name)).all()
 
@@ -118,7 +121,7 @@ OUTCOMES = {  # two consumers, 3 stages, tile 5 of 40: what must be, whatever th
 
 @pytest.mark.parametrize("kind", FAULTS)
 def test_a_fault_leaves_a_trace(kind):
-    trace = capture(CaptureRequest(PARAMS, grid=2, fault=KernelFault(kind, 5), deadline_ms=20))
+    trace = capture(request(PARAMS, grid=2, fault=KernelFault(kind, 5), deadline_ms=20))
     check_trace(trace, "here")
     meta = trace.meta
     print(f"{meta.fault}: {meta.status}, {meta.wrong_tiles} wrong tiles, {len(trace.events)} events, {meta.extra}")
@@ -134,5 +137,5 @@ def test_a_fault_leaves_a_trace(kind):
 def test_upstreams_own_test_of_8192_items(stages):
     """One producer, one consumer, 8,192 items: every item arrives whole. No record is asked for."""
     params = {"stages": stages, "tiles": 8192, "tile_bytes": 1024, "consumer_warps": 1, "work": 0, "arrive_lanes": 1}
-    trace = capture(CaptureRequest(params, capacity=0, record_ctas=0, repetitions=1))
+    trace = capture(request(params, capacity=0, record_ctas=0, repetitions=1))
     assert (trace.meta.status, trace.meta.wrong_tiles) == ("finished", 0)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hwkernels import capture as captures
+from hwkernels.capture import CaptureRequest, SourceSubject
 from hwkernels.capture.arguments import parse_argument
-from hwkernels.capture.source import ForeignRequest, check_foreign, compile_builds
-from hwkernels.capture.source_trace import capture_foreign
 from hwkernels.device.launch import require_gpu
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import DivergenceKind, TraceVerdict
@@ -42,8 +42,7 @@ def captured(tmp_path):
         (tmp_path / "rowsum.cu").write_text(source.replace(old, new) if old else source)
         (tmp_path / "rowsum.table.h").write_text((EXAMPLES / "rowsum.table.h").read_text())
         request = _request(tmp_path, last, **changes)
-        check_foreign(request)
-        trace = capture_foreign(request, compile_builds(request, "plain", "traced"))
+        trace = captures.capture(request)
         check_trace(trace, "here")
         print(f"{trace.meta.status}: {len(trace.events)} events, {trace.meta.extra}")
         return trace
@@ -51,18 +50,18 @@ def captured(tmp_path):
     return capture
 
 
-def _request(folder: Path, last: str, **changes) -> ForeignRequest:
+def _request(folder: Path, last: str, *, clock: str = "clock", **changes) -> CaptureRequest:
     matrix = np.random.default_rng(0).integers(0, 16, (4096, 64)).astype(np.float32)
     np.save(folder / "matrix.npy", matrix)
     np.save(folder / "sums.npy", matrix.sum(axis=1))
     words = (f"npy:{folder / 'matrix.npy'}", "out:16384:sums", last)
     usual: dict[str, Any] = {
         "source": str(folder / "rowsum.cu"), "table": str(folder / "rowsum.table.h"), "protocol": "rowsum",
-        "params": dict(PROGRAM.params), "grid": (2,), "block": (288,), "smem_bytes": 65664, "nbytes": (16384,),
+        "grid": (2,), "block": (288,), "smem_bytes": 65664, "nbytes": (16384,),
         "arguments": tuple(parse_argument(text, n) for n, text in enumerate(words)),
-        "expected": {"sums": str(folder / "sums.npy")}, "repetitions": 3, "timeout_s": 3,
+        "expected": {"sums": str(folder / "sums.npy")}, "timeout_s": 3,
     }  # fmt: skip
-    return ForeignRequest(**(usual | changes))
+    return CaptureRequest(SourceSubject(**(usual | changes)), dict(PROGRAM.params), clock=clock, repetitions=3)
 
 
 @pytest.mark.parametrize("clock", ["clock", "globaltimer", "both"])

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from hwkernels.capture.arguments import parse_argument
-from hwkernels.capture.parameters import check_arguments, sizes_in_cubin
+from hwkernels.capture.arguments import check_arguments, parse_argument
 from hwkernels.device.compile import Compiled, compile_foreign
+from hwkernels.device.cubin_parameters import sizes_in_cubin
 from pipesim.errors import ParameterError
 from tests.support.paths import EXAMPLES
 

@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwkernels.capture import source_trace as foreign_capture
+from hwkernels.capture import CaptureRequest, SourceSubject, capture, compile_builds, pipeline
 from hwkernels.capture.arguments import parse_argument
-from hwkernels.capture.source import ForeignRequest, check_foreign, compile_builds, plan_foreign, table_of
-from hwkernels.capture.source_trace import capture_foreign, capture_foreign_here, dump, load
+from hwkernels.capture.pipeline import capture_here
+from hwkernels.capture.plan import plan
+from hwkernels.capture.request import check_request
+from hwkernels.capture.subprocess_capture import dump, load
 from hwkernels.device.launch import DeviceInfo
 from hwkernels.recorder.layout import HEADER, LAUNCH
 from hwkernels.recorder.table import Table, read_table
@@ -55,21 +57,27 @@ def matrix(tmp_path) -> Path:
 
 
 @pytest.fixture
-def request_(matrix) -> ForeignRequest:
+def request_(matrix) -> CaptureRequest:
     arguments = [f"npy:{matrix}", "out:2560:sums", "i32:10"]
-    return ForeignRequest(
+    subject = SourceSubject(
         source=ROWSUM,
         table=str(EXAMPLES / "rowsum.table.h"),
         protocol="rowsum",
-        params=PARAMS,
         grid=(2,),
         block=(160,),
         arguments=tuple(parse_argument(text, n) for n, text in enumerate(arguments)),
         smem_bytes=2 * 4 * TILE + 32,
         expected={"sums": str(matrix.with_name("sums.npy"))},
         nbytes=(16384,),
-        repetitions=2,
     )
+    return CaptureRequest(subject, PARAMS, repetitions=2)
+
+
+def changed(request: CaptureRequest, **changes) -> CaptureRequest:
+    """The request with values of its own or of its subject replaced."""
+    own = {name: changes.pop(name) for name in ("params", "capacity", "memory", "repetitions") if name in changes}
+    assert isinstance(request.subject, SourceSubject)
+    return replace(request, subject=replace(request.subject, **changes), **own)
 
 
 def table_of_example() -> Table:
@@ -151,28 +159,28 @@ def gpu(fake_gpu, encoder, monkeypatch):
             self.upload(int(said["ctas"]), kept.headers)
             self.upload(int(said["records"]), np.pad(kept.records, ((0, 0), (0, 0), (1, 0), (0, 0))))
 
-    monkeypatch.setattr(foreign_capture, "Gpu", Gpu)
-    monkeypatch.setattr(foreign_capture, "_HELD", [])
-    monkeypatch.setattr(foreign_capture, "require_gpu", lambda: INFO)
+    monkeypatch.setattr(pipeline, "Gpu", Gpu)
+    monkeypatch.setattr(pipeline, "_HELD", [])
+    monkeypatch.setattr(pipeline, "require_gpu", lambda: INFO)
     return Gpu
 
 
 @pytest.fixture
 def builds(request_):
-    return compile_builds(request_, "plain", "traced")
+    return compile_builds(request_)
 
 
 @pytest.mark.parametrize("params", [{}, {"stages": 1}, {"math_warps": 1, "stages": 8}])
 def test_the_examples_table_says_what_its_protocol_says(request_, params):
-    kernel = table_of(replace(request_, params=PARAMS | params))
+    kernel = request_.subject.table_of(PARAMS | params)
     protocol = site_table(find(f"{EXAMPLES / 'rowsum.py'}:rowsum").build(PARAMS | params))
     assert (kernel.agents, kernel.barriers) == (protocol.agents, protocol.barriers)
     assert [(s.role, s.kind, s.barrier) for s in kernel.sites] == [(s.role, s.kind, s.barrier) for s in protocol.sites]
 
 
 def test_a_capture(gpu, request_, builds):
-    check_foreign(request_)
-    trace = capture_foreign_here(replace(request_, capacity=64), builds, INFO)
+    check_request(request_)
+    trace = capture_here(replace(request_, capacity=64), INFO, builds)
     check_trace(trace, "here")
     meta = trace.meta
     assert (meta.protocol, meta.params, meta.grid, meta.status) == ("rowsum", PARAMS, 2, "finished")
@@ -184,7 +192,7 @@ def test_a_capture(gpu, request_, builds):
     assert [len(hashes) for hashes in meta.extra["outputs"].values()] == [1]
     assert meta.extra["wrong_outputs"] == {}
     assert meta.extra["launch"]["arguments"][1:] == ["out:2560:sums", "i32:10"]
-    assert gpu.latest.launches == [False, True] * 3
+    assert gpu.latest.launches == [True, False, False, True, False, True]  # the first two warm up
     assert gpu.latest.closed
     found = conform(program(), trace)
     assert (found.verdict, found.events) == (TraceVerdict.AGREES, 240)
@@ -192,16 +200,18 @@ def test_a_capture(gpu, request_, builds):
 
 def test_a_wrong_output_is_counted(gpu, request_, builds, monkeypatch):
     monkeypatch.setattr(gpu, "mistake", "wrong")
-    meta = capture_foreign_here(replace(request_, capacity=64), builds, INFO).meta
+    meta = capture_here(replace(request_, capacity=64), INFO, builds).meta
     assert meta.extra["wrong_outputs"] == {"sums": 1}
 
 
 @pytest.mark.parametrize(("mistake", "status"), [("hang", "deadline"), ("trap", "trap")])
 def test_what_a_kernel_recorded_before_it_hung_or_trapped(gpu, request_, monkeypatch, mistake, status):
     monkeypatch.setattr(gpu, "mistake", mistake)
-    eager = compile_builds(request_, "eager")
-    assert "-DPIPESIM_EAGER=1" in eager["eager"].options
-    trace = capture_foreign_here(replace(request_, capacity=64), eager, INFO)
+    small = replace(request_, capacity=64, memory="host")
+    eager = compile_builds(small)
+    assert list(eager) == ["traced"]
+    assert "-DPIPESIM_EAGER=1" in eager["traced"].options
+    trace = capture_here(small, INFO, eager)
     check_trace(trace, "here")
     meta = trace.meta
     assert (meta.status, meta.memory, meta.runs, meta.device.sm_khz) == (status, "host", (), 2_000_000)
@@ -210,7 +220,7 @@ def test_what_a_kernel_recorded_before_it_hung_or_trapped(gpu, request_, monkeyp
     assert gpu.latest.launches == [True]
     assert gpu.latest.closed == (mistake == "trap")  # a running kernel cannot be waited for
     held = [] if mistake == "trap" else [gpu.latest]
-    assert held == foreign_capture._HELD
+    assert held == pipeline._HELD
     found = conform(program(), trace)
     assert found.divergence is not None
     assert found.divergence.kind is DivergenceKind.NOT_FINISHED
@@ -225,7 +235,7 @@ def test_a_cta_that_never_began_is_left_out(gpu, request_, builds, monkeypatch):
         self.memory[int(said["ctas"])][336:] = 0
 
     monkeypatch.setattr(gpu, "record", only_one)
-    trace = capture_foreign_here(replace(request_, capacity=64), compile_builds(request_, "eager"), INFO)
+    trace = capture_here(replace(request_, capacity=64, memory="host"), INFO)
     assert [c.cta for c in trace.meta.ctas] == [0]
 
 
@@ -239,34 +249,34 @@ def test_a_kernel_without_anchors_is_told_so(gpu, request_, builds, monkeypatch)
 
     monkeypatch.setattr(gpu, "record", unanchored)
     with pytest.raises(HardwareError, match="CTA 1 did not read the clocks before its first record"):
-        capture_foreign_here(replace(request_, capacity=64), builds, INFO)
+        capture_here(replace(request_, capacity=64), INFO, builds)
 
 
 def test_a_warp_that_never_counted_its_records_is_named(gpu, request_, builds, monkeypatch):
     monkeypatch.setattr(gpu, "record", lambda self, said: None)
     with pytest.raises(HardwareError, match="math/0 of CTA 0 never counted its records"):
-        capture_foreign_here(replace(request_, capacity=64), builds, INFO)
+        capture_here(replace(request_, capacity=64), INFO, builds)
 
 
 @pytest.mark.parametrize(("text", "least"), [("1", 4), ("16", 34), ("100", 202)])
 def test_a_buffer_must_hold_what_the_kernels_room_asks_for(request_, text, least):
-    roomy = replace(request_, defines={"PIPESIM_ROOM": text})
-    check_foreign(replace(roomy, capacity=least))
-    assert plan_foreign(replace(roomy, capacity=least), host=False).room == int(text)
+    roomy = changed(request_, defines={"PIPESIM_ROOM": text})
+    check_request(replace(roomy, capacity=least))
+    assert plan(replace(roomy, capacity=least)).needs.room == int(text)
     with pytest.raises(ParameterError, match=f"--capacity: {least - 1} is out of range"):
-        check_foreign(replace(roomy, capacity=least - 1))
+        check_request(replace(roomy, capacity=least - 1))
 
 
 @pytest.mark.parametrize("text", ["0", "-4", "many", "", "65537"])
 def test_a_room_that_is_no_number(request_, text):
     with pytest.raises(ParameterError, match=f"-D PIPESIM_ROOM={text} is no number of records"):
-        check_foreign(replace(request_, defines={"PIPESIM_ROOM": text}))
+        check_request(changed(request_, defines={"PIPESIM_ROOM": text}))
 
 
 def test_more_stages_than_a_record_can_name(request_):
-    check_foreign(replace(request_, params=PARAMS | {"stages": 32}))
+    check_request(changed(request_, params=PARAMS | {"stages": 32}))
     with pytest.raises(UsageError, match="has 33 stages; a record can name 32"):
-        check_foreign(replace(request_, params=PARAMS | {"stages": 33}))
+        check_request(changed(request_, params=PARAMS | {"stages": 33}))
 
 
 @pytest.mark.parametrize(
@@ -280,14 +290,14 @@ def test_more_stages_than_a_record_can_name(request_):
 def test_arguments_that_the_kernel_does_not_take(gpu, request_, builds, monkeypatch, sizes, fact):
     monkeypatch.setattr(gpu, "sizes", sizes)
     with pytest.raises(ParameterError, match=fact):
-        capture_foreign_here(replace(request_, capacity=64), builds, INFO)
+        capture_here(replace(request_, capacity=64), INFO, builds)
     assert gpu.latest.launches == []
 
 
 def test_a_kernel_without_room_for_the_recorder(gpu, request_, builds, monkeypatch):
     monkeypatch.setattr(gpu, "parameter_sizes", lambda *_: (8, 8, 4))
     with pytest.raises(ParameterError, match="no parameter of its own for the recorder"):
-        capture_foreign_here(replace(request_, capacity=64), builds, INFO)
+        capture_here(replace(request_, capacity=64), INFO, builds)
 
 
 def test_a_request_survives_the_way_to_another_process(request_, builds):
@@ -298,36 +308,37 @@ def test_a_hang_is_repeated_so_that_its_records_survive(gpu, request_, builds, m
     """Two processes, here two calls: the first hangs, the second records in the host's memory."""
     asked = []
 
-    def run_apart(module, document, what, limit_s):
-        asked.append((module, what, limit_s, sorted(load(document)[1])))
-        return capture_foreign_here(*load(document), INFO)
+    def run_apart(document, what, limit_s):
+        request, carried = load(document)
+        asked.append((what, limit_s, request.memory, sorted(carried or {})))
+        return capture_here(request, INFO, carried)
 
-    monkeypatch.setattr(foreign_capture, "run_apart", run_apart)
+    monkeypatch.setattr(pipeline, "run_apart", run_apart)
     monkeypatch.setattr(gpu, "mistake", "hang")
     small = replace(request_, capacity=64)
-    assert capture_foreign(small, builds).meta.status == "deadline"
-    module = "hwkernels.capture.source_trace"
-    once = (module, "rowsum.cu", 10, ["eager"])
-    assert asked == [(module, "rowsum.cu", 60, ["plain", "traced"]), once]
-    assert capture_foreign(small, builds, may_hang=True).meta.status == "deadline"
+    assert capture(small, builds).meta.status == "deadline"
+    once: tuple[object, ...] = ("rowsum.cu", 10, "host", [])
+    assert asked == [("rowsum.cu", 60, "", ["plain", "traced"]), once]
+    assert capture(replace(small, memory="host")).meta.status == "deadline"
     assert asked[2:] == [once]
 
 
 def test_a_hang_that_does_not_come_again_is_still_said(gpu, request_, builds, monkeypatch):
-    def run_apart(module, document, what, limit_s):
-        monkeypatch.setattr(gpu, "mistake", "" if "eager" in load(document)[1] else "hang")
-        return capture_foreign_here(*load(document), INFO)
+    def run_apart(document, what, limit_s):
+        request, carried = load(document)
+        monkeypatch.setattr(gpu, "mistake", "" if request.memory == "host" else "hang")
+        return capture_here(request, INFO, carried)
 
-    monkeypatch.setattr(foreign_capture, "run_apart", run_apart)
-    meta = capture_foreign(replace(request_, capacity=64), builds).meta
+    monkeypatch.setattr(pipeline, "run_apart", run_apart)
+    meta = capture(replace(request_, capacity=64), builds).meta
     assert (meta.status, meta.extra["gave_up"]) == ("finished", {"first": "deadline"})
 
 
 def test_a_process_without_a_gpu_says_why(request_, builds, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    monkeypatch.setattr(foreign_capture, "require_gpu", lambda: INFO)
+    monkeypatch.setattr(pipeline, "require_gpu", lambda: INFO)
     with pytest.raises(HardwareError, match=r"the process of rowsum\.cu left no trace") as caught:
-        capture_foreign(request_, builds)
+        capture(request_, builds)
     assert caught.value.cause
 
 
@@ -351,34 +362,41 @@ def test_a_process_without_a_gpu_says_why(request_, builds, monkeypatch):
     ],
 )
 def test_requests_that_cannot_be_carried_out(request_, changes, kind, fact):
-    check_foreign(request_)  # the twin
+    check_request(request_)  # the twin
     with pytest.raises(kind) as caught:
-        check_foreign(replace(request_, **changes))
+        check_request(changed(request_, **changes))
     assert caught.value.fact == fact
 
 
 def test_an_expectation_of_another_size(request_, matrix):
     with pytest.raises(PipesimError, match=r"matrix\.npy has 163,840 bytes, the output sums has 2,560"):
-        check_foreign(replace(request_, expected={"sums": str(matrix)}))
+        check_request(changed(request_, expected={"sums": str(matrix)}))
 
 
 def test_two_outputs_of_one_name(request_):
     twice = tuple(parse_argument("out:2560:sums", n) for n in range(2))
     with pytest.raises(ParameterError, match="two outputs have one name"):
-        check_foreign(replace(request_, arguments=twice))
+        check_request(changed(request_, arguments=twice))
 
 
 def test_a_value_of_the_table_is_given_once_for_kernel_table_and_protocol(request_):
     """-D beats the protocol's parameter; whichever it is, all builds are compiled with it."""
-    given = replace(request_, defines={"STAGES": "3"})
-    assert [group.stages for group in table_of(given).barriers] == [3, 3]
-    assert "-DSTAGES=3" in compile_builds(given, "plain")["plain"].options
+    given = changed(request_, defines={"STAGES": "3"})
+    assert isinstance(given.subject, SourceSubject)
+    assert [group.stages for group in given.subject.table_of(given.params).barriers] == [3, 3]
+    assert "-DSTAGES=3" in compile_builds(given)["plain"].options
 
 
 def test_records_are_limited_to_what_memory_there_is(request_):
-    assert plan_foreign(request_, host=False).capacity == 1 << 14
-    many = replace(request_, grid=(4096,))
-    assert plan_foreign(many, host=False).capacity == (1 << 30) // (4096 * 5 * 8)
-    assert plan_foreign(many, host=True).capacity == (1 << 28) // (4096 * 5 * 8)
-    with pytest.raises(ConfigurationError, match="no room for the records of 1,000,000 CTAs"):
-        plan_foreign(replace(request_, grid=(1_000_000,)), host=True)
+    assert (plan(request_).capacity, plan(request_).memory) == (1 << 14, "device")
+    many = changed(request_, grid=(4096,))
+    assert plan(many).capacity == (1 << 30) // (4096 * 5 * 8)
+    assert plan(replace(many, memory="host")).capacity == (1 << 28) // (4096 * 5 * 8)
+    with pytest.raises(ConfigurationError, match="there is no room for records in host memory") as caught:
+        plan(changed(request_, grid=(1_000_000,), memory="host"))
+    assert caught.value.cause == "6 fit for each of 5 warps of 1,000,000 CTAs, and 34 are the least"
+
+
+def test_whole_clusters_are_kept(request_):
+    assert plan(changed(request_, grid=(32,), cluster=16)).record_ctas == 16
+    assert plan(changed(request_, grid=(32,), cluster=2)).record_ctas == 8

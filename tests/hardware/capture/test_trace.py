@@ -7,15 +7,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hwkernels.capture.faults import parse_fault
-from hwkernels.capture.request import NEVER, CaptureRequest, check_request, period_marks, plan
-from hwkernels.capture.trace import capture, capture_here
+from hwkernels.capture import CaptureRequest, TwinSubject, capture
+from hwkernels.capture.pipeline import capture_here
+from hwkernels.capture.plan import plan
+from hwkernels.capture.request import check_request
 from hwkernels.device.launch import DeviceInfo, checked, require_gpu
 from hwkernels.recorder.layout import HEADER, REPORT
-from hwkernels.recorder.measure import overhead, share_sums, wrong_tiles
-from pipesim.errors import ConfigurationError, HardwareError, KernelTrapError, ParameterError
+from hwkernels.recorder.measure import overhead
+from hwkernels.twins.buffers import Output
+from hwkernels.twins.fault import parse_fault
+from hwkernels.twins.hopper.producer_consumer import period_marks, share_sums, source_tiles
+from hwkernels.twins.twin import NEVER
+from pipesim.errors import ConfigurationError, HardwareError, KernelTrapError, ParameterError, UsageError
+from pipesim.targets import find
 from pipesim.trace.consistency import check_trace
 from pipesim.trace.schema import Run, Trace
+
+INFO = DeviceInfo(0, "Array GPU", 132, "9.0", "999.1", 232448, 233472)
 
 
 def test_a_capture(fake_gpu, request_of):
@@ -43,6 +51,8 @@ def test_a_capture(fake_gpu, request_of):
     assert trace.events.value[trace.events.site == 8].tolist() == [1] * 8
     gpu = fake_gpu.latest
     assert gpu.launches == [True, False, False, True, False, True]  # the first two warm up
+    assert meta.extra["launch_ns"] == {"untraced": [12_345] * 2, "traced": [12_345] * 2}
+    assert meta.extra["checked"]["sums"] == {"elements": 8, "wrong": 0, "largest_error": 0.0, "first_wrong": ""}
     assert gpu.closed
 
 
@@ -50,7 +60,7 @@ def test_a_capture(fake_gpu, request_of):
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_the_records_of_the_first_ctas_are_kept_in_every_memory(fake_gpu, request_of, memory, count):
     """A kernel that records to device or host memory stores what every CTA does; from shared memory it copies these."""
-    trace = capture(replace(request_of(), memory=memory, record_ctas=count))
+    trace = capture_here(replace(request_of(), memory=memory, record_ctas=count), INFO)
     check_trace(trace, "here")
     assert ([c.cta for c in trace.meta.ctas], len(trace.events)) == ([*range(count)], 36 * count)
 
@@ -72,14 +82,15 @@ def test_a_wrong_tile_is_counted_in_every_launch(fake_gpu, request_of, monkeypat
 def test_a_deadline_ends_the_repetitions(fake_gpu, request_of, monkeypatch):
     monkeypatch.setattr(fake_gpu, "mistake", "late")
     meta = capture(request_of()).meta
-    assert (meta.status, meta.wrong_tiles, len(meta.runs)) == ("deadline", 0, 2)
+    assert (meta.status, meta.wrong_tiles, meta.runs) == ("deadline", 0, ())
     assert meta.extra["gave_up"] == {
-        "cta": 1, "agent": "consumer/0", "site": "consumer_wait_full", "iteration": 2, "traced": False
+        "cta": 1, "agent": "consumer/0", "site": "consumer_wait_full", "iteration": 2, "traced": True
     }  # fmt: skip
+    assert fake_gpu.latest.launches == [True]
 
 
 def test_a_cta_that_never_ends_is_an_error(fake_gpu, request_of, monkeypatch):
-    monkeypatch.setattr(fake_gpu, "launch", lambda *_: None)
+    monkeypatch.setattr(fake_gpu, "launch_within", lambda *_: 0)
     with pytest.raises(HardwareError, match="CTA 0 never came to its end"):
         capture(request_of())
     assert fake_gpu.latest.closed
@@ -96,14 +107,14 @@ def test_a_window_is_asked_for_and_said(fake_gpu, request_of):
 
 @pytest.mark.parametrize("memory", ["device", "host"])
 def test_records_elsewhere_are_read_alike(fake_gpu, request_of, memory):
-    assert capture(replace(request_of(), memory=memory)).events == capture(request_of()).events
+    assert capture_here(replace(request_of(), memory=memory), INFO).events == capture(request_of()).events
 
 
 def _faulty(request_of, fault: str) -> Trace:
     """In this process: a GPU of arrays has no context to lose."""
     request = replace(request_of(), fault=parse_fault(fault))
     check_request(request)
-    return capture_here(request, DeviceInfo(0, "Array GPU", 132, "9.0", "999.1", 232448, 233472))
+    return capture_here(request, INFO)
 
 
 def test_a_fault_is_launched_once_after_a_right_kernel(fake_gpu, request_of):
@@ -113,7 +124,7 @@ def test_a_fault_is_launched_once_after_a_right_kernel(fake_gpu, request_of):
     assert (meta.fault, meta.memory, meta.status, meta.runs) == ("expect_less@1", "host", "finished", ())
     assert "-DPIPESIM_FAULT=5" in meta.options
     assert "-DPIPESIM_EAGER=1" in meta.options
-    assert fake_gpu.latest.launches == [True] * 4  # two warm up, one tells the rate of the clock
+    assert fake_gpu.latest.launches == [True] * 2  # the first, without the fault, warms up
     assert [(c.passes, len(c.barrier_words)) for c in meta.ctas] == [((4, 4), 4)] * 2
 
 
@@ -132,13 +143,18 @@ def test_a_trap_leaves_what_was_recorded(fake_gpu, request_of, monkeypatch):
     assert trace.events.select(np.arange(6)).cycle.tolist() == ends.cycle.tolist()
 
 
-def test_a_trap_without_a_fault_is_an_error(fake_gpu, request_of, monkeypatch):
+def test_a_trap_without_a_fault_is_captured_again_apart(fake_gpu, request_of, monkeypatch):
     def trap(*_: object) -> None:
         raise KernelTrapError("the kernel trapped")
 
-    monkeypatch.setattr(fake_gpu, "launch", trap)
-    with pytest.raises(KernelTrapError):
-        capture(request_of())
+    asked = []
+    answer = capture(request_of())
+    monkeypatch.setattr("hwkernels.capture.pipeline.run_apart", lambda *a: asked.append(a) or answer)
+    monkeypatch.setattr(fake_gpu, "launch_within", trap)
+    assert capture(request_of()).meta.extra["gave_up"] == {"first": "trap"}  # this time it went well
+    ((document, what, limit_s),) = asked
+    assert ('"memory": "host"' in document, what, limit_s) == (True, "producer_consumer", 5.25)
+    assert fake_gpu.latest.closed
 
 
 def test_no_tiles_at_all(fake_gpu, request_of):
@@ -165,11 +181,18 @@ def test_shares_are_the_kernels():
 
 
 def test_only_tiles_that_were_reached_are_compared():
-    expected = np.arange(8, dtype=np.uint32).reshape(1, 4, 2)
-    sums = expected + np.uint32(1)
-    assert wrong_tiles(sums, expected, np.array([[4, 4, 4]], dtype=np.uint32)) == 4
-    assert wrong_tiles(sums, expected, np.array([[4, 1, 3]], dtype=np.uint32)) == 3
-    assert wrong_tiles(sums, expected, np.array([[4, 0, 0]], dtype=np.uint32)) == 0
+    expected = np.arange(8, dtype=np.uint32).reshape(4, 2)
+    output = Output("sums", expected, "uint32", first_warp=1)
+    found = (expected + np.uint32(1)).reshape(-1).view(np.uint8)
+
+    def wrong_tiles(*iterations: int) -> int:
+        reports = np.zeros(1, dtype=REPORT)
+        reports["iterations"][0, :3] = iterations
+        checked = output.check(found, reports)
+        assert checked is not None
+        return checked.wrong_tiles
+
+    assert [wrong_tiles(4, 4, 4), wrong_tiles(4, 1, 3), wrong_tiles(4, 0, 0)] == [4, 3, 0]
 
 
 @pytest.mark.parametrize(
@@ -195,22 +218,22 @@ def test_without_periods_loops_are_compared():
 
 def _base(**changes) -> CaptureRequest:
     params = {"stages": 4, "tiles": 1000, "tile_bytes": 16384, "consumer_warps": 2, "work": 0, "arrive_lanes": 1}
-    return CaptureRequest(params | changes)
+    return CaptureRequest(TwinSubject("producer_consumer"), params | changes)
 
 
 def test_a_plan():
     layout = plan(_base(), 232448, 233472)
     room = 232448 - 4 * 16384 - 64
     assert layout.capacity == 6014  # 1000 tiles of at most 6 records, two more, and two
-    assert layout.smem_bytes == 4 * 16384 + 64 + 3 * 6014 * 8 <= 232448
-    assert (layout.threads, layout.source_tiles, layout.record_ctas) == (96, 1000, 1)
+    assert layout.shape.smem_bytes == 4 * 16384 + 64 + 3 * 6014 * 8 <= 232448
+    assert (layout.shape.block, layout.record_ctas) == ((96,), 1)
     long = plan(_base(tiles=10_000), 232448, 233472)
-    assert (long.memory, long.capacity, long.smem_bytes) == ("device", 60_014, 233472 // 2 + 1024)
+    assert (long.memory, long.capacity, long.shape.smem_bytes) == ("device", 60_014, 233472 // 2 + 1024)
     short = plan(replace(_base(tiles=10_000), memory="shared"), 232448, 233472)
-    assert (short.memory, short.capacity, short.smem_bytes) == ("shared", room // 24, 232448 - room % 24)
+    assert (short.memory, short.capacity, short.shape.smem_bytes) == ("shared", room // 24, 232448 - room % 24)
     few = plan(replace(_base(tiles=10_000), window=(9_990, 10_020)), 232448, 233472)
     assert (few.memory, few.capacity) == ("shared", 74)
-    assert long.source_tiles == 1024
+    assert [source_tiles(_base(tiles=tiles).params, 1) for tiles in (1, 1000, 10_000)] == [9, 1000, 1024]
 
 
 def test_records_that_do_not_fit_beside_the_ring():
@@ -223,32 +246,54 @@ def test_records_that_do_not_fit_beside_the_ring():
 
 def test_two_ctas_never_share_an_sm():
     small = plan(_base(stages=1, tile_bytes=16, tiles=1), 232448, 233472)
-    assert 2 * (small.smem_bytes + 1024) > 233472
-    assert small.source_tiles == 3
+    assert 2 * (small.shape.smem_bytes + 1024) > 233472
 
 
 def test_tiles_that_do_not_fit():
-    with pytest.raises(ConfigurationError, match="need 262,208 bytes of shared memory"):
+    with pytest.raises(ConfigurationError, match="needs 262,208 bytes of shared memory"):
         plan(_base(tile_bytes=65536), 232448, 233472)
 
 
 @pytest.mark.parametrize(
     ("changes", "fact"),
-    [({"stages": 33}, "stages = 33"), ({"tiles": -1}, "tiles = -1"), ({"tile_bytes": 24}, "not a multiple of 16"),
+    [({"stages": 33}, "stages = 33"), ({"tiles": -1}, "tiles = -1"), ({"tile_bytes": 24}, "use a multiple of 16"),
      ({"arrive_lanes": 2}, "arrive_lanes = 2"), ({"consumer_warps": 0}, "consumer_warps = 0"),
      ({"depth": 1}, "takes stages")],
 )  # fmt: skip
 def test_values_out_of_range(changes, fact):
-    with pytest.raises(ParameterError, match=fact):
+    with pytest.raises(ParameterError) as caught:
         check_request(_base(**changes))
+    assert fact in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    "change", [{"clock": "sundial"}, {"deadline_ms": 2001}, {"grid": 0}, {"memory": "tape"}, {"repetitions": 0}]
+    "change", [{"clock": "sundial"}, {"deadline_ms": 2001}, {"capacity": -1}, {"memory": "tape"}, {"repetitions": 0}]
 )
 def test_requests_out_of_range(change):
     with pytest.raises(ParameterError, match=f"{next(iter(change))} = "):
-        check_request(CaptureRequest(_base().params, **change))
+        check_request(replace(_base(), **change))
+
+
+@pytest.mark.parametrize("grid", [0, 65536])
+def test_grids_out_of_range(grid):
+    with pytest.raises(ParameterError, match=f"grid = {grid} is out of range"):
+        check_request(replace(_base(), subject=TwinSubject("producer_consumer", grid)))
+
+
+@pytest.mark.parametrize("change", [{"window": (1, 3)}, {"fault": parse_fault("no_acquire@1")}, {"probe": (0, 1)}])
+def test_features_that_a_twin_does_not_have(change):
+    check_request(replace(_base(), **change))
+    other = CaptureRequest(TwinSubject("persistent_scheduler"), find("persistent_scheduler").defaults)
+    check_request(other)
+    with pytest.raises(UsageError, match="means nothing for persistent_scheduler") as caught:
+        check_request(replace(other, **change))
+    assert caught.value.cause == "only the kernel of producer_consumer has it"
+
+
+def test_a_deadline_shorter_than_the_work_is_refused():
+    check_request(replace(_base(work=1 << 20), deadline_ms=5))
+    with pytest.raises(ParameterError, match="too short for 1,048,576 cycles of work a tile"):
+        check_request(replace(_base(work=1 << 20), deadline_ms=4))
 
 
 def test_structures_have_the_kernels_sizes():

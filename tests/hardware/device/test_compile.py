@@ -8,12 +8,12 @@ from itertools import product
 
 import pytest
 
-from hwkernels.capture.request import SOURCE
 from hwkernels.device import compile as compiling
 from hwkernels.device.compile import cache_directory, compile_cubin
-from hwkernels.device.sources import PACKAGE, headers
+from hwkernels.device.sources import PACKAGE, headers, source_file
 from pipesim.errors import CompileError, MissingExtraError
 
+SOURCE = source_file("producer_consumer.cu")
 SMALL = {"STAGES": 2, "TILE_BYTES": 1024, "CONSUMER_WARPS": 1, "ARRIVE_LANES": 1}
 TINY = 'extern "C" __global__ void tiny(int *out) {{ *out = {value}; }}\n'
 

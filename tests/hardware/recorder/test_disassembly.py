@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from hwkernels.capture.request import SOURCE
 from hwkernels.device.compile import compile_cubin
-from hwkernels.device.sources import headers
+from hwkernels.device.sources import headers, source_file
 from tests.support.cuda_tools import nvdisasm
 
+SOURCE = source_file("producer_consumer.cu")
 RING = {"STAGES": 4, "TILE_BYTES": 4096, "CONSUMER_WARPS": 2, "ARRIVE_LANES": 1, "PIPESIM_TRACE": 1}
 
 # One letter an instruction: a record's clock (it is read by one lane, so under a predicate), another clock (of the

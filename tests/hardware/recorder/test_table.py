@@ -4,13 +4,14 @@ import shutil
 
 import pytest
 
-from hwkernels.capture.request import TABLE
 from hwkernels.device.compile import compile_cubin
 from hwkernels.device.sources import source_file
 from hwkernels.recorder.table import Table, names_in, read_table
+from hwkernels.twins.hopper.producer_consumer import PRODUCER_CONSUMER
 from pipesim.errors import CompileError, UsageError
 from pipesim.trace.schema import AgentInfo, BarrierGroup, EventKind, Site
 
+TABLE = PRODUCER_CONSUMER.table_file
 VALUES = {"STAGES": 4, "TILE_BYTES": 1024, "CONSUMER_WARPS": 2, "ARRIVE_LANES": 32}
 
 

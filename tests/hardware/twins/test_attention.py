@@ -10,17 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwkernels.capture.twin import Input, Output
-from hwkernels.capture.twin_launches import compare_output
-from hwkernels.capture.twin_request import KernelRequest, check_kernel_request, compile_kernel_of
+from hwkernels.capture import CaptureRequest, TwinSubject
+from hwkernels.capture.request import check_request
 from hwkernels.device.bf16 import from_bf16, to_bf16
 from hwkernels.twins import registered
+from hwkernels.twins.buffers import Input, Output, compare
 from hwkernels.twins.hopper.attention_sm90 import TILES_OF_HEAD, attention, queries_of
 from pipesim.errors import ConfigurationError, ParameterError
 from pipesim.targets import find
 from tests.support.cuda_tools import nvdisasm
 
 KERNEL = registered("attention_sm90")
+SUBJECT = TwinSubject(KERNEL.name)
 
 
 def params_of(**params: int) -> dict[str, int]:
@@ -73,7 +74,7 @@ def test_the_check_lets_rounding_pass_and_nothing_else(change, grid):
         ]
         return np.concatenate(heads).reshape(output.expected.shape)
 
-    right = compare_output(output, found(k, v))
+    right = compare(output, found(k, v))
     assert (right.wrong, right.elements) == (0, output.expected.size)
     if not keys:
         return
@@ -83,7 +84,7 @@ def test_the_check_lets_rounding_pass_and_nothing_else(change, grid):
     late[:8], late[8:16] = v[8:16], v[:8]  # as if rows of an atom were read in another's place
     scaled = to_bf16(from_bf16(found(k, v)) * np.float32(1.05))
     for wrong in (found(k, pieces), found(k, late), found(np.roll(k, 1, axis=0), v), scaled):
-        assert compare_output(output, wrong).wrong > 16
+        assert compare(output, wrong).wrong > 16
 
 
 @pytest.mark.parametrize(("change", "error", "fact"), [
@@ -94,7 +95,7 @@ def test_the_check_lets_rounding_pass_and_nothing_else(change, grid):
 ])  # fmt: skip
 def test_what_the_kernel_cannot_do(change, error, fact):
     with pytest.raises(error, match=fact):
-        check_kernel_request(KernelRequest(KERNEL.name, params_of(**change)))
+        check_request(CaptureRequest(TwinSubject(KERNEL.name), params_of(**change)))
 
 
 def sass(cubin: bytes, folder: Path) -> str:
@@ -106,7 +107,7 @@ def sass(cubin: bytes, folder: Path) -> str:
 def test_the_products_are_issued_one_behind_the_other(tmp_path):
     """Where registers or branches do not suit the compiler, it waits behind every product: then there are more."""
     params = params_of(qk_stages=2)
-    code = sass(compile_kernel_of(KernelRequest(KERNEL.name, params), traced=False).cubin, tmp_path)
+    code = sass(SUBJECT.build(CaptureRequest(SUBJECT, params)).cubin, tmp_path)
     scores, values = params["depth"] // 16, params["block_n"] // 16
     assert len(re.findall(r"\bHGMMA\.", code)) == 2 * scores + 2 * values  # the first block, and the loop; and the last
     assert len(re.findall(r"\btnspB\b", code)) == 2 * values  # V is transposed on the way

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import pytest
 
-from hwkernels.capture.twin import dotted
 from hwkernels.device.compile import compile_cubin
 from hwkernels.device.sources import TWINS, source_file
 from hwkernels.recorder.table import read_table
+from hwkernels.twins.twin import dotted
 from pipesim.errors import UsageError
 from pipesim.targets import find
 from pipesim.trace.sites import site_table

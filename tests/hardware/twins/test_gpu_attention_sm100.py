@@ -11,14 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwkernels.capture.twin import Input, Kernel, Output, Range, TensorMap
-from hwkernels.capture.twin_request import KernelRequest
-from hwkernels.capture.twin_trace import capture_kernel_here
+from hwkernels.capture import CaptureRequest, TwinSubject
+from hwkernels.capture.pipeline import capture_here
 from hwkernels.device.bf16 import from_bf16, random_bf16, to_bf16
 from hwkernels.device.launch import Shape, require_gpu
 from hwkernels.device.sources import headers, source_file
 from hwkernels.twins import REGISTRY
+from hwkernels.twins.buffers import Input, Output, TensorMap
 from hwkernels.twins.hopper.attention_sm90 import attention, scale_of
+from hwkernels.twins.twin import Range, Twin
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import TraceVerdict
 from pipesim.errors import HardwareError, MissingExtraError
@@ -32,7 +33,7 @@ SMALL = {"fused": 0, "kv_stages": 3, "depth": 64, "block_n": 64, "pv_stages": 1,
 
 
 @dataclass(frozen=True)
-class Emulated(Kernel):
+class Emulated(Twin):
     """The kernel in a folder of its own, beside the header that stands for the real one."""
 
     folder: Path = Path()
@@ -117,15 +118,15 @@ def info():
         pytest.skip(str(error).replace("\n", "; "))
 
 
-def request(changes, **more):
+def request(changes, grid=1, **more):
     params = find(NAME).defaults | {"kv_blocks": 4} | changes
-    return KernelRequest(NAME, params, repetitions=1, deadline_ms=2000, **more)
+    return CaptureRequest(TwinSubject(NAME, grid), params, repetitions=1, deadline_ms=2000, **more)
 
 
 def captured(wanted, info, folder, monkeypatch, **wrong):
     monkeypatch.setitem(REGISTRY, NAME, emulated(folder, wanted.params, **wrong))
     monkeypatch.setattr("hwkernels.device.launch._WARM_UP_S", 0)
-    trace = capture_kernel_here(wanted, info)
+    trace = capture_here(wanted, info)
     check_trace(trace, "here")
     assert trace.meta.status == "finished"
     return find(NAME).build(dict(wanted.params), grid=wanted.ctas), trace

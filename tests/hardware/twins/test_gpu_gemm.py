@@ -2,8 +2,7 @@
 
 import pytest
 
-from hwkernels.capture.twin_request import KernelRequest
-from hwkernels.capture.twin_trace import capture_kernel_of
+from hwkernels.capture import CaptureRequest, TwinSubject, capture
 from hwkernels.device.launch import Gpu, require_gpu
 from hwkernels.experiments.products import Descriptor, run_product
 from hwkernels.twins.hopper.gemm_sm90 import GEMM_SM90
@@ -47,7 +46,7 @@ def test_a_wrong_descriptor_is_seen(info):
 @pytest.mark.parametrize("recorded", GEMM_SM90.recorded, ids=range(len(GEMM_SM90.recorded)))
 def test_a_recording_conforms_and_its_result_is_right(recorded):
     params = find("gemm_sm90").defaults | dict(recorded.params)
-    trace = capture_kernel_of(KernelRequest("gemm_sm90", params, recorded.grid, recorded.clock, repetitions=1))
+    trace = capture(CaptureRequest(TwinSubject("gemm_sm90", recorded.grid), params, recorded.clock, repetitions=1))
     check_trace(trace, "here")
     assert (trace.meta.status, trace.meta.wrong_tiles) == ("finished", 0), trace.meta.extra
     program = find("gemm_sm90").build(params, grid=recorded.grid)

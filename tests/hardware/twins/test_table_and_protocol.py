@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from hwkernels.capture.request import DEFINES, TABLE
 from hwkernels.recorder.table import read_table
+from hwkernels.twins.hopper.producer_consumer import PRODUCER_CONSUMER, defines
 from pipesim.targets import find
 from pipesim.trace.sites import site_table
 
@@ -18,7 +18,7 @@ def test_roles_barriers_counts_and_sites_agree(stages, tile_bytes, consumer_warp
         "stages": stages, "tile_bytes": tile_bytes, "consumer_warps": consumer_warps, "arrive_lanes": arrive_lanes,
         "tiles": 2,
     }  # fmt: skip
-    kernel = read_table(TABLE, {DEFINES[name]: params[name] for name in DEFINES})
+    kernel = read_table(PRODUCER_CONSUMER.table_file, defines(params))
     protocol = site_table(find("producer_consumer").build(params))
     assert kernel.agents == protocol.agents
     assert kernel.barriers == protocol.barriers
@@ -29,6 +29,6 @@ def test_roles_barriers_counts_and_sites_agree(stages, tile_bytes, consumer_warp
 def test_a_kernel_built_with_another_value_would_be_seen(wrong):
     params = {"stages": 4, "tile_bytes": 4096, "consumer_warps": 2, "arrive_lanes": 1, "tiles": 2}
     other = params | {wrong: 8 if wrong != "arrive_lanes" else 32}
-    kernel = read_table(TABLE, {DEFINES[name]: other[name] for name in DEFINES})
+    kernel = read_table(PRODUCER_CONSUMER.table_file, defines(other))
     protocol = site_table(find("producer_consumer").build(params))
     assert (kernel.agents, kernel.barriers) != (protocol.agents, protocol.barriers)

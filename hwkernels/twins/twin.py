@@ -1,22 +1,22 @@
-"""What a CUDA kernel of the registry is, in one description: source, parameters, launch, data and how it is checked."""
+"""What a twin is: a CUDA kernel of a protocol, described by its source, parameters, launch, data and checks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from hwkernels.device.launch import Shape
 from hwkernels.device.sources import source_file
 from hwkernels.recorder.table import Table, read_table
+from hwkernels.twins.buffers import Argument
+from hwkernels.twins.fault import KernelFault
 from pipesim.errors import ParameterError
 from pipesim.trace.schema import BarrierGroup, Site
 
 Params = Mapping[str, int]
+
+NEVER = 0xFFFFFFFF  #: a mark that no iteration reaches
 
 #: ``stray_ns`` of a kernel whose tensor cores work: the clock slows down as they begin and end. Seen: 308 ns (H100).
 TENSOR_STRAY_NS = 600
@@ -33,51 +33,6 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Input:
-    """A buffer that holds ``data`` (contiguous) before each launch. ``given``: the kernel is given its address."""
-
-    name: str
-    data: npt.NDArray[Any]
-    given: bool = True
-
-
-@dataclass(frozen=True)
-class Output:
-    """A buffer of ``expected``'s shape and of ``dtype``, all bytes 0xEE before each launch, compared after it.
-
-    ``expected``: float64 or integers, its first axis the tiles. An element is right if it differs from ``expected`` by
-    ``absolute + relative * |expected|`` at most. ``unpack`` makes comparable values of what ``dtype`` holds (bf16).
-    """
-
-    name: str
-    expected: npt.NDArray[Any]
-    dtype: str
-    relative: float = 0.0
-    absolute: float = 0.0
-    unpack: Callable[[npt.NDArray[Any]], npt.NDArray[Any]] | None = None
-    given: bool = True  #: as of an :class:`Input`; else only a tensor map knows it
-
-
-@dataclass(frozen=True)
-class TensorMap:
-    """A descriptor of a tensor in the buffer ``of``, given by value: ``const __grid_constant__ CUtensorMap``.
-
-    ``dtype``, ``swizzle``: as in the driver's names (``BFLOAT16``, ``128B``; ``NONE``). ``dims``: elements, innermost
-    first. ``strides``: bytes of the dimensions behind the innermost. ``box``: elements of one copy.
-    """
-
-    of: str
-    dtype: str
-    dims: tuple[int, ...]
-    strides: tuple[int, ...]
-    box: tuple[int, ...]
-    swizzle: str = "NONE"
-
-
-Argument = Input | Output | TensorMap | np.generic  #: one of a kernel, in the order of its parameters
-
-
-@dataclass(frozen=True)
 class Recorded:
     """One configuration that belongs into the repository's traces: parameters that differ from the defaults."""
 
@@ -86,21 +41,52 @@ class Recorded:
     clock: str = "clock"
     repetitions: int = 5
     deadline_ms: int = 250
+    memory: str = ""
+    window: tuple[int, ...] = ()
+    fault: str = ""
 
 
 @dataclass(frozen=True)
-class Kernel:
+class Loop:
+    """The loop of a twin whose roles all go through one, each site once an iteration.
+
+    The kernel itself bounds what an iteration records, so that a window of iterations can be kept, and a buffer that is
+    too small loses whole ones. ``iterations``: of every role. ``marks``: those between which the kernel takes its
+    period, NEVER twice if there are too few.
+    """
+
+    iterations: Callable[[Params], int]
+    marks: Callable[[Params], tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Faults:
+    """What can be made wrong in a twin: ``PIPESIM_FAULT`` in its source.
+
+    ``check``: raises ParameterError for a fault that a kernel of these parameters never comes to, or cannot have.
+    ``nbytes``: what an EXPECT or COPY of the faulty iteration moves, numbered after those of the twin.
+    """
+
+    check: Callable[[KernelFault, Params], None]
+    nbytes: Callable[[KernelFault, Params], tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Twin:
     """A kernel that is the twin of the protocol of the same name.
 
     ``ranges``: of every parameter of the protocol. ``defines``: the macros, which are also the table's values.
     ``shape``: the launch of so many CTAs of the protocol's grid (clusters, if it has them), without room for records,
-    which lie behind the barriers, the last of its shared memory, or outside of the CTA. ``arguments``: of the kernel,
-    without PIPESIM_RUN_PARAMS, for a seed.
+    which lie after the barriers, the last of its shared memory, or outside of the CTA. ``arguments``: of the kernel,
+    for a seed; PIPESIM_RUN_PARAMS follow if they are not among them.
     ``nbytes``: what an EXPECT or COPY moves, by the value in its record. ``groups``: the table's names of barrier
     groups that the protocol spells otherwise. ``room``: PIPESIM_ROOM, the most records between two PIPESIM_AT.
-    ``require``: raises ParameterError for values that do not go together. ``recorded``: what is kept of it in
-    ``traces``. ``units``: what wrong_tiles counts and overhead is per. ``stray_ns``: how far at most its load moves the
-    SM clock off the line between two anchors, beyond what every kernel's does.
+    ``require``: raises ParameterError for values that do not go together, of parameters and grid. ``recorded``: what is
+    kept of it in ``traces``. ``units``: what wrong_tiles counts and overhead is per. ``stray_ns``: how far at most its
+    load moves the SM clock off the line between two anchors, beyond what every kernel's does. ``work``: SM cycles that
+    a role may spend between two waits. ``loop``, ``faults``: features that not every twin has; ``probes``: so has its
+    source PIPESIM_PROBE. ``alone``: two CTAs must never share an SM. ``alignment``: of the records in shared memory.
+    ``metadata``: what else its traces say.
     """
 
     name: str
@@ -111,10 +97,17 @@ class Kernel:
     nbytes: Callable[[Params], tuple[int, ...]]
     groups: Mapping[str, str] = field(default_factory=dict)
     room: int = 16
-    require: Callable[[Params], None] | None = None
+    require: Callable[[Params, int], None] | None = None
     units: Callable[[Params], int] = lambda params: params.get("tiles", 0)
     recorded: tuple[Recorded, ...] = ()
     stray_ns: int = 0
+    work: Callable[[Params], int] = lambda _params: 0
+    loop: Loop | None = None
+    faults: Faults | None = None
+    probes: bool = False
+    alone: bool = False
+    alignment: int = 16
+    metadata: Callable[[Params, int], Mapping[str, int]] = lambda _params, _grid: {}
 
     @property
     def source(self) -> Path:
@@ -126,6 +119,17 @@ class Kernel:
         """The file of its roles, barriers and sites."""
         return source_file(f"{self.name}.table.h")
 
+    @property
+    def features(self) -> frozenset[str]:
+        """What of a request only some twins have, as the command line or the request calls it."""
+        having = {
+            "--window": self.loop is not None,
+            "--fault": self.faults is not None,
+            "capacity": self.loop is not None,
+            "probe": self.probes,
+        }
+        return frozenset(name for name, has in having.items() if has)
+
     def table(self, params: Params) -> Table:
         """The table for these parameters, its barrier groups named as in the protocol."""
         table = read_table(self.table_file, self.defines(params))
@@ -133,8 +137,8 @@ class Kernel:
         sites = tuple(Site(s.name, s.role, s.kind, self.groups.get(s.barrier, s.barrier)) for s in table.sites)
         return Table(table.roles, barriers, sites)
 
-    def check(self, params: Params) -> None:
-        """Raise ParameterError unless the kernel can run with these parameters."""
+    def check(self, params: Params, grid: int = 1) -> None:
+        """Raise ParameterError unless the kernel can run with these parameters and so many CTAs (or clusters)."""
         if set(params) != set(self.ranges):
             raise ParameterError(f"{self.name} takes {', '.join(self.ranges)}, not {', '.join(sorted(params))}")
         for name, allowed in self.ranges.items():
@@ -155,7 +159,7 @@ class Kernel:
                     correction=f"use a multiple of {allowed.multiple_of}",
                 )
         if self.require is not None:
-            self.require(params)
+            self.require(params, grid)
 
 
 def dotted(*names: str) -> dict[str, str]:

@@ -1,13 +1,11 @@
-"""The parameters of a kernel that is not ours: what a cubin says of them, and whether arguments fit. Needs no GPU."""
+"""What a cubin says of the parameters of its kernel. Needs no GPU."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
-from hwkernels.capture.arguments import POINTER_BYTES, Argument
 from hwkernels.device.compile import Compiled
-from pipesim.errors import ParameterError
 
 # ELF64: where the header tells of the sections, and a section's name, offset and size among its 64 bytes.
 _ELF = b"\x7fELF\x02\x01"
@@ -76,34 +74,3 @@ def _entries(info: bytes) -> Iterator[tuple[int, bytes]]:
             at += short
         else:
             yield attribute, short.to_bytes(2, "little")
-
-
-def check_arguments(arguments: Sequence[Argument], builds: Mapping[str, Compiled]) -> None:
-    """ParameterError if a build says that it takes other arguments; only "plain" has no parameter for the recorder."""
-    for name, compiled in builds.items():
-        sizes = sizes_in_cubin(compiled)
-        if sizes is not None:
-            require_parameters(sizes, arguments, traced=name != "plain")
-
-
-def require_parameters(sizes: Sequence[int], arguments: Sequence[Argument], *, traced: bool) -> None:
-    """ParameterError unless a kernel with parameters of these sizes takes the arguments that were given."""
-    if traced and sizes[-1:] == (POINTER_BYTES,) and len(sizes) == len(arguments) + 1:
-        sizes = sizes[:-1]
-    elif traced:
-        raise ParameterError(
-            "the traced kernel has no parameter of its own for the recorder",
-            cause=f"it takes {len(sizes)} parameters, the untraced one {len(arguments)}",
-            correction="end the kernel's parameter list with PIPESIM_KERNEL_PARAM",
-        )
-    if len(sizes) != len(arguments):
-        raise ParameterError(
-            f"the kernel takes {len(sizes)} arguments, and {len(arguments)} were given",
-            correction="give one --arg for each, in order",
-        )
-    for position, (size, argument) in enumerate(zip(sizes, arguments, strict=True)):
-        if size != argument.nbytes:
-            raise ParameterError(
-                f"argument {position} of the kernel has {size} bytes, and {argument} has {argument.nbytes}",
-                correction="give a number of another type; arguments of other sizes cannot be given",
-            )

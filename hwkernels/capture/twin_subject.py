@@ -1,0 +1,225 @@
+"""A twin as the subject of a capture: its builds, its checks and what it asks of memory. Needs no GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hwkernels.capture.request import Builds, CaptureRequest, Needs, Outcome, require_between
+from hwkernels.device.compile import Compiled, compile_cubin
+from hwkernels.device.launch import Shape
+from hwkernels.recorder.counts import buffer_records, least_capacity
+from hwkernels.recorder.decode import Coding
+from hwkernels.recorder.layout import MAX_BARRIERS, MAX_REPORTED_AGENTS
+from hwkernels.recorder.measure import busiest_role, cost_of_record, overhead
+from hwkernels.recorder.record_format import CLOCKS, MEMORIES
+from hwkernels.recorder.table import Table
+from hwkernels.twins import REGISTRY, registered
+from hwkernels.twins.buffers import Argument
+from hwkernels.twins.twin import NEVER, Loop, Twin
+from pipesim.errors import ConfigurationError, ParameterError, UsageError
+from pipesim.targets import find
+from pipesim.trace.sites import site_table
+
+_DEADLINE_MS = 2000  # the kernel counts nanoseconds in 31 bits
+_PATIENCE = 4  #: nanoseconds of a deadline for each cycle of work: a cycle takes about half of one
+_OVERTIME_S = 5.0  # above the kernel's own deadline, after which it is taken for hung in spite of its bounds
+
+
+@dataclass(frozen=True)
+class TwinSubject:
+    """A kernel of the registry. ``grid``: its CTAs, or clusters where the protocol has them."""
+
+    name: str
+    grid: int = 1
+
+    bounded = True
+
+    @property
+    def twin(self) -> Twin:
+        """Its description. UsageError if there is none."""
+        return registered(self.name)
+
+    @property
+    def protocol(self) -> str:
+        """The protocol of the same name."""
+        return self.name
+
+    def shape(self, params: Mapping[str, int]) -> Shape:
+        """The launch, without room for records."""
+        return self.twin.shape(params, self.grid)
+
+    def check(self, request: CaptureRequest) -> None:
+        """Raise ParameterError for a value that the kernel cannot run with, UsageError for what it does not have."""
+        twin = self.twin
+        require_between(("grid", self.grid, 1, 65535), ("deadline_ms", request.deadline_ms, 1, _DEADLINE_MS))
+        twin.check(request.params, self.grid)
+        cycles = twin.work(request.params)
+        if request.deadline_ms * 1_000_000 < _PATIENCE * cycles:
+            raise ParameterError(
+                f"a deadline of {request.deadline_ms} ms is too short for {cycles:,} cycles of work a tile",
+                cause="a wait that is merely slow would be taken for a hang",
+                correction=f"give at least {-(-_PATIENCE * cycles // 1_000_000)} ms, or less work",
+            )
+        asked = {
+            "--window": bool(request.window),
+            "--fault": request.fault is not None,
+            "capacity": request.capacity is not None,
+            "probe": bool(request.probe),
+        }
+        for feature in (name for name, wanted in asked.items() if wanted and name not in twin.features):
+            others = [other.name for other in REGISTRY.values() if feature in other.features]
+            raise UsageError(
+                f"{feature} means nothing for {self.name}",
+                cause=f"only the kernel of {' or '.join(others)} has it",
+                correction=f"leave {feature} out",
+            )
+        require_between(("capacity", request.capacity or 0, 0, 1 << 20))
+        if request.fault is not None and twin.faults is not None:
+            twin.faults.check(request.fault, request.params)
+        if request.window and twin.loop is not None:
+            _check_window(request, twin.loop.iterations(request.params))
+
+    def needs(self, request: CaptureRequest) -> Needs:
+        """What it asks of memory. ConfigurationError if its table is not the protocol's, or does not fit a report."""
+        twin = self.twin
+        table, shape = twin.table(request.params), self.shape(request.params)
+        if len(table.agents) > MAX_REPORTED_AGENTS or sum(b.stages for b in table.barriers) > MAX_BARRIERS:
+            raise ConfigurationError(
+                f"{len(table.agents)} warps and {sum(b.stages for b in table.barriers)} barriers do not fit the report",
+                cause=f"it has room for {MAX_REPORTED_AGENTS} and {MAX_BARRIERS}",
+                correction="use fewer stages or warps",
+            )
+        common = Needs(table, shape, 0, 0, twin.room, twin.alignment, twin.alone)
+        if twin.loop is not None:
+            return self._needs_of_loop(request, twin.loop, common)
+        wanted = max(least_capacity(twin.room), _most_records(twin, table, request) + twin.room + 2)
+        return replace(common, wanted=wanted, least=wanted)
+
+    @staticmethod
+    def _needs_of_loop(request: CaptureRequest, loop: Loop, common: Needs) -> Needs:
+        """Iterations are kept whole, as many of the window as there is room for."""
+        iterations = loop.iterations(request.params)
+        room = max(common.room, *request.probe[1:]) if request.probe else common.room
+        first, end = request.window or (0, iterations)
+        span = min(end, iterations) - first
+        kept = span if request.capacity is None else request.capacity // room
+        wanted = buffer_records(kept, room)
+        return replace(common, wanted=wanted, least=least_capacity(room), room=room, window=(first, span), passes=True)
+
+    def compile(self, request: CaptureRequest, memory: str) -> Builds:
+        """The builds whose records go to this memory; of a kernel with a fault, traced ones, also without it."""
+        if request.fault is not None:
+            right = replace(request, fault=None)
+            return {"right": self.build(right, memory), "traced": self.build(request, memory)}
+        traced = {"traced": self.build(request, memory)}
+        return traced if memory == "host" else {"plain": self.build(request), **traced}
+
+    def build(self, request: CaptureRequest, memory: str = "") -> Compiled:
+        """The kernel with its recorder, which writes to ``memory``, or without it."""
+        twin = self.twin
+        defines = {**twin.defines(request.params), "PIPESIM_TRACE": int(bool(memory))}
+        if request.fault is not None:
+            defines["PIPESIM_FAULT"] = request.fault.number
+        if request.probe:  # in both builds: a bare consumer is one of the differences
+            defines |= {"PIPESIM_PROBE_ROLE": request.probe[0], "PIPESIM_PROBE": request.probe[1]}
+        if memory:
+            defines |= {"PIPESIM_CLOCK": CLOCKS[request.clock], "PIPESIM_MEMORY": MEMORIES[memory]}
+        if memory and twin.loop is None:  # _most_records counts them
+            defines |= {"PIPESIM_CHECKED": 0, "PIPESIM_COUNTED": 1, "PIPESIM_ROOM": twin.room}
+        if memory == "host":
+            defines["PIPESIM_EAGER"] = 1
+        return compile_cubin(twin.source, defines)
+
+    def kernel_arguments(self, request: CaptureRequest) -> tuple[Argument, ...]:
+        """Of the kernel, in order; PIPESIM_RUN_PARAMS follow if they are not among them."""
+        return self.twin.arguments(request.params, self.grid, request.seed)
+
+    def check_kernel(self, sizes: Callable[[], Sequence[int]], *, traced: bool) -> None:
+        """Its arguments are its own: there is nothing to check."""
+
+    def limit_s(self, request: CaptureRequest) -> float:
+        """When the host gives up a launch: well after its own waits."""
+        return _OVERTIME_S + request.deadline_ms / 1000
+
+    def coding(self, request: CaptureRequest, khz: int) -> Coding:
+        """What its records do not say themselves."""
+        twin, fault = self.twin, request.fault
+        nbytes = twin.nbytes(request.params)
+        if fault is not None and twin.faults is not None:
+            nbytes += twin.faults.nbytes(fault, request.params)
+        counted = twin.loop is not None and fault is None
+        first = request.window[0] if request.window else 0
+        return Coding(request.clock, nbytes, first, counted=counted, khz=khz, stray_ns=twin.stray_ns)
+
+    def marks(self, params: Mapping[str, int]) -> tuple[int, int]:
+        """The iterations between which it takes its period."""
+        loop = self.twin.loop
+        return loop.marks(params) if loop is not None else (NEVER, NEVER)
+
+    def metadata(self, request: CaptureRequest, outcome: Outcome) -> dict[str, Any]:
+        """What recording costs, where it lay in memory, where it gave up, and how far off its outputs were."""
+        twin = self.twin
+        per_tile = overhead(outcome.runs, twin.units(request.params))
+        found: dict[str, Any] = {"overhead_millicycles_per_tile": per_tile, "smem_bytes": outcome.smem_bytes}
+        if twin.loop is not None:
+            busiest = busiest_role(outcome.events, outcome.table)
+            found["cost_millicycles_per_record"] = cost_of_record(per_tile, busiest)
+        gave_up = [run.describe_end(outcome.table) for run in outcome.launched if run.gave_up]
+        if gave_up:
+            found["gave_up"] = gave_up[0]
+        if checked := _checked(outcome):
+            found["checked"] = checked
+        return found | dict(twin.metadata(request.params, self.grid))
+
+
+def _check_window(request: CaptureRequest, iterations: int) -> None:
+    window = request.window
+    if len(window) != 2 or not 0 <= window[0] < window[1]:
+        raise ParameterError(f"the window {window} is not the first and the end of some iterations")
+    if window[0] >= iterations:
+        raise ParameterError(
+            f"the window begins at iteration {window[0]}, behind the last of {iterations} tiles",
+            correction="begin it earlier",
+        )
+    if request.fault is not None:
+        raise ParameterError(
+            "a run with a fault is recorded whole",
+            cause="what led to a fault, and what follows from it, may lie outside of a window",
+            correction="leave the window out",
+        )
+
+
+def _most_records(twin: Twin, table: Table, request: CaptureRequest) -> int:
+    """The most records that an agent makes; ConfigurationError unless table and protocol agree."""
+    program = find(twin.name).build(dict(request.params), grid=request.ctas)
+    known = site_table(program)
+    sites = {(s.role, s.kind, s.barrier) for s in known.sites}
+    strange = [s.name for s in table.sites if (s.role, s.kind, s.barrier) not in sites]
+    missing = sites - {(s.role, s.kind, s.barrier) for s in table.sites}
+    for what, mine, theirs in (
+        ("agents", table.agents, known.agents),
+        ("barriers", table.barriers, known.barriers),
+        ("sites", missing, set()),
+    ):
+        if mine != theirs:
+            raise ConfigurationError(
+                f"the {what} of {twin.table_file.name} are not those of the protocol",
+                cause=f"kernel: {mine}; protocol: {theirs}; sites of the kernel alone: {strange}",
+            )
+    return max((sum(len(of_op) for of_op in of_agent) for of_agent in known.records), default=0)
+
+
+def _checked(outcome: Outcome) -> dict[str, Any]:
+    """Of each output the worst of all launches."""
+    found: dict[str, Any] = {}
+    for name in sorted({name for run in outcome.launched for name in run.outputs}):
+        each = [run.outputs[name] for run in outcome.launched if name in run.outputs]
+        found[name] = {
+            "elements": each[0].elements,
+            "wrong": max(c.wrong for c in each),
+            "largest_error": max(c.largest_error for c in each),
+            "first_wrong": next((c.first_wrong for c in each if c.first_wrong), ""),
+        }
+    return found

@@ -1,0 +1,66 @@
+"""The bits of a record and the structures around it are the same for the host and in ``recorder.cuh``."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from hwkernels.device.compile import compile_cubin
+from hwkernels.device.sources import headers, source_file
+from hwkernels.recorder import record_format as form
+from hwkernels.recorder.layout import ANCHOR, HEADER, LAUNCH, MAX_AGENTS, MAX_BARRIERS, MAX_REPORTED_AGENTS, REPORT
+from pipesim.errors import CompileError
+
+FIELDS = {name: getattr(form, name) for name in dir(form) if name.startswith("TAG_")}
+LAST_STAGE = (form.MAX_STAGES - 1) << form.TAG_STAGE[0]
+CLAIMS = [
+    *(f"PIPESIM_{name} == {shift}" for name, (shift, _) in FIELDS.items() if shift),
+    f"sizeof(PipesimAnchor) == {ANCHOR.itemsize}",
+    f"sizeof(PipesimCta) == {HEADER.itemsize}",
+    f"sizeof(PipesimLaunch) == {LAUNCH.itemsize}",
+    f"sizeof(CtaReport) == {REPORT.itemsize}",
+    f"PIPESIM_MAX_AGENTS == {MAX_AGENTS}",
+    f"MAX_REPORTED_AGENTS == {MAX_REPORTED_AGENTS}",
+    f"MAX_REPORTED_BARRIERS == {MAX_BARRIERS}",
+    # a stage and a parity that are too large do not reach into their neighbours
+    f"PIPESIM_PLACE({form.MAX_STAGES}, 2) == 0",
+    f"PIPESIM_PLACE({form.MAX_STAGES - 1}, 1) == {LAST_STAGE | 1 << form.TAG_PARITY[0]}",
+]
+
+
+def compiled(folder, claims, **defines):
+    for header in headers():
+        (folder / header.name).write_bytes(header.read_bytes())
+    source = folder / "claims.cu"
+    asserts = "\n".join(f'static_assert({claim}, "{claim}");' for claim in claims)
+    source.write_text(f'#include "report.cuh"\n{asserts}\nextern "C" __global__ void claims() {{}}\n')
+    return compile_cubin(source, {"PIPESIM_TRACE": 1, **defines})
+
+
+def test_the_header_has_the_same_numbers(tmp_path):
+    compiled(tmp_path, CLAIMS)
+    for clock, number in form.CLOCKS.items():
+        compiled(tmp_path, [f"PIPESIM_RECORD_BYTES == {4 * form.RECORD_WORDS[clock]}"], PIPESIM_CLOCK=number)
+
+
+@pytest.mark.parametrize("claim", ["PIPESIM_TAG_STAGE == 12", "sizeof(PipesimCta) == 340"])
+def test_another_number_would_be_seen(tmp_path, claim):
+    with pytest.raises(CompileError, match=re.escape(claim)):
+        compiled(tmp_path, [claim])
+
+
+def test_the_fields_of_a_tag_fill_it_without_overlapping():
+    bits = [bit for shift, width in FIELDS.values() for bit in range(shift, shift + width)]
+    assert sorted(bits) == list(range(32))
+
+
+def test_the_headers_words_say_the_same():
+    text = source_file("recorder.cuh").read_text(encoding="utf-8")
+    assert f"site: 0..{form.MAX_SITES - 1}, value: 0..{form.MAX_VALUE};" in text
+    names = ("site", "value", "parity", "stage", "low bits of the iteration")
+    widths = [FIELDS[f"TAG_{name.split()[-1].upper()}"][1] for name in names]
+    said = ", ".join(
+        f"{name} ({width}{' bits' if name == 'site' else ''})" for name, width in zip(names, widths, strict=True)
+    )
+    assert f"from bit 0: {said}." in text
