@@ -33,8 +33,6 @@ RECORDED = [pytest.param(kernel, recorded, id=name) for kernel, recorded, name i
 RECORDED_COUNTED = [
     pytest.param(kernel, recorded, id=name) for kernel, recorded, name in _RECORDED if kernel.loop is None
 ]
-    pytest.param(kernel, recorded, id=name) for kernel, recorded, name in _RECORDED if kernel.loop is None
-]
 
 
 def compile_options(request: CaptureRequest) -> set[str]:
