@@ -144,6 +144,7 @@ def test_a_transfer_that_outlives_its_cta(
     assert notes(call(*command, "mine.py:f", "-p", f"load={load}", "-p", "waits=1").out) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["producer_consumer", "gemm_sm90", "cluster_multicast", "attention_sm90"])
 def test_the_protocols_wait_for_all_that_they_start(call: Call, name: str) -> None:
     assert notes(call("verify", name, "--no-hardware").out) == []

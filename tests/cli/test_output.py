@@ -134,6 +134,7 @@ class TestProgress:
         def isatty(self) -> bool:
             return True
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("argv", [["run", PC], ["verify", PC]])
     def test_it_is_on_standard_error_if_that_is_a_terminal(
         self, call: Call, monkeypatch: pytest.MonkeyPatch, argv: list[str]
@@ -176,12 +177,14 @@ class TestPipes:
         assert answer.stdout.splitlines()[-1] == "✓ finished: no deadlock and no fault in this schedule"
         assert max(map(len, answer.stdout.splitlines())) <= 80
 
+    @pytest.mark.slow
     def test_a_stream_that_prints_ascii_only(self) -> None:
         for argv in (["--help"], ["list"], ["run", PC, "-p", "tiles=4"], ["run", PC, "-p", "tiles=4", "--json"]):
             answer = pipesim(*argv, env={"PYTHONIOENCODING": "ascii"})
             assert (answer.returncode, answer.stderr) == (0, "")
             assert answer.stdout.isascii()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("argv", "code"), [(["run", PC], 0), (["run", PC, "--max-steps", "9", "--json"], 3), (["list"], 0)]
     )
@@ -204,6 +207,7 @@ class TestPipes:
         answer = subprocess.run(["/bin/sh", "-c", program], check=False, capture_output=True, text=True)
         assert (answer.returncode, answer.stdout, answer.stderr) == (0, "", "")
 
+    @pytest.mark.slow
     def test_the_reason_stands_before_the_report_which_may_take_long(self) -> None:
         answer = pipesim("verify", PC, "-p", "stages=5", stderr=subprocess.STDOUT)
         assert answer.returncode == 3
@@ -219,6 +223,7 @@ def test_ctrl_c_is_no_traceback(call: Call, monkeypatch: pytest.MonkeyPatch) -> 
     assert (answer.code, answer.out, answer.err) == (130, "", "pipesim: interrupted\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("columns", "longest"), [("80", 80), ("160", 160)])
 def test_a_report_fits_the_terminal(call: Call, monkeypatch: pytest.MonkeyPatch, columns: str, longest: int) -> None:
     monkeypatch.setenv("COLUMNS", columns)
@@ -245,6 +250,7 @@ def ring(tiles: int = 2):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "code"),
     [("check", 0), ("run", 0), ("show", 0), ("verify", 3), ("verify --jobs 2 --no-hardware producer_consumer", 0)],
@@ -256,6 +262,7 @@ def test_what_a_protocol_prints_is_no_part_of_the_report(tmp_path, command, code
     assert [text in done.stderr for text in ("the module", "the protocol", "the role")] == [True] * 3
 
 
+@pytest.mark.slow
 def test_nor_is_what_it_prints_a_part_of_a_comparison(tmp_path):
     (tmp_path / "loud.py").write_text(LOUD, encoding="utf-8")
     pipesim("run", "loud.py:ring", "--save-trace", "a.parquet", cwd=tmp_path)

@@ -112,6 +112,7 @@ class TestSavedProgram:
         assert answer == of_one_size(call("verify", PC, "-p", "tiles=16", "--no-hardware"))
         assert answer.code == 0
 
+    @pytest.mark.slow
     def test_it_verifies_alike_with_recorded_traces(self, call: Call) -> None:
         call("run", PC, "--save-program", "usual.json")
         answer = call("verify", "usual.json")

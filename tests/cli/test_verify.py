@@ -134,6 +134,7 @@ class TestNothingToCompareWith:
         assert (answer.code, answer.err) == (3, "")
         assert [text.startswith("pipesim: no recorded trace of ring with ") for text in said] == [True]
 
+    @pytest.mark.slow
     def test_a_cause_is_as_wide_as_a_report(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
         """Words, such as a path, stay whole; a correction may be a command to copy, and is not broken."""
         wrapped = call("verify", PC, "-p", "stages=5")
@@ -159,6 +160,7 @@ class TestNothingToCompareWith:
         assert answer.code == 3
         assert "  probable cause: the folder holds no recording\n" in answer.err
 
+    @pytest.mark.slow
     def test_parquet_files_of_other_programs_are_left_out_and_named(self, call: Call, recorded: Path) -> None:
         Path("mine/deep/er").mkdir(parents=True)
         shutil.copy(recorded, "mine/deep")

@@ -58,6 +58,7 @@ def agreements(answer: Any, name: str) -> dict[str, str]:
 
 
 class TestTable:
+    @pytest.mark.slow
     def test_every_recording_is_held_against_the_program_of_its_own_parameters(
         self, several: Call, shelf: Path, ring: str
     ) -> None:
@@ -72,6 +73,7 @@ class TestTable:
         usual = next(name for name in found if "h200" in name).partition("/")[2]
         assert found == {f"h100/{FAULT}": "fault_named", f"h100/{usual}": "conforms", f"h200/{usual}": "conforms"}
 
+    @pytest.mark.slow
     def test_processes_change_nothing(self, call: Call, several: Call, shelf: Path, ring: str) -> None:
         words = (PC, ring, "--traces", shelf, "-p", "tiles=24")
         one = several(*words)

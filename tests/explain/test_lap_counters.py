@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -287,6 +288,7 @@ def written(counts: list[int], agents: list[Script]) -> Program:
     return p.flatten()
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(case=scripts(), seed=st.integers(0, 1 << 20))
 def test_it_says_what_unbounded_counters_say(case: tuple[list[int], list[Script]], seed: int) -> None:

@@ -22,9 +22,11 @@ VALUES = {"STAGES": 2, "TILE_BYTES": 64, "CONSUMER_WARPS": 1, "ARRIVE_LANES": 1}
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def cache(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[None]:
+    """An empty cache for compiled kernels, one for all processes of this session: each is compiled once."""
+    base = tmp_path_factory.getbasetemp()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_CACHE_HOME", str((base if worker_id == "master" else base.parent) / "kernels"))
         yield
 
 

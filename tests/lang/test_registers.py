@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -84,6 +85,7 @@ def read_by(operation: Operation, registers: tuple[int, ...]) -> list[int]:
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(recordings(), st.integers(1, 3))
 def test_the_packed_program_does_what_the_recorded_one_does(code: list[Operation], count: int) -> None:

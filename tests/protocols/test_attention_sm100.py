@@ -298,6 +298,7 @@ def test_v_must_be_held_until_the_late_product_of_group_1() -> None:
     assert outcomes(edited(right, "mma", early)) & {"RACE", "WRONG_ITEM"}
 
 
+@pytest.mark.slow
 def test_a_slice_of_p_is_written_before_it_is_handed_over() -> None:
     """P lies where the scores were: with both slices handed over behind the first, the MMA would read scores as P."""
     right = program(**RIGHT)

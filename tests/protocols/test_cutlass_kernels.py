@@ -132,6 +132,7 @@ def test_with_fast_loads_the_tensor_cores_bound_it(make: Callable[..., Protocol]
     assert MMA <= period(make, FAST, k_tiles=8) < 1.15 * MMA
 
 
+@pytest.mark.slow
 def test_ping_pong_hides_the_shorter_of_the_two_and_cooperation_neither() -> None:
     epilogue = 4 * 800  # longer than the products
     assert epilogue < period(cutlass_sm90_pingpong, FAST, k_tiles=8, epilogue=800) < epilogue + MMA

@@ -10,6 +10,7 @@ from pipesim.targets import find
 from pipesim.timed.critical import least_period, waits_per_trip
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
+from tests.support.lanes import slow_but
 
 #: Trips enough for a steady part; what sets the period; and how far above the bound it may lie, in percent: what a
 #: schedule adds is polls, which notice an arrive late, and turns that roles take at what they share.
@@ -32,12 +33,14 @@ PERIODS = {
     "producer_consumer": ({"tiles": 64}, "the consumers", 1),
 }
 
+FAST = ("attention_sm90", "cluster_multicast", "cutlass_sm100", "persistent_scheduler", "producer_consumer")
+
 
 def test_every_protocol_is_here() -> None:
     assert sorted(PERIODS) == sorted(BUILT_IN)
 
 
-@pytest.mark.parametrize("name", PERIODS)
+@pytest.mark.parametrize("name", slow_but(FAST, PERIODS))
 def test_the_period_is_that_of_what_sets_it(name: str) -> None:
     params, by, percent = PERIODS[name]
     program, profile = find(name).build(params), load_profile("h100")

@@ -9,7 +9,10 @@ from pipesim.model.finding import FaultKind, Verdict
 from pipesim.prove.check import How, check
 from pipesim.prove.doubt import Why
 from pipesim.targets import find
+from tests.support.lanes import slow_but
 from tests.support.protocol_sizes import SIZES
+
+FAST = ("attention_sm90", "cluster_multicast", "gemm_sm100_blockwise", "persistent_scheduler", "producer_consumer")
 
 
 def refuted(name: str, params: dict[str, int]) -> bool:
@@ -20,7 +23,7 @@ def refuted(name: str, params: dict[str, int]) -> bool:
     return name == "attention_sm100" and bool(sizes["pair_cta"] and sizes["kv_blocks"])
 
 
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("name", slow_but(FAST, SIZES))
 def test_it_is_proved_at_every_size(name: str) -> None:
     for params in SIZES[name]:
         found = check(find(name).build(params), max_states=1)

@@ -6,10 +6,11 @@ from collections import Counter
 
 import pytest
 
+from tests.support.lanes import slow_but
 from tools import judge_proof
 
 
-@pytest.mark.parametrize("first", range(0, 240, 80))
+@pytest.mark.parametrize("first", slow_but([0], range(0, 240, 80)))
 def test_no_engine_contradicts_the_plain_search(first: int) -> None:
     said = [judge_proof.judge(seed) for seed in range(first, first + 80)]
     assert [(first + n, words) for n, words in enumerate(said) if any(word.isupper() for word in words)] == []
@@ -21,12 +22,14 @@ def test_no_engine_contradicts_the_plain_search(first: int) -> None:
     assert seen["refuted by schedule"] >= 9 * seen["wrong"] // 10
 
 
+@pytest.mark.slow
 def test_the_judge_sees_a_wrong_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: a certificate that doubts nothing is caught."""
     monkeypatch.setattr("pipesim.prove.certificate.certificate.Certificate.doubts", ())
     assert "CONTRADICTION" in _words(60)
 
 
+@pytest.mark.slow
 def test_the_judge_sees_a_reduction_that_leaves_too_much_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: following one process as if no other could notice it is caught."""
     monkeypatch.setattr("pipesim.prove.search.reach.Reach.noticing", lambda *_: [])

@@ -144,6 +144,7 @@ def test_the_earliest_times_are_not_idle(toy: Make, stamps: Make) -> None:
         assert simulate(program, toy()).cycles < times.end, price
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None, derandomize=True)
 @given(links=LINKS, prices=st.fixed_dictionaries(ROUGH), recording=st.booleans())
 def test_no_chain_is_faster_than_its_bound(
@@ -162,6 +163,7 @@ def test_no_chain_is_faster_than_its_bound(
     assert 1000 * result.cycles >= found.period_millicycles * (tiles - sum(link.stages for link in links))
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(links=LINKS, prices=st.fixed_dictionaries(SMOOTH))
 def test_the_steady_period_of_a_chain_is_not_below_the_bound(
@@ -289,6 +291,7 @@ def everything(trips: int, cluster: int = 2) -> Program:
     return p.flatten()
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(prices=st.fixed_dictionaries(ROUGH), recording=st.booleans())
 def test_no_event_of_anything_else_is_earlier_than_the_earliest(

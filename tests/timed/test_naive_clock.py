@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,6 +95,7 @@ def naive(
     return [producer.events, *(c.events for c in consumers)]
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(shape=RINGS, prices=PRICES, recording=st.booleans())
 def test_every_event_of_a_ring_has_the_time_of_the_recurrence(

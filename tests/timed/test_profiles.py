@@ -177,6 +177,7 @@ def test_cycles_are_rounded_up() -> None:
     assert [scaled(n, 64_000) for n in (0, 1, 64, 65)] == [0, 1, 1, 2]
 
 
+@pytest.mark.slow
 def test_an_item_has_no_price() -> None:
     """So a plan does not grow with the tiles: as many different operations are looked up for 200 of them as for 20."""
     planned = []

@@ -97,6 +97,7 @@ RINGS = st.fixed_dictionaries({
 })  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(shape=RINGS, prices=PRICES, recording=st.booleans(), grid=st.integers(1, 5))
 def test_no_ring_is_faster_than_its_law(
@@ -113,6 +114,7 @@ def test_no_ring_is_faster_than_its_law(
     assert 1000 * result.cycles >= bound.period_millicycles * (shape["tiles"] - shape["stages"])
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None, derandomize=True)
 @given(shape=RINGS, prices=PRICES)
 def test_the_steady_period_is_not_below_the_law(

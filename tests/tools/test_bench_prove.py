@@ -50,6 +50,7 @@ def test_the_exponent_of_a_power() -> None:
     assert tool.exponent(sizes, [size**2 for size in sizes]) == pytest.approx(2)
 
 
+@pytest.mark.slow
 def test_peak_memory_is_that_of_another_process() -> None:
     bare, peak = tool.peak_megabytes("producer_consumer", {"tiles": 200})
     assert 5 < bare < peak < bare + 100

@@ -90,6 +90,7 @@ def test_a_file_with_its_middle_missing(ring: Trace, tmp_path: Path) -> None:
         refused(path)
 
 
+@pytest.mark.slow
 def test_flipped_bytes_never_give_another_trace(ring: Trace, tmp_path: Path) -> None:
     data, path, chance = _encode(ring, "x"), tmp_path / "flipped.parquet", random.Random(20260131)
     facts: set[str] = set()

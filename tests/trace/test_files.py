@@ -97,6 +97,7 @@ def traces(draw: st.DrawFn) -> Trace:
     return Trace(meta, events)
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None)
 @given(trace=traces())
 def test_every_trace_reads_back_equal_and_encodes_alike(trace: Trace, tmp_path_factory: pytest.TempPathFactory) -> None:

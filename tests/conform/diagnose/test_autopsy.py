@@ -73,6 +73,7 @@ def hung(recorded: Make, shape: tuple[int, ...], data: Any, seed: int) -> tuple[
     return program, wrong, walk, trace
 
 
+@pytest.mark.slow
 @settings(max_examples=250, deadline=None, derandomize=True)
 @given(shape=SHAPES, data=st.data(), seed=st.integers(0, 10**6))
 def test_barriers_and_words_of_any_hang(recorded: Make, shape: tuple[int, ...], data: Any, seed: int) -> None:
@@ -118,6 +119,7 @@ def test_the_same_words_as_a_predicted_deadlock(as_hardware: Make) -> None:
     assert found.agree is None  # nobody read the words
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(shape=SHAPES, data=st.data(), seed=st.integers(0, 10**6))
 def test_what_trapped_is_named(recorded: Make, shape: tuple[int, ...], data: Any, seed: int) -> None:

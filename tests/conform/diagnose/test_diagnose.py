@@ -24,6 +24,7 @@ from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import CtaInfo, Trace
+from tests.support.lanes import slow_but
 
 Make = Callable[..., Any]
 PRODUCER, CONSUMER = 0, 1
@@ -66,7 +67,7 @@ CONFUSION = {
 SHAPES = ((4, 16, 2, 1), (2, 10, 2, 32), (1, 6, 1, 1), (3, 9, 3, 1))
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("shape", slow_but(SHAPES[:1], SHAPES), ids=str)
 def test_every_fault_at_every_tile_is_named(as_hardware: Make, shape: tuple[int, ...]) -> None:
     program = pc(*shape)
     confused: dict[tuple[str, int], set[str]] = {}
@@ -93,6 +94,7 @@ def test_every_fault_at_every_tile_is_named(as_hardware: Make, shape: tuple[int,
 RANDOM_SHAPES = st.sampled_from([(4, 12, 2, 1), (1, 5, 1, 1), (2, 8, 2, 1), (2, 8, 1, 1), (2, 6, 2, 32), (3, 7, 3, 1)])
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(shape=RANDOM_SHAPES, data=st.data(), seed=st.integers(0, 10**6), late=st.booleans())
 def test_in_any_schedule(recorded: Make, shape: tuple[int, ...], data: Any, seed: int, late: bool) -> None:

@@ -66,6 +66,7 @@ PRICES = st.fixed_dictionaries({
 })  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(ring=RINGS, prices=PRICES, first=st.integers(0, 11), length=st.integers(1, 12), lost=st.data())
 def test_any_window_of_a_simulated_ring_conforms(
@@ -110,6 +111,7 @@ def test_agents_that_take_different_ways_outside_the_window(run: Make) -> None:
             case.window(first, end).accepted()
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(
     ring=RINGS, uncertainty=st.sampled_from([0, 1, 16]), by=st.sampled_from([1, 3, 10, 60]), seed=st.integers(0, 10**6),

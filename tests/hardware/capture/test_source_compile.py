@@ -41,6 +41,7 @@ def test_every_traced_build_compiles_without_a_warning(switches):
     assert "PipesimLaunch" in compiled.entry
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(NVCC is None, reason="there is no nvcc here")
 @pytest.mark.parametrize("standard", ["c++14", "c++17"])
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from pipesim.trace.schema import EventKind, Trace
 
 INFO = DeviceInfo(0, "NVIDIA H100 of arrays", 132, "9.0", "999.1", 232448, 233472)
 RECORDED = [
-    pytest.param(kernel.name, recorded, id=f"{name}-{n}")
+    pytest.param(kernel.name, recorded, id=f"{name}-{n}", marks=pytest.mark.slow if n else ())
     for name, kernel in REGISTRY.items()
     for n, recorded in enumerate(kernel.recorded)
     if kernel.loop is None

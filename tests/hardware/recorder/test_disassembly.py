@@ -11,6 +11,7 @@ import pytest
 from hwkernels.device.compile import compile_cubin
 from hwkernels.device.sources import headers, source_file
 from tests.support.cuda_tools import nvdisasm
+from tests.support.lanes import slow_but
 
 SOURCE = source_file("producer_consumer.cu")
 RING = {"STAGES": 4, "TILE_BYTES": 4096, "CONSUMER_WARPS": 2, "ARRIVE_LANES": 1, "PIPESIM_TRACE": 1}
@@ -51,14 +52,15 @@ CHANGES = [{}, {"ARRIVE_LANES": 32}, {"STAGES": 1}, {"CONSUMER_WARPS": 8, "TILE_
 
 
 @pytest.mark.parametrize("memory", [0, 1])
-@pytest.mark.parametrize("clock", [0, 1])
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("clock", slow_but([0], [0, 1]))
+@pytest.mark.parametrize("change", slow_but([{}], CHANGES))
 def test_clocks_are_read_in_the_order_of_the_source(memory, clock, change, tmp_path):
     build = RING | change | {"PIPESIM_MEMORY": memory, "PIPESIM_CLOCK": clock}
     found = letters(compile_cubin(SOURCE, build).cubin, tmp_path)
     assert holds(found), found
 
 
+@pytest.mark.slow
 def test_records_that_are_stored_at_once_are_in_order_too(tmp_path):
     found = letters(compile_cubin(SOURCE, RING | {"PIPESIM_MEMORY": 1, "PIPESIM_EAGER": 1}).cubin, tmp_path)
     assert holds(found, behind_branches=True), found
@@ -71,6 +73,7 @@ WAITS = "        RECORD(SITE_consumer_wait_full, 0)\n"
 GUARD = "FAULT == FAULT_RELEASE_EARLY) && faulty)) {\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after"),
     [

@@ -104,6 +104,7 @@ def sass(cubin: bytes, folder: Path) -> str:
     return subprocess.run([nvdisasm(), "-c", path], check=True, capture_output=True, text=True).stdout
 
 
+@pytest.mark.slow
 def test_the_products_are_issued_one_behind_the_other(tmp_path):
     """Where registers or branches do not suit the compiler, it waits behind every product: then there are more."""
     params = params_of(qk_stages=2)

@@ -18,6 +18,7 @@ from pipesim.pipelines.modular.attention.fa4_mbars import FA4MBarLayout
 from pipesim.targets import find
 from pipesim.trace.sites import site_table
 from tests.support.cuda_tools import nvdisasm
+from tests.support.lanes import slow_after
 
 ROWS = 128
 SPLIT = {"fused": 0, "qk_stages": 2, "kv_stages": 2}
@@ -38,7 +39,7 @@ def table(params: dict[str, int]):
     return read_table(source_file(f"attention_sm100{'' if params['fused'] else '_split'}.table.h"), defines(params))
 
 
-@pytest.mark.parametrize(("changes", "traced"), [({}, 0), (SPLIT, 1), (SMALL, 0)])
+@pytest.mark.parametrize(("changes", "traced"), slow_after(1, [({}, 0), (SPLIT, 1), (SMALL, 0)]))
 def test_it_compiles(changes, traced):
     values = defines(parameters(changes)) | {"PIPESIM_TRACE": traced}
     compiled = compile_cubin(source_file("attention_sm100.cu"), values, arch="sm_100a")

@@ -144,6 +144,7 @@ def noticed(params: dict[str, int], kernel: Any, given: Problem, seed: int, twin
     return ""
 
 
+@pytest.mark.slow
 def test_it_computes_and_does_what_its_protocol_says_and_wrong_twins_are_noticed(tmp_path):
     kernel = Emulated(NAME, defines(FUSED), CALL, tmp_path, [(twin.before, twin.after) for twin in TWINS])
     for blocks, ctas in ((0, 1), (1, 1), (4, 2)):
@@ -154,6 +155,7 @@ def test_it_computes_and_does_what_its_protocol_says_and_wrong_twins_are_noticed
         assert found.startswith(twin.noticed), (twin.after, found)
 
 
+@pytest.mark.slow
 def test_so_it_does_with_a_ring_each_for_k_and_v(tmp_path):
     kernel = Emulated(NAME, defines(SPLIT), CALL, tmp_path)
     for blocks in (1, 3):

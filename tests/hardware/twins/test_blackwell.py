@@ -20,6 +20,7 @@ from pipesim.errors import UsageError
 from pipesim.targets import find
 from pipesim.trace.sites import site_table
 from tests.support.cuda_tools import nvdisasm
+from tests.support.lanes import slow_but
 
 GROUPS = dotted("input", "output", "epi_load", "clc", "clc_throttle")
 CUTLASS = {"input_full": "mainloop.full", "input_empty": "mainloop.empty", "output_full": "accum.full"}
@@ -134,7 +135,7 @@ def test_a_wrong_table_is_seen(name, tmp_path):
 
 
 @pytest.mark.parametrize(("n", "traced"), [(1, 0), (2, 1)])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", slow_but(["gemm_sm100"], CASES))
 def test_it_compiles_without_a_word(name, n, traced):
     """The first setting is that of the machine code, below."""
     values = defines(name, params_of(name, n)) | {"PIPESIM_TRACE": traced}
@@ -148,7 +149,7 @@ def instructions(cubin: Path) -> frozenset[str]:
     return frozenset(re.findall(r"\b(UTC\w*MMA|UTCBAR|LDTM\.x32|UTMA(?:LDG|STG)\.[\w.]+|UGETNEXTWORKID\.\w+)", text))
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", slow_but(["gemm_sm100"], CASES))
 def test_the_machine_code_has_the_instructions_that_it_is_about(name, tmp_path):
     values = defines(name, params_of(name, 0)) | {"PIPESIM_TRACE": 0}
     compiled = compile_cubin(source_file(f"{name}.cu"), values, arch="sm_100a")

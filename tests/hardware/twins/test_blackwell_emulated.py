@@ -316,6 +316,7 @@ def orders(kernel: Emulated) -> None:
         assert np.array_equal(problem.out, problem.expected) == (not ends)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_it_computes_and_does_what_its_protocol_says_and_wrong_twins_are_noticed(name, tmp_path):
     case, kernel = CASES[name], build(name, tmp_path)

@@ -10,6 +10,7 @@ from hwkernels.device.compile import compile_cubin
 from hwkernels.twins.hopper.gemm_sm90 import GEMM_SM90
 from pipesim.targets import find
 from tests.support.cuda_tools import cuobjdump, nvdisasm
+from tests.support.lanes import slow_after
 
 # One letter an instruction: a try to wait, the fence before products, a product, the wait for them, an arrive, a load
 # or store of local memory, a store to a tensor, a load of one.
@@ -41,7 +42,9 @@ def built(tmp_path: Path, traced: bool, **changes: int) -> tuple[str, int]:
     return text, int(re.findall(r"REG:(\d+)", usage)[-1])
 
 
-@pytest.mark.parametrize(("k_group_size", "num_consumer", "block_n"), [(1, 2, 256), (2, 1, 64), (4, 2, 128)])
+@pytest.mark.parametrize(
+    ("k_group_size", "num_consumer", "block_n"), slow_after(1, [(1, 2, 256), (2, 1, 64), (4, 2, 128)])
+)
 def test_a_stage_is_multiplied_without_a_stop_and_then_given_back(tmp_path, k_group_size, num_consumer, block_n):
     changes = {"k_group_size": k_group_size, "num_consumer": num_consumer, "block_n": block_n, "stages": 4}
     text, registers = built(tmp_path, traced=False, **changes)
@@ -54,6 +57,7 @@ def test_a_stage_is_multiplied_without_a_stop_and_then_given_back(tmp_path, k_gr
     assert wanted <= registers * threads <= 65536  # else setmaxnreg.inc would wait for ever
 
 
+@pytest.mark.slow
 def test_looking_ahead_is_a_try_while_the_product_runs(tmp_path):
     plain, _ = built(tmp_path, traced=False)
     ahead, _ = built(tmp_path, traced=False, lookahead=1)
@@ -61,6 +65,7 @@ def test_looking_ahead_is_a_try_while_the_product_runs(tmp_path):
     assert re.search("PPPPw+ga", ahead)
 
 
+@pytest.mark.slow
 def test_a_recorded_kernel_multiplies_alike(tmp_path):
     text, registers = built(tmp_path, traced=True, stages=3, block_n=256)
     assert "PPPPg" in text

@@ -131,6 +131,7 @@ def test_a_table_of_other_parameters_is_refused(kernel, monkeypatch):
         plan(request, MAX_SMEM)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_it_compiles_without_a_warning_in_every_way_it_is_built(kernel):
     request = request_of(kernel, kernel.recorded[0])

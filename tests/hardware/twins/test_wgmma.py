@@ -78,6 +78,7 @@ def test_an_mn_major_descriptor_names_16_rows_and_the_columns(n, k):
     assert (gathered(shared, pieces) == tile[16 * k : 16 * k + 16]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "transpose", "registers"), [(64, 0, 0), (128, 1, 0), (256, 0, 1), (256, 1, 1)])
 def test_the_machine_code_multiplies_as_asked(tmp_path, n, transpose, registers):
     defines = {"PRODUCT_N": n, "PRODUCT_TRANSPOSE": transpose, "PRODUCT_REGISTERS": registers}

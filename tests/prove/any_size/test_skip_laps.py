@@ -143,6 +143,7 @@ def reads(program: Program, agent: int) -> list[int]:
     return [pc for pc, op in enumerate(program.code[agent]) if op[0] == Op.READ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constant", [False, True])
 def test_a_wrong_item_in_any_lap_is_not_left_out(constant, cuts):
     """Each read of a loop in turn names another item; also one that is loaded once, and the one behind the loop."""
@@ -204,6 +205,7 @@ def test_the_memory_order_is_watched_too(cuts):
     assert plainly(wrong) is not None, "nothing else is wrong with it"
 
 
+@pytest.mark.slow
 def test_a_search_in_vain_costs_no_more_than_a_run(monkeypatch):
     """Tiles of uneven numbers of steps: whatever lies ahead is too little to be worth a cut."""
     looks = []
@@ -311,6 +313,7 @@ def mutated(program: Program, seed: int) -> Program:
                 return program
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LONG_LOOPS)
 def test_of_a_mutant_it_says_what_the_whole_run_says(name, cuts):
     """The counts: mutants that are right, and those of them that had laps left out; wrong ones, too."""

@@ -55,6 +55,7 @@ def _with_item(op: tuple[int, ...], item: int) -> tuple[int, ...]:
     return (*op[:at], item, *op[at + 1 :])
 
 
+@pytest.mark.slow
 def test_what_is_left_out_changes_nothing() -> None:
     said = [(whole(numbered(seed)), accelerated(numbered(seed))) for seed in range(200)]
     assert [seed for seed, (all_of_it, short) in enumerate(said) if all_of_it != short] == []
@@ -62,6 +63,7 @@ def test_what_is_left_out_changes_nothing() -> None:
     assert sum(phases is None for phases, _ in said) > 30
 
 
+@pytest.mark.slow
 def test_items_that_are_not_looked_at_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: laps left out without a look at their items."""
     monkeypatch.setattr(module._LapRun, "_items_go_on", lambda *_: True)

@@ -29,6 +29,7 @@ def said(seed: int) -> list[str]:
     return judge(seed, "corners")
 
 
+@pytest.mark.slow
 def test_every_corner_is_drawn_right_and_wrong_and_judged_as_the_search_does() -> None:
     seen: Counter[tuple[str, str]] = Counter()
     for seed in range(PROGRAMS):

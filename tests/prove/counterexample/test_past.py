@@ -71,6 +71,7 @@ def test_the_past_of_a_twins_failure_fails_alone(name: str) -> None:
         require_past(program, found)
 
 
+@pytest.mark.slow
 def test_the_past_of_a_random_programs_failure_fails_alone() -> None:
     beside = seen = 0
     for seed in range(400):

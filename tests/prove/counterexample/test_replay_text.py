@@ -69,6 +69,7 @@ def test_a_move_that_is_not_possible(text: str) -> None:
         replay(target_of(BROKEN["consumer_never_arrives"]).build({}), text)
 
 
+@pytest.mark.slow
 def test_the_command_takes_what_its_json_says(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("from pipesim.protocols.broken import BROKEN\nmine = BROKEN['consumer_never_arrives']\n")

@@ -146,6 +146,7 @@ def flying(program: Program) -> set[tuple[int, int]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [0, 60])
 def test_one_run_knows_what_may_be_in_flight_at_exit(first: int) -> None:
     """Against all states, for programs in which nothing goes wrong."""

@@ -17,6 +17,7 @@ from pipesim.model.program import Program
 from pipesim.prove.search.breadth_first import explore
 from pipesim.prove.search.footprint import NOTHING, Footprints
 from pipesim.prove.search.parts import Parts
+from tests.support.lanes import slow_but
 from tests.support.random_programs.all_operations import random_operations
 from tests.support.random_programs.rings import random_ring
 
@@ -53,7 +54,7 @@ def states_of(program: Program, most: int = FEW) -> tuple[list[State], Wrongs, s
     return list(seen), wrong, ends, steps
 
 
-@pytest.mark.parametrize("family", RANDOM)
+@pytest.mark.parametrize("family", slow_but(["operations"], RANDOM))
 def test_both_searches_see_what_asking_for_every_move_sees(family: str) -> None:
     judged = fewer = more = 0
     for seed in range(80):

@@ -1,0 +1,18 @@
+"""Which values of a parametrised test run in the fast lane."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+
+import pytest
+from _pytest.mark import ParameterSet
+
+
+def slow_but(fast: Container[object], values: Iterable[object]) -> list[ParameterSet]:
+    """The values of one parameter: those in ``fast`` run in the fast lane, the others in the slow one."""
+    return [pytest.param(value, marks=() if value in fast else pytest.mark.slow) for value in values]
+
+
+def slow_after(count: int, rows: Iterable[Sequence[object]]) -> list[ParameterSet]:
+    """The rows of several parameters: the first ``count`` run in the fast lane, the others in the slow one."""
+    return [pytest.param(*row, marks=pytest.mark.slow if n >= count else ()) for n, row in enumerate(rows)]
