@@ -118,6 +118,8 @@ def find(text: str) -> Target:
     if text.removesuffix(":").endswith(".py"):
         return _only_one(text.removesuffix(":"))
     near = difflib.get_close_matches(text, BUILT_IN, n=3, cutoff=0.4)
+    if Path(f"{text}.py").is_file():
+        near = [f"{text}.py"]
     raise UnknownProtocolError(
         f"there is no protocol {text!r}",
         correction=f"did you mean {' or '.join(near)}?"
@@ -250,7 +252,11 @@ def _from_file(path: Path, function: str) -> ProtocolFunction:
 def _module_of(path: Path) -> ModuleType:
     """A Python file, which is run; it may import from its folder, as ``python FILE``."""
     if not path.is_file():
-        raise UnknownProtocolError(f"there is no file {path}", correction="give the path of a Python file")
+        near = _near_files(path)
+        raise UnknownProtocolError(
+            f"there is no file {path}",
+            correction=f"did you mean {near[0]}?" if near else "give the path of a Python file",
+        )
     spec = importlib.util.spec_from_file_location(f"pipesim_user_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
@@ -271,6 +277,12 @@ def _module_of(path: Path) -> ModuleType:
     finally:
         sys.path.remove(folder)
     return module
+
+
+def _near_files(path: Path) -> list[Path]:
+    """The Python file beside it whose name is nearest, if one is near."""
+    beside = {other.name: other for other in path.parent.glob("*.py")} if path.parent.is_dir() else {}
+    return [beside[name] for name in difflib.get_close_matches(path.name, sorted(beside), n=1)]
 
 
 def _functions(module: ModuleType, wanted: str) -> str:

@@ -41,7 +41,8 @@ def parser() -> Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit code. As in argparse, SystemExit for ``--help`` and a line that cannot be parsed.
 
-    Without any command the help is printed, with the exit code of a usage error: a script that lost its words fails.
+    Without any command the help goes to standard error, with the exit code of a usage error: a script that lost its
+    words fails.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     top = parser()
@@ -51,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     if not words:
-        top.print_help()
+        top.print_help(sys.stderr)
         return UsageError.exit_code
     try:
         return _carry_out(top, words)

@@ -35,8 +35,8 @@ def words_of(line: str) -> list[str]:
 
 def test_without_a_command_the_help_is_printed(call: Call) -> None:
     answer = call()
-    assert (answer.code, answer.err) == (2, "")
-    assert answer.out == call("help").out == call("--help").out
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err == call("help").out == call("--help").out
     assert call("help").code == call("--help").code == 0
 
 

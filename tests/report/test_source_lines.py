@@ -111,6 +111,22 @@ def test_the_line_of_a_notebook_s_cell_is_where_python_has_it(monkeypatch: pytes
     assert with_source("said", f"{cell}:2", 80, "", "") == ["said", f"{cell}:2    b( 1)"]
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("    stage.arrive()  # the slot may be filled again", "stage.arrive()"),
+        ("    pipe(  # to be ended", "pipe("),
+        ("    f(')', # a )", "f(')',"),
+        ("    x['#'] = '# no comment'", "x['#'] = '# no comment'"),
+        ("    # all of it", "# all of it"),
+        ("    else:", "else:"),
+    ],
+)
+def test_the_comment_at_the_end_of_a_line_is_left_out(text: str, shown: str) -> None:
+    Path("mine.py").write_text(f"{text}\n", encoding="utf-8")
+    assert text_of("mine.py:1") == shown
+
+
 @pytest.mark.parametrize("line", ["", "mine.py", "mine.py:0", "mine.py:900", "gone.py:1", "mine.py:x", ":", "/:1"])
 def test_what_is_no_line_has_no_text(line: str) -> None:
     assert text_of(line) == ""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import linecache
+import tokenize
 from pathlib import Path
 
 from rich.cells import cell_len
@@ -33,7 +35,7 @@ def source_lines(line: str, text: str, width: int, indent: str) -> list[str]:
 
 
 def text_of(line: str) -> str:
-    """The text of a source line without its indent, "" if its file, or this line of it, cannot be read.
+    """The text of a source line without its indent and comment, "" if its file, or this line of it, cannot be read.
 
     The cells of a notebook can: they are where Python looks for the lines of a traceback.
     """
@@ -43,4 +45,15 @@ def text_of(line: str) -> str:
     if file not in linecache.cache and not Path(file).is_file():
         return ""
     linecache.checkcache(file)
-    return " ".join(linecache.getline(file, int(number)).split())
+    return " ".join(_without_comment(linecache.getline(file, int(number)).strip()).split())
+
+
+def _without_comment(text: str) -> str:
+    """A line of Python without the comment at its end: it is the code that is found wrong."""
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT and token.start[1]:
+                return text[: token.start[1]]
+    except (tokenize.TokenError, SyntaxError):  # a part of a statement, which ends on another line
+        pass
+    return text
