@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipesim.cli import capture, check, diff, export, list_, new, run, show, verify
+from pipesim.cli import capture, check, diff, export, list_, new, run, show, table, verify
 from pipesim.cli.arguments import Command
 from pipesim.cli.output import complain, discard_output, refuse
 from pipesim.errors import PipesimError, UsageError
@@ -24,6 +24,7 @@ COMMANDS: tuple[Command, ...] = (
     run.COMMAND,
     check.COMMAND,
     export.COMMAND,
+    table.COMMAND,
     capture.COMMAND,
     diff.COMMAND,
     verify.COMMAND,
