@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hwkernels.device.compile import compile_foreign
+from hwkernels.device.compile import compile_source
 from pipesim.model.ops import Op
 from pipesim.targets import find
 from pipesim.timed.engine import Outcome, simulate
@@ -25,7 +25,7 @@ def target(name: str):
 
 
 def test_the_kernel_compiles_without_a_warning():
-    compiled = compile_foreign(EXAMPLES / "scale.cu", {})
+    compiled = compile_source(EXAMPLES / "scale.cu", {})
     assert compiled.log == ""
     assert compiled.entry.startswith("_Z10scaleTiles")
 
