@@ -24,7 +24,7 @@ CHIPS = ("h100", "h200")
 INTRODUCTION = """\
 # The kernels on the chip
 
-Six protocols have a CUDA kernel here (`hwkernels/*.cu`, C++ with inline PTX, no library) that was recorded on both
+Six protocols have a CUDA kernel here (`hwkernels/twins`, C++ with inline PTX, no library) that was recorded on both
 chips. This page speaks of the five that compute something worth having; `producer_consumer` is all over the other
 pages. It is made by `python tools/kernels_doc.py` from the files in `traces`; do not edit it by hand. What the
 recordings say of the chip's clock is in [hopper.md](hopper.md); each recording has a line in

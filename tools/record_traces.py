@@ -13,31 +13,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
-from hwkernels.capture import CaptureRequest, TwinSubject, capture
+from hwkernels.capture import capture
+from hwkernels.capture.twin_subject import recorded_request
 from hwkernels.twins import kernel_names, registered
-from hwkernels.twins.fault import parse_fault
 from pipesim.errors import PipesimError
-from pipesim.targets import find
 from pipesim.trace.files import write_trace
 from pipesim.trace.library import trace_name
-
-
-def requests(kernel: str) -> list[CaptureRequest]:
-    """What there is to record of a kernel."""
-    defaults = find(kernel).defaults
-    return [
-        CaptureRequest(
-            TwinSubject(kernel, c.grid),
-            defaults | dict(c.params),
-            clock=c.clock,
-            repetitions=c.repetitions,
-            deadline_ms=c.deadline_ms,
-            memory=c.memory,
-            window=c.window,
-            fault=parse_fault(c.fault) if c.fault else None,
-        )
-        for c in registered(kernel).recorded
-    ]
 
 
 def main() -> int:
@@ -49,7 +30,8 @@ def main() -> int:
     parser.add_argument("--kernel", choices=kernel_names(), default="producer_consumer", help="the kernel to record")
     options = parser.parse_args()
     failed = 0
-    for request in requests(options.kernel):
+    for recorded in registered(options.kernel).recorded:
+        request = recorded_request(options.kernel, recorded)
         label = repr(request)
         if options.only not in label:
             continue

@@ -1,4 +1,10 @@
-"""Capture: from a request to a trace, for the twins and for a user's kernel: :func:`capture`."""
+"""Capture: from a request to a trace, for the twins and for a user's kernel, by :func:`capture`.
+
+One pipeline (:mod:`.pipeline`): the request is checked (:mod:`.request`), its records get a place in memory
+(:mod:`.plan`), its builds are compiled, it is launched (:mod:`.launches`), and what was recorded becomes a trace
+(:mod:`.trace`), if need be in a separate process (:mod:`.subprocess_capture`). What differs between kinds of kernels is
+said by a request's subject: :mod:`.twin_subject` or :mod:`.source_subject`.
+"""
 
 from hwkernels.capture.pipeline import capture, compile_builds
 from hwkernels.capture.request import CaptureRequest

@@ -1,4 +1,4 @@
-"""The arguments of a kernel that is not ours, as a command line spells them: numbers, buffers, files. Needs no GPU."""
+"""The arguments of a user's kernel, as a command line spells them: numbers, buffers, files. Needs no GPU."""
 
 from __future__ import annotations
 

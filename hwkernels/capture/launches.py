@@ -46,7 +46,7 @@ class Launches:
                 addresses[argument.name] = self._gpu.allocate(argument.data.nbytes)
                 self._inputs.append((addresses[argument.name], np.ascontiguousarray(argument.data)))
             elif isinstance(argument, Output | Bytes):
-                area = allocate(self._gpu, argument.nbytes, host=self._host)
+                area = allocate(self._gpu, argument.nbytes, host=False)  # looked at after a launch that ended
                 self._outputs.append((argument, area))
                 addresses[argument.name] = area.address
         placed: list[Any] = []

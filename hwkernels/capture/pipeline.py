@@ -7,7 +7,7 @@ from dataclasses import replace
 from hwkernels.capture.launches import launch_all
 from hwkernels.capture.plan import plan
 from hwkernels.capture.request import Builds, CaptureRequest, check_request
-from hwkernels.capture.subprocess_capture import dump, run_apart
+from hwkernels.capture.subprocess_capture import dump, run_in_subprocess
 from hwkernels.capture.trace import make_trace
 from hwkernels.device.launch import DeviceInfo, Gpu, require_gpu
 from hwkernels.recorder.clock_rate import clock_rate
@@ -22,20 +22,20 @@ def capture(request: CaptureRequest, builds: Builds | None = None) -> Trace:
     """Compile, run and check a kernel, and give the trace of its first recorded launch, whatever the kernel does.
 
     ``builds``: those of the request and its plan, if they are compiled already. A kernel whose waits are not bounded,
-    or that has a fault, runs in a process of its own. A launch that traps, or does not end, is repeated in one with its
+    or that has a fault, runs in a separate process. A launch that traps, or does not end, is repeated in one with its
     records in the host's memory, which survives it; ``memory="host"`` does that at once. ``wrong_tiles`` counts those
     of all launches. Raises HardwareError without a usable GPU or if no trace is left, ParameterError and
     ConfigurationError for a request that cannot be carried out.
     """
     check_request(request)
     info = require_gpu()
-    apart = request.fault is not None or request.memory == "host" or not request.subject.bounded
+    separate = request.fault is not None or request.memory == "host" or not request.subject.bounded
     try:
-        return _apart(request, builds) if apart else capture_here(request, info, builds)
+        return _in_subprocess(request, builds) if separate else capture_here(request, info, builds)
     except (KernelHangError, KernelTrapError) as error:
         if request.memory == "host":
             raise
-        trace = _apart(replace(request, memory="host"), None)
+        trace = _in_subprocess(replace(request, memory="host"), None)
         if trace.meta.status != Ending.FINISHED:
             return trace
         first = Ending.TRAP if isinstance(error, KernelTrapError) else Ending.DEADLINE  # it went well this time
@@ -47,11 +47,11 @@ def compile_builds(request: CaptureRequest) -> Builds:
     return request.subject.compile(request, plan(request).memory)
 
 
-def _apart(request: CaptureRequest, builds: Builds | None) -> Trace:
-    """In a process of its own."""
+def _in_subprocess(request: CaptureRequest, builds: Builds | None) -> Trace:
+    """Carry it out in a separate process."""
     launches = 1 if request.memory == "host" or request.fault else 2 * request.repetitions + 2
     limit_s = launches * request.subject.limit_s(request)
-    return run_apart(dump(request, builds), str(request.fault or request.subject.name), limit_s)
+    return run_in_subprocess(dump(request, builds), str(request.fault or request.subject.name), limit_s)
 
 
 def capture_here(request: CaptureRequest, info: DeviceInfo, builds: Builds | None = None) -> Trace:

@@ -19,7 +19,7 @@ from hwkernels.capture.arguments import (
     require_parameters,
 )
 from hwkernels.capture.request import Builds, CaptureRequest, Needs, Outcome
-from hwkernels.device.compile import compile_foreign
+from hwkernels.device.compile import compile_source
 from hwkernels.device.launch import Shape
 from hwkernels.recorder.counts import least_capacity
 from hwkernels.recorder.decode import Coding
@@ -41,7 +41,7 @@ _WITH_BYTES = (EventKind.EXPECT, EventKind.COPY)
 
 @dataclass(frozen=True)
 class SourceSubject:
-    """A kernel of somebody else's.
+    """A user's kernel.
 
     ``source``, ``table``: files. ``protocol``: what the trace says it is of. ``grid``, ``block``: up to three numbers
     each. ``arguments``: as a command line spells them. ``entry``: the kernel's name in C++, "" if the source has one.
@@ -171,7 +171,7 @@ class SourceSubject:
         values = table_values(Path(self.table), self.defines or {}, request.params)
         defines = {name: str(value) for name, value in values.items()} | dict(self.defines or {})
         return {
-            name: compile_foreign(Path(self.source), defines | switches, self.options, self.entry)
+            name: compile_source(Path(self.source), defines | switches, self.options, self.entry)
             for name, switches in builds.items()
         }
 
@@ -201,7 +201,7 @@ class SourceSubject:
         return Coding(request.clock, self.nbytes, counted=False, khz=khz)
 
     def marks(self, _params: Mapping[str, int]) -> tuple[int, int]:
-        """No kernel of somebody else's says where its period is."""
+        """A user's kernel does not say where its period is."""
         return NEVER, NEVER
 
     def metadata(self, _request: CaptureRequest, outcome: Outcome) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A capture in a process of its own: how a request goes there, and how its trace or its error comes back."""
+"""A capture in a separate process: how a request goes there, and how its trace or its error comes back."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _PLAIN: dict[str, type[PipesimError]] = {
 }
 
 
-def run_apart(document: str, what: str, limit_s: float, module: str = MODULE) -> Trace:
+def run_in_subprocess(document: str, what: str, limit_s: float, module: str = MODULE) -> Trace:
     """Run ``python -m module FOLDER`` on a request of :func:`dump`; the trace that it writes by :func:`answer`.
 
     ``what`` names it in errors; ``limit_s``: what its launches may take. Raises HardwareError if there is no trace, and

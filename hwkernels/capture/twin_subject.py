@@ -17,7 +17,8 @@ from hwkernels.recorder.record_format import CLOCKS, MEMORIES
 from hwkernels.recorder.table import Table
 from hwkernels.twins import REGISTRY, registered
 from hwkernels.twins.buffers import Argument
-from hwkernels.twins.twin import NEVER, Loop, Twin
+from hwkernels.twins.fault import parse_fault
+from hwkernels.twins.twin import NEVER, Loop, Recorded, Twin
 from pipesim.errors import ConfigurationError, ParameterError, UsageError
 from pipesim.targets import find
 from pipesim.trace.sites import site_table
@@ -172,6 +173,20 @@ class TwinSubject:
         if checked := _checked(outcome):
             found["checked"] = checked
         return found | dict(twin.metadata(request.params, self.grid))
+
+
+def recorded_request(name: str, recorded: Recorded) -> CaptureRequest:
+    """The request of a configuration that is kept in the repository's traces."""
+    return CaptureRequest(
+        TwinSubject(name, recorded.grid),
+        find(name).defaults | dict(recorded.params),
+        clock=recorded.clock,
+        repetitions=recorded.repetitions,
+        deadline_ms=recorded.deadline_ms,
+        memory=recorded.memory,
+        window=recorded.window,
+        fault=parse_fault(recorded.fault) if recorded.fault else None,
+    )
 
 
 def _check_window(request: CaptureRequest, iterations: int) -> None:

@@ -64,10 +64,10 @@ def compile_cubin(source: Path, defines: Mapping[str, int], arch: str = "sm_90a"
     return Compiled(cached[0], cached[1], key, options, version, entry)
 
 
-def compile_foreign(
+def compile_source(
     source: Path, defines: Mapping[str, str], options: Sequence[str] = (), entry: str = "", arch: str = "sm_90a"
 ) -> Compiled:
-    """Compile a kernel that is not ours: headers are read where they lie, so nothing is taken from the cache.
+    """Compile a user's kernel: headers are read where they lie, so nothing is taken from the cache.
 
     ``options`` go to NVRTC as they are; headers are looked for there, then beside the source, then beside
     ``recorder.cuh``. ``entry`` names the kernel as C++ does (``name``, ``space::name<4>``); it may be left out if the

@@ -1,4 +1,4 @@
-"""The rate of the SM clock, measured by a kernel of its own: it tells what a kernel that hangs cannot."""
+"""The rate of the SM clock, measured by a kernel that does nothing else: a kernel that hangs cannot tell it."""
 
 from __future__ import annotations
 

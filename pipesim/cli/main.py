@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipesim.cli import capture, check, completion, diff, export, list_, new, run, show, verify
+from pipesim.cli import capture, check, completion, diff, export, list_, new, run, show, table, verify
 from pipesim.cli.arguments import Command
 from pipesim.cli.completion import complete_if_asked
 from pipesim.cli.output import complain, discard_output, refuse
@@ -25,6 +25,7 @@ COMMANDS: tuple[Command, ...] = (
     run.COMMAND,
     check.COMMAND,
     export.COMMAND,
+    table.COMMAND,
     capture.COMMAND,
     diff.COMMAND,
     verify.COMMAND,

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from hwkernels.device.compile import compile_foreign
+from hwkernels.device.compile import compile_source
 from pipesim.model.ending import Ending
 from pipesim.model.ops import Op
 from pipesim.targets import find
@@ -24,7 +24,7 @@ def target(name: str):
 
 
 def test_the_kernel_compiles_without_a_warning():
-    compiled = compile_foreign(EXAMPLES / "scale.cu", {})
+    compiled = compile_source(EXAMPLES / "scale.cu", {})
     assert compiled.log == ""
     assert compiled.entry.startswith("_Z10scaleTiles")
 

@@ -23,6 +23,8 @@
 
 // The site of a softmax group, a barrier group of one, and the lanes of tensor memory of this warp: its number in its group.
 #define SITE_OF(wg, what) ((wg) ? SITE_softmax1_##what : SITE_softmax0_##what)
+#define SITE_OF_PAIR(wg, what, group, side) \
+    ((wg) ? SITE_softmax1_##what##_##group##1_##side : SITE_softmax0_##what##_##group##0_##side)
 #define BARRIER_OF(letter, wg, side) ((wg) ? BARRIER_##letter##1_##side : BARRIER_##letter##0_##side)
 static __device__ __forceinline__ unsigned lanes_of_warp() { return threadIdx.x / 32 % 4 * 32 << 16; }
 
@@ -48,9 +50,9 @@ static __device__ __forceinline__ void load_q1(const Attention &at PIPESIM_PARAM
         const bool one = elect_one();
         const unsigned full = at.barrier(BARRIER_Q1Sync, j);
         PIPESIM_SAY(0, j, 0)
-        PIPESIM_RECORD(SITE_load_expect_Q1, BYTES_Q)
+        PIPESIM_RECORD(SITE_load_expect_Q1Sync, BYTES_Q)
         if (one) mbarrier_arrive_expect_tx(full, Q_SLICE);
-        PIPESIM_RECORD(SITE_load_copy_Q1, BYTES_Q)
+        PIPESIM_RECORD(SITE_load_copy_Q1Sync, BYTES_Q)
         if (one) tensor_load_3d(at.q + Q_BYTES + j * Q_SLICE, at.q_map, 0, at.q_row + ROWS, j * SLICE_PANELS, full);
         __syncwarp();
     }
@@ -62,18 +64,18 @@ static __device__ __forceinline__ void load_k(const Attention &at, Ring &k, unsi
     for (unsigned j = 0; j < QK_STAGES; ++j) {
         const unsigned stage = QK_STAGES * k.stage + j, full = at.barrier(BARRIER_K_prod, stage);
         if (block) {
-            wait_for(at, BARRIER_K_cons, stage, k.parity, SITE_load_wait_K, n PIPESIM_PASS);
+            wait_for(at, BARRIER_K_cons, stage, k.parity, SITE_load_wait_K_cons, n PIPESIM_PASS);
         } else {
             PIPESIM_SAY(0, stage, 0)
         }
         const bool one = elect_one();
-        PIPESIM_RECORD(SITE_load_expect_K, block ? BYTES_K : BYTES_Q_AND_K)
+        PIPESIM_RECORD(SITE_load_expect_K_prod, block ? BYTES_K : BYTES_Q_AND_K)
         if (one) mbarrier_arrive_expect_tx(full, block ? K_SLICE : Q_SLICE + K_SLICE);
         if (block == 0) {
-            PIPESIM_RECORD(SITE_load_copy_K, BYTES_Q)
+            PIPESIM_RECORD(SITE_load_copy_K_prod, BYTES_Q)
             if (one) tensor_load_3d(at.q + j * Q_SLICE, at.q_map, 0, at.q_row, j * SLICE_PANELS, full);
         }
-        PIPESIM_RECORD(SITE_load_copy_K, BYTES_K)
+        PIPESIM_RECORD(SITE_load_copy_K_prod, BYTES_K)
         if (one)
             tensor_load_3d(at.k + stage * K_SLICE, at.k_map, 0, at.kv_row + block * BLOCK_N, j * SLICE_PANELS, full);
         __syncwarp();
@@ -82,12 +84,12 @@ static __device__ __forceinline__ void load_k(const Attention &at, Ring &k, unsi
 }
 
 static __device__ __forceinline__ void load_v(const Attention &at, Ring &v, unsigned block, unsigned &n PIPESIM_PARAM) {
-    wait_for(at, BARRIER_V_cons, v.stage, v.parity, SITE_load_wait_V, n PIPESIM_PASS);
+    wait_for(at, BARRIER_V_cons, v.stage, v.parity, SITE_load_wait_V_cons, n PIPESIM_PASS);
     const bool one = elect_one();
     const unsigned full = at.barrier(BARRIER_V_prod, v.stage);
-    PIPESIM_RECORD(SITE_load_expect_V, BYTES_V)
+    PIPESIM_RECORD(SITE_load_expect_V_prod, BYTES_V)
     if (one) mbarrier_arrive_expect_tx(full, TILE_BYTES);
-    PIPESIM_RECORD(SITE_load_copy_V, BYTES_V)
+    PIPESIM_RECORD(SITE_load_copy_V_prod, BYTES_V)
     if (one) tensor_load_3d(at.v + v.stage * TILE_BYTES, at.v_map, 0, at.kv_row + block * BLOCK_N, 0, full);
     __syncwarp();
     v.step();
@@ -114,8 +116,8 @@ static __device__ __forceinline__ void multiply_q(const Attention &at, Ring &k, 
 #pragma unroll
     for (unsigned j = 0; j < QK_STAGES; ++j) {
         const unsigned stage = QK_STAGES * k.stage + j;
-        if (WG == 0) wait_for(at, BARRIER_K_prod, stage, k.parity, SITE_mma_wait_K, n PIPESIM_PASS);
-        if (WG == 1 && block == 0) wait_for(at, BARRIER_Q1Sync, j, 0, SITE_mma_wait_Q1, n PIPESIM_PASS);
+        if (WG == 0) wait_for(at, BARRIER_K_prod, stage, k.parity, SITE_mma_wait_K_prod, n PIPESIM_PASS);
+        if (WG == 1 && block == 0) wait_for(at, BARRIER_Q1Sync, j, 0, SITE_mma_wait_Q1Sync, n PIPESIM_PASS);
         tcgen05_after_sync();
         if (elect_one()) {
 #pragma unroll
@@ -137,7 +139,7 @@ template <unsigned WG>
 static __device__ __forceinline__ void multiply_v(const Attention &at, unsigned slot, unsigned block, unsigned &n PIPESIM_PARAM) {
 #pragma unroll
     for (unsigned j = 0; j < PV_STAGES; ++j) {
-        const unsigned site = WG ? SITE_mma_wait_S1 : SITE_mma_wait_S0;
+        const unsigned site = WG ? SITE_mma_wait_S1_cons : SITE_mma_wait_S0_cons;
         wait_for(at, BARRIER_OF(S, WG, cons), j, block & 1, site, n PIPESIM_PASS);
         tcgen05_after_sync();
         if (elect_one()) {
@@ -164,7 +166,7 @@ static __device__ __forceinline__ void multiply(const Attention &at PIPESIM_PARA
         multiply_q<0>(at, k, block, n PIPESIM_PASS);
         if (block) multiply_v<1>(at, held, block - 1, n PIPESIM_PASS);
         multiply_q<1>(at, k, block, n PIPESIM_PASS);
-        wait_for(at, BARRIER_V_prod, v.stage, v.parity, SITE_mma_wait_V, n PIPESIM_PASS);
+        wait_for(at, BARRIER_V_prod, v.stage, v.parity, SITE_mma_wait_V_prod, n PIPESIM_PASS);
         held = v.stage;
         v.step();
         multiply_v<0>(at, held, block, n PIPESIM_PASS);
@@ -203,7 +205,7 @@ static __device__ __forceinline__ void write_p(const Attention &at, unsigned wg,
         PIPESIM_RECORD(SITE_OF(wg, work_end), 0)
         tcgen05_store_wait();
         tcgen05_before_sync();
-        arrive(at, BARRIER_OF(S, wg, cons), j, SITE_OF(wg, arrive_S), n PIPESIM_PASS);
+        arrive(at, BARRIER_OF(S, wg, cons), j, SITE_OF_PAIR(wg, arrive, S, cons), n PIPESIM_PASS);
     }
 }
 
@@ -211,7 +213,7 @@ static __device__ __forceinline__ void write_p(const Attention &at, unsigned wg,
 static __device__ __forceinline__ void finish(const Attention &at, unsigned wg, const Row &row, unsigned &n PIPESIM_PARAM) {
     const unsigned r = threadIdx.x % ROWS, out = at.q + wg * Q_BYTES;
     const float factor = 1 / row.sum;
-    wait_for(at, BARRIER_O_prod, wg, at.blocks - 1 & 1, SITE_OF(wg, wait_O), n PIPESIM_PASS);
+    wait_for(at, BARRIER_O_prod, wg, at.blocks - 1 & 1, SITE_OF(wg, wait_O_prod), n PIPESIM_PASS);
     tcgen05_after_sync();
     PIPESIM_RECORD(SITE_OF(wg, work_begin), 0)
 #pragma unroll
@@ -248,7 +250,7 @@ static __device__ __forceinline__ void weigh(const Attention &at, unsigned wg PI
 #pragma unroll 1
     for (unsigned block = 0; block < at.blocks; ++block) {
         unsigned s[BLOCK_N / CHUNK][CHUNK];
-        wait_for(at, BARRIER_OF(S, wg, prod), 0, block & 1, SITE_OF(wg, wait_S), n PIPESIM_PASS);
+        wait_for(at, BARRIER_OF(S, wg, prod), 0, block & 1, SITE_OF_PAIR(wg, wait, S, prod), n PIPESIM_PASS);
         tcgen05_after_sync();
         float largest = row.largest;
 #pragma unroll
@@ -261,10 +263,10 @@ static __device__ __forceinline__ void weigh(const Attention &at, unsigned wg PI
         row = {largest, row.sum * factor};
         if (block) {
             store_shared_32(at.factor_of(wg), __float_as_uint(factor));
-            arrive(at, BARRIER_OF(C, wg, prod), 0, SITE_OF(wg, arrive_C), n PIPESIM_PASS);
+            arrive(at, BARRIER_OF(C, wg, prod), 0, SITE_OF_PAIR(wg, arrive, C, prod), n PIPESIM_PASS);
         }
         write_p(at, wg, s, row, n PIPESIM_PASS);
-        wait_for(at, BARRIER_OF(C, wg, cons), 0, block & 1 ^ 1, SITE_OF(wg, wait_C), n PIPESIM_PASS);
+        wait_for(at, BARRIER_OF(C, wg, cons), 0, block & 1 ^ 1, SITE_OF_PAIR(wg, wait, C, cons), n PIPESIM_PASS);
     }
     if (at.blocks) {
         finish(at, wg, row, n PIPESIM_PASS);
@@ -280,9 +282,10 @@ static __device__ __forceinline__ void weigh(const Attention &at, unsigned wg PI
 template <unsigned WG>
 static __device__ __forceinline__ void rescale(const Attention &at, unsigned block, unsigned &n PIPESIM_PARAM) {
     const unsigned sums = at.sums(WG) + lanes_of_warp();
-    wait_for(at, BARRIER_OF(C, WG, prod), 0, block & 1, WG ? SITE_correction_wait_C1 : SITE_correction_wait_C0, n PIPESIM_PASS);
+    wait_for(at, BARRIER_OF(C, WG, prod), 0, block & 1, WG ? SITE_correction_wait_C1_prod : SITE_correction_wait_C0_prod,
+             n PIPESIM_PASS);
     const float factor = __uint_as_float(load_shared_32(at.factor_of(WG)));
-    wait_for(at, BARRIER_O_prod, WG, block & 1, SITE_correction_wait_O, n PIPESIM_PASS);
+    wait_for(at, BARRIER_O_prod, WG, block & 1, SITE_correction_wait_O_prod, n PIPESIM_PASS);
     tcgen05_after_sync();
     PIPESIM_RECORD(SITE_correction_work_begin, 0)
     if (__any_sync(FULL_WARP, factor != 1)) {  // no row of the warp has a new largest score: O stays as it is
@@ -299,16 +302,18 @@ static __device__ __forceinline__ void rescale(const Attention &at, unsigned blo
     }
     PIPESIM_RECORD(SITE_correction_work_end, 0)
     tcgen05_before_sync();
-    arrive(at, BARRIER_OF(S, WG, cons), 0, WG ? SITE_correction_arrive_S1 : SITE_correction_arrive_S0, n PIPESIM_PASS);
-    arrive(at, BARRIER_OF(C, WG, cons), 0, WG ? SITE_correction_arrive_C1 : SITE_correction_arrive_C0, n PIPESIM_PASS);
+    arrive(at, BARRIER_OF(S, WG, cons), 0, WG ? SITE_correction_arrive_S1_cons : SITE_correction_arrive_S0_cons,
+           n PIPESIM_PASS);
+    arrive(at, BARRIER_OF(C, WG, cons), 0, WG ? SITE_correction_arrive_C1_cons : SITE_correction_arrive_C0_cons,
+           n PIPESIM_PASS);
 }
 
 static __device__ __forceinline__ void correct(const Attention &at PIPESIM_PARAM) {
     unsigned n = 1;
     if (at.blocks == 0) return;
     PIPESIM_AT(0, 0, 0)
-    arrive(at, BARRIER_S0_cons, 0, SITE_correction_arrive_S0, n PIPESIM_PASS);  // there is no O yet to rescale
-    arrive(at, BARRIER_S1_cons, 0, SITE_correction_arrive_S1, n PIPESIM_PASS);
+    arrive(at, BARRIER_S0_cons, 0, SITE_correction_arrive_S0_cons, n PIPESIM_PASS);  // there is no O yet to rescale
+    arrive(at, BARRIER_S1_cons, 0, SITE_correction_arrive_S1_cons, n PIPESIM_PASS);
 #pragma unroll 1
     for (unsigned block = 0; block + 1 < at.blocks; ++block) {
         rescale<0>(at, block, n PIPESIM_PASS);

@@ -19,10 +19,12 @@ static __device__ constexpr unsigned arrivals(unsigned count_of_first, unsigned 
 
 #if FUSED  // one ring under both names
 enum : unsigned {
-    BARRIER_K_prod = BARRIER_KV_prod, BARRIER_K_cons = BARRIER_KV_cons, BARRIER_V_prod = BARRIER_KV_prod,
-    BARRIER_V_cons = BARRIER_KV_cons, SITE_mma_wait_K = SITE_mma_wait_KV, SITE_mma_wait_V = SITE_mma_wait_KV,
-    SITE_load_wait_K = SITE_load_wait_KV, SITE_load_wait_V = SITE_load_wait_KV, SITE_load_expect_K = SITE_load_expect_KV,
-    SITE_load_expect_V = SITE_load_expect_KV, SITE_load_copy_K = SITE_load_copy_KV, SITE_load_copy_V = SITE_load_copy_KV,
+    BARRIER_K_prod = BARRIER_KV_prod, BARRIER_K_cons = BARRIER_KV_cons,
+    BARRIER_V_prod = BARRIER_KV_prod, BARRIER_V_cons = BARRIER_KV_cons,
+    SITE_mma_wait_K_prod = SITE_mma_wait_KV_prod, SITE_mma_wait_V_prod = SITE_mma_wait_KV_prod,
+    SITE_load_wait_K_cons = SITE_load_wait_KV_cons, SITE_load_wait_V_cons = SITE_load_wait_KV_cons,
+    SITE_load_expect_K_prod = SITE_load_expect_KV_prod, SITE_load_expect_V_prod = SITE_load_expect_KV_prod,
+    SITE_load_copy_K_prod = SITE_load_copy_KV_prod, SITE_load_copy_V_prod = SITE_load_copy_KV_prod,
 };
 #endif
 static_assert(DEPTH == 64 || DEPTH == 128, "DEPTH must be 64 or 128");

@@ -1,4 +1,5 @@
-// The one place that names the roles, barriers and recording sites of cutlass_sm100.cu.
+// Made by tools/tables.py from the protocol cutlass_sm100: do not edit. table.cuh makes enums of it for the
+// kernel, table.py parses it for the host. No include guard: it is included once for each kind of entry.
 
 // name, warps. Warps are numbered in this order.
 PIPESIM_ROLE(mma, 1)
@@ -7,7 +8,7 @@ PIPESIM_ROLE(load, 1)
 PIPESIM_ROLE(idle, 1)
 PIPESIM_ROLE(epilogue, 4)
 
-// name, stages, expected count of arrivals. The protocol writes mainloop.full for input_full, accum.full for output_full.
+// name, stages, arrivals that complete a phase. Barriers lie in shared memory in this order.
 PIPESIM_BARRIER(input_full, RING_STAGES, 1)
 PIPESIM_BARRIER(input_empty, RING_STAGES, 1)
 PIPESIM_BARRIER(output_full, ACCUMULATORS, 1)
@@ -20,7 +21,7 @@ PIPESIM_BARRIER(load_order_group0, 1, 32)
 PIPESIM_BARRIER(load_order_group1, 1, 32)
 PIPESIM_BARRIER(epilogue_throttle, 1, 96)
 
-// name, role, kind, barrier. Each role's sites stand in program order.
+// name, role, kind, barrier (none where it touches none). Each role's sites stand in program order.
 PIPESIM_SITE(mma_arrive_epilogue_throttle, mma, ARRIVE, epilogue_throttle)
 PIPESIM_SITE(mma_wait_clc_full, mma, WAIT_ENTER, clc_full)
 PIPESIM_SITE(mma_got_clc_full, mma, WAIT_RETURN, clc_full)
@@ -31,7 +32,16 @@ PIPESIM_SITE(mma_try_input_full, mma, TRY, input_full)
 PIPESIM_SITE(mma_wait_input_full, mma, WAIT_ENTER, input_full)
 PIPESIM_SITE(mma_got_input_full, mma, WAIT_RETURN, input_full)
 PIPESIM_SITE(scheduler_arrive_epilogue_throttle, scheduler, ARRIVE, epilogue_throttle)
-#include "clc_sm100.table.h"
+PIPESIM_SITE(scheduler_wait_clc_throttle_full, scheduler, WAIT_ENTER, clc_throttle_full)
+PIPESIM_SITE(scheduler_got_clc_throttle_full, scheduler, WAIT_RETURN, clc_throttle_full)
+PIPESIM_SITE(scheduler_arrive_clc_throttle_empty, scheduler, ARRIVE, clc_throttle_empty)
+PIPESIM_SITE(scheduler_wait_clc_empty, scheduler, WAIT_ENTER, clc_empty)
+PIPESIM_SITE(scheduler_got_clc_empty, scheduler, WAIT_RETURN, clc_empty)
+PIPESIM_SITE(scheduler_expect_clc_full, scheduler, EXPECT, clc_full)
+PIPESIM_SITE(scheduler_copy_clc_full, scheduler, COPY, clc_full)
+PIPESIM_SITE(scheduler_wait_clc_full, scheduler, WAIT_ENTER, clc_full)
+PIPESIM_SITE(scheduler_got_clc_full, scheduler, WAIT_RETURN, clc_full)
+PIPESIM_SITE(scheduler_arrive_clc_empty, scheduler, ARRIVE, clc_empty)
 PIPESIM_SITE(load_arrive_epilogue_throttle, load, ARRIVE, epilogue_throttle)
 PIPESIM_SITE(load_wait_clc_throttle_empty, load, WAIT_ENTER, clc_throttle_empty)
 PIPESIM_SITE(load_got_clc_throttle_empty, load, WAIT_RETURN, clc_throttle_empty)

@@ -1,4 +1,5 @@
-// The one place that names the roles, barriers and recording sites of gemm_sm100.cu.
+// Made by tools/tables.py from the protocol gemm_sm100: do not edit. table.cuh makes enums of it for the
+// kernel, table.py parses it for the host. No include guard: it is included once for each kind of entry.
 
 // name, warps. Warps are numbered in this order.
 PIPESIM_ROLE(epilogue, 4)
@@ -6,7 +7,7 @@ PIPESIM_ROLE(scheduler, 1)
 PIPESIM_ROLE(load, 1)
 PIPESIM_ROLE(mma, 1)
 
-// name, stages, expected count of arrivals. The protocol writes input.full for input_full.
+// name, stages, arrivals that complete a phase. Barriers lie in shared memory in this order.
 PIPESIM_BARRIER(input_full, RING_STAGES, 1)
 PIPESIM_BARRIER(input_empty, RING_STAGES, 1)
 PIPESIM_BARRIER(output_full, ACCUMULATORS, 1)
@@ -17,7 +18,7 @@ PIPESIM_BARRIER(clc_throttle_full, CLC_STAGES, 32)
 PIPESIM_BARRIER(clc_throttle_empty, CLC_STAGES, 32)
 PIPESIM_BARRIER(tmem_dealloc, 1, 128)
 
-// name, role, kind, barrier. Each role's sites stand in program order.
+// name, role, kind, barrier (none where it touches none). Each role's sites stand in program order.
 PIPESIM_SITE(epilogue_wait_output_full, epilogue, WAIT_ENTER, output_full)
 PIPESIM_SITE(epilogue_got_output_full, epilogue, WAIT_RETURN, output_full)
 PIPESIM_SITE(epilogue_work_begin, epilogue, WORK_BEGIN, none)
@@ -27,7 +28,16 @@ PIPESIM_SITE(epilogue_wait_clc_full, epilogue, WAIT_ENTER, clc_full)
 PIPESIM_SITE(epilogue_got_clc_full, epilogue, WAIT_RETURN, clc_full)
 PIPESIM_SITE(epilogue_arrive_clc_empty, epilogue, ARRIVE, clc_empty)
 PIPESIM_SITE(epilogue_arrive_tmem_dealloc, epilogue, ARRIVE, tmem_dealloc)
-#include "clc_sm100.table.h"
+PIPESIM_SITE(scheduler_wait_clc_throttle_full, scheduler, WAIT_ENTER, clc_throttle_full)
+PIPESIM_SITE(scheduler_got_clc_throttle_full, scheduler, WAIT_RETURN, clc_throttle_full)
+PIPESIM_SITE(scheduler_arrive_clc_throttle_empty, scheduler, ARRIVE, clc_throttle_empty)
+PIPESIM_SITE(scheduler_wait_clc_empty, scheduler, WAIT_ENTER, clc_empty)
+PIPESIM_SITE(scheduler_got_clc_empty, scheduler, WAIT_RETURN, clc_empty)
+PIPESIM_SITE(scheduler_expect_clc_full, scheduler, EXPECT, clc_full)
+PIPESIM_SITE(scheduler_copy_clc_full, scheduler, COPY, clc_full)
+PIPESIM_SITE(scheduler_wait_clc_full, scheduler, WAIT_ENTER, clc_full)
+PIPESIM_SITE(scheduler_got_clc_full, scheduler, WAIT_RETURN, clc_full)
+PIPESIM_SITE(scheduler_arrive_clc_empty, scheduler, ARRIVE, clc_empty)
 PIPESIM_SITE(load_wait_clc_throttle_empty, load, WAIT_ENTER, clc_throttle_empty)
 PIPESIM_SITE(load_got_clc_throttle_empty, load, WAIT_RETURN, clc_throttle_empty)
 PIPESIM_SITE(load_arrive_clc_throttle_full, load, ARRIVE, clc_throttle_full)

@@ -1,13 +1,14 @@
-// The one place that names the roles, barriers and recording sites of attention_sm90.cu; read as producer_consumer.table.h.
+// Made by tools/tables.py from the protocol attention_sm90: do not edit. table.cuh makes enums of it for the
+// kernel, table.py parses it for the host. No include guard: it is included once for each kind of entry.
 
-// name, warps. Warps are numbered in this order; both roles are warp groups, 4 warps each. Three producer warps are idle.
+// name, warps. Warps are numbered in this order.
 PIPESIM_ROLE(producer, 4)
 PIPESIM_ROLE(consumer, 4 * NUM_CONSUMER)
 
-// name, stages, expected count of arrivals. Slice q of slot s of K is stage QK_STAGES * s + q.
+// name, stages, arrivals that complete a phase. Barriers lie in shared memory in this order.
 PIPESIM_BARRIER(q_full, 1, 1)
-PIPESIM_BARRIER(k_full, STAGES * QK_STAGES, 1)
-PIPESIM_BARRIER(k_empty, STAGES * QK_STAGES, 4 * NUM_CONSUMER)
+PIPESIM_BARRIER(k_full, QK_STAGES * STAGES, 1)
+PIPESIM_BARRIER(k_empty, QK_STAGES * STAGES, 4 * NUM_CONSUMER)
 PIPESIM_BARRIER(v_full, STAGES, 1)
 PIPESIM_BARRIER(v_empty, STAGES, 4 * NUM_CONSUMER)
 

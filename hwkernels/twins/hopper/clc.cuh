@@ -2,7 +2,7 @@
 // answers in place of clusterlaunchcontrol.try_cancel; the number of the next tile goes through a ring of responses to all
 // roles, the scheduler's own warp included; a throttle keeps it from fetching more than CLC_STAGES tiles before the load warp.
 //
-// The table has the groups clc_full, clc_empty, throttle_full and throttle_empty, the sites of clc.table.h, and those of a load warp.
+// The table has the groups clc_full, clc_empty, throttle_full and throttle_empty, and the sites of a scheduler and of a load warp.
 // Cta is what the kernel's roles share, with at least
 //
 //   unsigned responses_at    shared address of CLC_STAGES * RESPONSE_BYTES

@@ -1,12 +1,15 @@
-// The one place that names the roles, barriers and recording sites of cluster_multicast.cu; see
-// producer_consumer.table.h for how it is read. All CTAs of a cluster have the same.
+// Made by tools/tables.py from the protocol cluster_multicast: do not edit. table.cuh makes enums of it for the
+// kernel, table.py parses it for the host. No include guard: it is included once for each kind of entry.
 
+// name, warps. Warps are numbered in this order.
 PIPESIM_ROLE(producer, 1)
 PIPESIM_ROLE(consumer, CONSUMER_WARPS)
 
+// name, stages, arrivals that complete a phase. Barriers lie in shared memory in this order.
 PIPESIM_BARRIER(full, STAGES, 1)
-PIPESIM_BARRIER(empty, STAGES, CONSUMER_WARPS * CLUSTER)
+PIPESIM_BARRIER(empty, STAGES, CLUSTER * CONSUMER_WARPS)
 
+// name, role, kind, barrier (none where it touches none). Each role's sites stand in program order.
 PIPESIM_SITE(producer_wait_empty, producer, WAIT_ENTER, empty)
 PIPESIM_SITE(producer_got_empty, producer, WAIT_RETURN, empty)
 PIPESIM_SITE(producer_expect_full, producer, EXPECT, full)

@@ -1,12 +1,14 @@
-// The one place that names the roles, barriers and recording sites of epilogue_residual.cu; see producer_consumer.table.h
-// for how it is read. The protocol writes input.full for input_full, and so on. The epilogue's four warps begin at warp 0.
+// Made by tools/tables.py from the protocol epilogue_residual: do not edit. table.cuh makes enums of it for the
+// kernel, table.py parses it for the host. No include guard: it is included once for each kind of entry.
 
+// name, warps. Warps are numbered in this order.
 PIPESIM_ROLE(epilogue, 4)
 PIPESIM_ROLE(scheduler, 1)
 PIPESIM_ROLE(load, 1)
 PIPESIM_ROLE(mma, 1)
 PIPESIM_ROLE(epilogue_load, 1)
 
+// name, stages, arrivals that complete a phase. Barriers lie in shared memory in this order.
 PIPESIM_BARRIER(input_full, STAGES, 1)
 PIPESIM_BARRIER(input_empty, STAGES, 1)
 PIPESIM_BARRIER(output_full, ACCUMULATORS, 1)
@@ -19,6 +21,7 @@ PIPESIM_BARRIER(clc_empty, CLC_STAGES, 256)
 PIPESIM_BARRIER(throttle_full, CLC_STAGES, 32)
 PIPESIM_BARRIER(throttle_empty, CLC_STAGES, 32)
 
+// name, role, kind, barrier (none where it touches none). Each role's sites stand in program order.
 PIPESIM_SITE(epilogue_wait_output_full, epilogue, WAIT_ENTER, output_full)
 PIPESIM_SITE(epilogue_got_output_full, epilogue, WAIT_RETURN, output_full)
 PIPESIM_SITE(epilogue_arrive_output_empty, epilogue, ARRIVE, output_empty)
@@ -30,9 +33,17 @@ PIPESIM_SITE(epilogue_work_end, epilogue, WORK_END, none)
 PIPESIM_SITE(epilogue_wait_clc_full, epilogue, WAIT_ENTER, clc_full)
 PIPESIM_SITE(epilogue_got_clc_full, epilogue, WAIT_RETURN, clc_full)
 PIPESIM_SITE(epilogue_arrive_clc_empty, epilogue, ARRIVE, clc_empty)
-
-#include "clc.table.h"
-
+PIPESIM_SITE(scheduler_wait_throttle_full, scheduler, WAIT_ENTER, throttle_full)
+PIPESIM_SITE(scheduler_got_throttle_full, scheduler, WAIT_RETURN, throttle_full)
+PIPESIM_SITE(scheduler_arrive_throttle_empty, scheduler, ARRIVE, throttle_empty)
+PIPESIM_SITE(scheduler_wait_clc_empty, scheduler, WAIT_ENTER, clc_empty)
+PIPESIM_SITE(scheduler_got_clc_empty, scheduler, WAIT_RETURN, clc_empty)
+PIPESIM_SITE(scheduler_work_begin, scheduler, WORK_BEGIN, none)
+PIPESIM_SITE(scheduler_work_end, scheduler, WORK_END, none)
+PIPESIM_SITE(scheduler_arrive_clc_full, scheduler, ARRIVE, clc_full)
+PIPESIM_SITE(scheduler_wait_clc_full, scheduler, WAIT_ENTER, clc_full)
+PIPESIM_SITE(scheduler_got_clc_full, scheduler, WAIT_RETURN, clc_full)
+PIPESIM_SITE(scheduler_arrive_clc_empty, scheduler, ARRIVE, clc_empty)
 PIPESIM_SITE(load_wait_throttle_empty, load, WAIT_ENTER, throttle_empty)
 PIPESIM_SITE(load_got_throttle_empty, load, WAIT_RETURN, throttle_empty)
 PIPESIM_SITE(load_arrive_throttle_full, load, ARRIVE, throttle_full)
@@ -44,7 +55,6 @@ PIPESIM_SITE(load_arrive_load_order, load, ARRIVE, load_order)
 PIPESIM_SITE(load_wait_clc_full, load, WAIT_ENTER, clc_full)
 PIPESIM_SITE(load_got_clc_full, load, WAIT_RETURN, clc_full)
 PIPESIM_SITE(load_arrive_clc_empty, load, ARRIVE, clc_empty)
-
 PIPESIM_SITE(mma_wait_output_empty, mma, WAIT_ENTER, output_empty)
 PIPESIM_SITE(mma_got_output_empty, mma, WAIT_RETURN, output_empty)
 PIPESIM_SITE(mma_wait_input_full, mma, WAIT_ENTER, input_full)
@@ -54,7 +64,6 @@ PIPESIM_SITE(mma_arrive_output_full, mma, ARRIVE, output_full)
 PIPESIM_SITE(mma_wait_clc_full, mma, WAIT_ENTER, clc_full)
 PIPESIM_SITE(mma_got_clc_full, mma, WAIT_RETURN, clc_full)
 PIPESIM_SITE(mma_arrive_clc_empty, mma, ARRIVE, clc_empty)
-
 PIPESIM_SITE(epilogue_load_wait_load_order, epilogue_load, WAIT_ENTER, load_order)
 PIPESIM_SITE(epilogue_load_got_load_order, epilogue_load, WAIT_RETURN, load_order)
 PIPESIM_SITE(epilogue_load_wait_epi_load_empty, epilogue_load, WAIT_ENTER, epi_load_empty)

@@ -1,15 +1,15 @@
-// The one place that names the roles, barriers and recording sites of gemm_sm90.cu: table.cuh makes enums of it for the
+// Made by tools/tables.py from the protocol gemm_sm90: do not edit. table.cuh makes enums of it for the
 // kernel, table.py parses it for the host. No include guard: it is included once for each kind of entry.
 
 // name, warps. Warps are numbered in this order.
 PIPESIM_ROLE(producer, 4)
 PIPESIM_ROLE(consumer, 4 * NUM_CONSUMER)
 
-// name, stages, expected count of arrivals. Barriers lie in shared memory in this order.
+// name, stages, arrivals that complete a phase. Barriers lie in shared memory in this order.
 PIPESIM_BARRIER(full, RING_STAGES, 1)
 PIPESIM_BARRIER(empty, RING_STAGES, NUM_CONSUMER)
 
-// name, role, kind, barrier (none where it touches none). The tries are made with LOOKAHEAD only.
+// name, role, kind, barrier (none where it touches none). Each role's sites stand in program order.
 PIPESIM_SITE(producer_try_empty, producer, TRY, empty)
 PIPESIM_SITE(producer_wait_empty, producer, WAIT_ENTER, empty)
 PIPESIM_SITE(producer_got_empty, producer, WAIT_RETURN, empty)

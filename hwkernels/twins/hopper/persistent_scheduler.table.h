@@ -1,10 +1,12 @@
-// The one place that names the roles, barriers and recording sites of persistent_scheduler.cu; see
-// producer_consumer.table.h for how it is read. The protocol writes pipe.full for pipe_full, and so on.
+// Made by tools/tables.py from the protocol persistent_scheduler: do not edit. table.cuh makes enums of it for the
+// kernel, table.py parses it for the host. No include guard: it is included once for each kind of entry.
 
+// name, warps. Warps are numbered in this order.
 PIPESIM_ROLE(scheduler, 1)
 PIPESIM_ROLE(load, 1)
 PIPESIM_ROLE(consumer, CONSUMER_WARPS)
 
+// name, stages, arrivals that complete a phase. Barriers lie in shared memory in this order.
 PIPESIM_BARRIER(pipe_full, STAGES, 1)
 PIPESIM_BARRIER(pipe_empty, STAGES, CONSUMER_WARPS)
 PIPESIM_BARRIER(clc_full, CLC_STAGES, 1)
@@ -12,7 +14,18 @@ PIPESIM_BARRIER(clc_empty, CLC_STAGES, 64 + 32 * CONSUMER_WARPS)
 PIPESIM_BARRIER(throttle_full, CLC_STAGES, 32)
 PIPESIM_BARRIER(throttle_empty, CLC_STAGES, 32)
 
-#include "clc.table.h"
+// name, role, kind, barrier (none where it touches none). Each role's sites stand in program order.
+PIPESIM_SITE(scheduler_wait_throttle_full, scheduler, WAIT_ENTER, throttle_full)
+PIPESIM_SITE(scheduler_got_throttle_full, scheduler, WAIT_RETURN, throttle_full)
+PIPESIM_SITE(scheduler_arrive_throttle_empty, scheduler, ARRIVE, throttle_empty)
+PIPESIM_SITE(scheduler_wait_clc_empty, scheduler, WAIT_ENTER, clc_empty)
+PIPESIM_SITE(scheduler_got_clc_empty, scheduler, WAIT_RETURN, clc_empty)
+PIPESIM_SITE(scheduler_work_begin, scheduler, WORK_BEGIN, none)
+PIPESIM_SITE(scheduler_work_end, scheduler, WORK_END, none)
+PIPESIM_SITE(scheduler_arrive_clc_full, scheduler, ARRIVE, clc_full)
+PIPESIM_SITE(scheduler_wait_clc_full, scheduler, WAIT_ENTER, clc_full)
+PIPESIM_SITE(scheduler_got_clc_full, scheduler, WAIT_RETURN, clc_full)
+PIPESIM_SITE(scheduler_arrive_clc_empty, scheduler, ARRIVE, clc_empty)
 PIPESIM_SITE(load_wait_throttle_empty, load, WAIT_ENTER, throttle_empty)
 PIPESIM_SITE(load_got_throttle_empty, load, WAIT_RETURN, throttle_empty)
 PIPESIM_SITE(load_arrive_throttle_full, load, ARRIVE, throttle_full)

@@ -1,16 +1,15 @@
-// The one place that names the roles, barriers and recording sites of producer_consumer.cu: table.cuh makes enums of
-// it for the kernel, table.py parses it for the host. No include guard: it is included once for each kind of entry.
-// One entry a line; expressions use numbers, names of parameters, + - * and parentheses.
+// Made by tools/tables.py from the protocol producer_consumer: do not edit. table.cuh makes enums of it for the
+// kernel, table.py parses it for the host. No include guard: it is included once for each kind of entry.
 
 // name, warps. Warps are numbered in this order.
 PIPESIM_ROLE(producer, 1)
 PIPESIM_ROLE(consumer, CONSUMER_WARPS)
 
-// name, stages, expected count of arrivals. Barriers lie in shared memory in this order.
+// name, stages, arrivals that complete a phase. Barriers lie in shared memory in this order.
 PIPESIM_BARRIER(full, STAGES, 1)
 PIPESIM_BARRIER(empty, STAGES, CONSUMER_WARPS * ARRIVE_LANES)
 
-// name, role, kind, barrier (none where it touches none). Each role's sites stand in program order of one iteration.
+// name, role, kind, barrier (none where it touches none). Each role's sites stand in program order.
 PIPESIM_SITE(producer_wait_empty, producer, WAIT_ENTER, empty)
 PIPESIM_SITE(producer_got_empty, producer, WAIT_RETURN, empty)
 PIPESIM_SITE(producer_expect_full, producer, EXPECT, full)

@@ -8,7 +8,7 @@ import pytest
 
 from hwkernels.capture import CaptureRequest, TwinSubject, capture
 from hwkernels.capture.request import check_request
-from hwkernels.capture.subprocess_capture import dump, load, run_apart
+from hwkernels.capture.subprocess_capture import dump, load, run_in_subprocess
 from hwkernels.device.launch import DeviceInfo
 from hwkernels.twins.fault import FAULTS, KernelFault, parse_fault
 from hwkernels.twins.hopper.producer_consumer import PRODUCER_CONSUMER, check_fault, expected_bytes
@@ -132,7 +132,7 @@ def test_what_the_other_process_raises_is_raised_here(tmp_path, monkeypatch, err
     (tmp_path / "child.py").write_text(CHILD.format(error=f"{type(error).__name__}(**{parts})"))
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(PipesimError) as caught:
-        run_apart("{}", "it", 1, "child")
+        run_in_subprocess("{}", "it", 1, "child")
     assert (type(caught.value), str(caught.value)) == (type(error), str(error))
 
 
@@ -140,5 +140,5 @@ def test_a_failure_of_the_machine_names_the_process(tmp_path, monkeypatch):
     (tmp_path / "child.py").write_text(CHILD.format(error="HardwareError('no GPU')"))
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(HardwareError, match="the process of it left no trace") as caught:
-        run_apart("{}", "it", 1, "child")
+        run_in_subprocess("{}", "it", 1, "child")
     assert caught.value.cause == "no GPU"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hwkernels.capture.arguments import check_arguments, parse_argument
-from hwkernels.device.compile import Compiled, compile_foreign
+from hwkernels.device.compile import Compiled, compile_source
 from hwkernels.device.cubin_parameters import sizes_in_cubin
 from pipesim.errors import ParameterError
 from tests.support.paths import EXAMPLES
@@ -20,16 +20,14 @@ STRUCTURE = "struct S {{ char x[{0}]; }};\n__global__ void k(char c, S s, double
 def compiled(tmp_path):
     def compiled(text: str, entry: str = "") -> Compiled:
         (tmp_path / "k.cu").write_text(text)
-        return compile_foreign(tmp_path / "k.cu", {}, (), entry)
+        return compile_source(tmp_path / "k.cu", {}, (), entry)
 
     return compiled
 
 
 @pytest.fixture(scope="module")
 def builds() -> dict[str, Compiled]:
-    return {
-        name: compile_foreign(ROWSUM, {"PIPESIM_TRACE": str(int(name == "traced"))}) for name in ("plain", "traced")
-    }
+    return {name: compile_source(ROWSUM, {"PIPESIM_TRACE": str(int(name == "traced"))}) for name in ("plain", "traced")}
 
 
 @pytest.mark.parametrize(

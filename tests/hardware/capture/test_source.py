@@ -308,12 +308,12 @@ def test_a_hang_is_repeated_so_that_its_records_survive(gpu, request_, builds, m
     """Two processes, here two calls: the first hangs, the second records in the host's memory."""
     asked = []
 
-    def run_apart(document, what, limit_s):
+    def run_in_subprocess(document, what, limit_s):
         request, carried = load(document)
         asked.append((what, limit_s, request.memory, sorted(carried or {})))
         return capture_here(request, INFO, carried)
 
-    monkeypatch.setattr(pipeline, "run_apart", run_apart)
+    monkeypatch.setattr(pipeline, "run_in_subprocess", run_in_subprocess)
     monkeypatch.setattr(gpu, "mistake", "hang")
     small = replace(request_, capacity=64)
     assert capture(small, builds).meta.status == "deadline"
@@ -324,12 +324,12 @@ def test_a_hang_is_repeated_so_that_its_records_survive(gpu, request_, builds, m
 
 
 def test_a_hang_that_does_not_come_again_is_still_said(gpu, request_, builds, monkeypatch):
-    def run_apart(document, what, limit_s):
+    def run_in_subprocess(document, what, limit_s):
         request, carried = load(document)
         monkeypatch.setattr(gpu, "mistake", "" if request.memory == "host" else "hang")
         return capture_here(request, INFO, carried)
 
-    monkeypatch.setattr(pipeline, "run_apart", run_apart)
+    monkeypatch.setattr(pipeline, "run_in_subprocess", run_in_subprocess)
     meta = capture(replace(request_, capacity=64), builds).meta
     assert (meta.status, meta.extra["gave_up"]) == ("finished", {"first": "deadline"})
 

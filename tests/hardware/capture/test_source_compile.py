@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from hwkernels.device.compile import compile_foreign
+from hwkernels.device.compile import compile_source
 from hwkernels.device.sources import RECORDER
 from pipesim.errors import CompileError, UsageError
 from tests.support.paths import EXAMPLES
@@ -28,15 +28,15 @@ def test_what_was_added_is_whole_lines():
 
 @pytest.mark.parametrize("defines", [{}, {"STAGES": "2", "MATH_WARPS": "4"}])
 def test_switched_off_it_is_the_machine_code_of_before(defines):
-    off = compile_foreign(ROWSUM, defines | {"PIPESIM_TRACE": "0"})
-    assert off.cubin == compile_foreign(BEFORE, defines | {"PIPESIM_TRACE": "0"}).cubin
-    assert off.cubin != compile_foreign(ROWSUM, defines | {"PIPESIM_TRACE": "1"}).cubin
+    off = compile_source(ROWSUM, defines | {"PIPESIM_TRACE": "0"})
+    assert off.cubin == compile_source(BEFORE, defines | {"PIPESIM_TRACE": "0"}).cubin
+    assert off.cubin != compile_source(ROWSUM, defines | {"PIPESIM_TRACE": "1"}).cubin
     assert off.entry == "_Z7rowSumsPKfPfi"
 
 
 @pytest.mark.parametrize("switches", BUILDS)
 def test_every_traced_build_compiles_without_a_warning(switches):
-    compiled = compile_foreign(ROWSUM, {"PIPESIM_TRACE": "1", **switches})
+    compiled = compile_source(ROWSUM, {"PIPESIM_TRACE": "1", **switches})
     assert compiled.log == ""
     assert "PipesimLaunch" in compiled.entry
 
@@ -88,7 +88,7 @@ def file(tmp_path):
     ],
 )
 def test_the_entry(file, text, entry, lowered):
-    assert compile_foreign(file(text), {}, (), entry).entry == lowered
+    assert compile_source(file(text), {}, (), entry).entry == lowered
 
 
 @pytest.mark.parametrize(
@@ -100,15 +100,15 @@ def test_the_entry(file, text, entry, lowered):
 )
 def test_an_entry_that_is_not_clear(file, text, fact, correction):
     with pytest.raises(UsageError) as caught:
-        compile_foreign(file(text), {})
+        compile_source(file(text), {})
     assert (caught.value.fact, caught.value.correction) == (fact, correction)
 
 
 def test_a_kernel_that_does_not_compile_shows_the_log(file):
     with pytest.raises(CompileError, match='identifier "nothing" is undefined'):
-        compile_foreign(file("__global__ void k() { nothing(); }"), {})
+        compile_source(file("__global__ void k() { nothing(); }"), {})
     with pytest.raises(CompileError, match="other"):
-        compile_foreign(file(KERNEL.format(name="k")), {}, (), "other")
+        compile_source(file(KERNEL.format(name="k")), {}, (), "other")
 
 
 def test_headers_are_read_where_they_lie(file, tmp_path):
@@ -119,8 +119,8 @@ def test_headers_are_read_where_they_lie(file, tmp_path):
     hashes = []
     for value in (1, 2, 1):
         (folder / "value.h").write_text(f"#define VALUE {value}\n")
-        compiled = compile_foreign(source, {}, (f"-I{folder}",))
+        compiled = compile_source(source, {}, (f"-I{folder}",))
         hashes.append(compiled.kernel_hash)
     assert hashes[0] == hashes[2] != hashes[1]
     assert compiled.options == ("--gpu-architecture=sm_90a", "--std=c++17", f"-I{folder}")
-    assert compile_foreign(source, {}, (f"-I{folder}", "-std=c++20")).options[1:] == (f"-I{folder}", "-std=c++20")
+    assert compile_source(source, {}, (f"-I{folder}", "-std=c++20")).options[1:] == (f"-I{folder}", "-std=c++20")

@@ -149,7 +149,7 @@ def test_a_trap_without_a_fault_is_captured_again_apart(fake_gpu, request_of, mo
 
     asked = []
     answer = capture(request_of())
-    monkeypatch.setattr("hwkernels.capture.pipeline.run_apart", lambda *a: asked.append(a) or answer)
+    monkeypatch.setattr("hwkernels.capture.pipeline.run_in_subprocess", lambda *a: asked.append(a) or answer)
     monkeypatch.setattr(fake_gpu, "launch_within", trap)
     assert capture(request_of()).meta.extra["gave_up"] == {"first": "trap"}  # this time it went well
     ((document, what, limit_s),) = asked

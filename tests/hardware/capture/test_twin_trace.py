@@ -213,7 +213,7 @@ def test_a_trap_is_captured_again_apart_with_records_in_the_hosts_memory(model_g
     recorded = capture(model_gpu("persistent_scheduler", {"tiles": 2}))
     trapped = Trace(replace(recorded.meta, status=Ending.TRAP), recorded.events)
     monkeypatch.setattr(ModelGpu, "traps", True)
-    monkeypatch.setattr(pipeline, "run_apart", lambda *arguments: asked.append(arguments) or trapped)
+    monkeypatch.setattr(pipeline, "run_in_subprocess", lambda *arguments: asked.append(arguments) or trapped)
     request = model_gpu("persistent_scheduler", {"tiles": 2})
     assert capture(request) is trapped
     assert '"memory": "host"' in asked[0][0]

@@ -4,7 +4,6 @@ they are about, and their tables are their protocols'."""
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -124,7 +123,6 @@ def test_roles_barriers_and_sites_are_the_protocols(name, n):
 def test_a_wrong_table_is_seen(name, tmp_path):
     right = (source_file(f"{name}.table.h")).read_text(encoding="utf-8")
     table_file = tmp_path / "wrong.table.h"
-    shutil.copy(source_file("clc_sm100.table.h"), tmp_path)
     for stands, wrong in CASES[name].mistakes.items():
         assert right.count(stands) == 1
         table_file.write_text(right.replace(stands, wrong), encoding="utf-8")

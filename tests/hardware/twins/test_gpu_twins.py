@@ -1,8 +1,11 @@
 """On a Hopper GPU: every kernel of the registry as it is recorded, against its protocol and its reference."""
 
+from dataclasses import replace
+
 import pytest
 
-from hwkernels.capture import CaptureRequest, TwinSubject, capture
+from hwkernels.capture import capture
+from hwkernels.capture.twin_subject import recorded_request
 from hwkernels.device.launch import require_gpu
 from hwkernels.twins import REGISTRY
 from pipesim.conform.diagnose.forgiving import explain_with
@@ -30,20 +33,12 @@ def info():
 
 
 def captured(name, recorded, **more):
-    params = find(name).defaults | dict(recorded.params)
-    request = CaptureRequest(
-        TwinSubject(name, recorded.grid),
-        params,
-        recorded.clock,
-        repetitions=1,
-        deadline_ms=min(recorded.deadline_ms, 50),
-        window=recorded.window,
-        **{"memory": recorded.memory, **more},
-    )
+    request = recorded_request(name, recorded)
+    request = replace(request, repetitions=1, deadline_ms=min(recorded.deadline_ms, 50), **more)
     trace = capture(request)
     check_trace(trace, "here")
     assert trace.meta.wrong_tiles == 0, trace.meta.extra
-    return find(name).build(params, grid=request.ctas), trace
+    return find(name).build(dict(request.params), grid=request.ctas), trace
 
 
 @pytest.mark.parametrize(("name", "recorded"), RECORDED)

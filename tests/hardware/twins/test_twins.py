@@ -9,12 +9,12 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from hwkernels.capture import CaptureRequest, TwinSubject
+from hwkernels.capture import CaptureRequest
 from hwkernels.capture.plan import plan
 from hwkernels.capture.request import check_request
+from hwkernels.capture.twin_subject import recorded_request
 from hwkernels.twins import REGISTRY, kernel_names, registered
 from hwkernels.twins.buffers import Output, compare
-from hwkernels.twins.fault import parse_fault
 from hwkernels.twins.twin import Twin
 from pipesim.errors import ConfigurationError, ParameterError, UsageError
 from pipesim.protocols.limits import MAX_SMEM
@@ -44,14 +44,7 @@ def compile_options(request: CaptureRequest) -> set[str]:
 
 
 def request_of(kernel: Twin, recorded) -> CaptureRequest:
-    return CaptureRequest(
-        TwinSubject(kernel.name, recorded.grid),
-        find(kernel.name).defaults | dict(recorded.params),
-        recorded.clock,
-        memory=recorded.memory,
-        window=recorded.window,
-        fault=parse_fault(recorded.fault) if recorded.fault else None,
-    )
+    return recorded_request(kernel.name, recorded)
 
 
 def test_names():

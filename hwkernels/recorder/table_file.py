@@ -1,0 +1,243 @@
+"""Writes the table of a kernel (``NAME.table.h``) from its protocol: what :mod:`hwkernels.recorder.table` reads.
+
+Where a number depends on the protocol's parameters the table has an expression of them. It is found by comparing the
+protocol's site tables for several values of its parameters (variants), and the text is read back for each of them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from hwkernels.recorder.record_format import MAX_SITES
+from hwkernels.recorder.table import NONE, Table, read_table
+from pipesim.errors import ConfigurationError, PipesimError
+from pipesim.model.program import Program
+from pipesim.trace.schema import Column, EventKind
+from pipesim.trace.sites import SiteTable, site_table
+
+Values = Mapping[str, int]  #: of the macros that a table's expressions may use
+Key = tuple[str, EventKind, str]  #: role, kind and barrier group of a site
+
+_EACH = 2  #: other values of a parameter that are tried
+_VERBS = {EventKind.WAIT_ENTER: "wait", EventKind.WAIT_RETURN: "got"}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A protocol with some values of its parameters: those values by the names of macros, and its site table."""
+
+    values: Values
+    table: SiteTable
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """What a table calls things, where that is not the usual.
+
+    ``head``: lines of comment before the table. ``groups``: names of barrier groups by the protocol's, which are
+    otherwise the same with ``_`` for ``.``. ``after``: sites, by name, that stand right after another of their role
+    instead of where the protocol first has them.
+    """
+
+    head: tuple[str, ...] = ()
+    groups: Mapping[str, str] = field(default_factory=dict)
+    after: Mapping[str, str] = field(default_factory=dict)
+
+    def group(self, name: str) -> str:
+        """The table's name of a barrier group of the protocol ("none" where a site touches none)."""
+        return self.groups.get(name, name.replace(".", "_")) or NONE
+
+    def site(self, key: Key) -> str:
+        """The table's name of a site."""
+        role, kind, group = key
+        named = self.group(group) if group else ""
+        return "_".join(part for part in (role, _VERBS.get(kind, kind.name.lower()), named) if part)
+
+
+def table_text(variants: Sequence[Variant], spelling: Spelling | None = None) -> str:
+    """The text of a table for a protocol, which holds for all variants; the first has the usual values.
+
+    Roles and barrier groups are those of the first. A number that is no expression of the macros in a variant is
+    written as it is in the first, with a comment. Raises ConfigurationError for what no table can say.
+    """
+    spelled = spelling or Spelling()
+    first = variants[0].table
+    alike = _alike(variants)
+    sites = _sites([v.table for v in alike], spelled)
+    if len(sites) > MAX_SITES:
+        raise ConfigurationError(f"{len(sites)} sites; a record can name {MAX_SITES}")
+    lines = [f"// {line}".rstrip() for line in spelled.head] + [""] * bool(spelled.head)
+    lines.append("// name, warps. Warps are numbered in this order.")
+    for role in _roles(first):
+        warps = _number([sum(a.role == role for a in v.table.agents) for v in alike], alike)
+        lines.append(_line("ROLE", role, warps.text) + warps.remark)
+    lines += ["", "// name, stages, arrivals that complete a phase. Barriers lie in shared memory in this order."]
+    for n, group in enumerate(first.barriers):
+        stages = _number([v.table.barriers[n].stages for v in alike], alike)
+        count = _number([v.table.barriers[n].count for v in alike], alike)
+        remark = stages.remark or count.remark
+        lines.append(_line("BARRIER", spelled.group(group.name), stages.text, count.text) + remark)
+    lines += [
+        "",
+        "// name, role, kind, barrier (none where it touches none). Each role's sites stand in program order.",
+    ]
+    lines += [_line("SITE", spelled.site(k), k[0], k[1].name, spelled.group(k[2]) if k[2] else NONE) for k in sites]
+    text = "\n".join(lines) + "\n"
+    _check(text, alike, spelled)
+    return text
+
+
+def variants_of(
+    build: Callable[[Values], Program], macros: Callable[[Values], Values], params: Values, vary: Collection[str]
+) -> list[Variant]:
+    """The protocol with these parameters, then with each of ``vary`` changed, alone and together, where it can be.
+
+    ``build`` raises PipesimError for parameters that the protocol cannot have, or its kernel does not.
+    """
+    found = [Variant(macros(params), site_table(build(params)))]
+
+    def tried(other: Values) -> bool:
+        try:
+            found.append(Variant(macros(other), site_table(build(other))))
+        except PipesimError:
+            return False
+        return True
+
+    for name in vary:
+        value, successes = params[name], 0
+        for other in dict.fromkeys((value + 1, value + 2, 2 * value, 4 * value, value - 1, value // 2, 1, 0, 32, 64)):
+            successes += other not in {value, -1} and tried({**params, name: other})
+            if successes == _EACH:
+                break
+    for more in (1, 2):
+        tried({name: value + more * (name in vary) for name, value in params.items()})
+    return found
+
+
+def fixed(variants: Sequence[Variant]) -> dict[str, int]:
+    """The macros that have one value in all variants with the roles and barriers of the first."""
+    values = [variant.values for variant in _alike(variants)]
+    return {name: value for name, value in values[0].items() if all(v[name] == value for v in values)}
+
+
+def _alike(variants: Sequence[Variant]) -> list[Variant]:
+    return [variant for variant in variants if _names(variant.table) == _names(variants[0].table)]
+
+
+def _line(kind: str, *parts: str) -> str:
+    return f"PIPESIM_{kind}({', '.join(parts)})"
+
+
+def _roles(table: SiteTable) -> list[str]:
+    return list(dict.fromkeys(agent.role for agent in table.agents))
+
+
+def _names(table: SiteTable) -> tuple[list[str], list[str]]:
+    return _roles(table), [group.name for group in table.barriers]
+
+
+def _sites(tables: Sequence[SiteTable], spelled: Spelling) -> list[Key]:
+    """The sites of all tables: by role, each where a table first has it after what comes before it there."""
+    order: dict[str, list[Key]] = {role: [] for role in _roles(tables[0])}
+    for table in tables:
+        before: dict[str, int] = dict.fromkeys(order, 0)
+        for site in table.sites:
+            known, key = order[site.role], (site.role, site.kind, site.barrier)
+            if key not in known:
+                known.insert(before[site.role], key)
+            before[site.role] = known.index(key) + 1
+    found = [key for keys in order.values() for key in keys]
+    for name, place in spelled.after.items():
+        moved = next(key for key in found if spelled.site(key) == name)
+        found.remove(moved)
+        found.insert([spelled.site(key) for key in found].index(place) + 1, moved)
+    return found
+
+
+@dataclass(frozen=True)
+class _Number:
+    text: str
+    remark: str = ""
+
+
+def _number(numbers: Sequence[int], variants: Sequence[Variant]) -> _Number:
+    """A number of every variant as an expression of the macros."""
+    values = [v.values for v in variants]
+    text = next(expressions(numbers, values), None)
+    if text is not None:
+        return _Number(text)
+    known = ", ".join(f"{name} = {values[0][name]}" for name in sorted(_causes(numbers, values)))
+    return _Number(str(numbers[0]), f"  // of {known}")
+
+
+def _causes(numbers: Sequence[int], values: Sequence[Values]) -> set[str]:
+    """The names that change the number, each alone."""
+    changes = [{name for name, value in other.items() if value != values[0][name]} for other in values]
+    return {
+        name for n, names in zip(numbers, changes, strict=True) if n != numbers[0] and len(names) == 1 for name in names
+    }
+
+
+def expressions(numbers: Sequence[int], values: Sequence[Values]) -> Iterator[str]:
+    """Expressions of the names in ``values`` that give each number, the simplest first."""
+    if len(set(numbers)) == 1:
+        yield str(numbers[0])
+    wanted = np.array(numbers, dtype=np.int64)
+    names = [name for name in values[0] if len({v[name] for v in values}) > 1]
+    columns = {name: np.array([v[name] for v in values], dtype=np.int64) for name in names}
+    terms = columns | {f"{a} * {b}": columns[a] * columns[b] for a, b in combinations(names, 2)}
+    for constant in (False, True):
+        for term, column in terms.items():
+            yield from _linear(wanted, {term: column}, constant=constant)
+    for constant in (False, True):
+        for a, b in combinations(names, 2):
+            yield from _linear(wanted, {a: columns[a], b: columns[b]}, constant=constant)
+
+
+def _linear(wanted: Column, terms: Mapping[str, Column], *, constant: bool) -> Iterator[str]:
+    """``wanted`` as a sum of these terms with whole factors, if it is one."""
+    columns = [*([np.ones_like(wanted)] if constant else []), *terms.values()]
+    matrix = np.stack(columns, axis=1)
+    solved = np.linalg.lstsq(matrix.astype(np.float64), wanted.astype(np.float64), rcond=None)[0]
+    factors = np.rint(solved).astype(np.int64)
+    if not np.array_equal(matrix @ factors, wanted) or 0 in factors:
+        return
+    text = ""
+    for factor, term in zip(factors.tolist(), ["", *terms] if constant else list(terms), strict=True):
+        part = " * ".join([str(abs(factor))] * (abs(factor) > 1 or not term) + [term] * bool(term))
+        text += (f" {'-' if factor < 0 else '+'} " if text else "-" * (factor < 0)) + part
+    yield text
+
+
+def _check(text: str, variants: Sequence[Variant], spelled: Spelling) -> None:
+    """ConfigurationError unless the text read back is the site table of each variant."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "read.table.h"
+        path.write_text(text, encoding="utf-8")
+        for variant in variants:
+            found = read_table(path, variant.values)
+            if found.agents != variant.table.agents:
+                raise ConfigurationError(
+                    f"no table can say which warps the roles {', '.join(_roles(variant.table))} have",
+                    cause="a table numbers warps role by role, from 0 on, without a gap",
+                )
+            if not _remarked(text) and _barriers(found) != _barriers_of(variant.table, spelled):
+                raise AssertionError(f"{text} is not the table of {variant}")
+
+
+def _remarked(text: str) -> bool:
+    return ")  // of " in text
+
+
+def _barriers(table: Table) -> list[tuple[str, int, int]]:
+    return [(group.name, group.stages, group.count) for group in table.barriers]
+
+
+def _barriers_of(table: SiteTable, spelled: Spelling) -> list[tuple[str, int, int]]:
+    return [(spelled.group(group.name), group.stages, group.count) for group in table.barriers]

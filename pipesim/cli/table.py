@@ -1,0 +1,77 @@
+"""``pipesim table``: the table of roles, barriers and recording sites that a kernel of a protocol includes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pipesim.cli.arguments import Command, add_force, add_output, add_protocol, params_of, require_output
+from pipesim.cli.output import emit, progress
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    add_protocol(parser)
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write it there instead of printing it")
+    add_force(parser)
+    add_output(parser)
+
+
+def _carry_out(options: argparse.Namespace) -> int:
+    if options.output is not None:
+        require_output(options.output, force=options.force)
+
+    from hwkernels.recorder.table_file import Spelling, fixed, table_text, variants_of
+    from pipesim.model.program import Program
+    from pipesim.targets import find
+    from pipesim.trace.whole import write_whole
+
+    target = find(options.protocol)
+    params = (target.defaults if target.program is None else {}) | params_of(options)
+
+    def build(values: Mapping[str, int]) -> Program:
+        return target.build({name: values[name] for name in params}, grid=options.ctas)
+
+    with progress(f"flattening {options.protocol}"):
+        variants = variants_of(build, _macros, params, tuple(params))
+    text = table_text(variants, Spelling(_head(build(params).name, fixed(variants))))
+    if options.output is not None:
+        write_whole(options.output, text.encode(), force=options.force)
+        said = f"wrote {options.output}: name it as PIPESIM_TABLE in the kernel, before table.cuh\n"
+    else:
+        said = text
+    document = {"exit_code": 0, "file": options.output, "text": text}
+    emit(options, document, lambda _: _write(said))
+    return 0
+
+
+def _head(name: str, only: Mapping[str, int]) -> tuple[str, ...]:
+    lines = [
+        f"The roles, barriers and recording sites of {name}, from its protocol by `pipesim table`: read by the kernel",
+        "(through table.cuh) and by pipesim.",
+    ]
+    if only:
+        known = ", ".join(f"{name} = {value}" for name, value in only.items())
+        lines.append(f"For {known}: with another value it has other roles or barriers, or cannot be made.")
+    return tuple(lines)
+
+
+def _macros(params: Mapping[str, int]) -> dict[str, int]:
+    """The names that a table may use, which ``pipesim capture --kernel`` gives values to: parameters in capitals."""
+    return {name.upper() if name == name.lower() else name: value for name, value in params.items()}
+
+
+def _write(text: str) -> None:
+    """As it is, whatever the width: a table has its own lines."""
+    sys.stdout.write(text)
+
+
+COMMAND = Command(
+    "table",
+    "write the table that a kernel of a protocol includes",
+    "Write the roles, barriers and recording sites of a protocol as the table that a CUDA kernel includes and "
+    "`pipesim capture --kernel` reads; numbers that depend on parameters become expressions of these.",
+    _arguments,
+    _carry_out,
+)

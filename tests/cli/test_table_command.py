@@ -1,0 +1,85 @@
+"""``pipesim table``: the table that a kernel of a protocol includes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hwkernels.recorder.table import read_table
+from pipesim.targets import find
+from pipesim.trace.sites import site_table
+
+Call = Callable[..., Any]
+
+
+def test_a_users_own_protocol(call: Call, ring: str) -> None:
+    answer = call("table", ring)
+    assert (answer.code, answer.err) == (0, "")
+    assert (
+        answer.out
+        == """\
+// The roles, barriers and recording sites of ring, from its protocol by `pipesim table`: read by the kernel
+// (through table.cuh) and by pipesim.
+
+// name, warps. Warps are numbered in this order.
+PIPESIM_ROLE(load, 1)
+PIPESIM_ROLE(mma, WARPS)
+
+// name, stages, arrivals that complete a phase. Barriers lie in shared memory in this order.
+PIPESIM_BARRIER(full, STAGES, 1)
+PIPESIM_BARRIER(empty, STAGES, WARPS)
+
+// name, role, kind, barrier (none where it touches none). Each role's sites stand in program order.
+PIPESIM_SITE(load_wait_empty, load, WAIT_ENTER, empty)
+PIPESIM_SITE(load_got_empty, load, WAIT_RETURN, empty)
+PIPESIM_SITE(load_expect_full, load, EXPECT, full)
+PIPESIM_SITE(load_copy_full, load, COPY, full)
+PIPESIM_SITE(mma_wait_full, mma, WAIT_ENTER, full)
+PIPESIM_SITE(mma_got_full, mma, WAIT_RETURN, full)
+PIPESIM_SITE(mma_arrive_empty, mma, ARRIVE, empty)
+"""
+    )
+
+
+def test_what_is_written_is_the_protocols_table(call: Call, ring: str) -> None:
+    answer = call("table", ring, "-o", "ring.table.h")
+    assert answer.out == "wrote ring.table.h: name it as PIPESIM_TABLE in the kernel, before table.cuh\n"
+    table = read_table(Path("ring.table.h"), {"STAGES": 5, "WARPS": 3})
+    known = site_table(find(ring).build({"stages": 5, "warps": 3}))
+    assert (table.agents, table.barriers) == (known.agents, known.barriers)
+    assert [(s.role, s.kind, s.barrier) for s in table.sites] == [(s.role, s.kind, s.barrier) for s in known.sites]
+
+
+def test_a_file_is_overwritten_on_demand_only(call: Call, ring: str) -> None:
+    Path("ring.table.h").write_text("mine", encoding="utf-8")
+    refused = call("table", ring, "-o", "ring.table.h")
+    assert (refused.code, refused.error[0]) == (2, "pipesim: ring.table.h exists already")
+    assert Path("ring.table.h").read_text(encoding="utf-8") == "mine"
+    assert call("table", ring, "-o", "ring.table.h", "--force").code == 0
+
+
+def test_parameters_are_those_of_the_usual_values(call: Call) -> None:
+    """With one ring for keys and values the protocol has other groups, and no slices."""
+    out = call("table", "attention_sm90", "-p", "fused=1").out
+    assert (
+        "// For FUSED = 1, QK_STAGES = 1: with another value it has other roles or barriers, or cannot be made.\n"
+        in out
+    )
+    assert "PIPESIM_BARRIER(full, STAGES, 1)\n" in out
+
+
+def test_a_flat_program_has_numbers(call: Call, ring: str) -> None:
+    assert call("run", ring, "--save-program", "ring.json").code == 0
+    assert "PIPESIM_BARRIER(full, 2, 1)\n" in call("table", "ring.json").out
+
+
+def test_as_json(call: Call, ring: str) -> None:
+    printed = call("table", ring, "--json").json
+    assert printed == {"exit_code": 0, "file": None, "text": call("table", ring).out}
+
+
+def test_mistakes(call: Call, ring: str) -> None:
+    assert call("table").code == 2
+    assert call("table", "no_such").error[0] == "pipesim: there is no protocol 'no_such'"
+    assert call("table", ring, "-p", "depth=3").error[0] == "pipesim: ring.py:ring has no parameter 'depth'"

@@ -1,0 +1,125 @@
+"""Tables made from protocols: those of the repository are what their protocols say, and every expression is checked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hwkernels.recorder.record_format import MAX_SITES
+from hwkernels.recorder.table import read_table
+from hwkernels.recorder.table_file import Spelling, Variant, expressions, fixed, table_text, variants_of
+from hwkernels.twins import REGISTRY
+from hwkernels.twins.tables import sources
+from pipesim.errors import ConfigurationError, ParameterError
+from pipesim.targets import find
+from pipesim.trace.schema import AgentInfo, BarrierGroup, EventKind, Site
+from pipesim.trace.sites import SiteTable, site_table
+
+
+@pytest.mark.parametrize("source", sources(), ids=lambda source: source.path.name)
+def test_the_files_are_what_their_protocols_say(source):
+    assert source.path.read_text(encoding="utf-8") == source.text(), "run python tools/tables.py"
+
+
+def test_every_twin_has_a_table_and_every_table_is_made():
+    made = {source.path for source in sources()}
+    assert {twin.table_file for twin in REGISTRY.values()} <= made
+    folder = next(iter(made)).parents[1]
+    assert set(folder.rglob("*.table.h")) == made
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [
+        ((3, 3, 3, 3), "3"),
+        ((2, 5, 2, 7), "A"),
+        ((8, 20, 8, 28), "4 * A"),
+        ((6, 15, 8, 28), "A * B"),
+        ((12, 30, 16, 56), "2 * A * B"),
+        ((66, 69, 66, 71), "64 + A"),
+        ((96, 192, 96, 256), "32 + 32 * A"),
+        ((5, 8, 6, 11), "A + B"),
+        ((1, 4, 1, 6), "-1 + A"),
+        ((100, 97, 99, 94), "105 - A - B"),
+        ((1, 2, 1, 3), None),  # A // 2
+    ],
+)
+def test_an_expression_of_the_names(numbers, text):
+    values = [{"A": a, "B": b} for a, b in ((2, 3), (5, 3), (2, 4), (7, 4))]
+    assert next(expressions(numbers, values), None) == text
+
+
+def build(params):
+    return find("producer_consumer").build(dict(params))
+
+
+def upper(params):
+    return {name.upper(): value for name, value in params.items()}
+
+
+def test_other_values_are_looked_for_until_a_protocol_has_them():
+    defaults = find("producer_consumer").defaults
+    variants = variants_of(build, upper, defaults, tuple(defaults))
+    assert {variant.values["ARRIVE_LANES"] for variant in variants} == {1, 32}
+    assert fixed(variants) == {}
+    assert "PIPESIM_BARRIER(empty, STAGES, CONSUMER_WARPS * ARRIVE_LANES)\n" in table_text(variants)
+    alone = variants_of(build, upper, defaults, ("stages",))
+    assert fixed(alone) == {name: value for name, value in upper(defaults).items() if name != "STAGES"}
+    with pytest.raises(ParameterError):
+        variants_of(lambda _: build({"stages": -1}), upper, defaults, ())
+
+
+def test_a_table_reads_back_for_other_values_than_it_was_made_from(tmp_path):
+    defaults = find("producer_consumer").defaults
+    path = tmp_path / "made.table.h"
+    path.write_text(table_text(variants_of(build, upper, defaults, tuple(defaults))))
+    for changes in ({}, {"stages": 7, "consumer_warps": 5, "arrive_lanes": 32}, {"consumer_warps": 8}):
+        table, known = read_table(path, upper(defaults | changes)), site_table(build(defaults | changes))
+        assert (table.agents, table.barriers) == (known.agents, known.barriers)
+        assert [(s.role, s.kind, s.barrier) for s in table.sites] == [(s.role, s.kind, s.barrier) for s in known.sites]
+
+
+def a_table(warps: int = 1, stages: int = 2, sites: int = 2, first: int = 0) -> SiteTable:
+    found = [Site("", "load", EventKind(n % 8), "" if n < 8 else f"b{n // 8}") for n in range(sites)]
+    groups = [BarrierGroup("full.x", stages, 1), *(BarrierGroup(f"b{n}", 1, 1) for n in range(1, sites // 8 + 1))]
+    agents = tuple(AgentInfo("load", index, first + index) for index in range(warps))
+    return SiteTable(tuple(found), tuple(groups), agents, ())
+
+
+def test_a_number_that_no_expression_gives_says_of_what_it_is():
+    variants = [Variant({"A": a, "B": 1}, a_table(stages=stages)) for a, stages in ((1, 1), (2, 4), (3, 9))]
+    text = table_text(variants, Spelling(("a head",)))
+    assert text.startswith("// a head\n\n")
+    assert "PIPESIM_BARRIER(full_x, 1, 1)  // of A = 1\n" in text
+
+
+def test_other_groups_belong_into_another_table():
+    other = replace(a_table(), barriers=(BarrierGroup("other", 2, 1),))
+    text = table_text([Variant({"A": 1}, a_table()), Variant({"A": 2}, other)])
+    assert "other" not in text
+    assert fixed([Variant({"A": 1}, a_table()), Variant({"A": 2}, other)]) == {"A": 1}
+
+
+def test_sites_of_all_variants_stand_in_program_order_and_one_can_be_moved():
+    whole, part = a_table(sites=4), a_table(sites=4)
+    part = replace(part, sites=(part.sites[0], part.sites[2], part.sites[3]))
+    variants = [Variant({"A": 1}, part), Variant({"A": 2}, whole)]
+    names = ["load_wait", "load_got", "load_arrive", "load_expect"]
+    found = [line.split("(")[1].split(",")[0] for line in table_text(variants).splitlines() if "_SITE(" in line]
+    assert found == names
+    moved = table_text(variants, Spelling(after={"load_expect": "load_wait"}))
+    assert [line.split("(")[1].split(",")[0] for line in moved.splitlines() if "_SITE(" in line] == [
+        "load_wait", "load_expect", "load_got", "load_arrive",
+    ]  # fmt: skip
+
+
+def test_more_sites_than_a_record_can_name():
+    assert table_text([Variant({}, a_table(sites=MAX_SITES))]).count("_SITE(") == MAX_SITES
+    with pytest.raises(ConfigurationError, match="64 sites; a record can name 63"):
+        table_text([Variant({}, a_table(sites=MAX_SITES + 1))])
+
+
+def test_warps_that_a_table_cannot_number():
+    with pytest.raises(ConfigurationError, match="no table can say which warps the roles load have"):
+        table_text([Variant({}, a_table(first=1))])
