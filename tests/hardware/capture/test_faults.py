@@ -10,6 +10,7 @@ from hwkernels.capture.faults import FAULTS, KernelFault, check_fault, expected_
 from hwkernels.capture.request import SOURCE, CaptureRequest, check_request, compile_kernel
 from hwkernels.capture.subprocess_capture import capture_apart, dump_request, load_request, run_apart
 from pipesim.errors import HardwareError, KernelHangError, ParameterError, PipesimError
+from tests.support.lanes import slow_but
 
 PARAMS = {"stages": 3, "tiles": 12, "tile_bytes": 4096, "consumer_warps": 2, "work": 0, "arrive_lanes": 1}
 
@@ -21,7 +22,7 @@ def test_the_kernel_has_the_same_list():
     assert [name.lower() for name in names] == ["none", *FAULTS]
 
 
-@pytest.mark.parametrize("kind", FAULTS)
+@pytest.mark.parametrize("kind", slow_but(list(FAULTS)[:3], FAULTS))
 def test_every_fault_is_another_kernel(kind):
     wrong, right = (
         compile_kernel(CaptureRequest(PARAMS, fault=fault), traced=True, memory="host")

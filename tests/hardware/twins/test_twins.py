@@ -18,8 +18,9 @@ from pipesim.targets import find
 from pipesim.trace.sites import site_table
 
 KERNELS = [pytest.param(kernel, id=name) for name, kernel in REGISTRY.items()]
+#: Every configuration that was recorded; the fast lane takes the first three of each kernel.
 RECORDED = [
-    pytest.param(kernel, recorded, id=f"{name}-{n}")
+    pytest.param(kernel, recorded, id=f"{name}-{n}", marks=pytest.mark.slow if n >= 3 else ())
     for name, kernel in REGISTRY.items()
     for n, recorded in enumerate(kernel.recorded)
 ]
