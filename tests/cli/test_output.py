@@ -38,8 +38,8 @@ class TestJson:
         [
             ["run", PC, "-p", "tiles=16"],
             ["run", "ring.py:ring", "-p", "arrivals=1"],
-            ["verify", PC],
-            ["verify", "ring.py:ring"],
+            pytest.param(["verify", PC], marks=pytest.mark.slow),
+            pytest.param(["verify", "ring.py:ring"], marks=pytest.mark.slow),
             ["diff", "edited/h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"],
         ],
     )
@@ -195,6 +195,7 @@ class TestPipes:
         os.close(writing)
         assert (answer.returncode, answer.stderr) == (code, "")
 
+    @pytest.mark.slow
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is always full")
     @pytest.mark.parametrize("words", [[], ["--json"]])
     def test_a_disk_that_is_full(self, words: list[str]) -> None:

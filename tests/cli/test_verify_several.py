@@ -224,6 +224,7 @@ class TestOptions:
         answer = several("--all", "-p", "tile_bytes=4096", "--json")
         assert answer.json["error"]["correction"] == f"name those that have it: {PC}"
 
+    @pytest.mark.slow
     def test_the_launch_and_the_parameters_choose_among_the_recordings(self, several: Call) -> None:
         traces = agreements(several("--all", "-p", "stages=4", "--ctas", "8", "--json"), "cluster_multicast")
         assert len(traces) == 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -68,6 +69,7 @@ def test_rings_that_try_first_end_as_any_order_ends(
     agrees(program, simulate(program, toy(**prices)))
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(shape=BROKEN, prices=PRICES)
 def test_broken_rings_end_in_the_same_deadlock(
@@ -83,6 +85,7 @@ def test_broken_rings_do_hang(ring: Callable[..., Program], toy: Callable[..., P
         assert simulate(ring(**broken), toy()).outcome is Ending.DEADLOCK
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(shape=TRAPPING, prices=PRICES)
 def test_over_arrivals_trap_at_the_first(

@@ -104,6 +104,7 @@ def test_a_period_is_that_of_a_trip_however_often_the_last_agent_waits(toy: Make
     assert bound(program, toy()).period_millicycles <= (per_trip.period_millicycles or 0)
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None, derandomize=True)
 @given(links=LINKS, prices=st.fixed_dictionaries(ROUGH), recording=st.booleans())
 def test_no_event_of_a_simulated_chain_is_earlier_than_the_earliest(
@@ -175,6 +176,7 @@ def test_the_steady_period_of_a_chain_is_not_below_the_bound(
     assert period(program, profile) >= bound(program, profile).period_millicycles * 95 // 100
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(shape=RINGS, prices=st.fixed_dictionaries(SMOOTH))
 def test_it_is_the_ring_law_where_that_applies(

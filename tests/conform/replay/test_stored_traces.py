@@ -17,6 +17,7 @@ from pipesim.errors import EvidenceError
 from pipesim.lang.protocol import Protocol
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Engine
+from tests.support.lanes import slow_but
 from tests.support.paths import TRACES
 
 EVERY = sorted(str(path.relative_to(TRACES)) for path in TRACES.glob("*/*.parquet"))
@@ -37,7 +38,7 @@ def test_there_are_traces_of_two_chips() -> None:
             assert sum(name.startswith(f"{chip}/{kernel}-") for name in FILES) >= 11
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", slow_but([name for name in FILES if name.startswith("h100/")], FILES))
 def test_a_stored_trace_conforms(stored: Make, name: str) -> None:
     case = stored(name)
     result = case.conform()

@@ -13,6 +13,7 @@ from hwkernels.device.launch import DeviceInfo
 from hwkernels.twins.fault import FAULTS, KernelFault, parse_fault
 from hwkernels.twins.hopper.producer_consumer import PRODUCER_CONSUMER, check_fault, expected_bytes
 from pipesim.errors import HardwareError, KernelHangError, ParameterError, PipesimError
+from tests.support.lanes import slow_but
 
 PARAMS = {"stages": 3, "tiles": 12, "tile_bytes": 4096, "consumer_warps": 2, "work": 0, "arrive_lanes": 1}
 SUBJECT = TwinSubject("producer_consumer")
@@ -30,7 +31,7 @@ def test_the_kernel_has_the_same_list():
     assert [name.lower() for name in names] == ["none", *FAULTS]
 
 
-@pytest.mark.parametrize("kind", FAULTS)
+@pytest.mark.parametrize("kind", slow_but(list(FAULTS)[:3], FAULTS))
 def test_every_fault_is_another_kernel(kind):
     builds = SUBJECT.compile(request(fault=KernelFault(kind, 5)), "host")
     wrong, right = builds["traced"], builds["right"]

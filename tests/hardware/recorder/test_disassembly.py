@@ -92,5 +92,6 @@ def test_another_order_is_seen(before, after, tmp_path):
     assert not holds(letters(compile_cubin(wrong, RING | {"PIPESIM_MEMORY": 0}).cubin, tmp_path))
 
 
+@pytest.mark.slow
 def test_switched_off_there_is_no_record(tmp_path):
     assert "R" not in letters(compile_cubin(SOURCE, RING | {"PIPESIM_TRACE": 0}).cubin, tmp_path)

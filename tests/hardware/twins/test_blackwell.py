@@ -19,7 +19,7 @@ from pipesim.errors import UsageError
 from pipesim.targets import find
 from pipesim.trace.sites import site_table
 from tests.support.cuda_tools import nvdisasm
-from tests.support.lanes import slow_but
+from tests.support.lanes import slow_after, slow_but
 
 GROUPS = dotted("input", "output", "epi_load", "clc", "clc_throttle")
 CUTLASS = {"input_full": "mainloop.full", "input_empty": "mainloop.empty", "output_full": "accum.full"}
@@ -132,7 +132,7 @@ def test_a_wrong_table_is_seen(name, tmp_path):
         differences(name, table_file, params_of(name, 0))
 
 
-@pytest.mark.parametrize(("n", "traced"), [(1, 0), (2, 1)])
+@pytest.mark.parametrize(("n", "traced"), slow_after(1, [(1, 0), (2, 1)]))
 @pytest.mark.parametrize("name", slow_but(["gemm_sm100"], CASES))
 def test_it_compiles_without_a_word(name, n, traced):
     """The first setting is that of the machine code, below."""

@@ -122,6 +122,7 @@ def test_the_drain_is_right_while_no_stage_is_used_twice(tiles: int, every_end: 
         assert "EXITED_CTA" in every_end(kernel(tiles, drain="none"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tiles", [STAGES + 1, 2 * STAGES])
 def test_with_a_stage_used_twice_it_waits_for_nothing_or_for_ever(tiles: int, every_end: Any) -> None:
     """Parity 0 of a stage that has completed one phase passes, and CTA 0 exits under the peer's last arrival; once the

@@ -26,6 +26,7 @@ from pipesim.prove.happens_before.snapshot import Snapshot
 from pipesim.prove.memory_order.faults import memory_order
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.targets import find
+from tests.support.lanes import slow_after
 
 
 @pytest.fixture
@@ -59,6 +60,7 @@ def test_a_ring_of_any_length_takes_one_cut(cuts):
     assert cuts == [(8, 72), (121, 72), (508, 72)]
 
 
+@pytest.mark.slow
 def test_every_lap_but_a_few_is_left_out(cuts):
     """Of 250 tiles 236; of the 64 steps of each tile 40."""
     assert accelerated(find("gemm_sm100").build({"tiles": 250, "k_iters": 30}, twice=False)) == 16_501
@@ -79,7 +81,7 @@ def long_protocols() -> Iterator[tuple[str, dict[str, int]]]:
                 yield name, trips
 
 
-@pytest.mark.parametrize(("name", "params"), list(long_protocols()))
+@pytest.mark.parametrize(("name", "params"), slow_after(8, long_protocols()))
 def test_it_says_what_the_whole_run_says(name, params, cuts):
     program = find(name).build(params, twice=False)
     assert accelerated(program) == plainly(program)

@@ -19,7 +19,6 @@ from pipesim.prove.counterexample.play import Play
 from pipesim.prove.counterexample.shorten import shorten
 from pipesim.prove.refutation import Refutation
 from pipesim.targets import find
-from tests.support.lanes import slow_but
 from tests.support.random_programs.rings import random_ring
 
 BITES = {"epilogue_over_operands": {"tiles": 2}}  #: where the default sizes show nothing
@@ -130,7 +129,8 @@ def wandered(program: Program, seed: int) -> Refutation | None:
     return refutation(play)
 
 
-@pytest.mark.parametrize("first", slow_but([0], range(0, 300, 60)))
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 300, 60))
 def test_no_move_of_a_random_programs_schedule_can_be_left_out(first: int) -> None:
     seen = shorter = 0
     for seed in range(first, first + 60):

@@ -27,6 +27,7 @@ from pipesim.prove.memory_order.faults import memory_faults
 from pipesim.prove.memory_order.may_fail import concerns
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.targets import find
+from tests.support.lanes import slow_but
 from tests.support.memory_order_graph import Graph, Said
 from tests.support.protocol_sizes import SIZES
 from tests.support.random_programs.orders_and_scopes import random_orders
@@ -48,7 +49,7 @@ def both(program: Program) -> tuple[set[Said], set[Said]]:
 # the observer against the graph
 
 
-@pytest.mark.parametrize("first", range(0, 400, 100))
+@pytest.mark.parametrize("first", slow_but([0], range(0, 400, 100)))
 def test_the_observer_says_what_the_graph_says(first: int) -> None:
     seen: Counter[object] = Counter()
     for seed in range(first, first + 100):
@@ -62,6 +63,7 @@ def test_the_observer_says_what_the_graph_says(first: int) -> None:
     assert all(seen[kind] >= 3 for kind in (*MEMORY_ORDER, "right", "no concern")), seen
 
 
+@pytest.mark.slow
 def test_what_holds_of_the_canonical_run_holds_of_every_schedule() -> None:
     """Where the certificate holds: in schedules made at random the same pairs are at fault."""
     certified = 0
