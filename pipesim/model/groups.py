@@ -41,10 +41,13 @@ TRIES = frozenset(
 )  #: give an answer, do not block
 BLOCKING_WAITS = ASKS - TRIES  #: do not return before the phase is complete
 PARITY_WAITS = BLOCKING_WAITS & BY_PARITY  #: those of a parity, whose phase must be worked out
+PLAIN_WAITS = PARITY_WAITS - frozenset(READS_REGISTER)  #: those that wait whatever a try has said
 PARITY_TRIES = TRIES & BY_PARITY  #: those of a parity, whose phase must be worked out
 
 USES_BARRIER = MBARRIER - LIFE  #: need an mbarrier whose init has reached their agent
 BY_ANSWER = _of(Op.WAIT_UNLESS, Op.JUMP_IF)  #: do one thing or another, by the answer of a try
+
+BRINGS_BYTES = TRANSACTIONS | _of(Op.TMA_LOAD, Op.CP_ASYNC_ARRIVE)  #: what a phase with one of these brings is data
 
 # named barriers and the cluster barrier
 
