@@ -16,13 +16,13 @@ from enum import Enum
 from pipesim.model.groups import (
     ARRIVALS,
     ASKS,
+    BRINGS_BYTES,
     BY_PARITY,
     DELAYED_ARRIVALS,
     EXPECTS,
     ON_BARRIER,
     READS_MEMORY,
     TOUCHES_MEMORY,
-    TRANSACTIONS,
 )
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
@@ -150,7 +150,7 @@ def _counts_bytes(op: Operation) -> bool:
     """True for what makes a phase wait for bytes."""
     if op[0] in EXPECTS:
         return operand(op, "expect") > 0
-    return op[0] in TRANSACTIONS or op[0] in (Op.TMA_LOAD, Op.CP_ASYNC_ARRIVE)
+    return op[0] in BRINGS_BYTES
 
 
 def _ranks(mask: int) -> list[int]:

@@ -36,21 +36,19 @@ DELAYED_ARRIVALS = COMMITS | _of(Op.CP_ASYNC_ARRIVE)  #: arrive when earlier asy
 BY_PARITY = _having("barrier", "parity")  #: ask for the phase of a parity, blocking or not
 BY_STATE = _of(Op.WAIT_STATE, Op.TEST_STATE)  #: ask for the phase of a state token, blocking or not
 ASKS = BY_PARITY | BY_STATE  #: ask whether a phase is complete
-TRIES = frozenset(
-    op for op in ASKS if op in AT["register"] and op not in READS_REGISTER
-)  #: give an answer, do not block
+TRIES = ASKS & frozenset(AT["register"]) - READS_REGISTER  #: give an answer, do not block
 BLOCKING_WAITS = ASKS - TRIES  #: do not return before the phase is complete
 PARITY_WAITS = BLOCKING_WAITS & BY_PARITY  #: those of a parity, whose phase must be worked out
+PLAIN_WAITS = PARITY_WAITS - frozenset(READS_REGISTER)  #: those that wait whatever a try has said
 PARITY_TRIES = TRIES & BY_PARITY  #: those of a parity, whose phase must be worked out
 
 USES_BARRIER = MBARRIER - LIFE  #: need an mbarrier whose init has reached their agent
 BY_ANSWER = _of(Op.WAIT_UNLESS, Op.JUMP_IF)  #: do one thing or another, by the answer of a try
+BRINGS_BYTES = TRANSACTIONS | _of(Op.TMA_LOAD, Op.CP_ASYNC_ARRIVE)  #: what a phase with one of these brings is data
 
 # named barriers and the cluster barrier
 
-ON_NAMED_BARRIER = _having(
-    "named_barrier"
-)  #: bar.sync and bar.arrive: threads are counted, there is no phase to ask for
+ON_NAMED_BARRIER = _having("named_barrier")  #: bar.sync and bar.arrive: threads are counted, no phase is asked for
 CLUSTER = _of(Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT)  #: the one barrier of all threads of a cluster
 MEETINGS = ON_NAMED_BARRIER | CLUSTER  #: barriers at which threads meet and that carry no bytes
 MEETING_WAITS = _of(Op.BAR_SYNC, Op.CLUSTER_WAIT)  #: do not return before all have come

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pipesim.model.groups import LOOP_MARKS, PARITY_WAITS
+from pipesim.model.groups import LOOP_MARKS, PARITY_WAITS, PLAIN_WAITS
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.timed.costs import Cost, Prices
@@ -92,7 +92,7 @@ def _trip(program: Program, code: tuple[Operation, ...], prices: list[Cost], sta
             if waits:
                 return None
             waits = program.barriers[operand(op, "barrier")].name
-            if op[0] == Op.WAIT or operand(op, "register") < 0:  # else it may be skipped, and cost nothing
+            if op[0] in PLAIN_WAITS or operand(op, "register") < 0:  # else it may be skipped, and cost nothing
                 busy += price.busy + stamps
             continue
         copies = op[0] == Op.TMA_LOAD

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesim.model.groups import BLOCKING_WAITS, DELAYED_ARRIVALS, ENGINE_ACCESSES, MEETINGS, SIGNALS, TRIES
+from pipesim.model.groups import (
+    BLOCKING_WAITS,
+    COMMITS,
+    DELAYED_ARRIVALS,
+    ENGINE_ACCESSES,
+    LIFE,
+    MEETINGS,
+    SIGNALS,
+    TRIES,
+)
 from pipesim.model.ops import AT, IN_ORDER, Op, Operation, Space, operand
 from pipesim.model.program import Program
 from pipesim.timed.profile import Profile, scaled
@@ -48,6 +57,10 @@ class Prices:
 PRICED: dict[int, int] = AT["item"]
 
 
+#: Instructions that take their issue and nothing more. A new operation must be priced here or by a case of its own.
+_OTHER = LIFE | COMMITS | {Op.PENDING_COUNT, Op.WAIT_GROUP, Op.FENCE, Op.WRITE, Op.SETMAXNREG}
+
+
 def resident(program: Program, profile: Profile) -> int:
     """CTAs of the launch that load at the same time: at most one for each SM."""
     return min(program.grid * program.ctas, profile.sms)
@@ -83,7 +96,8 @@ def _cost(program: Program, op: Operation, profile: Profile, record: int) -> Cos
             return Cost(profile["other.issue"], engine=operand(op, "cycles"), flight=0)
         case code if code in DELAYED_ARRIVALS and operand(op, "barrier") >= 0:  # a commit of no group on a barrier
             return Cost(profile["other.issue"], flight=0)
-        case _:
+        case code:
+            assert code in _OTHER, f"{Op(code).name} has no price"
             return Cost(profile["other.issue"])
 
 

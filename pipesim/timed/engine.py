@@ -17,7 +17,7 @@ from pipesim.explain.blocked import explain
 from pipesim.model import barrier as mbarrier
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, Fault
-from pipesim.model.groups import TRIES
+from pipesim.model.groups import BLOCKING_WAITS, TRIES
 from pipesim.model.machine import Flight, State, Step, answered, begin, can_land, initial_state, land, step
 from pipesim.model.observer import Observer
 from pipesim.model.ops import IN_ORDER, Op
@@ -250,7 +250,7 @@ class _Run:
             return time
         if op[0] == Op.CLUSTER_WAIT:
             return max(time, self._visible[len(self._program.barriers) + len(self._program.named_barriers)])
-        if op[0] in (Op.BAR_SYNC, Op.WAIT_GROUP):
+        if op[0] not in BLOCKING_WAITS:
             return time + cost.busy
         if op[0] == Op.WAIT_UNLESS and op[ANSWER] >= 0 and self._state.registers[agent][op[ANSWER]]:
             return time  # skipped: a try had already answered

@@ -9,26 +9,22 @@ from collections import Counter
 from dataclasses import dataclass
 
 from pipesim.model.awaited import awaited
-from pipesim.model.groups import BY_PARITY, ON_BARRIER
+from pipesim.model.groups import ARRIVALS, BY_PARITY, ON_BARRIER, PARITY_WAITS, TRIES
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.positions import BARRIER, COUNT, EXPECT, PARITY
 from pipesim.model.program import Program
 from pipesim.trace.schema import AgentInfo, BarrierGroup, EventKind, Site
 
 _KINDS: dict[int, tuple[EventKind, ...]] = {
-    Op.WAIT: (EventKind.WAIT_ENTER, EventKind.WAIT_RETURN),
-    Op.WAIT_UNLESS: (EventKind.WAIT_ENTER, EventKind.WAIT_RETURN),
-    Op.ARRIVE_DROP: (EventKind.ARRIVE,),
-    Op.ARRIVE_NO_COMPLETE: (EventKind.ARRIVE,),
+    **dict.fromkeys(PARITY_WAITS, (EventKind.WAIT_ENTER, EventKind.WAIT_RETURN)),
+    **dict.fromkeys(TRIES, (EventKind.TRY,)),
+    **dict.fromkeys(ARRIVALS, (EventKind.ARRIVE,)),  # one that expects bytes: see :func:`kinds`
     Op.TMA_LOAD: (EventKind.COPY,),
     Op.WORK: (EventKind.WORK_BEGIN, EventKind.WORK_END),
-    Op.TRY_WAIT: (EventKind.TRY,),
-    Op.TEST_WAIT: (EventKind.TRY,),
-    Op.TEST_STATE: (EventKind.TRY,),
 }
 _ASKS = frozenset({EventKind.WAIT_ENTER, EventKind.TRY})  #: kinds whose site says what is waited for
 #: Operations that leave events.
-RECORDED = frozenset({*_KINDS, Op.ARRIVE})
+RECORDED = frozenset(_KINDS)
 
 
 @dataclass(frozen=True)

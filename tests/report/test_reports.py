@@ -187,7 +187,13 @@ def test_the_deadlock_of_those_who_know_most_comes_first() -> None:
 
 @pytest.mark.parametrize(
     ("trip", "loop", "which"),
-    [(7, "tiles", "for tile 7"), (7, "", "for tile 7"), (7, "k", "in trip 7 of k"), (-1, "", "the 13th on full")],
+    [
+        (7, "tiles", "for tile 7"),
+        (7, "kv_blocks", "for kv_block 7"),
+        (7, "", "in trip 7"),
+        (7, "k", "in trip 7 of k"),
+        (-1, "", "the 13th on full"),
+    ],
 )
 def test_which_operation_was_the_last(trip: int, loop: str, which: str) -> None:
     past = Supplier("a", "arrival", "", "k.py:9", 12, "", trip, loop)

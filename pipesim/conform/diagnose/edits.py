@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import assert_never
 
 from pipesim.errors import ConfigurationError, ParameterError
-from pipesim.model.groups import LOOP_MARKS, USES_TILE
+from pipesim.model.groups import LOOP_MARKS, PLAIN_WAITS, USES_TILE
 from pipesim.model.ops import OPERANDS, Op, Operation, operand, with_operand
 from pipesim.model.program import Program
 
@@ -215,7 +215,7 @@ def _places_of(code: tuple[Operation, ...], groups: tuple[str, ...]) -> _Places:
             (places.expects if operand(op, "expect") else places.arrives).setdefault(
                 groups[operand(op, "barrier")], []
             ).append(pc)
-        elif op[0] == Op.WAIT:
+        elif op[0] in PLAIN_WAITS:
             places.waits.setdefault(groups[operand(op, "barrier")], []).append((pc,))
         elif op[0] == Op.TRY_WAIT:
             tries[operand(op, "register")] = pc

@@ -19,7 +19,7 @@ from pipesim.conform.replay.supply import AFTER, BEFORE, INSIDE, SUPPLIES_HERE, 
 from pipesim.conform.result import Divergence
 from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Fault
-from pipesim.model.groups import LOOP_MARKS, NO_EFFECT, ON_ENGINE, PARITY_TRIES, PARITY_WAITS
+from pipesim.model.groups import LOOP_MARKS, NO_EFFECT, ON_ENGINE, PARITY_TRIES, PARITY_WAITS, PLAIN_WAITS
 from pipesim.model.machine import (
     TMA,
     Flight,
@@ -307,7 +307,7 @@ class _Replay:
             rows = self._rows[agent][position]
             other = self._program.code[agent][ran[position]]
             entered = len(rows) == 2 and self._cycle[rows[0]] <= latest
-            if entered and other[0] == Op.WAIT and other[BARRIER] == barrier and self._open(other):
+            if entered and other[0] in PLAIN_WAITS and other[BARRIER] == barrier and self._open(other):
                 self.state = step(self._program, self.state, agent).state
                 self._done[agent] += 1
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from pipesim.explain.blocked import explain
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault
+from pipesim.model.groups import BRANCHES
 from pipesim.model.machine import Flight, State, finished, initial_state
 from pipesim.model.moves import Kind, Move, attempt, canonical
 from pipesim.model.ops import Op
@@ -72,7 +73,7 @@ class _Shortening:
         self._program = program
         self._refutation = refutation
         self._left = most_moves
-        self._varies = any(op[0] in (Op.JUMP_IF, Op.BAR_ARRIVE) for code in program.code for op in code)
+        self._varies = any(op[0] in BRANCHES or op[0] == Op.BAR_ARRIVE for code in program.code for op in code)
         self._stands = frozenset[tuple[int, int]]()  # where the agents of the deadlock are stuck
         self._best = self._recorded()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipesim.model.barrier import LIVE, BarrierState
-from pipesim.model.groups import PARITY_TRIES
+from pipesim.model.groups import PARITY_TRIES, PARITY_WAITS, PLAIN_WAITS
 from pipesim.model.machine import TMA, Flight
 from pipesim.model.ops import AT, IN_ORDER, READS_REGISTER, Engine, Op, Operation, operand
 from pipesim.model.positions import (
@@ -253,10 +253,9 @@ class _Meanwhile:
     def _stays(self, way: _Way, op: Operation) -> bool:
         """True if the agent cannot get past this operation while the held ones stand still."""
         match op[0]:
-            case Op.WAIT:
-                return self._waits(way, op[BARRIER], op[PARITY])
-            case Op.WAIT_UNLESS:
-                return not self._skips(way, op) and self._waits(way, op[BARRIER], op[PARITY])
+            case code if code in PARITY_WAITS:
+                skips = code not in PLAIN_WAITS and self._skips(way, op)
+                return not skips and self._waits(way, op[BARRIER], op[PARITY])
             case Op.WAIT_STATE:
                 return self._waits_for_state(way, op[BARRIER], way.registers[op[AWAITED_TOKEN]])
             case Op.BAR_SYNC:

@@ -250,7 +250,10 @@ def _which(supplier: Supplier, blocked: Blocked) -> str:
     """Which of its operations the last one was: by the trip of its loop, or counted on all barriers of the group."""
     if supplier.last_trip >= 0 and not _unit(blocked):
         trip = number(supplier.last_trip)
-        return f"for tile {trip}" if supplier.last_loop in ("", "tiles") else f"in trip {trip} of {supplier.last_loop}"
+        loop = supplier.last_loop  # what the author calls the trips: of a loop over ``tiles`` each is for a tile
+        if loop.endswith("s"):
+            return f"for {loop[:-1]} {trip}"
+        return f"in trip {trip} of {loop}" if loop else f"in trip {trip}"
     nth = ordinal(supplier.last_iteration + 1)
     return f"the {nth}" if _unit(blocked) else f"the {nth} on {blocked.barrier.partition('[')[0]}"
 

@@ -1,0 +1,157 @@
+"""Every operation stands wherever one must stand: a place that was forgotten is an error here, not silence."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from pipesim.explain.operation_words import operation_in_short, operation_in_words
+from pipesim.export.promela import to_promela
+from pipesim.model import groups, positions
+from pipesim.model.machine import initial_state, step
+from pipesim.model.ops import AT, OPERANDS, Op, OperandName, Operation, Space, describe, operand, operands, with_operand
+from pipesim.model.program import Access, Agent, Barrier, Program, Tile
+from pipesim.model.program_json import dumps, loads
+from pipesim.prove.check import check
+from pipesim.timed.costs import Prices
+from pipesim.timed.profile import load_profile
+from pipesim.trace.sites import RECORDED, kinds
+
+ROOT = Path(__file__).parents[2]
+EVERY = list(Op)
+
+#: A value for each operand with which every operation is one of :func:`program`.
+VALUES: dict[OperandName, int] = {
+    "barrier": 0, "count": 1, "expect": 0, "register": 0, "semantics": 0, "bytes": 16, "parity": 1, "state_register": 0,
+    "lanes": 32, "noinc": 0, "named_barrier": 0, "threads": 32, "fence": 0, "access": 0, "item": 0, "cta_mask": 1,
+    "engine": 0, "groups": 0, "cycles": 8, "value": 0, "skip": 0, "loop": 0, "trips": 1, "registers": 24,
+}  # fmt: skip
+
+
+def example(op: Op) -> Operation:
+    """One operation of this kind."""
+    return (int(op), *(VALUES[name] for name in OPERANDS[op]))
+
+
+def program(*code: Operation) -> Program:
+    """One agent with these operations after the init of the barrier."""
+    code = (example(Op.INIT), *code)
+    return Program(
+        "made", {}, (Agent(0, 0, 1, "only", 0),), (Barrier(0, "bar", 0),), (Access(Space.SHARED, 0, 0, 16),),
+        (Tile("tile", Space.SHARED, 0, 0, 16, 1),), (code,), ((0,) * len(code),), ("made.py:1",),
+        named_barriers=((0, 1),), loops=("trips",), registers=1,
+    )  # fmt: skip
+
+
+def test_names_of_operands_are_those_of_the_table() -> None:
+    assert set(get_args(OperandName)) == set(AT) == set(VALUES)
+    assert set(OPERANDS) == set(Op)
+
+
+@pytest.mark.parametrize("op", EVERY)
+def test_the_machine_has_a_rule(op: Op) -> None:
+    made = program(example(op))
+    first = step(made, initial_state(made), 0)
+    assert not first.faults
+    assert step(made, first.state, 0) is not None
+
+
+@pytest.mark.parametrize("op", EVERY)
+def test_json_and_words(op: Op) -> None:
+    made = program(example(op))
+    assert loads(dumps(made)) == made
+    assert describe(example(op)).startswith(op.name)
+    assert operation_in_words(made, example(op)).strip()
+    assert operation_in_short(made, example(op)).strip()
+
+
+@pytest.mark.parametrize("op", EVERY)
+def test_the_simulation_has_a_price(op: Op) -> None:
+    assert Prices(program(example(op)), load_profile("h100"), recording=True)(example(op)).busy >= 0
+
+
+def test_what_has_no_price_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipesim.timed.costs._OTHER", frozenset())
+    with pytest.raises(AssertionError, match="SETMAXNREG has no price"):
+        Prices(program(), load_profile("h100"), recording=False)(example(Op.SETMAXNREG))
+
+
+@pytest.mark.parametrize("op", EVERY)
+def test_the_proof_and_the_model_of_spin_know_it(op: Op) -> None:
+    made = program(example(op))
+    assert check(made, max_states=500).verdict is not None
+    assert "proctype" in to_promela(made)
+
+
+@pytest.mark.parametrize("op", EVERY)
+def test_an_author_can_write_it(op: Op) -> None:
+    if op is Op.JUMP_IF:
+        pytest.skip("only programs that no author of Python wrote jump")
+    sources = (path.read_text() for path in (ROOT / "pipesim" / "lang").glob("*.py"))
+    assert any(f"Op.{op.name}" in source for source in sources)
+
+
+@pytest.mark.parametrize("op", EVERY)
+def test_the_description_of_the_format_lists_it(op: Op) -> None:
+    assert f"| `{op.name}` | {int(op)} | {', '.join(OPERANDS[op])} |" in (ROOT / "docs" / "flat-program.md").read_text()
+
+
+@pytest.mark.parametrize("op", EVERY)
+def test_what_is_recorded_leaves_events(op: Op) -> None:
+    assert bool(kinds(example(op))) == (op in RECORDED)
+
+
+# groups and operands
+
+
+def test_every_operation_is_on_something_or_private() -> None:
+    families = (groups.ON_BARRIER, groups.MEETINGS, groups.TOUCHES_MEMORY, groups.ON_ENGINE, groups.PRIVATE)
+    assert frozenset().union(*families) == groups.EVERY
+    assert groups.PRIVATE.isdisjoint(groups.ON_BARRIER | groups.MEETINGS | groups.TOUCHES_MEMORY | groups.MAY_BLOCK)
+
+
+def test_no_group_has_two_names() -> None:
+    members: dict[frozenset[int], str] = {}
+    for name, group in vars(groups).items():
+        if isinstance(group, frozenset) and name != "READS_REGISTER":
+            assert group, name
+            assert group not in members, f"{name} and {members[group]}"
+            members[group] = name
+    assert len(members) > 40
+
+
+def test_operands_by_name() -> None:
+    copy = (int(Op.TMA_LOAD), 3, 4, 64, 7, 0)
+    assert (operand(copy, "barrier"), operand(copy, "bytes")) == (3, 64)
+    assert operands(copy, "item", "access") == (7, 4)
+    assert with_operand(copy, "item", 9) == (int(Op.TMA_LOAD), 3, 4, 64, 9, 0)
+    with pytest.raises(KeyError):
+        operand(copy, "parity")
+
+
+def test_a_position_is_that_of_all_its_operations() -> None:
+    assert positions.position("parity") == positions.PARITY == 2
+    assert positions.position("barrier", Op.COMMIT) == positions.COMMIT_BARRIER == 2
+    with pytest.raises(ValueError, match=r"barrier stands at \[1, 2\]"):
+        positions.position("barrier", Op.ARRIVE, Op.COMMIT)
+
+
+def test_nothing_but_the_groups_lists_operations() -> None:
+    """A set of several operations, written out, belongs into ``model/groups.py``."""
+
+    written = re.compile(r"(?:frozenset\(|in )[({]+\s*Op\.[A-Z_]+,\s*Op\.")
+    found = [
+        path.relative_to(ROOT).as_posix()
+        for path in sorted((ROOT / "pipesim").rglob("*.py"))
+        if path.name not in {"groups.py", "ops.py"} and written.search(path.read_text())
+    ]
+    assert found == []
+
+
+def test_a_program_of_another_example_is_refused() -> None:
+    with pytest.raises(Exception, match="outside"):
+        replace(program(), code=((with_operand(example(Op.INIT), "barrier", 5),),), lines=((0,),))
