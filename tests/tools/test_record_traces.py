@@ -48,11 +48,11 @@ def test_each_is_captured_and_stored_under_its_name(
         asked.append(request)
         if request.fault is not None:
             raise HardwareError("no GPU today")
-        window = {"window": request.window, "memory": request.memory}
-        return Trace(
-            replace(good.meta, params=dict(request.params), grid=request.ctas, clock=request.clock, **window),
-            good.events,
-        )
+        meta = replace(
+            good.meta, params=dict(request.params), grid=request.ctas, clock=request.clock,
+            window=request.window, memory=request.memory,
+        )  # fmt: skip
+        return Trace(meta, good.events)
 
     monkeypatch.setattr(tool, "capture", capture)
     monkeypatch.setattr(tool, "write_trace", lambda trace, path, **_: (path.parent.mkdir(exist_ok=True), path.touch()))
