@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Fault
-from pipesim.model.machine import Flight, State, Step, can_land, finished, initial_state, land, step
+from pipesim.model.machine import Flight, State, Step, finished, initial_state, land, step
+from pipesim.model.moves import can_land
 from pipesim.model.observer import Observer
 from pipesim.model.ops import Op
 from pipesim.model.program import Program

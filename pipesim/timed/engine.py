@@ -14,10 +14,10 @@ import simpy
 from simpy.events import Event, Timeout
 
 from pipesim.explain.blocked import explain
-from pipesim.model import barrier as mbarrier
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, Fault
-from pipesim.model.machine import Flight, State, Step, answered, begin, can_land, initial_state, land, step
+from pipesim.model.machine import Flight, State, Step, begin, initial_state, land, step
+from pipesim.model.moves import can_land, failed, finds, opens
 from pipesim.model.observer import Observer
 from pipesim.model.ops import IN_ORDER, Op
 from pipesim.model.program import Program
@@ -95,7 +95,6 @@ class _Run:
         self._matrix_free = [0] * program.ctas
         self._cold = [True] * program.ctas
         self._held: list[Flight] = []
-        self._holding = [False] * len(program.agents)  #: whether an agent's own read or write is open
         self._late: dict[tuple[int, int], None] = {}
         self._alive = [sum(1 for a in program.agents if a.cta == cta) for cta in range(program.ctas)]  #: not ended yet
         self._left = [0] * program.ctas  #: when the last agent to end so far ended
@@ -157,11 +156,11 @@ class _Run:
                 self._alive[cta] -= 1
                 self._left[cta] = max(self._left[cta], time)
                 return
-            private, waits, opens, cost, first, second = plans[pc]
+            private, waits, accesses, cost, first, second = plans[pc]
             if time != now and not private:
                 self._after(time - now, self._moves[agent])
                 return
-            if opens and cost.busy and not self._holding[agent]:
+            if accesses and cost.busy and opens(program, state, agent):
                 self._open(agent, cost.busy)
                 return
             result = step(program, state, agent)
@@ -177,9 +176,8 @@ class _Run:
             if blocked >= 0:
                 self._block(agent, blocked, first)
                 return
-            if opens:
-                self._holding[agent] = False  # its time has passed already
-                continue
+            if accesses:
+                continue  # its time has passed already
             if waits:
                 time = self._returned(agent, pc, plans[pc], time, signalled)
                 continue
@@ -198,7 +196,6 @@ class _Run:
         began = begin(self._program, self._state, agent)
         self._state = began.state
         self._fail(began)
-        self._holding[agent] = True
         self._after(cycles, self._moves[agent])
 
     def _watch(self, before: State, agent: int, result: Step) -> bool:
@@ -261,14 +258,10 @@ class _Run:
 
     def _tried(self, agent: int, pc: int, planned: Planned, time: int) -> int:
         """A try was made: its answer is recorded. It is false while others cannot see yet what completed the phase."""
-        op = self._program.code[agent][pc]
-        if op[0] == Op.TEST_STATE:
-            success = mbarrier.token_passes(self._state.barriers[op[1]], self._state.registers[agent][op[2]])[0]
-        else:
-            success = mbarrier.passes(self._state.barriers[op[1]], op[2])
-        if success and self._visible[op[1]] > time:
+        success = finds(self._program, self._state, agent, pc)
+        if success and self._visible[self._program.code[agent][pc][1]] > time:
             success = False
-            self._state = answered(self._program, self._state, agent, pc, 0)
+            self._state = failed(self._program, self._state, agent, pc)
         self._buffer.stamp(planned.second if success else planned.first, time)
         return time + planned.cost.busy
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from pipesim.model.finding import FaultKind
-from pipesim.model.machine import State, can_land, finished, initial_state, land, step
+from pipesim.model.machine import State, finished, initial_state, land, step
+from pipesim.model.moves import can_land
 from pipesim.model.observer import Observer
 from pipesim.model.ops import Op
 from pipesim.model.program import Program

@@ -15,8 +15,8 @@ import pytest
 from pipesim.answers.check import replay, walked
 from pipesim.explain.phases import unfold
 from pipesim.model.finding import MEMORY_ORDER, Fault, FaultKind, Verdict
-from pipesim.model.machine import can_land, finished, initial_state, land, step
-from pipesim.model.moves import moves
+from pipesim.model.machine import finished, initial_state, land, step
+from pipesim.model.moves import can_land, moves
 from pipesim.model.ops import Engine, Fence, Op, Order, Scope, Space, semantics
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
 from pipesim.protocols.broken.memory import MEMORY, RIGHT

@@ -11,15 +11,14 @@ from random import Random
 from typing import NamedTuple
 
 from pipesim.model.finding import Fault
-from pipesim.model.machine import TMA, Flight, State, begin, can_land, finished, initial_state, land, step
+from pipesim.model.machine import Flight, State, begin, finished, initial_state, land, step
+from pipesim.model.moves import PIECE, can_land, completing_size, landing_sizes, opens
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 
-_PIECE = 16  #: bytes in which a copy lands at least (measured: docs/hopper.md)
 _WEIGHTS = (1, 8, 64)
 _CHANGE = 24  #: moves between two draws of the weights, on average
 _PRIVATE = frozenset({Op.WORK, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END, Op.FENCE, Op.SETMAXNREG})
-_ACCESSES = frozenset({Op.READ, Op.WRITE})
 
 
 class Move(NamedTuple):
@@ -64,7 +63,6 @@ class _Wanderer:
         self._state = initial_state(program)
         agents = range(len(program.agents))
         self._waits = [-1 for _ in agents]  #: the channel each agent waits on
-        self._open = [False for _ in agents]  #: whether its own access is open
         self._slow = random.random() < 0.5  #: accesses take time
         self._pieces = random.random() < 0.5
         self._moves: list[Move] = []
@@ -101,13 +99,11 @@ class _Wanderer:
         while True:
             self._left -= 1
             pc = self._state.pcs[agent]
-            if self._slow and code[pc][0] in _ACCESSES and not self._open[agent]:
+            if self._slow and opens(self._program, self._state, agent):
                 began = begin(self._program, self._state, agent)
-                self._open[agent] = True
                 self._state = began.state
                 self._faults += began.faults
                 return
-            self._open[agent] = False
             result = step(self._program, self._state, agent)
             self._state = result.state
             self._moves.append(Move(agent, pc, result.blocked < 0))
@@ -120,19 +116,20 @@ class _Wanderer:
 
     def _land(self, flight: Flight) -> None:
         self._left -= 1
-        result = land(self._program, self._state, flight, self._piece(flight))
+        result = land(self._program, self._state, flight, self._size(flight))
         self._state = result.state
         self._faults += result.faults
         self._signal(result.signalled)
 
-    def _piece(self, flight: Flight) -> int:
-        """How many bytes land now, -1 for all. Often just those with which tx touches 0."""
-        if not self._pieces or flight.engine != TMA or flight.remaining <= _PIECE:
-            return -1
-        word = self._state.barriers[flight.barrier]
-        if word.pending == 0 and 0 < word.tx < flight.remaining and self._random.random() < 0.5:
-            return word.tx
-        return _PIECE * (1 + int(self._random.random() * (flight.remaining // _PIECE)))
+    def _size(self, flight: Flight) -> int:
+        """How many bytes land now. Often just those that complete a phase."""
+        if not self._pieces:
+            return flight.remaining
+        completing = completing_size(self._state, flight)
+        if completing and self._random.random() < 0.5:
+            return completing
+        sizes = landing_sizes(self._state, flight, PIECE)
+        return sizes[int(self._random.random() * len(sizes))] if len(sizes) > 1 else sizes[0]
 
     def _signal(self, channel: int) -> None:
         if channel >= 0:

@@ -13,7 +13,8 @@ from pipesim.explain.blocked import explain
 from pipesim.model.barrier import phase_wanted
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault
-from pipesim.model.machine import State, step
+from pipesim.model.machine import State
+from pipesim.model.moves import held_up
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.trace.schema import EventKind, Events, Trace
@@ -127,7 +128,7 @@ class Page:
         """The kernel did not finish; the machine stands where its records end."""
         agents = range(len(self._program.agents))
         left = [a for a in agents if state.pcs[a] < len(self._program.code[a])]
-        open_ = [a for a in left if step(self._program, state, a).blocked < 0]
+        open_ = [a for a in left if held_up(self._program, state, a) is None]
         status = self._trace.meta.status
         ended = _ENDED.get(status, f"ended as “{status}”")
         claim = f"the kernel {ended}: {len(left) - len(open_)} of {len(agents)} agents blocked"

@@ -20,17 +20,15 @@ from pipesim.conform.result import Divergence
 from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Fault
 from pipesim.model.machine import (
-    TMA,
     Flight,
     State,
-    answered,
-    can_land,
     finished,
     initial_state,
     land,
     own_channel,
     step,
 )
+from pipesim.model.moves import can_land, completing_size, failed, finds, first_to_land
 from pipesim.model.ops import Op, Operation
 from pipesim.model.program import Program
 from pipesim.trace.schema import Events
@@ -360,8 +358,8 @@ class _Replay:
             return -1, wrong
         self.state = result.state
         if result.blocked < 0:
-            if pc in self._answers[who]:
-                self.state = answered(self._program, self.state, who, pc, self._answers[who][pc])
+            if self._answers[who].get(pc) == 0:
+                self.state = failed(self._program, self.state, who, pc)
             self._done[who] += 1
         return result.blocked, None
 
@@ -383,15 +381,10 @@ class _Replay:
         """The channel that a try needs whose recorded answer is true while the machine's would be false, else -1."""
         if not self._answers[agent].get(pc):
             return -1
-        op = self._program.code[agent][pc]
-        word = self.state.barriers[op[1]]
-        if word.life != mbarrier.LIVE:
+        barrier = self._program.code[agent][pc][1]
+        if self.state.barriers[barrier].life != mbarrier.LIVE:
             return -1  # the machine says what is wrong with that
-        if op[0] == Op.TEST_STATE:
-            success, _ = mbarrier.token_passes(word, self.state.registers[agent][op[2]])
-        else:
-            success = mbarrier.passes(word, op[2])
-        return -1 if success else op[1]
+        return -1 if finds(self._program, self.state, agent, pc) else barrier
 
     def _land_for(self, channel: int, row: int) -> Divergence | Literal[True] | None:
         """Let something under way land that helps ``channel`` to signal, or must land before it; None if nothing can.
@@ -400,21 +393,10 @@ class _Replay:
         """
         for flight in self.state.flights:
             if flight.barrier == channel or own_channel(self._program, flight.agent) == channel:
-                ready = self._ready(flight)
-                part = -1
-                if 0 <= ready.barrier == channel and ready.engine == TMA:
-                    word = self.state.barriers[channel]
-                    part = word.tx if word.pending == 0 and 0 < word.tx < ready.remaining else -1
-                return self._put_down(ready, part, row) or True
+                ready = first_to_land(self.state, flight)
+                part = completing_size(self.state, ready) if ready.barrier == channel else 0
+                return self._put_down(ready, part or ready.remaining, row) or True
         return None
-
-    def _ready(self, flight: Flight) -> Flight:
-        """The flight, or the first that it has to wait for."""
-        if can_land(self.state, flight):
-            return flight
-        issuer = (flight.agent, flight.engine)
-        earlier = (f for f in self.state.flights if (f.agent, f.engine) == issuer and f.sequence < flight.after)
-        return next(f for f in earlier if can_land(self.state, f))
 
     def _supplier(self, channel: int, when: int, row: int, asking: set[int]) -> _Demand | None:
         """The next operation to execute so that ``channel`` may signal by ``when``, None if there is none."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from pipesim.model.machine import finished, initial_state, step
-from pipesim.model.moves import PRIVATE, Kind, canonical, make
+from pipesim.model.machine import finished, initial_state
+from pipesim.model.moves import PRIVATE, Kind, canonical, held_up, make, opens
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.prove.refutation import Schedule
@@ -59,10 +59,10 @@ def doings(program: Program, schedule: Schedule) -> tuple[Span, ...]:
     for agent, after in enumerate(free):
         if finished(program, state, agent):
             continue
-        op, result = program.code[agent][state.pcs[agent]], step(program, state, agent)
-        if op[0] in (Op.READ, Op.WRITE) and any(f.agent == agent and f.pc == state.pcs[agent] for f in state.flights):
+        op = program.code[agent][state.pcs[agent]]
+        if op[0] in (Op.READ, Op.WRITE) and not opens(program, state, agent):
             found.append(Span(agent, after - 1, len(schedule), Doing.WORKS))
-        elif result.blocked >= 0 and result.state is state:
+        elif held_up(program, state, agent) is not None:
             group = program.barriers[op[1]].name if op[0] in _WAITS else ""
             found.append(Span(agent, max(after, 0), FOREVER, Doing.WAITS, group))
     return tuple(found)
