@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
+from pipesim.model.edits import releases
 from pipesim.model.ops import Op, Operation
 from pipesim.model.program import Program
-from pipesim.prove.repair.edits import WAITS, Mend, MendKind, barriers_of, may_expect, releases
+from pipesim.prove.repair.edits import WAITS, Mend, MendKind, barriers_of, may_expect
 
 
 def mends(program: Program, groups: frozenset[str]) -> Iterator[Mend]:

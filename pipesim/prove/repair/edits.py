@@ -8,11 +8,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
 
 from pipesim.errors import PipesimError
+from pipesim.model.edits import (
+    Insertion,
+    Listing,
+    changed,
+    deleted,
+    expecting,
+    inserted,
+    listing,
+    rearranged,
+    releases,
+    with_listings,
+    with_operand,
+)
 from pipesim.model.ops import Op, Operation
 from pipesim.model.program import Program
 
@@ -21,9 +34,6 @@ _MARKS = frozenset({Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END})
 WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS})  #: until a phase is complete, by parity
 _TRIES = frozenset({Op.TRY_WAIT, Op.TEST_WAIT})
 _JUMPS = frozenset({Op.JUMP_IF})
-
-Row = tuple[Operation, int]  # an operation and its line
-Rows = list[Row]
 
 
 class MendKind(Enum):
@@ -60,18 +70,15 @@ class Mend:
 
 def mended(program: Program, mend: Mend) -> Program | None:
     """The program with this correction, None if it changes nothing or makes no program."""
-    code: list[tuple[Operation, ...]] = []
-    lines: list[tuple[int, ...]] = []
-    for agent, (ops, places) in enumerate(zip(program.code, program.lines, strict=True)):
-        rows = list(zip(ops, places, strict=True))
-        if mend.role in ("", program.agents[agent].role):
-            rows = _applied(program, agent, rows, mend)
-        code.append(tuple(op for op, _ in rows))
-        lines.append(tuple(place for _, place in rows))
-    if tuple(code) == program.code:
+    listings = {
+        agent: _applied(program, agent, mend)
+        for agent in range(len(program.agents))
+        if mend.role in ("", program.agents[agent].role)
+    }
+    if all(after.code == program.code[agent] for agent, after in listings.items()):
         return None
     try:
-        return replace(program, code=tuple(code), lines=tuple(lines))
+        return with_listings(program, listings)
     except PipesimError:
         return None
 
@@ -89,52 +96,60 @@ def place_of(program: Program, mend: Mend) -> str:
     return ""
 
 
-def _applied(program: Program, agent: int, rows: Rows, mend: Mend) -> Rows:
+def _applied(program: Program, agent: int, mend: Mend) -> Listing:
     """The operations of one agent, changed."""
+    before = listing(program, agent)
     stages = _stages(program, agent, mend.group)
     mine = set(stages.values())
     match mend.kind:
         case MendKind.COUNT:
             inits = set(barriers_of(program, mend.group))
-            return _each(rows, lambda op: op[0] == Op.INIT and op[1] in inits, lambda op: (*op[:2], mend.value))
-        case MendKind.EXPECT:
-            copied = {op[1] for op, _ in rows if op[0] == Op.TMA_LOAD}
             return _each(
-                rows, lambda op: may_expect(op, copied) and op[1] in mine, lambda op: _expecting(op, mend.value)
+                before,
+                lambda op: op[0] == Op.INIT and op[1] in inits,
+                lambda op: with_operand(op, "count", mend.value),
+            )
+        case MendKind.EXPECT:
+            copied = {op[1] for op in before.code if op[0] == Op.TMA_LOAD}
+            return _each(
+                before, lambda op: may_expect(op, copied) and op[1] in mine, lambda op: expecting(op, mend.value)
             )
         case MendKind.THREADS:
             named = {n for n, barrier in enumerate(program.named_barriers) if str(barrier[1]) == mend.group}
             joins = (Op.BAR_SYNC, Op.BAR_ARRIVE)
-            return _each(rows, lambda op: op[0] in joins and op[1] in named, lambda op: (*op[:2], mend.value, *op[3:]))
+            return _each(
+                before,
+                lambda op: op[0] in joins and op[1] in named,
+                lambda op: with_operand(op, "threads", mend.value),
+            )
         case MendKind.DEPTH:
             engine = int(mend.group)
-            return _each(rows, lambda op: op[:2] == (Op.WAIT_GROUP, engine), lambda op: (*op[:2], mend.value))
+            return _each(
+                before,
+                lambda op: op[:2] == (Op.WAIT_GROUP, engine),
+                lambda op: with_operand(op, "groups", mend.value),
+            )
         case MendKind.STAY:
             drops = Op.ARRIVE_DROP
-            return _each(rows, lambda op: op[0] == drops and op[1] in mine, lambda op: (int(Op.ARRIVE), *op[1:]))
+            return _each(before, lambda op: op[0] == drops and op[1] in mine, lambda op: (int(Op.ARRIVE), *op[1:]))
         case MendKind.PHASES | MendKind.STAGES:
-            return _in_turn(rows, stages, mend)
+            return _in_turn(before, stages, mend)
         case MendKind.LAPS:
-            return _in_laps(rows)
+            return _in_laps(before)
         case MendKind.DROP:
-            return _without(rows, mine, mend.value)
+            return _without(before, mine, mend.value)
         case MendKind.LATER:
-            return _later(rows, mine)
+            return _later(before, mine)
         case MendKind.ARRIVE:
-            return _arriving(program, rows, stages)
+            return _arriving(program, before, stages)
         case MendKind.ACQUIRE:
-            return _acquiring(program, rows, stages, mend.value)
+            return _acquiring(program, before, stages, mend.value)
         case _:
             assert_never(mend.kind)
 
 
-def _each(rows: Rows, wanted: Callable[[Operation], bool], change: Callable[[Operation], Operation]) -> Rows:
-    return [(change(op), at) if wanted(op) else (op, at) for op, at in rows]
-
-
-def releases(op: Operation) -> bool:
-    """True for an arrive that expects no bytes."""
-    return op[0] == Op.ARRIVE and not op[3]
+def _each(before: Listing, wanted: Callable[[Operation], bool], change: Callable[[Operation], Operation]) -> Listing:
+    return changed(before, {place: change(op) for place, op in enumerate(before.code) if wanted(op)})
 
 
 def may_expect(op: Operation, copied: set[int]) -> bool:
@@ -156,78 +171,69 @@ def _stages(program: Program, agent: int, group: str) -> dict[int, int]:
 # the changes
 
 
-def _expecting(op: Operation, nbytes: int) -> Operation:
-    at = 2 if op[0] == Op.EXPECT_TX else 3
-    return (*op[:at], nbytes, *op[at + 1 :])
-
-
-def _in_turn(rows: Rows, stages: dict[int, int], mend: Mend) -> Rows:
+def _in_turn(before: Listing, stages: dict[int, int], mend: Mend) -> Listing:
     """Every wait on the group with the parity that its turn has; with STAGES also on the stage that it has."""
     mine, order = set(stages.values()), [stages[stage] for stage in sorted(stages)]
     turns: Counter[int] = Counter()
     all_turns = 0
-    found: Rows = []
-    for op, at in rows:
-        if op[0] in WAITS | _TRIES and op[1] in mine:
-            if mend.kind is MendKind.STAGES:
-                barrier, lap = order[all_turns % len(order)], all_turns // len(order)
-            else:
-                barrier, lap = op[1], turns[op[1]]
-            found.append(((op[0], barrier, (mend.value + lap) & 1, *op[3:]), at))
-            if op[0] in WAITS:  # a try belongs to the wait behind it
-                turns[op[1]] += 1
-                all_turns += 1
+    found: dict[int, Operation] = {}
+    for place, op in enumerate(before.code):
+        if op[0] not in WAITS | _TRIES or op[1] not in mine:
+            continue
+        if mend.kind is MendKind.STAGES:
+            barrier, lap = order[all_turns % len(order)], all_turns // len(order)
         else:
-            found.append((op, at))
-    return found
+            barrier, lap = op[1], turns[op[1]]
+        found[place] = with_operand(with_operand(op, "barrier", barrier), "parity", (mend.value + lap) & 1)
+        if op[0] in WAITS:  # a try belongs to the wait after it
+            turns[op[1]] += 1
+            all_turns += 1
+    return changed(before, found)
 
 
-def _in_laps(rows: Rows) -> Rows:
+def _in_laps(before: Listing) -> Listing:
     """Every wait with the parity of its turn; the first on each barrier keeps the one that it has."""
     turns: dict[int, int] = {}
-    found: Rows = []
-    for op, at in rows:
+    found: dict[int, Operation] = {}
+    for place, op in enumerate(before.code):
         if op[0] in WAITS | _TRIES:
             turn = turns.setdefault(op[1], op[2])
-            found.append(((*op[:2], turn, *op[3:]), at))
+            found[place] = with_operand(op, "parity", turn)
             if op[0] in WAITS:
                 turns[op[1]] = 1 - turn
-        else:
-            found.append((op, at))
-    return found
+    return changed(before, found)
 
 
-def _without(rows: Rows, mine: set[int], nth: int) -> Rows:
+def _without(before: Listing, mine: set[int], nth: int) -> Listing:
     """Without every arrive on the group (0), or without those that repeat the arrive before (1)."""
-    found: Rows = []
+    found: set[int] = set()
     last: Operation | None = None
-    for op, at in rows:
+    for place, op in enumerate(before.code):
         if releases(op) and op[1] in mine:
             repeated, last = op == last, op
             if repeated or nth == 0:
-                continue
+                found.add(place)
         elif op[0] not in _ACCESSES:
             last = None
-        found.append((op, at))
-    return found
+    return deleted(before, found)
 
 
-def _later(rows: Rows, mine: set[int]) -> Rows:
-    """Every arrive on the group behind the accesses that follow it directly."""
-    found: Rows = []
-    held: Rows = []
-    for row in rows:
-        if releases(row[0]) and row[0][1] in mine:
-            held.append(row)
+def _later(before: Listing, mine: set[int]) -> Listing:
+    """Every arrive on the group after the accesses that follow it directly."""
+    order: list[int] = []
+    held: list[int] = []
+    for place, op in enumerate(before.code):
+        if releases(op) and op[1] in mine:
+            held.append(place)
             continue
-        if held and row[0][0] not in _ACCESSES:
-            found += held
+        if held and op[0] not in _ACCESSES:
+            order += held
             held = []
-        found.append(row)
-    return found + held
+        order.append(place)
+    return rearranged(before, order + held)
 
 
-def _arriving(program: Program, rows: Rows, stages: dict[int, int]) -> Rows:
+def _arriving(program: Program, before: Listing, stages: dict[int, int]) -> Listing:
     """An arrive on the group at the end of each piece of work that begins with a wait for another group of its stages.
 
     Where the piece has such an arrive already it stays as it is.
@@ -235,41 +241,45 @@ def _arriving(program: Program, rows: Rows, stages: dict[int, int]) -> Rows:
     mine = set(stages.values())
     like = next((op for code in program.code for op in code if releases(op)), None)
     tail = like[3:] if like is not None else (0, -1, 0)
-    count = Counter(op[2] for op, _ in rows if releases(op)).most_common(1)
-    found: Rows = []
-    due, place, used = -1, 0, False
-    for op, at in rows:
+    count = Counter(op[2] for op in before.code if releases(op)).most_common(1)
+    found: list[Insertion] = []
+    due, line, used = -1, 0, False
+
+    def arrive(place: int) -> Insertion:
+        return Insertion(place, (int(Op.ARRIVE), due, count[0][0] if count else 1, *tail), line)
+
+    for place, op in enumerate(before.code):
         begins = op[0] in WAITS and op[1] not in mine and program.barriers[op[1]].stage in stages
         if (begins or op[0] in _MARKS) and due >= 0 and used:
-            found.append(((int(Op.ARRIVE), due, count[0][0] if count else 1, *tail), place))
+            found.append(arrive(place))
             due = -1
         if begins:
             due, used = stages[program.barriers[op[1]].stage], False
         elif op[0] in (Op.READ, Op.WRITE, Op.TRANSFER_READ, Op.TRANSFER_WRITE):
-            used, place = True, at
+            used, line = True, before.lines[place]
         elif op[0] == Op.ARRIVE and op[1] in mine:
             due = -1
-        found.append((op, at))
     if due >= 0 and used:
-        found.append(((int(Op.ARRIVE), due, count[0][0] if count else 1, *tail), place))
-    return found
+        found.append(arrive(len(before.code)))
+    return inserted(before, found)
 
 
-def _acquiring(program: Program, rows: Rows, stages: dict[int, int], start: int) -> Rows:
+def _acquiring(program: Program, before: Listing, stages: dict[int, int], start: int) -> Listing:
     """A wait for the group before each piece of work that ends with an arrive on another group of its stages."""
+    if any(op[0] in _JUMPS for op in before.code):
+        return before
     mine = set(stages.values())
     like = next((op for code in program.code for op in code if op[0] == Op.WAIT), None)
     tail = like[3:] if like is not None else (0,)
     turns: Counter[int] = Counter()
-    found: Rows = []
-    for op, at in rows:
-        anchors = op[0] == Op.ARRIVE and op[1] not in mine and program.barriers[op[1]].stage in stages
-        if anchors and not any(other[0] in _JUMPS for other, _ in rows):
+    found: dict[int, Insertion] = {}
+    for place, op in enumerate(before.code):
+        if op[0] == Op.ARRIVE and op[1] not in mine and program.barriers[op[1]].stage in stages:
             barrier = stages[program.barriers[op[1]].stage]
-            here = len(found)
-            while here and found[here - 1][0][0] in _ACCESSES:
+            here = place
+            while here and here not in found and before.code[here - 1][0] in _ACCESSES:
                 here -= 1
-            found.insert(here, ((int(Op.WAIT), barrier, (start + turns[barrier]) & 1, *tail), at))
+            wait = (int(Op.WAIT), barrier, (start + turns[barrier]) & 1, *tail)
+            found[here] = Insertion(here, wait, before.lines[place])
             turns[barrier] += 1
-        found.append((op, at))
-    return found
+    return inserted(before, found.values())
