@@ -72,7 +72,7 @@ def run_simulation(
     program: Program, profile: Profile, *, recording: bool = False, max_steps: int = DEFAULT_BUDGET
 ) -> Simulated:
     """Simulate, and say what follows: a finding beats a budget that ran out."""
-    result = simulate(program, profile, recording=recording, max_steps=max_steps)
+    result = simulate(program, profile, traced=recording, max_steps=max_steps)
     reading = read(result.trace, waits_per_trip(program))
     faults = report_faults(program, result.faults)
     code, why = AGREES, ""
@@ -96,7 +96,7 @@ def _explained(run: Simulation, *, recording: bool, max_steps: int) -> tuple[Dea
     if run.deadlock is None and not run.faults:
         return None, notes
     laps = Laps(program)
-    simulate(program, run.profile, recording=recording, max_steps=max_steps, observers=[laps])
+    simulate(program, run.profile, traced=recording, max_steps=max_steps, observers=[laps])
     deadlock = with_causes(program, run.state, run.deadlock, laps.disagreements) if run.deadlock else None
     return deadlock, notes + early_passes(program, laps.disagreements)
 

@@ -22,7 +22,7 @@ from pipesim.model.finding import MEMORY_ORDER, OF_SCHEDULES, Advisory, Deadlock
 from pipesim.model.program import Program
 from pipesim.prove.any_size.family import EveryValue, SomeValues
 from pipesim.prove.check import Check, How, check
-from pipesim.prove.counterexample.activity import doings
+from pipesim.prove.counterexample.activity import activity
 from pipesim.prove.counterexample.confirm import carried, refutation
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.counterexample.replay_text import to_text, walk
@@ -109,7 +109,7 @@ def replay(program: Program, text: str) -> CheckReport:
 def walked(program: Program, text: str) -> WalkReport:
     """One schedule as a timeline. ParameterError for a move that is not possible where it stands."""
     play = walk(program, text)
-    moves, spans = len(play.moves), doings(program, tuple(play.moves))
+    moves, spans = len(play.moves), activity(program, tuple(play.moves))
     found = _wrong(program, play)
     names = tuple(program.agent_name(agent) for agent in range(len(program.agents)))
     if found is None:

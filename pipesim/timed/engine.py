@@ -57,32 +57,32 @@ def simulate(
     program: Program,
     profile: Profile,
     *,
-    recording: bool = False,
+    traced: bool = False,
     max_steps: int = DEFAULT_BUDGET,
     observers: Sequence[Observer] = (),
 ) -> Simulation:
     """Run one CTA (or cluster) of ``program`` under ``profile``.
 
-    ``recording`` adds what each record costs on the chip, to be compared with a traced kernel. ``observers`` see
+    ``traced`` adds what each record costs on the chip, to be compared with a traced kernel. ``observers`` see
     every move (which operation completed which phase, whether parity waits mean what they say) and change nothing.
     Same arguments, same result, to the last event.
     """
-    return _Run(program, profile, recording=recording, max_steps=max_steps, observers=observers).result()
+    return _Run(program, profile, traced=traced, max_steps=max_steps, observers=observers).result()
 
 
 class _Run:
     """The mutable side of one simulation."""
 
     def __init__(
-        self, program: Program, profile: Profile, *, recording: bool, max_steps: int, observers: Sequence[Observer]
+        self, program: Program, profile: Profile, *, traced: bool, max_steps: int, observers: Sequence[Observer]
     ) -> None:
         self._program = program
         self._profile = profile
         self._observers = tuple(observers)
         self._budget = max_steps
-        self._recording = recording
-        self._record = profile["record.issue"] if recording else 0
-        self._table, meanings, self._plans = plan(program, profile, recording=recording)
+        self._traced = traced
+        self._record = profile["record.issue"] if traced else 0
+        self._table, meanings, self._plans = plan(program, profile, traced=traced)
         self._buffer = StampBuffer(meanings)
         self._env = simpy.Environment()
         self._state = initial_state(program)
@@ -361,6 +361,6 @@ class _Run:
             barriers=self._table.barriers,
             sites=self._table.sites,
             status=ending,
-            extra={"profile": self._profile.name, "recording": self._recording},
+            extra={"profile": self._profile.name, "recording": self._traced},
         )
         return Trace(meta, self._buffer.events(self._profile.sm_khz))

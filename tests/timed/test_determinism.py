@@ -27,7 +27,7 @@ print(json.dumps([here["fingerprint"](here["run"](i)) for i in range(len(here["C
 
 
 def run(number: int) -> Simulation:
-    return simulate(find("producer_consumer").build(CONFIGURATIONS[number]), load_profile("h100"), recording=True)
+    return simulate(find("producer_consumer").build(CONFIGURATIONS[number]), load_profile("h100"), traced=True)
 
 
 def fingerprint(result: Simulation) -> str:

@@ -109,7 +109,7 @@ def test_every_try_is_recorded_with_its_answer(ring: Make, toy: Make) -> None:
 
 
 def test_a_try_costs_a_record(ring: Make, toy: Make) -> None:
-    plain, traced = (simulate(ring(stages=2, tiles=1, tries=True), toy(record_issue=9), recording=r) for r in (0, 1))
+    plain, traced = (simulate(ring(stages=2, tiles=1, tries=True), toy(record_issue=9), traced=r) for r in (0, 1))
     gap = [times(r, "load", EventKind.EXPECT)[0] - times(r, "load", EventKind.TRY)[0] for r in (plain, traced)]
     assert gap == [5, 5 + 9]
 

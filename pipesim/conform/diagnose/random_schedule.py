@@ -21,7 +21,7 @@ _CHANGE = 24  #: moves between two draws of the weights, on average
 _PRIVATE = frozenset({Op.WORK, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END, Op.FENCE, Op.SETMAXNREG})
 
 
-class Move(NamedTuple):
+class Tried(NamedTuple):
     """An agent tried its operation at ``pc``: carried out if ``passed``, else it has to wait."""
 
     agent: int
@@ -30,13 +30,13 @@ class Move(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Walk:
+class RandomSchedule:
     """One schedule to its end: the moves of the agents in order, every broken rule, and where everything stands.
 
     ``ended`` is True if every agent ran to its end; ``exhausted`` if the budget of moves ran out first.
     """
 
-    moves: tuple[Move, ...]
+    moves: tuple[Tried, ...]
     faults: tuple[Fault, ...]
     state: State
     ended: bool
@@ -48,12 +48,12 @@ class Walk:
         return any(fault.kind.traps for fault in self.faults)
 
 
-def wander(program: Program, seed: int, *, max_moves: int = 1_000_000) -> Walk:
+def random_schedule(program: Program, seed: int, *, max_moves: int = 1_000_000) -> RandomSchedule:
     """Run one random schedule until nobody can move, a rule is broken at which the chip stops, or the budget ends."""
-    return _Wanderer(program, Random(seed), max_moves).walk()  # noqa: S311  # a schedule, no secret
+    return _Drawing(program, Random(seed), max_moves).walk()  # noqa: S311  # a schedule, no secret
 
 
-class _Wanderer:
+class _Drawing:
     """The mutable side of one schedule."""
 
     def __init__(self, program: Program, random: Random, max_moves: int) -> None:
@@ -65,11 +65,11 @@ class _Wanderer:
         self._waits = [-1 for _ in agents]  #: the channel each agent waits on
         self._slow = random.random() < 0.5  #: accesses take time
         self._pieces = random.random() < 0.5
-        self._moves: list[Move] = []
+        self._moves: list[Tried] = []
         self._faults: list[Fault] = []
         self._draw()
 
-    def walk(self) -> Walk:
+    def walk(self) -> RandomSchedule:
         """Move until nothing moves."""
         program = self._program
         agents = range(len(program.agents))
@@ -87,7 +87,9 @@ class _Wanderer:
             else:
                 self._land(flights[chosen - len(able)])
         ended = all(finished(program, self._state, a) for a in agents)
-        return Walk(tuple(self._moves), tuple(self._faults), self._state, ended, self._left <= 0 and not ended)
+        return RandomSchedule(
+            tuple(self._moves), tuple(self._faults), self._state, ended, self._left <= 0 and not ended
+        )
 
     def _draw(self) -> None:
         self._agents = self._random.choices(_WEIGHTS, k=len(self._program.agents))
@@ -106,7 +108,7 @@ class _Wanderer:
                 return
             result = step(self._program, self._state, agent)
             self._state = result.state
-            self._moves.append(Move(agent, pc, result.blocked < 0))
+            self._moves.append(Tried(agent, pc, result.blocked < 0))
             self._faults += result.faults
             self._waits[agent] = result.blocked
             self._signal(result.signalled)

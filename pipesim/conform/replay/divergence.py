@@ -27,7 +27,7 @@ _TRIES = frozenset({Op.TRY_WAIT, Op.TEST_WAIT, Op.TEST_STATE})
 _ENDED = {Ending.DEADLINE: "was stopped by its deadline", Ending.TRAP: "was ended by a trap"}
 
 
-class Page:
+class CtaDivergences:
     """The events of one CTA in order of time, and the divergences that are found among them."""
 
     def __init__(self, program: Program, table: SiteTable, trace: Trace, events: Events, cta: int) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from pipesim.conform.replay.align import Aligned
-from pipesim.conform.replay.divergence import Page
+from pipesim.conform.replay.divergence import CtaDivergences
 from pipesim.conform.replay.supply import AFTER, BEFORE, INSIDE, ON_MBARRIER, Supply, Where, supplies
 from pipesim.conform.result import Divergence
 from pipesim.model import barrier as mbarrier
@@ -90,11 +90,11 @@ class Replayed(NamedTuple):
 
 
 def replay(
-    program: Program, events: Events, aligned: list[Aligned], partial: list[bool], uncertainty: int, page: Page,
-    rules: Rules,
+    program: Program, events: Events, aligned: list[Aligned], partial: list[bool], uncertainty: int,
+    divergences: CtaDivergences, rules: Rules,
 ) -> Replayed:  # fmt: skip
     """Move the machine along the records of one CTA; ``partial``: agents that did not come to their end."""
-    moving = _Replay(program, events, aligned, partial, uncertainty, page, rules)
+    moving = _Replay(program, events, aligned, partial, uncertainty, divergences, rules)
     found = moving.run()
     return Replayed(moving.state, found, tuple(moving.hazards), moving.trap)
 
@@ -109,7 +109,7 @@ class _Replay:
         aligned: list[Aligned],
         partial: list[bool],
         uncertainty: int,
-        page: Page,
+        divergences: CtaDivergences,
         rules: Rules = STRICT,
     ) -> None:
         self._program = program
@@ -118,7 +118,7 @@ class _Replay:
         self.trap: Fault | None = None
         self._over = False  #: a landing ended the launch
         self._uncertainty = uncertainty
-        self._page = page
+        self._divergences = divergences
         self.state: State = initial_state(program)
         self._ran = [a.ran for a in aligned]
         self._rows = [a.rows for a in aligned]
@@ -178,7 +178,8 @@ class _Replay:
     def run(self) -> Divergence | None:
         """Replay everything; the first divergence, or None."""
         ends = [
-            _Demand(agent, len(ran), _EVER, self._page.last_row(agent), set()) for agent, ran in enumerate(self._ran)
+            _Demand(agent, len(ran), _EVER, self._divergences.last_row(agent), set())
+            for agent, ran in enumerate(self._ran)
         ]
         for demand in [_Demand(agent, at + 1, cycle, row, set()) for cycle, agent, at, row in self._waits] + ends:
             wrong = self._advance(demand)
@@ -203,13 +204,13 @@ class _Replay:
         if not faults:
             return None, False
         if not self._rules.forgiving:
-            return self._page.fault(faults[0], row), True
+            return self._divergences.fault(faults[0], row), True
         trap = next((fault for fault in faults if fault.kind.traps), None)
         self.hazards += [fault for fault in faults if not fault.kind.traps]
         if trap is None:
             return None, False
         if not (self._rules.trapped and last):
-            return self._page.fault(trap, row), True
+            return self._divergences.fault(trap, row), True
         self.trap = self.trap or trap
         return None, True
 
@@ -224,7 +225,7 @@ class _Replay:
     def _settle(self) -> Divergence | None:
         """Let everything land that is under way: a kernel ends, or is stopped, long after its last copy arrived."""
         while (flight := next((f for f in self.state.flights if can_land(self.state, f)), None)) is not None:
-            wrong = self._put_down(flight, -1, self._page.last_row(flight.agent))
+            wrong = self._put_down(flight, -1, self._divergences.last_row(flight.agent))
             if self._over:
                 return wrong
         return None
@@ -273,7 +274,7 @@ class _Replay:
                 seen = self._where(who, position) == INSIDE
                 if culprit is None and (seen or len(stack) == 1):
                     gap = self._supply.late(blocked, when, self._done)
-                    culprit = self._page.too_early(self.state, who, pc, row, gap, outside=not seen)
+                    culprit = self._divergences.too_early(self.state, who, pc, row, gap, outside=not seen)
                 stack.pop()
                 if not stack:
                     return culprit

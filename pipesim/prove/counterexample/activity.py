@@ -17,7 +17,7 @@ _NOTHING = PRIVATE - {*_WORKS, Op.FENCE}
 FOREVER = -1  #: end of a wait that the schedule leaves open
 
 
-class Doing(Enum):
+class Activity(Enum):
     """What an agent is at."""
 
     ISSUES = "issues"
@@ -31,11 +31,11 @@ class Span(NamedTuple):
     agent: int
     first: int
     end: int
-    doing: Doing
+    activity: Activity
     barrier: str = ""
 
 
-def doings(program: Program, schedule: Schedule) -> tuple[Span, ...]:
+def activity(program: Program, schedule: Schedule) -> tuple[Span, ...]:
     """The spans of all agents, in the order in which they end.
 
     An agent waits for a barrier from its move before on, and is at a read or write from its begin to its end. What it
@@ -49,11 +49,11 @@ def doings(program: Program, schedule: Schedule) -> tuple[Span, ...]:
             op = program.code[move.who][state.pcs[move.who]]
             if op[0] in _WAITS:
                 first = free[move.who] if free[move.who] >= 0 else now
-                found.append(Span(move.who, first, now + 1, Doing.WAITS, program.barriers[op[1]].name))
+                found.append(Span(move.who, first, now + 1, Activity.WAITS, program.barriers[op[1]].name))
             elif move.kind != Kind.OPEN and op[0] not in _NOTHING:
                 opened = op[0] in (Op.READ, Op.WRITE)
                 first = free[move.who] - 1 if opened else now
-                found.append(Span(move.who, first, now + 1, Doing.WORKS if op[0] in _WORKS else Doing.ISSUES))
+                found.append(Span(move.who, first, now + 1, Activity.WORKS if op[0] in _WORKS else Activity.ISSUES))
             free[move.who] = now + 1
         state = make(program, state, move).state
     for agent, after in enumerate(free):
@@ -61,8 +61,8 @@ def doings(program: Program, schedule: Schedule) -> tuple[Span, ...]:
             continue
         op = program.code[agent][state.pcs[agent]]
         if op[0] in (Op.READ, Op.WRITE) and not opens(program, state, agent):
-            found.append(Span(agent, after - 1, len(schedule), Doing.WORKS))
+            found.append(Span(agent, after - 1, len(schedule), Activity.WORKS))
         elif held_up(program, state, agent) is not None:
             group = program.barriers[op[1]].name if op[0] in _WAITS else ""
-            found.append(Span(agent, max(after, 0), FOREVER, Doing.WAITS, group))
+            found.append(Span(agent, max(after, 0), FOREVER, Activity.WAITS, group))
     return tuple(found)

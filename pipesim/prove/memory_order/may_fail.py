@@ -29,7 +29,7 @@ _HANDS_ON = frozenset(map(int, {*_ARRIVES, Op.BAR_SYNC, Op.BAR_ARRIVE, Op.EXPECT
 _PUBLISHES = frozenset({Fence.MBARRIER_INIT, Fence.PROXY_ASYNC})
 
 
-def concerns(program: Program) -> bool:
+def order_may_fail(program: Program) -> bool:
     """True if only a run can tell whether its memory order is right."""
     each = [frozenset(code) for code in program.code]
     used = frozenset().union(*each)

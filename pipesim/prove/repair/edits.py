@@ -36,7 +36,7 @@ _TRIES = frozenset({Op.TRY_WAIT, Op.TEST_WAIT})
 _JUMPS = frozenset({Op.JUMP_IF})
 
 
-class MendKind(Enum):
+class RepairKind(Enum):
     """What is changed."""
 
     COUNT = "count"  #: the count of a group's inits
@@ -54,26 +54,26 @@ class MendKind(Enum):
 
 
 @dataclass(frozen=True)
-class Mend:
+class Repair:
     """One correction: its kind, the role ("" for all), the group of barriers, and a number.
 
     ``value`` is the count, the bytes or the threads, the parity of the first lap, or which of several arrives on a
     barrier in a row (0 the first); ``was`` is what it was, -1 where that is no number. A named barrier is its number.
     """
 
-    kind: MendKind
+    kind: RepairKind
     role: str
     group: str
     value: int = 0
     was: int = -1
 
 
-def mended(program: Program, mend: Mend) -> Program | None:
+def repaired(program: Program, repair: Repair) -> Program | None:
     """The program with this correction, None if it changes nothing or makes no program."""
     listings = {
-        agent: _applied(program, agent, mend)
+        agent: _applied(program, agent, repair)
         for agent in range(len(program.agents))
-        if mend.role in ("", program.agents[agent].role)
+        if repair.role in ("", program.agents[agent].role)
     }
     if all(after.code == program.code[agent] for agent, after in listings.items()):
         return None
@@ -83,9 +83,9 @@ def mended(program: Program, mend: Mend) -> Program | None:
         return None
 
 
-def place_of(program: Program, mend: Mend) -> str:
+def place_of(program: Program, repair: Repair) -> str:
     """The author's line that a correction is about, "" if none."""
-    after = mended(program, mend)
+    after = repaired(program, repair)
     if after is None:
         return ""
     for agent, (before, now) in enumerate(zip(program.code, after.code, strict=True)):
@@ -96,56 +96,56 @@ def place_of(program: Program, mend: Mend) -> str:
     return ""
 
 
-def _applied(program: Program, agent: int, mend: Mend) -> Listing:
+def _applied(program: Program, agent: int, repair: Repair) -> Listing:
     """The operations of one agent, changed."""
     before = listing(program, agent)
-    stages = _stages(program, agent, mend.group)
+    stages = _stages(program, agent, repair.group)
     mine = set(stages.values())
-    match mend.kind:
-        case MendKind.COUNT:
-            inits = set(barriers_of(program, mend.group))
+    match repair.kind:
+        case RepairKind.COUNT:
+            inits = set(barriers_of(program, repair.group))
             return _each(
                 before,
                 lambda op: op[0] == Op.INIT and op[1] in inits,
-                lambda op: with_operand(op, "count", mend.value),
+                lambda op: with_operand(op, "count", repair.value),
             )
-        case MendKind.EXPECT:
+        case RepairKind.EXPECT:
             copied = {op[1] for op in before.code if op[0] == Op.TMA_LOAD}
             return _each(
-                before, lambda op: may_expect(op, copied) and op[1] in mine, lambda op: expecting(op, mend.value)
+                before, lambda op: may_expect(op, copied) and op[1] in mine, lambda op: expecting(op, repair.value)
             )
-        case MendKind.THREADS:
-            named = {n for n, barrier in enumerate(program.named_barriers) if str(barrier[1]) == mend.group}
+        case RepairKind.THREADS:
+            named = {n for n, barrier in enumerate(program.named_barriers) if str(barrier[1]) == repair.group}
             joins = (Op.BAR_SYNC, Op.BAR_ARRIVE)
             return _each(
                 before,
                 lambda op: op[0] in joins and op[1] in named,
-                lambda op: with_operand(op, "threads", mend.value),
+                lambda op: with_operand(op, "threads", repair.value),
             )
-        case MendKind.DEPTH:
-            engine = int(mend.group)
+        case RepairKind.DEPTH:
+            engine = int(repair.group)
             return _each(
                 before,
                 lambda op: op[:2] == (Op.WAIT_GROUP, engine),
-                lambda op: with_operand(op, "groups", mend.value),
+                lambda op: with_operand(op, "groups", repair.value),
             )
-        case MendKind.STAY:
+        case RepairKind.STAY:
             drops = Op.ARRIVE_DROP
             return _each(before, lambda op: op[0] == drops and op[1] in mine, lambda op: (int(Op.ARRIVE), *op[1:]))
-        case MendKind.PHASES | MendKind.STAGES:
-            return _in_turn(before, stages, mend)
-        case MendKind.LAPS:
+        case RepairKind.PHASES | RepairKind.STAGES:
+            return _in_turn(before, stages, repair)
+        case RepairKind.LAPS:
             return _in_laps(before)
-        case MendKind.DROP:
-            return _without(before, mine, mend.value)
-        case MendKind.LATER:
+        case RepairKind.DROP:
+            return _without(before, mine, repair.value)
+        case RepairKind.LATER:
             return _later(before, mine)
-        case MendKind.ARRIVE:
+        case RepairKind.ARRIVE:
             return _arriving(program, before, stages)
-        case MendKind.ACQUIRE:
-            return _acquiring(program, before, stages, mend.value)
+        case RepairKind.ACQUIRE:
+            return _acquiring(program, before, stages, repair.value)
         case _:
-            assert_never(mend.kind)
+            assert_never(repair.kind)
 
 
 def _each(before: Listing, wanted: Callable[[Operation], bool], change: Callable[[Operation], Operation]) -> Listing:
@@ -171,7 +171,7 @@ def _stages(program: Program, agent: int, group: str) -> dict[int, int]:
 # the changes
 
 
-def _in_turn(before: Listing, stages: dict[int, int], mend: Mend) -> Listing:
+def _in_turn(before: Listing, stages: dict[int, int], repair: Repair) -> Listing:
     """Every wait on the group with the parity that its turn has; with STAGES also on the stage that it has."""
     mine, order = set(stages.values()), [stages[stage] for stage in sorted(stages)]
     turns: Counter[int] = Counter()
@@ -180,11 +180,11 @@ def _in_turn(before: Listing, stages: dict[int, int], mend: Mend) -> Listing:
     for place, op in enumerate(before.code):
         if op[0] not in WAITS | _TRIES or op[1] not in mine:
             continue
-        if mend.kind is MendKind.STAGES:
+        if repair.kind is RepairKind.STAGES:
             barrier, lap = order[all_turns % len(order)], all_turns // len(order)
         else:
             barrier, lap = op[1], turns[op[1]]
-        found[place] = with_operand(with_operand(op, "barrier", barrier), "parity", (mend.value + lap) & 1)
+        found[place] = with_operand(with_operand(op, "barrier", barrier), "parity", (repair.value + lap) & 1)
         if op[0] in WAITS:  # a try belongs to the wait after it
             turns[op[1]] += 1
             all_turns += 1

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from pipesim.answers.view import WalkReport
 from pipesim.model.finding import Deadlock
-from pipesim.prove.counterexample.activity import FOREVER, Doing
+from pipesim.prove.counterexample.activity import FOREVER, Activity
 from pipesim.report.findings.finding import finding_lines
 from pipesim.report.pictures.timeline import picture_lines
 from pipesim.report.text.console import mark, paint, width_of
@@ -37,7 +37,7 @@ def _picture(report: WalkReport) -> Picture:
     tracks = []
     for number, agent in enumerate(report.agents):
         spans = [
-            (span.first, OPEN if span.end == FOREVER else span.end, _cell(span.doing, span.barrier))
+            (span.first, OPEN if span.end == FOREVER else span.end, _cell(span.activity, span.barrier))
             for span in report.spans
             if span.agent == number
         ]
@@ -46,7 +46,7 @@ def _picture(report: WalkReport) -> Picture:
     return Picture("schedule", -1, tuple(tracks), 0, report.moves, report.moves, stuck, part=False, unit="move")
 
 
-def _cell(doing: Doing, barrier: str) -> str:
-    if doing is Doing.WAITS:
+def _cell(activity: Activity, barrier: str) -> str:
+    if activity is Activity.WAITS:
         return EMPTY if waits_empty(barrier) else FULL
-    return WORK if doing is Doing.WORKS else ISSUE
+    return WORK if activity is Activity.WORKS else ISSUE
