@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from pipesim.conform.replay.align import Mismatch, describe_event, describe_record
-from pipesim.conform.replay.barrier_words import Beside, word_words
-from pipesim.conform.result import Divergence, DivergenceKind, Moment
+from pipesim.conform.replay.barrier_words import WordPair, word_words
+from pipesim.conform.result import ComparedEvent, Divergence, DivergenceKind
 from pipesim.explain.blocked import explain
 from pipesim.model.barrier import phase_wanted
 from pipesim.model.ending import Ending
@@ -143,7 +143,7 @@ class CtaDivergences:
             self._divergence(kind, claim, agent, state.pcs[agent], row, "", ""), stuck=explain(self._program, state)
         )
 
-    def other_words(self, wrong: list[Beside]) -> Divergence:
+    def other_words(self, wrong: list[WordPair]) -> Divergence:
         """Barriers whose words, read when the run had finished, are not what the machine leaves."""
         first = wrong[0]
         claim = f"{first.name} was left with {word_words(first.read)}; the protocol leaves {word_words(first.model)}"
@@ -175,7 +175,7 @@ class CtaDivergences:
         at = self._rank.get(row, len(self._order))
         moments = [self._moment(n, "same") for n in range(max(0, at - _CONTEXT), min(at, len(self._order)))]
         cycle = self.time(row)
-        moments.append(Moment(at, self._program.agent_name(agent), cycle, actual, expected))
+        moments.append(ComparedEvent(at, self._program.agent_name(agent), cycle, actual, expected))
         moments += [self._moment(n, "") for n in range(at + 1, min(at + 2, len(self._order)))]
         if not barrier and row >= 0:
             site = self._trace.meta.sites[int(self._events.site[row])]
@@ -186,7 +186,7 @@ class CtaDivergences:
             at, len(self._order), cycle, barrier, wanted, now, gap, self._program.line(agent, pc), tuple(moments),
         )  # fmt: skip
 
-    def _moment(self, n: int, model: str) -> Moment:
+    def _moment(self, n: int, model: str) -> ComparedEvent:
         row = self._order[n]
         name = self._program.agent_name(int(self._events.agent[row]))
-        return Moment(n, name, self.time(row), describe_event(self._trace, row, self._events), model)
+        return ComparedEvent(n, name, self.time(row), describe_event(self._trace, row, self._events), model)
