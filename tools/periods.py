@@ -27,11 +27,11 @@ def row(meta: TraceMeta, *, traced: bool) -> PeriodRow:
     """One configuration: simulated on the profile of its device."""
     program = find(meta.protocol).build(meta.params, grid=meta.grid)
     profile = profile_for(meta.device.name)
-    reading = read(simulate(program, profile, recording=traced).trace)
+    reading = read(simulate(program, profile, traced=traced).trace)
     simulated = None if reading is None else reading.period_millicycles
     measured = median_period(meta.runs, traced=traced)
     noise = noise_millicycles(meta.runs, traced=traced)
-    bound = ring_law(program, profile, recording=traced)
+    bound = ring_law(program, profile, traced=traced)
     return PeriodRow(
         name=meta.protocol,
         device=meta.device.name,

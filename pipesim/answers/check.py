@@ -19,7 +19,7 @@ from pipesim.model.program import Program
 from pipesim.prove.any_size.family import EveryValue, SomeValues
 from pipesim.prove.check import MOST_STATES, Check, How
 from pipesim.prove.check import check as prove
-from pipesim.prove.counterexample.activity import doings
+from pipesim.prove.counterexample.activity import activity
 from pipesim.prove.counterexample.confirm import carried, refutation
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.counterexample.replay_text import walk
@@ -92,7 +92,7 @@ def replay(program: Program, text: str) -> CheckReport:
 def walked(program: Program, text: str) -> WalkReport:
     """One schedule as a timeline. ParameterError for a move that is not possible where it stands."""
     play = walk(program, text)
-    moves, spans = len(play.moves), doings(program, tuple(play.moves))
+    moves, spans = len(play.moves), activity(program, tuple(play.moves))
     found = _wrong(program, play)
     names = tuple(program.agent_name(agent) for agent in range(len(program.agents)))
     findings = (counterexample_of(program, found).finding,) if found is not None else ()

@@ -23,7 +23,7 @@ def run(program: Program, profile: Profile, *, traced: bool = False, max_steps: 
 
     ``traced``: with what recording each event costs on the chip. ``max_steps``: operations after which it is cut off.
     """
-    result = simulate(program, profile, recording=traced, max_steps=max_steps)
+    result = simulate(program, profile, traced=traced, max_steps=max_steps)
     reading = read(result.trace, waits_per_trip(program))
     faults = report_faults(program, result.faults)
     deadlock, notes = _explained(result, traced=traced, max_steps=max_steps)
@@ -50,7 +50,7 @@ def _explained(result: Simulation, *, traced: bool, max_steps: int) -> tuple[Dea
     if result.deadlock is None and not result.faults:
         return None, notes
     laps = Laps(program)
-    simulate(program, result.profile, recording=traced, max_steps=max_steps, observers=[laps])
+    simulate(program, result.profile, traced=traced, max_steps=max_steps, observers=[laps])
     deadlock = with_causes(program, result.state, result.deadlock, laps.disagreements) if result.deadlock else None
     return deadlock, notes + early_passes(program, laps.disagreements)
 

@@ -28,7 +28,7 @@ def compare(program: Program, measured: Trace, profile: Profile | None = None) -
     program = replace(program, grid=max(1, measured.meta.grid // program.ctas))  # the launch that was measured
     # a simulation without records is held against one without records
     stamps = measured.meta.source == "hardware" or bool(measured.meta.extra.get("recording"))
-    traces = {traced: simulate(program, profile, recording=traced and stamps).trace for traced in (False, True)}
+    traces = {traced: simulate(program, profile, traced=traced and stamps).trace for traced in (False, True)}
     pairs = {traced: _period(program, profile, traces[traced], traced=traced and stamps) for traced in traces}
     whole = all(trace.meta.status == Ending.FINISHED for trace in traces.values())
     timing = compare_timing(traces[True], measured, pairs, waits_per_trip(program)) if whole else None
@@ -36,7 +36,7 @@ def compare(program: Program, measured: Trace, profile: Profile | None = None) -
 
 
 def _period(program: Program, profile: Profile, trace: Trace, *, traced: bool) -> PeriodPair:
-    bound = least_period(program, profile, recording=traced)
+    bound = least_period(program, profile, traced=traced)
     reading = read(trace, waits_per_trip(program))
     least = None if bound is None else bound.period_millicycles
     period = None if reading is None else reading.period_millicycles

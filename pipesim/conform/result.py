@@ -31,7 +31,7 @@ class DivergenceKind(Enum):
 
 
 @dataclass(frozen=True)
-class Moment:
+class ComparedEvent:
     """One event beside what the model has in its place. ``index`` counts the CTA's events in order of time."""
 
     index: int
@@ -63,7 +63,7 @@ class Divergence:
     phase_now: int = -1
     late_by: int = 0
     line: str = ""
-    moments: tuple[Moment, ...] = ()
+    moments: tuple[ComparedEvent, ...] = ()
     stuck: Deadlock | None = None
 
     @property

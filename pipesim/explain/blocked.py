@@ -8,7 +8,8 @@ from pipesim.model import barrier as mbarrier
 from pipesim.model.barrier import BarrierState
 from pipesim.model.finding import Blocked, Deadlock, Supplier
 from pipesim.model.groups import ARRIVALS, EXPECTS, ON_NAMED_BARRIER, PARITY_WAITS
-from pipesim.model.machine import State, finished, own_channel, step
+from pipesim.model.machine import State, finished, own_channel
+from pipesim.model.moves import held_up
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
 
@@ -27,10 +28,10 @@ def explain(program: Program, state: State) -> Deadlock | None:
     waiting: dict[int, int] = {}
     for agent in agents:
         if not finished(program, state, agent):
-            result = step(program, state, agent)
-            if result.blocked < 0 or result.state is not state:
-                return None  # it can still move, or at least arrive at the named barrier that it will wait for
-            waiting[agent] = result.blocked
+            stopped = held_up(program, state, agent)
+            if stopped is None:
+                return None
+            waiting[agent] = stopped.blocked
     if not waiting or state.flights:
         return None
     edges: dict[int, list[int]] = {}
@@ -47,10 +48,9 @@ def waiting(program: Program, state: State) -> tuple[Blocked, ...]:
     """Every agent that cannot move in ``state``, whether or not others can, and what it waits for."""
     found: dict[int, int] = {}
     for agent in range(len(program.agents)):
-        if not finished(program, state, agent):
-            result = step(program, state, agent)
-            if result.blocked >= 0 and result.state is state:
-                found[agent] = result.blocked
+        stopped = held_up(program, state, agent)
+        if stopped is not None:
+            found[agent] = stopped.blocked
     return tuple(_blocked(program, state, agent, channel, found)[0] for agent, channel in found.items())
 
 

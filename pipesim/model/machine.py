@@ -16,7 +16,6 @@ from pipesim.model.positions import ANSWER, ASYNC_ACCESS, COPY_MASK
 from pipesim.model.program import Program
 from pipesim.model.rules_transfer import begin
 from pipesim.model.state import (
-    OWN,
     TMA,
     TORN,
     UNINITIALISED,
@@ -42,7 +41,6 @@ __all__ = [
     "Step",
     "answered",
     "begin",
-    "can_land",
     "finished",
     "initial_state",
     "land",
@@ -125,20 +123,6 @@ def _lost(state: State, flight: Flight) -> Step:
     flights = tuple(f for f in state.flights if f is not flight)
     fault = Fault(FaultKind.EXITED_CTA, flight.agent, flight.pc, flight.barrier)
     return Step(state._replace(flights=flights), faults=(fault,))
-
-
-def can_land(state: State, flight: Flight) -> bool:
-    """True if nothing that this flight must follow is still under way.
-
-    A commit follows what its agent issued on the engine before it; on an engine that works in order so does everything.
-    """
-    if flight.after == 0 and flight.engine not in IN_ORDER:
-        return flight.engine != OWN  # an agent's own access ends when its operation is carried out
-    before, commits = flight.after or flight.sequence, flight.after > 0
-    return not any(
-        f.agent == flight.agent and f.engine == flight.engine and f.sequence < before and (commits or f.after == 0)
-        for f in state.flights
-    )
 
 
 def answered(program: Program, state: State, agent: int, pc: int, answer: int) -> State:

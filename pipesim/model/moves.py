@@ -1,6 +1,8 @@
 """What may happen next in a state, whoever decides: an agent moves, an access opens, a try fails, bytes land.
 
-The search takes every move everywhere; a schedule is a list of them. Nothing here knows a rule: the machine does.
+This is the only file that says so. Every driver of the machine asks here and chooses: the search takes every move
+everywhere, a schedule is a list of moves, the simulation decides by time, the replay by records, the random schedule
+draws. What a move does is the machine's business.
 """
 
 from __future__ import annotations
@@ -8,10 +10,15 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
+from pipesim.model import barrier as mbarrier
 from pipesim.model.groups import ACCESSES, TRIES
-from pipesim.model.machine import TMA, Flight, State, Step, answered, begin, can_land, finished, land, step
+from pipesim.model.machine import TMA, Flight, State, Step, answered, begin, finished, land, step
+from pipesim.model.ops import IN_ORDER, Op
 from pipesim.model.program import Program
 from pipesim.model.state import OWN
+
+#: Bytes in which a bulk copy lands on hardware: its parts are multiples of this (measured: docs/hopper.md).
+PIECE = 16
 
 
 class Kind(IntEnum):
@@ -53,18 +60,17 @@ def of_agent(program: Program, state: State, agent: int) -> list[tuple[Move, Ste
     """Every move of one agent and what it leads to, in a state that need not be canonical."""
     if finished(program, state, agent):
         return []
-    pc = state.pcs[agent]
-    op = program.code[agent][pc]
-    if op[0] in ACCESSES and not any(f.engine == OWN and f.agent == agent for f in state.flights):
+    if opens(program, state, agent):
         return [(Move(Kind.OPEN, agent), begin(program, state, agent))]
     result = step(program, state, agent)
-    if result.blocked >= 0 and result.state is state:
+    if _nothing_happened(state, result):
         return []
     found = [(Move(Kind.STEP, agent), result)]
-    if op[0] in TRIES:
-        failed = answered(program, result.state, agent, pc, 0)
-        if failed != result.state:
-            found.append((Move(Kind.FAIL, agent), result._replace(state=failed)))
+    pc = state.pcs[agent]
+    if program.code[agent][pc][0] in TRIES:
+        refused = failed(program, result.state, agent, pc)
+        if refused != result.state:
+            found.append((Move(Kind.FAIL, agent), result._replace(state=refused)))
     return found
 
 
@@ -73,15 +79,100 @@ def of_flight(program: Program, state: State, place: int) -> list[tuple[Move, St
     flight = state.flights[place]
     if not can_land(state, flight):
         return []
-    return [(Move(Kind.LAND, place, part), land(program, state, flight, part)) for part in _parts(state, flight)]
+    return [(Move(Kind.LAND, place, part), land(program, state, flight, part)) for part in landing_sizes(state, flight)]
 
 
-def _parts(state: State, flight: Flight) -> list[int]:
-    """How many bytes may land at once: all that remain, or just those that complete a phase before (as on chips)."""
+def opens(program: Program, state: State, agent: int) -> bool:
+    """True if the next operation of the agent, which has not ended, is a read or write that has not begun.
+
+    Where it takes time, its OPEN comes first and its STEP ends it. Carried out at once, one STEP is both.
+    """
+    if program.code[agent][state.pcs[agent]][0] not in ACCESSES:
+        return False
+    return not any(f.engine == OWN and f.agent == agent for f in state.flights)
+
+
+def held_up(program: Program, state: State, agent: int) -> Step | None:
+    """The step of an agent that cannot move, with the channel on which it is blocked; None if it can, or has ended.
+
+    An agent that is yet to arrive at the named barrier where it will wait can move.
+    """
+    if finished(program, state, agent):
+        return None
+    result = step(program, state, agent)
+    return result if _nothing_happened(state, result) else None
+
+
+def _nothing_happened(before: State, result: Step) -> bool:
+    return result.blocked >= 0 and result.state is before
+
+
+def finds(program: Program, state: State, agent: int, pc: int) -> bool:
+    """What the try at ``pc`` finds on a usable barrier: whether the phase that it asks for is complete."""
+    op = program.code[agent][pc]
+    word = state.barriers[op[1]]
+    if op[0] == Op.TEST_STATE:
+        return mbarrier.token_passes(word, state.registers[agent][op[2]])[0]
+    return mbarrier.passes(word, op[2])
+
+
+def failed(program: Program, state: State, agent: int, pc: int) -> State:
+    """The state in which the try at ``pc``, just executed, has said no: PTX allows that whatever it found."""
+    return answered(program, state, agent, pc, 0)
+
+
+def can_land(state: State, flight: Flight) -> bool:
+    """True if nothing that this flight must follow is still under way.
+
+    A commit follows what its agent issued on the engine before it; on an engine that works in order so does everything.
+    """
+    if flight.after == 0 and flight.engine not in IN_ORDER:
+        return flight.engine != OWN  # an agent's own access ends when its operation is carried out
+    return not any(_follows(flight, f) for f in state.flights)
+
+
+def _follows(flight: Flight, other: Flight) -> bool:
+    """True if the flight must land after the other."""
+    if (other.agent, other.engine) != (flight.agent, flight.engine):
+        return False
+    return other.sequence < (flight.after or flight.sequence) and (flight.after > 0 or other.after == 0)
+
+
+def landing(state: State) -> list[tuple[int, Flight]]:
+    """The flights of which bytes may land now, each with its place in the state."""
+    return [(place, flight) for place, flight in enumerate(state.flights) if can_land(state, flight)]
+
+
+def first_to_land(state: State, flight: Flight) -> Flight:
+    """The flight itself if it can land, else the first of those that it must follow."""
+    if can_land(state, flight):
+        return flight
+    return next(f for f in state.flights if _follows(flight, f) and can_land(state, f))
+
+
+def landing_sizes(state: State, flight: Flight, granularity: int = 0) -> tuple[int, ...]:
+    """How many bytes of a flight that can land may land at once, the fewest first; the last is all that remain.
+
+    Only a TMA load lands in parts: hardware counts its bytes on the barrier as they arrive. A part matters to others
+    only if it completes a phase before the last byte, so with ``granularity`` 0, which suffices for a proof, there is
+    at most one: what the barrier's tx-count lacks. With ``granularity`` its multiples are there, too (:data:`PIECE`).
+    """
+    remaining = flight.remaining
     if flight.engine != TMA or flight.barrier < 0:
-        return [flight.remaining]
+        return (remaining,)
     due = state.barriers[flight.barrier].tx
-    return [due, flight.remaining] if 0 < due < flight.remaining else [flight.remaining]
+    parts = range(granularity, remaining, granularity) if granularity else ()
+    if not 0 < due < remaining:
+        return (*parts, remaining)
+    return (*parts, remaining) if due in parts else (*sorted((*parts, due)), remaining)
+
+
+def completing_size(state: State, flight: Flight) -> int:
+    """The part of a flight that completes its barrier's phase while bytes of it remain, 0 if there is none."""
+    if flight.engine != TMA or flight.barrier < 0:
+        return 0
+    word = state.barriers[flight.barrier]
+    return word.tx if word.pending == 0 and 0 < word.tx < flight.remaining else 0
 
 
 def make(program: Program, state: State, move: Move) -> Step:
@@ -93,7 +184,7 @@ def make(program: Program, state: State, move: Move) -> Step:
             result = begin(program, state, move.who)
         case Kind.FAIL:
             tried = step(program, state, move.who)
-            result = tried._replace(state=answered(program, tried.state, move.who, state.pcs[move.who], 0))
+            result = tried._replace(state=failed(program, tried.state, move.who, state.pcs[move.who]))
         case Kind.LAND:
             result = land(program, state, state.flights[move.who], move.nbytes)
     return result._replace(state=canonical(result.state))
@@ -103,19 +194,18 @@ def attempt(program: Program, state: State, move: Move) -> Step | None:
     """Carry out a move if it is one of :func:`moves`, without looking for the others; None if it is not."""
     if move.kind == Kind.LAND:
         flight = state.flights[move.who] if 0 <= move.who < len(state.flights) else None
-        lands = flight is not None and can_land(state, flight) and move.nbytes in _parts(state, flight)
+        lands = flight is not None and can_land(state, flight) and move.nbytes in landing_sizes(state, flight)
         return make(program, state, move) if lands else None
     if move.nbytes or not 0 <= move.who < len(program.agents) or finished(program, state, move.who):
         return None
-    op = program.code[move.who][state.pcs[move.who]]
-    unopened = op[0] in ACCESSES and not any(f.engine == OWN and f.agent == move.who for f in state.flights)
+    unopened = opens(program, state, move.who)
     if unopened or move.kind == Kind.OPEN:
         return make(program, state, move) if unopened and move.kind == Kind.OPEN else None
     result = step(program, state, move.who)
     if move.kind == Kind.STEP:
-        held_up = result.blocked >= 0 and result.state is state
-        return None if held_up else result._replace(state=canonical(result.state))
-    if op[0] not in TRIES:
+        return None if _nothing_happened(state, result) else result._replace(state=canonical(result.state))
+    pc = state.pcs[move.who]
+    if program.code[move.who][pc][0] not in TRIES:
         return None
-    refused = answered(program, result.state, move.who, state.pcs[move.who], 0)
+    refused = failed(program, result.state, move.who, pc)
     return result._replace(state=canonical(refused)) if refused != result.state else None

@@ -24,13 +24,13 @@ class Bound:
     terms: tuple[tuple[str, int], ...]
 
 
-def ring_law(program: Program, profile: Profile, *, recording: bool = False) -> Bound | None:
+def ring_law(program: Program, profile: Profile, *, traced: bool = False) -> Bound | None:
     """The bound of a program that is one ring (one group of stages that copies fill, one that hands them back).
 
     None for any other program, for one without a trip, and for one whose trips do not all cost the same.
     """
-    price = Prices(program, profile, recording=recording)
-    stamps = 2 * profile["record.issue"] if recording else 0  # of a wait: its costs leave them to the engine
+    price = Prices(program, profile, traced=traced)
+    stamps = 2 * profile["record.issue"] if traced else 0  # of a wait: its costs leave them to the engine
     trips = [_trip(program, code, [price(op) for op in code], stamps) for code in program.code]
     producers = [t for t in trips if t is not None and t.copy is not None]
     consumers = [t for t in trips if t is not None and t.copy is None]

@@ -38,10 +38,10 @@ class Cost:
 class Prices:
     """The price list of a program under a profile, ``program.grid`` CTAs sharing the device's bandwidth."""
 
-    def __init__(self, program: Program, profile: Profile, *, recording: bool) -> None:
+    def __init__(self, program: Program, profile: Profile, *, traced: bool) -> None:
         self._program = program
         self._profile = profile
-        self._record = profile["record.issue"] if recording else 0
+        self._record = profile["record.issue"] if traced else 0
         self._known: dict[Operation, Cost] = {}
 
     def __call__(self, op: Operation) -> Cost:

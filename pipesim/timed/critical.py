@@ -29,12 +29,12 @@ MOST_OPERATIONS = 50_000  #: of a program whose critical cycle is looked for: ab
 _SIGNAL = {Op.TMA_LOAD: "copy", Op.COMMIT: "commit", Op.COMMIT_MULTICAST: "commit", Op.TRANSFER_READ: "store"}
 
 
-def least_period(program: Program, profile: Profile, *, recording: bool = False) -> Bound | None:
+def least_period(program: Program, profile: Profile, *, traced: bool = False) -> Bound | None:
     """The period that no schedule can beat: the ring law where the program is one ring, else its critical cycle."""
-    return ring_law(program, profile, recording=recording) or critical_cycle(program, profile, recording=recording)
+    return ring_law(program, profile, traced=traced) or critical_cycle(program, profile, traced=traced)
 
 
-def critical_cycle(program: Program, profile: Profile, *, recording: bool = False) -> Bound | None:
+def critical_cycle(program: Program, profile: Profile, *, traced: bool = False) -> Bound | None:
     """The bound of a program in which every role that loops has one loop over the same trip parameter.
 
     It speaks of a program whose phases are the same in every schedule. None without such loops, where trips do not all
@@ -44,15 +44,15 @@ def critical_cycle(program: Program, profile: Profile, *, recording: bool = Fals
     if sum(map(len, program.code)) > MOST_OPERATIONS or any(op[0] == Op.JUMP_IF for c in program.code for op in c):
         return None
     trips = common_trips(program)
-    price = Prices(program, profile, recording=recording)
+    price = Prices(program, profile, traced=traced)
     window = _window(program, trips)
     if window is None or not all(_even(program, price, a, begins, window) for a, begins in trips.items()):
         return None
-    times = Earliest(program, profile, recording=recording)
+    times = Earliest(program, profile, traced=traced)
     run = unfold(program, observers=[times])
     if not run.finished or run.faults or times.laps.disagreements:
         return None
-    terms = dict(_busy(program, profile, price, trips, window, recording=recording))
+    terms = dict(_busy(program, profile, price, trips, window, traced=traced))
     chains = [_Chain(program, times, trips, window, agent).cycle() for agent in trips]
     name, period = max((chain for chain in chains if chain is not None), key=lambda chain: chain[1], default=("", 0))
     if period:
@@ -130,10 +130,10 @@ def _busy(
     trips: dict[int, list[int]],
     window: tuple[int, int],
     *,
-    recording: bool,
+    traced: bool,
 ) -> list[tuple[str, int]]:
     """What a trip takes each role at least, were it never held up, and what it takes the engines of a CTA."""
-    stamps = 2 * profile["record.issue"] if recording else 0
+    stamps = 2 * profile["record.issue"] if traced else 0
     first, last = window
     roles: dict[str, int] = {}
     engines: dict[tuple[str, int], int] = {}

@@ -60,12 +60,12 @@ class _Open(NamedTuple):
 class Earliest:
     """Watches one run, after its own lap counters; ``events`` are in an order in which each follows what it needs."""
 
-    def __init__(self, program: Program, profile: Profile, *, recording: bool = False) -> None:
+    def __init__(self, program: Program, profile: Profile, *, traced: bool = False) -> None:
         agents = len(program.agents)
         self._program = program
         self._profile = profile
-        self._price = Prices(program, profile, recording=recording)
-        self._record = profile["record.issue"] if recording else 0
+        self._price = Prices(program, profile, traced=traced)
+        self._record = profile["record.issue"] if traced else 0
         self.laps = Laps(program)
         self.events: list[Event] = []
         self.issues: list[dict[int, int]] = [{} for _ in range(agents)]  #: of each agent: pc → event of its issue

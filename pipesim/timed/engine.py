@@ -14,14 +14,14 @@ import simpy
 from simpy.events import Event, Timeout
 
 from pipesim.explain.blocked import explain
-from pipesim.model import barrier as mbarrier
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, Fault
 from pipesim.model.groups import BLOCKING_WAITS, TRIES
-from pipesim.model.machine import Flight, State, Step, answered, begin, can_land, initial_state, land, step
+from pipesim.model.machine import Flight, State, Step, begin, initial_state, land, step
+from pipesim.model.moves import can_land, failed, finds, opens
 from pipesim.model.observer import Observer
 from pipesim.model.ops import IN_ORDER, Op
-from pipesim.model.positions import ANSWER, BARRIER, PARITY, TESTED_TOKEN
+from pipesim.model.positions import ANSWER, BARRIER
 from pipesim.model.program import Program
 from pipesim.timed.costs import Cost
 from pipesim.timed.plan import Planned, plan
@@ -59,32 +59,32 @@ def simulate(
     program: Program,
     profile: Profile,
     *,
-    recording: bool = False,
+    traced: bool = False,
     max_steps: int = DEFAULT_BUDGET,
     observers: Sequence[Observer] = (),
 ) -> Simulation:
     """Run one CTA (or cluster) of ``program`` under ``profile``.
 
-    ``recording`` adds what each record costs on the chip, to be compared with a traced kernel. ``observers`` see
+    ``traced`` adds what each record costs on the chip, to be compared with a traced kernel. ``observers`` see
     every move (which operation completed which phase, whether parity waits mean what they say) and change nothing.
     Same arguments, same result, to the last event.
     """
-    return _Run(program, profile, recording=recording, max_steps=max_steps, observers=observers).result()
+    return _Run(program, profile, traced=traced, max_steps=max_steps, observers=observers).result()
 
 
 class _Run:
     """The mutable side of one simulation."""
 
     def __init__(
-        self, program: Program, profile: Profile, *, recording: bool, max_steps: int, observers: Sequence[Observer]
+        self, program: Program, profile: Profile, *, traced: bool, max_steps: int, observers: Sequence[Observer]
     ) -> None:
         self._program = program
         self._profile = profile
         self._observers = tuple(observers)
         self._budget = max_steps
-        self._recording = recording
-        self._record = profile["record.issue"] if recording else 0
-        self._table, meanings, self._plans = plan(program, profile, recording=recording)
+        self._traced = traced
+        self._record = profile["record.issue"] if traced else 0
+        self._table, meanings, self._plans = plan(program, profile, traced=traced)
         self._buffer = StampBuffer(meanings)
         self._env = simpy.Environment()
         self._state = initial_state(program)
@@ -97,7 +97,6 @@ class _Run:
         self._matrix_free = [0] * program.ctas
         self._cold = [True] * program.ctas
         self._held: list[Flight] = []
-        self._holding = [False] * len(program.agents)  #: whether an agent's own read or write is open
         self._late: dict[tuple[int, int], None] = {}
         self._alive = [sum(1 for a in program.agents if a.cta == cta) for cta in range(program.ctas)]  #: not ended yet
         self._left = [0] * program.ctas  #: when the last agent to end so far ended
@@ -159,11 +158,11 @@ class _Run:
                 self._alive[cta] -= 1
                 self._left[cta] = max(self._left[cta], time)
                 return
-            private, waits, opens, cost, first, second = plans[pc]
+            private, waits, accesses, cost, first, second = plans[pc]
             if time != now and not private:
                 self._after(time - now, self._moves[agent])
                 return
-            if opens and cost.busy and not self._holding[agent]:
+            if accesses and cost.busy and opens(program, state, agent):
                 self._open(agent, cost.busy)
                 return
             result = step(program, state, agent)
@@ -179,9 +178,8 @@ class _Run:
             if blocked >= 0:
                 self._block(agent, blocked, first)
                 return
-            if opens:
-                self._holding[agent] = False  # its time has passed already
-                continue
+            if accesses:
+                continue  # its time has passed already
             if waits:
                 time = self._returned(agent, pc, plans[pc], time, signalled)
                 continue
@@ -200,7 +198,6 @@ class _Run:
         began = begin(self._program, self._state, agent)
         self._state = began.state
         self._fail(began)
-        self._holding[agent] = True
         self._after(cycles, self._moves[agent])
 
     def _watch(self, before: State, agent: int, result: Step) -> bool:
@@ -263,16 +260,10 @@ class _Run:
 
     def _tried(self, agent: int, pc: int, planned: Planned, time: int) -> int:
         """A try was made: its answer is recorded. It is false while others cannot see yet what completed the phase."""
-        op = self._program.code[agent][pc]
-        if op[0] == Op.TEST_STATE:
-            success = mbarrier.token_passes(
-                self._state.barriers[op[BARRIER]], self._state.registers[agent][op[TESTED_TOKEN]]
-            )[0]
-        else:
-            success = mbarrier.passes(self._state.barriers[op[BARRIER]], op[PARITY])
-        if success and self._visible[op[BARRIER]] > time:
+        success = finds(self._program, self._state, agent, pc)
+        if success and self._visible[self._program.code[agent][pc][BARRIER]] > time:
             success = False
-            self._state = answered(self._program, self._state, agent, pc, 0)
+            self._state = failed(self._program, self._state, agent, pc)
         self._buffer.stamp(planned.second if success else planned.first, time)
         return time + planned.cost.busy
 
@@ -372,6 +363,6 @@ class _Run:
             barriers=self._table.barriers,
             sites=self._table.sites,
             status=ending,
-            extra={"profile": self._profile.name, "recording": self._recording},
+            extra={"profile": self._profile.name, "recording": self._traced},
         )
         return Trace(meta, self._buffer.events(self._profile.sm_khz))

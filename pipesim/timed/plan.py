@@ -27,11 +27,11 @@ class Planned(NamedTuple):
 
 
 def plan(
-    program: Program, profile: Profile, *, recording: bool
+    program: Program, profile: Profile, *, traced: bool
 ) -> tuple[SiteTable, list[Meaning], tuple[tuple[Planned, ...], ...]]:
     """The site table, what each number in a stamp means, and the plan of every operation of every agent."""
     book = SiteBook(program)
-    price = Prices(program, profile, recording=recording)
+    price = Prices(program, profile, traced=traced)
     meanings: dict[Meaning, int] = {}
     plans = []
     numbers = [0] * program.ctas

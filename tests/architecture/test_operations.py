@@ -71,13 +71,13 @@ def test_json_and_words(op: Op) -> None:
 
 @pytest.mark.parametrize("op", EVERY)
 def test_the_simulation_has_a_price(op: Op) -> None:
-    assert Prices(program(example(op)), load_profile("h100"), recording=True)(example(op)).busy >= 0
+    assert Prices(program(example(op)), load_profile("h100"), traced=True)(example(op)).busy >= 0
 
 
 def test_what_has_no_price_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipesim.timed.costs._OTHER", frozenset())
     with pytest.raises(AssertionError, match="SETMAXNREG has no price"):
-        Prices(program(), load_profile("h100"), recording=False)(example(Op.SETMAXNREG))
+        Prices(program(), load_profile("h100"), traced=False)(example(Op.SETMAXNREG))
 
 
 @pytest.mark.parametrize("op", EVERY)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipesim.conform.diagnose.random_schedule import Walk
+from pipesim.conform.diagnose.random_schedule import RandomSchedule
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import Conformance, Divergence, TraceVerdict
 from pipesim.model.ending import Ending
@@ -131,7 +131,7 @@ class Case:
         return self.with_events(replace(e, iteration=fresh))
 
 
-def recorded(right: Program, wrong: Program, walk: Walk, *, lag: int | None = None, **meta: Any) -> Trace:
+def recorded(right: Program, wrong: Program, walk: RandomSchedule, *, lag: int | None = None, **meta: Any) -> Trace:
     """What a chip would record of one random schedule of ``wrong`` while ``right`` was meant to run.
 
     A move is 10 cycles. With ``lag``, a seed, each stamp is off as the chip's are: before an arrive, after a return.
@@ -167,7 +167,7 @@ def recorded(right: Program, wrong: Program, walk: Walk, *, lag: int | None = No
     return Trace(replace(described, **meta), buffer.events(1_000_000))
 
 
-def _upcoming(walk: Walk) -> list[int]:
+def _upcoming(walk: RandomSchedule) -> list[int]:
     """For each move when its agent moves next: a stamp cannot be later than that."""
     following: dict[int, int] = {}
     found = []

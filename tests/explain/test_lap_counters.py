@@ -13,7 +13,8 @@ from pipesim.explain.lap_counters import Aliasing, Laps
 from pipesim.explain.phases import unfold
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
-from pipesim.model.machine import State, Step, can_land, finished, initial_state, land, step
+from pipesim.model.machine import State, Step, finished, initial_state, land, step
+from pipesim.model.moves import can_land
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.pipelines import ProducerConsumerPipeline

@@ -11,7 +11,8 @@ from pipesim.lang.builder import elect, predicated
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.tcgen05 import elect_mma_arrive, mma_arrive_multicast, umma_arrive_leader_cta, umma_arrive_peer_cta
 from pipesim.model.finding import FaultKind
-from pipesim.model.machine import TORN, can_land, land, own_channel
+from pipesim.model.machine import TORN, land, own_channel
+from pipesim.model.moves import can_land
 from pipesim.model.ops import Engine, Op, Space
 from pipesim.model.program import Access, Agent, Barrier
 

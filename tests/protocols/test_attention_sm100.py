@@ -13,7 +13,8 @@ from pipesim.errors import ParameterError
 from pipesim.explain.anatomy.parts import Group
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.model.ending import Ending
-from pipesim.model.machine import can_land, finished, initial_state, land, step
+from pipesim.model.machine import finished, initial_state, land, step
+from pipesim.model.moves import can_land
 from pipesim.model.ops import Engine, Op
 from pipesim.model.program import Program
 from pipesim.pipelines.modular.attention.fa4 import BF16, FP8, FA4Config

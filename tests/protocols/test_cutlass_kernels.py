@@ -10,7 +10,8 @@ import pytest
 from pipesim.errors import ParameterError
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.lang.protocol import Protocol
-from pipesim.model.machine import can_land, finished, initial_state, land, step
+from pipesim.model.machine import finished, initial_state, land, step
+from pipesim.model.moves import can_land
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
 from pipesim.protocols.cutlass_sm90_cooperative import cutlass_sm90_cooperative

@@ -16,7 +16,8 @@ from pipesim.explain.blocked import explain
 from pipesim.explain.phases import unfold
 from pipesim.model.barrier import LIVE, BarrierState
 from pipesim.model.finding import FaultKind
-from pipesim.model.machine import can_land, finished, initial_state, land, step
+from pipesim.model.machine import finished, initial_state, land, step
+from pipesim.model.moves import can_land
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.protocols.producer_consumer import producer_consumer

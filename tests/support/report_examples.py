@@ -29,9 +29,9 @@ from pipesim.conform.diagnose.edits import Edit, EditKind
 from pipesim.conform.diagnose.examined import Autopsy, Diagnosis, Examination, Explanation, LaunchOutcome, Standing
 from pipesim.conform.pair.result import (
     Behaviour,
-    Beside,
     Difference,
     DifferenceKind,
+    EventPair,
     Ledger,
     Pair,
     PairFigure,
@@ -41,11 +41,11 @@ from pipesim.conform.pair.result import (
     Surplus,
 )
 from pipesim.conform.result import (
+    ComparedEvent,
     Conformance,
     Divergence,
     DivergenceKind,
     Figure,
-    Moment,
     Share,
     SiteTiming,
     Spread,
@@ -221,9 +221,9 @@ MISSING_LAST = Deadlock(
 
 
 MOMENTS = (
-    Moment(411, "mma/1", 38_086, "arrive empty[0]", "same"),
-    Moment(412, "mma/1", 38_100, "wait full[1] parity 1 returns", "blocked until phase 18 completes"),
-    Moment(413, "load", 38_314, "expect full[1] 16,384 bytes", ""),
+    ComparedEvent(411, "mma/1", 38_086, "arrive empty[0]", "same"),
+    ComparedEvent(412, "mma/1", 38_100, "wait full[1] parity 1 returns", "blocked until phase 18 completes"),
+    ComparedEvent(413, "load", 38_314, "expect full[1] 16,384 bytes", ""),
 )
 DIVERGENCE = Divergence(
     DivergenceKind.TOO_EARLY,
@@ -263,8 +263,8 @@ DIVERGENCES = {
         phase_now=-1,
         late_by=0,
         moments=(
-            Moment(1_791, "load", 99_000, "copy 16,384 bytes → full[3]", "same"),
-            Moment(1_792, "mma/1", -1, "no more records", "arrive empty[3]"),
+            ComparedEvent(1_791, "load", 99_000, "copy 16,384 bytes → full[3]", "same"),
+            ComparedEvent(1_792, "mma/1", -1, "no more records", "arrive empty[3]"),
         ),
     ),
     DivergenceKind.EXTRA_EVENT: replace(
@@ -275,7 +275,7 @@ DIVERGENCES = {
         phase_now=-1,
         late_by=0,
         line="",
-        moments=(Moment(412, "mma/1", 38_100, "arrive empty[0]", "nothing: it has ended"),),
+        moments=(ComparedEvent(412, "mma/1", 38_100, "arrive empty[0]", "nothing: it has ended"),),
     ),
     DivergenceKind.BACKWARDS: replace(
         DIVERGENCE,
@@ -294,7 +294,7 @@ DIVERGENCES = {
         phase_wanted=-1,
         phase_now=-1,
         late_by=0,
-        moments=(Moment(412, "mma/1", 38_100, "", "more arrivals than the phase has pending"),),
+        moments=(ComparedEvent(412, "mma/1", 38_100, "", "more arrivals than the phase has pending"),),
     ),
     DivergenceKind.BARRIER_WORD: Divergence(
         DivergenceKind.BARRIER_WORD,
@@ -317,7 +317,7 @@ DIVERGENCES = {
         phase_wanted=-1,
         phase_now=-1,
         late_by=0,
-        moments=(*MOMENTS[:1], Moment(413, "load", 38_314, "", "")),
+        moments=(*MOMENTS[:1], ComparedEvent(413, "load", 38_314, "", "")),
         stuck=DEADLOCK,
     ),
 }
@@ -621,11 +621,11 @@ def pair_changed(console: Console) -> None:
 
 def pair_differs(console: Console) -> None:
     around = (
-        Beside(36, "arrive empty[0]", "arrive empty[0]"),
-        Beside(37, "wait full[1] parity 0", "wait full[1] parity 0"),
-        Beside(37, "wait full[1] parity 0 returns", "wait full[1] parity 0 returns"),
-        Beside(37, "arrive empty[1]", "wait full[2] parity 0"),
-        Beside(38, "wait full[2] parity 0", ""),
+        EventPair(36, "arrive empty[0]", "arrive empty[0]"),
+        EventPair(37, "wait full[1] parity 0", "wait full[1] parity 0"),
+        EventPair(37, "wait full[1] parity 0 returns", "wait full[1] parity 0 returns"),
+        EventPair(37, "arrive empty[1]", "wait full[2] parity 0"),
+        EventPair(38, "wait full[2] parity 0", ""),
     )
     first = Difference(DifferenceKind.ONLY_A, 3, "mma/1", 37, 187, 29_700, 38_100, around, 3)
     others = tuple(replace(first, agent=f"mma/{n}", iteration=38 + n, kind=DifferenceKind.DETAIL) for n in range(2, 8))

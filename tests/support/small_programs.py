@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipesim.model.machine import State, Step, can_land, initial_state, land, step
+from pipesim.model.machine import State, Step, initial_state, land, step
+from pipesim.model.moves import can_land
 from pipesim.model.ops import OPERANDS, Engine, Op, Operation, Space
 from pipesim.model.program import Access, Agent, Barrier, Program, Tile
 

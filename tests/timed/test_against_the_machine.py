@@ -100,15 +100,15 @@ def test_over_arrivals_trap_at_the_first(
 
 
 @EXAMPLES
-@given(shape=RINGS, prices=PRICES, recording=st.booleans())
+@given(shape=RINGS, prices=PRICES, traced=st.booleans())
 def test_no_wait_returns_before_its_phase_is_complete(
     ring: Callable[..., Program], toy: Callable[..., Profile], stamps: Callable[..., Any],
-    shape: dict[str, int], prices: dict[str, int], recording: bool,
+    shape: dict[str, int], prices: dict[str, int], traced: bool,
 ) -> None:  # fmt: skip
     program = ring(**shape)
     profile = toy(**prices)
     log = PhaseLog(program)
-    result = simulate(program, profile, recording=recording, observers=[log])
+    result = simulate(program, profile, traced=traced, observers=[log])
     times = stamps(program, result.trace)  # program order, and no event before the one before it
     landing = profile["copy.latency"] + 4  # 64 bytes at 16,000 a kcycle
     seen = 0

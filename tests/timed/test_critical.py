@@ -106,28 +106,28 @@ def test_a_period_is_that_of_a_trip_however_often_the_last_agent_waits(toy: Make
 
 @pytest.mark.slow
 @settings(max_examples=50, deadline=None, derandomize=True)
-@given(links=LINKS, prices=st.fixed_dictionaries(ROUGH), recording=st.booleans())
+@given(links=LINKS, prices=st.fixed_dictionaries(ROUGH), traced=st.booleans())
 def test_no_event_of_a_simulated_chain_is_earlier_than_the_earliest(
-    toy: Make, stamps: Make, links: list[Any], prices: dict[str, int], recording: bool
+    toy: Make, stamps: Make, links: list[Any], prices: dict[str, int], traced: bool
 ) -> None:
     program = chain(links, tiles=7).flatten({})
     profile = toy(**prices, copy_latency_loaded=prices["copy_latency"])
-    never_before(program, profile, stamps, recording=recording)
+    never_before(program, profile, stamps, traced=traced)
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
-@given(shape=RINGS, prices=st.fixed_dictionaries(ROUGH), recording=st.booleans())
+@given(shape=RINGS, prices=st.fixed_dictionaries(ROUGH), traced=st.booleans())
 def test_no_event_of_a_simulated_ring_is_earlier_than_the_earliest(
-    ring: Make, toy: Make, stamps: Make, shape: dict[str, Any], prices: dict[str, int], recording: bool
+    ring: Make, toy: Make, stamps: Make, shape: dict[str, Any], prices: dict[str, int], traced: bool
 ) -> None:
     profile = toy(**prices, copy_latency_loaded=prices["copy_latency"])
-    never_before(ring(**shape, tiles=9), profile, stamps, recording=recording)
+    never_before(ring(**shape, tiles=9), profile, stamps, traced=traced)
 
 
-def never_before(program: Program, profile: Profile, stamps: Make, *, recording: bool) -> None:
-    times = Earliest(program, profile, recording=recording)
+def never_before(program: Program, profile: Profile, stamps: Make, *, traced: bool) -> None:
+    times = Earliest(program, profile, traced=traced)
     assert unfold(program, observers=[times]).finished
-    result = simulate(program, profile, recording=recording)
+    result = simulate(program, profile, traced=traced)
     assert result.outcome is Ending.FINISHED
     assert result.cycles >= times.end
     if not any(op[0] in (Op.TRY_WAIT, Op.WAIT_UNLESS) for code in program.code for op in code):
@@ -138,7 +138,7 @@ def never_before(program: Program, profile: Profile, stamps: Make, *, recording:
 def test_the_earliest_times_are_not_idle(toy: Make, stamps: Make) -> None:
     """The twin: with a cycle more on any price of the chain's, the slower machine's times are too late for this one."""
     program = chain([Link(2, 30), Link(2, engine=90), Link(2, 20)], tiles=7).flatten({})
-    never_before(program, toy(), stamps, recording=False)
+    never_before(program, toy(), stamps, traced=False)
     for price, more in {"wait_issue": 6, "arrive_latency": 3, "copy_latency": 51, "matrix_latency": 91}.items():
         times = Earliest(program, toy(**{price: more, "copy_latency_loaded": more if "copy" in price else 50}))
         unfold(program, observers=[times])
@@ -147,10 +147,8 @@ def test_the_earliest_times_are_not_idle(toy: Make, stamps: Make) -> None:
 
 @pytest.mark.slow
 @settings(max_examples=50, deadline=None, derandomize=True)
-@given(links=LINKS, prices=st.fixed_dictionaries(ROUGH), recording=st.booleans())
-def test_no_chain_is_faster_than_its_bound(
-    toy: Make, links: list[Any], prices: dict[str, int], recording: bool
-) -> None:
+@given(links=LINKS, prices=st.fixed_dictionaries(ROUGH), traced=st.booleans())
+def test_no_chain_is_faster_than_its_bound(toy: Make, links: list[Any], prices: dict[str, int], traced: bool) -> None:
     """A chain of T tiles takes at least T - S periods, S the stages of all its rings.
 
     A window of the steady part may show less by up to S tiles in its length: it is not whole laps of every ring.
@@ -158,9 +156,9 @@ def test_no_chain_is_faster_than_its_bound(
     tiles = 48
     program = chain(links, tiles=tiles).flatten({})
     profile = toy(**prices, copy_latency_loaded=prices["copy_latency"])
-    found = critical_cycle(program, profile, recording=recording)
+    found = critical_cycle(program, profile, traced=traced)
     assert found is not None
-    result = simulate(program, profile, recording=recording)
+    result = simulate(program, profile, traced=traced)
     assert 1000 * result.cycles >= found.period_millicycles * (tiles - sum(link.stages for link in links))
 
 
@@ -295,13 +293,13 @@ def everything(trips: int, cluster: int = 2) -> Program:
 
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None, derandomize=True)
-@given(prices=st.fixed_dictionaries(ROUGH), recording=st.booleans())
+@given(prices=st.fixed_dictionaries(ROUGH), traced=st.booleans())
 def test_no_event_of_anything_else_is_earlier_than_the_earliest(
-    toy: Make, stamps: Make, prices: dict[str, int], recording: bool
+    toy: Make, stamps: Make, prices: dict[str, int], traced: bool
 ) -> None:
     profile = toy(**prices, copy_latency_loaded=prices["copy_latency"])
-    result = simulate(everything(4), profile, recording=recording)
-    times = Earliest(everything(4), profile, recording=recording)
+    result = simulate(everything(4), profile, traced=traced)
+    times = Earliest(everything(4), profile, traced=traced)
     assert unfold(everything(4), observers=[times]).finished
     assert result.outcome is Ending.FINISHED
     assert times.end <= result.cycles

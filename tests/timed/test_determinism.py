@@ -29,7 +29,7 @@ print(json.dumps([fingerprint(run(number)) for number in range(len(CONFIGURATION
 
 
 def run(number: int) -> Simulation:
-    return simulate(find("producer_consumer").build(CONFIGURATIONS[number]), load_profile("h100"), recording=True)
+    return simulate(find("producer_consumer").build(CONFIGURATIONS[number]), load_profile("h100"), traced=True)
 
 
 def fingerprint(result: Simulation) -> str:

@@ -47,11 +47,9 @@ def up(nbytes: int, per_kcycle: int) -> int:
     return -(-1000 * nbytes // per_kcycle)
 
 
-def naive(
-    p: Profile, *, stages: int, tiles: int, nbytes: int, warps: int, work: int, recording: bool
-) -> list[list[int]]:
+def naive(p: Profile, *, stages: int, tiles: int, nbytes: int, warps: int, work: int, traced: bool) -> list[list[int]]:
     """The event times of the producer and of each consumer."""
-    record = p["record.issue"] if recording else 0
+    record = p["record.issue"] if traced else 0
     start = p["other.issue"] * (2 * stages + 1) + p["sync.latency"]
     producer = Agent(start, record)
     consumers = [Agent(start, record) for _ in range(warps)]
@@ -97,14 +95,14 @@ def naive(
 
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None, derandomize=True)
-@given(shape=RINGS, prices=PRICES, recording=st.booleans())
+@given(shape=RINGS, prices=PRICES, traced=st.booleans())
 def test_every_event_of_a_ring_has_the_time_of_the_recurrence(
     ring: Callable[..., Program], toy: Callable[..., Profile],
-    shape: dict[str, int], prices: dict[str, int], recording: bool,
+    shape: dict[str, int], prices: dict[str, int], traced: bool,
 ) -> None:  # fmt: skip
     profile = toy(**prices, copy_latency_loaded=prices["copy_latency"])
-    result = simulate(ring(**shape), profile, recording=recording)
-    expected = naive(profile, **shape, recording=recording)
+    result = simulate(ring(**shape), profile, traced=traced)
+    expected = naive(profile, **shape, traced=traced)
     found = [result.trace.events.cycle[result.trace.events.agent == a].tolist() for a in range(1 + shape["warps"])]
     assert result.outcome is Ending.FINISHED
     assert found == expected
@@ -118,7 +116,7 @@ def test_the_recurrence_is_not_blind(
     """Its twin: a profile in which a price on everybody's path is one cycle higher gives other times."""
     raised = data.draw(st.sampled_from(["wait_issue", "expect_issue", "copy_latency", "sync_latency"]))
     other = prices | {raised: prices[raised] + 1}
-    expected = naive(toy(**prices), **shape, recording=False)
+    expected = naive(toy(**prices), **shape, traced=False)
     result = simulate(ring(**shape), toy(**other, copy_latency_loaded=other["copy_latency"]))
     found = [result.trace.events.cycle[result.trace.events.agent == a].tolist() for a in range(1 + shape["warps"])]
     assert found != expected

@@ -70,7 +70,7 @@ def test_recording_costs_a_record_at_each_event(
     ring: Callable[..., Any], toy: Callable[..., Any], lines: Callable[..., list[str]]
 ) -> None:
     """The same with 10 cycles a record, for the first tile: each stamp stands before its record's own cost."""
-    traced = simulate(ring(stages=1, tiles=1, work=30), toy(record_issue=10), recording=True)
+    traced = simulate(ring(stages=1, tiles=1, work=30), toy(record_issue=10), traced=True)
     assert lines(traced.trace) == [
         "13 load wait_enter empty[0] 1 #0 =0",
         "28 load wait_return empty[0] 1 #0 =0",  # the record, then 5 for the wait

@@ -63,7 +63,7 @@ def test_its_terms(ring: Make, toy: Make) -> None:
 
 
 def test_recording_costs_its_records(ring: Make, toy: Make) -> None:
-    bound = ring_law(ring(stages=8, tiles=9, work=30), toy(record_issue=10), recording=True)
+    bound = ring_law(ring(stages=8, tiles=9, work=30), toy(record_issue=10), traced=True)
     assert bound is not None
     # the producer records 4 times a tile, a consumer 5 times
     assert dict(bound.terms)["the producer's issue"] == 57_000
@@ -99,16 +99,16 @@ RINGS = st.fixed_dictionaries({
 
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None, derandomize=True)
-@given(shape=RINGS, prices=PRICES, recording=st.booleans(), grid=st.integers(1, 5))
+@given(shape=RINGS, prices=PRICES, traced=st.booleans(), grid=st.integers(1, 5))
 def test_no_ring_is_faster_than_its_law(
     ring: Callable[..., Program], toy: Callable[..., Profile],
-    shape: dict[str, Any], prices: dict[str, int], recording: bool, grid: int,
+    shape: dict[str, Any], prices: dict[str, int], traced: bool, grid: int,
 ) -> None:  # fmt: skip
     """Exact, from the first tile on: each term takes a ring of T tiles and S stages at least T - S periods."""
     program = replace(ring(**shape), grid=grid)
     profile = toy(**prices, copy_latency_loaded=prices["copy_latency"] + 10)
-    bound = ring_law(program, profile, recording=recording)
-    result = simulate(program, profile, recording=recording)
+    bound = ring_law(program, profile, traced=traced)
+    result = simulate(program, profile, traced=traced)
     assert result.outcome is Ending.FINISHED
     assert bound is not None
     assert 1000 * result.cycles >= bound.period_millicycles * (shape["tiles"] - shape["stages"])

@@ -110,7 +110,7 @@ def test_every_try_is_recorded_with_its_answer(ring: Make, toy: Make) -> None:
 
 def test_a_try_costs_a_record(ring: Make, toy: Make) -> None:
     program, profile = ring(stages=2, tiles=1, tries=True), toy(record_issue=9)
-    plain, traced = (simulate(program, profile, recording=recording) for recording in (False, True))
+    plain, traced = (simulate(program, profile, traced=traced) for traced in (False, True))
     gap = [times(r, "load", EventKind.EXPECT)[0] - times(r, "load", EventKind.TRY)[0] for r in (plain, traced)]
     assert gap == [5, 5 + 9]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipesim.conform.diagnose.examined import Autopsy, Standing
-from pipesim.conform.diagnose.forgiving import follow
+from pipesim.conform.diagnose.forgiving import replay_forgiving
 from pipesim.conform.replay.align import Aligned
 from pipesim.conform.replay.barrier_words import word_left, words_read
 from pipesim.conform.replay.conformance import events_of
@@ -56,7 +56,7 @@ def autopsy(trace: Trace, cta: int, program: Program | None = None) -> Autopsy |
         for n, size in enumerate(sizes)
     ]
     partial = [a.waits or meta.status in TRAPPED for a in agents]
-    followed = follow(rebuilt, site_table(rebuilt), trace, events, cta, aligned, partial)
+    followed = replay_forgiving(rebuilt, site_table(rebuilt), trace, events, cta, aligned, partial)
     return _told(trace, events, cta, rebuilt, agents, followed)
 
 

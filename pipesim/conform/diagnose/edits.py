@@ -8,14 +8,26 @@ on one group of barriers, whatever the group is called.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import assert_never
 
 from pipesim.errors import ConfigurationError, ParameterError
+from pipesim.model.edits import (
+    Listing,
+    deleted,
+    expecting,
+    listing,
+    moved,
+    releases,
+    repeated,
+    toggled,
+    with_listings,
+)
+from pipesim.model.edits import changed as with_changes
 from pipesim.model.groups import LOOP_MARKS, PLAIN_WAITS, USES_TILE
-from pipesim.model.ops import OPERANDS, Op, Operation, operand, with_operand
+from pipesim.model.ops import OPERANDS, Op, Operation, operand
 from pipesim.model.program import Program
 
 MORE_BYTES = 16  #: what ``expect_more`` adds
@@ -83,12 +95,7 @@ def apply(program: Program, edit: Edit) -> Program:
     there (stages swapped in the last iteration, half of 16 bytes).
     """
     change = changed(program, edit)
-    a = edit.agent
-    return replace(
-        program,
-        code=(*program.code[:a], change.code, *program.code[a + 1 :]),
-        lines=(*program.lines[:a], change.lines, *program.lines[a + 1 :]),
-    )
+    return with_listings(program, {edit.agent: Listing(change.code, change.lines)})
 
 
 def edits(program: Program) -> tuple[Edit, ...]:
@@ -172,31 +179,30 @@ def changed(program: Program, edit: Edit) -> Change:
             f"{edit.kind.value}@{edit.iteration}: {who} has {passes} such operations on {group or 'a barrier'}",
             correction=f"give an iteration from 0 to {passes - 1}" if passes else "choose another agent or fault",
         )
-    n, code = edit.iteration, program.code[edit.agent]
+    n, before = edit.iteration, listing(program, edit.agent)
     match edit.kind:
         case EditKind.MISSING_ARRIVE:
             pc = places.arrives[group][n]
-            return _spliced(program, edit, pc, pc + 1, (), pc)
+            return _change(before, deleted(before, {pc}), pc, pc)
         case EditKind.EXTRA_ARRIVE:
             pc = places.arrives[group][n]
-            return _spliced(program, edit, pc + 1, pc + 1, (pc,), pc)
+            return _change(before, repeated(before, pc), pc + 1, pc)
         case EditKind.EXPECT_MORE:
             return _expecting(program, edit, places.expects[group][n], lambda nbytes: nbytes + MORE_BYTES)
         case EditKind.EXPECT_LESS:
             return _expecting(program, edit, places.expects[group][n], lambda nbytes: nbytes // 2 // _UNIT * _UNIT)
         case EditKind.WRONG_PARITY:
-            return _inverted(program, edit, [places.waits[group][n]])
+            return _inverted(before, [places.waits[group][n]])
         case EditKind.PHASE_NOT_TOGGLED:
             waits = places.waits[group]
-            stages = [program.barriers[operand(code[unit[0]], "barrier")].stage for unit in waits]
+            stages = [program.barriers[operand(before.code[unit[0]], "barrier")].stage for unit in waits]
             wrap = next((i for i in range(n + 1, len(waits)) if stages[i] <= stages[i - 1]), None)
             if wrap is None:
                 raise _senseless(program, edit, "the stages do not begin again after it")
-            return _inverted(program, edit, waits[wrap:])
+            return _inverted(before, waits[wrap:])
         case EditKind.NO_ACQUIRE:
             unit = places.waits[group][n]
-            kept = tuple(range(unit[0] + 1, unit[-1]))
-            return _spliced(program, edit, unit[0], unit[-1] + 1, tuple(pc for pc in kept if pc not in unit), unit[-1])
+            return _change(before, deleted(before, unit), unit[0], unit[-1])
         case EditKind.RELEASE_EARLY:
             return _released(program, edit, places, places.arrives[group][n])
         case EditKind.LEAVES_EARLY:
@@ -212,9 +218,9 @@ def _places_of(code: tuple[Operation, ...], groups: tuple[str, ...]) -> _Places:
     tries: dict[int, int] = {}  # the last try whose answer a register holds
     for pc, op in enumerate(code):
         if op[0] == Op.ARRIVE:
-            (places.expects if operand(op, "expect") else places.arrives).setdefault(
-                groups[operand(op, "barrier")], []
-            ).append(pc)
+            (places.arrives if releases(op) else places.expects).setdefault(groups[operand(op, "barrier")], []).append(
+                pc
+            )
         elif op[0] in PLAIN_WAITS:
             places.waits.setdefault(groups[operand(op, "barrier")], []).append((pc,))
         elif op[0] == Op.TRY_WAIT:
@@ -260,45 +266,33 @@ def _senseless(program: Program, edit: Edit, why: str) -> ConfigurationError:
     return ConfigurationError(f"{edit.kind.value}@{edit.iteration} does not apply to {who}: {why}")
 
 
-def _spliced(program: Program, edit: Edit, first: int, end: int, instead: tuple[int, ...], pc: int) -> Change:
-    """The operations ``first..end`` replaced by those at the positions ``instead``."""
-    code, lines = program.code[edit.agent], program.lines[edit.agent]
-    return Change(
-        first,
-        (*code[:first], *(code[i] for i in instead), *code[end:]),
-        (*lines[:first], *(lines[i] for i in instead), *lines[end:]),
-        operand(code[pc], "barrier"),
-        pc,
-    )
+def _change(before: Listing, after: Listing, first: int, pc: int) -> Change:
+    """The edited listing, the same up to ``first``, and the place of the mistake."""
+    return Change(first, after.code, after.lines, operand(before.code[pc], "barrier"), pc)
 
 
 def _expecting(program: Program, edit: Edit, pc: int, bytes_of: Callable[[int], int]) -> Change:
-    code = program.code[edit.agent]
-    op = code[pc]
+    before = listing(program, edit.agent)
+    op = before.code[pc]
     nbytes = bytes_of(operand(op, "expect"))
     if nbytes <= 0:
         raise _senseless(program, edit, f"half of {operand(op, 'expect')} bytes is less than {_UNIT}")
-    wrong = with_operand(op, "expect", nbytes)
-    return Change(pc, (*code[:pc], wrong, *code[pc + 1 :]), program.lines[edit.agent], operand(op, "barrier"), pc)
+    return _change(before, with_changes(before, {pc: expecting(op, nbytes)}), pc, pc)
 
 
-def _inverted(program: Program, edit: Edit, waits: list[tuple[int, ...]]) -> Change:
+def _inverted(before: Listing, waits: list[tuple[int, ...]]) -> Change:
     """These waits with the other parity."""
-    code = list(program.code[edit.agent])
-    for unit in waits:
-        for pc in unit:
-            code[pc] = with_operand(code[pc], "parity", 1 - operand(code[pc], "parity"))
-    first = waits[0][0]
-    return Change(first, tuple(code), program.lines[edit.agent], operand(code[first], "barrier"), first)
+    after = with_changes(before, {pc: toggled(before.code[pc]) for unit in waits for pc in unit})
+    return _change(before, after, waits[0][0], waits[0][0])
 
 
 def _released(program: Program, edit: Edit, places: _Places, pc: int) -> Change:
     """The arrive at ``pc`` directly after the wait before it."""
-    code = program.code[edit.agent]
+    before = listing(program, edit.agent)
     start = max((unit[-1] + 1 for units in places.waits.values() for unit in units if unit[-1] < pc), default=pc)
-    if not any(op[0] in USES_TILE for op in code[start:pc]):
+    if not any(op[0] in USES_TILE for op in before.code[start:pc]):
         raise _senseless(program, edit, "nothing is read or worked on before it")
-    return _spliced(program, edit, start, pc + 1, (pc, *range(start, pc)), pc)
+    return _change(before, moved(before, pc, start), start, pc)
 
 
 def _left(program: Program, edit: Edit, waits: list[tuple[int, ...]], n: int) -> Change:
@@ -312,7 +306,8 @@ def _left(program: Program, edit: Edit, waits: list[tuple[int, ...]], n: int) ->
         depth += (code[end][0] == Op.LOOP_BEGIN) - (code[end][0] == Op.LOOP_END)
         end += 1
     first = mark + (code[mark][0] == Op.LOOP_BEGIN) if mark < wait - 1 or code[mark][0] in LOOP_MARKS else wait
-    return _spliced(program, edit, first, end, (), waits[n][-1])
+    before = listing(program, edit.agent)
+    return _change(before, deleted(before, range(first, end)), first, waits[n][-1])
 
 
 def _swapped(program: Program, edit: Edit, waits: list[tuple[int, ...]], n: int) -> Change:
@@ -331,10 +326,10 @@ def _swapped(program: Program, edit: Edit, waits: list[tuple[int, ...]], n: int)
     here, there = (code[start:end] for start, end in zip(starts, ends, strict=True))
     if [op[0] for op in here] != [op[0] for op in there]:
         raise _senseless(program, edit, "the next iteration does something else")
-    new = list(code)
-    new[starts[0] : ends[0]] = [_in_place_of(a, b) for a, b in zip(here, there, strict=True)]
-    new[starts[1] : ends[1]] = [_in_place_of(b, a) for a, b in zip(here, there, strict=True)]
-    return Change(starts[0], tuple(new), program.lines[edit.agent], operand(code[starts[0]], "barrier"), starts[0])
+    exchanged = {starts[0] + n: _in_place_of(a, b) for n, (a, b) in enumerate(zip(here, there, strict=True))}
+    exchanged |= {starts[1] + n: _in_place_of(b, a) for n, (a, b) in enumerate(zip(here, there, strict=True))}
+    before = listing(program, edit.agent)
+    return _change(before, with_changes(before, exchanged), starts[0], starts[0])
 
 
 def _in_place_of(mine: Operation, other: Operation) -> Operation:

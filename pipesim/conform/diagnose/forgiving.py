@@ -12,7 +12,7 @@ from pipesim.conform.replay.conformance import (
     recorded_ctas,
     require_same_kernel,
 )
-from pipesim.conform.replay.divergence import Page
+from pipesim.conform.replay.divergence import CtaDivergences
 from pipesim.conform.replay.follow_records import Replayed, Rules, replay
 from pipesim.explain.blocked import explain
 from pipesim.model.ending import TRAPPED, Ending
@@ -55,7 +55,7 @@ def explain_with(program: Program, trace: Trace) -> Explained | None:
         if any(a.mismatch and (finished or not ends) for a, ends in zip(aligned, ending, strict=True)):
             return None
         partial = [a.cut or ends for a, ends in zip(aligned, ending, strict=True)]
-        followed = follow(program, table, trace, events, cta, aligned, partial)
+        followed = replay_forgiving(program, table, trace, events, cta, aligned, partial)
         if followed.divergence is not None:
             return None
         hazards += followed.hazards
@@ -77,7 +77,7 @@ def _never_entered(aligned: Aligned, followed: Replayed) -> bool:
     return found is not None and not inside and followed.state.pcs[aligned.agent] == found.pc
 
 
-def follow(
+def replay_forgiving(
     program: Program, table: SiteTable, trace: Trace, events: Events, cta: int, aligned: list[Aligned],
     partial: list[bool],
 ) -> Replayed:  # fmt: skip
@@ -86,12 +86,12 @@ def follow(
     Two orders are tried: executing only what each return needs, and all that surely happened before it. A phase that
     comes and goes while somebody waits shows in one of them.
     """
-    page = Page(program, table, trace, events, cta)
+    divergences = CtaDivergences(program, table, trace, events, cta)
     trapped = trace.meta.status in TRAPPED
     tried = []
     for everything in (False, True):
         rules = Rules(forgiving=True, trapped=trapped, everything=everything)
-        tried.append(replay(program, events, aligned, partial, order_uncertainty(trace), page, rules))
+        tried.append(replay(program, events, aligned, partial, order_uncertainty(trace), divergences, rules))
         if tried[-1].divergence is None and (tried[-1].trap is not None or not trapped):
             return tried[-1]
     return next((way for way in tried if way.divergence is None), tried[-1])

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipesim.conform.diagnose.examined import LaunchOutcome
-from pipesim.conform.diagnose.random_schedule import wander
+from pipesim.conform.diagnose.random_schedule import random_schedule
 from pipesim.errors import EvidenceError
 from pipesim.model.ending import HUNG, TRAPPED, Ending
 from pipesim.model.finding import Fault, FaultKind
@@ -42,7 +42,7 @@ def outcomes(
         if run.outcome is not Ending.UNKNOWN:
             found |= _means(run.faults, ended=run.outcome is Ending.FINISHED)
     for n in range(schedules):
-        walk = wander(program, seed * 1_000_003 + n)
+        walk = random_schedule(program, seed * 1_000_003 + n)
         if not walk.exhausted:
             found |= _means(walk.faults, ended=walk.ended)
     return frozenset(found)

@@ -11,16 +11,16 @@ from random import Random
 from typing import NamedTuple
 
 from pipesim.model.finding import Fault
-from pipesim.model.groups import ACCESSES, NO_EFFECT, ON_ENGINE
-from pipesim.model.machine import TMA, Flight, State, begin, can_land, finished, initial_state, land, step
+from pipesim.model.groups import NO_EFFECT, ON_ENGINE
+from pipesim.model.machine import Flight, State, begin, finished, initial_state, land, step
+from pipesim.model.moves import PIECE, can_land, completing_size, landing_sizes, opens
 from pipesim.model.program import Program
 
-_PIECE = 16  #: bytes in which a copy lands at least (measured: docs/hopper.md)
 _WEIGHTS = (1, 8, 64)
 _CHANGE = 24  #: moves between two draws of the weights, on average
 
 
-class Move(NamedTuple):
+class Tried(NamedTuple):
     """An agent tried its operation at ``pc``: carried out if ``passed``, else it has to wait."""
 
     agent: int
@@ -29,13 +29,13 @@ class Move(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Walk:
+class RandomSchedule:
     """One schedule to its end: the moves of the agents in order, every broken rule, and where everything stands.
 
     ``ended`` is True if every agent ran to its end; ``exhausted`` if the budget of moves ran out first.
     """
 
-    moves: tuple[Move, ...]
+    moves: tuple[Tried, ...]
     faults: tuple[Fault, ...]
     state: State
     ended: bool
@@ -47,12 +47,12 @@ class Walk:
         return any(fault.kind.traps for fault in self.faults)
 
 
-def wander(program: Program, seed: int, *, max_moves: int = 1_000_000) -> Walk:
+def random_schedule(program: Program, seed: int, *, max_moves: int = 1_000_000) -> RandomSchedule:
     """Run one random schedule until nobody can move, a rule is broken at which the chip stops, or the budget ends."""
-    return _Wanderer(program, Random(seed), max_moves).walk()  # noqa: S311  # a schedule, no secret
+    return _Drawing(program, Random(seed), max_moves).walk()  # noqa: S311  # a schedule, no secret
 
 
-class _Wanderer:
+class _Drawing:
     """The mutable side of one schedule."""
 
     def __init__(self, program: Program, random: Random, max_moves: int) -> None:
@@ -62,14 +62,13 @@ class _Wanderer:
         self._state = initial_state(program)
         agents = range(len(program.agents))
         self._waits = [-1 for _ in agents]  #: the channel each agent waits on
-        self._open = [False for _ in agents]  #: whether its own access is open
         self._slow = random.random() < 0.5  #: accesses take time
         self._pieces = random.random() < 0.5
-        self._moves: list[Move] = []
+        self._moves: list[Tried] = []
         self._faults: list[Fault] = []
         self._draw()
 
-    def walk(self) -> Walk:
+    def walk(self) -> RandomSchedule:
         """Move until nothing moves."""
         program = self._program
         agents = range(len(program.agents))
@@ -87,7 +86,9 @@ class _Wanderer:
             else:
                 self._land(flights[chosen - len(able)])
         ended = all(finished(program, self._state, a) for a in agents)
-        return Walk(tuple(self._moves), tuple(self._faults), self._state, ended, self._left <= 0 and not ended)
+        return RandomSchedule(
+            tuple(self._moves), tuple(self._faults), self._state, ended, self._left <= 0 and not ended
+        )
 
     def _draw(self) -> None:
         self._agents = self._random.choices(_WEIGHTS, k=len(self._program.agents))
@@ -99,16 +100,14 @@ class _Wanderer:
         while True:
             self._left -= 1
             pc = self._state.pcs[agent]
-            if self._slow and code[pc][0] in ACCESSES and not self._open[agent]:
+            if self._slow and opens(self._program, self._state, agent):
                 began = begin(self._program, self._state, agent)
-                self._open[agent] = True
                 self._state = began.state
                 self._faults += began.faults
                 return
-            self._open[agent] = False
             result = step(self._program, self._state, agent)
             self._state = result.state
-            self._moves.append(Move(agent, pc, result.blocked < 0))
+            self._moves.append(Tried(agent, pc, result.blocked < 0))
             self._faults += result.faults
             self._waits[agent] = result.blocked
             self._signal(result.signalled)
@@ -118,19 +117,20 @@ class _Wanderer:
 
     def _land(self, flight: Flight) -> None:
         self._left -= 1
-        result = land(self._program, self._state, flight, self._piece(flight))
+        result = land(self._program, self._state, flight, self._size(flight))
         self._state = result.state
         self._faults += result.faults
         self._signal(result.signalled)
 
-    def _piece(self, flight: Flight) -> int:
-        """How many bytes land now, -1 for all. Often just those with which tx touches 0."""
-        if not self._pieces or flight.engine != TMA or flight.remaining <= _PIECE:
-            return -1
-        word = self._state.barriers[flight.barrier]
-        if word.pending == 0 and 0 < word.tx < flight.remaining and self._random.random() < 0.5:
-            return word.tx
-        return _PIECE * (1 + int(self._random.random() * (flight.remaining // _PIECE)))
+    def _size(self, flight: Flight) -> int:
+        """How many bytes land now. Often just those that complete a phase."""
+        if not self._pieces:
+            return flight.remaining
+        completing = completing_size(self._state, flight)
+        if completing and self._random.random() < 0.5:
+            return completing
+        sizes = landing_sizes(self._state, flight, PIECE)
+        return sizes[int(self._random.random() * len(sizes))] if len(sizes) > 1 else sizes[0]
 
     def _signal(self, channel: int) -> None:
         if channel >= 0:

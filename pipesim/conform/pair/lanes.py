@@ -33,7 +33,7 @@ class Entry:
 
 
 @dataclass
-class Lane:
+class AgentEvents:
     """The events of one agent of one CTA in program order, as far as they are compared.
 
     ``rows`` are all of them with their turns, ``entries`` those that behaviour is judged by.
@@ -46,15 +46,15 @@ class Lane:
         """One more than the greatest turn, 0 without events."""
         return max((turn for _, turn in self.rows), default=-1) + 1
 
-    def between(self, first: int, end: int | None) -> Lane:
+    def between(self, first: int, end: int | None) -> AgentEvents:
         """What lies in the iterations from ``first`` to ``end``, exclusive (None: no end)."""
-        return Lane(
+        return AgentEvents(
             [(row, turn) for row, turn in self.rows if first <= turn and (end is None or turn < end)],
             [e for e in self.entries if first <= e.turn and (end is None or e.turn < end)],
         )
 
 
-Lanes = dict[tuple[int, Name], Lane]  #: by CTA and agent
+Lanes = dict[tuple[int, Name], AgentEvents]  #: by CTA and agent
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def match(a: Trace, b: Trace) -> Matched:
 
 
 def _cut(found: Lanes, ctas: tuple[int, ...], agents: list[Name], first: int, end: int | None) -> Lanes:
-    return {(cta, name): found.get((cta, name), Lane()).between(first, end) for cta in ctas for name in agents}
+    return {(cta, name): found.get((cta, name), AgentEvents()).between(first, end) for cta in ctas for name in agents}
 
 
 def _ctas(found: Lanes) -> str:
@@ -162,7 +162,7 @@ def lanes(trace: Trace) -> Lanes:
     passes: dict[tuple[int, int, str], int] = {}
     base = trace.meta.window[0] if trace.meta.window else 0
     for row, (cta, agent, site, stage, parity, turn, value) in enumerate(np.stack(columns).T.tolist()):
-        lane = found.setdefault((cta, names[agent]), Lane())
+        lane = found.setdefault((cta, names[agent]), AgentEvents())
         key = keys[site]
         role, kind, barrier, _ = key
         if (role, barrier) in tries and kind in (*_LEADS_TO_PASS, EventKind.WAIT_RETURN):

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from pipesim.conform.pair.lanes import PASS, Entry, Key, Lane, Matched, Name, agent_name, match
-from pipesim.conform.pair.result import Behaviour, Beside, Difference, DifferenceKind, Pair, Surplus
+from pipesim.conform.pair.lanes import PASS, AgentEvents, Entry, Key, Matched, Name, agent_name, match
+from pipesim.conform.pair.result import Behaviour, Difference, DifferenceKind, EventPair, Pair, Surplus
 from pipesim.conform.pair.settings import outcomes, settings
 from pipesim.conform.pair.timing import pair_timing
 from pipesim.conform.replay.align import describe_event
@@ -113,7 +113,7 @@ class _Reading:
         for (role, *_), words, x, y in ((k, key_words(k), *v) for k, v in self._other_values.items()):
             yield f"the value is not compared: {role} {words} says {x:,} in all of A, {y:,} in all of B"
 
-    def compare(self, cta: int, name: Name, mine: Lane, theirs: Lane) -> Difference | None:
+    def compare(self, cta: int, name: Name, mine: AgentEvents, theirs: AgentEvents) -> Difference | None:
         """The first place where an agent's events differ; None if they are the same."""
         one, two = ([self._said(e) for e in lane.entries] for lane in (mine, theirs))
         at = next((n for n, (x, y) in enumerate(zip(one, two, strict=False)) if x != y), min(len(one), len(two)))
@@ -141,11 +141,11 @@ class _Reading:
         value = -1 if entry.key in self._other_values else entry.value
         return (entry.key, entry.stage if staged else -1, entry.parity if staged else -1, value)
 
-    def _beside(self, mine: Lane, theirs: Lane, n: int) -> Beside:
+    def _beside(self, mine: AgentEvents, theirs: AgentEvents, n: int) -> EventPair:
         x, y = _at(mine.entries, n), _at(theirs.entries, n)
         here = x or y
         assert here is not None
-        return Beside(
+        return EventPair(
             here.turn,
             describe_event(self._a, x.row, self._a.events) if x else "",
             describe_event(self._b, y.row, self._b.events) if y else "",
@@ -202,7 +202,7 @@ def _other_values(matched: Matched) -> dict[Key, tuple[int, int]]:
     }
 
 
-def _values(lanes: Iterable[Lane]) -> dict[Key, set[int]]:
+def _values(lanes: Iterable[AgentEvents]) -> dict[Key, set[int]]:
     found: dict[Key, set[int]] = {}
     for lane in lanes:
         for entry in lane.entries:

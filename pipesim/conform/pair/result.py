@@ -33,7 +33,7 @@ class DifferenceKind(Enum):
 
 
 @dataclass(frozen=True)
-class Beside:
+class EventPair:
     """One place of an agent's two sequences of events: both in words, "" where one has ended."""
 
     iteration: int
@@ -56,11 +56,11 @@ class Difference:
     event: int
     cycle_a: int
     cycle_b: int
-    around: tuple[Beside, ...]
+    around: tuple[EventPair, ...]
     at: int
 
     @property
-    def here(self) -> Beside:
+    def here(self) -> EventPair:
         """The place itself."""
         return self.around[self.at]
 

@@ -8,7 +8,7 @@ from math import lcm
 
 import numpy as np
 
-from pipesim.conform.pair.lanes import PASS, Key, Lane, Matched, Name, agent_name, site_keys
+from pipesim.conform.pair.lanes import PASS, AgentEvents, Key, Matched, Name, agent_name, site_keys
 from pipesim.conform.pair.result import PERIOD, TRACED, Ledger, PairFigure, PairTiming, Segment
 from pipesim.conform.pair.settings import clocks_differ, pays_for_recording, recorders_differ
 from pipesim.conform.steady import read
@@ -47,7 +47,7 @@ def pair_timing(a: Trace, b: Trace, matched: Matched) -> PairTiming | None:
     )  # fmt: skip
 
 
-def _end(trace: Trace, lane: Lane) -> int:
+def _end(trace: Trace, lane: AgentEvents) -> int:
     """When an agent's last compared event was, in cycles since the first event of its CTA."""
     last = lane.rows[-1][0]
     events = trace.events
@@ -144,7 +144,7 @@ class _Account:
     spent: Counter[Key]
 
 
-def _ledger(a: Trace, b: Trace, name: Name, mine: Lane, theirs: Lane) -> Ledger | None:
+def _ledger(a: Trace, b: Trace, name: Name, mine: AgentEvents, theirs: AgentEvents) -> Ledger | None:
     """Where an agent's time went, from its first to its last event that both have; None if it has no two of them."""
     also = {(e.key, e.turn) for e in theirs.entries}
     both = [e for e in mine.entries if (e.key, e.turn) in also]
@@ -183,7 +183,7 @@ def _what(key: Key) -> str:
     return f"after {words} {barrier}".rstrip() + (f" ({number + 1})" if number else "")
 
 
-def _account(trace: Trace, lane: Lane, first: int, last: int) -> _Account:
+def _account(trace: Trace, lane: AgentEvents, first: int, last: int) -> _Account:
     """The cycles from row ``first`` to row ``last`` of one agent, each given to the event before it."""
     keys = site_keys(trace.meta)
     rows = np.array([row for row, _ in lane.rows if first <= row <= last], dtype=np.int64)
@@ -195,7 +195,7 @@ def _account(trace: Trace, lane: Lane, first: int, last: int) -> _Account:
 
 
 def _steady(
-    a: Trace, b: Trace, mine: Lane, theirs: Lane
+    a: Trace, b: Trace, mine: AgentEvents, theirs: AgentEvents
 ) -> tuple[int, tuple[int, int], tuple[int, int]] | None:  # fmt: skip
     """The same steady window in both: its tiles, and the rows of the passes at its two ends. None if it has no lap.
 

@@ -62,7 +62,7 @@ def site_numbers(trace: Trace, table: SiteTable) -> dict[int, int]:
 def align(
     program: Program, table: SiteTable, events: Events, rows: list[int], agent: int, sites: dict[int, int], sight: Sight
 ) -> Aligned:
-    """Walk the program of ``agent`` along its ``rows`` of ``events`` (one CTA, in program order).
+    """RandomSchedule the program of ``agent`` along its ``rows`` of ``events`` (one CTA, in program order).
 
     Raises EvidenceError if its way outside the window hangs on the answer of a try, which was not recorded there.
     """

@@ -11,7 +11,7 @@ from pipesim.model.program import Program
 from pipesim.trace.schema import TraceMeta
 
 
-class Beside(NamedTuple):
+class WordPair(NamedTuple):
     """One barrier: its name, the word that was read, and what the machine leaves."""
 
     name: str
@@ -38,11 +38,11 @@ def word_left(barrier: BarrierState) -> BarrierWord:
     return BarrierWord(barrier.expected, barrier.pending, barrier.tx, barrier.done & 1)
 
 
-def words_beside(program: Program, state: State, meta: TraceMeta, cta: int) -> list[Beside]:
+def words_beside(program: Program, state: State, meta: TraceMeta, cta: int) -> list[WordPair]:
     """The barriers of a CTA, or of all CTAs of a cluster, that were read and are live in ``state``."""
     read = _all_words(meta, cta)
     return [
-        Beside(program.barrier_name(n), read[key], word_left(state.barriers[n]))
+        WordPair(program.barrier_name(n), read[key], word_left(state.barriers[n]))
         for n, barrier in enumerate(program.barriers)
         if (key := (barrier.cta, barrier.name, barrier.stage)) in read and state.barriers[n].life == LIVE
     ]

@@ -10,7 +10,7 @@ import numpy as np
 from pipesim.conform.replay.align import Aligned, align, site_numbers
 from pipesim.conform.replay.barrier_words import words_beside
 from pipesim.conform.replay.clusters import all_agents, as_clusters
-from pipesim.conform.replay.divergence import Page
+from pipesim.conform.replay.divergence import CtaDivergences
 from pipesim.conform.replay.follow_records import STRICT, replay
 from pipesim.conform.replay.passes import EVERY, Sight
 from pipesim.conform.result import Conformance, Divergence, DivergenceKind, TraceVerdict
@@ -144,30 +144,30 @@ def _replay_cta(
     events, info = events_of(trace, cta), _info(trace, cta)
     # where the records of a kernel that was stopped end is not a divergence in itself
     aligned, ending = align_cta(program, table, trace, events, cta, sites)
-    page = Page(program, table, trace, events, cta)
+    divergences = CtaDivergences(program, table, trace, events, cta)
     hung = trace.meta.status != Ending.FINISHED
     mismatches = [a.mismatch for a, ends in zip(aligned, ending, strict=True) if a.mismatch and not (hung and ends)]
     iterations = max((a.iterations[1] for a in aligned), default=0)
     ended = all(a.end == len(a.ran) or (info.passes and _fits(a, info.passes)) for a in aligned)
     if mismatches:
-        wrong = page.mismatch(min(mismatches, key=lambda m: (page.time(m.row), m.agent)))
+        wrong = divergences.mismatch(min(mismatches, key=lambda m: (divergences.time(m.row), m.agent)))
         return _OfCta(wrong, None, iterations, ended)
     partial = [a.cut or (hung and (ends or a.end < len(a.ran))) for a, ends in zip(aligned, ending, strict=True)]
-    followed = replay(program, events, aligned, partial, uncertainty, page, STRICT)
+    followed = replay(program, events, aligned, partial, uncertainty, divergences, STRICT)
     found = followed.divergence
     if found is None and not hung and info.passes:
         other = next((a for a in aligned if a.end < len(a.ran) and not _fits(a, info.passes)), None)
         if other is not None:
-            found = page.other_passes(other.agent, other.iterations, info.passes[other.agent])
+            found = divergences.other_passes(other.agent, other.iterations, info.passes[other.agent])
     if trace.meta.status == Ending.UNKNOWN:  # a simulation that was cut off: nothing shows how it would have ended
         return _OfCta(found, None, iterations, ended=False)
     if found is None and not hung and not any(partial):
         beside = words_beside(program, followed.state, trace.meta, cta)
         differ = [both for both in beside if both.read != both.model]
-        return _OfCta(page.other_words(differ) if differ else None, None, iterations, ended, len(beside))
+        return _OfCta(divergences.other_words(differ) if differ else None, None, iterations, ended, len(beside))
     if found is not None or not hung:
         return _OfCta(found, None, iterations, ended)
-    stopped = page.not_finished(followed.state)
+    stopped = divergences.not_finished(followed.state)
     return _OfCta(stopped if any(partial) else None, None if any(partial) else stopped, iterations, ended)
 
 

@@ -7,14 +7,15 @@ from dataclasses import replace
 import numpy as np
 
 from pipesim.conform.replay.align import Mismatch, describe_event, describe_record
-from pipesim.conform.replay.barrier_words import Beside, word_words
-from pipesim.conform.result import Divergence, DivergenceKind, Moment
+from pipesim.conform.replay.barrier_words import WordPair, word_words
+from pipesim.conform.result import ComparedEvent, Divergence, DivergenceKind
 from pipesim.explain.blocked import explain
 from pipesim.model.barrier import phase_wanted
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault
 from pipesim.model.groups import PARITY_WAITS, TRIES
-from pipesim.model.machine import State, step
+from pipesim.model.machine import State
+from pipesim.model.moves import held_up
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.trace.schema import EventKind, Events, Trace
@@ -25,7 +26,7 @@ _CONTEXT = 4  #: events shown before a divergence
 _ENDED = {Ending.DEADLINE: "was stopped by its deadline", Ending.TRAP: "was ended by a trap"}
 
 
-class Page:
+class CtaDivergences:
     """The events of one CTA in order of time, and the divergences that are found among them."""
 
     def __init__(self, program: Program, table: SiteTable, trace: Trace, events: Events, cta: int) -> None:
@@ -130,7 +131,7 @@ class Page:
         """The kernel did not finish; the machine stands where its records end."""
         agents = range(len(self._program.agents))
         left = [a for a in agents if state.pcs[a] < len(self._program.code[a])]
-        open_ = [a for a in left if step(self._program, state, a).blocked < 0]
+        open_ = [a for a in left if held_up(self._program, state, a) is None]
         status = self._trace.meta.status
         ended = _ENDED.get(status, f"ended as “{status}”")
         claim = f"the kernel {ended}: {len(left) - len(open_)} of {len(agents)} agents blocked"
@@ -145,7 +146,7 @@ class Page:
             self._divergence(kind, claim, agent, state.pcs[agent], row, "", ""), stuck=explain(self._program, state)
         )
 
-    def other_words(self, wrong: list[Beside]) -> Divergence:
+    def other_words(self, wrong: list[WordPair]) -> Divergence:
         """Barriers whose words, read when the run had finished, are not what the machine leaves."""
         first = wrong[0]
         claim = f"{first.name} was left with {word_words(first.read)}; the protocol leaves {word_words(first.model)}"
@@ -177,7 +178,7 @@ class Page:
         at = self._rank.get(row, len(self._order))
         moments = [self._moment(n, "same") for n in range(max(0, at - _CONTEXT), min(at, len(self._order)))]
         cycle = self.time(row)
-        moments.append(Moment(at, self._program.agent_name(agent), cycle, actual, expected))
+        moments.append(ComparedEvent(at, self._program.agent_name(agent), cycle, actual, expected))
         moments += [self._moment(n, "") for n in range(at + 1, min(at + 2, len(self._order)))]
         if not barrier and row >= 0:
             site = self._trace.meta.sites[int(self._events.site[row])]
@@ -188,7 +189,7 @@ class Page:
             at, len(self._order), cycle, barrier, wanted, now, gap, self._program.line(agent, pc), tuple(moments),
         )  # fmt: skip
 
-    def _moment(self, n: int, model: str) -> Moment:
+    def _moment(self, n: int, model: str) -> ComparedEvent:
         row = self._order[n]
         name = self._program.agent_name(int(self._events.agent[row]))
-        return Moment(n, name, self.time(row), describe_event(self._trace, row, self._events), model)
+        return ComparedEvent(n, name, self.time(row), describe_event(self._trace, row, self._events), model)

@@ -14,26 +14,24 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from pipesim.conform.replay.align import Aligned
-from pipesim.conform.replay.divergence import Page
+from pipesim.conform.replay.divergence import CtaDivergences
 from pipesim.conform.replay.supply import AFTER, BEFORE, INSIDE, SUPPLIES_HERE, Supply, Where, supplies
 from pipesim.conform.result import Divergence
 from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Fault
 from pipesim.model.groups import LOOP_MARKS, NO_EFFECT, ON_ENGINE, PARITY_TRIES, PARITY_WAITS, PLAIN_WAITS
 from pipesim.model.machine import (
-    TMA,
     Flight,
     State,
-    answered,
-    can_land,
     finished,
     initial_state,
     land,
     own_channel,
     step,
 )
+from pipesim.model.moves import can_land, completing_size, failed, finds, first_to_land
 from pipesim.model.ops import Op, Operation
-from pipesim.model.positions import BARRIER, COUNT, PARITY, TESTED_TOKEN
+from pipesim.model.positions import BARRIER, COUNT, PARITY
 from pipesim.model.program import Program
 from pipesim.trace.schema import Events
 
@@ -89,11 +87,11 @@ class Replayed(NamedTuple):
 
 
 def replay(
-    program: Program, events: Events, aligned: list[Aligned], partial: list[bool], uncertainty: int, page: Page,
-    rules: Rules,
+    program: Program, events: Events, aligned: list[Aligned], partial: list[bool], uncertainty: int,
+    divergences: CtaDivergences, rules: Rules,
 ) -> Replayed:  # fmt: skip
     """Move the machine along the records of one CTA; ``partial``: agents that did not come to their end."""
-    moving = _Replay(program, events, aligned, partial, uncertainty, page, rules)
+    moving = _Replay(program, events, aligned, partial, uncertainty, divergences, rules)
     found = moving.run()
     return Replayed(moving.state, found, tuple(moving.hazards), moving.trap)
 
@@ -108,7 +106,7 @@ class _Replay:
         aligned: list[Aligned],
         partial: list[bool],
         uncertainty: int,
-        page: Page,
+        divergences: CtaDivergences,
         rules: Rules = STRICT,
     ) -> None:
         self._program = program
@@ -117,7 +115,7 @@ class _Replay:
         self.trap: Fault | None = None
         self._over = False  #: a landing ended the launch
         self._uncertainty = uncertainty
-        self._page = page
+        self._divergences = divergences
         self.state: State = initial_state(program)
         self._ran = [a.ran for a in aligned]
         self._rows = [a.rows for a in aligned]
@@ -177,7 +175,8 @@ class _Replay:
     def run(self) -> Divergence | None:
         """Replay everything; the first divergence, or None."""
         ends = [
-            _Demand(agent, len(ran), _EVER, self._page.last_row(agent), set()) for agent, ran in enumerate(self._ran)
+            _Demand(agent, len(ran), _EVER, self._divergences.last_row(agent), set())
+            for agent, ran in enumerate(self._ran)
         ]
         for demand in [_Demand(agent, at + 1, cycle, row, set()) for cycle, agent, at, row in self._waits] + ends:
             wrong = self._advance(demand)
@@ -202,13 +201,13 @@ class _Replay:
         if not faults:
             return None, False
         if not self._rules.forgiving:
-            return self._page.fault(faults[0], row), True
+            return self._divergences.fault(faults[0], row), True
         trap = next((fault for fault in faults if fault.kind.traps), None)
         self.hazards += [fault for fault in faults if not fault.kind.traps]
         if trap is None:
             return None, False
         if not (self._rules.trapped and last):
-            return self._page.fault(trap, row), True
+            return self._divergences.fault(trap, row), True
         self.trap = self.trap or trap
         return None, True
 
@@ -223,7 +222,7 @@ class _Replay:
     def _settle(self) -> Divergence | None:
         """Let everything land that is under way: a kernel ends, or is stopped, long after its last copy arrived."""
         while (flight := next((f for f in self.state.flights if can_land(self.state, f)), None)) is not None:
-            wrong = self._put_down(flight, -1, self._page.last_row(flight.agent))
+            wrong = self._put_down(flight, -1, self._divergences.last_row(flight.agent))
             if self._over:
                 return wrong
         return None
@@ -272,7 +271,7 @@ class _Replay:
                 seen = self._where(who, position) == INSIDE
                 if culprit is None and (seen or len(stack) == 1):
                     gap = self._supply.late(blocked, when, self._done)
-                    culprit = self._page.too_early(self.state, who, pc, row, gap, outside=not seen)
+                    culprit = self._divergences.too_early(self.state, who, pc, row, gap, outside=not seen)
                 stack.pop()
                 if not stack:
                     return culprit
@@ -357,8 +356,8 @@ class _Replay:
             return -1, wrong
         self.state = result.state
         if result.blocked < 0:
-            if pc in self._answers[who]:
-                self.state = answered(self._program, self.state, who, pc, self._answers[who][pc])
+            if self._answers[who].get(pc) == 0:
+                self.state = failed(self._program, self.state, who, pc)
             self._done[who] += 1
         return result.blocked, None
 
@@ -380,15 +379,10 @@ class _Replay:
         """The channel that a try needs whose recorded answer is true while the machine's would be false, else -1."""
         if not self._answers[agent].get(pc):
             return -1
-        op = self._program.code[agent][pc]
-        word = self.state.barriers[op[BARRIER]]
-        if word.life != mbarrier.LIVE:
+        barrier = self._program.code[agent][pc][BARRIER]
+        if self.state.barriers[barrier].life != mbarrier.LIVE:
             return -1  # the machine says what is wrong with that
-        if op[0] == Op.TEST_STATE:
-            success, _ = mbarrier.token_passes(word, self.state.registers[agent][op[TESTED_TOKEN]])
-        else:
-            success = mbarrier.passes(word, op[PARITY])
-        return -1 if success else op[BARRIER]
+        return -1 if finds(self._program, self.state, agent, pc) else barrier
 
     def _land_for(self, channel: int, row: int) -> Divergence | Literal[True] | None:
         """Let something under way land that helps ``channel`` to signal, or must land before it; None if nothing can.
@@ -397,21 +391,10 @@ class _Replay:
         """
         for flight in self.state.flights:
             if flight.barrier == channel or own_channel(self._program, flight.agent) == channel:
-                ready = self._ready(flight)
-                part = -1
-                if 0 <= ready.barrier == channel and ready.engine == TMA:
-                    word = self.state.barriers[channel]
-                    part = word.tx if word.pending == 0 and 0 < word.tx < ready.remaining else -1
-                return self._put_down(ready, part, row) or True
+                ready = first_to_land(self.state, flight)
+                part = completing_size(self.state, ready) if ready.barrier == channel else 0
+                return self._put_down(ready, part or ready.remaining, row) or True
         return None
-
-    def _ready(self, flight: Flight) -> Flight:
-        """The flight, or the first that it has to wait for."""
-        if can_land(self.state, flight):
-            return flight
-        issuer = (flight.agent, flight.engine)
-        earlier = (f for f in self.state.flights if (f.agent, f.engine) == issuer and f.sequence < flight.after)
-        return next(f for f in earlier if can_land(self.state, f))
 
     def _supplier(self, channel: int, when: int, row: int, asking: set[int]) -> _Demand | None:
         """The next operation to execute so that ``channel`` may signal by ``when``, None if there is none."""

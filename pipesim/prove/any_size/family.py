@@ -203,7 +203,7 @@ class Family:
             first -= 1
         for value in range(first, first + values):
             short = self._outline(value)
-            if short is None or short.concerns != long.concerns or not short.begins_as(long, lap.end):
+            if short is None or short.order_may_fail != long.order_may_fail or not short.begins_as(long, lap.end):
                 return Stop.NO_LOOP
         self._laps = dict.fromkeys(range(first, first + values), (lap,))
         return self._every(first, values)
@@ -240,7 +240,7 @@ class Family:
         laps = self._laps[value]
         outlines = [self._outline(value + n * values) for n in range(times + 1)]
         none, *longer = (outline for outline in outlines if outline is not None)
-        if len(longer) < times or any(none.concerns != long.concerns for long in longer):
+        if len(longer) < times or any(none.order_may_fail != long.order_may_fail for long in longer):
             return False  # where only one gives concern, nobody saw the memory order of a lap repeat
         if not all(has_laps_more(none, long, laps, more) for more, long in enumerate(longer, 1)):
             return False

@@ -32,7 +32,7 @@ def each_holds(outlines: Sequence[Outline]) -> list[bool]:
     longest = programs[-1]
     stood = _rounds(longest)
     forks = [
-        _NEVER if outline.concerns else _parting(outline, outlines[-1], stood) for outline in outlines
+        _NEVER if outline.order_may_fail else _parting(outline, outlines[-1], stood) for outline in outlines
     ]  # what gives concern runs as a whole, watched
     right: dict[int, bool] = {n: holds(programs[n]) for n, at in enumerate(forks) if at == _NEVER}
     certificate = Certificate(longest)

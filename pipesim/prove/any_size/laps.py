@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pipesim.model.ops import AT, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.prove.happens_before.snapshot import Lap
-from pipesim.prove.memory_order.may_fail import concerns
+from pipesim.prove.memory_order.may_fail import order_may_fail
 
 _EVEN = AT["item"]
 _IDLE = AT["cycles"] | AT["trips"]  #: operands that no engine of the proof looks at
@@ -42,9 +42,9 @@ class Outline:
             self.items.append([item for _, item in pairs])
 
     @cached_property
-    def concerns(self) -> bool:
+    def order_may_fail(self) -> bool:
         """True if the program needs a look at its memory order."""
-        return concerns(self.program)
+        return order_may_fail(self.program)
 
     @property
     def lengths(self) -> tuple[int, ...]:

@@ -38,7 +38,7 @@ from pipesim.model.positions import (
 )
 from pipesim.model.program import Program
 from pipesim.model.state import meeting_channel, own_channel
-from pipesim.prove.certificate.other_cta import Afar, PhasePart
+from pipesim.prove.certificate.other_cta import OtherCta, PhasePart
 from pipesim.prove.doubt import Doubt, Why
 from pipesim.prove.happens_before.accesses import OWN, Accesses, AccessEvent
 from pipesim.prove.happens_before.clock import Clock
@@ -97,7 +97,7 @@ class Certificate:
         self._issued: dict[int, Clock] = {}  # by flight
         self._groups = groups or Groups[Clock](program)
         self.accesses = Accesses(keep_reads=keep_reads)  #: for those who ask what a read saw
-        self._afar = Afar(program)
+        self._other_cta = OtherCta(program)
         self._doubts: dict[Doubt, None] = {}
         self._rules: list[Callable[[_Did], None] | None] = [None] * (max(Op) + 1)  # by the operation's number
         for op, rule in self._by_op().items():
@@ -116,7 +116,7 @@ class Certificate:
         twin._issued = self._issued.copy()
         twin._nothing = self._nothing
         twin.accesses = self.accesses.fork()
-        twin._afar = self._afar.fork(program)
+        twin._other_cta = self._other_cta.fork(program)
         twin._doubts = self._doubts.copy()
         return twin
 
@@ -129,7 +129,7 @@ class Certificate:
         """The run is over: judge the phases that have not completed, and what came to a CTA that may have ended."""
         for channel in range(len(self._program.barriers)):
             self._judge(channel)
-        for doubt in self._afar.doubts(self._clocks, self.accesses):
+        for doubt in self._other_cta.doubts(self._clocks, self.accesses):
             self._doubt(doubt)
 
     def snapshot(self) -> Snapshot:
@@ -148,7 +148,7 @@ class Certificate:
             marks.shape += (agent, register, asked.barrier, asked.parity)
             marks.phases += ((asked.barrier, asked.known), (asked.barrier, asked.phase))
         self._groups.mark(marks)
-        self._afar.mark(marks, self._clocks, self.accesses)
+        self._other_cta.mark(marks, self._clocks, self.accesses)
         self.accesses.mark(marks)
         marks.operations += sorted(self._inits.values())
         return marks.snapshot()
@@ -298,7 +298,7 @@ class Certificate:
         if clock.known[channel] < len(self._done[channel]):
             self._doubt(Doubt(Why.EARLY_PART, agent, pc, clock.seen, where=channel))
         if self._program.ctas > 1 and channel < len(self._program.barriers):
-            self._afar.part(PhasePart(channel, len(self._done[channel]), agent, pc, *flight))
+            self._other_cta.part(PhasePart(channel, len(self._done[channel]), agent, pc, *flight))
         phase.parts = clock if phase.parts is self._nothing else phase.parts.join(clock)
 
     def _complete(self, channel: int, result: Step) -> None:
@@ -390,7 +390,7 @@ class Certificate:
 
     def _access(self, clock: Clock, access: AccessEvent) -> None:
         if self._program.ctas > 1:
-            self._afar.access(access)
+            self._other_cta.access(access)
         ordered, last = self.accesses.ordered, access
         unordered: dict[AccessEvent, None] = {}
         for _, other in self.accesses.enter(access):

@@ -26,7 +26,7 @@ class PhasePart(NamedTuple):
     engine: int
 
 
-class Afar:
+class OtherCta:
     """The parts and accesses of one run of which nobody in the other CTA knows yet."""
 
     def __init__(self, program: Program) -> None:
@@ -34,9 +34,9 @@ class Afar:
         self._parts: list[PhasePart] = []
         self._accesses: list[tuple[int, AccessEvent]] = []  # with the CTA whose memory it is
 
-    def fork(self, program: Program) -> Afar:
+    def fork(self, program: Program) -> OtherCta:
         """The same for another program, which has the same tables."""
-        twin = Afar(program)
+        twin = OtherCta(program)
         twin._parts = self._parts.copy()
         twin._accesses = self._accesses.copy()
         return twin

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from pipesim.model.awaited import Awaited, awaited
 from pipesim.model.groups import ACCESSES, BLOCKING_WAITS, PRIVATE, WORKS
-from pipesim.model.machine import finished, initial_state, step
-from pipesim.model.moves import Kind, canonical, make
+from pipesim.model.machine import finished, initial_state
+from pipesim.model.moves import Kind, canonical, held_up, make, opens
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.prove.refutation import Schedule
@@ -17,7 +17,7 @@ _NOTHING = PRIVATE - WORKS - {Op.FENCE}
 FOREVER = -1  #: end of a wait that the schedule leaves open
 
 
-class Doing(Enum):
+class Activity(Enum):
     """What an agent is at."""
 
     ISSUES = "issues"
@@ -31,12 +31,12 @@ class Span(NamedTuple):
     agent: int
     first: int
     end: int
-    doing: Doing
+    activity: Activity
     barrier: str = ""
     awaited: Awaited | None = None
 
 
-def doings(program: Program, schedule: Schedule) -> tuple[Span, ...]:
+def activity(program: Program, schedule: Schedule) -> tuple[Span, ...]:
     """The spans of all agents, in the order in which they end.
 
     An agent waits for a barrier from its move before on, and is at a read or write from its begin to its end. What it
@@ -58,19 +58,19 @@ def doings(program: Program, schedule: Schedule) -> tuple[Span, ...]:
             op = program.code[move.who][state.pcs[move.who]]
             if op[0] in BLOCKING_WAITS:
                 first = free[move.who] if free[move.who] >= 0 else now
-                found.append(Span(move.who, first, now + 1, Doing.WAITS, *what(move.who, op)))
+                found.append(Span(move.who, first, now + 1, Activity.WAITS, *what(move.who, op)))
             elif move.kind != Kind.OPEN and op[0] not in _NOTHING:
                 opened = op[0] in ACCESSES
                 first = free[move.who] - 1 if opened else now
-                found.append(Span(move.who, first, now + 1, Doing.WORKS if op[0] in WORKS else Doing.ISSUES))
+                found.append(Span(move.who, first, now + 1, Activity.WORKS if op[0] in WORKS else Activity.ISSUES))
             free[move.who] = now + 1
         state = make(program, state, move).state
     for agent, after in enumerate(free):
         if finished(program, state, agent):
             continue
-        op, result = program.code[agent][state.pcs[agent]], step(program, state, agent)
-        if op[0] in ACCESSES and any(f.agent == agent and f.pc == state.pcs[agent] for f in state.flights):
-            found.append(Span(agent, after - 1, len(schedule), Doing.WORKS))
-        elif result.blocked >= 0 and result.state is state:
-            found.append(Span(agent, max(after, 0), FOREVER, Doing.WAITS, *what(agent, op)))
+        op = program.code[agent][state.pcs[agent]]
+        if op[0] in ACCESSES and not opens(program, state, agent):
+            found.append(Span(agent, after - 1, len(schedule), Activity.WORKS))
+        elif held_up(program, state, agent) is not None:
+            found.append(Span(agent, max(after, 0), FOREVER, Activity.WAITS, *what(agent, op)))
     return tuple(found)

@@ -11,8 +11,8 @@ from collections import defaultdict
 
 from pipesim.model.finding import Deadlock, Fault, FaultKind
 from pipesim.model.groups import ACCESSES, BLOCKING_WAITS, ENGINE_ACCESSES, LIFE, READS_MEMORY, SIGNALS, TRIES
-from pipesim.model.machine import Flight, State, Step, initial_state, own_channel, step
-from pipesim.model.moves import Kind, Move, canonical, make
+from pipesim.model.machine import Flight, State, Step, initial_state, own_channel
+from pipesim.model.moves import Kind, Move, canonical, held_up, make
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.model.state import meeting_channel
@@ -57,7 +57,8 @@ def _ends(program: Program, past: _Past, refuted: Refutation) -> set[int]:
     ends = {past.latest[agents[name]] for name in shown if agents[name] in past.latest}
     for each in refuted.deadlock.blocked:
         if each.agent in shown:
-            ends |= past.open_phase(step(program, past.state, agents[each.agent]).blocked)
+            stopped = held_up(program, past.state, agents[each.agent])
+            ends |= past.open_phase(stopped.blocked) if stopped is not None else set()
     return ends
 
 

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 
 from pipesim.explain.blocked import explain
 from pipesim.model.finding import Deadlock, Fault
-from pipesim.model.groups import ACCESSES
-from pipesim.model.machine import can_land, finished, initial_state, step
-from pipesim.model.moves import Kind, Move, canonical, make
+from pipesim.model.machine import Step, finished, initial_state
+from pipesim.model.moves import Kind, Move, attempt, canonical, held_up, landing, make, opens
 from pipesim.model.observer import Observer
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.model.state import OWN
 
 
 class Play:
@@ -39,8 +37,10 @@ class Play:
 
     def make(self, move: Move) -> None:
         """Make a move."""
+        self._made(move, make(self._program, self.state, move))
+
+    def _made(self, move: Move, result: Step) -> None:
         before = self.state
-        result = make(self._program, before, move)
         self.state, self.faults = result.state, result.faults
         self.moves.append(move)
         for observer in self._observers:
@@ -52,39 +52,37 @@ class Play:
     def ask_all(self) -> None:
         """Let the observers see what every agent that cannot move is asking for."""
         for agent in range(len(self._program.agents)):
-            if not finished(self._program, self.state, agent):
-                result = step(self._program, self.state, agent)
-                if result.blocked >= 0 and result.state is self.state:
-                    for observer in self._observers:
-                        observer.stepped(self.state, agent, result)
+            result = held_up(self._program, self.state, agent)
+            if result is not None:
+                for observer in self._observers:
+                    observer.stepped(self.state, agent, result)
 
     def advance(self, agent: int) -> bool:
         """One operation of the agent, from its begin to its end; False if it is blocked or has ended."""
         if finished(self._program, self.state, agent):
             return False
-        op = self._program.code[agent][self.state.pcs[agent]]
-        if op[0] in ACCESSES and not self._opened(agent):
+        if opens(self._program, self.state, agent):
             self.make(Move(Kind.OPEN, agent))
             if self.faults:
                 return True
-        result = step(self._program, self.state, agent)
-        if result.blocked >= 0 and result.state is self.state:
+        move = Move(Kind.STEP, agent)
+        result = attempt(self._program, self.state, move)
+        if result is None:
             return False
-        self.make(Move(Kind.STEP, agent))
+        self._made(move, result)
         return True
 
     def begin(self, agent: int) -> bool:
         """The agent's next operation begins: an access of its own opens and stays open; others are carried out."""
-        op = self._program.code[agent][self.state.pcs[agent]]
-        if op[0] not in ACCESSES:
+        if not opens(self._program, self.state, agent):
             return self.advance(agent)
         self.make(Move(Kind.OPEN, agent))
         return True
 
     def land(self, skip: tuple[int, int] = (-1, -1)) -> bool:
         """Let the first transfer land that may and is not the one issued by this (agent, pc)."""
-        for place, flight in enumerate(self.state.flights):
-            if can_land(self.state, flight) and (flight.agent, flight.pc) != skip:
+        for place, flight in landing(self.state):
+            if (flight.agent, flight.pc) != skip:
                 self.make(Move(Kind.LAND, place, flight.remaining))
                 return True
         return False
@@ -125,6 +123,3 @@ class Play:
                 self.make(Move(Kind.STEP, agent))
                 return True
         return False
-
-    def _opened(self, agent: int) -> bool:
-        return any(f.engine == OWN and f.agent == agent for f in self.state.flights)

@@ -10,14 +10,14 @@ from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.moves import Move
 from pipesim.model.program import Program
 from pipesim.prove.counterexample.play import Play
-from pipesim.prove.memory_order.may_fail import concerns
+from pipesim.prove.memory_order.may_fail import order_may_fail
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.refutation import Refutation
 
 
 def memory_order(program: Program) -> MemoryOrder | None:
     """An observer for a run of this program, None if nothing in it can be wrong in memory order alone."""
-    return MemoryOrder(program) if concerns(program) else None
+    return MemoryOrder(program) if order_may_fail(program) else None
 
 
 def memory_faults(program: Program) -> tuple[Fault, ...]:

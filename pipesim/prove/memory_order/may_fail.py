@@ -22,7 +22,7 @@ _TOO_WEAK = {
 _PUBLISHES = frozenset({Fence.MBARRIER_INIT, Fence.PROXY_ASYNC})
 
 
-def concerns(program: Program) -> bool:
+def order_may_fail(program: Program) -> bool:
     """True if only a run can tell whether its memory order is right."""
     each = [frozenset(code) for code in program.code]
     used = frozenset().union(*each)

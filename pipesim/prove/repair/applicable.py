@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
+from pipesim.model.edits import releases
 from pipesim.model.groups import ON_NAMED_BARRIER, PARITY_WAITS
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
-from pipesim.prove.repair.edits import Mend, MendKind, barriers_of, may_expect, releases
+from pipesim.prove.repair.edits import Repair, RepairKind, barriers_of, may_expect
 
 
-def mends(program: Program, groups: frozenset[str]) -> Iterator[Mend]:
+def repairs(program: Program, groups: frozenset[str]) -> Iterator[Repair]:
     """The corrections of the program, those about one of these groups before others, the plainest kinds first."""
     every = list(_possible(program))
-    yield from (mend for mend in every if mend.group in groups)
-    yield from (mend for mend in every if mend.group not in groups)
+    yield from (repair for repair in every if repair.group in groups)
+    yield from (repair for repair in every if repair.group not in groups)
 
 
-def _possible(program: Program) -> Iterator[Mend]:
+def _possible(program: Program) -> Iterator[Repair]:
     """Every correction of the list, the plainest kinds first; some of them may change nothing."""
     roles = dict.fromkeys(agent.role for agent in program.agents)
     groups = dict.fromkeys(barrier.name for barrier in program.barriers)
@@ -26,20 +27,20 @@ def _possible(program: Program) -> Iterator[Mend]:
     released = _pairs(program, releases)
     yield from _counts(program)
     yield from _expects(program)
-    for kind in (MendKind.PHASES, MendKind.STAGES):
-        yield from (Mend(kind, *pair, start) for pair in waits for start in (0, 1))
-    yield from (Mend(MendKind.ARRIVE, role, group) for role in roles for group in groups)
-    yield from (Mend(MendKind.DROP, *pair, nth) for pair in released for nth in (1, 0))
-    yield from (Mend(MendKind.STAY, *pair) for pair in _pairs(program, lambda op: op[0] == Op.ARRIVE_DROP))
-    yield from (Mend(MendKind.LATER, *pair) for pair in released)
+    for kind in (RepairKind.PHASES, RepairKind.STAGES):
+        yield from (Repair(kind, *pair, start) for pair in waits for start in (0, 1))
+    yield from (Repair(RepairKind.ARRIVE, role, group) for role in roles for group in groups)
+    yield from (Repair(RepairKind.DROP, *pair, nth) for pair in released for nth in (1, 0))
+    yield from (Repair(RepairKind.STAY, *pair) for pair in _pairs(program, lambda op: op[0] == Op.ARRIVE_DROP))
+    yield from (Repair(RepairKind.LATER, *pair) for pair in released)
     unasked = [(role, group) for role in roles for group in groups if (role, group) not in set(waits)]
-    yield from (Mend(MendKind.ACQUIRE, *pair, start) for pair in unasked for start in (1, 0))
+    yield from (Repair(RepairKind.ACQUIRE, *pair, start) for pair in unasked for start in (1, 0))
     yield from _threads(program)
     yield from _depths(program)
-    yield Mend(MendKind.LAPS, "", "")
+    yield Repair(RepairKind.LAPS, "", "")
 
 
-def _counts(program: Program) -> Iterator[Mend]:
+def _counts(program: Program) -> Iterator[Repair]:
     """The arrivals that a phase is given if everyone arrives once, and one more or less than now."""
     for group in dict.fromkeys(barrier.name for barrier in program.barriers):
         mine = barriers_of(program, group)
@@ -60,10 +61,10 @@ def _counts(program: Program) -> Iterator[Mend]:
             once += mostly[0][0] if mostly else 0
         for count in dict.fromkeys((once, was - 1, was + 1, once * 2)):
             if 1 <= count <= 1 << 20 and count != was:
-                yield Mend(MendKind.COUNT, "", group, count, was)
+                yield Repair(RepairKind.COUNT, "", group, count, was)
 
 
-def _expects(program: Program) -> Iterator[Mend]:
+def _expects(program: Program) -> Iterator[Repair]:
     """The bytes that a role copies onto a barrier between two of its expects, where they are always as many."""
     found: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
     expected: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
@@ -84,10 +85,10 @@ def _expects(program: Program) -> Iterator[Mend]:
         sizes.discard(0)
         was = expected.get((role, group), set())
         if len(sizes) == len(was) == 1 and sizes != was:
-            yield Mend(MendKind.EXPECT, role, group, min(sizes), min(was))
+            yield Repair(RepairKind.EXPECT, role, group, min(sizes), min(was))
 
 
-def _threads(program: Program) -> Iterator[Mend]:
+def _threads(program: Program) -> Iterator[Repair]:
     """As many threads as the agents have that ever come to a named barrier."""
     for number, (_, name) in enumerate(program.named_barriers):
         here = [
@@ -97,10 +98,10 @@ def _threads(program: Program) -> Iterator[Mend]:
         threads = sum(operand(ops[0], "lanes") for ops in here if ops)
         asked = {operand(op, "threads") for ops in here for op in ops}
         if asked and asked != {threads}:
-            yield Mend(MendKind.THREADS, "", str(name), threads, min(asked - {threads}))
+            yield Repair(RepairKind.THREADS, "", str(name), threads, min(asked - {threads}))
 
 
-def _depths(program: Program) -> Iterator[Mend]:
+def _depths(program: Program) -> Iterator[Repair]:
     """Fewer groups under way than a role leaves now; the group of a correction is the number of the engine."""
     found: dict[tuple[str, int, int], None] = {}
     for agent, code in enumerate(program.code):
@@ -108,7 +109,7 @@ def _depths(program: Program) -> Iterator[Mend]:
             if op[0] == Op.WAIT_GROUP and operand(op, "groups"):
                 found[program.agents[agent].role, operand(op, "engine"), operand(op, "groups")] = None
     for role, engine, was in found:
-        yield from (Mend(MendKind.DEPTH, role, str(engine), depth, was) for depth in range(was - 1, -1, -1))
+        yield from (Repair(RepairKind.DEPTH, role, str(engine), depth, was) for depth in range(was - 1, -1, -1))
 
 
 def _pairs(program: Program, wanted: Callable[[Operation], bool]) -> list[tuple[str, str]]:

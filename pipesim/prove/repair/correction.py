@@ -13,8 +13,8 @@ from pipesim.prove.any_size.forks import holds
 from pipesim.prove.check import check
 from pipesim.prove.counterexample.past import core
 from pipesim.prove.refutation import Refutation
-from pipesim.prove.repair.applicable import mends
-from pipesim.prove.repair.edits import Mend, MendKind, mended, place_of
+from pipesim.prove.repair.applicable import repairs
+from pipesim.prove.repair.edits import Repair, RepairKind, place_of, repaired
 
 MOST = 2  #: corrections of one finding
 MOST_TRIED = 20_000  #: operations of all small programs that are tried for one finding
@@ -25,7 +25,7 @@ MOST_ASKED = 60_000  #: operations of the program that was asked for
 class Correction:
     """What to change, in a sentence, and the author's line of it ("" where there is none)."""
 
-    mend: Mend
+    repair: Repair
     said: str
     line: str
 
@@ -40,8 +40,8 @@ def corrections(program: Program, refuted: Refutation, asked: Program) -> tuple[
     left = MOST_TRIED
     found: list[Correction] = []
     tried: set[object] = set()
-    for mend in mends(program, groups_of(program, refuted)):
-        small = mended(program, mend)
+    for repair in repairs(program, groups_of(program, refuted)):
+        small = repaired(program, repair)
         if small is None or small.code in tried:
             continue
         tried.add(small.code)
@@ -50,10 +50,10 @@ def corrections(program: Program, refuted: Refutation, asked: Program) -> tuple[
             break
         if not holds(small):
             continue
-        large = mended(asked, mend)
+        large = repaired(asked, repair)
         if large is None or check(large, max_states=1).verdict is not Verdict.PROVED:
             continue
-        found.append(Correction(mend, _said(mend), place_of(program, mend)))
+        found.append(Correction(repair, _said(repair), place_of(program, repair)))
         if len(found) == MOST:
             break
     return tuple(found)
@@ -80,35 +80,35 @@ def groups_of(program: Program, refuted: Refutation) -> frozenset[str]:
     return frozenset(groups)
 
 
-def _said(mend: Mend) -> str:
+def _said(repair: Repair) -> str:
     """The change in one sentence."""
-    role, group, value, was = mend.role, mend.group, mend.value, mend.was
-    match mend.kind:
-        case MendKind.COUNT:
+    role, group, value, was = repair.role, repair.group, repair.value, repair.was
+    match repair.kind:
+        case RepairKind.COUNT:
             return f"initialise {group} with a count of {value:,} instead of {was:,}"
-        case MendKind.EXPECT:
+        case RepairKind.EXPECT:
             return f"{role} expects {value:,} bytes on {group} instead of {was:,}, as many as it copies"
-        case MendKind.PHASES:
+        case RepairKind.PHASES:
             return f"{role} waits for {group} with parity {value} in the first lap and with the other one in each next"
-        case MendKind.STAGES:
+        case RepairKind.STAGES:
             return f"{role} waits for {group} stage by stage, with parity {value} in the first lap"
-        case MendKind.ARRIVE:
+        case RepairKind.ARRIVE:
             return f"{role} arrives on {group} whenever it is done with a stage"
-        case MendKind.STAY:
+        case RepairKind.STAY:
             return f"{role} arrives on {group} without dropping out of it"
-        case MendKind.LAPS:
+        case RepairKind.LAPS:
             return "every role flips the parity of its waits once in each lap of the stages, and not otherwise"
-        case MendKind.DEPTH:
+        case RepairKind.DEPTH:
             left = f"no more than {value:,}" if value else "none"
             return f"{role} leaves {left} of its groups under way when it waits for them, not {was:,}"
-        case MendKind.DROP:
+        case RepairKind.DROP:
             which = "its second arrive" if value else "its arrive"
             return f"{role} leaves out {which} on {group}"
-        case MendKind.LATER:
+        case RepairKind.LATER:
             return f"{role} arrives on {group} only behind its reads and writes of the stage"
-        case MendKind.ACQUIRE:
+        case RepairKind.ACQUIRE:
             return f"{role} waits for {group}, with parity {value} in the first lap, before it uses a stage"
-        case MendKind.THREADS:
+        case RepairKind.THREADS:
             return f"{value:,} threads at named barrier {group} instead of {was:,}"
         case _:
-            assert_never(mend.kind)
+            assert_never(repair.kind)

@@ -8,11 +8,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
 
 from pipesim.errors import PipesimError
+from pipesim.model.edits import (
+    Insertion,
+    Listing,
+    changed,
+    deleted,
+    expecting,
+    inserted,
+    listing,
+    rearranged,
+    releases,
+    with_listings,
+)
 from pipesim.model.groups import (
     ACCESSES,
     BRANCHES,
@@ -27,11 +39,8 @@ from pipesim.model.groups import (
 from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Program
 
-Row = tuple[Operation, int]  # an operation and its line
-Rows = list[Row]
 
-
-class MendKind(Enum):
+class RepairKind(Enum):
     """What is changed."""
 
     COUNT = "count"  #: the count of a group's inits
@@ -49,41 +58,38 @@ class MendKind(Enum):
 
 
 @dataclass(frozen=True)
-class Mend:
+class Repair:
     """One correction: its kind, the role ("" for all), the group of barriers, and a number.
 
     ``value`` is the count, the bytes or the threads, the parity of the first lap, or which of several arrives on a
     barrier in a row (0 the first); ``was`` is what it was, -1 where that is no number. A named barrier is its number.
     """
 
-    kind: MendKind
+    kind: RepairKind
     role: str
     group: str
     value: int = 0
     was: int = -1
 
 
-def mended(program: Program, mend: Mend) -> Program | None:
+def repaired(program: Program, repair: Repair) -> Program | None:
     """The program with this correction, None if it changes nothing or makes no program."""
-    code: list[tuple[Operation, ...]] = []
-    lines: list[tuple[int, ...]] = []
-    for agent, (ops, places) in enumerate(zip(program.code, program.lines, strict=True)):
-        rows = list(zip(ops, places, strict=True))
-        if mend.role in ("", program.agents[agent].role):
-            rows = _applied(program, agent, rows, mend)
-        code.append(tuple(op for op, _ in rows))
-        lines.append(tuple(place for _, place in rows))
-    if tuple(code) == program.code:
+    listings = {
+        agent: _applied(program, agent, repair)
+        for agent in range(len(program.agents))
+        if repair.role in ("", program.agents[agent].role)
+    }
+    if all(after.code == program.code[agent] for agent, after in listings.items()):
         return None
     try:
-        return replace(program, code=tuple(code), lines=tuple(lines))
+        return with_listings(program, listings)
     except PipesimError:
         return None
 
 
-def place_of(program: Program, mend: Mend) -> str:
+def place_of(program: Program, repair: Repair) -> str:
     """The author's line that a correction is about, "" if none."""
-    after = mended(program, mend)
+    after = repaired(program, repair)
     if after is None:
         return ""
     for agent, (before, now) in enumerate(zip(program.code, after.code, strict=True)):
@@ -94,67 +100,65 @@ def place_of(program: Program, mend: Mend) -> str:
     return ""
 
 
-def _applied(program: Program, agent: int, rows: Rows, mend: Mend) -> Rows:
+def _applied(program: Program, agent: int, repair: Repair) -> Listing:
     """The operations of one agent, changed."""
-    stages = _stages(program, agent, mend.group)
+    before = listing(program, agent)
+    stages = _stages(program, agent, repair.group)
     mine = set(stages.values())
-    match mend.kind:
-        case MendKind.COUNT:
-            inits = set(barriers_of(program, mend.group))
+    match repair.kind:
+        case RepairKind.COUNT:
+            inits = set(barriers_of(program, repair.group))
             return _each(
-                rows,
+                before,
                 lambda op: op[0] == Op.INIT and operand(op, "barrier") in inits,
-                lambda op: with_operand(op, "count", mend.value),
+                lambda op: with_operand(op, "count", repair.value),
             )
-        case MendKind.EXPECT:
-            copied = {operand(op, "barrier") for op, _ in rows if op[0] == Op.TMA_LOAD}
+        case RepairKind.EXPECT:
+            copied = {operand(op, "barrier") for op in before.code if op[0] == Op.TMA_LOAD}
             return _each(
-                rows,
+                before,
                 lambda op: may_expect(op, copied) and operand(op, "barrier") in mine,
-                lambda op: _expecting(op, mend.value),
+                lambda op: expecting(op, repair.value),
             )
-        case MendKind.THREADS:
-            named = {n for n, barrier in enumerate(program.named_barriers) if str(barrier[1]) == mend.group}
+        case RepairKind.THREADS:
+            named = {n for n, barrier in enumerate(program.named_barriers) if str(barrier[1]) == repair.group}
             return _each(
-                rows,
+                before,
                 lambda op: op[0] in ON_NAMED_BARRIER and operand(op, "named_barrier") in named,
-                lambda op: with_operand(op, "threads", mend.value),
+                lambda op: with_operand(op, "threads", repair.value),
             )
-        case MendKind.DEPTH:
-            engine = int(mend.group)
+        case RepairKind.DEPTH:
+            engine = int(repair.group)
             return _each(
-                rows,
+                before,
                 lambda op: op[0] == Op.WAIT_GROUP and operand(op, "engine") == engine,
-                lambda op: with_operand(op, "groups", mend.value),
+                lambda op: with_operand(op, "groups", repair.value),
             )
-        case MendKind.STAY:
+        case RepairKind.STAY:
             drops = Op.ARRIVE_DROP
             return _each(
-                rows, lambda op: op[0] == drops and operand(op, "barrier") in mine, lambda op: (int(Op.ARRIVE), *op[1:])
+                before,
+                lambda op: op[0] == drops and operand(op, "barrier") in mine,
+                lambda op: (int(Op.ARRIVE), *op[1:]),
             )
-        case MendKind.PHASES | MendKind.STAGES:
-            return _in_turn(rows, stages, mend)
-        case MendKind.LAPS:
-            return _in_laps(rows)
-        case MendKind.DROP:
-            return _without(rows, mine, mend.value)
-        case MendKind.LATER:
-            return _later(rows, mine)
-        case MendKind.ARRIVE:
-            return _arriving(program, rows, stages)
-        case MendKind.ACQUIRE:
-            return _acquiring(program, rows, stages, mend.value)
+        case RepairKind.PHASES | RepairKind.STAGES:
+            return _in_turn(before, stages, repair)
+        case RepairKind.LAPS:
+            return _in_laps(before)
+        case RepairKind.DROP:
+            return _without(before, mine, repair.value)
+        case RepairKind.LATER:
+            return _later(before, mine)
+        case RepairKind.ARRIVE:
+            return _arriving(program, before, stages)
+        case RepairKind.ACQUIRE:
+            return _acquiring(program, before, stages, repair.value)
         case _:
-            assert_never(mend.kind)
+            assert_never(repair.kind)
 
 
-def _each(rows: Rows, wanted: Callable[[Operation], bool], change: Callable[[Operation], Operation]) -> Rows:
-    return [(change(op), at) if wanted(op) else (op, at) for op, at in rows]
-
-
-def releases(op: Operation) -> bool:
-    """True for an arrive that expects no bytes."""
-    return op[0] == Op.ARRIVE and not operand(op, "expect")
+def _each(before: Listing, wanted: Callable[[Operation], bool], change: Callable[[Operation], Operation]) -> Listing:
+    return changed(before, {place: change(op) for place, op in enumerate(before.code) if wanted(op)})
 
 
 def _works(op: Operation) -> bool:
@@ -183,77 +187,69 @@ def _stages(program: Program, agent: int, group: str) -> dict[int, int]:
 # the changes
 
 
-def _expecting(op: Operation, nbytes: int) -> Operation:
-    return with_operand(op, "bytes" if op[0] == Op.EXPECT_TX else "expect", nbytes)
-
-
-def _in_turn(rows: Rows, stages: dict[int, int], mend: Mend) -> Rows:
+def _in_turn(before: Listing, stages: dict[int, int], repair: Repair) -> Listing:
     """Every wait on the group with the parity that its turn has; with STAGES also on the stage that it has."""
     mine, order = set(stages.values()), [stages[stage] for stage in sorted(stages)]
     turns: Counter[int] = Counter()
     all_turns = 0
-    found: Rows = []
-    for op, at in rows:
-        if op[0] in BY_PARITY and operand(op, "barrier") in mine:
-            if mend.kind is MendKind.STAGES:
-                barrier, lap = order[all_turns % len(order)], all_turns // len(order)
-            else:
-                barrier, lap = operand(op, "barrier"), turns[operand(op, "barrier")]
-            found.append((with_operand(with_operand(op, "barrier", barrier), "parity", (mend.value + lap) & 1), at))
-            if op[0] in PARITY_WAITS:  # a try belongs to the wait behind it
-                turns[operand(op, "barrier")] += 1
-                all_turns += 1
+    found: dict[int, Operation] = {}
+    for place, op in enumerate(before.code):
+        if op[0] not in BY_PARITY or operand(op, "barrier") not in mine:
+            continue
+        if repair.kind is RepairKind.STAGES:
+            barrier, lap = order[all_turns % len(order)], all_turns // len(order)
         else:
-            found.append((op, at))
-    return found
+            barrier, lap = operand(op, "barrier"), turns[operand(op, "barrier")]
+        found[place] = with_operand(with_operand(op, "barrier", barrier), "parity", (repair.value + lap) & 1)
+        if op[0] in PARITY_WAITS:  # a try belongs to the wait after it
+            turns[operand(op, "barrier")] += 1
+            all_turns += 1
+    return changed(before, found)
 
 
-def _in_laps(rows: Rows) -> Rows:
+def _in_laps(before: Listing) -> Listing:
     """Every wait with the parity of its turn; the first on each barrier keeps the one that it has."""
     turns: dict[int, int] = {}
-    found: Rows = []
-    for op, at in rows:
+    found: dict[int, Operation] = {}
+    for place, op in enumerate(before.code):
         if op[0] in BY_PARITY:
             turn = turns.setdefault(operand(op, "barrier"), operand(op, "parity"))
-            found.append((with_operand(op, "parity", turn), at))
+            found[place] = with_operand(op, "parity", turn)
             if op[0] in PARITY_WAITS:
                 turns[operand(op, "barrier")] = 1 - turn
-        else:
-            found.append((op, at))
-    return found
+    return changed(before, found)
 
 
-def _without(rows: Rows, mine: set[int], nth: int) -> Rows:
+def _without(before: Listing, mine: set[int], nth: int) -> Listing:
     """Without every arrive on the group (0), or without those that repeat the arrive before (1)."""
-    found: Rows = []
+    found: set[int] = set()
     last: Operation | None = None
-    for op, at in rows:
+    for place, op in enumerate(before.code):
         if releases(op) and operand(op, "barrier") in mine:
             repeated, last = op == last, op
             if repeated or nth == 0:
-                continue
+                found.add(place)
         elif not _works(op):
             last = None
-        found.append((op, at))
-    return found
+    return deleted(before, found)
 
 
-def _later(rows: Rows, mine: set[int]) -> Rows:
-    """Every arrive on the group behind the accesses that follow it directly."""
-    found: Rows = []
-    held: Rows = []
-    for row in rows:
-        if releases(row[0]) and operand(row[0], "barrier") in mine:
-            held.append(row)
+def _later(before: Listing, mine: set[int]) -> Listing:
+    """Every arrive on the group after the accesses that follow it directly."""
+    order: list[int] = []
+    held: list[int] = []
+    for place, op in enumerate(before.code):
+        if releases(op) and operand(op, "barrier") in mine:
+            held.append(place)
             continue
-        if held and not _works(row[0]):
-            found += held
+        if held and not _works(op):
+            order += held
             held = []
-        found.append(row)
-    return found + held
+        order.append(place)
+    return rearranged(before, order + held)
 
 
-def _arriving(program: Program, rows: Rows, stages: dict[int, int]) -> Rows:
+def _arriving(program: Program, before: Listing, stages: dict[int, int]) -> Listing:
     """An arrive on the group at the end of each piece of work that begins with a wait for another group of its stages.
 
     Where the piece has such an arrive already it stays as it is.
@@ -261,49 +257,54 @@ def _arriving(program: Program, rows: Rows, stages: dict[int, int]) -> Rows:
     mine = set(stages.values())
     like = next((op for code in program.code for op in code if releases(op)), None)
     tail = like[3:] if like is not None else (0, -1, 0)
-    count = Counter(operand(op, "count") for op, _ in rows if releases(op)).most_common(1)
-    found: Rows = []
-    due, place, used = -1, 0, False
-    for op, at in rows:
+    count = Counter(operand(op, "count") for op in before.code if releases(op)).most_common(1)
+    found: list[Insertion] = []
+    due, line, used = -1, 0, False
+
+    def arrive(place: int) -> Insertion:
+        return Insertion(place, (int(Op.ARRIVE), due, count[0][0] if count else 1, *tail), line)
+
+    for place, op in enumerate(before.code):
         begins = (
             op[0] in PARITY_WAITS
             and operand(op, "barrier") not in mine
             and program.barriers[operand(op, "barrier")].stage in stages
         )
         if (begins or op[0] in LOOP_MARKS) and due >= 0 and used:
-            found.append(((int(Op.ARRIVE), due, count[0][0] if count else 1, *tail), place))
+            found.append(arrive(place))
             due = -1
         if begins:
             due, used = stages[program.barriers[operand(op, "barrier")].stage], False
         elif op[0] in ACCESSES | ENGINE_ACCESSES:
-            used, place = True, at
+            used, line = True, before.lines[place]
         elif op[0] == Op.ARRIVE and operand(op, "barrier") in mine:
             due = -1
-        found.append((op, at))
     if due >= 0 and used:
-        found.append(((int(Op.ARRIVE), due, count[0][0] if count else 1, *tail), place))
-    return found
+        found.append(arrive(len(before.code)))
+    return inserted(before, found)
 
 
-def _acquiring(program: Program, rows: Rows, stages: dict[int, int], start: int) -> Rows:
+def _acquiring(program: Program, before: Listing, stages: dict[int, int], start: int) -> Listing:
     """A wait for the group before each piece of work that ends with an arrive on another group of its stages."""
+    if any(op[0] in BRANCHES for op in before.code):
+        return before
     mine = set(stages.values())
     like = next((op for code in program.code for op in code if op[0] == Op.WAIT), None)
     tail = like[3:] if like is not None else (0,)
     turns: Counter[int] = Counter()
-    found: Rows = []
-    for op, at in rows:
+    found: dict[int, Insertion] = {}
+    for place, op in enumerate(before.code):
         anchors = (
             op[0] == Op.ARRIVE
             and operand(op, "barrier") not in mine
             and program.barriers[operand(op, "barrier")].stage in stages
         )
-        if anchors and not any(other[0] in BRANCHES for other, _ in rows):
+        if anchors:
             barrier = stages[program.barriers[operand(op, "barrier")].stage]
-            here = len(found)
-            while here and _works(found[here - 1][0]):
+            here = place
+            while here and here not in found and _works(before.code[here - 1]):
                 here -= 1
-            found.insert(here, ((int(Op.WAIT), barrier, (start + turns[barrier]) & 1, *tail), at))
+            wait = (int(Op.WAIT), barrier, (start + turns[barrier]) & 1, *tail)
+            found[here] = Insertion(here, wait, before.lines[place])
             turns[barrier] += 1
-        found.append((op, at))
-    return found
+    return inserted(before, found.values())

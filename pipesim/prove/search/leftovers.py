@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from pipesim.model.finding import Advisory
 from pipesim.model.groups import READS_MEMORY
-from pipesim.model.machine import Flight, can_land, finished, own_channel, step
-from pipesim.model.moves import Kind, Move
+from pipesim.model.machine import Flight, finished, own_channel
+from pipesim.model.moves import Kind, Move, held_up, landing
 from pipesim.model.ops import Op, Operation, Space
 from pipesim.model.positions import ENGINE
 from pipesim.model.program import Program
@@ -98,10 +98,10 @@ def _first(program: Program, agent: int, pc: int) -> int:
 def _land(program: Program, play: Play) -> bool:
     """Let one transfer land: one that somebody waits for, if there is one."""
     wanted = set(_wanted(program, play))
-    landing = [(place, f) for place, f in enumerate(play.state.flights) if can_land(play.state, f)]
-    if not landing:
+    able = landing(play.state)
+    if not able:
         return False
-    place, flight = min(landing, key=lambda entry: (not _serves(play, entry[1], wanted), entry[0]))
+    place, flight = min(able, key=lambda entry: (not _serves(play, entry[1], wanted), entry[0]))
     play.make(Move(Kind.LAND, place, flight.remaining))
     return True
 
@@ -110,9 +110,10 @@ def _wanted(program: Program, play: Play) -> Iterator[tuple[int, int]]:
     """What agents wait for: (barrier, -1), or (agent, engine) for the groups of an agent."""
     own = own_channel(program, 0)
     for agent, code in enumerate(program.code):
-        if finished(program, play.state, agent):
+        stopped = held_up(program, play.state, agent)
+        if stopped is None:
             continue
-        blocked = step(program, play.state, agent).blocked
+        blocked = stopped.blocked
         op = code[play.state.pcs[agent]]
         if blocked >= own and op[0] == Op.WAIT_GROUP:
             yield blocked - own, op[ENGINE]

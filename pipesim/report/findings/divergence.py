@@ -7,7 +7,7 @@ from itertools import zip_longest
 from rich.cells import cell_len
 from rich.console import Console
 
-from pipesim.conform.result import Divergence, DivergenceKind, Moment
+from pipesim.conform.result import ComparedEvent, Divergence, DivergenceKind
 from pipesim.report.findings.finding import deadlock_lines, who_waits
 from pipesim.report.text.console import mark, paint, width_of
 from pipesim.report.text.layout import middle, pad, pad_left, wrap, wrap_parts
@@ -91,7 +91,7 @@ def _fixed(row: tuple[str, str, str], widths: list[int]) -> str:
     return f"{pad_left(row[0], widths[0])}  {pad_left(row[1], widths[1])}  {pad(row[2], widths[2])}  "
 
 
-def _cycle(moment: Moment) -> str:
+def _cycle(moment: ComparedEvent) -> str:
     return number(moment.cycle) if moment.cycle >= 0 else NONE
 
 

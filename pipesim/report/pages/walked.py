@@ -6,7 +6,7 @@ from rich.console import Console
 
 from pipesim.answers.views.check import WalkReport
 from pipesim.model.finding import Deadlock
-from pipesim.prove.counterexample.activity import FOREVER, Doing, Span
+from pipesim.prove.counterexample.activity import FOREVER, Activity, Span
 from pipesim.report.findings.finding import finding_lines
 from pipesim.report.pictures.timeline import picture_lines
 from pipesim.report.sentences.check import walk_sentence
@@ -48,6 +48,6 @@ def _picture(report: WalkReport) -> Picture:
 
 
 def _cell(span: Span) -> str:
-    if span.doing is Doing.WAITS:
+    if span.activity is Activity.WAITS:
         return waits(span.awaited)
-    return WORK if span.doing is Doing.WORKS else ISSUE
+    return WORK if span.activity is Activity.WORKS else ISSUE

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pipesim.conform.diagnose.autopsy import autopsy
 from pipesim.conform.diagnose.edits import Edit, EditKind, apply, edits
 from pipesim.conform.diagnose.examined import Autopsy
-from pipesim.conform.diagnose.random_schedule import Walk, wander
+from pipesim.conform.diagnose.random_schedule import RandomSchedule, random_schedule
 from pipesim.explain.blocked import explain
 from pipesim.model.barrier_word import BarrierWord, encode_word
 from pipesim.model.finding import Deadlock, FaultKind
@@ -63,10 +63,12 @@ def stands(found: Autopsy) -> list[tuple[int, int, int, int]]:
     return [(b.phase, b.pending, b.count, b.tx) for b in found.barriers]
 
 
-def hung(recorded: Make, shape: tuple[int, ...], data: Any, seed: int) -> tuple[Program, Program, Walk, Trace]:
+def hung(
+    recorded: Make, shape: tuple[int, ...], data: Any, seed: int
+) -> tuple[Program, Program, RandomSchedule, Trace]:
     program = pc(*shape)
     wrong = apply(program, data.draw(st.sampled_from(edits(program))))
-    walk = wander(wrong, seed)
+    walk = random_schedule(wrong, seed)
     trace = recorded(program, wrong, walk, lag=seed)
     if not walk.trapped:
         trace = Trace(replace(trace.meta, ctas=(CtaInfo(0, 7, barrier_words=words(walk.state)),)), trace.events)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pipesim.conform.diagnose.diagnose import diagnose
 from pipesim.conform.diagnose.edits import Edit, EditKind, apply, edits
 from pipesim.conform.diagnose.examined import Diagnosis
-from pipesim.conform.diagnose.random_schedule import wander
+from pipesim.conform.diagnose.random_schedule import random_schedule
 from pipesim.conform.replay.conformance import conform
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind
@@ -103,7 +103,7 @@ def test_in_any_schedule(recorded: Make, shape: tuple[int, ...], data: Any, seed
     edit = data.draw(st.sampled_from(edits(program)))
     wrong = apply(program, edit)
     made = f"{edit.kind.value}@{edit.iteration}"
-    trace = recorded(program, wrong, wander(wrong, seed), lag=seed if late else None, fault=made)
+    trace = recorded(program, wrong, random_schedule(wrong, seed), lag=seed if late else None, fault=made)
     found = diagnosed(program, trace)
     assert found is not None
     assert edit in [explanation.edit for explanation in found.explanations]
@@ -120,7 +120,7 @@ def _cut_off(trace: Trace) -> set[str]:
 @given(shape=RANDOM_SHAPES, seed=st.integers(0, 10**6), late=st.booleans())
 def test_a_right_kernel_has_no_diagnosis(recorded: Make, shape: tuple[int, ...], seed: int, late: bool) -> None:
     program = pc(*shape)
-    trace = recorded(program, program, wander(program, seed), lag=seed if late else None)
+    trace = recorded(program, program, random_schedule(program, seed), lag=seed if late else None)
     assert diagnosed(program, trace) is None
     made = diagnosed(program, Trace(replace(trace.meta, fault="missing_arrive@3"), trace.events))
     assert made is not None

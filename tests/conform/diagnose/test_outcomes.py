@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipesim.conform.diagnose.edits import Edit, EditKind, apply, edits
 from pipesim.conform.diagnose.examined import LaunchOutcome
 from pipesim.conform.diagnose.outcomes import observed, outcomes
-from pipesim.conform.diagnose.random_schedule import wander
+from pipesim.conform.diagnose.random_schedule import random_schedule
 from pipesim.errors import EvidenceError
 from pipesim.explain.phases import unfold
 from pipesim.model.program import Program
@@ -101,7 +101,7 @@ def test_what_a_single_run_does_is_in_the_set(
     edit = data.draw(st.sampled_from(edits(program)))
     wrong = apply(program, edit)
     possible = outcomes(wrong, None, 200)
-    assert observed(recorded(program, wrong, wander(wrong, seed))) in possible | {R}
+    assert observed(recorded(program, wrong, random_schedule(wrong, seed))) in possible | {R}
     assert observed(as_hardware(program, simulate(wrong, load_profile("h100")).trace)) in possible | {R}
 
 
@@ -130,26 +130,26 @@ def test_a_run_that_was_cut_off_has_no_outcome(stored: Make) -> None:
 @given(shape=st.sampled_from([(1, 4, 1, 1), (2, 6, 2, 32), (4, 9, 3, 1)]), seed=st.integers(0, 10**6))
 def test_a_random_schedule_ends_where_any_order_ends(shape: tuple[int, ...], seed: int) -> None:
     program = pc(*shape)
-    walk, reference = wander(program, seed), unfold(program)
+    walk, reference = random_schedule(program, seed), unfold(program)
     assert (walk.ended, walk.exhausted, walk.faults) == (True, False, ())
     assert walk.state.barriers == reference.state.barriers
     assert walk.state.pcs == reference.state.pcs
     for agent in range(len(program.agents)):
         assert [m.pc for m in walk.moves if m.agent == agent and m.passed] == list(range(len(program.code[agent])))
-    assert wander(program, seed) == walk
+    assert random_schedule(program, seed) == walk
 
 
 def test_another_seed_is_another_schedule() -> None:
-    assert len({wander(pc(), seed).moves for seed in range(20)}) == 20
+    assert len({random_schedule(pc(), seed).moves for seed in range(20)}) == 20
 
 
 def test_the_budget_ends_a_schedule() -> None:
-    walk = wander(pc(), 0, max_moves=20)
+    walk = random_schedule(pc(), 0, max_moves=20)
     assert (walk.ended, walk.exhausted) == (False, True)
 
 
 def test_traces_of_random_schedules_conform(recorded: Make, make_case: Make) -> None:
     """The way the tests record is right: the right program explains its own schedules."""
     for seed in range(30):
-        trace: Trace = recorded(pc(), pc(), wander(pc(), seed), lag=seed if seed % 2 else None)
+        trace: Trace = recorded(pc(), pc(), random_schedule(pc(), seed), lag=seed if seed % 2 else None)
         make_case(pc(), trace).accepted()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pipesim.conform.pair.pair import compare_traces
-from pipesim.conform.pair.result import Beside, Difference, DifferenceKind, Setting, Surplus
+from pipesim.conform.pair.result import Difference, DifferenceKind, EventPair, Setting, Surplus
 from pipesim.conform.result import TraceVerdict
 from pipesim.errors import EvidenceError
 from pipesim.trace.schema import CtaInfo, EventKind, Trace
@@ -168,15 +168,15 @@ def test_a_dropped_event(stored: Make) -> None:
         assert difference == Difference(
             DifferenceKind.ONLY_A, 0, "consumer/1", 5, 29, case.cycle(row), case.cycle(row + 1),
             (
-                Beside(5, "wait full[1] parity 1 returns", "wait full[1] parity 1 returns"),
-                Beside(5, "work begins", "work begins"),
-                Beside(5, "work ends", "work ends"),
-                Beside(5, "arrive empty[1]", "wait full[2] parity 1"),
-                Beside(6, "wait full[2] parity 1", "wait full[2] parity 1 returns"),
+                EventPair(5, "wait full[1] parity 1 returns", "wait full[1] parity 1 returns"),
+                EventPair(5, "work begins", "work begins"),
+                EventPair(5, "work ends", "work ends"),
+                EventPair(5, "arrive empty[1]", "wait full[2] parity 1"),
+                EventPair(6, "wait full[2] parity 1", "wait full[2] parity 1 returns"),
             ),
             3,
         )  # fmt: skip
-        assert difference.here == Beside(5, "arrive empty[1]", "wait full[2] parity 1")
+        assert difference.here == EventPair(5, "arrive empty[1]", "wait full[2] parity 1")
         found = compare_traces(edited.trace, case.trace).behaviour
         assert found.differences[0].kind is DifferenceKind.ONLY_B
         assert found.surplus == (Surplus("consumer/1", "arrive empty", 0, 1),)

@@ -14,7 +14,7 @@ from pipesim.model.machine import Flight
 from pipesim.model.ops import IN_ORDER, Engine, Op
 from pipesim.prove.certificate import certificate
 from pipesim.prove.certificate.certificate import Certificate
-from pipesim.prove.certificate.other_cta import Afar
+from pipesim.prove.certificate.other_cta import OtherCta
 from pipesim.prove.doubt import Doubt, Why
 from pipesim.prove.happens_before import accesses
 from pipesim.prove.happens_before.accesses import OWN, Accesses, AccessEvent
@@ -49,9 +49,9 @@ def no(why: Why) -> Callable[[pytest.MonkeyPatch], None]:
     """Without a reason to doubt."""
 
     def lacks(patch: pytest.MonkeyPatch) -> None:
-        doubt, afar = Certificate._doubt, Afar.doubts
+        doubt, other_cta = Certificate._doubt, OtherCta.doubts
         patch.setattr(Certificate, "_doubt", lambda self, d: doubt(self, d) if d.why is not why else None)
-        patch.setattr(Afar, "doubts", lambda self, *given: [d for d in afar(self, *given) if d.why is not why])
+        patch.setattr(OtherCta, "doubts", lambda self, *given: [d for d in other_cta(self, *given) if d.why is not why])
 
     return lacks
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipesim.model.awaited import Awaited
 from pipesim.protocols.broken import BROKEN
 from pipesim.prove.check import check
-from pipesim.prove.counterexample.activity import FOREVER, Doing, Span, doings
+from pipesim.prove.counterexample.activity import FOREVER, Activity, Span, activity
 from pipesim.prove.counterexample.replay_text import from_text
 
 
@@ -13,9 +13,9 @@ def test_a_ring_of_one_stage_that_is_never_given_back() -> None:
     """The set-up, a tile, and both wait for ever: every span of it."""
     program = BROKEN["consumer_never_arrives"](stages=1, tiles=2).flatten()
     (found,) = check(program).refutations
-    issues, waits, works = Doing.ISSUES, Doing.WAITS, Doing.WORKS
+    issues, waits, works = Activity.ISSUES, Activity.WAITS, Activity.WORKS
     room, data = Awaited.ROOM, Awaited.DATA
-    assert doings(program, found.schedule) == (
+    assert activity(program, found.schedule) == (
         Span(0, 0, 1, issues),
         Span(0, 1, 2, issues),
         Span(0, 2, 3, issues),
@@ -34,8 +34,8 @@ def test_a_ring_of_one_stage_that_is_never_given_back() -> None:
 
 def test_an_access_that_is_open_when_a_race_ends_the_schedule() -> None:
     program = BROKEN["consumer_arrives_before_reading"]().flatten()
-    spans = doings(program, from_text("0*6.1.0*7.~0:64.1*2.0*2.1o.0"))
+    spans = activity(program, from_text("0*6.1.0*7.~0:64.1*2.0*2.1o.0"))
     assert [span for span in spans if span.end >= 20] == [
-        Span(0, 20, 21, Doing.ISSUES),
-        Span(1, 19, 21, Doing.WORKS),
+        Span(0, 20, 21, Activity.ISSUES),
+        Span(1, 19, 21, Activity.WORKS),
     ]

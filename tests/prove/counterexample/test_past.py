@@ -56,7 +56,7 @@ def require_past(program: Program, found: Refutation) -> int:
     return len(found.schedule) - len(past)
 
 
-def wandered(program: Program, seed: int) -> Refutation | None:
+def random_refutation(program: Program, seed: int) -> Refutation | None:
     rng = random.Random(seed)
     play = Play(program)
     while not play.faults and (possible := moves(program, play.state)):
@@ -76,7 +76,7 @@ def test_the_past_of_a_random_programs_failure_fails_alone() -> None:
     beside = seen = 0
     for seed in range(400):
         program = random_ring(seed, mutated=1.0)
-        found = wandered(program, seed)
+        found = random_refutation(program, seed)
         if found is not None:
             seen += 1
             beside += require_past(program, found) > 0

@@ -120,7 +120,7 @@ def test_some_schedules_of_the_twins_had_moves_to_spare() -> None:
     assert spared(program, found)
 
 
-def wandered(program: Program, seed: int) -> Refutation | None:
+def random_refutation(program: Program, seed: int) -> Refutation | None:
     """Where moves made at random lead to, None if they lead to no harm."""
     rng = random.Random(seed)
     play = Play(program)
@@ -135,7 +135,7 @@ def test_no_move_of_a_random_programs_schedule_can_be_left_out(first: int) -> No
     seen = shorter = 0
     for seed in range(first, first + 60):
         program = random_ring(seed, mutated=1.0)
-        for found in (*check(program, max_states=1).refutations, wandered(program, seed)):
+        for found in (*check(program, max_states=1).refutations, random_refutation(program, seed)):
             if found is not None and found.kind not in MEMORY_ORDER:  # those show in no move
                 seen += 1
                 shorter += len(require_short(program, found).schedule) < len(found.schedule)

@@ -16,7 +16,7 @@ from pipesim.model.finding import Fault
 from pipesim.model.program import Program
 from pipesim.prove.certificate.canonical import CanonicalRun, is_again
 from pipesim.prove.certificate.certificate import Certificate
-from pipesim.prove.certificate.other_cta import Afar
+from pipesim.prove.certificate.other_cta import OtherCta
 from pipesim.prove.doubt import Doubt
 from pipesim.prove.happens_before.accesses import Accesses
 from pipesim.prove.happens_before.snapshot import Lap, Snapshot
@@ -157,7 +157,7 @@ def test_equal_snapshots_have_equal_futures(first: int) -> None:
 
 def nobody_in_the_other_cta(patch: pytest.MonkeyPatch) -> None:
     """What has reached into another CTA, of which that knows nothing yet, is forgotten."""
-    patch.setattr(Afar, "mark", lambda *_: None)
+    patch.setattr(OtherCta, "mark", lambda *_: None)
 
 
 def accesses(patch: pytest.MonkeyPatch) -> None:

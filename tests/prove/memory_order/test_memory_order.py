@@ -13,8 +13,8 @@ import pytest
 from pipesim.answers.check import replay, walked
 from pipesim.explain.phases import unfold
 from pipesim.model.finding import MEMORY_ORDER, Fault, FaultKind, FaultReport, Verdict
-from pipesim.model.machine import can_land, finished, initial_state, land, step
-from pipesim.model.moves import moves
+from pipesim.model.machine import finished, initial_state, land, step
+from pipesim.model.moves import can_land, moves
 from pipesim.model.ops import Engine, Fence, Op, Order, Scope, Space, semantics
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
 from pipesim.protocols.broken.memory import MEMORY, RIGHT
@@ -24,7 +24,7 @@ from pipesim.prove.counterexample.play import Play
 from pipesim.prove.counterexample.replay_text import to_text
 from pipesim.prove.happens_before.snapshot import Snapshot, repeats
 from pipesim.prove.memory_order.faults import memory_faults
-from pipesim.prove.memory_order.may_fail import concerns
+from pipesim.prove.memory_order.may_fail import order_may_fail
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.targets import find
 from tests.support.lanes import slow_but
@@ -56,10 +56,10 @@ def test_the_observer_says_what_the_graph_says(first: int) -> None:
         program = random_orders(seed)
         mine, its = both(program)
         assert mine == its, seed
-        assert concerns(program) or not its, seed
+        assert order_may_fail(program) or not its, seed
         seen.update({said[0] for said in its})
         seen["right"] += not its
-        seen["no concern"] += not concerns(program)
+        seen["no concern"] += not order_may_fail(program)
     assert all(seen[kind] >= 3 for kind in (*MEMORY_ORDER, "right", "no concern")), seen
 
 
@@ -176,11 +176,11 @@ def test_no_protocol_has_a_fault(name: str) -> None:
         order = MemoryOrder(program)
         unfold(program, observers=[order])
         assert order.faults == (), params
-        assert not concerns(program), "common protocols are not even watched by `check`"
+        assert not order_may_fail(program), "common protocols are not even watched by `check`"
 
 
 def test_only_a_producer_that_copies_as_threads_do_is_watched() -> None:
-    watched = [params for params in SIZES["gemm_sm90"] if concerns(find("gemm_sm90").build(params))]
+    watched = [params for params in SIZES["gemm_sm90"] if order_may_fail(find("gemm_sm90").build(params))]
     assert watched == [params for params in SIZES["gemm_sm90"] if not params.get("tma", 1)]
     assert watched
 
@@ -332,7 +332,7 @@ def test_a_lap_later_it_stands_where_it_stood(name: str) -> None:
 
 def test_any_number_of_tiles_is_proved_of_the_right_twin_and_not_of_the_wrong_one() -> None:
     (_, right), wrong = RIGHT["release_relaxed"], MEMORY["release_relaxed"]
-    assert concerns(right(stages=2, tiles=3).flatten()), "a relaxed arrive behind a fence"
+    assert order_may_fail(right(stages=2, tiles=3).flatten()), "a relaxed arrive behind a fence"
     every = Family("tiles", lambda tiles: right(stages=2, tiles=tiles).flatten()).verdict()
     assert isinstance(every, EveryValue)
     some = Family("tiles", lambda tiles: wrong(stages=2, tiles=tiles).flatten()).verdict()

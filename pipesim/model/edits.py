@@ -1,0 +1,158 @@
+"""The edits of a flat program: operations of an agent changed, deleted, repeated, moved, inserted.
+
+Everything else is kept right: an operation takes its line along; a jump leads to the operation that it led to, or to
+the next one that is left after it. Registers hold what was written to them last, as ever. The single mistakes
+of ``conform`` and the single corrections of ``prove`` are made of these; each undoes another one:
+
+* an arrive is left out (:func:`deleted`), made twice (:func:`repeated`) or added (:func:`inserted`),
+* a wait is left out (:func:`deleted`) or added (:func:`inserted`),
+* an arrive comes earlier or later (:func:`moved`, :func:`rearranged`),
+* a wait is for the other parity (:func:`toggled`), other bytes are expected (:func:`expecting`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from pipesim.model.ops import Op, Operation, operand, with_operand
+from pipesim.model.program import Program
+
+
+class Listing(NamedTuple):
+    """The operations of one agent, each with its line. Places are positions in it, from 0."""
+
+    code: tuple[Operation, ...]
+    lines: tuple[int, ...]
+
+
+class Insertion(NamedTuple):
+    """A new operation before the one at ``place`` (which may be the end), with the number of its line."""
+
+    place: int
+    operation: Operation
+    line: int
+
+
+def listing(program: Program, agent: int) -> Listing:
+    """What the agent does."""
+    return Listing(program.code[agent], program.lines[agent])
+
+
+def with_listings(program: Program, listings: Mapping[int, Listing]) -> Program:
+    """The program in which these agents do something else. Raises ProgramError if that makes no program."""
+    code, lines = list(program.code), list(program.lines)
+    for agent, each in listings.items():
+        code[agent], lines[agent] = each
+    return replace(program, code=tuple(code), lines=tuple(lines))
+
+
+# places
+
+
+def changed(before: Listing, operations: Mapping[int, Operation]) -> Listing:
+    """Other operations at these places."""
+    code = list(before.code)
+    for place, operation in operations.items():
+        code[place] = operation
+    return Listing(tuple(code), before.lines)
+
+
+def deleted(before: Listing, places: Collection[int]) -> Listing:
+    """Without the operations at these places."""
+    if not places:
+        return before
+    first, end = min(places), max(places) + 1
+    return _spliced(before, first, end, [place for place in range(first, end) if place not in places])
+
+
+def repeated(before: Listing, place: int) -> Listing:
+    """The operation at ``place`` twice."""
+    return _spliced(before, place + 1, place + 1, [place])
+
+
+def moved(before: Listing, place: int, to: int) -> Listing:
+    """The operation at ``place`` before the one at ``to``."""
+    if to <= place:
+        return _spliced(before, to, place + 1, [place, *range(to, place)])
+    return _spliced(before, place, to, [*range(place + 1, to), place])
+
+
+def rearranged(before: Listing, order: Sequence[int]) -> Listing:
+    """The operations at these places, in this order."""
+    return _spliced(before, 0, len(before.code), order)
+
+
+def inserted(before: Listing, new: Iterable[Insertion]) -> Listing:
+    """With new operations; several before one place stand in the order given."""
+    code: list[Operation] = []
+    lines: list[int] = []
+    origins: list[int] = []
+    done = 0
+    for place, operation, line in sorted(new, key=lambda each: each.place):
+        code += (*before.code[done:place], operation)
+        lines += (*before.lines[done:place], line)
+        origins += (*range(done, place), -1)
+        done = place
+    code += before.code[done:]
+    lines += before.lines[done:]
+    origins += range(done, len(before.code))
+    return Listing(_with_jumps_right(before.code, code, origins), tuple(lines))
+
+
+def _spliced(before: Listing, first: int, end: int, instead: Sequence[int]) -> Listing:
+    """The operations ``first..end`` replaced by those at the places ``instead``."""
+    code, lines = before
+    spliced = (*code[:first], *(code[place] for place in instead), *code[end:])
+    if _jumps(code):
+        spliced = _with_jumps_right(code, spliced, [*range(first), *instead, *range(end, len(code))])
+    return Listing(spliced, (*lines[:first], *(lines[place] for place in instead), *lines[end:]))
+
+
+@lru_cache(maxsize=64)
+def _jumps(code: tuple[Operation, ...]) -> bool:
+    return any(op[0] == Op.JUMP_IF for op in code)
+
+
+def _with_jumps_right(
+    before: tuple[Operation, ...], after: Sequence[Operation], origins: Sequence[int]
+) -> tuple[Operation, ...]:
+    """``after`` with the jumps leading where they led; ``origins``: where each operation stood before, -1 if new."""
+    if not _jumps(before):
+        return tuple(after)
+    now: dict[int, int] = {}
+    for place, origin in enumerate(origins):
+        now.setdefault(origin, place)
+    left = sorted(origin for origin in now if origin >= 0)
+
+    def right(place: int, operation: Operation) -> Operation:
+        origin = origins[place]
+        if operation[0] != Op.JUMP_IF or origin < 0:
+            return operation
+        target = bisect_left(left, origin + 1 + operand(operation, "skip"))
+        places = (now[each] for each in left[target:])
+        to = next((there for there in places if there > place), len(after))
+        return with_operand(operation, "skip", to - place - 1)
+
+    return tuple(right(place, operation) for place, operation in enumerate(after))
+
+
+# operations
+
+
+def toggled(operation: Operation) -> Operation:
+    """A wait or try for the other parity."""
+    return with_operand(operation, "parity", 1 - operand(operation, "parity"))
+
+
+def expecting(operation: Operation, nbytes: int) -> Operation:
+    """An arrive or expect_tx that expects so many bytes."""
+    return with_operand(operation, "bytes" if operation[0] == Op.EXPECT_TX else "expect", nbytes)
+
+
+def releases(operation: Operation) -> bool:
+    """True for an arrive that expects no bytes."""
+    return operation[0] == Op.ARRIVE and not operand(operation, "expect")

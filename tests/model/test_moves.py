@@ -1,0 +1,140 @@
+"""What may happen next: the answers that every driver chooses among, and that none of them has its own."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pipesim
+from pipesim.model.machine import begin, initial_state, land
+from pipesim.model.moves import (
+    PIECE,
+    Kind,
+    Move,
+    attempt,
+    completing_size,
+    failed,
+    finds,
+    first_to_land,
+    held_up,
+    landing,
+    landing_sizes,
+    make,
+    moves,
+    of_agent,
+    of_flight,
+    opens,
+)
+
+LOAD = "INIT count=1; ARRIVE expect={expect}; TMA_LOAD bytes=64 item=7"
+
+
+@pytest.mark.parametrize(
+    ("expect", "granularity", "sizes"),
+    [
+        (64, 0, (64,)),  # it completes the phase with its last byte
+        (96, 0, (64,)),  # it does not complete it
+        (40, 0, (40, 64)),  # the phase is complete before its last byte
+        (64, 16, (16, 32, 48, 64)),
+        (48, 16, (16, 32, 48, 64)),
+        (40, 16, (16, 32, 40, 48, 64)),
+        (64, 48, (48, 64)),
+    ],
+)
+def test_how_many_bytes_may_land_at_once(
+    build: Any, play: Any, expect: int, granularity: int, sizes: tuple[int, ...]
+) -> None:
+    program = build(LOAD.format(expect=expect))
+    state, _ = play(program, "0 0 0")
+    (flight,) = state.flights
+    assert landing_sizes(state, flight, granularity) == sizes
+    assert completing_size(state, flight) == (expect if expect < 64 else 0)
+    if not granularity:
+        assert [move for move, _ in of_flight(program, state, 0)] == [Move(Kind.LAND, 0, size) for size in sizes]
+        assert all(attempt(program, state, Move(Kind.LAND, 0, size)) is not None for size in sizes)
+        assert attempt(program, state, Move(Kind.LAND, 0, 1)) is None
+
+
+def test_no_part_completes_a_phase_that_lacks_arrivals(build: Any, play: Any) -> None:
+    program = build("INIT count=2; ARRIVE expect=40; TMA_LOAD bytes=64 item=7")
+    state, _ = play(program, "0 0 0")
+    (flight,) = state.flights
+    assert landing_sizes(state, flight) == (40, 64), "another arrive may complete it between the two"
+    assert completing_size(state, flight) == 0
+
+
+def test_what_counts_no_bytes_lands_whole(build: Any, play: Any) -> None:
+    program = build("TRANSFER_WRITE engine=BULK bytes=64 item=1")
+    state, _ = play(program, "0")
+    (flight,) = state.flights
+    assert landing_sizes(state, flight, PIECE) == (64,)
+
+
+def test_an_access_opens_before_it_ends(build: Any, play: Any) -> None:
+    program = build("WRITE item=1; READ item=1")
+    state = initial_state(program)
+    assert opens(program, state, 0)
+    assert [move.kind for move, _ in of_agent(program, state, 0)] == [Kind.OPEN]
+    state = begin(program, state, 0).state
+    assert not opens(program, state, 0)
+    assert [move.kind for move in moves(program, state)] == [Kind.STEP]
+    assert opens(program, make(program, state, Move(Kind.STEP, 0)).state, 0)
+
+
+def test_who_cannot_move(build: Any, play: Any) -> None:
+    program = build("INIT count=1; WAIT", "BAR_SYNC threads=64", "")
+    state, _ = play(program, "0")
+    stopped = held_up(program, state, 0)
+    assert stopped is not None
+    assert (stopped.blocked, stopped.state) == (0, state)
+    assert held_up(program, state, 1) is None, "it is yet to arrive"
+    assert held_up(program, state, 2) is None, "it has ended"
+    state, _ = play(program, "1", state)
+    assert held_up(program, state, 1) is not None
+
+
+def test_a_try_may_fail_whatever_it_finds(build: Any, play: Any) -> None:
+    program = build(
+        "INIT count=1; ARRIVE; TRY_WAIT register=0; ARRIVE register=1; TEST_STATE state_register=1 register=0"
+    )
+    state, _ = play(program, "0 0")
+    assert finds(program, state, 0, 2)
+    (yes, after), (no, other) = of_agent(program, state, 0)
+    assert (yes.kind, no.kind) == (Kind.STEP, Kind.FAIL)
+    assert other.state == failed(program, after.state, 0, 2)
+    assert (after.state.registers[0][0], other.state.registers[0][0]) == (1, 0)
+    state, _ = play(program, "0 0", state)
+    assert finds(program, state, 0, 4)
+    fresh, _ = play(program, "0")
+    assert not finds(program, fresh, 0, 2), "the twin: nobody has arrived"
+    tried = build("INIT count=1; TRY_WAIT register=0")
+    state, _ = play(tried, "0")
+    assert [move.kind for move, _ in of_agent(tried, state, 0)] == [Kind.STEP]
+
+
+def test_what_must_land_before(build: Any, play: Any) -> None:
+    """A commit follows its transfers; on an engine that works in order they follow each other."""
+    program = build("INIT count=1; TRANSFER_WRITE engine=WGMMA item=1; TRANSFER_WRITE engine=WGMMA item=2; "
+                    "COMMIT engine=WGMMA barrier=0")  # fmt: skip
+    state, _ = play(program, "0 0 0 0")
+    one, two, commit = state.flights
+    assert landing(state) == [(0, one)]
+    assert [first_to_land(state, flight) for flight in (one, two, commit)] == [one, one, one]
+    state = land(program, state, one).state
+    assert [first_to_land(state, flight) for flight in (two, commit)] == [two, two]
+
+
+def test_no_driver_has_an_answer_of_its_own() -> None:
+    """What a try may answer is changed by ``moves`` alone, and nobody looks for the open access of an agent."""
+    root = Path(pipesim.__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        if path.parent == root / "model":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module == "pipesim.model.machine":
+                assert "answered" not in {alias.name for alias in node.names}, path
+            if isinstance(node, ast.Compare) and "OWN" in map(ast.unparse, node.comparators):
+                assert ast.unparse(node.left) != "f.engine", path
