@@ -7,7 +7,7 @@ from statistics import median
 from rich.cells import cell_len
 
 from pipesim.answers.view import HardwareBlock
-from pipesim.conform.result import Conformance, Divergence, DivergenceKind
+from pipesim.conform.result import Conformance, DivergenceKind
 from pipesim.model.finding import Verdict
 from pipesim.report.findings.divergence import divergence_lines
 from pipesim.report.findings.examination import examination_lines
@@ -39,8 +39,7 @@ def hardware_lines(block: HardwareBlock, width: int, *, timeline: bool) -> list[
         for table in (shares, site_lines(timing.sites, width, side)):
             lines += ["", *table] if table else []
     if timeline:
-        labels = ("sim", "trace" if simulated(block) else "hw")
-        drawn = timeline_lines(block.simulated, block.measured, width, _moment(divergence), labels)
+        drawn = timeline_lines(block.simulated, block.measured, width, moment_of(block), trace_labels(block))
         lines += ["", *drawn] if drawn else []
     return lines
 
@@ -50,8 +49,14 @@ def simulated(block: HardwareBlock) -> bool:
     return block.measured.meta.source == "simulation"
 
 
-def _moment(divergence: Divergence | None) -> Moment | None:
+def trace_labels(block: HardwareBlock) -> tuple[str, str]:
+    """What tells the rows of the timeline apart."""
+    return "sim", "trace" if simulated(block) else "hw"
+
+
+def moment_of(block: HardwareBlock) -> Moment | None:
     """Where the timeline has to look: a run that did not finish is shown at its end anyway."""
+    divergence = block.conformance.divergence
     if divergence is None or divergence.cycle < 0 or divergence.kind is DivergenceKind.NOT_FINISHED:
         return None
     return Moment(divergence.cta, divergence.cycle)

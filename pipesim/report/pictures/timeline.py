@@ -61,17 +61,74 @@ def timeline_lines(
     The scale covers up to 12 laps of the ring, fewer where they would be drawn in less than 12 cells each: the first
     ones, those around ``look_at``, or the last ones of a run that is stuck.
     """
+    shots, here = _shots(upper, lower, look_at, labels)
+    return _painted(shots, _groups(upper, lower), width, here) if shots else []
+
+
+@dataclass(frozen=True)
+class TimelineRows:
+    """The same rows for a picture: each title with the cells of one trace, and what stands around them.
+
+    ``ticks`` are (cell, cycle); ``empty`` and ``full`` name the barriers that are waited for; ``here`` is the cell that
+    is looked at, -1 for none.
+    """
+
+    rows: tuple[tuple[str, str], ...]
+    ticks: tuple[tuple[int, int], ...]
+    unit: str
+    heading: str
+    empty: str
+    full: str
+    here: int
+    hidden: int
+
+
+def timeline_rows(
+    upper: Trace | None,
+    lower: Trace | None,
+    cells: int,
+    look_at: Moment | None = None,
+    labels: tuple[str, str] = ("sim", "hw"),
+) -> TimelineRows | None:
+    """What :func:`timeline_lines` draws, in about ``cells`` cells; None if there is nothing to draw."""
+    shots, here = _shots(upper, lower, look_at, labels)
+    if not shots:
+        return None
+    names = _names([shot for _, shot in shots])
+    scale, rows = _rows(shots, names, cells + NAME_WIDTH, here)
+    whole = wrap_parts(_heading_parts(shots, scale, around=here is not None), 1 << 20)
+    groups = _groups(upper, lower)
+    step = _step(scale.window, scale.cells * TICK_CELLS // 90)
+    ticks = range(-(-scale.start // step) * step, scale.start + scale.window, step)
+    return TimelineRows(
+        tuple((label + row.title(names), cells) for row in rows[:MOST_AGENTS] for label, cells in row.lines),
+        tuple((scale.column(tick) - scale.left, tick) for tick in ticks),
+        scale.unit,
+        whole[0],
+        _some([group for group in groups if waits_empty(group)]),
+        _some([group for group in groups if not waits_empty(group)]),
+        -1 if here is None else scale.column(max(scale.start, min(here, scale.start + scale.window - 1))) - scale.left,
+        sum(len(row.names) for row in rows[MOST_AGENTS:]),
+    )
+
+
+def _shots(
+    upper: Trace | None, lower: Trace | None, look_at: Moment | None, labels: tuple[str, str]
+) -> tuple[list[tuple[str, Picture]], int | None]:
+    """The traces that have events, each under its label, and the cycle of the picture that is looked at."""
     shots: list[tuple[str, Picture]] = []
     one, two = (pad(label, max(map(cell_len, labels))) for label in labels)
     if upper is not None and len(upper.events):
         shots.append((one, picture(upper)))
     if lower is not None and len(lower.events):
         shots.append((two, picture(lower, look_at.cta if look_at else None)))
-    if not shots:
-        return []
-    here = look_at.cycle - shots[-1][1].origin if look_at and lower is not None else None
-    groups = list(dict.fromkeys(g for t in (upper, lower) if t is not None for g in waited_groups(t)))
-    return _painted(shots, groups, width, here)
+    here = look_at.cycle - shots[-1][1].origin if shots and look_at and lower is not None else None
+    return shots, here
+
+
+def _groups(upper: Trace | None, lower: Trace | None) -> list[str]:
+    """The groups of barriers that the agents of both wait for."""
+    return list(dict.fromkeys(g for t in (upper, lower) if t is not None for g in waited_groups(t)))
 
 
 def picture_lines(shot: Picture, groups: Sequence[str], width: int) -> list[str]:
@@ -194,6 +251,10 @@ def _scale(pictures: list[Picture], room: int, left: int, here: int | None) -> _
 
 
 def _heading(shots: list[tuple[str, Picture]], scale: _Scale, width: int, *, around: bool) -> list[str]:
+    return wrap_parts(_heading_parts(shots, scale, around=around), width, "  timeline   ")
+
+
+def _heading_parts(shots: list[tuple[str, Picture]], scale: _Scale, *, around: bool) -> list[str]:
     """Which part of which runs is drawn, and from where the cycles are counted."""
     whole = _whole([shot for _, shot in shots])
     end = scale.start + scale.window
@@ -214,7 +275,7 @@ def _heading(shots: list[tuple[str, Picture]], scale: _Scale, width: int, *, aro
         )
         located = around or (shot.stuck and len(shots) > 1)  # the report names cycles of the trace's own clock
         parts.append(f"{text}, 0 is its cycle {number(shot.origin)}" if located and shot.origin else text)
-    return wrap_parts(parts, width, "  timeline   ")
+    return parts
 
 
 def _axis(scale: _Scale) -> str:

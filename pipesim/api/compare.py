@@ -1,0 +1,131 @@
+"""``pipesim.compare``: a recorded trace against its protocol, behaviour first, then time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from pipesim.answers.assemble import Held, hold, mark_of
+from pipesim.answers.heading import heading
+from pipesim.answers.view import VerifyReport
+from pipesim.api.given import Given, GivenProfile, GivenTrace, profile_from, target_from, trace_from, whole_params
+from pipesim.api.result import Answer
+from pipesim.conform.result import Conformance, Divergence, Timing
+from pipesim.errors import ParameterError, UnknownProtocolError, UsageError
+from pipesim.model.program import Program
+from pipesim.protocols.catalog import BUILT_IN
+from pipesim.report.pages.hardware import moment_of, trace_labels
+from pipesim.report.pages.verify import verify_lines
+from pipesim.report.pictures.timeline_svg import timeline_svg
+from pipesim.report.text.words import iterations
+from pipesim.targets import Target, find
+from pipesim.trace.schema import Trace, TraceMeta
+
+
+@dataclass(frozen=True, repr=False)
+class ComparisonResult(Answer):
+    """One trace compared with ``program``. ``report`` is the whole answer as data."""
+
+    program: Program
+    trace: Trace
+    report: VerifyReport
+    exit_code: int  #: as the command ends: 0, 1, 3, or 4 where the period is outside the tolerance
+
+    @property
+    def ok(self) -> bool | None:
+        """True: it agrees. False: it does not, or the period is outside the tolerance. None: unknown."""
+        return self.report.ok
+
+    @property
+    def conformance(self) -> Conformance:
+        """Whether every recorded event is one that the protocol allows."""
+        return self.report.hardware[0].conformance
+
+    @property
+    def divergence(self) -> Divergence | None:
+        """The first event that the protocol does not allow, None if there is none."""
+        return self.conformance.divergence
+
+    @property
+    def timing(self) -> Timing | None:
+        """The simulated and the measured run in numbers; None where one of them did not finish."""
+        return self.report.hardware[0].timing
+
+    def svg(self) -> str:
+        """The timeline: simulated above measured, around the divergence if there is one."""
+        block = self.report.hardware[0]
+        return timeline_svg(block.simulated, block.measured, moment_of(block), trace_labels(block))
+
+    def _in_short(self) -> str:
+        return f"{self.program.name}: {self.report.verdict}"
+
+    def _lines(self, width: int) -> list[str]:
+        return verify_lines(self.report, width)
+
+    def _document(self) -> object:
+        return {"exit_code": self.exit_code, "findings": (), "report": self.report}
+
+    def _pictures(self) -> Sequence[tuple[str, str]]:
+        picture = self.svg()
+        return ((f"the timeline of {self.program.name}", picture),) if picture else ()
+
+
+def compare(
+    x: Given | Trace | None = None,
+    trace: GivenTrace | None = None,
+    *,
+    profile: GivenProfile | None = None,
+    tolerance: float | None = None,
+    **params: int,
+) -> ComparisonResult:
+    """Compare a recorded trace with its protocol, event by event and in time.
+
+    ``x`` as in :func:`pipesim.check`; leave it out where the trace names a built-in protocol: ``compare(trace)``. A
+    parameter that is not given has the trace's value. ``trace``: a ``Trace`` or the path of its file. ``profile``: the
+    latency profile, that of the trace's device if None. ``tolerance``: percent of the measured period.
+    Raises UsageError for what cannot be done, EvidenceError for a trace of another kernel or a file that is no trace.
+    """
+    if trace is None and (isinstance(x, Trace) or (isinstance(x, str | PathLike) and Path(x).suffix == ".parquet")):
+        x, trace = None, x
+    if trace is None:
+        raise UsageError("no trace is given", correction='for example compare(x, "trace.parquet")')
+    within, chosen = _percentage(tolerance), None if profile is None else profile_from(profile)
+    found, source = trace_from(trace)
+    whole = whole_params(params)
+    target = _built_in(found.meta) if x is None else target_from(x, whole)
+    program = target.build(_of_trace(target, found.meta) | whole, grid=found.meta.grid)
+    held = hold(program, found, source, chosen, within)
+    report = VerifyReport(heading(program), (), (held.block,), _verdict(held, found), mark_of(held.code))
+    return ComparisonResult(program, found, report, held.code)
+
+
+def _built_in(meta: TraceMeta) -> Target:
+    """What a trace names. It may name a built-in protocol only: a trace never makes us run a file."""
+    if meta.protocol not in BUILT_IN:
+        raise UnknownProtocolError(
+            f"the trace is of protocol {meta.protocol}, which is not built in",
+            correction="give the protocol first: compare(my_kernel, trace)",
+        )
+    return find(meta.protocol)
+
+
+def _of_trace(target: Target, meta: TraceMeta) -> dict[str, int]:
+    return {} if target.program is not None else {n: v for n, v in meta.params.items() if n in target.defaults}
+
+
+def _verdict(held: Held, trace: Trace) -> str:
+    who = "simulated" if trace.meta.source == "simulation" else "recorded"
+    found = held.block.conformance
+    part = f" in {iterations(found.window)}" if found.hides else ""
+    return held.why or f"the {who} trace does what the protocol says{part} ({held.block.device})"
+
+
+def _percentage(tolerance: object) -> float | None:
+    if tolerance is None:
+        return None
+    if isinstance(tolerance, int | float) and not isinstance(tolerance, bool) and 0 <= tolerance < math.inf:
+        return float(tolerance)
+    raise ParameterError(f"tolerance is {tolerance!r}", correction="give a percentage of 0 or more, for example 5")
