@@ -22,7 +22,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from pipesim.api.check import CheckResult, check
     from pipesim.api.compare import ComparisonResult, compare
-    from pipesim.api.finding import CounterexampleDiagram, ReportedFinding
+    from pipesim.api.finding import CheckFinding, CounterexampleDiagram, ReportedFinding
     from pipesim.api.show import Diagram, show
     from pipesim.api.simulate import SimulationResult, simulate
     from pipesim.errors import EvidenceError, ParameterError, PipesimError, ProtocolError, UsageError
@@ -52,7 +52,7 @@ _HOMES = {
     for module, names in {
         "pipesim.api.check": ("CheckResult", "check"),
         "pipesim.api.compare": ("ComparisonResult", "compare"),
-        "pipesim.api.finding": ("CounterexampleDiagram", "ReportedFinding"),
+        "pipesim.api.finding": ("CheckFinding", "CounterexampleDiagram", "ReportedFinding"),
         "pipesim.api.show": ("Diagram", "show"),
         "pipesim.api.simulate": ("SimulationResult", "simulate"),
         "pipesim.errors": ("EvidenceError", "ParameterError", "PipesimError", "ProtocolError", "UsageError"),
@@ -82,6 +82,7 @@ _HOMES = {
 __all__ = [
     "Advisory",
     "BarrierStorage",
+    "CheckFinding",
     "CheckResult",
     "ComparisonResult",
     "CounterexampleDiagram",

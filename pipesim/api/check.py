@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pipesim.answers.check import judge
 from pipesim.answers.view import CheckReport
-from pipesim.api.finding import ReportedFinding, reported
+from pipesim.api.finding import CheckFinding, check_findings
 from pipesim.api.given import Given, at_least_one, built
 from pipesim.api.result import Answer
 from pipesim.api.show import diagram_svg
@@ -39,9 +39,9 @@ class CheckResult(Answer):
         return _OK[self.verdict]
 
     @property
-    def findings(self) -> tuple[ReportedFinding, ...]:
+    def findings(self) -> tuple[CheckFinding, ...]:
         """What is wrong, each with its counterexample; empty if nothing is."""
-        return reported(self.report.refutations)
+        return check_findings(self.report.refutations)
 
     def _in_short(self) -> str:
         wrong = "; ".join(in_short(each.finding) for each in self.report.refutations)

@@ -102,9 +102,13 @@ class ReportedFinding(Result):
         return self.counterexample._pictures() if self.counterexample is not None else ()  # noqa: SLF001  # a result, too
 
 
-def reported(shown: Iterable[Shown], others: Iterable[Deadlock | FaultReport] = ()) -> tuple[ReportedFinding, ...]:
-    """Findings with their counterexamples, then those that have none and are not among them."""
-    proved = tuple(ReportedFinding(each.finding, CounterexampleDiagram(each)) for each in shown)
-    known = {id(each.data) for each in proved}
-    rest = tuple(each for each in others if id(each) not in known and all(each != one.data for one in proved))
-    return proved + tuple(ReportedFinding(each) for each in rest)
+@dataclass(frozen=True, repr=False)
+class CheckFinding(ReportedFinding):
+    """What is wrong in some schedule, with the counterexample that shows it."""
+
+    counterexample: CounterexampleDiagram
+
+
+def check_findings(shown: Iterable[Shown]) -> tuple[CheckFinding, ...]:
+    """The findings of a check."""
+    return tuple(CheckFinding(each.finding, CounterexampleDiagram(each)) for each in shown)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pipesim.answers.assemble import Simulated, run_simulation
 from pipesim.answers.heading import heading
 from pipesim.answers.view import RunReport
-from pipesim.api.finding import ReportedFinding, reported
+from pipesim.api.finding import ReportedFinding
 from pipesim.api.given import Given, GivenProfile, at_least_one, built, profile_from
 from pipesim.api.result import Answer
 from pipesim.model.finding import Deadlock, FaultReport
@@ -72,7 +72,8 @@ class SimulationResult(Answer):
     @property
     def findings(self) -> tuple[ReportedFinding, ...]:
         """The deadlock, then the faults; :func:`pipesim.check` adds counterexamples."""
-        return reported((), (*((self.deadlock,) if self.deadlock else ()), *self.faults))
+        found = (*((self.deadlock,) if self.deadlock else ()), *self.faults)
+        return tuple(ReportedFinding(each) for each in found)
 
     def svg(self) -> str:
         """The timeline: a row for each agent, what it does at which cycle; "" if nothing was recorded."""
