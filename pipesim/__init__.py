@@ -20,11 +20,14 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from pipesim.answers.views.conclusion import Conclusion
     from pipesim.api.check import CheckResult, check
     from pipesim.api.compare import ComparisonResult, compare
     from pipesim.api.finding import CheckFinding, CounterexampleDiagram, ReportedFinding
     from pipesim.api.show import Diagram, show
     from pipesim.api.simulate import SimulationResult, simulate
+    from pipesim.api.verify import VerifyResult, verify
+    from pipesim.conform.agreement import Agreement
     from pipesim.errors import EvidenceError, ParameterError, PipesimError, ProtocolError, UsageError
     from pipesim.lang.builder import TryResult, elect, predicated
     from pipesim.lang.protocol import Protocol
@@ -50,11 +53,14 @@ if TYPE_CHECKING:
 _HOMES = {
     name: module
     for module, names in {
+        "pipesim.answers.views.conclusion": ("Conclusion",),
         "pipesim.api.check": ("CheckResult", "check"),
         "pipesim.api.compare": ("ComparisonResult", "compare"),
         "pipesim.api.finding": ("CheckFinding", "CounterexampleDiagram", "ReportedFinding"),
         "pipesim.api.show": ("Diagram", "show"),
         "pipesim.api.simulate": ("SimulationResult", "simulate"),
+        "pipesim.api.verify": ("VerifyResult", "verify"),
+        "pipesim.conform.agreement": ("Agreement",),
         "pipesim.errors": ("EvidenceError", "ParameterError", "PipesimError", "ProtocolError", "UsageError"),
         "pipesim.lang.builder": ("TryResult", "elect", "predicated"),
         "pipesim.lang.protocol": ("Protocol",),
@@ -81,10 +87,12 @@ _HOMES = {
 
 __all__ = [
     "Advisory",
+    "Agreement",
     "BarrierStorage",
     "CheckFinding",
     "CheckResult",
     "ComparisonResult",
+    "Conclusion",
     "CounterexampleDiagram",
     "Deadlock",
     "Diagram",
@@ -114,6 +122,7 @@ __all__ = [
     "TryResult",
     "UsageError",
     "Verdict",
+    "VerifyResult",
     "Warp",
     "__version__",
     "check",
@@ -130,6 +139,7 @@ __all__ = [
     "simulate",
     "umma_arrive_leader_cta",
     "umma_arrive_peer_cta",
+    "verify",
     "write_trace",
 ]
 

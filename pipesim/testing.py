@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pipesim.answers.check import judge
+from pipesim.answers.check import check
 from pipesim.lang.protocol import Protocol
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
@@ -30,7 +30,6 @@ def assert_verified(
     """
     __tracebackhide__ = True  # pytest shows the test's line
     target = target_of(protocol)
-    program = target.build(params)
-    report = judge(target, params, program, max_states, most_ranges=0)
+    report = check(target, params, max_states=max_states, most_ranges=0)
     if report.verdict is not Verdict.PROVED:
         raise AssertionError("\n" + "\n".join(check_lines(report, WIDTH)))

@@ -29,7 +29,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipesim.answers.check import judge
+from pipesim.answers.check import check as check_all
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import check
@@ -108,7 +108,7 @@ def command(protocol: str, params: dict[str, int]) -> float:
     """Seconds of all that ``pipesim check`` answers about the case, without its imports and its page."""
     target = find(protocol)
     program, flatten = _timed(target.build, params)
-    return flatten + _timed(judge, target, params, program, MOST_STATES)[1]
+    return flatten + _timed(lambda: check_all(target, params, max_states=MOST_STATES, program=program))[1]
 
 
 def _timed(call: Callable[..., Any], *arguments: object) -> tuple[Any, float]:

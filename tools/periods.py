@@ -10,7 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from pipesim.answers.view import PeriodRow
+from pipesim.answers.views.rows import PeriodRow
 from pipesim.conform.steady import read
 from pipesim.conform.timing import median_period, noise_millicycles
 from pipesim.report.text.console import make_console

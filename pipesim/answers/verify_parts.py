@@ -14,13 +14,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import assert_never
 
-from pipesim.answers.assemble import AGREES, UNKNOWN, behaviour, run_simulation, wrong_data
-from pipesim.answers.check import judge
-from pipesim.answers.summary_view import Failure, TraceLine
-from pipesim.answers.view import CheckReport, SimulationLine
-from pipesim.conform.diagnose.agreement import Agreement, agreement
-from pipesim.conform.diagnose.examine import examine
-from pipesim.conform.replay.conformance import conform
+from pipesim.answers.check import check
+from pipesim.answers.progress import Stage
+from pipesim.answers.run import run
+from pipesim.answers.verify import MOST_STATES
+from pipesim.answers.views.check import CheckReport
+from pipesim.answers.views.run import SimulationLine
+from pipesim.answers.views.summary import Failure, TraceLine
+from pipesim.conform.agreement import Agreement, agreement_of
 from pipesim.errors import EvidenceError, PipesimError
 from pipesim.model.finding import Advisory, Finding
 from pipesim.model.program import Program
@@ -28,9 +29,6 @@ from pipesim.targets import Target, find
 from pipesim.timed.profile import load_profile
 from pipesim.trace.files import read_trace
 from pipesim.trace.library import device_slug
-from pipesim.trace.schema import Trace
-
-MOST_STATES = 50_000  #: searched where one run does not decide; `pipesim check --max-states` searches more
 
 
 @dataclass(frozen=True)
@@ -56,14 +54,14 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Proof:
-    """To be judged for every schedule."""
+class ProofPart:
+    """To be checked for every schedule."""
 
     subject: Subject
 
 
 @dataclass(frozen=True)
-class Simulation:
+class SimulationPart:
     """To be simulated on this profile (its name, or a file)."""
 
     subject: Subject
@@ -71,8 +69,8 @@ class Simulation:
 
 
 @dataclass(frozen=True)
-class Recordings:
-    """Traces of one configuration, files below ``folder``, to be held against the program of that configuration."""
+class TracesPart:
+    """Traces of one configuration, files below ``folder``, to be compared with the program of that configuration."""
 
     subject: Subject
     folder: Path
@@ -81,21 +79,20 @@ class Recordings:
     grid: int
 
 
-Part = Proof | Simulation | Recordings
+Part = ProofPart | SimulationPart | TracesPart
 
 
 @dataclass(frozen=True)
-class Simulated:
-    """What one simulation comes to; ``code`` as an exit code, ``cycles`` from its first operation to its last."""
+class SimulationResult:
+    """What one simulation comes to, without its events; ``cycles`` from its first operation to its last."""
 
     line: SimulationLine
     cycles: int
     findings: tuple[Finding, ...]
-    notes: tuple[Advisory, ...]
-    code: int
+    advisories: tuple[Advisory, ...]
 
 
-Result = CheckReport | Simulated | tuple[TraceLine, ...] | Failure
+Result = CheckReport | SimulationResult | tuple[TraceLine, ...] | Failure
 
 
 def carry_out(part: Part) -> Result:
@@ -106,43 +103,50 @@ def carry_out(part: Part) -> Result:
     try:
         with redirect_stdout(sys.stderr):
             return _done(part)
-    except Exception as error:  # noqa: BLE001  # whatever it is, it is told with the protocol, and the others go on
-        return failure(what(part), error)
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is reported with the protocol, and the others go on
+        return failure(*stage_of(part), error)
 
 
 def _done(part: Part) -> Result:
     match part:
-        case Proof(subject):
-            given = dict(subject.params)
-            return judge(subject.target(), given, subject.program(), MOST_STATES, subject.ctas)
-        case Simulation(subject, profile):
-            return _simulated(subject.program(), profile)
-        case Recordings():
-            return tuple(_held(part, path) for path in part.paths)
+        case ProofPart(subject):
+            return check(
+                subject.target(),
+                dict(subject.params),
+                max_states=MOST_STATES,
+                ctas=subject.ctas,
+                program=subject.program(),
+            )
+        case SimulationPart(subject, profile):
+            ran = run(subject.program(), load_profile(profile))
+            return SimulationResult(ran.simulation, ran.cycles, ran.findings, ran.advisories)
+        case TracesPart():
+            return tuple(_line(part, path) for path in part.paths)
         case _:
             assert_never(part)
 
 
-def what(part: Part) -> str:
-    """A part in words."""
+def stage_of(part: Part) -> tuple[Stage, str]:
+    """What a part does, and with which file ("": none)."""
     match part:
-        case Proof():
-            return "the proof"
-        case Simulation():
-            return "the simulation"
-        case Recordings(paths=paths):
-            return f"the comparison with {paths[0].name}"
+        case ProofPart():
+            return Stage.CHECK, ""
+        case SimulationPart():
+            return Stage.SIMULATE, ""
+        case TracesPart(paths=paths):
+            return Stage.COMPARE, paths[0].name
         case _:
             assert_never(part)
 
 
-def failure(tried: str, error: BaseException) -> Failure:
+def failure(stage: Stage, name: str, error: BaseException) -> Failure:
     """An exception as data: a PipesimError by its fact and place, any other by its kind and the line that raised it."""
     if isinstance(error, PipesimError):
-        return Failure(tried, error.fact, error.place)
+        return Failure(stage, name, error.fact, error.place)
     frames = traceback.extract_tb(error.__traceback__)
     place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    return Failure(tried, f"{type(error).__name__}: {error}" if str(error) else type(error).__name__, place)
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return Failure(stage, name, said, place)
 
 
 @lru_cache(maxsize=64)
@@ -157,25 +161,22 @@ def _program(name: str, params: tuple[tuple[str, int], ...], grid: int | None) -
         return _target(name).build(dict(params), grid=grid)
 
 
-def _simulated(program: Program, profile: str) -> Simulated:
-    ran = run_simulation(program, load_profile(profile))
-    return Simulated(ran.line, ran.result.cycles, ran.findings, ran.notes, ran.code)
-
-
-def _held(part: Recordings, path: Path) -> TraceLine:
-    """One trace against the program of its parameters; of evidence that cannot be used the line says why."""
+def _line(part: TracesPart, path: Path) -> TraceLine:
+    """One trace beside the program of its parameters; of evidence that cannot be used the line says why."""
     source = path.relative_to(part.folder).as_posix()
     device = device_slug(path.parent.name)
     try:
         trace = read_trace(path)
         device = device_slug(trace.meta.device.name)
-        stands, why = follow(_recorded_program(part), trace)
+        found = agreement_of(_recorded_program(part), trace)
     except EvidenceError as error:
-        return TraceLine(source, str(path), device, Agreement.UNKNOWN, 0, error.fact)
-    return TraceLine(source, str(path), device, stands, len(trace.events), why)
+        return TraceLine(source, str(path), device, Agreement.UNKNOWN, 0, unusable=error.fact)
+    first = found.conformance.divergence
+    claim = first.claim if first is not None and found.reason is not None else ""
+    return TraceLine(source, str(path), device, found.agreement, len(trace.events), found.reason, claim)
 
 
-def _recorded_program(part: Recordings) -> Program:
+def _recorded_program(part: TracesPart) -> Program:
     """The program of the recorded parameters, which must be those that the protocol has. EvidenceError if not."""
     target = part.subject.target()
     recorded, has = dict(part.params), target.defaults
@@ -187,21 +188,6 @@ def _recorded_program(part: Recordings) -> Program:
         return _program(part.subject.name, () if target.program is not None else part.params, part.grid)
     except PipesimError as error:
         raise EvidenceError(f"the protocol refuses its parameters: {error.fact}") from error
-
-
-def follow(program: Program, trace: Trace) -> tuple[Agreement, str]:
-    """How a recorded run stands to its program, and why where it does not agree. Raises as :func:`conform` does."""
-    found = conform(program, trace)
-    seen = examine(program, trace, found)
-    stands = agreement(trace.meta, found, seen)
-    if stands in (Agreement.HANGS_TOO, Agreement.FAULT_NAMED):
-        return stands, ""  # that its launch failed, or that its data are wrong, is what it was recorded for
-    code, why = behaviour(trace, found)
-    if code == AGREES:
-        return stands, ""
-    if code == UNKNOWN:
-        return Agreement.UNKNOWN, why
-    return Agreement.DIFFERS, found.divergence.claim if found.divergence is not None else wrong_data(trace.meta)
 
 
 def same_values(recorded: Mapping[str, int], asked: tuple[tuple[str, int], ...]) -> bool:

@@ -5,28 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipesim.answers.check import judge
-from pipesim.answers.view import CheckReport
+from pipesim.answers.check import check as check_answer
+from pipesim.answers.views.check import CheckReport
+from pipesim.answers.views.conclusion import Conclusion
 from pipesim.api.finding import CheckFinding, check_findings
 from pipesim.api.given import Given, at_least_one, built
-from pipesim.api.result import Answer
-from pipesim.api.show import diagram_svg
+from pipesim.api.result import VerdictResult
+from pipesim.api.show import diagram_picture
+from pipesim.export.documents import document_of
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import MOST_STATES
 from pipesim.report.findings.annotations import in_short
 from pipesim.report.pages.check import check_lines
 
-_OK = {Verdict.PROVED: True, Verdict.REFUTED: False, Verdict.UNKNOWN: None}
-_CODES = {Verdict.PROVED: 0, Verdict.REFUTED: 1, Verdict.UNKNOWN: 3}  #: as the command exits
-
 
 @dataclass(frozen=True, repr=False)
-class CheckResult(Answer):
+class CheckResult(VerdictResult):
     """The verdict on every schedule of ``program``, and what is wrong. ``report`` is the whole answer as data."""
 
     program: Program
     report: CheckReport
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """As the verdict is."""
+        return self.report.conclusion
 
     @property
     def verdict(self) -> Verdict:
@@ -34,29 +38,23 @@ class CheckResult(Answer):
         return self.report.verdict
 
     @property
-    def ok(self) -> bool | None:
-        """True: proved. False: refuted. None: unknown, which is never called safe."""
-        return _OK[self.verdict]
-
-    @property
     def findings(self) -> tuple[CheckFinding, ...]:
         """What is wrong, each with its counterexample; empty if nothing is."""
         return check_findings(self.report.refutations)
 
     def _in_short(self) -> str:
-        wrong = "; ".join(in_short(each.finding) for each in self.report.refutations)
+        wrong = "; ".join(in_short(each) for each in self.report.findings)
         return f"{self.program.name}: {self.verdict.value}{f', {wrong}' if wrong else ''}"
 
     def _lines(self, width: int) -> list[str]:
         return check_lines(self.report, width)
 
     def _document(self) -> object:
-        findings = [each.finding for each in self.report.refutations]
-        return {"exit_code": _CODES[self.verdict], "findings": findings, "report": self.report}
+        return document_of(self.report)
 
     def _pictures(self) -> Sequence[tuple[str, str]]:
         shown = [picture for each in self.findings for picture in each._pictures()]  # noqa: SLF001  # a result, too
-        return shown or ((f"the roles and barriers of {self.program.name}", diagram_svg(self.program)),)
+        return shown or (diagram_picture(self.program),)
 
 
 def check(x: Given, *, max_states: int = MOST_STATES, ctas: int | None = None, **params: int) -> CheckResult:
@@ -69,4 +67,4 @@ def check(x: Given, *, max_states: int = MOST_STATES, ctas: int | None = None, *
     """
     most = at_least_one("max_states", max_states)
     target, given, program = built(x, params, ctas)
-    return CheckResult(program, judge(target, given, program, most, ctas))
+    return CheckResult(program, check_answer(target, given, max_states=most, ctas=ctas, program=program))

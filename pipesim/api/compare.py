@@ -8,41 +8,51 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from pipesim.answers.assemble import Held, hold, mark_of
-from pipesim.answers.heading import heading
-from pipesim.answers.view import VerifyReport
+from pipesim.answers.compare import compare_trace
+from pipesim.answers.views.conclusion import Conclusion
+from pipesim.answers.views.trace import CompareReport, TraceComparison
 from pipesim.api.given import Given, GivenProfile, GivenTrace, profile_from, target_from, trace_from, whole_params
-from pipesim.api.result import Answer
+from pipesim.api.result import VerdictResult
+from pipesim.conform.agreement import Agreement
 from pipesim.conform.result import Conformance, Divergence, Timing
 from pipesim.errors import ParameterError, UnknownProtocolError, UsageError
+from pipesim.export.documents import document_of
 from pipesim.model.program import Program
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.report.pages.hardware import moment_of, trace_labels
-from pipesim.report.pages.verify import verify_lines
+from pipesim.report.pages.verify import compare_lines
 from pipesim.report.pictures.timeline_svg import timeline_svg
-from pipesim.report.text.words import iterations
+from pipesim.report.sentences.trace import comparison_reason
 from pipesim.targets import Target, find
 from pipesim.trace.schema import Trace, TraceMeta
 
 
 @dataclass(frozen=True, repr=False)
-class ComparisonResult(Answer):
+class ComparisonResult(VerdictResult):
     """One trace compared with ``program``. ``report`` is the whole answer as data."""
 
     program: Program
-    trace: Trace
-    report: VerifyReport
-    exit_code: int  #: as the command ends: 0, 1, 3, or 4 where the period is outside the tolerance
+    report: CompareReport
 
     @property
-    def ok(self) -> bool | None:
-        """True: it agrees. False: it does not, or the period is outside the tolerance. None: unknown."""
-        return self.report.ok
+    def conclusion(self) -> Conclusion:
+        """A difference beats the unknown, the unknown the tolerance."""
+        return self.report.conclusion
+
+    @property
+    def agreement(self) -> Agreement:
+        """How the recorded run stands to the protocol."""
+        return self.report.comparison.agreement
+
+    @property
+    def trace(self) -> Trace:
+        """The trace that was compared."""
+        return self.report.comparison.measured
 
     @property
     def conformance(self) -> Conformance:
         """Whether every recorded event is one that the protocol allows."""
-        return self.report.hardware[0].conformance
+        return self.report.comparison.conformance
 
     @property
     def divergence(self) -> Divergence | None:
@@ -52,25 +62,24 @@ class ComparisonResult(Answer):
     @property
     def timing(self) -> Timing | None:
         """The simulated and the measured run in numbers; None where one of them did not finish."""
-        return self.report.hardware[0].timing
+        return self.report.comparison.timing
 
     def svg(self) -> str:
         """The timeline: simulated above measured, around the divergence if there is one."""
-        block = self.report.hardware[0]
-        return timeline_svg(block.simulated, block.measured, moment_of(block), trace_labels(block))
+        return _svg(self.report.comparison)
 
     def _in_short(self) -> str:
-        return f"{self.program.name}: {self.report.verdict}"
+        why = comparison_reason(self.report.comparison)
+        return f"{self.program.name}: {self.conclusion.value}{f', {why}' if why else ''}"
 
     def _lines(self, width: int) -> list[str]:
-        return verify_lines(self.report, width)
+        return compare_lines(self.report, width)
 
     def _document(self) -> object:
-        return {"exit_code": self.exit_code, "findings": (), "report": self.report}
+        return document_of(self.report)
 
     def _pictures(self) -> Sequence[tuple[str, str]]:
-        picture = self.svg()
-        return ((f"the timeline of {self.program.name}", picture),) if picture else ()
+        return comparison_picture(self.program.name, self.report.comparison)
 
 
 def compare(
@@ -92,14 +101,31 @@ def compare(
         x, trace = None, x
     if trace is None:
         raise UsageError("no trace is given", correction='for example compare(x, "trace.parquet")')
-    within, chosen = _percentage(tolerance), None if profile is None else profile_from(profile)
+    within, chosen = percentage(tolerance), None if profile is None else profile_from(profile)
     found, source = trace_from(trace)
     whole = whole_params(params)
     target = _built_in(found.meta) if x is None else target_from(x, whole)
     program = target.build(_of_trace(target, found.meta) | whole, grid=found.meta.grid)
-    held = hold(program, found, source, chosen, within)
-    report = VerifyReport(heading(program), (), (held.block,), _verdict(held, found), mark_of(held.code))
-    return ComparisonResult(program, found, report, held.code)
+    return ComparisonResult(program, compare_trace(program, found, source, chosen, within))
+
+
+def percentage(tolerance: object) -> float | None:
+    """A tolerance of 0 or more, None for none; ParameterError for anything else."""
+    if tolerance is None:
+        return None
+    if isinstance(tolerance, int | float) and not isinstance(tolerance, bool) and 0 <= tolerance < math.inf:
+        return float(tolerance)
+    raise ParameterError(f"tolerance is {tolerance!r}", correction="give a percentage of 0 or more, for example 5")
+
+
+def comparison_picture(name: str, found: TraceComparison) -> Sequence[tuple[str, str]]:
+    """The timeline of a comparison, in words and as SVG; () if there is nothing to draw."""
+    picture = _svg(found)
+    return ((f"the timeline of {name}", picture),) if picture else ()
+
+
+def _svg(found: TraceComparison) -> str:
+    return timeline_svg(found.simulated, found.measured, moment_of(found), trace_labels(found))
 
 
 def _built_in(meta: TraceMeta) -> Target:
@@ -114,18 +140,3 @@ def _built_in(meta: TraceMeta) -> Target:
 
 def _of_trace(target: Target, meta: TraceMeta) -> dict[str, int]:
     return {} if target.program is not None else {n: v for n, v in meta.params.items() if n in target.defaults}
-
-
-def _verdict(held: Held, trace: Trace) -> str:
-    who = "simulated" if trace.meta.source == "simulation" else "recorded"
-    found = held.block.conformance
-    part = f" in {iterations(found.window)}" if found.hides else ""
-    return held.why or f"the {who} trace does what the protocol says{part} ({held.block.device})"
-
-
-def _percentage(tolerance: object) -> float | None:
-    if tolerance is None:
-        return None
-    if isinstance(tolerance, int | float) and not isinstance(tolerance, bool) and 0 <= tolerance < math.inf:
-        return float(tolerance)
-    raise ParameterError(f"tolerance is {tolerance!r}", correction="give a percentage of 0 or more, for example 5")

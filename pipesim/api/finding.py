@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipesim.answers.view import Shown
+from pipesim.answers.views.check import Counterexample
 from pipesim.api.result import Result
 from pipesim.model.finding import Deadlock, FaultReport
 from pipesim.prove.counterexample.words import Line
@@ -20,7 +20,7 @@ from pipesim.report.pictures.schedule_svg import schedule_svg
 class CounterexampleDiagram(Result):
     """A schedule that goes wrong: who moves when, as text and as a picture with time downwards."""
 
-    data: Shown
+    data: Counterexample
 
     @property
     def steps(self) -> tuple[Line, ...]:
@@ -109,6 +109,6 @@ class CheckFinding(ReportedFinding):
     counterexample: CounterexampleDiagram
 
 
-def check_findings(shown: Iterable[Shown]) -> tuple[CheckFinding, ...]:
+def check_findings(shown: Iterable[Counterexample]) -> tuple[CheckFinding, ...]:
     """The findings of a check."""
     return tuple(CheckFinding(each.finding, CounterexampleDiagram(each)) for each in shown)

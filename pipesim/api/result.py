@@ -7,7 +7,9 @@ from base64 import b64encode
 from collections.abc import Sequence
 from html import escape
 
+from pipesim.answers.views.conclusion import Conclusion
 from pipesim.export.as_json import as_json
+from pipesim.report.sentences.document import in_words
 from pipesim.report.text.console import text_of
 
 WIDTH = 100  #: cells of a report as text
@@ -32,7 +34,7 @@ class Result(ABC):
 
     def to_json(self) -> str:
         """The answer as JSON: the document that the command prints with ``--json``."""
-        return as_json(self._document())
+        return as_json(self._document(), in_words)
 
     @abstractmethod
     def _in_short(self) -> str:
@@ -51,13 +53,18 @@ class Result(ABC):
         return ()
 
 
-class Answer(Result):
+class VerdictResult(Result):
     """A result with a verdict. It is true in a condition only if it is ``ok``: never where that is unknown."""
 
     @property
     @abstractmethod
+    def conclusion(self) -> Conclusion:
+        """What it comes to: agrees, wrong, unknown, or outside the tolerance."""
+
+    @property
     def ok(self) -> bool | None:
         """True: nothing is wrong. False: something is. None: unknown."""
+        return self.conclusion.ok
 
     def __bool__(self) -> bool:
         return self.ok is True

@@ -51,6 +51,6 @@ def show(x: Given, *, rank: int = 0, ctas: int | None = None, **params: int) -> 
     return Diagram(anatomy(program, rank), description or "")
 
 
-def diagram_svg(program: Program) -> str:
-    """The picture of CTA 0 of a program."""
-    return show_svg(anatomy(program))
+def diagram_picture(program: Program) -> tuple[str, str]:
+    """The picture of CTA 0 of a program: what it shows in words, and as SVG."""
+    return f"the roles and barriers of {program.name}", show_svg(anatomy(program))

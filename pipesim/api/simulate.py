@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipesim.answers.assemble import Simulated, run_simulation
-from pipesim.answers.heading import heading
-from pipesim.answers.view import RunReport
+from pipesim.answers.run import run
+from pipesim.answers.views.conclusion import Conclusion
+from pipesim.answers.views.run import RunReport
 from pipesim.api.finding import ReportedFinding
 from pipesim.api.given import Given, GivenProfile, at_least_one, built, profile_from
-from pipesim.api.result import Answer
+from pipesim.api.result import VerdictResult
+from pipesim.export.documents import document_of
 from pipesim.model.finding import Deadlock, FaultReport
 from pipesim.model.program import Program
 from pipesim.report.pages.run import run_lines
@@ -20,24 +21,24 @@ from pipesim.timed.engine import DEFAULT_BUDGET, Outcome
 from pipesim.timed.profile import Profile
 from pipesim.trace.schema import Trace
 
-_CODES = {True: 0, False: 1, None: 3}  #: as the command exits
-
 
 @dataclass(frozen=True, repr=False)
-class SimulationResult(Answer):
+class SimulationResult(VerdictResult):
     """One simulated run of ``program`` on ``profile``. ``report`` is the whole answer as data."""
 
     program: Program
     profile: Profile
-    outcome: Outcome
     report: RunReport
 
     @property
-    def ok(self) -> bool | None:
-        """True: it finished without a finding. False: it did not. None: it ran out of its budget."""
-        if self.outcome is Outcome.UNKNOWN and not self.report.faults:
-            return None
-        return self.outcome is Outcome.FINISHED and not self.report.faults
+    def conclusion(self) -> Conclusion:
+        """A finding beats a budget that ran out."""
+        return self.report.conclusion
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the run ended."""
+        return Outcome(self.report.simulation.outcome)
 
     @property
     def trace(self) -> Trace:
@@ -72,8 +73,7 @@ class SimulationResult(Answer):
     @property
     def findings(self) -> tuple[ReportedFinding, ...]:
         """The deadlock, then the faults; :func:`pipesim.check` adds counterexamples."""
-        found = (*((self.deadlock,) if self.deadlock else ()), *self.faults)
-        return tuple(ReportedFinding(each) for each in found)
+        return tuple(ReportedFinding(each) for each in self.report.findings)
 
     def svg(self) -> str:
         """The timeline: a row for each agent, what it does at which cycle; "" if nothing was recorded."""
@@ -86,8 +86,7 @@ class SimulationResult(Answer):
         return run_lines(self.report, width)
 
     def _document(self) -> object:
-        findings = [each.data for each in self.findings]
-        return {"exit_code": _CODES[self.ok], "findings": findings, "report": self.report}
+        return document_of(self.report)
 
     def _pictures(self) -> Sequence[tuple[str, str]]:
         picture = self.svg()
@@ -112,19 +111,4 @@ def simulate(
     steps = at_least_one("max_steps", max_steps)
     chosen = profile_from(profile)
     _, _, program = built(x, params, ctas)
-    ran = run_simulation(program, chosen, recording=bool(traced), max_steps=steps)
-    return SimulationResult(program, chosen, ran.result.outcome, _report(ran))
-
-
-def _report(ran: Simulated) -> RunReport:
-    return RunReport(
-        heading(ran.result.program),
-        ran.line,
-        ran.result.cycles,
-        ran.result.steps,
-        ran.reading.shares if ran.reading else {},
-        ran.result.trace,
-        ran.deadlock,
-        ran.faults,
-        ran.notes,
-    )
+    return SimulationResult(program, chosen, run(program, chosen, traced=bool(traced), max_steps=steps))

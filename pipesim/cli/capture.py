@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import Command, add_force, add_output, add_protocol, add_window, params_of, require_output
 from pipesim.cli.capture_kernel import DEADLINE_MS, add_kernel, capture_kernel, refuse_kernel_options
-from pipesim.cli.output import progress, show
+from pipesim.cli.output import emit, progress
 from pipesim.cli.recording import empty_meta, require_gpu_or, usual_name
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from hwkernels.capture.twin_request import KernelRequest
     from pipesim.model.program import Program
     from pipesim.targets import Target
-    from pipesim.trace.schema import Trace
 
     Request = CaptureRequest | KernelRequest
 
@@ -66,9 +65,10 @@ def _carry_out(options: argparse.Namespace) -> int:
         return capture_kernel(options)
     refuse_kernel_options(options)
 
-    from pipesim.answers.assemble import hold, mark_of
-    from pipesim.answers.heading import heading
-    from pipesim.answers.view import VerifyReport
+    from pipesim.answers.compare import compare_trace
+    from pipesim.answers.evidence import captured
+    from pipesim.export.exit_codes import exit_code
+    from pipesim.report.pages.verify import paint_compare
     from pipesim.targets import find
     from pipesim.trace.files import write_trace
 
@@ -85,42 +85,18 @@ def _carry_out(options: argparse.Namespace) -> int:
         trace = captured(request)
     write_trace(trace, path, force=options.force)
     with progress("comparing with the protocol"):
-        held = hold(program, trace, str(path), None, None)
-    verdict = f"recorded {len(trace.events):,} events in {path}" + (f"; {held.why}" if held.why else "")
-    show(options, VerifyReport(heading(program), (), (held.block,), verdict, mark_of(held.code)), held.code)
-    return held.code
-
-
-def has_kernel(target: Target) -> bool:
-    """Whether there is a CUDA kernel of what ``target`` names."""
-    from hwkernels.twins import kernel_names
-
-    return target.name in kernel_names()
-
-
-def plain_request(program: Program) -> Request:
-    """What to run for this program, everything else as usual."""
-    from hwkernels.capture.request import PROTOCOL, CaptureRequest
-    from hwkernels.capture.twin_request import KernelRequest
-
-    if program.name == PROTOCOL:
-        return CaptureRequest(program.params, program.grid)
-    return KernelRequest(program.name, program.params, program.grid)
-
-
-def captured(request: Request) -> Trace:
-    """The trace of a request. Raises HardwareError without a GPU, and whatever the kernel's own capture raises."""
-    from hwkernels.capture.trace import capture
-    from hwkernels.capture.twin_request import KernelRequest
-    from hwkernels.capture.twin_trace import capture_kernel_of
-
-    return capture_kernel_of(request) if isinstance(request, KernelRequest) else capture(request)
+        report = compare_trace(program, trace, str(path), captured=True)
+    code = exit_code(report)
+    document = {"exit_code": code, "findings": (), "report": report}
+    emit(options, document, lambda console: paint_compare(console, report))
+    return code
 
 
 def _request(target: Target, program: Program, options: argparse.Namespace) -> Request:
     """The request of a command line; UsageError if there is no kernel, ParameterError for a value out of range."""
     from hwkernels.capture.request import PROTOCOL
     from hwkernels.twins import kernel_names
+    from pipesim.answers.evidence import has_kernel
     from pipesim.errors import UsageError
 
     if not has_kernel(target):

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import params_of, require_output
-from pipesim.cli.output import progress, show
+from pipesim.cli.output import emit, progress
 from pipesim.cli.recording import empty_meta, require_gpu_or, usual_name
 from pipesim.errors import ParameterError, UsageError
 
 if TYPE_CHECKING:
     from hwkernels.capture.source import ForeignRequest
     from pipesim.model.program import Program
-    from pipesim.trace.schema import Trace
 
 DEADLINE_MS = 250  #: the usual ``--deadline-ms``, which only a kernel of ours takes
 _FLAG = re.compile(r"[A-Za-z_]\w*(=.*)?", re.DOTALL)
@@ -81,9 +80,9 @@ def capture_kernel(options: argparse.Namespace) -> int:
     from hwkernels.capture.parameters import check_arguments
     from hwkernels.capture.source import check_foreign, compile_builds
     from hwkernels.capture.source_trace import capture_foreign
-    from pipesim.answers.assemble import hold, mark_of
-    from pipesim.answers.heading import heading
-    from pipesim.answers.view import VerifyReport
+    from pipesim.answers.compare import compare_trace
+    from pipesim.export.exit_codes import exit_code
+    from pipesim.report.pages.verify import paint_compare
     from pipesim.targets import find
     from pipesim.trace.files import write_trace
 
@@ -106,10 +105,11 @@ def capture_kernel(options: argparse.Namespace) -> int:
         trace = capture_foreign(request, builds, may_hang=options.may_hang)
     write_trace(trace, path, force=options.force)
     with progress("comparing with the protocol"):
-        held = hold(program, trace, str(path), None, None)
-    verdict = f"recorded {len(trace.events):,} events in {path}" + (f"; {held.why}" if held.why else _outputs(trace))
-    show(options, VerifyReport(heading(program), (), (held.block,), verdict, mark_of(held.code)), held.code)
-    return held.code
+        report = compare_trace(program, trace, str(path), captured=True)
+    code = exit_code(report)
+    document = {"exit_code": code, "findings": (), "report": report}
+    emit(options, document, lambda console: paint_compare(console, report))
+    return code
 
 
 def foreign_request(program: Program, options: argparse.Namespace) -> ForeignRequest:
@@ -204,13 +204,3 @@ def _defines(texts: list[str]) -> dict[str, str]:
         if not _FLAG.fullmatch(text):
             raise ParameterError(f"-D {text} defines no name", correction="for example -D STAGES=4")
     return _pairs("-D", [text if "=" in text else f"{text}=1" for text in texts], "STAGES=4")
-
-
-def _outputs(trace: Trace) -> str:
-    """What is known of the kernel's outputs, in words."""
-    outputs = trace.meta.extra.get("outputs", {})
-    words = [
-        f"{name} is {hashes[0]} after each launch" if len(hashes) == 1 else f"{name} differs between launches"
-        for name, hashes in outputs.items()
-    ]
-    return "".join(f"; {word}" for word in words)

@@ -6,13 +6,13 @@ import argparse
 from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import Command, add_ctas, add_output, add_params, params_of
-from pipesim.cli.output import complain, emit, parts, progress
+from pipesim.cli.output import complain, emit, progress
 from pipesim.errors import ParameterError, PipesimError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pipesim.answers.view import CheckReport
+    from pipesim.answers.views.check import CheckReport
     from pipesim.model.program import Program
     from pipesim.targets import Target
 
@@ -55,15 +55,11 @@ def _carry_out(options: argparse.Namespace) -> int:
                 raise
             failed[name] = error
             complain(error)  # now: the others may take long, and are judged all the same
-    reports = {name: _judged(options, *built.pop(name)) for name in names if name in built}
+    reports = {name: _checked(options, *built.pop(name)) for name in names if name in built}
 
-    from pipesim.answers.assemble import AGREES, FINDINGS, UNKNOWN
-    from pipesim.model.finding import Verdict
+    from pipesim.export.exit_codes import exit_code
 
-    codes = {Verdict.PROVED: AGREES, Verdict.REFUTED: FINDINGS, Verdict.UNKNOWN: UNKNOWN}
-    verdicts = {report.verdict for report in reports.values()}
-    worst = next((codes[v] for v in (Verdict.REFUTED, Verdict.UNKNOWN, Verdict.PROVED) if v in verdicts), AGREES)
-    code = PipesimError.exit_code if failed else worst
+    code = PipesimError.exit_code if failed else exit_code(*reports.values())
     emit(options, _document(reports, failed, code), lambda console: _paint(options, console, reports, failed))
     return code
 
@@ -90,22 +86,21 @@ def _built(options: argparse.Namespace, name: str) -> tuple[Target, Program]:
         return target, target.build(params_of(options), grid=options.ctas)
 
 
-def _judged(options: argparse.Namespace, target: Target, program: Program) -> CheckReport:
-    from pipesim.answers.check import judge, replay
+def _checked(options: argparse.Namespace, target: Target, program: Program) -> CheckReport:
+    from pipesim.answers.check import check, replay
 
     with progress(f"checking {program.name}"):
         if options.replay is not None:
             return replay(program, options.replay)
-        return judge(target, params_of(options), program, options.max_states, options.ctas)
+        return check(target, params_of(options), max_states=options.max_states, ctas=options.ctas, program=program)
 
 
 def _document(reports: dict[str, CheckReport], failed: dict[str, PipesimError], code: int) -> dict[str, object]:
     """The JSON: of one protocol its findings and its report, of several those of each, or its error, under its name."""
     each: dict[str, dict[str, object]] = {
-        name: {"findings": tuple(shown.finding for shown in report.refutations), "report": report}
-        for name, report in reports.items()
+        name: {"findings": report.findings, "report": report} for name, report in reports.items()
     }
-    each |= {name: {"error": parts(error)} for name, error in failed.items()}
+    each |= {name: {"error": error} for name, error in failed.items()}
     if len(each) == 1:
         return {"exit_code": code, **next(iter(each.values()))}
     return {"exit_code": code, "protocols": each}

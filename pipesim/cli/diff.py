@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import Command, add_output, add_params, add_tolerance, params_of
-from pipesim.cli.output import progress, show
+from pipesim.cli.output import emit, progress
 
 if TYPE_CHECKING:
     from pipesim.targets import Target
@@ -26,14 +26,14 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     if options.other is not None:
-        from pipesim.cli.pair import compare_pair
+        from pipesim.cli.pair import diff_pair
 
-        return compare_pair(options)
+        return diff_pair(options)
 
-    from pipesim.answers.assemble import hold, mark_of
-    from pipesim.answers.heading import heading
-    from pipesim.answers.view import VerifyReport
-    from pipesim.report.text.words import iterations
+    from pipesim.answers.compare import compare_trace
+    from pipesim.export.documents import document_of
+    from pipesim.export.exit_codes import exit_code
+    from pipesim.report.pages.verify import paint_compare
     from pipesim.timed.profile import load_profile
     from pipesim.trace.files import read_trace
 
@@ -45,13 +45,9 @@ def _carry_out(options: argparse.Namespace) -> int:
         program = target.build(theirs | params_of(options), grid=meta.grid)
     profile = load_profile(options.profile) if options.profile else None
     with progress(f"comparing {options.trace.name} with {program.name}"):
-        held = hold(program, trace, str(options.trace), profile, options.tolerance)
-    who = "simulated" if meta.source == "simulation" else "recorded"
-    found = held.block.conformance
-    part = f" in {iterations(found.window)}" if found.hides else ""
-    verdict = held.why or f"the {who} trace does what the protocol says{part} ({held.block.device})"
-    show(options, VerifyReport(heading(program), (), (held.block,), verdict, mark_of(held.code)), held.code)
-    return held.code
+        report = compare_trace(program, trace, str(options.trace), profile, options.tolerance)
+    emit(options, document_of(report), lambda console: paint_compare(console, report))
+    return exit_code(report)
 
 
 def _target(named: str | None, meta: TraceMeta) -> Target:

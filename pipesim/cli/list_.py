@@ -9,7 +9,7 @@ from pipesim.cli.arguments import Command, add_output
 from pipesim.cli.output import emit, progress
 
 if TYPE_CHECKING:
-    from pipesim.answers.view import ProtocolRow
+    from pipesim.answers.views.rows import ProtocolRow
     from pipesim.targets import Target
 
 
@@ -30,7 +30,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
 def _row(target: Target) -> ProtocolRow:
     """One protocol with its defaults; barriers of one name stand together."""
-    from pipesim.answers.view import ProtocolRow
+    from pipesim.answers.views.rows import ProtocolRow
     from pipesim.explain.anatomy.read import anatomy
 
     found = anatomy(target.build())

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING
 
@@ -15,52 +15,15 @@ from pipesim.errors import PipesimError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pipesim.answers.view import RunReport, VerifyReport
-    from pipesim.model.finding import Finding
 
 _CAUSE = "  probable cause: "  # as PipesimError has it
-
-
-def show(
-    options: argparse.Namespace,
-    report: RunReport | VerifyReport,
-    code: int,
-    findings: Sequence[Finding] = (),
-    missing: PipesimError | None = None,
-) -> None:
-    """Print a report: as JSON ``{"exit_code", "findings", "report"}`` if asked for, else painted.
-
-    A report of ``verify`` is given the findings; that of ``run`` has its own. ``missing``: why evidence is
-    missing, in the JSON under ``error`` (a painted report leaves that to :func:`complain`).
-    """
-    from pipesim.answers.view import RunReport
-
-    def paint(console: Console) -> None:
-        if isinstance(report, RunReport):
-            from pipesim.report.pages.run import paint_run
-
-            paint_run(console, report)
-            return
-        from pipesim.report.pages.verify import paint_verify
-
-        told = [shown.finding for shown in report.proof.refutations] if report.proof is not None else []
-        paint_verify(console, report, [finding for finding in findings if finding not in told])
-
-    said = {} if missing is None else {"error": parts(missing)}
-    emit(options, {"exit_code": code, "findings": findings, "report": report, **said}, paint)
 
 
 def refuse(options: argparse.Namespace, error: PipesimError) -> None:
     """Say that a command cannot be carried out; with ``--json`` standard output has ``{"exit_code", "error"}`` too."""
     complain(error)
     if options.json:
-        emit(options, {"exit_code": error.exit_code, "error": parts(error)}, lambda _: None)
-
-
-def parts(error: PipesimError) -> dict[str, str]:
-    """An error as JSON has it: ``kind`` is the name of its class."""
-    parts = {"fact": error.fact, "place": error.place, "cause": error.cause, "correction": error.correction}
-    return {"kind": type(error).__name__, **parts}
+        emit(options, {"exit_code": error.exit_code, "error": error}, lambda _: None)
 
 
 def emit(options: argparse.Namespace, value: object, paint: Callable[[Console], None]) -> None:
@@ -69,11 +32,12 @@ def emit(options: argparse.Namespace, value: object, paint: Callable[[Console], 
     A reader that has gone (``| head``) is no error and must not change the exit code, so the rest is dropped.
     """
     from pipesim.export.as_json import as_json
+    from pipesim.report.sentences.document import in_words
     from pipesim.report.text.console import make_console
 
     try:
         if options.json:
-            print(as_json(value))  # the command's output
+            print(as_json(value, in_words))  # the command's output
         else:
             paint(make_console())
         sys.stdout.flush()

@@ -15,12 +15,10 @@ from pipesim.cli.arguments import (
     params_of,
     require_output,
 )
-from pipesim.cli.output import progress, show
+from pipesim.cli.output import emit, progress
 from pipesim.errors import ParameterError
 
 if TYPE_CHECKING:
-    from pipesim.answers.assemble import Simulated
-    from pipesim.answers.view import RunReport
     from pipesim.model.program import Program
 
 
@@ -48,8 +46,11 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.schedule is not None:
         return _walk(options)
 
-    from pipesim.answers.assemble import run_simulation
+    from pipesim.answers.run import run
+    from pipesim.export.documents import document_of
+    from pipesim.export.exit_codes import exit_code
     from pipesim.model.program_json import dumps
+    from pipesim.report.pages.run import paint_run
     from pipesim.targets import find
     from pipesim.timed.engine import DEFAULT_BUDGET
     from pipesim.timed.profile import load_profile
@@ -64,14 +65,12 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.save_program is not None:
         write_whole(options.save_program, dumps(program).encode(), force=options.force)
     with progress(f"simulating {program.name} on {profile.name}"):
-        ran = run_simulation(
-            program, profile, recording=options.recording, max_steps=options.max_steps or DEFAULT_BUDGET
-        )
+        report = run(program, profile, traced=options.recording, max_steps=options.max_steps or DEFAULT_BUDGET)
     if options.save_trace is not None:
-        trace = ran.result.trace
+        trace = report.trace
         write_trace(cut(trace, *window) if window else trace, options.save_trace, force=options.force)
-    show(options, _report(ran), ran.code, ran.findings)
-    return ran.code
+    emit(options, document_of(report), lambda console: paint_run(console, report))
+    return exit_code(report)
 
 
 def _walk(options: argparse.Namespace) -> int:
@@ -84,9 +83,9 @@ def _walk(options: argparse.Namespace) -> int:
                 correction="leave one of them out",
             )
 
-    from pipesim.answers.assemble import FINDINGS, UNKNOWN
     from pipesim.answers.check import walked
-    from pipesim.cli.output import emit
+    from pipesim.export.documents import document_of
+    from pipesim.export.exit_codes import exit_code
     from pipesim.model.program_json import dumps
     from pipesim.report.pages.walked import paint_walk
     from pipesim.targets import find
@@ -97,10 +96,8 @@ def _walk(options: argparse.Namespace) -> int:
     if options.save_program is not None:
         write_whole(options.save_program, dumps(program).encode(), force=options.force)
     report = walked(program, options.schedule)
-    code = FINDINGS if report.findings else UNKNOWN  # one schedule shows a fault, or nothing
-    document = {"exit_code": code, "findings": report.findings, "report": report}
-    emit(options, document, lambda console: paint_walk(console, report))
-    return code
+    emit(options, document_of(report), lambda console: paint_walk(console, report))
+    return exit_code(report)
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
@@ -130,23 +127,6 @@ def _clipped(window: tuple[int, int], program: Program) -> tuple[int, int]:
             correction="begin it earlier, or run more tiles" if last else "leave the window out",
         )
     return window[0], min(window[1], last)
-
-
-def _report(ran: Simulated) -> RunReport:
-    from pipesim.answers.heading import heading
-    from pipesim.answers.view import RunReport
-
-    return RunReport(
-        heading(ran.result.program),
-        ran.line,
-        ran.result.cycles,
-        ran.result.steps,
-        ran.reading.shares if ran.reading else {},
-        ran.result.trace,
-        ran.deadlock,
-        ran.faults,
-        ran.notes,
-    )
 
 
 COMMAND = Command(

@@ -1,43 +1,15 @@
-"""``pipesim verify``: the main job. Prove, simulate, hold against the hardware, report."""
+"""``pipesim verify``: the main job. Check, simulate, compare with the hardware, report."""
 
 from __future__ import annotations
 
 import argparse
+import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import Command, add_ctas, add_output, add_params, add_tolerance, params_of
-from pipesim.cli.output import complain, progress, remark, show
-from pipesim.errors import EvidenceError, HardwareError, MissingExtraError, NoTraceError, UsageError
-
-if TYPE_CHECKING:
-    from pipesim.answers.assemble import Held, Simulated
-    from pipesim.model.finding import Verdict
-    from pipesim.model.program import Program
-    from pipesim.targets import Target
-    from pipesim.timed.profile import Profile
-    from pipesim.trace.schema import Trace
-
-_NAMED = 3  #: Parquet files of other programs that a note names
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What the hardware did: traces with where they are from, and why there is none (or no more of it)."""
-
-    traces: tuple[tuple[str, Trace], ...] = ()
-    missing: EvidenceError | None = None
-
-
-@dataclass
-class Hearing:
-    """All that speaks for and against a program: simulations, traces held against it, and evidence that is missing."""
-
-    simulations: list[Simulated] = field(default_factory=list)
-    held: list[Held] = field(default_factory=list)
-    missing: EvidenceError | None = None
+from pipesim.cli.output import emit, progress
+from pipesim.errors import ParameterError, UnknownProtocolError, UsageError
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,55 +44,111 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    from pipesim.cli.verify_all import chosen, verify_several
-
-    names = chosen(options)
+    names = _chosen(options)
     _check(options)
     if options.all or len(names) > 1:
-        return verify_several(options, names)
+        return _verify_several(options, names)
     return _verify(options, names[0])
 
 
 def _verify(options: argparse.Namespace, name: str) -> int:
     """The whole report on one protocol."""
-    from pipesim.answers.assemble import mark_of
-    from pipesim.answers.check import judge
-    from pipesim.answers.heading import heading
-    from pipesim.answers.verify_parts import MOST_STATES
-    from pipesim.answers.view import VerifyReport
+    from pipesim.answers.evidence import HardwareSource
+    from pipesim.answers.verify import verify
+    from pipesim.cli.progress import TerminalProgress
+    from pipesim.export.documents import document_of
+    from pipesim.export.exit_codes import exit_code
+    from pipesim.report.pages.verify import paint_verify
     from pipesim.targets import find
     from pipesim.timed.profile import load_profile
 
-    chosen = load_profile(options.profile) if options.profile else None
+    profile = load_profile(options.profile) if options.profile else None
+    source = HardwareSource.RECORDED if options.recorded else HardwareSource.GPU_OR_RECORDED
     with progress(f"flattening {name}"):
         target = find(name)
-        program = target.build(params_of(options), grid=options.ctas)
-    evidence = Evidence() if options.no_hardware else _evidence(target, program, options)
-    if evidence.missing is not None:
-        complain(evidence.missing)  # now: the simulation may take long, and its report is shown all the same
-    with progress(f"proving {program.name}"):
-        proof = judge(target, params_of(options), program, MOST_STATES, options.ctas, most_ranges=1)
-    hearing = _hear(program, evidence, chosen, options.tolerance)
-    code, verdict = _judge(proof.verdict, hearing, hardware=not options.no_hardware)
-    report = VerifyReport(
-        heading(program),
-        tuple(ran.line for ran in hearing.simulations),
-        tuple(held.block for held in hearing.held),
-        verdict,
-        mark_of(code),
-        tuple(dict.fromkeys(note for ran in hearing.simulations for note in ran.notes)),
-        proof,
+    report = verify(
+        target,
+        params_of(options),
+        profile=profile,
+        traces=options.traces,
+        hardware=HardwareSource.LEFT_OUT if options.no_hardware else source,
+        tolerance=options.tolerance,
+        ctas=options.ctas,
+        progress=TerminalProgress(),
     )
-    found = [shown.finding for shown in proof.refutations]
-    findings = dict.fromkeys([*found, *(finding for ran in hearing.simulations for finding in ran.findings)])
-    show(options, report, code, tuple(findings), hearing.missing)
-    if hearing.missing is not None and hearing.missing is not evidence.missing:
-        complain(hearing.missing)
+    emit(options, document_of(report), lambda console: paint_verify(console, report))
+    return exit_code(report)
+
+
+def _verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
+    """The summary of several protocols. UsageError for options that mean nothing for several."""
+    from pipesim.answers.spread import processors
+    from pipesim.answers.verify_all import verify_several
+    from pipesim.answers.verify_parts import Subject
+    from pipesim.cli.progress import TerminalProgress
+    from pipesim.export.exit_codes import exit_code
+    from pipesim.report.pages.summary import paint_summary
+
+    _refuse(options)
+    params = tuple(params_of(options).items())
+    report = verify_several(
+        [Subject(name, params, options.ctas) for name in names],
+        profile=options.profile,
+        traces=options.traces,
+        hardware=not options.no_hardware,
+        jobs=options.jobs or processors(),
+        excepted=options.excepted,
+        progress=TerminalProgress(),
+    )
+    code = exit_code(report)
+    each = {
+        one.name: {"exit_code": exit_code(one), "findings": one.findings, "report": one} for one in report.protocols
+    }
+    document = {"exit_code": code, "profile": report.profile, "excepted": report.excepted, "protocols": each}
+    emit(options, document, lambda console: paint_summary(console, report))
     return code
 
 
+# what argparse cannot say
+
+
+def _chosen(options: argparse.Namespace) -> list[str]:
+    """The protocols that a command line names, each once, in its order; with ``--all`` those built in behind them.
+
+    UsageError if there is none, or if something is to be left out that is not there.
+    """
+    from pipesim.protocols.catalog import BUILT_IN
+
+    if options.excepted and not options.all:
+        raise UsageError("--except leaves protocols out of --all, which was not given", correction="give both")
+    names = list(dict.fromkeys([*options.protocol, *(sorted(BUILT_IN) if options.all else [])]))
+    for name in options.excepted:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
+            raise UnknownProtocolError(
+                f"there is no protocol {name!r} to leave out",
+                correction=f"did you mean {' or '.join(near)}?" if near else "see `pipesim list`",
+            )
+    left = [name for name in names if name not in options.excepted]
+    if not left:
+        nothing = "nothing is left to verify" if names else "no protocol is named"
+        raise UsageError(nothing, correction="give one or several, or --all for the built-in ones")
+    return left
+
+
+def _refuse(options: argparse.Namespace) -> None:
+    if options.tolerance is not None:
+        raise UsageError(
+            "--tolerance judges the period of one configuration",
+            cause="of several protocols every recording is compared, and many have too few tiles for a period",
+            correction="name one protocol, or leave --tolerance out",
+        )
+    if options.jobs is not None and options.jobs < 1:
+        raise ParameterError(f"--jobs {options.jobs}", correction="give 1 or more")
+
+
 def _check(options: argparse.Namespace) -> None:
-    """What argparse cannot say: arguments that contradict each other, and a folder that is not there."""
+    """Arguments that contradict each other, and a folder that is not there."""
     if options.no_hardware and (options.traces is not None or options.tolerance is not None):
         given = "--traces" if options.traces is not None else "--tolerance"
         raise UsageError(
@@ -128,156 +156,6 @@ def _check(options: argparse.Namespace) -> None:
         )
     if options.traces is not None and not options.traces.is_dir():
         raise UsageError(f"there is no folder {options.traces}", correction="check the path of --traces")
-
-
-# choosing evidence
-
-
-def _evidence(target: Target, program: Program, options: argparse.Namespace) -> Evidence:
-    """A fresh trace if this machine has a GPU and the protocol a kernel, else the recorded ones, one a device."""
-    from pipesim.cli.capture import has_kernel
-
-    try:
-        if has_kernel(target) and not options.recorded and options.traces is None and _has_gpu():
-            return Evidence((("captured now", _captured(program)),))
-        return Evidence(_recorded(program, options.traces))
-    except NoTraceError as error:
-        return Evidence(missing=error if _recordable(program) else _unrecordable(error, program))
-    except EvidenceError as error:
-        return Evidence(missing=error)
-
-
-def _has_gpu() -> bool:
-    from hwkernels.device.launch import require_gpu
-
-    try:
-        require_gpu()
-    except (HardwareError, MissingExtraError):
-        return False
-    return True
-
-
-def _captured(program: Program) -> Trace:
-    from pipesim.cli.capture import captured, plain_request
-
-    with progress(f"capturing {program.name}"):
-        return captured(plain_request(program))
-
-
-def _recorded(program: Program, folder: Path | None) -> tuple[tuple[str, Trace], ...]:
-    """The recorded traces of this name, parameters and grid: one a device, the cheapest kind there is."""
-    from pipesim.trace.files import read_meta, read_trace
-    from pipesim.trace.library import find_traces
-
-    if folder is not None:
-        name_foreign(folder)
-    chosen: dict[str, Path] = {}
-    paths = [
-        (path, read_meta(path))
-        for path in find_traces(program.name, program.params, program.grid * program.ctas, folder)
-    ]
-    for path, meta in sorted(paths, key=lambda entry: (entry[1].clock != "clock", entry[1].memory == "device")):
-        chosen.setdefault(meta.device.name, path)
-    with progress("reading recorded traces"):
-        return tuple((f"{chosen[d].parent.name}/{chosen[d].name}", read_trace(chosen[d])) for d in sorted(chosen))
-
-
-def name_foreign(folder: Path) -> None:
-    """Say which Parquet files of a user's folder are left out because they are no traces."""
-    from pipesim.trace.library import foreign_files
-
-    foreign = foreign_files(folder)
-    if foreign:
-        more = f" and {len(foreign) - _NAMED:,} more" if len(foreign) > _NAMED else ""
-        what = "a Parquet file that is no trace" if len(foreign) == 1 else "Parquet files that are no traces"
-        remark(f"note: left out, {what}: {', '.join(map(str, foreign[:_NAMED]))}{more}")
-
-
-def _recordable(program: Program) -> bool:
-    from hwkernels.twins import kernel_names
-
-    return program.name in kernel_names()
-
-
-def _unrecordable(error: NoTraceError, program: Program) -> NoTraceError:
-    """The same error without the advice to record one: there is no kernel to do it with."""
-    return NoTraceError(
-        error.fact,
-        place=error.place,
-        cause=f"{error.cause}; pipesim has no CUDA kernel of {program.name}",
-        correction="name a folder with its traces (--traces FOLDER), or leave the hardware out (--no-hardware)",
-    )
-
-
-# simulating
-
-
-def _hear(program: Program, evidence: Evidence, chosen: Profile | None, tolerance: float | None) -> Hearing:
-    """Simulate on every profile that matters, and hold every trace against the program."""
-    from pipesim.answers.assemble import hold, run_simulation
-    from pipesim.timed.choice import DEFAULT, profile_for
-    from pipesim.timed.profile import load_profile
-
-    hearing = Hearing(missing=evidence.missing)
-    near = [chosen] if chosen else [profile_for(trace.meta.device.name) for _, trace in evidence.traces]
-    for profile in {p.name: p for p in near or [load_profile(DEFAULT)]}.values():
-        with progress(f"simulating {program.name} on {profile.name}"):
-            hearing.simulations.append(run_simulation(program, profile))
-    for source, trace in evidence.traces:
-        with progress(f"comparing with {source}"):
-            try:
-                hearing.held.append(hold(program, trace, source, chosen, tolerance))
-            except EvidenceError as error:
-                hearing.missing = hearing.missing or error
-    return hearing
-
-
-# judging
-
-
-def _judge(proof: Verdict, hearing: Hearing, *, hardware: bool) -> tuple[int, str]:
-    """The exit code and its sentence: a finding beats the unknown, the unknown beats the tolerance."""
-    from pipesim.answers.assemble import AGREES, FINDINGS, TOLERANCE, UNKNOWN
-    from pipesim.model.finding import Verdict
-
-    found: list[tuple[int, str]] = [(ran.code, ran.why) for ran in hearing.simulations]
-    simulated = _worst(found) or "the simulation finishes without a finding"
-    if proof is Verdict.REFUTED:
-        found.append((FINDINGS, "the protocol goes wrong in the schedule above"))
-    elif proof is Verdict.UNKNOWN:
-        found.append((UNKNOWN, "not proved: one run does not stand for all, and the search reached its limit"))
-    else:
-        simulated = f"proved for every schedule; {simulated}"
-    found += [(held.code, f"{held.block.device}: {held.why}") for held in hearing.held]
-    if hearing.missing is not None:
-        found.append((UNKNOWN, f"{simulated}, but {_lack(hearing.missing)}"))
-    for code in (FINDINGS, UNKNOWN, TOLERANCE):
-        reason = next((why for its, why in found if its == code), None)
-        if reason is not None:
-            return code, reason
-    if not hardware:
-        return AGREES, f"{simulated} (hardware left out)"
-    devices = ", ".join(_named(held) for held in hearing.held)
-    return AGREES, f"{simulated}, and the hardware agrees ({devices})"
-
-
-def _named(held: Held) -> str:
-    """The device, with the iterations where only some were kept."""
-    from pipesim.report.text.words import iterations
-
-    found = held.block.conformance
-    return held.block.device + (f", {iterations(found.window)}" if found.hides else "")
-
-
-def _lack(missing: EvidenceError) -> str:
-    if isinstance(missing, NoTraceError):
-        return "there is nothing to compare it with"
-    return "the GPU gave no trace" if isinstance(missing, HardwareError) else "the recorded evidence cannot be used"
-
-
-def _worst(found: Sequence[tuple[int, str]]) -> str:
-    """The first reason there is, "" if nothing is wrong."""
-    return next((why for code, why in found if code), "")
 
 
 COMMAND = Command(

@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from pipesim.model.finding import Deadlock, Verdict
+from pipesim.model.finding import Deadlock
 from pipesim.trace.schema import Trace
+
+
+class TraceVerdict(Enum):
+    """What one recorded run shows beside the model, or beside another trace: no proof for other schedules."""
+
+    AGREES = "agrees"
+    DIFFERS = "differs"
+    UNKNOWN = "unknown"  #: as far as the records go there is no difference, and they do not go to the end
 
 
 class DivergenceKind(Enum):
@@ -58,19 +66,24 @@ class Divergence:
     moments: tuple[Moment, ...] = ()
     stuck: Deadlock | None = None
 
+    @property
+    def stuck_too(self) -> bool:
+        """True if the kernel did not finish, and the model can go no further either where its records end."""
+        return self.kind is DivergenceKind.NOT_FINISHED and self.stuck is not None
+
 
 @dataclass(frozen=True)
 class Conformance:
     """Whether the recorded behaviour is one that the model has.
 
-    PROVED means: every recorded event was replayed, and every agent went through all its iterations. ``lost`` counts
+    AGREES means: every recorded event was replayed, and every agent went through all its iterations. ``lost`` counts
     records that the capture dropped: with any, the verdict is at best UNKNOWN, ``events`` of it having been replayed.
     ``window`` is the trace's: (first, end) of the iterations that were kept, () for all; of the others, of the
     ``iterations`` that the protocol has, nothing is claimed. ``ended``: that all were gone through is known. ``words``
     counts the barrier words that were read at the end of a finished run and say what the model says.
     """
 
-    verdict: Verdict
+    verdict: TraceVerdict
     events: int
     ctas: int
     lost: int

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 
-from pipesim.conform.pair.result import Behaviour
-from pipesim.conform.result import Conformance
-from pipesim.model.finding import Deadlock, Verdict
+from pipesim.errors import PipesimError
+from pipesim.model.finding import Deadlock
 from pipesim.trace.schema import Trace
 
-#: The verdict on one run, or on two: what agrees once proves nothing about other schedules.
-_OF_A_TRACE = {Verdict.PROVED: "agrees", Verdict.REFUTED: "differs", Verdict.UNKNOWN: "unknown"}
+Words = Callable[[object], dict[str, object]]  #: members that a dataclass gets beside its fields, or in their place
 
 
-def as_json(value: object) -> str:
+def as_json(value: object, words: Words | None = None) -> str:
     """``value`` as indented JSON, in ASCII: the same bytes whatever the terminal can print."""
-    return json.dumps(plain(value), indent=2)
+    return json.dumps(plain(value, words), indent=2)
 
 
-def plain(value: object) -> object:
+def plain(value: object, words: Words | None = None) -> object:
     """``value`` in dicts, lists, numbers and text.
 
     Keys of a dict that are tuples are joined by a colon and a space. Of a trace only its name and size: the events are
-    in its file. A deadlock says so, as a fault does by its kind. The verdict on a trace is in words of its own.
+    in its file. A deadlock says so, as a fault does by its kind. An error has its class's name as ``kind``, and its
+    parts. ``words`` makes the sentences about a dataclass.
     """
     if isinstance(value, Enum):
         return value.name.lower()
@@ -33,12 +33,17 @@ def plain(value: object) -> object:
         return {"protocol": value.meta.protocol, "source": value.meta.source, "events": len(value.events)}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         head = {"kind": "deadlock"} if isinstance(value, Deadlock) else {}
-        found = head | {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-        return found | {"verdict": _OF_A_TRACE[value.verdict]} if isinstance(value, (Conformance, Behaviour)) else found
+        fields = {field.name: plain(getattr(value, field.name), words) for field in dataclasses.fields(value)}
+        return head | fields | (words(value) if words is not None else {})
+    if isinstance(value, PipesimError):
+        parts = {"fact": value.fact, "place": value.place, "cause": value.cause, "correction": value.correction}
+        return {"kind": type(value).__name__, **parts}
     if isinstance(value, dict):
-        return {": ".join(key) if isinstance(key, tuple) else str(key): plain(part) for key, part in value.items()}
+        return {
+            ": ".join(key) if isinstance(key, tuple) else str(key): plain(part, words) for key, part in value.items()
+        }
     if isinstance(value, (list, tuple)):
-        return [plain(part) for part in value]
+        return [plain(part, words) for part in value]
     if isinstance(value, Path):
         return str(value)
     return value

@@ -90,7 +90,7 @@ def test_a_profile_is_a_name_a_path_or_itself(tmp_path: Path) -> None:
         ("producer_consumer", {"stages": 32}, ["shared memory"]),
     ],
 )
-@pytest.mark.parametrize("function", [pipesim.check, pipesim.simulate, pipesim.show])
+@pytest.mark.parametrize("function", [pipesim.check, pipesim.verify, pipesim.simulate, pipesim.show])
 def test_what_cannot_be_built_is_a_usage_error(
     function: Any, x: object, params: dict[str, Any], said: list[str]
 ) -> None:

@@ -8,12 +8,13 @@ from base64 import b64decode
 from dataclasses import FrozenInstanceError, replace
 from html import unescape
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
 import pipesim
-from pipesim.api.result import Answer, Result
+from pipesim.api.result import Result, VerdictResult
 from pipesim.cli.main import main
 from pipesim.protocols.broken import BROKEN
 from pipesim.trace.library import trace_folder
@@ -38,6 +39,9 @@ def results() -> dict[str, Result]:
         "run producer_consumer": pipesim.simulate("producer_consumer"),
         f"run {HANGS}": pipesim.simulate(HANGS),
         f"diff {RECORDED}": pipesim.compare(RECORDED),
+        "verify producer_consumer --recorded": pipesim.verify("producer_consumer", hardware="recorded"),
+        f"verify {HANGS} --no-hardware": pipesim.verify(HANGS, hardware=False),
+        "verify gemm_sm100 --recorded": pipesim.verify("gemm_sm100", hardware="recorded"),
         "show cluster_multicast --rank 1": pipesim.show("cluster_multicast", rank=1),
         "finding": finding,
         "counterexample": finding.counterexample,
@@ -46,7 +50,8 @@ def results() -> dict[str, Result]:
 
 COMMANDS = [
     "check producer_consumer", f"check {HANGS}", "run producer_consumer", f"run {HANGS}", f"diff {RECORDED}",
-    "show cluster_multicast --rank 1",
+    "show cluster_multicast --rank 1", "verify producer_consumer --recorded", f"verify {HANGS} --no-hardware",
+    "verify gemm_sm100 --recorded",
 ]  # fmt: skip
 
 
@@ -76,6 +81,10 @@ def test_the_repr_is_one_short_line_that_says_what_was_found(results: dict[str, 
     assert re.fullmatch(
         r"<SimulationResult producer_consumer on h100: finished after [\d,]+ cycles>", reprs["run producer_consumer"]
     )
+    assert reprs["verify producer_consumer --recorded"].startswith(
+        "<VerifyResult producer_consumer: proved; NVIDIA H100"
+    )
+    assert reprs[f"diff {RECORDED}"] == "<ComparisonResult producer_consumer: agrees>"
     assert reprs["finding"].startswith("<CheckFinding deadlock: 2 of 2 agents")
     assert reprs["counterexample"].startswith("<CounterexampleDiagram 55 steps to deadlock")
     long = pipesim.Protocol("x" * 300)
@@ -84,7 +93,7 @@ def test_the_repr_is_one_short_line_that_says_what_was_found(results: dict[str, 
 
 
 def test_the_verdict_and_what_a_condition_makes_of_it(results: dict[str, Result]) -> None:
-    answers = {name: result for name, result in results.items() if isinstance(result, Answer)}
+    answers = {name: result for name, result in results.items() if isinstance(result, VerdictResult)}
     assert {name: answer.ok for name, answer in answers.items()} == {
         "check producer_consumer": True,
         f"check {HANGS}": False,
@@ -92,8 +101,11 @@ def test_the_verdict_and_what_a_condition_makes_of_it(results: dict[str, Result]
         "run producer_consumer": True,
         f"run {HANGS}": False,
         f"diff {RECORDED}": True,
+        "verify producer_consumer --recorded": True,
+        f"verify {HANGS} --no-hardware": False,
+        "verify gemm_sm100 --recorded": None,
     }
-    assert [bool(answer) for answer in answers.values()] == [True, False, False, True, False, True]
+    assert [bool(each) for each in answers.values()] == [each.ok is True for each in answers.values()]
 
 
 def test_a_result_cannot_be_changed(results: dict[str, Result]) -> None:
@@ -177,8 +189,10 @@ def test_the_numbers_of_a_simulation() -> None:
 
 def test_a_tolerance_decides_a_comparison() -> None:
     near, far = (pipesim.compare(RECORDED, tolerance=t) for t in (50, 0.0001))
-    assert (near.ok, near.exit_code) == (True, 0)
-    assert (far.ok, far.exit_code) == (False, 4)
+    assert (near.ok, json.loads(near.to_json())["exit_code"]) == (True, 0)
+    assert (far.ok, json.loads(far.to_json())["exit_code"]) == (False, 4)
+    assert far.conclusion is pipesim.Conclusion.OUTSIDE_TOLERANCE
+    assert far.agreement is pipesim.Agreement.CONFORMS
     assert near.timing is not None
     assert near.divergence is None
 
@@ -191,8 +205,46 @@ def test_a_trace_that_differs_says_where() -> None:
     parity[row] = 1 - parity[row]
     result = pipesim.compare(pipesim.Trace(trace.meta, replace(trace.events, parity=parity)))
     assert result.ok is False
-    assert result.exit_code == 1
+    assert result.conclusion is pipesim.Conclusion.WRONG
     assert result.divergence is not None
     assert result.divergence.kind.value in str(result)
     assert 'class="here"' in result.svg()
     assert 'class="here"' not in pipesim.compare(trace).svg()
+
+
+def test_a_verification_has_all_that_its_parts_have() -> None:
+    result = pipesim.verify("producer_consumer", hardware="recorded", profile="h200", tolerance=50)
+    assert result.verdict is pipesim.Verdict.PROVED
+    assert {each.device for each in result.hardware} == {"NVIDIA H100 80GB HBM3", "NVIDIA H200"}
+    assert [line.profile for line in result.report.simulations] == ["h200"]
+    assert result.missing is None
+    assert result.findings == ()
+
+
+def test_a_verification_has_findings_with_and_without_a_counterexample() -> None:
+    checked, simulated = pipesim.verify(BROKEN["two_consumers_one_counted"], hardware=False).findings
+    assert checked.counterexample is not None
+    assert simulated.counterexample is None
+    assert (checked.kind, simulated.kind) == ("race", "deadlock")
+
+
+def test_evidence_that_is_missing_is_part_of_the_answer(tmp_path: Path) -> None:
+    result = pipesim.verify("producer_consumer", traces=tmp_path)
+    assert result.ok is None
+    assert result.missing is not None
+    assert json.loads(result.to_json())["error"]["kind"] == "NoTraceError"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"hardware": "gpu"}, 'give True, False or "recorded"'),
+        ({"traces": "no_such_folder"}, "there is no folder no_such_folder"),
+        ({"traces": 3}, "give the path of a folder"),
+        ({"hardware": False, "tolerance": 5}, "tolerance asks for a comparison with the hardware"),
+        ({"max_states": 0}, "max_states is 0"),
+    ],
+)
+def test_what_verify_cannot_do(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(pipesim.UsageError, match=re.escape(said)):
+        pipesim.verify("producer_consumer", **arguments)

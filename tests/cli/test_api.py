@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import pipesim
+from pipesim.conform.result import TraceVerdict
 from pipesim.errors import ConfigurationError, ParameterError, UnknownProtocolError
-from pipesim.model.finding import Verdict
 from pipesim.timed.engine import Outcome
 
 
@@ -18,10 +18,10 @@ def test_from_a_name_to_a_verdict(recorded: Path, tmp_path: Path) -> None:
     assert simulation.outcome is Outcome.FINISHED
     trace = pipesim.read_trace(recorded)
     comparison = pipesim.compare(program, trace)
-    assert comparison.conformance.verdict is Verdict.PROVED
+    assert comparison.conformance.verdict is TraceVerdict.AGREES
     pipesim.write_trace(simulation.trace, tmp_path / "t.parquet")
     assert pipesim.read_trace(tmp_path / "t.parquet") == simulation.trace
-    assert pipesim.compare(program, simulation.trace).conformance.verdict is Verdict.PROVED
+    assert pipesim.compare(program, simulation.trace).conformance.verdict is TraceVerdict.AGREES
 
 
 def test_a_protocol_of_ones_own() -> None:

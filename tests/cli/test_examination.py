@@ -42,7 +42,7 @@ def faulty(tmp_path: Path) -> Callable[..., Path]:
 
 def test_a_hang_is_named_and_opened_up(call: Call, faulty: Callable[..., Path]) -> None:
     answer = call("diff", faulty(Edit(EditKind.MISSING_ARRIVE, 1, 7), "missing_arrive@7"))
-    assert (answer.code, answer.err) == (1, "")
+    assert (answer.code, answer.err) == (0, "")  # the model follows the run, and the fault that was made is named
     flat = " ".join(answer.out.split())
     for words in (
         "one edit makes the whole trace conform: consumer/0 does not arrive on empty[3] for tile 7",
@@ -54,7 +54,7 @@ def test_a_hang_is_named_and_opened_up(call: Call, faulty: Callable[..., Path]) 
     ):
         assert words in flat
     assert max(map(len, answer.out.splitlines())) <= 80
-    verdict = "the kernel did something else than the protocol: consumer/0 does not arrive on empty[3] for tile 7"
+    verdict = "the fault is named: consumer/0 does not arrive on empty[3] for tile 7 (NVIDIA H100 80GB HBM3)"
     assert flat.endswith(verdict)
 
 
@@ -73,7 +73,7 @@ def test_the_same_in_json(call: Call, faulty: Callable[..., Path]) -> None:
 def test_a_trap(call: Call, faulty: Callable[..., Path]) -> None:
     answer = call("diff", faulty(Edit(EditKind.NO_ACQUIRE, 0, 2), "no_acquire@2", stages=1, consumer_warps=1, tiles=6))
     flat = " ".join(answer.out.split())
-    assert answer.code == 1
+    assert answer.code == 0
     assert "the kernel was ended by a trap" in flat or "autopsy of CTA 0 · ended by a trap" in flat
     assert "producer: more arrivals than the phase has pending on full[0]: 1 arrive, 0 pending" in flat
     assert "a trap ended it in the model a kernel with this edit" in flat
@@ -82,7 +82,7 @@ def test_a_trap(call: Call, faulty: Callable[..., Path]) -> None:
 def test_a_fault_that_shows_in_the_records_only(call: Call, faulty: Callable[..., Path]) -> None:
     answer = call("diff", faulty(Edit(EditKind.MISSING_ARRIVE, 1, 62), "missing_arrive@62"))
     flat = " ".join(answer.out.split())
-    assert answer.code == 1
+    assert answer.code == 0
     assert "it finished, every tile with the right data: the fault shows in the records only" in flat
     assert "autopsy" not in flat
 

@@ -110,7 +110,7 @@ class TestJson:
 
     def test_what_a_comparison_says(self, call: Call, recorded: Path) -> None:
         report = call("diff", recorded, "--json").json["report"]
-        assert list(report) == ["heading", "simulations", "hardware", "verdict", "ok", "advisories", "proof"]
+        assert list(report) == ["heading", "hardware", "captured", "verdict", "ok"]
         assert report["ok"] is True
         (block,) = report["hardware"]
         assert block["source"] == str(recorded)

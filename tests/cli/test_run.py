@@ -160,8 +160,13 @@ class TestSavedTrace:
         call("run", ring, "-p", "arrivals=2", "--save-trace", "t.parquet")
         assert read_trace("t.parquet").meta.status == "deadlock"
         answer = call("diff", "t.parquet", "--protocol", ring)
-        assert answer.code == 1
-        assert call("diff", "t.parquet", "--protocol", ring, "--json").json["report"]["ok"] is False
+        assert answer.code == 0  # the model hangs in the same state
+        assert "✓ the simulated run hung, and the model hangs in the same state" in answer.out
+        found = call("diff", "t.parquet", "--protocol", ring, "--json").json["report"]
+        assert (found["ok"], found["hardware"][0]["agreement"]) == (True, "hangs_too")
+        assert found["hardware"][0]["conformance"]["verdict"] == "differs"  # its records have no end
+        right = call("diff", "t.parquet", "--protocol", ring, "-p", "arrivals=6")
+        assert right.code == 1  # the twin: this one goes on
 
     def test_a_window_of_it_conforms_and_says_what_it_left_out(self, call: Call) -> None:
         call("run", PC, "-p", "tiles=16", "--window", "4..10", "--save-trace", "t.parquet")

@@ -14,7 +14,7 @@ import pytest
 from hwkernels.capture import trace as capture_module
 from hwkernels.capture.request import CaptureRequest
 from hwkernels.device import launch
-from pipesim.answers import assemble
+from pipesim.answers import verify
 from pipesim.errors import HardwareError
 from pipesim.trace.files import write_trace
 from pipesim.trace.library import trace_folder
@@ -123,13 +123,13 @@ class TestNothingToCompareWith:
         self, call: Call, ring: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         said = []
-        simulate = assemble.run_simulation
+        simulate = verify.run
 
         def watched(*args: Any, **options: Any) -> Any:
             said.append(capsys.readouterr().err)
             return simulate(*args, **options)
 
-        monkeypatch.setattr(assemble, "run_simulation", watched)
+        monkeypatch.setattr(verify, "run", watched)
         answer = call("verify", ring)
         assert (answer.code, answer.err) == (3, "")
         assert [text.startswith("pipesim: no recorded trace of ring with ") for text in said] == [True]

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from pipesim.answers import verify_parts
-from pipesim.cli import verify_all
+from pipesim.cli import progress
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.trace.files import read_trace, write_trace
 from pipesim.trace.library import trace_folder
@@ -157,14 +157,14 @@ class TestWhatIsNotRight:
     def test_what_raises_loses_nothing_of_the_others(
         self, several: Call, ring: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        right = verify_parts.judge
+        right = verify_parts.check
 
-        def judge(target: Any, *more: Any) -> Any:
+        def check(target: Any, *more: Any, **named: Any) -> Any:
             if target.name == PC:
                 raise KeyError("empty")
-            return right(target, *more)
+            return right(target, *more, **named)
 
-        monkeypatch.setattr(verify_parts, "judge", judge)
+        monkeypatch.setattr(verify_parts, "check", check)
         answer = several(PC, ring, "--no-hardware")
         assert answer.code == 3
         assert row(answer, PC)[1:3] == ["? failed", "✓ 71,595"]
@@ -239,13 +239,13 @@ class TestProgress:
         terminal = self.Terminal()
         monkeypatch.setattr(sys, "stderr", terminal)
         begun: list[str] = []
-        counted = verify_all.counted
+        counted = progress.counted
 
         def listening(what: str, total: int) -> Any:
             begun.append(f"{what}: {total}")
             return counted(what, total)
 
-        monkeypatch.setattr(verify_all, "counted", listening)
+        monkeypatch.setattr(progress, "counted", listening)
         answer = several(PC, ring, "--no-hardware")
         assert (answer.code, answer.out) == (plain.code, plain.out)
         assert begun == ["verifying 2 protocols: 4"]

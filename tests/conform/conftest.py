@@ -17,8 +17,7 @@ import pytest
 
 from pipesim.conform.diagnose.random_schedule import Walk
 from pipesim.conform.replay.conformance import conform
-from pipesim.conform.result import Conformance, Divergence
-from pipesim.model.finding import Verdict
+from pipesim.conform.result import Conformance, Divergence, TraceVerdict
 from pipesim.model.program import Program
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
@@ -61,12 +60,12 @@ class Case:
         result = self.conform()
         assert result.divergence is None
         empty = result.iterations and not len(self.trace.events)  # a window behind the last iteration
-        assert result.verdict is (Verdict.UNKNOWN if empty else Verdict.PROVED)
+        assert result.verdict is (TraceVerdict.UNKNOWN if empty else TraceVerdict.AGREES)
         assert result.events == len(self.trace.events)
 
     def refused(self) -> Divergence:
         result = self.conform()
-        assert result.verdict is Verdict.REFUTED
+        assert result.verdict is TraceVerdict.DIFFERS
         assert result.divergence is not None
         return result.divergence
 

@@ -9,9 +9,8 @@ import pytest
 
 from pipesim.conform.replay.clusters import all_agents, as_clusters
 from pipesim.conform.replay.conformance import conform
-from pipesim.conform.result import DivergenceKind
+from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.errors import EvidenceError
-from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
@@ -44,7 +43,7 @@ def test_a_cluster_does_what_its_protocol_says(params):
     program = program_of(**params)
     trace = recorded(program)
     found = conform(program, trace)
-    assert (found.verdict, found.divergence, found.ctas) == (Verdict.PROVED, None, 1)
+    assert (found.verdict, found.divergence, found.ctas) == (TraceVerdict.AGREES, None, 1)
     assert found.events == len(trace.events)
     khz = trace.meta.device.sm_khz
     assert found.uncertainty_cycles == 20 + 2 * (ERROR_PS * khz // 10**9 + 1)
@@ -62,14 +61,14 @@ def test_clusters_are_merged_once_each_under_the_number_of_their_first_cta():
     assert [(c.cta, c.written) for c in merged.meta.ctas] == [(0, (7,) * 6), (2, (7,) * 6)]
     assert sorted(set(merged.events.cta)) == [0, 2]
     assert as_clusters(program, merged) is merged
-    assert (conform(program, trace).verdict, conform(program, trace).ctas) == (Verdict.PROVED, 2)
+    assert (conform(program, trace).verdict, conform(program, trace).ctas) == (TraceVerdict.AGREES, 2)
 
 
 def test_a_stage_taken_before_the_peer_gave_it_back_is_seen():
     program = program_of()
     trace = recorded(program)
     late = (trace.events.cta == 0) & (trace.events.agent > 0)  # the consumers of CTA 0: 10 us behind the rest
-    for shift_ps, verdict in ((50_000, Verdict.PROVED), (10_000_000, Verdict.REFUTED)):
+    for shift_ps, verdict in ((50_000, TraceVerdict.AGREES), (10_000_000, TraceVerdict.DIFFERS)):
         moved = replace(trace.events, time_ps=trace.events.time_ps + shift_ps * late)
         found = conform(program, Trace(trace.meta, moved))
         assert found.verdict is verdict

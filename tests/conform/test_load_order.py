@@ -17,7 +17,7 @@ import pytest
 from pipesim.conform.diagnose.examine import examine
 from pipesim.conform.diagnose.examined import Outcome
 from pipesim.conform.diagnose.forgiving import explain_with
-from pipesim.model.finding import Verdict
+from pipesim.conform.result import TraceVerdict
 from pipesim.targets import find
 from pipesim.trace.schema import EventKind
 
@@ -53,7 +53,7 @@ def test_a_recorded_hang_is_a_deadlock_of_the_protocol_itself(stored: Make, name
     case = stored(name)
     assert case.trace.meta.status == "deadline"
     found = case.conform()
-    assert found.verdict is Verdict.REFUTED
+    assert found.verdict is TraceVerdict.DIFFERS
     assert found.divergence is not None
     assert found.divergence.kind.value == "the kernel did not finish"
     followed = explain_with(case.program, case.trace)

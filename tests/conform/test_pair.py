@@ -11,8 +11,8 @@ import pytest
 
 from pipesim.conform.pair.pair import compare_traces
 from pipesim.conform.pair.result import Beside, Difference, DifferenceKind, Setting, Surplus
+from pipesim.conform.result import TraceVerdict
 from pipesim.errors import EvidenceError
-from pipesim.model.finding import Verdict
 from pipesim.trace.schema import CtaInfo, EventKind, Trace
 
 Make = Callable[..., Any]
@@ -45,7 +45,7 @@ def test_the_same_configuration_on_two_chips(stored: Make) -> None:
     pair = compare_traces(stored(f"h100/{USUAL}").trace, stored(f"h200/{USUAL}").trace)
     assert pair.settings == (Setting("device", "NVIDIA H100 80GB HBM3", "NVIDIA H200"),)
     found = pair.behaviour
-    assert (found.verdict, found.ctas, found.matched) == (Verdict.PROVED, (0,), 896)
+    assert (found.verdict, found.ctas, found.matched) == (TraceVerdict.AGREES, (0,), 896)
     assert (found.lost_a, found.lost_b) == (0, 0)
     assert (found.differences, found.surplus, found.outcomes, found.notes) == ((), (), (), ())
 
@@ -53,7 +53,7 @@ def test_the_same_configuration_on_two_chips(stored: Make) -> None:
 def test_a_trace_is_the_same_as_itself(good: Any) -> None:
     pair = compare_traces(good.trace, good.trace)
     assert pair.settings == ()
-    assert pair.behaviour.verdict is Verdict.PROVED
+    assert pair.behaviour.verdict is TraceVerdict.AGREES
     assert pair.behaviour.matched == len(good.trace.events)
 
 
@@ -67,13 +67,13 @@ def test_another_depth_is_a_change_and_no_other_behaviour(stored: Make) -> None:
         "compiled with": ("-DSTAGES=2", "-DSTAGES=4"),
     }
     found = compare_traces(two.trace, four.trace).behaviour
-    assert (found.verdict, found.matched) == (Verdict.PROVED, 576)
+    assert (found.verdict, found.matched) == (TraceVerdict.AGREES, 576)
     assert found.notes == ("stage and parity are not compared, the stages differ: full, empty",)
 
 
 def test_another_tile_is_said_by_the_values(stored: Make) -> None:
     found = compare_traces(stored(name()).trace, stored(name(tb=16384)).trace).behaviour
-    assert found.verdict is Verdict.PROVED
+    assert found.verdict is TraceVerdict.AGREES
     assert found.notes == (
         "the value is not compared: producer expect full says 4,096 in all of A, 16,384 in all of B",
         "the value is not compared: producer copy full says 4,096 in all of A, 16,384 in all of B",
@@ -93,14 +93,14 @@ def test_with_the_same_parameters_every_value_counts(good: Any) -> None:
     value = good.trace.events.value.copy()
     value[rows] += 16
     found = compare_traces(good.trace, good.with_events(replace(good.trace.events, value=value)).trace).behaviour
-    assert found.verdict is Verdict.REFUTED
+    assert found.verdict is TraceVerdict.DIFFERS
     assert found.notes == ()
 
 
 def test_fewer_tiles_are_compared_as_far_as_they_go(stored: Make) -> None:
     five = stored("h100/" + USUAL.replace("-t64-", "-t5-"))
     found = compare_traces(stored(f"h100/{USUAL}").trace, five.trace).behaviour
-    assert (found.verdict, found.matched) == (Verdict.PROVED, 70)
+    assert (found.verdict, found.matched) == (TraceVerdict.AGREES, 70)
     assert found.notes == ("compared are the first 5 iterations: tiles is 64 in A, 5 in B",)
 
 
@@ -109,7 +109,7 @@ def test_fewer_tiles_that_no_parameter_asked_for_are_a_difference(simulated: Mak
     short = whole.ordered([r for r in range(len(whole.trace.events)) if whole.trace.events.iteration[r] < 11])
     for case in (short, short.with_meta(params=dict(whole.trace.meta.params) | {"work": 7})):
         found = compare_traces(whole.trace, case.trace).behaviour
-        assert found.verdict is Verdict.REFUTED
+        assert found.verdict is TraceVerdict.DIFFERS
         assert {(d.kind, d.iteration) for d in found.differences} == {(DifferenceKind.ONLY_A, 11)}
 
 
@@ -117,7 +117,7 @@ def test_agents_that_a_parameter_added_are_not_compared(stored: Make) -> None:
     two, four = (stored(f"h100/producer_consumer-al1-cw{n}-s4-tb16384-t64-w600-g1.parquet") for n in (2, 4))
     pair = compare_traces(two.trace, four.trace)
     assert Setting("agents in one only", "", "consumer/2, consumer/3") in pair.settings
-    assert (pair.behaviour.verdict, pair.behaviour.matched) == (Verdict.PROVED, 896)
+    assert (pair.behaviour.verdict, pair.behaviour.matched) == (TraceVerdict.AGREES, 896)
 
 
 def test_agents_that_are_gone_without_a_reason_are_a_difference(stored: Make) -> None:
@@ -133,7 +133,7 @@ def test_the_order_between_agents_is_no_behaviour(good: Any) -> None:
     """Every agent a random time later than it was: each did the same."""
     late = good.trace.events.cycle + 977 * good.trace.events.agent
     found = compare_traces(good.trace, good.with_events(replace(good.trace.events, cycle=late)).trace).behaviour
-    assert found.verdict is Verdict.PROVED
+    assert found.verdict is TraceVerdict.AGREES
 
 
 def test_whether_a_try_succeeds_is_a_matter_of_time(simulated: Make) -> None:
@@ -144,14 +144,14 @@ def test_whether_a_try_succeeds_is_a_matter_of_time(simulated: Make) -> None:
     assert len(slow.trace.events) != len(fast.trace.events)
     one, two = (replace(case.trace, meta=replace(case.trace.meta, params={})) for case in (slow, fast))
     found = compare_traces(one, two).behaviour
-    assert (found.verdict, found.differences, found.surplus) == (Verdict.PROVED, (), ())
+    assert (found.verdict, found.differences, found.surplus) == (TraceVerdict.AGREES, (), ())
 
 
 def test_a_simulation_and_a_recording(stored: Make, run: Make) -> None:
     """Their sites have other names; role, kind and barrier are what counts."""
     case = stored(f"h100/{USUAL}")
     pair = compare_traces(run(case.program).trace, case.trace)
-    assert (pair.behaviour.verdict, pair.behaviour.matched) == (Verdict.PROVED, 896)
+    assert (pair.behaviour.verdict, pair.behaviour.matched) == (TraceVerdict.AGREES, 896)
     assert Setting("source", "simulation", "hardware") in pair.settings
     assert Setting("events pay for recording", "no", "yes") in pair.settings
     assert not [s for s in pair.settings if s.what.startswith("sites")]
@@ -234,7 +234,7 @@ def test_the_first_of_several_differences_comes_first(stored: Make) -> None:
 )
 def test_runs_that_end_differently_differ(good: Any, changes: dict[str, Any], outcome: Setting) -> None:
     found = compare_traces(good.trace, good.with_meta(**changes).trace).behaviour
-    assert (found.verdict, found.outcomes, found.differences) == (Verdict.REFUTED, (outcome,), ())
+    assert (found.verdict, found.outcomes, found.differences) == (TraceVerdict.DIFFERS, (outcome,), ())
 
 
 # Unknown, and nothing to compare
@@ -253,7 +253,7 @@ def test_lost_records_leave_it_open(good: Any) -> None:
     partial = lossy(good, 10)
     for a, b, lost in ((good, partial, (0, 10)), (partial, good, (10, 0)), (partial, partial, (10, 10))):
         found = compare_traces(a.trace, b.trace).behaviour
-        assert (found.verdict, found.differences, found.surplus) == (Verdict.UNKNOWN, (), ())
+        assert (found.verdict, found.differences, found.surplus) == (TraceVerdict.UNKNOWN, (), ())
         assert (found.lost_a, found.lost_b) == lost
 
 
@@ -262,7 +262,7 @@ def test_a_difference_before_the_loss_is_one(good: Any) -> None:
     last = len(good.trace.meta.agents) - 1
     other = good.changed(good.rows(last, EventKind.ARRIVE)[0], value=99)
     found = compare_traces(partial.trace, other.trace).behaviour
-    assert found.verdict is Verdict.REFUTED
+    assert found.verdict is TraceVerdict.DIFFERS
     assert [d.kind for d in found.differences] == [DifferenceKind.DETAIL]
 
 
@@ -272,8 +272,8 @@ def test_a_simulation_that_was_cut_short_leaves_it_open(simulated: Make) -> None
     cut = short.with_meta(status="unknown")
     for a, b in ((whole, cut), (cut, whole), (cut, cut)):
         found = compare_traces(a.trace, b.trace).behaviour
-        assert (found.verdict, found.differences, found.surplus, found.outcomes) == (Verdict.UNKNOWN, (), (), ())
-    assert compare_traces(whole.trace, short.trace).behaviour.verdict is Verdict.REFUTED
+        assert (found.verdict, found.differences, found.surplus, found.outcomes) == (TraceVerdict.UNKNOWN, (), (), ())
+    assert compare_traces(whole.trace, short.trace).behaviour.verdict is TraceVerdict.DIFFERS
 
 
 def test_windows_are_compared_where_both_looked(stored: Make) -> None:
@@ -286,11 +286,11 @@ def test_windows_are_compared_where_both_looked(stored: Make) -> None:
 
     pair = compare_traces(window(8, 24), window(16, 40))
     assert pair.settings == (Setting("window", "8 to 23", "16 to 39"),)
-    assert (pair.behaviour.verdict, pair.behaviour.matched) == (Verdict.PROVED, 8 * 14)
+    assert (pair.behaviour.verdict, pair.behaviour.matched) == (TraceVerdict.AGREES, 8 * 14)
     assert pair.behaviour.notes == ("compared are the iterations that both windows kept: 16 to 23",)
     assert pair.behaviour.window == (16, 24)
     pair = compare_traces(case.trace, window(16, 40))
-    assert (pair.behaviour.verdict, pair.behaviour.matched) == (Verdict.PROVED, 24 * 14)
+    assert (pair.behaviour.verdict, pair.behaviour.matched) == (TraceVerdict.AGREES, 24 * 14)
     with pytest.raises(EvidenceError, match="no agent and iteration in common"):
         compare_traces(window(0, 8), window(8, 16))
 
@@ -298,7 +298,7 @@ def test_windows_are_compared_where_both_looked(stored: Make) -> None:
 def test_a_launch_of_many_ctas_and_one_of_one(stored: Make) -> None:
     one, all_ = stored(name()), stored(name(g=132))
     pair = compare_traces(all_.trace, one.trace)
-    assert (pair.behaviour.ctas, pair.behaviour.matched, pair.behaviour.verdict) == ((0,), 576, Verdict.PROVED)
+    assert (pair.behaviour.ctas, pair.behaviour.matched, pair.behaviour.verdict) == ((0,), 576, TraceVerdict.AGREES)
     assert pair.behaviour.notes == ("CTAs recorded in one only are not compared: 1, 2, 3, 4, 5, 6, 7",)
     every = compare_traces(all_.trace, all_.trace).behaviour
     assert (every.ctas, every.matched) == (tuple(range(8)), 8 * 576)

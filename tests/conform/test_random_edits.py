@@ -10,8 +10,7 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pipesim.conform.result import DivergenceKind
-from pipesim.model.finding import Verdict
+from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.trace.schema import EventKind
 
 Make = Callable[..., Any]
@@ -106,7 +105,7 @@ def held_to_the_oracle(case: Any, cycles: Any) -> bool:
     broken = [back for first, back in constraints(case) if cycles[first] > cycles[back] + case.uncertainty]
     result = retimed.conform()
     if not broken:
-        assert result.verdict is Verdict.PROVED
+        assert result.verdict is TraceVerdict.AGREES
         return True
     found = result.divergence
     assert found.kind is DivergenceKind.TOO_EARLY

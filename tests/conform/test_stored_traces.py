@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from pipesim.conform.diagnose.edits import EditKind
 from pipesim.conform.diagnose.examine import examine
 from pipesim.conform.diagnose.examined import Outcome
+from pipesim.conform.result import TraceVerdict
 from pipesim.errors import EvidenceError
 from pipesim.lang.protocol import Protocol
-from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Engine
 
 TRACES = Path(__file__).resolve().parents[2] / "traces"
@@ -42,7 +43,7 @@ def test_a_stored_trace_conforms(stored: Make, name: str) -> None:
     case = stored(name)
     result = case.conform()
     assert result.divergence is None
-    assert result.verdict is Verdict.PROVED
+    assert result.verdict is TraceVerdict.AGREES
     assert (result.events, result.lost) == (len(case.trace.events), 0)
     assert result.ctas == len(case.trace.meta.ctas) // case.program.ctas
     if case.program.ctas == 1:
@@ -71,7 +72,7 @@ def test_a_fault_made_on_purpose_is_found(stored: Make, name: str) -> None:
     case = stored(name)
     meta = case.trace.meta
     found = case.conform()
-    assert found.verdict is Verdict.REFUTED
+    assert found.verdict is TraceVerdict.DIFFERS
     seen = examine(case.program, case.trace, found)
     assert seen is not None
     assert seen.diagnosis is not None
@@ -202,7 +203,7 @@ def test_a_stored_trace_of_no_tiles_conforms(stored: Make) -> None:
 
 def test_nothing_recorded_is_unknown(simulated: Make) -> None:
     result = simulated(tiles=0).conform()
-    assert (result.verdict, result.events, result.ctas, result.divergence) == (Verdict.UNKNOWN, 0, 0, None)
+    assert (result.verdict, result.events, result.ctas, result.divergence) == (TraceVerdict.UNKNOWN, 0, 0, None)
 
 
 @pytest.mark.parametrize(

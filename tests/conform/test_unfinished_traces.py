@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipesim.conform.result import DivergenceKind
+from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.lang.protocol import Protocol
-from pipesim.model.finding import Verdict
 from pipesim.trace.schema import CtaInfo, EventKind, Trace
 
 Make = Callable[..., Any]
@@ -156,7 +155,7 @@ def test_lost_records_leave_it_unknown(simulated: Make, dropped: dict[str, int])
     whole = simulated(stages=2, tiles=8, work=30)
     assert [len(whole.rows(agent=a)) for a in (0, 1)] == [32, 40]
     result = lossy(whole, **dropped).conform()
-    assert (result.verdict, result.divergence) == (Verdict.UNKNOWN, None)
+    assert (result.verdict, result.divergence) == (TraceVerdict.UNKNOWN, None)
     assert result.lost == sum(dropped.values())
     # the twin: the same records of a buffer that lost nothing
     case = lossy(whole, **dropped)
@@ -176,7 +175,7 @@ def test_lost_records_of_a_chip(stored: Make, name: str) -> None:
     last = whole.trace.meta.agent_name(len(whole.trace.meta.agents) - 1)
     for dropped in ({"producer": 100}, {last: 100}, {"producer": 37, last: 81}):
         result = lossy(whole, **dropped).conform()
-        assert (result.verdict, result.divergence, result.lost) == (Verdict.UNKNOWN, None, sum(dropped.values()))
+        assert (result.verdict, result.divergence, result.lost) == (TraceVerdict.UNKNOWN, None, sum(dropped.values()))
 
 
 def test_records_lost_by_another_agent_excuse_nothing(simulated: Make) -> None:
@@ -197,11 +196,11 @@ def test_lost_records_excuse_nothing_that_came_before_them(simulated: Make) -> N
     seen = len(case.rows(agent=1, kind=EventKind.ARRIVE))
     assert seen == 4
     late = case.moved(back[seen + 1], whole.cycle(arrives[seen]) - 1 - case.cycle(back[seen + 1])).conform()
-    assert (late.verdict, late.divergence) == (Verdict.UNKNOWN, None)
+    assert (late.verdict, late.divergence) == (TraceVerdict.UNKNOWN, None)
 
 
 def test_all_is_there_but_the_capture_says_that_something_was_lost(simulated: Make) -> None:
     whole = simulated()
     header = CtaInfo(0, 7, (), (16, 12), (0, 3))
     result = whole.with_meta(ctas=(header,)).conform()
-    assert (result.verdict, result.lost) == (Verdict.UNKNOWN, 3)
+    assert (result.verdict, result.lost) == (TraceVerdict.UNKNOWN, 3)

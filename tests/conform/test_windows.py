@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 from pipesim.conform.replay import follow_records as replay
 from pipesim.conform.replay.passes import Passes, Place, Sight
 from pipesim.conform.replay.supply import Supply
-from pipesim.conform.result import DivergenceKind
+from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.errors import EvidenceError
 from pipesim.lang.protocol import Protocol
-from pipesim.model.finding import Verdict
 from pipesim.trace.schema import EventKind
 
 Make = Callable[..., Any]
@@ -52,7 +51,7 @@ def test_a_window_of_a_recorded_trace_conforms(stored: Make, name: str, window: 
 
 def test_a_window_after_the_end_has_nothing_to_say(stored: Make) -> None:
     result = stored(DEFAULT).window(64, 80).conform()
-    assert (result.verdict, result.events, result.ended) == (Verdict.UNKNOWN, 0, True)
+    assert (result.verdict, result.events, result.ended) == (TraceVerdict.UNKNOWN, 0, True)
 
 
 RINGS = st.fixed_dictionaries({
@@ -79,7 +78,7 @@ def test_any_window_of_a_simulated_ring_conforms(
     assert result.divergence is None
     assert result.lost == len(case.trace.events) - len(left.trace.events)
     unknown = result.lost or not result.events
-    assert result.verdict is (Verdict.UNKNOWN if unknown else Verdict.PROVED)
+    assert result.verdict is (TraceVerdict.UNKNOWN if unknown else TraceVerdict.AGREES)
 
 
 def test_agents_that_take_different_ways_outside_the_window(run: Make) -> None:
@@ -127,7 +126,7 @@ def test_less_of_a_trace_never_shows_a_divergence_that_all_of_it_does_not(
     whole = case.with_events(replace(e, cycle=cycles))
     part = whole.window(first, first + length)
     left = part.lossy({agent % len(case.trace.meta.agents): lost})
-    seen = [c.conform().verdict is Verdict.REFUTED for c in (left, part, whole)]
+    seen = [c.conform().verdict is TraceVerdict.DIFFERS for c in (left, part, whole)]
     assert seen == sorted(seen)
 
 
@@ -142,7 +141,7 @@ def test_and_shaken_traces_are_refused_or_not(simulated: Make) -> None:
             cycles[e.agent == number] = np.maximum.accumulate(cycles[e.agent == number])
         whole = case.with_events(replace(e, cycle=cycles))
         answers |= {(whole.window(first, first + 3).conform().verdict, whole.conform().verdict) for first in range(6)}
-    assert {(Verdict.REFUTED, Verdict.REFUTED), (Verdict.PROVED, Verdict.REFUTED)} <= answers
+    assert {(TraceVerdict.DIFFERS, TraceVerdict.DIFFERS), (TraceVerdict.AGREES, TraceVerdict.DIFFERS)} <= answers
 
 
 # what is not in it cannot be seen
@@ -205,7 +204,7 @@ def test_operations_after_the_last_record_happen_after_it(simulated: Make) -> No
             moved = moved.changed(row, cycle=at)
         result = moved.conform()
         if accepted:
-            assert (result.verdict, result.divergence) == (Verdict.UNKNOWN, None)
+            assert (result.verdict, result.divergence) == (TraceVerdict.UNKNOWN, None)
         else:
             assert (result.divergence.kind, result.divergence.agent) == (DivergenceKind.TOO_EARLY, "load")
 
@@ -215,11 +214,15 @@ def test_operations_after_the_last_record_happen_after_it(simulated: Make) -> No
 
 def test_without_the_passes_nobody_knows_how_it_ended(stored: Make) -> None:
     case = stored(DEFAULT)
-    for window, verdict in (((10, 42), Verdict.UNKNOWN), ((42, 64), Verdict.PROVED), ((42, 80), Verdict.PROVED)):
+    for window, verdict in (
+        ((10, 42), TraceVerdict.UNKNOWN),
+        ((42, 64), TraceVerdict.AGREES),
+        ((42, 80), TraceVerdict.AGREES),
+    ):
         part = case.window(*window)
         unknown = part.with_meta(ctas=tuple(replace(h, passes=()) for h in part.trace.meta.ctas)).conform()
         assert (unknown.verdict, unknown.divergence, unknown.lost) == (verdict, None, 0)
-        assert unknown.ended is (verdict is Verdict.PROVED)
+        assert unknown.ended is (verdict is TraceVerdict.AGREES)
 
 
 @pytest.mark.parametrize(("passes", "kind", "words"), [
@@ -296,7 +299,7 @@ def test_a_way_that_hangs_on_a_try_outside_the_window(simulated: Make) -> None:
 def test_a_window_that_lost_records(stored: Make, lost: dict[int, int]) -> None:
     case = stored(DEFAULT).window(10, 42).lossy(lost)
     result = case.conform()
-    assert (result.verdict, result.divergence) == (Verdict.UNKNOWN, None)
+    assert (result.verdict, result.divergence) == (TraceVerdict.UNKNOWN, None)
     assert result.lost == sum((4 if agent == 0 else 5) * n for agent, n in lost.items())
     # the twin: nothing was lost, and the records end too soon
     ctas = tuple(replace(h, dropped=()) for h in case.trace.meta.ctas)
@@ -328,7 +331,7 @@ def test_only_the_cta_that_lost_something_is_in_doubt(stored: Make) -> None:
     headers[0] = replace(headers[0], dropped=(0, 5, 0))
     rows = [r for r in case.rows(agent=1, cta=headers[0].cta) if case.trace.events.iteration[r] == 41]
     lossy = case.without(*rows).with_meta(ctas=tuple(headers))
-    assert lossy.conform().verdict is Verdict.UNKNOWN
+    assert lossy.conform().verdict is TraceVerdict.UNKNOWN
     other = lossy.rows(agent=2, kind=EventKind.ARRIVE, cta=headers[1].cta)[30]
     assert lossy.without(other).refused().cta == headers[1].cta
 

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from pipesim.conform.diagnose.diagnose import diagnose
-from pipesim.conform.result import DivergenceKind
+from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.model.barrier_word import BarrierWord, encode_word
-from pipesim.model.finding import Verdict
 
 Make = Callable[..., Any]
 USUAL = "h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
@@ -33,7 +32,7 @@ def reread(case: Any, words: dict[int, BarrierWord]) -> Any:
 )  # fmt: skip
 def test_the_words_of_recorded_runs_agree(stored: Make, name: str, words: int) -> None:
     result = stored(name).conform()
-    assert (result.verdict, result.words) == (Verdict.PROVED, words)
+    assert (result.verdict, result.words) == (TraceVerdict.AGREES, words)
 
 
 @pytest.mark.parametrize("barrier", range(8))
@@ -65,4 +64,4 @@ def test_no_edit_is_looked_for_where_every_record_conforms(stored: Make) -> None
 def test_words_are_not_held_against_a_run_that_lost_records(stored: Make) -> None:
     case = reread(stored(USUAL), {0: BarrierWord(1, 0, 0, 0)})
     result = case.lossy({0: 1}).conform()
-    assert (result.verdict, result.words) == (Verdict.UNKNOWN, 0)
+    assert (result.verdict, result.words) == (TraceVerdict.UNKNOWN, 0)

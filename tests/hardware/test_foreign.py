@@ -17,7 +17,7 @@ from hwkernels.device.sources import PACKAGE
 from hwkernels.recorder.layout import HEADER, LAUNCH
 from hwkernels.recorder.table import Table, read_table
 from pipesim.conform.replay.conformance import conform
-from pipesim.conform.result import DivergenceKind
+from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.errors import (
     ConfigurationError,
     HardwareError,
@@ -27,7 +27,6 @@ from pipesim.errors import (
     PipesimError,
     UsageError,
 )
-from pipesim.model.finding import Verdict
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
@@ -188,7 +187,7 @@ def test_a_capture(gpu, request_, builds):
     assert gpu.latest.launches == [False, True] * 3
     assert gpu.latest.closed
     found = conform(program(), trace)
-    assert (found.verdict, found.events) == (Verdict.PROVED, 240)
+    assert (found.verdict, found.events) == (TraceVerdict.AGREES, 240)
 
 
 def test_a_wrong_output_is_counted(gpu, request_, builds, monkeypatch):

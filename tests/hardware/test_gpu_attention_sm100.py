@@ -20,8 +20,8 @@ from hwkernels.device.sources import headers, source_file
 from hwkernels.twins import REGISTRY
 from hwkernels.twins.hopper.attention_sm90 import attention, scale_of
 from pipesim.conform.replay.conformance import conform
+from pipesim.conform.result import TraceVerdict
 from pipesim.errors import HardwareError, MissingExtraError
-from pipesim.model.finding import Verdict
 from pipesim.targets import find
 from pipesim.trace.consistency import check_trace
 
@@ -148,14 +148,14 @@ def captured(wanted, info, folder, monkeypatch, **wrong):
 def test_its_result_is_right_and_its_recording_conforms(info, tmp_path, monkeypatch, changes, grid, seed):
     program, trace = captured(request(changes, grid=grid, seed=seed), info, tmp_path, monkeypatch)
     assert trace.meta.wrong_tiles == 0, trace.meta.extra
-    assert conform(program, trace).verdict is Verdict.PROVED
+    assert conform(program, trace).verdict is TraceVerdict.AGREES
 
 
 @pytest.mark.gpu
 def test_without_keys_nothing_is_stored(info, tmp_path, monkeypatch):
     program, trace = captured(request({"kv_blocks": 0}), info, tmp_path, monkeypatch)
     assert trace.meta.extra["checked"]["result"]["wrong"] == 2 * ROWS * 128
-    assert conform(program, trace).verdict is Verdict.PROVED
+    assert conform(program, trace).verdict is TraceVerdict.AGREES
 
 
 WRONG = {

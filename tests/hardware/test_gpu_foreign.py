@@ -13,9 +13,8 @@ from hwkernels.capture.source_trace import capture_foreign
 from hwkernels.device.launch import require_gpu
 from hwkernels.device.sources import PACKAGE
 from pipesim.conform.replay.conformance import conform
-from pipesim.conform.result import DivergenceKind
+from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.errors import HardwareError, MissingExtraError, ParameterError
-from pipesim.model.finding import Verdict
 from pipesim.targets import find
 from pipesim.trace.consistency import check_trace
 from pipesim.trace.schema import Trace
@@ -74,7 +73,7 @@ def test_the_example_conforms_and_its_sums_are_right(captured, clock):
     assert [(c.written, c.dropped) for c in meta.ctas] == [((160,) * 8 + (128,), (0,) * 9)] * 2
     assert all(times > 0 for kind in meta.extra["launch_ns"].values() for times in kind)
     found = conform(PROGRAM, trace)
-    assert (found.verdict, found.events) == (Verdict.PROVED, 2816)
+    assert (found.verdict, found.events) == (TraceVerdict.AGREES, 2816)
 
 
 def test_a_wrong_sum_is_seen(captured):

@@ -8,8 +8,8 @@ from hwkernels.device.launch import Gpu, require_gpu
 from hwkernels.experiments.products import Descriptor, run_product
 from hwkernels.twins.hopper.gemm_sm90 import GEMM_SM90
 from pipesim.conform.replay.conformance import conform
+from pipesim.conform.result import TraceVerdict
 from pipesim.errors import HardwareError, MissingExtraError
-from pipesim.model.finding import Verdict
 from pipesim.targets import find
 from pipesim.trace.consistency import check_trace
 
@@ -51,4 +51,4 @@ def test_a_recording_conforms_and_its_result_is_right(recorded):
     check_trace(trace, "here")
     assert (trace.meta.status, trace.meta.wrong_tiles) == ("finished", 0), trace.meta.extra
     program = find("gemm_sm90").build(params, grid=recorded.grid)
-    assert conform(program, trace).verdict is Verdict.PROVED
+    assert conform(program, trace).verdict is TraceVerdict.AGREES

@@ -8,8 +8,8 @@ from hwkernels.device.launch import require_gpu
 from hwkernels.twins import REGISTRY
 from pipesim.conform.diagnose.forgiving import explain_with
 from pipesim.conform.replay.conformance import conform
+from pipesim.conform.result import TraceVerdict
 from pipesim.errors import HardwareError, MissingExtraError
-from pipesim.model.finding import Verdict
 from pipesim.targets import find
 from pipesim.trace.consistency import check_trace
 
@@ -49,7 +49,7 @@ def test_a_recording_conforms_and_its_result_is_right(name, recorded):
         assert followed.stuck is not None
         return
     assert trace.meta.status == "finished"
-    assert conform(program, trace).verdict is Verdict.PROVED
+    assert conform(program, trace).verdict is TraceVerdict.AGREES
 
 
 @pytest.mark.parametrize("memory", ["device", "host"])
@@ -57,4 +57,4 @@ def test_a_recording_conforms_and_its_result_is_right(name, recorded):
 def test_records_in_other_memories_are_the_same(name, memory):
     program, trace = captured(name, REGISTRY[name].recorded[0], memory=memory)
     assert (trace.meta.status, trace.meta.memory) == ("finished", memory)
-    assert conform(program, trace).verdict is Verdict.PROVED
+    assert conform(program, trace).verdict is TraceVerdict.AGREES

@@ -15,9 +15,9 @@ from hwkernels.device.launch import DeviceInfo, Shape, launch_config
 from hwkernels.recorder.layout import DEADLINE, FINISHED, LAUNCH, MEMORIES, REPORT
 from hwkernels.twins import REGISTRY, registered
 from pipesim.conform.replay.conformance import conform
+from pipesim.conform.result import TraceVerdict
 from pipesim.errors import KernelTrapError
 from pipesim.model.barrier_word import word_of
-from pipesim.model.finding import Verdict
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
@@ -175,7 +175,7 @@ def test_what_is_captured_conforms(model_gpu, name, recorded):
     assert meta.extra["launch_ns"] == {"untraced": [12_345] * 2, "traced": [12_345] * 2}
     assert len(meta.ctas) == request.ctas
     found = conform(program, trace)
-    assert (found.verdict, found.divergence) == (Verdict.PROVED, None)
+    assert (found.verdict, found.divergence) == (TraceVerdict.AGREES, None)
     assert found.words == len(program.barriers) * recorded.grid
     assert found.events == len(trace.events)
 

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from pipesim.answers.check import judge, replay
+from pipesim.answers.check import check, replay
 from pipesim.errors import ParameterError
 from pipesim.model.finding import Verdict
 from pipesim.model.moves import Kind, Move
 from pipesim.protocols.broken import BROKEN
-from pipesim.prove.check import check
+from pipesim.prove.check import check as prove
 from pipesim.prove.counterexample.replay_text import from_text, to_text
+from pipesim.report.sentences.check import check_sentence
 from pipesim.targets import target_of
 
 NAMES = [
@@ -37,7 +38,7 @@ def test_moves_in_text() -> None:
 def test_every_schedule_comes_back_and_shows_the_same(name: str) -> None:
     target = target_of(BROKEN[name])
     program = target.build({})
-    found = check(program)
+    found = prove(program)
     assert found.refutations
     for shown in found.refutations:
         text = to_text(shown.schedule)
@@ -45,7 +46,7 @@ def test_every_schedule_comes_back_and_shows_the_same(name: str) -> None:
         again = replay(program, text)
         assert again.verdict is Verdict.REFUTED
         assert len(again.refutations) == 1
-    report = judge(target, {}, program, 1_000)
+    report = check(target, {}, max_states=1_000)
     small = target.build(dict(report.refutations[0].at))
     assert replay(small, report.refutations[0].replay).refutations[0].finding == report.refutations[0].finding
 
@@ -53,7 +54,7 @@ def test_every_schedule_comes_back_and_shows_the_same(name: str) -> None:
 def test_a_schedule_that_ends_well_proves_nothing() -> None:
     program = target_of(BROKEN["consumer_never_arrives"]).build({})
     report = replay(program, "0")
-    assert (report.verdict, report.said) == (Verdict.UNKNOWN, "nothing is wrong where it ends")
+    assert (report.verdict, check_sentence(report)) == (Verdict.UNKNOWN, "nothing is wrong where it ends")
 
 
 @pytest.mark.parametrize("text", ["", "x", "0..1", "0*", "~1", "0p", "-1", "0*-1", "٣"])

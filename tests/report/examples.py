@@ -16,23 +16,17 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pipesim.answers.assemble import run_simulation
-from pipesim.answers.check import judge, walked
-from pipesim.answers.heading import heading
-from pipesim.answers.pair_view import PairReport, PairSide
-from pipesim.answers.summary_view import Failure, Hardware, ProtocolReport, SummaryReport, TraceLine
-from pipesim.answers.view import (
-    CheckReport,
-    HardwareBlock,
-    Heading,
-    PeriodRow,
-    ProtocolRow,
-    Range,
-    RunReport,
-    SimulationLine,
-    VerifyReport,
-)
-from pipesim.conform.diagnose.agreement import Agreement
+from pipesim.answers.check import check, walked
+from pipesim.answers.progress import Stage
+from pipesim.answers.run import run
+from pipesim.answers.views.check import CheckReport, Range
+from pipesim.answers.views.heading import Heading
+from pipesim.answers.views.rows import PeriodRow, ProtocolRow
+from pipesim.answers.views.run import RunReport, SimulationLine
+from pipesim.answers.views.summary import Failure, Hardware, ProtocolReport, SummaryReport, TraceLine
+from pipesim.answers.views.trace import CAPTURED_NOW, CompareReport, PairReport, PairSide, TraceComparison
+from pipesim.answers.views.verify import VerifyReport
+from pipesim.conform.agreement import Agreement, Reason, ReasonKind
 from pipesim.conform.diagnose.edits import Edit, EditKind
 from pipesim.conform.diagnose.examined import Autopsy, Diagnosis, Examination, Explanation, Outcome, Standing
 from pipesim.conform.pair.result import (
@@ -58,24 +52,23 @@ from pipesim.conform.result import (
     SiteTiming,
     Spread,
     Timing,
+    TraceVerdict,
 )
 from pipesim.explain.anatomy.read import anatomy
-from pipesim.explain.unguarded import advisories
 from pipesim.model.barrier_word import BarrierWord
 from pipesim.model.finding import Blocked, Deadlock, FaultKind, FaultReport, Supplier, Verdict
 from pipesim.protocols.broken import BROKEN
 from pipesim.protocols.producer_consumer import producer_consumer
+from pipesim.prove.check import How
 from pipesim.report.findings.divergence import paint_divergence
 from pipesim.report.findings.examination import examination_lines
 from pipesim.report.findings.finding import paint_findings
 from pipesim.report.pages.check import paint_check
 from pipesim.report.pages.pair import paint_pair
-from pipesim.report.pages.pair_figures import time_words
-from pipesim.report.pages.pair_verdict import behaviour_words
 from pipesim.report.pages.run import paint_run
 from pipesim.report.pages.show import paint_show
 from pipesim.report.pages.summary import paint_summary
-from pipesim.report.pages.verify import paint_verify
+from pipesim.report.pages.verify import paint_compare, paint_verify
 from pipesim.report.pages.walked import paint_walk
 from pipesim.report.text.console import paint, width_of
 from pipesim.report.text.table import paint_list, paint_periods
@@ -167,14 +160,15 @@ def timing(measured: int, mmas: int = 2) -> Timing:
     )
 
 
-def block(device: str, source: str, period: int, /, **changes: object) -> HardwareBlock:
+def block(device: str, source: str, period: int, /, **changes: object) -> TraceComparison:
     """One device's block of the good report."""
-    good = HardwareBlock(
+    good = TraceComparison(
         source=source,
         device=device,
         driver="580.82.07",
         runs=5,
-        conformance=Conformance(Verdict.PROVED, 1_792, 1, 0, 2),
+        agreement=Agreement.CONFORMS,
+        conformance=Conformance(TraceVerdict.AGREES, 1_792, 1, 0, 2),
         dropped=0,
         clock_error_ps=5_700,
         order_error_cycles=2,
@@ -191,6 +185,8 @@ def block(device: str, source: str, period: int, /, **changes: object) -> Hardwa
 def simulation(profile: str = "h100", device: str = H100) -> SimulationLine:
     return SimulationLine(profile, device, None, 755_000, "mma work", "finished")
 
+
+PROOF = CheckReport(HEADING, Verdict.PROVED, How.CERTIFICATE, 1_100, 96, 0, (), ())
 
 DEADLOCK = Deadlock(
     blocked=(
@@ -334,25 +330,30 @@ def verify_good(console: Console) -> None:
               timing=timing(741, mmas=6), overhead_permille=None, noise_permille=None, order_error_cycles=0),
     )  # fmt: skip
     simulations = (simulation(), simulation("h200", H200))
-    paint_verify(console, VerifyReport(HEADING, simulations, blocks, "the hardware agrees (H100, H200)", ok=True))
+    paint_verify(console, VerifyReport(HEADING, PROOF, simulations, blocks))
 
 
 def verify_divergence(console: Console) -> None:
     wrong = block(
-        H100, "captured now", 753, conformance=Conformance(Verdict.REFUTED, 1_792, 1, 0, 2, DIVERGENCE), timing=None
+        H100,
+        CAPTURED_NOW,
+        753,
+        agreement=Agreement.DIFFERS,
+        reason=Reason(ReasonKind.DIVERGES),
+        conformance=Conformance(TraceVerdict.DIFFERS, 1_792, 1, 0, 2, DIVERGENCE),
+        timing=None,
     )
-    verdict = "the hardware does something the model forbids (H100)"
-    paint_verify(console, VerifyReport(HEADING, (simulation(),), (wrong,), verdict, ok=False))
+    paint_verify(console, VerifyReport(HEADING, PROOF, (simulation(),), (wrong,)))
 
 
 def verify_lost(console: Console) -> None:
     good = ring(753, 1231, source="hardware", start=9_000)
     wrong = Trace(replace(good.meta, wrong_tiles=2), good.events)
-    partial = Conformance(Verdict.UNKNOWN, 1_700, 2, 92, 2)
-    lossy = block(H100, "captured now", 753, conformance=partial, dropped=92, timing=None, driver="", sm_khz=0,
-                  simulated=None, clock_error_ps=740, measured=wrong)  # fmt: skip
-    verdict = "unknown: records were dropped, so what follows them was not compared"
-    paint_verify(console, VerifyReport(HEADING, (), (lossy,), verdict, ok=None))
+    partial = Conformance(TraceVerdict.UNKNOWN, 1_700, 2, 92, 2)
+    lossy = block(H100, CAPTURED_NOW, 753, conformance=partial, dropped=92, timing=None, driver="", sm_khz=0,
+                  simulated=None, clock_error_ps=740, measured=wrong, agreement=Agreement.UNKNOWN,
+                  reason=Reason(ReasonKind.RECORDS_LOST, 92))  # fmt: skip
+    paint_compare(console, CompareReport(HEADING, (lossy,)))
 
 
 def part(first: int, end: int, *, lost: tuple[int, ...] = ()) -> Trace:
@@ -364,25 +365,25 @@ def part(first: int, end: int, *, lost: tuple[int, ...] = ()) -> Trace:
 
 def verify_window(console: Console) -> None:
     """A window in the middle: its events conform, what lies outside it is named."""
-    seen = Conformance(Verdict.PROVED, 896, 1, 0, 2, window=(16, 48), iterations=64)
+    seen = Conformance(TraceVerdict.AGREES, 896, 1, 0, 2, window=(16, 48), iterations=64)
     whole = timing(753)
     numbers = replace(whole, figures=(whole.figures[0], *(replace(f, measured=None) for f in whole.figures[1:])))
     window = block(H100, "traces/h100/window.parquet", 753, conformance=seen, timing=numbers,
                    simulated=keep(ring(755, 1204), 16, 48), measured=part(16, 48))  # fmt: skip
-    verdict = f"the recorded trace does what the protocol says in iterations 16 to 47 ({H100})"
-    paint_verify(console, VerifyReport(HEADING, (simulation(),), (window,), verdict, ok=True))
+    paint_verify(console, VerifyReport(HEADING, PROOF, (simulation(),), (window,)))
 
 
 def verify_window_lost(console: Console) -> None:
     """A window at the start that lost records, of a kernel of which nobody knows how it ended."""
-    seen = Conformance(Verdict.UNKNOWN, 700, 1, 95, 2, window=(0, 63), iterations=64, ended=False)
-    lossy = block(H100, "captured now", 753, conformance=seen, dropped=95, timing=None, simulated=None,
-                  measured=part(0, 63, lost=(3, 12, 80)))  # fmt: skip
-    paint_verify(console, VerifyReport(HEADING, (), (lossy,), "95 records were lost", ok=None))
+    seen = Conformance(TraceVerdict.UNKNOWN, 700, 1, 95, 2, window=(0, 63), iterations=64, ended=False)
+    lossy = block(H100, "window.parquet", 753, conformance=seen, dropped=95, timing=None, simulated=None,
+                  measured=part(0, 63, lost=(3, 12, 80)), agreement=Agreement.UNKNOWN,
+                  reason=Reason(ReasonKind.RECORDS_LOST, 95))  # fmt: skip
+    paint_compare(console, CompareReport(HEADING, (lossy,), captured=True))
 
 
 def verify_many_agents(console: Console) -> None:
-    many = block(H100, "captured now", 753, timing=timing(753, mmas=9), simulated=ring(755, 1204, mmas=9),
+    many = block(H100, CAPTURED_NOW, 753, timing=timing(753, mmas=9), simulated=ring(755, 1204, mmas=9),
                  measured=ring(753, 1231, source="hardware", mmas=9))  # fmt: skip
     roles = (("load", 1), ("mma", 9))
     heading = Heading(
@@ -391,16 +392,16 @@ def verify_many_agents(console: Console) -> None:
         132,
         roles,
     )
-    paint_verify(console, VerifyReport(heading, (simulation(),), (many,), "the hardware agrees (H100)", ok=True))
+    paint_verify(console, VerifyReport(heading, replace(PROOF, heading=heading), (simulation(),), (many,)))
 
 
 def hang(console: Console) -> None:
     stopped = cut(ring(755, 1204, source="hardware"), "deadline")
     found = replace(DIVERGENCES[DivergenceKind.NOT_FINISHED], event=38, events=39, cycle=2_682, moments=())
-    conformance = Conformance(Verdict.REFUTED, 39, 1, 0, 2, found)
-    stuck = block(H100, "hang-0007.parquet", 753, timing=None, measured=stopped, conformance=conformance)
-    verdict = "the kernel did not finish; the trace is kept in hang-0007.parquet"
-    paint_verify(console, VerifyReport(HEADING, (), (stuck,), verdict, ok=False))
+    conformance = Conformance(TraceVerdict.DIFFERS, 39, 1, 0, 2, found)
+    stuck = block(H100, "hang-0007.parquet", 753, timing=None, measured=stopped, conformance=conformance,
+                  agreement=Agreement.HANGS_TOO)  # fmt: skip
+    paint_compare(console, CompareReport(HEADING, (stuck,)))
 
 
 def hang_unexplained(console: Console) -> None:
@@ -568,22 +569,24 @@ PAIR_TIMING = PairTiming(
     unlike=False,
     last=("mma/1", "mma/1"),
 )  # fmt: skip
-SAME = Behaviour(Verdict.PROVED, (3,), 832, 0, 0, (), (), (), ())
-ALL_CONFORM = Conformance(Verdict.PROVED, 832, 1, 0, 2)
+SAME = Behaviour(TraceVerdict.AGREES, (3,), 832, 0, 0, (), (), (), ())
+ALL_CONFORM = Conformance(TraceVerdict.AGREES, 832, 1, 0, 2)
 
 
-def pair_report(pair: Pair, verdict: str, *, ok: bool | None, **b: object) -> PairReport:
-    one = PairSide("A", "traces/before/ring.parquet", ring(755, 1204, source="hardware"), ALL_CONFORM)
+def pair_report(pair: Pair, **b: object) -> PairReport:
+    one = PairSide(
+        "A", "traces/before/ring.parquet", ring(755, 1204, source="hardware"), ALL_CONFORM, Agreement.CONFORMS
+    )
     two = PairSide(
         "B", "/home/somebody/a/rather/long/way/down/to/traces/after/ring-s4-t16k-w600.parquet",
         ring(791, 1203, source="hardware", start=9_000), ALL_CONFORM,
+        Agreement.CONFORMS,
     )  # fmt: skip
-    return PairReport("ring", one, replace(two, **b), pair, verdict, ok)  # type: ignore[arg-type]
+    return PairReport("ring", one, replace(two, **b), pair)  # type: ignore[arg-type]
 
 
 def pair_same(console: Console) -> None:
-    verdict = f"{behaviour_words(SAME)}; {time_words(PAIR_TIMING)}"
-    paint_pair(console, pair_report(Pair((), SAME, PAIR_TIMING), verdict, ok=True))
+    paint_pair(console, pair_report(Pair((), SAME, PAIR_TIMING)))
 
 
 def pair_changed(console: Console) -> None:
@@ -607,9 +610,8 @@ def pair_changed(console: Console) -> None:
         last=("load", "mma/1"),
     )
     found = replace(SAME, notes=notes, lost_b=0)
-    verdict = f"{behaviour_words(found)}; {time_words(timing)}"
-    away = PairSide("B", "b.parquet", ring(757, 1204), None, "not held against ring, which is not built in")
-    paint_pair(console, replace(pair_report(Pair(settings, found, timing), verdict, ok=True), b=away))
+    away = PairSide("B", "b.parquet", ring(757, 1204), None)
+    paint_pair(console, replace(pair_report(Pair(settings, found, timing)), b=away))
 
 
 def pair_differs(console: Console) -> None:
@@ -623,18 +625,17 @@ def pair_differs(console: Console) -> None:
     first = Difference(DifferenceKind.ONLY_A, 3, "mma/1", 37, 187, 29_700, 38_100, around, 3)
     others = tuple(replace(first, agent=f"mma/{n}", iteration=38 + n, kind=DifferenceKind.DETAIL) for n in range(2, 8))
     found = Behaviour(
-        Verdict.REFUTED, (3, 7), 1_600, 0, 4, (first, *others),
+        TraceVerdict.DIFFERS, (3, 7), 1_600, 0, 4, (first, *others),
         tuple(Surplus(f"mma/{n}", "arrive empty", n, 12 * n) for n in range(1, 11)),
         (Setting("status", "finished", "deadline"),), (),
     )  # fmt: skip
-    verdict = f"{behaviour_words(found)}; B does not do what the protocol says"
-    wrong = Conformance(Verdict.REFUTED, 800, 1, 0, 2, DIVERGENCE)
-    paint_pair(console, pair_report(Pair((), found, PAIR_TIMING), verdict, ok=False, conformance=wrong))
+    wrong = Conformance(TraceVerdict.DIFFERS, 800, 1, 0, 2, DIVERGENCE)
+    paint_pair(console, pair_report(Pair((), found, PAIR_TIMING), conformance=wrong, agreement=Agreement.DIFFERS))
 
 
 def pair_lost(console: Console) -> None:
-    found = replace(SAME, verdict=Verdict.UNKNOWN, lost_a=1, lost_b=92, matched=740)
-    report = pair_report(Pair((), found, None), behaviour_words(found), ok=None)
+    found = replace(SAME, verdict=TraceVerdict.UNKNOWN, lost_a=1, lost_b=92, matched=740)
+    report = pair_report(Pair((), found, None))
     paint_pair(console, report)
 
 
@@ -676,40 +677,33 @@ def show_ring(console: Console) -> None:
 
 @cache
 def attention() -> RunReport:
-    ran = run_simulation(find("attention_sm100").build(), load_profile("h100"))
-    assert ran.reading is not None
-    result = ran.result
-    return RunReport(
-        heading(result.program), ran.line, result.cycles, result.steps, ran.reading.shares, result.trace,
-        advisories=advisories(result.program),
-    )  # fmt: skip
+    return run(find("attention_sm100").build(), load_profile("h100"))
 
 
 @cache
-def judged(name: str, **sizes: int) -> CheckReport:
+def checked_twin(name: str, **sizes: int) -> CheckReport:
     """What ``check`` says of a wrong twin; its lines are numbered by hand, so that moving its code changes nothing."""
     program = BROKEN[name](**sizes).flatten()
     program = replace(program, sources=tuple(f"ring.py:{10 + n}" for n in range(len(program.sources))))
-    return judge(replace(target_of(program), spelling="ring.json"), {}, program, 2_000)
+    return check(replace(target_of(program), spelling="ring.json"), {}, max_states=2_000)
 
 
 def checked(name: str, **sizes: int) -> Callable[[Console], None]:
-    return lambda console: paint_check(console, judged(name, **sizes))
+    return lambda console: paint_check(console, checked_twin(name, **sizes))
 
 
 def walked_race(console: Console) -> None:
     program = BROKEN["consumer_arrives_before_reading"]().flatten()
     program = replace(program, sources=tuple(f"ring.py:{10 + n}" for n in range(len(program.sources))))
-    paint_walk(console, walked(program, judged("consumer_arrives_before_reading").refutations[0].replay))
+    paint_walk(console, walked(program, checked_twin("consumer_arrives_before_reading").refutations[0].replay))
 
 
 def summed(name: str, **known: object) -> ProtocolReport:
     """A protocol that is right, but for what is ``known`` otherwise."""
-    proved = replace(judged("expects_half"), verdict=Verdict.PROVED, refutations=(), said="", doubts=())
+    proved = replace(checked_twin("expects_half"), verdict=Verdict.PROVED, refutations=(), doubts=())
     line = SimulationLine("h100", "NVIDIA H100", None, None, "", "finished")
     right = ProtocolReport(
         name, (name,), "What it is in one sentence.", None, proved, line, 12_345, (), (), Hardware.NO_KERNEL, (), (),
-        ok=True,
     )  # fmt: skip
     return replace(right, **known)  # type: ignore[arg-type]
 
@@ -717,11 +711,11 @@ def summed(name: str, **known: object) -> ProtocolReport:
 def of_traces(name: str, **agreements: int) -> tuple[TraceLine, ...]:
     """So many traces of each agreement on both devices, the first of which is not known to agree."""
     whys = {
-        Agreement.DIFFERS: "producer does not wait for empty[1] for tile 7",
-        Agreement.UNKNOWN: "2 records were lost",
+        Agreement.DIFFERS: (Reason(ReasonKind.DIVERGES), "producer does not wait for empty[1] for tile 7"),
+        Agreement.UNKNOWN: (Reason(ReasonKind.RECORDS_LOST, 2), ""),
     }
     return tuple(
-        TraceLine(file, f"traces/{file}", device, has, 9, whys.get(has, ""))
+        TraceLine(file, f"traces/{file}", device, has, 9, *whys.get(has, ()))
         for device in ("h100", "h200")
         for has, number in ((Agreement[kind.upper()], number) for kind, number in agreements.items())
         for file in (f"{device}/{name}-{has.name.lower()}-{n}.parquet" for n in range(number))
@@ -732,10 +726,10 @@ def summary(console: Console) -> None:
     """Everything that can be said of one of several protocols."""
     right = summed("right").proof
     assert right is not None
-    wrong = judged("expects_half")
+    wrong = checked_twin("expects_half")
     any_tiles = replace(right, ranges=(Range("tiles", 0, 12, 6, 4),))
     any_of_both = replace(right, ranges=(*any_tiles.ranges, Range("k_iters", 0, 9, 3, 1), Range("other", 0, 9)))
-    unknown = replace(right, verdict=Verdict.UNKNOWN, said="unknown: the search reached its limit")
+    unknown = replace(right, verdict=Verdict.UNKNOWN)
     good = SimulationLine("h100", "NVIDIA H100", None, 1_105_400, "the consumers", "finished")
     recorded = Hardware.RECORDED
     rows = (
@@ -744,32 +738,32 @@ def summary(console: Console) -> None:
         summed(
             "hangs", hardware=recorded, traces=of_traces("hangs", conforms=1, hangs_too=2, fault_named=1),
         ),
-        summed("refuted", proof=wrong, findings=tuple(shown.finding for shown in wrong.refutations), ok=False),
-        summed("not_decided", arguments=("not_decided", "-p", "tiles=3"), proof=unknown, ok=None),
+        summed("refuted", proof=wrong, findings=tuple(shown.finding for shown in wrong.refutations)),
+        summed("not_decided", arguments=("not_decided", "-p", "tiles=3"), proof=unknown),
         summed(
             "stuck", simulation=replace(good, outcome="deadlock", period_millicycles=None), findings=(DEADLOCK,),
-            ok=False,
         ),
-        summed("long", simulation=replace(good, outcome="unknown", period_millicycles=None), ok=None),
+        summed("long", simulation=replace(good, outcome="unknown", period_millicycles=None)),
         summed(
-            "my.py:other", arguments=("my.py:other",), hardware=recorded, ok=False,
+            "my.py:other", arguments=("my.py:other",), hardware=recorded,
             traces=of_traces("other", conforms=11, differs=1, unknown=1),
         ),
-        summed("not_there", hardware=Hardware.NOT_RECORDED, ok=None),
+        summed("not_there", hardware=Hardware.NOT_RECORDED),
         summed(
-            "raises", proof=None, simulation=None, ok=None,
+            "raises", proof=None, simulation=None,
             failures=(
-                Failure("the proof", "KeyError: 'empty'", "ring.py:12"), Failure("the simulation", "a process ended"),
+                Failure(Stage.CHECK, "", "KeyError: 'empty'", "ring.py:12"),
+                Failure(Stage.SIMULATE, "", "a process ended"),
             ),
         ),
     )  # fmt: skip
-    paint_summary(console, SummaryReport("h100", rows, False, ("conv_epilogue",)))
+    paint_summary(console, SummaryReport("h100", rows, ("conv_epilogue",)))
 
 
 def summary_good(console: Console) -> None:
     """All is well, and no hardware was asked for."""
     rows = tuple(summed(name, hardware=Hardware.LEFT_OUT) for name in ("one", "another"))
-    paint_summary(console, SummaryReport("h200", rows, True))
+    paint_summary(console, SummaryReport("h200", rows))
 
 
 EXAMPLES: dict[str, Callable[[Console], None]] = {
@@ -814,7 +808,7 @@ EXAMPLES: dict[str, Callable[[Console], None]] = {
     "check_two_corrections": checked("consumer_arrives_twice"),
     "check_cluster": checked("exit_under_a_remote_arrive"),
     "check_unknown": lambda console: paint_check(
-        console, replace(judged("expects_half"), verdict=Verdict.UNKNOWN, refutations=(), said="unknown: the limit")
+        console, replace(checked_twin("expects_half"), verdict=Verdict.UNKNOWN, refutations=())
     ),
     "check_walked": walked_race,
     "summary": summary,

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pipesim.answers.view import Heading, RunReport, SimulationLine
+from pipesim.answers.views.heading import Heading
+from pipesim.answers.views.run import RunReport, SimulationLine
 from pipesim.conform.steady import read
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp

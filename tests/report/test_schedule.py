@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from pipesim.answers.view import Shown
+from pipesim.answers.views.check import Counterexample
 from pipesim.model.finding import Deadlock, FaultKind, FaultReport
 from pipesim.prove.counterexample.words import Line, Part
 from pipesim.report.findings.schedule import MOST_STEPS, Fold, again_lines, chosen, schedule_block
@@ -20,8 +20,8 @@ def steps(agents: list[str], part: Part = Part.PAST, first: int = 1) -> tuple[Li
     )
 
 
-def shown(schedule: tuple[Line, ...], *, replay: str = "0*3", command: str = "k.py:f -p n=2") -> Shown:
-    return Shown(FAULT, schedule, {}, replay, command, dict.fromkeys((step.agent for step in schedule), ""))
+def shown(schedule: tuple[Line, ...], *, replay: str = "0*3", command: str = "k.py:f -p n=2") -> Counterexample:
+    return Counterexample(FAULT, schedule, {}, replay, command, dict.fromkeys((step.agent for step in schedule), ""))
 
 
 def test_agents_that_fit_have_a_lane_each() -> None:
@@ -84,7 +84,9 @@ def test_no_line_is_too_wide_and_no_step_is_lost(width: int, agents: int) -> Non
 
 
 def test_where_a_deadlock_leaves_its_agents() -> None:
-    found = Shown(Deadlock((), ()), steps(["a"]), {}, "0", "", {"a": "waits for x[0]", "b": "has ended", "c": ""})
+    found = Counterexample(
+        Deadlock((), ()), steps(["a"]), {}, "0", "", {"a": "waits for x[0]", "b": "has ended", "c": ""}
+    )
     assert schedule_block(found, 60)[2:] == [
         "  move  a                     b",
         "     1  arrive b[1]                                 k.py:1",

@@ -16,10 +16,9 @@ from pipesim.conform.diagnose.examined import Diagnosis, Explanation
 from pipesim.conform.diagnose.forgiving import Explained, explain_with
 from pipesim.conform.replay.align import site_numbers
 from pipesim.conform.replay.conformance import align_cta, events_of, recorded_ctas
-from pipesim.conform.result import Conformance, DivergenceKind
+from pipesim.conform.result import Conformance, DivergenceKind, TraceVerdict
 from pipesim.errors import PipesimError
 from pipesim.explain.faults import report_faults
-from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op, Operation
 from pipesim.model.program import Program
 from pipesim.trace.schema import Trace
@@ -35,7 +34,7 @@ def diagnose(program: Program, trace: Trace, found: Conformance) -> Diagnosis | 
     were lost, only a window of them was kept, or only a barrier's word is wrong.
     """
     made = trace.meta.fault
-    if found.verdict is Verdict.UNKNOWN or found.lost or trace.meta.window:
+    if found.verdict is TraceVerdict.UNKNOWN or found.lost or trace.meta.window:
         return None
     if found.divergence is not None and found.divergence.kind is DivergenceKind.BARRIER_WORD:
         return None  # edits are told apart by the records, and these conform
@@ -45,7 +44,7 @@ def diagnose(program: Program, trace: Trace, found: Conformance) -> Diagnosis | 
     candidates = edits(program)
     if found.divergence is None:
         return Diagnosis((), len(candidates))  # every edit would show in the records
-    if found.divergence.kind is DivergenceKind.NOT_FINISHED and found.divergence.stuck is not None:
+    if found.divergence.stuck_too:
         return Diagnosis((), 0, made)  # the protocol itself ends there
     explained = [
         (edit, why)

@@ -12,6 +12,10 @@ from pipesim.model.finding import Blocked, Deadlock, FaultReport
 TRAPPED = frozenset({"trap", "fault"})  #: statuses of a trace whose run was ended by a trap, on the chip or simulated
 
 
+#: statuses of a trace whose run could go no further: its launch met the deadline, or its simulation ended there
+HUNG = frozenset({"deadline", "deadlock"})
+
+
 class Outcome(Enum):
     """How a launch ends, as its host sees it."""
 

@@ -13,7 +13,7 @@ from pipesim.conform.pair.result import Behaviour, Beside, Difference, Differenc
 from pipesim.conform.pair.settings import outcomes, settings
 from pipesim.conform.pair.timing import pair_timing
 from pipesim.conform.replay.align import describe_event
-from pipesim.model.finding import Verdict
+from pipesim.conform.result import TraceVerdict
 from pipesim.trace.schema import EventKind, Trace, TraceMeta
 
 _BEFORE, _AFTER = 3, 1  #: places shown around a difference
@@ -53,7 +53,7 @@ def _behaviour(a: Trace, b: Trace, matched: Matched) -> Behaviour:
                 for (key, _), n in rest.items():
                     surplus[name, key, side] += n
     ends = outcomes(a.meta, b.meta)
-    verdict = Verdict.REFUTED if differences or ends else Verdict.PROVED if decided else Verdict.UNKNOWN
+    verdict = TraceVerdict.DIFFERS if differences or ends else TraceVerdict.AGREES if decided else TraceVerdict.UNKNOWN
     differences.sort(key=lambda d: (d.iteration, d.cta, d.cycle_a if d.cycle_a >= 0 else d.cycle_b, d.agent))
     notes = (*matched.notes, *reading.notes)
     return Behaviour(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pipesim.model.finding import Verdict
+from pipesim.conform.result import TraceVerdict
 
 PERIOD, TRACED = "period", "period, traced"  #: figures: a tile without recording, and with it
 
@@ -79,13 +79,13 @@ class Surplus:
 class Behaviour:
     """Whether each agent did the same in both, whatever the order between agents.
 
-    PROVED: every compared event is in both, each agent's in the same order, and the runs ended alike. UNKNOWN: no
+    AGREES: every compared event is in both, each agent's in the same order, and the runs ended alike. UNKNOWN: no
     difference was found, but records were lost (``lost_a``, ``lost_b``) or a run was cut short. ``matched`` counts
     events found in both. ``outcomes`` are differences in how the runs ended, ``notes`` what was not compared and why.
     ``window`` is (first, end) of the iterations that both recorders kept, () where they kept the same.
     """
 
-    verdict: Verdict
+    verdict: TraceVerdict
     ctas: tuple[int, ...]
     matched: int
     lost_a: int

@@ -13,9 +13,8 @@ from pipesim.conform.replay.clusters import all_agents, as_clusters
 from pipesim.conform.replay.divergence import Page
 from pipesim.conform.replay.follow_records import STRICT, replay
 from pipesim.conform.replay.passes import EVERY, Sight
-from pipesim.conform.result import Conformance, Divergence, DivergenceKind
+from pipesim.conform.result import Conformance, Divergence, DivergenceKind, TraceVerdict
 from pipesim.errors import EvidenceError
-from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.trace.schema import AgentInfo, BarrierGroup, CtaInfo, Events, Trace
 from pipesim.trace.sites import SiteTable, site_table
@@ -31,22 +30,24 @@ def conform(program: Program, trace: Trace) -> Conformance:
     lost = sum(sum(c.dropped) for c in trace.meta.ctas)
     ctas = recorded_ctas(trace)
     if not ctas:
-        return Conformance(Verdict.UNKNOWN, 0, 0, lost, uncertainty)
+        return Conformance(TraceVerdict.UNKNOWN, 0, 0, lost, uncertainty)
     first: Divergence | None = None
     hung: Divergence | None = None  # of the first CTA, if the kernel did not finish and each CTA that is here did
     iterations, ended, words = 0, True, 0
     for cta in ctas:
         found = _replay_cta(program, table, trace, cta, sites, uncertainty)
         iterations, ended = max(iterations, found.iterations), ended and found.ended
-        first, hung, words = found.divergence, hung or found.hung, words + found.words
-        if first is not None:
+        hung, words = hung or found.hung, words + found.words
+        if found.divergence is not None and not found.divergence.stuck_too:
+            first = found.divergence
             break
+        first = first or found.divergence  # stuck as the kernel is: a CTA that does something else comes before it
     first = first or hung
     nothing = (
         not len(trace.events) and iterations > 0
     )  # a window behind the last iteration: nothing was held against it
-    proved = not lost and ended and not nothing
-    verdict = Verdict.REFUTED if first is not None else Verdict.PROVED if proved else Verdict.UNKNOWN
+    whole = not lost and ended and not nothing
+    verdict = TraceVerdict.DIFFERS if first is not None else TraceVerdict.AGREES if whole else TraceVerdict.UNKNOWN
     return Conformance(
         verdict,
         len(trace.events),

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from pipesim.answers.view import CheckReport, Shown
+from pipesim.answers.views.check import CheckReport, Counterexample
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Deadlock, Finding, Verdict
 from pipesim.report.findings.finding import who_waits
 from pipesim.report.pages.check import check_lines, shown_lines
+from pipesim.report.sentences.check import check_sentence
 from pipesim.report.text.console import mark
 
 WIDTH = 100  #: cells of a message
-_OK = {Verdict.PROVED: True, Verdict.REFUTED: False, Verdict.UNKNOWN: None}
 _PLACE = re.compile(r":\d+$")
 _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -34,8 +34,8 @@ def github_lines(reports: Mapping[str, CheckReport], failed: Mapping[str, Pipesi
             lines.append(_command("error", place_of(shown), f"{name}: {in_short(shown.finding)}", text))
         if report.verdict is Verdict.UNKNOWN:
             at = next((doubt.line for doubt in report.doubts if doubt.line), "")
-            lines.append(_command("warning", at, f"{name}: unknown", report.said))
-        lines.append(f"{mark(_OK[report.verdict])} {name}: {report.said}")
+            lines.append(_command("warning", at, f"{name}: unknown", check_sentence(report)))
+        lines.append(f"{mark(report.conclusion.ok)} {name}: {check_sentence(report)}")
     for name, error in failed.items():
         place = error.place if _PLACE.search(error.place) else ""
         lines.append(_command("error", place, f"{name} could not be built", str(error)))
@@ -63,7 +63,7 @@ def junit_text(reports: Mapping[str, CheckReport], failed: Mapping[str, PipesimE
         if report.verdict is Verdict.PROVED:
             continue
         kind = "failure" if report.verdict is Verdict.REFUTED else "error"
-        said = "; ".join(in_short(shown.finding) for shown in report.refutations) or report.said
+        said = "; ".join(in_short(shown.finding) for shown in report.refutations) or check_sentence(report)
         found = SubElement(case, kind, {"type": report.verdict.value, "message": _clean(said)})
         found.text = _clean("\n" + "\n".join(check_lines(report, WIDTH)) + "\n")
     for name, error in failed.items():
@@ -82,7 +82,7 @@ def in_short(finding: Finding) -> str:
     return finding.kind.value
 
 
-def place_of(shown: Shown) -> str:
+def place_of(shown: Counterexample) -> str:
     """The author's line of a finding: of its fault, or of the wait that nobody can end."""
     if not isinstance(shown.finding, Deadlock):
         return shown.finding.line

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from pipesim.conform.result import Divergence, DivergenceKind, Moment
 from pipesim.report.findings.finding import deadlock_lines, who_waits
-from pipesim.report.text.console import BAD, paint, width_of
+from pipesim.report.text.console import mark, paint, width_of
 from pipesim.report.text.layout import middle, pad, pad_left, wrap, wrap_parts
 from pipesim.report.text.words import NONE, count, number, place
 
@@ -22,12 +22,12 @@ def paint_divergence(console: Console, divergence: Divergence) -> None:
     paint(console, divergence_lines(divergence, width_of(console)))
 
 
-def divergence_lines(divergence: Divergence, width: int, side: str = "hardware") -> list[str]:
+def divergence_lines(divergence: Divergence, width: int, side: str = "hardware", *, agrees: bool = False) -> list[str]:
     """Headline, claim, barrier and phases, the moments side by side, who is stuck, and the line of the protocol.
 
-    ``side`` is what the trace's events are called beside the model's.
+    ``side`` is what the trace's events are called beside the model's. ``agrees``: the model hangs as the run does.
     """
-    lines = [*_headline(divergence, width), "", *wrap(divergence.claim, width, "  ")]
+    lines = [*_headline(divergence, width, f"{mark(agrees)} "), "", *wrap(divergence.claim, width, "  ")]
     lines += _barrier(divergence, width)
     lines += _moments(divergence, width, side)
     if divergence.kind is DivergenceKind.NOT_FINISHED:
@@ -37,14 +37,14 @@ def divergence_lines(divergence: Divergence, width: int, side: str = "hardware")
     return lines
 
 
-def _headline(d: Divergence, width: int) -> list[str]:
+def _headline(d: Divergence, width: int, sign: str) -> list[str]:
     parts = [d.kind.value]
     if d.kind is DivergenceKind.NOT_FINISHED:
         parts += [f"CTA {d.cta}"]
         parts += [f"last progress at cycle {number(d.cycle)}"] if d.cycle >= 0 else ["no event recorded"]
-        return wrap_parts(parts, width, f"{BAD} ")
+        return wrap_parts(parts, width, sign)
     if d.kind is DivergenceKind.BARRIER_WORD:  # of no agent, and at no time
-        return wrap_parts([*parts, f"{d.barrier}, CTA {d.cta}"], width, f"{BAD} ")
+        return wrap_parts([*parts, f"{d.barrier}, CTA {d.cta}"], width, sign)
     if d.event >= d.events:
         parts.append(f"after all {count(d.events, 'event')}")
     else:
@@ -52,7 +52,7 @@ def _headline(d: Divergence, width: int) -> list[str]:
     parts += [f"iteration {number(d.iteration)}", f"CTA {d.cta}", f"agent {d.agent}"]
     if d.cycle >= 0:
         parts.append(f"cycle {number(d.cycle)}")
-    return wrap_parts(parts, width, f"{BAD} ")
+    return wrap_parts(parts, width, sign)
 
 
 def _barrier(d: Divergence, width: int) -> list[str]:

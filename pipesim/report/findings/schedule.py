@@ -14,7 +14,7 @@ from pathlib import PurePath
 
 from rich.cells import cell_len
 
-from pipesim.answers.view import Shown
+from pipesim.answers.views.check import Counterexample
 from pipesim.model.finding import Deadlock
 from pipesim.prove.counterexample.replay_text import from_text
 from pipesim.prove.counterexample.words import Line, Part
@@ -50,7 +50,7 @@ class Fold:
         return ", ".join(said)
 
 
-def schedule_block(shown: Shown, width: int) -> list[str]:
+def schedule_block(shown: Counterexample, width: int) -> list[str]:
     """The schedule in lines of at most ``width`` cells."""
     rows = chosen(shown.schedule)
     steps = [row for row in rows if isinstance(row, Line)]
@@ -86,7 +86,7 @@ def schedule_block(shown: Shown, width: int) -> list[str]:
     return lines + (_across(" " * wide, titles, ends, lane, "") if ends else [])
 
 
-def again_lines(shown: Shown, width: int) -> list[str]:
+def again_lines(shown: Counterexample, width: int) -> list[str]:
     """The commands that show the same again: what they need to be copied into a shell."""
     if not shown.command:
         return []
@@ -156,7 +156,7 @@ def _lanes(agents: Sequence[str], room: int) -> Mapping[str, str]:
     return {}
 
 
-def _list(rows: Sequence[Line | Fold], shown: Shown, last: int, wide: int, width: int) -> list[str]:
+def _list(rows: Sequence[Line | Fold], shown: Counterexample, last: int, wide: int, width: int) -> list[str]:
     """One step below the other, each with its agent; the numbers are ``wide``."""
     agents = [row.agent for row in rows if isinstance(row, Line)]
     agents += [agent for agent, stands in shown.standing.items() if stands]

@@ -6,19 +6,19 @@ from collections.abc import Mapping
 
 from rich.console import Console
 
-from pipesim.answers.view import CheckReport, Range, Shown
+from pipesim.answers.views.check import CheckReport, Counterexample, Range
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Verdict
 from pipesim.prove.counterexample.words import DoubtLine
 from pipesim.report.findings.finding import advisory_lines, finding_lines
 from pipesim.report.findings.schedule import again_lines, schedule_block
+from pipesim.report.sentences.check import check_sentence, how_words, why_not_every
 from pipesim.report.text.console import mark, paint, width_of
 from pipesim.report.text.headline import heading_lines
 from pipesim.report.text.layout import field, wrap, wrap_parts
 from pipesim.report.text.words import count, number, parameters, place
 
 MOST_DOUBTS = 4
-_OK = {Verdict.PROVED: True, Verdict.REFUTED: False, Verdict.UNKNOWN: None}
 
 
 def paint_check(console: Console, report: CheckReport) -> None:
@@ -31,7 +31,7 @@ def paint_summary(console: Console, reports: Mapping[str, CheckReport], failed: 
 
     ``failed``: those that could not be built, each with its error.
     """
-    lines = [f"  {mark(_OK[report.verdict])} {name}" for name, report in reports.items()]
+    lines = [f"  {mark(report.conclusion.ok)} {name}" for name, report in reports.items()]
     lines += [f"  {mark(None)} {name} could not be built" for name in failed]
     proved = sum(report.verdict is Verdict.PROVED for report in reports.values())
     refuted = any(report.verdict is Verdict.REFUTED for report in reports.values())
@@ -43,23 +43,23 @@ def paint_summary(console: Console, reports: Mapping[str, CheckReport], failed: 
 def check_lines(report: CheckReport, width: int) -> list[str]:
     """The report in lines of at most ``width`` cells."""
     parts = [count(report.operations, "operation"), *([count(report.phases, "phase")] if report.phases else [])]
-    parts.append(report.how)
+    parts.append(how_words(report))
     parts += [f"{count(report.states, 'state')} searched"] if report.states else []
     lines = [*heading_lines(report.heading, width), "", *field("check", parts, width)]
     for each in report.ranges:
         lines += field("sizes", [_range(each)], width)
     lines += advisory_lines(report.advisories, width)
     lines += wrong_lines(report, width)
-    return [*lines, "", *wrap(report.said, width, f"{mark(_OK[report.verdict])} ")]
+    return [*lines, "", *wrap(check_sentence(report), width, f"{mark(report.conclusion.ok)} ")]
 
 
 def proof_lines(report: CheckReport, width: int) -> list[str]:
     """The verdict as one line of another report."""
     said = {Verdict.PROVED: "proved for every schedule", Verdict.REFUTED: "refuted", Verdict.UNKNOWN: "unknown"}
-    how = [] if report.verdict is Verdict.PROVED else [report.how]
+    how = [] if report.verdict is Verdict.PROVED else [how_words(report)]
     free = [each.parameter for each in report.ranges if each.lap]
     sizes = [f"for any number of {' or of '.join(free)}"] if free else []
-    parts = [f"{mark(_OK[report.verdict])} {said[report.verdict]}", *sizes, *how]
+    parts = [f"{mark(report.conclusion.ok)} {said[report.verdict]}", *sizes, *how]
     parts.append(count(report.operations, "operation"))
     return field("proof", parts, width)
 
@@ -67,13 +67,13 @@ def proof_lines(report: CheckReport, width: int) -> list[str]:
 def _range(each: Range) -> str:
     """For which values of a trip count the verdict holds, and what is taken for granted beyond those that were run."""
     if each.checked < 0:
-        return f"{each.parameter}: as given, not any number: {each.why}"
+        return f"{each.parameter}: as given, not any number: {why_not_every(each)}"
     run = f"{number(each.least)} to {number(each.checked)} run one by one"
     if each.least == each.checked:
         run = f"only {number(each.least)} run"
     if not each.lap:
         where = f"at {number(each.fails)} " if each.fails >= 0 else ""
-        return f"{each.parameter}: {run}, not more: {where}{each.why}"
+        return f"{each.parameter}: {run}, not more: {where}{why_not_every(each)}"
     lap = f"{number(each.lap)} more are one more lap" if each.lap > 1 else "one more is one more lap"
     return (
         f"{each.parameter}: any number ({run}; from {number(each.first)} on {lap}, if its roles go on as they do there)"
@@ -89,12 +89,12 @@ def wrong_lines(report: CheckReport, width: int) -> list[str]:
         lines += shown_lines(shown, width)
     if report.also:
         lines += ["", "  other schedules of this size end otherwise"]
-        for said in report.also:
-            lines += wrap(said, width, "    ", "      ")
+        for kind in report.also:
+            lines += wrap(kind.value, width, "    ", "      ")
     return lines
 
 
-def shown_lines(shown: Shown, width: int) -> list[str]:
+def shown_lines(shown: Counterexample, width: int) -> list[str]:
     """One way in which it goes wrong: the sizes, the finding, its schedule, and how to see it again."""
     lines = ["", *_smallest(shown, width), *finding_lines([shown.finding], width), "", *schedule_block(shown, width)]
     for block in (_corrections(shown, width), again_lines(shown, width)):
@@ -102,7 +102,7 @@ def shown_lines(shown: Shown, width: int) -> list[str]:
     return lines
 
 
-def _corrections(shown: Shown, width: int) -> list[str]:
+def _corrections(shown: Counterexample, width: int) -> list[str]:
     """``likely correction: initialise empty with a count of 1 instead of 2 (ring.py:12); proved with this change``."""
     lines: list[str] = []
     for n, found in enumerate(shown.corrections):
@@ -111,7 +111,7 @@ def _corrections(shown: Shown, width: int) -> list[str]:
     return lines
 
 
-def _smallest(shown: Shown, width: int) -> list[str]:
+def _smallest(shown: Counterexample, width: int) -> list[str]:
     if not shown.at:
         return []
     return [*wrap_parts(["smallest", *parameters(shown.at, ())], width, "  "), ""]

@@ -6,13 +6,14 @@ from statistics import median
 
 from rich.cells import cell_len
 
-from pipesim.answers.view import HardwareBlock
-from pipesim.conform.result import Conformance, DivergenceKind
-from pipesim.model.finding import Verdict
+from pipesim.answers.views.trace import TraceComparison
+from pipesim.conform.agreement import Agreement
+from pipesim.conform.result import Conformance, DivergenceKind, TraceVerdict
 from pipesim.report.findings.divergence import divergence_lines
 from pipesim.report.findings.examination import examination_lines
 from pipesim.report.pages.figures import share_lines, site_lines, steady_lines
 from pipesim.report.pictures.timeline import Moment, timeline_lines
+from pipesim.report.sentences.trace import device_words, is_simulated, source_words
 from pipesim.report.text.console import BAD, GOOD, UNSURE
 from pipesim.report.text.layout import LABEL, field, middle
 from pipesim.report.text.words import count, iterations, megahertz, number, plus_minus, signed_percent, time_bound
@@ -21,21 +22,24 @@ from pipesim.trace.schema import TraceMeta
 MOST_LOSERS = 3  #: agents whose dropped records are counted one by one
 
 
-def hardware_lines(block: HardwareBlock, width: int, *, timeline: bool) -> list[str]:
+def hardware_lines(block: TraceComparison, width: int, *, timeline: bool) -> list[str]:
     """The block of one device under a title line; ``timeline`` says whether to draw it."""
     lines = [_title(block, width), "", *_capture(block, width), *_trust(block, width)]
-    divergence = block.conformance.divergence
+    divergence, hangs_too = block.conformance.divergence, block.agreement is Agreement.HANGS_TOO
     if divergence is not None:
-        lines += ["", *divergence_lines(divergence, width, "trace" if simulated(block) else "hardware")]
+        lines += [
+            "",
+            *divergence_lines(divergence, width, "trace" if is_simulated(block) else "hardware", agrees=hangs_too),
+        ]
     if block.examination is not None:
         lines += examination_lines(block.examination, divergence.stuck if divergence else None, width)
     timing = block.timing
     if timing is not None:
-        side = "trace" if simulated(block) else "measured"
+        side = "trace" if is_simulated(block) else "measured"
         lines += ["", *steady_lines(timing, width, side)]
         model = {(s.agent, s.what): s.simulated for s in timing.shares}
-        held = {(s.agent, s.what): s.measured for s in timing.shares}
-        shares = share_lines([("simulated", model), (side, held)], width)
+        trace = {(s.agent, s.what): s.measured for s in timing.shares}
+        shares = share_lines([("simulated", model), (side, trace)], width)
         for table in (shares, site_lines(timing.sites, width, side)):
             lines += ["", *table] if table else []
     if timeline:
@@ -44,17 +48,12 @@ def hardware_lines(block: HardwareBlock, width: int, *, timeline: bool) -> list[
     return lines
 
 
-def simulated(block: HardwareBlock) -> bool:
-    """Whether the trace of this block is itself simulated: nothing of it may be called hardware or measured."""
-    return block.measured.meta.source == "simulation"
-
-
-def trace_labels(block: HardwareBlock) -> tuple[str, str]:
+def trace_labels(block: TraceComparison) -> tuple[str, str]:
     """What tells the rows of the timeline apart."""
-    return "sim", "trace" if simulated(block) else "hw"
+    return "sim", "trace" if is_simulated(block) else "hw"
 
 
-def moment_of(block: HardwareBlock) -> Moment | None:
+def moment_of(block: TraceComparison) -> Moment | None:
     """Where the timeline has to look: a run that did not finish is shown at its end anyway."""
     divergence = block.conformance.divergence
     if divergence is None or divergence.cycle < 0 or divergence.kind is DivergenceKind.NOT_FINISHED:
@@ -62,36 +61,39 @@ def moment_of(block: HardwareBlock) -> Moment | None:
     return Moment(divergence.cta, divergence.cycle)
 
 
-def _title(block: HardwareBlock, width: int) -> str:
-    text = middle(block.device, width - 8)
+def _title(block: TraceComparison, width: int) -> str:
+    text = middle(device_words(block), width - 8)
     return f"── {text} " + "─" * (width - cell_len(text) - 4)
 
 
-def _capture(block: HardwareBlock, width: int) -> list[str]:
+def _capture(block: TraceComparison, width: int) -> list[str]:
     """Where the trace is from, under which driver and clock, and whether it conforms."""
-    source = middle(block.source, width - LABEL - 2)
+    source = middle(source_words(block), width - LABEL - 2)
     parts = [source, count(block.runs, "run")]
     parts += [f"driver {block.driver}"] * bool(block.driver)
     parts += [f"SM clock {megahertz(block.sm_khz)}"] * bool(block.sm_khz)
     found = block.conformance
-    behaviour = [conformance_words(found), *_unseen(found)]
+    behaviour = [conformance_words(found, block.agreement), *_unseen(found)]
     behaviour += [f"{count(found.words, 'barrier word')} {'agrees' if found.words == 1 else 'agree'}"] * bool(
         found.words
     )
     if block.measured.meta.wrong_tiles:
         behaviour.append(f"{BAD} {count(block.measured.meta.wrong_tiles, 'tile')} held wrong data")
-    return [*field("trace" if simulated(block) else "hardware", parts, width), *field("", behaviour, width)]
+    return [*field("trace" if is_simulated(block) else "hardware", parts, width), *field("", behaviour, width)]
 
 
-def conformance_words(found: Conformance) -> str:
+def conformance_words(found: Conformance, agreement: Agreement | None) -> str:
     """``✓ 1,792 events of 1 CTA conform``: the behaviour in one phrase, with the iterations where not all were kept."""
     where = f"of {count(found.ctas, 'CTA')}"
     part = ""
     if found.hides:
         part = f" ({iterations(_within(found))} of {number(found.iterations)})"
-    if found.verdict is Verdict.PROVED:
+    if found.verdict is TraceVerdict.AGREES:
         return f"{GOOD} {count(found.events, 'event')} {where} conform{part}"
-    if found.verdict is Verdict.REFUTED:
+    if found.verdict is TraceVerdict.DIFFERS:
+        if agreement is Agreement.HANGS_TOO:
+            events = f"the {count(found.events, 'event')} {where} conform{part}"
+            return f"{GOOD} {events} up to the hang, and the model hangs in the same state"
         return f"{BAD} the {count(found.events, 'event')} {where} do not conform{part}"
     lost = f"; {count(found.lost, 'record')} lost" if found.lost else ""
     if not found.events:
@@ -107,7 +109,7 @@ def _within(found: Conformance) -> tuple[int, int]:
 
 def _unseen(found: Conformance) -> list[str]:
     """What a window left out, and what is known of it all the same."""
-    if not found.hides or found.verdict is Verdict.REFUTED:
+    if not found.hides or found.verdict is TraceVerdict.DIFFERS:
         return []
     first, end = found.window
     spans = [span for span in ((0, min(first, found.iterations)), (end, found.iterations)) if span[0] < span[1]]
@@ -118,7 +120,7 @@ def _unseen(found: Conformance) -> list[str]:
     return [f"{left_out} not recorded", known]
 
 
-def _trust(block: HardwareBlock, width: int) -> list[str]:
+def _trust(block: TraceComparison, width: int) -> list[str]:
     """Drops, bounds of the clocks, what recording costs and how much runs differ."""
     order, overhead, noise = block.order_error_cycles, block.overhead_permille, block.noise_permille
     meta = block.measured.meta

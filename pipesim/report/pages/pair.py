@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from pipesim.answers.pair_view import PairReport, PairSide
+from pipesim.answers.views.trace import PairReport, PairSide
 from pipesim.conform.pair.result import Behaviour, Difference, Setting
-from pipesim.model.finding import Verdict
+from pipesim.conform.result import TraceVerdict
 from pipesim.report.pages.hardware import conformance_words
 from pipesim.report.pages.pair_figures import figure_lines, ledger_lines
 from pipesim.report.pictures.timeline import Moment, timeline_lines
+from pipesim.report.sentences.pair import not_compared_words, pair_sentence
 from pipesim.report.text.console import BAD, GOOD, UNSURE, mark, paint, width_of
 from pipesim.report.text.layout import LABEL, columns, field, middle, wrap, wrap_parts
 from pipesim.report.text.words import NONE, count, megahertz, number
@@ -41,7 +42,7 @@ def pair_lines(report: PairReport, width: int) -> list[str]:
             lines += ["", *table] if table else []
     drawn = _timeline(report, width)
     lines += ["", *drawn] if drawn else []
-    return [*lines, "", *wrap(report.verdict, width, f"{mark(report.ok)} ")]
+    return [*lines, "", *wrap(pair_sentence(report), width, f"{mark(report.conclusion.ok)} ")]
 
 
 def _side(side: PairSide, width: int) -> list[str]:
@@ -51,9 +52,10 @@ def _side(side: PairSide, width: int) -> list[str]:
     parts = [device, *([count(runs, "run")] if runs else [])]
     parts += [f"SM clock {megahertz(meta.device.sm_khz)}"] * bool(meta.device.sm_khz)
     parts += [meta.status] * (meta.status != "finished")
-    held = side.not_held if side.conformance is None else conformance_words(side.conformance)
+    found = side.conformance
+    stands = conformance_words(found, side.agreement) if found is not None else not_compared_words(side)
     source = middle(side.source, width - LABEL - 2)
-    return [*field(side.label, [source], width), *field("", parts, width), *field("", [held], width)]
+    return [*field(side.label, [source], width), *field("", parts, width), *field("", [stands], width)]
 
 
 def _settings(settings: tuple[Setting, ...], width: int) -> list[str]:
@@ -66,11 +68,11 @@ def _behaviour(found: Behaviour, width: int) -> list[str]:
     """Whether the behaviour is the same, how the runs ended, what was lost, and what was not compared."""
     where = f"{count(found.matched, 'event')} of {count(len(found.ctas), 'CTA')} found in both"
     match found.verdict:
-        case Verdict.PROVED:
+        case TraceVerdict.AGREES:
             parts = [f"{GOOD} the same", where, AGENTS_EVENTS]
-        case Verdict.REFUTED:
+        case TraceVerdict.DIFFERS:
             parts = [f"{BAD} not the same", where]
-        case Verdict.UNKNOWN:
+        case TraceVerdict.UNKNOWN:
             parts = [f"{UNSURE} unknown", where, f"{AGENTS_EVENTS} as far as they go"]
     parts += [f"{s.what}: {s.a} in A, {s.b} in B" for s in found.outcomes]
     lost = [f"{count(n, 'record')} of {side} lost" for side, n in (("A", found.lost_a), ("B", found.lost_b)) if n]

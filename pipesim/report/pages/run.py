@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from pipesim.answers.view import RunReport
+from pipesim.answers.views.run import RunReport
 from pipesim.report.findings.finding import advisory_lines, budget_lines, fault_lines, finding_lines
 from pipesim.report.pages.figures import share_lines
 from pipesim.report.pages.verify import simulation_lines

@@ -8,10 +8,13 @@ from collections.abc import Iterable
 from rich.cells import cell_len
 from rich.console import Console
 
-from pipesim.answers.summary_view import Hardware, ProtocolReport, SummaryReport, TraceLine
-from pipesim.conform.diagnose.agreement import Agreement
+from pipesim.answers.views.summary import Hardware, ProtocolReport, SummaryReport, TraceLine
+from pipesim.conform.agreement import Agreement
 from pipesim.model.finding import Deadlock, Finding, Verdict
 from pipesim.report.findings.finding import who_waits
+from pipesim.report.sentences.check import check_sentence
+from pipesim.report.sentences.stage import failure_words
+from pipesim.report.sentences.trace import trace_line_reason
 from pipesim.report.text.console import BAD, GOOD, UNSURE, mark, paint, width_of
 from pipesim.report.text.layout import columns, field, wrap, wrap_parts
 from pipesim.report.text.words import NONE, count, cycles, number, place
@@ -33,9 +36,9 @@ def summary_lines(report: SummaryReport, width: int) -> list[str]:
     lines = [*wrap_parts(parts, width, title), "", *_table(report.protocols, width)]
     lines += _traces([line for each in report.protocols for line in each.traces], width)
     for each in report.protocols:
-        if each.ok is not True:
+        if each.conclusion.ok is not True:
             lines += ["", *_not_right(each, report.profile, width)]
-    return [*lines, "", *wrap(_verdict(report), width, f"{mark(report.ok)} ")]
+    return [*lines, "", *wrap(_verdict(report), width, f"{mark(report.conclusion.ok)} ")]
 
 
 # the table
@@ -127,7 +130,7 @@ def _traces(lines: list[TraceLine], width: int) -> list[str]:
 
 def _not_right(each: ProtocolReport, profile: str, width: int) -> list[str]:
     """One protocol: what it is, and each thing that is wrong or not known, with the command that shows it in full."""
-    lines = wrap(": ".join(filter(None, [each.name, each.summary])), width, f"{mark(each.ok)} ")
+    lines = wrap(": ".join(filter(None, [each.name, each.summary])), width, f"{mark(each.conclusion.ok)} ")
     for said, command in [*_of_proof(each), *_of_simulation(each, profile), *_of_hardware(each), *_of_failures(each)]:
         lines += wrap(said, width, "  ")
         lines += _copied(command, width) if command else []
@@ -151,10 +154,10 @@ def _of_proof(each: ProtocolReport) -> Iterable[tuple[str, list[str]]]:
         return
     command = _command("check", each)
     if each.proof.verdict is Verdict.UNKNOWN:
-        yield each.proof.said, command
+        yield check_sentence(each.proof), command
         return
     shown = [_brief(one.finding) for one in each.proof.refutations]
-    yield f"refuted: {'; '.join(shown) if shown else each.proof.said}", command
+    yield f"refuted: {'; '.join(shown) if shown else check_sentence(each.proof)}", command
 
 
 def _of_simulation(each: ProtocolReport, profile: str) -> Iterable[tuple[str, list[str]]]:
@@ -176,7 +179,7 @@ def _of_hardware(each: ProtocolReport) -> Iterable[tuple[str, list[str]]]:
             pass
     wrong = [line for line in each.traces if not line.agreement.agrees]
     for line in sorted(wrong, key=lambda line: line.agreement is Agreement.UNKNOWN)[:MOST_TRACES]:
-        yield f"{line.source}: {line.why}", _diff(each, line)
+        yield f"{line.source}: {trace_line_reason(line)}", _diff(each, line)
     if len(wrong) > MOST_TRACES:
         yield f"and {count(len(wrong) - MOST_TRACES, 'more trace')} of it", []
 
@@ -184,7 +187,7 @@ def _of_hardware(each: ProtocolReport) -> Iterable[tuple[str, list[str]]]:
 def _of_failures(each: ProtocolReport) -> Iterable[tuple[str, list[str]]]:
     for failed in each.failures:
         at = f" ({place(failed.place)})" if failed.place else ""
-        yield f"{failed.what} failed: {failed.said}{at}", _command("verify", each)
+        yield f"{failure_words(failed)} failed: {failed.said}{at}", _command("verify", each)
 
 
 def _brief(finding: Finding) -> str:
@@ -204,10 +207,10 @@ def _diff(each: ProtocolReport, line: TraceLine) -> list[str]:
 
 def _verdict(report: SummaryReport) -> str:
     """``12 of 13 protocols are right; wrong: conv_epilogue``."""
-    right = sum(each.ok is True for each in report.protocols)
+    right = sum(each.conclusion.ok is True for each in report.protocols)
     parts = [f"{number(right)} of {count(len(report.protocols), 'protocol')} {'is' if right == 1 else 'are'} right"]
     for what, ok in (("wrong", False), ("unknown", None)):
-        some = [each.name for each in report.protocols if each.ok is ok]
+        some = [each.name for each in report.protocols if each.conclusion.ok is ok]
         parts += [f"{what}: {', '.join(some)}"] * bool(some)
     parts += [f"left out: {', '.join(report.excepted)}"] * bool(report.excepted)
     without = all(each.hardware is Hardware.LEFT_OUT for each in report.protocols)

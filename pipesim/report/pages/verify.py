@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rich.console import Console
 
-from pipesim.answers.view import SimulationLine, VerifyReport
-from pipesim.model.finding import Finding
+from pipesim.answers.views.run import SimulationLine
+from pipesim.answers.views.trace import CompareReport
+from pipesim.answers.views.verify import VerifyReport
 from pipesim.report.findings.finding import advisory_lines, finding_lines
 from pipesim.report.pages.check import proof_lines, wrong_lines
 from pipesim.report.pages.hardware import hardware_lines
+from pipesim.report.sentences.trace import compare_sentence
+from pipesim.report.sentences.verify import verify_sentence
 from pipesim.report.text.console import mark, paint, width_of
 from pipesim.report.text.headline import heading_lines
 from pipesim.report.text.layout import field, wrap
@@ -19,28 +20,35 @@ from pipesim.report.text.words import NONE, cycles, seconds
 BOTH_TIMELINES = 120  #: cells from which on every device gets its timeline
 
 
-def paint_verify(console: Console, report: VerifyReport, findings: Sequence[Finding] = ()) -> None:
+def paint_verify(console: Console, report: VerifyReport) -> None:
     """Write the report."""
-    paint(console, verify_lines(report, width_of(console), findings))
+    paint(console, verify_lines(report, width_of(console)))
 
 
-def verify_lines(report: VerifyReport, width: int, findings: Sequence[Finding] = ()) -> list[str]:
-    """The report in lines of at most ``width`` cells; ``findings`` are those of the simulations."""
-    lines = heading_lines(report.heading, width)
-    if report.simulations or report.proof:
-        lines.append("")
-    if report.proof is not None:
-        lines += proof_lines(report.proof, width)
+def paint_compare(console: Console, report: CompareReport) -> None:
+    """Write the report on one trace."""
+    paint(console, compare_lines(report, width_of(console)))
+
+
+def compare_lines(report: CompareReport, width: int) -> list[str]:
+    """The report on one trace in lines of at most ``width`` cells."""
+    lines = [*heading_lines(report.heading, width), "", *hardware_lines(report.comparison, width, timeline=True)]
+    return [*lines, "", *wrap(compare_sentence(report), width, f"{mark(report.conclusion.ok)} ")]
+
+
+def verify_lines(report: VerifyReport, width: int) -> list[str]:
+    """The report in lines of at most ``width`` cells."""
+    lines = [*heading_lines(report.heading, width), "", *proof_lines(report.proof, width)]
     for simulation in report.simulations:
         lines += simulation_lines(simulation, width)
     lines += advisory_lines(report.advisories, width)
-    if findings:
-        lines += ["", *finding_lines(findings, width)]
-    if report.proof is not None:
-        lines += wrong_lines(report.proof, width)
+    of_simulations = [finding for finding in report.findings if finding not in report.proof.findings]
+    if of_simulations:
+        lines += ["", *finding_lines(of_simulations, width)]
+    lines += wrong_lines(report.proof, width)
     for n, block in enumerate(report.hardware):
         lines += ["", *hardware_lines(block, width, timeline=n == 0 or width >= BOTH_TIMELINES)]
-    return [*lines, "", *wrap(report.verdict, width, f"{mark(report.ok)} ")]
+    return [*lines, "", *wrap(verify_sentence(report), width, f"{mark(report.conclusion.ok)} ")]
 
 
 def simulation_lines(simulation: SimulationLine, width: int) -> list[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from pipesim.answers.view import WalkReport
+from pipesim.answers.views.check import WalkReport
 from pipesim.model.finding import Deadlock
 from pipesim.prove.counterexample.activity import FOREVER, Doing
 from pipesim.report.findings.finding import finding_lines
 from pipesim.report.pictures.timeline import picture_lines
+from pipesim.report.sentences.check import walk_sentence
 from pipesim.report.text.console import mark, paint, width_of
 from pipesim.report.text.headline import heading_lines
 from pipesim.report.text.layout import field, wrap
@@ -30,7 +31,7 @@ def walk_lines(report: WalkReport, width: int) -> list[str]:
     lines += ["", *drawn] if drawn else []
     for finding in report.findings:
         lines += ["", *finding_lines([finding], width)]
-    return [*lines, "", *wrap(report.said, width, f"{mark(None if not report.findings else False)} ")]
+    return [*lines, "", *wrap(walk_sentence(report), width, f"{mark(report.conclusion.ok)} ")]
 
 
 def _picture(report: WalkReport) -> Picture:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from pipesim.answers.view import Shown
+from pipesim.answers.views.check import Counterexample
 from pipesim.model.finding import Deadlock
 from pipesim.prove.counterexample.words import Line, Part
 from pipesim.report.findings.annotations import in_short
@@ -53,7 +53,7 @@ class _Frame:
         return int((self.lane - 2 * _PAD) / _CELL)
 
 
-def schedule_svg(shown: Shown) -> str:
+def schedule_svg(shown: Counterexample) -> str:
     """The SVG file of a counterexample, the same text every time."""
     rows = chosen(shown.schedule)
     frame = _frame(rows, shown)
@@ -85,7 +85,7 @@ def schedule_svg(shown: Shown) -> str:
     return svg_file(title, _STYLE, defs, [*body, *lives, *drawn, *standing, *arrows], frame.width, bottom + MARGIN)
 
 
-def _frame(rows: Sequence[Line | Fold], shown: Shown) -> _Frame:
+def _frame(rows: Sequence[Line | Fold], shown: Counterexample) -> _Frame:
     steps = [row for row in rows if isinstance(row, Line)]
     moving = {step.agent for step in steps}
     agents = [agent for agent, stands in shown.standing.items() if stands or agent in moving]
@@ -104,7 +104,7 @@ def _frame(rows: Sequence[Line | Fold], shown: Shown) -> _Frame:
     return _Frame(lefts, titles, lane, places, max(places + widest * _CELL + MARGIN, 420))
 
 
-def _head(shown: Shown, frame: _Frame) -> tuple[list[str], float]:
+def _head(shown: Counterexample, frame: _Frame) -> tuple[list[str], float]:
     """What goes wrong, at which sizes, and the boxes of the lanes; where they end."""
     y = float(MARGIN + LINE)
     cells = int((frame.width - 2 * MARGIN) / _CELL)
@@ -144,7 +144,7 @@ def _fold(fold: Fold, frame: _Frame, y: float) -> list[str]:
     ]
 
 
-def _standing(shown: Shown, frame: _Frame, y: float) -> tuple[list[str], float]:
+def _standing(shown: Counterexample, frame: _Frame, y: float) -> tuple[list[str], float]:
     """Where the schedule leaves the agents, at the foot of their lanes; where that ends."""
     feet = dict.fromkeys(frame.lefts, y)
     body = []

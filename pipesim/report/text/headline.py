@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from pipesim.answers.view import Heading
+from pipesim.answers.views.heading import Heading
 from pipesim.report.text.layout import pad, wrap, wrap_parts
 from pipesim.report.text.words import count, parameters, warps
 

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from rich.console import Console
 
-from pipesim.answers.view import PeriodRow, ProtocolRow
+from pipesim.answers.views.rows import PeriodRow, ProtocolRow
 from pipesim.report.text.console import paint, width_of
 from pipesim.report.text.layout import columns, wrap, wrap_parts
 from pipesim.report.text.words import count, cycles, number, plus_minus, signed_percent, size

@@ -8,7 +8,7 @@ from multiprocessing import active_children
 
 import pytest
 
-from pipesim.cli.spread import processors, spread
+from pipesim.answers.spread import processors, spread
 
 FOREVER = 10_000
 

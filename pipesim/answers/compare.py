@@ -1,0 +1,76 @@
+"""One trace compared with its program: the agreement, the numbers, and the tolerance if there is one."""
+
+from __future__ import annotations
+
+from pipesim.answers.views.heading import heading
+from pipesim.answers.views.trace import CompareReport, PeriodCheck, TraceComparison
+from pipesim.conform.agreement import agreement_of
+from pipesim.conform.compare import compare
+from pipesim.conform.result import Timing
+from pipesim.conform.timing import median_period, noise_millicycles
+from pipesim.errors import EvidenceError
+from pipesim.model.program import Program
+from pipesim.timed.profile import Profile
+from pipesim.trace.schema import Trace
+
+
+def compare_trace(
+    program: Program,
+    trace: Trace,
+    source: str,
+    profile: Profile | None = None,
+    tolerance: float | None = None,
+    *,
+    captured: bool = False,
+) -> CompareReport:
+    """``trace`` beside what ``program`` does and how long it takes on ``profile``.
+
+    ``source``: the trace's file. ``profile``: that of the trace's device if None. ``tolerance``: in percent of the
+    measured period. ``captured``: the trace was recorded for this. EvidenceError if it is another kernel's.
+    """
+    found = trace_comparison(program, trace, source, profile, tolerance)
+    return CompareReport(heading(program), (found,), captured)
+
+
+def trace_comparison(
+    program: Program, trace: Trace, source: str, profile: Profile | None = None, tolerance: float | None = None
+) -> TraceComparison:
+    """The comparison alone, as part of another answer. Raises as :func:`compare_trace` does."""
+    try:
+        comparison = compare(program, trace, profile)
+    except EvidenceError as error:
+        error.place = error.place or source
+        raise
+    stands = agreement_of(program, trace, comparison.conformance)
+    meta = trace.meta
+    plain, traced = (median_period(meta.runs, traced=t) for t in (False, True))
+    noise = noise_millicycles(meta.runs, traced=False)
+    return TraceComparison(
+        source=source,
+        device=meta.device.name,
+        driver=meta.device.driver,
+        runs=sum(1 for run in meta.runs if run.traced),
+        agreement=stands.agreement,
+        reason=stands.reason,
+        conformance=comparison.conformance,
+        dropped=comparison.conformance.lost,
+        clock_error_ps=int(trace.events.error_ps.max()) if len(trace.events) else 0,
+        order_error_cycles=comparison.conformance.uncertainty_cycles,
+        overhead_permille=round(1000 * (traced - plain) / plain) if plain and traced else None,
+        noise_permille=round(1000 * noise / plain) if plain and noise is not None else None,
+        sm_khz=meta.device.sm_khz,
+        timing=comparison.timing,
+        simulated=comparison.simulated,
+        measured=trace,
+        examination=stands.examination,
+        period=_period(comparison.timing, tolerance) if tolerance is not None else None,
+    )
+
+
+def _period(timing: Timing | None, tolerance: float) -> PeriodCheck:
+    """How far the simulated period is off the measured one."""
+    figures = timing.figures if timing is not None else ()
+    period = next((figure for figure in figures if figure.name == "period"), None)
+    if period is None or period.simulated is None or not period.measured:
+        return PeriodCheck(None, tolerance)
+    return PeriodCheck(100 * (period.simulated - period.measured) / period.measured, tolerance)

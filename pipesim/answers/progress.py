@@ -1,0 +1,49 @@
+"""The progress of a computation, as data. The command line shows it; other callers may ignore it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from enum import Enum
+from pathlib import Path
+
+from pipesim.errors import EvidenceError
+
+
+class Stage(Enum):
+    """One of the things that are done for an answer. Of which protocol or file it is done is said beside it."""
+
+    FLATTEN = "flatten"
+    CHECK = "check"
+    SIMULATE = "simulate"  #: a protocol, on a profile
+    CAPTURE = "capture"
+    READ = "read"  #: the recorded traces
+    COMPARE = "compare"  #: with a trace
+
+
+Step = Callable[[int, str, Stage, str], None]  #: protocols that are done; protocol, stage and name of the last step
+
+
+class Progress:
+    """Receives what is being done, and ignores it; the command line overrides what it shows."""
+
+    def doing(self, stage: Stage, *names: str) -> AbstractContextManager[None]:  # noqa: ARG002  # for overrides
+        """Around the work of one stage."""
+        return nullcontext()
+
+    def steps(self, protocols: int, steps: int) -> AbstractContextManager[Step]:  # noqa: ARG002  # for overrides
+        """Around the work on several protocols; the block calls what it is given after each step."""
+        return nullcontext(_ignored)
+
+    def missing(self, error: EvidenceError) -> None:
+        """Evidence is missing; the answer follows all the same."""
+
+    def left_out(self, files: tuple[Path, ...]) -> None:
+        """Parquet files of a user's folder are left out because they are no traces."""
+
+
+def _ignored(ended: int, protocol: str, stage: Stage, name: str) -> None:
+    """A step of work whose progress nobody asked for."""
+
+
+SILENT = Progress()

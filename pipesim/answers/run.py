@@ -1,0 +1,75 @@
+"""One simulated run: its line, its length, where its time goes, and what went wrong."""
+
+from __future__ import annotations
+
+from pipesim.answers.views.heading import heading
+from pipesim.answers.views.run import RunReport, SimulationLine
+from pipesim.conform.steady import Reading, beats, read
+from pipesim.explain.causes import with_causes
+from pipesim.explain.faults import report_faults
+from pipesim.explain.lap_counters import Laps
+from pipesim.explain.notes import cut_off, early_passes, unmeasured
+from pipesim.explain.unguarded import advisories
+from pipesim.model.finding import Advisory, Deadlock, FaultReport
+from pipesim.model.program import Program
+from pipesim.timed.critical import least_period, waits_per_trip
+from pipesim.timed.engine import DEFAULT_BUDGET, Outcome, Simulation, simulate
+from pipesim.timed.profile import Profile
+
+
+def run(program: Program, profile: Profile, *, traced: bool = False, max_steps: int = DEFAULT_BUDGET) -> RunReport:
+    """Simulate ``program`` on ``profile``.
+
+    ``traced``: with what recording each event costs on the chip. ``max_steps``: operations after which it is cut off.
+    """
+    result = simulate(program, profile, recording=traced, max_steps=max_steps)
+    reading = read(result.trace, waits_per_trip(program))
+    faults = report_faults(program, result.faults)
+    deadlock, notes = _explained(result, traced=traced, max_steps=max_steps)
+    return RunReport(
+        heading=heading(program),
+        simulation=_line(result, reading, faults, max_steps),
+        cycles=result.cycles,
+        steps=result.steps,
+        shares=reading.shares if reading else {},
+        trace=result.trace,
+        deadlock=deadlock,
+        faults=faults,
+        advisories=notes,
+    )
+
+
+def _explained(result: Simulation, *, traced: bool, max_steps: int) -> tuple[Deadlock | None, tuple[Advisory, ...]]:
+    """The deadlock with its causes, and the notes. A run that went wrong is run again beside lap counters.
+
+    They say nothing about one that ended well: its agents may leave phases out on purpose.
+    """
+    program = result.program
+    notes = advisories(program) + unmeasured(program, result.profile.device) + cut_off(program, result.late)
+    if result.deadlock is None and not result.faults:
+        return None, notes
+    laps = Laps(program)
+    simulate(program, result.profile, recording=traced, max_steps=max_steps, observers=[laps])
+    deadlock = with_causes(program, result.state, result.deadlock, laps.disagreements) if result.deadlock else None
+    return deadlock, notes + early_passes(program, laps.disagreements)
+
+
+def _line(
+    result: Simulation, reading: Reading | None, faults: tuple[FaultReport, ...], max_steps: int
+) -> SimulationLine:
+    """One simulation in one line. Its seconds are left out, so that a report depends on its input only."""
+    bound = least_period(result.program, result.profile)
+    period = reading.period_millicycles if reading else None
+    finished = result.outcome is Outcome.FINISHED
+    steady = not (finished and bound and period and beats(period, bound.period_millicycles))
+    return SimulationLine(
+        profile=result.profile.name,
+        device=result.profile.device,
+        seconds=None,
+        period_millicycles=period if steady else None,
+        bound_by=bound.by if bound and finished else "",
+        outcome=result.outcome.value,
+        steady=steady,
+        broken=faults[0].kind if faults else None,
+        budget=max_steps,
+    )

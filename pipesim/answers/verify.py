@@ -1,0 +1,93 @@
+"""The main job: check a protocol for every schedule, simulate it, and compare it with the hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pipesim.answers.check import check
+from pipesim.answers.compare import trace_comparison
+from pipesim.answers.evidence import Capture, CollectedTraces, HardwareSource, collect
+from pipesim.answers.progress import SILENT, Progress, Stage
+from pipesim.answers.run import run
+from pipesim.answers.views.heading import heading
+from pipesim.answers.views.run import RunReport
+from pipesim.answers.views.trace import TraceComparison
+from pipesim.answers.views.verify import VerifyReport
+from pipesim.errors import EvidenceError
+from pipesim.model.program import Program
+from pipesim.targets import Target
+from pipesim.timed.choice import DEFAULT, profile_for
+from pipesim.timed.profile import Profile, load_profile
+
+MOST_STATES = 50_000  #: searched where one run does not decide; `pipesim check --max-states` searches more
+
+
+def verify(
+    target: Target,
+    params: Mapping[str, int],
+    *,
+    profile: Profile | None = None,
+    traces: Path | None = None,
+    hardware: HardwareSource = HardwareSource.GPU_OR_RECORDED,
+    tolerance: float | None = None,
+    ctas: int | None = None,
+    capture: Capture | None = None,
+    max_states: int = MOST_STATES,
+    progress: Progress = SILENT,
+) -> VerifyReport:
+    """The verdict on a protocol, its simulation, and every trace that there is of it.
+
+    ``profile``: for all simulations (default: the one of each device that was recorded). ``traces``: a folder of
+    recorded traces to use. ``tolerance``: of the simulated period, in percent of the measured one. ``ctas``: of the
+    launch. ``capture``: what records a fresh trace where there is a GPU (default: the kernel of pipesim). Missing
+    evidence is part of the answer. Raises as ``Target.build`` does.
+    """
+    with progress.doing(Stage.FLATTEN, target.name):
+        program = target.build(params, grid=ctas)
+    collected = collect(target, program, hardware, traces, capture, progress)
+    if collected.missing is not None:
+        progress.missing(collected.missing)  # now: the simulation may take long, and its report follows all the same
+    with progress.doing(Stage.CHECK, program.name):
+        proof = check(target, params, max_states=max_states, ctas=ctas, most_ranges=1, program=program)
+    runs = _simulated(program, collected, profile, progress)
+    compared, unusable = _compared(program, collected, profile, tolerance, progress)
+    if collected.missing is None and unusable is not None:
+        progress.missing(unusable)
+    found = [*proof.findings, *(finding for ran in runs for finding in ran.findings)]
+    return VerifyReport(
+        heading=heading(program),
+        proof=proof,
+        simulations=tuple(ran.simulation for ran in runs),
+        hardware=compared,
+        missing=collected.missing or unusable,
+        left_out=hardware is HardwareSource.LEFT_OUT,
+        findings=tuple(dict.fromkeys(found)),
+        advisories=tuple(dict.fromkeys(note for ran in runs for note in ran.advisories)),
+    )
+
+
+def _simulated(
+    program: Program, collected: CollectedTraces, chosen: Profile | None, progress: Progress
+) -> tuple[RunReport, ...]:
+    """A run on every profile that matters: the one that was chosen, else that of each device."""
+    near = [chosen] if chosen else [profile_for(trace.meta.device.name) for _, trace in collected.traces]
+    runs = []
+    for profile in {p.name: p for p in near or [load_profile(DEFAULT)]}.values():
+        with progress.doing(Stage.SIMULATE, program.name, profile.name):
+            runs.append(run(program, profile))
+    return tuple(runs)
+
+
+def _compared(
+    program: Program, collected: CollectedTraces, profile: Profile | None, tolerance: float | None, progress: Progress
+) -> tuple[tuple[TraceComparison, ...], EvidenceError | None]:
+    """Every trace beside the program, and the first error of one that cannot be compared."""
+    found, unusable = [], None
+    for source, trace in collected.traces:
+        with progress.doing(Stage.COMPARE, source):
+            try:
+                found.append(trace_comparison(program, trace, source, profile, tolerance))
+            except EvidenceError as error:
+                unusable = unusable or error
+    return tuple(found), unusable

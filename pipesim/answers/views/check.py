@@ -1,0 +1,108 @@
+"""What ``check`` answers: the verdict for every schedule, and schedules that go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pipesim.answers.views.conclusion import Conclusion, of_verdict
+from pipesim.answers.views.heading import Heading
+from pipesim.model.finding import Advisory, FaultKind, Finding, Verdict
+from pipesim.prove.any_size.family import Stop
+from pipesim.prove.check import How
+from pipesim.prove.counterexample.activity import Span
+from pipesim.prove.counterexample.words import DoubtLine, Line
+from pipesim.prove.refutation import End
+from pipesim.prove.repair.correction import Correction
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """What is wrong, and the schedule that shows it. ``at``: the parameters that were lowered to make it small.
+
+    ``replay`` is the schedule as ``check --replay`` and ``run --schedule`` take it, ``command`` what stands between the
+    two, the protocol and its parameters, "" where a command line cannot name it. ``standing`` says of every agent, in
+    the program's order, what it waits for at the end; "" where the schedule ends with a fault. With each of the
+    ``corrections`` alone the protocol is proved, at these parameters and at those that were asked for. ``cause`` names
+    the doubt that led to the schedule, "" if a search did.
+    """
+
+    finding: Finding
+    schedule: tuple[Line, ...]
+    at: Mapping[str, int]
+    replay: str
+    command: str = ""
+    standing: Mapping[str, str] = field(default_factory=dict)
+    corrections: tuple[Correction, ...] = ()
+    cause: str = ""
+
+
+@dataclass(frozen=True)
+class Range:
+    """The values of a trip count that are proved, the other parameters being as they are.
+
+    ``least`` to ``checked`` each by a run of its own (-1: none). ``lap``: beyond ``first`` so many trips more are a lap
+    more, so that every value from ``least`` on is proved; 0 if it is not known to be so, and then ``why``. ``fails``:
+    the least value met that is not proved, -1 if none was; ``refuted``: that a schedule of that one goes wrong.
+    """
+
+    parameter: str
+    least: int
+    checked: int
+    first: int = -1
+    lap: int = 0
+    fails: int = -1
+    why: Stop | None = None
+    refuted: bool = False
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """The verdict on a protocol for every schedule, or on the one schedule that was replayed.
+
+    ``how``: what the verdict rests on; None for one schedule, of ``replayed`` moves. ``states`` were searched, 0 if
+    none. ``also``: other ways in which schedules of the smallest size end.
+    """
+
+    heading: Heading
+    verdict: Verdict
+    how: How | None
+    operations: int
+    phases: int
+    states: int
+    doubts: tuple[DoubtLine, ...]
+    refutations: tuple[Counterexample, ...]
+    ranges: tuple[Range, ...] = ()
+    advisories: tuple[Advisory, ...] = ()
+    also: tuple[FaultKind | End, ...] = ()
+    replayed: int | None = None
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """As the verdict is."""
+        return of_verdict(self.verdict)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong, one a counterexample."""
+        return tuple(found.finding for found in self.refutations)
+
+
+@dataclass(frozen=True)
+class WalkReport:
+    """One schedule move by move: what each of ``agents`` does at which move, and what is wrong where it ends.
+
+    ``ended``: every agent has come to its end.
+    """
+
+    heading: Heading
+    moves: int
+    agents: tuple[str, ...]
+    spans: tuple[Span, ...]
+    findings: tuple[Finding, ...]
+    ended: bool = False
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """One schedule shows a fault, or nothing."""
+        return Conclusion.WRONG if self.findings else Conclusion.UNKNOWN

@@ -1,0 +1,50 @@
+"""What an answer comes to, whatever was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Protocol
+
+from pipesim.model.finding import Verdict
+
+
+class Conclusion(Enum):
+    """What an answer comes to; a command line has an exit code for each."""
+
+    AGREES = "agrees"  #: proved, finished without a finding, or the same as what it was compared with
+    OUTSIDE_TOLERANCE = "outside the tolerance"  #: agrees, but for the time
+    UNKNOWN = "unknown"  #: a limit was reached, or evidence is missing
+    WRONG = "wrong"  #: a finding, or a difference
+
+    @property
+    def ok(self) -> bool | None:
+        """True if it agrees, None if it is unknown, False for anything else."""
+        return None if self is Conclusion.UNKNOWN else self is Conclusion.AGREES
+
+
+class Answer(Protocol):
+    """Every answer has a conclusion."""
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """What it comes to."""
+
+
+_BY_WEIGHT = (Conclusion.WRONG, Conclusion.UNKNOWN, Conclusion.OUTSIDE_TOLERANCE)
+_OF_VERDICT = {
+    Verdict.PROVED: Conclusion.AGREES,
+    Verdict.REFUTED: Conclusion.WRONG,
+    Verdict.UNKNOWN: Conclusion.UNKNOWN,
+}
+
+
+def worst(conclusions: Iterable[Conclusion]) -> Conclusion:
+    """What several come to: what is wrong beats what is unknown, the unknown the tolerance; AGREES of none."""
+    found = set(conclusions)
+    return next((each for each in _BY_WEIGHT if each in found), Conclusion.AGREES)
+
+
+def of_verdict(verdict: Verdict) -> Conclusion:
+    """What a verdict for every schedule comes to."""
+    return _OF_VERDICT[verdict]

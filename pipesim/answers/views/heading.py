@@ -1,0 +1,31 @@
+"""What was checked, simulated or compared, read off its program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pipesim.model.program import Program
+
+
+@dataclass(frozen=True)
+class Heading:
+    """What was run: the protocol, its parameters in their order, CTAs of the launch, and (role, warps) of each role.
+
+    ``cluster``: CTAs in a cluster of the launch.
+    """
+
+    protocol: str
+    params: Mapping[str, int]
+    grid: int
+    roles: tuple[tuple[str, int], ...]
+    cluster: int = 1
+
+
+def heading(program: Program) -> Heading:
+    """The heading of an answer about ``program``."""
+    roles: dict[str, int] = {}
+    for agent in program.agents:
+        if agent.cta == 0:
+            roles[agent.role] = roles.get(agent.role, 0) + 1
+    return Heading(program.name, program.params, program.grid * program.ctas, tuple(roles.items()), program.ctas)

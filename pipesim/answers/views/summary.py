@@ -1,0 +1,105 @@
+"""What ``verify`` answers about several protocols."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from pipesim.answers.progress import Stage
+from pipesim.answers.views.check import CheckReport
+from pipesim.answers.views.conclusion import Conclusion, worst
+from pipesim.answers.views.heading import Heading
+from pipesim.answers.views.run import SimulationLine
+from pipesim.conform.agreement import Agreement, Reason
+from pipesim.model.finding import Advisory, Finding
+
+
+class Hardware(Enum):
+    """What there is of the hardware to compare a protocol with."""
+
+    RECORDED = "recorded"
+    NOT_RECORDED = "not recorded"
+    NO_KERNEL = "no kernel"
+    UNUSABLE = "cannot be used"
+    LEFT_OUT = "left out"
+
+
+@dataclass(frozen=True)
+class TraceLine:
+    """One recorded trace compared with the program that its own parameters make.
+
+    ``source`` is its file below the folder of traces, ``path`` the file itself, ``device`` the short name of its
+    device. Where it does not agree ``reason`` says why, with ``claim``, that of its divergence, if it has one; of a
+    file that cannot be compared there is no reason, and ``unusable`` is the fact.
+    """
+
+    source: str
+    path: str
+    device: str
+    agreement: Agreement
+    events: int
+    reason: Reason | None = None
+    claim: str = ""
+    unusable: str = ""
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """As the agreement is."""
+        if self.agreement is Agreement.UNKNOWN:
+            return Conclusion.UNKNOWN
+        return Conclusion.AGREES if self.agreement.agrees else Conclusion.WRONG
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A part of the work that ended in an exception: its stage and file, what was raised, and where ("": unknown)."""
+
+    stage: Stage
+    name: str
+    said: str
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class ProtocolReport:
+    """All that is known of one of several protocols.
+
+    ``name`` and ``arguments`` are what a command line calls it; ``cycles`` the length of the simulation. What failed is
+    None, with a failure.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    summary: str
+    heading: Heading | None
+    proof: CheckReport | None
+    simulation: SimulationLine | None
+    cycles: int
+    findings: tuple[Finding, ...]
+    advisories: tuple[Advisory, ...]
+    hardware: Hardware
+    traces: tuple[TraceLine, ...]
+    failures: tuple[Failure, ...]
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """That of the worst of its parts; one that failed, or a kernel that was not recorded, leaves it unknown."""
+        parts = [part.conclusion for part in (self.proof, self.simulation) if part is not None]
+        parts += [line.conclusion for line in self.traces]
+        lacking = self.proof is None or self.simulation is None or bool(self.failures)
+        lacking |= self.hardware in (Hardware.NOT_RECORDED, Hardware.UNUSABLE)
+        return worst(parts + [Conclusion.UNKNOWN] * lacking)
+
+
+@dataclass(frozen=True)
+class SummaryReport:
+    """Several protocols, in their order. ``excepted`` were left out on demand; ``profile`` is its name."""
+
+    profile: str
+    protocols: tuple[ProtocolReport, ...]
+    excepted: tuple[str, ...] = ()
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """That of the worst protocol."""
+        return worst(report.conclusion for report in self.protocols)

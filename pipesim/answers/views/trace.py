@@ -1,0 +1,134 @@
+"""What the comparison of a trace with its program answers, and that of two traces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipesim.answers.views.conclusion import Conclusion
+from pipesim.answers.views.heading import Heading
+from pipesim.conform.agreement import Agreement, Reason
+from pipesim.conform.diagnose.examined import Examination
+from pipesim.conform.pair.result import Pair
+from pipesim.conform.result import Conformance, Timing, TraceVerdict
+from pipesim.errors import PipesimError
+from pipesim.trace.schema import Trace
+
+CAPTURED_NOW = ""  #: the source of a trace that was captured for the answer and is in no file
+
+
+@dataclass(frozen=True)
+class PeriodCheck:
+    """How far one period is off another, in percent of that, beside a tolerance; None where there are not both."""
+
+    off: float | None
+    tolerance: float
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """By the numbers themselves, not rounded."""
+        if self.off is None:
+            return Conclusion.UNKNOWN
+        return Conclusion.OUTSIDE_TOLERANCE if abs(self.off) > self.tolerance else Conclusion.AGREES
+
+
+@dataclass(frozen=True)
+class TraceComparison:
+    """One trace of one device, compared with the model.
+
+    ``source`` is the trace's file, or CAPTURED_NOW. ``agreement`` is how the run stands to the program, ``reason`` why
+    it does not agree or why that is not known. ``overhead_permille`` is what recording adds to the period,
+    ``noise_permille`` half the run-to-run range of the period; both None if not measured. ``clock_error_ps`` bounds a
+    time on the common time line, ``order_error_cycles`` the order of two stamps of one SM. ``simulated`` may be None
+    where nothing was simulated. ``examination`` is there if something went wrong, or was made to. ``period`` is there
+    if a tolerance was given.
+    """
+
+    source: str
+    device: str
+    driver: str
+    runs: int
+    agreement: Agreement
+    conformance: Conformance
+    dropped: int
+    clock_error_ps: int
+    order_error_cycles: int
+    overhead_permille: int | None
+    noise_permille: int | None
+    sm_khz: int
+    timing: Timing | None
+    simulated: Trace | None
+    measured: Trace
+    reason: Reason | None = None
+    examination: Examination | None = None
+    period: PeriodCheck | None = None
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """A difference beats the unknown, the unknown the tolerance."""
+        if self.agreement is Agreement.DIFFERS:
+            return Conclusion.WRONG
+        if self.agreement is Agreement.UNKNOWN:
+            return Conclusion.UNKNOWN
+        return self.period.conclusion if self.period is not None else Conclusion.AGREES
+
+
+@dataclass(frozen=True)
+class CompareReport:
+    """One trace compared with its program. ``captured``: it was recorded for this, and its file is new."""
+
+    heading: Heading
+    hardware: tuple[TraceComparison]
+    captured: bool = False
+
+    @property
+    def comparison(self) -> TraceComparison:
+        """The only one."""
+        return self.hardware[0]
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """As the comparison's is."""
+        return self.comparison.conclusion
+
+
+@dataclass(frozen=True)
+class PairSide:
+    """One of the two traces: its file and what it is of.
+
+    ``agreement`` and ``conformance`` are how it stands to its own protocol; None where it was not compared with that:
+    ``refused`` says why, None if its protocol is not built in.
+    """
+
+    label: str
+    source: str
+    trace: Trace
+    conformance: Conformance | None
+    agreement: Agreement | None = None
+    refused: PipesimError | None = None
+
+    @property
+    def leaves_protocol(self) -> bool:
+        """True if its records leave its protocol, and not because both hang in the same state."""
+        differs = self.conformance is not None and self.conformance.verdict is TraceVerdict.DIFFERS
+        return differs and self.agreement is not Agreement.HANGS_TOO
+
+
+@dataclass(frozen=True)
+class PairReport:
+    """Two traces compared. ``period``: B's beside A's, if a tolerance was given."""
+
+    protocol: str
+    a: PairSide
+    b: PairSide
+    pair: Pair
+    period: PeriodCheck | None = None
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """A difference beats the unknown, the unknown the tolerance."""
+        verdict = self.pair.behaviour.verdict
+        if verdict is TraceVerdict.DIFFERS or self.a.leaves_protocol != self.b.leaves_protocol:
+            return Conclusion.WRONG
+        if verdict is TraceVerdict.UNKNOWN:
+            return Conclusion.UNKNOWN
+        return self.period.conclusion if self.period is not None else Conclusion.AGREES

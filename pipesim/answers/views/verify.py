@@ -1,0 +1,39 @@
+"""What ``verify`` answers about one protocol."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipesim.answers.views.check import CheckReport
+from pipesim.answers.views.conclusion import Conclusion, worst
+from pipesim.answers.views.heading import Heading
+from pipesim.answers.views.run import SimulationLine
+from pipesim.answers.views.trace import TraceComparison
+from pipesim.errors import EvidenceError
+from pipesim.model.finding import Advisory, Finding
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """The verdict for every schedule, the simulations, and every trace compared.
+
+    ``missing``: why there is no (more) evidence of the hardware; ``left_out``: none was asked for. ``findings`` are
+    those of the proof, then those of the simulations.
+    """
+
+    heading: Heading
+    proof: CheckReport
+    simulations: tuple[SimulationLine, ...] = ()
+    hardware: tuple[TraceComparison, ...] = ()
+    missing: EvidenceError | None = None
+    left_out: bool = False
+    findings: tuple[Finding, ...] = ()
+    advisories: tuple[Advisory, ...] = ()
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """That of the worst of its parts; evidence that is missing leaves it unknown."""
+        parts = [self.proof.conclusion]
+        parts += [line.conclusion for line in self.simulations]
+        parts += [found.conclusion for found in self.hardware]
+        return worst(parts + ([Conclusion.UNKNOWN] if self.missing is not None else []))

@@ -1,0 +1,42 @@
+"""The progress of an answer on the terminal: a line while it is computed, and what must be known before it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from pipesim.answers.progress import Progress, Stage, Step
+from pipesim.cli.output import complain, counted, progress, remark
+from pipesim.errors import EvidenceError
+from pipesim.report.sentences.stage import doing_words, done_words
+
+_NAMED = 3  #: Parquet files of other programs that a note names
+
+
+class TerminalProgress(Progress):
+    """Shows what is being done on standard error."""
+
+    def doing(self, stage: Stage, *names: str) -> AbstractContextManager[None]:
+        """A line with the stage, while the block runs."""
+        return progress(doing_words(stage, *names))
+
+    @contextmanager
+    def steps(self, protocols: int, steps: int) -> Iterator[Step]:
+        """A line that counts the steps."""
+        with counted(f"verifying {protocols} protocols", steps) as tell:
+
+            def step(ended: int, protocol: str, stage: Stage, name: str) -> None:
+                tell(f"{ended} of {protocols} done; last {protocol}, {done_words(stage, name)}")
+
+            yield step
+
+    def missing(self, error: EvidenceError) -> None:
+        """The error, before the answer."""
+        complain(error)
+
+    def left_out(self, files: tuple[Path, ...]) -> None:
+        """A note that names the first of them."""
+        more = f" and {len(files) - _NAMED:,} more" if len(files) > _NAMED else ""
+        what = "a Parquet file that is no trace" if len(files) == 1 else "Parquet files that are no traces"
+        remark(f"note: left out, {what}: {', '.join(map(str, files[:_NAMED]))}{more}")

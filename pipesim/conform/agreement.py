@@ -1,0 +1,140 @@
+"""Whether the model follows a recorded run, also one that hung or was made wrong on purpose: one answer for everybody.
+
+A kernel that hung shows nothing against the model if the model, led by its records, is stuck at the same place; one
+that was made wrong is understood if the fault that was made is among the edits that explain all of its records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from pipesim.conform.diagnose.examine import examine
+from pipesim.conform.diagnose.examined import HUNG, Autopsy, Examination
+from pipesim.conform.replay.conformance import conform
+from pipesim.conform.result import Conformance, TraceVerdict
+from pipesim.model.program import Program
+from pipesim.trace.schema import Trace, TraceMeta
+
+
+class Agreement(Enum):
+    """How one recorded run stands to the program that its parameters make."""
+
+    CONFORMS = "conforms"
+    HANGS_TOO = "hangs where the model is stuck, too"
+    FAULT_NAMED = "was made wrong on purpose, and the fault is named"
+    DIFFERS = "differs"
+    UNKNOWN = "unknown"
+
+    @property
+    def agrees(self) -> bool:
+        """True if the model follows the run."""
+        return self not in (Agreement.DIFFERS, Agreement.UNKNOWN)
+
+
+class ReasonKind(Enum):
+    """Why a run does not agree, or why that is not known."""
+
+    DIVERGES = "diverges"  #: its records leave the program: see the divergence of the conformance
+    RECORDS_CONTRADICT = "records contradict"  #: its records do not fit each other: see the autopsy
+    BARRIERS_DIFFER = "barriers differ"  #: ``count`` barriers were left otherwise than the records say
+    OTHER_FAULT = "other fault"  #: ``name`` was made wrong on purpose and does not explain the records
+    WRONG_TILES = "wrong tiles"  #: ``count`` tiles held wrong data
+    WRONG_OUTPUT = "wrong output"  #: ``count`` elements of the output ``name`` are not what was expected
+    GAVE_UP = "gave up"  #: another launch of the same recording did not finish
+    RECORDS_LOST = "records lost"  #: ``count`` records were lost
+    CUT_OFF = "cut off"  #: a simulation that ran out of its budget
+    NO_CTA = "no CTA"  #: nothing was recorded
+    NO_EVENT = "no event"  #: the recorded window has no event of the program
+    END_NOT_SEEN = "end not seen"  #: nothing shows what the kernel did after its window
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a run does not agree, as data: what ``count`` and ``name`` are, the kind says."""
+
+    kind: ReasonKind
+    count: int = 0
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class TraceAgreement:
+    """The answer on one trace: the agreement, the reason where it does not agree, and what both rest on.
+
+    ``examination`` is None where nothing went wrong and nothing was made wrong.
+    """
+
+    agreement: Agreement
+    reason: Reason | None
+    conformance: Conformance
+    examination: Examination | None
+
+
+def agreement_of(program: Program, trace: Trace, found: Conformance | None = None) -> TraceAgreement:
+    """How ``trace`` stands to ``program``; ``found`` is what :func:`conform` says of the two, if it is known already.
+
+    EvidenceError if the trace is another kernel's. That the data of a run were wrong or that another launch did not
+    finish counts against it, unless it hangs where the model does or is wrong as it was made on purpose.
+    """
+    found = conform(program, trace) if found is None else found
+    seen = examine(program, trace, found)
+    agreement, reason = _of_behaviour(trace.meta, found, seen)
+    if agreement in (Agreement.CONFORMS, Agreement.UNKNOWN):
+        wrong = _wrong_results(trace.meta)
+        if wrong is not None:
+            agreement, reason = Agreement.DIFFERS, wrong
+        elif agreement is Agreement.UNKNOWN:
+            reason = _why_unknown(trace, found)
+    return TraceAgreement(agreement, reason, found, seen)
+
+
+def _of_behaviour(
+    meta: TraceMeta, found: Conformance, seen: Examination | None
+) -> tuple[Agreement, Reason | None]:  # fmt: skip
+    """What the records and the barriers say; nothing is asked of the data or of other launches."""
+    if found.verdict is TraceVerdict.AGREES:
+        return Agreement.CONFORMS, None
+    if found.verdict is TraceVerdict.UNKNOWN:
+        return Agreement.UNKNOWN, None
+    contradicted = _contradicted(seen.autopsy) if seen is not None and seen.autopsy is not None else None
+    if contradicted is not None:
+        return Agreement.DIFFERS, contradicted
+    if meta.fault:
+        diagnosis = seen.diagnosis if seen is not None else None
+        if diagnosis is not None and diagnosis.named:
+            return Agreement.FAULT_NAMED, None
+        return Agreement.DIFFERS, Reason(ReasonKind.OTHER_FAULT, name=meta.fault)
+    if meta.status in HUNG and found.divergence is not None and found.divergence.stuck_too:
+        return Agreement.HANGS_TOO, None
+    return Agreement.DIFFERS, Reason(ReasonKind.DIVERGES)
+
+
+def _contradicted(autopsy: Autopsy) -> Reason | None:
+    """What speaks against the records themselves, None if nothing does."""
+    if autopsy.contradiction:
+        return Reason(ReasonKind.RECORDS_CONTRADICT)
+    if autopsy.agree is False:
+        return Reason(ReasonKind.BARRIERS_DIFFER, sum(barrier.agrees is False for barrier in autopsy.barriers))
+    return None
+
+
+def _wrong_results(meta: TraceMeta) -> Reason | None:
+    """What a recording says against its kernel, whatever its events: wrong tiles, wrong outputs; None if nothing."""
+    if meta.wrong_tiles:
+        return Reason(ReasonKind.WRONG_TILES, meta.wrong_tiles)
+    outputs = meta.extra.get("wrong_outputs")
+    if isinstance(outputs, dict) and outputs:
+        name, wrong = next(iter(outputs.items()))
+        return Reason(ReasonKind.WRONG_OUTPUT, wrong, name)
+    return Reason(ReasonKind.GAVE_UP) if meta.extra.get("gave_up") else None
+
+
+def _why_unknown(trace: Trace, found: Conformance) -> Reason:
+    if found.lost:
+        return Reason(ReasonKind.RECORDS_LOST, found.lost)
+    if trace.meta.status == "unknown":
+        return Reason(ReasonKind.CUT_OFF)
+    if not found.ctas:
+        return Reason(ReasonKind.NO_CTA)
+    return Reason(ReasonKind.END_NOT_SEEN if found.events else ReasonKind.NO_EVENT)

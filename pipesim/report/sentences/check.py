@@ -1,0 +1,53 @@
+"""The verdict for every schedule in words, and what is known of one schedule."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from pipesim.answers.views.check import CheckReport, Range, WalkReport
+from pipesim.model.finding import Deadlock, Verdict
+from pipesim.report.text.words import count
+
+
+def check_sentence(report: CheckReport) -> str:
+    """The verdict in one line; it says for which sizes."""
+    name = report.heading.protocol
+    if report.replayed is not None:
+        wrong = report.verdict is Verdict.REFUTED
+        return f"{name} goes wrong in this schedule" if wrong else "nothing is wrong where it ends"
+    match report.verdict:
+        case Verdict.PROVED:
+            free = [each.parameter for each in report.ranges if each.lap]
+            sizes = (
+                f"for any number of {' or of '.join(free)}, if its roles go on so" if free else "at these parameters"
+            )
+            return f"proved: no schedule of {name} deadlocks or breaks a rule, {sizes}"
+        case Verdict.REFUTED:
+            return f"refuted: {name} goes wrong in the schedule above"
+        case Verdict.UNKNOWN:
+            return "unknown: one run does not stand for all, and the search reached its limit"
+        case _:
+            assert_never(report.verdict)
+
+
+def how_words(report: CheckReport) -> str:
+    """What the verdict rests on."""
+    if report.how is not None:
+        return report.how.value
+    return f"one schedule of {count(report.replayed or 0, 'move')}"
+
+
+def why_not_every(found: Range) -> str:
+    """Why a trip count is not proved for every value; "" if it is."""
+    if found.refuted:
+        return "it goes wrong"
+    return found.why.value if found.why is not None else ""
+
+
+def walk_sentence(report: WalkReport) -> str:
+    """What is wrong where one schedule ends."""
+    if not report.findings:
+        ended = "every agent has ended" if report.ended else "not every agent has ended"
+        return f"nothing is wrong where it ends: {ended}"
+    kind = "a deadlock" if isinstance(report.findings[0], Deadlock) else "a fault"
+    return f"the schedule ends in {kind}"

@@ -1,0 +1,41 @@
+"""What JSON says of an answer beside its data: the sentences that a painted report makes of the same."""
+
+from __future__ import annotations
+
+from pipesim.answers.views.check import CheckReport, Range, WalkReport
+from pipesim.answers.views.summary import Failure, ProtocolReport, SummaryReport, TraceLine
+from pipesim.answers.views.trace import CompareReport, PairReport, TraceComparison
+from pipesim.answers.views.verify import VerifyReport
+from pipesim.report.sentences.check import check_sentence, how_words, walk_sentence, why_not_every
+from pipesim.report.sentences.pair import pair_sentence
+from pipesim.report.sentences.stage import failure_words
+from pipesim.report.sentences.trace import compare_sentence, device_words, source_words, trace_line_reason
+from pipesim.report.sentences.verify import verify_sentence
+
+
+def in_words(value: object) -> dict[str, object]:  # one case a class
+    """The members that an object of JSON gets beside its fields, or in place of them; none for most."""
+    match value:
+        case CheckReport():
+            also = [kind.value for kind in value.also]
+            return {"how": how_words(value), "said": check_sentence(value), "also": also}
+        case Range():
+            return {"why": why_not_every(value)}
+        case WalkReport():
+            return {"said": walk_sentence(value)}
+        case TraceComparison():
+            return {"source": source_words(value), "device": device_words(value)}
+        case VerifyReport():
+            return {"verdict": verify_sentence(value), "ok": value.conclusion.ok}
+        case CompareReport():
+            return {"verdict": compare_sentence(value), "ok": value.conclusion.ok}
+        case PairReport():
+            return {"verdict": pair_sentence(value), "ok": value.conclusion.ok}
+        case ProtocolReport() | SummaryReport():
+            return {"ok": value.conclusion.ok}
+        case TraceLine():
+            return {"why": trace_line_reason(value)}
+        case Failure():
+            return {"what": failure_words(value)}
+        case _:
+            return {}

@@ -1,0 +1,151 @@
+"""How a trace stands to its program, in words: the reason where it does not agree, and what it was compared by."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from pipesim.answers.views.summary import TraceLine
+from pipesim.answers.views.trace import CAPTURED_NOW, CompareReport, PeriodCheck, TraceComparison
+from pipesim.conform.agreement import Agreement, Reason, ReasonKind
+from pipesim.report.text.words import count, iterations, number
+from pipesim.trace.schema import Trace
+
+HANGS_TOO = "the recorded run hung, and the model hangs in the same state"
+_FAULT_NAMED = "the kernel was made wrong on purpose, and the fault is named"
+
+
+def compare_sentence(report: CompareReport) -> str:
+    """The verdict on one trace; of one that was captured also where it is."""
+    found = report.comparison
+    if report.captured:
+        why = comparison_reason(found) or _agreement(found)
+        said = f"recorded {number(len(found.measured.events))} events in {found.source}"
+        return said + (f"; {why}" if why else _outputs(found.measured))
+    why = comparison_reason(found)
+    if why:
+        return why
+    who = "simulated" if is_simulated(found) else "recorded"
+    conformance = found.conformance
+    part = f" in {iterations(conformance.window)}" if conformance.hides else ""
+    said = _agreement(found) or f"the {who} trace does what the protocol says{part}"
+    return f"{said} ({device_words(found)})"
+
+
+def comparison_reason(found: TraceComparison) -> str:
+    """Why a trace does not agree, why that is unknown, or how far its period is off; "" if nothing is wrong."""
+    if found.reason is not None:
+        return _reason_words(found.reason, _divergence_words(found))
+    return period_words(found.period, "the simulated period is", "") if found.period is not None else ""
+
+
+def trace_line_reason(line: TraceLine) -> str:
+    """The same for one of many traces, which names its divergence by its claim."""
+    if line.reason is None:
+        return line.unusable
+    return line.claim or _reason_words(line.reason, "")
+
+
+def period_words(found: PeriodCheck, whose: str, than: str) -> str:
+    """How far a period is outside its tolerance, or that there is none; "" if it is within."""
+    if found.off is None:
+        return "no period was measured, so none can be within the tolerance"
+    if abs(found.off) <= found.tolerance:
+        return ""
+    return f"{whose} {_off_by(found.off)} off{than}, outside {found.tolerance:g} %"
+
+
+def is_simulated(found: TraceComparison) -> bool:
+    """Whether the trace is itself simulated: nothing of it may be called hardware or measured."""
+    return found.measured.meta.source == "simulation"
+
+
+def device_words(found: TraceComparison) -> str:
+    """The device, or that it was simulated."""
+    return f"simulation of {found.device}" if is_simulated(found) else found.device
+
+
+def source_words(found: TraceComparison) -> str:
+    """The file of a trace, or that it is a fresh one."""
+    return "captured now" if found.source == CAPTURED_NOW else found.source
+
+
+def agreeing_device(found: TraceComparison) -> str:
+    """A device that agrees: with the iterations where only some were kept, and with its hang if it hung."""
+    part = f", {iterations(found.conformance.window)}" if found.conformance.hides else ""
+    hung = ", which hangs as the model does" if found.agreement is Agreement.HANGS_TOO else ""
+    return device_words(found) + part + hung
+
+
+def _agreement(found: TraceComparison) -> str:
+    """What a run that agrees did all the same, "" if it did what the protocol says."""
+    match found.agreement:
+        case Agreement.HANGS_TOO:
+            return HANGS_TOO if not is_simulated(found) else HANGS_TOO.replace("recorded", "simulated")
+        case Agreement.FAULT_NAMED:
+            return _FAULT_NAMED + _explained(found)
+        case _:
+            return ""
+
+
+def _divergence_words(found: TraceComparison) -> str:
+    """How the records leave the program, with the one edit that explains them."""
+    divergence = found.conformance.divergence
+    return divergence.kind.value + _explained(found) if divergence is not None else ""
+
+
+def _explained(found: TraceComparison) -> str:
+    """The claim of the edit that explains the records, if there is just one."""
+    diagnosis = found.examination.diagnosis if found.examination else None
+    one = diagnosis is not None and len(diagnosis.explanations) == 1
+    return f": {diagnosis.explanations[0].claim}" if diagnosis is not None and one else ""
+
+
+def _reason_words(reason: Reason, divergence: str) -> str:
+    """A reason in words; ``divergence``: how the records leave the program, if they do."""
+    match reason.kind:
+        case ReasonKind.DIVERGES:
+            return divergence
+        case ReasonKind.RECORDS_CONTRADICT:
+            return _joined(divergence, "its records contradict each other")
+        case ReasonKind.BARRIERS_DIFFER:
+            return _joined(divergence, f"the barrier words read afterwards differ for {count(reason.count, 'barrier')}")
+        case ReasonKind.OTHER_FAULT:
+            return _joined(divergence, f"{reason.name} was put into the kernel on purpose and is not found")
+        case ReasonKind.WRONG_TILES:
+            return f"{count(reason.count, 'tile')} held wrong data"
+        case ReasonKind.WRONG_OUTPUT:
+            elements = "1 element differs" if reason.count == 1 else f"{number(reason.count)} elements differ"
+            return f"output {reason.name} is not what was expected ({elements})"
+        case ReasonKind.GAVE_UP:
+            return "a launch did not finish"
+        case ReasonKind.RECORDS_LOST:
+            return "1 record was lost" if reason.count == 1 else f"{number(reason.count)} records were lost"
+        case ReasonKind.CUT_OFF:
+            return "the simulation was cut off by its budget before it ended"
+        case ReasonKind.NO_CTA:
+            return "the trace has no recorded CTA"
+        case ReasonKind.NO_EVENT:
+            return "the trace has no event to be held against the protocol"
+        case ReasonKind.END_NOT_SEEN:
+            return "nothing shows what the kernel did after its window"
+        case _:
+            assert_never(reason.kind)
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(filter(None, parts))
+
+
+def _off_by(percentage: float) -> str:
+    """A percentage with its sign, to a hundredth, as it is compared with a tolerance: ``+0.25 %``, ``−36.51 %``."""
+    return f"{percentage:+.2f} %".replace("-", "−")
+
+
+def _outputs(trace: Trace) -> str:
+    """What is known of the kernel's outputs."""
+    outputs = trace.meta.extra.get("outputs", {})
+    words = [
+        f"{name} is {hashes[0]} after each launch" if len(hashes) == 1 else f"{name} differs between launches"
+        for name, hashes in outputs.items()
+    ]
+    return "".join(f"; {word}" for word in words)

@@ -1,0 +1,60 @@
+"""What the verification of one protocol comes to, in one sentence."""
+
+from __future__ import annotations
+
+from pipesim.answers.views.conclusion import Conclusion
+from pipesim.answers.views.run import SimulationLine
+from pipesim.answers.views.verify import VerifyReport
+from pipesim.errors import EvidenceError, HardwareError, NoTraceError
+from pipesim.model.finding import Verdict
+from pipesim.report.sentences.trace import agreeing_device, comparison_reason, device_words
+from pipesim.report.text.words import number
+
+
+def verify_sentence(report: VerifyReport) -> str:
+    """The first reason of what it comes to, or that all agrees."""
+    conclusion = report.conclusion
+    if conclusion is not Conclusion.AGREES:
+        return next(said for its, said in _reasons(report) if its is conclusion)
+    if report.left_out:
+        return f"{_without_hardware(report)} (hardware left out)"
+    devices = ", ".join(agreeing_device(found) for found in report.hardware)
+    return f"{_without_hardware(report)}, and the hardware agrees ({devices})"
+
+
+def _reasons(report: VerifyReport) -> list[tuple[Conclusion, str]]:
+    """Every part that does not agree, with its conclusion."""
+    reasons = [(line.conclusion, _simulation_words(line)) for line in report.simulations]
+    if report.proof.verdict is Verdict.REFUTED:
+        reasons.append((Conclusion.WRONG, "the protocol goes wrong in the schedule above"))
+    elif report.proof.verdict is Verdict.UNKNOWN:
+        said = "not proved: one run does not stand for all, and the search reached its limit"
+        reasons.append((Conclusion.UNKNOWN, said))
+    reasons += [(found.conclusion, f"{device_words(found)}: {comparison_reason(found)}") for found in report.hardware]
+    if report.missing is not None:
+        reasons.append((Conclusion.UNKNOWN, f"{_without_hardware(report)}, but {_missing_words(report.missing)}"))
+    return reasons
+
+
+def _without_hardware(report: VerifyReport) -> str:
+    """What the proof and the simulations say."""
+    wrong = next((line for line in report.simulations if line.conclusion is not Conclusion.AGREES), None)
+    said = _simulation_words(wrong) if wrong is not None else "the simulation finishes without a finding"
+    return f"proved for every schedule; {said}" if report.proof.verdict is Verdict.PROVED else said
+
+
+def _simulation_words(line: SimulationLine) -> str:
+    """Why a simulation does not agree, "" if it does."""
+    if line.outcome == "deadlock":
+        return "the simulation ends in a deadlock"
+    if line.broken is not None:
+        return f"the simulation breaks a rule: {line.broken.value}"
+    if line.outcome == "unknown":
+        return f"the simulation ran out of its budget of {number(line.budget)} operations"
+    return ""
+
+
+def _missing_words(missing: EvidenceError) -> str:
+    if isinstance(missing, NoTraceError):
+        return "there is nothing to compare it with"
+    return "the GPU gave no trace" if isinstance(missing, HardwareError) else "the recorded evidence cannot be used"
