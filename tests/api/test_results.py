@@ -41,7 +41,9 @@ def results() -> dict[str, Result]:
         f"diff {RECORDED}": pipesim.compare(RECORDED),
         "verify producer_consumer --recorded": pipesim.verify("producer_consumer", hardware="recorded"),
         f"verify {HANGS} --no-hardware": pipesim.verify(HANGS, hardware=False),
-        "verify gemm_sm100 --recorded": pipesim.verify("gemm_sm100", hardware="recorded"),
+        "verify producer_consumer -p tiles=3 --recorded": pipesim.verify(
+            "producer_consumer", hardware="recorded", tiles=3
+        ),
         "show cluster_multicast --rank 1": pipesim.show("cluster_multicast", rank=1),
         "finding": finding,
         "counterexample": finding.counterexample,
@@ -51,7 +53,7 @@ def results() -> dict[str, Result]:
 COMMANDS = [
     "check producer_consumer", f"check {HANGS}", "run producer_consumer", f"run {HANGS}", f"diff {RECORDED}",
     "show cluster_multicast --rank 1", "verify producer_consumer --recorded", f"verify {HANGS} --no-hardware",
-    "verify gemm_sm100 --recorded",
+    "verify producer_consumer -p tiles=3 --recorded",
 ]  # fmt: skip
 
 
@@ -103,7 +105,7 @@ def test_the_verdict_and_what_a_condition_makes_of_it(results: dict[str, Result]
         f"diff {RECORDED}": True,
         "verify producer_consumer --recorded": True,
         f"verify {HANGS} --no-hardware": False,
-        "verify gemm_sm100 --recorded": None,
+        "verify producer_consumer -p tiles=3 --recorded": None,
     }
     assert [bool(each) for each in answers.values()] == [each.ok is True for each in answers.values()]
 
