@@ -97,7 +97,13 @@ def compare(
     latency profile, that of the trace's device if None. ``tolerance``: percent of the measured period.
     Raises UsageError for what cannot be done, EvidenceError for a trace of another kernel or a file that is no trace.
     """
-    if trace is None and (isinstance(x, Trace) or (isinstance(x, str | PathLike) and Path(x).suffix == ".parquet")):
+    if isinstance(x, Trace) or (isinstance(x, str | PathLike) and Path(x).suffix == ".parquet"):
+        if trace is not None:
+            raise UsageError(
+                "two traces are given, and no protocol",
+                cause="compare sets one trace beside its protocol",
+                correction="`pipesim diff A B` compares two traces; here leave one out",
+            )
         x, trace = None, x
     if trace is None:
         raise UsageError("no trace is given", correction='for example compare(x, "trace.parquet")')

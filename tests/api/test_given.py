@@ -139,6 +139,7 @@ def test_a_trace_names_its_built_in_protocol() -> None:
         (("producer_consumer", "nowhere.parquet"), PipesimError, ["nowhere.parquet"]),
         (("producer_consumer",), UsageError, ["no trace is given", "for example compare(x,"]),
         ((), UsageError, ["no trace is given"]),
+        ((RECORDED, RECORDED), UsageError, ["two traces are given, and no protocol", "`pipesim diff A B`"]),
         (("producer_consumer", [1]), UsageError, ["a trace is expected, not something of type list"]),
         (("producer-consumer", RECORDED), UsageError, ["did you mean producer_consumer"]),
     ],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from pipesim.report.text.layout import middle, pad, wrap_parts
+from pipesim.report.text.layout import DOT, middle, pad, wrap_parts
 from pipesim.report.text.words import count, number
 from pipesim.trace.activity import EMPTY, FULL, ISSUE, WORK, Picture, Track, draw, picture, waited_groups, waits_empty
 from pipesim.trace.schema import Trace
@@ -96,7 +96,7 @@ def timeline_rows(
         return None
     names = _names([shot for _, shot in shots])
     scale, rows = _rows(shots, names, cells + NAME_WIDTH, here)
-    whole = wrap_parts(_heading_parts(shots, scale, around=here is not None), 1 << 20)
+    heading = DOT.join(_heading_parts(shots, scale, around=here is not None, mark="the red line"))
     groups = _groups(upper, lower)
     step = _step(scale.window, scale.cells * TICK_CELLS // 90)
     ticks = range(-(-scale.start // step) * step, scale.start + scale.window, step)
@@ -104,7 +104,7 @@ def timeline_rows(
         tuple((label + row.title(names), cells) for row in rows[:MOST_AGENTS] for label, cells in row.lines),
         tuple((scale.column(tick) - scale.left, tick) for tick in ticks),
         scale.unit,
-        whole[0],
+        heading,
         _some([group for group in groups if waits_empty(group)]),
         _some([group for group in groups if not waits_empty(group)]),
         -1 if here is None else scale.column(max(scale.start, min(here, scale.start + scale.window - 1))) - scale.left,
@@ -254,7 +254,7 @@ def _heading(shots: list[tuple[str, Picture]], scale: _Scale, width: int, *, aro
     return wrap_parts(_heading_parts(shots, scale, around=around), width, "  timeline   ")
 
 
-def _heading_parts(shots: list[tuple[str, Picture]], scale: _Scale, *, around: bool) -> list[str]:
+def _heading_parts(shots: list[tuple[str, Picture]], scale: _Scale, *, around: bool, mark: str = HERE) -> list[str]:
     """Which part of which runs is drawn, and from where the cycles are counted."""
     whole = _whole([shot for _, shot in shots])
     end = scale.start + scale.window
@@ -264,7 +264,7 @@ def _heading_parts(shots: list[tuple[str, Picture]], scale: _Scale, *, around: b
         part = f"{part} {all_of_it}"
         part += " and what waits for ever" if any(shot.stuck for _, shot in shots) else ""
     elif around:
-        part = f"{number(scale.window)} of {all_of_it} around the divergence ({HERE})"
+        part = f"{number(scale.window)} of {all_of_it} around the divergence ({mark})"
     else:
         part = f"the first {number(scale.window)} of {all_of_it}"
     parts = [part]
