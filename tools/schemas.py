@@ -140,7 +140,7 @@ def lower_names(kind: type[Enum]) -> list[str]:
     return [member.name.lower() for member in kind]
 
 
-def answer(name: str, title: str, report: type, *, more: Mapping[str, Schema] | None = None) -> Schema:
+def answer(name: str, title: str, report: type, *, more: dict[str, Schema] | None = None) -> Schema:
     """``{"exit_code", "findings", "report"}`` of one command, or what it says where it cannot be carried out."""
     found = Types(lower_names)
     members = {"exit_code": EXIT_CODE, "findings": rows(found.of(Finding)), "report": found.of(report)} | (more or {})
@@ -194,7 +194,7 @@ def program() -> Schema:
     """``program.json`` (docs/flat-program.md)."""
     space = {"enum": [each.name for each in Space]}
     operations = [row(WHOLE, {"const": op.name}, *(WHOLE for _ in names)) for op, names in OPERANDS.items()]
-    members = {
+    members: dict[str, Schema] = {
         "format": {"const": "pipesim-program"},
         "version": {"const": PROGRAM_VERSION},
         "name": TEXT,
@@ -223,7 +223,7 @@ def profile() -> Schema:
         for name, meaning in FIELDS.items()
     }
     size = {"type": "integer", "minimum": 1, "maximum": MAX_KHZ}
-    members = {
+    members: dict[str, Schema] = {
         "format": {"const": "pipesim-profile"},
         "version": {"const": PROFILE_VERSION},
         "name": TEXT,

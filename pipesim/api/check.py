@@ -52,8 +52,9 @@ class CheckResult(VerdictResult):
     def _document(self) -> object:
         return document_of(self.report)
 
-    def _pictures(self) -> Sequence[tuple[str, str]]:
-        shown = [picture for each in self.findings for picture in each._pictures()]  # noqa: SLF001  # a result, too
+    def pictures(self) -> Sequence[tuple[str, str]]:
+        """The counterexamples; of what is proved the diagram."""
+        shown = [picture for each in self.findings for picture in each.pictures()]
         return shown or (diagram_picture(self.program),)
 
 

@@ -78,7 +78,8 @@ class ComparisonResult(VerdictResult):
     def _document(self) -> object:
         return document_of(self.report)
 
-    def _pictures(self) -> Sequence[tuple[str, str]]:
+    def pictures(self) -> Sequence[tuple[str, str]]:
+        """The timeline."""
         return comparison_picture(self.program.name, self.report.comparison)
 
 

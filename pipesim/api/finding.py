@@ -50,7 +50,8 @@ class CounterexampleDiagram(Result):
     def _document(self) -> object:
         return self.data
 
-    def _pictures(self) -> Sequence[tuple[str, str]]:
+    def pictures(self) -> Sequence[tuple[str, str]]:
+        """The schedule."""
         return ((f"the schedule that leads to {in_short(self.data.finding)}", self.svg()),)
 
 
@@ -98,8 +99,9 @@ class ReportedFinding(Result):
     def _document(self) -> object:
         return self.data
 
-    def _pictures(self) -> Sequence[tuple[str, str]]:
-        return self.counterexample._pictures() if self.counterexample is not None else ()  # noqa: SLF001  # a result, too
+    def pictures(self) -> Sequence[tuple[str, str]]:
+        """The counterexample's, if there is one."""
+        return self.counterexample.pictures() if self.counterexample is not None else ()
 
 
 @dataclass(frozen=True, repr=False)

@@ -29,7 +29,7 @@ class Result(ABC):
 
     def _repr_html_(self) -> str:
         """The report and its pictures, for a notebook: no style or script of the page is touched, light or dark."""
-        pictures = "".join(_image(name, svg) for name, svg in self._pictures())
+        pictures = "".join(_image(name, svg) for name, svg in self.pictures())
         return f'<div><pre style="{_PRE}">{escape(str(self))}</pre>{pictures}</div>'
 
     def to_json(self) -> str:
@@ -48,8 +48,8 @@ class Result(ABC):
     def _document(self) -> object:
         """What :meth:`to_json` writes."""
 
-    def _pictures(self) -> Sequence[tuple[str, str]]:
-        """The pictures, each as what it shows in words and as SVG."""
+    def pictures(self) -> Sequence[tuple[str, str]]:
+        """The pictures of its HTML, each as a caption and an SVG."""
         return ()
 
 

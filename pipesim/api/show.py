@@ -37,7 +37,8 @@ class Diagram(Result):
     def _document(self) -> object:
         return self.data
 
-    def _pictures(self) -> Sequence[tuple[str, str]]:
+    def pictures(self) -> Sequence[tuple[str, str]]:
+        """The diagram."""
         return ((f"the roles and barriers of {self.data.name}", self.svg()),)
 
 

@@ -88,7 +88,8 @@ class SimulationResult(VerdictResult):
     def _document(self) -> object:
         return document_of(self.report)
 
-    def _pictures(self) -> Sequence[tuple[str, str]]:
+    def pictures(self) -> Sequence[tuple[str, str]]:
+        """The timeline."""
         picture = self.svg()
         return ((f"the timeline of {self.program.name}", picture),) if picture else ()
 

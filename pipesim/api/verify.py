@@ -69,8 +69,9 @@ class VerifyResult(VerdictResult):
     def _document(self) -> object:
         return document_of(self.report)
 
-    def _pictures(self) -> Sequence[tuple[str, str]]:
-        shown = [picture for each in self.findings for picture in each._pictures()]  # noqa: SLF001  # a result, too
+    def pictures(self) -> Sequence[tuple[str, str]]:
+        """The counterexamples and the timeline of the first trace; the diagram where there is neither."""
+        shown = [picture for each in self.findings for picture in each.pictures()]
         shown += [picture for each in self.hardware[:1] for picture in comparison_picture(self.program.name, each)]
         return shown or (diagram_picture(self.program),)
 

@@ -186,7 +186,8 @@ def test_the_numbers_of_a_simulation() -> None:
     assert plain.period_millicycles is not None
     assert len(plain.trace.events) > 0
     assert plain.deadlock is None
-    assert plain.faults == plain.findings == ()
+    assert not plain.faults
+    assert not plain.findings
 
 
 def test_a_tolerance_decides_a_comparison() -> None:
