@@ -251,3 +251,10 @@ def test_evidence_that_is_missing_is_part_of_the_answer(tmp_path: Path) -> None:
 def test_what_verify_cannot_do(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(pipesim.UsageError, match=re.escape(said)):
         pipesim.verify("producer_consumer", **arguments)
+
+
+def test_what_a_result_holds_is_short_in_a_notebook_too() -> None:
+    result = pipesim.simulate("producer_consumer")
+    assert repr(result.program) == "<Program producer_consumer: 3 agents, 911 operations>"
+    assert repr(result.trace) == "<Trace of producer_consumer, simulation, 896 events>"
+    assert len(repr(result.report)) < 2_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import runpy
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -30,6 +31,17 @@ TOOL = _tool()
 def test_every_block_runs_and_prints_what_the_page_shows(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     assert TOOL.filled(text, name) == text, "run python tools/python_blocks.py"
+
+
+def test_the_tour_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """A script of cells: the first check proves, the second finds, the simulations get faster, the hardware agrees."""
+    left = runpy.run_path(str(ROOT / "docs" / "examples" / "tour.py"))
+    said = capsys.readouterr().out
+    assert left["checked"].ok
+    assert not left["wrong"].ok
+    assert "waits for empty[0]" in said
+    assert "deadlock: 2 of 2 agents wait" in said
+    assert left["verified"].ok
 
 
 def test_a_users_file_passes_mypy_strict(tmp_path: Path) -> None:
