@@ -2,11 +2,14 @@
 
 The whole tool in a few lines::
 
-    program = pipesim.find("producer_consumer").build({"stages": 4})
-    simulation = pipesim.simulate(program, pipesim.load_profile("h100"))
-    comparison = pipesim.compare(program, pipesim.read_trace("trace.parquet"))
+    result = pipesim.check("producer_consumer", stages=2)  # every schedule
+    print(result)
+    pipesim.simulate("producer_consumer", "h200")  # one schedule, and its time
+    pipesim.verify("producer_consumer")  # both, and what the hardware did
 
-Names are imported when they are first used, so that ``import pipesim`` costs nothing.
+What :data:`__all__` lists is public, with :mod:`pipesim.pipelines`, :mod:`pipesim.testing` and :mod:`pipesim.errors`;
+everything else is private (``docs/api.md``). Names are imported when they are first used, so that ``import pipesim``
+costs nothing.
 """
 
 from __future__ import annotations
@@ -17,30 +20,135 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from pipesim.conform.compare import compare
+    from pipesim.answers.views.conclusion import Conclusion
+    from pipesim.api.check import CheckResult, check
+    from pipesim.api.compare import ComparisonResult, compare
+    from pipesim.api.finding import CheckFinding, CounterexampleDiagram, ReportedFinding
+    from pipesim.api.show import Diagram, show
+    from pipesim.api.simulate import SimulationResult, simulate
+    from pipesim.api.verify import VerifyResult, verify
+    from pipesim.conform.agreement import Agreement
+    from pipesim.errors import EvidenceError, ParameterError, PipesimError, ProtocolError, UsageError
+    from pipesim.lang.builder import TryResult, elect, predicated
     from pipesim.lang.protocol import Protocol
-    from pipesim.targets import find
-    from pipesim.timed.engine import simulate
-    from pipesim.timed.profile import load_profile
+    from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier, StateToken
+    from pipesim.lang.tcgen05 import (
+        elect_mma_arrive,
+        mma_arrive,
+        mma_arrive_multicast,
+        umma_arrive_leader_cta,
+        umma_arrive_peer_cta,
+    )
+    from pipesim.lang.warp import Slot, TileArray, Warp
+    from pipesim.model.ending import Ending
+    from pipesim.model.finding import Advisory, Deadlock, FaultKind, FaultReport, Verdict
+    from pipesim.model.ops import Engine, Fence, Order, Scope, Space
+    from pipesim.model.program import Program
+    from pipesim.targets import Target, find
+    from pipesim.timed.profile import Profile, load_profile
     from pipesim.trace.files import read_trace, write_trace
+    from pipesim.trace.schema import Trace
 
+#: Where each public name is defined.
 _HOMES = {
-    "Protocol": "pipesim.lang.protocol",
-    "compare": "pipesim.conform.compare",
-    "find": "pipesim.targets",
-    "load_profile": "pipesim.timed.profile",
-    "read_trace": "pipesim.trace.files",
-    "simulate": "pipesim.timed.engine",
-    "write_trace": "pipesim.trace.files",
+    name: module
+    for module, names in {
+        "pipesim.answers.views.conclusion": ("Conclusion",),
+        "pipesim.api.check": ("CheckResult", "check"),
+        "pipesim.api.compare": ("ComparisonResult", "compare"),
+        "pipesim.api.finding": ("CheckFinding", "CounterexampleDiagram", "ReportedFinding"),
+        "pipesim.api.show": ("Diagram", "show"),
+        "pipesim.api.simulate": ("SimulationResult", "simulate"),
+        "pipesim.api.verify": ("VerifyResult", "verify"),
+        "pipesim.conform.agreement": ("Agreement",),
+        "pipesim.errors": ("EvidenceError", "ParameterError", "PipesimError", "ProtocolError", "UsageError"),
+        "pipesim.lang.builder": ("TryResult", "elect", "predicated"),
+        "pipesim.lang.protocol": ("Protocol",),
+        "pipesim.lang.shared_mem_barrier": ("BarrierStorage", "SharedMemBarrier", "StateToken"),
+        "pipesim.lang.tcgen05": (
+            "elect_mma_arrive",
+            "mma_arrive",
+            "mma_arrive_multicast",
+            "umma_arrive_leader_cta",
+            "umma_arrive_peer_cta",
+        ),
+        "pipesim.lang.warp": ("Slot", "TileArray", "Warp"),
+        "pipesim.model.finding": ("Advisory", "Deadlock", "FaultKind", "FaultReport", "Verdict"),
+        "pipesim.model.ops": ("Engine", "Fence", "Order", "Scope", "Space"),
+        "pipesim.model.program": ("Program",),
+        "pipesim.targets": ("Target", "find"),
+        "pipesim.model.ending": ("Ending",),
+        "pipesim.timed.profile": ("Profile", "load_profile"),
+        "pipesim.trace.files": ("read_trace", "write_trace"),
+        "pipesim.trace.schema": ("Trace",),
+    }.items()
+    for name in names
 }
 
-__all__ = ["Protocol", "__version__", "compare", "find", "load_profile", "read_trace", "simulate", "write_trace"]
+__all__ = [
+    "Advisory",
+    "Agreement",
+    "BarrierStorage",
+    "CheckFinding",
+    "CheckResult",
+    "ComparisonResult",
+    "Conclusion",
+    "CounterexampleDiagram",
+    "Deadlock",
+    "Diagram",
+    "Ending",
+    "Engine",
+    "EvidenceError",
+    "FaultKind",
+    "FaultReport",
+    "Fence",
+    "Order",
+    "ParameterError",
+    "PipesimError",
+    "Profile",
+    "Program",
+    "Protocol",
+    "ProtocolError",
+    "ReportedFinding",
+    "Scope",
+    "SharedMemBarrier",
+    "SimulationResult",
+    "Slot",
+    "Space",
+    "StateToken",
+    "Target",
+    "TileArray",
+    "Trace",
+    "TryResult",
+    "UsageError",
+    "Verdict",
+    "VerifyResult",
+    "Warp",
+    "__version__",
+    "check",
+    "compare",
+    "elect",
+    "elect_mma_arrive",
+    "find",
+    "load_profile",
+    "mma_arrive",
+    "mma_arrive_multicast",
+    "predicated",
+    "read_trace",
+    "show",
+    "simulate",
+    "umma_arrive_leader_cta",
+    "umma_arrive_peer_cta",
+    "verify",
+    "write_trace",
+]
 
+if not TYPE_CHECKING:  # a type checker sees the imports above, and reports a name that is not among them
 
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'pipesim' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'pipesim' has no attribute {name!r}")
+        return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-from pipesim import Protocol
+from pipesim import Protocol, Warp
 from pipesim.pipelines import ProducerConsumerPipeline
 
 
@@ -9,11 +9,11 @@ def ring(stages: int = 4, tiles: int = 64, tile_bytes: int = 16384) -> Protocol:
     storage = p.mbarriers("pipe", ProducerConsumerPipeline.smem_bytes(stages) // 8)
 
     @p.init
-    def init():
+    def init() -> None:
         ProducerConsumerPipeline(storage, stages).init_mbars(producer_arrive_count=1, consumer_arrive_count=1)
 
     @p.role("load")
-    def load(w):
+    def load(w: Warp) -> None:
         pipe = ProducerConsumerPipeline(storage, stages)
         with w.elect_one():  # an arrive counts one for each executing lane
             for i in range(tiles):
@@ -22,7 +22,7 @@ def ring(stages: int = 4, tiles: int = 64, tile_bytes: int = 16384) -> Protocol:
                     w.tma_load(tile[stage.index()], stage.mbar(), item=i)
 
     @p.role("mma")
-    def mma(w):
+    def mma(w: Warp) -> None:
         pipe = ProducerConsumerPipeline(storage, stages)
         with w.elect_one():
             for i in range(tiles):

@@ -1,4 +1,4 @@
-from pipesim import Protocol
+from pipesim import Protocol, Warp
 from pipesim.pipelines import ProducerConsumerPipeline
 
 
@@ -9,11 +9,11 @@ def rowsum(stages: int = 4, tiles: int = 32, tile_bytes: int = 16384, math_warps
     storage = p.mbarriers("pipe", ProducerConsumerPipeline.smem_bytes(stages) // 8)
 
     @p.init
-    def init():
+    def init() -> None:
         ProducerConsumerPipeline(storage, stages).init_mbars(producer_arrive_count=1, consumer_arrive_count=math_warps)
 
     @p.role("math", warps=math_warps)
-    def math(w):
+    def math(w: Warp) -> None:
         pipe = ProducerConsumerPipeline(storage, stages)
         share = tile_bytes // math_warps
         for i in w.loop(tiles, "tiles"):
@@ -24,7 +24,7 @@ def rowsum(stages: int = 4, tiles: int = 32, tile_bytes: int = 16384, math_warps
                     stage.arrive()
 
     @p.role("loader")
-    def loader(w):
+    def loader(w: Warp) -> None:
         pipe = ProducerConsumerPipeline(storage, stages)
         with w.elect_one():
             for i in w.loop(tiles, "tiles"):

@@ -1,5 +1,4 @@
-from pipesim import Protocol
-from pipesim.model.ops import Engine, Fence
+from pipesim import Engine, Fence, Protocol, Warp
 from pipesim.pipelines import ProducerConsumerPipeline as Pipeline
 
 
@@ -12,12 +11,12 @@ def scale(stages: int = 4, out_stages: int = 2, tiles: int = 32, tile_bytes: int
     bars_out = p.mbarriers("out", Pipeline.smem_bytes(out_stages) // 8)
 
     @p.init
-    def init():
+    def init() -> None:
         Pipeline(bars_in, stages).init_mbars(producer_arrive_count=1, consumer_arrive_count=2)
         Pipeline(bars_out, out_stages).init_mbars(producer_arrive_count=2, consumer_arrive_count=1)
 
     @p.role("load")
-    def load(w):
+    def load(w: Warp) -> None:
         into = Pipeline(bars_in, stages)
         with w.elect_one():
             for i in w.loop(tiles, "tiles"):
@@ -26,7 +25,7 @@ def scale(stages: int = 4, out_stages: int = 2, tiles: int = 32, tile_bytes: int
                     w.tma_load(tile_in[stage.index()], stage.mbar(), item=i)
 
     @p.role("scale", warps=2)
-    def scale(w):
+    def scale(w: Warp) -> None:
         source, target = Pipeline(bars_in, stages), Pipeline(bars_out, out_stages)
         half = tile_bytes // 2
         for i in w.loop(tiles, "tiles"):
@@ -40,7 +39,7 @@ def scale(stages: int = 4, out_stages: int = 2, tiles: int = 32, tile_bytes: int
                     empty.mbar().arrive()
 
     @p.role("store")
-    def store(w):
+    def store(w: Warp) -> None:
         outof = Pipeline(bars_out, out_stages)
         with w.elect_one():
             for i in w.loop(tiles, "tiles"):

@@ -85,7 +85,7 @@ def capture_kernel(options: argparse.Namespace) -> int:
     from hwkernels.capture.arguments import check_arguments, parse_argument
     from hwkernels.capture.request import check_request
     from pipesim.answers.compare import compare_trace
-    from pipesim.cli.exit_codes import exit_code
+    from pipesim.export.exit_codes import exit_code
     from pipesim.report.pages.verify import paint_compare
     from pipesim.targets import find
     from pipesim.trace.files import write_trace

@@ -59,7 +59,7 @@ def _carry_out(options: argparse.Namespace) -> int:
             complain(error)  # now: the others may take long, and are checked all the same
     reports = {name: _checked(options, *built.pop(name)) for name in names if name in built}
 
-    from pipesim.cli.exit_codes import exit_code
+    from pipesim.export.exit_codes import exit_code
 
     code = PipesimError.exit_code if failed else exit_code(*reports.values())
     emit(options, _document(reports, failed, code), lambda console: _paint(options, console, reports, failed))

@@ -35,7 +35,8 @@ def _carry_out(options: argparse.Namespace) -> int:
         return diff_pair(options)
 
     from pipesim.answers.compare import compare_trace
-    from pipesim.cli.exit_codes import exit_code
+    from pipesim.export.documents import document_of
+    from pipesim.export.exit_codes import exit_code
     from pipesim.report.pages.verify import paint_compare
     from pipesim.timed.profile import load_profile
     from pipesim.trace.files import read_trace
@@ -49,13 +50,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     profile = load_profile(options.profile) if options.profile else None
     with progress(f"comparing {options.trace.name} with {program.name}"):
         report = compare_trace(program, trace, str(options.trace), profile, options.tolerance)
-    code = exit_code(report)
-    emit(
-        options,
-        {"exit_code": code, "findings": (), "report": report},
-        lambda console: paint_compare(console, report),
-    )
-    return code
+    emit(options, document_of(report), lambda console: paint_compare(console, report))
+    return exit_code(report)
 
 
 def _target(named: str | None, meta: TraceMeta) -> Target:

@@ -31,7 +31,7 @@ def emit(options: argparse.Namespace, value: object, paint: Callable[[Console], 
 
     A reader that has gone (``| head``) is no error and must not change the exit code, so the rest is dropped.
     """
-    from pipesim.cli.as_json import as_json
+    from pipesim.export.as_json import as_json
     from pipesim.report.sentences.document import in_words
     from pipesim.report.text.console import make_console
 

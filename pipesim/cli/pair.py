@@ -13,7 +13,7 @@ def diff_pair(options: argparse.Namespace) -> int:
     _refuse_options(options)
 
     from pipesim.answers.pair import compare_pair
-    from pipesim.cli.exit_codes import exit_code
+    from pipesim.export.exit_codes import exit_code
     from pipesim.report.pages.pair import paint_pair
     from pipesim.trace.files import read_trace
 

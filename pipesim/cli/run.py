@@ -48,7 +48,8 @@ def _carry_out(options: argparse.Namespace) -> int:
         return _walk(options)
 
     from pipesim.answers.run import run
-    from pipesim.cli.exit_codes import exit_code
+    from pipesim.export.documents import document_of
+    from pipesim.export.exit_codes import exit_code
     from pipesim.model.program_json import dumps
     from pipesim.report.pages.run import paint_run
     from pipesim.targets import find
@@ -69,10 +70,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.save_trace is not None:
         trace = report.trace
         write_trace(cut(trace, *window) if window else trace, options.save_trace, force=options.force)
-    code = exit_code(report)
-    document = {"exit_code": code, "findings": report.findings, "report": report}
-    emit(options, document, lambda console: paint_run(console, report))
-    return code
+    emit(options, document_of(report), lambda console: paint_run(console, report))
+    return exit_code(report)
 
 
 def _walk(options: argparse.Namespace) -> int:
@@ -86,7 +85,8 @@ def _walk(options: argparse.Namespace) -> int:
             )
 
     from pipesim.answers.check import walked
-    from pipesim.cli.exit_codes import exit_code
+    from pipesim.export.documents import document_of
+    from pipesim.export.exit_codes import exit_code
     from pipesim.model.program_json import dumps
     from pipesim.report.pages.walked import paint_walk
     from pipesim.targets import find
@@ -97,10 +97,8 @@ def _walk(options: argparse.Namespace) -> int:
     if options.save_program is not None:
         write_whole(options.save_program, dumps(program).encode(), force=options.force)
     report = walked(program, options.schedule)
-    code = exit_code(report)
-    document = {"exit_code": code, "findings": report.findings, "report": report}
-    emit(options, document, lambda console: paint_walk(console, report))
-    return code
+    emit(options, document_of(report), lambda console: paint_walk(console, report))
+    return exit_code(report)
 
 
 def _check_outputs(options: argparse.Namespace) -> None:

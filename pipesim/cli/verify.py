@@ -58,8 +58,9 @@ def _verify(options: argparse.Namespace, name: str) -> int:
     """The whole report on one protocol."""
     from pipesim.answers.evidence import HardwareSource
     from pipesim.answers.verify import verify
-    from pipesim.cli.exit_codes import exit_code
     from pipesim.cli.progress import TerminalProgress
+    from pipesim.export.documents import document_of
+    from pipesim.export.exit_codes import exit_code
     from pipesim.report.pages.verify import paint_verify
     from pipesim.targets import find
     from pipesim.timed.profile import load_profile
@@ -78,12 +79,8 @@ def _verify(options: argparse.Namespace, name: str) -> int:
         ctas=options.ctas,
         progress=TerminalProgress(),
     )
-    code = exit_code(report)
-    document: dict[str, object] = {"exit_code": code, "findings": report.findings, "report": report}
-    if report.missing is not None:
-        document["error"] = report.missing
-    emit(options, document, lambda console: paint_verify(console, report))
-    return code
+    emit(options, document_of(report), lambda console: paint_verify(console, report))
+    return exit_code(report)
 
 
 def _verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
@@ -91,8 +88,8 @@ def _verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
     from pipesim.answers.spread import processors
     from pipesim.answers.verify_all import verify_several
     from pipesim.answers.verify_parts import Subject
-    from pipesim.cli.exit_codes import exit_code
     from pipesim.cli.progress import TerminalProgress
+    from pipesim.export.exit_codes import exit_code
     from pipesim.report.pages.summary import paint_summary
 
     _refuse(options)

@@ -113,6 +113,11 @@ class Program:
     def __post_init__(self) -> None:
         _validate(self)
 
+    def __repr__(self) -> str:
+        """One line: a program in full is as long as its code."""
+        operations = sum(map(len, self.code))
+        return f"<Program {self.name}: {len(self.agents)} agents, {operations:,} operations>"
+
     def agent_name(self, agent: int) -> str:
         """``role``, or ``role/index`` where the role has several agents in a CTA, with ``@cta`` in a cluster."""
         me = self.agents[agent]

@@ -1,5 +1,6 @@
 """Modular's pipeline structs, method by method, over the barriers of :mod:`pipesim.model`."""
 
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.pipelines.common.pipeline_state import PipelineState, make_producer_start_state
 from pipesim.pipelines.common.tile_walk import WorkInfo
 from pipesim.pipelines.cutlass.threads import (
@@ -43,7 +44,12 @@ from pipesim.pipelines.modular.input_tile import InputTilePipeline
 from pipesim.pipelines.modular.load_order import LoadOrderBarrier
 from pipesim.pipelines.modular.output_stage import EpilogueStage, MmaStage, OutputConsumer, OutputProducer, OutputStage
 from pipesim.pipelines.modular.output_tile import OutputTilePipeline
-from pipesim.pipelines.modular.payload import BlockScaledTilePayload, BlockwiseFP8TilePayload, StandardTilePayload
+from pipesim.pipelines.modular.payload import (
+    BlockScaledTilePayload,
+    BlockwiseFP8TilePayload,
+    StandardTilePayload,
+    TilePayload,
+)
 from pipesim.pipelines.modular.per_k import (
     EpilogueKContext,
     EpilogueKStage,
@@ -117,12 +123,14 @@ __all__ = [
     "ProducerTiles",
     "RolePipeline",
     "SchedulerWorkIterator",
+    "SharedMemBarrier",
     "StagedPipeline",
     "StandardTilePayload",
     "TMAConsumerPipeline",
     "TMADestination",
     "TMAProducerPipeline",
     "TileLayout",
+    "TilePayload",
     "TileScheduler",
     "TmaParams",
     "TmemAllocation",

@@ -6,6 +6,7 @@ list of numbers that it must give (documented in ``docs/latency-profile.md``).
 
 from __future__ import annotations
 
+import difflib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,9 +70,11 @@ def load_profile(name: str) -> Profile:
     if path.suffix != ".json":
         path = FOLDER / f"{name}.json"
         if name not in profile_names():
+            near = difflib.get_close_matches(name, profile_names(), n=1)
+            others = f"use one of {', '.join(profile_names())}, or the path of a JSON file"
             raise ProfileError(
                 f"there is no latency profile {name!r}",
-                correction=f"use one of {', '.join(profile_names())}, or the path of a JSON file",
+                correction=f"did you mean {near[0]}? If not, {others}" if near else others,
             )
     try:
         text = path.read_text(encoding="utf-8")

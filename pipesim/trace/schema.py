@@ -223,3 +223,7 @@ class Trace:
 
     meta: TraceMeta
     events: Events
+
+    def __repr__(self) -> str:
+        """One line: a trace in full is as long as its events."""
+        return f"<Trace of {self.meta.protocol}, {self.meta.source}, {len(self.events):,} events>"

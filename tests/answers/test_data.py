@@ -27,9 +27,9 @@ from pipesim.answers.verify_parts import Subject
 from pipesim.answers.views.conclusion import Conclusion, worst
 from pipesim.answers.views.summary import Hardware
 from pipesim.answers.views.trace import CAPTURED_NOW, PeriodCheck
-from pipesim.cli.exit_codes import exit_code
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind
 from pipesim.errors import EvidenceError, HardwareError, NoTraceError, ParameterError
+from pipesim.export.exit_codes import exit_code
 from pipesim.model.finding import Deadlock, FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.protocols.broken import BROKEN

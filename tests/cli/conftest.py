@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from hwkernels.device import launch
 from pipesim.cli.main import main
@@ -108,9 +112,35 @@ def call(capsys: pytest.CaptureFixture[str]) -> Call:
         except SystemExit as error:
             code = error.code if isinstance(error.code, int) else 0
         captured = capsys.readouterr()
+        if "--json" in argv and captured.out:
+            require_valid(list(map(str, argv)), json.loads(captured.out))
         return Answer(code, captured.out, captured.err)
 
     return call
+
+
+@cache
+def schemas() -> ModuleType:
+    """``tools/schemas.py``."""
+    spec = importlib.util.spec_from_file_location("schemas", Path(__file__).parents[2] / "tools" / "schemas.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@cache
+def validator(name: str) -> Draft202012Validator:
+    """What judges a document by the schema of this name."""
+    return Draft202012Validator(schemas().schemas()[name])
+
+
+def require_valid(command: list[str], document: Any) -> None:
+    """Every document that a test asks for is valid by its schema."""
+    name = schemas().name_for(command, document)
+    wrong = [f"{list(error.path)}: {error.message[:200]}" for error in validator(name).iter_errors(document)]
+    assert wrong == [], name
 
 
 @pytest.fixture

@@ -309,7 +309,7 @@ class TestFiles:
 def test_an_unknown_profile(call: Call, command: str) -> None:
     assert refused(call(command, PC, "--profile", "b200")) == [
         "there is no latency profile 'b200'",
-        "try: use one of h100, h200, or the path of a JSON file",
+        "try: did you mean h200? If not, use one of h100, h200, or the path of a JSON file",
     ]
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from pipesim.cli.as_json import as_json
 from pipesim.cli.output import progress
+from pipesim.export.as_json import as_json
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.trace.library import trace_folder
 

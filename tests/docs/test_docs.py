@@ -40,7 +40,7 @@ def test_every_page_is_checked():
 def test_an_excerpt_is_lines_of_the_file_from_the_only_one_that_begins_it():
     """Python keeps the indentation of the function that it is pasted into; C++ goes as far left as can be."""
     python = tool.excerpt("docs/examples/ring.py", "@p.init", "@p.role")
-    assert python.startswith("    @p.init\n    def init():\n        Producer")
+    assert python.startswith("    @p.init\n    def init() -> None:\n        Producer")
     assert tool.excerpt("docs/examples/scale.cu", "if (threadIdx.x == 0) {", "const int warp").startswith("if (thr")
     with pytest.raises(ValueError, match="too many values"):
         tool.excerpt("docs/examples/ring.py", "p.", "return p")

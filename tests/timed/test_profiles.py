@@ -61,7 +61,14 @@ def test_an_unknown_name(name: str) -> None:
     with pytest.raises(ProfileError) as caught:
         load_profile(name)
     assert caught.value.fact == f"there is no latency profile {name!r}"
-    assert caught.value.correction == "use one of h100, h200, or the path of a JSON file"
+    assert caught.value.correction.endswith("use one of h100, h200, or the path of a JSON file")
+
+
+@pytest.mark.parametrize(("name", "near"), [("H100", "h100"), ("b200", "h200"), ("h20", "h200")])
+def test_a_name_that_is_nearly_one(name: str, near: str) -> None:
+    with pytest.raises(ProfileError) as caught:
+        load_profile(name)
+    assert caught.value.correction.startswith(f"did you mean {near}? If not, use one of")
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

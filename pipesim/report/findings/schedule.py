@@ -57,7 +57,7 @@ def schedule_block(shown: Counterexample, width: int) -> list[str]:
     moving = {step.agent for step in steps}
     agents = [agent for agent, stands in shown.standing.items() if stands or agent in moving]
     last = shown.schedule[-1].number if shown.schedule and not isinstance(shown.finding, Deadlock) else -1
-    places = min(_PLACE, max((cell_len(_place(step)) for step in steps), default=0))
+    places = min(_PLACE, max((cell_len(place_name(step)) for step in steps), default=0))
     wide = max(len("move"), *(len(number(step.number)) for step in steps)) if steps else len("move")
     room = width - 2 - wide - _GAP - (places + _GAP if places else 0)
     lanes = _lanes(agents, room)
@@ -73,13 +73,15 @@ def schedule_block(shown: Counterexample, width: int) -> list[str]:
         if isinstance(row, Fold):
             lines += wrap(row.text, width, "  " + pad_left("…", wide) + " " * _GAP)
             continue
-        text = _mark(row, last) + (f"/{_index(row.agent)} " if lanes[row.agent] != row.agent else "") + _said(row)
+        text = (
+            _mark(row, last) + (f"/{index_in_role(row.agent)} " if lanes[row.agent] != row.agent else "") + _said(row)
+        )
         cells = {lanes[row.agent]: wrap(text, lane, "", "  ")}
-        lines += _across(pad_left(number(row.number), wide), titles, cells, lane, _place(row))
+        lines += _across(pad_left(number(row.number), wide), titles, cells, lane, place_name(row))
     ends: dict[str, list[str]] = {}
     for agent in agents:
         if shown.standing[agent]:
-            who = f"/{_index(agent)} " if lanes[agent] != agent else ""
+            who = f"/{index_in_role(agent)} " if lanes[agent] != agent else ""
             ends.setdefault(lanes[agent], []).extend(wrap(who + shown.standing[agent], lane, "", "  "))
     return lines + (_across(" " * wide, titles, ends, lane, "") if ends else [])
 
@@ -147,7 +149,7 @@ def _joined(schedule: Sequence[Line]) -> list[Line]:
 
 def _lanes(agents: Sequence[str], room: int) -> Mapping[str, str]:
     """The title of each agent's lane; {} if neither agents nor roles fit."""
-    for titles in ({agent: agent for agent in agents}, {agent: _role(agent) for agent in agents}):
+    for titles in ({agent: agent for agent in agents}, {agent: role_lane(agent) for agent in agents}):
         lanes = len(set(titles.values()))
         if lanes and room // lanes - _GAP >= LEAST_LANE:
             return titles
@@ -164,7 +166,7 @@ def _list(rows: Sequence[Line | Fold], shown: Counterexample, last: int, wide: i
         if isinstance(row, Fold):
             lines += wrap(row.text, width, f"  {pad_left('…', wide)}  ")
             continue
-        place = f" ({_place(row)})" if _place(row) else ""
+        place = f" ({place_name(row)})" if place_name(row) else ""
         first = f"  {pad_left(number(row.number), wide)}  {pad(middle(row.agent, names), names)}  "
         lines += wrap(f"{_mark(row, last)}{_said(row)}{place}", width, first, " " * (cell_len(first) + 2))
     for agent, stands in shown.standing.items():
@@ -194,16 +196,18 @@ def _mark(step: Line, last: int) -> str:
     return f"{BAD} " if step.number == last else ""
 
 
-def _place(step: Line) -> str:
+def place_name(step: Line) -> str:
+    """``ring.py:20``: the author's line without its folders."""
     return PurePath(step.line).name
 
 
-def _role(agent: str) -> str:
+def role_lane(agent: str) -> str:
     """The role of an agent's name, with its CTA: ``mma@0`` of ``mma/1@0``."""
     name, at, cta = agent.partition("@")
     role, slash, index = name.rpartition("/")
     return (role if slash and index.isdecimal() else name) + at + cta
 
 
-def _index(agent: str) -> str:
+def index_in_role(agent: str) -> str:
+    """The number in an agent's name: ``1`` of ``mma/1@0``."""
     return agent.partition("@")[0].rpartition("/")[2]

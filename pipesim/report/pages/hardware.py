@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from pipesim.answers.views.trace import TraceComparison
 from pipesim.conform.agreement import Agreement
-from pipesim.conform.result import Conformance, Divergence, DivergenceKind, TraceVerdict
+from pipesim.conform.result import Conformance, DivergenceKind, TraceVerdict
 from pipesim.report.findings.divergence import divergence_lines
 from pipesim.report.findings.examination import examination_lines
 from pipesim.report.pages.figures import share_lines, site_lines, steady_lines
@@ -43,14 +43,19 @@ def hardware_lines(block: TraceComparison, width: int, *, timeline: bool) -> lis
         for table in (shares, site_lines(timing.sites, width, side)):
             lines += ["", *table] if table else []
     if timeline:
-        labels = ("sim", "trace" if is_simulated(block) else "hw")
-        drawn = timeline_lines(block.simulated, block.measured, width, _moment(divergence), labels)
+        drawn = timeline_lines(block.simulated, block.measured, width, moment_of(block), trace_labels(block))
         lines += ["", *drawn] if drawn else []
     return lines
 
 
-def _moment(divergence: Divergence | None) -> Moment | None:
+def trace_labels(block: TraceComparison) -> tuple[str, str]:
+    """What tells the rows of the timeline apart."""
+    return "sim", "trace" if is_simulated(block) else "hw"
+
+
+def moment_of(block: TraceComparison) -> Moment | None:
     """Where the timeline has to look: a run that did not finish is shown at its end anyway."""
+    divergence = block.conformance.divergence
     if divergence is None or divergence.cycle < 0 or divergence.kind is DivergenceKind.NOT_FINISHED:
         return None
     return Moment(divergence.cta, divergence.cycle)

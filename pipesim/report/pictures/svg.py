@@ -1,32 +1,36 @@
-"""A protocol's diagram as SVG text: the lanes of the terminal, with the words of each row beside it.
-
-The colours stand on a background of their own, so the picture is the same on a light page and on a dark one.
-"""
+"""A protocol's diagram as SVG text: the lanes of the terminal, with the words of each row beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import quoteattr
 
 from rich.cells import cell_len
 
 from pipesim.explain.anatomy.parts import Anatomy
 from pipesim.report.pages import show_words as words
+from pipesim.report.pictures.drawing import (
+    CELL,
+    LINE,
+    MARGIN,
+    TEXT_STYLE,
+    arrowhead,
+    box,
+    label,
+    px,
+    svg_file,
+    xml_text,
+)
 from pipesim.report.pictures.lanes import Edge, LaneRow, Lanes, lanes_of
 from pipesim.report.text.layout import middle, wrap, wrap_parts
 from pipesim.report.text.words import parameters
 
-CELL = 7.0  #: width of a character of the words; the font is asked to keep to it
-LINE = 16
-MARGIN = 16
 _TEXT_CELLS = 72  #: characters of a line of words
 _LEAST_LANE = 110
 _ASIDE = 7  #: how much lower an edge to or from another CTA runs, so that it hides no other
 
-_STYLE = (
-    "text{font:12px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#1c2530}"
-    ".name{font-weight:bold}.title{font-size:15px;font-weight:bold}.quiet{fill:#5b6673}"
+_STYLE = TEXT_STYLE + (
     ".role{fill:#e8eef7;stroke:#33557f}.peers{fill:#f4ecdf;stroke:#8a5a14;stroke-dasharray:4 3}"
     ".life{stroke:#c3ccd6}.edge{fill:none;stroke:#1f5fae;stroke-width:1.6}.tile{stroke:#2d7a3e;stroke-width:3}"
     ".remote{stroke-dasharray:5 4}.barrier-mark{fill:#1f5fae}.tile-mark{fill:#2d7a3e}.waits{fill:#fff;stroke:#b3261e}"
@@ -55,7 +59,7 @@ def show_svg(anatomy: Anatomy) -> str:
         rows += _row(row, lines, lanes, frame, bottom)
         bottom += LINE * max(len(lines), 1) + 10
     body += [
-        f'<line class="life" x1="{_n(x)}" y1="{_n(top - 4)}" x2="{_n(x)}" y2="{_n(bottom)}"'
+        f'<line class="life" x1="{px(x)}" y1="{px(top - 4)}" x2="{px(x)}" y2="{px(bottom)}"'
         f"{' stroke-dasharray=' + quoteattr('2 4') if n == lanes.peers else ''}/>"
         for n, x in enumerate(frame.centres)
     ]
@@ -64,36 +68,17 @@ def show_svg(anatomy: Anatomy) -> str:
 
 
 def _file(anatomy: Anatomy, body: Sequence[str], width: float, height: float) -> str:
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_n(width)}" height="{_n(height)}" '
-        f'viewBox="0 0 {_n(width)} {_n(height)}" role="img">'
-    )
-    arrows = "".join(
-        f'<marker id="{name}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" '
-        f'markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L8 4L0 8z" fill="{colour}"/></marker>'
-        for name, colour in (("signal", "#1f5fae"), ("data", "#2d7a3e"))
-    )
-    return "\n".join(
-        [
-            head,
-            f"<title>{_text(anatomy.name)}</title>",
-            f"<style>{_STYLE}</style>",
-            f"<defs>{arrows}</defs>",
-            '<rect class="background" width="100%" height="100%" fill="#ffffff"/>',
-            *body,
-            "</svg>",
-            "",
-        ]
-    )
+    arrows = arrowhead("signal", "#1f5fae") + arrowhead("data", "#2d7a3e")
+    return svg_file(anatomy.name, _STYLE, arrows, body, width, height)
 
 
 def _frame(lanes: Lanes, under: Sequence[str]) -> _Frame:
     """Lanes wide enough for the titles of the roles and for what stands under them."""
-    label = max((cell_len(row.label) for row in lanes.rows), default=0)
+    name = max((cell_len(row.label) for row in lanes.rows), default=0)
     note = max((cell_len(row.note) for row in lanes.rows), default=0)
-    left = MARGIN + CELL * (max(label, note) + 2)
-    names = [*(each.title for each in lanes.lanes), *under]
-    lane = max([_LEAST_LANE, *(CELL * (cell_len(name) + 3) for name in names)])
+    left = MARGIN + CELL * (max(name, note) + 2)
+    titles = [*(each.title for each in lanes.lanes), *under]
+    lane = max([_LEAST_LANE, *(CELL * (cell_len(title) + 3) for title in titles)])
     centres = tuple(left + lane * (n + 0.5) for n in range(len(lanes.lanes)))
     beside = left + lane * len(lanes.lanes) + 12
     return _Frame(centres, lane, beside, beside + CELL * _TEXT_CELLS + MARGIN)
@@ -105,23 +90,20 @@ def _head(anatomy: Anatomy, lanes: Lanes, frame: _Frame) -> tuple[list[str], flo
     parts = parameters(anatomy.params, tuple((role.name, len(role.warps)) for role in anatomy.roles))
     if anatomy.ctas > 1:
         parts.append(words.place_words(anatomy))
-    body = [_label(MARGIN, y, anatomy.name, "title")]
+    body = [label(MARGIN, y, anatomy.name, "title")]
     for line in wrap_parts(parts, int((frame.width - 2 * MARGIN) / CELL)) if parts else []:
         y += LINE
-        body.append(_label(MARGIN, y, line, "quiet"))
+        body.append(label(MARGIN, y, line, "quiet"))
     y += LINE
     under = [words.role_parts(role) for role in anatomy.roles] + ([[]] if lanes.peers >= 0 else [])
     height = LINE * (1 + max((len(parts) for parts in under), default=0)) + 10
     for n, (lane, parts) in enumerate(zip(lanes.lanes, under, strict=True)):
         x, kind = frame.centres[n], "peers" if n == lanes.peers else "role"
-        body.append(
-            f'<rect class="{kind}" x="{_n(x - frame.lane / 2 + 4)}" y="{_n(y)}" width="{_n(frame.lane - 8)}" '
-            f'height="{height}" rx="5"/>'
-        )
-        body.append(_label(x, y + LINE, lane.title, "name", middle_of=True))
+        body.append(box(kind, x - frame.lane / 2 + 4, y, frame.lane - 8, height, radius=5))
+        body.append(label(x, y + LINE, lane.title, "name", middle_of=True))
         room = int((frame.lane - 8) / CELL)
         body += [
-            _label(x, y + LINE * (2 + m), middle(part, room), "quiet", middle_of=True) for m, part in enumerate(parts)
+            label(x, y + LINE * (2 + m), middle(part, room), "quiet", middle_of=True) for m, part in enumerate(parts)
         ]
     return body, y + height + 12
 
@@ -130,21 +112,21 @@ def _row(row: LaneRow, lines: Sequence[str], lanes: Lanes, frame: _Frame, top: f
     """One group of barriers or one tile: its label, its edges, its marks and its words."""
     y = top + LINE
     body = [f'<g class="{"tile-row" if row.is_tile else "barrier-row"}">']
-    body.append(_label(MARGIN, y, row.label, "name"))
+    body.append(label(MARGIN, y, row.label, "name"))
     if row.note:
-        body.append(_label(MARGIN, y + LINE - 2, row.note, "quiet"))
+        body.append(label(MARGIN, y + LINE - 2, row.note, "quiet"))
     body += [_edge(edge, row, lanes, frame, y - 4 + (_ASIDE if edge.remote else 0)) for edge in row.edges]
     reached = {edge.target for edge in row.edges}
     for lane in row.targets:
         if lane not in reached:
-            body.append(f'<circle class="waits" cx="{_n(frame.centres[lane])}" cy="{_n(y - 4)}" r="4.5"/>')
+            body.append(f'<circle class="waits" cx="{px(frame.centres[lane])}" cy="{px(y - 4)}" r="4.5"/>')
     for lane in row.sources:
         x = frame.centres[lane]
         if row.is_tile:
-            body.append(f'<rect class="tile-mark" x="{_n(x - 5)}" y="{_n(y - 9)}" width="10" height="10"/>')
+            body.append(f'<rect class="tile-mark" x="{px(x - 5)}" y="{px(y - 9)}" width="10" height="10"/>')
         else:
-            body.append(f'<circle class="barrier-mark" cx="{_n(x)}" cy="{_n(y - 4)}" r="4.5"/>')
-    body += [_label(frame.words, y + n * LINE, line) for n, line in enumerate(lines)]
+            body.append(f'<circle class="barrier-mark" cx="{px(x)}" cy="{px(y - 4)}" r="4.5"/>')
+    body += [label(frame.words, y + n * LINE, line) for n, line in enumerate(lines)]
     return [*body, "</g>"]
 
 
@@ -152,17 +134,21 @@ def _edge(edge: Edge, row: LaneRow, lanes: Lanes, frame: _Frame, y: float) -> st
     """A line with an arrow at who waits or reads; a loop if it is the same role."""
     one, two = frame.centres[edge.source], frame.centres[edge.target]
     if edge.source == edge.target:
-        start, out, back = f"M{_n(one + 5)} {_n(y - 3)}", _n(one + 30), f"{_n(one + 6)} {_n(y + 3)}"
-        path = f"{start}C{out} {_n(y - 14)} {out} {_n(y + 14)} {back}"
+        start, out, back = (
+            f"M{px(one + 5)} {px(y - 3)}",
+            px(one + 30),
+            f"{px(one + 6)} {px(y + 3)}",
+        )
+        path = f"{start}C{out} {px(y - 14)} {out} {px(y + 14)} {back}"
     else:
         end = two + (-6 if one < two else 6)
-        path = f"M{_n(one)} {_n(y)}H{_n(end)}"
+        path = f"M{px(one)} {px(y)}H{px(end)}"
     kind = "edge" + (" tile" if row.is_tile else "") + (" remote" if edge.remote else "")
     source, target = lanes.lanes[edge.source].name, lanes.lanes[edge.target].name
     arrow = "data" if row.is_tile else "signal"
     return (
-        f'<path class="{kind}" data-from={quoteattr(_text(source, plain=True))} '
-        f"data-to={quoteattr(_text(target, plain=True))} data-over={quoteattr(_text(row.label, plain=True))} "
+        f'<path class="{kind}" data-from={quoteattr(xml_text(source, plain=True))} '
+        f"data-to={quoteattr(xml_text(target, plain=True))} data-over={quoteattr(xml_text(row.label, plain=True))} "
         f'marker-end="url(#{arrow})" d="{path}"/>'
     )
 
@@ -193,22 +179,4 @@ def _foot(anatomy: Anatomy, frame: _Frame, top: float) -> tuple[list[str], float
     lines += wrap_parts(words.total_parts(anatomy.totals), cells, "in all: ", "  ")
     if anatomy.others:
         lines += wrap_parts(words.other_parts(anatomy.others), cells, "other CTAs: ", "  ")
-    return [_label(MARGIN, top + n * LINE, line) for n, line in enumerate(lines)], top + len(lines) * LINE
-
-
-def _label(x: float, y: float, text: str, kind: str = "", *, middle_of: bool = False) -> str:
-    """One line of text. Spaces that lead it are kept."""
-    style = f' class="{kind}"' if kind else ""
-    anchor = ' text-anchor="middle"' if middle_of else ""
-    return f'<text{style} x="{_n(x)}" y="{_n(y)}"{anchor} xml:space="preserve">{_text(text)}</text>'
-
-
-def _text(text: str, *, plain: bool = False) -> str:
-    """Text as XML holds it: no character that XML has not; escaped unless ``plain``."""
-    allowed = "".join(c if c.isprintable() else "?" for c in text)
-    return allowed if plain else escape(allowed)
-
-
-def _n(value: float) -> str:
-    """A coordinate: at most one digit behind the point."""
-    return f"{value:.1f}".removesuffix(".0")
+    return [label(MARGIN, top + n * LINE, line) for n, line in enumerate(lines)], top + len(lines) * LINE

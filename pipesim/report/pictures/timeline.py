@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from pipesim.model.awaited import Awaited
-from pipesim.report.text.layout import middle, pad, wrap_parts
+from pipesim.report.text.layout import DOT, middle, pad, wrap_parts
 from pipesim.report.text.words import count, number
 from pipesim.trace.activity import EMPTY, FULL, ISSUE, WORK, Picture, Track, draw, picture, waits
 from pipesim.trace.meaning import known_from, waited_groups
@@ -63,19 +63,83 @@ def timeline_lines(
     The scale covers up to 12 laps of the ring, fewer where they would be drawn in less than 12 cells each: the first
     ones, those around ``look_at``, or the last ones of a run that is stuck.
     """
-    if upper is not None and lower is not None:  # a simulation says what its waits are for, a recording need not
-        upper, lower = known_from(upper, lower), known_from(lower, upper)
+    upper, lower = _completed(upper, lower)
+    shots, here = _shots(upper, lower, look_at, labels)
+    return _painted(shots, _groups(upper, lower), width, here) if shots else []
+
+
+@dataclass(frozen=True)
+class TimelineRows:
+    """The same rows for a picture: each title with the cells of one trace, and what stands around them.
+
+    ``ticks`` are (cell, cycle); ``empty`` and ``full`` name the barriers that are waited for; ``here`` is the cell that
+    is looked at, -1 for none.
+    """
+
+    rows: tuple[tuple[str, str], ...]
+    ticks: tuple[tuple[int, int], ...]
+    unit: str
+    heading: str
+    empty: str
+    full: str
+    here: int
+    hidden: int
+
+
+def timeline_rows(
+    upper: Trace | None,
+    lower: Trace | None,
+    cells: int,
+    look_at: Moment | None = None,
+    labels: tuple[str, str] = ("sim", "hw"),
+) -> TimelineRows | None:
+    """What :func:`timeline_lines` draws, in about ``cells`` cells; None if there is nothing to draw."""
+    upper, lower = _completed(upper, lower)
+    shots, here = _shots(upper, lower, look_at, labels)
+    if not shots:
+        return None
+    names = _names([shot for _, shot in shots])
+    scale, rows = _rows(shots, names, cells + NAME_WIDTH, here)
+    heading = DOT.join(_heading_parts(shots, scale, around=here is not None, mark="the red line"))
+    groups = _groups(upper, lower)
+    step = _step(scale.window, scale.cells * TICK_CELLS // 90)
+    ticks = range(-(-scale.start // step) * step, scale.start + scale.window, step)
+    return TimelineRows(
+        tuple((label + row.title(names), cells) for row in rows[:MOST_AGENTS] for label, cells in row.lines),
+        tuple((scale.column(tick) - scale.left, tick) for tick in ticks),
+        scale.unit,
+        heading,
+        _some([group for group, what in groups if waits(what) == EMPTY]),
+        _some([group for group, what in groups if waits(what) == FULL]),
+        -1 if here is None else scale.column(max(scale.start, min(here, scale.start + scale.window - 1))) - scale.left,
+        sum(len(row.names) for row in rows[MOST_AGENTS:]),
+    )
+
+
+def _shots(
+    upper: Trace | None, lower: Trace | None, look_at: Moment | None, labels: tuple[str, str]
+) -> tuple[list[tuple[str, Picture]], int | None]:
+    """The traces that have events, each under its label, and the cycle of the picture that is looked at."""
     shots: list[tuple[str, Picture]] = []
     one, two = (pad(label, max(map(cell_len, labels))) for label in labels)
     if upper is not None and len(upper.events):
         shots.append((one, picture(upper)))
     if lower is not None and len(lower.events):
         shots.append((two, picture(lower, look_at.cta if look_at else None)))
-    if not shots:
-        return []
-    here = look_at.cycle - shots[-1][1].origin if look_at and lower is not None else None
-    groups = list(dict.fromkeys(g for t in (upper, lower) if t is not None for g in waited_groups(t)))
-    return _painted(shots, groups, width, here)
+    here = look_at.cycle - shots[-1][1].origin if shots and look_at and lower is not None else None
+    return shots, here
+
+
+def _completed(upper: Trace | None, lower: Trace | None) -> tuple[Trace | None, Trace | None]:
+    """Both traces; a simulation says what its waits are for, a recording need not."""
+    if upper is None or lower is None:
+        return upper, lower
+    return known_from(upper, lower), known_from(lower, upper)
+
+
+def _groups(upper: Trace | None, lower: Trace | None) -> list[tuple[str, Awaited]]:
+    """The groups of barriers that the agents of both wait for, and what for."""
+    return list(dict.fromkeys(g for t in (upper, lower) if t is not None for g in waited_groups(t)))
 
 
 def picture_lines(shot: Picture, groups: Sequence[tuple[str, Awaited | None]], width: int) -> list[str]:
@@ -200,6 +264,10 @@ def _scale(pictures: list[Picture], room: int, left: int, here: int | None) -> _
 
 
 def _heading(shots: list[tuple[str, Picture]], scale: _Scale, width: int, *, around: bool) -> list[str]:
+    return wrap_parts(_heading_parts(shots, scale, around=around), width, "  timeline   ")
+
+
+def _heading_parts(shots: list[tuple[str, Picture]], scale: _Scale, *, around: bool, mark: str = HERE) -> list[str]:
     """Which part of which runs is drawn, and from where the cycles are counted."""
     whole = _whole([shot for _, shot in shots])
     end = scale.start + scale.window
@@ -209,7 +277,7 @@ def _heading(shots: list[tuple[str, Picture]], scale: _Scale, width: int, *, aro
         part = f"{part} {all_of_it}"
         part += " and what waits for ever" if any(shot.stuck for _, shot in shots) else ""
     elif around:
-        part = f"{number(scale.window)} of {all_of_it} around the divergence ({HERE})"
+        part = f"{number(scale.window)} of {all_of_it} around the divergence ({mark})"
     else:
         part = f"the first {number(scale.window)} of {all_of_it}"
     parts = [part]
@@ -220,7 +288,7 @@ def _heading(shots: list[tuple[str, Picture]], scale: _Scale, width: int, *, aro
         )
         located = around or (shot.stuck and len(shots) > 1)  # the report names cycles of the trace's own clock
         parts.append(f"{text}, 0 is its cycle {number(shot.origin)}" if located and shot.origin else text)
-    return wrap_parts(parts, width, "  timeline   ")
+    return parts
 
 
 def _axis(scale: _Scale) -> str:

@@ -87,6 +87,11 @@ def paint(console: Console, lines: Iterable[str]) -> None:
         console.print(styled(line), no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
 
 
+def text_of(lines: Iterable[str]) -> str:
+    """``lines`` as one text without colour: what :func:`paint` writes into a file that can hold every character."""
+    return "\n".join(line.translate(_CONTROL).rstrip() for line in lines)
+
+
 def styled(line: str) -> Text:
     """One line with its styles: headings, marks and the cells of a timeline. Colour only repeats what words say."""
     text = Text(line)

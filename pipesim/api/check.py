@@ -1,0 +1,71 @@
+"""``pipesim.check``: a protocol in every schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipesim.answers.check import check as check_answer
+from pipesim.answers.views.check import CheckReport
+from pipesim.answers.views.conclusion import Conclusion
+from pipesim.api.finding import CheckFinding, check_findings
+from pipesim.api.given import Given, at_least_one, built
+from pipesim.api.result import VerdictResult
+from pipesim.api.show import diagram_picture
+from pipesim.export.documents import document_of
+from pipesim.model.finding import Verdict
+from pipesim.model.program import Program
+from pipesim.prove.check import MOST_STATES
+from pipesim.report.findings.annotations import in_short
+from pipesim.report.pages.check import check_lines
+
+
+@dataclass(frozen=True, repr=False)
+class CheckResult(VerdictResult):
+    """The verdict on every schedule of ``program``, and what is wrong. ``report`` is the whole answer as data."""
+
+    program: Program
+    report: CheckReport
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """As the verdict is."""
+        return self.report.conclusion
+
+    @property
+    def verdict(self) -> Verdict:
+        """Proved, refuted, or unknown: the search reached its limit."""
+        return self.report.verdict
+
+    @property
+    def findings(self) -> tuple[CheckFinding, ...]:
+        """What is wrong, each with its counterexample; empty if nothing is."""
+        return check_findings(self.report.refutations)
+
+    def _in_short(self) -> str:
+        wrong = "; ".join(in_short(each) for each in self.report.findings)
+        return f"{self.program.name}: {self.verdict.value}{f', {wrong}' if wrong else ''}"
+
+    def _lines(self, width: int) -> list[str]:
+        return check_lines(self.report, width)
+
+    def _document(self) -> object:
+        return document_of(self.report)
+
+    def pictures(self) -> Sequence[tuple[str, str]]:
+        """The counterexamples; of what is proved the diagram."""
+        shown = [picture for each in self.findings for picture in each.pictures()]
+        return shown or (diagram_picture(self.program),)
+
+
+def check(x: Given, *, max_states: int = MOST_STATES, ctas: int | None = None, **params: int) -> CheckResult:
+    """Check a protocol in every schedule: proved, refuted with a counterexample, or unknown.
+
+    ``x``: a function that makes a protocol, a ``Protocol``, a ``Program``, a built-in's name or a path
+    (``file.py:function``, ``program.json``). ``params`` are the protocol's, whole numbers, its defaults for the rest.
+    ``max_states``: states to search where one run does not decide. ``ctas``: CTAs of the launch, whole clusters.
+    Raises UsageError for what cannot be built; what is wrong with the protocol is in the result.
+    """
+    most = at_least_one("max_states", max_states)
+    target, given, program = built(x, params, ctas)
+    return CheckResult(program, check_answer(target, given, max_states=most, ctas=ctas, program=program))

@@ -1,0 +1,149 @@
+"""``pipesim.compare``: a recorded trace against its protocol, behaviour first, then time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from pipesim.answers.compare import compare_trace
+from pipesim.answers.views.conclusion import Conclusion
+from pipesim.answers.views.trace import CompareReport, TraceComparison
+from pipesim.api.given import Given, GivenProfile, GivenTrace, profile_from, target_from, trace_from, whole_params
+from pipesim.api.result import VerdictResult
+from pipesim.conform.agreement import Agreement
+from pipesim.conform.result import Conformance, Divergence, Timing
+from pipesim.errors import ParameterError, UnknownProtocolError, UsageError
+from pipesim.export.documents import document_of
+from pipesim.model.program import Program
+from pipesim.protocols.catalog import BUILT_IN
+from pipesim.report.pages.hardware import moment_of, trace_labels
+from pipesim.report.pages.verify import compare_lines
+from pipesim.report.pictures.timeline_svg import timeline_svg
+from pipesim.report.sentences.trace import comparison_reason
+from pipesim.targets import Target, find
+from pipesim.trace.schema import Trace, TraceMeta
+
+
+@dataclass(frozen=True, repr=False)
+class ComparisonResult(VerdictResult):
+    """One trace compared with ``program``. ``report`` is the whole answer as data."""
+
+    program: Program
+    report: CompareReport
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """A difference beats the unknown, the unknown the tolerance."""
+        return self.report.conclusion
+
+    @property
+    def agreement(self) -> Agreement:
+        """How the recorded run stands to the protocol."""
+        return self.report.comparison.agreement
+
+    @property
+    def trace(self) -> Trace:
+        """The trace that was compared."""
+        return self.report.comparison.measured
+
+    @property
+    def conformance(self) -> Conformance:
+        """Whether every recorded event is one that the protocol allows."""
+        return self.report.comparison.conformance
+
+    @property
+    def divergence(self) -> Divergence | None:
+        """The first event that the protocol does not allow, None if there is none."""
+        return self.conformance.divergence
+
+    @property
+    def timing(self) -> Timing | None:
+        """The simulated and the measured run in numbers; None where one of them did not finish."""
+        return self.report.comparison.timing
+
+    def svg(self) -> str:
+        """The timeline: simulated above measured, around the divergence if there is one."""
+        return _svg(self.report.comparison)
+
+    def _in_short(self) -> str:
+        why = comparison_reason(self.report.comparison)
+        return f"{self.program.name}: {self.conclusion.value}{f', {why}' if why else ''}"
+
+    def _lines(self, width: int) -> list[str]:
+        return compare_lines(self.report, width)
+
+    def _document(self) -> object:
+        return document_of(self.report)
+
+    def pictures(self) -> Sequence[tuple[str, str]]:
+        """The timeline."""
+        return comparison_picture(self.program.name, self.report.comparison)
+
+
+def compare(
+    x: Given | Trace | None = None,
+    trace: GivenTrace | None = None,
+    *,
+    profile: GivenProfile | None = None,
+    tolerance: float | None = None,
+    **params: int,
+) -> ComparisonResult:
+    """Compare a recorded trace with its protocol, event by event and in time.
+
+    ``x`` as in :func:`pipesim.check`; leave it out where the trace names a built-in protocol: ``compare(trace)``. A
+    parameter that is not given has the trace's value. ``trace``: a ``Trace`` or the path of its file. ``profile``: the
+    latency profile, that of the trace's device if None. ``tolerance``: percent of the measured period.
+    Raises UsageError for what cannot be done, EvidenceError for a trace of another kernel or a file that is no trace.
+    """
+    if isinstance(x, Trace) or (isinstance(x, str | PathLike) and Path(x).suffix == ".parquet"):
+        if trace is not None:
+            raise UsageError(
+                "two traces are given, and no protocol",
+                cause="compare sets one trace beside its protocol",
+                correction="`pipesim diff A B` compares two traces; here leave one out",
+            )
+        x, trace = None, x
+    if trace is None:
+        raise UsageError("no trace is given", correction='for example compare(x, "trace.parquet")')
+    within, chosen = percentage(tolerance), None if profile is None else profile_from(profile)
+    found, source = trace_from(trace)
+    whole = whole_params(params)
+    target = _built_in(found.meta) if x is None else target_from(x, whole)
+    program = target.build(_of_trace(target, found.meta) | whole, grid=found.meta.grid)
+    return ComparisonResult(program, compare_trace(program, found, source, chosen, within))
+
+
+def percentage(tolerance: object) -> float | None:
+    """A tolerance of 0 or more, None for none; ParameterError for anything else."""
+    if tolerance is None:
+        return None
+    if isinstance(tolerance, int | float) and not isinstance(tolerance, bool) and 0 <= tolerance < math.inf:
+        return float(tolerance)
+    raise ParameterError(f"tolerance is {tolerance!r}", correction="give a percentage of 0 or more, for example 5")
+
+
+def comparison_picture(name: str, found: TraceComparison) -> Sequence[tuple[str, str]]:
+    """The timeline of a comparison, in words and as SVG; () if there is nothing to draw."""
+    picture = _svg(found)
+    return ((f"the timeline of {name}", picture),) if picture else ()
+
+
+def _svg(found: TraceComparison) -> str:
+    return timeline_svg(found.simulated, found.measured, moment_of(found), trace_labels(found))
+
+
+def _built_in(meta: TraceMeta) -> Target:
+    """What a trace names. It may name a built-in protocol only: a trace never makes us run a file."""
+    if meta.protocol not in BUILT_IN:
+        raise UnknownProtocolError(
+            f"the trace is of protocol {meta.protocol}, which is not built in",
+            correction="give the protocol first: compare(my_kernel, trace)",
+        )
+    return find(meta.protocol)
+
+
+def _of_trace(target: Target, meta: TraceMeta) -> dict[str, int]:
+    return {} if target.program is not None else {n: v for n, v in meta.params.items() if n in target.defaults}

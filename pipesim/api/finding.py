@@ -1,0 +1,116 @@
+"""One finding, its counterexample, and the counterexample's picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pipesim.answers.views.check import Counterexample
+from pipesim.api.result import Result
+from pipesim.model.finding import Deadlock, FaultReport
+from pipesim.prove.counterexample.words import Line
+from pipesim.report.findings.annotations import in_short, place_of
+from pipesim.report.findings.finding import finding_lines
+from pipesim.report.findings.schedule import schedule_block
+from pipesim.report.pages.check import shown_lines
+from pipesim.report.pictures.schedule_svg import schedule_svg
+
+
+@dataclass(frozen=True, repr=False)
+class CounterexampleDiagram(Result):
+    """A schedule that goes wrong: who moves when, as text and as a picture with time downwards."""
+
+    data: Counterexample
+
+    @property
+    def steps(self) -> tuple[Line, ...]:
+        """Every step of the schedule, but the marks of loops."""
+        return self.data.schedule
+
+    @property
+    def at(self) -> Mapping[str, int]:
+        """The parameters that were lowered to make the counterexample small, with their values."""
+        return dict(self.data.at)
+
+    @property
+    def replay(self) -> str:
+        """The schedule in one line, as ``pipesim check --replay`` and ``pipesim run --schedule`` take it."""
+        return self.data.replay
+
+    def svg(self) -> str:
+        """The picture: a lane for each agent, a row for each step, an arrow where one step lets another pass."""
+        return schedule_svg(self.data)
+
+    def _in_short(self) -> str:
+        return f"{len(self.steps)} steps to {in_short(self.data.finding)}"
+
+    def _lines(self, width: int) -> list[str]:
+        return schedule_block(self.data, width)
+
+    def _document(self) -> object:
+        return self.data
+
+    def pictures(self) -> Sequence[tuple[str, str]]:
+        """The schedule."""
+        return ((f"the schedule that leads to {in_short(self.data.finding)}", self.svg()),)
+
+
+@dataclass(frozen=True, repr=False)
+class ReportedFinding(Result):
+    """What is wrong: a deadlock or a broken rule. ``counterexample`` is None of what one simulation showed."""
+
+    data: Deadlock | FaultReport
+    counterexample: CounterexampleDiagram | None = None
+
+    @property
+    def kind(self) -> str:
+        """``deadlock``, or the name of the rule, such as ``over_arrival``."""
+        return "deadlock" if isinstance(self.data, Deadlock) else self.data.kind.name.lower()
+
+    @property
+    def claim(self) -> str:
+        """What is wrong, in one sentence."""
+        return in_short(self.data) if isinstance(self.data, Deadlock) else self.data.claim
+
+    @property
+    def line(self) -> str:
+        """``file:line`` of the author's source, "" if unknown."""
+        if self.counterexample is not None:
+            return place_of(self.counterexample.data)
+        if isinstance(self.data, FaultReport):
+            return self.data.line
+        return next((blocked.line for blocked in self.data.blocked if blocked.line), "")
+
+    @property
+    def corrections(self) -> tuple[str, ...]:
+        """Likely corrections in words; with each one alone the protocol was proved."""
+        if isinstance(self.data, FaultReport) and self.data.correction:
+            return (self.data.correction,)
+        return tuple(each.said for each in self.counterexample.data.corrections) if self.counterexample else ()
+
+    def _in_short(self) -> str:
+        return in_short(self.data)
+
+    def _lines(self, width: int) -> list[str]:
+        if self.counterexample is None:
+            return finding_lines([self.data], width)
+        return shown_lines(self.counterexample.data, width)[1:]
+
+    def _document(self) -> object:
+        return self.data
+
+    def pictures(self) -> Sequence[tuple[str, str]]:
+        """The counterexample's, if there is one."""
+        return self.counterexample.pictures() if self.counterexample is not None else ()
+
+
+@dataclass(frozen=True, repr=False)
+class CheckFinding(ReportedFinding):
+    """What is wrong in some schedule, with the counterexample that shows it."""
+
+    counterexample: CounterexampleDiagram
+
+
+def check_findings(shown: Iterable[Counterexample]) -> tuple[CheckFinding, ...]:
+    """The findings of a check."""
+    return tuple(CheckFinding(each.finding, CounterexampleDiagram(each)) for each in shown)

@@ -1,0 +1,104 @@
+"""What a public function is given: a function, a Protocol, a program, a name or a path, and parameters as keywords."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import index
+from os import PathLike
+from pathlib import Path
+from typing import TypeAlias
+
+from pipesim.errors import ParameterError, ProtocolError, UsageError
+from pipesim.lang.protocol import Protocol
+from pipesim.model.program import Program
+from pipesim.targets import Target, find, target_of
+from pipesim.timed.profile import Profile, load_profile
+from pipesim.trace.files import read_trace
+from pipesim.trace.schema import Trace
+
+#: What names a protocol: a function that makes one, what it returned, a program, a built-in's name, or a path
+#: (``file.py:function``, ``program.json``).
+Given: TypeAlias = Callable[..., Protocol] | Protocol | Program | Target | str | PathLike[str]
+GivenTrace: TypeAlias = Trace | str | PathLike[str]
+GivenProfile: TypeAlias = Profile | str | PathLike[str]
+
+
+def target_from(given: object, params: Mapping[str, int]) -> Target:
+    """What ``given`` names. UsageError, with a correction, for anything that is not a :data:`Given`."""
+    if isinstance(given, Target):
+        return given
+    if isinstance(given, str | PathLike):
+        return find(str(given))
+    if isinstance(given, Protocol):
+        if params:
+            name, value = next(iter(params.items()))
+            raise ParameterError(
+                f"{given.name} was called already, so it takes no further parameters",
+                cause=f"given: a Protocol, and {', '.join(params)}",
+                correction=f"give the function itself: {given.name}, {name}={value}",
+            )
+        return target_of(given.flatten())
+    if isinstance(given, Program) or callable(given):
+        return target_of(given)
+    raise ProtocolError(
+        f"a protocol is expected, not {_what(given)}",
+        cause="a protocol's function that ends without `return p` gives None" if given is None else "",
+        correction="give a function that makes one, a built-in's name, file.py:function, or a program's .json",
+    )
+
+
+def whole_params(params: Mapping[str, int]) -> dict[str, int]:
+    """The parameters as plain integers: a NumPy integer is one, True and 4.0 are none. ParameterError names which."""
+    return {name: _whole(name, value) for name, value in params.items()}
+
+
+def built(given: Given, params: Mapping[str, int], ctas: int | None) -> tuple[Target, dict[str, int], Program]:
+    """The target, its parameters and its program; UsageError for what cannot be built."""
+    whole = whole_params(params)
+    target = target_from(given, whole)
+    return target, whole, target.build(whole, grid=None if ctas is None else _whole("ctas", ctas))
+
+
+def profile_from(given: object) -> Profile:
+    """A latency profile, the name of a built-in one, or the path of a JSON file. ProfileError if there is none."""
+    if isinstance(given, Profile):
+        return given
+    if isinstance(given, str | PathLike):
+        return load_profile(str(given))
+    raise UsageError(
+        f"a latency profile is expected, not {_what(given)}",
+        correction='give its name, such as "h100", the path of a JSON file, or what load_profile returned',
+    )
+
+
+def trace_from(given: object) -> tuple[Trace, str]:
+    """A trace, or one read from a file, and what to call it. TraceFormatError for a file that is no trace."""
+    if isinstance(given, Trace):
+        return given, f"a {'simulated' if given.meta.source == 'simulation' else 'recorded'} trace"
+    if isinstance(given, str | PathLike):
+        return read_trace(Path(given)), str(given)
+    result = isinstance(getattr(given, "trace", None), Trace)
+    raise UsageError(
+        f"a trace is expected, not {_what(given)}",
+        correction="give its .trace" if result else "give the path of a trace file, or what read_trace returned",
+    )
+
+
+def at_least_one(name: str, value: int) -> int:
+    """``value`` if it is a whole number of 1 or more, else ParameterError."""
+    if _whole(name, value) < 1:
+        raise ParameterError(f"{name} is {value!r}", correction="give 1 or more")
+    return index(value)
+
+
+def _whole(name: str, value: object) -> int:
+    if not isinstance(value, bool):
+        try:
+            return index(value)  # type: ignore[arg-type]  # what has no __index__ is what this is about
+        except TypeError:
+            pass
+    raise ParameterError(f"{name} takes a whole number, not {value!r}", correction=f"for example {name}=4")
+
+
+def _what(given: object) -> str:
+    return "None" if given is None else f"something of type {type(given).__name__}"

@@ -1,0 +1,79 @@
+"""What every result can do: show itself as one line, as the report, as HTML with its pictures, and as JSON."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from base64 import b64encode
+from collections.abc import Sequence
+from html import escape
+
+from pipesim.answers.views.conclusion import Conclusion
+from pipesim.export.as_json import as_json
+from pipesim.report.sentences.document import in_words
+from pipesim.report.text.console import text_of
+
+WIDTH = 100  #: cells of a report as text
+_REPR = 100  #: characters of a repr
+_PRE = "font-family:monospace;line-height:1.25;overflow-x:auto;white-space:pre;background:none;color:inherit"
+
+
+class Result(ABC):
+    """An answer that can render itself. The same result gives the same text, HTML and JSON every time."""
+
+    def __repr__(self) -> str:
+        said = f"<{type(self).__name__} {self._in_short()}>"
+        return said if len(said) <= _REPR else f"{said[: _REPR - 2]}…>"
+
+    def __str__(self) -> str:
+        return text_of(self._lines(WIDTH))
+
+    def _repr_html_(self) -> str:
+        """The report and its pictures, for a notebook: no style or script of the page is touched, light or dark."""
+        pictures = "".join(_image(name, svg) for name, svg in self.pictures())
+        return f'<div><pre style="{_PRE}">{escape(str(self))}</pre>{pictures}</div>'
+
+    def to_json(self) -> str:
+        """The answer as JSON: the document that the command prints with ``--json``."""
+        return as_json(self._document(), in_words)
+
+    @abstractmethod
+    def _in_short(self) -> str:
+        """What the repr says: a few words."""
+
+    @abstractmethod
+    def _lines(self, width: int) -> list[str]:
+        """The report in lines of at most ``width`` cells."""
+
+    @abstractmethod
+    def _document(self) -> object:
+        """What :meth:`to_json` writes."""
+
+    def pictures(self) -> Sequence[tuple[str, str]]:
+        """The pictures of its HTML, each as a caption and an SVG."""
+        return ()
+
+
+class VerdictResult(Result):
+    """A result with a verdict. It is true in a condition only if it is ``ok``: never where that is unknown."""
+
+    @property
+    @abstractmethod
+    def conclusion(self) -> Conclusion:
+        """What it comes to: agrees, wrong, unknown, or outside the tolerance."""
+
+    @property
+    def ok(self) -> bool | None:
+        """True: nothing is wrong. False: something is. None: unknown."""
+        return self.conclusion.ok
+
+    def __bool__(self) -> bool:
+        return self.ok is True
+
+
+def _image(name: str, svg: str) -> str:
+    """An SVG as an image of its own, so that neither its style nor its ids meet those of the page."""
+    data = b64encode(svg.encode()).decode("ascii")
+    return (
+        f'<p><img alt="{escape(name)}" style="max-width:100%;background:#ffffff" '
+        f'src="data:image/svg+xml;base64,{data}"></p>'
+    )

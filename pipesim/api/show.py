@@ -1,0 +1,57 @@
+"""``pipesim.show``: what a protocol consists of, as a diagram."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipesim.api.given import Given, built
+from pipesim.api.result import Result
+from pipesim.explain.anatomy.parts import Anatomy
+from pipesim.explain.anatomy.read import anatomy
+from pipesim.model.program import Program
+from pipesim.report.pages.show import show_lines
+from pipesim.report.pictures.svg import show_svg
+from pipesim.report.text.words import count
+
+
+@dataclass(frozen=True, repr=False)
+class Diagram(Result):
+    """The roles, barriers and tiles of one CTA. ``data`` lists them; ``description`` is what the author says of it."""
+
+    data: Anatomy
+    description: str = ""
+
+    def svg(self) -> str:
+        """The picture: a lane for each role, a row for each group of barriers and each tile."""
+        return show_svg(self.data)
+
+    def _in_short(self) -> str:
+        barriers = sum(group.size for group in self.data.groups)
+        return f"{self.data.name}: {count(len(self.data.roles), 'role')}, {count(barriers, 'barrier')}"
+
+    def _lines(self, width: int) -> list[str]:
+        return show_lines(self.data, width, self.description)
+
+    def _document(self) -> object:
+        return self.data
+
+    def pictures(self) -> Sequence[tuple[str, str]]:
+        """The diagram."""
+        return ((f"the roles and barriers of {self.data.name}", self.svg()),)
+
+
+def show(x: Given, *, rank: int = 0, ctas: int | None = None, **params: int) -> Diagram:
+    """Draw a protocol: its roles, the barriers between them, and the tiles that they hand on.
+
+    ``x`` and ``params`` as in :func:`pipesim.check`; ``rank`` is the CTA of its cluster to show. Raises UsageError.
+    """
+    target, _, program = built(x, params, ctas)
+    description = inspect.getdoc(target.function) if target.function is not None else None
+    return Diagram(anatomy(program, rank), description or "")
+
+
+def diagram_picture(program: Program) -> tuple[str, str]:
+    """The picture of CTA 0 of a program: what it shows in words, and as SVG."""
+    return f"the roles and barriers of {program.name}", show_svg(anatomy(program))

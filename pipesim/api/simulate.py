@@ -1,0 +1,116 @@
+"""``pipesim.simulate``: one schedule, and its time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipesim.answers.run import run
+from pipesim.answers.views.conclusion import Conclusion
+from pipesim.answers.views.run import RunReport
+from pipesim.api.finding import ReportedFinding
+from pipesim.api.given import Given, GivenProfile, at_least_one, built, profile_from
+from pipesim.api.result import VerdictResult
+from pipesim.export.documents import document_of
+from pipesim.model.ending import Ending
+from pipesim.model.finding import Deadlock, FaultReport
+from pipesim.model.program import Program
+from pipesim.report.pages.run import run_lines
+from pipesim.report.pictures.timeline_svg import timeline_svg
+from pipesim.report.text.words import count
+from pipesim.timed.engine import DEFAULT_BUDGET
+from pipesim.timed.profile import Profile
+from pipesim.trace.schema import Trace
+
+
+@dataclass(frozen=True, repr=False)
+class SimulationResult(VerdictResult):
+    """One simulated run of ``program`` on ``profile``. ``report`` is the whole answer as data."""
+
+    program: Program
+    profile: Profile
+    report: RunReport
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """A finding beats a budget that ran out."""
+        return self.report.conclusion
+
+    @property
+    def outcome(self) -> Ending:
+        """How the run ended."""
+        return self.report.simulation.outcome
+
+    @property
+    def trace(self) -> Trace:
+        """Its events."""
+        return self.report.trace
+
+    @property
+    def cycles(self) -> int:
+        """Its length: the cycle at which the last agent ended, or the last thing happened."""
+        return self.report.cycles
+
+    @property
+    def steps(self) -> int:
+        """Operations executed."""
+        return self.report.steps
+
+    @property
+    def period_millicycles(self) -> int | None:
+        """From one tile to the next in the middle of the run, in 1/1000 cycle; None where it never became steady."""
+        return self.report.simulation.period_millicycles
+
+    @property
+    def deadlock(self) -> Deadlock | None:
+        """Who waits for whom at the end, None if nobody does."""
+        return self.report.deadlock
+
+    @property
+    def faults(self) -> tuple[FaultReport, ...]:
+        """The rules that were broken."""
+        return self.report.faults
+
+    @property
+    def findings(self) -> tuple[ReportedFinding, ...]:
+        """The deadlock, then the faults; :func:`pipesim.check` adds counterexamples."""
+        return tuple(ReportedFinding(each) for each in self.report.findings)
+
+    def svg(self) -> str:
+        """The timeline: a row for each agent, what it does at which cycle; "" if nothing was recorded."""
+        return timeline_svg(self.trace)
+
+    def _in_short(self) -> str:
+        return f"{self.program.name} on {self.profile.name}: {self.outcome.value} after {count(self.cycles, 'cycle')}"
+
+    def _lines(self, width: int) -> list[str]:
+        return run_lines(self.report, width)
+
+    def _document(self) -> object:
+        return document_of(self.report)
+
+    def pictures(self) -> Sequence[tuple[str, str]]:
+        """The timeline."""
+        picture = self.svg()
+        return ((f"the timeline of {self.program.name}", picture),) if picture else ()
+
+
+def simulate(
+    x: Given,
+    profile: GivenProfile = "h100",
+    *,
+    ctas: int | None = None,
+    traced: bool = False,
+    max_steps: int = DEFAULT_BUDGET,
+    **params: int,
+) -> SimulationResult:
+    """Simulate one schedule of a protocol: does it finish, how long does it take, and where does the time go?
+
+    ``x``, ``ctas`` and ``params`` as in :func:`pipesim.check`. ``profile``: a built-in latency profile ("h100",
+    "h200"), the path of a JSON file, or a ``Profile``. ``traced`` adds what recording each event costs on the chip, to
+    be compared with a traced kernel. ``max_steps``: operations after which the outcome is unknown. Raises UsageError.
+    """
+    steps = at_least_one("max_steps", max_steps)
+    chosen = profile_from(profile)
+    _, _, program = built(x, params, ctas)
+    return SimulationResult(program, chosen, run(program, chosen, traced=bool(traced), max_steps=steps))

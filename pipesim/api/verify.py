@@ -1,0 +1,140 @@
+"""``pipesim.verify``: every schedule, one simulation, and what the hardware did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from pipesim.answers.evidence import HardwareSource
+from pipesim.answers.verify import MOST_STATES
+from pipesim.answers.verify import verify as verify_answer
+from pipesim.answers.views.conclusion import Conclusion
+from pipesim.answers.views.trace import TraceComparison
+from pipesim.answers.views.verify import VerifyReport
+from pipesim.api.compare import comparison_picture, percentage
+from pipesim.api.finding import CheckFinding, ReportedFinding, check_findings
+from pipesim.api.given import Given, GivenProfile, at_least_one, built, profile_from
+from pipesim.api.result import VerdictResult
+from pipesim.api.show import diagram_picture
+from pipesim.errors import EvidenceError, UsageError
+from pipesim.export.documents import document_of
+from pipesim.model.finding import Verdict
+from pipesim.model.program import Program
+from pipesim.report.pages.verify import verify_lines
+
+
+@dataclass(frozen=True, repr=False)
+class VerifyResult(VerdictResult):
+    """A protocol checked, simulated and compared with recorded traces. ``report`` is the whole answer as data."""
+
+    program: Program
+    report: VerifyReport
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """That of the worst of its parts; evidence that is missing leaves it unknown."""
+        return self.report.conclusion
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on every schedule, whatever the traces say."""
+        return self.report.proof.verdict
+
+    @property
+    def findings(self) -> tuple[ReportedFinding, ...]:
+        """What is wrong: in some schedule, with its counterexample, then in the simulation."""
+        checked: tuple[CheckFinding, ...] = check_findings(self.report.proof.refutations)
+        known = self.report.proof.findings
+        return (*checked, *(ReportedFinding(each) for each in self.report.findings if each not in known))
+
+    @property
+    def hardware(self) -> tuple[TraceComparison, ...]:
+        """Each recorded trace, compared."""
+        return self.report.hardware
+
+    @property
+    def missing(self) -> EvidenceError | None:
+        """Why there is no (more) evidence of the hardware, None if there is or none was asked for."""
+        return self.report.missing
+
+    def _in_short(self) -> str:
+        devices = ", ".join(f"{each.device} {each.conclusion.value}" for each in self.hardware)
+        return f"{self.program.name}: {self.verdict.value}{f'; {devices}' if devices else ''}"
+
+    def _lines(self, width: int) -> list[str]:
+        return verify_lines(self.report, width)
+
+    def _document(self) -> object:
+        return document_of(self.report)
+
+    def pictures(self) -> Sequence[tuple[str, str]]:
+        """The counterexamples and the timeline of the first trace; the diagram where there is neither."""
+        shown = [picture for each in self.findings for picture in each.pictures()]
+        shown += [picture for each in self.hardware[:1] for picture in comparison_picture(self.program.name, each)]
+        return shown or (diagram_picture(self.program),)
+
+
+def verify(
+    x: Given,
+    *,
+    profile: GivenProfile | None = None,
+    traces: str | PathLike[str] | None = None,
+    hardware: bool | str = True,
+    tolerance: float | None = None,
+    ctas: int | None = None,
+    max_states: int = MOST_STATES,
+    **params: int,
+) -> VerifyResult:
+    """Check a protocol in every schedule, simulate it, and compare it with traces recorded on hardware.
+
+    ``x``, ``ctas`` and ``params`` as in :func:`pipesim.check`. ``profile``: one latency profile for all simulations,
+    that of each device if None. ``traces``: a folder of recorded traces, those that came with pipesim if None.
+    ``hardware``: True records a fresh trace if this machine has a GPU and pipesim a kernel of the protocol, else it
+    takes the recorded ones; "recorded" never records; False leaves the hardware out. ``tolerance``: percent of the
+    measured period. Missing evidence is part of the result. Raises UsageError.
+    """
+    source, within = _source(hardware), percentage(tolerance)
+    folder = _folder(traces)
+    if source is HardwareSource.LEFT_OUT and (folder is not None or within is not None):
+        given = "traces" if folder is not None else "tolerance"
+        raise UsageError(
+            f"{given} asks for a comparison with the hardware, hardware=False leaves it out", correction="give one"
+        )
+    most = at_least_one("max_states", max_states)
+    chosen = None if profile is None else profile_from(profile)
+    target, whole, program = built(x, params, ctas)
+    report = verify_answer(
+        target,
+        whole,
+        profile=chosen,
+        traces=folder,
+        hardware=source,
+        tolerance=within,
+        ctas=ctas,
+        max_states=most,
+    )
+    return VerifyResult(program, report)
+
+
+def _source(hardware: object) -> HardwareSource:
+    match hardware:
+        case True:
+            return HardwareSource.GPU_OR_RECORDED
+        case False:
+            return HardwareSource.LEFT_OUT
+        case "recorded":
+            return HardwareSource.RECORDED
+        case _:
+            raise UsageError(f"hardware is {hardware!r}", correction='give True, False or "recorded"')
+
+
+def _folder(traces: object) -> Path | None:
+    if traces is None:
+        return None
+    if not isinstance(traces, str | PathLike):
+        raise UsageError(f"traces is {traces!r}", correction="give the path of a folder with recorded traces")
+    if not Path(traces).is_dir():
+        raise UsageError(f"there is no folder {traces}", correction="check the path of traces")
+    return Path(traces)

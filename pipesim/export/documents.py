@@ -1,0 +1,20 @@
+"""The JSON document of an answer: its exit code, its findings, the answer, and the evidence that is missing."""
+
+from __future__ import annotations
+
+from pipesim.answers.views.check import CheckReport, WalkReport
+from pipesim.answers.views.run import RunReport
+from pipesim.answers.views.trace import CompareReport
+from pipesim.answers.views.verify import VerifyReport
+from pipesim.export.exit_codes import exit_code
+
+Report = CheckReport | RunReport | WalkReport | VerifyReport | CompareReport
+
+
+def document_of(report: Report) -> dict[str, object]:
+    """``{"exit_code", "findings", "report"}``, and ``error`` where evidence is missing."""
+    findings = () if isinstance(report, CompareReport) else report.findings
+    document: dict[str, object] = {"exit_code": exit_code(report), "findings": findings, "report": report}
+    if isinstance(report, VerifyReport) and report.missing is not None:
+        document["error"] = report.missing
+    return document

@@ -1,0 +1,122 @@
+"""The pictures of a counterexample and of a timeline: valid SVG, the same every time, nothing outside the picture."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+import pipesim
+from pipesim.protocols.broken import BROKEN
+from pipesim.trace.library import trace_folder
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
+NS = "{http://www.w3.org/2000/svg}"
+CELL = 7.3
+RECORDED = trace_folder() / "h100" / "producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
+
+
+def texts(root: ET.Element) -> list[str]:
+    return [t.text or "" for t in root.iter(f"{NS}text")]
+
+
+def inside(root: ET.Element) -> None:
+    """Every text and every box lies in the picture."""
+    width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    for text in root.iter(f"{NS}text"):
+        half = 2 if text.get("text-anchor") == "middle" else 1
+        assert 0 <= float(text.attrib["x"]) <= width
+        assert float(text.attrib["x"]) + CELL * len(text.text or "") / half <= width + 1, text.text
+        assert 0 < float(text.attrib["y"]) <= height
+    for rect in root.iter(f"{NS}rect"):
+        if rect.get("class") != "background":
+            assert float(rect.attrib["x"]) + float(rect.attrib["width"]) <= width
+            assert float(rect.attrib["y"]) + float(rect.attrib["height"]) <= height
+
+
+def counterexamples(x: object, **params: int) -> list[pipesim.CounterexampleDiagram]:
+    result = pipesim.check(x, **params)  # type: ignore[arg-type]
+    found = [finding.counterexample for finding in result.findings]
+    assert bool(found) == (result.verdict is pipesim.Verdict.REFUTED)
+    return [each for each in found if each is not None]
+
+
+@pytest.fixture(scope="module")
+def forgets() -> ET.Element:
+    (found,) = counterexamples(f"{EXAMPLES}/ring_forgets.py:ring")
+    return ET.fromstring(found.svg())
+
+
+def test_the_lanes_are_the_agents_and_their_ends_are_at_the_foot(forgets: ET.Element) -> None:
+    said = texts(forgets)
+    assert {"load", "mma", "move", "waits for empty[1]", "waits for full[1]", "ring_forgets.py:20"} <= set(said)
+    foot = [r for r in forgets.iter(f"{NS}rect") if r.get("class") == "bad"]
+    assert len(foot) == 2
+    lowest = max(float(r.attrib["y"]) for r in forgets.iter(f"{NS}rect") if r.get("class") in ("step", "focus"))
+    assert all(float(r.attrib["y"]) > lowest for r in foot), "time runs downwards"
+
+
+def test_the_steps_are_those_of_the_report(forgets: ET.Element) -> None:
+    (found,) = counterexamples(f"{EXAMPLES}/ring_forgets.py:ring")
+    numbers = re.findall(r"^ +([\d,]+)  ", str(found), re.MULTILINE)
+    assert numbers == [text for text in texts(forgets) if text.isdigit()]
+
+
+def test_an_arrow_leads_from_what_completes_a_phase_to_the_wait_that_saw_it(forgets: ET.Element) -> None:
+    """Three tiles land, and each lets the other agent pass; the first one's landing is folded away."""
+    arrows = [p for p in forgets.iter(f"{NS}path") if p.get("class") == "frees"]
+    waits = [t for t in texts(forgets) if t.startswith("wait full[")]
+    assert len(arrows) == len(waits) == 4
+    boxes = {r.attrib["x"] for r in forgets.iter(f"{NS}rect") if r.get("class") == "step"}
+    assert len(boxes) == 2
+
+
+@pytest.mark.parametrize("name", sorted(BROKEN))
+def test_every_wrong_twin_has_a_picture(name: str) -> None:
+    """But for those whose search at their default sizes reaches its limit."""
+    for found in counterexamples(BROKEN[name]):
+        svg = found.svg()
+        root = ET.fromstring(svg)
+        inside(root)
+        assert svg == found.svg()
+        last = [r for r in root.iter(f"{NS}rect") if r.get("class") == "bad"]
+        assert last, "what goes wrong is marked"
+
+
+def test_many_agents_share_the_lanes_of_their_roles() -> None:
+    found, *_ = counterexamples("conv_epilogue", residual=0)
+    inside(ET.fromstring(found.svg()))
+
+
+def test_a_timeline_has_a_row_for_each_agent_and_a_bar_for_what_it_does() -> None:
+    root = ET.fromstring(pipesim.simulate(f"{EXAMPLES}/scale.py:scale").svg())
+    inside(root)
+    assert {"load", "scale/0", "scale/1", "store", "cycles", "issues", "works"} <= set(texts(root))
+    kinds = {r.get("class") for r in root.iter(f"{NS}rect")}
+    assert {"issues", "works", "room", "data"} <= kinds
+    rows = {float(r.attrib["y"]) for r in root.iter(f"{NS}rect") if r.get("class") == "issues"}
+    assert len(rows) == 5, "four agents, and the legend"
+
+
+def test_a_comparison_draws_the_simulated_run_above_the_measured_one() -> None:
+    root = ET.fromstring(pipesim.compare(RECORDED).svg())
+    inside(root)
+    rows = [text for text in texts(root) if text.startswith(("sim ", "hw "))]
+    assert rows == [f"{side} {agent}" for agent in ("producer", "consumer/0", "consumer/1") for side in ("sim", "hw ")]
+
+
+@pytest.mark.parametrize("name", ["attention_sm100", "cluster_multicast", "gemm_sm100"])
+def test_timelines_of_large_kernels_stay_inside(name: str) -> None:
+    result = pipesim.simulate(name)
+    assert result.svg() == result.svg()
+    inside(ET.fromstring(result.svg()))
+
+
+def test_a_run_without_events_has_no_timeline() -> None:
+    p = pipesim.Protocol("idle")
+    p.role("idle")(lambda w: None)
+    result = pipesim.simulate(p)
+    assert result.svg() == ""
+    assert "<img" not in result._repr_html_()

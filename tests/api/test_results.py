@@ -1,0 +1,260 @@
+"""A result shows itself: one line, the report, HTML with its pictures, and the JSON of the command."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode
+from dataclasses import FrozenInstanceError, replace
+from html import unescape
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+import pipesim
+from pipesim.api.result import Result, VerdictResult
+from pipesim.cli.main import main
+from pipesim.protocols.broken import BROKEN
+from pipesim.trace.library import trace_folder
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "docs" / "examples"
+RECORDED = trace_folder() / "h100" / "producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
+HANGS = f"{EXAMPLES}/ring_forgets.py:ring"
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, Result]:
+    """One of each kind, by the command that says the same."""
+    refuted = pipesim.check(HANGS)
+    (finding,) = refuted.findings
+    return {
+        "check producer_consumer": pipesim.check("producer_consumer"),
+        f"check {HANGS}": refuted,
+        "a search that reaches its limit": pipesim.check(
+            BROKEN["consumer_arrives_twice"], stages=3, tiles=3, max_states=10
+        ),
+        "run producer_consumer": pipesim.simulate("producer_consumer"),
+        f"run {HANGS}": pipesim.simulate(HANGS),
+        f"diff {RECORDED}": pipesim.compare(RECORDED),
+        "verify producer_consumer --recorded": pipesim.verify("producer_consumer", hardware="recorded"),
+        f"verify {HANGS} --no-hardware": pipesim.verify(HANGS, hardware=False),
+        "verify producer_consumer -p tiles=3 --recorded": pipesim.verify(
+            "producer_consumer", hardware="recorded", tiles=3
+        ),
+        "show cluster_multicast --rank 1": pipesim.show("cluster_multicast", rank=1),
+        "finding": finding,
+        "counterexample": finding.counterexample,
+    }
+
+
+COMMANDS = [
+    "check producer_consumer", f"check {HANGS}", "run producer_consumer", f"run {HANGS}", f"diff {RECORDED}",
+    "show cluster_multicast --rank 1", "verify producer_consumer --recorded", f"verify {HANGS} --no-hardware",
+    "verify producer_consumer -p tiles=3 --recorded",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_text_is_the_report_of_the_command(
+    results: dict[str, Result], command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    main(command.split())
+    assert str(results[command]) == capsys.readouterr().out.rstrip("\n")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_json_is_the_document_of_the_command(
+    results: dict[str, Result], command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([*command.split(), "--json"])
+    assert results[command].to_json() == capsys.readouterr().out.rstrip("\n")
+
+
+def test_the_repr_is_one_short_line_that_says_what_was_found(results: dict[str, Result]) -> None:
+    reprs = {name: repr(result) for name, result in results.items()}
+    assert all("\n" not in said and len(said) <= 100 for said in reprs.values())
+    assert reprs["check producer_consumer"] == "<CheckResult producer_consumer: proved>"
+    assert reprs[f"check {HANGS}"].startswith("<CheckResult ring: refuted, deadlock: 2 of 2 agents wait")
+    assert reprs["a search that reaches its limit"] == "<CheckResult consumer_arrives_twice: unknown>"
+    assert re.fullmatch(
+        r"<SimulationResult producer_consumer on h100: finished after [\d,]+ cycles>", reprs["run producer_consumer"]
+    )
+    assert reprs["verify producer_consumer --recorded"].startswith(
+        "<VerifyResult producer_consumer: proved; NVIDIA H100"
+    )
+    assert reprs[f"diff {RECORDED}"] == "<ComparisonResult producer_consumer: agrees>"
+    assert reprs["finding"].startswith("<CheckFinding deadlock: 2 of 2 agents")
+    assert reprs["counterexample"].startswith("<CounterexampleDiagram 55 steps to deadlock")
+    long = pipesim.Protocol("x" * 300)
+    long.role("worker")(lambda w: w.work(1))
+    assert len(repr(pipesim.check(long))) == 100
+
+
+def test_the_verdict_and_what_a_condition_makes_of_it(results: dict[str, Result]) -> None:
+    answers = {name: result for name, result in results.items() if isinstance(result, VerdictResult)}
+    assert {name: answer.ok for name, answer in answers.items()} == {
+        "check producer_consumer": True,
+        f"check {HANGS}": False,
+        "a search that reaches its limit": None,
+        "run producer_consumer": True,
+        f"run {HANGS}": False,
+        f"diff {RECORDED}": True,
+        "verify producer_consumer --recorded": True,
+        f"verify {HANGS} --no-hardware": False,
+        "verify producer_consumer -p tiles=3 --recorded": None,
+    }
+    assert [bool(each) for each in answers.values()] == [each.ok is True for each in answers.values()]
+
+
+def test_a_result_cannot_be_changed(results: dict[str, Result]) -> None:
+    for result in results.values():
+        with pytest.raises(FrozenInstanceError):
+            result.program = None  # type: ignore[attr-defined]
+
+
+def test_html_is_the_report_escaped_and_pictures_that_are_well_formed(results: dict[str, Result]) -> None:
+    for name, result in results.items():
+        html = result._repr_html_()
+        root = ET.fromstring(html.replace('"></p>', '"/></p>'))  # an img has no end tag in HTML
+        (pre,) = root.iter("pre")
+        assert pre.text == str(result), name
+        pictures = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', html)
+        assert len(pictures) == 1, name
+        for picture in pictures:
+            assert ET.fromstring(b64decode(picture)).tag.endswith("svg")
+        assert not re.search(r"<(script|style|link)\b", html), "nothing may touch the page around it"
+        assert "color:inherit" in html
+        assert "background:none" in html
+
+
+def test_html_escapes_what_a_name_could_smuggle_in() -> None:
+    p = pipesim.Protocol("<script>alert(1)</script>&\"'")
+    p.role("w")(lambda w: w.work(1))
+    html = pipesim.check(p)._repr_html_()
+    assert "<script" not in html
+    assert "<script>alert(1)</script>" in unescape(html)
+
+
+def test_from_a_check_to_the_picture_in_five_lines() -> None:
+    """The issue's story, as the README has it."""
+    result = pipesim.check(HANGS)
+    finding = result.findings[0]
+    counterexample = finding.counterexample
+    svg = counterexample.svg()
+    assert "waits for empty[1]" in svg
+    assert finding.kind == "deadlock"
+    assert finding.line.endswith("ring_forgets.py:20")
+    assert str(finding).startswith("✗ deadlock")
+    assert str(counterexample) in str(result)
+    assert json.loads(counterexample.to_json())["replay"] == counterexample.replay
+    assert counterexample.at == {}
+
+
+def test_a_finding_of_a_small_size_says_at_which() -> None:
+    result = pipesim.check(f"{EXAMPLES}/ring_two.py:ring")
+    (finding,) = result.findings
+    assert finding.counterexample.at == {"tiles": 3}
+    assert finding.corrections
+    assert finding.corrections[0] in str(result)
+
+
+def test_what_a_simulation_finds_has_no_counterexample() -> None:
+    result = pipesim.simulate(HANGS)
+    (finding,) = result.findings
+    assert finding.counterexample is None
+    assert finding.data is result.deadlock
+    assert finding.line.endswith("ring_forgets.py:20")
+    assert "<img" not in finding._repr_html_()
+
+
+def test_a_budget_that_runs_out_is_unknown() -> None:
+    result = pipesim.simulate("producer_consumer", max_steps=20)
+    assert result.ok is None
+    assert result.outcome is pipesim.Ending.UNKNOWN
+    assert json.loads(result.to_json())["exit_code"] == 3
+
+
+def test_the_numbers_of_a_simulation() -> None:
+    plain, traced = (pipesim.simulate("producer_consumer", "h200", traced=t) for t in (False, True))
+    assert plain.profile.name == "h200"
+    assert plain.cycles < traced.cycles, "recording costs cycles"
+    assert plain.steps == traced.steps
+    assert plain.period_millicycles is not None
+    assert len(plain.trace.events) > 0
+    assert plain.deadlock is None
+    assert not plain.faults
+    assert not plain.findings
+
+
+def test_a_tolerance_decides_a_comparison() -> None:
+    near, far = (pipesim.compare(RECORDED, tolerance=t) for t in (50, 0.0001))
+    assert (near.ok, json.loads(near.to_json())["exit_code"]) == (True, 0)
+    assert (far.ok, json.loads(far.to_json())["exit_code"]) == (False, 4)
+    assert far.conclusion is pipesim.Conclusion.OUTSIDE_TOLERANCE
+    assert far.agreement is pipesim.Agreement.CONFORMS
+    assert near.timing is not None
+    assert near.divergence is None
+
+
+def test_a_trace_that_differs_says_where() -> None:
+    """One wait of a consumer waits for the other parity."""
+    trace = pipesim.read_trace(RECORDED)
+    parity = trace.events.parity.copy()
+    row = next(n for n, (p, i) in enumerate(zip(parity, trace.events.iteration, strict=True)) if p >= 0 and i == 10)
+    parity[row] = 1 - parity[row]
+    result = pipesim.compare(pipesim.Trace(trace.meta, replace(trace.events, parity=parity)))
+    assert result.ok is False
+    assert result.conclusion is pipesim.Conclusion.WRONG
+    assert result.divergence is not None
+    assert result.divergence.kind.value in str(result)
+    assert 'class="here"' in result.svg()
+    assert 'class="here"' not in pipesim.compare(trace).svg()
+
+
+def test_a_verification_has_all_that_its_parts_have() -> None:
+    result = pipesim.verify("producer_consumer", hardware="recorded", profile="h200", tolerance=50)
+    assert result.verdict is pipesim.Verdict.PROVED
+    assert {each.device for each in result.hardware} == {"NVIDIA H100 80GB HBM3", "NVIDIA H200"}
+    assert [line.profile for line in result.report.simulations] == ["h200"]
+    assert result.missing is None
+    assert result.findings == ()
+
+
+def test_a_verification_has_findings_with_and_without_a_counterexample() -> None:
+    checked, simulated = pipesim.verify(BROKEN["two_consumers_one_counted"], hardware=False).findings
+    assert checked.counterexample is not None
+    assert simulated.counterexample is None
+    assert (checked.kind, simulated.kind) == ("race", "deadlock")
+
+
+def test_evidence_that_is_missing_is_part_of_the_answer(tmp_path: Path) -> None:
+    result = pipesim.verify("producer_consumer", traces=tmp_path)
+    assert result.ok is None
+    assert result.missing is not None
+    assert json.loads(result.to_json())["error"]["kind"] == "NoTraceError"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"hardware": "gpu"}, 'give True, False or "recorded"'),
+        ({"traces": "no_such_folder"}, "there is no folder no_such_folder"),
+        ({"traces": 3}, "give the path of a folder"),
+        ({"hardware": False, "tolerance": 5}, "tolerance asks for a comparison with the hardware"),
+        ({"max_states": 0}, "max_states is 0"),
+    ],
+)
+def test_what_verify_cannot_do(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(pipesim.UsageError, match=re.escape(said)):
+        pipesim.verify("producer_consumer", **arguments)
+
+
+def test_what_a_result_holds_is_short_in_a_notebook_too() -> None:
+    result = pipesim.simulate("producer_consumer")
+    assert repr(result.program) == "<Program producer_consumer: 3 agents, 911 operations>"
+    assert repr(result.trace) == "<Trace of producer_consumer, simulation, 896 events>"
+    assert len(repr(result.report)) < 2_000

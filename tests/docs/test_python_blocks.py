@@ -1,0 +1,87 @@
+"""Every line of Python in the README, the tutorial and the API's page runs, is typed, and prints what the page says."""
+
+from __future__ import annotations
+
+import importlib.util
+import runpy
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from mypy import api as mypy
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("python_blocks", ROOT / "tools" / "python_blocks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+TOOL = _tool()
+
+
+@pytest.mark.parametrize("name", TOOL.PAGES)
+def test_every_block_runs_and_prints_what_the_page_shows(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert TOOL.filled(text, name) == text, "run python tools/python_blocks.py"
+
+
+def test_the_tour_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """A script of cells: the first check proves, the second finds, the simulations get faster, the hardware agrees."""
+    left = runpy.run_path(str(ROOT / "docs" / "examples" / "tour.py"))
+    said = capsys.readouterr().out
+    assert left["checked"].ok
+    assert not left["wrong"].ok
+    assert "waits for empty[0]" in said
+    assert "deadlock: 2 of 2 agents wait" in said
+    assert left["verified"].ok
+
+
+def test_a_users_file_passes_mypy_strict(tmp_path: Path) -> None:
+    """The pages' Python and the examples, by mypy's own strict rules: no configuration of this project is read."""
+    files = sorted((ROOT / "docs" / "examples").glob("*.py"))
+    for name in TOOL.PAGES:
+        page = tmp_path / f"page_{Path(name).stem}.py"
+        page.write_text(TOOL.as_file((ROOT / name).read_text(encoding="utf-8")), encoding="utf-8")
+        files.append(page)
+    said, error, code = _mypy(tmp_path, *files)
+    assert (code, error) == (0, ""), said
+
+
+def test_a_name_that_is_not_public_and_a_wrong_type_are_seen(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(
+        "from pipesim import Protocol, Recorder, Warp\n\n\ndef body(w: Warp) -> None:\n    w.work(cycles='many')\n",
+        encoding="utf-8",
+    )
+    said, _, code = _mypy(tmp_path, wrong)
+    assert code == 1
+    assert 'Module "pipesim" has no attribute "Recorder"' in said
+    assert 'has incompatible type "str"; expected "int"' in said
+
+
+def test_blocks_are_one_file_and_a_protocol_that_is_left_open_returns() -> None:
+    page = (
+        "```python\ndef f() -> Protocol:\n    p = 1\n```\n text\n```python\n    q = 2\n```\n"
+        "```python\nprint(f())\n```\n<!-- prints -->\n```\nstale\n```\n```sh\nls\n```\n"
+    )
+    assert [line for line in TOOL.as_file(page).splitlines() if line] == [
+        "def f() -> Protocol:", "    p = 1", "    q = 2", "    return p", "print(f())",
+    ]  # fmt: skip
+    runs = page.replace(" -> Protocol", " -> int").replace("    q = 2", "    return p")
+    filled = TOOL.filled(runs, "page")
+    assert "```\n1\n```" in filled
+    assert "stale" not in filled
+    assert TOOL.filled(filled, "page") == filled
+
+
+def _mypy(folder: Path, *files: Path) -> tuple[str, str, int]:
+    cache = ROOT / ".mypy_cache" / "users_files"
+    return mypy.run(["--strict", "--config-file=", "--no-error-summary", "--cache-dir", str(cache), *map(str, files)])

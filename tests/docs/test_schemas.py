@@ -1,0 +1,185 @@
+"""Every document that the tool writes or reads is valid by its published schema, and a changed one is not."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from jsonschema import Draft202012Validator
+
+from pipesim.cli.main import main
+from pipesim.model.program_json import dumps
+from pipesim.protocols.broken import BROKEN
+from pipesim.protocols.catalog import BUILT_IN
+from pipesim.targets import find, target_of
+from pipesim.trace.library import trace_folder
+from pipesim.trace.schema import SCHEMA_VERSION
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMAS = ROOT / "docs" / "schemas"
+RING = str(ROOT / "docs" / "examples" / "ring_two.py:ring")
+TRACES = [str(trace_folder() / d / "producer_consumer-al1-cw1-s1-tb4096-t64-w0-g1.parquet") for d in ("h100", "h200")]
+
+#: A command for each schema of an answer, and more where it has more to say.
+COMMANDS: list[tuple[str, list[str]]] = [
+    ("check", ["check", "producer_consumer"]),
+    ("check", ["check", RING]),
+    ("check", ["check", RING, "-p", "tiles=3", "--replay", "0.1"]),
+    ("check-several", ["check", RING, "producer_consumer", "nowhere.py:ring"]),
+    ("run", ["run", "producer_consumer", "-p", "tiles=4"]),
+    ("run", ["run", RING]),
+    ("walk", ["run", RING, "-p", "tiles=3", "--schedule", "0.1"]),
+    ("verify", ["verify", "producer_consumer", "--recorded"]),
+    ("verify", ["verify", "producer_consumer", "-p", "tiles=3", "--recorded"]),
+    ("verify", ["verify", RING, "--no-hardware"]),
+    ("verify-several", ["verify", RING, "producer_consumer", "--no-hardware", "--jobs", "1"]),
+    ("compare", ["diff", TRACES[0]]),
+    ("compare", ["diff", TRACES[0], "--tolerance", "50"]),
+    ("compare-pair", ["diff", *TRACES]),
+    ("show", ["show", "cluster_multicast"]),
+    ("list", ["list"]),
+    ("export", ["export", "producer_consumer", "--to", "promela"]),
+    ("new", ["new", "my_kernel.py"]),
+    ("error", ["check", "nothing_of_the_kind"]),
+]
+
+
+def _tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("schemas", ROOT / "tools" / "schemas.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+TOOL = _tool()
+MADE: dict[str, Any] = TOOL.schemas()
+
+
+def errors(name: str, document: Any) -> list[str]:
+    """What is wrong with a document by the schema of this name, which is read from its published file."""
+    schema = json.loads((SCHEMAS / TOOL.file_name(MADE[name])).read_text(encoding="utf-8"))
+    return [f"{list(e.path)}: {e.message[:200]}" for e in Draft202012Validator(schema).iter_errors(document)]
+
+
+def answered(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> Any:
+    capsys.readouterr()
+    main([*arguments, "--json"])
+    return json.loads(capsys.readouterr().out)
+
+
+def test_what_is_published_is_what_the_tool_makes_today() -> None:
+    assert {p.name for p in SCHEMAS.glob("*.json")} == {TOOL.file_name(schema) for schema in MADE.values()}
+    assert TOOL.main(["--check"]) == 0, "run python tools/schemas.py"
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_schema_is_one_and_its_id_has_its_version(name: str) -> None:
+    schema = MADE[name]
+    Draft202012Validator.check_schema(schema)
+    assert schema["$id"].startswith(f"urn:pipesim:schema:{name}:")
+    assert TOOL.file_name(schema) == f"{name}.v{schema['$id'].rpartition(':')[2]}.json"
+
+
+def test_the_page_lists_every_schema() -> None:
+    page = (SCHEMAS / "README.md").read_text(encoding="utf-8")
+    assert all(f"]({TOOL.file_name(schema)})" in page for schema in MADE.values())
+
+
+@pytest.mark.parametrize(("name", "arguments"), COMMANDS, ids=lambda x: x if isinstance(x, str) else x[0])
+def test_the_answer_of_a_command(
+    name: str,
+    arguments: list[str],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    document = answered(arguments, capsys)
+    assert errors(name, document) == []
+    for changed in mutations(document):
+        assert errors(name, changed), "a changed document is seen"
+
+
+def test_every_answer_has_a_command_that_is_tried() -> None:
+    files = {"program", "profile", "trace-metadata", "experiments"}
+    assert {name for name, _ in COMMANDS} | files == set(MADE)
+
+
+@pytest.mark.parametrize("name", sorted(BUILT_IN))
+def test_every_flat_program(name: str) -> None:
+    document = json.loads(dumps(find(name).build()))
+    for code in document["code"]:
+        del code[40:]  # each operation is checked alike, and some programs have a hundred thousand
+    assert errors("program", document) == []
+
+
+def test_the_operations_of_the_broken_programs() -> None:
+    """Their code is short: all of it, and in all of them most operations that there are."""
+    for function in BROKEN.values():
+        assert errors("program", json.loads(dumps(target_of(function).build()))) == []
+
+
+def test_a_changed_program() -> None:
+    document = json.loads(dumps(find("producer_consumer").build({"tiles": 2})))
+    wrong = list(mutations(document))
+    for row in ([1, "WAIT", 0, 0], [1, "NOTHING", 0], [1, "WORK", "many"], ["a line", "WORK", 3], []):
+        changed = copy.deepcopy(document)
+        changed["code"][0].append(row)
+        wrong.append(changed)
+    assert all(errors("program", changed) for changed in wrong)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "pipesim" / "timed" / "profiles").glob("*.json")), ids=lambda p: p.stem)
+def test_every_profile(path: Path) -> None:
+    document = json.loads(path.read_text(encoding="utf-8"))
+    assert errors("profile", document) == []
+    assert all(errors("profile", changed) for changed in mutations(document))
+    assert errors("profile", document | {"values": document["values"] | {"wait.issue": -1}})
+
+
+def test_the_metadata_of_every_stored_trace() -> None:
+    paths = sorted(trace_folder().rglob("*.parquet"))
+    assert paths
+    current = 0
+    for path in paths:
+        document = json.loads(pq.read_schema(path).metadata[b"pipesim"])
+        if document["schema"] == SCHEMA_VERSION:
+            current += 1
+            assert errors("trace-metadata", document) == [], path
+    assert current > 0
+    assert all(errors("trace-metadata", changed) for changed in mutations(document))
+
+
+@pytest.mark.parametrize("device", ["h100", "h200"])
+def test_the_stored_experiments(device: str) -> None:
+    document = json.loads((ROOT / "traces" / device / "experiments.json").read_text(encoding="utf-8"))
+    assert errors("experiments", document) == []
+    assert all(errors("experiments", changed) for changed in mutations(document))
+
+
+def mutations(document: Any) -> Iterator[Any]:
+    """The document with a member lacking, one too many, or one of another type: at its top and in its report."""
+    if isinstance(document, list):
+        yield from ([changed, *document[1:]] for changed in mutations(document[0]))
+        return
+    for name in document:
+        without = dict(document)
+        del without[name]
+        if name != "error" or "report" not in document:  # of verify: only there if evidence is missing
+            yield without
+        yield document | {name: [1] if isinstance(document[name], dict) else {"another": "type"}}
+    yield document | {"unknown": 1}
+    if isinstance(document.get("report"), dict):
+        for changed in mutations(document["report"]):
+            yield document | {"report": changed}

@@ -1,0 +1,323 @@
+"""JSON Schemas of every document that the tool writes or reads: ``python tools/schemas.py`` writes ``docs/schemas``.
+
+Those of answers (``--json``) and of a trace's metadata are made from the dataclasses that the documents are made from,
+so that they cannot fall behind; those of the other files are written out here. ``--check`` exits with 1 if one is
+stale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
+from pipesim.answers.views.rows import ProtocolRow
+from pipesim.answers.views.run import RunReport
+from pipesim.answers.views.summary import Failure, ProtocolReport, SummaryReport, TraceLine
+from pipesim.answers.views.trace import CompareReport, PairReport, TraceComparison
+from pipesim.answers.views.verify import VerifyReport
+from pipesim.errors import PipesimError
+from pipesim.explain.anatomy.parts import Anatomy
+from pipesim.model.finding import Deadlock, Finding
+from pipesim.model.ops import OPERANDS, Space
+from pipesim.model.program import PROGRAM_VERSION
+from pipesim.timed.profile import FIELDS, MAX_KHZ, MAX_VALUE, PROFILE_VERSION
+from pipesim.trace.schema import SCHEMA_VERSION, EventKind, Trace, TraceMeta
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "schemas"
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+ANSWERS = 1  #: the version of the documents of ``--json``
+EXPERIMENTS = 1
+
+Schema = dict[str, Any]
+TEXT, WHOLE, YES_NO, NOTHING = ({"type": kind} for kind in ("string", "integer", "boolean", "null"))
+VERDICT_OK: Schema = {"enum": [True, False, None]}
+EXIT_CODE: Schema = {"enum": [0, 1, 2, 3, 4]}
+
+#: The sentences that a document has beside a dataclass's fields, or in their place (``report/sentences/document.py``).
+SENTENCES: Mapping[type, Schema] = {
+    CheckReport: {"how": TEXT, "said": TEXT, "also": {"type": "array", "items": TEXT}},
+    ProvedRange: {"why": TEXT},
+    WalkReport: {"said": TEXT},
+    TraceComparison: {"source": TEXT, "device": TEXT},
+    VerifyReport: {"verdict": TEXT, "ok": VERDICT_OK},
+    CompareReport: {"verdict": TEXT, "ok": VERDICT_OK},
+    PairReport: {"verdict": TEXT, "ok": VERDICT_OK},
+    ProtocolReport: {"ok": VERDICT_OK},
+    SummaryReport: {"ok": VERDICT_OK},
+    TraceLine: {"why": TEXT},
+    Failure: {"what": TEXT},
+}
+
+
+def record(members: Mapping[str, Schema], *, optional: Sequence[str] = ()) -> Schema:
+    """An object with just these members."""
+    required = [name for name in members if name not in optional]
+    return {"type": "object", "properties": dict(members), "required": required, "additionalProperties": False}
+
+
+def row(*items: Schema) -> Schema:
+    """A list with just these items."""
+    return {"type": "array", "prefixItems": list(items), "minItems": len(items), "maxItems": len(items)}
+
+
+def rows(item: Schema) -> Schema:
+    """A list of these."""
+    return {"type": "array", "items": item}
+
+
+class Types:
+    """Python types as schemas, as ``export/as_json.py`` writes their values; ``defs`` collects the dataclasses."""
+
+    def __init__(self, enum: Callable[[type[Enum]], list[str]]) -> None:
+        self.defs: dict[str, Schema] = {}
+        self._names: dict[type, str] = {}
+        self._enum = enum
+
+    def of(self, kind: Any) -> Schema:
+        """The schema of a type."""
+        origin, args = get_origin(kind), get_args(kind)
+        if kind in (Any, object):
+            return {}
+        if origin in (Union, types.UnionType):
+            return {"anyOf": [self.of(arg) for arg in args]}
+        if origin is tuple:
+            return rows(self.of(args[0])) if args[1:] == (...,) else row(*map(self.of, args))
+        if origin is not None and issubclass(origin, Mapping):
+            return {"type": "object", "additionalProperties": self.of(args[1])}
+        if origin is not None and issubclass(origin, Sequence):
+            return rows(self.of(args[0]))
+        return self._of_class(kind)
+
+    def _of_class(self, kind: type) -> Schema:
+        plain = {str: TEXT, int: WHOLE, bool: YES_NO, float: {"type": "number"}, types.NoneType: NOTHING, Path: TEXT}
+        if kind in plain:
+            return plain[kind]
+        if issubclass(kind, Enum):
+            return {"enum": self._enum(kind)}
+        if issubclass(kind, PipesimError):
+            return error()
+        if issubclass(kind, Trace):
+            return record({"protocol": TEXT, "source": TEXT, "events": WHOLE})
+        if issubclass(kind, tuple):
+            return row(*(self.of(part) for part in get_type_hints(kind).values()))
+        if not is_dataclass(kind):
+            raise TypeError(f"{kind} has no place in a document")
+        return self._reference(kind)
+
+    def _reference(self, kind: type) -> Schema:
+        if kind not in self._names:
+            name = kind.__name__ if kind.__name__ not in self.defs else f"{kind.__module__}.{kind.__name__}"
+            self._names[kind] = name
+            self.defs[name] = {}  # it may hold itself
+            hints = get_type_hints(kind)
+            head: Schema = {"kind": {"const": "deadlock"}} if kind is Deadlock else {}
+            members = head | {field.name: self.of(hints[field.name]) for field in fields(kind)}
+            self.defs[name] = record(members | SENTENCES.get(kind, {}))
+        return {"$ref": f"#/$defs/{self._names[kind]}"}
+
+
+def error() -> Schema:
+    """An error of pipesim."""
+    return record({"kind": TEXT, "fact": TEXT, "place": TEXT, "cause": TEXT, "correction": TEXT})
+
+
+def document(name: str, version: int, title: str, body: Schema, defs: Mapping[str, Schema] | None = None) -> Schema:
+    """A whole schema; its ``$id`` has its version."""
+    head = {"$schema": DRAFT, "$id": f"urn:pipesim:schema:{name}:{version}", "title": title}
+    return head | body | ({"$defs": dict(sorted(defs.items()))} if defs else {})
+
+
+def lower_names(kind: type[Enum]) -> list[str]:
+    """The members of an enum as answers name them."""
+    return [member.name.lower() for member in kind]
+
+
+def answer(name: str, title: str, report: type, *, more: dict[str, Schema] | None = None) -> Schema:
+    """``{"exit_code", "findings", "report"}`` of one command, or what it says where it cannot be carried out."""
+    found = Types(lower_names)
+    members = {"exit_code": EXIT_CODE, "findings": rows(found.of(Finding)), "report": found.of(report)} | (more or {})
+    return document(name, ANSWERS, title, record(members, optional=tuple(more or {})), found.defs)
+
+
+def several(name: str, title: str, report: type, head: Mapping[str, Schema], *, may_fail: bool) -> Schema:
+    """The same of several protocols, each under its name."""
+    found = Types(lower_names)
+    one = {"findings": rows(found.of(Finding)), "report": found.of(report)}
+    each = record(one if may_fail else {"exit_code": EXIT_CODE, **one})
+    each = {"anyOf": [each, record({"error": error()})]} if may_fail else each
+    protocols = {"type": "object", "additionalProperties": each}
+    return document(name, ANSWERS, title, record({"exit_code": EXIT_CODE, **head, "protocols": protocols}), found.defs)
+
+
+def answers() -> dict[str, Schema]:
+    """The documents of ``--json``."""
+    shown, listed = Types(lower_names), Types(lower_names)
+    anatomy, protocols = shown.of(Anatomy), listed.of(ProtocolRow)
+    lacking = {"error": error()}
+    head = {"profile": TEXT, "excepted": rows(TEXT)}
+    text = {"exit_code": EXIT_CODE, "format": TEXT, "file": {"anyOf": [TEXT, NOTHING]}, "text": TEXT}
+    made = {"file": TEXT, "function": TEXT, "next": rows(TEXT)}
+    return {
+        "check": answer("check", "pipesim check NAME --json", CheckReport),
+        "check-several": several("check-several", "pipesim check A B --json", CheckReport, {}, may_fail=True),
+        "run": answer("run", "pipesim run NAME --json", RunReport),
+        "walk": answer("walk", "pipesim run NAME --schedule TEXT --json", WalkReport),
+        "verify": answer("verify", "pipesim verify NAME --json", VerifyReport, more=lacking),
+        "verify-several": several("verify-several", "pipesim verify A B --json", ProtocolReport, head, may_fail=False),
+        "compare": answer("compare", "pipesim diff TRACE --json, pipesim capture NAME --json", CompareReport),
+        "compare-pair": answer("compare-pair", "pipesim diff A B --json", PairReport),
+        "show": document("show", ANSWERS, "pipesim show NAME --json", anatomy, shown.defs),
+        "list": document("list", ANSWERS, "pipesim list --json", rows(protocols), listed.defs),
+        "export": document("export", ANSWERS, "pipesim export NAME --json", record(text)),
+        "new": document("new", ANSWERS, "pipesim new FILE --json", record(made)),
+        "error": document(
+            "error",
+            ANSWERS,
+            "any command with --json that cannot be carried out",
+            record({"exit_code": EXIT_CODE, "error": error()}),
+        ),
+    }
+
+
+# files
+
+
+def program() -> Schema:
+    """``program.json`` (docs/flat-program.md)."""
+    space = {"enum": [each.name for each in Space]}
+    operations = [row(WHOLE, {"const": op.name}, *(WHOLE for _ in names)) for op, names in OPERANDS.items()]
+    members: dict[str, Schema] = {
+        "format": {"const": "pipesim-program"},
+        "version": {"const": PROGRAM_VERSION},
+        "name": TEXT,
+        "params": {"type": "object", "additionalProperties": WHOLE},
+        "ctas": WHOLE,
+        "grid": WHOLE,
+        "smem_bytes": WHOLE,
+        "registers": WHOLE,
+        "agents": rows(row(WHOLE, WHOLE, WHOLE, TEXT, WHOLE)),
+        "barriers": rows(row(WHOLE, TEXT, WHOLE)),
+        "named_barriers": rows(row(WHOLE, WHOLE)),
+        "accesses": rows(row(space, WHOLE, WHOLE, WHOLE)),
+        "tiles": rows(row(TEXT, space, WHOLE, WHOLE, WHOLE, WHOLE)),
+        "loops": rows(TEXT),
+        "sources": rows(TEXT),
+        "notes": rows(TEXT),
+        "code": rows(rows({"anyOf": operations})),
+    }
+    return document("program", PROGRAM_VERSION, "a flat program (docs/flat-program.md)", record(members))
+
+
+def profile() -> Schema:
+    """A latency profile (docs/latency-profile.md)."""
+    values = {
+        name: {"type": "integer", "minimum": 0, "maximum": MAX_VALUE, "description": meaning}
+        for name, meaning in FIELDS.items()
+    }
+    size = {"type": "integer", "minimum": 1, "maximum": MAX_KHZ}
+    members: dict[str, Schema] = {
+        "format": {"const": "pipesim-profile"},
+        "version": {"const": PROFILE_VERSION},
+        "name": TEXT,
+        "device": TEXT,
+        "sms": size,
+        "sm_khz": size,
+        "units": {"const": "SM cycles, bytes"},
+        "fitted": TEXT,
+        "values": record(values),
+    }
+    return document("profile", PROFILE_VERSION, "a latency profile (docs/latency-profile.md)", record(members))
+
+
+def trace_metadata() -> Schema:
+    """The JSON under the key ``pipesim`` of a trace's Parquet file (docs/trace-format.md)."""
+    found = Types(lambda kind: [member.name for member in kind])
+    found.of(TraceMeta)
+    body = found.defs.pop("TraceMeta")
+    digest = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+    body["properties"] |= {"columns": record({"rows": WHOLE, "sha256": digest}), "sha256": digest}
+    body["properties"]["schema"] = {"const": SCHEMA_VERSION}
+    body["required"] += ["columns", "sha256"]
+    assert found.defs["Site"]["properties"]["kind"] == {"enum": [kind.name for kind in EventKind]}
+    return document(
+        "trace-metadata", SCHEMA_VERSION, "the metadata of a trace (docs/trace-format.md)", body, found.defs
+    )
+
+
+def experiments() -> Schema:
+    """``experiments.json`` of a device (docs/experiments.md)."""
+    counts = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
+    data = {"type": "object", "additionalProperties": {"type": "array"}}
+    case = record({"outcomes": counts, "data": data})
+    experiment = record({"kernel": TEXT, "cases": {"type": "object", "additionalProperties": case}})
+    device = record({"name": TEXT, "sms": WHOLE, "driver": TEXT, "nvrtc": TEXT})
+    members = {
+        "version": {"const": EXPERIMENTS},
+        "device": device,
+        "experiments": {"type": "object", "additionalProperties": experiment},
+    }
+    return document("experiments", EXPERIMENTS, "the stored answers of one device's experiments", record(members))
+
+
+def schemas() -> dict[str, Schema]:
+    """Every schema, by its name."""
+    files = {
+        "program": program(),
+        "profile": profile(),
+        "trace-metadata": trace_metadata(),
+        "experiments": experiments(),
+    }
+    return answers() | files
+
+
+def name_for(command: Sequence[str], said: Any) -> str:
+    """The name of the schema of what a command line with ``--json`` printed."""
+    if isinstance(said, dict) and "error" in said and not {"report", "protocols"} & said.keys():
+        return "error"
+    several = "-several" if isinstance(said, dict) and "protocols" in said else ""
+    match command[0]:
+        case "check" | "verify":
+            return command[0] + several
+        case "run":
+            return "walk" if "--schedule" in command else "run"
+        case "diff" | "capture":
+            return "compare-pair" if "pair" in said["report"] else "compare"
+        case name:
+            return name
+
+
+def file_name(schema: Schema) -> str:
+    """``check.v1.json``: the name and the version of the ``$id``."""
+    name, version = schema["$id"].split(":")[-2:]
+    return f"{name}.v{version}.json"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Write or check the files."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if a file is stale")
+    options = parser.parse_args(argv)
+    stale = 0
+    for schema in schemas().values():
+        path, text = FOLDER / file_name(schema), json.dumps(schema, indent=1) + "\n"
+        if path.is_file() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale += 1
+        if options.check:
+            print(f"stale: {path.name}; run python tools/schemas.py")
+        else:
+            path.write_text(text, encoding="utf-8")
+            print(f"wrote {path.name}")
+    return 1 if stale and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
