@@ -69,7 +69,7 @@ def _line(
         seconds=None,
         period_millicycles=period if steady else None,
         bound_by=bound.by if bound and finished else "",
-        outcome=result.outcome.value,
+        outcome=result.outcome,
         steady=steady,
         broken=faults[0].kind if faults else None,
         budget=max_steps,

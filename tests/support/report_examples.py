@@ -183,7 +183,7 @@ def block(device: str, source: str, period: int, /, **changes: object) -> TraceC
 
 
 def simulation(profile: str = "h100", device: str = H100) -> SimulationLine:
-    return SimulationLine(profile, device, None, 755_000, "mma work", "finished")
+    return SimulationLine(profile, device, None, 755_000, "mma work", Ending.FINISHED)
 
 
 PROOF = CheckReport(HEADING, Verdict.PROVED, How.CERTIFICATE, 1_100, 96, 0, (), ())
@@ -714,7 +714,7 @@ def walked_race(console: Console) -> None:
 def summed(name: str, **known: object) -> ProtocolReport:
     """A protocol that is right, but for what is ``known`` otherwise."""
     proved = replace(checked_twin("expects_half"), verdict=Verdict.PROVED, refutations=(), doubts=())
-    line = SimulationLine("h100", "NVIDIA H100", None, None, "", "finished")
+    line = SimulationLine("h100", "NVIDIA H100", None, None, "", Ending.FINISHED)
     right = ProtocolReport(
         name, (name,), "What it is in one sentence.", None, proved, line, 12_345, (), (), Hardware.NO_KERNEL, (), (),
     )  # fmt: skip
@@ -745,7 +745,7 @@ def summary(console: Console) -> None:
         right, ranges=(*any_tiles.ranges, ProvedRange("k_iters", 0, 9, 3, 1), ProvedRange("other", 0, 9))
     )
     unknown = replace(right, verdict=Verdict.UNKNOWN)
-    good = SimulationLine("h100", "NVIDIA H100", None, 1_105_400, "the consumers", "finished")
+    good = SimulationLine("h100", "NVIDIA H100", None, 1_105_400, "the consumers", Ending.FINISHED)
     recorded = Hardware.RECORDED
     rows = (
         summed("ring", proof=any_tiles, simulation=good, hardware=recorded, traces=of_traces("ring", conforms=3)),
@@ -756,9 +756,9 @@ def summary(console: Console) -> None:
         summed("refuted", proof=wrong, findings=tuple(shown.finding for shown in wrong.refutations)),
         summed("not_decided", arguments=("not_decided", "-p", "tiles=3"), proof=unknown),
         summed(
-            "stuck", simulation=replace(good, outcome="deadlock", period_millicycles=None), findings=(DEADLOCK,),
+            "stuck", simulation=replace(good, outcome=Ending.DEADLOCK, period_millicycles=None), findings=(DEADLOCK,),
         ),
-        summed("long", simulation=replace(good, outcome="unknown", period_millicycles=None)),
+        summed("long", simulation=replace(good, outcome=Ending.UNKNOWN, period_millicycles=None)),
         summed(
             "my.py:other", arguments=("my.py:other",), hardware=recorded,
             traces=of_traces("other", conforms=11, differs=1, unknown=1),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.heading import Heading
+from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, Deadlock, FaultKind, FaultReport, Finding
 from pipesim.trace.schema import Trace
 
@@ -15,7 +16,7 @@ from pipesim.trace.schema import Trace
 class SimulationLine:
     """One simulation in one line.
 
-    ``outcome`` is the value of the engine's outcome: "finished", "deadlock", "fault" or "unknown". ``seconds`` is the
+    ``outcome`` is how it ended: FINISHED, DEADLOCK, FAULT or UNKNOWN. ``seconds`` is the
     time of computing, None to leave it out; ``bound_by`` names what limits the period ("" if unknown). ``steady`` is
     False where the trips were too few for a period: what was read lies below the bound. ``broken`` is the first rule
     that was broken, also where the run went on; ``budget`` the operations after which it would have been cut off.
@@ -26,7 +27,7 @@ class SimulationLine:
     seconds: float | None
     period_millicycles: int | None
     bound_by: str
-    outcome: str
+    outcome: Ending
     steady: bool = True
     broken: FaultKind | None = None
     budget: int = 0
@@ -34,9 +35,9 @@ class SimulationLine:
     @property
     def conclusion(self) -> Conclusion:
         """A finding beats a budget that ran out."""
-        if self.outcome in ("deadlock", "fault") or self.broken is not None:
+        if self.outcome in (Ending.DEADLOCK, Ending.FAULT) or self.broken is not None:
             return Conclusion.WRONG
-        return Conclusion.UNKNOWN if self.outcome == "unknown" else Conclusion.AGREES
+        return Conclusion.UNKNOWN if self.outcome is Ending.UNKNOWN else Conclusion.AGREES
 
 
 @dataclass(frozen=True)

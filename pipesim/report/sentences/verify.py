@@ -7,6 +7,7 @@ from pipesim.answers.views.run import SimulationLine
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.conform.agreement import Agreement
 from pipesim.errors import EvidenceError, HardwareError, NoTraceError
+from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.report.sentences.trace import HANGS_TOO, agreeing_device, comparison_reason, device_words
 from pipesim.report.text.words import number
@@ -48,11 +49,11 @@ def _without_hardware(report: VerifyReport) -> str:
 
 def _simulation_words(line: SimulationLine) -> str:
     """Why a simulation does not agree, "" if it does."""
-    if line.outcome == "deadlock":
+    if line.outcome is Ending.DEADLOCK:
         return "the simulation ends in a deadlock"
     if line.broken is not None:
         return f"the simulation breaks a rule: {line.broken.value}"
-    if line.outcome == "unknown":
+    if line.outcome is Ending.UNKNOWN:
         return f"the simulation ran out of its budget of {number(line.budget)} operations"
     return ""
 
