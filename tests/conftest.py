@@ -10,21 +10,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 #: Where the driver of an NVIDIA GPU says what it is.
 DRIVER = Path("/proc/driver/nvidia/version")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Where there is a GPU all its tests run in one process: those of two would slow each other down."""
-    if DRIVER.exists() and config.option.dist in ("no", "load"):
-        config.option.dist = "loadgroup"
+class OneProcessOnTheGpu(LoadScopeScheduling):  # type: ignore[misc]  # its base is untyped
+    """All files ``test_gpu*.py`` go to one process: the GPU tests of two would slow each other down."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "gpu" if Path(nodeid.partition("::")[0]).name.startswith("test_gpu") else nodeid
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests that need the GPU are one group."""
-    for item in items:
-        if item.get_closest_marker("gpu"):
-            item.add_marker(pytest.mark.xdist_group("gpu"))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    """Only where there is a GPU: keeping groups together costs time with thousands of tests."""
+    return OneProcessOnTheGpu(config, log) if DRIVER.exists() else None

@@ -48,7 +48,7 @@ SETS: dict[tuple[EditKind, int], tuple[set[LaunchOutcome], set[LaunchOutcome]]] 
 }
 
 
-@pytest.mark.parametrize(("kind", "agent"), slow_after(4, SETS), ids=lambda v: getattr(v, "value", v))
+@pytest.mark.parametrize(("kind", "agent"), slow_after(2, SETS), ids=lambda v: getattr(v, "value", v))
 def test_the_outcomes_of_each_fault(kind: EditKind, agent: int) -> None:
     program = pc()
     applies = {edit.iteration for edit in edits(program) if (edit.kind, edit.agent) == (kind, agent)}

@@ -191,6 +191,7 @@ def movable(good: Any) -> list[tuple[int, int, int]]:
     ]
 
 
+@pytest.mark.slow
 def test_a_wait_returns_before_it_was_released(good: Any) -> None:
     """A cycle more than the stated uncertainty is refused, by name and number; the uncertainty itself is accepted."""
     pairs = movable(good)

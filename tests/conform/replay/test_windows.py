@@ -39,6 +39,7 @@ DEFAULT = NAMES[0]
 # what is in the window conforms
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [(0, 10), (10, 42), (54, 64), (50, 99), (0, 1), (31, 32), (63, 64), (0, 64)])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_window_of_a_recorded_trace_conforms(stored: Make, name: str, window: tuple[int, int]) -> None:

@@ -12,7 +12,6 @@ from hwkernels.device import compile as compiling
 from hwkernels.device.compile import cache_directory, compile_cubin
 from hwkernels.device.sources import PACKAGE, headers, source_file
 from pipesim.errors import CompileError, MissingExtraError
-from tests.support.lanes import slow_but
 
 SOURCE = source_file("producer_consumer.cu")
 SMALL = {"STAGES": 2, "TILE_BYTES": 1024, "CONSUMER_WARPS": 1, "ARRIVE_LANES": 1}
@@ -37,7 +36,8 @@ def tiny(tmp_path):
 RINGS = [(4, 16384, 2, 1), (1, 16, 1, 1), (2, 1008, 3, 32), (32, 4112, 8, 32), (1, 232000, 1, 1)]
 
 
-@pytest.mark.parametrize("ring", slow_but(RINGS[:1], RINGS))
+@pytest.mark.slow
+@pytest.mark.parametrize("ring", RINGS)
 def test_every_build_compiles_without_a_warning(ring):
     defines = dict(zip(("STAGES", "TILE_BYTES", "CONSUMER_WARPS", "ARRIVE_LANES"), ring, strict=True))
     builds = [(0, 0, 0), *product((1,), (0, 1, 2), (0, 1)), (0, 0, 1)]

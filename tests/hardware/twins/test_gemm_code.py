@@ -10,7 +10,6 @@ from hwkernels.device.compile import compile_cubin
 from hwkernels.twins.hopper.gemm_sm90 import GEMM_SM90
 from pipesim.targets import find
 from tests.support.cuda_tools import cuobjdump, nvdisasm
-from tests.support.lanes import slow_after
 
 # One letter an instruction: a try to wait, the fence before products, a product, the wait for them, an arrive, a load
 # or store of local memory, a store to a tensor, a load of one.
@@ -42,9 +41,8 @@ def built(tmp_path: Path, traced: bool, **changes: int) -> tuple[str, int]:
     return text, int(re.findall(r"REG:(\d+)", usage)[-1])
 
 
-@pytest.mark.parametrize(
-    ("k_group_size", "num_consumer", "block_n"), slow_after(1, [(1, 2, 256), (2, 1, 64), (4, 2, 128)])
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("k_group_size", "num_consumer", "block_n"), [(1, 2, 256), (2, 1, 64), (4, 2, 128)])
 def test_a_stage_is_multiplied_without_a_stop_and_then_given_back(tmp_path, k_group_size, num_consumer, block_n):
     changes = {"k_group_size": k_group_size, "num_consumer": num_consumer, "block_n": block_n, "stages": 4}
     text, registers = built(tmp_path, traced=False, **changes)
