@@ -14,7 +14,7 @@ from pipesim.answers.verify_parts import (
     ProofPart,
     Result,
     SimulationPart,
-    SimulationResult,
+    SimulatedPart,
     Subject,
     TracesPart,
     carry_out,
@@ -168,7 +168,7 @@ def _report(case: _Case, results: dict[Part, Result]) -> ProtocolReport:
     mine = [results[part] for part in case.parts]
     failures = case.failures + tuple(result for result in mine if isinstance(result, Failure))
     proof = next((result for result in mine if isinstance(result, CheckReport)), None)
-    ran = next((result for result in mine if isinstance(result, SimulationResult)), None)
+    ran = next((result for result in mine if isinstance(result, SimulatedPart)), None)
     traces = sorted(
         (line for result in mine if isinstance(result, tuple) for line in result),
         key=lambda line: (line.device, line.source),

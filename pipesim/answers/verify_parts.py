@@ -83,7 +83,7 @@ Part = ProofPart | SimulationPart | TracesPart
 
 
 @dataclass(frozen=True)
-class SimulationResult:
+class SimulatedPart:
     """What one simulation comes to, without its events; ``cycles`` from its first operation to its last."""
 
     line: SimulationLine
@@ -92,7 +92,7 @@ class SimulationResult:
     advisories: tuple[Advisory, ...]
 
 
-Result = CheckReport | SimulationResult | tuple[TraceLine, ...] | Failure
+Result = CheckReport | SimulatedPart | tuple[TraceLine, ...] | Failure
 
 
 def carry_out(part: Part) -> Result:
@@ -119,7 +119,7 @@ def _done(part: Part) -> Result:
             )
         case SimulationPart(subject, profile):
             ran = run(subject.program(), load_profile(profile))
-            return SimulationResult(ran.simulation, ran.cycles, ran.findings, ran.advisories)
+            return SimulatedPart(ran.simulation, ran.cycles, ran.findings, ran.advisories)
         case TracesPart():
             return tuple(_line(part, path) for path in part.paths)
         case _:

@@ -34,7 +34,7 @@ def report_of(protocol: Protocol, params: dict[str, int], **limits: Any) -> tupl
     done = simulate(protocol.flatten(params), load_profile("h100"), **limits)
     reading = read(done.trace)
     line = SimulationLine(
-        "h100", done.profile.device, 0.25, reading.period_millicycles if reading else None, "", done.outcome.value
+        "h100", done.profile.device, 0.25, reading.period_millicycles if reading else None, "", done.outcome
     )
     heading = Heading(protocol.name, params, done.program.grid, tuple((r.name, r.warps) for r in protocol.roles))
     shares = reading.shares if reading else {}

@@ -510,7 +510,7 @@ def no_findings(console: Console) -> None:
     paint_findings(console, ())
 
 
-def run_report(trace: Trace, outcome: str, period: int | None = None, **changes: object) -> RunReport:
+def run_report(trace: Trace, outcome: Ending, period: int | None = None, **changes: object) -> RunReport:
     """One simulated run; its trace is drawn up by hand, so the engine may change its times."""
     line = SimulationLine("h100", H100, None, period, "mma work" if period else "", outcome)
     end = int(trace.events.cycle.max())
@@ -521,30 +521,30 @@ def run_report(trace: Trace, outcome: str, period: int | None = None, **changes:
 def run_good(console: Console) -> None:
     trace = ring(755, 1204)
     shares = {(share.agent, share.what): share.simulated for share in timing(753).shares}
-    paint_run(console, run_report(trace, "finished", 755_000, shares=shares))
+    paint_run(console, run_report(trace, Ending.FINISHED, 755_000, shares=shares))
 
 
 def run_deadlock(console: Console) -> None:
-    trace = cut(ring(755, 1204), "deadlock")
-    paint_run(console, run_report(trace, "deadlock", deadlock=DEADLOCK))
+    trace = cut(ring(755, 1204), Ending.DEADLOCK)
+    paint_run(console, run_report(trace, Ending.DEADLOCK, deadlock=DEADLOCK))
 
 
 def run_budget(console: Console) -> None:
-    paint_run(console, run_report(cut(ring(755, 1204), "unknown"), "unknown", steps=60))
+    paint_run(console, run_report(cut(ring(755, 1204), Ending.UNKNOWN), "unknown", steps=60))
 
 
 def run_trap(console: Console) -> None:
     trap = FaultReport(
         FaultKind.OVER_ARRIVAL, "empty[0] has 1 arrival pending", "mma/0", "arrive empty[0]", "ring.py:9"
     )
-    paint_run(console, run_report(cut(ring(755, 1204), "fault"), "fault", faults=(trap,)))
+    paint_run(console, run_report(cut(ring(755, 1204), Ending.FAULT), "fault", faults=(trap,)))
 
 
 def run_silent_fault(console: Console) -> None:
     race = FaultReport(
         FaultKind.RACE, "load writes tile[0] while mma/0 reads it", "load", "tma_load tile[0]", "ring.py:9"
     )
-    paint_run(console, run_report(ring(755, 1204, tiles=5), "finished", faults=(race,)))
+    paint_run(console, run_report(ring(755, 1204, tiles=5), Ending.FINISHED, faults=(race,)))
 
 
 PAIR_TIMING = PairTiming(

@@ -39,7 +39,7 @@ _STYLE = TEXT_STYLE + (
 
 
 @dataclass(frozen=True)
-class _Frame:
+class _Sheet:
     """Where things are: the left end of each lane by its title, a lane's width, the source lines, the whole width."""
 
     lefts: dict[str, float]
@@ -85,7 +85,7 @@ def schedule_svg(shown: Counterexample) -> str:
     return svg_file(title, _STYLE, defs, [*body, *lives, *drawn, *standing, *arrows], frame.width, bottom + MARGIN)
 
 
-def _frame(rows: Sequence[Line | Fold], shown: Counterexample) -> _Frame:
+def _frame(rows: Sequence[Line | Fold], shown: Counterexample) -> _Sheet:
     steps = [row for row in rows if isinstance(row, Line)]
     moving = {step.agent for step in steps}
     agents = [agent for agent, stands in shown.standing.items() if stands or agent in moving]
@@ -101,10 +101,10 @@ def _frame(rows: Sequence[Line | Fold], shown: Counterexample) -> _Frame:
     lefts = {title: left + n * (lane + _GUTTER) for n, title in enumerate(lanes)}
     places = left + len(lanes) * (lane + _GUTTER)
     widest = max((cell_len(place_name(step)) for step in steps), default=0)
-    return _Frame(lefts, titles, lane, places, max(places + widest * _CELL + MARGIN, 420))
+    return _Sheet(lefts, titles, lane, places, max(places + widest * _CELL + MARGIN, 420))
 
 
-def _head(shown: Counterexample, frame: _Frame) -> tuple[list[str], float]:
+def _head(shown: Counterexample, frame: _Sheet) -> tuple[list[str], float]:
     """What goes wrong, at which sizes, and the boxes of the lanes; where they end."""
     y = float(MARGIN + LINE)
     cells = int((frame.width - 2 * MARGIN) / _CELL)
@@ -122,7 +122,7 @@ def _head(shown: Counterexample, frame: _Frame) -> tuple[list[str], float]:
     return body, y + LINE + 22
 
 
-def _step(step: Line, lines: Sequence[str], kind: str, frame: _Frame, y: float) -> list[str]:
+def _step(step: Line, lines: Sequence[str], kind: str, frame: _Sheet, y: float) -> list[str]:
     """One step: its number, its box in its lane, its source line."""
     x = frame.lefts[frame.titles[step.agent]]
     body = [label(MARGIN, y + LINE, number(step.number), "quiet")]
@@ -133,7 +133,7 @@ def _step(step: Line, lines: Sequence[str], kind: str, frame: _Frame, y: float) 
     return body
 
 
-def _fold(fold: Fold, frame: _Frame, y: float) -> list[str]:
+def _fold(fold: Fold, frame: _Sheet, y: float) -> list[str]:
     """A band over all lanes that says what was left out."""
     left = min(frame.lefts.values(), default=float(MARGIN))
     room = int((frame.places - left) / _CELL)
@@ -144,7 +144,7 @@ def _fold(fold: Fold, frame: _Frame, y: float) -> list[str]:
     ]
 
 
-def _standing(shown: Counterexample, frame: _Frame, y: float) -> tuple[list[str], float]:
+def _standing(shown: Counterexample, frame: _Sheet, y: float) -> tuple[list[str], float]:
     """Where the schedule leaves the agents, at the foot of their lanes; where that ends."""
     feet = dict.fromkeys(frame.lefts, y)
     body = []
@@ -162,7 +162,7 @@ def _standing(shown: Counterexample, frame: _Frame, y: float) -> tuple[list[str]
     return body, max([*feet.values(), y])
 
 
-def _arrows(steps: Sequence[Line], ends: dict[int, tuple[float, float]], frame: _Frame) -> list[str]:
+def _arrows(steps: Sequence[Line], ends: dict[int, tuple[float, float]], frame: _Sheet) -> list[str]:
     """From each step that completes a phase to the waits of other lanes that saw it complete."""
     completed: dict[tuple[str, int, str], Line] = {}
     body = []
@@ -178,7 +178,7 @@ def _arrows(steps: Sequence[Line], ends: dict[int, tuple[float, float]], frame: 
     return body
 
 
-def _arrow(source: Line, target: Line, ends: dict[int, tuple[float, float]], frame: _Frame) -> str:
+def _arrow(source: Line, target: Line, ends: dict[int, tuple[float, float]], frame: _Sheet) -> str:
     """Out of the completing step's box, down between two lanes, and in at the side of the waiting one's."""
     one, two = frame.lefts[frame.titles[source.agent]], frame.lefts[frame.titles[target.agent]]
     right = one < two
@@ -189,7 +189,7 @@ def _arrow(source: Line, target: Line, ends: dict[int, tuple[float, float]], fra
     return f'<path class="frees" marker-end="url(#frees)" d="{way}"/>'
 
 
-def _step_lines(step: Line, frame: _Frame) -> list[str]:
+def _step_lines(step: Line, frame: _Sheet) -> list[str]:
     return wrap(_said(step, frame.titles), frame.cells, "", "  ")
 
 
