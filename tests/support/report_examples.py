@@ -530,14 +530,14 @@ def run_deadlock(console: Console) -> None:
 
 
 def run_budget(console: Console) -> None:
-    paint_run(console, run_report(cut(ring(755, 1204), Ending.UNKNOWN), "unknown", steps=60))
+    paint_run(console, run_report(cut(ring(755, 1204), Ending.UNKNOWN), Ending.UNKNOWN, steps=60))
 
 
 def run_trap(console: Console) -> None:
     trap = FaultReport(
         FaultKind.OVER_ARRIVAL, "empty[0] has 1 arrival pending", "mma/0", "arrive empty[0]", "ring.py:9"
     )
-    paint_run(console, run_report(cut(ring(755, 1204), Ending.FAULT), "fault", faults=(trap,)))
+    paint_run(console, run_report(cut(ring(755, 1204), Ending.FAULT), Ending.FAULT, faults=(trap,)))
 
 
 def run_silent_fault(console: Console) -> None:
