@@ -29,6 +29,7 @@ from pipesim.timed.profile import FIELDS
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
     "README.md",
+    "docs/adding-an-operation.md",
     "docs/flat-program.md",
     "docs/memory-order.md",
     "docs/latency-profile.md",
