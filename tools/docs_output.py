@@ -30,6 +30,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
     "README.md",
     "docs/api.md",
+    "docs/adding-an-operation.md",
+    "docs/architecture.md",
     "docs/flat-program.md",
     "docs/memory-order.md",
     "docs/latency-profile.md",

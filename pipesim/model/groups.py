@@ -85,7 +85,7 @@ TIMES_ITSELF_ONLY = PRIVATE - ON_ENGINE  #: private, and no engine starts work w
 MAY_BLOCK = BLOCKING_WAITS | MEETING_WAITS | _having("groups")  #: may have to wait for something
 RETURNS_LATE = MAY_BLOCK | TRIES  #: end with an answer that comes from elsewhere, whether they blocked or not
 WAITS_FOR_OTHERS = ASKS | MEETING_WAITS  #: hold an agent back for others, not for its own warp group's transfers
-WORKS = _having("cycles") | ACCESSES  #: what an agent is seen to work on in a picture
+WORKS = (_having("cycles") & PRIVATE) | ACCESSES  #: what an agent is seen to work on in a picture
 USES_TILE = ACCESSES | ENGINE_ACCESSES | _of(Op.WORK)  #: between its wait for a tile and its release
 #: The same with what orders it and waits for it: all that can stand between the wait and the release.
 STAGE_WORK = USES_TILE | _of(Op.FENCE, Op.ENGINE_WORK, Op.COMMIT, Op.WAIT_GROUP)

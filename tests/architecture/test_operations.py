@@ -16,6 +16,7 @@ from pipesim.model.machine import initial_state, step
 from pipesim.model.ops import AT, OPERANDS, Op, OperandName, Operation, Space, describe, operand, operands, with_operand
 from pipesim.model.program import Access, Agent, Barrier, Program, Tile
 from pipesim.model.program_json import dumps, loads
+from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.check import check
 from pipesim.timed.costs import Prices
 from pipesim.timed.profile import load_profile
@@ -112,6 +113,13 @@ def test_every_operation_is_on_something_or_private() -> None:
     families = (groups.ON_BARRIER, groups.MEETINGS, groups.TOUCHES_MEMORY, groups.ON_ENGINE, groups.PRIVATE)
     assert frozenset().union(*families) == groups.EVERY
     assert groups.PRIVATE.isdisjoint(groups.ON_BARRIER | groups.MEETINGS | groups.TOUCHES_MEMORY | groups.MAY_BLOCK)
+
+
+def test_the_certificate_has_a_rule_for_all_that_others_can_notice() -> None:
+    """Else a program that uses it could be called proved without a look at it."""
+    rules = Certificate(program())._by_op()
+    assert set(rules) >= groups.EVERY - groups.PRIVATE
+    assert set(rules) & groups.PRIVATE == {Op.JUMP_IF, Op.PENDING_COUNT}, "these read registers that it does not follow"
 
 
 def test_no_group_has_two_names() -> None:

@@ -60,7 +60,7 @@ def test_a_throttle_is_for_room() -> None:
 def test_a_result_that_threads_have_written_is_data() -> None:
     protocol = Protocol("written")
     done = protocol.mbarriers("empty_looking", 1, 1)
-    tile = protocol.smem("tile", 64, 1)
+    tile = protocol.smem("tile", 1, 64)
 
     @protocol.role("writer")
     def writer(w: Warp) -> None:
