@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -300,14 +301,23 @@ def file_name(schema: Schema) -> str:
     return f"{name}.v{version}.json"
 
 
+def files() -> dict[str, str]:
+    """The text of every file: the schemas, and the page with a link to the newest version of each."""
+    made = schemas()
+    link = re.compile(r"\]\(([\w-]+)\.v\d+\.json\)")
+    page = (FOLDER / "README.md").read_text(encoding="utf-8")
+    listed = link.sub(lambda found: f"]({file_name(made[found[1]])})", page)
+    return {file_name(schema): json.dumps(schema, indent=1) + "\n" for schema in made.values()} | {"README.md": listed}
+
+
 def main(argv: list[str] | None = None) -> int:
     """Write or check the files."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if a file is stale")
     options = parser.parse_args(argv)
     stale = 0
-    for schema in schemas().values():
-        path, text = FOLDER / file_name(schema), json.dumps(schema, indent=1) + "\n"
+    for name, text in files().items():
+        path = FOLDER / name
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue
         stale += 1
