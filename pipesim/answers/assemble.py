@@ -179,24 +179,24 @@ def wrong_data(meta: TraceMeta) -> str:
     """What a recording says against its kernel, whatever its events: wrong tiles, wrong outputs; "" if nothing."""
     if meta.wrong_tiles:
         tiles = "1 tile" if meta.wrong_tiles == 1 else f"{meta.wrong_tiles:,} tiles"
-        return f"{tiles} held wrong data"
+        return f"{tiles} with wrong data"
     outputs = meta.extra.get("wrong_outputs")
     if isinstance(outputs, dict) and outputs:
         name, wrong = next(iter(outputs.items()))
         elements = "1 element differs" if wrong == 1 else f"{wrong:,} elements differ"
-        return f"output {name} is not what was expected ({elements})"
+        return f"output {name} differs from the expected values ({elements})"
     return "a launch did not finish" if meta.extra.get("gave_up") else ""
 
 
 def _why_unknown(trace: Trace, found: Conformance) -> str:
     """What leaves open whether a trace that lost nothing conforms."""
     if trace.meta.status == "unknown":
-        return "the simulation was cut off by its budget before it ended"
+        return "the simulation ran out of its budget before it ended"
     if not found.ctas:
         return "the trace has no recorded CTA"
     if not found.events:
-        return "the trace has no event to be held against the protocol"
-    return "nothing shows what the kernel did after its window"
+        return "the trace has no event to compare with the protocol"
+    return "the trace does not show what the kernel did after its window"
 
 
 def off_by(percentage: float) -> str:
@@ -207,7 +207,7 @@ def off_by(percentage: float) -> str:
 def _within(period: Figure | None, tolerance: float) -> tuple[int, str]:
     """Whether the simulated period is near enough to the measured one, by the numbers themselves, not rounded."""
     if period is None or period.simulated is None or not period.measured:
-        return UNKNOWN, "no period was measured, so none can be within the tolerance"
+        return UNKNOWN, "no period was measured, so the tolerance cannot be applied"
     off = 100 * (period.simulated - period.measured) / period.measured
     if abs(off) > tolerance:
         return TOLERANCE, f"the simulated period is {off_by(off)} off, outside {tolerance:g} %"

@@ -93,33 +93,33 @@ def _by_smaller(target: Target, params: dict[str, int], program: Program, found:
 
 
 def replay(program: Program, text: str) -> CheckReport:
-    """What one schedule comes to. ParameterError for a move that is not possible where it stands."""
+    """The verdict on one schedule. ParameterError for a move that is not possible in its state."""
     play = walk(program, text)
     found = _wrong(program, play)
     shown = (shown_of(program, found),) if found is not None else ()
     verdict = Verdict.UNKNOWN if found is None else Verdict.REFUTED
-    said = f"{program.name} goes wrong in this schedule" if found is not None else "nothing is wrong where it ends"
+    said = f"{program.name} fails in this schedule" if found is not None else "no finding at the end of this schedule"
     operations = sum(map(len, program.code))
     how = f"one schedule of {len(play.moves):,} moves"
     return CheckReport(heading(program), verdict, how, operations, 0, 0, (), shown, said)
 
 
 def walked(program: Program, text: str) -> WalkReport:
-    """One schedule as a timeline. ParameterError for a move that is not possible where it stands."""
+    """One schedule as a timeline. ParameterError for a move that is not possible in its state."""
     play = walk(program, text)
     moves, spans = len(play.moves), doings(program, tuple(play.moves))
     found = _wrong(program, play)
     names = tuple(program.agent_name(agent) for agent in range(len(program.agents)))
     if found is None:
-        waits = "every agent has ended" if play.ended else "not every agent has ended"
-        return WalkReport(heading(program), moves, names, spans, (), f"nothing is wrong where it ends: {waits}")
+        waits = "every agent has finished" if play.ended else "not every agent has finished"
+        return WalkReport(heading(program), moves, names, spans, (), f"no finding at the end of this schedule: {waits}")
     said = "a deadlock" if found.deadlock is not None else "a fault"
     findings = (shown_of(program, found).finding,)
     return WalkReport(heading(program), moves, names, spans, findings, f"the schedule ends in {said}")
 
 
 def _wrong(program: Program, play: Play) -> Refutation | None:
-    """What is wrong where a play has come to, be it the memory order of its last access alone."""
+    """The finding at the end of a play, including the memory order of its last access."""
     found = refutation(play)
     if found is None and (unordered := memory_fault_of(program, play.moves)) is not None:
         return Refutation(End.FAULT, tuple(play.moves), unordered)
@@ -129,7 +129,7 @@ def _wrong(program: Program, play: Play) -> Refutation | None:
 def _shown(
     target: Target, params: dict[str, int], program: Program, found: Check, ctas: int | None
 ) -> tuple[tuple[Shown, ...], tuple[str, ...]]:
-    """What is wrong, at the smallest sizes at which it still is; and in which other ways schedules of these end."""
+    """The findings at the smallest sizes that still show them, and the other ways in which schedules there end."""
     sizes, small, seen = params, program, found
     if found.refutations and target.program is None:
         sizes, small, seen = _smallest(target, params, program, found)
@@ -226,7 +226,7 @@ def _range(target: Target, params: Mapping[str, int], shown: EveryValue | SomeVa
             return Range(parameter, least, checked, first, lap)
         case SomeValues(parameter, least, checked, fails, why):
             wrong = fails >= 0 and _refuted(target, {**params, parameter: fails}, None) is not None
-            return Range(parameter, least, checked, fails=fails, why="it goes wrong" if wrong else why.value)
+            return Range(parameter, least, checked, fails=fails, why="it fails" if wrong else why.value)
         case _:
             assert_never(shown)
 
@@ -237,10 +237,13 @@ def _said(program: Program, found: Check, ranges: tuple[Range, ...]) -> str:
         case Verdict.PROVED:
             free = [each.parameter for each in ranges if each.lap]
             sizes = (
-                f"for any number of {' or of '.join(free)}, if its roles go on so" if free else "at these parameters"
+                f"for any number of {' or of '.join(free)}, "
+                "assuming the roles keep repeating the pattern seen in the checked sizes"
+                if free
+                else "at these parameters"
             )
             return f"proved: no schedule of {program.name} deadlocks or breaks a rule, {sizes}"
         case Verdict.REFUTED:
-            return f"refuted: {program.name} goes wrong in the schedule above"
+            return f"refuted: {program.name} fails in the schedule above"
         case Verdict.UNKNOWN:
-            return "unknown: one run does not stand for all, and the search reached its limit"
+            return "unknown: one run does not represent every schedule, and the search reached its limit"

@@ -186,7 +186,7 @@ def _recorded_program(part: Recordings) -> Program:
     try:
         return _program(part.subject.name, () if target.program is not None else part.params, part.grid)
     except PipesimError as error:
-        raise EvidenceError(f"the protocol refuses its parameters: {error.fact}") from error
+        raise EvidenceError(f"the protocol rejects its parameters: {error.fact}") from error
 
 
 def follow(program: Program, trace: Trace) -> tuple[Agreement, str]:

@@ -45,7 +45,7 @@ def _refuse_options(options: argparse.Namespace) -> None:
     for name, value in given:
         if value:
             raise UsageError(
-                f"{name} means nothing with two traces",
+                f"{name} has no effect with two traces",
                 cause="two traces are compared with each other, not with a protocol or a simulation",
                 correction=f"leave {name} out, or name one trace only",
             )
@@ -60,13 +60,13 @@ def _side(label: str, path: Path, trace: Trace) -> PairSide:
 
     meta = trace.meta
     if meta.protocol not in BUILT_IN:
-        return PairSide(label, str(path), trace, None, f"not held against {meta.protocol}, which is not built in")
+        return PairSide(label, str(path), trace, None, f"not compared with {meta.protocol}, which is not built in")
     target = find(meta.protocol)
     try:
         program = target.build({n: v for n, v in meta.params.items() if n in target.defaults}, grid=meta.grid)
         return PairSide(label, str(path), trace, conform(program, trace))
     except PipesimError as error:
-        return PairSide(label, str(path), trace, None, f"not held against {meta.protocol}: {error.fact}")
+        return PairSide(label, str(path), trace, None, f"not compared with {meta.protocol}: {error.fact}")
 
 
 def _meaning(pair: Pair, a: PairSide, b: PairSide, tolerance: float | None) -> tuple[int, str]:
@@ -99,7 +99,7 @@ def _of_unfinished(tolerance: float | None, said: str) -> tuple[int, str]:
 
     if tolerance is None:
         return AGREES, said
-    return UNKNOWN, f"{said}; neither finished, so no period can be within the tolerance"
+    return UNKNOWN, f"{said}; neither finished, so the tolerance cannot be applied"
 
 
 def _within(pair: Pair, tolerance: float, said: str) -> tuple[int, str]:
@@ -108,7 +108,7 @@ def _within(pair: Pair, tolerance: float, said: str) -> tuple[int, str]:
 
     figure = pair.timing.decides if pair.timing else None
     if figure is None or not figure.a or figure.b is None or not figure.name.startswith("period"):
-        return UNKNOWN, f"{said}; no period is in both, so none can be within the tolerance"
+        return UNKNOWN, f"{said}; not both have a period, so the tolerance cannot be applied"
     off = 100 * (figure.b - figure.a) / figure.a
     if abs(off) > tolerance:
         return TOLERANCE, f"{said}; B's period is {off_by(off)} off A's, outside {tolerance:g} %"

@@ -43,10 +43,10 @@ class Hearing:
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "protocol", nargs="*",
-        help="a built-in name (see `pipesim list`), file.py:function, or a program's .json; several are summed up",
+        help="a built-in name (see `pipesim list`), file.py:function, or a program's .json; several give a table",
     )  # fmt: skip
     parser.add_argument(
-        "--all", action="store_true", help="every built-in protocol, each held against every recorded trace of it"
+        "--all", action="store_true", help="every built-in protocol, each compared with every recorded trace of it"
     )
     parser.add_argument(
         "--except", dest="excepted", metavar="NAME", action="append", default=[],
@@ -55,7 +55,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add_params(parser, "a parameter of every protocol named; may be repeated")
     add_ctas(parser)
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--no-hardware", action="store_true", help="leave the hardware out")
+    which.add_argument("--no-hardware", action="store_true", help="do not compare with hardware")
     which.add_argument("--recorded", action="store_true", help="use the recorded traces even if this machine has a GPU")
     parser.add_argument(
         "--traces",
@@ -124,7 +124,7 @@ def _check(options: argparse.Namespace) -> None:
     if options.no_hardware and (options.traces is not None or options.tolerance is not None):
         given = "--traces" if options.traces is not None else "--tolerance"
         raise UsageError(
-            f"{given} asks for a comparison with the hardware, --no-hardware leaves it out", correction="give one"
+            f"{given} asks for a comparison with hardware, and --no-hardware excludes it", correction="give only one"
         )
     if options.traces is not None and not options.traces.is_dir():
         raise UsageError(f"there is no folder {options.traces}", correction="check the path of --traces")
@@ -189,7 +189,7 @@ def name_foreign(folder: Path) -> None:
     foreign = foreign_files(folder)
     if foreign:
         more = f" and {len(foreign) - _NAMED:,} more" if len(foreign) > _NAMED else ""
-        what = "a Parquet file that is no trace" if len(foreign) == 1 else "Parquet files that are no traces"
+        what = "a Parquet file that is not a trace" if len(foreign) == 1 else "Parquet files that are not traces"
         remark(f"note: left out, {what}: {', '.join(map(str, foreign[:_NAMED]))}{more}")
 
 
@@ -204,8 +204,8 @@ def _unrecordable(error: NoTraceError, program: Program) -> NoTraceError:
     return NoTraceError(
         error.fact,
         place=error.place,
-        cause=f"{error.cause}; pipesim has no CUDA kernel of {program.name}",
-        correction="name a folder with its traces (--traces FOLDER), or leave the hardware out (--no-hardware)",
+        cause=f"{error.cause}; there is no CUDA kernel of {program.name}",
+        correction="name a folder with its traces (--traces FOLDER), or do not compare with hardware (--no-hardware)",
     )
 
 
@@ -232,7 +232,7 @@ def _hear(program: Program, evidence: Evidence, chosen: Profile | None, toleranc
     return hearing
 
 
-# judging
+# the verdict
 
 
 def _judge(proof: Verdict, hearing: Hearing, *, hardware: bool) -> tuple[int, str]:
@@ -243,9 +243,11 @@ def _judge(proof: Verdict, hearing: Hearing, *, hardware: bool) -> tuple[int, st
     found: list[tuple[int, str]] = [(ran.code, ran.why) for ran in hearing.simulations]
     simulated = _worst(found) or "the simulation finishes without a finding"
     if proof is Verdict.REFUTED:
-        found.append((FINDINGS, "the protocol goes wrong in the schedule above"))
+        found.append((FINDINGS, "the protocol fails in the schedule above"))
     elif proof is Verdict.UNKNOWN:
-        found.append((UNKNOWN, "not proved: one run does not stand for all, and the search reached its limit"))
+        found.append(
+            (UNKNOWN, "not proved: one run does not represent every schedule, and the search reached its limit")
+        )
     else:
         simulated = f"proved for every schedule; {simulated}"
     found += [(held.code, f"{held.block.device}: {held.why}") for held in hearing.held]
@@ -282,9 +284,9 @@ def _worst(found: Sequence[tuple[int, str]]) -> str:
 
 COMMAND = Command(
     "verify",
-    "prove, simulate, compare with the hardware, report: the main job",
-    "Judge a protocol for every schedule, simulate it, hold it against real hardware (a GPU if there is one, else "
-    "recorded traces), and report. Several are held against every recorded trace of them, and summed up in a table.",
+    "check, simulate and compare with hardware: the main job",
+    "Check a protocol for every schedule, simulate it, and compare it with hardware (a GPU if there is one, else "
+    "recorded traces). Several are compared with every recorded trace of each, and reported in one table.",
     _arguments,
     _carry_out,
 )

@@ -78,7 +78,7 @@ def chosen(options: argparse.Namespace) -> list[str]:
     UsageError if there is none, or if something is to be left out that is not there.
     """
     if options.excepted and not options.all:
-        raise UsageError("--except leaves protocols out of --all, which was not given", correction="give both")
+        raise UsageError("--except removes protocols from --all, which was not given", correction="give both")
     names = list(dict.fromkeys([*options.protocol, *(sorted(BUILT_IN) if options.all else [])]))
     for name in options.excepted:
         if name not in names:
@@ -97,8 +97,8 @@ def chosen(options: argparse.Namespace) -> list[str]:
 def _refuse(options: argparse.Namespace) -> None:
     if options.tolerance is not None:
         raise UsageError(
-            "--tolerance judges the period of one configuration",
-            cause="of several protocols every recording is compared, and many have too few tiles for a period",
+            "--tolerance applies to the period of one configuration",
+            cause="with several protocols every recorded trace is compared, and many have too few tiles for a period",
             correction="name one protocol, or leave --tolerance out",
         )
     if options.jobs is not None and options.jobs < 1:
@@ -115,7 +115,7 @@ def _subjects(options: argparse.Namespace, names: Sequence[str]) -> list[Subject
         if lacking:
             raise ParameterError(
                 f"{lacking[0]} has no parameter {name!r}",
-                cause="a parameter is given to every protocol that is verified",
+                cause="a parameter applies to every protocol that is verified",
                 correction=f"name those that have it: {' '.join(have)}" if have else f"leave -p {name} out",
             )
     for each in subjects:

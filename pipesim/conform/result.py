@@ -12,14 +12,14 @@ from pipesim.trace.schema import Trace
 class DivergenceKind(Enum):
     """How a trace leaves what the model allows."""
 
-    OTHER_EVENT = "the kernel did something else than the protocol"
-    MISSING_EVENT = "an event that the protocol has is missing"
-    EXTRA_EVENT = "the kernel did more than the protocol"
-    BACKWARDS = "the events of one agent run backwards in time"
-    TOO_EARLY = "a wait returned before the phase it waited for can have completed"
-    FAULT = "the model breaks a rule when it follows the trace"
+    OTHER_EVENT = "an event differs from the protocol"
+    MISSING_EVENT = "an event of the protocol is missing"
+    EXTRA_EVENT = "the kernel has more events than the protocol"
+    BACKWARDS = "the timestamps of an agent go backwards"
+    TOO_EARLY = "a wait returned before its phase can have completed"
+    FAULT = "the model breaks a rule when it replays the trace"
     NOT_FINISHED = "the kernel did not finish"
-    BARRIER_WORD = "a barrier was not left as the protocol leaves it"
+    BARRIER_WORD = "the final state of a barrier differs from the protocol"
 
 
 @dataclass(frozen=True)

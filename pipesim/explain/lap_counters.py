@@ -36,9 +36,9 @@ _TRIES = frozenset({Op.TRY_WAIT, Op.TEST_WAIT})
 
 @dataclass(frozen=True)
 class Aliasing:
-    """A test that the parity answered otherwise than the counters: who, where, the phase meant, the phases completed.
+    """A test where parity and counters differ: the agent, the barrier, the phase meant, the phases completed.
 
-    ``passed`` is the machine's answer: True is a pass that came a lap early, False a phase that was missed.
+    ``passed`` is the machine's result: True is a pass one lap early, False a missed phase.
     """
 
     agent: int

@@ -170,7 +170,7 @@ def _commit_multicast(p: Program, op: Operation) -> str:
 
 
 def _wait_group(_: Program, op: Operation) -> str:
-    left = f", {op[2]:,} may run" if op[2] else ""
+    left = f", {op[2]:,} may stay in flight" if op[2] else ""
     return f"wait for its {_GROUPS[Engine(op[1])]}{left}"
 
 
@@ -183,7 +183,7 @@ def _access(p: Program, op: Operation, verb: str) -> str:
 
 
 def _loop(p: Program, op: Operation) -> str:
-    return f"loop over {p.loops[op[1]] or 'trips'}"
+    return f"loop over {p.loops[op[1]] or 'iterations'}"
 
 
 _WORDS: dict[Op, Callable[[Program, Operation], str]] = {
@@ -218,8 +218,8 @@ _WORDS: dict[Op, Callable[[Program, Operation], str]] = {
     Op.WRITE: lambda p, op: _access(p, op, "write"),
     Op.WORK: lambda _, op: f"work {op[1]:,} cycles",
     Op.JUMP_IF: lambda _, op: f"skip {op[3]:,} operations if its register holds {op[2]}",
-    Op.LOOP_BEGIN: lambda p, op: f"{_loop(p, op)}, {op[2]:,} trips",
-    Op.LOOP_NEXT: lambda p, op: f"{_loop(p, op)}: next trip",
+    Op.LOOP_BEGIN: lambda p, op: f"{_loop(p, op)}, {op[2]:,} iterations",
+    Op.LOOP_NEXT: lambda p, op: f"{_loop(p, op)}: next iteration",
     Op.LOOP_END: lambda p, op: f"{_loop(p, op)}: end",
     Op.SETMAXNREG: lambda _, op: f"setmaxnreg {op[1]}",
 }

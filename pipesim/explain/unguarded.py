@@ -66,7 +66,7 @@ def _of(program: Program, agent: int, starts: list[int], writes: dict[int, list[
             if other:
                 read = True
                 tile = program.access_name(access)
-                claim = f"{role} never waits: nothing makes it read {tile} after {other} has filled it"
+                claim = f"{role} never waits: its read of {tile} is not ordered after the write by {other}"
                 yield Advisory(role, claim, program.line(agent, pc))
         elif kind in _WRITES:
             access = op[_WRITES[kind]]
@@ -74,7 +74,7 @@ def _of(program: Program, agent: int, starts: list[int], writes: dict[int, list[
             if kind is Op.TMA_LOAD and not again and not copied.isdisjoint(cells):
                 again = True
                 tile = program.access_name(access)
-                claim = f"{role} never waits: nothing makes it copy into {tile} after its copy before was read"
+                claim = f"{role} never waits: its copy into {tile} is not ordered after the read of its previous copy"
                 yield Advisory(role, claim, program.line(agent, pc))
             mine.update(cells)
             if kind is Op.TMA_LOAD:

@@ -242,8 +242,8 @@ class Recorder:
         return ProtocolError(
             f"{self.who} records more than {MAX_OPERATIONS:,} operations",
             place=author_line(),
-            cause="a loop in the role that does not end, or more trips than can be recorded",
-            correction="let it end, for example: for i in range(tiles)",
+            cause="a loop in the role that does not end, or more iterations than can be recorded",
+            correction="make it end, for example: for i in range(tiles)",
         )
 
     def _no_number(self, op: Op, operands: tuple[object, ...]) -> ProtocolError:
@@ -280,7 +280,7 @@ class Narrowed:
         rec = self._recorder
         outer = rec.lanes
         if not outer & self._lanes:
-            raise ProtocolError(f"{rec.who}: no lane is left to execute", place=author_line())
+            raise ProtocolError(f"{rec.who}: no lane remains to execute", place=author_line())
         rec.lanes = outer & self._lanes
         self._outer.append(outer)
 
@@ -346,10 +346,10 @@ def recording(into: Recorder) -> Iterator[None]:
             handle.require_consumed()
         if into.open_loops:
             raise ProtocolError(
-                f"{into.who}: a loop was left before its last trip",
+                f"{into.who}: a loop was left before its last iteration",
                 place=_line(*into.open_loops[-1]),
-                cause="the loop's marks say how many trips it makes, for any value of its parameter",
-                correction="compute the number of trips before the loop, or use range() for a loop without marks",
+                cause="the loop's marks give its trip count for any value of its parameter",
+                correction="compute the trip count before the loop, or use range() for a loop without marks",
             )
     finally:
         _current.reset(mark)
@@ -369,7 +369,7 @@ class TryResult:
 
     def __bool__(self) -> bool:
         raise ProtocolError(
-            "a role cannot branch on the result of a try while it is recorded",
+            "a role cannot branch on the result of a try_wait while it is recorded",
             place=author_line(),
             correction="pass the result to wait_producer_if_needed, wait_consumer_if_needed or wait_if_needed",
         )

@@ -73,7 +73,7 @@ class Slot:
             raise ProtocolError(
                 f"{nbytes} bytes at {offset} of {self.name}, which has {self.nbytes}",
                 place=author_line(),
-                correction="name at least one byte, all of them inside the slot",
+                correction="give at least one byte, all of them inside the slot",
             )
         return Slot(self.name, self.space, self.offset + offset, nbytes, self.rank)
 
@@ -309,13 +309,13 @@ class Warp:
     def _require_slot(self, slot: object) -> None:
         if isinstance(slot, TileArray):
             raise ProtocolError(
-                f"{self._recorder.who}: {slot.name} is all {slot.slots} slots, where one is wanted",
+                f"{self._recorder.who}: {slot.name} has {slot.slots} slots, but one is expected",
                 place=author_line(),
                 correction=f"name one, for example {slot.name}[stage.index()]",
             )
         if not isinstance(slot, Slot):
             raise ProtocolError(
-                f"{self._recorder.who}: a slot of a tile is wanted, not something of type {type(slot).__name__}",
+                f"{self._recorder.who}: expected a slot of a tile, not an object of type {type(slot).__name__}",
                 place=author_line(),
                 correction="name one, for example tile[stage.index()]",
             )
@@ -343,8 +343,10 @@ class Warp:
     def loop(self, trips: int, parameter: str = "") -> Iterator[int]:
         """``range(trips)`` that leaves loop marks, so that a proof can speak about any value of ``parameter``."""
         rec = self._mine()
-        if whole("the number of trips", trips) < 0:
-            raise ProtocolError(f"{rec.who}: a loop of {trips} trips", place=author_line(), correction="give 0 or more")
+        if whole("the trip count", trips) < 0:
+            raise ProtocolError(
+                f"{rec.who}: a loop with trip count {trips}", place=author_line(), correction="give 0 or more"
+            )
         mark = rec.tables.loop(parameter)
         following = (int(Op.LOOP_NEXT), mark)
         rec.emit(Op.LOOP_BEGIN, mark, trips)

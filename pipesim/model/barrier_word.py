@@ -27,7 +27,7 @@ class BarrierWord(NamedTuple):
 def decode_word(word: int) -> BarrierWord:
     """The fields of a 64-bit word. ParameterError if it has more than 64 bits."""
     if not 0 <= word < 1 << 64:
-        raise ParameterError(f"{word} is no 64-bit word", correction="give 0 to 2^64 - 1")
+        raise ParameterError(f"{word} is not a 64-bit word", correction="give 0 to 2^64 - 1")
     negated = word >> _TX_AT & (1 << _TX) - 1
     return BarrierWord(
         expected=-(word >> _EXPECTED_AT) & (1 << _COUNT) - 1,

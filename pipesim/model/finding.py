@@ -24,24 +24,26 @@ class FaultKind(Enum):
     TX_EDGE = "the transaction count is 1,048,576, one more than PTX allows"
     EXITED_CTA = "an operation on a barrier or the memory of a CTA that has exited"
     NO_COMPLETE = "an arrive.noComplete completes the phase, which PTX leaves undefined"
-    STALE_STATE = "a wait by state uses the state of a phase that is neither current nor the one before"
-    BARRIER_THREADS = "the agents at a named barrier disagree about its number of threads, or it is no multiple of 32"
-    BARRIER_OVERRUN = "more threads arrive at a named barrier than it was given"
+    STALE_STATE = "a wait by state uses the state of a phase that is neither the current nor the preceding one"
+    BARRIER_THREADS = (
+        "the agents at a named barrier disagree about its number of threads, or it is not a multiple of 32"
+    )
+    BARRIER_OVERRUN = "more threads arrive at a named barrier than its thread count"
     CLUSTER_ARRIVE = "a second cluster arrive before the wait for the first, or a wait without an arrive"
-    RACE = "two accesses to the same bytes are open at once and one of them writes"
-    UNINITIALISED_READ = "bytes are read that nothing has written"
-    WRONG_ITEM = "the bytes read hold another item than the reader names"
+    RACE = "two concurrent accesses to the same bytes, at least one of them a write"
+    UNINITIALISED_READ = "uninitialised bytes are read"
+    WRONG_ITEM = "the bytes read hold a different item than the reader expects"
     # of all schedules together: what no single one shows
-    TWO_OUTCOMES = "two schedules that both end well leave different results"
+    TWO_OUTCOMES = "two schedules that both finish leave different results"
     # of the memory model: what no machine of one memory shows (docs/memory-order.md)
-    MISSING_PROXY_FENCE = "no fence.proxy.async stands between an ordinary write and the asynchronous access behind it"
+    MISSING_PROXY_FENCE = "no fence.proxy.async between an ordinary write and the later asynchronous access"
     WEAK_ORDER = "two accesses to the same bytes are ordered by a relaxed operation, which orders no data"
     NARROW_SCOPE = "two accesses to the same bytes are ordered across CTAs by an operation of CTA scope"
-    UNPUBLISHED_INIT = "a barrier is used whose init nothing has published to its user"
+    UNPUBLISHED_INIT = "a barrier is used before its init is visible to the user"
 
     @property
     def traps(self) -> bool:
-        """True if the chip ends the launch at this step (measured on H100 and H200, or illegal in PTX)."""
+        """True if the hardware ends the launch at this step (measured on H100 and H200, or illegal in PTX)."""
         return self in _TRAPS
 
 

@@ -351,7 +351,7 @@ def _wrong_operation(
     try:
         op = Op(operation[0])
     except (ValueError, IndexError):
-        return f"this is no operation of version {PROGRAM_VERSION}"
+        return f"this is not an operation of version {PROGRAM_VERSION}"
     wanted = limits[op]
     if len(wanted) != len(operation) - 1 or not all(type(value) is int for value in operation):
         return f"{op.name} takes {len(wanted)} integers: {', '.join(OPERANDS[op])}"
@@ -361,7 +361,7 @@ def _wrong_operation(
         if name == "semantics" and value % 8 > Scope.SYS:
             return f"semantics {value}: there is no scope {value % 8}"
     if op == Op.JUMP_IF and not 0 <= operation[3] < left:
-        return f"a jump over {operation[3]} operations leaves the program: jumps go forward, at most to its end"
+        return f"a jump over {operation[3]} operations leaves the program: a jump goes forward, at most to the end"
     if op == Op.TMA_LOAD and operation[5]:
         return _wrong_multicast(program, operation)
     if op == Op.COMMIT_MULTICAST:
@@ -378,13 +378,13 @@ def _out_of_range(op: Op, name: str, value: int, low: int, high: int) -> str:
 def _wrong_commit(program: Program, operation: Operation) -> str:
     _, _, barrier, mask = operation
     if not mask:
-        return "COMMIT_MULTICAST: a mask without a CTA signals nobody"
+        return "COMMIT_MULTICAST: an empty mask signals no CTA"
     for rank in range(program.ctas):
         if mask >> rank & 1:
             try:
                 program.barrier_at_rank(barrier, rank)
             except KeyError:
-                return f"the commit to CTA {rank} has no barrier at the same place there"
+                return f"the commit to CTA {rank} has no barrier at the same offset there"
     return ""
 
 
@@ -395,5 +395,5 @@ def _wrong_multicast(program: Program, operation: Operation) -> str:
             try:
                 program.at_rank(barrier, access, rank)
             except KeyError:
-                return f"the multicast to CTA {rank} has no barrier or no access at the same place there"
+                return f"the multicast to CTA {rank} has no barrier or no access at the same offset there"
     return ""

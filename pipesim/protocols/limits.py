@@ -38,7 +38,7 @@ def require_k_group(k_group_size: int, stages: int) -> None:
     if k_group_size > stages:
         raise ParameterError(
             f"k_group_size = {k_group_size} with stages = {stages}",
-            cause="a group is that many stages behind one pair of barriers",
+            cause="a group is that many stages with one pair of barriers",
             correction=f"use stages = {k_group_size} or more, or a smaller k_group_size",
         )
 

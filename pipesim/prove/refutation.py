@@ -15,7 +15,7 @@ Schedule = tuple[Move, ...]
 class End(Enum):
     """How a schedule ends badly."""
 
-    DEADLOCK = "agents wait for ever"
+    DEADLOCK = "agents wait indefinitely"
     FAULT = "a rule is broken"
 
 

@@ -48,7 +48,7 @@ def ring_law(program: Program, profile: Profile, *, recording: bool = False) -> 
         ("the producer's issue", 1000 * producer.cycles),
         ("the consumers", 1000 * max(t.cycles for t in consumers)),
         ("the copy engine", 1000 * copy.engine),
-        (f"the way round the ring over {stages} stage{'s' if stages > 1 else ''}", 1000 * around // stages),
+        (f"the latency around the ring over {stages} stage{'s' if stages > 1 else ''}", 1000 * around // stages),
     )
     name, period = max(terms, key=lambda term: term[1])
     return Bound(period, name, terms)

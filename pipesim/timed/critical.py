@@ -154,7 +154,7 @@ def _busy(
     for (engine, _), cycles in engines.items():
         worst[engine] = max(cycles, worst.get(engine, 0))
     span = last - first
-    return [(f"the trip of {role}", 1000 * busy // span) for role, busy in roles.items()] + [
+    return [(f"the iteration of {role}", 1000 * busy // span) for role, busy in roles.items()] + [
         (engine, 1000 * cycles // span) for engine, cycles in worst.items()
     ]
 
@@ -245,11 +245,11 @@ class _Chain:
             if any(event.part == Part.ENGINE for event in round_):
                 matrix = self._operation(last.event)[0] == Op.ENGINE_WORK
                 return "the matrix engine" if matrix else "the copy engine"
-            return f"the trip of {self._program.agents[last.event.agent].role}"
+            return f"the iteration of {self._program.agents[last.event.agent].role}"
         trips = last.trip - self._visits[early].trip
         start = hops.index(min(hops))
-        over = f" over {trips} trips" if trips > 1 else ""
-        return f"the way round {' → '.join(hops[start:] + hops[:start])}{over}"
+        over = f" over {trips} iterations" if trips > 1 else ""
+        return f"the critical cycle {' → '.join(hops[start:] + hops[:start])}{over}"
 
     def _round(self, middle: int) -> tuple[int, int]:
         """The visits next to the middle of the chain that are to the same operation, but for its stage."""

@@ -105,7 +105,7 @@ def _integers(values: list[int]) -> Column:
     array = np.array(values) if values else np.zeros(0, dtype=np.int64)
     if array.dtype != np.int64:
         raise ParameterError(
-            "an event holds a value that is no 64-bit integer",
+            "an event holds a value that is not a 64-bit integer",
             cause="a latency or a count was computed as a fraction",
             correction="keep times and counts in integers: // instead of /",
         )

@@ -30,9 +30,9 @@ def cut(trace: Trace, first: int, end: int) -> Trace:
     meta, events = trace.meta, trace.events
     if meta.window or any(sum(header.dropped) for header in meta.ctas):
         raise ParameterError(
-            f"the trace of {meta.protocol} is not whole",
+            f"the trace of {meta.protocol} is not complete",
             cause="it was recorded with a window, or lost records",
-            correction="cut a whole trace",
+            correction="cut a complete trace",
         )
     kept = events.select((events.iteration >= first) & (events.iteration < end))
     numbers = np.unique(events.cta).tolist()

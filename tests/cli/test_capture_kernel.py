@@ -144,13 +144,13 @@ def test_a_kernel_that_hung_is_a_finding(
     [
         ("--block 288 --arg i32", ["--arg i32 has no type", "  try: write one of u32:64"]),
         ("--block 288 --arg npy:no.npy", ["--arg npy:no.npy: there is no file no.npy", "  try: check its path"]),
-        ("", ["how many threads a CTA has is not said", "  try: give --block 128, for example"]),
+        ("", ["the number of threads per CTA is missing", "  try: give --block 128, for example"]),
         ("--block 288 --grid two", ["--grid two is no list of whole numbers", "  try: for example --grid 2 or 4,2,1"]),
         ("--block 288 --grid 1,1,1,1", ["--grid 1,1,1,1 is no list of whole numbers"]),
         ("--block 288 --bytes many", ["--bytes many is no list of whole numbers"]),
         ("--block 288", ["the records of loader_expects do not say how many bytes it moves"]),
-        ("--block 288 --ctas 2", ["--ctas means nothing with --kernel", "  try: give --grid 2"]),
-        ("--block 288 --deadline-ms 9", ["--deadline-ms means nothing with --kernel"]),
+        ("--block 288 --ctas 2", ["--ctas has no effect with --kernel", "  try: give --grid 2"]),
+        ("--block 288 --deadline-ms 9", ["--deadline-ms has no effect with --kernel"]),
         (
             "--block 288 --fault no_acquire@3",
             [
@@ -187,7 +187,7 @@ def test_a_line_that_cannot_be_carried_out(call: Call, gpu: list[Any], words: st
         (("producer_consumer", "--arg", "u32:1"), "--arg means nothing without --kernel"),
         (("--protocol", "x.py:y"), "--protocol means nothing without --kernel"),
         (("producer_consumer", "--may-hang"), "--may-hang means nothing without --kernel"),
-        (("--kernel", "my.cu", "--block", "32"), "no protocol is named to hold the kernel against"),
+        (("--kernel", "my.cu", "--block", "32"), "no protocol is named to compare the kernel with"),
         (("--kernel", "my.cu", "--block", "32", "producer_consumer"), "there is no kernel my.cu"),
     ],
 )

@@ -101,7 +101,7 @@ class TestTolerance:
         assert call("diff", "no_runs.parquet").code == 0
         answer = call("diff", "no_runs.parquet", "--tolerance", "50")
         assert answer.code == 3
-        assert answer.verdict == "? no period was measured, so none can be within the tolerance"
+        assert answer.verdict == "? no period was measured, so the tolerance cannot be applied"
 
     def test_without_an_event_neither(self, call: Call) -> None:
         assert call("verify", PC, "-p", "tiles=0").code == 0

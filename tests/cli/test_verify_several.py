@@ -66,7 +66,7 @@ class TestTable:
         assert row(answer, PC) == [PC, "✓ any tiles", "✓ 71,595", "✓ 2/2", "✓ 1/1"]
         assert row(answer, ring)[-2:] == ["no kernel", "–"]
         assert "3 of 3 recorded traces agree" in answer.out
-        assert "1 made wrong on purpose, and the fault is named" in answer.out
+        assert "1 with an injected fault, which is named" in answer.out
         assert answer.verdict == "✓ 2 of 2 protocols are right"
         found = agreements(several(PC, ring, "--traces", shelf, "--json"), PC)
         usual = next(name for name in found if "h200" in name).partition("/")[2]
@@ -101,7 +101,7 @@ class TestWhatIsNotRight:
         answer = several(ring, "mine.py:short", "--no-hardware")
         assert answer.code == 1
         assert row(answer, "mine.py:short")[1:3] == ["✗ refuted", "✗ deadlock"]
-        assert "\n  refuted: deadlock, 2 of 2 agents wait for ever\n    pipesim check mine.py:short\n" in answer.out
+        assert "\n  refuted: deadlock, 2 of 2 agents wait indefinitely\n    pipesim check mine.py:short\n" in answer.out
         assert "\n  the simulation ends in a deadlock\n    pipesim run mine.py:short --profile h100\n" in answer.out
         assert answer.verdict == "✗ 1 of 2 protocols is right; wrong: mine.py:short (hardware left out)"
 
@@ -199,9 +199,9 @@ class TestOptions:
         [
             ((), "no protocol is named"),
             (("--all", "--except", PC, "--except", "cluster_multicast"), "nothing is left to verify"),
-            ((PC, "--except", PC), "--except leaves protocols out of --all, which was not given"),
+            ((PC, "--except", PC), "--except removes protocols from --all, which was not given"),
             (("--all", "--except", "producer"), "there is no protocol 'producer' to leave out"),
-            (("--all", "--tolerance", "5"), "--tolerance judges the period of one configuration"),
+            (("--all", "--tolerance", "5"), "--tolerance applies to the period of one configuration"),
             (("--all", "-p", "stages=2", "-p", "consumers=3"), "cluster_multicast has no parameter 'consumers'"),
             (("--all", "-p", "stages=0"), "stages = 0"),
             (("--all", "--traces", "nowhere"), "there is no folder nowhere"),

@@ -85,7 +85,7 @@ def test_any_window_of_a_simulated_ring_conforms(
 def test_agents_that_take_different_ways_outside_the_window(run: Make) -> None:
     """A warp that only looks on, and could have seen the phases alias, had it been late: before the window it was not.
 
-    It waits for every phase and hands nothing back, so nothing in the protocol keeps the others from running ahead.
+    It waits indefinitelyy phase and hands nothing back, so nothing in the protocol keeps the others from running ahead.
     """
     p = Protocol("looker")
     storage = p.mbarriers("b", 1, count=1)
@@ -247,7 +247,7 @@ def test_a_kernel_that_hangs_before_in_or_after_its_window(simulated: Make, wind
     found, expected = case.refused(), whole.refused()
     assert found.kind is expected.kind is DivergenceKind.NOT_FINISHED
     assert found.stuck == expected.stuck
-    assert found.claim == expected.claim == "the kernel was stopped by its deadline: 2 of 2 agents blocked"
+    assert found.claim == expected.claim == "the kernel timed out: 2 of 2 agents blocked"
 
 
 def test_a_kernel_that_hangs_although_the_protocol_does_not(simulated: Make) -> None:

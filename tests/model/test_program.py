@@ -87,7 +87,7 @@ def test_the_place_of_a_multicast_in_another_cta(build: Any) -> None:
     assert program.at_rank(2, 2, 0) == (1, 0)
 
 
-FORWARD = "leaves the program: jumps go forward, at most to its end"
+FORWARD = "leaves the program: a jump goes forward, at most to the end"
 WRONG = {
     "ARRIVE barrier=1": "ARRIVE: barrier 1 is outside the table of 1",
     "ARRIVE barrier=-1": "ARRIVE: barrier -1 is outside the table of 1",
@@ -144,8 +144,8 @@ def test_the_edges_of_the_ranges_are_accepted(build: Any, code: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "fact"),
     [
-        ((99,), "this is no operation of version 1"),
-        ((), "this is no operation of version 1"),
+        ((99,), "this is not an operation of version 1"),
+        ((), "this is not an operation of version 1"),
         ((int(Op.WORK),), "WORK takes 1 integers: cycles"),
         ((int(Op.WORK), 1, 2), "WORK takes 1 integers: cycles"),
         ((int(Op.WORK), True), "WORK takes 1 integers: cycles"),

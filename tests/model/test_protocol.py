@@ -108,7 +108,7 @@ def test_without_an_init_and_without_counts_nobody_initialises() -> None:
     p.role("r")(lambda w: w.work(1))
     with pytest.raises(ProtocolError) as caught:
         p.flatten()
-    assert caught.value.fact == "nobody initialises empty, spare"
+    assert caught.value.fact == "no role initialises empty, spare"
     assert "protocol.mbarriers" in caught.value.correction
 
 

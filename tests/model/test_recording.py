@@ -231,7 +231,7 @@ def test_a_role_cannot_branch_on_a_try() -> None:
 
     error = refused(body)
     assert (error.fact, error.place) == (
-        "a role cannot branch on the result of a try while it is recorded", line("branch"),
+        "a role cannot branch on the result of a try_wait while it is recorded", line("branch"),
     )  # fmt: skip
 
 
@@ -258,7 +258,7 @@ def test_a_loop_left_early_is_refused() -> None:
                 break
 
     error = refused(body)
-    assert (error.fact, error.place) == ("r: a loop was left before its last trip", line("left"))
+    assert (error.fact, error.place) == ("r: a loop was left before its last iteration", line("left"))
     assert refused(lambda w, _: list(w.loop(-1))).fact == "r: a loop of -1 trips"
 
 

@@ -34,7 +34,7 @@ def test_a_missed_phase_is_told_at_the_smallest_sizes() -> None:
     assert (last.agent, last.short, last.note, last.part) == (
         "load",
         "arrive load_order[0]",
-        "ends phase 1",
+        "completes phase 1",
         Part.FOCUS,
     )
     assert shown.standing["epilogue_load"] == "waits for load_order[0]"
@@ -51,14 +51,14 @@ def test_a_count_that_is_never_reached_is_told() -> None:
 def test_what_is_proved_and_what_is_not_known() -> None:
     proved = judged(find("gemm_sm90"), {"tiles": 1})
     assert (proved.verdict, proved.how, proved.refutations, proved.states) == (
-        Verdict.PROVED, "one run stands for every schedule", (), 0,
+        Verdict.PROVED, "one run represents every schedule", (), 0,
     )  # fmt: skip
     unknown = judged(target_of(BROKEN["consumer_arrives_twice"]), {"stages": 3, "tiles": 3}, max_states=5)
     assert unknown.verdict is Verdict.UNKNOWN
     assert unknown.doubts
     lines = check_lines(unknown, 80)
     assert lines[-1].startswith("? unknown: one run does not stand for all")
-    assert "  nothing holds these in their place" in lines
+    assert "  not ordered with respect to other agents:" in lines
     assert max(map(len, lines)) <= 80
 
 
@@ -132,4 +132,4 @@ def test_a_size_that_goes_wrong_beside_one_that_is_right_is_told() -> None:
     tiles = next(each for each in report.ranges if each.parameter == "tiles")
     assert (tiles.least, tiles.checked, tiles.fails, tiles.why) == (0, 1, 2, "it goes wrong")
     said = " ".join(" ".join(check_lines(report, 200)).split())
-    assert "tiles: 0 to 1 run one by one, not more: at 2 it goes wrong" in said
+    assert "tiles: 0 to 1 checked individually, not more: at 2 it goes wrong" in said

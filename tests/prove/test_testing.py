@@ -21,7 +21,7 @@ def test_the_message_is_the_finding() -> None:
     with pytest.raises(AssertionError) as caught:
         assert_verified(BROKEN["consumer_never_arrives"], stages=2, tiles=9)
     said = str(caught.value)
-    assert "✗ refuted: consumer_never_arrives goes wrong in the schedule above" in said
+    assert "✗ refuted: consumer_never_arrives fails in the schedule above" in said
     assert "✗ deadlock" in said
     assert "producer waits for phase 0 of empty[0]" in said
     assert max(map(len, said.splitlines())) <= 100
@@ -42,8 +42,8 @@ def test_wrong_parameters_are_not_a_failure_of_the_protocol() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (right_ring(), "not something of type Protocol\n  probable cause: the function was called"),
-        ("producer_consumer", "not something of type str\n  try: for a built-in protocol give pipesim.find"),
+        (right_ring(), "not an object of type Protocol\n  probable cause: the function was called"),
+        ("producer_consumer", "not an object of type str\n  try: for a built-in protocol give pipesim.find"),
     ],
 )
 def test_what_is_no_protocol_is_told(given: object, said: str) -> None:

@@ -279,12 +279,12 @@ DIVERGENCES = {
         phase_now=-1,
         late_by=0,
         line="",
-        moments=(Moment(412, "mma/1", 38_100, "arrive empty[0]", "nothing: it has ended"),),
+        moments=(Moment(412, "mma/1", 38_100, "arrive empty[0]", "nothing: it has finished"),),
     ),
     DivergenceKind.BACKWARDS: replace(
         DIVERGENCE,
         kind=DivergenceKind.BACKWARDS,
-        claim="mma/1: “wait full[1] parity 1 returns” is stamped before the event that precedes it",
+        claim="mma/1: “wait full[1] parity 1 returns” has an earlier timestamp than the event that precedes it",
         phase_wanted=-1,
         phase_now=-1,
         late_by=0,
@@ -315,7 +315,7 @@ DIVERGENCES = {
     DivergenceKind.NOT_FINISHED: replace(
         DIVERGENCE,
         kind=DivergenceKind.NOT_FINISHED,
-        claim="the kernel was stopped by its deadline: 2 of 3 agents blocked",
+        claim="the kernel timed out: 2 of 3 agents blocked",
         event=413,
         barrier="full[0]",
         phase_wanted=-1,
@@ -627,7 +627,7 @@ def pair_differs(console: Console) -> None:
         tuple(Surplus(f"mma/{n}", "arrive empty", n, 12 * n) for n in range(1, 11)),
         (Setting("status", "finished", "deadline"),), (),
     )  # fmt: skip
-    verdict = f"{behaviour_words(found)}; B does not do what the protocol says"
+    verdict = f"{behaviour_words(found)}; B does not conform to the protocol"
     wrong = Conformance(Verdict.REFUTED, 800, 1, 0, 2, DIVERGENCE)
     paint_pair(console, pair_report(Pair((), found, PAIR_TIMING), verdict, ok=False, conformance=wrong))
 

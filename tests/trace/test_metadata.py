@@ -87,7 +87,7 @@ def test_every_field_may_neither_be_missing_nor_of_another_type_nor_unknown(ring
         holder["colour"] = 1
         with pytest.raises(TraceFormatError) as caught:
             parsed(document)
-        assert caught.value.fact.endswith("colour of the trace's metadata is not one that this schema version has")
+        assert caught.value.fact.endswith("colour of the trace's metadata is not part of this schema version")
 
 
 def test_the_seal_itself_is_required(ring: Trace) -> None:

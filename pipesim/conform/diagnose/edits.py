@@ -143,7 +143,7 @@ def describe(program: Program, edit: Edit) -> str:
             other = program.barrier_name(change.code[change.pc][1])
             return f"{who} swaps the stages of {tile} and the next: {other} before {what}"
         case EditKind.PHASE_NOT_TOGGLED:
-            return f"{who} does not toggle its phase when it comes to {what} after {tile}"
+            return f"{who} does not toggle its phase when it reaches {what} after {tile}"
     assert_never(edit.kind)
 
 
@@ -190,7 +190,7 @@ def changed(program: Program, edit: Edit) -> Change:
             stages = [program.barriers[code[unit[0]][1]].stage for unit in waits]
             wrap = next((i for i in range(n + 1, len(waits)) if stages[i] <= stages[i - 1]), None)
             if wrap is None:
-                raise _senseless(program, edit, "the stages do not begin again after it")
+                raise _senseless(program, edit, "the stages do not wrap after it")
             return _inverted(program, edit, waits[wrap:])
         case EditKind.NO_ACQUIRE:
             unit = places.waits[group][n]
@@ -242,7 +242,7 @@ def _only(program: Program, edit: Edit, passes: dict[str, int]) -> str:
     if len(passes) > 1:
         raise ParameterError(
             f"{edit.kind.value}: {program.agent_name(edit.agent)} has such operations on {', '.join(passes)}",
-            correction="say which group of barriers is meant",
+            correction="name the group of barriers",
         )
     return next(iter(passes), "")
 
@@ -289,7 +289,7 @@ def _released(program: Program, edit: Edit, places: _Places, pc: int) -> Change:
     code = program.code[edit.agent]
     start = max((unit[-1] + 1 for units in places.waits.values() for unit in units if unit[-1] < pc), default=pc)
     if not any(op[0] in _USES for op in code[start:pc]):
-        raise _senseless(program, edit, "nothing is read or worked on before it")
+        raise _senseless(program, edit, "it follows no read and no work")
     return _spliced(program, edit, start, pc + 1, (pc, *range(start, pc)), pc)
 
 
@@ -322,7 +322,7 @@ def _swapped(program: Program, edit: Edit, waits: list[tuple[int, ...]], n: int)
     ]
     here, there = (code[start:end] for start, end in zip(starts, ends, strict=True))
     if [op[0] for op in here] != [op[0] for op in there]:
-        raise _senseless(program, edit, "the next iteration does something else")
+        raise _senseless(program, edit, "the next iteration is different")
     new = list(code)
     new[starts[0] : ends[0]] = [_in_place_of(a, b) for a, b in zip(here, there, strict=True)]
     new[starts[1] : ends[1]] = [_in_place_of(b, a) for a, b in zip(here, there, strict=True)]

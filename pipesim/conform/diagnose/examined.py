@@ -15,10 +15,10 @@ TRAPPED = frozenset({"trap", "fault"})  #: statuses of a trace whose run was end
 class Outcome(Enum):
     """How a launch ends, as its host sees it."""
 
-    RIGHT = "finishes with the right data"
+    RIGHT = "finishes with correct data"
     WRONG_DATA = "finishes with wrong data"
     HANG = "hangs"
-    TRAP = "is ended by a trap"
+    TRAP = "traps"
 
 
 @dataclass(frozen=True)

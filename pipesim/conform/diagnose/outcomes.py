@@ -58,7 +58,7 @@ def observed(trace: Trace) -> Outcome:
         case "trap" | "fault":
             return Outcome.TRAP
         case other:
-            raise EvidenceError(f"the trace ended as “{other}”, which is no outcome")
+            raise EvidenceError(f"the trace ended as “{other}”, which is not an outcome")
 
 
 def _means(faults: Iterable[Fault], *, ended: bool) -> set[Outcome]:

@@ -110,7 +110,7 @@ class _Reading:
         if groups:
             yield f"stage and parity are not compared, the stages differ: {', '.join(groups)}"
         for (role, *_), words, x, y in ((k, key_words(k), *v) for k, v in self._other_values.items()):
-            yield f"the value is not compared: {role} {words} says {x:,} in all of A, {y:,} in all of B"
+            yield f"the value is not compared: {role} {words} is {x:,} throughout A, {y:,} throughout B"
 
     def compare(self, cta: int, name: Name, mine: Lane, theirs: Lane) -> Difference | None:
         """The first place where an agent's events differ; None if they are the same."""

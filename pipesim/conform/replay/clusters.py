@@ -36,7 +36,7 @@ def as_clusters(program: Program, trace: Trace) -> Trace:
     if missing and trace.meta.source == "hardware":
         raise EvidenceError(
             f"CTA {missing[0]} was not recorded, but others of its cluster of {size} were",
-            cause="what it did to their barriers is not known",
+            cause="its operations on their barriers are unknown",
             correction="record whole clusters (--record-ctas)",
         )
     events, khz = trace.events, trace.meta.device.sm_khz

@@ -80,7 +80,7 @@ def require_same_kernel(program: Program, table: SiteTable, trace: Trace) -> Non
             raise EvidenceError(
                 f"the trace of {trace.meta.protocol} does not have the {what} of {program.name}",
                 cause=f"trace: {_listed(theirs)}; protocol: {_listed(mine)}",
-                correction="compare it with the protocol and the parameters it was recorded with",
+                correction="compare it with the protocol and parameters of the recording",
             )
 
 

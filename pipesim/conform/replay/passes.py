@@ -32,7 +32,7 @@ class Place(Enum):
 
     HIDDEN = "before or after the window"
     SEEN = "inside the window"
-    EITHER = "inside the window, or before it: tries before the window may have spared waits"
+    EITHER = "inside the window, or before it: a try_wait before the window may have made a wait unnecessary"
 
 
 class Passes:

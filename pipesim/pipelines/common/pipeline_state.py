@@ -57,7 +57,7 @@ class PipelineState(RegisterValue):
         self._mine()
         if num_iterations < 0:
             raise ProtocolError(
-                f"a pipeline state goes {-num_iterations} steps back",
+                f"a pipeline state moves back by {-num_iterations} steps",
                 place=author_line(),
                 correction="advance by 0 or more",
             )

@@ -35,10 +35,10 @@ class RegisterValue:
     def _mine(self) -> None:
         if current_recorder() is not self._owner:
             raise ProtocolError(
-                f"{recorder().who} uses the {type(self).__name__} that {self._owner.who} made",
+                f"{recorder().who} uses the {type(self).__name__} created by {self._owner.who}",
                 place=author_line(),
-                cause=f"{self._own} to the agent that made the object; only the barriers are shared",
-                correction=f"make the {type(self).__name__} inside each role",
+                cause=f"{self._own} to the agent that created the object; only the barriers are shared",
+                correction=f"create the {type(self).__name__} inside each role",
             )
 
 

@@ -111,10 +111,10 @@ class PipelineTmaAsync(CutlassPipeline):
         if self._warp is None or self.params.num_consumers % WARP_GROUP:
             raise ProtocolError(
                 f"{recorder().who}: {self.params.num_consumers} consumers release a stage in a cluster"
-                + (", and the warp is not known" if self._warp is None else ""),
+                + (", and the warp is unknown" if self._warp is None else ""),
                 place=author_line(),
                 cause="CUTLASS spreads the arrivals over a warp, or over the warps of whole warp groups",
-                correction="have 32 consumers or a multiple of 128, and make the pipeline with warp=w",
+                correction="use 32 consumers or a multiple of 128, and create the pipeline with warp=w",
             )
         row = self._warp.warp % 4
         return [(8 * column, (row ^ column) * 4 + column) for column in range(4)]
@@ -144,7 +144,7 @@ class PipelineTmaStore:
             raise ProtocolError(
                 "producer_acquire of a store pipeline without stages",
                 place=author_line(),
-                cause="CUTLASS refuses to compile it",
+                cause="CUTLASS rejects it at compile time",
                 correction="give the pipeline a stage",
             )
         if self.always_wait or state.count() > self.unacquired_stages:

@@ -52,11 +52,11 @@ _MOST_PAIRS = 1_000  #: of moments that are compared in one run
 class Stop(Enum):
     """Why a family has no verdict for every value. The phrase is what reports say."""
 
-    NO_LOOP = "its operations do not grow by a lap at one place"
-    NO_REPEAT = "no moment of its run repeats an earlier one"
-    NOT_RIGHT = "one run does not stand for every schedule"
-    TOO_LARGE = "its programs are too large to be run one after the other"
-    OTHERWISE = "the program asked for does not go on as they do"
+    NO_LOOP = "its operations do not grow by one lap at a single place"
+    NO_REPEAT = "no state of its run repeats an earlier one"
+    NOT_RIGHT = "one run does not represent every schedule"
+    TOO_LARGE = "its programs are too large to be checked individually"
+    OTHERWISE = "the given program does not continue the pattern"
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def concerns(program: Program) -> bool:
 
 
 def advisories(program: Program) -> tuple[Advisory, ...]:
-    """What is no fault and may be meant: arrives on a barrier of another CTA without a scope, a role and line once."""
+    """Not faults, possibly intended: arrives without a scope on a barrier of another CTA, each role and line once."""
     found: dict[tuple[str, str], Advisory] = {}
     for a, code in enumerate(program.code) if program.ctas > 1 else ():
         me = program.agents[a]
@@ -55,7 +55,7 @@ def advisories(program: Program) -> tuple[Advisory, ...]:
             if op[0] == Op.ARRIVE and not op[5] and program.barriers[op[1]].cta != me.cta:
                 claim = f"{me.role} arrives on {program.barriers[op[1]].name} of another CTA without a scope"
                 line = program.line(a, pc)
-                told = Advisory(me.role, f"{claim}, which PTX takes for CTA scope; the libraries do so, too", line)
+                told = Advisory(me.role, f"{claim}, which PTX treats as CTA scope; the libraries do the same", line)
                 found.setdefault((me.role, line), told)
     return tuple(found.values())
 

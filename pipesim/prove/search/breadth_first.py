@@ -112,7 +112,7 @@ class _Search:
         key = End.DEADLOCK, state.pcs
         if key not in self._found:
             stuck = explain(self._program, state)
-            assert stuck is not None, "nothing can move, so somebody waits"
+            assert stuck is not None, "nothing can move, so an agent waits"
             self._found[key] = Refutation(End.DEADLOCK, self._to(row), deadlock=stuck)
 
     def _fault(self, row: Row, process: Process, outcome: Outcome) -> None:

@@ -26,8 +26,8 @@ _LOOKED_AFTER = frozenset({Space.SHARED, Space.TENSOR})  #: memory that is gone 
 class Left(Enum):
     """What is left. The value is what a report says of it."""
 
-    UNREAD = "{role} leaves data in {place} that nobody reads"
-    IN_FLIGHT = "a transfer of {role} in {place} may still be under way when its CTA has ended"
+    UNREAD = "{role} leaves data in {place} that no agent reads"
+    IN_FLIGHT = "a transfer of {role} in {place} may still be in flight when its CTA has exited"
 
 
 class Leftover(NamedTuple):

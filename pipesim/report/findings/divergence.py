@@ -23,9 +23,9 @@ def paint_divergence(console: Console, divergence: Divergence) -> None:
 
 
 def divergence_lines(divergence: Divergence, width: int, side: str = "hardware") -> list[str]:
-    """Headline, claim, barrier and phases, the moments side by side, who is stuck, and the line of the protocol.
+    """Headline, claim, barrier and phases, the moments side by side, the blocked agents, and the line of the protocol.
 
-    ``side`` is what the trace's events are called beside the model's.
+    ``side`` is what the trace's events are called, next to the model's.
     """
     lines = [*_headline(divergence, width), "", *wrap(divergence.claim, width, "  ")]
     lines += _barrier(divergence, width)
@@ -97,7 +97,9 @@ def _cycle(moment: Moment) -> str:
 
 def _stuck(d: Divergence, width: int) -> list[str]:
     if d.stuck is None:
-        claim = "the model is not stuck where the records end: no wait of the protocol explains why the kernel stopped"
+        claim = (
+            "the model is not blocked where the records end: no wait of the protocol explains why the kernel stopped"
+        )
         return ["", *wrap(claim, width, "  ")]
-    told = ["the model, led by the records, is stuck there too", *who_waits(d.stuck)]
+    told = ["the model, replaying the records, blocks there too", *who_waits(d.stuck)]
     return ["", *wrap_parts(told, width, "  "), "", *deadlock_lines(d.stuck, width)]

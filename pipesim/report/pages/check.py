@@ -65,37 +65,36 @@ def proof_lines(report: CheckReport, width: int) -> list[str]:
 
 
 def _range(each: Range) -> str:
-    """For which values of a trip count the verdict holds, and what is taken for granted beyond those that were run."""
+    """For which values of a trip count the verdict holds, and what is assumed for those that were not checked."""
     if each.checked < 0:
-        return f"{each.parameter}: as given, not any number: {each.why}"
-    run = f"{number(each.least)} to {number(each.checked)} run one by one"
+        return f"{each.parameter}: checked only as given: {each.why}"
+    run = f"{number(each.least)} to {number(each.checked)} checked individually"
     if each.least == each.checked:
-        run = f"only {number(each.least)} run"
+        run = f"only {number(each.least)} checked"
     if not each.lap:
         where = f"at {number(each.fails)} " if each.fails >= 0 else ""
-        return f"{each.parameter}: {run}, not more: {where}{each.why}"
-    lap = f"{number(each.lap)} more are one more lap" if each.lap > 1 else "one more is one more lap"
-    return (
-        f"{each.parameter}: any number ({run}; from {number(each.first)} on {lap}, if its roles go on as they do there)"
-    )
+        return f"{each.parameter}: {run}, no further value: {where}{each.why}"
+    lap = f"{number(each.lap)} iterations repeat" if each.lap > 1 else "iteration repeats"
+    beyond = f"from {number(each.first)} on, every further {lap} one lap (assumed to continue)"
+    return f"{each.parameter}: any value: {run}; {beyond}"
 
 
 def wrong_lines(report: CheckReport, width: int) -> list[str]:
-    """What is doubtful and what is wrong, each block behind an empty line; nothing of what is proved."""
+    """The doubts and the findings, each block after an empty line; nothing if the protocol is proved."""
     lines: list[str] = []
     if report.doubts and report.verdict is not Verdict.PROVED:
         lines += ["", *_doubts(report.doubts, width)]
     for shown in report.refutations:
         lines += shown_lines(shown, width)
     if report.also:
-        lines += ["", "  other schedules of this size end otherwise"]
+        lines += ["", "  other schedules of this size end differently"]
         for said in report.also:
             lines += wrap(said, width, "    ", "      ")
     return lines
 
 
 def shown_lines(shown: Shown, width: int) -> list[str]:
-    """One way in which it goes wrong: the sizes, the finding, its schedule, and how to see it again."""
+    """One way in which it fails: the sizes, the finding, its schedule, and how to see it again."""
     lines = ["", *_smallest(shown, width), *finding_lines([shown.finding], width), "", *schedule_block(shown, width)]
     for block in (_corrections(shown, width), again_lines(shown, width)):
         lines += ["", *block] if block else []
@@ -118,8 +117,8 @@ def _smallest(shown: Shown, width: int) -> list[str]:
 
 
 def _doubts(doubts: tuple[DoubtLine, ...], width: int) -> list[str]:
-    """What may happen otherwise in another schedule, as the one run shows."""
-    lines = ["  nothing holds these in their place"]
+    """What may happen differently in another schedule, as the one run shows."""
+    lines = ["  not ordered with respect to other agents:"]
     doubts = tuple(dict.fromkeys(doubts))  # the next lap's says the same
     for doubt in doubts[:MOST_DOUBTS]:
         lines += wrap(_at(doubt.what, doubt.line), width, "    ", "      ")

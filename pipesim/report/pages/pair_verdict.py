@@ -8,7 +8,7 @@ from pipesim.model.finding import Verdict
 from pipesim.report.text.words import count, number
 from pipesim.trace.schema import TraceMeta
 
-_HOW = {"deadline": "hung", "deadlock": "hung", "trap": "was ended by a trap", "fault": "was ended by a trap"}
+_HOW = {"deadline": "hung", "deadlock": "hung", "trap": "trapped", "fault": "trapped"}
 
 
 def behaviour_words(found: Behaviour) -> str:
@@ -19,7 +19,7 @@ def behaviour_words(found: Behaviour) -> str:
         case Verdict.UNKNOWN:
             lost = [f"{count(n, 'record')} of {side}" for side, n in (("A", found.lost_a), ("B", found.lost_b)) if n]
             why = f"{' and '.join(lost)} lost" if lost else "a simulation ran out of its budget"
-            return f"no difference found, but {why}: what follows was not compared"
+            return f"no difference found, but {why}: the rest was not compared"
         case Verdict.REFUTED:
             if not found.differences:
                 return "the runs ended differently: " + ", ".join(
@@ -43,7 +43,7 @@ def conformance_clause(a: Conformance | None, b: Conformance | None) -> tuple[bo
     """Whether the two stand alike to their protocol, and what the verdict adds about it ("" if nothing)."""
     bad_a, bad_b = (held is not None and held.verdict is Verdict.REFUTED for held in (a, b))
     if bad_a and bad_b:
-        return True, "; neither does what the protocol says"
+        return True, "; neither conforms to the protocol"
     if bad_a or bad_b:
-        return False, f"; {'A' if bad_a else 'B'} does not do what the protocol says"
+        return False, f"; {'A' if bad_a else 'B'} does not conform to the protocol"
     return True, ""

@@ -208,7 +208,7 @@ class FA4MiscMBars:
             raise ProtocolError(
                 f"these FA4MiscMBars have no {group} barriers",
                 place=author_line(),
-                cause="where they are left out, their address is that of the group behind them",
+                cause="if they are omitted, their address is that of the group after them",
                 correction=f"ask for a layout with {needs}",
             )
         return self._at(group, index)
