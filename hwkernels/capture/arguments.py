@@ -61,7 +61,7 @@ def parse_argument(text: str, position: int) -> Argument:
     kind, colon, rest = text.partition(":")
     if not colon or kind not in {*NUMBERS, *BUFFERS}:
         raise ParameterError(
-            f"--arg {text} is no argument of a known type" if colon else f"--arg {text} has no type",
+            f"--arg {text} has an unknown type" if colon else f"--arg {text} has no type",
             correction=f"write one of {SPELLINGS}",
         )
     value, _, name = rest.partition(":") if kind == "out" else (rest, "", "")
@@ -82,7 +82,7 @@ def number(argument: Argument) -> np.generic:
     try:
         value: int | float = float(argument.text) if kind.kind == "f" else int(argument.text, 0)
     except ValueError:
-        raise ParameterError(f"--arg {argument}: {argument.text!r} is no number of type {argument.kind}") from None
+        raise ParameterError(f"--arg {argument}: {argument.text!r} is not a number of type {argument.kind}") from None
     limits = np.finfo(kind) if kind.kind == "f" else np.iinfo(kind)
     low, high = type(value)(limits.min), type(value)(limits.max)
     if not low <= value <= high and (isinstance(value, int) or math.isfinite(value)):
@@ -116,7 +116,7 @@ def read_npy(path: str) -> npt.NDArray[Any]:
         raise ParameterError(f"{path} cannot be read", cause=error.strerror or str(error)) from error
     except (ValueError, EOFError) as error:
         raise ParameterError(
-            f"{path} is no .npy file of numbers",
+            f"{path} is not a .npy file of numbers",
             cause=str(error).splitlines()[0],
             correction="write it with numpy.save",
         ) from error
@@ -134,7 +134,7 @@ def _size(argument: Argument) -> int:
         size = -1
     if not 1 <= size <= _MAX_BYTES:
         raise ParameterError(
-            f"--arg {argument}: {argument.text!r} is no number of bytes",
+            f"--arg {argument}: {argument.text!r} is not a number of bytes",
             correction=f"for example {argument.kind}:1048576",
         )
     return size

@@ -112,7 +112,7 @@ class Launches:
         self._reports.fetch(reports)
         strange = ~np.isin(reports["status"], (FINISHED, DEADLINE, STOPPED))
         if strange.any() and not trapped:
-            raise HardwareError(f"CTA {int(np.argmax(strange))} never came to its end")
+            raise HardwareError(f"CTA {int(np.argmax(strange))} did not finish")
         headers, records = unrecorded()
         if traced:
             wanted = repetition == 0 or bool((reports["status"] != FINISHED).any())

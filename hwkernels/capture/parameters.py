@@ -92,13 +92,13 @@ def require_parameters(sizes: Sequence[int], arguments: Sequence[Argument], *, t
         sizes = sizes[:-1]
     elif traced:
         raise ParameterError(
-            "the traced kernel has no parameter of its own for the recorder",
+            "the traced kernel has no parameter for the recorder",
             cause=f"it takes {len(sizes)} parameters, the untraced one {len(arguments)}",
             correction="end the kernel's parameter list with PIPESIM_KERNEL_PARAM",
         )
     if len(sizes) != len(arguments):
         raise ParameterError(
-            f"the kernel takes {len(sizes)} arguments, and {len(arguments)} were given",
+            f"the kernel takes {len(sizes)} arguments, but {len(arguments)} were given",
             correction="give one --arg for each, in order",
         )
     for position, (size, argument) in enumerate(zip(sizes, arguments, strict=True)):

@@ -122,8 +122,8 @@ def plan(request: CaptureRequest, smem_per_cta: int, smem_per_sm: int) -> Layout
     if capacity < least_capacity(each):
         raise ConfigurationError(
             f"there is no room for records in {memory} memory",
-            cause=f"{capacity} fit for each of {agents} warps, and {least_capacity(each)} are the least",
-            correction="let them go to device memory (--memory device), or use fewer stages or smaller tiles",
+            cause=f"{capacity} fit for each of {agents} warps, but {least_capacity(each)} are needed",
+            correction="record to device memory (--memory device), or use fewer stages or smaller tiles",
         )
     # More than half of an SM's memory: two CTAs never share an SM, whatever the grid.
     alone = min(smem_per_sm // 2 + 1024, smem_per_cta)
@@ -171,7 +171,7 @@ def check_request(request: CaptureRequest) -> None:
     if request.deadline_ms * 1_000_000 < _PATIENCE * request.params["work"]:
         raise ParameterError(
             f"a deadline of {request.deadline_ms} ms is too short for {request.params['work']:,} cycles of work a tile",
-            cause="a wait that is merely slow would be taken for a hang",
+            cause="a slow wait would be reported as a hang",
             correction=f"give at least {-(-_PATIENCE * request.params['work'] // 1_000_000)} ms, or less work",
         )
     if request.params["tile_bytes"] % 16:
@@ -199,12 +199,12 @@ def _check_window(request: CaptureRequest) -> None:
         raise ParameterError(f"the window {window} is not the first and the end of some iterations")
     if window[0] >= tiles:
         raise ParameterError(
-            f"the window begins at iteration {window[0]}, behind the last of {tiles} tiles",
-            correction="begin it earlier",
+            f"the window starts at iteration {window[0]}, after the last of {tiles} tiles",
+            correction="start it earlier",
         )
     if request.fault is not None:
         raise ParameterError(
-            "a run with a fault is recorded whole",
-            cause="what led to a fault, and what follows from it, may lie outside of a window",
+            "a run with a fault is recorded completely",
+            cause="the cause and the consequences of a fault may lie outside of a window",
             correction="leave the window out",
         )

@@ -108,7 +108,7 @@ def plan_kernel(request: KernelRequest, smem_per_cta: int = MAX_SMEM) -> KernelL
         raise ConfigurationError(
             f"there is no room for {nbytes:,} bytes of records in shared memory",
             cause=f"the kernel leaves {max(left, 0):,}",
-            correction="let them go to device memory (--memory device), or use fewer stages, tiles or steps",
+            correction="record to device memory (--memory device), or use fewer stages, tiles or steps",
         )
     if memory == "shared":
         shape = replace(shape, smem_bytes=shape.smem_bytes + _ALIGNMENT + nbytes)

@@ -144,7 +144,7 @@ def _check(tensor: TensorMap) -> None:
                 correction="pad the rows to a multiple of 16 bytes",
             )
     if tensor.row_bytes % 16:
-        raise ParameterError(f"the box's rows have {tensor.row_bytes} bytes, which is no multiple of 16")
+        raise ParameterError(f"the box's rows have {tensor.row_bytes} bytes, which is not a multiple of 16")
     if tensor.swizzle is not Swizzle.NONE and tensor.row_bytes > tensor.swizzle.value:
         raise ParameterError(
             f"the box's rows have {tensor.row_bytes} bytes, more than the {tensor.swizzle.value} of the swizzle",

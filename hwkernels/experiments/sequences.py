@@ -100,7 +100,7 @@ def parse(text: str) -> tuple[tuple[Code, int], ...]:
     for part in text.split(";"):
         name, _, operand = part.strip().partition(" ")
         if name not in NAMES or not (operand.isdecimal() or not operand):
-            raise ParameterError(f"{part.strip()!r} is no operation", correction=f"use one of {', '.join(NAMES)}")
+            raise ParameterError(f"{part.strip()!r} is not an operation", correction=f"use one of {', '.join(NAMES)}")
         found.append((NAMES[name], int(operand) if operand else 1))
     return tuple(found)
 

@@ -130,7 +130,7 @@ def read_line(anchors: npt.NDArray[Any], place: str, khz: int = 0) -> Line:
         middles.append(middle)
         slack.append(after - middle)
         if after <= before or anchor["globaltimer"] <= anchor["globaltimer_before"]:
-            raise TraceFormatError(f"an anchor whose clocks stand still: {anchor}", place=place)
+            raise TraceFormatError(f"an anchor whose clocks do not advance: {anchor}", place=place)
     line = Line(
         (middles[0], middles[1]),
         (int(anchors[0]["globaltimer"]), int(anchors[1]["globaltimer"])),
@@ -225,7 +225,7 @@ def _refuse_cycles(nodes: int, slacks: dict[tuple[int, int], tuple[int, str]]) -
     raise ClockError(
         f"the clocks contradict the messages by {-total / 1000:,.1f} ns",
         place="; ".join(reversed(names)),
-        cause="a stamp or a pair is wrong, a clock ran further from its mean than is allowed, or the timers differ",
+        cause="inconsistent timestamps, an SM clock drifted beyond the allowed bound, or the timers differ",
     )
 
 
@@ -280,7 +280,7 @@ def _order(events: Events, pairs: npt.NDArray[np.int64], first: Column, last: Co
             raise ClockError(
                 "the clocks contradict the order of events",
                 place="; ".join(wrong) or f"event {row} of CTA {events.cta[row]}",
-                cause="a stamp or a pair is wrong, or a clock ran further from its mean than is allowed",
+                cause="inconsistent timestamps, or an SM clock drifted beyond the allowed bound",
             )
         if np.array_equal(first, before[0]) and np.array_equal(last, before[1]):
             return

@@ -38,8 +38,8 @@ def require_counted(headers: npt.NDArray[Any], names: Sequence[str]) -> None:
             if header["counts"][agent][0] == _ONES:
                 raise HardwareError(
                     f"{name} of CTA {cta} never counted its records",
-                    cause="its warp left before PIPESIM_FLUSH, PIPESIM_AGENT says another number of agents than the "
-                    "table, or PIPESIM_ROOM is larger than the buffer allows",
+                    cause="its warp exited before PIPESIM_FLUSH, PIPESIM_AGENT has another number of agents than the "
+                    "table, or PIPESIM_ROOM is larger than the buffer",
                     correction="flush in every warp of the table, converged, after its last record",
                 )
 

@@ -95,7 +95,7 @@ def test_lost_records(call: Call, recorded: Path, good: Trace) -> None:
     write_trace(Trace(replace(good.meta, ctas=(header,)), kept), Path("lost.parquet"))
     answer = call("diff", recorded, "lost.parquet")
     assert answer.code == 3
-    assert answer.verdict == "? no difference found, but 70 records of B lost: what follows was not compared"
+    assert answer.verdict == "? no difference found, but 70 records of B lost: the rest was not compared"
 
 
 def test_traces_of_different_protocols(call: Call, recorded: Path, ring: str) -> None:
@@ -151,7 +151,7 @@ def test_options_of_one_trace_are_refused(call: Call, recorded: Path, option: li
     answer = call("diff", recorded, recorded, *option)
     assert (answer.code, answer.out) == (2, "")
     assert answer.error == [
-        f"pipesim: {said} means nothing with two traces",
+        f"pipesim: {said} has no effect with two traces",
         "  probable cause: two traces are compared with each other, not with a protocol or a simulation",
         f"  try: leave {said} out, or name one trace only",
     ]
@@ -198,7 +198,7 @@ def test_another_cost_of_recording_is_said(call: Call, recorded: Path, other_chi
     device = recorded.with_name(recorded.name.replace(".parquet", "-device.parquet"))
     assert call("diff", recorded, device).verdict == (
         "✓ same behaviour; B takes the same number of cycles; recording costs 77.9 cycles a tile in A, 169.5 in B, "
-        "which is not included in these numbers"
+        "not included in these numbers"
     )
     assert "recording costs" not in call("diff", recorded, other_chip).verdict  # the twin
 

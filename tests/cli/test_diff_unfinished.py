@@ -78,7 +78,7 @@ def test_bytes_of_a_copy_under_way_are_not_missing(call: Call) -> None:
     assert "; 16 bytes missing" in flat(hung)
 
 
-@pytest.mark.parametrize(("trace", "words"), [(faulty("expect_more"), "hung"), (TRAPPED, "were ended by a trap")])
+@pytest.mark.parametrize(("trace", "words"), [(faulty("expect_more"), "hung"), (TRAPPED, "trapped")])
 def test_two_that_ended_alike_and_not_well(call: Call, trace: Path, words: str) -> None:
     answer = call("diff", trace, trace)
     assert answer.code == 0
@@ -115,7 +115,7 @@ def test_but_what_it_did_is_judged(call: Call) -> None:
     call("run", PC, "--max-steps", "300", "--save-trace", "t.parquet")
     answer = call("diff", "t.parquet", "-p", "tile_bytes=8192")
     assert answer.code == 1
-    assert "does something else" in answer.verdict or "did something else" in answer.verdict
+    assert "differs from the protocol" in answer.verdict
 
 
 def test_a_simulated_trace_is_not_called_hardware(call: Call, refuted: Path, recorded: Path) -> None:

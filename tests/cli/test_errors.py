@@ -76,7 +76,7 @@ class TestUsersFile:
         assert refused(call("run", "mine.py:f")) == [
             f"mine.py cannot be imported: {fact}",
             f"at: {tmp_path / 'mine.py'}:{line}",
-            "try: mend the file until `python mine.py` runs",
+            "try: fix the file until `python mine.py` runs",
         ]
 
     def test_a_file_that_imports_what_is_not_installed(self, call: Call, user: User, tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ class TestUsersFile:
     def test_a_name_that_is_no_python_function(self, call: Call, user: User) -> None:
         user("f = dict\n")
         assert refused(call("run", "mine.py:f")) == [
-            "mine.py:f is no function written in Python",
+            "mine.py:f is not a function written in Python",
             "try: give a Python function",
         ]
 
@@ -189,11 +189,11 @@ class TestParameters:
             (["stages= 4"], ["stages takes a whole number, not ' 4'", "try: for example -p stages=4"]),
             (["stages=٤"], ["stages takes a whole number, not '٤'", "try: for example -p stages=4"]),
             (["stages="], ["stages takes a whole number, not ''", "try: for example -p stages=4"]),
-            (["stages=4", "stages=4"], ["stages is given twice", "try: give it once"]),
-            (["stages"], ["-p stages is no NAME=VALUE",
+            (["stages=4", "stages=4"], ["stages is given more than once", "try: give it once"]),
+            (["stages"], ["-p stages: expected NAME=VALUE",
                           "probable cause: a parameter is a name, an equals sign and a whole number, without spaces",
                           "try: for example -p stages=4"]),
-            (["=4"], ["-p =4 is no NAME=VALUE",
+            (["=4"], ["-p =4: expected NAME=VALUE",
                       "probable cause: a parameter is a name, an equals sign and a whole number, without spaces",
                       "try: for example -p stages=4"]),
             (["stages=0"], ["stages = 0 is out of range", "try: use 1 to 32"]),
@@ -295,8 +295,8 @@ class TestFiles:
     )
     def test_no_hardware_and_a_question_to_it(self, call: Call, words: tuple[str, ...], given: str) -> None:
         assert refused(call("verify", PC, "--no-hardware", *words)) == [
-            f"{given} asks for a comparison with the hardware, --no-hardware leaves it out",
-            "try: give one",
+            f"{given} asks for a comparison with hardware, and --no-hardware excludes it",
+            "try: give only one",
         ]
 
     def test_no_hardware_and_recorded(self, call: Call) -> None:
@@ -348,7 +348,7 @@ class TestTraces:
         Path("t.parquet").write_text("time,event\n1,2\n", encoding="utf-8")
         assert refused(call("diff", "t.parquet"), 3)[0] == "this is not a trace: a trace is a Parquet file"
         pq.write_table(pq.read_table(recorded).replace_schema_metadata(None), "u.parquet")
-        assert "no pipesim trace" in refused(call("diff", "u.parquet"), 3)[0]
+        assert "not a pipesim trace" in refused(call("diff", "u.parquet"), 3)[0]
 
     def test_truncated(self, call: Call, recorded: Path) -> None:
         Path("t.parquet").write_bytes(recorded.read_bytes()[:5000])

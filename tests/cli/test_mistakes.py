@@ -62,7 +62,7 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
         "use 0 to 3, for example tile[stage.index()]"),
     "a fraction as a slot": (READ, "w.read(tile[i / 2], item=i)  # here",
         "the slot of tile[...] is 0.0 of type float, not a whole number", DIVIDE),
-    "all slots as one": (READ, "w.read(tile, item=i)  # here", "mma: tile is all 4 slots, where one is wanted",
+    "all slots as one": (READ, "w.read(tile, item=i)  # here", "mma: tile has 4 slots, but one is expected",
         "name one, for example tile[stage.index()]"),
     "a number as a slot": (READ, "w.read(3, item=i)  # here",
         "mma: expected a slot of a tile, not an object of type int", "name one, for example tile[stage.index()]"),
@@ -99,7 +99,7 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
         '    @p.role("mma")\n    def handed(w):\n        return mma(w)\n\n    def mma(w):  # here\n        yield\n',
         "what mma returns is a generator or a coroutine", PLAIN),
     "a role without its name": ('@p.role("mma")', "@p.role  # here",
-        "the name of a role is of type function, not a text", 'write @protocol.role("load")'),
+        "the name of a role is of type function, not a string", 'write @protocol.role("load")'),
     "a role without a warp": ('@p.role("mma")\n    def mma(w):', '@p.role("mma")  # here\n    def mma():',
         "role mma cannot be called: too many positional arguments", "write def mma(w):"),
     "an init with an argument": ("@p.init\n    def init():", "@p.init  # here\n    def init(w):",
@@ -257,7 +257,7 @@ class TestBarriers:
         (fault,) = answer.json["report"]["faults"]
         assert fault["claim"] == "mma: the barrier is used before its init on more[1]"
         assert fault["line"] == f"{tmp_path / 'mine.py'}:{here((tmp_path / 'mine.py').read_text())}"
-        assert fault["correction"] == "initialise more[1] in the init: no operation of the program does"
+        assert fault["correction"] == "initialise more[1] in the init: the program never does"
         assert "likely correction: initialise more[1] in the init" in call("run", "mine.py:f").out
 
     def test_an_init_that_comes_too_late_needs_another_correction(

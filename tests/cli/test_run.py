@@ -140,9 +140,7 @@ class TestSavedTrace:
         answer = call("diff", "t.parquet")
         assert answer.code == 0
         assert "✓ 224 events of 1 CTA conform" in answer.out
-        assert (
-            answer.verdict == "✓ the simulated trace does what the protocol says (simulation of NVIDIA H100 80GB HBM3)"
-        )
+        assert answer.verdict == "✓ the simulated trace conforms to the protocol (simulation of NVIDIA H100 80GB HBM3)"
 
     @pytest.mark.parametrize("words", [(), ("--recording",)])
     def test_it_is_held_against_a_simulation_of_its_own_kind(self, call: Call, words: tuple[str, ...]) -> None:
@@ -175,15 +173,14 @@ class TestSavedTrace:
         assert "every agent completed all of them" in answer.out
         assert "iterations 4 to 9 kept · ✓ 0 records dropped" in answer.out
         assert answer.verdict == (
-            "✓ the simulated trace does what the protocol says in iterations 4 to 9 "
-            "(simulation of NVIDIA H100 80GB HBM3)"
+            "✓ the simulated trace conforms to the protocol in iterations 4 to 9 (simulation of NVIDIA H100 80GB HBM3)"
         )
 
     def test_a_window_of_all_is_the_whole(self, call: Call) -> None:
         call("run", PC, "-p", "tiles=16", "--window", "0..16", "--save-trace", "t.parquet")
         answer = call("diff", "t.parquet")
         assert "✓ 224 events of 1 CTA conform\n" in answer.out
-        assert answer.verdict.startswith("✓ the simulated trace does what the protocol says (")
+        assert answer.verdict.startswith("✓ the simulated trace conforms to the protocol (")
 
     def test_a_window_of_which_nobody_knows_the_end_is_unknown(self, call: Call) -> None:
         call("run", PC, "-p", "tiles=16", "--window", "0..15", "--save-trace", "t.parquet")
@@ -212,7 +209,7 @@ class TestSavedTrace:
         answer = call("run", PC, "-p", "tiles=16", "--window", window, "--save-trace", "t.parquet")
         assert answer.code == 2
         first = window.partition(".")[0]
-        assert f"the window starts at iteration {first}, behind the last of 16 iterations of {PC}" in answer.err
+        assert f"the window starts at iteration {first}, after the last of 16 iterations of {PC}" in answer.err
         assert not Path("t.parquet").exists()
 
     def test_one_that_ends_behind_it_is_clipped(self, call: Call) -> None:
@@ -240,9 +237,10 @@ class TestSavedTrace:
         )
 
     @pytest.mark.parametrize(("text", "words"), [
-        ("4", "'4' expected a window A..B of iterations; for example 10..42"),
-        ("4..", "'4..' expected a window"), ("..4", "'..4' is no window"), ("4-9", "'4-9' is no window"),
-        ("4..9..12", "'4..9..12' expected a window"), ("4.5..9", "'4.5..9' is no window"), ("", "'' is no window"),
+        ("4", "'4': expected a window A..B of iterations, for example 10..42"),
+        ("4..", "'4..': expected a window"), ("..4", "'..4': expected a window"), ("4-9", "'4-9': expected a window"),
+        ("4..9..12", "'4..9..12': expected a window"),
+        ("4.5..9", "'4.5..9': expected a window"), ("", "'': expected a window"),
         ("0..99999999999999999999", "expected a window"),
         ("9..9", "the window 9..9 keeps no iteration"), ("9..4", "the window 9..4 keeps no iteration"),
     ])  # fmt: skip

@@ -56,7 +56,7 @@ def test_a_schedule_as_a_timeline_in_full(call: Call, user: Callable[[str], None
     assert drawn.out.splitlines()[3:11] == [
         "  schedule     22 moves",
         "",
-        "  timeline   all 22 moves and what waits indefinitely · in the order of the schedule",
+        "  timeline   all 22 moves and what waits indefinitely · in schedule order",
         "",
         "  moves    0                   20",
         "  producer ██████ █░██░██░░░░░░░░░░░",
@@ -75,9 +75,9 @@ def test_a_schedule_that_ends_well_finds_nothing(call: Call) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--schedule", "0.x"], "word 2, 'x', is no move"),
-        (["--schedule", ""], "word 1, '', is no move"),
-        (["--schedule", "0*0"], "word 1, '0*0', is no move"),
+        (["--schedule", "0.x"], "word 2, 'x', is not a move"),
+        (["--schedule", ""], "word 1, '', is not a move"),
+        (["--schedule", "0*0"], "word 1, '0*0', is not a move"),
         (["--schedule", "0.99"], "move 2 is not possible in producer_consumer at these parameters"),
         (["--schedule", "0", "--profile", "h200"], "--schedule and --profile cannot be combined"),
         (["--schedule", "0", "--recording"], "--schedule and --recording cannot be combined"),

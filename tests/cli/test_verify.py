@@ -100,7 +100,7 @@ class TestNothingToCompareWith:
         assert "pipesim capture" not in answer.err
         cause = (
             "only these protocols were recorded: attention_sm90, cluster_multicast, epilogue_residual, gemm_sm90, "
-            "persistent_scheduler, producer_consumer; pipesim has no CUDA kernel of ring"
+            "persistent_scheduler, producer_consumer; there is no CUDA kernel of ring"
         )
         assert answer.error[2:] == [
             f"  probable cause: {cause}",

@@ -107,7 +107,7 @@ STORIES: dict[tuple[EditKind, int, int], tuple[list[str], str]] = {
     ),
     (EditKind.PHASE_NOT_TOGGLED, 1, 0): (
         [*RIGHT[:8], "wait full[0]/0", *RIGHT[9:12], "wait full[1]/0", *RIGHT[13:]],
-        "consumer/0 does not toggle its phase when it comes to full[0] after tile 0",
+        "consumer/0 does not toggle its phase when it reaches full[0] after tile 0",
     ),
 }
 

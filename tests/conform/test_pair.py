@@ -75,8 +75,8 @@ def test_another_tile_is_said_by_the_values(stored: Make) -> None:
     found = compare_traces(stored(name()).trace, stored(name(tb=16384)).trace).behaviour
     assert found.verdict is Verdict.PROVED
     assert found.notes == (
-        "the value is not compared: producer expect full says 4,096 in all of A, 16,384 in all of B",
-        "the value is not compared: producer copy full says 4,096 in all of A, 16,384 in all of B",
+        "the value is not compared: producer expect full is 4,096 throughout A, 16,384 throughout B",
+        "the value is not compared: producer copy full is 4,096 throughout A, 16,384 throughout B",
     )
 
 

@@ -132,6 +132,6 @@ def test_a_test_by_state_is_held_to_its_phase_too(run: Make) -> None:
     case.accepted()
     found = case.changed(row, value=1).refused()
     assert (found.kind, found.agent, found.barrier) == (DivergenceKind.TOO_EARLY, "asks", "b[0]")
-    assert found.claim.startswith("asks finds in a try of b[0] by state that it is complete before phase 0")
+    assert found.claim.startswith("asks gets true from try_wait of b[0] by state before phase 0")
     shown = next(m for m in found.moments if m.index == found.event)
     assert shown.hardware == "try b[0] by state: true"

@@ -223,8 +223,8 @@ def test_without_the_passes_nobody_knows_how_it_ended(stored: Make) -> None:
 
 
 @pytest.mark.parametrize(("passes", "kind", "words"), [
-    ((64, 63, 64), DivergenceKind.MISSING_EVENT, "consumer/0 went through 63 iterations where the protocol has 64"),
-    ((65, 64, 64), DivergenceKind.EXTRA_EVENT, "producer went through 65 iterations where the protocol has 64"),
+    ((64, 63, 64), DivergenceKind.MISSING_EVENT, "consumer/0 completed 63 iterations where the protocol has 64"),
+    ((65, 64, 64), DivergenceKind.EXTRA_EVENT, "producer completed 65 iterations where the protocol has 64"),
 ])  # fmt: skip
 def test_a_kernel_that_ended_after_other_iterations(
     stored: Make, passes: tuple[int, ...], kind: DivergenceKind, words: str
@@ -267,7 +267,7 @@ def test_a_protocol_that_cannot_have_ended(simulated: Make) -> None:
     found = ended.refused()
     assert (found.kind, found.agent, found.barrier) == (DivergenceKind.TOO_EARLY, "load", "empty[1]")
     assert found.claim == (
-        "load is past a wait for empty[1] parity 0, which is outside the window, before phase 2 can have completed: "
+        "load has passed a wait for empty[1] parity 0, outside the window, before phase 2 can have completed: "
         "1 of 1 arrivals missing"
     )
 
@@ -285,7 +285,7 @@ def test_a_way_that_hangs_on_a_try_outside_the_window(simulated: Make) -> None:
     )
     jumping = type(case)(program, case.trace)
     jumping.accepted()
-    with pytest.raises(EvidenceError, match="the way of load outside the window cannot be told"):
+    with pytest.raises(EvidenceError, match="the path of load outside the window is unknown"):
         jumping.window(2, 4).conform()
 
 

@@ -80,7 +80,7 @@ def test_a_deadline_ends_the_repetitions(fake_gpu, request_of, monkeypatch):
 
 def test_a_cta_that_never_ends_is_an_error(fake_gpu, request_of, monkeypatch):
     monkeypatch.setattr(fake_gpu, "launch", lambda *_: None)
-    with pytest.raises(HardwareError, match="CTA 0 never came to its end"):
+    with pytest.raises(HardwareError, match="CTA 0 did not finish"):
         capture(request_of())
     assert fake_gpu.latest.closed
 
@@ -218,7 +218,7 @@ def test_records_that_do_not_fit_beside_the_ring():
     assert plan(full, 232448, 233472).memory == "device"
     with pytest.raises(ConfigurationError, match="there is no room for records in shared memory") as caught:
         plan(replace(full, memory="shared", clock="both", params=full.params | {"consumer_warps": 15}), 232448, 233472)
-    assert caught.value.cause == "11 fit for each of 16 warps, and 14 are the least"
+    assert caught.value.cause == "11 fit for each of 16 warps, but 14 are needed"
 
 
 def test_two_ctas_never_share_an_sm():

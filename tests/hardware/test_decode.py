@@ -146,7 +146,7 @@ def test_a_site_of_another_role_is_seen(encoder, table, site):
     e.anchor(0, 1_000_000)
     e.record(0, 0, site, e.cycle(1_000_100), iteration=0)
     e.anchor(1, 1_032_000)
-    with pytest.raises(TraceFormatError, match=f"names site {site}, which is not one of its role"):
+    with pytest.raises(TraceFormatError, match=f"names site {site}, which does not belong to its role"):
         _decode(e)
 
 

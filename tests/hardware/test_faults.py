@@ -39,7 +39,7 @@ def test_a_fault_is_spelled_kind_at_iteration():
 
 @pytest.mark.parametrize(
     ("text", "fact"),
-    [("sabotage@3", "there is no fault 'sabotage'"), ("no_acquire", "'no_acquire' does not say at which iteration"),
+    [("sabotage@3", "there is no fault 'sabotage'"), ("no_acquire", "'no_acquire' does not name an iteration"),
      ("no_acquire@", "'no_acquire@' does not say"), ("no_acquire@-1", "'no_acquire@-1' does not"), ("", "no fault ''")],
 )  # fmt: skip
 def test_what_is_no_fault(text, fact):
@@ -50,7 +50,7 @@ def test_what_is_no_fault(text, fact):
 @pytest.mark.parametrize(
     ("fault", "changes", "fact"),
     [
-        ("no_acquire@12", {}, "behind the last of 12 tiles"),
+        ("no_acquire@12", {}, "after the last of 12 tiles"),
         ("swapped_stages@11", {}, "no other stage"),
         ("swapped_stages@3", {"stages": 1}, "no other stage"),
         ("phase_not_toggled@9", {}, "no lap behind it"),

@@ -76,8 +76,8 @@ def test_sizes_that_do_not_add_up_are_not_believed(builds, byte):
 @pytest.mark.parametrize(
     ("words", "fact"),
     [
-        ("zero:8 zero:8", "the kernel takes 3 arguments, and 2 were given"),
-        ("zero:8 zero:8 i32:1 i32:1", "the kernel takes 3 arguments, and 4 were given"),
+        ("zero:8 zero:8", "the kernel takes 3 arguments, but 2 were given"),
+        ("zero:8 zero:8 i32:1 i32:1", "the kernel takes 3 arguments, but 4 were given"),
         ("zero:8 zero:8 i64:1", "argument 2 of the kernel has 4 bytes, and i64:1 has 8"),
         ("zero:8 u32:1 i32:1", "argument 1 of the kernel has 8 bytes, and u32:1 has 4"),
     ],

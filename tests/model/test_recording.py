@@ -259,7 +259,7 @@ def test_a_loop_left_early_is_refused() -> None:
 
     error = refused(body)
     assert (error.fact, error.place) == ("r: a loop was left before its last iteration", line("left"))
-    assert refused(lambda w, _: list(w.loop(-1))).fact == "r: a loop of -1 trips"
+    assert refused(lambda w, _: list(w.loop(-1))).fact == "r: a loop with trip count -1"
 
 
 def test_a_linear_thing_is_live_until_consumed() -> None:

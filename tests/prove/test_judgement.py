@@ -118,7 +118,7 @@ def test_a_finding_that_says_what_mends_it_has_no_other_correction() -> None:
     program = target_of(forgotten).build()
     (shown,) = judged(target_of(forgotten), {}).refutations
     assert isinstance(shown.finding, FaultReport)
-    said = "initialise bar[1] in the init: no operation of the program does"
+    said = "initialise bar[1] in the init: the program never does"
     assert (shown.finding.correction, shown.corrections) == (said, ())
     (refuted,) = check(program).refutations
     assert corrections(program, refuted, program)  # there would be one
@@ -132,4 +132,4 @@ def test_a_size_that_goes_wrong_beside_one_that_is_right_is_told() -> None:
     tiles = next(each for each in report.ranges if each.parameter == "tiles")
     assert (tiles.least, tiles.checked, tiles.fails, tiles.why) == (0, 1, 2, "it goes wrong")
     said = " ".join(" ".join(check_lines(report, 200)).split())
-    assert "tiles: 0 to 1 checked individually, not more: at 2 it goes wrong" in said
+    assert "tiles: 0 to 1 checked individually, no further value: at 2 it fails" in said

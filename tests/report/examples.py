@@ -232,7 +232,7 @@ MOMENTS = (
 DIVERGENCE = Divergence(
     DivergenceKind.TOO_EARLY,
     "mma/1 returns from its wait for full[1] parity 1 before phase 18 can have completed: 1 of 1 arrivals and "
-    "16,384 bytes missing; the next that could help came 214 cycles later",
+    "16,384 bytes missing; the next operation that could supply it came 214 cycles later",
     cta=3,
     agent="mma/1",
     iteration=37,
@@ -259,7 +259,7 @@ DIVERGENCES = {
     DivergenceKind.MISSING_EVENT: replace(
         DIVERGENCE,
         kind=DivergenceKind.MISSING_EVENT,
-        claim="the records of mma/1 end where the protocol goes on with: arrive empty[3]",
+        claim="the records of mma/1 end where the protocol continues with: arrive empty[3]",
         event=1_792,
         cycle=-1,
         barrier="",
@@ -274,7 +274,7 @@ DIVERGENCES = {
     DivergenceKind.EXTRA_EVENT: replace(
         DIVERGENCE,
         kind=DivergenceKind.EXTRA_EVENT,
-        claim="mma/1 goes on with “arrive empty[0]” where the protocol has ended",
+        claim="mma/1 continues with “arrive empty[0]” where the protocol has ended",
         phase_wanted=-1,
         phase_now=-1,
         late_by=0,
@@ -369,7 +369,7 @@ def verify_window(console: Console) -> None:
     numbers = replace(whole, figures=(whole.figures[0], *(replace(f, measured=None) for f in whole.figures[1:])))
     window = block(H100, "traces/h100/window.parquet", 753, conformance=seen, timing=numbers,
                    simulated=keep(ring(755, 1204), 16, 48), measured=part(16, 48))  # fmt: skip
-    verdict = f"the recorded trace does what the protocol says in iterations 16 to 47 ({H100})"
+    verdict = f"the recorded trace conforms to the protocol in iterations 16 to 47 ({H100})"
     paint_verify(console, VerifyReport(HEADING, (simulation(),), (window,), verdict, ok=True))
 
 
@@ -411,7 +411,7 @@ def hang_unexplained(console: Console) -> None:
 
 EXPLANATION = Explanation(
     Edit(EditKind.PHASE_NOT_TOGGLED, 2, 36, "full"),
-    "mma/1 does not toggle its phase when it comes to full[0] after tile 36",
+    "mma/1 does not toggle its phase when it reaches full[0] after tile 36",
     "mma/1",
     "full[0]",
     36,
@@ -608,7 +608,7 @@ def pair_changed(console: Console) -> None:
     )
     found = replace(SAME, notes=notes, lost_b=0)
     verdict = f"{behaviour_words(found)}; {time_words(timing)}"
-    away = PairSide("B", "b.parquet", ring(757, 1204), None, "not held against ring, which is not built in")
+    away = PairSide("B", "b.parquet", ring(757, 1204), None, "not compared with ring, which is not built in")
     paint_pair(console, replace(pair_report(Pair(settings, found, timing), verdict, ok=True), b=away))
 
 

@@ -20,7 +20,7 @@ TICK_CELLS = 12  #: least distance of two ticks
 NAME_WIDTH = 18  #: of "sim consumer/0"
 FOLD_WIDTH = 2  #: of "-3" in "consumer/0-3"
 HERE = "▴"
-_SOURCES = {"simulation": "simulated", "schedule": "in the order of the schedule"}
+_SOURCES = {"simulation": "simulated", "schedule": "in schedule order"}
 
 
 @dataclass(frozen=True)
