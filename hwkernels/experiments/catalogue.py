@@ -121,7 +121,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
         "lanes",
         "What happens if n lanes of a warp arrive together on a count of m?",
-        "n lanes execute one arrive, or each its own, one after the other, on a fresh barrier; the word is read after inval.",
+        "n lanes execute one arrive, or one each in sequence, on a fresh barrier; the word is read after inval.",
         "lanes",
         "lanes",
         _lanes(),
