@@ -39,6 +39,7 @@ PAGES = (
     "docs/kernels.md",
     "docs/protocols.md",
     "docs/experiments.md",
+    "docs/glossary.md",
     "docs/own-kernel.md",
     "docs/pipelines.md",
     "docs/spin.md",

@@ -40,7 +40,8 @@ def test_a_fault_is_spelled_kind_at_iteration():
 @pytest.mark.parametrize(
     ("text", "fact"),
     [("sabotage@3", "there is no fault 'sabotage'"), ("no_acquire", "'no_acquire' does not name an iteration"),
-     ("no_acquire@", "'no_acquire@' does not name"), ("no_acquire@-1", "'no_acquire@-1' does not"), ("", "no fault ''")],
+     ("no_acquire@", "'no_acquire@' does not name"), ("no_acquire@-1", "'no_acquire@-1' does not"),
+     ("", "no fault ''")],
 )  # fmt: skip
 def test_what_is_no_fault(text, fact):
     with pytest.raises(ParameterError, match=fact):

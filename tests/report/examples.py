@@ -330,7 +330,7 @@ DIVERGENCES = {
 def verify_good(console: Console) -> None:
     blocks = (
         block(H100, "traces/h100/ring-s4-t16k-w600.parquet", 753),
-        block(H200, "/home/somebody/a/rather/long/way/down/to/traces/h200/ring-s4-t16k-w600.parquet", 741,
+        block(H200, "/home/user1/a/rather/long/way/down/to/traces/h200/ring-s4-t16k-w600.parquet", 741,
               timing=timing(741, mmas=6), overhead_permille=None, noise_permille=None, order_error_cycles=0),
     )  # fmt: skip
     simulations = (simulation(), simulation("h200", H200))
@@ -575,7 +575,7 @@ ALL_CONFORM = Conformance(Verdict.PROVED, 832, 1, 0, 2)
 def pair_report(pair: Pair, verdict: str, *, ok: bool | None, **b: object) -> PairReport:
     one = PairSide("A", "traces/before/ring.parquet", ring(755, 1204, source="hardware"), ALL_CONFORM)
     two = PairSide(
-        "B", "/home/somebody/a/rather/long/way/down/to/traces/after/ring-s4-t16k-w600.parquet",
+        "B", "/home/user1/a/rather/long/way/down/to/traces/after/ring-s4-t16k-w600.parquet",
         ring(791, 1203, source="hardware", start=9_000), ALL_CONFORM,
     )  # fmt: skip
     return PairReport("ring", one, replace(two, **b), pair, verdict, ok)  # type: ignore[arg-type]

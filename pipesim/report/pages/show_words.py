@@ -88,7 +88,7 @@ def waits_words(group: Group, roles: Sequence[RolePart], cta: int) -> str:
 def _waits(wait: Wait, roles: Sequence[RolePart], cta: int) -> str:
     name = who(wait.role, wait.agents, (cta,), roles, cta)
     remarks = ["only tests"] if not wait.blocks else []
-    remarks += ["the first wait on each passes at once"] if wait.first_free else []
+    remarks += ["the first wait on each passes immediately"] if wait.first_free else []
     return f"{name} ({', '.join(remarks)})" if remarks else name
 
 
