@@ -21,38 +21,38 @@ PAGE, TRACES = ROOT / "docs" / "kernels.md", ROOT / "traces"
 CHIPS = ("h100", "h200")
 
 INTRODUCTION = """\
-# The kernels on the chip
+# The kernels on H100 and H200
 
 Six protocols have a CUDA kernel here (`hwkernels/*.cu`, C++ with inline PTX, no library) that was recorded on both
-chips. This page speaks of the five that compute something worth having; `producer_consumer` is all over the other
-pages. It is made by `python tools/kernels_doc.py` from the files in `traces`; do not edit it by hand. What the
-recordings say of the chip's clock is in [hopper.md](hopper.md); each recording has a line in
+GPUs. This page covers the five that compute a useful result; the other pages use `producer_consumer` throughout. It is
+written by `python tools/kernels_doc.py` from the files in `traces`; do not edit it by hand. What the
+recordings show about the SM clock is in [hopper.md](hopper.md); each recording has a line in
 [traces](../traces/README.md).
 
 ## What was recorded
 
-Each configuration was launched five times with its recorder and five times without, in turn (upstream's order of the
-loads, see below, once). After each launch that ended all outputs were compared with float64 on random inputs: no
-element was wrong. Each trace conforms to its protocol (`tests/conform/test_stored_traces.py`), but for the hangs. The
-error is absolute, the largest of any element in any launch; `gemm_sm90` rounds its results to bf16, where half a step
-of a number from 128 to 256 is 0.5. What recording adds is per tile, or block of keys and values: from the least to
-the most over the configurations. A negative number says that the recorded launches were faster.
+Each configuration was launched five times with its recorder and five times without, alternating (upstream's order of the
+loads, see below, once). After each launch that finished, all outputs were compared with float64 on random inputs: no
+element was wrong. Except for the hangs, each trace conforms to its protocol (`tests/conform/test_stored_traces.py`). The
+error is the largest absolute error of any element in any launch; `gemm_sm90` rounds its results to bf16, where half a step
+of a number from 128 to 256 is 0.5. The cost of recording is per tile, or per block of keys and values: the range over
+the configurations. A negative number means that the recorded launches were faster.
 
 """
 
 GEMM = """\
-## The GEMM beside cuBLAS
+## The GEMM compared with cuBLAS
 
-C = A·Bᵀ in bf16 with fp32 sums, {size}³, random inputs, without the recorder; launches in turn with cuBLAS
-(`torch.matmul`), medians of CUDA events (`python tools/gemm_speed.py`). The share is that of cuBLAS's speed in the
-same turns, which stands behind it. The relative error is that of 48 rows of C against float64.
+C = A·Bᵀ in bf16 with fp32 sums, {size}³, random inputs, without the recorder; launches alternate with cuBLAS
+(`torch.matmul`), medians of CUDA events (`python tools/gemm_speed.py`). The percentage is relative to the speed of cuBLAS
+in the same alternation, which follows it. The relative error is that of 48 rows of C against float64.
 
 """
 
 ATTENTION = """\
-## Attention beside PyTorch
+## Attention compared with PyTorch
 
-Forward, bf16, {heads} heads of {length} queries and keys, without a mask; medians of CUDA events, all in turn
+Forward, bf16, {heads} heads of {length} queries and keys, without a mask; medians of CUDA events, all alternating
 (`python tools/attention_speed.py`). The relative error is against float64.
 
 """
@@ -60,20 +60,20 @@ Forward, bf16, {heads} heads of {length} queries and keys, without a mask; media
 ORDER = """\
 ## The order that can be missed
 
-`epilogue_residual` with `first_tile_only=1` lets the load warp order the epilogue-load warp once, as CUTLASS does;
-with `first_tile_only=0` once a tile, as upstream's kernels do, and nothing holds the load warp back: it can arrive
-twice before the other warp looks, and a wait by parity misses both. `pipesim check epilogue_residual -p
-first_tile_only=0` finds such a schedule. So does the chip. Of {launches} launches each, so many met their deadline
-({tiles} tiles; late: the epilogue spins {late} cycles a slice, or the epilogue-load warp a tile; `python
+`epilogue_residual` with `first_tile_only=1` makes the load warp order the epilogue-load warp once, as in CUTLASS;
+with `first_tile_only=0` once per tile, as in upstream's kernels. Then the load warp does not wait for the other: it can
+arrive twice before the other warp looks, and a wait by parity misses both phases. `pipesim check epilogue_residual -p
+first_tile_only=0` finds such a schedule, and the hardware runs it. Number of launches (out of {launches}) that timed out
+({tiles} tiles; late: the epilogue spins {late} cycles per slice, or the epilogue-load warp per tile; `python
 tools/load_order.py`):
 
 """
 
 AFTER_ORDER = """\
-With one or two steps of K a tile no warp need be late for every launch to hang, with three for some. With four or
-more, and no warp late, every launch ended: a test of such a kernel sees nothing. The recorder does not make the hang;
-with three steps it makes it certain. No launch that ended left a wrong tile. The recorded hangs are in `traces`: the
-model, led by the records, is stuck in the same waits, and its barrier words are those that the kernel left
+With one or two K steps per tile every launch hangs even if no warp is late, with three some do. With four or more, and
+no warp late, every launch finished: a test of such a kernel detects nothing. The recorder does not cause the hang; with
+three steps it makes it certain. No launch that finished left a wrong tile. The recorded hangs are in `traces`: the
+model, replaying the records, blocks in the same waits, and its barrier words are those that the kernel left
 (`tests/conform/test_load_order.py`):
 
 ```
@@ -85,26 +85,26 @@ pipesim verify epilogue_residual -p first_tile_only=0 -p tiles=8 -p k_iters=1
 NEVER_RUN = """\
 ## Kernels that were never run
 
-Only Blackwell has `tcgen05`, tensor memory and cluster launch control, and no Blackwell GPU was at hand. These kernels
-compile for sm_100a, to the instructions they are about, and their tables are their protocols'
-(`tests/hardware/test_blackwell.py`). On the CPU, where every instruction does what NVIDIA's documentation says of it,
-as it was read here, their results are right (those without a softmax to the bit), every warp does what its protocol
-says, operation by operation, and wrong twins of them are seen (`tests/hardware/test_blackwell_emulated.py`,
+Only Blackwell has `tcgen05`, tensor memory and cluster launch control, and no Blackwell GPU was available. These kernels
+compile for sm_100a, to the intended instructions, and their tables match their protocols
+(`tests/hardware/test_blackwell.py`). In a CPU emulator of the instructions, written from NVIDIA's documentation, their
+results are correct (bit-exact without a softmax), every warp conforms to its protocol, operation by operation, and
+faulty variants are detected (`tests/hardware/test_blackwell_emulated.py`,
 `test_attention_sm100_emulated.py`); the convolution with upstream's order of the loads hangs there as
-`epilogue_residual` does above. Memory order and speed are not in that, and no command launches these kernels. Those
+`epilogue_residual` does above. The emulator covers neither memory order nor speed, and no command launches these kernels. Those
 with launch control do not have the single wave without a scheduler (`clc_stages=0`), and `block_n` is 64, 128 or 256.
 
 - `gemm_sm100.cu`: C = A·Bᵀ in bf16, on one SM, without `lookahead`; `block_k` is 64.
 - `conv_epilogue.cu`: a convolution in bf16 with a residual; A's tiles come through an im2col tensor map, and both
-  orders of the loads can be had. `block_k` is 64.
+  orders of the loads are available. `block_k` is 64.
 - `gemm_sm100_blockwise.cu`: C = A·Bᵀ in FP8, with a scale for each row of A and each block of B in every step of K,
   without `lookahead`. `block_k` is 128, `block_n` 64 or 128.
 - `cutlass_sm100.cu`: the first of these with CUTLASS's pipelines, on one SM and without a residual; `block_k` is 64.
 - `attention_sm100.cu`: forward attention in bf16, two tiles of 128 queries a CTA (`num_qo=2`, `pair_cta=0`), K and V in
-  one ring or a ring each; `depth` and `block_n` are 64 or 128. On an H200, with only `tcgen05` replaced by what it
-  does, its results were right and its recordings conformed (`tests/hardware/test_gpu_attention_sm100.py`). S is
-  written over a P that an earlier product reads: upstream relies on the order of the tensor cores there, of which
-  NVIDIA's documentation speaks only for products with the same accumulator.
+  one ring or a ring each; `depth` and `block_n` are 64 or 128. On an H200, with only `tcgen05` replaced by
+  equivalent code, its results were correct and its traces conformed (`tests/hardware/test_gpu_attention_sm100.py`). S is
+  written over a P that an earlier product reads: upstream relies on the order of the tensor cores there, which
+  NVIDIA's documentation covers only for products with the same accumulator.
 
 """
 
