@@ -22,8 +22,8 @@ INTRODUCTION = """\
 # Experiments
 
 How mbarriers and clocks behave was measured on the hardware, with one small kernel per question
-(`hwkernels/experiments`). The results are stored as `experiments.json` in each device's folder of `traces`. This page is
-written from them; do not edit it by hand. A test compares the model with every stored result. To measure again, on a
+(`hwkernels/experiments`). The results are stored as `experiments.json` in each device's folder of `traces`. This page
+is written from them; do not edit it by hand. A test compares the model with every stored result. To measure again, on a
 machine with a Hopper GPU:
 
 ```

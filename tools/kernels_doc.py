@@ -31,12 +31,12 @@ recordings show about the SM clock is in [hopper.md](hopper.md); each recording 
 
 ## What was recorded
 
-Each configuration was launched five times with its recorder and five times without, alternating (upstream's order of the
-loads, see below, once). After each launch that finished, all outputs were compared with float64 on random inputs: no
-element was wrong. Except for the hangs, each trace conforms to its protocol (`tests/conform/test_stored_traces.py`). The
-error is the largest absolute error of any element in any launch; `gemm_sm90` rounds its results to bf16, where half a step
-of a number from 128 to 256 is 0.5. The cost of recording is per tile, or per block of keys and values: the range over
-the configurations. A negative number means that the recorded launches were faster.
+Each configuration was launched five times with its recorder and five times without, alternating (upstream's order of
+the loads, see below, once). After each launch that finished, all outputs were compared with float64 on random inputs:
+no element was wrong. Except for the hangs, each trace conforms to its protocol (`tests/conform/test_stored_traces.py`).
+The error is the largest absolute error of any element in any launch; `gemm_sm90` rounds its results to bf16, where half
+a step of a number from 128 to 256 is 0.5. The cost of recording is per tile, or per block of keys and values: the range
+over the configurations. A negative number means that the recorded launches were faster.
 
 """
 
@@ -44,8 +44,8 @@ GEMM = """\
 ## The GEMM compared with cuBLAS
 
 C = A·Bᵀ in bf16 with fp32 sums, {size}³, random inputs, without the recorder; launches alternate with cuBLAS
-(`torch.matmul`), medians of CUDA events (`python tools/gemm_speed.py`). The percentage is relative to the speed of cuBLAS
-in the same alternation, which follows it. The relative error is that of 48 rows of C against float64.
+(`torch.matmul`), medians of CUDA events (`python tools/gemm_speed.py`). The percentage is relative to the speed of
+cuBLAS in the same alternation, which follows it. The relative error is that of 48 rows of C against float64.
 
 """
 
@@ -60,11 +60,11 @@ Forward, bf16, {heads} heads of {length} queries and keys, without a mask; media
 ORDER = """\
 ## The order that can be missed
 
-`epilogue_residual` with `first_tile_only=1` makes the load warp order the epilogue-load warp once, as in CUTLASS;
-with `first_tile_only=0` once per tile, as in upstream's kernels. Then the load warp does not wait for the other: it can
+`epilogue_residual` with `first_tile_only=1` makes the load warp order the epilogue-load warp once, as in CUTLASS; with
+`first_tile_only=0` once per tile, as in upstream's kernels. Then the load warp does not wait for the other: it can
 arrive twice before the other warp looks, and a wait by parity misses both phases. `pipesim check epilogue_residual -p
-first_tile_only=0` finds such a schedule, and the hardware runs it. Number of launches (out of {launches}) that timed out
-({tiles} tiles; late: the epilogue spins {late} cycles per slice, or the epilogue-load warp per tile; `python
+first_tile_only=0` finds such a schedule, and the hardware runs it. Number of launches (out of {launches}) that timed
+out ({tiles} tiles; late: the epilogue spins {late} cycles per slice, or the epilogue-load warp per tile; `python
 tools/load_order.py`):
 
 """
@@ -85,14 +85,14 @@ pipesim verify epilogue_residual -p first_tile_only=0 -p tiles=8 -p k_iters=1
 NEVER_RUN = """\
 ## Kernels that were never run
 
-Only Blackwell has `tcgen05`, tensor memory and cluster launch control, and no Blackwell GPU was available. These kernels
-compile for sm_100a, to the intended instructions, and their tables match their protocols
+Only Blackwell has `tcgen05`, tensor memory and cluster launch control, and no Blackwell GPU was available. These
+kernels compile for sm_100a, to the intended instructions, and their tables match their protocols
 (`tests/hardware/test_blackwell.py`). In a CPU emulator of the instructions, written from NVIDIA's documentation, their
 results are correct (bit-exact without a softmax), every warp conforms to its protocol, operation by operation, and
-faulty variants are detected (`tests/hardware/test_blackwell_emulated.py`,
-`test_attention_sm100_emulated.py`); the convolution with upstream's order of the loads hangs there as
-`epilogue_residual` does above. The emulator covers neither memory order nor speed, and no command launches these kernels. Those
-with launch control do not have the single wave without a scheduler (`clc_stages=0`), and `block_n` is 64, 128 or 256.
+faulty variants are detected (`tests/hardware/test_blackwell_emulated.py`, `test_attention_sm100_emulated.py`); the
+convolution with upstream's order of the loads hangs there as `epilogue_residual` does above. The emulator covers
+neither memory order nor speed, and no command launches these kernels. Those with launch control do not have the single
+wave without a scheduler (`clc_stages=0`), and `block_n` is 64, 128 or 256.
 
 - `gemm_sm100.cu`: C = A·Bᵀ in bf16, on one SM, without `lookahead`; `block_k` is 64.
 - `conv_epilogue.cu`: a convolution in bf16 with a residual; A's tiles come through an im2col tensor map, and both
@@ -101,10 +101,10 @@ with launch control do not have the single wave without a scheduler (`clc_stages
   without `lookahead`. `block_k` is 128, `block_n` 64 or 128.
 - `cutlass_sm100.cu`: the first of these with CUTLASS's pipelines, on one SM and without a residual; `block_k` is 64.
 - `attention_sm100.cu`: forward attention in bf16, two tiles of 128 queries a CTA (`num_qo=2`, `pair_cta=0`), K and V in
-  one ring or a ring each; `depth` and `block_n` are 64 or 128. On an H200, with only `tcgen05` replaced by
-  equivalent code, its results were correct and its traces conformed (`tests/hardware/test_gpu_attention_sm100.py`). S is
-  written over a P that an earlier product reads: upstream relies on the order of the tensor cores there, which
-  NVIDIA's documentation covers only for products with the same accumulator.
+  one ring or a ring each; `depth` and `block_n` are 64 or 128. On an H200, with only `tcgen05` replaced by equivalent
+  code, its results were correct and its traces conformed (`tests/hardware/test_gpu_attention_sm100.py`). S is written
+  over a P that an earlier product reads: upstream relies on the order of the tensor cores there, which NVIDIA's
+  documentation covers only for products with the same accumulator.
 
 """
 
