@@ -13,11 +13,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 GLOSSARY = ROOT / "docs" / "glossary.md"
 
-#: Packages whose strings (not docstrings) reach a user: help, errors, reports, claims. Not the export to Promela.
+#: Packages whose strings (not docstrings) reach a user: help, errors, reports, claims.
 PACKAGES = (
     "pipesim/answers", "pipesim/cli", "pipesim/conform", "pipesim/explain", "pipesim/lang", "pipesim/model",
     "pipesim/pipelines", "pipesim/protocols", "pipesim/prove", "pipesim/report", "pipesim/timed", "pipesim/trace",
-    "pipesim/errors.py", "pipesim/targets.py", "hwkernels",
+    "pipesim/errors.py", "pipesim/export", "pipesim/targets.py", "hwkernels",
 )  # fmt: skip
 
 #: Sentences that keep a word of the list, each with the reason.
@@ -101,7 +101,15 @@ def modules() -> list[Path]:
 
 
 def pages() -> list[Path]:
-    return [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return [
+        ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "traces" / "README.md", *sorted((ROOT / "docs").glob("*.md"))
+    ]  # fmt: skip
+
+
+def sources() -> list[Path]:
+    """Files that a user is given as they are, comments included."""
+    examples = [path for path in (ROOT / "docs" / "examples").iterdir() if path.suffix in (".py", ".cu", ".h")]
+    return [ROOT / "pipesim" / "cli" / "template.py", *sorted(examples)]
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
@@ -119,6 +127,11 @@ def test_strings_of_the_modules_that_print(path: Path) -> None:
 def test_pages(path: Path) -> None:
     text = prose(path.read_text(encoding="utf-8").split("## Words not to be used", 1)[0])
     assert broken(text) == []
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: path.name)
+def test_files_that_a_user_starts_from(path: Path) -> None:
+    assert broken(path.read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize(
