@@ -36,7 +36,7 @@ class Target:
     spelling: str = ""
 
     def build(self, params: Mapping[str, int] | None = None, *, grid: int | None = None, twice: bool = True) -> Program:
-        """The flat program with these parameters (defaults for the rest); it fits the chip, or ConfigurationError.
+        """The flat program with these parameters (defaults for the rest); it fits the hardware, or ConfigurationError.
 
         ``grid``: CTAs of the launch, whole clusters; if None, one cluster, or what a flat program says. ``twice``: see
         ``Protocol.flatten``.

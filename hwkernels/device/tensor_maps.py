@@ -112,7 +112,7 @@ def encode(tensor: TensorMap) -> npt.NDArray[np.uint8]:
 
 
 def encode_all(*tensors: TensorMap) -> npt.NDArray[np.uint8]:
-    """Several maps, one behind the other, as a kernel takes them in device memory."""
+    """Several maps, one after the other, as a kernel takes them in device memory."""
     return np.concatenate([encode(tensor) for tensor in tensors])
 
 

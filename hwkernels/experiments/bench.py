@@ -55,7 +55,7 @@ class Bench:
         return ""
 
     def words(self, count: int, dtype: type[np.unsignedinteger[Any]]) -> tuple[int, Array]:
-        """So many zeroed words of host memory that outlive a trap: their address and the array."""
+        """Zeroed words of host memory that outlive a trap: their address and the array."""
         address, view = self.gpu.host_mapped(count * np.dtype(dtype).itemsize)
         view[:] = 0
         return address, view.view(dtype)

@@ -26,7 +26,9 @@ class Case:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A question put to the chip. ``bench`` names the procedure that runs a case, ``kernel`` the ``.cu`` it uses."""
+    """A question put to the hardware. ``bench`` names the procedure that runs a case, ``kernel`` the ``.cu`` it
+    uses.
+    """
 
     name: str
     question: str

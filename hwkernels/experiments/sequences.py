@@ -43,7 +43,7 @@ class Sequence:
     """Operations on one barrier, and whether a launch may end in a trap, so that it needs a process of its own.
 
     ``seen`` is what was typed in by hand before any result was stored: after each operation the parity that
-    has completed (0 or 1), "!" where the launch failed, "" where nobody knew.
+    has completed (0 or 1), "!" where the launch failed, "" if unknown.
     """
 
     text: str

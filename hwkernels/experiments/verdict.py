@@ -24,7 +24,7 @@ from pipesim.model.barrier import FRESH, LIVE, BarrierState, Effect
 from pipesim.model.barrier_word import word_of
 
 FAILS = "the launch fails"
-SILENT = "–"  #: what stands where the model says nothing
+SILENT = "–"  #: shown if the model does not cover a question
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 Placing events. Each CTA read both clocks together twice, at an edge of ``%globaltimer`` before and after its records;
 its events lie between, on the straight line through these two anchors, with its strict bound
-(:mod:`hwkernels.recorder.clocks`). A stamp of ``%globaltimer`` is placed where it says, with two of the timer's steps
-as its error.
+(:mod:`hwkernels.recorder.clocks`). A timestamp of ``%globaltimer`` is placed where it says, with two of the timer's
+steps as its error.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Decoded:
 class Coding:
     """What the words of a recording do not say themselves.
 
-    ``clock``: what stamped them, as in the schema. ``nbytes``: the bytes that an EXPECT or COPY moves, by the value in
-    its record. ``first``: the first iteration that was kept. ``counted``: whether a record's iteration must be how
+    ``clock``: what timestamped them, as in the schema. ``nbytes``: the bytes that an EXPECT or COPY moves, by the value
+    in its record. ``first``: the first iteration that was kept. ``counted``: whether a record's iteration must be how
     often its site was passed, as in a kernel without a fault. ``khz``: the SM clock, for a CTA that lacks its second
     anchor because a trap ended it (0: then that is an error). ``stray_ns``: how far the SM clock may be off the line
     through the anchors besides.

@@ -56,9 +56,9 @@ def describe(
 
 
 def order_error_cycles(clock: str, khz: int, step_ns: int) -> int:
-    """Cycles by which two stamps of one SM may stand in the wrong order.
+    """Cycles by which two timestamps of one SM may stand in the wrong order.
 
-    Two readings of ``%clock`` on one SM were at most 15 cycles apart when taken right behind a CTA barrier (2,000
+    Two readings of ``%clock`` on one SM were at most 15 cycles apart when taken directly after a CTA barrier (2,000
     times, 8 warps, H100 and H200); a reading of ``%globaltimer`` is up to two of its usual steps old.
     """
     return CLOCK_SKEW_CYCLES + (-(-TIMER_STEPS * step_ns * khz // 1_000_000) if clock == "globaltimer" else 0)

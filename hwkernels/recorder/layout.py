@@ -49,7 +49,7 @@ REPORT: np.dtype[Any] = np.dtype(
     ]
 )
 
-FINISHED, DEADLINE, STOPPED = 1, 2, 3  #: ``Status``; 0 is a CTA that never came to its end
+FINISHED, DEADLINE, STOPPED = 1, 2, 3  #: ``Status``; 0 is a CTA that never finished
 
 #: PIPESIM_CLOCK, by its name in the schema, and the 32-bit words of a record under it.
 CLOCKS = {"clock": 0, "globaltimer": 1, "both": 2}

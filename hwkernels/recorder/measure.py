@@ -21,7 +21,7 @@ class Launched:
 
     ``reports``: (grid,) of ``layout.REPORT``. ``headers``: (grid,) of ``layout.HEADER``, empty if untraced.
     ``records``: (recorded CTAs, agents, capacity, words), empty but for the first traced launch.
-    ``wrong_tiles``: of all its CTAs. ``trapped``: the chip ended the launch. ``took_ms``: as the host saw it.
+    ``wrong_tiles``: of all its CTAs. ``trapped``: the hardware ended the launch. ``took_ms``: as the host saw it.
     """
 
     traced: bool
@@ -39,7 +39,7 @@ class Launched:
         return bool((self.reports["status"] != FINISHED).any())
 
     def describe_end(self, table: Table) -> dict[str, Any]:
-        """The first CTA whose wait met its deadline: CTA, agent, site, iteration, and whether it was traced.
+        """The first CTA whose wait timed out: CTA, agent, site, iteration, and whether it was traced.
 
         Of a launch that trapped nothing is known but that.
         """

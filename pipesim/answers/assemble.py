@@ -51,7 +51,7 @@ class Simulated:
 
 @dataclass(frozen=True)
 class Held:
-    """One trace held against the program: the block of the report, and what it means for the exit code.
+    """One trace compared with the program: the block of the report, and what it means for the exit code.
 
     ``why`` is the reason in words where the code is not 0.
     """
@@ -200,7 +200,7 @@ def _why_unknown(trace: Trace, found: Conformance) -> str:
 
 
 def off_by(percentage: float) -> str:
-    """A percentage with its sign, to a hundredth, as a tolerance is judged by: ``+0.25 %``, ``−36.51 %``."""
+    """A percentage with its sign, to a hundredth, as a tolerance is checked by: ``+0.25 %``, ``−36.51 %``."""
     return f"{percentage:+.2f} %".replace("-", "−")
 
 

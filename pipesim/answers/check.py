@@ -1,4 +1,5 @@
-"""A protocol judged for every schedule, as a report: the verdict, and what is wrong at the smallest sizes that show it.
+"""A protocol checked for every schedule, as a report: the verdict, and what is wrong at the smallest sizes that show
+it.
 
 Between the proof, which sees flat programs only, and those who ask: the command line and pytest.
 """
@@ -39,7 +40,7 @@ from pipesim.targets import Target
 EVERY_RANGE = 1 << 10
 _MOST_TRIES = 12  #: values of one parameter
 _FEW_STATES = 2_000
-_SHORT = 400  #: operations of a program that is searched for other ways to go wrong
+_SHORT = 400  #: operations of a program that is searched for other ways to fail
 _MOST_LEFT = 20_000  #: operations of a program that is run once more for what it leaves
 _MOST_MOVES = 30_000  #: made to shorten a schedule
 
@@ -156,7 +157,7 @@ def _corrected(shown: Shown, small: Program, refuted: Refutation, asked: Program
 def shown_of(
     program: Program, refuted: Refutation, lowered: Mapping[str, int] | None = None, command: str = ""
 ) -> Shown:
-    """One way in which it goes wrong, with all that a report says of it; ``lowered`` and ``command`` as there."""
+    """One way in which it fails, with all that a report says of it; ``lowered`` and ``command`` as there."""
     if refuted.deadlock is not None:
         refuted = replace(refuted, deadlock=_with_causes(program, refuted, refuted.deadlock))
     finding = report_fault(program, refuted.fault) if refuted.fault is not None else refuted.deadlock

@@ -1,4 +1,4 @@
-"""What was judged, simulated or compared, read off its program."""
+"""What was checked, simulated or compared, read off its program."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from pipesim.trace.schema import Trace
 class PairSide:
     """One of the two traces: its file and what it is of.
 
-    ``conformance`` is how it stands to its own protocol; None where it was not held against it, ``not_held`` says why.
+    ``conformance`` with its own protocol; None where it was not compared, ``not_held`` says why.
     """
 
     label: str

@@ -11,7 +11,7 @@ from pipesim.model.finding import Advisory, Finding
 
 
 class Hardware(Enum):
-    """What there is of the hardware to hold a protocol against."""
+    """What there is of the hardware to compare a protocol with."""
 
     RECORDED = "recorded"
     NOT_RECORDED = "not recorded"
@@ -22,7 +22,7 @@ class Hardware(Enum):
 
 @dataclass(frozen=True)
 class TraceLine:
-    """One recorded trace held against the program that its own parameters make.
+    """One recorded trace compared with the program that its own parameters make.
 
     ``source`` is its file below the folder of traces, ``path`` the file itself, ``device`` the short name of its
     device, ``why`` the reason where it does not agree.

@@ -42,7 +42,7 @@ class Subject:
     ctas: int | None = None
 
     def target(self) -> Target:
-        """What the name stands for. Raises as :func:`find` does."""
+        """The protocol of this name. Raises as :func:`find` does."""
         return _target(self.name)
 
     def program(self) -> Program:
@@ -57,7 +57,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Proof:
-    """To be judged for every schedule."""
+    """To be checked for every schedule."""
 
     subject: Subject
 
@@ -72,7 +72,7 @@ class Simulation:
 
 @dataclass(frozen=True)
 class Recordings:
-    """Traces of one configuration, files below ``folder``, to be held against the program of that configuration."""
+    """Traces of one configuration, files below ``folder``, to be compared with the program of that configuration."""
 
     subject: Subject
     folder: Path
@@ -190,7 +190,7 @@ def _recorded_program(part: Recordings) -> Program:
 
 
 def follow(program: Program, trace: Trace) -> tuple[Agreement, str]:
-    """How a recorded run stands to its program, and why where it does not agree. Raises as :func:`conform` does."""
+    """How a recorded run compares with its program, and why it does not agree. Raises as :func:`conform` does."""
     found = conform(program, trace)
     seen = examine(program, trace, found)
     stands = agreement(trace.meta, found, seen)

@@ -32,7 +32,7 @@ class Heading:
 class Shown:
     """What is wrong, and the schedule that shows it. ``at``: the parameters that were lowered to make it small.
 
-    ``replay`` is the schedule as ``check --replay`` and ``run --schedule`` take it, ``command`` what stands between the
+    ``replay`` is the schedule as ``check --replay`` and ``run --schedule`` take it, ``command`` what is between the
     two, the protocol and its parameters, "" where a command line cannot name it. ``standing`` says of every agent, in
     the program's order, what it waits for at the end; "" where the schedule ends with a fault. With each of the
     ``corrections`` alone the protocol is proved, at these parameters and at those that were asked for. ``cause`` names
@@ -53,9 +53,9 @@ class Shown:
 class Range:
     """The values of a trip count that are proved, the other parameters being as they are.
 
-    ``least`` to ``checked`` each by a run of its own (-1: none). ``lap``: beyond ``first`` so many trips more are a lap
-    more, so that every value from ``least`` on is proved; 0 if it is not known to be so, and ``why``. ``fails``: the
-    least value met that is not proved, -1 if none was.
+    ``least`` to ``checked`` each by a run of its own (-1: none). ``lap``: beyond ``first`` this many iterations more
+    are a lap more, so that every value from ``least`` on is proved; 0 if it is not known to be so, and ``why``.
+    ``fails``: the least value met that is not proved, -1 if none was.
     """
 
     parameter: str
@@ -103,7 +103,7 @@ class SimulationLine:
 
     ``outcome`` is the value of the engine's outcome: "finished", "deadlock", "fault" or "unknown". ``seconds`` is the
     time of computing, None to leave it out; ``bound_by`` names what limits the period ("" if unknown). ``steady`` is
-    False where the trips were too few for a period: what was read lies below the bound.
+    False where the iterations were too few for a period: what was read lies below the bound.
     """
 
     profile: str
@@ -117,12 +117,12 @@ class SimulationLine:
 
 @dataclass(frozen=True)
 class HardwareBlock:
-    """One trace of one device, held against the model.
+    """One trace of one device, compared with the model.
 
     ``source`` is the trace's file or "captured now". ``overhead_permille`` is what recording adds to the period,
     ``noise_permille`` half the run-to-run range of the period; both None if not measured. ``clock_error_ps`` bounds a
-    time on the common time line, ``order_error_cycles`` the order of two stamps of one SM. ``simulated`` may be None
-    where nothing was simulated. ``examination`` is there if something went wrong, or was made to.
+    time on the common time line, ``order_error_cycles`` the order of two timestamps of one SM. ``simulated`` may be
+    None where nothing was simulated. ``examination`` is there if something failed, or was made to.
     """
 
     source: str
@@ -178,7 +178,7 @@ class ProtocolRow:
     """One built-in protocol: its one-line summary and its parameters with their defaults, in order.
 
     ``roles`` are (role, warps) and ``barriers`` (group, barriers, count of a phase) of one CTA with those defaults; a
-    count is None where nobody initialises the group, or not all of it alike. ``ctas`` is the size of its cluster.
+    count is None where no agent initialises the group, or not all of it alike. ``ctas`` is the size of its cluster.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""``pipesim capture --kernel``: record a kernel of somebody else's and hold it against a protocol."""
+"""``pipesim capture --kernel``: record a kernel of your own and compare it with a protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``pipesim check``: judge protocols for every schedule."""
+"""``pipesim check``: check protocols for every schedule."""
 
 from __future__ import annotations
 

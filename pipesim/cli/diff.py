@@ -1,4 +1,4 @@
-"""``pipesim diff``: hold one recorded trace against its protocol, or compare two."""
+"""``pipesim diff``: compare one recorded trace with its protocol, or compare two."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Evidence:
 
 @dataclass
 class Hearing:
-    """All that speaks for and against a program: simulations, traces held against it, and evidence that is missing."""
+    """All that speaks for and against a program: simulations, traces compared with it, and evidence that is missing."""
 
     simulations: list[Simulated] = field(default_factory=list)
     held: list[Held] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""``pipesim verify`` on several protocols: each proved, simulated, held against every recording of it; one table."""
+"""``pipesim verify`` on several protocols: each proved, simulated, compared with every recording of it; one table."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
 
 
 def chosen(options: argparse.Namespace) -> list[str]:
-    """The protocols that a command line names, each once, in its order; with ``--all`` those built in behind them.
+    """The protocols that a command line names, each once, in its order; with ``--all`` those built in after them.
 
     UsageError if there is none, or if something is to be left out that is not there.
     """

@@ -39,7 +39,7 @@ class Divergence:
 
     ``barrier`` is its name with stage ("" if none is concerned), ``phase_wanted`` and ``phase_now`` count from 0 (-1
     where no phase is concerned), ``late_by`` is how many cycles too early a wait returned at least. Of a barrier's
-    word, which is no agent's, ``agent`` is "" and ``iteration`` -1.
+    word, which is not an agent's, ``agent`` is "" and ``iteration`` -1.
     """
 
     kind: DivergenceKind
@@ -148,7 +148,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One trace held against one protocol. ``simulated`` has what ``measured`` has, if not all of it was recorded."""
+    """One trace compared with one protocol. ``simulated`` has what ``measured`` has, if not all of it was recorded."""
 
     conformance: Conformance
     timing: Timing | None

@@ -1,4 +1,4 @@
-"""A fault of memory order in words: the access before, the operation between that is too weak, and what mends it."""
+"""A fault of memory order in words: the access before, the operation between that is too weak, and what fixes it."""
 
 from __future__ import annotations
 

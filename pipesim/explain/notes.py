@@ -35,7 +35,7 @@ def _transfer(op: Operation) -> str:
 
 
 def early_passes(program: Program, laps: Sequence[Aliasing]) -> tuple[Advisory, ...]:
-    """Waits of a run that went wrong that passed a lap early, once for each role and line."""
+    """Waits of a run that failed that passed a lap early, once for each role and line."""
     found: dict[tuple[str, str], Advisory] = {}
     for each in laps:
         if each.passed:
@@ -45,7 +45,7 @@ def early_passes(program: Program, laps: Sequence[Aliasing]) -> tuple[Advisory, 
 
 
 def unmeasured(program: Program, device: str) -> tuple[Advisory, ...]:
-    """A program of tcgen05 on the profile of a Hopper device, whose figures for it are nobody's measurement."""
+    """A program of tcgen05 on the profile of a Hopper device, whose figures for it were not measured."""
     if not device.startswith(_HOPPER) or not _uses_tcgen05(program):
         return ()
     claim = "the times of tcgen05, tensor memory and CLC are estimates: no device that has them was measured"

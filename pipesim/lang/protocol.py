@@ -71,7 +71,7 @@ class Protocol:
         return tile
 
     def tmem(self, name: str, slots: int, nbytes: int) -> TileArray:
-        """``slots`` tiles of ``nbytes`` in tensor memory, one behind the other, after what was asked for before."""
+        """``slots`` tiles of ``nbytes`` in tensor memory, one after the other, after what was asked for before."""
         self._fresh_name(name)
         slots, nbytes = _shape(name, slots, nbytes)
         tile = TileArray(name, Space.TENSOR, self._tmem, nbytes, slots)

@@ -1,6 +1,6 @@
 """``SharedMemBarrier``: one mbarrier as roles and pipelines name it (upstream ``layout/tma_async.mojo``; PTX mbarrier).
 
-Every method records one operation; what the operation does stands in ``barrier`` and ``machine``. An arrive counts one
+Every method records one operation; what the operation does is in ``barrier`` and ``machine``. An arrive counts one
 for each executing lane: there is no election inside. Parities are 0 or 1.
 """
 

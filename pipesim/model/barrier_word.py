@@ -1,4 +1,5 @@
-"""The 64 bits of an mbarrier as ``mbarrier.inval`` leaves them in shared memory: opaque in PTX, measured on the chip.
+"""The 64 bits of an mbarrier as ``mbarrier.inval`` leaves them in shared memory: opaque in PTX, measured on the
+hardware.
 
 Bits 1..20 are the expected count, 21..41 the transaction count, 43..62 the pending count, each negated, in two's
 complement; bit 63 is the parity of the phase. Bits 0 and 42 were 0 in every word that was read (H100, H200).
@@ -53,5 +54,5 @@ def encode_word(fields: BarrierWord) -> int:
 
 
 def word_of(state: BarrierState) -> int:
-    """The word that the chip leaves behind for this state; of the phases done only the parity is in it."""
+    """The word that the hardware leaves for this state; of the phases done only the parity is in it."""
     return encode_word(BarrierWord(state.expected, state.pending, state.tx, state.done & 1))

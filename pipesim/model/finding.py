@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 
 class FaultKind(Enum):
-    """A rule that one step of a program broke. The value is what reports print; :attr:`traps`: the chip stops.
+    """A rule that one step of a program broke. The value is what reports print; :attr:`traps`: the hardware stops.
 
-    What each does on the chip was asked in experiments (docs/experiments.md), but for named and cluster barriers.
+    What each does on the hardware was asked in experiments (docs/experiments.md), but for named and cluster barriers.
     """
 
     INIT_COUNT = "the count of an init is outside 1..1,048,575"
@@ -60,7 +60,7 @@ _TRAPS = frozenset(
 )
 
 
-#: What shows only where several schedules are held against each other: every one of them is right by itself.
+#: What shows only where several schedules are compared with each other: every one of them is right by itself.
 OF_SCHEDULES = frozenset({FaultKind.TWO_OUTCOMES})
 #: What no schedule shows: each access sees what it should, and only the memory model says that it need not.
 MEMORY_ORDER = frozenset(
@@ -102,9 +102,9 @@ class Supplier:
 
     ``next_line`` is the source line of its next operation on the barrier, or "" when none follows; ``last_line`` and
     ``last_iteration`` describe its last one ("" and -1 when it never had one): an iteration counts the operations of
-    this kind that the agent had made on this group of barriers before. ``last_trip`` is the trip of the outermost loop
-    that the last one is in, -1 where it is in none, ``last_loop`` the parameter that this loop's trips come from.
-    ``waits_for`` names what blocks it, if anything.
+    this kind that the agent had made on this group of barriers before. ``last_trip`` is the iteration of the outermost
+    loop that the last one is in, -1 where it is in none, ``last_loop`` the parameter that this loop's iterations come
+    from. ``waits_for`` names what blocks it, if anything.
     """
 
     agent: str
@@ -119,11 +119,11 @@ class Supplier:
 
 @dataclass(frozen=True)
 class Blocked:
-    """One agent that waits for ever: on what, which phase it wants, where the barrier stands, what is missing.
+    """One agent that waits indefinitely: on what, which phase it wants, where the barrier is, what is missing.
 
     ``phase_wanted`` is the index of the phase whose completion would let it pass, ``phase_now`` the index of the phase
     that the barrier is in, both counted from 0. A named barrier counts threads and the cluster barrier agents in
-    ``arrivals_missing`` of ``count``; their parity is -1. Negative ``bytes_missing`` are bytes nobody expected.
+    ``arrivals_missing`` of ``count``; their parity is -1. Negative ``bytes_missing`` are bytes no agent expected.
     ``bytes_in_flight`` are those of the missing that were under way: only where the machine was stopped before all
     had landed.
 
@@ -158,7 +158,7 @@ class Deadlock:
 
 @dataclass(frozen=True)
 class FaultReport:
-    """A fault in words: what, by whom, where in the source, on which barrier or tile; and what mends it, if known."""
+    """A fault in words: what, by whom, where in the source, on which barrier or tile; and what fixes it, if known."""
 
     kind: FaultKind
     claim: str
@@ -170,7 +170,7 @@ class FaultReport:
 
 @dataclass(frozen=True)
 class Advisory:
-    """What is no fault of the schedule that was followed, and still wrong: the role, what it does, and its line."""
+    """What is not a fault of the schedule that was followed, and still wrong: the role, what it does, and its line."""
 
     role: str
     claim: str

@@ -16,7 +16,7 @@ from pipesim.model.state import OWN
 _ACCESSES = frozenset({Op.READ, Op.WRITE})
 _TRIES = frozenset({Op.TRY_WAIT, Op.TEST_WAIT, Op.TEST_STATE})
 
-#: Operations that nobody else can notice and nothing can hold up: when they happen makes no difference.
+#: Operations that no other agent can notice and nothing can hold up: when they happen makes no difference.
 PRIVATE = frozenset({Op.WORK, Op.FENCE, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END, Op.JUMP_IF, Op.SETMAXNREG,
                      Op.ENGINE_WORK, Op.PENDING_COUNT})  # fmt: skip
 
@@ -27,7 +27,7 @@ class Kind(IntEnum):
     STEP = 0  #: the agent carries out its next operation
     OPEN = 1  #: the agent's next operation, a read or write, begins; its step ends it
     FAIL = 2  #: the agent's next operation, a try, says no although the phase is complete (PTX allows it)
-    LAND = 3  #: bytes of a transfer arrive, or the arrival it stands for
+    LAND = 3  #: bytes of a transfer arrive, or the arrival it represents
 
 
 class Move(NamedTuple):

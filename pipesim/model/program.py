@@ -86,8 +86,8 @@ class Program:
     """Operations of every agent, and the tables their operands index.
 
     ``code[a]`` is the straight line of agent a with forward jumps only, so no operation runs twice. ``lines[a][i]``
-    indexes ``sources`` ("file:line" of the author). ``loops`` names the trip parameter of each mark, "" if unknown.
-    In a cluster every CTA has the barriers and accesses that a multicast names, at the same place.
+    indexes ``sources`` ("file:line" of the author). ``loops`` names the iteration parameter of each mark, "" if
+    unknown. In a cluster every CTA has the barriers and accesses that a multicast names, at the same place.
     """
 
     name: str
@@ -150,7 +150,7 @@ class Program:
     def without(self, begin: Sequence[int], end: Sequence[int]) -> Program:
         """The same without the operations ``begin[a]..end[a]`` of each agent, to be run with what has come before them.
 
-        Not validated: they are operations of a valid program. Marks of loops tell the trips of the whole.
+        Not validated: they are operations of a valid program. Marks of loops tell the iterations of the whole.
         """
         rest = copy(self)
         for table in ("code", "lines"):
@@ -273,7 +273,7 @@ def _wrong_rank(program: Program) -> str:
 
 
 _UNBOUNDED = 1 << 62
-_WRITTEN_ITEM = frozenset({Op.TMA_LOAD, Op.TRANSFER_WRITE, Op.WRITE})  #: they leave an item behind, so they name one
+_WRITTEN_ITEM = frozenset({Op.TMA_LOAD, Op.TRANSFER_WRITE, Op.WRITE})  #: they leave an item, so they name one
 #: Where "register" is a result, -1 drops it; a wait that is skipped on a register waits always without one.
 _MAY_LACK_REGISTER = (frozenset(OPERANDS) - READS_REGISTER) | {Op.WAIT_UNLESS}
 

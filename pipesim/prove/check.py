@@ -51,7 +51,7 @@ class Check:
 
 
 def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool = False) -> Check:
-    """Judge ``program`` for every schedule. Proved, refuted with schedules, or unknown with what is doubtful.
+    """Check ``program`` for every schedule. Proved, refuted with schedules, or unknown with what is doubtful.
 
     ``one_memory``: as on a machine that needs no fences and knows no scopes, which is what the search follows.
     """

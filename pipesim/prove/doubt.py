@@ -1,4 +1,4 @@
-"""Why one run may not stand for every schedule, as data."""
+"""Why one run may not represent every schedule, as data."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Bound:
 def ring_law(program: Program, profile: Profile, *, recording: bool = False) -> Bound | None:
     """The bound of a program that is one ring (one group of stages that copies fill, one that hands them back).
 
-    None for any other program, for one without a trip, and for one whose trips do not all cost the same.
+    None for any other program, for one without an iteration, and for one whose iterations do not all cost the same.
     """
     price = Prices(program, profile, recording=recording)
     stamps = 2 * profile["record.issue"] if recording else 0  # of a wait: its costs leave them to the engine

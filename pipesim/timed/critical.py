@@ -1,8 +1,9 @@
-"""The critical cycle: the least time per trip of any program whose roles loop over the same trips, and what sets it.
+"""The critical cycle: the least time per iteration of any program whose roles loop over the same iterations, and what
+sets it.
 
 Every event of one run gets its earliest time (:mod:`pipesim.timed.earliest`). Backwards from the end of the steady
-part, the chain of events that made each other no earlier comes by the same operation again and again, some trips apart:
-what lies between takes its time in every schedule.
+part, the chain of events that made each other no earlier comes by the same operation again and again, some iterations
+apart: what lies between takes its time in every schedule.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ def least_period(program: Program, profile: Profile, *, recording: bool = False)
 
 
 def critical_cycle(program: Program, profile: Profile, *, recording: bool = False) -> Bound | None:
-    """The bound of a program in which every role that loops has one loop over the same trip parameter.
+    """The bound of a program in which every role that loops has one loop over the same iteration parameter.
 
-    It speaks of a program whose phases are the same in every schedule. None without such loops, where trips do not all
-    cost the same or are too few, for a program that jumps, breaks a rule, does not finish or whose parities alias, and
-    above :data:`MOST_OPERATIONS`.
+    It speaks of a program whose phases are the same in every schedule. None without such loops, where iterations do not
+    all cost the same or are too few, for a program that jumps, breaks a rule, does not finish or whose parities alias,
+    and above :data:`MOST_OPERATIONS`.
     """
     if sum(map(len, program.code)) > MOST_OPERATIONS or any(op[0] == Op.JUMP_IF for c in program.code for op in c):
         return None
@@ -65,7 +66,8 @@ def critical_cycle(program: Program, profile: Profile, *, recording: bool = Fals
 
 
 def waits_per_trip(program: Program) -> int:
-    """Waits in a trip of the last agent of the first CTA that waits: a trace's period is read between their returns.
+    """Waits in an iteration of the last agent of the first CTA that waits: a trace's period is read between their
+    returns.
 
     1 if unknown. A try and the wait that it may save are one.
     """
@@ -83,7 +85,7 @@ def _waits(code: Sequence[Operation]) -> int:
 
 
 def common_trips(program: Program) -> dict[int, list[int]]:
-    """For each agent that loops, where the trips of the common loop begin; empty if there is no common loop."""
+    """For each agent that loops, where the iterations of the common loop begin; empty if there is no common loop."""
     loops: dict[int, dict[int, list[int]]] = {}
     for agent, code in enumerate(program.code):
         mine: dict[int, list[int]] = {}

@@ -35,13 +35,13 @@ class Outcome(Enum):
 
     FINISHED = "finished"
     DEADLOCK = "deadlock"
-    FAULT = "fault"  #: the chip would have ended the launch
+    FAULT = "fault"  #: the hardware would have ended the launch
     UNKNOWN = "unknown"  #: the step budget ran out
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """One simulated run: its outcome, its events, and everything that went wrong.
+    """One simulated run: its outcome, its events, and everything that failed.
 
     ``cycles`` is the time at which the last agent ended (or the last thing happened), ``ends`` that of each agent, -1
     for one that did not end. ``queue_events`` counts what passed through SimPy's queue. ``late`` are the transfers
@@ -72,7 +72,7 @@ def simulate(
 ) -> Simulation:
     """Run one CTA (or cluster) of ``program`` under ``profile``.
 
-    ``recording`` adds what each record costs on the chip, to be compared with a traced kernel. ``observers`` see
+    ``recording`` adds what each record costs on the hardware, to be compared with a traced kernel. ``observers`` see
     every move (which operation completed which phase, whether parity waits mean what they say) and change nothing.
     Same arguments, same result, to the last event.
     """

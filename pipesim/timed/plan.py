@@ -11,7 +11,7 @@ from pipesim.timed.profile import Profile
 from pipesim.trace.recorder import Meaning
 from pipesim.trace.sites import RECORDED, SiteBook, SiteTable
 
-#: Operations that nobody else can notice: they cost time but need no event of their own.
+#: Operations that no other agent can notice: they cost time but need no event of their own.
 PRIVATE = frozenset({Op.WORK, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END, Op.JUMP_IF, Op.FENCE, Op.SETMAXNREG})
 TRIES = frozenset({Op.TRY_WAIT, Op.TEST_WAIT, Op.TEST_STATE})
 #: Operations whose access is open for as long as they take.
@@ -21,9 +21,9 @@ WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.WAIT_STATE, Op.WAIT_GROUP, Op.BAR
 
 
 class Planned(NamedTuple):
-    """One operation: whether it is private, waits, holds an access open; its cost; what its stamps mean (-1: none).
+    """One operation: whether it is private, waits, holds an access open; its cost; what its timestamps mean (-1: none).
 
-    A try has one stamp: ``first`` if it fails, ``second`` if it succeeds.
+    A try has one timestamp: ``first`` if it fails, ``second`` if it succeeds.
     """
 
     private: bool
@@ -37,7 +37,7 @@ class Planned(NamedTuple):
 def plan(
     program: Program, profile: Profile, *, recording: bool
 ) -> tuple[SiteTable, list[Meaning], tuple[tuple[Planned, ...], ...]]:
-    """The site table, what each number in a stamp means, and the plan of every operation of every agent."""
+    """The site table, what each number in a timestamp means, and the plan of every operation of every agent."""
     book = SiteBook(program)
     price = Prices(program, profile, recording=recording)
     meanings: dict[Meaning, int] = {}
@@ -62,7 +62,7 @@ def plan(
                 stamps = [
                     meanings.setdefault(Meaning(cta, number, r.site, r.stage, r.parity, value), len(meanings))
                     for r in records
-                    for value in ((r.value,) if r.value >= 0 else (0, 1))  # -1: the answer of a try
+                    for value in ((r.value,) if r.value >= 0 else (0, 1))  # -1: the result of a try_wait
                 ]
                 first, second = (*stamps, -1, -1)[:2]
                 planned = known[key] = Planned(

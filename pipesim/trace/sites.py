@@ -1,6 +1,6 @@
 """Which events an operation leaves in a trace, and the site table of a program: the bridge from programs to traces.
 
-The simulator records by it, replay reads by it, and the table of a CUDA kernel is held against it.
+The simulator records by it, replay reads by it, and the table of a CUDA kernel is compared with it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WITH_PARITY = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.TRY_WAIT, Op.TEST_WAIT})
 
 @dataclass(frozen=True)
 class Record:
-    """What one event of one operation must say: its site, stage, parity and value (-1 where the chip decides)."""
+    """What one event of one operation must say: its site, stage, parity and value (-1 where the hardware decides)."""
 
     site: int
     stage: int

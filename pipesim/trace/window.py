@@ -42,7 +42,8 @@ def cut(trace: Trace, first: int, end: int) -> Trace:
 
 
 def lose(trace: Trace, iterations: Mapping[int, int]) -> Trace:
-    """The trace without the last so many kept iterations of these agents (by number, in every CTA), counted as dropped.
+    """The trace without the last this many kept iterations of these agents (by number, in every CTA), counted as
+    dropped.
 
     Raises ParameterError if the trace has no headers, which hold the counts, or an agent's number is none of its.
     """

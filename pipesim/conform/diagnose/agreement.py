@@ -1,7 +1,8 @@
-"""Whether the model follows a recorded run, also one that hung or was made wrong on purpose.
+"""Whether the model follows a recorded run, also one that hung or was given an injected fault.
 
-A kernel that is to hang shows nothing against the model if the model, led by its records, is stuck at the same place;
-one that was made wrong is understood if the fault that was made is among the edits that explain all of its records.
+A kernel that is to hang shows nothing against the model if the model, replaying its records, is stuck at the same
+place; one that was made wrong is understood if the fault that was made is among the edits that explain all of its
+records.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pipesim.trace.schema import TraceMeta
 
 
 class Agreement(Enum):
-    """How one recorded run stands to the program that its parameters make."""
+    """How one recorded run compares with the program that its parameters make."""
 
     CONFORMS = "conforms"
     HANGS_TOO = "hangs where the model also blocks"

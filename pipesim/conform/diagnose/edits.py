@@ -18,7 +18,7 @@ from pipesim.model.ops import OPERANDS, Op, Operation
 from pipesim.model.program import Program
 
 MORE_BYTES = 16  #: what ``expect_more`` adds
-_UNIT = 16  #: bulk copies are counted in units of so many bytes
+_UNIT = 16  #: bulk copies are counted in units of this many bytes
 _MARKS = frozenset({Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END})
 #: Kinds that apply at every pass, each to another operation.
 _ALWAYS = frozenset({"missing_arrive", "extra_arrive", "wrong_parity", "expect_more", "no_acquire"})

@@ -9,7 +9,7 @@ from pipesim.conform.diagnose.edits import Edit
 from pipesim.model.barrier_word import BarrierWord
 from pipesim.model.finding import Blocked, Deadlock, FaultReport
 
-TRAPPED = frozenset({"trap", "fault"})  #: statuses of a trace whose run was ended by a trap, on the chip or simulated
+TRAPPED = frozenset({"trap", "fault"})  #: statuses of a trace whose run trapped, on the hardware or simulated
 
 
 class Outcome(Enum):
@@ -44,7 +44,7 @@ class Explanation:
 class Diagnosis:
     """Which single edits explain a trace, those with the fewest assumptions first.
 
-    ``tried`` is the length of the closed list. ``made`` is the fault that was put into the kernel on purpose ("" if
+    ``tried`` is the length of the closed list. ``made`` is the fault that was injected into the kernel ("" if
     none), ``named`` whether it is among the explanations; ``manifest`` False if the trace conforms in spite of it.
     """
 
@@ -80,10 +80,9 @@ class Autopsy:
 
     ``cycle`` is its last record's by the trace's clock (-1 without a record), ``picoseconds`` are from the first to it.
     ``deadlock`` is there if every agent waits or has ended, ``waiting`` names those that wait in any case; ``stopped``
-    agents were somewhere between two records.
-    ``trap`` is the operation at which the chip ended the launch. ``contradiction``: the first record that does not fit
-    the others, "" if all do; then the barriers are as far as the records fit. ``agree``: whether all barrier words that
-    were read afterwards say the same, None if none was read.
+    agents were somewhere between two records. ``trap`` is the operation at which the hardware ended the launch.
+    ``contradiction``: the first record that does not fit the others, "" if all do; then the barriers are as far as the
+    records fit. ``agree``: whether all barrier words that were read afterwards say the same, None if none was read.
     """
 
     cta: int

@@ -36,7 +36,7 @@ class Entry:
 class Lane:
     """The events of one agent of one CTA in program order, as far as they are compared.
 
-    ``rows`` are all of them with their turns, ``entries`` those that behaviour is judged by.
+    ``rows`` are all of them with their turns, ``entries`` those that behaviour is checked by.
     """
 
     rows: list[tuple[int, int]] = field(default_factory=list)

@@ -17,7 +17,7 @@ from pipesim.model.finding import Verdict
 from pipesim.trace.schema import EventKind, Trace, TraceMeta
 
 _BEFORE, _AFTER = 3, 1  #: places shown around a difference
-_FAR = 64  #: places to look ahead for how two sequences go on
+_FAR = 64  #: places to look ahead for how two sequences continue
 
 Said = tuple[Key, int, int, int]  #: what an event says: site, stage, parity and value, -1 where not compared
 

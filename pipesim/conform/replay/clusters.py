@@ -23,7 +23,7 @@ def all_agents(program: Program) -> tuple[AgentInfo, ...]:
 def as_clusters(program: Program, trace: Trace) -> Trace:
     """``trace`` with each cluster as one CTA, which has the number of its first; the trace itself without clusters.
 
-    ``cycle`` becomes cycles of the common time line, and the order of two stamps uncertain by both their errors.
+    ``cycle`` becomes cycles of the common time line, and the order of two timestamps uncertain by both their errors.
     EvidenceError if a cluster was not recorded whole.
     """
     size = program.ctas

@@ -62,7 +62,7 @@ def conform(program: Program, trace: Trace) -> Conformance:
 
 
 def order_uncertainty(trace: Trace) -> int:
-    """Cycles by which two stamps of one SM may be in the wrong order: as the capture states, 0 for a simulation."""
+    """Cycles by which two timestamps of one SM may be in the wrong order: as the capture states, 0 for a simulation."""
     stated = trace.meta.extra.get("order_error_cycles", 0)
     if type(stated) is not int or stated < 0:
         raise EvidenceError(f"the trace states an impossible clock uncertainty: {stated!r} cycles")

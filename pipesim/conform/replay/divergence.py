@@ -38,7 +38,7 @@ class Page:
         self._rank = {row: n for n, row in enumerate(self._order)}
 
     def time(self, row: int) -> int:
-        """When the event of this row was stamped, -1 for row -1."""
+        """When the event of this row was timestamped, -1 for row -1."""
         return int(self._events.cycle[row]) if row >= 0 else -1
 
     def last_row(self, agent: int) -> int:
@@ -78,7 +78,7 @@ class Page:
         return self._divergence(kind, claim, agent, pc, -1, f"{found:,} iterations", f"{wanted} iterations")
 
     def too_early(self, state: State, agent: int, pc: int, row: int, gap: int, *, outside: bool = False) -> Divergence:
-        """An agent went on before what it waited for can have happened; ``gap`` cycles were missing (0: unknown).
+        """An agent continued before what it waited for can have happened; ``gap`` cycles were missing (0: unknown).
 
         ``outside``: its wait has no record, being outside the window; ``row`` is what followed it, or its last.
         """

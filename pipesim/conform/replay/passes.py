@@ -13,7 +13,7 @@ class Sight:
     """What can be seen of one agent: the iterations ``first`` to ``end - 1``.
 
     ``lost``: records of it at the end of these were dropped. ``reached``: the iteration that it had not completed when
-    the kernel was stopped, EVERY if it was not stopped or nobody knows.
+    the kernel was stopped, EVERY if it was not stopped or that is unknown.
     """
 
     first: int = 0

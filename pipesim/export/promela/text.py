@@ -26,7 +26,7 @@ def to_promela(program: Program) -> str:
     """The flat program as a Promela model with the same schedules, faults and deadlocks as the machine's.
 
     A fault is a failed assertion with the name of its kind, a deadlock SPIN's invalid end state; SPIN finds no error
-    exactly if no schedule goes wrong. UsageError for a program too large for SPIN.
+    exactly if no schedule fails. UsageError for a program too large for SPIN.
     """
     words = Words(program)
     _require_small(words)

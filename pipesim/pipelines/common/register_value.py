@@ -12,7 +12,7 @@ from pipesim.errors import ProtocolError
 from pipesim.lang.builder import Recorder, author_line, current_recorder, recorder
 from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
 
-#: Upstream's ``MBarType``: a pointer to mbarriers. A storage stands for a pointer to its first one.
+#: Upstream's ``MBarType``: a pointer to mbarriers. A storage represents a pointer to its first one.
 MBarType = BarrierStorage | SharedMemBarrier
 
 

@@ -22,7 +22,7 @@ MAX_CLUSTER = 16  #: CTAs over which the arrivals of a warp group are spread
 
 @dataclass(frozen=True)
 class TmaParams:
-    """``PipelineTmaAsync::Params``. ``is_leader`` is a mask of lanes, ``elect()`` in the producer; 0 is nobody."""
+    """``PipelineTmaAsync::Params``. ``is_leader`` is a mask of lanes, ``elect()`` in the producer; 0: no lane."""
 
     transaction_bytes: int = 0
     is_leader: int = 0
@@ -139,7 +139,7 @@ class PipelineTmaStore:
         self.always_wait = always_wait
 
     def producer_acquire(self, state: PipelineState) -> None:
-        """Wait until at most ``unacquired_stages`` groups are unfinished; not before so many could be."""
+        """Wait until at most ``unacquired_stages`` groups are unfinished; not before this many could be."""
         if not self.num_stages:
             raise ProtocolError(
                 "producer_acquire of a store pipeline without stages",

@@ -19,7 +19,7 @@ from pipesim.prove.refutation import Refutation
 
 _WAITS = frozenset({Op.WAIT, Op.WAIT_UNLESS, Op.WAIT_STATE})
 _READS = frozenset({Op.READ, Op.TRANSFER_READ})
-_MOST_AGENTS = 4  #: of a deadlock, who all are part of it; of more only those that nobody can help
+_MOST_AGENTS = 4  #: of a deadlock, who all are part of it; of more only those that no agent can help
 
 
 def past_of(program: Program, refuted: Refutation) -> frozenset[int]:
@@ -31,7 +31,7 @@ def past_of(program: Program, refuted: Refutation) -> frozenset[int]:
 
 
 def core(found: Deadlock) -> frozenset[str]:
-    """The agents that a deadlock comes from: they missed a phase, nobody can help them, or they wait in a ring."""
+    """The agents that a deadlock comes from: they missed a phase, no agent can help them, or they wait in a ring."""
     causes = {b.agent for b in found.blocked if b.missed >= 0} or {
         b.agent for b in found.blocked if b.given >= 0 or not any(s.next_line for s in b.suppliers)
     }

@@ -54,7 +54,7 @@ def from_text(text: str) -> Schedule:
 
 
 def walk(program: Program, text: str) -> Play:
-    """The play of a line's schedule. ParameterError for a move that is not possible where it stands."""
+    """The play of a line's schedule. ParameterError for a move that is not possible where it is."""
     play = Play(program)
     for number, move in enumerate(from_text(text), 1):
         if play.faults or attempt(program, play.state, move) is None:

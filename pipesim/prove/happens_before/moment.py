@@ -14,7 +14,7 @@ from pipesim.prove.happens_before.clock import Clock
 
 
 class Moment(NamedTuple):
-    """One clock for each relation; ``proxied`` and ``published``: what a fence has handed on."""
+    """One clock for each relation; ``proxied`` and ``published``: what a fence has passed on."""
 
     occurs: Clock
     ordered: Clock
@@ -37,7 +37,7 @@ class Moment(NamedTuple):
         return self._mapped(lambda clock: clock.after(agent, pc))
 
     def knowing(self, channel: int, phases: int) -> Moment:
-        """The same, and so many phases of the channel are known to be complete."""
+        """The same, and this many phases of the channel are known to be complete."""
         return self._mapped(lambda clock: clock.knowing(channel, phases))
 
     def _mapped(self, change: Callable[[Clock], Clock]) -> Moment:
@@ -52,7 +52,7 @@ def _join(one: Clock, other: Clock) -> Clock:
 
 
 class Phase(NamedTuple):
-    """What the parts of a phase hand to those who wait for it; ``near``: without what other CTAs' agents hand on."""
+    """What the parts of a phase hand to those who wait for it; ``near``: without what other CTAs' agents pass on."""
 
     wide: Moment
     near: Moment
@@ -63,6 +63,6 @@ class Phase(NamedTuple):
         return Phase(wide, wide if self.wide is self.near and other.wide is other.near else self.near.join(other.near))
 
     def knowing(self, channel: int, phases: int) -> Phase:
-        """The same, and so many phases of the channel are known to be complete."""
+        """The same, and this many phases of the channel are known to be complete."""
         wide = self.wide.knowing(channel, phases)
         return Phase(wide, wide if self.wide is self.near else self.near.knowing(channel, phases))

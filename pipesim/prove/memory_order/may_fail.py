@@ -1,8 +1,8 @@
 """Whether memory order can be wrong in a program at all: told from its operations, without a run.
 
 Nearly every program keeps a discipline under which nothing can: no operation is relaxed or too narrow, every thread
-fences what it has written for the other proxy before it lets anybody know, and every init is fenced before it is used.
-Such a program needs no second look; any other gets one.
+fences what it has written for the other proxy before it lets any agent know, and every init is fenced before it is
+used. Such a program needs no second look; any other gets one.
 """
 
 from __future__ import annotations

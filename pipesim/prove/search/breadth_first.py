@@ -28,7 +28,7 @@ class Exploration:
     """What a search saw. ``complete``: it saw every schedule.
 
     ``wrong`` names what the refutations show: kind, agent and operation of a fault, or where every agent is in a
-    deadlock. ``outcomes``: final states of runs that finished, apart from registers, which nobody reads any more.
+    deadlock. ``outcomes``: final states of runs that finished, apart from registers, which no agent reads any more.
     """
 
     verdict: Verdict
@@ -46,7 +46,7 @@ class Exploration:
 
 
 def explore(program: Program, max_states: int = 1_000_000, *, reduced: bool = True) -> Exploration:
-    """Explore every schedule of ``program``, up to so many states.
+    """Explore every schedule of ``program``, up to this many states.
 
     Both ways find every fault (its kind at its operation), every deadlock (who waits where) and every outcome, if
     ``complete``. The plain search gives a shortest schedule of each.

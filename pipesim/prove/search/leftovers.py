@@ -1,7 +1,7 @@
-"""What a program leaves behind when it ends: data that nobody has read, and transfers that may still be under way.
+"""What a program leaves behind when it ends: data that no agent has read, and transfers that may still be under way.
 
-Neither breaks a rule, so both are warnings. They are looked for in one run, in which nothing lands before somebody
-waits for it: what is still under way when the last agent ends is so in a schedule that exists. Where one run stands for
+Neither breaks a rule, so both are warnings. They are looked for in one run, in which nothing lands before an agent
+waits for it: what is still under way when the last agent ends is so in a schedule that exists. Where one run represents
 every schedule, or every schedule has been followed to one end, the data is left in all of them.
 """
 

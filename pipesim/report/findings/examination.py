@@ -1,4 +1,4 @@
-"""What went wrong, in words: the edits that explain a trace, and the barriers of a kernel that did not finish."""
+"""What failed, in words: the edits that explain a trace, and the barriers of a kernel that did not finish."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verdict on two traces in words: their behaviour, and how each stands to its protocol."""
+"""The verdict on two traces in words: their behaviour, and how each compares with its protocol."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def paint_show(console: Console, anatomy: Anatomy, told: str = "") -> None:
 
 
 def show_lines(anatomy: Anatomy, width: int, told: str = "") -> list[str]:
-    """The diagram and the parts in lines of at most ``width`` cells, behind the paragraphs of ``told``."""
+    """The diagram and the parts in lines of at most ``width`` cells, after the paragraphs of ``told``."""
     paragraphs = [wrap(text.replace("``", ""), width, "  ") for text in told.split("\n\n") if text.strip()]
     blocks = [_heading(anatomy, width), *paragraphs, _diagram(lanes_of(anatomy), width), *_parts(anatomy, width)]
     lines: list[str] = []

@@ -66,7 +66,7 @@ def given_parts(group: Group, roles: Sequence[RolePart], cta: int) -> list[str]:
 
 
 def used(group: Group) -> bool:
-    """Whether anybody does anything with a group but initialise it."""
+    """Whether any agent does anything with a group but initialise it."""
     return bool(group.signals or group.waits or group.sent)
 
 
@@ -188,7 +188,7 @@ def meeting_parts(meeting: Meeting, roles: Sequence[RolePart], cta: int) -> list
 
 
 def total_parts(totals: Totals) -> list[str]:
-    """What the CTA comes to, beside what the chip has."""
+    """The totals of the CTA, and the limits of the hardware."""
     barriers = f" ({number(totals.barrier_bytes)} in barriers)" if totals.barrier_bytes else ""
     parts = [f"shared memory {number(totals.smem_bytes)} of {number(MAX_SMEM)} bytes{barriers}"]
     if totals.tmem_bytes:

@@ -58,7 +58,7 @@ class FA4MBarLayout:
         )
 
     def groups(self) -> tuple[tuple[str, int], ...]:
-        """Name and number of barriers of each group, as they lie one behind the other."""
+        """Name and number of barriers of each group, as they lie one after the other."""
         pv, pairs = self.num_pv_stages, self.num_qk_stages * self.num_kv_stages
         k, v = ("KV", 0) if self.use_fused_kv else ("K", self.num_kv_stages)
         return (
