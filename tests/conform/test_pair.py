@@ -228,7 +228,7 @@ def test_the_first_of_several_differences_comes_first(stored: Make) -> None:
     ("changes", "outcome"),
     [
         ({"status": "deadline"}, Setting("status", "finished", "deadline")),
-        ({"wrong_tiles": 3}, Setting("tiles that with wrong data", "0", "3")),
+        ({"wrong_tiles": 3}, Setting("tiles with wrong data", "0", "3")),
         ({"extra": {"gave_up": {"cta": 0}}}, Setting("launches that did not finish", "none", "some")),
     ],
 )

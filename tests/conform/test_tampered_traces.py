@@ -206,7 +206,7 @@ def test_a_wait_returns_before_it_was_released(good: Any) -> None:
         assert found.barrier == f"{group}[{e.stage[row]}]"
         stages = good.trace.meta.barriers[0].stages
         assert found.phase_wanted == found.phase_now == e.iteration[row] // stages - (group == "empty")
-        assert "missing; the next that could help came" in found.claim
+        assert "missing; the next operation that could supply it came" in found.claim
         good.moved(row, by).accepted()
 
 

@@ -189,7 +189,7 @@ def test_hidden_arrives_happen_before_their_agents_first_record(stored: Make) ->
         late = late.moved(row, 50_000)
     found = late.refused()
     assert (found.kind, found.agent, found.iteration) == (DivergenceKind.TOO_EARLY, "producer", 12)
-    assert "missing; the next that could help came" in found.claim
+    assert "missing; the next operation that could supply it came" in found.claim
 
 
 def test_operations_after_the_last_record_happen_after_it(simulated: Make) -> None:

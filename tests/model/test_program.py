@@ -167,7 +167,7 @@ def test_a_multicast_needs_the_same_place_in_every_cta(build: Any) -> None:
     }
     assert build("TMA_LOAD item=0 cta_mask=3", **fields)
     for key, lacking in (("barriers", (Barrier(0, "b", 0), Barrier(1, "c", 0))), ("accesses", fields["accesses"][:1])):
-        with pytest.raises(ProgramFormatError, match="to CTA 1 has no barrier or no access at the same place"):
+        with pytest.raises(ProgramFormatError, match="to CTA 1 has no barrier or no access at the same offset"):
             build("TMA_LOAD item=0 cta_mask=3", **{**fields, key: lacking})
 
 

@@ -66,7 +66,7 @@ def test_an_arrive_counts_the_lanes_that_execute_it() -> None:
 def test_an_election_that_leaves_nobody_is_refused_and_changes_nothing() -> None:
     def body(w: Warp, _: ProducerConsumerPipeline) -> None:
         before = recorder().lanes
-        with pytest.raises(ProtocolError, match="no lane is left"), recorder().narrowed(0):
+        with pytest.raises(ProtocolError, match="no lane remains"), recorder().narrowed(0):
             pass
         assert recorder().lanes == before
         for count in (0, -1, 33):

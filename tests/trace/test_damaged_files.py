@@ -44,9 +44,9 @@ def test_a_missing_file_is_a_wrong_command(tmp_path: Path) -> None:
     ("content", "fact"),
     [
         (b"", "the trace file is empty"),
-        (b"cta,agent,cycle\n0,1,55\n", "this not a trace: a trace is a Parquet file"),
-        (b'{"cta": 0}', "this not a trace: a trace is a Parquet file"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(64), "this not a trace: a trace is a Parquet file"),
+        (b"cta,agent,cycle\n0,1,55\n", "this is not a trace: a trace is a Parquet file"),
+        (b'{"cta": 0}', "this is not a trace: a trace is a Parquet file"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(64), "this is not a trace: a trace is a Parquet file"),
         (b"PAR1", "the trace file is truncated: it ends after 4 bytes"),
         (b"PAR1PAR1", "the trace file is truncated: it ends after 8 bytes"),
         (b"PAR1" + bytes(40), "the trace file is truncated: it ends after 44 bytes"),

@@ -35,7 +35,7 @@ class RegisterValue:
     def _mine(self) -> None:
         if current_recorder() is not self._owner:
             raise ProtocolError(
-                f"{recorder().who} uses the {type(self).__name__} created by {self._owner.who}",
+                f"{recorder().who} uses the {type(self).__name__} that {self._owner.who} made",
                 place=author_line(),
                 cause=f"{self._own} to the agent that created the object; only the barriers are shared",
                 correction=f"create the {type(self).__name__} inside each role",
