@@ -247,4 +247,4 @@ def _said(program: Program, found: Check, ranges: tuple[Range, ...]) -> str:
         case Verdict.REFUTED:
             return f"refuted: {program.name} fails in the schedule above"
         case Verdict.UNKNOWN:
-            return "unknown: one run does not represent every schedule, and the search reached its limit"
+            return "unknown: neither proved nor refuted when the search reached its limit"

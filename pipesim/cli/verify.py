@@ -245,9 +245,7 @@ def _judge(proof: Verdict, hearing: Hearing, *, hardware: bool) -> tuple[int, st
     if proof is Verdict.REFUTED:
         found.append((FINDINGS, "the protocol fails in the schedule above"))
     elif proof is Verdict.UNKNOWN:
-        found.append(
-            (UNKNOWN, "not proved: one run does not represent every schedule, and the search reached its limit")
-        )
+        found.append((UNKNOWN, "neither proved nor refuted: the search reached its limit"))
     else:
         simulated = f"proved for every schedule; {simulated}"
     found += [(held.code, f"{held.block.device}: {held.why}") for held in hearing.held]

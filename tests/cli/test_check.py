@@ -132,7 +132,7 @@ def test_what_is_unknown_is_a_warning(call: Call) -> None:
     assert found.code == 3
     warning, verdict = found.out.splitlines()
     assert warning.startswith("::warning file=")
-    assert warning.endswith("::unknown: one run does not represent every schedule, and the search reached its limit")
+    assert warning.endswith("::unknown: neither proved nor refuted when the search reached its limit")
     assert verdict.startswith(f"? {twice}: unknown")
 
 

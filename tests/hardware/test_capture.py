@@ -261,7 +261,7 @@ class _Status(int):
 
 def test_a_trap_is_told_from_other_failures():
     assert checked((_Status(0), 5), "cuThing") == (5,)
-    with pytest.raises(HardwareError, match="the kernel trapped: cuThing says CUDA_ERROR_LAUNCH_FAILED"):
+    with pytest.raises(HardwareError, match="the kernel trapped: cuThing returned CUDA_ERROR_LAUNCH_FAILED"):
         checked((_Status(719),), "cuThing")
     with pytest.raises(HardwareError, match="cuThing failed: 1"):
         checked((1,), "cuThing")

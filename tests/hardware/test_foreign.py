@@ -287,7 +287,7 @@ def test_arguments_that_the_kernel_does_not_take(gpu, request_, builds, monkeypa
 
 def test_a_kernel_without_room_for_the_recorder(gpu, request_, builds, monkeypatch):
     monkeypatch.setattr(gpu, "parameter_sizes", lambda *_: (8, 8, 4))
-    with pytest.raises(ParameterError, match="no parameter of its own for the recorder"):
+    with pytest.raises(ParameterError, match="no parameter for the recorder"):
         capture_foreign_here(replace(request_, capacity=64), builds, INFO)
 
 

@@ -94,7 +94,7 @@ def test_arguments_are_held_against_the_builds(builds, words, fact):
 
 def test_a_traced_build_without_a_parameter_for_the_recorder(builds):
     arguments = [parse_argument(word, n) for n, word in enumerate(("zero:8", "zero:8", "i32:1"))]
-    with pytest.raises(ParameterError, match="no parameter of its own for the recorder"):
+    with pytest.raises(ParameterError, match="no parameter for the recorder"):
         check_arguments(arguments, builds | {"traced": builds["plain"]})
 
 

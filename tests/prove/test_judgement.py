@@ -57,7 +57,7 @@ def test_what_is_proved_and_what_is_not_known() -> None:
     assert unknown.verdict is Verdict.UNKNOWN
     assert unknown.doubts
     lines = check_lines(unknown, 80)
-    assert lines[-1].startswith("? unknown: one run does not stand for all")
+    assert lines[-1].startswith("? unknown: neither proved nor refuted")
     assert "  not ordered with respect to other agents:" in lines
     assert max(map(len, lines)) <= 80
 
@@ -66,11 +66,11 @@ def test_what_is_left_at_the_end_is_a_warning() -> None:
     left = judged(target_of(BROKEN["producer_runs_on"]), {"stages": 2, "tiles": 3})
     assert left.verdict is Verdict.PROVED
     flying, unread = (each.claim for each in left.advisories)
-    assert "nobody reads" in unread
+    assert "no agent reads" in unread
     assert "may still be under way" in flying
     stopped = judged(target_of(BROKEN["consumer_stops_early"]), {"stages": 4, "tiles": 3})
     assert stopped.verdict is Verdict.PROVED
-    assert any("nobody reads" in each.claim for each in stopped.advisories)
+    assert any("no agent reads" in each.claim for each in stopped.advisories)
     assert judged(target_of(right_ring), {"stages": 2, "tiles": 3}).advisories == ()
 
 
@@ -88,7 +88,7 @@ def test_other_ways_to_go_wrong_are_named() -> None:
     assert kinds
     assert report.also
     assert not kinds & set(report.also)
-    assert "other schedules of this size end otherwise" in "\n".join(check_lines(report, 80))
+    assert "other schedules of this size end differently" in "\n".join(check_lines(report, 80))
 
 
 def test_a_doubt_that_the_next_lap_repeats_is_told_once() -> None:
@@ -130,6 +130,6 @@ def test_a_size_that_goes_wrong_beside_one_that_is_right_is_told() -> None:
     report = judged(find("conv_epilogue"), {"tiles": 1})
     assert report.verdict is Verdict.PROVED
     tiles = next(each for each in report.ranges if each.parameter == "tiles")
-    assert (tiles.least, tiles.checked, tiles.fails, tiles.why) == (0, 1, 2, "it goes wrong")
+    assert (tiles.least, tiles.checked, tiles.fails, tiles.why) == (0, 1, 2, "it fails")
     said = " ".join(" ".join(check_lines(report, 200)).split())
     assert "tiles: 0 to 1 checked individually, no further value: at 2 it fails" in said

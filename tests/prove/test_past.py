@@ -127,4 +127,4 @@ def test_a_try_tells_what_it_found() -> None:
     assert tries(*set_up, Move(Kind.STEP, 1)) == [("try full[0]", "false")]
     landed = [*set_up, *loaded, Move(Kind.LAND, 0, 64)]
     assert tries(*landed, Move(Kind.STEP, 1)) == [("try full[0]", "true")]
-    assert tries(*landed, Move(Kind.FAIL, 1)) == [("try full[0] parity 0: says no", "")]
+    assert tries(*landed, Move(Kind.FAIL, 1)) == [("try full[0] parity 0: false", "")]

@@ -58,7 +58,7 @@ def test_a_schedule_that_ends_well_proves_nothing() -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "0..1", "0*", "~1", "0p", "-1", "0*-1", "٣"])
 def test_a_line_that_is_no_schedule(text: str) -> None:
-    with pytest.raises(ParameterError, match=r"the schedule: word \d+, .* is no move"):
+    with pytest.raises(ParameterError, match=r"the schedule: word \d+, .* is not a move"):
         from_text(text)
 
 
