@@ -67,7 +67,7 @@ def test_what_is_left_at_the_end_is_a_warning() -> None:
     assert left.verdict is Verdict.PROVED
     flying, unread = (each.claim for each in left.advisories)
     assert "no agent reads" in unread
-    assert "may still be under way" in flying
+    assert "may still be in flight" in flying
     stopped = judged(target_of(BROKEN["consumer_stops_early"]), {"stages": 4, "tiles": 3})
     assert stopped.verdict is Verdict.PROVED
     assert any("no agent reads" in each.claim for each in stopped.advisories)
