@@ -1,7 +1,7 @@
-"""Every exception that pipesim raises on purpose, each with the exit code of a command that ends with it.
+"""Every exception that pipesim raises deliberately, each with the exit code of a command that ends with it.
 
 A fault of the *modelled* program is never an exception: it is a value (``pipesim.model.finding``). What is raised here
-is misuse of pipesim itself: a wrong parameter, a file that is no trace, a role that drops a handle.
+is misuse of pipesim itself: a wrong parameter, a file that is not a trace, a role that drops a handle.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ParameterError(UsageError):
 
 
 class ConfigurationError(UsageError):
-    """The parameters are well formed but do not fit the chip."""
+    """The parameters are well formed but do not fit the hardware."""
 
 
 class ProtocolError(UsageError):
@@ -88,7 +88,9 @@ class TraceFormatError(EvidenceError):
 
 
 class ForeignFileError(TraceFormatError):
-    """A sound Parquet file that is no trace: another program's, or a trace whose metadata another program left out."""
+    """A sound Parquet file that is not a trace: another program's, or a trace whose metadata another program left
+    out.
+    """
 
 
 class ClockError(EvidenceError):
@@ -104,7 +106,7 @@ class HardwareError(EvidenceError):
 
 
 class KernelTrapError(HardwareError):
-    """The chip ended a launch; the CUDA context of the process is lost."""
+    """The hardware ended a launch; the CUDA context of the process is lost."""
 
 
 class KernelHangError(HardwareError):

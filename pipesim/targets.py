@@ -38,7 +38,7 @@ class Target:
     spelling: str = ""
 
     def build(self, params: Mapping[str, int] | None = None, *, grid: int | None = None, twice: bool = True) -> Program:
-        """The flat program with these parameters (defaults for the rest); it fits the chip, or ConfigurationError.
+        """The flat program with these parameters (defaults for the rest); it fits the hardware, or ConfigurationError.
 
         ``grid``: CTAs of the launch, whole clusters; if None, one cluster, or what a flat program says. ``twice``: see
         ``Protocol.flatten``.
@@ -175,8 +175,8 @@ def target_of(protocol: ProtocolFunction | Program) -> Target:
     if not callable(given):
         made = isinstance(given, Protocol)
         raise ProtocolError(
-            f"a protocol's function is wanted, or a flat program, not something of type {type(given).__name__}",
-            cause="the function was called: what it returned was handed over" if made else "",
+            f"expected a protocol's function or a flat program, not an object of type {type(given).__name__}",
+            cause="the function was called: its result was passed" if made else "",
             correction="give the function itself, and its parameters by name"
             if made
             else "for a built-in protocol give pipesim.find(NAME).build()",
@@ -208,12 +208,14 @@ def _target(name: str, function: ProtocolFunction) -> Target:
     try:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:
-        raise ProtocolError(f"{name} is no function written in Python", correction="give one that is") from None
+        raise ProtocolError(
+            f"{name} is not a function written in Python", correction="give a Python function"
+        ) from None
     defaults: dict[str, int] = {}
     for parameter in parameters:
         if type(parameter.default) is not int:
             raise ProtocolError(
-                f"{name}: parameter {parameter} has no whole number as its default",
+                f"{name}: parameter {parameter} has no whole number as its default value",
                 place=_line_of_function(function),
                 correction=f"leave {parameter} out"
                 if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
@@ -229,7 +231,7 @@ def _from_program(path: Path) -> Target:
     except UnicodeDecodeError:
         raise UnknownProtocolError(
             f"the program {path} cannot be read",
-            cause="it is not text: a file of another kind",
+            cause="it is not a text file",
             correction="write one with `pipesim run NAME --save-program FILE`",
         ) from None
     except OSError as error:
@@ -304,7 +306,7 @@ def _public(module: ModuleType) -> list[str]:
 def _mend(error: BaseException, path: Path) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name:
         return f"install {error.name} where pipesim is installed, put it beside {path}, or leave the import out"
-    return f"mend the file until `python {path}` runs"
+    return f"fix the file until `python {path}` runs"
 
 
 def _line_of(error: BaseException, path: Path) -> str:

@@ -42,6 +42,7 @@ PAGES = (
     "docs/kernels.md",
     "docs/protocols.md",
     "docs/experiments.md",
+    "docs/glossary.md",
     "docs/own-kernel.md",
     "docs/pipelines.md",
     "docs/spin.md",
@@ -121,7 +122,10 @@ def _table(found: re.Match[str]) -> str:
             + "\n"
         )
     if kind == "operations":
-        rows = [f"| `{op.name}` | {op.value} | {', '.join(names)} |" for op, names in OPERANDS.items()]
+        rows = [
+            f"| `{op.name}` | {op.value} | {', '.join(f'`{name}`' for name in names)} |"
+            for op, names in OPERANDS.items()
+        ]
         return head + "\n".join(["| operation | code | operands |", "|---|---|---|", *rows]) + "\n"
     rows = [f"| `{name}` | {meaning} |" for name, meaning in FIELDS.items()]
     return head + "\n".join(["| value | meaning |", "|---|---|", *rows]) + "\n"

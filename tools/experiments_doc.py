@@ -21,9 +21,10 @@ PAGE = ROOT / "docs" / "experiments.md"
 INTRODUCTION = """\
 # Experiments
 
-What mbarriers and clocks do was asked of the chip, one small kernel a question (`hwkernels/experiments`). The answers
-are stored as `experiments.json` in each device's folder of `traces`. This page is made from them; do not edit it by
-hand. A test holds the model against every stored answer. To ask again, on a machine with a Hopper GPU:
+How mbarriers and clocks behave was measured on the hardware, with one small kernel per question
+(`hwkernels/experiments`). The results are stored as `experiments.json` in each device's folder of `traces`. This page
+is written from them; do not edit it by hand. A test compares the model with every stored result. To measure again, on a
+machine with a Hopper GPU:
 
 ```
 python -m hwkernels.experiments.run --json traces/h100/experiments.json --force
@@ -33,8 +34,8 @@ python tools/experiments_doc.py
 """
 
 SEQUENCES = """\
-A row is the operations, then which parity has completed after each of them (`-`: no barrier is there, `!`: the launch
-fails) and the barrier's word after `inval`.
+A row has the operations, then which parity has completed after each of them (`-`: there is no barrier, `!`: the launch
+fails), and the barrier's word after `inval`.
 
 """
 
@@ -46,7 +47,7 @@ def page(stored: tuple[Stored, ...]) -> str:
         names = [f"an {one.device} (driver {one.driver}, NVRTC {one.nvrtc})" for one in stored]
         parts.append(f"Stored: {' and '.join(names)}.\n\n")
     else:
-        parts.append("Nothing is stored yet: the questions stand here without answers.\n\n")
+        parts.append("No results are stored yet: the questions are listed without results.\n\n")
     parts += [_section(each, stored) for each in EXPERIMENTS]
     return "".join(parts).rstrip() + "\n"
 
@@ -55,7 +56,7 @@ def _section(each: Experiment, stored: tuple[Stored, ...]) -> str:
     text = f"## {each.question}\n\n`{each.name}`: {each.how}\n\n"
     known = [one for one in stored if each.name in one.cases]
     if not known:
-        return text + f"{len(each.cases)} cases, not asked yet.\n\n"
+        return text + f"{len(each.cases)} cases, not measured yet.\n\n"
     rows: list[tuple[str, ...]] = []
     agreed, against = 0, []
     for case in each.cases:
@@ -63,7 +64,7 @@ def _section(each: Experiment, stored: tuple[Stored, ...]) -> str:
         for one in known:
             outcome = one.cases[each.name].get(case.name)
             if outcome is None:
-                cells.append("not asked")
+                cells.append("not measured")
                 continue
             found = verdict(each, case, outcome)
             model = found.model
@@ -82,7 +83,7 @@ def _section(each: Experiment, stored: tuple[Stored, ...]) -> str:
 def _summary(agreed: int, against: list[str]) -> str:
     if against:
         return f"**The model differs** in {len(against)} of {agreed + len(against)}: {'; '.join(against)}."
-    return f"The model agrees in all {agreed}." if agreed else "The model says nothing about this."
+    return f"The model agrees in all {agreed}." if agreed else "The model does not cover this."
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -22,7 +22,7 @@ PAGE, TRACES = ROOT / "docs" / "kernels.md", ROOT / "traces"
 CHIPS = ("h100", "h200")
 
 INTRODUCTION = """\
-# The kernels on the chip
+# The kernels on H100 and H200
 
 Six protocols have a CUDA kernel here (`hwkernels/twins`, C++ with inline PTX, no library) that was recorded on both
 chips. This page speaks of the five that compute something worth having; `producer_consumer` is all over the other
@@ -42,18 +42,18 @@ least to the most over the configurations. A negative number says that the recor
 """
 
 GEMM = """\
-## The GEMM beside cuBLAS
+## The GEMM compared with cuBLAS
 
-C = A·Bᵀ in bf16 with fp32 sums, {size}³, random inputs, without the recorder; launches in turn with cuBLAS
-(`torch.matmul`), medians of CUDA events (`python tools/gemm_speed.py`). The share is that of cuBLAS's speed in the
-same turns, which stands behind it. The relative error is that of 48 rows of C against float64.
+C = A·Bᵀ in bf16 with fp32 sums, {size}³, random inputs, without the recorder; launches alternate with cuBLAS
+(`torch.matmul`), medians of CUDA events (`python tools/gemm_speed.py`). The percentage is relative to the speed of
+cuBLAS in the same alternation, which follows it. The relative error is that of 48 rows of C against float64.
 
 """
 
 ATTENTION = """\
-## Attention beside PyTorch
+## Attention compared with PyTorch
 
-Forward, bf16, {heads} heads of {length} queries and keys, without a mask; medians of CUDA events, all in turn
+Forward, bf16, {heads} heads of {length} queries and keys, without a mask; medians of CUDA events, all alternating
 (`python tools/attention_speed.py`). The relative error is against float64.
 
 """
@@ -61,11 +61,11 @@ Forward, bf16, {heads} heads of {length} queries and keys, without a mask; media
 ORDER = """\
 ## The order that can be missed
 
-`epilogue_residual` with `first_tile_only=1` lets the load warp order the epilogue-load warp once, as CUTLASS does;
-with `first_tile_only=0` once a tile, as upstream's kernels do, and nothing holds the load warp back: it can arrive
-twice before the other warp looks, and a wait by parity misses both. `pipesim check epilogue_residual -p
-first_tile_only=0` finds such a schedule. So does the chip. Of {launches} launches each, so many met their deadline
-({tiles} tiles; late: the epilogue spins {late} cycles a slice, or the epilogue-load warp a tile; `python
+`epilogue_residual` with `first_tile_only=1` makes the load warp order the epilogue-load warp once, as in CUTLASS; with
+`first_tile_only=0` once per tile, as in upstream's kernels. Then the load warp does not wait for the other: it can
+arrive twice before the other warp looks, and a wait by parity misses both phases. `pipesim check epilogue_residual -p
+first_tile_only=0` finds such a schedule, and the hardware runs it. Number of launches (out of {launches}) that timed
+out ({tiles} tiles; late: the epilogue spins {late} cycles per slice, or the epilogue-load warp per tile; `python
 tools/load_order.py`):
 
 """
@@ -97,7 +97,7 @@ with launch control do not have the single wave without a scheduler (`clc_stages
 
 - `gemm_sm100.cu`: C = A·Bᵀ in bf16, on one SM, without `lookahead`; `block_k` is 64.
 - `conv_epilogue.cu`: a convolution in bf16 with a residual; A's tiles come through an im2col tensor map, and both
-  orders of the loads can be had. `block_k` is 64.
+  orders of the loads are available. `block_k` is 64.
 - `gemm_sm100_blockwise.cu`: C = A·Bᵀ in FP8, with a scale for each row of A and each block of B in every step of K,
   without `lookahead`. `block_k` is 128, `block_n` 64 or 128.
 - `cutlass_sm100.cu`: the first of these with CUTLASS's pipelines, on one SM and without a residual; `block_k` is 64.

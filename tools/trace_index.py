@@ -22,7 +22,7 @@ INTRODUCTION = """\
 # Recorded traces
 
 Every file here was recorded on a real GPU: the events of a pipeline, each with the clock of its SM and its time on the
-common time line, and everything needed to read them. The model is held against these files by `pipesim verify` where
+common time line, and everything needed to read them. The model is compared with these files by `pipesim verify` where
 there is no GPU, and by the tests. They are ordinary Parquet: the events are columns of integers, and the description
 is a JSON document in the file's metadata under the key `pipesim`.
 
@@ -60,7 +60,7 @@ def index(folder: Path) -> str:
     for stored in stored_traces(folder):
         if stored.meta.source != "hardware":
             raise EvidenceError(
-                "this trace was simulated; only recordings of a chip belong here",
+                "this trace was simulated; only recordings of a GPU belong here",
                 place=str(stored.path),
                 correction="move the file to another folder",
             )

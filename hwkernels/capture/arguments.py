@@ -64,7 +64,7 @@ def parse_argument(text: str, position: int) -> Argument:
     kind, colon, rest = text.partition(":")
     if not colon or kind not in {*NUMBERS, *BUFFERS}:
         raise ParameterError(
-            f"--arg {text} is no argument of a known type" if colon else f"--arg {text} has no type",
+            f"--arg {text} has an unknown type" if colon else f"--arg {text} has no type",
             correction=f"write one of {SPELLINGS}",
         )
     value, _, name = rest.partition(":") if kind == "out" else (rest, "", "")
@@ -85,7 +85,7 @@ def number(argument: Argument) -> np.generic:
     try:
         value: int | float = float(argument.text) if kind.kind == "f" else int(argument.text, 0)
     except ValueError:
-        raise ParameterError(f"--arg {argument}: {argument.text!r} is no number of type {argument.kind}") from None
+        raise ParameterError(f"--arg {argument}: {argument.text!r} is not a number of type {argument.kind}") from None
     limits = np.finfo(kind) if kind.kind == "f" else np.iinfo(kind)
     low, high = type(value)(limits.min), type(value)(limits.max)
     if not low <= value <= high and (isinstance(value, int) or math.isfinite(value)):
@@ -119,7 +119,7 @@ def read_npy(path: str) -> npt.NDArray[Any]:
         raise ParameterError(f"{path} cannot be read", cause=error.strerror or str(error)) from error
     except (ValueError, EOFError) as error:
         raise ParameterError(
-            f"{path} is no .npy file of numbers",
+            f"{path} is not a .npy file of numbers",
             cause=str(error).splitlines()[0],
             correction="write it with numpy.save",
         ) from error
@@ -137,7 +137,7 @@ def _size(argument: Argument) -> int:
         size = -1
     if not 1 <= size <= _MAX_BYTES:
         raise ParameterError(
-            f"--arg {argument}: {argument.text!r} is no number of bytes",
+            f"--arg {argument}: {argument.text!r} is not a number of bytes",
             correction=f"for example {argument.kind}:1048576",
         )
     return size
@@ -157,13 +157,13 @@ def require_parameters(sizes: Sequence[int], arguments: Sequence[Argument], *, t
         sizes = sizes[:-1]
     elif traced:
         raise ParameterError(
-            "the traced kernel has no parameter of its own for the recorder",
+            "the traced kernel has no parameter for the recorder",
             cause=f"it takes {len(sizes)} parameters, the untraced one {len(arguments)}",
             correction="end the kernel's parameter list with PIPESIM_KERNEL_PARAM",
         )
     if len(sizes) != len(arguments):
         raise ParameterError(
-            f"the kernel takes {len(sizes)} arguments, and {len(arguments)} were given",
+            f"the kernel takes {len(sizes)} arguments, but {len(arguments)} were given",
             correction="give one --arg for each, in order",
         )
     for position, (size, argument) in enumerate(zip(sizes, arguments, strict=True)):

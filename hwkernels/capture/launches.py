@@ -112,7 +112,7 @@ class Launches:
         self._reports.fetch(reports)
         strange = ~np.isin(reports["status"], (FINISHED, DEADLINE, STOPPED))
         if strange.any() and finished:
-            raise HardwareError(f"CTA {int(np.argmax(strange))} never came to its end")
+            raise HardwareError(f"CTA {int(np.argmax(strange))} did not finish")
         return reports
 
     @staticmethod

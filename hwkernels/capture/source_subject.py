@@ -77,7 +77,7 @@ class SourceSubject:
         """PIPESIM_ROOM: what the compiler is given, else what ``recorder.cuh`` says. ParameterError if it is none."""
         text = (self.defines or {}).get("PIPESIM_ROOM", str(ROOM))
         if not text.isdecimal() or not 1 <= int(text) <= 1 << 16:
-            raise ParameterError(f"-D PIPESIM_ROOM={text} is no number of records", correction="use 1 to 65,536")
+            raise ParameterError(f"-D PIPESIM_ROOM={text} is not a number of records", correction="use 1 to 65,536")
         return int(text)
 
     def shape(self, _params: Mapping[str, int]) -> Shape:
@@ -134,7 +134,7 @@ class SourceSubject:
         moving = [site.name for site in table.sites if site.kind in _WITH_BYTES]
         if moving and not self.nbytes:
             raise UsageError(
-                f"the records of {moving[0]} do not say how many bytes it moves",
+                f"the records of {moving[0]} do not give the number of bytes that it moves",
                 place=self.table,
                 correction="give --bytes N, or N0,N1,...: the bytes of records whose value is 0, 1, ...",
             )
@@ -142,7 +142,7 @@ class SourceSubject:
     def _check_outputs(self) -> None:
         outputs = {a.name: a for a in self.arguments if a.kind == "out"}
         if len(outputs) < sum(a.kind == "out" for a in self.arguments):
-            raise ParameterError("two outputs have one name", correction="name each: out:BYTES:NAME")
+            raise ParameterError("two outputs have the same name", correction="name each: out:BYTES:NAME")
         for position, argument in enumerate(self.arguments):
             parse_argument(str(argument), position)
             if argument.kind == "npy":
@@ -150,7 +150,8 @@ class SourceSubject:
         for name, path in (self.expected or {}).items():
             if name not in outputs:
                 raise ParameterError(
-                    f"--expect {name}={path} names no output", correction=f"they are {', '.join(outputs) or 'none'}"
+                    f"--expect {name}={path} does not name an output",
+                    correction=f"they are {', '.join(outputs) or 'none'}",
                 )
             size, wanted = len(contents(outputs[name], 0, 0)), as_bytes(read_npy(path)).nbytes
             if size != wanted:
@@ -242,7 +243,7 @@ def table_values(table: Path, defines: Mapping[str, str], params: Mapping[str, i
     if not table.is_file():
         raise UsageError(
             f"there is no table {table}",
-            cause="it says which roles, barriers and recording sites the kernel has",
+            cause="it lists the roles, barriers and recording sites of the kernel",
             correction="write one beside the kernel, or name it with --table",
         )
     values: dict[str, int] = {}
@@ -252,7 +253,7 @@ def table_values(table: Path, defines: Mapping[str, str], params: Mapping[str, i
             values[name] = int(str(given), 0)
         except ValueError:
             raise UsageError(
-                f"the table's {name} has no value" if given is None else f"{name}={given} is no whole number",
+                f"the table's {name} has no value" if given is None else f"{name}={given} is not a whole number",
                 place=str(table),
                 correction=f"give -D {name}=4, or a protocol with a parameter {name.lower()}",
             ) from None

@@ -61,7 +61,7 @@ def run_in_subprocess(document: str, what: str, limit_s: float, module: str = MO
         except subprocess.TimeoutExpired as error:
             raise HardwareError(
                 f"the process of {what} did not end within {limit:.0f} s and was killed",
-                cause="the launch outlived its own deadline",
+                cause="the launch exceeded its own time limit",
             ) from error
         path = Path(folder) / _TRACE
         if (Path(folder) / _ERROR).exists():
@@ -71,7 +71,7 @@ def run_in_subprocess(document: str, what: str, limit_s: float, module: str = MO
             lines = done.stderr.strip().splitlines()
             raise HardwareError(
                 f"the process of {what} left no trace (exit code {done.returncode})",
-                cause=lines[-1] if lines else "it said nothing",
+                cause=lines[-1] if lines else "it printed nothing",
             )
         return read_trace(path)
 

@@ -129,7 +129,7 @@ def _require_anchors(recorded: Launched) -> None:
         if missing.any():
             raise HardwareError(
                 f"CTA {int(np.argmax(missing))} did not read the clocks {when}",
-                cause="its records have no place in time without that",
+                cause="without it its records cannot be placed in time",
                 correction=f"let one thread of each CTA execute PIPESIM_ANCHOR(cta, {which}) there",
             )
 

@@ -60,7 +60,7 @@ class TwinSubject:
         if request.deadline_ms * 1_000_000 < _PATIENCE * cycles:
             raise ParameterError(
                 f"a deadline of {request.deadline_ms} ms is too short for {cycles:,} cycles of work a tile",
-                cause="a wait that is merely slow would be taken for a hang",
+                cause="a slow wait would be reported as a hang",
                 correction=f"give at least {-(-_PATIENCE * cycles // 1_000_000)} ms, or less work",
             )
         asked = {
@@ -196,12 +196,12 @@ def _check_window(request: CaptureRequest, iterations: int) -> None:
     if window[0] >= iterations:
         raise ParameterError(
             f"the window begins at iteration {window[0]}, behind the last of {iterations} tiles",
-            correction="begin it earlier",
+            correction="start it earlier",
         )
     if request.fault is not None:
         raise ParameterError(
-            "a run with a fault is recorded whole",
-            cause="what led to a fault, and what follows from it, may lie outside of a window",
+            "a run with a fault is recorded completely",
+            cause="the cause and the consequences of a fault may lie outside of a window",
             correction="leave the window out",
         )
 

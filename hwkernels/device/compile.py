@@ -94,7 +94,7 @@ def _only_kernel(source: Path, text: bytes) -> str:
     raise UsageError(
         f"{source.name} has {len(names)} kernels" if names else f"no kernel was found in {source.name}",
         place=str(source),
-        cause=f"they are {', '.join(names)}" if names else "it may be made by a macro, or lie in a header",
+        cause=f"they are {', '.join(names)}" if names else "it may be defined by a macro or in a header",
         correction=f"name the one to launch: --entry {names[0] if names else 'NAME'}",
     )
 
@@ -167,7 +167,7 @@ def _run_nvrtc(
         _checked(nvrtc, nvrtc.nvrtcGetProgramLog(program, buffer))
         log = bytes(buffer).rstrip(b"\0").decode(errors="replace").strip()
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            raise CompileError(f"NVRTC refused {name} ({status.name}) with {' '.join(options)}:\n{log}")
+            raise CompileError(f"NVRTC rejected {name} ({status.name}) with {' '.join(options)}:\n{log}")
         (size,) = _checked(nvrtc, nvrtc.nvrtcGetCUBINSize(program))
         cubin = bytearray(size)
         _checked(nvrtc, nvrtc.nvrtcGetCUBIN(program, cubin))

@@ -61,7 +61,7 @@ def require_gpu(ordinal: int = 0) -> DeviceInfo:
         checked(driver.cuInit(0), "cuInit")
     except RuntimeError as error:  # the bindings found no libcuda
         raise HardwareError(
-            "there is no usable GPU here", cause=f"no NVIDIA driver: {str(error).splitlines()[0]}"
+            "no usable GPU was found", cause=f"no NVIDIA driver: {str(error).splitlines()[0]}"
         ) from error
     (count,) = checked(driver.cuDeviceGetCount(), "cuDeviceGetCount")
     if not 0 <= ordinal < count:
@@ -95,9 +95,9 @@ def checked(result: Sequence[Any], call: str) -> tuple[Any, ...]:
     name = str(getattr(status, "name", status))
     if name in _LOST:
         raise KernelTrapError(
-            f"the kernel trapped: {call} says {name}",
+            f"the kernel trapped: {call} returned {name}",
             cause="an illegal mbarrier operation or memory access; the CUDA context of this process is lost",
-            correction="start a new process; nothing can be launched in this one",
+            correction="start a new process; this one cannot launch again",
         )
     raise HardwareError(f"{call} failed: {name}")
 
@@ -115,7 +115,7 @@ class Gpu:
         self._allocated: list[Any] = []
         self._mapped: list[Any] = []
         self._loaded: list[Any] = []  # code stays loaded as long as this object lives
-        with self._translated("making the context"):
+        with self._translated("creating the context"):
             device = self._core.Device(info.ordinal)
             device.set_current()
             self._stream = device.create_stream()

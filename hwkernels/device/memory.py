@@ -13,7 +13,7 @@ from hwkernels.device.launch import Gpu
 
 @dataclass(frozen=True)
 class Area:
-    """So many bytes at an address of the device; ``view`` is the same memory as the host sees it, if it does."""
+    """A number of bytes at an address of the device; ``view`` is the same memory as the host sees it, if it does."""
 
     gpu: Gpu
     address: int

@@ -112,7 +112,7 @@ def encode(tensor: TensorMap) -> npt.NDArray[np.uint8]:
 
 
 def encode_all(*tensors: TensorMap) -> npt.NDArray[np.uint8]:
-    """Several maps, one behind the other, as a kernel takes them in device memory."""
+    """Several maps, one after the other, as a kernel takes them in device memory."""
     return np.concatenate([encode(tensor) for tensor in tensors])
 
 
@@ -144,7 +144,7 @@ def _check(tensor: TensorMap) -> None:
                 correction="pad the rows to a multiple of 16 bytes",
             )
     if tensor.row_bytes % 16:
-        raise ParameterError(f"the box's rows have {tensor.row_bytes} bytes, which is no multiple of 16")
+        raise ParameterError(f"the box's rows have {tensor.row_bytes} bytes, which is not a multiple of 16")
     if tensor.swizzle is not Swizzle.NONE and tensor.row_bytes > tensor.swizzle.value:
         raise ParameterError(
             f"the box's rows have {tensor.row_bytes} bytes, more than the {tensor.swizzle.value} of the swizzle",

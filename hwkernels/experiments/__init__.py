@@ -1,1 +1,3 @@
-"""Small kernels that ask the chip one question each, and their stored answers. Needs no GPU until something is run."""
+"""Small kernels that ask the hardware one question each, and their stored answers. Needs no GPU until something is
+run.
+"""

@@ -55,7 +55,7 @@ class Bench:
         return ""
 
     def words(self, count: int, dtype: type[np.unsignedinteger[Any]]) -> tuple[int, Array]:
-        """So many zeroed words of host memory that outlive a trap: their address and the array."""
+        """Zeroed words of host memory that outlive a trap: their address and the array."""
         address, view = self.gpu.host_mapped(count * np.dtype(dtype).itemsize)
         view[:] = 0
         return address, view.view(dtype)
@@ -216,7 +216,7 @@ def _remote(bench: Bench, case: Case) -> Result:
             break
         sender, waiter = int(out[0]), int(out[1])
         if a["exited"]:
-            outcomes["the sender goes on" if sender == 4 else "unfinished"] += 1
+            outcomes["the sender continues" if sender == 4 else "unfinished"] += 1
         else:
             outcomes["the wait returned" if (sender, waiter) == (4, 5) else "the wait did not return"] += 1
     return _result(outcomes, said=out.copy())

@@ -26,7 +26,9 @@ class Case:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A question put to the chip. ``bench`` names the procedure that runs a case, ``kernel`` the ``.cu`` it uses."""
+    """A question put to the hardware. ``bench`` names the procedure that runs a case, ``kernel`` the ``.cu`` it
+    uses.
+    """
 
     name: str
     question: str
@@ -112,24 +114,24 @@ def _laps() -> tuple[Case, ...]:
 EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
         "mbarrier",
-        "What does one thread's sequence of operations do to one barrier?",
-        "One thread carries out the operations, asks for both parities after each, and reads the word after inval.",
+        "What effect has one thread's sequence of operations on one barrier?",
+        "One thread carries out the operations, tests both parities after each, and reads the word after inval.",
         "sequences",
         "sequence",
         tuple(Case(s.text, may_trap=s.may_trap, text=s.text) for s in SEQUENCES),
     ),
     Experiment(
         "lanes",
-        "What do n lanes of a warp that arrive together on a count of m do?",
-        "n lanes execute one arrive, or each its own in turn, on a fresh barrier; the word is read after inval.",
+        "What happens if n lanes of a warp arrive together on a count of m?",
+        "n lanes execute one arrive, or one each in sequence, on a fresh barrier; the word is read after inval.",
         "lanes",
         "lanes",
         _lanes(),
     ),
     Experiment(
         "copies",
-        "When does a bulk copy complete the phase, if the barrier expects fewer bytes than it brings?",
-        "A poisoned tile, one arrive.expect_tx, one bulk copy; on completion every word is looked at at once.",
+        "When does a bulk copy complete the phase, if the barrier expects fewer bytes than the copy has?",
+        "A poisoned tile, one arrive.expect_tx, one bulk copy; on completion every word is checked immediately.",
         "copies",
         "copy",
         _copies(),
@@ -144,15 +146,15 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     ),
     Experiment(
         "laps",
-        "What does a wait see that is lapped by later phases?",
-        "One thread completes phases; the other waits for one parity, held back until they are over or waiting before.",
+        "What does a wait see if later phases lap it?",
+        "One thread completes phases; the other waits for one parity, started after they are complete or before.",
         "laps",
         "laps",
         _laps(),
     ),
     Experiment(
         "remote",
-        "What does an arrive on the barrier of a CTA of the cluster that has exited do?",
+        "What happens if an agent arrives on the barrier of a CTA of the cluster that has exited?",
         "CTA 0 of a cluster of 2 arrives on the barrier of CTA 1, which waits for it or ended a millisecond before.",
         "remote",
         "remote",
@@ -172,7 +174,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
         "reading_cost",
         "How many cycles does reading a clock cost?",
-        "One thread, 32 readings in a row, each used, between two readings of %clock; the same without them taken off.",
+        "One thread, 32 readings in a row, each used, between two readings of %clock, minus the same without them.",
         "clock_reads",
         "reading_cost",
         (Case("32 readings", {"count": 200}),),
@@ -180,20 +182,20 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
         "quarters",
         "How far apart are the %clock of the four quarters of an SM?",
-        "8 warps, warp w in quarter w % 4: stamps right behind a CTA barrier, and stamps of flags sent to and fro in "
-        "shared memory, of which the fastest each way bound the difference.",
+        "8 warps, warp w in quarter w % 4: timestamps directly after a CTA barrier, and timestamps of flags sent back "
+        "and forth in shared memory, of which the fastest each way bound the difference.",
         "clock_reads",
         "quarters",
         (
-            Case("behind a barrier", {"mode": 2, "count": 2000}),
-            Case("to and fro", {"mode": 3, "count": 500}),
+            Case("after a barrier", {"mode": 2, "count": 2000}),
+            Case("back and forth", {"mode": 3, "count": 500}),
         ),
     ),
     Experiment(
         "timer_agreement",
         "How far apart are the %globaltimer of the SMs?",
-        "A CTA on every SM stamps, arrives at a counter, and stamps when CTA 0 lets go; the fastest message each way "
-        "bounds the difference to CTA 0's timer.",
+        "A CTA on every SM takes a timestamp, arrives at a counter, and takes another when CTA 0 releases it; the "
+        "fastest message each way bounds the difference to CTA 0's timer.",
         "clock_reads",
         "timer_agreement",
         (Case("all SMs", {"count": 300}),),

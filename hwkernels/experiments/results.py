@@ -59,7 +59,7 @@ def read_results(path: Path) -> Stored:
         return Stored(path, device["name"], device["driver"], device["nvrtc"], device["sms"], cases)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise TraceFormatError(
-            "this is no file of experiments' results", place=str(path), cause=f"{type(error).__name__}: {error}"
+            "this is not a results file of the experiments", place=str(path), cause=f"{type(error).__name__}: {error}"
         ) from error
 
 

@@ -31,11 +31,11 @@ Result = dict[str, Any]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line; the exit code is that of the error, if any."""
     parser = argparse.ArgumentParser(prog="python -m hwkernels.experiments.run", description="experiments on the GPU")
-    parser.add_argument("--json", type=Path, help="where the answers go")
+    parser.add_argument("--json", type=Path, help="output file")
     parser.add_argument("--only", action="append", metavar="NAME", help="only this experiment (may be repeated)")
     parser.add_argument("--repeat", type=int, default=2, help="processes for each case that may trap (default 2)")
     parser.add_argument("--force", action="store_true", help="overwrite the file")
-    parser.add_argument("--list", action="store_true", help="say what there is and run nothing")
+    parser.add_argument("--list", action="store_true", help="list the experiments and run nothing")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     try:
@@ -98,7 +98,7 @@ def _together(each: Experiment, cases: Sequence[Case]) -> dict[str, Result]:
             found[case.name] = result
         left = left[len(results) :]
         if left and (end or not results):
-            found[left[0].name] = _failed(end or "the process said nothing")
+            found[left[0].name] = _failed(end or "the process printed nothing")
             left = left[1:]
     return found
 
@@ -113,7 +113,7 @@ def _apart(each: Experiment, cases: Sequence[Case], repeat: int) -> dict[str, Re
             while len(children) < min(len(jobs), number + _AHEAD):
                 children.append(_start())
             results, end = _finish(children[number], each, [case])
-            found[case.name].append(results[0] if results else _failed(end or "the process said nothing"))
+            found[case.name].append(results[0] if results else _failed(end or "the process printed nothing"))
     finally:
         for child in children:
             if child.poll() is None:  # only after an error

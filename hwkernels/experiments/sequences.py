@@ -43,7 +43,7 @@ class Sequence:
     """Operations on one barrier, and whether a launch may end in a trap, so that it needs a process of its own.
 
     ``seen`` is what was typed in by hand before any result was stored: after each operation the parity that
-    has completed (0 or 1), "!" where the launch failed, "" where nobody knew.
+    has completed (0 or 1), "!" where the launch failed, "" if unknown.
     """
 
     text: str
@@ -100,7 +100,7 @@ def parse(text: str) -> tuple[tuple[Code, int], ...]:
     for part in text.split(";"):
         name, _, operand = part.strip().partition(" ")
         if name not in NAMES or not (operand.isdecimal() or not operand):
-            raise ParameterError(f"{part.strip()!r} is no operation", correction=f"use one of {', '.join(NAMES)}")
+            raise ParameterError(f"{part.strip()!r} is not an operation", correction=f"use one of {', '.join(NAMES)}")
         found.append((NAMES[name], int(operand) if operand else 1))
     return tuple(found)
 

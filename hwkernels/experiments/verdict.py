@@ -23,7 +23,7 @@ from pipesim.model.barrier import FRESH, LIVE, BarrierState, Effect
 from pipesim.model.barrier_word import word_of
 
 FAILS = "the launch fails"
-SILENT = "–"  #: what stands where the model says nothing
+SILENT = "–"  #: shown if the model does not cover a question
 
 
 @dataclass(frozen=True)
@@ -156,9 +156,9 @@ def _laps(case: Case, outcome: Outcome) -> Verdict:
     if now:
         model, allowed = "returns", {returned}
     elif ever and not a["held"]:
-        model, allowed = "returns or waits on", {returned, waiting}
+        model, allowed = "returns or continues to wait", {returned, waiting}
     else:
-        model, allowed = "waits on", {waiting}
+        model, allowed = "continues to wait", {waiting}
     return Verdict(model, _counts(outcome), set(outcome.outcomes) <= allowed)
 
 
@@ -190,7 +190,7 @@ def _quarters(case: Case, outcome: Outcome) -> Verdict:
         low, middle, high = data["spread"]
         seen = (
             f"apart by {low} to {high} cycles (median {middle}); quarters 0 to 3 are at most "
-            f"{', '.join(str(n) for n in late)} behind the first"
+            f"{', '.join(str(n) for n in late)} after the first"
         )
         return Verdict(model, seen, high <= CLOCK_SKEW_CYCLES)
     bounds = list(zip(data["low"], data["high"], strict=True))
@@ -241,7 +241,7 @@ def _pingpong(case: Case, outcome: Outcome) -> Verdict:
         except ClockError as error:
             return Verdict(model, f"{error.fact}: {error.place}", agrees=False)
         widths += [high - low for low, high in offsets.to_first[1:]]
-    seen = f"they agree; offsets to the first SM are known to ±{max(widths) / 2000:.1f} ns or better"
+    seen = f"they agree; the offsets to the first SM are known to ±{max(widths) / 2000:.1f} ns or better"
     return Verdict(model, seen, agrees=True)
 
 

@@ -1,9 +1,9 @@
 """Placing the clocks of SMs on one time line, with strict bounds. No CUDA: numpy only.
 
 One SM. Both clocks are read together twice, at an edge of ``%globaltimer`` before and after everything that is placed.
-A stamp lies on the straight line through the two edges. The error is a strict bound for an SM clock that stays near
+A timestamp lies on the straight line through the two edges. The error is a strict bound for an SM clock that stays near
 its mean in between: half the distance of the two clock readings that enclose an edge, one cycle for the grain of a
-stamp, rounding, and DRIFT_PERMILLE of the time to the nearer edge; more where a kernel's load moves the clock.
+timestamp, rounding, and DRIFT_PERMILLE of the time to the nearer edge; more where a kernel's load moves the clock.
 
 Several SMs. A message (an arrive on another CTA's barrier, and the wait that returns because of it) proves that its
 sending is earlier than its receipt. Each line may be off by an offset, for which its anchors give an interval; every
@@ -40,7 +40,7 @@ class Line:
     timers: tuple[int, int]
     slack: tuple[int, int]  #: half distances of the enclosing readings, in cycles
     limits: tuple[int, int]  #: clock readings that enclose all records
-    open_end: bool = False  #: the second edge was never seen: the first and the rate stand for it
+    open_end: bool = False  #: the second edge was never seen: the first and the rate represent it
     stray_ps: int = 0  #: how far the clock may be off the line besides, wherever: where it is known not to be constant
 
     @property
@@ -54,15 +54,15 @@ class Line:
         return self.cycles[1] - self.cycles[0]
 
     def in_ps(self, cycles: int) -> int:
-        """So many cycles in picoseconds, rounded up."""
+        """A number of cycles in picoseconds, rounded up."""
         return -(-cycles * self.ps // self.span)
 
     def place(self, cycles: Column, origin_ns: int = 0) -> Column:
-        """The times in picoseconds since ``origin_ns`` of stamps that count from the first edge, rounded down."""
+        """The times in picoseconds since ``origin_ns`` of timestamps that count from the first edge, rounded down."""
         return scale(cycles, self.ps, self.span) + (self.timers[0] - origin_ns) * 1000
 
     def drift_ps(self, cycles: Column) -> Column:
-        """How far the clock may have strayed at these stamps, which count from the first edge."""
+        """How far the clock may have strayed at these timestamps, which count from the first edge."""
         away = np.abs(cycles)  # to the nearer edge
         if not self.open_end:
             away = np.minimum(away, np.abs(cycles - self.span))
@@ -84,9 +84,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Message:
-    """Sent by the SM of line ``sender`` after its stamp ``sent``, known at line ``receiver`` before ``received``.
+    """Sent by the SM of line ``sender`` after its timestamp ``sent``, known at line ``receiver`` before ``received``.
 
-    Stamps are in cycles since the line's first edge; ``place`` is what an error calls the message.
+    Timestamps are in cycles since the line's first edge; ``place`` is what an error calls the message.
     """
 
     sender: int
@@ -119,7 +119,7 @@ def _with_second(anchors: npt.NDArray[Any], khz: int) -> npt.NDArray[Any]:
 def read_line(anchors: npt.NDArray[Any], place: str, khz: int = 0) -> Line:
     """The line through the two anchors that a kernel wrote. Raises TraceFormatError if they contradict themselves.
 
-    ``khz``: the SM clock, which stands in for a second anchor that a trapped CTA did not come to.
+    ``khz``: the SM clock, which replaces a second anchor that a trapped CTA did not come to.
     """
     open_end = bool(khz and not anchors[1]["globaltimer"])
     if open_end:
@@ -131,7 +131,7 @@ def read_line(anchors: npt.NDArray[Any], place: str, khz: int = 0) -> Line:
         middles.append(middle)
         slack.append(after - middle)
         if after <= before or anchor["globaltimer"] <= anchor["globaltimer_before"]:
-            raise TraceFormatError(f"an anchor whose clocks stand still: {anchor}", place=place)
+            raise TraceFormatError(f"an anchor whose clocks do not advance: {anchor}", place=place)
     line = Line(
         (middles[0], middles[1]),
         (int(anchors[0]["globaltimer"]), int(anchors[1]["globaltimer"])),
@@ -145,7 +145,9 @@ def read_line(anchors: npt.NDArray[Any], place: str, khz: int = 0) -> Line:
 
 
 def stored_line(header: CtaInfo) -> Line:
-    """The line of a CTA of a trace file, whose stamps count from its first edge. TraceFormatError without anchors."""
+    """The line of a CTA of a trace file, whose timestamps count from its first edge. TraceFormatError without
+    anchors.
+    """
     place = f"CTA {header.cta}"
     if len(header.anchors) != 2:
         raise TraceFormatError(f"{len(header.anchors)} anchors; a clock is placed by two", place=place)
@@ -226,15 +228,15 @@ def _refuse_cycles(nodes: int, slacks: dict[tuple[int, int], tuple[int, str]]) -
     raise ClockError(
         f"the clocks contradict the messages by {-total / 1000:,.1f} ns",
         place="; ".join(reversed(names)),
-        cause="a stamp or a pair is wrong, a clock ran further from its mean than is allowed, or the timers differ",
+        cause="inconsistent timestamps, an SM clock drifted beyond the allowed bound, or the timers differ",
     )
 
 
 def tighten(events: Events, ctas: Sequence[CtaInfo], pairs: npt.NDArray[np.int64]) -> Events:
     """The events with the bounds that messages between their CTAs leave: never wider, often off the straight line.
 
-    ``pairs``: (n, 2) rows of the table, a sending (stamped before it) and its receipt (stamped after). For events that
-    are stamped by the SM's clock. Raises ClockError where pairs and bounds contradict each other.
+    ``pairs``: (n, 2) rows of the table, a sending (timestamped before it) and its receipt (timestamped after). For
+    events that are timestamped by the SM's clock. Raises ClockError where pairs and bounds contradict each other.
     """
     numbers = {header.cta: number for number, header in enumerate(ctas)}
     lines = [stored_line(header) for header in ctas]
@@ -281,7 +283,7 @@ def _order(events: Events, pairs: npt.NDArray[np.int64], first: Column, last: Co
             raise ClockError(
                 "the clocks contradict the order of events",
                 place="; ".join(wrong) or f"event {row} of CTA {events.cta[row]}",
-                cause="a stamp or a pair is wrong, or a clock ran further from its mean than is allowed",
+                cause="inconsistent timestamps, or an SM clock drifted beyond the allowed bound",
             )
         if np.array_equal(first, before[0]) and np.array_equal(last, before[1]):
             return

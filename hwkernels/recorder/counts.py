@@ -21,12 +21,12 @@ def least_capacity(room: int) -> int:
 
 
 def buffer_records(iterations: int, room: int) -> int:
-    """The records that a buffer needs for so many iterations of at most ``room``, as ``recorder.cuh`` lays it out."""
+    """The records that a buffer needs for this many iterations of at most ``room``, as ``recorder.cuh`` lays it out."""
     return room * (iterations + 2) + 2
 
 
 def fresh_headers(ctas: int) -> npt.NDArray[Any]:
-    """Headers as they must be before a launch: no anchors, and counts that nobody has written."""
+    """Headers as they must be before a launch: no anchors, and counts that no warp has written."""
     headers = np.zeros(ctas, dtype=HEADER)
     headers["counts"] = _ONES
     return headers
@@ -39,8 +39,8 @@ def require_counted(headers: npt.NDArray[Any], names: Sequence[str]) -> None:
             if header["counts"][agent][0] == _ONES:
                 raise HardwareError(
                     f"{name} of CTA {cta} never counted its records",
-                    cause="its warp left before PIPESIM_FLUSH, PIPESIM_AGENT says another number of agents than the "
-                    "table, or PIPESIM_ROOM is larger than the buffer allows",
+                    cause="its warp exited before PIPESIM_FLUSH, PIPESIM_AGENT has another number of agents than the "
+                    "table, or PIPESIM_ROOM is larger than the buffer",
                     correction="flush in every warp of the table, converged, after its last record",
                 )
 
@@ -48,8 +48,8 @@ def require_counted(headers: npt.NDArray[Any], names: Sequence[str]) -> None:
 def settle(headers: npt.NDArray[Any], records: npt.NDArray[np.uint32], room: int) -> None:
     """Complete the counts of CTAs that came to no end, in memory that was all ones before the launch.
 
-    The device counted whole iterations; the records of the one that an agent was in lie right behind them. ``records``:
-    (CTAs, agents, capacity - 1, words), without the unused first one.
+    The device counted whole iterations; the records of the one that an agent was in lie directly after them.
+    ``records``: (CTAs, agents, capacity - 1, words), without the unused first one.
     """
     scratch = records.shape[2] - room - 1
     for cta, agents in enumerate(records):

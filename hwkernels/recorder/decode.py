@@ -2,8 +2,8 @@
 
 Placing events. Each CTA read both clocks together twice, at an edge of ``%globaltimer`` before and after its records;
 its events lie between, on the straight line through these two anchors, with its strict bound
-(:mod:`hwkernels.recorder.clocks`). A stamp of ``%globaltimer`` is placed where it says, with two of the timer's steps
-as its error.
+(:mod:`hwkernels.recorder.clocks`). A timestamp of ``%globaltimer`` is placed where it says, with two of the timer's
+steps as its error.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Decoded:
 class Coding:
     """What the words of a recording do not say themselves.
 
-    ``clock``: what stamped them, as in the schema. ``nbytes``: the bytes that an EXPECT or COPY moves, by the value in
-    its record. ``first``: the first iteration that was kept. ``counted``: whether a record's iteration must be how
+    ``clock``: what timestamped them, as in the schema. ``nbytes``: the bytes that an EXPECT or COPY moves, by the value
+    in its record. ``first``: the first iteration that was kept. ``counted``: whether a record's iteration must be how
     often its site was passed, as in a kernel without a fault. ``khz``: the SM clock, for a CTA that lacks its second
     anchor because a trap ended it (0: then that is an error). ``stray_ns``: how far the SM clock may be off the line
     through the anchors besides.
@@ -122,7 +122,7 @@ def _tags(tags: Column, table: Table, agent: int, coding: Coding, place: str) ->
     site = _field(tags, TAG_SITE)
     role = table.agents[agent].role
     own = np.array([number for number, s in enumerate(table.sites) if s.role == role], dtype=np.int64)
-    _refuse(~np.isin(site, own), site, "a record names site {}, which is not one of its role", place)
+    _refuse(~np.isin(site, own), site, "a record names site {}, which does not belong to its role", place)
     iteration = np.zeros(len(tags), dtype=np.int64)
     value = np.zeros(len(tags), dtype=np.int64)
     parity = np.full(len(tags), -1, dtype=np.int64)
@@ -135,7 +135,10 @@ def _tags(tags: Column, table: Table, agent: int, coding: Coding, place: str) ->
         elif kind in {EventKind.EXPECT, EventKind.COPY}:
             said = _field(tags[rows], TAG_VALUE)
             _refuse(
-                said >= len(coding.nbytes), said, "a record says bytes of kind {}, which this kernel has not", place
+                said >= len(coding.nbytes),
+                said,
+                "a record has bytes of kind {}, which this kernel does not have",
+                place,
             )
             value[rows] = np.array(coding.nbytes, dtype=np.int64)[said]
         if kind in _WAITED:
@@ -145,7 +148,7 @@ def _tags(tags: Column, table: Table, agent: int, coding: Coding, place: str) ->
     _refuse(
         wrong & coding.counted,
         low,
-        "a record says iteration {} (low bits), which is not how often its site was passed",
+        "a record has iteration {} (low bits), which does not match the passes of its site",
         place,
     )
     return {
@@ -162,7 +165,9 @@ def _refuse(wrong: npt.NDArray[np.bool_], values: Column, fact: str, place: str)
     if wrong.any():
         row = int(np.argmax(wrong))
         raise TraceFormatError(
-            fact.format(values[row]), place=f"{place}, record {row}", cause="the buffer is damaged, or not this table's"
+            fact.format(values[row]),
+            place=f"{place}, record {row}",
+            cause="the buffer is damaged, or belongs to another table",
         )
 
 
@@ -203,6 +208,8 @@ def _unwrap(stamps: npt.NDArray[np.uint32], limits: tuple[int, int], place: str)
     if len(full) and full[-1] > limits[1]:
         row = int(np.argmax(full > limits[1]))
         raise TraceFormatError(
-            "a stamp lies behind the CTA's last anchor", place=f"{place}, record {row}", cause="its clock ran backwards"
+            "a timestamp is later than the CTA's last anchor",
+            place=f"{place}, record {row}",
+            cause="its clock went backwards",
         )
     return full

@@ -67,7 +67,7 @@ class Launched:
         return sum(found.wrong_tiles for found in self.outputs.values())
 
     def describe_end(self, table: Table) -> dict[str, Any]:
-        """The first CTA whose wait met its deadline: CTA, agent, site, iteration, and whether it was traced.
+        """The first CTA whose wait timed out: CTA, agent, site, iteration, and whether it was traced.
 
         Of a launch that was ended nothing is known but how.
         """

@@ -41,7 +41,7 @@ def read_table(path: Path, values: Mapping[str, int]) -> Table:
     sites: dict[str, Site] = {}
     for place, kind, (name, *rest) in _entries(path):
         if name in {"ROLE": roles.keys(), "BARRIER": barriers.keys(), "SITE": sites.keys()}[kind]:
-            raise UsageError(f"{kind.lower()} {name} is there twice", place=place)
+            raise UsageError(f"{kind.lower()} {name} is defined twice", place=place)
         if kind == "ROLE":
             roles[name] = _positive(rest[0], values, place)
         elif kind == "BARRIER":
@@ -80,7 +80,7 @@ def _entry(text: str, place: str) -> tuple[str, list[str]]:
     match = _ENTRY.fullmatch(text)
     if match is None:
         raise UsageError(
-            f"this is no entry of a table: {text}",
+            f"this is not a table entry: {text}",
             place=place,
             correction="write PIPESIM_ROLE(...), PIPESIM_BARRIER(...) or PIPESIM_SITE(...), one a line",
         )
@@ -89,7 +89,7 @@ def _entry(text: str, place: str) -> tuple[str, list[str]]:
     if len(arguments) != _ARGUMENTS[kind]:
         raise UsageError(f"PIPESIM_{kind} takes {_ARGUMENTS[kind]} arguments, not {len(arguments)}", place=place)
     if not _NAME.fullmatch(arguments[0]):
-        raise UsageError(f"{arguments[0]!r} is no name", place=place)
+        raise UsageError(f"{arguments[0]!r} is not a name", place=place)
     return kind, arguments
 
 
@@ -131,4 +131,4 @@ def _evaluate(node: ast.expr, values: Mapping[str, int]) -> int:
         case ast.BinOp(left=left, op=ast.Mult(), right=right):
             return _evaluate(left, values) * _evaluate(right, values)
         case _:
-            raise ValueError("only numbers, names, + - * and parentheses are understood")
+            raise ValueError("only numbers, names, + - * and parentheses are supported")

@@ -31,5 +31,5 @@ def kernel_names() -> tuple[str, ...]:
 def registered(name: str) -> Twin:
     """The description of this kernel. UsageError if there is none."""
     if name not in REGISTRY:
-        raise UsageError(f"there is no CUDA kernel of {name}", correction=f"kernels exist of {', '.join(REGISTRY)}")
+        raise UsageError(f"there is no CUDA kernel of {name}", correction=f"there are kernels of {', '.join(REGISTRY)}")
     return REGISTRY[name]

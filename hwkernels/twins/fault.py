@@ -32,5 +32,5 @@ def parse_fault(text: str) -> KernelFault:
     if kind not in FAULTS:
         raise ParameterError(f"there is no fault {kind!r}", correction=f"use one of {', '.join(FAULTS)}")
     if not at or not iteration.isascii() or not iteration.isdigit():
-        raise ParameterError(f"{text!r} does not say at which iteration", correction=f"write, for example, {kind}@7")
+        raise ParameterError(f"{text!r} does not name an iteration", correction=f"write, for example, {kind}@7")
     return KernelFault(kind, int(iteration))

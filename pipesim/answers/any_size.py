@@ -14,7 +14,7 @@ _SMALL = 2  #: a value at which a loop goes round
 
 
 def trip_counts(target: Target, params: Mapping[str, int], program: Program) -> tuple[str, ...]:
-    """The parameters that count the trips of a loop: those that marks name, else those with which code grows.
+    """The parameters that count the iterations of a loop: those that marks name, else those with which code grows.
 
     Empty for a flat program, whose parameters are past. ``program`` is the target's with these parameters.
     """
@@ -39,7 +39,7 @@ class Families:
         self._verdicts: dict[str, EveryValue | SomeValues] = {}
 
     def ranges(self, most: int) -> tuple[EveryValue | SomeValues, ...]:
-        """Of so many trip counts the values that are proved; of a long program those of the first that is a loop."""
+        """Of this many trip counts the values that are proved; of a long program those of the first that is a loop."""
         found: list[EveryValue | SomeValues] = []
         for name in list(self._families)[:most]:
             if not self._long or not any(isinstance(each, EveryValue) for each in found):

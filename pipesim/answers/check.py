@@ -73,7 +73,7 @@ def check(
 
 
 def replay(program: Program, text: str) -> CheckReport:
-    """What one schedule comes to. ParameterError for a move that is not possible where it stands."""
+    """The verdict on one schedule. ParameterError for a move that is not possible in its state."""
     play = walk(program, text)
     found = _wrong(program, play)
     return CheckReport(
@@ -90,7 +90,7 @@ def replay(program: Program, text: str) -> CheckReport:
 
 
 def walked(program: Program, text: str) -> WalkReport:
-    """One schedule as a timeline. ParameterError for a move that is not possible where it stands."""
+    """One schedule as a timeline. ParameterError for a move that is not possible in its state."""
     play = walk(program, text)
     moves, spans = len(play.moves), activity(program, tuple(play.moves))
     found = _wrong(program, play)
@@ -120,7 +120,7 @@ def _by_smaller(target: Target, params: dict[str, int], program: Program, found:
 
 
 def _wrong(program: Program, play: Play) -> Refutation | None:
-    """What is wrong where a play has come to, be it the memory order of its last access alone."""
+    """The finding at the end of a play, including the memory order of its last access."""
     found = refutation(play)
     if found is None and (unordered := memory_fault_of(program, play.moves)) is not None:
         return Refutation(Ending.FAULT, tuple(play.moves), unordered)

@@ -36,7 +36,7 @@ _NO_MOVE_SHOWS = MEMORY_ORDER | OF_SCHEDULES  #: what a schedule's last move doe
 def counterexamples(
     target: Target, params: dict[str, int], program: Program, found: Check, ctas: int | None
 ) -> tuple[tuple[Counterexample, ...], tuple[FaultKind | Ending, ...]]:
-    """What is wrong, at the smallest sizes at which it still is; and in which other ways schedules of these end."""
+    """The findings at the smallest sizes that still show them, and the other ways in which schedules there end."""
     sizes, small, seen = params, program, found
     if found.refutations and target.program is None:
         sizes, small, seen = _smallest(target, params, program, found)
@@ -63,7 +63,7 @@ def _corrected(found: Counterexample, small: Program, refuted: Refutation, asked
 def counterexample_of(
     program: Program, refuted: Refutation, lowered: Mapping[str, int] | None = None, command: str = ""
 ) -> Counterexample:
-    """One way in which it goes wrong, with all that a report says of it; ``lowered`` and ``command`` as there."""
+    """One way in which it fails, with all that a report says of it; ``lowered`` and ``command`` as there."""
     if refuted.deadlock is not None:
         refuted = replace(refuted, deadlock=_with_causes(program, refuted, refuted.deadlock))
     finding = report_fault(program, refuted.fault) if refuted.fault is not None else refuted.deadlock

@@ -101,8 +101,8 @@ def _unrecordable(error: NoTraceError, program: Program) -> NoTraceError:
     return NoTraceError(
         error.fact,
         place=error.place,
-        cause=f"{error.cause}; pipesim has no CUDA kernel of {program.name}",
-        correction="name a folder with its traces (--traces FOLDER), or leave the hardware out (--no-hardware)",
+        cause=f"{error.cause}; there is no CUDA kernel of {program.name}",
+        correction="name a folder with its traces (--traces FOLDER), or do not compare with hardware (--no-hardware)",
     )
 
 

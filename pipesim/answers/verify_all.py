@@ -13,8 +13,8 @@ from pipesim.answers.verify_parts import (
     Part,
     ProofPart,
     Result,
-    SimulationPart,
     SimulatedPart,
+    SimulationPart,
     Subject,
     TracesPart,
     carry_out,
@@ -88,7 +88,7 @@ def _check_parameters(subjects: Sequence[Subject]) -> None:
         if lacking:
             raise ParameterError(
                 f"{lacking[0]} has no parameter {name!r}",
-                cause="a parameter is given to every protocol that is verified",
+                cause="a parameter applies to every protocol that is verified",
                 correction=f"name those that have it: {' '.join(have)}" if have else f"leave -p {name} out",
             )
     for each in subjects:

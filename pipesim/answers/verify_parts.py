@@ -40,7 +40,7 @@ class Subject:
     ctas: int | None = None
 
     def target(self) -> Target:
-        """What the name stands for. Raises as :func:`find` does."""
+        """The protocol of this name. Raises as :func:`find` does."""
         return _target(self.name)
 
     def program(self) -> Program:
@@ -187,7 +187,7 @@ def _recorded_program(part: TracesPart) -> Program:
     try:
         return _program(part.subject.name, () if target.program is not None else part.params, part.grid)
     except PipesimError as error:
-        raise EvidenceError(f"the protocol refuses its parameters: {error.fact}") from error
+        raise EvidenceError(f"the protocol rejects its parameters: {error.fact}") from error
 
 
 def same_values(recorded: Mapping[str, int], asked: tuple[tuple[str, int], ...]) -> bool:

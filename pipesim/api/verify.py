@@ -100,7 +100,7 @@ def verify(
     if source is HardwareSource.LEFT_OUT and (folder is not None or within is not None):
         given = "traces" if folder is not None else "tolerance"
         raise UsageError(
-            f"{given} asks for a comparison with the hardware, hardware=False leaves it out", correction="give one"
+            f"{given} asks for a comparison with the hardware, hardware=False leaves it out", correction="give only one"
         )
     most = at_least_one("max_states", max_states)
     chosen = None if profile is None else profile_from(profile)

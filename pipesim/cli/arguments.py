@@ -95,7 +95,7 @@ def percentage(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no percentage of 0 or more; for example 5")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a percentage of 0 or more, for example 5")
     return value
 
 
@@ -108,7 +108,7 @@ def window_of(text: str) -> tuple[int, int]:
     """``10..42`` as (10, 42): the iterations 10 to 41. argparse reports anything else."""
     first, dots, end = text.partition("..")
     if not (dots and first.isdecimal() and end.isdecimal() and max(len(first), len(end)) < 10):
-        raise argparse.ArgumentTypeError(f"{text!r} is no window A..B of iterations; for example 10..42")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a window A..B of iterations, for example 10..42")
     window = int(first), int(end)
     if window[0] >= window[1]:
         raise argparse.ArgumentTypeError(
@@ -125,12 +125,12 @@ def params_of(options: argparse.Namespace) -> dict[str, int]:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise ParameterError(
-                f"-p {text} is no NAME=VALUE",
-                cause="a parameter has a name, an equals sign and a whole number, without spaces",
+                f"-p {text}: expected NAME=VALUE",
+                cause="a parameter is a name, an equals sign and a whole number, without spaces",
                 correction=f"for example -p {name or 'stages'}=4",
             )
         if name in params:
-            raise ParameterError(f"{name} is given twice", correction="give it once")
+            raise ParameterError(f"{name} is given more than once", correction="give it once")
         if not _WHOLE.fullmatch(value):
             raise ParameterError(f"{name} takes a whole number, not {value!r}", correction=f"for example -p {name}=4")
         params[name] = int(value)
@@ -143,4 +143,4 @@ def require_output(path: Path, *, force: bool) -> None:
     if not path.parent.is_dir():
         raise UsageError(f"there is no folder {path.parent}", correction="create it first, or name another")
     if not os.access(path.parent, os.W_OK):
-        raise UsageError(f"nothing can be written into the folder {path.parent}", correction="name another folder")
+        raise UsageError(f"cannot write to the folder {path.parent}", correction="name another folder")

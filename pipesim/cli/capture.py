@@ -31,25 +31,25 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--clock",
         choices=("clock", "globaltimer", "both"),
         default="clock",
-        help="what stamps the records (default clock)",
+        help="clock for the timestamps of the records (default clock)",
     )
     add_window(parser, "record only the iterations A to B - 1 of every role")
     parser.add_argument(
         "--memory",
         choices=("shared", "device"),
         default="",
-        help="where records go while the kernel runs (default: shared memory where the ring leaves room)",
+        help="where records are stored while the kernel runs (default: shared memory if the ring leaves room)",
     )
     parser.add_argument(
         "--fault",
         metavar="KIND@ITERATION",
-        help="make the kernel wrong at one iteration, in a process of its own: see docs/diagnosis.md for the kinds",
+        help="inject a fault at one iteration (runs in a separate process); docs/diagnosis.md lists the kinds",
     )
     for name, default, metavar, text in (
-        ("--repetitions", 5, "N", "pairs of a traced and an untraced launch"),
-        ("--record-ctas", 8, "N", "CTAs whose events are kept"),
-        ("--deadline-ms", DEADLINE_MS, "MS", "when a wait of the kernel gives up"),
-        ("--seed", 0, "N", "of the random data"),
+        ("--repetitions", 5, "N", "number of pairs of a traced and an untraced launch"),
+        ("--record-ctas", 8, "N", "number of CTAs whose events are kept"),
+        ("--deadline-ms", DEADLINE_MS, "MS", "time after which a wait of the kernel gives up"),
+        ("--seed", 0, "N", "seed of the random data"),
     ):
         parser.add_argument(name, type=int, default=default, metavar=metavar, help=f"{text} (default {default})")
     add_force(parser)
@@ -77,7 +77,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     request = _request(target, program, options)
     path = options.output or _usual_name(request)
     require_output(path, force=options.force)
-    require_gpu_or("capture on a machine with an H100 or H200; `pipesim verify` does without, on recorded traces")
+    require_gpu_or("capture on a machine with an H100 or H200; `pipesim verify` needs none: it uses recorded traces")
     with progress(f"capturing {program.name}"):
         trace = captured(request)
     write_trace(trace, path, force=options.force)
@@ -100,7 +100,7 @@ def _request(target: Target, program: Program, options: argparse.Namespace) -> C
     if not has_kernel(target):
         raise UsageError(
             f"there is no CUDA kernel of {target.name}",
-            correction=f"kernels exist of {', '.join(kernel_names())}; name one of your own with --kernel",
+            correction=f"there are kernels of {', '.join(kernel_names())}; capture your own with --kernel",
         )
     request = replace(
         plain_request(program),

@@ -27,14 +27,14 @@ def add_kernel(parser: argparse.ArgumentParser) -> None:
     own = parser.add_argument_group("a kernel of your own (see docs/own-kernel.md)")
     own.add_argument("--kernel", metavar="FILE.cu", help="compile and launch this kernel, which includes recorder.cuh")
     against = own.add_argument(
-        "--protocol", dest="kernel_protocol", metavar="NAME", help="the protocol to hold it against"
+        "--protocol", dest="kernel_protocol", metavar="NAME", help="the protocol to compare it with"
     )
     complete(against, protocols)
     own.add_argument("--table", metavar="FILE", help="its roles, barriers and sites (default: FILE.table.h)")
     own.add_argument("--entry", metavar="NAME", help="the kernel in C++, as space::name<4>, if there are several")
     for name, metavar, text in (
-        ("--grid", "X[,Y[,Z]]", "CTAs of the launch (default 1)"),
-        ("--block", "X[,Y[,Z]]", "threads of a CTA"),
+        ("--grid", "X[,Y[,Z]]", "grid size in CTAs (default 1)"),
+        ("--block", "X[,Y[,Z]]", "threads per CTA"),
         (
             "--bytes",
             "N[,N...]",
@@ -43,10 +43,10 @@ def add_kernel(parser: argparse.ArgumentParser) -> None:
     ):
         own.add_argument(name, metavar=metavar, help=text)
     for name, text in (
-        ("--cluster", "CTAs of a cluster (default 1)"),
+        ("--cluster", "CTAs per cluster (default 1)"),
         ("--smem", "bytes of dynamic shared memory (default 0)"),
-        ("--capacity", "records of a warp that are kept (default 16384)"),
-        ("--timeout-s", "seconds after which a launch is given up (default 10)"),
+        ("--capacity", "records kept per warp (default 16384)"),
+        ("--timeout-s", "time limit of a launch in seconds (default 10)"),
     ):
         own.add_argument(name, type=int, metavar="N", help=text)
     for name, metavar, text in (
@@ -55,14 +55,16 @@ def add_kernel(parser: argparse.ArgumentParser) -> None:
             "TYPE:VALUE",
             "an argument, in order: u32:64, f32:1.5, buf:4096, zero:4096, npy:FILE, out:4096:NAME",
         ),
-        ("--expect", "NAME=FILE.npy", "what the output NAME must be, byte for byte"),
+        ("--expect", "NAME=FILE.npy", "expected content of the output NAME, byte for byte"),
         ("--nvrtc-option", "OPTION", "passed to the compiler, as --nvrtc-option=-I/usr/local/cuda/include"),
     ):
         own.add_argument(name, metavar=metavar, action="append", default=[], help=text)
     own.add_argument(
         "-D", "--define", metavar="NAME[=VALUE]", action="append", default=[], help="passed to the compiler"
     )
-    own.add_argument("--may-hang", action="store_true", help="record so that a hang leaves its records, at once")
+    own.add_argument(
+        "--may-hang", action="store_true", help="record so that a hang leaves its records, from the first launch"
+    )
 
 
 def refuse_kernel_options(options: argparse.Namespace) -> None:
@@ -71,7 +73,7 @@ def refuse_kernel_options(options: argparse.Namespace) -> None:
                  "timeout_s", "arg", "expect", "nvrtc_option", "define", "may_hang"):  # fmt: skip
         if getattr(options, name) not in (None, [], False):
             flag = "--" + {"kernel_protocol": "protocol"}.get(name, name).replace("_", "-")
-            raise UsageError(f"{flag} means nothing without --kernel", correction="name your kernel: --kernel FILE.cu")
+            raise UsageError(f"{flag} has no effect without --kernel", correction="name your kernel: --kernel FILE.cu")
     if options.protocol is None:
         raise UsageError(
             "there is nothing to capture",
@@ -122,7 +124,7 @@ def source_request(program: Program, options: argparse.Namespace) -> CaptureRequ
     from hwkernels.capture.arguments import parse_argument
 
     if options.block is None:
-        raise UsageError("how many threads a CTA has is not said", correction="give --block 128, for example")
+        raise UsageError("the number of threads per CTA is missing", correction="give --block 128, for example")
     source = Path(options.kernel)
     subject = SourceSubject(
         source=str(source),
@@ -154,27 +156,27 @@ def source_request(program: Program, options: argparse.Namespace) -> CaptureRequ
 
 def _refuse_others(options: argparse.Namespace) -> None:
     if options.ctas is not None:
-        raise UsageError("--ctas means nothing with --kernel", correction=f"give --grid {options.ctas}")
+        raise UsageError("--ctas has no effect with --kernel", correction=f"give --grid {options.ctas}")
     if options.deadline_ms != DEADLINE_MS:
         raise UsageError(
-            "--deadline-ms means nothing with --kernel",
-            cause="the waits of a kernel that is not ours cannot be bounded",
-            correction="give --timeout-s: when the launch is given up",
+            "--deadline-ms has no effect with --kernel",
+            cause="pipesim cannot bound the waits of your own kernel",
+            correction="give --timeout-s, the time limit of the launch",
         )
     for flag, value, cause in (
-        ("--fault", options.fault, "pipesim makes its own kernels wrong, not yours; put the fault into the source"),
-        ("--memory", options.memory, "records of such a kernel go to device memory, of one that hangs to the host's"),
-        ("--window", options.window, "all iterations are recorded, as many as --capacity has room for"),
+        ("--fault", options.fault, "pipesim injects faults only into its own kernels; put the fault into the source"),
+        ("--memory", options.memory, "such a kernel records to device memory, or to host memory if it hangs"),
+        ("--window", options.window, "all iterations are recorded, up to --capacity"),
     ):
         if value:
-            raise UsageError(f"{flag} means nothing with --kernel", cause=cause, correction=f"leave {flag} out")
+            raise UsageError(f"{flag} has no effect with --kernel", cause=cause, correction=f"leave {flag} out")
 
 
 def _protocol(options: argparse.Namespace) -> str:
     named = [text for text in (options.protocol, options.kernel_protocol) if text is not None]
     if len(named) != 1:
         raise UsageError(
-            "two protocols are named" if named else "no protocol is named to hold the kernel against",
+            "two protocols are named" if named else "no protocol is named to compare the kernel with",
             correction="give one: --protocol file.py:function",
         )
     return str(named[0])
@@ -191,7 +193,7 @@ def _numbers(flag: str, text: str, most: int, names: object = None) -> tuple[int
     except ValueError:
         example = "2 or 4,2,1" if most == 3 else "16384 or 16384,512"
         raise ParameterError(
-            f"{flag} {text} is no list of whole numbers", correction=f"for example {flag} {example}"
+            f"{flag} {text}: expected a list of whole numbers", correction=f"for example {flag} {example}"
         ) from None
 
 
@@ -200,9 +202,9 @@ def _pairs(flag: str, texts: list[str], example: str) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not name or not equals or not value:
-            raise ParameterError(f"{flag} {text} is no NAME=VALUE", correction=f"for example {flag} {example}")
+            raise ParameterError(f"{flag} {text}: expected NAME=VALUE", correction=f"for example {flag} {example}")
         if name in pairs:
-            raise ParameterError(f"{flag} {name} is given twice", correction="give it once")
+            raise ParameterError(f"{flag} {name} is given more than once", correction="give it once")
         pairs[name] = value
     return pairs
 
@@ -210,5 +212,5 @@ def _pairs(flag: str, texts: list[str], example: str) -> dict[str, str]:
 def _defines(texts: list[str]) -> dict[str, str]:
     for text in texts:
         if not _FLAG.fullmatch(text):
-            raise ParameterError(f"-D {text} defines no name", correction="for example -D STAGES=4")
+            raise ParameterError(f"-D {text}: expected a name to define", correction="for example -D STAGES=4")
     return _pairs("-D", [text if "=" in text else f"{text}=1" for text in texts], "STAGES=4")

@@ -26,14 +26,14 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="built-in names (see `pipesim list`), file.py, file.py:function, or programs' .json; each is judged",
     )  # fmt: skip
     complete(named, protocols)
-    parser.add_argument("--all", action="store_true", help="judge every built-in protocol")
+    parser.add_argument("--all", action="store_true", help="check every built-in protocol")
     add_params(parser, "a parameter of every protocol named; may be repeated")
     add_ctas(parser)
     parser.add_argument(
         "--max-states", type=int, default=_MOST_STATES, metavar="N",
-        help=f"states to search where one run does not decide (default {_MOST_STATES:,})",
+        help=f"limit of the search, in states, where one run does not decide (default {_MOST_STATES:,})",
     )  # fmt: skip
-    parser.add_argument("--replay", metavar="TEXT", help="walk one schedule again: the line that a finding ends with")
+    parser.add_argument("--replay", metavar="TEXT", help="replay one schedule: the line at the end of a finding")
     add_output(parser)
     parser.add_argument(
         "--format", choices=("text", "json", "github", "junit"),
@@ -76,7 +76,7 @@ def _names(options: argparse.Namespace) -> list[str]:
     if not names:
         raise ParameterError("no protocol is named", correction="give one or several, or --all for the built-in ones")
     if options.replay is not None and len(names) > 1:
-        raise ParameterError("--replay walks the schedule of one protocol", correction="name only that one")
+        raise ParameterError("--replay takes the schedule of one protocol", correction="name only that one")
     return names
 
 
@@ -132,8 +132,8 @@ def _paint(
 
 COMMAND = Command(
     "check",
-    "judge protocols for every schedule",
-    "Judge protocols for every schedule, not for one: proved, refuted with a schedule that shows it, or unknown.",
+    "check protocols for every schedule",
+    "Check protocols for every schedule, not for one: proved, refuted with a counterexample, or unknown.",
     _arguments,
     _carry_out,
     (

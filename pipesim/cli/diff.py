@@ -19,7 +19,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("trace", type=Path, help="a trace file (Parquet); with two, A")
     parser.add_argument("other", type=Path, nargs="?", help="B, to be compared with A instead of a protocol")
     named = parser.add_argument(
-        "--protocol", help="the protocol to hold it against (default: the one that the trace names)"
+        "--protocol", help="the protocol to compare it with (default: the one that the trace names)"
     )
     complete(named, protocols)
     add_params(parser, "a parameter of the protocol (default: the trace's); may be repeated")
@@ -63,15 +63,15 @@ def _target(named: str | None, meta: TraceMeta) -> Target:
     if named is None and meta.protocol not in BUILT_IN:
         raise UnknownProtocolError(
             f"the trace is of protocol {meta.protocol}, which is not built in",
-            correction="say what to hold it against: --protocol file.py:function, or a program's .json",
+            correction="name the protocol to compare it with: --protocol file.py:function, or a program's .json",
         )
     return find(named or meta.protocol)
 
 
 COMMAND = Command(
     "diff",
-    "hold a trace against its protocol, or compare two traces",
-    "Hold a recorded trace against the protocol that it names, event by event and in time, or compare two traces: "
+    "compare a trace with its protocol, or two traces with each other",
+    "Compare a recorded trace with the protocol that it names, event by event and in time, or compare two traces: "
     "their behaviour, then where time was gained or lost.",
     _arguments,
     _carry_out,

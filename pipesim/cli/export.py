@@ -17,9 +17,9 @@ FORMATS = (PROMELA,)
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     add_protocol(parser)
-    to = parser.add_argument("--to", metavar="FORMAT", required=True, help="promela, the language of SPIN's models")
+    to = parser.add_argument("--to", metavar="FORMAT", required=True, help="promela, the modelling language of SPIN")
     complete(to, names_of(FORMATS))
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write it there instead of printing it")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="output file (default: standard output)")
     add_force(parser)
     add_output(parser)
 
@@ -40,7 +40,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         text = to_promela(program)
     if options.output is not None:
         write_whole(options.output, text.encode(), force=options.force)
-        said = f"wrote {options.output}: its first lines say how SPIN is run on it\n"
+        said = f"wrote {options.output}: its first lines explain how to run SPIN on it\n"
     else:
         said = text
     document = {"exit_code": 0, "format": options.to, "file": options.output, "text": text}
@@ -55,8 +55,8 @@ def _write(text: str) -> None:
 
 COMMAND = Command(
     "export",
-    "write a protocol in another tool's language",
-    "Translate the flat program of a protocol, so that a tool that knows nothing of pipesim judges it: SPIN.",
+    "export a protocol to another tool's language",
+    "Translate the flat program of a protocol for SPIN, an independent model checker.",
     _arguments,
     _carry_out,
     (

@@ -41,18 +41,18 @@ def _name(file: Path, template: str) -> str:
     name = file.stem
     if file.suffix != ".py":
         near = file.with_suffix(".py") if name.isidentifier() else f"{NAME}.py"
-        raise UsageError(f"{file} is no Python file", correction=f"name it {near}")
+        raise UsageError(f"{file} is not a Python file", correction=f"name it {near}")
     better = "".join(c if c.isalnum() or c == "_" else "_" for c in unicodedata.normalize("NFKC", name))
     if not name.isidentifier() or better != name:
         better = better if better.isidentifier() else f"kernel_{better}"
         raise UsageError(
-            f"{file} cannot be named so: its function is named after it, and {name!r} is no name in Python",
-            cause="a name has letters, digits and _, and begins with no digit",
+            f"{file} is not a possible name: its function is named after it, and {name!r} is not a Python name",
+            cause="a name consists of letters, digits and _, and does not start with a digit",
             correction=f"for example {file.with_name(f'{better}.py')}",
         )
     if keyword.iskeyword(name) or name in _imported(template):
         raise UsageError(
-            f"{file} cannot be named so: its function is named after it, and {name!r} means something else there",
+            f"{file} is not a possible name: its function is named after it, and {name!r} has another meaning there",
             correction=f"for example {file.with_name(f'{name.lower()}_kernel.py')}",
         )
     return name
@@ -80,13 +80,13 @@ def _say(file: Path, steps: tuple[tuple[str, str], ...]) -> None:
     print(f"wrote {file}: one warp loads tiles, two compute, one stores the results\n")
     for command, purpose in steps:
         print(f"  {command}\n      {purpose}")
-    print(f"\nThen make it yours: the first lines of {file} say what to change first.")
+    print(f"\nThen adapt it: the first lines of {file} say what to change first.")
 
 
 COMMAND = Command(
     "new",
-    "write a protocol file to start from",
-    "Write a commented protocol file that runs at once, to be changed into the description of your kernel.",
+    "write a protocol file as a starting point",
+    "Write a commented, working protocol file, to be adapted to your kernel.",
     _arguments,
     _carry_out,
     (

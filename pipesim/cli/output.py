@@ -29,7 +29,7 @@ def refuse(options: argparse.Namespace, error: PipesimError) -> None:
 def emit(options: argparse.Namespace, value: object, paint: Callable[[Console], None]) -> None:
     """Print ``value`` as JSON if ``--json`` was given, else let ``paint`` write.
 
-    A reader that has gone (``| head``) is no error and must not change the exit code, so the rest is dropped.
+    A reader that has gone (``| head``) is not an error and must not change the exit code, so the rest is dropped.
     """
     from pipesim.export.as_json import as_json
     from pipesim.report.sentences.document import in_words
@@ -46,7 +46,7 @@ def emit(options: argparse.Namespace, value: object, paint: Callable[[Console], 
 
 
 def discard_output() -> None:
-    """Send the rest of standard output nowhere, so that the interpreter does not trip over it when it ends."""
+    """Send the rest of standard output nowhere, so that the interpreter does not fail on it when it ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

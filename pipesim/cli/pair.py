@@ -32,7 +32,7 @@ def _refuse_options(options: argparse.Namespace) -> None:
     for name, value in given:
         if value:
             raise UsageError(
-                f"{name} means nothing with two traces",
+                f"{name} has no effect with two traces",
                 cause="two traces are compared with each other, not with a protocol or a simulation",
                 correction=f"leave {name} out, or name one trace only",
             )

@@ -38,5 +38,5 @@ class TerminalProgress(Progress):
     def left_out(self, files: tuple[Path, ...]) -> None:
         """A note that names the first of them."""
         more = f" and {len(files) - _NAMED:,} more" if len(files) > _NAMED else ""
-        what = "a Parquet file that is no trace" if len(files) == 1 else "Parquet files that are no traces"
+        what = "a Parquet file that is not a trace" if len(files) == 1 else "Parquet files that are not traces"
         remark(f"note: left out, {what}: {', '.join(map(str, files[:_NAMED]))}{more}")

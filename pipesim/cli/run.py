@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 def _arguments(parser: argparse.ArgumentParser) -> None:
     add_protocol(parser)
     add_profile(parser, "latency profile: h100, h200 or a JSON file (default h100)")
-    parser.add_argument("--recording", action="store_true", help="add what recording each event costs on the chip")
+    parser.add_argument("--recording", action="store_true", help="add the cost of recording each event on the GPU")
     parser.add_argument("--max-steps", type=int, metavar="N", help="give up (exit code 3) after N operations")
     parser.add_argument(
         "--save-trace", type=Path, metavar="FILE", help="write the simulated events as a trace (Parquet)"
     )
-    add_window(parser, "keep only the iterations A to B-1 of every agent in the saved trace, as a recorder would")
+    add_window(parser, "keep only the iterations A to B-1 of every agent in the saved trace, as the recorder does")
     parser.add_argument("--save-program", type=Path, metavar="FILE", help="write the flat program (JSON)")
     parser.add_argument(
-        "--schedule", metavar="TEXT", help="walk this schedule, as `pipesim check` prints it, instead of simulating"
+        "--schedule", metavar="TEXT", help="replay this schedule, as printed by `pipesim check`, instead of simulating"
     )
     add_force(parser)
     add_output(parser)
@@ -79,8 +79,8 @@ def _walk(options: argparse.Namespace) -> int:
     for name in ("profile", "recording", "max_steps", "save_trace"):
         if getattr(options, name):
             raise ParameterError(
-                f"--schedule and --{name.replace('_', '-')} do not go together",
-                cause="a schedule is walked in moves: it has no cycles, and leaves no trace",
+                f"--schedule and --{name.replace('_', '-')} cannot be combined",
+                cause="a schedule is replayed in moves: it has no cycles and leaves no trace",
                 correction="leave one of them out",
             )
 
@@ -104,7 +104,7 @@ def _walk(options: argparse.Namespace) -> int:
 def _check_outputs(options: argparse.Namespace) -> None:
     if options.window is not None and options.save_trace is None:
         raise ParameterError(
-            "--window says what a saved trace keeps, and none is saved", correction="add --save-trace FILE"
+            "--window selects what a saved trace keeps, but no trace is saved", correction="add --save-trace FILE"
         )
     for path in (options.save_trace, options.save_program):
         if path is not None:
@@ -123,9 +123,9 @@ def _clipped(window: tuple[int, int], program: Program) -> tuple[int, int]:
     if window[0] >= last:
         number = "1 iteration" if last == 1 else f"{last:,} iterations"
         raise ParameterError(
-            f"the window begins at iteration {window[0]}, behind the last of {number} of {program.name}",
-            cause="iterations count from 0, and a window keeps its first to the one before its end",
-            correction="begin it earlier, or run more tiles" if last else "leave the window out",
+            f"the window starts at iteration {window[0]}, after the last of {number} of {program.name}",
+            cause="iterations count from 0, and the end of a window is exclusive",
+            correction="start it earlier, or run more tiles" if last else "leave the window out",
         )
     return window[0], min(window[1], last)
 

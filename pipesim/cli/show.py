@@ -16,7 +16,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rank", type=int, default=0, metavar="R", help="the CTA of this rank in its cluster (default 0)"
     )
-    parser.add_argument("--svg", type=Path, metavar="FILE", help="write the diagram as an SVG picture too")
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="also write the diagram as an SVG picture")
     add_force(parser)
     add_output(parser)
 
@@ -25,7 +25,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.svg is not None:
         if options.svg.suffix.lower() != ".svg":
             raise UsageError(
-                f"--svg {options.svg}: the picture is written as SVG only",
+                f"--svg {options.svg}: the picture can only be written as SVG",
                 correction=f"name it {options.svg.with_suffix('.svg')}",
             )
         require_output(options.svg, force=options.force)
@@ -50,7 +50,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 COMMAND = Command(
     "show",
     "draw a protocol: roles, barriers, tiles",
-    "Draw a protocol: its roles, the barriers between them, the tiles they hand on, and what a CTA of it needs.",
+    "Draw a protocol: its roles, the barriers between them, the tiles they pass on, and the resources of a CTA.",
     _arguments,
     _carry_out,
     (

@@ -13,7 +13,7 @@ from pipesim.cli.output import emit, progress
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     add_protocol(parser)
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write it there instead of printing it")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="output file (default: standard output)")
     add_force(parser)
     add_output(parser)
 

@@ -53,7 +53,7 @@ def my_kernel(
     def load(w: Warp) -> None:
         pipe = ProducerConsumerPipeline(into, stages)  # this warp's own stage and phase; the barriers are shared
         with w.elect_one():  # one lane: an arrive counts once for each lane that executes it
-            for i in w.loop(tiles, "tiles"):  # like range(tiles), and names the parameter that the trips come from
+            for i in w.loop(tiles, "tiles"):  # like range(tiles), and names the parameter of the trip count
                 with pipe.produce() as stage:  # waits until the slot is empty; at its end only steps to the next stage
                     stage.mbar().expect_bytes(tile_bytes)  # mbarrier.arrive.expect_tx on full: an arrival and the bytes
                     w.tma_load(tile_in[stage.index()], stage.mbar(), item=i)  # the slot will hold item i of the input
@@ -66,7 +66,7 @@ def my_kernel(
         for i in w.loop(tiles, "tiles"):
             # consume_explicit: waits until the slot is full; the arrive on empty is ours, so that one lane makes it.
             with source.consume_explicit() as stage:
-                # item=i says which tile must be there: the run tells if it is another, or has not landed.
+                # item=i says which tile must be there: the run reports if it is another, or has not landed.
                 w.read(tile_in[stage.index()].part(w.index * share, share), item=i)
                 w.work(cycles=work)  # what your computation takes: measure it, or try several
                 with w.elect_one():

@@ -20,7 +20,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     complete(named, protocols)
     parser.add_argument(
-        "--all", action="store_true", help="every built-in protocol, each held against every recorded trace of it"
+        "--all", action="store_true", help="every built-in protocol, each compared with every recorded trace of it"
     )
     excepted = parser.add_argument(
         "--except", dest="excepted", metavar="NAME", action="append", default=[],
@@ -30,7 +30,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add_params(parser, "a parameter of every protocol named; may be repeated")
     add_ctas(parser)
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--no-hardware", action="store_true", help="leave the hardware out")
+    which.add_argument("--no-hardware", action="store_true", help="do not compare with hardware")
     which.add_argument("--recorded", action="store_true", help="use the recorded traces even if this machine has a GPU")
     parser.add_argument(
         "--traces",
@@ -116,7 +116,7 @@ def _verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
 
 
 def _chosen(options: argparse.Namespace) -> list[str]:
-    """The protocols that a command line names, each once, in its order; with ``--all`` those built in behind them.
+    """The protocols that a command line names, each once, in its order; with ``--all`` those built in after them.
 
     UsageError if there is none, or if something is to be left out that is not there.
     """
@@ -125,7 +125,7 @@ def _chosen(options: argparse.Namespace) -> list[str]:
     from pipesim.protocols.catalog import BUILT_IN
 
     if options.excepted and not options.all:
-        raise UsageError("--except leaves protocols out of --all, which was not given", correction="give both")
+        raise UsageError("--except removes protocols from --all, which was not given", correction="give both")
     names = list(dict.fromkeys([*options.protocol, *(sorted(BUILT_IN) if options.all else [])]))
     for name in options.excepted:
         if name not in names:
@@ -144,8 +144,8 @@ def _chosen(options: argparse.Namespace) -> list[str]:
 def _refuse(options: argparse.Namespace) -> None:
     if options.tolerance is not None:
         raise UsageError(
-            "--tolerance judges the period of one configuration",
-            cause="of several protocols every recording is compared, and many have too few tiles for a period",
+            "--tolerance applies to the period of one configuration",
+            cause="with several protocols every recorded trace is compared, and many have too few tiles for a period",
             correction="name one protocol, or leave --tolerance out",
         )
     if options.jobs is not None and options.jobs < 1:
@@ -157,7 +157,7 @@ def _check(options: argparse.Namespace) -> None:
     if options.no_hardware and (options.traces is not None or options.tolerance is not None):
         given = "--traces" if options.traces is not None else "--tolerance"
         raise UsageError(
-            f"{given} asks for a comparison with the hardware, --no-hardware leaves it out", correction="give one"
+            f"{given} asks for a comparison with hardware, and --no-hardware excludes it", correction="give only one"
         )
     if options.traces is not None and not options.traces.is_dir():
         raise UsageError(f"there is no folder {options.traces}", correction="check the path of --traces")
@@ -165,9 +165,9 @@ def _check(options: argparse.Namespace) -> None:
 
 COMMAND = Command(
     "verify",
-    "prove, simulate, compare with the hardware, report: the main job",
-    "Judge a protocol for every schedule, simulate it, hold it against real hardware (a GPU if there is one, else "
-    "recorded traces), and report. Several are held against every recorded trace of them, and summed up in a table.",
+    "check, simulate and compare with hardware: the main job",
+    "Check a protocol for every schedule, simulate it, and compare it with hardware (a GPU if there is one, else "
+    "recorded traces). Several are compared with every recorded trace of each, and reported in one table.",
     _arguments,
     _carry_out,
     (

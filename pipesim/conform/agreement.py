@@ -19,11 +19,11 @@ from pipesim.trace.schema import Trace, TraceMeta
 
 
 class Agreement(Enum):
-    """How one recorded run stands to the program that its parameters make."""
+    """How one recorded run compares with the program that its parameters make."""
 
     CONFORMS = "conforms"
-    HANGS_TOO = "hangs where the model is stuck, too"
-    FAULT_NAMED = "was made wrong on purpose, and the fault is named"
+    HANGS_TOO = "hangs where the model also blocks"
+    FAULT_NAMED = "has an injected fault, which is named"
     DIFFERS = "differs"
     UNKNOWN = "unknown"
 

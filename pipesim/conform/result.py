@@ -20,14 +20,14 @@ class TraceVerdict(Enum):
 class DivergenceKind(Enum):
     """How a trace leaves what the model allows."""
 
-    OTHER_EVENT = "the kernel did something else than the protocol"
-    MISSING_EVENT = "an event that the protocol has is missing"
-    EXTRA_EVENT = "the kernel did more than the protocol"
-    BACKWARDS = "the events of one agent run backwards in time"
-    TOO_EARLY = "a wait returned before the phase it waited for can have completed"
-    FAULT = "the model breaks a rule when it follows the trace"
+    OTHER_EVENT = "an event differs from the protocol"
+    MISSING_EVENT = "an event of the protocol is missing"
+    EXTRA_EVENT = "the kernel has more events than the protocol"
+    BACKWARDS = "the timestamps of an agent go backwards"
+    TOO_EARLY = "a wait returned before its phase can have completed"
+    FAULT = "the model breaks a rule when it replays the trace"
     NOT_FINISHED = "the kernel did not finish"
-    BARRIER_WORD = "a barrier was not left as the protocol leaves it"
+    BARRIER_WORD = "the final state of a barrier differs from the protocol"
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Divergence:
 
     ``barrier`` is its name with stage ("" if none is concerned), ``phase_wanted`` and ``phase_now`` count from 0 (-1
     where no phase is concerned), ``late_by`` is how many cycles too early a wait returned at least. Of a barrier's
-    word, which is no agent's, ``agent`` is "" and ``iteration`` -1.
+    word, which is not an agent's, ``agent`` is "" and ``iteration`` -1.
     """
 
     kind: DivergenceKind
@@ -161,7 +161,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One trace held against one protocol. ``simulated`` has what ``measured`` has, if not all of it was recorded."""
+    """One trace compared with one protocol. ``simulated`` has what ``measured`` has, if not all of it was recorded."""
 
     conformance: Conformance
     timing: Timing | None

@@ -29,7 +29,7 @@ class Reading:
 
 
 def read(trace: Trace, waits: int = 1) -> Reading | None:
-    """The reading of ``trace``, None if it has no events. ``waits``: how often the last agent waits in a trip."""
+    """The reading of ``trace``, None if it has no events. ``waits``: how often the last agent waits in an iteration."""
     events = one_cta(trace)
     if len(events) == 0:
         return None
@@ -56,7 +56,7 @@ def read(trace: Trace, waits: int = 1) -> Reading | None:
 def beats(period: int, bound: int) -> bool:
     """Whether a period that was read lies below the least there can be, by more than the ends of its window can tell.
 
-    Then the trips were too few for a steady state: the agent that was read still ran ahead of the others.
+    Then the iterations were too few for a steady state: the agent that was read still ran ahead of the others.
     """
     return 100 * period < 99 * bound
 

@@ -24,8 +24,8 @@ def compare_timing(simulated: Trace, measured: Trace, periods: dict[bool, Period
 
     ``periods``: of the simulation without (False) and with (True) the cost of recording. The measured ones are medians
     over CTAs and repetitions, taken by the kernel itself, or from the events where it took none. Where only a part of
-    the run was recorded, the same part of the simulated one is held against it; ``simulated`` is a whole run.
-    ``waits``: how often the last agent waits in a trip.
+    the run was recorded, the same part of the simulated one is compared with it; ``simulated`` is a whole run.
+    ``waits``: how often the last agent waits in an iteration.
     """
     part = like(simulated, measured)
     whole, sim, hw = read(simulated), read(part), read(measured, waits)

@@ -244,7 +244,9 @@ def _supplier(
 
 
 def outermost_trip(code: tuple[Operation, ...], pc: int) -> tuple[int, int]:
-    """The mark of the outermost loop that the operation at ``pc`` is in, and its trip, from 0; (-1, -1) in no loop."""
+    """The mark of the outermost loop that the operation at ``pc`` is in, and its iteration, from 0; (-1, -1) in no
+    loop.
+    """
     inside: dict[int, int] = {}  # mark → trip, the outermost first
     for op in code[: pc + 1]:
         if op[0] == Op.LOOP_BEGIN:

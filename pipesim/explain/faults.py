@@ -33,14 +33,14 @@ def report_fault(program: Program, fault: Fault) -> FaultReport:
 
 
 def _correction(program: Program, fault: Fault) -> str:
-    """What mends it, where the program leaves no doubt: a barrier that no operation initialises."""
+    """The correction, where the program leaves no doubt: a barrier that no operation initialises."""
     if fault.kind in MEMORY_ORDER:
         return strengthened(program, fault)
     if fault.kind is not FaultKind.NOT_INITIALISED or fault.barrier < 0:
         return ""
     if any(op[0] == Op.INIT and operand(op, "barrier") == fault.barrier for code in program.code for op in code):
         return ""
-    return f"initialise {program.barrier_name(fault.barrier)} in the init: no operation of the program does"
+    return f"initialise {program.barrier_name(fault.barrier)} in the init: the program never does"
 
 
 def _numbers(program: Program, fault: Fault) -> str:

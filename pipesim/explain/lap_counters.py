@@ -1,4 +1,4 @@
-"""The lap-counter specification: a wait by parity, held against counters that never wrap.
+"""The lap-counter specification: a wait by parity, compared with counters that never wrap.
 
 The hardware tells two phases of a barrier apart by one bit. This observer runs beside any driver of the machine; it
 counts the phases of every barrier and knows, for every agent, which phase its next wait on a barrier *means*. At every
@@ -11,7 +11,7 @@ Which phase a wait means:
   phase 0 with parity 0.
 * A wait whose parity differs from the one before means the next phase: a phase bit flips once a lap.
 * A wait whose parity is the same means *the same* phase. A bit that did not flip is a lap counter that did not move: a
-  try and the wait behind it, a one-shot barrier that is looked at again, a stage acquired twice. It cannot mean two
+  try and the wait after it, a one-shot barrier that is looked at again, a stage acquired twice. It cannot mean two
   phases on, since no parity could tell that from the phase already seen.
 * An agent that takes some of the phases only (two consumers that alternate on one stage) cannot be told from one that
   looks twice. Its author says so: ``takes`` lists, for (agent, barrier), the phases that it means, one after the other;
@@ -35,9 +35,9 @@ from pipesim.model.program import Program
 
 @dataclass(frozen=True)
 class Aliasing:
-    """A test that the parity answered otherwise than the counters: who, where, the phase meant, the phases completed.
+    """A test where parity and counters differ: the agent, the barrier, the phase meant, the phases completed.
 
-    ``passed`` is the machine's answer: True is a pass that came a lap early, False a phase that was missed.
+    ``passed`` is the machine's result: True is a pass one lap early, False a missed phase.
     """
 
     agent: int

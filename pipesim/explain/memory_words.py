@@ -1,4 +1,4 @@
-"""A fault of memory order in words: the access before, the operation between that is too weak, and what mends it."""
+"""A fault of memory order in words: the access before, the operation between that is too weak, and what fixes it."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ def behind(program: Program, fault: Fault) -> str:
     operation = program.code[fault.other_agent][fault.other_pc]
     op = Op(operation[0])
     if op == Op.INIT:
-        return f", which {_who(program, fault.other_agent, fault.other_pc)} has initialised"
+        return f", which {_who(program, fault.other_agent, fault.other_pc)} initialises"
     what = f": {accessed(program, operation)} was {'read' if op in READS_MEMORY else 'written'} by"
     between = ""
     if fault.cause_agent >= 0:
         cause = operation_in_words(program, program.code[fault.cause_agent][fault.cause_pc])
-        between = f"; `{cause}` of {_who(program, fault.cause_agent, fault.cause_pc)} stands between"
+        between = f"; `{cause}` of {_who(program, fault.cause_agent, fault.cause_pc)} comes between"
     return f"{what} {_who(program, fault.other_agent, fault.other_pc)}{between}"
 
 
 def strengthened(program: Program, fault: Fault) -> str:
-    """What puts it right."""
+    """The likely correction."""
     other = program.agent_name(fault.other_agent)
     if fault.kind is FaultKind.MISSING_PROXY_FENCE:
-        return f"let {other} execute fence.proxy.async behind its write, before it lets anybody know of it"
+        return f"{other} executes fence.proxy.async after its write, before it signals any other agent"
     if fault.kind is FaultKind.UNPUBLISHED_INIT:
-        return f"let {other} execute fence.mbarrier_init behind its inits, before the barrier of the CTA or cluster"
+        return f"{other} executes fence.mbarrier_init after its inits, before the barrier of the CTA or cluster"
     if fault.cause_agent < 0:
         return ""
     cause = program.code[fault.cause_agent][fault.cause_pc]

@@ -20,7 +20,7 @@ def cut_off(program: Program, late: Sequence[tuple[int, int]]) -> tuple[Advisory
         op = program.code[agent][pc]
         tile = program.access_name(operand(op, "access"))
         does = f"the {_transfer(op)} of {role} {'from' if op[0] == Op.TRANSFER_READ else 'into'} {tile}"
-        claim = f"{does} is still under way when the last agent of its CTA ends: nothing waits for it"
+        claim = f"{does} is still in flight when the last agent of its CTA exits: nothing waits for it"
         found.setdefault((role, line), Advisory(role, claim, line))
     return tuple(found.values())
 
@@ -35,20 +35,20 @@ def _transfer(op: Operation) -> str:
 
 
 def early_passes(program: Program, laps: Sequence[Aliasing]) -> tuple[Advisory, ...]:
-    """Waits of a run that went wrong that passed a lap early, once for each role and line."""
+    """Waits of a run that failed that passed a lap early, once for each role and line."""
     found: dict[tuple[str, str], Advisory] = {}
     for each in laps:
         if each.passed:
             role, line = program.agents[each.agent].role, program.line(each.agent, each.pc)
-            found.setdefault((role, line), Advisory(role, f"{each.claim(program)} (a lap early)", line))
+            found.setdefault((role, line), Advisory(role, f"{each.claim(program)} (one lap early)", line))
     return tuple(found.values())
 
 
 def unmeasured(program: Program, device: str) -> tuple[Advisory, ...]:
-    """A program of tcgen05 on the profile of a Hopper device, whose figures for it are nobody's measurement."""
+    """A program of tcgen05 on the profile of a Hopper device, whose figures for it were not measured."""
     if not device.startswith(_HOPPER) or not _uses_tcgen05(program):
         return ()
-    claim = "the times of tcgen05, tensor memory and CLC are not measured on any device: a Hopper device has none"
+    claim = "the times of tcgen05, tensor memory and CLC are estimates: no device that has them was measured"
     return (Advisory("", claim, ""),)
 
 

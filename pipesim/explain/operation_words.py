@@ -231,7 +231,7 @@ _WORDS: dict[Op, Callable[[Program, Operation], str]] = {
     Op.WORK: lambda _, op: f"work {operand(op, 'cycles'):,} cycles",
     Op.JUMP_IF: lambda _, op: f"skip {operand(op, 'skip'):,} operations if its register holds {operand(op, 'value')}",
     Op.LOOP_BEGIN: lambda p, op: f"{_loop(p, op)}, {operand(op, 'trips'):,} trips",
-    Op.LOOP_NEXT: lambda p, op: f"{_loop(p, op)}: next trip",
+    Op.LOOP_NEXT: lambda p, op: f"{_loop(p, op)}: next iteration",
     Op.LOOP_END: lambda p, op: f"{_loop(p, op)}: end",
     Op.SETMAXNREG: lambda _, op: f"setmaxnreg {operand(op, 'registers')}",
 }

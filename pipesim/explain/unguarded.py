@@ -56,7 +56,7 @@ def _of(program: Program, agent: int, starts: list[int], writes: dict[int, list[
             if other:
                 read = True
                 tile = program.access_name(access)
-                claim = f"{role} never waits: nothing makes it read {tile} after {other} has filled it"
+                claim = f"{role} never waits: its read of {tile} is not ordered after the write by {other}"
                 yield Advisory(role, claim, program.line(agent, pc))
         elif op[0] in WRITES_MEMORY:
             access = operand(op, "access")
@@ -64,7 +64,7 @@ def _of(program: Program, agent: int, starts: list[int], writes: dict[int, list[
             if op[0] == Op.TMA_LOAD and not again and not copied.isdisjoint(cells):
                 again = True
                 tile = program.access_name(access)
-                claim = f"{role} never waits: nothing makes it copy into {tile} after its copy before was read"
+                claim = f"{role} never waits: its copy into {tile} is not ordered after the read of its previous copy"
                 yield Advisory(role, claim, program.line(agent, pc))
             mine.update(cells)
             if op[0] == Op.TMA_LOAD:

@@ -1,6 +1,6 @@
 """Recording: what happens between a role's call of an operation and the operation in its agent's list.
 
-A role is a plain function that runs once for each agent, from start to end, and only leaves operations behind. While it
+A role is a plain function that runs once for each agent, from start to end, and only records operations. While it
 runs, one :class:`Recorder` is current; barriers, pipelines and the warp object write to it.
 """
 
@@ -31,7 +31,7 @@ def author_line() -> str:
 
 
 def author_place(depth: int) -> Place:
-    """Where the author's code is now, at least so many calls up; its line takes as long to find as all the rest."""
+    """Where the author's code is now, at least this many calls up; its line takes as long to find as all the rest."""
     frame: FrameType = _getframe(depth)
     while _IS_INSIDE[frame.f_globals.get("__name__", "")] and (caller := frame.f_back) is not None:
         frame = caller
@@ -48,7 +48,7 @@ current_recorder = _current.get  #: that of the role that runs now, None outside
 
 
 def whole(what: str, value: object) -> int:
-    """``value`` as an integer; ProtocolError with the author's line if it is no whole number."""
+    """``value`` as an integer; ProtocolError with the author's line if it is not a whole number."""
     try:
         return index(value)  # type: ignore[arg-type]  # what has no __index__ is what this is about
     except TypeError:
@@ -96,7 +96,7 @@ class Tables:
         return self.sources.setdefault(line, len(self.sources))
 
     def source_here(self, depth: int) -> int:
-        """Index of the author's line, at least so many calls up.
+        """Index of the author's line, at least this many calls up.
 
         Found again by the instruction: by the id of its code, because the hash of code is computed every time.
         """
@@ -117,7 +117,7 @@ class Tables:
         return self.named_barriers.setdefault((cta, number), len(self.named_barriers))
 
     def loop(self, trip: str) -> int:
-        """Index of a loop's trip parameter, entered on first sight."""
+        """Index of a loop's iteration parameter, entered on first sight."""
         return self.loops.setdefault(trip, len(self.loops))
 
 
@@ -179,7 +179,7 @@ class Linear:
 
 
 class Recorder:
-    """The operations of one agent, while its role runs. ``located``: so many have their line from an earlier run."""
+    """The operations of one agent, while its role runs. ``located``: this many have their line from an earlier run."""
 
     def __init__(self, tables: Tables, who: str, cta: int, lanes: int, located: int = 0) -> None:
         self.tables = tables
@@ -193,7 +193,7 @@ class Recorder:
         self.live: dict[Linear, None] = {}  #: in the order in which they were acquired
         self.registers = 0
         self.uncommitted = 0  #: bit mask of the lanes with tcgen05 operations that they have not committed
-        self.open_loops: list[Place] = []  #: of the loops that have not come to their end
+        self.open_loops: list[Place] = []  #: of the loops that have not finished
 
     @property
     def executing(self) -> int:
@@ -201,7 +201,9 @@ class Recorder:
         return self.lanes.bit_count()
 
     def emit(self, op: Op, *operands: int, line: str = "") -> None:
-        """Append an operation with the author's line, or this one. ProtocolError if an operand is no whole number."""
+        """Append an operation with the author's line, or this one. ProtocolError if an operand is not a whole
+        number.
+        """
         try:
             operation = tuple(map(index, (op, *operands)))  # enums become plain integers here
         except TypeError:
@@ -209,7 +211,7 @@ class Recorder:
         self.append(operation, self.tables.source(line) if line else -1)
 
     def operation(self, op: int, *operands: int) -> Operation:
-        """The operation in plain integers. ProtocolError if an operand is no whole number."""
+        """The operation in plain integers. ProtocolError if an operand is not a whole number."""
         try:
             return tuple(map(index, (op, *operands)))
         except TypeError:
@@ -242,8 +244,8 @@ class Recorder:
         return ProtocolError(
             f"{self.who} records more than {MAX_OPERATIONS:,} operations",
             place=author_line(),
-            cause="a loop in the role that does not end, or more trips than can be recorded",
-            correction="let it end, for example: for i in range(tiles)",
+            cause="a loop in the role that does not end, or more iterations than can be recorded",
+            correction="make it end, for example: for i in range(tiles)",
         )
 
     def _no_number(self, op: Op, operands: tuple[object, ...]) -> ProtocolError:
@@ -280,7 +282,7 @@ class Narrowed:
         rec = self._recorder
         outer = rec.lanes
         if not outer & self._lanes:
-            raise ProtocolError(f"{rec.who}: no lane is left to execute", place=author_line())
+            raise ProtocolError(f"{rec.who}: no lane remains to execute", place=author_line())
         rec.lanes = outer & self._lanes
         self._outer.append(outer)
 
@@ -346,10 +348,10 @@ def recording(into: Recorder) -> Iterator[None]:
             handle.require_consumed()
         if into.open_loops:
             raise ProtocolError(
-                f"{into.who}: a loop was left before its last trip",
+                f"{into.who}: a loop was left before its last iteration",
                 place=_line(*into.open_loops[-1]),
-                cause="the loop's marks say how many trips it makes, for any value of its parameter",
-                correction="compute the number of trips before the loop, or use range() for a loop without marks",
+                cause="the loop's marks give its trip count for any value of its parameter",
+                correction="compute the trip count before the loop, or use range() for a loop without marks",
             )
     finally:
         _current.reset(mark)
@@ -369,7 +371,7 @@ class TryResult:
 
     def __bool__(self) -> bool:
         raise ProtocolError(
-            "a role cannot branch on the result of a try while it is recorded",
+            "a role cannot branch on the result of a try_wait while it is recorded",
             place=author_line(),
             correction="pass the result to wait_producer_if_needed, wait_consumer_if_needed or wait_if_needed",
         )

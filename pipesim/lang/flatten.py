@@ -88,7 +88,7 @@ def _barriers(protocol: _Described) -> tuple[Barrier, ...]:
 
 
 def pack_registers(code: list[Operation]) -> tuple[list[Operation], int]:
-    """Give results the lowest register that is free, and none to results that nobody reads; the code and its width.
+    """Give results the lowest register that is free, and none to results that no agent reads; the code and its width.
 
     The recorder hands out a new register for every result. A straight line needs only as many as are alive at once.
     """

@@ -1,4 +1,4 @@
-"""What PTX has no instruction for, refused while a role is recorded, with the author's line."""
+"""What PTX has no instruction for, rejected while a role is recorded, with the author's line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def require_mma(rec: Recorder, engine: Engine) -> None:
     """A matrix engine; wgmma is executed by whole warps, tcgen05.mma by one lane."""
     if engine not in IN_ORDER:
         raise ProtocolError(
-            f"{rec.who}: {engine.name} multiplies no matrices",
+            f"{rec.who}: {engine.name} is not a matrix engine",
             place=author_line(),
             correction="use WGMMA or TCGEN05",
         )
@@ -36,7 +36,7 @@ def require_mma(rec: Recorder, engine: Engine) -> None:
             f"{rec.who}: {rec.executing} of {WARP} lanes execute wgmma",
             place=author_line(),
             cause="all threads of a warp group execute a wgmma together",
-            correction="put it outside `with w.elect_one():`, and let only the arrive be one lane's",
+            correction="put it outside `with w.elect_one():`, with only the arrive in one lane",
         )
 
 
@@ -47,7 +47,7 @@ def require_ordinary(rec: Recorder, name: str, space: Space, rank: int) -> None:
             f"{rec.who} of CTA {rec.cta} reads or writes {name} of CTA {rank}, which is {_WORDS[space]}",
             place=author_line(),
             cause=f"{_WORDS[space]} of another CTA cannot be addressed",
-            correction="let an agent of that CTA do it",
+            correction="have an agent of that CTA do it",
         )
 
 
@@ -58,7 +58,7 @@ def require_transfer(rec: Recorder, engine: Engine, name: str, space: Space, ran
             f"{rec.who}: a {_ENGINES[engine]} copy of {name}, which is {_WORDS[space]}",
             place=author_line(),
             cause="it copies between global and shared memory",
-            correction="go through a tile of shared memory",
+            correction="copy through a tile of shared memory",
         )
     if engine == Engine.WGMMA and (space == Space.TENSOR or rank != rec.cta):
         raise ProtocolError(
@@ -122,7 +122,7 @@ def require_groups(rec: Recorder, engine: Engine) -> None:
 
 
 def note_tcgen05(rec: Recorder) -> None:
-    """Remember which lanes have issued tcgen05 operations that nobody has committed yet."""
+    """Remember which lanes have issued tcgen05 operations that no lane has committed yet."""
     rec.uncommitted |= rec.lanes
 
 

@@ -72,7 +72,7 @@ class Protocol:
         return tile
 
     def tmem(self, name: str, slots: int, nbytes: int) -> TileArray:
-        """``slots`` tiles of ``nbytes`` in tensor memory, one behind the other, after what was asked for before."""
+        """``slots`` tiles of ``nbytes`` in tensor memory, one after the other, after what was asked for before."""
         self._fresh_name(name)
         slots, nbytes = _shape(name, slots, nbytes)
         tile = TileArray(name, Space.TENSOR, self._tmem, nbytes, slots)
@@ -150,7 +150,7 @@ class Protocol:
         _name_of("tile or an array of mbarriers", name)
         if name in {t.name for t in self.tiles} | {s.name for s in self.storages}:
             raise ProtocolError(
-                f"{self.name} has two things named {name}", place=author_line(), correction="rename one"
+                f"{self.name} has two objects named {name}", place=author_line(), correction="rename one"
             )
 
     # flattening
@@ -185,7 +185,7 @@ class Protocol:
                 raise ProtocolError(
                     f"{one.who} is not deterministic: recorded twice, it differs at operation {at}",
                     place=list(tables.sources)[line],
-                    cause="the role depends on something that changes between two calls",
+                    cause="the role depends on state that changes between two calls",
                 )
 
     def _record(self, tables: Tables, located: Sequence[int] = ()) -> tuple[list[Recorder], tuple[str, ...]]:
@@ -215,7 +215,7 @@ class Protocol:
             missing = [s.name for s in self.storages if s.name not in self._counts]
             if missing:
                 raise ProtocolError(
-                    f"nobody initialises {', '.join(missing)}",
+                    f"no role initialises {', '.join(missing)}",
                     place=self._declared[missing[0]],
                     correction="mark a function @protocol.init, or name the count: protocol.mbarriers(name, size, 1)",
                 )
@@ -246,9 +246,9 @@ def _name_of(what: str, name: object) -> str:
     """``name``, which must be a text: a decorator without its parentheses hands over the function itself."""
     if not isinstance(name, str):
         raise ProtocolError(
-            f"the name of a {what} is of type {type(name).__name__}, not a text",
+            f"the name of a {what} is of type {type(name).__name__}, not a string",
             place=author_line(),
-            cause="a decorator without its parentheses and its name" if callable(name) else "",
+            cause="a decorator without parentheses and name" if callable(name) else "",
             correction='write @protocol.role("load")' if what == "role" else "write the name first, in quotes",
         )
     return name
@@ -287,7 +287,7 @@ def _suspends(who: str, place: str) -> ProtocolError:
     return ProtocolError(
         f"{who} is a generator or a coroutine",
         place=place,
-        cause="a role is recorded by calling it once, from start to end: nothing in it suspends",
+        cause="a role is recorded by calling it once, from start to end: it cannot suspend",
         correction="write it as a plain function, without yield, async or await",
     )
 

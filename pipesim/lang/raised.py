@@ -9,7 +9,7 @@ from pipesim.lang.other_names import meant_by
 
 
 def in_words(error: BaseException) -> str:
-    """``ZeroDivisionError: division by zero``, in one line; a syntax error's place is told apart."""
+    """``ZeroDivisionError: division by zero``, in one line; the place of a syntax error is separate."""
     text = error.msg if isinstance(error, SyntaxError) else str(error)
     return f"{type(error).__name__}: {' '.join(text.split())}" if text else type(error).__name__
 

@@ -1,6 +1,6 @@
 """``SharedMemBarrier``: one mbarrier as roles and pipelines name it (upstream ``layout/tma_async.mojo``; PTX mbarrier).
 
-Every method records one operation; what the operation does stands in ``barrier`` and ``machine``. An arrive counts one
+Every method records one operation; what the operation does is in ``barrier`` and ``machine``. An arrive counts one
 for each executing lane: there is no election inside. Parities are 0 or 1.
 """
 
@@ -118,8 +118,8 @@ class SharedMemBarrier:
             raise ProtocolError(
                 f"{rec.who} of CTA {rec.cta} waits for, or initialises, a barrier of CTA {self.rank}",
                 place=author_line(),
-                cause="PTX has that for barriers of the executing CTA only",
-                correction="let the other CTA do it, or arrive on a barrier of this one",
+                cause="PTX allows that only for barriers of the executing CTA",
+                correction="have the other CTA do it, or arrive on a barrier of this one",
             )
         return self._address()
 
@@ -211,9 +211,9 @@ class SharedMemBarrier:
         return self._test(Op.TEST_WAIT, phase)
 
     def wait_if_needed(self, already: TryResult | bool, phase: int = 0) -> None:  # noqa: FBT001  # True is how loops start
-        """:meth:`wait` unless ``already`` is true: a try's answer, or a plain bool decided while recording."""
+        """:meth:`wait` unless ``already`` is true: a try_wait's result, or a plain bool decided while recording."""
         if isinstance(already, TryResult):
-            _require_own(already, "try's answer")
+            _require_own(already, "try_wait's result")
             recorder().emit(Op.WAIT_UNLESS, self._own(), _parity(phase), already.register, semantics())
         elif not already:
             self.wait(phase)
@@ -265,9 +265,9 @@ def barrier_address(mbar: SharedMemBarrier) -> int:
     """The address of an argument that must be a barrier; ProtocolError with the author's line if it is none."""
     if not isinstance(mbar, SharedMemBarrier):
         raise ProtocolError(
-            f"{recorder().who}: a barrier is wanted, not something of type {type(mbar).__name__}",
+            f"{recorder().who}: expected a barrier, not an object of type {type(mbar).__name__}",
             place=author_line(),
-            correction="name one, for example stage.mbar(), or storage[0]",
+            correction="give one, for example stage.mbar() or storage[0]",
         )
     return mbar._address()  # noqa: SLF001  # same module
 
@@ -277,7 +277,7 @@ def _require_own(result: TryResult | StateToken, what: str) -> None:
         raise ProtocolError(
             f"{recorder().who} uses a {what} that {result.owner.who} holds in a register",
             place=author_line(),
-            correction="make the test in the role that uses its result",
+            correction="test in the role that uses the result",
         )
 
 

@@ -73,7 +73,7 @@ class Slot:
             raise ProtocolError(
                 f"{nbytes} bytes at {offset} of {self.name}, which has {self.nbytes}",
                 place=author_line(),
-                correction="name at least one byte, all of them inside the slot",
+                correction="give at least one byte, all of them inside the slot",
             )
         return Slot(self.name, self.space, self.offset + offset, nbytes, self.rank)
 
@@ -151,7 +151,7 @@ class Warp:
     ) -> None:
         """A bulk copy into ``destination``: its bytes land later, in pieces, and are counted on ``mbar`` as they land.
 
-        ``nbytes``: only so many, from the slot's begin; ``destination`` may be a part of a slot, too.
+        ``nbytes``: only this many, from the slot's begin; ``destination`` may be a part of a slot, too.
         ``item`` names what the bytes then hold. Each executing lane issues one copy, so one lane must be elected.
         ``cta_mask`` has a bit for each CTA of a multicast, which lands at the same offset in each and is counted on its
         own copy of ``mbar``; 0 is an ordinary copy.
@@ -312,13 +312,13 @@ class Warp:
     def _require_slot(self, slot: object) -> None:
         if isinstance(slot, TileArray):
             raise ProtocolError(
-                f"{self._recorder.who}: {slot.name} is all {slot.slots} slots, where one is wanted",
+                f"{self._recorder.who}: {slot.name} has {slot.slots} slots, but one is expected",
                 place=author_line(),
                 correction=f"name one, for example {slot.name}[stage.index()]",
             )
         if not isinstance(slot, Slot):
             raise ProtocolError(
-                f"{self._recorder.who}: a slot of a tile is wanted, not something of type {type(slot).__name__}",
+                f"{self._recorder.who}: expected a slot of a tile, not an object of type {type(slot).__name__}",
                 place=author_line(),
                 correction="name one, for example tile[stage.index()]",
             )
@@ -346,8 +346,10 @@ class Warp:
     def loop(self, trips: int, parameter: str = "") -> Iterator[int]:
         """``range(trips)`` that leaves loop marks, so that a proof can speak about any value of ``parameter``."""
         rec = self._mine()
-        if whole("the number of trips", trips) < 0:
-            raise ProtocolError(f"{rec.who}: a loop of {trips} trips", place=author_line(), correction="give 0 or more")
+        if whole("the trip count", trips) < 0:
+            raise ProtocolError(
+                f"{rec.who}: a loop with trip count {trips}", place=author_line(), correction="give 0 or more"
+            )
         mark = rec.tables.loop(parameter)
         following = (int(Op.LOOP_NEXT), mark)
         rec.emit(Op.LOOP_BEGIN, mark, trips)

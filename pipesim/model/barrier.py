@@ -42,7 +42,9 @@ _new = tuple.__new__  # a NamedTuple's own constructor costs twice the tuple it 
 
 
 def init(state: BarrierState, count: int) -> Effect:
-    """``mbarrier.init``: phase 0, ``count`` arrivals pending. On a live barrier the chip resets silently: a finding."""
+    """``mbarrier.init``: phase 0, ``count`` arrivals pending. On a live barrier the hardware resets silently: a
+    finding.
+    """
     if not 1 <= count <= MAX_COUNT:  # the chip keeps the lowest 20 bits; a count of 0 leaves this (measured)
         low = count & MAX_COUNT
         return BarrierState(*((low, low, 0, 0) if count else (0, 0, -1, 1)), LIVE), False, FaultKind.INIT_COUNT
@@ -93,7 +95,7 @@ def arrive_drop(state: BarrierState, count: int, expect: int = 0) -> Effect:
 
 
 def arrive_no_complete(state: BarrierState, count: int) -> Effect:
-    """``mbarrier.arrive.noComplete``: completing the phase is undefined in PTX; the chip completes it: a fault."""
+    """``mbarrier.arrive.noComplete``: completing the phase is undefined in PTX; the hardware completes it: a fault."""
     after, completed, fault = arrive(state, count)
     return after, completed, FaultKind.NO_COMPLETE if completed else fault
 

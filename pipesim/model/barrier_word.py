@@ -1,4 +1,5 @@
-"""The 64 bits of an mbarrier as ``mbarrier.inval`` leaves them in shared memory: opaque in PTX, measured on the chip.
+"""The 64 bits of an mbarrier as ``mbarrier.inval`` leaves them in shared memory: opaque in PTX, measured on the
+hardware.
 
 Bits 1..20 are the expected count, 21..41 the transaction count, 43..62 the pending count, each negated, in two's
 complement; bit 63 is the parity of the phase. Bits 0 and 42 were 0 in every word that was read (H100, H200).
@@ -27,7 +28,7 @@ class BarrierWord(NamedTuple):
 def decode_word(word: int) -> BarrierWord:
     """The fields of a 64-bit word. ParameterError if it has more than 64 bits."""
     if not 0 <= word < 1 << 64:
-        raise ParameterError(f"{word} is no 64-bit word", correction="give 0 to 2^64 - 1")
+        raise ParameterError(f"{word} is not a 64-bit word", correction="give 0 to 2^64 - 1")
     negated = word >> _TX_AT & (1 << _TX) - 1
     return BarrierWord(
         expected=-(word >> _EXPECTED_AT) & (1 << _COUNT) - 1,
@@ -53,5 +54,5 @@ def encode_word(fields: BarrierWord) -> int:
 
 
 def word_of(state: BarrierState) -> int:
-    """The word that the chip leaves behind for this state; of the phases done only the parity is in it."""
+    """The word that the hardware leaves for this state; of the phases done only the parity is in it."""
     return encode_word(BarrierWord(state.expected, state.pending, state.tx, state.done & 1))

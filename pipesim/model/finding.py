@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 
 class FaultKind(Enum):
-    """A rule that one step of a program broke. The value is what reports print; :attr:`traps`: the chip stops.
+    """A rule that one step of a program broke. The value is what reports print; :attr:`traps`: the hardware stops.
 
-    What each does on the chip was asked in experiments (docs/experiments.md), but for named and cluster barriers.
+    What each does on the hardware was asked in experiments (docs/experiments.md), but for named and cluster barriers.
     """
 
     INIT_COUNT = "the count of an init is outside 1..1,048,575"
@@ -24,24 +24,26 @@ class FaultKind(Enum):
     TX_EDGE = "the transaction count is 1,048,576, one more than PTX allows"
     EXITED_CTA = "an operation on a barrier or the memory of a CTA that has exited"
     NO_COMPLETE = "an arrive.noComplete completes the phase, which PTX leaves undefined"
-    STALE_STATE = "a wait by state uses the state of a phase that is neither current nor the one before"
-    BARRIER_THREADS = "the agents at a named barrier disagree about its number of threads, or it is no multiple of 32"
-    BARRIER_OVERRUN = "more threads arrive at a named barrier than it was given"
+    STALE_STATE = "a wait by state uses the state of a phase that is neither the current nor the preceding one"
+    BARRIER_THREADS = (
+        "the agents at a named barrier disagree about its number of threads, or it is not a multiple of 32"
+    )
+    BARRIER_OVERRUN = "more threads arrive at a named barrier than its thread count"
     CLUSTER_ARRIVE = "a second cluster arrive before the wait for the first, or a wait without an arrive"
-    RACE = "two accesses to the same bytes are open at once and one of them writes"
-    UNINITIALISED_READ = "bytes are read that nothing has written"
-    WRONG_ITEM = "the bytes read hold another item than the reader names"
+    RACE = "two concurrent accesses to the same bytes, at least one of them a write"
+    UNINITIALISED_READ = "uninitialised bytes are read"
+    WRONG_ITEM = "the bytes read hold a different item than the reader expects"
     # of all schedules together: what no single one shows
-    TWO_OUTCOMES = "two schedules that both end well leave different results"
+    TWO_OUTCOMES = "two schedules that both finish leave different results"
     # of the memory model: what no machine of one memory shows (docs/memory-order.md)
-    MISSING_PROXY_FENCE = "no fence.proxy.async stands between an ordinary write and the asynchronous access behind it"
+    MISSING_PROXY_FENCE = "no fence.proxy.async between an ordinary write and the later asynchronous access"
     WEAK_ORDER = "two accesses to the same bytes are ordered by a relaxed operation, which orders no data"
     NARROW_SCOPE = "two accesses to the same bytes are ordered across CTAs by an operation of CTA scope"
-    UNPUBLISHED_INIT = "a barrier is used whose init nothing has published to its user"
+    UNPUBLISHED_INIT = "a barrier is used before its init is visible to the user"
 
     @property
     def traps(self) -> bool:
-        """True if the chip ends the launch at this step (measured on H100 and H200, or illegal in PTX)."""
+        """True if the hardware ends the launch at this step (measured on H100 and H200, or illegal in PTX)."""
         return self in _TRAPS
 
 
@@ -58,7 +60,7 @@ _TRAPS = frozenset(
 )
 
 
-#: What shows only where several schedules are held against each other: every one of them is right by itself.
+#: What shows only where several schedules are compared with each other: every one of them is right by itself.
 OF_SCHEDULES = frozenset({FaultKind.TWO_OUTCOMES})
 #: What no schedule shows: each access sees what it should, and only the memory model says that it need not.
 MEMORY_ORDER = frozenset(
@@ -100,9 +102,9 @@ class Supplier:
 
     ``next_line`` is the source line of its next operation on the barrier, or "" when none follows; ``last_line`` and
     ``last_iteration`` describe its last one ("" and -1 when it never had one): an iteration counts the operations of
-    this kind that the agent had made on this group of barriers before. ``last_trip`` is the trip of the outermost loop
-    that the last one is in, -1 where it is in none, ``last_loop`` the parameter that this loop's trips come from.
-    ``waits_for`` names what blocks it, if anything.
+    this kind that the agent had made on this group of barriers before. ``last_trip`` is the iteration of the outermost
+    loop that the last one is in, -1 where it is in none, ``last_loop`` the parameter that this loop's iterations come
+    from. ``waits_for`` names what blocks it, if anything.
     """
 
     agent: str
@@ -117,11 +119,11 @@ class Supplier:
 
 @dataclass(frozen=True)
 class Blocked:
-    """One agent that waits for ever: on what, which phase it wants, where the barrier stands, what is missing.
+    """One agent that waits indefinitely: on what, which phase it wants, where the barrier is, what is missing.
 
     ``phase_wanted`` is the index of the phase whose completion would let it pass, ``phase_now`` the index of the phase
     that the barrier is in, both counted from 0. A named barrier counts threads and the cluster barrier agents in
-    ``arrivals_missing`` of ``count``; their parity is -1. Negative ``bytes_missing`` are bytes nobody expected.
+    ``arrivals_missing`` of ``count``; their parity is -1. Negative ``bytes_missing`` are bytes no agent expected.
     ``bytes_in_flight`` are those of the missing that were under way: only where the machine was stopped before all
     had landed.
 
@@ -156,7 +158,7 @@ class Deadlock:
 
 @dataclass(frozen=True)
 class FaultReport:
-    """A fault in words: what, by whom, where in the source, on which barrier or tile; and what mends it, if known."""
+    """A fault in words: what, by whom, where in the source, on which barrier or tile; and what fixes it, if known."""
 
     kind: FaultKind
     claim: str
@@ -168,7 +170,7 @@ class FaultReport:
 
 @dataclass(frozen=True)
 class Advisory:
-    """What is no fault of the schedule that was followed, and still wrong: the role, what it does, and its line."""
+    """What is not a fault of the schedule that was followed, and still wrong: the role, what it does, and its line."""
 
     role: str
     claim: str

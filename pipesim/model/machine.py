@@ -2,7 +2,7 @@
 
 ``step(program, state, agent)`` carries out one operation of one agent; ``begin`` opens the access of a read or write
 that takes time, before its ``step``; ``land`` lets bytes of a transfer arrive. All are pure: no clock, no I/O, a new
-state each time. What the program does wrong comes back as faults; the driver decides whether to go on. Whose move it
+state each time. What the program does wrong comes back as faults; the driver decides whether to continue. Whose move it
 is, is always the driver's choice.
 """
 

@@ -27,7 +27,7 @@ class Kind(IntEnum):
     STEP = 0  #: the agent carries out its next operation
     OPEN = 1  #: the agent's next operation, a read or write, begins; its step ends it
     FAIL = 2  #: the agent's next operation, a try, says no although the phase is complete (PTX allows it)
-    LAND = 3  #: bytes of a transfer arrive, or the arrival it stands for
+    LAND = 3  #: bytes of a transfer arrive, or the arrival it represents
 
 
 class Move(NamedTuple):

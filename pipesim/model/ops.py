@@ -189,7 +189,7 @@ class Engine(IntEnum):
     TCGEN05 = 3
 
 
-#: Engines that carry out what one agent issues in the order of issue, so that accumulation into one tile is no race
+#: Engines that carry out what one agent issues in the order of issue, so that accumulation into one tile is not a race
 #: (PTX ISA, wgmma.mma_async and tcgen05.mma of the same shape).
 IN_ORDER = frozenset({Engine.WGMMA, Engine.TCGEN05})
 

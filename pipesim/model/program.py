@@ -88,8 +88,8 @@ class Program:
     """Operations of every agent, and the tables their operands index.
 
     ``code[a]`` is the straight line of agent a with forward jumps only, so no operation runs twice. ``lines[a][i]``
-    indexes ``sources`` ("file:line" of the author). ``loops`` names the trip parameter of each mark, "" if unknown.
-    In a cluster every CTA has the barriers and accesses that a multicast names, at the same place.
+    indexes ``sources`` ("file:line" of the author). ``loops`` names the iteration parameter of each mark, "" if
+    unknown. In a cluster every CTA has the barriers and accesses that a multicast names, at the same place.
     """
 
     name: str
@@ -158,7 +158,7 @@ class Program:
     def without(self, begin: Sequence[int], end: Sequence[int]) -> Program:
         """The same without the operations ``begin[a]..end[a]`` of each agent, to be run with what has come before them.
 
-        Not validated: they are operations of a valid program. Marks of loops tell the trips of the whole.
+        Not validated: they are operations of a valid program. Marks of loops tell the iterations of the whole.
         """
         rest = copy(self)
         for table in ("code", "lines"):
@@ -363,7 +363,7 @@ def _wrong_operation(
     try:
         op = Op(operation[0])
     except (ValueError, IndexError):
-        return f"this is no operation of version {PROGRAM_VERSION}"
+        return f"this is not an operation of version {PROGRAM_VERSION}"
     wanted = limits[op]
     if len(wanted) != len(operation) - 1 or not all(type(value) is int for value in operation):
         return f"{op.name} takes {len(wanted)} integers: {', '.join(OPERANDS[op])}"
@@ -390,13 +390,13 @@ def _out_of_range(op: Op, name: str, value: int, low: int, high: int) -> str:
 def _wrong_commit(program: Program, operation: Operation) -> str:
     barrier, mask = operation[COMMIT_BARRIER], operation[COMMIT_MASK]
     if not mask:
-        return "COMMIT_MULTICAST: a mask without a CTA signals nobody"
+        return "COMMIT_MULTICAST: an empty mask signals no CTA"
     for rank in range(program.ctas):
         if mask >> rank & 1:
             try:
                 program.barrier_at_rank(barrier, rank)
             except KeyError:
-                return f"the commit to CTA {rank} has no barrier at the same place there"
+                return f"the commit to CTA {rank} has no barrier at the same offset there"
     return ""
 
 
@@ -407,5 +407,5 @@ def _wrong_multicast(program: Program, operation: Operation) -> str:
             try:
                 program.at_rank(barrier, access, rank)
             except KeyError:
-                return f"the multicast to CTA {rank} has no barrier or no access at the same place there"
+                return f"the multicast to CTA {rank} has no barrier or no access at the same offset there"
     return ""

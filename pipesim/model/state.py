@@ -44,7 +44,7 @@ class Flight(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where everything stands. Integers in tuples: hashable, comparable, cheap to copy."""
+    """Where everything is. Integers in tuples: hashable, comparable, cheap to copy."""
 
     pcs: tuple[int, ...]
     registers: tuple[tuple[int, ...], ...]
@@ -81,7 +81,7 @@ new = tuple.__new__
 
 
 def initial_state(program: Program) -> State:
-    """Nobody has moved, no barrier is initialised, nothing is written."""
+    """No agent has moved, no barrier is initialised, nothing is written."""
     agents = len(program.agents)
     return State(
         pcs=(0,) * agents,

@@ -1,1 +1,1 @@
-"""Ready-made kernels as protocols, and the limits of the chip that they must keep."""
+"""Ready-made kernels as protocols, and the limits of the hardware that they must keep."""

@@ -5,7 +5,7 @@ tensor memory, a softmax group makes P of them in the same place, the MMA warp a
 correction group rescales between two blocks; each of these hand-overs has a barrier of ``FA4MiscMBars``. A CTA runs one
 tile of the output and then ends, so nothing is drained; a pair of CTAs ends with a cluster barrier.
 
-Left out, as both are before and behind the pipelines: the allocation of tensor memory in the prologue, and masks (all
+Left out, as both are before and after the pipelines: the allocation of tensor memory in the prologue, and masks (all
 blocks count). P is in slices of equal size.
 """
 

@@ -82,7 +82,7 @@ class CutlassEpilogue:
     def load(
         self, w: Warp, residual: Residual, pipe: PipelineTransactionAsync, state: PipelineState, tile: int
     ) -> None:
-        """The epilogue-load warp: the subtiles of C of one output tile; the state goes on."""
+        """The epilogue-load warp: the subtiles of C of one output tile; the state continues."""
         for n in range(self.subtiles):
             pipe.producer_acquire(state)
             with w.elect_one():

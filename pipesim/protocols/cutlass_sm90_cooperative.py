@@ -1,7 +1,7 @@
 """CUTLASS's cooperative GEMM of Hopper: two consumer warp groups share every output tile.
 
 Upstream: ``include/cutlass/gemm/kernel/sm90_gemm_tma_warpspecialized_cooperative.hpp``. Against ping-pong: no order
-between the groups, all 256 threads give a stage back and synchronise in the epilogue, and the stores of a tile go on
+between the groups, all 256 threads give a stage back and synchronise in the epilogue, and the stores of a tile continue
 while the next is multiplied: they are waited for once, at the end.
 """
 

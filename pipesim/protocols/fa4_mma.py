@@ -1,4 +1,4 @@
-"""The MMA warp of flash attention 4: scores and values of two softmax groups, one behind the other on one engine.
+"""The MMA warp of flash attention 4: scores and values of two softmax groups, one after the other on one engine.
 
 Upstream: ``nn/attention/gpu/nvidia/sm100/mma_warp.mojo``. With two Q tiles a step is one block of keys, whose K and V
 serve both groups; with one Q tile it is two blocks, an even one for group 0 and an odd one for group 1.
@@ -34,7 +34,7 @@ class MmaWarp:
     def multiply(self, steps: int, of_group_1: int) -> None:
         """All steps; group 1 has part in the first ``of_group_1`` of them: all but perhaps the last.
 
-        The product with V of group 1 comes a step late, behind the next scores of group 0: so the tensor cores have
+        The product with V of group 1 comes a step late, after the next scores of group 0: so the tensor cores have
         work while each softmax has its turn. V is held as long.
         """
         two = self._config.num_qo == 2

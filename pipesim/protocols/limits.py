@@ -1,4 +1,4 @@
-"""Ranges of parameters, and what fits on the chip (PTX ISA; CUDA programming guide, compute capability 9.0)."""
+"""Ranges of parameters, and what fits on the hardware (PTX ISA; CUDA programming guide, compute capability 9.0)."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def require_k_group(k_group_size: int, stages: int) -> None:
     if k_group_size > stages:
         raise ParameterError(
             f"k_group_size = {k_group_size} with stages = {stages}",
-            cause="a group is that many stages behind one pair of barriers",
+            cause="a group is that many stages with one pair of barriers",
             correction=f"use stages = {k_group_size} or more, or a smaller k_group_size",
         )
 
 
 def require_fits(program: Program) -> None:
-    """Raise ConfigurationError if a CTA of ``program`` is larger than the chip, or moves too much in one phase."""
+    """Raise ConfigurationError if a CTA of ``program`` is larger than the hardware, or moves too much in one phase."""
     if program.smem_bytes > MAX_SMEM:
         raise ConfigurationError(
             f"{program.name} needs {program.smem_bytes:,} bytes of shared memory; a CTA has {MAX_SMEM:,}",

@@ -156,7 +156,9 @@ class Sm100:
 
 
 def require_tiles(tiles: int, clc_stages: int) -> None:
-    """Raise ParameterError unless the scheduler can hand out so many tiles; without stages there is the first only."""
+    """Raise ParameterError unless the scheduler can hand out this many tiles; without stages there is the first
+    only.
+    """
     require("clc_stages", clc_stages, 0, 8)
     require("tiles", tiles, 0, 1 << 16)
     if tiles > 1 and not clc_stages:
@@ -168,7 +170,7 @@ def require_tiles(tiles: int, clc_stages: int) -> None:
 
 
 def require_accumulators(accumulators: int, block_n: int) -> None:
-    """Raise ParameterError unless so many accumulators of so many columns fit into tensor memory."""
+    """Raise ParameterError unless this many accumulators of this many columns fit into tensor memory."""
     require("accumulators", accumulators, 1, 4)
     require("block_n", block_n, SLICE_COLUMNS, 256, multiple_of=SLICE_COLUMNS)
     if accumulators * block_n > TMEM_COLUMNS:

@@ -27,11 +27,11 @@ _MOST_DOUBTS = 12  #: looked into, the first of each kind before the second of a
 class How(Enum):
     """What the verdict rests on. The value is what reports say."""
 
-    CERTIFICATE = "one run stands for every schedule"
-    SCHEDULE = "a schedule that shows it"
-    SEARCH = "every schedule was followed"
-    SEARCH_OF_ONE_MEMORY = "every schedule was followed, fences and scopes in one of them"
-    NOTHING = "the limit of the search was reached"
+    CERTIFICATE = "one run represents every schedule"
+    SCHEDULE = "counterexample found"
+    SEARCH = "every schedule searched"
+    SEARCH_OF_ONE_MEMORY = "every schedule searched, fences and scopes checked in one of them"
+    NOTHING = "the search reached its limit"
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Check:
 
 
 def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool = False) -> Check:
-    """Judge ``program`` for every schedule. Proved, refuted with schedules, or unknown with what is doubtful.
+    """Check ``program`` for every schedule. Proved, refuted with schedules, or unknown with what is doubtful.
 
     ``one_memory``: as on a machine that needs no fences and knows no scopes, which is what the search follows.
     """

@@ -1,4 +1,4 @@
-"""Why one run may not stand for every schedule, as data."""
+"""Why one run may not represent every schedule, as data."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import NamedTuple
 class Why(Enum):
     """The reason. The value is a phrase for a report."""
 
-    UNSUPPORTED = "an operation that only the search follows"
-    UNPUBLISHED = "an operation on a barrier that may come before its init"
-    EARLY_PART = "an arrival, or bytes, that may be counted in an earlier phase"
-    EARLY_PASS = "a wait that may pass a lap early"  # noqa: S105  # no password
-    LAP = "a phase that may be over before a wait has seen the one before it"
-    LATE_RAISE = "an expectation that may come after the phase is complete without it"
-    BYTES = "more bytes in a phase than it expects"
-    ARRIVALS = "more arrivals in a phase than a barrier can count"
-    STALE_TRY = "the answer of a try, used for another barrier, parity or phase"
-    EXIT = "an operation on a barrier or the memory of another CTA, which may have ended"
-    RACE = "two accesses, one of them a write, of which nothing says which comes first"
+    UNSUPPORTED = "an operation that only the search supports"
+    UNPUBLISHED = "a barrier operation that may precede the init"
+    EARLY_PART = "the arrival or its bytes can be counted in an earlier phase"
+    EARLY_PASS = "the wait can pass one lap early"  # noqa: S105  # no password
+    LAP = "the next phase can complete before this wait looks, so the wait misses one (parity ABA)"
+    LATE_RAISE = "the expect_tx can come after the phase has completed without it"
+    BYTES = "more bytes can land in a phase than it expects"
+    ARRIVALS = "a phase can receive more arrivals than a barrier can count"
+    STALE_TRY = "the result of a try_wait is used for another barrier, parity or phase"
+    EXIT = "an operation on a barrier or the memory of another CTA, which may have exited"
+    RACE = "two unordered accesses, at least one of them a write"
 
 
 class Doubt(NamedTuple):

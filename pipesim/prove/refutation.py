@@ -1,4 +1,4 @@
-"""One way in which a program goes wrong, with a schedule that shows it."""
+"""One way in which a program fails, with a schedule that shows it."""
 
 from __future__ import annotations
 

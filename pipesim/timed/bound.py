@@ -27,7 +27,7 @@ class Bound:
 def ring_law(program: Program, profile: Profile, *, traced: bool = False) -> Bound | None:
     """The bound of a program that is one ring (one group of stages that copies fill, one that hands them back).
 
-    None for any other program, for one without a trip, and for one whose trips do not all cost the same.
+    None for any other program, for one without an iteration, and for one whose iterations do not all cost the same.
     """
     price = Prices(program, profile, traced=traced)
     stamps = 2 * profile["record.issue"] if traced else 0  # of a wait: its costs leave them to the engine
@@ -49,7 +49,7 @@ def ring_law(program: Program, profile: Profile, *, traced: bool = False) -> Bou
         ("the producer's issue", 1000 * producer.cycles),
         ("the consumers", 1000 * max(t.cycles for t in consumers)),
         ("the copy engine", 1000 * copy.engine),
-        (f"the way round the ring over {stages} stage{'s' if stages > 1 else ''}", 1000 * around // stages),
+        (f"the latency around the ring over {stages} stage{'s' if stages > 1 else ''}", 1000 * around // stages),
     )
     name, period = max(terms, key=lambda term: term[1])
     return Bound(period, name, terms)

@@ -24,9 +24,9 @@ from pipesim.trace.sites import kinds
 class Cost:
     """Cycles of one operation.
 
-    ``busy``: until its agent goes on. ``visible``: until others see its effect (of a wait: until it returns once it is
-    woken). ``engine``: until the copy engine may start the next. ``flight``: from the start to the last byte, -1 for an
-    operation that puts nothing under way.
+    ``busy``: until its agent continues. ``visible``: until others see its effect (of a wait: until it returns once it
+    is woken). ``engine``: until the copy engine may start the next. ``flight``: from the start to the last byte, -1 for
+    an operation that puts nothing under way.
     """
 
     busy: int

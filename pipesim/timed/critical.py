@@ -1,8 +1,9 @@
-"""The critical cycle: the least time per trip of any program whose roles loop over the same trips, and what sets it.
+"""The critical cycle: the least time per iteration of any program whose roles loop over the same iterations, and what
+sets it.
 
 Every event of one run gets its earliest time (:mod:`pipesim.timed.earliest`). Backwards from the end of the steady
-part, the chain of events that made each other no earlier comes by the same operation again and again, some trips apart:
-what lies between takes its time in every schedule.
+part, the chain of events that made each other no earlier comes by the same operation again and again, some iterations
+apart: what lies between takes its time in every schedule.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ def least_period(program: Program, profile: Profile, *, traced: bool = False) ->
 def critical_cycle(program: Program, profile: Profile, *, traced: bool = False) -> Bound | None:
     """The bound of a program in which every role that loops has one loop over the same trip parameter.
 
-    It speaks of a program whose phases are the same in every schedule. None without such loops, where trips do not all
-    cost the same or are too few, for a program that jumps, breaks a rule, does not finish or whose parities alias, and
-    above :data:`MOST_OPERATIONS`.
+    It speaks of a program whose phases are the same in every schedule. None without such loops, where iterations do not
+    all cost the same or are too few, for a program that jumps, breaks a rule, does not finish or whose parities alias,
+    and above :data:`MOST_OPERATIONS`.
     """
     if sum(map(len, program.code)) > MOST_OPERATIONS or any(op[0] == Op.JUMP_IF for c in program.code for op in c):
         return None
@@ -65,7 +66,8 @@ def critical_cycle(program: Program, profile: Profile, *, traced: bool = False) 
 
 
 def waits_per_trip(program: Program) -> int:
-    """Waits in a trip of the last agent of the first CTA that waits: a trace's period is read between their returns.
+    """Waits in an iteration of the last agent of the first CTA that waits: a trace's period is read between their
+    returns.
 
     1 if unknown. A try and the wait that it may save are one.
     """
@@ -83,7 +85,7 @@ def _waits(code: Sequence[Operation]) -> int:
 
 
 def common_trips(program: Program) -> dict[int, list[int]]:
-    """For each agent that loops, where the trips of the common loop begin; empty if there is no common loop."""
+    """For each agent that loops, where the iterations of the common loop begin; empty if there is no common loop."""
     loops: dict[int, dict[int, list[int]]] = {}
     for agent, code in enumerate(program.code):
         mine: dict[int, list[int]] = {}
@@ -158,7 +160,7 @@ def _busy(
     for (engine, _), cycles in engines.items():
         worst[engine] = max(cycles, worst.get(engine, 0))
     span = last - first
-    return [(f"the trip of {role}", 1000 * busy // span) for role, busy in roles.items()] + [
+    return [(f"the iteration of {role}", 1000 * busy // span) for role, busy in roles.items()] + [
         (engine, 1000 * cycles // span) for engine, cycles in worst.items()
     ]
 
@@ -250,11 +252,11 @@ class _Chain:
             if any(event.part == EventPart.ENGINE for event in round_):
                 matrix = self._operation(last.event)[0] == Op.ENGINE_WORK
                 return "the matrix engine" if matrix else "the copy engine"
-            return f"the trip of {self._program.agents[last.event.agent].role}"
+            return f"the iteration of {self._program.agents[last.event.agent].role}"
         trips = last.trip - self._visits[early].trip
         start = hops.index(min(hops))
-        over = f" over {trips} trips" if trips > 1 else ""
-        return f"the way round {' → '.join(hops[start:] + hops[:start])}{over}"
+        over = f" over {trips} iterations" if trips > 1 else ""
+        return f"the critical cycle {' → '.join(hops[start:] + hops[:start])}{over}"
 
     def _round(self, middle: int) -> tuple[int, int]:
         """The visits next to the middle of the chain that are to the same operation, but for its stage."""

@@ -13,9 +13,9 @@ from pipesim.trace.sites import RECORDED, SiteBook, SiteTable
 
 
 class Planned(NamedTuple):
-    """One operation: whether it is private, waits, holds an access open; its cost; what its stamps mean (-1: none).
+    """One operation: whether it is private, waits, holds an access open; its cost; what its timestamps mean (-1: none).
 
-    A try has one stamp: ``first`` if it fails, ``second`` if it succeeds.
+    A try has one timestamp: ``first`` if it fails, ``second`` if it succeeds.
     """
 
     private: bool
@@ -29,7 +29,7 @@ class Planned(NamedTuple):
 def plan(
     program: Program, profile: Profile, *, traced: bool
 ) -> tuple[SiteTable, list[Meaning], tuple[tuple[Planned, ...], ...]]:
-    """The site table, what each number in a stamp means, and the plan of every operation of every agent."""
+    """The site table, what each number in a timestamp means, and the plan of every operation of every agent."""
     book = SiteBook(program)
     price = Prices(program, profile, traced=traced)
     meanings: dict[Meaning, int] = {}
@@ -54,7 +54,7 @@ def plan(
                 stamps = [
                     meanings.setdefault(Meaning(cta, number, r.site, r.stage, r.parity, value), len(meanings))
                     for r in records
-                    for value in ((r.value,) if r.value >= 0 else (0, 1))  # -1: the answer of a try
+                    for value in ((r.value,) if r.value >= 0 else (0, 1))  # -1: the result of a try_wait
                 ]
                 first, second = (*stamps, -1, -1)[:2]
                 planned = known[key] = Planned(

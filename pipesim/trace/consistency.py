@@ -63,8 +63,7 @@ def _check_fault(fault: str, place: str) -> None:
     kind, _, iteration = fault.partition("@")
     if fault and not (kind in FAULTS and iteration.isascii() and iteration.isdecimal()):
         _refuse(
-            f"field fault of the trace's metadata is {fault!r}, which is no KIND@ITERATION of one of "
-            f"{', '.join(FAULTS)}",
+            f"field fault of the trace's metadata is {fault!r}, which is not KIND@ITERATION of {', '.join(FAULTS)}",
             place,
         )
 
@@ -99,7 +98,7 @@ def _check_headers(meta: TraceMeta, place: str) -> None:
             _refuse(f"{field} of the trace's metadata has {count} words for {barriers} barriers", place)
         for i, word in enumerate(header.barrier_words):
             if not 0 <= word <= _LARGEST_WORD:
-                _refuse(f"{field}[{i}] of the trace's metadata is {word}, which is no 64-bit word", place)
+                _refuse(f"{field}[{i}] of the trace's metadata is {word}, which is not a 64-bit word", place)
         if min((anchor.error_ps for anchor in header.anchors), default=0) < 0:
             _refuse(f"CTA {header.cta} has an anchor of negative error", place)
 
@@ -142,7 +141,7 @@ def _check_ranges(trace: Trace, place: str) -> None:
         column: Column = getattr(events, name)
         row = _first(column < low)
         if row is not None:
-            _refuse(f"row {row}: {name} is {column[row]}; the least that it can be is {low}", place)
+            _refuse(f"row {row}: {name} is {column[row]}; the minimum is {low}", place)
     row = _first(events.parity > 1)
     if row is not None:
         _refuse(f"row {row}: parity is {events.parity[row]}; a parity is 0 or 1", place)
@@ -171,7 +170,7 @@ def _check_counts(trace: Trace, place: str) -> None:
                 first = f"CTA {header.cta}, agent {meta.agent_name(agent)}: {written} written, {found} in the file"
     promised = sum(sum(header.written) for header in meta.ctas)
     if missing:
-        also = f" and {surplus} are there that were never written" if surplus else ""
+        also = f" and {surplus} were never written" if surplus else ""
         _refuse(f"{missing} of {promised} records are missing{also} ({first})", place, cause="the file was cut short")
     if surplus:
         _refuse(f"there are {surplus} records more than were written ({first})", place)

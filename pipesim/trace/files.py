@@ -97,7 +97,7 @@ def _check_writable(trace: Trace, place: str) -> None:
         raise TraceFormatError(
             error.fact,
             place=place,
-            cause="whatever built this trace built it wrong; no file was ever damaged, and none was written",
+            cause="the trace was built incorrectly; no file was damaged, and none was written",
             correction="build the trace by the rules of pipesim.trace.schema",
         ) from error
 
@@ -147,26 +147,26 @@ def _check_outside(path: Path) -> None:
     except OSError as error:
         raise UsageError("the trace file cannot be opened", place=str(path), cause=str(error)) from error
     if not size:
-        _refuse("the trace file is empty", path, cause="whatever should have written it stopped before it began")
+        _refuse("the trace file is empty", path, cause="the program that should have written it stopped first")
     if not _MAGIC.startswith(head):
         raise TraceFormatError(
-            "this is no trace: a trace is a Parquet file",
+            "this is not a trace: a trace is a Parquet file",
             place=str(path),
-            cause="it is a file of another kind, such as text or CSV",
+            cause="it is another kind of file, such as text or CSV",
             correction="give a file that `pipesim capture` or `pipesim run` wrote",
         )
     if size < _SMALLEST or tail != _MAGIC:
         cause = "copying or writing it was interrupted"
-        _refuse(f"the trace file is truncated: it ends in the middle, after {size} bytes", path, cause=cause)
+        _refuse(f"the trace file is truncated: it ends after {size} bytes", path, cause=cause)
 
 
 def _stored_meta(schema: Any, path: Path) -> StoredMeta:
     metadata = schema.metadata or {}
     if METADATA_KEY not in metadata:
         raise ForeignFileError(
-            "this is a Parquet file, but no pipesim trace: it has no metadata under the key `pipesim`",
+            "this is a Parquet file, but not a pipesim trace: it has no metadata under the key `pipesim`",
             place=str(path),
-            cause="another program wrote it, or rewrote a trace and left its metadata out",
+            cause="another program wrote it, or rewrote a trace without its metadata",
             correction="give a file that `pipesim capture` or `pipesim run` wrote",
         )
     return parse_metadata(metadata[METADATA_KEY], str(path))

@@ -1,7 +1,7 @@
 """The stored recordings: where they are, what they are called, and which of them fit a protocol.
 
 Only the recording of a chip that was to run as it should is evidence: simulated traces that lie among them, and runs
-with a fault made on purpose, are never found; windows of a run only where the device has no whole one.
+with a injected fault, are never found; windows of a run only where the device has no whole one.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def trace_name(meta: TraceMeta) -> str:
     """Where a recording belongs below the folder: ``h100/producer_consumer-s4-t64-tb16384-g1.parquet``.
 
     The parameters stand in the order of their names, each under an abbreviation (see :func:`abbreviations`), then the
-    grid. What stamped the records, where they went, the window and the fault follow where they are not as usual.
+    grid. What timestamped the records, where they went, the window and the fault follow where they are not as usual.
     """
     short = abbreviations(meta.params)
     parts = [re.sub(r"[^A-Za-z0-9_.]+", "-", meta.protocol).strip("-.") or "protocol"]

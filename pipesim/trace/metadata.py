@@ -80,7 +80,9 @@ def parse_metadata(text: str | bytes, place: str) -> StoredMeta:
             f"the trace's metadata is not valid JSON: {error}", place=place, cause=DAMAGED, correction=RECOPY
         ) from error
     if not isinstance(document, dict):
-        raise TraceFormatError("the trace's metadata is no JSON object", place=place, cause=DAMAGED, correction=RECOPY)
+        raise TraceFormatError(
+            "the trace's metadata is not a JSON object", place=place, cause=DAMAGED, correction=RECOPY
+        )
     top = _Fields(document, "", place)
     _check_version(top.integer("schema"), place)
     if top.text("sha256") != _seal(document):
@@ -122,7 +124,7 @@ def _seal(document: Mapping[str, Any]) -> str:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _check_version(version: int, place: str) -> None:
@@ -145,9 +147,9 @@ def _check_survives(given: TraceMeta, back: TraceMeta, place: str) -> None:
         before, after = getattr(given, field.name), getattr(back, field.name)
         if before != after:
             raise TraceFormatError(
-                f"field {field.name} of the trace would not read back equal: {before!r} becomes {after!r}",
+                f"field {field.name} of the trace would not read back unchanged: {before!r} becomes {after!r}",
                 place=place,
-                cause="a list where a tuple belongs, a fraction where an integer does, or a key that is no string",
+                cause="a list where a tuple belongs, a fraction where an integer does, or a key that is not a string",
                 correction=f"build {field.name} from the types that pipesim.trace.schema names",
             )
 
@@ -255,7 +257,7 @@ class _Fields:
 
     def known(self, names: tuple[str, ...] | list[str]) -> None:
         for name in sorted(set(self.entries) - set(names)):
-            self.fail(name, "is not one that this schema version has")
+            self.fail(name, "is not part of this schema version")
 
     def value(self, name: str, kind: type) -> object:
         if name not in self.entries:

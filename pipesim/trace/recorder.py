@@ -35,7 +35,7 @@ def cycles_to_ps(cycles: Column, sm_khz: int) -> Column:
 
 
 class Meaning(NamedTuple):
-    """What a kind of stamp says besides its time: columns of :class:`Events`."""
+    """What a kind of timestamp says besides its time: columns of :class:`Events`."""
 
     cta: int
     agent: int
@@ -46,7 +46,7 @@ class Meaning(NamedTuple):
 
 
 class StampBuffer:
-    """Stamps in the order in which they happened: what each means, as a number, and when it was."""
+    """Timestamps in the order in which they happened: what each means, as a number, and when it was."""
 
     def __init__(self, meanings: Sequence[Meaning]) -> None:
         self._table = np.array(meanings, dtype=np.int64).reshape(-1, len(Meaning._fields))
@@ -62,7 +62,7 @@ class StampBuffer:
     def events(self, sm_khz: int) -> Events:
         """The table so far, sorted by (CTA, agent) and within those by the order of stamping.
 
-        ``iteration`` counts the stamps of an agent at a site. ``time_ps`` follows from the cycle at this clock; a
+        ``iteration`` counts the timestamps of an agent at a site. ``time_ps`` follows from the cycle at this clock; a
         simulated time has no error (``error_ps`` 0) and no reading of the global timer (-1). Raises ParameterError for
         a time that is no 64-bit integer, or a clock out of range.
         """
@@ -105,7 +105,7 @@ def _integers(values: list[int]) -> Column:
     array = np.array(values) if values else np.zeros(0, dtype=np.int64)
     if array.dtype != np.int64:
         raise ParameterError(
-            "an event holds a value that is no 64-bit integer",
+            "an event holds a value that is not a 64-bit integer",
             cause="a latency or a count was computed as a fraction",
             correction="keep times and counts in integers: // instead of /",
         )

@@ -10,8 +10,8 @@ Within one (CTA, agent) the rows stand in program order. Times are integers:
 ``globaltimer_ns``
     A direct reading of ``%globaltimer`` for the same event, since the same origin, or -1 where none was taken.
 
-What a stamp means: an event of kind ARRIVE, EXPECT, COPY, TRY, WAIT_ENTER or WORK_BEGIN is stamped before the operation
-is issued (a lower bound on its effect); WAIT_RETURN and WORK_END are stamped after (an upper bound).
+What a timestamp means: an event of kind ARRIVE, EXPECT, COPY, TRY, WAIT_ENTER or WORK_BEGIN is timestamped before the
+operation is issued (a lower bound on its effect); WAIT_RETURN and WORK_END are timestamped after (an upper bound).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class EventKind(IntEnum):
     TRY = 7  #: one try of (barrier, stage, parity); value = 1 if it succeeded
 
 
-#: What can be made wrong on purpose in the kernel of a recording, in the order of the kernel's enum ``Fault``.
+#: What can be given an injected fault in the kernel of a recording, in the order of the kernel's enum ``Fault``.
 FAULTS = (
     "missing_arrive",
     "extra_arrive",
@@ -138,7 +138,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Device:
-    """The chip and the software that recorded; for a simulation the name of its latency profile."""
+    """The hardware and the software that recorded; for a simulation the name of its latency profile."""
 
     name: str
     sms: int = 0
@@ -171,7 +171,7 @@ class TraceMeta:
     record_bytes: int = 0
     recorded_at: str = ""
     window: tuple[int, ...] = ()  #: (first, end) of the iterations that were kept, the same for all agents; (): all
-    fault: str = ""  #: what was made wrong on purpose, as ``kind@iteration``
+    fault: str = ""  #: the injected fault, as ``kind@iteration``
     memory: str = ""  #: where records were stored first: "shared", "device" or "host"; "" of a simulation
     schema: int = SCHEMA_VERSION
     extra: dict[str, Any] = field(default_factory=dict)

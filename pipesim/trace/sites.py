@@ -1,6 +1,6 @@
 """Which events an operation leaves in a trace, and the site table of a program: the bridge from programs to traces.
 
-The simulator records by it, replay reads by it, and the table of a CUDA kernel is held against it.
+The simulator records by it, replay reads by it, and the table of a CUDA kernel is compared with it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RECORDED = frozenset(_KINDS)
 
 @dataclass(frozen=True)
 class Record:
-    """What one event of one operation must say: its site, stage, parity and value (-1 where the chip decides)."""
+    """What one event of one operation must say: its site, stage, parity and value (-1 where the hardware decides)."""
 
     site: int
     stage: int

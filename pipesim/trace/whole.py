@@ -30,9 +30,11 @@ def write_whole(path: Path, data: bytes, *, force: bool = False) -> None:
 
 
 def require_free(path: Path, *, force: bool = False) -> None:
-    """OutputExistsError if a file is there and ``force`` is not given, UsageError if it is no file."""
+    """OutputExistsError if a file is there and ``force`` is not given, UsageError if it is not a file."""
     if path.exists() and not path.is_file():
-        raise UsageError(f"{path} is {'a folder' if path.is_dir() else 'no ordinary file'}", correction="name a file")
+        raise UsageError(
+            f"{path} is {'a folder' if path.is_dir() else 'not an ordinary file'}", correction="name a file"
+        )
     if path.exists() and not force:
         raise OutputExistsError(f"{path} exists already", correction="choose another name, or add --force to overwrite")
 

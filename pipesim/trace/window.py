@@ -31,9 +31,9 @@ def cut(trace: Trace, first: int, end: int) -> Trace:
     meta, events = trace.meta, trace.events
     if meta.window or any(sum(header.dropped) for header in meta.ctas):
         raise ParameterError(
-            f"the trace of {meta.protocol} is not whole",
+            f"the trace of {meta.protocol} is not complete",
             cause="it was recorded with a window, or lost records",
-            correction="cut a whole trace",
+            correction="cut a complete trace",
         )
     kept = events.select((events.iteration >= first) & (events.iteration < end))
     numbers = np.unique(events.cta).tolist()
@@ -43,7 +43,8 @@ def cut(trace: Trace, first: int, end: int) -> Trace:
 
 
 def lose(trace: Trace, iterations: Mapping[int, int]) -> Trace:
-    """The trace without the last so many kept iterations of these agents (by number, in every CTA), counted as dropped.
+    """The trace without the last this many kept iterations of these agents (by number, in every CTA), counted as
+    dropped.
 
     Raises ParameterError if the trace has no headers, which hold the counts, or an agent's number is none of its.
     """

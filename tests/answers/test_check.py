@@ -35,7 +35,7 @@ def test_a_missed_phase_is_told_at_the_smallest_sizes() -> None:
     assert (last.agent, last.short, last.note, last.part) == (
         "load",
         "arrive load_order[0]",
-        "ends phase 1",
+        "completes phase 1",
         Part.FOCUS,
     )
     assert shown.standing["epilogue_load"] == "waits for load_order[0]"
@@ -58,8 +58,8 @@ def test_what_is_proved_and_what_is_not_known() -> None:
     assert unknown.verdict is Verdict.UNKNOWN
     assert unknown.doubts
     lines = check_lines(unknown, 80)
-    assert lines[-1].startswith("? unknown: one run does not stand for all")
-    assert "  nothing holds these in their place" in lines
+    assert lines[-1].startswith("? unknown: neither proved nor refuted")
+    assert "  not ordered with respect to other agents:" in lines
     assert max(map(len, lines)) <= 80
 
 
@@ -67,11 +67,11 @@ def test_what_is_left_at_the_end_is_a_warning() -> None:
     left = checked(target_of(BROKEN["producer_runs_on"]), {"stages": 2, "tiles": 3})
     assert left.verdict is Verdict.PROVED
     flying, unread = (each.claim for each in left.advisories)
-    assert "nobody reads" in unread
-    assert "may still be under way" in flying
+    assert "no agent reads" in unread
+    assert "may still be in flight" in flying
     stopped = checked(target_of(BROKEN["consumer_stops_early"]), {"stages": 4, "tiles": 3})
     assert stopped.verdict is Verdict.PROVED
-    assert any("nobody reads" in each.claim for each in stopped.advisories)
+    assert any("no agent reads" in each.claim for each in stopped.advisories)
     assert checked(target_of(right_ring), {"stages": 2, "tiles": 3}).advisories == ()
 
 
@@ -89,7 +89,7 @@ def test_other_ways_to_go_wrong_are_named() -> None:
     assert kinds
     assert report.also
     assert not kinds & set(report.also)
-    assert "other schedules of this size end otherwise" in "\n".join(check_lines(report, 80))
+    assert "other schedules of this size end differently" in "\n".join(check_lines(report, 80))
 
 
 def test_a_doubt_that_the_next_lap_repeats_is_told_once() -> None:
@@ -119,7 +119,7 @@ def test_a_finding_that_says_what_mends_it_has_no_other_correction() -> None:
     program = target_of(forgotten).build()
     (shown,) = checked(target_of(forgotten), {}).refutations
     assert isinstance(shown.finding, FaultReport)
-    said = "initialise bar[1] in the init: no operation of the program does"
+    said = "initialise bar[1] in the init: the program never does"
     assert (shown.finding.correction, shown.corrections) == (said, ())
     (refuted,) = prove(program).refutations
     assert corrections(program, refuted, program)  # there would be one
@@ -133,4 +133,4 @@ def test_a_size_that_goes_wrong_beside_one_that_is_right_is_told() -> None:
     tiles = next(each for each in report.ranges if each.parameter == "tiles")
     assert (tiles.least, tiles.checked, tiles.fails, tiles.refuted) == (0, 1, 2, True)
     said = " ".join(" ".join(check_lines(report, 200)).split())
-    assert "tiles: 0 to 1 run one by one, not more: at 2 it goes wrong" in said
+    assert "tiles: 0 to 1 checked individually, no further value: at 2 it fails" in said

@@ -92,7 +92,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder of its own, 80 columns, no GPU whatever this machine has."""
 
     def no_gpu(ordinal: int = 0) -> launch.DeviceInfo:
-        raise HardwareError("there is no usable GPU here", cause="no NVIDIA driver")
+        raise HardwareError("no usable GPU was found", cause="no NVIDIA driver")
 
     monkeypatch.setattr(launch, "require_gpu", no_gpu)
     monkeypatch.chdir(tmp_path)

@@ -73,10 +73,10 @@ def test_a_memory_reaches_the_request_of_every_kernel(
     ("words", "fact"),
     [
         ("--fault sabotage@3", "there is no fault 'sabotage'"),
-        ("--fault no_acquire", "'no_acquire' does not say at which iteration"),
-        ("--fault no_acquire@64", "no_acquire@64 is behind the last of 64 tiles"),
-        ("--fault no_acquire@9 --window 3..20", "a run with a fault is recorded whole"),
-        ("--window 64..70", "the window begins at iteration 64, behind the last of 64 tiles"),
+        ("--fault no_acquire", "'no_acquire' does not name an iteration"),
+        ("--fault no_acquire@64", "no_acquire@64 is after the last of 64 tiles"),
+        ("--fault no_acquire@9 --window 3..20", "a run with a fault is recorded completely"),
+        ("--window 64..70", "the window starts at iteration 64, after the last of 64 tiles"),
     ],
 )
 def test_what_cannot_be_made_wrong_or_kept(call: Call, gpu: list[CaptureRequest], words: str, fact: str) -> None:
@@ -130,9 +130,9 @@ def test_without_a_gpu_it_says_where_to_go(call: Call) -> None:
     answer = call("capture", PC)
     assert (answer.code, answer.out) == (3, "")
     assert answer.err == (
-        "pipesim: there is no usable GPU here\n"
+        "pipesim: no usable GPU was found\n"
         "  probable cause: no NVIDIA driver\n"
-        "  try: capture on a machine with an H100 or H200; `pipesim verify` does without, on recorded traces\n"
+        "  try: capture on a machine with an H100 or H200; `pipesim verify` needs none: it uses recorded traces\n"
     )
     assert list(Path().iterdir()) == []
 

@@ -125,7 +125,7 @@ def test_a_wrong_output_is_a_finding_now_and_in_a_later_diff(
     answer = call(*KERNEL, *WORDS.split())
     assert answer.code == 1
     assert answer.verdict == (
-        f"✗ recorded 1,408 events in {USUAL}; output sums is not what was expected (3 elements differ)"
+        f"✗ recorded 1,408 events in {USUAL}; output sums differs from the expected values (3 elements differ)"
     )
     assert call("diff", USUAL, "--protocol", KERNEL[-1]).code == 1
 
@@ -147,26 +147,29 @@ def test_a_kernel_that_hung_is_a_finding(
     [
         ("--block 288 --arg i32", ["--arg i32 has no type", "  try: write one of u32:64"]),
         ("--block 288 --arg npy:no.npy", ["--arg npy:no.npy: there is no file no.npy", "  try: check its path"]),
-        ("", ["how many threads a CTA has is not said", "  try: give --block 128, for example"]),
-        ("--block 288 --grid two", ["--grid two is no list of whole numbers", "  try: for example --grid 2 or 4,2,1"]),
-        ("--block 288 --grid 1,1,1,1", ["--grid 1,1,1,1 is no list of whole numbers"]),
-        ("--block 288 --bytes many", ["--bytes many is no list of whole numbers"]),
-        ("--block 288", ["the records of loader_expects do not say how many bytes it moves"]),
-        ("--block 288 --ctas 2", ["--ctas means nothing with --kernel", "  try: give --grid 2"]),
-        ("--block 288 --deadline-ms 9", ["--deadline-ms means nothing with --kernel"]),
+        ("", ["the number of threads per CTA is missing", "  try: give --block 128, for example"]),
+        (
+            "--block 288 --grid two",
+            ["--grid two: expected a list of whole numbers", "  try: for example --grid 2 or 4,2,1"],
+        ),
+        ("--block 288 --grid 1,1,1,1", ["--grid 1,1,1,1: expected a list of whole numbers"]),
+        ("--block 288 --bytes many", ["--bytes many: expected a list of whole numbers"]),
+        ("--block 288", ["the records of loader_expects do not give the number of bytes that it moves"]),
+        ("--block 288 --ctas 2", ["--ctas has no effect with --kernel", "  try: give --grid 2"]),
+        ("--block 288 --deadline-ms 9", ["--deadline-ms has no effect with --kernel"]),
         (
             "--block 288 --fault no_acquire@3",
             [
-                "--fault means nothing with --kernel",
-                "  probable cause: pipesim makes its own kernels wrong",
+                "--fault has no effect with --kernel",
+                "  probable cause: pipesim injects faults only into its own kernels",
                 "  try: leave --fault out",
             ],
         ),
-        ("--block 288 --memory device", ["--memory means nothing with --kernel", "  try: leave --memory out"]),
-        ("--block 288 --window 3..9", ["--window means nothing with --kernel", "  try: leave --window out"]),
-        ("--block 288 -D 3=4", ["-D 3=4 defines no name", "  try: for example -D STAGES=4"]),
-        ("--block 288 -D A=4 -D A=5", ["-D A is given twice", "  try: give it once"]),
-        ("--block 288 --expect sums", ["--expect sums is no NAME=VALUE"]),
+        ("--block 288 --memory device", ["--memory has no effect with --kernel", "  try: leave --memory out"]),
+        ("--block 288 --window 3..9", ["--window has no effect with --kernel", "  try: leave --window out"]),
+        ("--block 288 -D 3=4", ["-D 3=4: expected a name to define", "  try: for example -D STAGES=4"]),
+        ("--block 288 -D A=4 -D A=5", ["-D A is given more than once", "  try: give it once"]),
+        ("--block 288 --expect sums", ["--expect sums: expected NAME=VALUE"]),
         ("producer_consumer", ["two protocols are named"]),
         ("--block 288 --table no.h", ["there is no table no.h"]),
         ("--block 288 --bytes 16 --entry other", ["NVRTC"]),
@@ -186,11 +189,11 @@ def test_a_line_that_cannot_be_carried_out(call: Call, gpu: list[Any], words: st
     ("words", "fact"),
     [
         ((), "there is nothing to capture"),
-        (("producer_consumer", "--grid", "2"), "--grid means nothing without --kernel"),
-        (("producer_consumer", "--arg", "u32:1"), "--arg means nothing without --kernel"),
-        (("--protocol", "x.py:y"), "--protocol means nothing without --kernel"),
-        (("producer_consumer", "--may-hang"), "--may-hang means nothing without --kernel"),
-        (("--kernel", "my.cu", "--block", "32"), "no protocol is named to hold the kernel against"),
+        (("producer_consumer", "--grid", "2"), "--grid has no effect without --kernel"),
+        (("producer_consumer", "--arg", "u32:1"), "--arg has no effect without --kernel"),
+        (("--protocol", "x.py:y"), "--protocol has no effect without --kernel"),
+        (("producer_consumer", "--may-hang"), "--may-hang has no effect without --kernel"),
+        (("--kernel", "my.cu", "--block", "32"), "no protocol is named to compare the kernel with"),
         (("--kernel", "my.cu", "--block", "32", "producer_consumer"), "there is no kernel my.cu"),
     ],
 )
@@ -216,7 +219,7 @@ def test_without_a_gpu_it_says_that_the_kernel_compiles(call: Call) -> None:
 @pytest.mark.parametrize(
     ("words", "fact"),
     [
-        ("--arg i32:64", "the kernel takes 3 arguments, and 1 were given"),
+        ("--arg i32:64", "the kernel takes 3 arguments, but 1 were given"),
         ("--arg zero:64 --arg zero:64 --arg f64:64", "argument 2 of the kernel has 4 bytes, and f64:64 has 8"),
     ],
 )

@@ -93,7 +93,7 @@ def test_one_in_json_is_as_it_was(call: Call) -> None:
         "barrier": "empty",
         "stage": 0,
         "phase": -1,
-        "note": "at once",
+        "note": "immediately",
         "part": "focus",
     }
     assert step["line"].rpartition(":")[0].endswith("ring.py")
@@ -104,16 +104,16 @@ def test_annotations_for_github(call: Call) -> None:
     assert found.code == 1
     error, *verdicts = found.out.splitlines()
     refuted, proved = verdicts
-    assert refuted == f"✗ {HANGS}: refuted: consumer_never_arrives goes wrong in the schedule above"
+    assert refuted == f"✗ {HANGS}: refuted: consumer_never_arrives fails in the schedule above"
     assert proved.startswith("✓ producer_consumer: proved: no schedule of producer_consumer")
     head, _, message = error.removeprefix("::error ").partition("::")
     parts = dict(part.split("=", 1) for part in head.split(","))
     assert sorted(parts) == ["file", "line", "title"]
     assert parts["file"].endswith("broken/ring.py")
     assert parts["line"].isdecimal()
-    assert parts["title"] == "mine.py%3Aconsumer_never_arrives%3A deadlock%3A 2 of 2 agents wait for ever"
+    assert parts["title"] == "mine.py%3Aconsumer_never_arrives%3A deadlock%3A 2 of 2 agents wait indefinitely"
     text = message.replace("%0A", "\n").replace("%25", "%")
-    assert text.startswith("✗ deadlock · 2 of 2 agents wait for ever")
+    assert text.startswith("✗ deadlock · 2 of 2 agents wait indefinitely")
     assert "\n  again: pipesim check mine.py:consumer_never_arrives -p tiles=5" in text
 
 
@@ -132,7 +132,7 @@ def test_what_is_unknown_is_a_warning(call: Call) -> None:
     assert found.code == 3
     warning, verdict = found.out.splitlines()
     assert warning.startswith("::warning file=")
-    assert warning.endswith("::unknown: one run does not stand for all, and the search reached its limit")
+    assert warning.endswith("::unknown: neither proved nor refuted when the search reached its limit")
     assert verdict.startswith(f"? {twice}: unknown")
 
 
@@ -149,9 +149,9 @@ def test_junit(call: Call) -> None:
     assert list(cases) == names
     assert [[part.tag for part in case] for case in suite] == [["failure"], [], ["error"]]
     (failure,) = cases[names[0]]
-    assert failure.attrib == {"type": "refuted", "message": "deadlock: 1 of 2 agents waits for ever"}
+    assert failure.attrib == {"type": "refuted", "message": "deadlock: 1 of 2 agents waits indefinitely"}
     assert failure.text is not None
-    assert "✗ deadlock · 1 of 2 agents waits for ever" in failure.text
+    assert "✗ deadlock · 1 of 2 agents waits indefinitely" in failure.text
     assert "--replay" in failure.text
     assert cases[names[2]][0].attrib["type"] == "unknown"
 
@@ -166,7 +166,7 @@ def test_characters_that_xml_cannot_hold_are_replaced() -> None:
     ("words", "said"),
     [
         ([], "no protocol is named"),
-        (["producer_consumer", "gemm_sm90", "--replay", "0"], "--replay walks the schedule of one protocol"),
+        (["producer_consumer", "gemm_sm90", "--replay", "0"], "--replay takes the schedule of one protocol"),
         (["producer_consumer", "--json", "--format", "junit"], "--json and --format junit"),
         (["producer_consumer", "--max-states", "0"], "--max-states 0"),
         (["mine.py:right", "producer_consumer", "-p", "k_iters=2"], "has no parameter 'k_iters'"),

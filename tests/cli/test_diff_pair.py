@@ -42,7 +42,7 @@ def bare(good: Trace) -> Path:
 def test_two_chips_behave_alike(call: Call, recorded: Path, other_chip: Path) -> None:
     answer = call("diff", recorded, other_chip)
     assert answer.code == 0
-    assert answer.verdict.startswith("✓ same behaviour; B takes as many cycles")
+    assert answer.verdict.startswith("✓ same behaviour; B takes the same number of cycles")
     assert "device: NVIDIA H100 80GB HBM3 → NVIDIA H200" in answer.out
     assert answer.out.count("✓ 896 events of 1 CTA conform") == 2
 
@@ -63,8 +63,8 @@ def test_other_behaviour(call: Call, recorded: Path, refuted: Path) -> None:
     answer = call("diff", recorded, refuted / "h100" / recorded.name)
     assert answer.code == 1
     assert answer.verdict == (
-        "✗ the behaviour differs, first at consumer/0, CTA 0, iteration 10: the same event says something else; "
-        "B does not do what the protocol says"
+        "✗ the behaviour differs, first at consumer/0, CTA 0, iteration 10: the same event has a different value; "
+        "B does not conform to the protocol"
     )
     assert "▸        10  wait full[2] parity 0" in answer.out
     assert "▴" in answer.out
@@ -74,7 +74,7 @@ def test_two_traces_that_are_wrong_alike_are_alike(call: Call, recorded: Path, r
     wrong = refuted / "h100" / recorded.name
     answer = call("diff", wrong, wrong)
     assert answer.code == 0
-    assert answer.verdict.startswith("✓ same behaviour; neither does what the protocol says; ")
+    assert answer.verdict.startswith("✓ same behaviour; neither conforms to the protocol; ")
 
 
 def test_the_same_events_but_one_trace_that_the_model_forbids(call: Call, recorded: Path, good: Trace) -> None:
@@ -86,7 +86,7 @@ def test_the_same_events_but_one_trace_that_the_model_forbids(call: Call, record
     write_trace(Trace(good.meta, replace(e, cycle=cycle)), Path("early.parquet"))
     answer = call("diff", recorded, "early.parquet")
     assert answer.code == 1
-    assert answer.verdict == "✗ same behaviour; B does not do what the protocol says"
+    assert answer.verdict == "✗ same behaviour; B does not conform to the protocol"
 
 
 def test_lost_records(call: Call, recorded: Path, good: Trace) -> None:
@@ -95,7 +95,7 @@ def test_lost_records(call: Call, recorded: Path, good: Trace) -> None:
     write_trace(Trace(replace(good.meta, ctas=(header,)), kept), Path("lost.parquet"))
     answer = call("diff", recorded, "lost.parquet")
     assert answer.code == 3
-    assert answer.verdict == "? no difference found, but 70 records of B lost: what follows was not compared"
+    assert answer.verdict == "? no difference found, but 70 records of B lost: the rest was not compared"
 
 
 def test_traces_of_different_protocols(call: Call, recorded: Path, ring: str) -> None:
@@ -136,7 +136,7 @@ class TestTolerance:
         call("run", ring, "-p", "tiles=2", "--save-trace", "a.parquet")
         answer = call("diff", "a.parquet", "a.parquet", "--tolerance", "50")
         assert answer.code == 3
-        assert answer.verdict.endswith("; no period is in both, so none can be within the tolerance")
+        assert answer.verdict.endswith("; not both have a period, so the tolerance cannot be applied")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_options_of_one_trace_are_refused(call: Call, recorded: Path, option: li
     answer = call("diff", recorded, recorded, *option)
     assert (answer.code, answer.out) == (2, "")
     assert answer.error == [
-        f"pipesim: {said} means nothing with two traces",
+        f"pipesim: {said} has no effect with two traces",
         "  probable cause: two traces are compared with each other, not with a protocol or a simulation",
         f"  try: leave {said} out, or name one trace only",
     ]
@@ -182,7 +182,7 @@ def test_the_timelines_begin_at_the_first_iteration_that_both_hold(call: Call) -
     call("run", "producer_consumer", "--window", "20..30", "--save-trace", "part.parquet")
     for pair in (("whole.parquet", "part.parquet"), ("part.parquet", "whole.parquet")):
         answer = call("diff", *pair)
-        assert "compared are the iterations that both windows kept: 20 to 29" in answer.out
+        assert "only the iterations in both windows are compared: 20 to 29" in answer.out
         rows = [line.split(maxsplit=1) for line in answer.out.splitlines() if line.startswith(("  A ", "  B "))]
         drawn = {side: [row for label, row in rows if label == side and ("░" in row or "▓" in row)] for side in "AB"}
         assert drawn["A"] == drawn["B"] != []
@@ -197,14 +197,14 @@ def test_one_iteration_is_no_plural(call: Call) -> None:
 def test_another_cost_of_recording_is_said(call: Call, recorded: Path, other_chip: Path) -> None:
     device = recorded.with_name(recorded.name.replace(".parquet", "-device.parquet"))
     assert call("diff", recorded, device).verdict == (
-        "✓ same behaviour; B takes as many cycles; recording costs 77.9 cycles a tile in A, 169.5 in B, "
-        "which is not in these numbers"
+        "✓ same behaviour; B takes the same number of cycles; recording costs 77.9 cycles a tile in A, 169.5 in B, "
+        "not included in these numbers"
     )
     assert "recording costs" not in call("diff", recorded, other_chip).verdict  # the twin
 
 
 def test_recorders_that_differ_where_nobody_measured_their_cost(call: Call, bare: Path, good: Trace) -> None:
-    said = "A and B were recorded in different ways, the cost of which is in these numbers"
+    said = "A and B were recorded in different ways; these numbers include the cost of recording"
     write_trace(Trace(replace(good.meta, runs=(), memory="device"), good.events), Path("device.parquet"))
     assert said in call("diff", bare, "device.parquet").verdict
     assert said not in call("diff", bare, bare).verdict

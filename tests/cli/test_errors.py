@@ -40,7 +40,7 @@ def refused(answer: Any, code: int = 2) -> list[str]:
         ("gone.json", ["the program gone.json cannot be read", "probable cause: No such file or directory",
                        "try: check the path"]),
         ("bytes.json", ["the program bytes.json cannot be read",
-                        "probable cause: it is not text: a file of another kind",
+                        "probable cause: it is not a text file",
                         "try: write one with `pipesim run NAME --save-program FILE`"]),
     ],
 )  # fmt: skip
@@ -76,7 +76,7 @@ class TestUsersFile:
         assert refused(call("run", "mine.py:f")) == [
             f"mine.py cannot be imported: {fact}",
             f"at: {tmp_path / 'mine.py'}:{line}",
-            "try: mend the file until `python mine.py` runs",
+            "try: fix the file until `python mine.py` runs",
         ]
 
     def test_a_file_that_imports_what_is_not_installed(self, call: Call, user: User, tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ class TestUsersFile:
     ) -> None:
         user(f"from __future__ import annotations\ndef f({signature}):\n    pass\n")
         assert refused(call("run", "mine.py:f")) == [
-            f"mine.py:f: parameter {shown} has no whole number as its default",
+            f"mine.py:f: parameter {shown} has no whole number as its default value",
             f"at: {tmp_path / 'mine.py'}:2",
             f"try: write {name}: int = 4",
         ]
@@ -171,8 +171,8 @@ class TestUsersFile:
     def test_a_name_that_is_no_python_function(self, call: Call, user: User) -> None:
         user("f = dict\n")
         assert refused(call("run", "mine.py:f")) == [
-            "mine.py:f is no function written in Python",
-            "try: give one that is",
+            "mine.py:f is not a function written in Python",
+            "try: give a Python function",
         ]
 
 
@@ -189,12 +189,12 @@ class TestParameters:
             (["stages= 4"], ["stages takes a whole number, not ' 4'", "try: for example -p stages=4"]),
             (["stages=٤"], ["stages takes a whole number, not '٤'", "try: for example -p stages=4"]),
             (["stages="], ["stages takes a whole number, not ''", "try: for example -p stages=4"]),
-            (["stages=4", "stages=4"], ["stages is given twice", "try: give it once"]),
-            (["stages"], ["-p stages is no NAME=VALUE",
-                          "probable cause: a parameter has a name, an equals sign and a whole number, without spaces",
+            (["stages=4", "stages=4"], ["stages is given more than once", "try: give it once"]),
+            (["stages"], ["-p stages: expected NAME=VALUE",
+                          "probable cause: a parameter is a name, an equals sign and a whole number, without spaces",
                           "try: for example -p stages=4"]),
-            (["=4"], ["-p =4 is no NAME=VALUE",
-                      "probable cause: a parameter has a name, an equals sign and a whole number, without spaces",
+            (["=4"], ["-p =4: expected NAME=VALUE",
+                      "probable cause: a parameter is a name, an equals sign and a whole number, without spaces",
                       "try: for example -p stages=4"]),
             (["stages=0"], ["stages = 0 is out of range", "try: use 1 to 32"]),
             (["stages=33"], ["stages = 33 is out of range", "try: use 1 to 32"]),
@@ -268,7 +268,7 @@ class TestFiles:
             ("old", ["old exists already", "try: choose another name, or add --force to overwrite"]),
             ("gone/new", ["there is no folder gone", "try: create it first, or name another"]),
             ("folder", ["folder is a folder", "try: name a file"]),
-            ("/dev/null", ["/dev/null is no ordinary file", "try: name a file"]),
+            ("/dev/null", ["/dev/null is not an ordinary file", "try: name a file"]),
         ],
     )
     def test_an_output_that_cannot_be(self, call: Call, argv: tuple[str, ...], path: str, lines: list[str]) -> None:
@@ -295,8 +295,8 @@ class TestFiles:
     )
     def test_no_hardware_and_a_question_to_it(self, call: Call, words: tuple[str, ...], given: str) -> None:
         assert refused(call("verify", PC, "--no-hardware", *words)) == [
-            f"{given} asks for a comparison with the hardware, --no-hardware leaves it out",
-            "try: give one",
+            f"{given} asks for a comparison with hardware, and --no-hardware excludes it",
+            "try: give only one",
         ]
 
     def test_no_hardware_and_recorded(self, call: Call) -> None:
@@ -346,9 +346,9 @@ class TestTraces:
 
     def test_foreign(self, call: Call, recorded: Path) -> None:
         Path("t.parquet").write_text("time,event\n1,2\n", encoding="utf-8")
-        assert refused(call("diff", "t.parquet"), 3)[0] == "this is no trace: a trace is a Parquet file"
+        assert refused(call("diff", "t.parquet"), 3)[0] == "this is not a trace: a trace is a Parquet file"
         pq.write_table(pq.read_table(recorded).replace_schema_metadata(None), "u.parquet")
-        assert "no pipesim trace" in refused(call("diff", "u.parquet"), 3)[0]
+        assert "not a pipesim trace" in refused(call("diff", "u.parquet"), 3)[0]
 
     def test_truncated(self, call: Call, recorded: Path) -> None:
         Path("t.parquet").write_bytes(recorded.read_bytes()[:5000])
@@ -383,7 +383,7 @@ class TestTraces:
         call("run", ring, "--save-trace", "t.parquet")
         assert refused(call("diff", "t.parquet")) == [
             "the trace is of protocol ring, which is not built in",
-            "try: say what to hold it against: --protocol file.py:function, or a program's .json",
+            "try: name the protocol to compare it with: --protocol file.py:function, or a program's .json",
         ]
         assert call("diff", "t.parquet", "--protocol", ring).code == 0
 

@@ -47,9 +47,9 @@ def test_a_hang_is_named_and_opened_up(call: Call, faulty: Callable[..., Path]) 
     flat = " ".join(answer.out.split())
     for words in (
         "one edit makes the whole trace conform: consumer/0 does not arrive on empty[3] for tile 7",
-        "missing_arrive@7 was put into the kernel on purpose: it is what was found",
+        "missing_arrive@7 was injected into the kernel: it is the edit found",
         "it hung · in the model a kernel with this edit hangs",
-        "autopsy of CTA 0 · stopped by its deadline",
+        "autopsy of CTA 0 · timed out",
         "the barrier words read afterwards agree",
         "producer waits for phase 1 of empty[3] (parity 1, now in phase 1): it has 1 of 2 arrivals",
     ):
@@ -75,16 +75,16 @@ def test_a_trap(call: Call, faulty: Callable[..., Path]) -> None:
     answer = call("diff", faulty(Edit(EditKind.NO_ACQUIRE, 0, 2), "no_acquire@2", stages=1, consumer_warps=1, tiles=6))
     flat = " ".join(answer.out.split())
     assert answer.code == 0
-    assert "the kernel was ended by a trap" in flat or "autopsy of CTA 0 · ended by a trap" in flat
+    assert "the kernel trapped" in flat or "autopsy of CTA 0 · trapped" in flat
     assert "producer: more arrivals than the phase has pending on full[0]: 1 arrive, 0 pending" in flat
-    assert "a trap ended it in the model a kernel with this edit" in flat
+    assert "it trapped in the model a kernel with this edit" in flat
 
 
 def test_a_fault_that_shows_in_the_records_only(call: Call, faulty: Callable[..., Path]) -> None:
     answer = call("diff", faulty(Edit(EditKind.MISSING_ARRIVE, 1, 62), "missing_arrive@62"))
     flat = " ".join(answer.out.split())
     assert answer.code == 0
-    assert "it finished, every tile with the right data: the fault shows in the records only" in flat
+    assert "it finished with correct data in every tile: only the records show the fault" in flat
     assert "autopsy" not in flat
 
 

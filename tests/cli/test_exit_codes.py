@@ -75,7 +75,7 @@ class TestTolerance:
     def test_a_period_that_is_far_off_is_no_matter_without_it(self, call: Call, slow: Path) -> None:
         answer = call("diff", slow)
         assert answer.code == 0
-        assert answer.verdict == "✓ the recorded trace does what the protocol says (NVIDIA H100 80GB HBM3)"
+        assert answer.verdict == "✓ the recorded trace conforms to the protocol (NVIDIA H100 80GB HBM3)"
 
     def test_and_decides_with_it(self, call: Call, slow: Path) -> None:
         answer = call("diff", slow, "--tolerance", "40")
@@ -101,7 +101,7 @@ class TestTolerance:
         assert call("diff", "no_runs.parquet").code == 0
         answer = call("diff", "no_runs.parquet", "--tolerance", "50")
         assert answer.code == 3
-        assert answer.verdict == "? no period was measured, so none can be within the tolerance"
+        assert answer.verdict == "? no period was measured, so the tolerance cannot be applied"
 
     def test_without_an_event_neither(self, call: Call) -> None:
         assert call("verify", PC, "-p", "tiles=0").code == 0
@@ -115,7 +115,7 @@ class TestTolerance:
     def test_what_is_no_percentage_is_refused(self, call: Call, recorded: Path, text: str) -> None:
         answer = call("diff", recorded, f"--tolerance={text}")
         assert answer.code == 2
-        assert f"--tolerance: {text!r} is no percentage of 0 or more" in answer.err
+        assert f"--tolerance: {text!r}: expected a percentage of 0 or more" in answer.err
 
     @pytest.fixture
     def slow(self, good: Trace, tmp_path: Path) -> Path:

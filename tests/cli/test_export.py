@@ -22,7 +22,7 @@ def test_the_model_is_printed(call: Call) -> None:
 
 def test_or_written_into_a_file(call: Call) -> None:
     answer = call("export", PC, "--to", "promela", "-p", "tiles=1", "-o", "ring.pml")
-    assert answer.out == "wrote ring.pml: its first lines say how SPIN is run on it\n"
+    assert answer.out == "wrote ring.pml: its first lines explain how to run SPIN on it\n"
     assert Path("ring.pml").read_text(encoding="utf-8") == to_promela(find(PC).build({"tiles": 1}))
 
 

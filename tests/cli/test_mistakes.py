@@ -62,10 +62,10 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
         "use 0 to 3, for example tile[stage.index()]"),
     "a fraction as a slot": (READ, "w.read(tile[i / 2], item=i)  # here",
         "the slot of tile[...] is 0.0 of type float, not a whole number", DIVIDE),
-    "all slots as one": (READ, "w.read(tile, item=i)  # here", "mma: tile is all 4 slots, where one is wanted",
+    "all slots as one": (READ, "w.read(tile, item=i)  # here", "mma: tile has 4 slots, but one is expected",
         "name one, for example tile[stage.index()]"),
     "a number as a slot": (READ, "w.read(3, item=i)  # here",
-        "mma: a slot of a tile is wanted, not something of type int", "name one, for example tile[stage.index()]"),
+        "mma: expected a slot of a tile, not an object of type int", "name one, for example tile[stage.index()]"),
     "a tile that was forgotten": ("tile = p.smem(", "tile = None; p.smem(",
         "load raised TypeError: 'NoneType' object is not subscriptable", ""),
     # names
@@ -99,7 +99,7 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
         '    @p.role("mma")\n    def handed(w):\n        return mma(w)\n\n    def mma(w):  # here\n        yield\n',
         "what mma returns is a generator or a coroutine", PLAIN),
     "a role without its name": ('@p.role("mma")', "@p.role  # here",
-        "the name of a role is of type function, not a text", 'write @protocol.role("load")'),
+        "the name of a role is of type function, not a string", 'write @protocol.role("load")'),
     "a role without a warp": ('@p.role("mma")\n    def mma(w):', '@p.role("mma")  # here\n    def mma():',
         "role mma cannot be called: too many positional arguments", "write def mma(w):"),
     "an init with an argument": ("@p.init\n    def init():", "@p.init  # here\n    def init(w):",
@@ -107,7 +107,7 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
     "the warp of another": (READ, "kept[0].read(tile[0])  # here", "mma uses the warp object of load",
         "use the argument of the role's own function"),
     "a loop without an end": (READ, "while True: w.work(1)  # here", "mma records more than 1,000 operations",
-        "let it end, for example: for i in range(tiles)"),
+        "make it end, for example: for i in range(tiles)"),
     "outside a role": ("    return p", "    more[0].arrive()  # here\n    return p",
         "an operation was called outside a role",
         "call it inside a function marked @protocol.role(...) or @protocol.init"),
@@ -135,9 +135,9 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
     "a count of a fraction": ("more[0].init(1)", "more[0].init(0.5)  # here",
         "load: count of INIT is of type float, not a whole number", DIVIDE),
     "a number as a barrier": (LOAD, "w.tma_load(tile[0], 0, item=i)  # here",
-        "load: a barrier is wanted, not something of type int", "name one, for example stage.mbar(), or storage[0]"),
+        "load: expected a barrier, not an object of type int", "give one, for example stage.mbar() or storage[0]"),
     "tile and barrier exchanged": (LOAD, "w.tma_load(stage.mbar(), tile[0], item=i)  # here",
-        "load: a slot of a tile is wanted, not something of type SharedMemBarrier",
+        "load: expected a slot of a tile, not an object of type SharedMemBarrier",
         "name one, for example tile[stage.index()]"),
     "a copy of nothing named": (LOAD, "w.tma_load(tile[0], stage.mbar())  # here",
         "load raised TypeError: Warp.tma_load() missing 1 required positional argument: 'item'", ""),
@@ -148,12 +148,12 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
         "write it as a plain function that ends with: return p"),
     "parameters without names": ("def f(stages: int = 4, tiles: int = 8",
         "def f(  # here\n    stages=4, tiles=8, **more",
-        "mine.py:f: parameter **more has no whole number as its default", "leave **more out"),
+        "mine.py:f: parameter **more has no whole number as its default value", "leave **more out"),
     "no roles": ('p = Protocol("f")', 'p = Protocol("f")  # here\n    q, p = p, Protocol("q")', "f has no roles",
         "mark at least one function with @protocol.role(...)"),
-    # barriers that nobody initialises
+    # barriers that no role initialises
     "no init": ('bars = p.mbarriers("pipe", 2 * stages)', 'bars = p.mbarriers("pipe", 2 * stages)  # here',
-        "nobody initialises pipe, more",
+        "no role initialises pipe, more",
         "mark a function @protocol.init, or name the count: protocol.mbarriers(name, size, 1)"),
 }  # fmt: skip
 
@@ -257,7 +257,7 @@ class TestBarriers:
         (fault,) = answer.json["report"]["faults"]
         assert fault["claim"] == "mma: the barrier is used before its init on more[1]"
         assert fault["line"] == f"{tmp_path / 'mine.py'}:{here((tmp_path / 'mine.py').read_text())}"
-        assert fault["correction"] == "initialise more[1] in the init: no operation of the program does"
+        assert fault["correction"] == "initialise more[1] in the init: the program never does"
         assert "likely correction: initialise more[1] in the init" in call("run", "mine.py:f").out
 
     def test_an_init_that_comes_too_late_needs_another_correction(
@@ -284,7 +284,7 @@ class TestWaitsForgotten:
         (advisory,) = answer.json["report"]["advisories"]
         assert advisory == {
             "role": "mma",
-            "claim": "mma never waits: nothing makes it read tile[0] after load has filled it",
+            "claim": "mma never waits: its read of tile[0] is not ordered after the write by load",
             "line": place,
         }
 
@@ -293,7 +293,7 @@ class TestWaitsForgotten:
         """It comes late enough in this schedule: no fault, and the note all the same."""
         user(NEVER.replace("w.read(tile[i", "w.work(9000); w.read(tile[i"))
         answer = call(command[0], "mine.py:f", *command[1:])
-        assert "note         mma never waits: nothing makes it read tile[0]" in answer.out
+        assert "note         mma never waits: its read of tile[0]" in answer.out
         if command[0] == "run":
             assert answer.code == 0
         else:  # another schedule shows it

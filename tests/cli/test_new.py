@@ -55,16 +55,16 @@ def test_a_name_that_the_template_uses_inside_is_free(call: Call, name: str) -> 
 @pytest.mark.parametrize(
     ("file", "fact", "correction"),
     [
-        ("2x.py", "'2x' is no name in Python", "for example kernel_2x.py"),
-        ("my-gemm.py", "'my-gemm' is no name in Python", "for example my_gemm.py"),
-        ("ﬁ.py", "'ﬁ' is no name in Python", "for example fi.py"),
-        ("class.py", "'class' means something else there", "for example class_kernel.py"),
-        ("Protocol.py", "'Protocol' means something else there", "for example protocol_kernel.py"),
-        ("pipesim.py", "'pipesim' means something else there", "for example pipesim_kernel.py"),
-        ("gemm", "gemm is no Python file", "name it gemm.py"),
-        ("gemm.txt", "gemm.txt is no Python file", "name it gemm.py"),
-        (".py", ".py is no Python file", "name it my_kernel.py"),
-        (".", ". is no Python file", "name it my_kernel.py"),
+        ("2x.py", "'2x' is not a Python name", "for example kernel_2x.py"),
+        ("my-gemm.py", "'my-gemm' is not a Python name", "for example my_gemm.py"),
+        ("ﬁ.py", "'ﬁ' is not a Python name", "for example fi.py"),
+        ("class.py", "'class' has another meaning there", "for example class_kernel.py"),
+        ("Protocol.py", "'Protocol' has another meaning there", "for example protocol_kernel.py"),
+        ("pipesim.py", "'pipesim' has another meaning there", "for example pipesim_kernel.py"),
+        ("gemm", "gemm is not a Python file", "name it gemm.py"),
+        ("gemm.txt", "gemm.txt is not a Python file", "name it gemm.py"),
+        (".py", ".py is not a Python file", "name it my_kernel.py"),
+        (".", ". is not a Python file", "name it my_kernel.py"),
         ("gone/gemm.py", "there is no folder gone", "create it first, or name another"),
     ],
 )
@@ -102,8 +102,8 @@ class TestTemplate:
             ("stage.mbar().arrive()  #", "deadlock"),
             ("stage.mbar().expect_bytes", "deadlock"),
             ("w.tma_load(", "deadlock"),
-            ("w.write(", "bytes are read that nothing has written"),
-            ("w.wait_group(", "two accesses to the same bytes are open at once"),
+            ("w.write(", "uninitialised bytes are read"),
+            ("w.wait_group(", "two concurrent accesses to the same bytes"),
         ],
     )
     def test_each_line_that_matters_is_missed(self, call: Call, line: str, finding: str) -> None:

@@ -129,8 +129,14 @@ def notes(report: str) -> list[str]:
 @pytest.mark.parametrize(
     ("load", "note"),
     [
-        (0, "the store of w from c[0] is still under way when the last agent of its CTA ends: nothing waits for it"),
-        (1, "the copy of w into c[0] is still under way when the last agent of its CTA ends: nothing waits for it"),
+        (
+            0,
+            "the store of w from c[0] is still in flight when the last agent of its CTA exits: nothing waits for it",
+        ),
+        (
+            1,
+            "the copy of w into c[0] is still in flight when the last agent of its CTA exits: nothing waits for it",
+        ),
     ],
 )
 def test_a_transfer_that_outlives_its_cta(
@@ -154,7 +160,7 @@ def test_the_protocols_wait_for_all_that_they_start(call: Call, name: str) -> No
 def test_times_that_nobody_measured(call: Call, user: User, command: tuple[str, ...]) -> None:
     user(MMA)
     (said,) = notes(call(*command, "mine.py:m").out)
-    assert said.startswith("the times of tcgen05, tensor memory and CLC are not measured on any device")
+    assert said.startswith("the times of tcgen05, tensor memory and CLC are estimates")
     assert notes(call(*command, "mine.py:m", "-p", "modern=0").out) == []
 
 
@@ -176,7 +182,7 @@ def test_a_pass_a_lap_early_is_told_where_something_went_wrong(call: Call, user:
     assert answer.code == 1
     assert notes(answer.out) == [
         (
-            "use passes b[0] with parity 1 before phase 1 is complete: 0 phases of it are complete (a lap early) "
+            "use passes b[0] with parity 1 before phase 1 is complete: 0 phases of it are complete (one lap early) "
             "(mine.py:19)"
         )
     ]

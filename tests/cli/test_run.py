@@ -63,7 +63,7 @@ def test_a_fault_is_a_finding_even_where_the_run_goes_on(call: Call, user: Calla
     )
     answer = call("run", "mine.py:f")
     assert answer.code == 1
-    assert "bytes are read that nothing has written" in answer.out
+    assert "uninitialised bytes are read" in answer.out
     found = call("run", "mine.py:f", "--json").json
     assert [finding["kind"] for finding in found["findings"]] == ["uninitialised_read"]
     assert found["report"]["simulation"]["outcome"] == "finished"
@@ -141,9 +141,7 @@ class TestSavedTrace:
         answer = call("diff", "t.parquet")
         assert answer.code == 0
         assert "✓ 224 events of 1 CTA conform" in answer.out
-        assert (
-            answer.verdict == "✓ the simulated trace does what the protocol says (simulation of NVIDIA H100 80GB HBM3)"
-        )
+        assert answer.verdict == "✓ the simulated trace conforms to the protocol (simulation of NVIDIA H100 80GB HBM3)"
 
     @pytest.mark.parametrize("words", [(), ("--recording",)])
     def test_it_is_held_against_a_simulation_of_its_own_kind(self, call: Call, words: tuple[str, ...]) -> None:
@@ -178,18 +176,17 @@ class TestSavedTrace:
         assert answer.code == 0
         assert "✓ 84 events of 1 CTA conform (iterations 4 to 9 of 16)" in answer.out
         assert "iterations 0 to 3 and 10 to 15 were not recorded" in answer.out
-        assert "every agent went through all of them" in answer.out
+        assert "every agent completed all of them" in answer.out
         assert "iterations 4 to 9 kept · ✓ 0 records dropped" in answer.out
         assert answer.verdict == (
-            "✓ the simulated trace does what the protocol says in iterations 4 to 9 "
-            "(simulation of NVIDIA H100 80GB HBM3)"
+            "✓ the simulated trace conforms to the protocol in iterations 4 to 9 (simulation of NVIDIA H100 80GB HBM3)"
         )
 
     def test_a_window_of_all_is_the_whole(self, call: Call) -> None:
         call("run", PC, "-p", "tiles=16", "--window", "0..16", "--save-trace", "t.parquet")
         answer = call("diff", "t.parquet")
         assert "✓ 224 events of 1 CTA conform\n" in answer.out
-        assert answer.verdict.startswith("✓ the simulated trace does what the protocol says (")
+        assert answer.verdict.startswith("✓ the simulated trace conforms to the protocol (")
 
     def test_a_window_of_which_nobody_knows_the_end_is_unknown(self, call: Call) -> None:
         call("run", PC, "-p", "tiles=16", "--window", "0..15", "--save-trace", "t.parquet")
@@ -200,8 +197,8 @@ class TestSavedTrace:
         assert answer.code == 3
         assert "? unknown: 210 events of 1 CTA conform (iterations 0 to 14 of 16)" in answer.out
         assert "iteration 15 was not recorded" in answer.out
-        assert "nothing shows that every agent ended" in answer.out
-        assert answer.verdict == "? nothing shows what the kernel did after its window"
+        assert "the records do not show that every agent finished" in answer.out
+        assert answer.verdict == "? the trace does not show what the kernel did after its window"
 
     def test_records_that_a_window_lost_are_named_with_their_agents(self, call: Call) -> None:
         call("run", PC, "-p", "tiles=16", "--window", "4..10", "--save-trace", "t.parquet")
@@ -218,7 +215,7 @@ class TestSavedTrace:
         answer = call("run", PC, "-p", "tiles=16", "--window", window, "--save-trace", "t.parquet")
         assert answer.code == 2
         first = window.partition(".")[0]
-        assert f"the window begins at iteration {first}, behind the last of 16 iterations of {PC}" in answer.err
+        assert f"the window starts at iteration {first}, after the last of 16 iterations of {PC}" in answer.err
         assert not Path("t.parquet").exists()
 
     def test_one_that_ends_behind_it_is_clipped(self, call: Call) -> None:
@@ -231,7 +228,7 @@ class TestSavedTrace:
         write_trace(window_of(read_trace("t.parquet"), 70, 1000), "empty.parquet")
         answer = call("diff", "empty.parquet")
         assert answer.code == 3
-        assert answer.verdict == "? the trace has no event to be held against the protocol"
+        assert answer.verdict == "? the trace has no event to compare with the protocol"
         assert "✓ 0 events" not in answer.out
         assert call("diff", "empty.parquet", "t.parquet").code == 3
         assert call("diff", "t.parquet", "empty.parquet").code == 3
@@ -242,14 +239,15 @@ class TestSavedTrace:
         answer = call("run", PC, "--window", "4..10")
         assert answer.code == 2
         assert answer.err == (
-            "pipesim: --window says what a saved trace keeps, and none is saved\n  try: add --save-trace FILE\n"
+            "pipesim: --window selects what a saved trace keeps, but no trace is saved\n  try: add --save-trace FILE\n"
         )
 
     @pytest.mark.parametrize(("text", "words"), [
-        ("4", "'4' is no window A..B of iterations; for example 10..42"),
-        ("4..", "'4..' is no window"), ("..4", "'..4' is no window"), ("4-9", "'4-9' is no window"),
-        ("4..9..12", "'4..9..12' is no window"), ("4.5..9", "'4.5..9' is no window"), ("", "'' is no window"),
-        ("0..99999999999999999999", "is no window"),
+        ("4", "'4': expected a window A..B of iterations, for example 10..42"),
+        ("4..", "'4..': expected a window"), ("..4", "'..4': expected a window"), ("4-9", "'4-9': expected a window"),
+        ("4..9..12", "'4..9..12': expected a window"),
+        ("4.5..9", "'4.5..9': expected a window"), ("", "'': expected a window"),
+        ("0..99999999999999999999", "expected a window"),
         ("9..9", "the window 9..9 keeps no iteration"), ("9..4", "the window 9..4 keeps no iteration"),
     ])  # fmt: skip
     def test_what_is_no_window_is_refused(self, call: Call, text: str, words: str) -> None:

@@ -40,7 +40,7 @@ def test_the_commands_of_a_finding_show_it_again(
     assert timeline[:2] == ["pipesim", "run"]
     assert again[2:-2] == timeline[2:-2] == [f"mine.py:{name}", "-p", "tiles=4"]
     replayed = call(*again[1:])
-    assert (replayed.code, replayed.verdict) == (1, f"✗ {name} goes wrong in this schedule")
+    assert (replayed.code, replayed.verdict) == (1, f"✗ {name} fails in this schedule")
     drawn = call(*timeline[1:])
     assert drawn.code == 1
     assert drawn.verdict.startswith("✗ the schedule ends in a ")
@@ -56,7 +56,7 @@ def test_a_schedule_as_a_timeline_in_full(call: Call, user: Callable[[str], None
     assert drawn.out.splitlines()[3:11] == [
         "  schedule     22 moves",
         "",
-        "  timeline   all 22 moves and what waits for ever · as the schedule says",
+        "  timeline   all 22 moves and what waits indefinitely · in schedule order",
         "",
         "  moves    0                   20",
         "  producer ██████ █░██░██░░░░░░░░░░░",
@@ -68,21 +68,21 @@ def test_a_schedule_as_a_timeline_in_full(call: Call, user: Callable[[str], None
 def test_a_schedule_that_ends_well_finds_nothing(call: Call) -> None:
     """The twin: the first moves of a right protocol."""
     drawn = call("run", "producer_consumer", "--schedule", "0")
-    assert (drawn.code, drawn.verdict) == (3, "? nothing is wrong where it ends: not every agent has ended")
+    assert (drawn.code, drawn.verdict) == (3, "? no finding at the end of this schedule: not every agent has finished")
     assert call("run", "producer_consumer", "--schedule", "0", "--json").json["report"]["moves"] == 1
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--schedule", "0.x"], "word 2, 'x', is no move"),
-        (["--schedule", ""], "word 1, '', is no move"),
-        (["--schedule", "0*0"], "word 1, '0*0', is no move"),
+        (["--schedule", "0.x"], "word 2, 'x', is not a move"),
+        (["--schedule", ""], "word 1, '', is not a move"),
+        (["--schedule", "0*0"], "word 1, '0*0', is not a move"),
         (["--schedule", "0.99"], "move 2 is not possible in producer_consumer at these parameters"),
-        (["--schedule", "0", "--profile", "h200"], "--schedule and --profile do not go together"),
-        (["--schedule", "0", "--recording"], "--schedule and --recording do not go together"),
-        (["--schedule", "0", "--save-trace", "x.parquet"], "--schedule and --save-trace do not go together"),
-        (["--schedule", "0", "--max-steps", "5"], "--schedule and --max-steps do not go together"),
+        (["--schedule", "0", "--profile", "h200"], "--schedule and --profile cannot be combined"),
+        (["--schedule", "0", "--recording"], "--schedule and --recording cannot be combined"),
+        (["--schedule", "0", "--save-trace", "x.parquet"], "--schedule and --save-trace cannot be combined"),
+        (["--schedule", "0", "--max-steps", "5"], "--schedule and --max-steps cannot be combined"),
     ],
 )
 def test_what_is_no_schedule_of_this_protocol(call: Call, words: list[str], said: str) -> None:

@@ -78,7 +78,7 @@ def test_json(call: Call) -> None:
         ([PC, "-p", "stages=0"], "stages = 0 is out of range"),
         ([PC, "--rank", "1"], "there is no CTA 1 in producer_consumer"),
         ([PC, "--svg", "nowhere/pc.svg"], "there is no folder nowhere"),
-        ([PC, "--svg", "pc.png"], "--svg pc.png: the picture is written as SVG only"),
+        ([PC, "--svg", "pc.png"], "--svg pc.png: the picture can only be written as SVG"),
     ],
 )
 def test_what_cannot_be_shown(call: Call, argv: list[str], fact: str) -> None:
@@ -94,6 +94,6 @@ def test_roles_that_do_not_fit_beside_each_other_are_said_so() -> None:
         p.role(f"role_number_{n}")(lambda w: w.work(1))
     found = anatomy(p.flatten())
     narrow, wide = show_lines(found, 80), show_lines(found, 200)
-    assert "  20 roles do not fit beside each other at this width" in narrow
+    assert "  20 roles do not fit side by side at this width" in narrow
     assert all(any(line.startswith(f"  role_number_{n} ") for line in narrow) for n in range(20))
     assert not any("do not fit" in line for line in wide)

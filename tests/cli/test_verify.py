@@ -100,11 +100,11 @@ class TestNothingToCompareWith:
         assert "pipesim capture" not in answer.err
         cause = (
             "only these protocols were recorded: attention_sm90, cluster_multicast, epilogue_residual, gemm_sm90, "
-            "persistent_scheduler, producer_consumer; pipesim has no CUDA kernel of ring"
+            "persistent_scheduler, producer_consumer; there is no CUDA kernel of ring"
         )
         assert answer.error[2:] == [
             f"  probable cause: {cause}",
-            "  try: name a folder with its traces (--traces FOLDER), or leave the hardware out (--no-hardware)",
+            "  try: name a folder with its traces (--traces FOLDER), or do not compare with hardware (--no-hardware)",
         ]
 
     def test_in_json_the_result_is_on_standard_output_and_the_reason_on_standard_error(
@@ -170,11 +170,13 @@ class TestNothingToCompareWith:
         pq.write_table(strange, "mine/deep/er/sales.parquet")
         answer = call("verify", PC, "--traces", "mine")
         assert (answer.code, answer.out) == (0, alone.out)
-        assert answer.err == ("pipesim: note: left out, a Parquet file that is no trace: mine/deep/er/sales.parquet\n")
+        assert answer.err == (
+            "pipesim: note: left out, a Parquet file that is not a trace: mine/deep/er/sales.parquet\n"
+        )
         for name in "abcd":
             pq.write_table(strange, f"mine/{name}.parquet")
         assert call("verify", PC, "--traces", "mine").err == (
-            "pipesim: note: left out, Parquet files that are no traces: "
+            "pipesim: note: left out, Parquet files that are not traces: "
             "mine/a.parquet, mine/b.parquet, mine/c.parquet and 2 more\n"
         )
 
@@ -248,7 +250,7 @@ class TestFreshTrace:
         monkeypatch.setattr(hwkernels.capture, "capture", lambda request: wrong)
         answer = call("verify", PC)
         assert answer.code == 1
-        assert answer.verdict == f"✗ {H100}: 3 tiles held wrong data"
+        assert answer.verdict == f"✗ {H100}: 3 tiles with wrong data"
 
     def test_a_launch_that_fails_leaves_the_simulation(
         self, call: Call, gpu: list[CaptureRequest], monkeypatch: pytest.MonkeyPatch
@@ -266,7 +268,7 @@ class TestFreshTrace:
 def test_a_refuted_trace_shows_where(call: Call, refuted: Path) -> None:
     answer = call("verify", PC, "--traces", refuted)
     assert answer.code == 1
-    assert answer.verdict == f"✗ {H100}: the kernel did something else than the protocol"
+    assert answer.verdict == f"✗ {H100}: an event differs from the protocol"
     assert "do not conform" in answer.out
     found = call("verify", PC, "--traces", refuted, "--json").json["report"]
     divergence = found["hardware"][0]["conformance"]["divergence"]

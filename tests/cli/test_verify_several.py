@@ -67,8 +67,8 @@ class TestTable:
         assert row(answer, PC) == [PC, "✓ any tiles", "✓ 71,595", "✓ 2/2", "✓ 1/1"]
         assert row(answer, ring)[-2:] == ["no kernel", "–"]
         assert "3 of 3 recorded traces agree" in answer.out
-        assert "1 made wrong on purpose, and the fault is named" in answer.out
-        assert answer.verdict == "✓ 2 of 2 protocols are right"
+        assert "1 with an injected fault, which is named" in answer.out
+        assert answer.verdict == "✓ 2 of 2 protocols passed"
         found = agreements(several(PC, ring, "--traces", shelf, "--json"), PC)
         usual = next(name for name in found if "h200" in name).partition("/")[2]
         assert found == {f"h100/{FAULT}": "fault_named", f"h100/{usual}": "conforms", f"h200/{usual}": "conforms"}
@@ -94,7 +94,7 @@ class TestTable:
     def test_the_profile_counts(self, several: Call, ring: str) -> None:
         answer = several(PC, ring, "--no-hardware", "--profile", "h200")
         assert "simulated on the profile h200" in answer.out
-        assert answer.verdict == "✓ 2 of 2 protocols are right (hardware left out)"
+        assert answer.verdict == "✓ 2 of 2 protocols passed (hardware left out)"
 
 
 class TestWhatIsNotRight:
@@ -103,9 +103,9 @@ class TestWhatIsNotRight:
         answer = several(ring, "mine.py:short", "--no-hardware")
         assert answer.code == 1
         assert row(answer, "mine.py:short")[1:3] == ["✗ refuted", "✗ deadlock"]
-        assert "\n  refuted: deadlock, 2 of 2 agents wait for ever\n    pipesim check mine.py:short\n" in answer.out
+        assert "\n  refuted: deadlock, 2 of 2 agents wait indefinitely\n    pipesim check mine.py:short\n" in answer.out
         assert "\n  the simulation ends in a deadlock\n    pipesim run mine.py:short --profile h100\n" in answer.out
-        assert answer.verdict == "✗ 1 of 2 protocols is right; wrong: mine.py:short (hardware left out)"
+        assert answer.verdict == "✗ 1 of 2 protocols passed; failed: mine.py:short (hardware left out)"
 
     def test_a_trace_that_differs_and_one_that_lost_records(self, several: Call, shelf: Path, ring: str) -> None:
         first = shelf / "h100" / FAULT
@@ -147,7 +147,7 @@ class TestWhatIsNotRight:
         assert row(answer, PC)[-1] == "not recorded"
         assert row(answer, ring)[-1] == "no kernel"
         assert "    pipesim capture producer_consumer\n" in answer.out
-        assert answer.verdict == "? 1 of 2 protocols is right; unknown: producer_consumer"
+        assert answer.verdict == "? 1 of 2 protocols passed; unknown: producer_consumer"
 
     def test_evidence_that_cannot_be_used(self, several: Call, shelf: Path, ring: str) -> None:
         (shelf / "h100" / FAULT).write_bytes(b"PAR1")
@@ -172,7 +172,7 @@ class TestWhatIsNotRight:
         assert row(answer, PC)[1:3] == ["? failed", "✓ 71,595"]
         assert row(answer, ring)[1] == "✓ these parameters"
         assert "the proof failed: KeyError: 'empty' (" in said(answer)
-        assert answer.verdict == f"? 1 of 2 protocols is right; unknown: {PC} (hardware left out)"
+        assert answer.verdict == f"? 1 of 2 protocols passed; unknown: {PC} (hardware left out)"
 
     def test_a_protocol_that_cannot_be_flattened(self, several: Call, ring: str, user: Callable[[str], None]) -> None:
         user("from pipesim import Protocol\n\ndef broken():\n    raise RuntimeError('no')\n")
@@ -194,16 +194,16 @@ class TestOptions:
 
     def test_one_that_is_left_out_is_said(self, several: Call) -> None:
         answer = several("--all", "--except", "cluster_multicast", "--no-hardware")
-        assert answer.verdict == "✓ 1 of 1 protocol is right; left out: cluster_multicast (hardware left out)"
+        assert answer.verdict == "✓ 1 of 1 protocol passed; left out: cluster_multicast (hardware left out)"
 
     @pytest.mark.parametrize(
         ("words", "fact"),
         [
             ((), "no protocol is named"),
             (("--all", "--except", PC, "--except", "cluster_multicast"), "nothing is left to verify"),
-            ((PC, "--except", PC), "--except leaves protocols out of --all, which was not given"),
+            ((PC, "--except", PC), "--except removes protocols from --all, which was not given"),
             (("--all", "--except", "producer"), "there is no protocol 'producer' to leave out"),
-            (("--all", "--tolerance", "5"), "--tolerance judges the period of one configuration"),
+            (("--all", "--tolerance", "5"), "--tolerance applies to the period of one configuration"),
             (("--all", "-p", "stages=2", "-p", "consumers=3"), "cluster_multicast has no parameter 'consumers'"),
             (("--all", "-p", "stages=0"), "stages = 0"),
             (("--all", "--traces", "nowhere"), "there is no folder nowhere"),

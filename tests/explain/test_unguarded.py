@@ -44,7 +44,7 @@ def claims(program: Program) -> list[str]:
     return [a.claim for a in advisories(program)]
 
 
-READ = "other never waits: nothing makes it read tile[0] after one has filled it"
+READ = "other never waits: its read of tile[0] is not ordered after the write by one"
 
 
 @pytest.mark.parametrize("filled", [fill, write])
@@ -114,7 +114,7 @@ def again(w: Warp, tile: TileArray, bars: BarrierStorage) -> None:
 
 def test_a_copy_over_its_own_copy() -> None:
     waits: Body = lambda w, tile, bars: (bars[0].wait(0), w.read(tile[0], 0))  # noqa: E731
-    claim = "one never waits: nothing makes it copy into tile[0] after its copy before was read"
+    claim = "one never waits: its copy into tile[0] is not ordered after the read of its previous copy"
     assert claims(two(again, waits)) == [claim]
     assert claims(two(lambda w, t, b: (again(w, t, b), b[1].wait(1)), waits)) == []
     assert claims(two(fill, waits)) == []
@@ -131,7 +131,7 @@ def test_a_multicast_fills_the_other_cta_too() -> None:
 
     assert claims(two(cast, reads(0), 2)) == []
     (claim,) = claims(two(cast, reads(1), 2))
-    assert claim.startswith("other never waits: nothing makes it read tile[0]")
+    assert claim.startswith("other never waits: its read of tile[0]")
 
 
 def test_each_role_is_told_once() -> None:

@@ -66,7 +66,7 @@ def test_an_arrive_counts_the_lanes_that_execute_it() -> None:
 def test_an_election_that_leaves_nobody_is_refused_and_changes_nothing() -> None:
     def body(w: Warp, _: ProducerConsumerPipeline) -> None:
         before = recorder().lanes
-        with pytest.raises(ProtocolError, match="no lane is left"), recorder().narrowed(0):
+        with pytest.raises(ProtocolError, match="no lane remains"), recorder().narrowed(0):
             pass
         assert recorder().lanes == before
         for count in (0, -1, 33):
@@ -231,7 +231,7 @@ def test_a_role_cannot_branch_on_a_try() -> None:
 
     error = refused(body)
     assert (error.fact, error.place) == (
-        "a role cannot branch on the result of a try while it is recorded", line("branch"),
+        "a role cannot branch on the result of a try_wait while it is recorded", line("branch"),
     )  # fmt: skip
 
 
@@ -258,8 +258,8 @@ def test_a_loop_left_early_is_refused() -> None:
                 break
 
     error = refused(body)
-    assert (error.fact, error.place) == ("r: a loop was left before its last trip", line("left"))
-    assert refused(lambda w, _: list(w.loop(-1))).fact == "r: a loop of -1 trips"
+    assert (error.fact, error.place) == ("r: a loop was left before its last iteration", line("left"))
+    assert refused(lambda w, _: list(w.loop(-1))).fact == "r: a loop with trip count -1"
 
 
 def test_a_linear_thing_is_live_until_consumed() -> None:

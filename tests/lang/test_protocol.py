@@ -108,7 +108,7 @@ def test_without_an_init_and_without_counts_nobody_initialises() -> None:
     p.role("r")(lambda w: w.work(1))
     with pytest.raises(ProtocolError) as caught:
         p.flatten()
-    assert caught.value.fact == "nobody initialises empty, spare"
+    assert caught.value.fact == "no role initialises empty, spare"
     assert "protocol.mbarriers" in caught.value.correction
 
 
@@ -172,7 +172,7 @@ REFUSED: dict[str, Callable[[Protocol], Any]] = {
     "p has two inits": _two_inits,
     "p has two roles named r": lambda p: (p.role("r")(lambda _: None), p.role("r")),
     "role r has 0 warps": lambda p: p.role("r", warps=0),
-    "p has two things named x": lambda p: (p.smem("x", 1, 1), p.mbarriers("x", 1)),
+    "p has two objects named x": lambda p: (p.smem("x", 1, 1), p.mbarriers("x", 1)),
     "x: 0 mbarriers": lambda p: p.mbarriers("x", 0),
     "x: 0 slots of 8 bytes": lambda p: p.smem("x", 0, 8),
     "x: 1 slots of -8 bytes": lambda p: p.smem("x", 1, -8),

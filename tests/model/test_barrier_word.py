@@ -47,7 +47,7 @@ def test_any_word_is_read_and_the_two_unused_bits_do_not_matter(word: int) -> No
 
 @pytest.mark.parametrize("word", [-1, 1 << 64])
 def test_more_than_64_bits_are_refused(word: int) -> None:
-    with pytest.raises(ParameterError, match="no 64-bit word"):
+    with pytest.raises(ParameterError, match="not a 64-bit word"):
         decode_word(word)
 
 

@@ -225,7 +225,7 @@ def test_the_elected_lane_commits_and_no_other() -> None:
     [
         (lambda w, s, t, a: w.commit(Engine.TCGEN05, s[0]), "mma: 32 lanes execute tcgen05.commit"),
         (lambda w, s, t, a: w.mma(Engine.TCGEN05, reads=[(t[0], 0)]), "mma: 32 lanes execute tcgen05.mma"),
-        (lambda w, s, t, a: w.mma(Engine.BULK, reads=[(t[0], 0)]), "mma: BULK multiplies no matrices"),
+        (lambda w, s, t, a: w.mma(Engine.BULK, reads=[(t[0], 0)]), "mma: BULK is not a matrix engine"),
         (lambda w, s, t, a: s[0].mapa(1).wait(0), "mma of CTA 0 waits for, or initialises, a barrier of CTA 1"),
         (lambda w, s, t, a: s[0].mapa(2).arrive(), "mma: a barrier of CTA 2"),
     ],

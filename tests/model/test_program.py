@@ -87,7 +87,7 @@ def test_the_place_of_a_multicast_in_another_cta(build: Any) -> None:
     assert program.at_rank(2, 2, 0) == (1, 0)
 
 
-FORWARD = "leaves the program: jumps go forward, at most to its end"
+FORWARD = "leaves the program: a jump goes forward, at most to the end"
 WRONG = {
     "ARRIVE barrier=1": "ARRIVE: barrier 1 is outside the table of 1",
     "ARRIVE barrier=-1": "ARRIVE: barrier -1 is outside the table of 1",
@@ -144,8 +144,8 @@ def test_the_edges_of_the_ranges_are_accepted(build: Any, code: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "fact"),
     [
-        ((99,), "this is no operation of version 1"),
-        ((), "this is no operation of version 1"),
+        ((99,), "this is not an operation of version 1"),
+        ((), "this is not an operation of version 1"),
         ((int(Op.WORK),), "WORK takes 1 integers: cycles"),
         ((int(Op.WORK), 1, 2), "WORK takes 1 integers: cycles"),
         ((int(Op.WORK), True), "WORK takes 1 integers: cycles"),
@@ -167,7 +167,7 @@ def test_a_multicast_needs_the_same_place_in_every_cta(build: Any) -> None:
     }
     assert build("TMA_LOAD item=0 cta_mask=3", **fields)
     for key, lacking in (("barriers", (Barrier(0, "b", 0), Barrier(1, "c", 0))), ("accesses", fields["accesses"][:1])):
-        with pytest.raises(ProgramFormatError, match="to CTA 1 has no barrier or no access at the same place"):
+        with pytest.raises(ProgramFormatError, match="to CTA 1 has no barrier or no access at the same offset"):
             build("TMA_LOAD item=0 cta_mask=3", **{**fields, key: lacking})
 
 

@@ -87,7 +87,7 @@ def test_a_commit_to_peers_comes_back_and_one_to_nobody_is_refused() -> None:
     commit = (int(Op.COMMIT_MULTICAST), 3, 0, 1)
     program = replace(TINY_PROGRAM, code=((commit,),), lines=((0,),), agents=TINY_PROGRAM.agents[:1])
     assert loads(dumps(program)).code == ((commit,),)
-    with pytest.raises(ProgramFormatError, match="a mask without a CTA signals nobody"):
+    with pytest.raises(ProgramFormatError, match="an empty mask signals no CTA"):
         replace(program, code=(((*commit[:3], 0),),))
 
 

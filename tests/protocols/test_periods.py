@@ -15,21 +15,21 @@ from tests.support.lanes import slow_but
 #: Trips enough for a steady part; what sets the period; and how far above the bound it may lie, in percent: what a
 #: schedule adds is polls, which notice an arrive late, and turns that roles take at what they share.
 PERIODS = {
-    "attention_sm100": ({"kv_blocks": 32}, "the way round correction's arrive → S0_cons → mma's commit", 9),
+    "attention_sm100": ({"kv_blocks": 32}, "the critical cycle correction's arrive → S0_cons → mma's commit", 9),
     "attention_sm90": ({"kv_blocks": 32}, "the matrix engine", 1),
-    "cluster_multicast": ({"tiles": 32}, "the trip of consumer", 1),
-    "conv_epilogue": ({"tiles": 16}, "the trip of load", 1),
-    "cutlass_sm100": ({"tiles": 24}, "the trip of load", 1),
+    "cluster_multicast": ({"tiles": 32}, "the iteration of consumer", 1),
+    "conv_epilogue": ({"tiles": 16}, "the iteration of load", 1),
+    "cutlass_sm100": ({"tiles": 24}, "the iteration of load", 1),
     # As of gemm_sm90: the tensor cores idle while both groups store.
     "cutlass_sm90_cooperative": ({"tiles": 24}, "the matrix engine", 36),
     # A trip of its consumers is two tiles. With little to multiply the two epilogues, one after the other, set it.
-    "cutlass_sm90_pingpong": ({"tiles": 24, "k_tiles": 2}, "the way round consumer0's arrive → math_wg_order", 9),
-    "epilogue_residual": ({"tiles": 24}, "the way round epilogue's arrive → named barrier 1", 1),
-    "gemm_sm100": ({"tiles": 24}, "the trip of load", 1),
-    "gemm_sm100_blockwise": ({"tiles": 24}, "the way round epilogue's arrive → named barrier 2", 1),
+    "cutlass_sm90_pingpong": ({"tiles": 24, "k_tiles": 2}, "the critical cycle consumer0's arrive → math_wg_order", 9),
+    "epilogue_residual": ({"tiles": 24}, "the critical cycle epilogue's arrive → named barrier 1", 1),
+    "gemm_sm100": ({"tiles": 24}, "the iteration of load", 1),
+    "gemm_sm100_blockwise": ({"tiles": 24}, "the critical cycle epilogue's arrive → named barrier 2", 1),
     # Its two groups leave a tile at the same time: the tensor cores idle while both store.
     "gemm_sm90": ({"tiles": 16}, "the matrix engine", 41),
-    "persistent_scheduler": ({"tiles": 16}, "the trip of consumer", 1),
+    "persistent_scheduler": ({"tiles": 16}, "the iteration of consumer", 1),
     "producer_consumer": ({"tiles": 64}, "the consumers", 1),
 }
 

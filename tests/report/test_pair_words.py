@@ -34,7 +34,7 @@ def test_the_parts_add_up_to_the_whole() -> None:
 
 def test_another_number_than_that_of_the_traces() -> None:
     assert said(140_000) == (
-        "B is 40.0 % slower: +40.0 cycles a tile; in the traces mma takes +36.0 a tile, of which waiting for full "
+        "B is 40.0 % slower: +40.0 cycles a tile; in the traces, mma takes +36.0 a tile, of which waiting for full "
         "+30.0, work +4.0, after work end +3.0, everything else −1.0"
     )
     assert said(140_000, unlike=True) == "B is 40.0 % slower: +40.0 cycles a tile"
@@ -43,9 +43,9 @@ def test_another_number_than_that_of_the_traces() -> None:
 @pytest.mark.parametrize(
     ("b", "words"),
     [
-        (100_000, "B takes as many cycles"),
-        (100_300, "B takes as many cycles within the noise: +0.3 cycles a tile, noise ±0.3"),
-        (99_700, "B takes as many cycles within the noise: −0.3 cycles a tile, noise ±0.3"),
+        (100_000, "B takes the same number of cycles"),
+        (100_300, "B takes the same number of cycles within the noise: +0.3 cycles a tile, noise ±0.3"),
+        (99_700, "B takes the same number of cycles within the noise: −0.3 cycles a tile, noise ±0.3"),
     ],
 )
 def test_within_the_noise_nothing_is_explained(b: int, words: str) -> None:
@@ -76,5 +76,5 @@ def test_with_other_clocks_slower_is_meant_in_time() -> None:
     clocks: dict[str, Any] = {"khz_b": 2_000_000, "clocks_differ": True, "unlike": True}
     at = "1,000 MHz in A, 2,000 MHz in B"
     assert said(**clocks) == f"B is 32.0 % faster in time: +36.0 cycles a tile at {at}"
-    assert said(100_000, **clocks) == f"B takes as many cycles; B is 50.0 % faster in time at {at}"
+    assert said(100_000, **clocks) == f"B takes the same number of cycles; B is 50.0 % faster in time at {at}"
     assert said(200_000, **clocks) == f"B is as fast in time: +100.0 cycles a tile at {at}"

@@ -93,10 +93,10 @@ def test_a_simulated_deadlock_names_the_missing_arrival_and_its_line() -> None:
     done, report = report_of(forgetful(), {})
     assert done.outcome.value == "deadlock"
     text = " ".join(" ".join(text_of(report, 300)).split())
-    assert "✗ deadlock · 1 of 2 agents waits for ever · finished: mma" in text
+    assert "✗ deadlock · 1 of 2 agents waits indefinitely · finished: mma" in text
     assert "load waits for phase 1 of empty[0] (parity 1, now in phase 1): it has 0 of 1 arrivals" in text
     assert "    empty[0].wait(1 - item % 2)" in "\n".join(text_of(report, 300))
-    assert "the missing arrival would be mma's: its last on empty[0] is the 1st on empty (" in text
+    assert "mma could send it, but its last arrival on empty[0] was the 1st on empty (" in text
     assert "test_reports.py:" in text
     assert text_of(report)[-1] == "✗ the simulated schedule ends in a deadlock"
 
@@ -132,7 +132,7 @@ def test_a_crowd_is_counted_instead_of_listed() -> None:
     done = tuple(f"m/{n}" for n in range(10))
     lines = finding_lines([Deadlock(crowd, done)], 120)
     assert lines[0].endswith(
-        "10 of 20 agents wait for ever · finished: m/0, m/1, m/2, m/3, m/4, m/5, m/6, m/7 and 2 more"
+        "10 of 20 agents wait indefinitely · finished: m/0, m/1, m/2, m/3, m/4, m/5, m/6, m/7 and 2 more"
     )
     assert lines.count("    and 2 more agents that could send it") == 8
     assert lines[-1] == "  and 2 more agents"
@@ -174,12 +174,12 @@ def test_the_deadlock_of_those_who_know_most_comes_first() -> None:
     assert lines == [
         (
             "  z asks for phase 0 of full[0], which is complete: phases 0 and 1 were complete before it looked (one "
-            "arrival too many, or nothing that holds the arriver back); "
-            "by its parity 0 it now waits for phase 2 (k.py:1)"
+            "arrival too many, or the arriving agent did not wait for it); "
+            "with parity 0 it now waits for phase 2 (k.py:1)"
         ),
         "  y waits for phase 2 of full[0] (parity 0, now in phase 2): it has 30 of 31 arrivals (k.py:1)",
-        "    the program gives 30 arrivals a phase, the count is 31",
-        "    the missing arrival would be a's: its last on full[0] is for tile 7 (k.py:9), none follows",
+        "    the program makes 30 arrivals per phase, but the count is 31",
+        "    a could send it, but its last arrival on full[0] was for tile 7 (k.py:9); no further one follows",
         "  x waits for phase 2 of full[0] (parity 0, now in phase 2): it has 30 of 31 arrivals (k.py:1)",
         "    a would send the arrival next (k.py:9), but waits for b[0]",
     ]
@@ -191,13 +191,15 @@ def test_the_deadlock_of_those_who_know_most_comes_first() -> None:
         (7, "tiles", "for tile 7"),
         (7, "kv_blocks", "for kv_block 7"),
         (7, "", "in trip 7"),
-        (7, "k", "in trip 7 of k"),
+        (7, "k", "in iteration 7 of k"),
         (-1, "", "the 13th on full"),
     ],
 )
 def test_which_operation_was_the_last(trip: int, loop: str, which: str) -> None:
     past = Supplier("a", "arrival", "", "k.py:9", 12, "", trip, loop)
-    assert told(blocked("y", past))[-1].endswith(f"its last on full[0] is {which} (k.py:9), none follows")
+    assert told(blocked("y", past))[-1].endswith(
+        f"its last arrival on full[0] was {which} (k.py:9); no further one follows"
+    )
 
 
 def test_the_same_fault_of_every_trip_is_told_once() -> None:
@@ -207,17 +209,27 @@ def test_the_same_fault_of_every_trip_is_told_once() -> None:
     same = [fault(f"use/{n % 2}", "k.py:3", n) for n in range(42)]
     assert fault_lines([*same, fault("use/0", "k.py:4", 0), fault("load", "k.py:3", 1)], 200) == [
         "✗ 44 faults",
-        *("", f"  {FaultKind.RACE.value} · the chip goes on"),
+        *("", f"  {FaultKind.RACE.value} · not detected by the hardware"),
         *("    use/0: READ (k.py:3)", "    item 1 in t[0]", "    and 41 more like it"),
-        *("", f"  {FaultKind.RACE.value} · the chip goes on", "    use/0: READ (k.py:4)", "    item 1 in t[0]"),
-        *("", f"  {FaultKind.RACE.value} · the chip goes on", "    load: READ (k.py:3)", "    item 1 in t[1]"),
+        *(
+            "",
+            f"  {FaultKind.RACE.value} · not detected by the hardware",
+            "    use/0: READ (k.py:4)",
+            "    item 1 in t[0]",
+        ),
+        *(
+            "",
+            f"  {FaultKind.RACE.value} · not detected by the hardware",
+            "    load: READ (k.py:3)",
+            "    item 1 in t[1]",
+        ),
     ]
 
 
 @pytest.mark.parametrize("kind", list(FaultKind))
 def test_every_fault_says_what_the_chip_does(kind: FaultKind) -> None:
     text = " ".join(" ".join(fault_lines([FaultReport(kind, kind.value, "a", "op", "k.py:1")], 80)).split())
-    chip = "the chip stops the launch there" if kind.traps else "the chip goes on"
+    chip = "the hardware traps here" if kind.traps else "not detected by the hardware"
     assert kind.value in text
     assert text.endswith(f"{chip} a: op (k.py:1)")
 

@@ -101,9 +101,9 @@ def test_what_does_not_matter_is_counted_by_its_reason() -> None:
     )  # fmt: skip
     rows = chosen(schedule)
     assert [row.text if isinstance(row, Fold) else row.number for row in rows] == [
-        "2 steps of the set-up, 1 step of c that does not matter",
+        "2 steps of the setup, 1 unrelated step of c hidden",
         4,
-        "2 steps of a and b that do not matter",
+        "2 unrelated steps of a and b hidden",
         8,
     ]
 
@@ -137,5 +137,5 @@ def test_the_commands_of_schedules_short_long_and_longer() -> None:
     assert max(map(cell_len, long)) <= 60
     assert "".join("".join(long).split("'")[1].split()) == ".".join("0123456789" * 6)
     longer = " ".join(again_lines(shown((), replay=".".join("0" * 600)), 60))
-    assert "--json` has it under replay" in " ".join(longer.split())
+    assert "see the field replay of `pipesim check" in " ".join(longer.split())
     assert again_lines(shown((), command=""), 60) == []

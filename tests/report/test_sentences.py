@@ -94,7 +94,7 @@ def test_where_a_trace_is_from(agreeing: TraceComparison) -> None:
     [
         (PeriodCheck(4.999, 5.0), ""),
         (PeriodCheck(-36.512, 5.0), "the simulated period is −36.51 % off, outside 5 %"),
-        (PeriodCheck(None, 5.0), "no period was measured, so none can be within the tolerance"),
+        (PeriodCheck(None, 5.0), "no period was measured, so the tolerance cannot be applied"),
     ],
 )
 def test_a_period_and_its_tolerance(agreeing: TraceComparison, period: PeriodCheck, said: str) -> None:

@@ -138,7 +138,7 @@ def doubts(*told: DoubtLine) -> list[str]:
     found = check(target, {}, max_states=1000)
     lines = wrong_lines(replace(found, doubts=told), 80)
     assert found.verdict is Verdict.REFUTED
-    at = lines.index("  nothing holds these in their place")
+    at = lines.index("  not ordered with respect to other agents:")
     assert any(line.startswith("✗ deadlock") for line in lines[:at])
     return lines[at + 1 :]
 

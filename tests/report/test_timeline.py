@@ -49,7 +49,7 @@ def test_each_cell_shows_what_lasted_longest() -> None:
         "  load   ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░██████████░░░░░░░░░░░░░░░░░░░░",
         "  mma        ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒██▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓██",
         "  █ issues · ░ waits for empty · ▒ waits for full · ▓ works",
-        "  a cell is 1 cycle and shows what lasted longest in it",
+        "  a cell is 1 cycle and shows the activity that lasted longest",
     ]
 
 
@@ -67,7 +67,7 @@ def test_an_open_wait_is_drawn_on_only_where_the_run_is_stuck() -> None:
     finished = timeline_lines(trace(*open_wait), None, 80)
     stuck = timeline_lines(trace(*open_wait, status="deadlock"), None, 80)
     assert finished[3].endswith("██████████")
-    assert stuck[0] == "  timeline   all 58 cycles and what waits for ever · simulated, CTA 0"
+    assert stuck[0] == "  timeline   all 58 cycles and what waits indefinitely · simulated, CTA 0"
     assert [line for line in stuck if line.startswith("  load")] == ["  load   " + "░" * 30 + "█" * 10 + "░" * 26]
     assert [line for line in stuck if line.startswith("  mma")] == ["  mma        " + "▒" * 34 + "██" + "▓" * 18]
 
@@ -126,7 +126,7 @@ def titles(lines: list[str]) -> list[str]:
 def test_where_agents_are_more_than_rows_those_that_look_alike_share_one(odd: tuple[int, ...], expected: Any) -> None:
     lines = timeline_lines(trace(*many(11, *odd), agents=11), None, 120)
     assert titles(lines) == expected
-    assert ("agents that look alike share a row" in lines[-1]) == (len(expected) < 8)
+    assert ("agents with the same activity share a row" in lines[-1]) == (len(expected) < 8)
     assert ("  and 4 more agents" in lines) == (len(expected) == 8)
 
 
@@ -179,7 +179,7 @@ def test_a_long_run_is_cut_to_a_few_laps_and_more_width_shows_more_of_them() -> 
 def test_a_stuck_run_is_shown_at_its_end() -> None:
     lines = timeline_lines(laps(100, "deadline"), None, 80)
     assert lines[:3] == [
-        "  timeline   the last 500 of 10,000 cycles and what waits for ever",
+        "  timeline   the last 500 of 10,000 cycles and what waits indefinitely",
         "             simulated, CTA 0",
         "",
     ]
@@ -216,7 +216,7 @@ def test_other_groups_of_barriers_are_named_in_the_legend() -> None:
     lines = timeline_lines(Trace(replace(made.meta, sites=sites), made.events), None, 160)
     assert lines[-1] == (
         "  █ issues · ░ waits for empty · ▒ waits for acc.full or tma.full or 2 others · ▓ works · "
-        "a cell is 1 cycle and shows what lasted longest in it"
+        "a cell is 1 cycle and shows the activity that lasted longest"
     )
 
 

@@ -228,7 +228,7 @@ MOMENTS = (
 DIVERGENCE = Divergence(
     DivergenceKind.TOO_EARLY,
     "mma/1 returns from its wait for full[1] parity 1 before phase 18 can have completed: 1 of 1 arrivals and "
-    "16,384 bytes missing; the next that could help came 214 cycles later",
+    "16,384 bytes missing; the next operation that could supply it came 214 cycles later",
     cta=3,
     agent="mma/1",
     iteration=37,
@@ -255,7 +255,7 @@ DIVERGENCES = {
     DivergenceKind.MISSING_EVENT: replace(
         DIVERGENCE,
         kind=DivergenceKind.MISSING_EVENT,
-        claim="the records of mma/1 end where the protocol goes on with: arrive empty[3]",
+        claim="the records of mma/1 end where the protocol continues with: arrive empty[3]",
         event=1_792,
         cycle=-1,
         barrier="",
@@ -270,17 +270,17 @@ DIVERGENCES = {
     DivergenceKind.EXTRA_EVENT: replace(
         DIVERGENCE,
         kind=DivergenceKind.EXTRA_EVENT,
-        claim="mma/1 goes on with “arrive empty[0]” where the protocol has ended",
+        claim="mma/1 continues with “arrive empty[0]” where the protocol has ended",
         phase_wanted=-1,
         phase_now=-1,
         late_by=0,
         line="",
-        moments=(ComparedEvent(412, "mma/1", 38_100, "arrive empty[0]", "nothing: it has ended"),),
+        moments=(ComparedEvent(412, "mma/1", 38_100, "arrive empty[0]", "nothing: it has finished"),),
     ),
     DivergenceKind.BACKWARDS: replace(
         DIVERGENCE,
         kind=DivergenceKind.BACKWARDS,
-        claim="mma/1: “wait full[1] parity 1 returns” is stamped before the event that precedes it",
+        claim="mma/1: “wait full[1] parity 1 returns” has an earlier timestamp than the event that precedes it",
         phase_wanted=-1,
         phase_now=-1,
         late_by=0,
@@ -311,7 +311,7 @@ DIVERGENCES = {
     DivergenceKind.NOT_FINISHED: replace(
         DIVERGENCE,
         kind=DivergenceKind.NOT_FINISHED,
-        claim="the kernel was stopped by its deadline: 2 of 3 agents blocked",
+        claim="the kernel timed out: 2 of 3 agents blocked",
         event=413,
         barrier="full[0]",
         phase_wanted=-1,
@@ -326,7 +326,7 @@ DIVERGENCES = {
 def verify_good(console: Console) -> None:
     blocks = (
         block(H100, "traces/h100/ring-s4-t16k-w600.parquet", 753),
-        block(H200, "/home/somebody/a/rather/long/way/down/to/traces/h200/ring-s4-t16k-w600.parquet", 741,
+        block(H200, "/home/user1/a/rather/long/way/down/to/traces/h200/ring-s4-t16k-w600.parquet", 741,
               timing=timing(741, mmas=6), overhead_permille=None, noise_permille=None, order_error_cycles=0),
     )  # fmt: skip
     simulations = (simulation(), simulation("h200", H200))
@@ -412,7 +412,7 @@ def hang_unexplained(console: Console) -> None:
 
 EXPLANATION = Explanation(
     Edit(EditKind.PHASE_NOT_TOGGLED, 2, 36, "full"),
-    "mma/1 does not toggle its phase when it comes to full[0] after tile 36",
+    "mma/1 does not toggle its phase when it reaches full[0] after tile 36",
     "mma/1",
     "full[0]",
     36,
@@ -583,7 +583,7 @@ def pair_report(pair: Pair, **b: object) -> PairReport:
         "A", "traces/before/ring.parquet", ring(755, 1204, source="hardware"), ALL_CONFORM, Agreement.CONFORMS
     )
     two = PairSide(
-        "B", "/home/somebody/a/rather/long/way/down/to/traces/after/ring-s4-t16k-w600.parquet",
+        "B", "/home/user1/a/rather/long/way/down/to/traces/after/ring-s4-t16k-w600.parquet",
         ring(791, 1203, source="hardware", start=9_000), ALL_CONFORM,
         Agreement.CONFORMS,
     )  # fmt: skip

@@ -66,12 +66,20 @@ def bound(program: Program, profile: Profile) -> Bound:
 @pytest.mark.parametrize(
     ("by", "links", "cycles"),
     [
-        ("the trip of r1", [Link(3, 20), Link(3, 90), Link(3, 20)], 117),  # waits 5 + 5, work 91, arrives 7 + 7, loop 2
+        (
+            "the iteration of r1",
+            [Link(3, 20), Link(3, 90), Link(3, 20)],
+            117,
+        ),  # waits 5 + 5, work 91, arrives 7 + 7, loop 2
         ("the matrix engine", [Link(4, engine=150), Link(4, 20)], 150),
-        ("the way round load's copy → p0.full → r0's arrive → p0.empty", [Link(1, 60), Link(4, 10)], 136),
-        ("the way round load's copy → p0.full → r0's arrive → p0.empty over 2 trips", [Link(2, 2), Link(4, 10)], 39),
-        ("the way round r0's arrive → p1.full → r1's arrive → p1.empty", [Link(4, 20), Link(1, 90)], 135),
-        ("the way round r0's commit → p1.full → r1's arrive → p1.empty", [Link(4, engine=50), Link(1, 50)], 201),
+        ("the critical cycle load's copy → p0.full → r0's arrive → p0.empty", [Link(1, 60), Link(4, 10)], 136),
+        (
+            "the critical cycle load's copy → p0.full → r0's arrive → p0.empty over 2 iterations",
+            [Link(2, 2), Link(4, 10)],
+            39,
+        ),
+        ("the critical cycle r0's arrive → p1.full → r1's arrive → p1.empty", [Link(4, 20), Link(1, 90)], 135),
+        ("the critical cycle r0's commit → p1.full → r1's arrive → p1.empty", [Link(4, engine=50), Link(1, 50)], 201),
     ],
 )
 def test_what_sets_the_period_of_a_chain(toy: Make, by: str, links: list[Any], cycles: int) -> None:
@@ -87,7 +95,7 @@ def test_what_sets_the_period_of_an_attention(toy: Make) -> None:
     """Quick softmax: the MMAs; slow: from the first MMA to the probabilities that the second one needs."""
     for cycles, by, expected in (
         (10, "the matrix engine", 1_024_000),
-        (2_000, "the way round mma's commit → s_full → softmax1's arrive → p_full", 2_874_000),
+        (2_000, "the critical cycle mma's commit → s_full → softmax1's arrive → p_full", 2_874_000),
     ):
         program = attention(softmax=cycles).flatten({})
         found = bound(program, toy())
@@ -310,7 +318,7 @@ def test_no_event_of_anything_else_is_earlier_than_the_earliest(
 
 
 def test_barriers_that_are_no_mbarriers_are_named_too(toy: Make) -> None:
-    way = "the way round"
+    way = "the critical cycle"
     for latency, by, cycles in (
         (500, f"{way} use's arrive → the cluster barrier → use's store → its own transfers", 541),
         (5, f"{way} load's copy → full → use's arrive → the cluster barrier", 80),

@@ -33,8 +33,8 @@ Make = Callable[..., Any]
         ("the producer's issue", 17, {"stages": 8}, {}),
         ("the consumers", 47, {"stages": 8, "work": 30}, {}),
         ("the copy engine", 40, {"stages": 8}, {"copy_bytes_per_kcycle": 1_600}),
-        ("the way round the ring over 1 stage", 70, {"stages": 1}, {}),
-        ("the way round the ring over 2 stages", 35, {"stages": 2}, {}),
+        ("the latency around the ring over 1 stage", 70, {"stages": 1}, {}),
+        ("the latency around the ring over 2 stages", 35, {"stages": 2}, {}),
     ],
 )
 def test_each_term_can_bind(
@@ -58,7 +58,7 @@ def test_its_terms(ring: Make, toy: Make) -> None:
         ("the producer's issue", 17_000),
         ("the consumers", 47_000),
         ("the copy engine", 4_000),
-        ("the way round the ring over 3 stages", (4 + 54 + 3 + 5 + 2 + 31 + 2) * 1000 // 3),
+        ("the latency around the ring over 3 stages", (4 + 54 + 3 + 5 + 2 + 31 + 2) * 1000 // 3),
     )
 
 
@@ -204,5 +204,5 @@ def test_work_after_the_arrive_is_not_on_the_way_round(ring: Make, toy: Make) ->
     bound, reading = ring_law(early, toy()), read(simulate(early, toy()).trace)
     assert bound is not None
     assert reading is not None
-    assert dict(bound.terms)["the way round the ring over 1 stage"] == 70_000
+    assert dict(bound.terms)["the latency around the ring over 1 stage"] == 70_000
     assert reading.period_millicycles == 70_000

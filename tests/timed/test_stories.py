@@ -362,4 +362,4 @@ def test_a_read_after_the_arrive_meets_the_next_copy(toy: Make) -> None:
     assert early_release(late=True, toy=toy).faults == ()
     result = early_release(late=False, toy=toy)
     assert {f.kind for f in result.faults} == {FaultKind.RACE}
-    assert len(result.faults) == 2  # the last tile is overwritten by nobody
+    assert len(result.faults) == 2  # the last tile is overwritten by no role

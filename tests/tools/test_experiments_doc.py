@@ -27,7 +27,7 @@ def test_the_page_is_what_the_stored_files_say() -> None:
 
 def test_questions_stand_there_without_answers() -> None:
     text = tool.page(())
-    assert "Nothing is stored yet" in text
+    assert "No results are stored yet" in text
     assert all(f"## {each.question}" in text for each in EXPERIMENTS)
 
 
@@ -43,7 +43,7 @@ def test_each_device_has_a_column_and_what_differs_is_bold(tmp_path: Path) -> No
     assert (
         "| case | the model | A | B |\n| --- | --- | --- | --- |\n"
         "| alive | the wait returns | the wait returned 20 | **the wait did not return 1, the wait returned 19** |\n"
-        "| exited | – | not asked | not asked |\n\n"
+        "| exited | – | not measured | not measured |\n\n"
         "**The model differs** in 1 of 2: alive (B).\n"
     ) in text
 
@@ -52,4 +52,4 @@ def test_a_damaged_file_ends_the_command(tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "experiments.json").write_text("{")
     assert tool.main(["--traces", str(tmp_path), "--page", str(tmp_path / "page.md")]) == 3
-    assert "no file of experiments' results" in capsys.readouterr().err
+    assert "not a results file of the experiments" in capsys.readouterr().err

@@ -34,12 +34,12 @@ def test_the_ring_keeps_every_rule(ring: Trace) -> None:
         ("cta", 1, 2, "row 1: CTA 2 has no header"),
         ("stage", 0, 2, "row 0: stage 2 of barrier group empty, which has 2 stages"),
         ("stage", 0, -1, "row 0: stage -1 of barrier group empty, which has 2 stages"),
-        ("stage", 13, -2, "row 13: stage is -2; the least that it can be is -1"),
+        ("stage", 13, -2, "row 13: stage is -2; the minimum is -1"),
         ("parity", 0, 2, "row 0: parity is 2; a parity is 0 or 1"),
-        ("parity", 0, -2, "row 0: parity is -2; the least that it can be is -1"),
-        ("iteration", 3, -1, "row 3: iteration is -1; the least that it can be is 0"),
-        ("value", 3, -1, "row 3: value is -1; the least that it can be is 0"),
-        ("error_ps", 3, -1, "row 3: error_ps is -1; the least that it can be is 0"),
+        ("parity", 0, -2, "row 0: parity is -2; the minimum is -1"),
+        ("iteration", 3, -1, "row 3: iteration is -1; the minimum is 0"),
+        ("value", 3, -1, "row 3: value is -1; the minimum is 0"),
+        ("error_ps", 3, -1, "row 3: error_ps is -1; the minimum is 0"),
     ],
 )
 def test_one_wrong_cell(
@@ -98,8 +98,7 @@ def test_counts_are_compared_for_each_agent(ring: Trace) -> None:
     with pytest.raises(TraceFormatError) as caught:
         check_trace(Trace(swapped, ring.events), "x")
     assert caught.value.fact == (
-        "6 of 96 records are missing and 6 are there that were never written"
-        " (CTA 1, agent load: 18 written, 12 in the file)"
+        "6 of 96 records are missing and 6 were never written (CTA 1, agent load: 18 written, 12 in the file)"
     )
 
 
@@ -131,11 +130,11 @@ def test_a_window_is_a_first_and_an_end(ring: Trace, window: tuple[int, ...]) ->
         ((1,), "field ctas[1].barrier_words of the trace's metadata has 1 words for 4 barriers"),
         (
             (1, 2, 3, -4),
-            "field ctas[1].barrier_words[3] of the trace's metadata is -4, which is no 64-bit word",
+            "field ctas[1].barrier_words[3] of the trace's metadata is -4, which is not a 64-bit word",
         ),
         (
             (1, 1 << 64, 3, 4),
-            "field ctas[1].barrier_words[1] of the trace's metadata is 18446744073709551616, which is no 64-bit word",
+            f"field ctas[1].barrier_words[1] of the trace's metadata is {1 << 64}, which is not a 64-bit word",
         ),
     ],
 )
@@ -161,7 +160,7 @@ def test_a_fault_is_a_kind_at_an_iteration(ring: Trace, store: Callable[[Trace],
     with pytest.raises(TraceFormatError) as caught:
         read_trace(store(Trace(replace(ring.meta, fault=fault), ring.events)))
     assert caught.value.fact == (
-        f"field fault of the trace's metadata is {fault!r}, which is no KIND@ITERATION of one of {', '.join(FAULTS)}"
+        f"field fault of the trace's metadata is {fault!r}, which is not KIND@ITERATION of {', '.join(FAULTS)}"
     )
 
 

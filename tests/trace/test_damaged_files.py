@@ -44,12 +44,12 @@ def test_a_missing_file_is_a_wrong_command(tmp_path: Path) -> None:
     ("content", "fact"),
     [
         (b"", "the trace file is empty"),
-        (b"cta,agent,cycle\n0,1,55\n", "this is no trace: a trace is a Parquet file"),
-        (b'{"cta": 0}', "this is no trace: a trace is a Parquet file"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(64), "this is no trace: a trace is a Parquet file"),
-        (b"PAR1", "the trace file is truncated: it ends in the middle, after 4 bytes"),
-        (b"PAR1PAR1", "the trace file is truncated: it ends in the middle, after 8 bytes"),
-        (b"PAR1" + bytes(40), "the trace file is truncated: it ends in the middle, after 44 bytes"),
+        (b"cta,agent,cycle\n0,1,55\n", "this is not a trace: a trace is a Parquet file"),
+        (b'{"cta": 0}', "this is not a trace: a trace is a Parquet file"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(64), "this is not a trace: a trace is a Parquet file"),
+        (b"PAR1", "the trace file is truncated: it ends after 4 bytes"),
+        (b"PAR1PAR1", "the trace file is truncated: it ends after 8 bytes"),
+        (b"PAR1" + bytes(40), "the trace file is truncated: it ends after 44 bytes"),
         (b"PAR1\xff\xff\xff\x7fPAR1", "the trace file is damaged"),
         (b"PAR1\x00\x00\x00\x00PAR1", "the trace file is damaged"),
     ],
@@ -80,7 +80,7 @@ def test_a_file_truncated_anywhere(ring: Trace, tmp_path: Path) -> None:
     assert read_trace(path) == ring  # the twin: the whole file is fine
     for length in (*range(1, 40), *range(40, len(data) - 40, 23), *range(len(data) - 40, len(data))):
         path.write_bytes(data[:length])
-        assert refused(path).fact == f"the trace file is truncated: it ends in the middle, after {length} bytes"
+        assert refused(path).fact == f"the trace file is truncated: it ends after {length} bytes"
 
 
 def test_a_file_with_its_middle_missing(ring: Trace, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_parquet_file_of_somebody_else(tmp_path: Path) -> None:
     path = tmp_path / "prices.parquet"
     pq.write_table(pa.table({"price": [1.5, 2.5]}), path)
     error = refused(path)
-    assert error.fact == "this is a Parquet file, but no pipesim trace: it has no metadata under the key `pipesim`"
+    assert error.fact == "this is a Parquet file, but not a pipesim trace: it has no metadata under the key `pipesim`"
     assert refused(path, read_meta).fact == error.fact
 
 
@@ -200,7 +200,10 @@ def test_rows_missing_where_no_header_counts_them(ring: Trace, tmp_path: Path) -
 
 
 def test_metadata_that_is_no_json_object(rewritten: Callable[..., Path]) -> None:
-    for text, start in (("{", "the trace's metadata is not valid JSON"), ("[]", "the trace's metadata is no JSON obj")):
+    for text, start in (
+        ("{", "the trace's metadata is not valid JSON"),
+        ("[]", "the trace's metadata is not a JSON obj"),
+    ):
         path = rewritten(lambda table, text=text: table.replace_schema_metadata({METADATA_KEY: text}))
         assert refused(path).fact.startswith(start)
 

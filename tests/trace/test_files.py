@@ -259,9 +259,17 @@ def test_a_trace_that_breaks_a_rule_is_not_written(
 ) -> None:
     meta, events = ring.meta, ring.events
     trace, fact, cause = {
-        "agent 9": (with_event(ring, "agent", 4, 9), "row 4: agent 9 is outside", "whatever built this trace"),
-        "grid 1.5": (Trace(replace(meta, grid=1.5), events), "field grid of the trace's", "whatever built this trace"),  # type: ignore[arg-type]
-        "missing": (Trace(meta, events.select(np.arange(90))), "6 of 96 records are", "whatever built this trace"),
+        "agent 9": (with_event(ring, "agent", 4, 9), "row 4: agent 9 is outside", "the trace was built incorrectly"),
+        "grid 1.5": (
+            Trace(replace(meta, grid=1.5), events),  # type: ignore[arg-type]
+            "field grid of the trace's",
+            "the trace was built incorrectly",
+        ),
+        "missing": (
+            Trace(meta, events.select(np.arange(90))),
+            "6 of 96 records are",
+            "the trace was built incorrectly",
+        ),
         "list": (Trace(replace(meta, sites=list(meta.sites)), events), "field sites of the", "a list where a tuple"),  # type: ignore[arg-type]
     }[fault]
     path = tmp_path / "ring.parquet"

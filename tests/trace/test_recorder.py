@@ -90,7 +90,7 @@ def test_what_is_no_64_bit_integer_is_refused(cycle: int) -> None:
     buffer = EventBuffer()
     buffer.append(0, 0, 0, 0, 0, 0, 0, 5)
     buffer.append(0, 0, 0, 0, 0, 0, 0, cycle)
-    with pytest.raises(ParameterError, match="no 64-bit integer"):
+    with pytest.raises(ParameterError, match="not a 64-bit integer"):
         buffer.events(sm_khz=1000)
 
 

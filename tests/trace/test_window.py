@@ -88,7 +88,7 @@ def test_a_window_that_keeps_nothing(first: int, end: int) -> None:
 def test_what_is_not_whole_cannot_be_cut() -> None:
     part = cut(whole(), 0, 3)
     for trace in (part, lose(Trace(replace(part.meta, window=()), part.events), {0: 1})):
-        with pytest.raises(ParameterError, match="is not whole"):
+        with pytest.raises(ParameterError, match="is not complete"):
             cut(trace, 0, 2)
 
 

@@ -44,7 +44,7 @@ def _require(params: Params, _grid: int) -> None:
     if params["own_bytes"] != params["shared_bytes"]:
         raise ParameterError(
             f"own_bytes = {params['own_bytes']} and shared_bytes = {params['shared_bytes']}",
-            cause="the kernel multiplies a tile of the one by a tile of the other",
+            cause="the kernel multiplies a tile of one by a tile of the other",
             correction="give both the same value",
         )
     if params["tiles"] * params["own_bytes"] > _SOURCE_BYTES:

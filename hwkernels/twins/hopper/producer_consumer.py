@@ -81,17 +81,17 @@ def check_fault(fault: KernelFault, params: Params) -> None:
     tiles, stages = params["tiles"], params["stages"]
     if fault.iteration >= tiles:
         raise ParameterError(
-            f"{fault} is behind the last of {tiles} tiles", correction=f"use {fault.kind}@0 to {fault.kind}@{tiles - 1}"
+            f"{fault} is after the last of {tiles} tiles", correction=f"use {fault.kind}@0 to {fault.kind}@{tiles - 1}"
         )
     if fault.kind == "swapped_stages" and (stages == 1 or fault.iteration + 1 >= tiles):
         raise ParameterError(
             f"{fault} has no other stage to swap with",
-            cause="it takes an iteration and the next in the wrong order",
+            cause="it swaps an iteration with the next",
             correction="use 2 stages or more, and not the last tile",
         )
     if fault.kind == "phase_not_toggled" and fault.iteration // stages == (tiles - 1) // stages:
         raise ParameterError(
-            f"{fault} has no effect: there is no lap behind it",
+            f"{fault} has no effect: there is no lap after it",
             cause=f"{tiles} tiles in {stages} stages",
             correction="use an earlier tile, or more tiles",
         )

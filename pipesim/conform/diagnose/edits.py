@@ -151,7 +151,7 @@ def describe(program: Program, edit: Edit) -> str:
             other = program.barrier_name(operand(change.code[change.pc], "barrier"))
             return f"{who} swaps the stages of {tile} and the next: {other} before {what}"
         case EditKind.PHASE_NOT_TOGGLED:
-            return f"{who} does not toggle its phase when it comes to {what} after {tile}"
+            return f"{who} does not toggle its phase when it reaches {what} after {tile}"
     assert_never(edit.kind)
 
 
@@ -198,7 +198,7 @@ def changed(program: Program, edit: Edit) -> Change:
             stages = [program.barriers[operand(before.code[unit[0]], "barrier")].stage for unit in waits]
             wrap = next((i for i in range(n + 1, len(waits)) if stages[i] <= stages[i - 1]), None)
             if wrap is None:
-                raise _senseless(program, edit, "the stages do not begin again after it")
+                raise _senseless(program, edit, "the stages do not wrap after it")
             return _inverted(before, waits[wrap:])
         case EditKind.NO_ACQUIRE:
             unit = places.waits[group][n]
@@ -256,7 +256,7 @@ def _only(program: Program, edit: Edit, passes: dict[str, int]) -> str:
     if len(passes) > 1:
         raise ParameterError(
             f"{edit.kind.value}: {program.agent_name(edit.agent)} has such operations on {', '.join(passes)}",
-            correction="say which group of barriers is meant",
+            correction="name the group of barriers",
         )
     return next(iter(passes), "")
 
@@ -291,7 +291,7 @@ def _released(program: Program, edit: Edit, places: _Places, pc: int) -> Change:
     before = listing(program, edit.agent)
     start = max((unit[-1] + 1 for units in places.waits.values() for unit in units if unit[-1] < pc), default=pc)
     if not any(op[0] in USES_TILE for op in before.code[start:pc]):
-        raise _senseless(program, edit, "nothing is read or worked on before it")
+        raise _senseless(program, edit, "it follows no read and no work")
     return _change(before, moved(before, pc, start), start, pc)
 
 
@@ -325,7 +325,7 @@ def _swapped(program: Program, edit: Edit, waits: list[tuple[int, ...]], n: int)
     ]
     here, there = (code[start:end] for start, end in zip(starts, ends, strict=True))
     if [op[0] for op in here] != [op[0] for op in there]:
-        raise _senseless(program, edit, "the next iteration does something else")
+        raise _senseless(program, edit, "the next iteration is different")
     exchanged = {starts[0] + n: _in_place_of(a, b) for n, (a, b) in enumerate(zip(here, there, strict=True))}
     exchanged |= {starts[1] + n: _in_place_of(b, a) for n, (a, b) in enumerate(zip(here, there, strict=True))}
     before = listing(program, edit.agent)

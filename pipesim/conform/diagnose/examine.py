@@ -1,4 +1,4 @@
-"""What went wrong in a run that did not do what its protocol says, or was made wrong on purpose: all that is known."""
+"""What failed in a run that did not do what its protocol says, or was given an injected fault: all that is known."""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ from pipesim.model.finding import Blocked, Deadlock, FaultReport
 class LaunchOutcome(Enum):
     """How a launch ends and with which data, as its host sees it."""
 
-    RIGHT = "finishes with the right data"
+    RIGHT = "finishes with correct data"
     WRONG_DATA = "finishes with wrong data"
     HANG = "hangs"
-    TRAP = "is ended by a trap"
+    TRAP = "traps"
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Explanation:
 class Diagnosis:
     """Which single edits explain a trace, those with the fewest assumptions first.
 
-    ``tried`` is the length of the closed list. ``made`` is the fault that was put into the kernel on purpose ("" if
+    ``tried`` is the length of the closed list. ``made`` is the fault that was injected into the kernel ("" if
     none), ``named`` whether it is among the explanations; ``manifest`` False if the trace conforms in spite of it.
     """
 
@@ -79,10 +79,9 @@ class Autopsy:
 
     ``cycle`` is its last record's by the trace's clock (-1 without a record), ``picoseconds`` are from the first to it.
     ``deadlock`` is there if every agent waits or has ended, ``waiting`` names those that wait in any case; ``stopped``
-    agents were somewhere between two records.
-    ``trap`` is the operation at which the chip ended the launch. ``contradiction``: the first record that does not fit
-    the others, "" if all do; then the barriers are as far as the records fit. ``agree``: whether all barrier words that
-    were read afterwards say the same, None if none was read.
+    agents were somewhere between two records. ``trap`` is the operation at which the hardware ended the launch.
+    ``contradiction``: the first record that does not fit the others, "" if all do; then the barriers are as far as the
+    records fit. ``agree``: whether all barrier words that were read afterwards say the same, None if none was read.
     """
 
     cta: int

@@ -26,8 +26,8 @@ from pipesim.trace.sites import SiteTable, site_table
 class Explained:
     """A program does what the trace says: what it breaks on the way, and how it ends.
 
-    ``hazards`` are broken rules that the chip does not notice, in the one order that the replay took; ``trap`` is the
-    one that ended the launch; ``stuck`` the deadlock in which the records of a kernel that was stopped end.
+    ``hazards`` are broken rules that the hardware does not notice, in the one order that the replay took; ``trap`` is
+    the one that ended the launch; ``stuck`` the deadlock in which the records of a kernel that was stopped end.
     """
 
     hazards: tuple[Fault, ...]
@@ -38,8 +38,8 @@ class Explained:
 def explain_with(program: Program, trace: Trace) -> Explained | None:
     """Whether ``program`` does all that ``trace`` says, and how; None if it does not.
 
-    A trace that finished must be followed to the end of the program, one that met its deadline into a deadlock, one
-    that trapped to a trap. Races, wrong items and unwritten bytes are no obstacle: the chip does not notice them.
+    A trace that finished must be followed to the end of the program, one that timed out into a deadlock, one
+    that trapped to a trap. Races, wrong items and unwritten bytes are no obstacle: the hardware does not notice them.
     Raises EvidenceError if the trace is another kernel's.
     """
     table = site_table(program)
@@ -81,10 +81,10 @@ def replay_forgiving(
     program: Program, table: SiteTable, trace: Trace, events: Events, cta: int, aligned: list[Aligned],
     partial: list[bool],
 ) -> Replayed:  # fmt: skip
-    """Follow the records of one CTA on a program that may break rules; ``partial``: agents that did not come to an end.
+    """Follow the records of one CTA on a program that may break rules; ``partial``: agents that did not finish.
 
     Two orders are tried: executing only what each return needs, and all that surely happened before it. A phase that
-    comes and goes while somebody waits shows in one of them.
+    comes and goes while an agent waits shows in one of them.
     """
     divergences = CtaDivergences(program, table, trace, events, cta)
     trapped = trace.meta.status in TRAPPED

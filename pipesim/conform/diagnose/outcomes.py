@@ -1,14 +1,15 @@
 """How a run can end, and how a recorded one did: the question that every fault put into a kernel is asked.
 
-What a run of the model says about the chip:
+What a run of the model says about the hardware:
 
-* nobody can move and somebody has not ended: HANG, and a rule broken at which the chip stops: TRAP, whatever the data;
+* no agent can move and one has not finished: HANG; a rule broken at which the hardware traps: TRAP, whatever the data;
 * all end and no data rule is broken: RIGHT;
 * bytes of another item are read, and no race could have brought the right ones: WRONG_DATA;
 * a race, or a read of bytes that nothing wrote: WRONG_DATA or RIGHT. A race may be won, and shared memory still holds
   what an earlier launch left there, which may be the very bytes.
 
-The set is what the tried schedules show: more schedules can only add to it. It is no proof that an outcome cannot be.
+The set is what the tried schedules show: more schedules can only add to it. It is not a proof that an outcome cannot
+be.
 """
 
 from __future__ import annotations

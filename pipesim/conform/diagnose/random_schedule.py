@@ -1,6 +1,6 @@
 """One schedule of the machine, drawn at random: who moves next, when bytes land and in which pieces.
 
-Agents and landings have weights that change now and then, so that some are far behind others for a while: that finds
+Agents and landings have weights that change now and then, so that some lag others for a while: that finds
 what an even choice meets once in a million schedules. The same program and seed give the same schedule.
 """
 
@@ -30,7 +30,7 @@ class Tried(NamedTuple):
 
 @dataclass(frozen=True)
 class RandomSchedule:
-    """One schedule to its end: the moves of the agents in order, every broken rule, and where everything stands.
+    """One schedule to its end: the moves of the agents in order, every broken rule, and where everything is.
 
     ``ended`` is True if every agent ran to its end; ``exhausted`` if the budget of moves ran out first.
     """
@@ -43,12 +43,14 @@ class RandomSchedule:
 
     @property
     def trapped(self) -> bool:
-        """Whether the chip would have ended the launch."""
+        """Whether the hardware would have ended the launch."""
         return any(fault.kind.traps for fault in self.faults)
 
 
 def random_schedule(program: Program, seed: int, *, max_moves: int = 1_000_000) -> RandomSchedule:
-    """Run one random schedule until nobody can move, a rule is broken at which the chip stops, or the budget ends."""
+    """Run one random schedule until no agent can move, a rule is broken at which the hardware stops, or the budget
+    ends.
+    """
     return _Drawing(program, Random(seed), max_moves).walk()  # noqa: S311  # a schedule, no secret
 
 

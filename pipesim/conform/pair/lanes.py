@@ -36,7 +36,7 @@ class Entry:
 class AgentEvents:
     """The events of one agent of one CTA in program order, as far as they are compared.
 
-    ``rows`` are all of them with their turns, ``entries`` those that behaviour is judged by.
+    ``rows`` are all of them with their turns, ``entries`` those that behaviour is checked by.
     """
 
     rows: list[tuple[int, int]] = field(default_factory=list)
@@ -78,12 +78,12 @@ def match(a: Trace, b: Trace) -> Matched:
     if a.meta.protocol != b.meta.protocol:
         raise EvidenceError(
             f"the traces are of different protocols: A of {a.meta.protocol}, B of {b.meta.protocol}",
-            cause="two traces are compared event by event, which means something for one protocol only",
+            cause="traces are compared event by event, which requires one protocol",
             correction="name two traces of the same protocol; its parameters and the device may differ",
         )
     for side, trace in (("A", a), ("B", b)):
         if not len(trace.events):
-            raise EvidenceError(f"{side} has no event", correction="name a trace that recorded something")
+            raise EvidenceError(f"{side} has no event", correction="name a trace with events")
     mine, theirs = lanes(a), lanes(b)
     ctas = tuple(sorted({cta for cta, _ in mine} & {cta for cta, _ in theirs}))
     if not ctas:
@@ -134,7 +134,7 @@ def _iterations(a: TraceMeta, b: TraceMeta, end_a: int, end_b: int) -> tuple[int
     if a.window != b.window:
         first = max(meta.window[0] if meta.window else 0 for meta in (a, b))
         end = min(meta.window[1] for meta in (a, b) if meta.window)
-        notes.append(f"compared are the iterations that both windows kept: {kept_words(first, end)}")
+        notes.append(f"only the iterations in both windows are compared: {kept_words(first, end)}")
     for name in a.params:
         mine, theirs = a.params[name], b.params.get(name, a.params[name])
         counts = end_a <= mine and end_b <= theirs and (end_a == mine or end_b == theirs)

@@ -18,7 +18,7 @@ from pipesim.model.ending import Ending
 from pipesim.trace.schema import EventKind, Trace, TraceMeta
 
 _BEFORE, _AFTER = 3, 1  #: places shown around a difference
-_FAR = 64  #: places to look ahead for how two sequences go on
+_FAR = 64  #: places to look ahead for how two sequences continue
 
 Said = tuple[Key, int, int, int]  #: what an event says: site, stage, parity and value, -1 where not compared
 
@@ -111,7 +111,7 @@ class _Reading:
         if groups:
             yield f"stage and parity are not compared, the stages differ: {', '.join(groups)}"
         for (role, *_), words, x, y in ((k, key_words(k), *v) for k, v in self._other_values.items()):
-            yield f"the value is not compared: {role} {words} says {x:,} in all of A, {y:,} in all of B"
+            yield f"the value is not compared: {role} {words} is {x:,} throughout A, {y:,} throughout B"
 
     def compare(self, cta: int, name: Name, mine: AgentEvents, theirs: AgentEvents) -> Difference | None:
         """The first place where an agent's events differ; None if they are the same."""

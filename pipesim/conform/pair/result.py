@@ -27,9 +27,9 @@ class DifferenceKind(Enum):
 
     ONLY_A = "B lacks an event that A has"
     ONLY_B = "B has an event that A lacks"
-    ORDER = "two events of the agent have changed places"
-    DETAIL = "the same event says something else"
-    OTHER = "the agent does something else"
+    ORDER = "two events of the agent are in a different order"
+    DETAIL = "the same event has a different value"
+    OTHER = "the agent has a different event"
 
 
 @dataclass(frozen=True)

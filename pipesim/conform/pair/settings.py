@@ -32,7 +32,7 @@ def outcomes(a: TraceMeta, b: TraceMeta) -> tuple[Setting, ...]:
     ends = (a.status, b.status)
     rows = (
         ("status", *(ends if Ending.UNKNOWN not in ends else ("", ""))),
-        ("tiles that held wrong data", a.wrong_tiles, b.wrong_tiles),
+        ("tiles with wrong data", a.wrong_tiles, b.wrong_tiles),
         ("launches that did not finish", _gave_up(a), _gave_up(b)),
     )
     return tuple(_setting(*row) for row in rows if row[1] != row[2])
@@ -139,10 +139,10 @@ def _said(meta: TraceMeta) -> dict[str, str]:
         "driver": meta.device.driver,
         "NVRTC": meta.device.nvrtc,
         "kernel hash": meta.kernel_hash[:12],
-        "events pay for recording": "yes" if pays_for_recording(meta) else "no",
-        "stamped by": meta.clock,
+        "times include the cost of recording": "yes" if pays_for_recording(meta) else "no",
+        "timestamp clock": meta.clock,
         "bytes a record": str(meta.record_bytes),
         "records kept in": meta.memory,
         "window": kept_words(*meta.window) if meta.window else "all iterations",
-        "fault made on purpose": meta.fault or NONE_SAID,
+        "injected fault": meta.fault or NONE_SAID,
     }

@@ -153,9 +153,9 @@ class _Walk:
         value = self._registers.get(op[JUMP_REGISTER], 0)
         if value is None:
             raise EvidenceError(
-                f"the way of {self._program.agent_name(self._agent)} outside the window cannot be told",
+                f"the path of {self._program.agent_name(self._agent)} outside the window is unknown",
                 place=self._program.line(self._agent, pc),
-                cause="it hangs on the answer of a try, and that was not recorded",
+                cause="it depends on the result of a try_wait that was not recorded",
                 correction="record it without a window",
             )
         return value == op[VALUE]

@@ -1,4 +1,4 @@
-"""Barrier words that were read after ``mbarrier.inval``, held against the barriers of the machine."""
+"""Barrier words that were read after ``mbarrier.inval``, compared with the barriers of the machine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _all_words(meta: TraceMeta, cta: int) -> dict[tuple[int, str, int], BarrierW
 
 
 def word_left(barrier: BarrierState) -> BarrierWord:
-    """What the word says that the chip leaves of this barrier."""
+    """What the word says that the hardware leaves of this barrier."""
     return BarrierWord(barrier.expected, barrier.pending, barrier.tx, barrier.done & 1)
 
 

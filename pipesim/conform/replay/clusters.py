@@ -23,7 +23,7 @@ def all_agents(program: Program) -> tuple[AgentInfo, ...]:
 def as_clusters(program: Program, trace: Trace) -> Trace:
     """``trace`` with each cluster as one CTA, which has the number of its first; the trace itself without clusters.
 
-    ``cycle`` becomes cycles of the common time line, and the order of two stamps uncertain by both their errors.
+    ``cycle`` becomes cycles of the common time line, and the order of two timestamps uncertain by both their errors.
     EvidenceError if a cluster was not recorded whole.
     """
     size = program.ctas
@@ -36,7 +36,7 @@ def as_clusters(program: Program, trace: Trace) -> Trace:
     if missing and trace.meta.source == "hardware":
         raise EvidenceError(
             f"CTA {missing[0]} was not recorded, but others of its cluster of {size} were",
-            cause="what it did to their barriers is not known",
+            cause="its operations on their barriers are unknown",
             correction="record whole clusters (--record-ctas)",
         )
     events, khz = trace.events, trace.meta.device.sm_khz

@@ -64,7 +64,7 @@ def conform(program: Program, trace: Trace) -> Conformance:
 
 
 def order_uncertainty(trace: Trace) -> int:
-    """Cycles by which two stamps of one SM may be in the wrong order: as the capture states, 0 for a simulation."""
+    """Cycles by which two timestamps of one SM may be in the wrong order: as the capture states, 0 for a simulation."""
     stated = trace.meta.extra.get("order_error_cycles", 0)
     if type(stated) is not int or stated < 0:
         raise EvidenceError(f"the trace states an impossible clock uncertainty: {stated!r} cycles")
@@ -82,7 +82,7 @@ def require_same_kernel(program: Program, table: SiteTable, trace: Trace) -> Non
             raise EvidenceError(
                 f"the trace of {trace.meta.protocol} does not have the {what} of {program.name}",
                 cause=f"trace: {_listed(theirs)}; protocol: {_listed(mine)}",
-                correction="compare it with the protocol and the parameters it was recorded with",
+                correction="compare it with the protocol and parameters of the recording",
             )
 
 

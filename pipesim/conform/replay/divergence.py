@@ -23,7 +23,7 @@ from pipesim.trace.sites import SiteTable
 
 _CONTEXT = 4  #: events shown before a divergence
 
-_ENDED = {Ending.DEADLINE: "was stopped by its deadline", Ending.TRAP: "was ended by a trap"}
+_ENDED = {Ending.DEADLINE: "timed out", Ending.TRAP: "trapped"}
 
 
 class CtaDivergences:
@@ -39,7 +39,7 @@ class CtaDivergences:
         self._rank = {row: n for n, row in enumerate(self._order)}
 
     def time(self, row: int) -> int:
-        """When the event of this row was stamped, -1 for row -1."""
+        """When the event of this row was timestamped, -1 for row -1."""
         return int(self._events.cycle[row]) if row >= 0 else -1
 
     def last_row(self, agent: int) -> int:
@@ -49,24 +49,24 @@ class CtaDivergences:
 
     def mismatch(self, found: Mismatch) -> Divergence:
         """An event that is not the one the protocol has there."""
-        expected = "nothing: it has ended"
+        expected = "nothing: it has finished"
         if found.expected is not None:
             expected = describe_record(self._table, found.expected)
         actual = describe_event(self._trace, found.row, self._events) if found.row >= 0 else "nothing"
         name = self._program.agent_name(found.agent)
         match found.kind:
             case DivergenceKind.MISSING_EVENT:
-                claim = f"the records of {name} end where the protocol goes on with: {expected}"
+                claim = f"the records of {name} end where the protocol continues with: {expected}"
                 actual = "no more records"
             case DivergenceKind.BACKWARDS:
-                claim = f"{name}: “{actual}” is stamped before the event that precedes it"
+                claim = f"{name}: “{actual}” has an earlier timestamp than the event that precedes it"
             case DivergenceKind.EXTRA_EVENT:
                 ended = "window" if self._trace.meta.window else "protocol"
-                claim = f"{name} goes on with “{actual}” where the {ended} has ended"
+                claim = f"{name} continues with “{actual}” where the {ended} has ended"
             case _:
                 claim = f"{name}: “{actual}” where the protocol has “{expected}”"
                 if actual == expected:
-                    claim = f"{name}: “{actual}” is of iteration {int(self._events.iteration[found.row])}, out of turn"
+                    claim = f"{name}: “{actual}” is of iteration {int(self._events.iteration[found.row])}, out of order"
         return self._divergence(found.kind, claim, found.agent, found.pc, found.row, actual, expected)
 
     def other_passes(self, agent: int, expected: tuple[int, int], found: int) -> Divergence:
@@ -74,20 +74,20 @@ class CtaDivergences:
         kind = DivergenceKind.MISSING_EVENT if found < expected[0] else DivergenceKind.EXTRA_EVENT
         name = self._program.agent_name(agent)
         wanted = f"{expected[0]:,}" + (f" to {expected[1]:,}" if expected[1] > expected[0] else "")
-        claim = f"{name} went through {found:,} iterations where the protocol has {wanted}"
+        claim = f"{name} completed {found:,} iterations where the protocol has {wanted}"
         pc = len(self._program.code[agent])
         return self._divergence(kind, claim, agent, pc, -1, f"{found:,} iterations", f"{wanted} iterations")
 
     def too_early(self, state: State, agent: int, pc: int, row: int, gap: int, *, outside: bool = False) -> Divergence:
-        """An agent went on before what it waited for can have happened; ``gap`` cycles were missing (0: unknown).
+        """An agent continued before what it waited for can have happened; ``gap`` cycles were missing (0: unknown).
 
         ``outside``: its wait has no record, being outside the window; ``row`` is what followed it, or its last.
         """
         op = self._program.code[agent][pc]
         name = self._program.agent_name(agent)
         if op[0] not in PARITY_WAITS | TRIES:
-            claim = f"{name} goes on, though nothing recorded could have let it"
-            return self._divergence(DivergenceKind.TOO_EARLY, claim, agent, pc, row, "goes on", "blocked", gap=gap)
+            claim = f"{name} continues, although no recorded operation allows it"
+            return self._divergence(DivergenceKind.TOO_EARLY, claim, agent, pc, row, "continues", "blocked", gap=gap)
         word = state.barriers[operand(op, "barrier")]
         barrier = self._program.barrier_name(operand(op, "barrier"))
         by_state = op[0] == Op.TEST_STATE
@@ -98,16 +98,12 @@ class CtaDivergences:
         if word.tx:
             missing.append(f"{word.tx:,} bytes")
         what = f"{barrier} by state" if by_state else f"{barrier} parity {operand(op, 'parity')}"
-        does = (
-            f"returns from its wait for {what}"
-            if op[0] in PARITY_WAITS
-            else f"finds in a try of {what} that it is complete"
-        )
+        does = f"returns from its wait for {what}" if op[0] in PARITY_WAITS else f"gets true from try_wait of {what}"
         if outside:
-            does = f"is past a wait for {what}, which is outside the window,"
+            does = f"has passed a wait for {what}, outside the window,"
         claim = f"{name} {does} before phase {wanted} can have completed: {' and '.join(missing)} missing"
         if gap:
-            claim += f"; the next that could help came {gap} cycles later"
+            claim += f"; the next operation that could supply it came {gap} cycles later"
         model = (
             f"blocked until phase {wanted} completes"
             if op[0] in PARITY_WAITS
@@ -128,7 +124,7 @@ class CtaDivergences:
         return self._divergence(DivergenceKind.FAULT, claim, found.agent, found.pc, row, "", rule, barrier=barrier)
 
     def not_finished(self, state: State) -> Divergence:
-        """The kernel did not finish; the machine stands where its records end."""
+        """The kernel did not finish; the machine is in the state at the end of its records."""
         agents = range(len(self._program.agents))
         left = [a for a in agents if state.pcs[a] < len(self._program.code[a])]
         open_ = [a for a in left if held_up(self._program, state, a) is None]
@@ -136,7 +132,7 @@ class CtaDivergences:
         ended = _ENDED.get(status, f"ended as “{status}”")
         claim = f"the kernel {ended}: {len(left) - len(open_)} of {len(agents)} agents blocked"
         if not left:
-            claim = f"the kernel {ended}, though every agent of this CTA ran to its end"
+            claim = f"the kernel {ended}, although every agent of this CTA finished"
         elif open_:
             claim += "".join(f"; {self._stayed(state, a)}" for a in open_)
         agent = (open_ or left or [0])[0]
@@ -151,13 +147,13 @@ class CtaDivergences:
         first = wrong[0]
         claim = f"{first.name} was left with {word_words(first.read)}; the protocol leaves {word_words(first.model)}"
         others = ", ".join(both.name for both in wrong[1:])
-        claim += f"; {others} {'is' if len(wrong) == 2 else 'are'} otherwise too" if others else ""
+        claim += f"; {others} {'differs' if len(wrong) == 2 else 'differ'} too" if others else ""
         events = len(self._order)
         kind = DivergenceKind.BARRIER_WORD
         return Divergence(kind, claim, self._cta, "", -1, events, events, -1, first.name)
 
     def _stayed(self, state: State, agent: int) -> str:
-        """What an agent was stopped in that the model would have let it do."""
+        """What an agent did last, where the model allows it to continue."""
         name = self._program.agent_name(agent)
         op = self._program.code[agent][state.pcs[agent]]
         if op[0] not in PARITY_WAITS:

@@ -60,9 +60,9 @@ class _Demand(NamedTuple):
 class Rules(NamedTuple):
     """How strict a replay is.
 
-    ``forgiving``: broken rules that the chip does not notice are collected; ``trapped``: so is one that it does notice,
-    and ends the replay. ``everything``: before each return all is executed that happened before it, not only what the
-    return needs; a phase that comes and goes while somebody waits is found in one of the two ways.
+    ``forgiving``: broken rules that the hardware does not notice are collected; ``trapped``: so is one that it does
+    notice, and ends the replay. ``everything``: before each return all is executed that happened before it, not only
+    what the return needs; a phase that comes and goes while an agent waits is found in one of the two ways.
     """
 
     forgiving: bool = False
@@ -76,8 +76,8 @@ STRICT = Rules()
 class Replayed(NamedTuple):
     """How far the machine followed one CTA's records.
 
-    ``divergence`` is None if it followed them all. If the rules forgive, ``hazards`` are the faults that the chip does
-    not notice (races, wrong items), ``trap`` the one at which it ends the launch. ``state``: where everything stands.
+    ``divergence`` is None if it followed them all. If the rules forgive, ``hazards`` are the faults that the hardware
+    does not notice (races, wrong items), ``trap`` the one at which it ends the launch. ``state``: where everything is.
     """
 
     state: State
@@ -90,7 +90,7 @@ def replay(
     program: Program, events: Events, aligned: list[Aligned], partial: list[bool], uncertainty: int,
     divergences: CtaDivergences, rules: Rules,
 ) -> Replayed:  # fmt: skip
-    """Move the machine along the records of one CTA; ``partial``: agents that did not come to their end."""
+    """Move the machine along the records of one CTA; ``partial``: agents that did not finish."""
     moving = _Replay(program, events, aligned, partial, uncertainty, divergences, rules)
     found = moving.run()
     return Replayed(moving.state, found, tuple(moving.hazards), moving.trap)

@@ -13,7 +13,7 @@ class Sight:
     """What can be seen of one agent: the iterations ``first`` to ``end - 1``.
 
     ``lost``: records of it at the end of these were dropped. ``reached``: the iteration that it had not completed when
-    the kernel was stopped, EVERY if it was not stopped or nobody knows.
+    the kernel was stopped, EVERY if it was not stopped or that is unknown.
     """
 
     first: int = 0
@@ -32,7 +32,7 @@ class Place(Enum):
 
     HIDDEN = "before or after the window"
     SEEN = "inside the window"
-    EITHER = "inside the window, or before it: tries before the window may have spared waits"
+    EITHER = "inside the window, or before it: a try_wait before the window may have made a wait unnecessary"
 
 
 class Passes:

@@ -63,8 +63,8 @@ class RolePart:
 class Signal:
     """What each of ``agents`` agents of a role does for the phases of a group's barriers.
 
-    ``ctas``: where those agents are (so many in each of these CTAs). ``to``: the CTAs that a multicast reaches, () for
-    what reaches one. ``arrivals`` and ``nbytes`` are of one operation. ``each_phase``: operations of one agent in
+    ``ctas``: where those agents are (this many in each of these CTAs). ``to``: the CTAs that a multicast reaches, ()
+    for what reaches one. ``arrivals`` and ``nbytes`` are of one operation. ``each_phase``: operations of one agent in
     each phase, None where the program's arrivals do not come out even; ``in_all`` on all barriers of the group.
     """
 
@@ -82,7 +82,7 @@ class Signal:
 
 @dataclass(frozen=True)
 class Wait:
-    """A role that waits for the phases of a group. ``agents``: so many agents of the role on each barrier.
+    """A role that waits for the phases of a group. ``agents``: this many agents of the role on each barrier.
 
     ``blocks`` is False where it only tests. ``first_free``: its first wait on each barrier passes at once (parity 1,
     as everybody's who waits for it).
@@ -99,7 +99,7 @@ class Wait:
 class Group:
     """Barriers of one name that are used alike. A name whose barriers are not is several groups.
 
-    ``size``: barriers of this name. ``count``: arrivals of a phase as initialised, None if nobody initialises it.
+    ``size``: barriers of this name. ``count``: arrivals of a phase as initialised, None if no agent initialises it.
     ``signals`` reach the barriers of this CTA; ``sent`` are what its agents do for the copies in other CTAs only, which
     ``to`` then names.
     """
@@ -140,7 +140,9 @@ class TilePart:
 
 @dataclass(frozen=True)
 class Member:
-    """A role at a named barrier (or the cluster barrier): each of its agents comes so many times. It may wait there."""
+    """A role at a named barrier (or the cluster barrier): each of its agents comes this many times. It may wait
+    there.
+    """
 
     role: str
     agents: int

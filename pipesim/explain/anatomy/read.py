@@ -23,7 +23,7 @@ def anatomy(program: Program, cta: int = 0) -> Anatomy:
     if not 0 <= cta < program.ctas:
         raise ParameterError(
             f"there is no CTA {cta} in {program.name}",
-            cause=f"its cluster has {program.ctas} CTAs" if program.ctas > 1 else "it is no cluster",
+            cause=f"its cluster has {program.ctas} CTAs" if program.ctas > 1 else "it is not a cluster",
             correction=f"use 0 to {program.ctas - 1}" if program.ctas > 1 else "use 0",
         )
     books = ledger(program), touches(program)

@@ -1,7 +1,8 @@
 """The rules of the machine that every model needs, in Promela: mbarriers, named barriers, the cluster barrier, reading.
 
-They are ``model/barrier.py`` and ``model/rules_*.py`` once more, on purpose by hand: the judge must not share the code
-that it judges. What depends on the operands is decided in Python (``operations``), what depends on the state, here.
+They are ``model/barrier.py`` and ``model/rules_*.py`` once more, deliberately by hand: SPIN must not share the
+code that it checks. What depends on the operands is decided in Python (``operations``), what depends on the state,
+here.
 """
 
 from __future__ import annotations

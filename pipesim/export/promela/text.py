@@ -27,7 +27,7 @@ def to_promela(program: Program) -> str:
     """The flat program as a Promela model with the same schedules, faults and deadlocks as the machine's.
 
     A fault is a failed assertion with the name of its kind, a deadlock SPIN's invalid end state; SPIN finds no error
-    exactly if no schedule goes wrong. UsageError for a program too large for SPIN.
+    exactly if no schedule fails. UsageError for a program too large for SPIN.
     """
     words = Words(program)
     _require_small(words)
@@ -86,11 +86,11 @@ def _header(words: Words, size: int) -> str:
         f" *   tcc -DSAFETY{vector} -o pan pan.c",
         f" *   ./pan -m{search_depth(program)}",
         " *",
-        " * errors: 0             no schedule goes wrong",
+        " * errors: 0             no schedule fails",
         " * assertion violated    a rule is broken: the assertion names it",
         " * invalid end state     a deadlock",
         " *",
-        " * spin -t -p FILE shows the schedule; ./pan -c0 goes on to every fault. Any C compiler will do; tcc needs",
+        " * spin -t -p FILE shows the schedule; ./pan -c0 continues to every fault. Any C compiler will do; tcc needs",
         " * a second where others need a minute. Without gcc say spin -Pcat, as there is nothing to preprocess.",
         " */",
     ]

@@ -44,7 +44,7 @@ class PipelineState(RegisterValue):
         return self._count
 
     def step(self) -> None:
-        """To the next stage (CUTLASS: ``++state``); behind the last one back to 0, and the phase toggles."""
+        """To the next stage (CUTLASS: ``++state``); after the last one back to 0, and the phase toggles."""
         self.advance(1)
 
     def next(self) -> PipelineState:
@@ -53,11 +53,11 @@ class PipelineState(RegisterValue):
         return self.copy()
 
     def advance(self, num_iterations: int) -> PipelineState:
-        """So many steps at once; the state itself, as CUTLASS returns it."""
+        """Several steps at once; the state itself, as CUTLASS returns it."""
         self._mine()
         if num_iterations < 0:
             raise ProtocolError(
-                f"a pipeline state goes {-num_iterations} steps back",
+                f"a pipeline state moves back by {-num_iterations} steps",
                 place=author_line(),
                 correction="advance by 0 or more",
             )
@@ -73,7 +73,7 @@ class PipelineState(RegisterValue):
 
     @staticmethod
     def make_pipeline_state(start_state: PipelineState, num_iterations: int) -> PipelineState:
-        """A copy of ``start_state``, so many steps further."""
+        """A copy of ``start_state``, this many steps further."""
         return start_state.copy().advance(num_iterations)
 
 

@@ -12,7 +12,7 @@ from pipesim.errors import ProtocolError
 from pipesim.lang.builder import Recorder, author_line, current_recorder, recorder
 from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
 
-#: Upstream's ``MBarType``: a pointer to mbarriers. A storage stands for a pointer to its first one.
+#: Upstream's ``MBarType``: a pointer to mbarriers. A storage represents a pointer to its first one.
 MBarType = BarrierStorage | SharedMemBarrier
 
 
@@ -37,8 +37,8 @@ class RegisterValue:
             raise ProtocolError(
                 f"{recorder().who} uses the {type(self).__name__} that {self._owner.who} made",
                 place=author_line(),
-                cause=f"{self._own} to the agent that made the object; only the barriers are shared",
-                correction=f"make the {type(self).__name__} inside each role",
+                cause=f"{self._own} to the agent that created the object; only the barriers are shared",
+                correction=f"create the {type(self).__name__} inside each role",
             )
 
 

@@ -61,7 +61,7 @@ class TileWalk(ABC):
         return twin
 
     def mark(self) -> None:
-        """The loop mark that belongs before the next tile, or behind the last one."""
+        """The loop mark that belongs before the next tile, or after the last one."""
         if self._trips is None:
             self._trips = self.w.loop(self.tiles, self.parameter)
         next(self._trips, None)

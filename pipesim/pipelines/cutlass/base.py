@@ -108,6 +108,6 @@ def block_id_in_cluster(cluster_shape: ClusterShape) -> tuple[int, int]:
         raise ProtocolError(
             f"{rec.who}: a cluster shape of {x} x {y} in a cluster of {rec.tables.ctas} CTAs",
             place=author_line(),
-            correction="make the protocol with Protocol(name, cluster=x * y)",
+            correction="create the protocol with Protocol(name, cluster=x * y)",
         )
     return rec.cta % x, rec.cta // x

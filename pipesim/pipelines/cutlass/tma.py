@@ -22,7 +22,7 @@ MAX_CLUSTER = 16  #: CTAs over which the arrivals of a warp group are spread
 
 @dataclass(frozen=True)
 class TmaParams:
-    """``PipelineTmaAsync::Params``. ``is_leader`` is a mask of lanes, ``elect()`` in the producer; 0 is nobody."""
+    """``PipelineTmaAsync::Params``. ``is_leader`` is a mask of lanes, ``elect()`` in the producer; 0: no lane."""
 
     transaction_bytes: int = 0
     is_leader: int = 0
@@ -111,10 +111,10 @@ class PipelineTmaAsync(CutlassPipeline):
         if self._warp is None or self.params.num_consumers % WARP_GROUP:
             raise ProtocolError(
                 f"{recorder().who}: {self.params.num_consumers} consumers release a stage in a cluster"
-                + (", and the warp is not known" if self._warp is None else ""),
+                + (", and the warp is unknown" if self._warp is None else ""),
                 place=author_line(),
                 cause="CUTLASS spreads the arrivals over a warp, or over the warps of whole warp groups",
-                correction="have 32 consumers or a multiple of 128, and make the pipeline with warp=w",
+                correction="use 32 consumers or a multiple of 128, and create the pipeline with warp=w",
             )
         row = self._warp.warp % 4
         return [(8 * column, (row ^ column) * 4 + column) for column in range(4)]
@@ -139,12 +139,12 @@ class PipelineTmaStore:
         self.always_wait = always_wait
 
     def producer_acquire(self, state: PipelineState) -> None:
-        """Wait until at most ``unacquired_stages`` groups are unfinished; not before so many could be."""
+        """Wait until at most ``unacquired_stages`` groups are unfinished; not before this many could be."""
         if not self.num_stages:
             raise ProtocolError(
                 "producer_acquire of a store pipeline without stages",
                 place=author_line(),
-                cause="CUTLASS refuses to compile it",
+                cause="CUTLASS rejects it at compile time",
                 correction="give the pipeline a stage",
             )
         if self.always_wait or state.count() > self.unacquired_stages:

@@ -223,7 +223,7 @@ class SchedulerWorkIterator(WorkIterator):
     def drain(self) -> None:
         """Wait until every answer was taken by everybody, so that CTA 0 does not exit while others arrive on it.
 
-        Afterwards the state is dead: another request, or another drain, waits for ever.
+        Afterwards the state is dead: another request, or another drain, waits indefinitely.
         """
         for _ in range(self.scheduler.num_stages):
             self.scheduler.empty_mbar[self.producer_state.index()].wait(self.producer_state.phase())

@@ -1,7 +1,7 @@
 """The software CLC of the grouped block-scaled kernel on 2 SMs: the same barriers, answers computed by everybody.
 
 Upstream: ``linalg/matmul/gpu/sm100_structured/grouped_block_scaled/grouped_tile_scheduler.mojo``. The scheduler writes
-each next tile into CTA 0's answer slot and arrives on ``full`` of both CTAs; nobody reads the slot, because the other
+each next tile into CTA 0's answer slot and arrives on ``full`` of both CTAs; no agent reads the slot, because the other
 CTA cannot: every warp computes the same next tile. Only the MMA warps use the barriers, to take each tile together.
 
 There is no throttle, and the fetch is **not** deferred: ``__next__`` fetches the next tile before it returns this one.

@@ -72,7 +72,7 @@ class InputTilePipeline(Generic[Payload]):
     def try_acquire_producer(self) -> TryResult:
         """Called by the producer: one try whether the current stage is empty. Changes nothing.
 
-        The public page goes on with ``wait_producer_if_needed``, which waits for the other side's barrier with
+        The public page continues with ``wait_producer_if_needed``, which waits for the other side's barrier with
         counters that never advance here. What belongs to this try is :meth:`wait_consumer_if_needed`.
         """
         return self.pipeline.try_wait_consumer()
@@ -80,7 +80,7 @@ class InputTilePipeline(Generic[Payload]):
     def try_acquire_consumer(self) -> TryResult:
         """Called by the consumer: one try whether the current stage is full. Changes nothing.
 
-        The public page goes on with ``wait_consumer_if_needed``: the mirrored mistake. What belongs to this try is
+        The public page continues with ``wait_consumer_if_needed``: the mirrored mistake. What belongs to this try is
         :meth:`wait_producer_if_needed`.
         """
         return self.pipeline.try_wait_producer()
@@ -132,7 +132,7 @@ class InputTilePipeline(Generic[Payload]):
     def drain_producer(self) -> None:
         """Wait until everything that was produced is consumed, as ``InputProducer.drain`` does.
 
-        Afterwards the producer side is dead: its next wait, or a second drain, blocks for ever.
+        Afterwards the producer side is dead: its next wait, or a second drain, blocks indefinitely.
         """
         for _ in range(self.num_group_stages):
             self.pipeline.wait_consumer()

@@ -186,7 +186,9 @@ class ProducerConsumerPipeline(RegisterValue):
 
 
 class ProducerStage(Linear):
-    """An empty stage, to be filled. It has no arrive: signal ``mbar()`` yourself, or the consumer waits for ever."""
+    """An empty stage, to be filled. It has no arrive: signal ``mbar()`` yourself, or the consumer waits
+    indefinitely.
+    """
 
     def __init__(self, pipeline: ProducerConsumerPipeline, index: int) -> None:
         super().__init__(f"producer stage {index}")

@@ -1,7 +1,7 @@
 """Wrong twins: protocols with one fault each, named after it.
 
 The last lines of a docstring say what the fault leads to and at which sizes, as ``condition: KIND, KIND``: the first
-condition that holds gives every kind of fault that some schedule shows. The tests read them and hold them against a
+condition that holds gives every kind of fault that some schedule shows. The tests read them and compare them with a
 search of all schedules. Twins of memory order (a missing proxy fence, ``.relaxed``), which no schedule shows, are apart
 in :mod:`pipesim.protocols.broken.memory`.
 """

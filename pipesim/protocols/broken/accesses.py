@@ -27,7 +27,7 @@ def consumer_arrives_before_reading(stages: int = 2, tiles: int = 3) -> Protocol
 
 
 def consumer_reads_the_next_slot(stages: int = 2, tiles: int = 3) -> Protocol:
-    """The consumer waits for its stage and reads the slot behind it.
+    """The consumer waits for its stage and reads the slot after it.
 
     stages > 1 and tiles > 1: RACE, UNINITIALISED_READ, WRONG_ITEM
     stages > 1 and tiles > 0: UNINITIALISED_READ

@@ -1,4 +1,4 @@
-"""Transfers that are over later than somebody believes: released, read or reused before their end."""
+"""Transfers that are over later than an agent believes: released, read or reused before their end."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def commit_missing(stages: int = 2, tiles: int = 5) -> Protocol:
 
 
 def commit_before_the_mma(stages: int = 2, tiles: int = 3) -> Protocol:
-    """The commit stands before the MMA of its tile: it says that the earlier ones are done.
+    """The commit is before the MMA of its tile: it says that the earlier ones are done.
 
     tiles > stages: RACE, WRONG_ITEM
     else: proved
@@ -166,7 +166,7 @@ def _store(name: str, tiles: int, slots: int, *, commit: bool, left: int) -> Pro
 
 
 def store_not_waited_for(slots: int = 1, tiles: int = 2) -> Protocol:
-    """The epilogue writes its next result into a slot whose store nobody has waited for.
+    """The epilogue writes its next result into a slot whose store no agent has waited for.
 
     tiles > slots: RACE
     else: proved

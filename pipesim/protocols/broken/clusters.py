@@ -54,7 +54,7 @@ def peer_not_waited_for(stages: int = 1, tiles: int = 2) -> Protocol:
 def peer_arrives_uncounted(stages: int = 1, tiles: int = 2) -> Protocol:
     """CTA 0 loads for both, both consumers arrive, ``empty`` counts one.
 
-    An arrival too many may also come when CTA 0 has ended, or let its drain wait for ever.
+    An arrival too many may also come when CTA 0 has ended, or let its drain wait indefinitely.
 
     tiles > stages: DEADLOCK, EXITED_CTA, OVER_ARRIVAL, RACE, WRONG_ITEM
     tiles > 0: DEADLOCK, EXITED_CTA
@@ -108,7 +108,7 @@ def remote_arrive_before_init(tiles: int = 1) -> Protocol:
 
     @p.init
     def init() -> None:
-        """Nothing: the role does it, and nobody waits for that."""
+        """Nothing: the role does it, and no agent waits for that."""
 
     @p.role("peer")
     def peer(w: Warp) -> None:

@@ -65,9 +65,9 @@ def two_consumers_one_counted(stages: int = 2, tiles: int = 3) -> Protocol:
 
 
 def second_consumer_silent(stages: int = 2, tiles: int = 3) -> Protocol:
-    """Two consumer warps read, only the first is counted and arrives: nobody waits for the second.
+    """Two consumer warps read, only the first is counted and arrives: no agent waits for the second.
 
-    A second consumer that is lapped twice may also miss its phase and wait for ever.
+    A second consumer that is lapped twice may also miss its phase and wait indefinitely.
 
     tiles > stages: DEADLOCK, RACE, WRONG_ITEM
     else: proved
@@ -142,7 +142,7 @@ def consumer_arrives_every_second(stages: int = 2, tiles: int = 5) -> Protocol:
 
 
 def every_lane_arrives(stages: int = 2, tiles: int = 5) -> Protocol:
-    """All 32 lanes of the consumer arrive, ``empty`` counts one: the chip traps.
+    """All 32 lanes of the consumer arrive, ``empty`` counts one: the hardware traps.
 
     tiles > 0: OVER_ARRIVAL
     else: proved
@@ -160,9 +160,9 @@ def every_lane_arrives(stages: int = 2, tiles: int = 5) -> Protocol:
 
 
 def consumer_drops(stages: int = 2, tiles: int = 5) -> Protocol:
-    """The consumer uses ``arrive_drop``: from its first turn on ``empty`` counts nobody.
+    """The consumer uses ``arrive_drop``: from its first turn on ``empty`` expects no arrival.
 
-    The second time round the chip traps: there is nobody left to drop.
+    The second time round the hardware traps: no arrival is left to drop.
 
     tiles > stages: OVER_ARRIVAL
     else: proved

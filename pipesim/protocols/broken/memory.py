@@ -63,7 +63,7 @@ def store_not_fenced(tiles: int = 2) -> Protocol:
 
 
 def fence_too_late(tiles: int = 2) -> Protocol:
-    """The writer fences behind the barrier that lets the other warp store.
+    """The writer fences after the barrier that lets the other warp store.
 
     tiles > 0: MISSING_PROXY_FENCE
     else: proved

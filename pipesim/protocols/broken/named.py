@@ -1,4 +1,4 @@
-"""Named barriers: a wrong number of threads, everybody arrives and nobody waits, one number for two purposes."""
+"""Named barriers: a wrong number of threads, every agent arrives and none waits, one number for two purposes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def sync_counts_a_third_warp(tiles: int = 2) -> Protocol:
 
 
 def sync_counts_one_warp(tiles: int = 2) -> Protocol:
-    """Two warps meet at a named barrier that was told to expect one: nobody waits for anybody.
+    """Two warps meet at a named barrier with a thread count for one: neither waits for the other.
 
     tiles > 1: RACE, UNINITIALISED_READ, WRONG_ITEM
     tiles > 0: RACE, UNINITIALISED_READ
@@ -75,7 +75,7 @@ def threads_no_multiple_of_32(tiles: int = 2) -> Protocol:
 
 
 def everybody_arrives(tiles: int = 2) -> Protocol:
-    """Writer and reader both use ``barrier.arrive``: the barrier completes and nobody waits for it.
+    """Writer and reader both use ``barrier.arrive``: the barrier completes and no agent waits for it.
 
     tiles > 1: RACE, UNINITIALISED_READ, WRONG_ITEM
     tiles > 0: RACE, UNINITIALISED_READ

@@ -1,4 +1,4 @@
-"""Bytes of transactions: expected too few, too many, not at all, too late, by somebody who does not arrive."""
+"""Bytes of transactions: expected too few, too many, not at all, too late, by an agent who does not arrive."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def two_copies_one_expected(stages: int = 2, tiles: int = 2) -> Protocol:
 
 
 def expects_without_arrival(stages: int = 2, tiles: int = 3) -> Protocol:
-    """``expect_tx`` in the place of ``arrive.expect_tx``: the bytes are expected, nobody arrives.
+    """``expect_tx`` in the place of ``arrive.expect_tx``: the bytes are expected, no agent arrives.
 
     tiles > 0: DEADLOCK
     else: proved

@@ -131,7 +131,7 @@ def phase_toggles_a_stage_early(stages: int = 2, tiles: int = 5) -> Protocol:
 
 
 def counters_restart_with_every_tile(stages: int = 2, tiles: int = 2, k_iters: int = 2) -> Protocol:
-    """Both roles start each output tile of ``k_iters`` steps at stage 0 and the first parity; the barriers go on.
+    """Both roles start each output tile of ``k_iters`` steps at stage 0 and the first parity; the barriers continue.
 
     Nothing is wrong while every slot of a tile is used an even number of times.
 

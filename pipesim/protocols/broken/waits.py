@@ -1,4 +1,6 @@
-"""Waits that are missing, on the wrong barrier, crossed, or answered by a try in vain; and wrong numbers of trips."""
+"""Waits that are missing, on the wrong barrier, crossed, or answered by a try in vain; and wrong numbers of
+iterations.
+"""
 
 from __future__ import annotations
 
@@ -171,7 +173,7 @@ def holds_one_ring_for_the_other(stages: int = 1, tiles: int = 3) -> Protocol:
 def consumer_stops_early(stages: int = 2, tiles: int = 5, missing: int = 3) -> Protocol:
     """The consumer leaves ``missing`` tiles before the end.
 
-    Up to ``stages`` tiles that nobody reads fit in the ring; that they stay unread is no finding.
+    Up to ``stages`` tiles that no agent reads fit in the ring; that they stay unread is not a finding.
 
     tiles >= missing > stages: DEADLOCK
     else: proved
@@ -190,7 +192,7 @@ def consumer_stops_early(stages: int = 2, tiles: int = 5, missing: int = 3) -> P
 
 
 def producer_runs_on(stages: int = 2, tiles: int = 5) -> Protocol:
-    """The producer loads one tile that nobody reads; its copy may be under way when the kernel ends.
+    """The producer loads one tile that no agent reads; its copy may be under way when the kernel ends.
 
     No schedule hangs or races; the copy under way at the end is a warning.
 

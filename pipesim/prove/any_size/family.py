@@ -1,6 +1,6 @@
 """Any trip count: one protocol at consecutive values of one parameter, shown right for every value there is.
 
-A program of the family runs a loop, so somewhere in its canonical run it stands where it has stood before, one lap on:
+A program of the family runs a loop, so somewhere in its canonical run it is where it has stood before, one lap on:
 every barrier, every transfer under way, and all that the certificate remembers
 (:mod:`pipesim.prove.happens_before.snapshot`). A program that has the same operations and a lap more then runs through
 the same moments, some of them twice, and ends as the shorter one does. So it is enough
@@ -10,7 +10,7 @@ the same moments, some of them twice, and ends as the shorter one does. So it is
 * that in each of these classes the longer programs are the shorter one with the lap again, items moving on evenly
   (:mod:`pipesim.prove.any_size.laps`).
 
-What is assumed is that the protocol goes on as it does at the values looked at; for one given value not even that:
+What is assumed is that the protocol continues as it does at the values looked at; for one given value not even that:
 :func:`covers` compares its program.
 """
 
@@ -52,11 +52,11 @@ _MOST_PAIRS = 1_000  #: of moments that are compared in one run
 class Stop(Enum):
     """Why a family has no verdict for every value. The phrase is what reports say."""
 
-    NO_LOOP = "its operations do not grow by a lap at one place"
-    NO_REPEAT = "no moment of its run repeats an earlier one"
-    NOT_RIGHT = "one run does not stand for every schedule"
-    TOO_LARGE = "its programs are too large to be run one after the other"
-    OTHERWISE = "the program asked for does not go on as they do"
+    NO_LOOP = "its operations do not grow by one lap at a single place"
+    NO_REPEAT = "no state of its run repeats an earlier one"
+    NOT_RIGHT = "one run does not represent every schedule"
+    TOO_LARGE = "its programs are too large to be checked individually"
+    OTHERWISE = "the given program does not continue the pattern"
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class SomeValues:
 
 
 class Family:
-    """The programs of one parameter's values, flattened, run and compared where somebody asks for them."""
+    """The programs of one parameter's values, flattened, run and compared on request."""
 
     def __init__(self, parameter: str, build: Build, most_operations: int = MOST_OPERATIONS) -> None:
         self._parameter = parameter

@@ -17,7 +17,7 @@ _NEVER = -1
 
 
 def holds(program: Program) -> bool:
-    """True if one run stands for every schedule of the program, and nothing is wrong with it."""
+    """True if one run represents every schedule of the program, and nothing is wrong with it."""
     certificate, memory = Certificate(program), memory_order(program)
     watching: list[Witness] = [certificate, *([memory] if memory is not None else [])]
     ends_well = _ends_well(CanonicalRun(program, watching), certificate)

@@ -98,7 +98,7 @@ def common(mine: Sequence[object], theirs: Sequence[object]) -> int:
 def has_laps_more(short: Outline, long: Outline, laps: Laps, more: int) -> bool:
     """True if ``long`` is ``short`` with each of its laps ``more`` times again, items aside.
 
-    What follows a lap in ``short`` must begin as the lap does: whoever comes to its end looks at that operation, too.
+    What follows a lap in ``short`` must begin as the lap does: whoever finishes looks at that operation, too.
     """
     if not same_tables(short.program, long.program):
         return False

@@ -1,7 +1,7 @@
 """One run of a long program, without the laps of a loop in which nothing new can happen.
 
-When the canonical run stands where it has stood before, a lap on (:mod:`pipesim.prove.happens_before.snapshot`), and
-the same operations lie ahead so many times more, it will go through the same moments as often. They are left out: the
+When the canonical run is where it has stood before, a lap on (:mod:`pipesim.prove.happens_before.snapshot`), and
+the same operations lie ahead this many times more, it will go through the same moments as often. They are left out: the
 rest of the run is that of a program from which these laps have been cut. What a snapshot does not look at is which item
 a read finds; that is compared here, for every lap that is cut, read by read.
 
@@ -23,10 +23,10 @@ from pipesim.prove.happens_before.snapshot import Lap
 from pipesim.prove.memory_order.order import MemoryOrder
 
 LONG = 10_000  #: operations from which on laps are looked for
-_WORTH = 32  #: a cut leaves out one operation in so many at least, else the search for it takes longer
-_LATEST = 64  #: moments at which the same operations came next, held against a later one
+_WORTH = 32  #: a cut leaves out one operation in this many at least, else the search for it takes longer
+_LATEST = 64  #: moments at which the same operations came next, compared with a later one
 _LOOKS = 2_000  #: at laps that may lie ahead, and one for every two operations that were run
-_PATIENCE = 64  #: moments in vain that seemed to be the same, until no more are held against another
+_PATIENCE = 64  #: moments in vain that seemed to be the same, until no more are compared with another
 
 _Pcs = tuple[int, ...]
 _Next = tuple[Operation, ...]  #: of each agent, () for one that has ended
@@ -40,7 +40,7 @@ class _Stood(NamedTuple):
 
 
 def accelerated(program: Program, memory: MemoryOrder | None = None) -> int | None:
-    """The phases that the whole run of ``program`` completes, if it stands for every schedule; else None.
+    """The phases that the whole run of ``program`` completes, if it represents every schedule; else None.
 
     None says nothing: a plain run tells why. ``memory`` watches, where the memory order of the program gives concern.
     """

@@ -1,1 +1,1 @@
-"""The certificate: one canonical run that stands for all schedules, and the doubts that say why it may not."""
+"""The certificate: one canonical run that represents all schedules, and the doubts that say why it may not."""

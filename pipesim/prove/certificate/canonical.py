@@ -18,14 +18,14 @@ _NO_LIMIT = 1 << 62
 
 
 class Witness(Observer, Protocol):
-    """An observer that can tell where it stands when a round is over."""
+    """An observer that can tell where it is when a round is over."""
 
     def snapshot(self) -> Snapshot:
         """Everything that it may yet compare. Nothing is under way."""
 
 
 class RunStanding(NamedTuple):
-    """Where a run stands: what everybody remembers, and the phases that each channel has completed."""
+    """Where a run is: what everybody remembers, and the phases that each channel has completed."""
 
     snapshots: tuple[Snapshot, ...]
     phases: tuple[int, ...]
@@ -65,13 +65,13 @@ class CanonicalRun:
             self.round()
 
     def standing(self) -> RunStanding:
-        """Where the machine stands, and everybody who watches."""
+        """Where the machine is, and everybody who watches."""
         snapshots = machine_snapshot(self.program, self.state), *(witness.snapshot() for witness in self._watching)
         return RunStanding(snapshots, completed(self.state))
 
 
 def is_again(lap: Lap, earlier: RunStanding, later: RunStanding) -> bool:
-    """True if nobody can tell the ends of the lap apart, and nothing that moves with it is older than it."""
+    """True if no agent can tell the ends of the lap apart, and nothing that moves with it is older than it."""
     moved = tuple(b - a for a, b in zip(lap.begin, lap.end, strict=True))
     phases = tuple(b - a for a, b in zip(earlier.phases, later.phases, strict=True))
     return all(

@@ -1,4 +1,4 @@
-"""One run that stands for all schedules, and the reasons why it may not.
+"""One run that represents all schedules, and the reasons why it may not.
 
 The program runs once, in the canonical order. For every agent this observer knows what *occurs before* its next
 operation: how far it has seen the other agents go, and which phases it knows to be complete. If that relation holds
@@ -81,7 +81,7 @@ class _Try(NamedTuple):
 
 
 class Certificate:
-    """Watches one run; once it is over and :meth:`close` was called, it stands for all if ``doubts`` is empty."""
+    """Watches one run; once it is over and :meth:`close` was called, it represents all if ``doubts`` is empty."""
 
     def __init__(self, program: Program, *, keep_reads: bool = False, groups: Groups[Clock] | None = None) -> None:
         self._program = program
@@ -126,14 +126,14 @@ class Certificate:
         return tuple(self._doubts)
 
     def close(self) -> None:
-        """The run is over: judge the phases that have not completed, and what came to a CTA that may have ended."""
+        """The run is over: check the phases that have not completed, and what came to a CTA that may have ended."""
         for channel in range(len(self._program.barriers)):
             self._judge(channel)
         for doubt in self._other_cta.doubts(self._clocks, self.accesses):
             self._doubt(doubt)
 
     def snapshot(self) -> Snapshot:
-        """Where this observer stands: everything that it may yet compare, and nothing that grows with the run."""
+        """Where this observer is: everything that it may yet compare, and nothing that grows with the run."""
         marks = Marks()
         for clock in self._clocks:
             marks.moment(clock)
@@ -181,7 +181,7 @@ class Certificate:
             rule(_Did(before, agent, pc, op, result))
 
     def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
-        """A transfer delivered its bytes, or the arrival that it stands for."""
+        """A transfer delivered its bytes, or the arrival that it represents."""
         clock = self._issued.pop(flight.sequence)
         if flight.barrier < 0:
             return

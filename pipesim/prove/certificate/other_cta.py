@@ -27,7 +27,7 @@ class PhasePart(NamedTuple):
 
 
 class OtherCta:
-    """The parts and accesses of one run of which nobody in the other CTA knows yet."""
+    """The parts and accesses of one run of which no agent in the other CTA knows yet."""
 
     def __init__(self, program: Program) -> None:
         self._program = program

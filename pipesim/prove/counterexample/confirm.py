@@ -11,7 +11,7 @@ from pipesim.prove.refutation import Refutation, Schedule
 
 
 def confirm(program: Program, doubt: Doubt) -> Refutation | None:
-    """A schedule in which what is doubted goes wrong, None if none of those tried does."""
+    """A schedule in which what is doubted fails, None if none of those tried does."""
     agents = list(range(len(program.agents)))
     orders = [agents, agents[::-1]]
     if doubt.agent >= 0:

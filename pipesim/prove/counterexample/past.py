@@ -30,7 +30,7 @@ def past_of(program: Program, refuted: Refutation) -> frozenset[int]:
 
 
 def core(found: Deadlock) -> frozenset[str]:
-    """The agents that a deadlock comes from: they missed a phase, nobody can help them, or they wait in a ring."""
+    """The agents that a deadlock comes from: they missed a phase, no agent can help them, or they wait in a ring."""
     causes = {b.agent for b in found.blocked if b.missed >= 0} or {
         b.agent for b in found.blocked if b.given >= 0 or not any(s.next_line for s in b.suppliers)
     }

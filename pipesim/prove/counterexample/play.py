@@ -88,7 +88,7 @@ class Play:
         return False
 
     def reach(self, past: Sequence[int], hold: tuple[int, int] = (-1, -1)) -> bool:
-        """Carry out so many operations of each agent, and what must land for that, but not the transfer ``hold``."""
+        """Carry out this many operations of each agent, and what must land for that, but not the transfer ``hold``."""
         while True:
             moved = False
             for agent, bound in enumerate(past):
@@ -104,7 +104,9 @@ class Play:
                 return True
 
     def go_on(self, order: Sequence[int], most: int = 1_000_000) -> None:
-        """On to an end: the agents in this order, each as far as it goes, and transfers only where nobody can move."""
+        """On to an end: the agents in this order, each as far as it goes, and transfers only where no agent can
+        move.
+        """
         for _ in range(most):
             moved = False
             for agent in order:

@@ -34,14 +34,14 @@ def to_text(schedule: Schedule) -> str:
 
 
 def from_text(text: str) -> Schedule:
-    """The schedule of a line, which may be broken into several. ParameterError, naming the word, if one is no move."""
+    """The schedule of a line, which may be broken into several. ParameterError naming a word that is not a move."""
     moves: list[Move] = []
     for number, word in enumerate("".join(text.split()).split("."), 1):
         match = _MOVE.fullmatch(word)
         if match is None:
             raise ParameterError(
-                f"the schedule: word {number}, {word!r}, is no move",
-                correction="give the line that `pipesim check` prints behind again, or with --json under replay",
+                f"the schedule: word {number}, {word!r}, is not a move",
+                correction="give the line that `pipesim check` prints at the end, or the field replay of its --json",
             )
         times = int(match["times"] or 1)
         if len(moves) + times > _MOST:
@@ -54,14 +54,14 @@ def from_text(text: str) -> Schedule:
 
 
 def walk(program: Program, text: str) -> Play:
-    """The play of a line's schedule. ParameterError for a move that is not possible where it stands."""
+    """The play of a line's schedule. ParameterError for a move that is not possible where it is."""
     play = Play(program)
     for number, move in enumerate(from_text(text), 1):
         if play.faults or attempt(program, play.state, move) is None:
             raise ParameterError(
                 f"the schedule: move {number} is not possible in {program.name} at these parameters",
-                cause="the schedule is of another protocol, of other parameters, or of another version of it",
-                correction="give the parameters that `pipesim check` named beside the schedule",
+                cause="the schedule belongs to another protocol, other parameters, or another version of it",
+                correction="give the parameters that `pipesim check` printed with the schedule",
             )
         play.make(move)
     return play

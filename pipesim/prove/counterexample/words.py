@@ -46,9 +46,9 @@ class Part(Enum):
 
     FOCUS = "on the barrier or the bytes of the failure"
     PAST = "before that"
-    SETUP = "of the set-up"
-    ASIDE = "that do not matter"
-    PRIVATE = "that nobody else can notice"
+    SETUP = "of the setup"
+    ASIDE = "unrelated to the failure"
+    PRIVATE = "not observable by other agents"
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Line:
 
     ``short`` says the same in fewer words. ``barrier`` is the group ("" where the step is on none) and ``stage`` its
     stage; ``phase`` is the phase in which the step is counted, or which a wait saw complete: -1 is the phase before the
-    first, None where there is none. ``note`` is what came of it: ``1 of 2``, ``ends phase 0``.
+    first, None where there is none. ``note`` is what came of it: ``1 of 2``, ``completes phase 0``.
     """
 
     number: int
@@ -194,13 +194,13 @@ def _phase(state: State, op: Operation, move: Move, result: Step, on: int) -> tu
         if op[0] in LIFE:
             return None, ""
         if op[0] in BLOCKING_WAITS:
-            return before.done - 1, f"phase {before.done - 1}" if before.done else "at once"
+            return before.done - 1, f"phase {before.done - 1}" if before.done else "immediately"
         if op[0] in TRIES:
             return before.done - 1, _answer(before, op) if move.kind != Kind.FAIL else ""
         if op[0] in DELAYED_ARRIVALS or op[0] == Op.TMA_LOAD:
             return before.done, ""
     if result.signalled == on:
-        return before.done, f"ends phase {before.done}"
+        return before.done, f"completes phase {before.done}"
     if after.pending != before.pending and after.expected > 1:
         return before.done, f"{after.expected - after.pending} of {after.expected}"
     return before.done, ""
@@ -210,7 +210,7 @@ def _answer(word: BarrierState, op: Operation) -> str:
     """What a try of a phase's parity finds; that of a state token is not known from the barrier alone."""
     if op[0] == Op.TEST_STATE:
         return ""
-    return "says yes" if passes(word, operand(op, "parity")) else "says no"
+    return "true" if passes(word, operand(op, "parity")) else "false"
 
 
 def _of(state: State, move: Move) -> tuple[int, int]:
@@ -227,7 +227,7 @@ def _what(program: Program, state: State, move: Move) -> str:
         case Kind.OPEN:
             return f"{words} begins"
         case Kind.FAIL:
-            return f"{words}: says no"
+            return f"{words}: false"
         case Kind.LAND:
             flight = state.flights[move.who]
             return landing_in_words(program, program.code[agent][pc], flight.barrier, move.nbytes, flight.remaining)
@@ -240,7 +240,7 @@ def _operation(program: Program, agent: int, pc: int) -> str:
 
 
 def standing(program: Program, refuted: Refutation) -> dict[str, str]:
-    """Where a schedule leaves its agents, in the program's order: ``waits for empty[0]``, ``has ended``.
+    """Where a schedule leaves its agents, in the program's order: ``waits for empty[0]``, ``has finished``.
 
     "" after a fault, and of the agents of a deadlock that have no part in it.
     """
@@ -249,4 +249,4 @@ def standing(program: Program, refuted: Refutation) -> dict[str, str]:
         return dict.fromkeys(names, "")
     waits = {b.agent: f"waits for {b.barrier}" for b in refuted.deadlock.blocked}
     shown = involved(refuted.deadlock)
-    return {name: waits.get(name, "has ended") if name in shown else "" for name in names}
+    return {name: waits.get(name, "has finished") if name in shown else "" for name in names}

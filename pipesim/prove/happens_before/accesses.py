@@ -23,7 +23,7 @@ class AccessEvent(NamedTuple):
     engine: int
     first: int
     end: int
-    past: tuple[int, ...] = ()  #: operations of each agent that occur before it, where somebody asks
+    past: tuple[int, ...] = ()  #: operations of each agent that occur before it, on request
 
     @property
     def generic(self) -> bool:
@@ -74,7 +74,7 @@ class Accesses:
         self._waits: dict[int, list[tuple[int, int]]] = {}  # by flight: the waits that it had ended before
 
     def fork(self) -> Accesses:
-        """The same, to go on by itself."""
+        """The same, to continue by itself."""
         twin = Accesses(keep_reads=self.reads is not None)
         twin._write = self._write.copy()
         twin._reads = {cell: reads.copy() for cell, reads in self._reads.items()}
@@ -92,7 +92,7 @@ class Accesses:
         return self._write
 
     def landed(self, flight: int, channel: int, phases: int) -> None:
-        """Whoever knows so many phases of this channel knows that the flight is over."""
+        """Whoever knows this many phases of this channel knows that the flight is over."""
         self._landed[flight] = (channel, phases)
 
     def committed(self, agent: int, engine: int, flight: int, channel: int, phases: int) -> None:
@@ -152,7 +152,7 @@ class Accesses:
         return False
 
     def mark(self, marks: Marks) -> None:
-        """Enter what later accesses will be held against."""
+        """Enter what later accesses will be compared with."""
         for cell in sorted(self._write.keys() | self._reads.keys()):
             write = self._write.get(cell)
             reads = sorted(self._reads.get(cell, _NO_READS).items())

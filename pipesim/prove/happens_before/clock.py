@@ -25,7 +25,7 @@ class Clock(NamedTuple):
         return Clock((*self.seen[:agent], pc + 1, *self.seen[agent + 1 :]), self.known)
 
     def knowing(self, channel: int, phases: int) -> Clock:
-        """The same, and so many phases of the channel are known to be complete."""
+        """The same, and this many phases of the channel are known to be complete."""
         if self.known[channel] >= phases:
             return self
         return Clock(self.seen, (*self.known[:channel], phases, *self.known[channel + 1 :]))

@@ -17,14 +17,14 @@ M = TypeVar("M", Clock, Knowledge)
 
 
 def awaited(program: Program) -> frozenset[tuple[int, int]]:
-    """The (agent, engine) whose groups somebody waits for: the agent, or for a wgmma any of its warp group."""
+    """The (agent, engine) whose groups an agent waits for: the agent, or for a wgmma any of its warp group."""
     waits = {(a, op[ENGINE]) for a, code in enumerate(program.code) for op in code if op[0] == Op.WAIT_GROUP}
     groups = {(member, engine) for a, engine in waits if engine == Engine.WGMMA for member in program.warp_groups[a]}
     return frozenset(waits | groups)
 
 
 class Groups(Generic[M]):
-    """The groups of one run that somebody waits for, by the agent that issued them and the engine: ``of``, where known.
+    """The groups of one run that an agent waits for, by the agent that issued them and the engine: ``of``, where known.
 
     ``M`` is what an observer knows at a moment.
     """
@@ -77,7 +77,7 @@ class Groups(Generic[M]):
         return moment
 
     def mark(self, marks: Marks) -> None:
-        """Enter the groups that somebody may yet wait for, counted back from the last one closed."""
+        """Enter the groups that an agent may yet wait for, counted back from the last one closed."""
         for agent, engine in self._closed:
             closed = self._closed[agent, engine]
             flown = self._flown[agent, engine]

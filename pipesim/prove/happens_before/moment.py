@@ -14,7 +14,7 @@ from pipesim.prove.happens_before.clock import Clock
 
 
 class Knowledge(NamedTuple):
-    """One clock for each relation; ``proxied`` and ``published``: what a fence has handed on."""
+    """One clock for each relation; ``proxied`` and ``published``: what a fence has passed on."""
 
     occurs: Clock
     ordered: Clock
@@ -37,7 +37,7 @@ class Knowledge(NamedTuple):
         return self._mapped(lambda clock: clock.after(agent, pc))
 
     def knowing(self, channel: int, phases: int) -> Knowledge:
-        """The same, and so many phases of the channel are known to be complete."""
+        """The same, and this many phases of the channel are known to be complete."""
         return self._mapped(lambda clock: clock.knowing(channel, phases))
 
     def _mapped(self, change: Callable[[Clock], Clock]) -> Knowledge:
@@ -52,7 +52,7 @@ def _join(one: Clock, other: Clock) -> Clock:
 
 
 class PhaseKnowledge(NamedTuple):
-    """What the parts of a phase hand to those who wait for it; ``near``: without what other CTAs' agents hand on."""
+    """What the parts of a phase hand to those who wait for it; ``near``: without what other CTAs' agents pass on."""
 
     wide: Knowledge
     near: Knowledge
@@ -65,6 +65,6 @@ class PhaseKnowledge(NamedTuple):
         )
 
     def knowing(self, channel: int, phases: int) -> PhaseKnowledge:
-        """The same, and so many phases of the channel are known to be complete."""
+        """The same, and this many phases of the channel are known to be complete."""
         wide = self.wide.knowing(channel, phases)
         return PhaseKnowledge(wide, wide if self.wide is self.near else self.near.knowing(channel, phases))

@@ -1,4 +1,4 @@
-"""Where an observer of a run stands, so that a later moment can be told to be the same, some laps of a loop on.
+"""Where an observer of a run is, so that a later moment can be told to be the same, some laps of a loop on.
 
 A snapshot is a shape, in which nothing moves with the laps, and two rows of places: operations as (agent, position) and
 phases as (channel, number). A later snapshot repeats an earlier one if every place has either moved with its agent or
@@ -19,7 +19,7 @@ Places = tuple[tuple[int, int], ...]
 
 
 class Lap(NamedTuple):
-    """One lap of a family: where each agent stands when it begins and when it ends."""
+    """One lap of a family: where each agent is when it begins and when it ends."""
 
     begin: tuple[int, ...]
     end: tuple[int, ...]
@@ -48,7 +48,7 @@ class Marks:
             self.phases += enumerate(clock.known)
 
     def phase(self, phase: PhaseKnowledge) -> None:
-        """Enter all that a phase hands on."""
+        """Enter all that a phase passes on."""
         self.moment(phase.wide)
         self.moment(phase.near)
 
@@ -58,7 +58,7 @@ class Marks:
 
 
 def repeats(earlier: Snapshot, later: Snapshot, moved: Sequence[int], completed: Sequence[int]) -> bool:
-    """True if ``later`` is ``earlier``, after agents ``moved`` so far and channels ``completed`` so many phases."""
+    """True if ``later`` is ``earlier``, after agents ``moved`` so far and channels ``completed`` this many phases."""
     return (
         earlier.shape == later.shape
         and _shifted(earlier.operations, later.operations, moved)

@@ -1,8 +1,8 @@
 """Whether memory order can be wrong in a program at all: told from its operations, without a run.
 
 Nearly every program keeps a discipline under which nothing can: no operation is relaxed or too narrow, every thread
-fences what it has written for the other proxy before it lets anybody know, and every init is fenced before it is used.
-Such a program needs no second look; any other gets one.
+fences what it has written for the other proxy before it lets any agent know, and every init is fenced before it is
+used. Such a program needs no second look; any other gets one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def order_may_fail(program: Program) -> bool:
 
 
 def advisories(program: Program) -> tuple[Advisory, ...]:
-    """What is no fault and may be meant: arrives on a barrier of another CTA without a scope, a role and line once."""
+    """Not faults, possibly intended: arrives without a scope on a barrier of another CTA, each role and line once."""
     found: dict[tuple[str, str], Advisory] = {}
     for a, code in enumerate(program.code) if program.ctas > 1 else ():
         me = program.agents[a]
@@ -48,7 +48,7 @@ def advisories(program: Program) -> tuple[Advisory, ...]:
             if op[0] == Op.ARRIVE and not operand(op, "semantics") and program.barriers[op[BARRIER]].cta != me.cta:
                 claim = f"{me.role} arrives on {program.barriers[op[BARRIER]].name} of another CTA without a scope"
                 line = program.line(a, pc)
-                told = Advisory(me.role, f"{claim}, which PTX takes for CTA scope; the libraries do so, too", line)
+                told = Advisory(me.role, f"{claim}, which PTX treats as CTA scope; the libraries do the same", line)
                 found.setdefault((me.role, line), told)
     return tuple(found.values())
 

@@ -95,7 +95,7 @@ class MemoryOrder:
 
     @property
     def advisories(self) -> tuple[Advisory, ...]:
-        """What is no fault and may be meant. A run is not needed to tell."""
+        """What is not a fault and may be meant. A run is not needed to tell."""
         return advisories(self._program)
 
     def goes_on_in(self, program: Program) -> None:
@@ -115,7 +115,7 @@ class MemoryOrder:
             self._moved(before, agent, pc, op, result)
 
     def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
-        """A transfer delivered ``nbytes``, or the arrival that it stands for."""
+        """A transfer delivered ``nbytes``, or the arrival that it represents."""
         key = (flight.agent, flight.pc, flight.barrier)
         issued = self._issued[key]
         last = nbytes >= flight.remaining
@@ -236,7 +236,7 @@ class MemoryOrder:
             self._take(agent, pc, self._done[bar][-1], acquires=acquires, narrow=narrow)
 
     def _reader(self, agent: int, pc: int, register: int) -> Op | None:
-        """The first operation that reads the answer of a try."""
+        """The first operation that reads the result of a try_wait."""
         for op in self._program.code[agent][pc + 1 :]:
             if op[0] in groups.BY_ANSWER and operand(op, "register") == register:
                 return Op(op[0])

@@ -87,25 +87,25 @@ def _said(repair: Repair) -> str:
         case RepairKind.COUNT:
             return f"initialise {group} with a count of {value:,} instead of {was:,}"
         case RepairKind.EXPECT:
-            return f"{role} expects {value:,} bytes on {group} instead of {was:,}, as many as it copies"
+            return f"{role} expects {value:,} bytes on {group} instead of {was:,}, the number that it copies"
         case RepairKind.PHASES:
-            return f"{role} waits for {group} with parity {value} in the first lap and with the other one in each next"
+            return f"{role} waits for {group} with parity {value} in the first lap, alternating in each later lap"
         case RepairKind.STAGES:
             return f"{role} waits for {group} stage by stage, with parity {value} in the first lap"
         case RepairKind.ARRIVE:
-            return f"{role} arrives on {group} whenever it is done with a stage"
+            return f"{role} arrives on {group} whenever it has finished with a stage"
         case RepairKind.STAY:
             return f"{role} arrives on {group} without dropping out of it"
         case RepairKind.LAPS:
-            return "every role flips the parity of its waits once in each lap of the stages, and not otherwise"
+            return "every role flips the parity of its waits exactly once in each lap of the stages"
         case RepairKind.DEPTH:
             left = f"no more than {value:,}" if value else "none"
-            return f"{role} leaves {left} of its groups under way when it waits for them, not {was:,}"
+            return f"{role} leaves {left} of its groups pending when it waits for them, instead of {was:,}"
         case RepairKind.DROP:
             which = "its second arrive" if value else "its arrive"
-            return f"{role} leaves out {which} on {group}"
+            return f"{role} omits {which} on {group}"
         case RepairKind.LATER:
-            return f"{role} arrives on {group} only behind its reads and writes of the stage"
+            return f"{role} arrives on {group} only after its reads and writes of the stage"
         case RepairKind.ACQUIRE:
             return f"{role} waits for {group}, with parity {value} in the first lap, before it uses a stage"
         case RepairKind.THREADS:

@@ -1,7 +1,7 @@
 """Single corrections of a protocol, as changes of a flat program: a closed list, each of a whole role or group.
 
 A mistake of a protocol is made in every lap, so a correction changes every lap. It is named by roles and groups of
-barriers, not by positions: what mends the smallest program that goes wrong can be tried on the one that was asked for.
+barriers, not by positions: what fixes the smallest program that fails can be tried on the one that was asked for.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RepairKind(Enum):
     ARRIVE = "arrive"  #: a role arrives at the end of its work on a stage
     DROP = "drop"  #: an arrive is left out
     STAY = "stay"  #: a role arrives without dropping out of the barrier
-    LATER = "later"  #: an arrive comes behind the reads and writes that follow it
+    LATER = "later"  #: an arrive comes after the reads and writes that follow it
     ACQUIRE = "acquire"  #: a role waits before it uses a stage
     THREADS = "threads"  #: the number of threads at a named barrier
     DEPTH = "depth"  #: how many groups of transfers a role leaves under way when it waits for them
@@ -62,7 +62,8 @@ class Repair:
     """One correction: its kind, the role ("" for all), the group of barriers, and a number.
 
     ``value`` is the count, the bytes or the threads, the parity of the first lap, or which of several arrives on a
-    barrier in a row (0 the first); ``was`` is what it was, -1 where that is no number. A named barrier is its number.
+    barrier in a row (0 the first); ``was`` is what it was, -1 where that is not a number. A named barrier is its
+    number.
     """
 
     kind: RepairKind

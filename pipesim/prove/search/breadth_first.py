@@ -29,7 +29,7 @@ class Exploration:
     """What a search saw. ``complete``: it saw every schedule.
 
     ``wrong`` names what the refutations show: kind, agent and operation of a fault, or where every agent is in a
-    deadlock. ``outcomes``: final states of runs that finished, apart from registers, which nobody reads any more.
+    deadlock. ``outcomes``: final states of runs that finished, apart from registers, which no agent reads any more.
     """
 
     verdict: Verdict
@@ -47,7 +47,7 @@ class Exploration:
 
 
 def explore(program: Program, max_states: int = 1_000_000, *, reduced: bool = True) -> Exploration:
-    """Explore every schedule of ``program``, up to so many states.
+    """Explore every schedule of ``program``, up to this many states.
 
     Both ways find every fault (its kind at its operation), every deadlock (who waits where) and every outcome, if
     ``complete``. The plain search gives a shortest schedule of each.
@@ -113,7 +113,7 @@ class _Search:
         key = Ending.DEADLOCK, state.pcs
         if key not in self._found:
             stuck = explain(self._program, state)
-            assert stuck is not None, "nothing can move, so somebody waits"
+            assert stuck is not None, "nothing can move, so an agent waits"
             self._found[key] = Refutation(Ending.DEADLOCK, self._to(row), deadlock=stuck)
 
     def _fault(self, row: Row, process: Process, outcome: Successor) -> None:

@@ -38,7 +38,7 @@ class Touch(NamedTuple):
     """Bit masks of parts: what others can notice being ``read``, ``written`` or ``added`` to.
 
     Arrivals at a barrier add: they can be exchanged as long as no phase ends between them. ``looks`` holds what the
-    outcome also depends on and nobody notices: what only its own agent changes, and the transfers under way, whose
+    outcome also depends on and no agent notices: what only its own agent changes, and the transfers under way, whose
     accesses count as those of their cells.
     """
 

@@ -1,7 +1,7 @@
-"""What a program leaves behind when it ends: data that nobody has read, and transfers that may still be under way.
+"""What a program leaves behind when it ends: data that no agent has read, and transfers that may still be under way.
 
-Neither breaks a rule, so both are warnings. They are looked for in one run, in which nothing lands before somebody
-waits for it: what is still under way when the last agent ends is so in a schedule that exists. Where one run stands for
+Neither breaks a rule, so both are warnings. They are looked for in one run, in which nothing lands before an agent
+waits for it: what is still under way when the last agent ends is so in a schedule that exists. Where one run represents
 every schedule, or every schedule has been followed to one end, the data is left in all of them.
 """
 
@@ -27,8 +27,8 @@ _LOOKED_AFTER = frozenset({Space.SHARED, Space.TENSOR})  #: memory that is gone 
 class Left(Enum):
     """What is left. The value is what a report says of it."""
 
-    UNREAD = "{role} leaves data in {place} that nobody reads"
-    IN_FLIGHT = "a transfer of {role} in {place} may still be under way when its CTA has ended"
+    UNREAD = "{role} leaves data in {place} that no agent reads"
+    IN_FLIGHT = "a transfer of {role} in {place} may still be in flight when its CTA has exited"
 
 
 class Leftover(NamedTuple):

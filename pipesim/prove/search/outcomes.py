@@ -1,7 +1,7 @@
 """Whether all schedules that end well end the same way: what reads have seen, and what memory holds at the end.
 
 A program in which this differs although nothing raced is steered by chance: by a try, or by who came first to what they
-exclude each other from. A try that only spares a wait changes neither. Where the certificate holds, one run stands for
+exclude each other from. A try that only spares a wait changes neither. Where the certificate holds, one run represents
 every schedule and there is nothing to ask.
 """
 
@@ -48,7 +48,7 @@ class Outcomes:
     """What is known of the ends of a program.
 
     ``complete``: every schedule was followed, to an end without a fault or a deadlock. ``different``: a shortest pair
-    found of two that differ, None if there is none or if something goes wrong, which is told instead.
+    found of two that differ, None if there is none or if something fails, which is told instead.
     """
 
     complete: bool

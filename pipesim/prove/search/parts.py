@@ -32,7 +32,7 @@ class Local(NamedTuple):
 
 
 class Parts:
-    """Where each part of a state stands in a row, and the values that the numbers there stand for.
+    """Where each part of a state is in a row, and the values that the numbers there represent.
 
     ``local``, ``barriers`` and ``named`` are places by index; ``flights`` by agent and engine (:data:`OWN` for an
     access that the agent itself holds open); ``commits`` by agent; ``cells`` by cell; ``running``, the number of agents
@@ -81,11 +81,11 @@ class Parts:
         return tuple(self.number(part, state) for part in range(len(self._readers)))
 
     def value(self, row: Row, part: int) -> Any:  # each part has a type of its own
-        """What the number of this part in a row stands for."""
+        """What the number of this part in a row represents."""
         return self.values[part][row[part]]
 
     def state(self, row: Row) -> State:
-        """The canonical state that a row stands for."""
+        """The canonical state that a row represents."""
         values = [known[number] for known, number in zip(self.values, row, strict=True)]
         local: list[Local] = [values[part] for part in self.local]
         flights = [flight for part in self.flights.values() for flight in values[part]]

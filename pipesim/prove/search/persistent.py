@@ -3,7 +3,7 @@
 Some processes are chosen and held still. The others are let run as far as they may come (``reach``). If nothing they
 may do by then is noticed by a chosen one in its next move, or notices that move, it can be made first as well as last:
 only the moves of the chosen processes are followed from here. Every move brings a program nearer to its end, so none is
-put off for ever. A move that goes wrong ends its branch and would hide what others still do; a choice with one in it is
+put off indefinitely. A move that fails ends its branch and would hide what others still do; a choice with one in it is
 not made. So the search loses no fault, no deadlock and no final state (P. Godefroid, "Partial-Order Methods for the
 Verification of Concurrent Systems", persistent sets).
 """

@@ -2,7 +2,7 @@
 
 A wait ends an agent's way if the barrier cannot complete the phase without those held still: the arrivals that the
 others may still make by then are too few, or bytes are missing that none of them brings. Everything else is taken to
-be passed, whatever the answer of a try, and a phase to complete as soon as the counts allow it.
+be passed, whatever the result of a try_wait, and a phase to complete as soon as the counts allow it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Way:
         self.writes = 0
         self.adds = 0
         self.ended = False
-        self.arrived = local.hold > 0  #: at the named barrier where it stands
+        self.arrived = local.hold > 0  #: at the named barrier where it is
         self.done: dict[int, int] = {}  #: phases of a barrier that are over, since it has seen so
         self.generations: dict[int, int] = {}  #: the same of a named barrier, counted from now
         self.cluster = 0  #: the same of the cluster barrier

@@ -95,7 +95,7 @@ def in_one_line(report: CheckReport) -> str:
 
 
 def place_of(shown: Counterexample) -> str:
-    """The author's line of a finding: of its fault, or of the wait that nobody can end."""
+    """The author's line of a finding: of its fault, or of the wait that no agent can end."""
     if not isinstance(shown.finding, Deadlock):
         return shown.finding.line
     waits = sorted(shown.finding.blocked, key=lambda b: (b.missed < 0, any(s.next_line for s in b.suppliers)))

@@ -97,7 +97,9 @@ def _cycle(moment: ComparedEvent) -> str:
 
 def _stuck(d: Divergence, width: int) -> list[str]:
     if d.stuck is None:
-        claim = "the model is not stuck where the records end: no wait of the protocol explains why the kernel stopped"
+        claim = (
+            "the model is not blocked where the records end: no wait of the protocol explains why the kernel stopped"
+        )
         return ["", *wrap(claim, width, "  ")]
-    told = ["the model, led by the records, is stuck there too", *who_waits(d.stuck)]
+    told = ["the model, replaying the records, blocks there too", *who_waits(d.stuck)]
     return ["", *wrap_parts(told, width, "  "), "", *deadlock_lines(d.stuck, width)]

@@ -1,4 +1,4 @@
-"""What went wrong, in words: the edits that explain a trace, and the barriers of a kernel that did not finish."""
+"""What failed, in words: the edits that explain a trace, and the barriers of a kernel that did not finish."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from pipesim.report.text.words import NONE, count, microseconds, number, place
 MOST_EXPLANATIONS = 6
 MOST_HAZARDS = 2
 MOST_BARRIERS = 16
-_ENDED = {Ending.DEADLINE: "stopped by its deadline", Ending.DEADLOCK: "nobody can move"}
+_ENDED = {Ending.DEADLINE: "timed out", Ending.DEADLOCK: "no agent can proceed"}
 
 
 def examination_lines(found: Examination, shown: Deadlock | None, width: int) -> list[str]:
-    """The diagnosis, how the run can end, and the autopsy; ``shown`` is a deadlock that stands above already."""
+    """The diagnosis, how the run can end, and the autopsy; ``shown`` is a deadlock that is already shown above."""
     lines: list[str] = []
     if found.diagnosis is not None:
         lines += ["", *diagnosis_lines(found.diagnosis, width)]
@@ -37,7 +37,7 @@ def examination_lines(found: Examination, shown: Deadlock | None, width: int) ->
 
 
 def diagnosis_lines(diagnosis: Diagnosis, width: int) -> list[str]:
-    """Which single edit of the protocol explains the trace, or that none does; and what was made wrong on purpose."""
+    """Which single edit of the protocol explains the trace, if any, and whether an injected fault was found."""
     if not diagnosis.manifest:
         claim = f"the fault {diagnosis.made} did not manifest in this run: the kernel did what the protocol says"
         return wrap(claim, width, f"{UNSURE} ")
@@ -51,7 +51,7 @@ def diagnosis_lines(diagnosis: Diagnosis, width: int) -> list[str]:
         lines += _consequences(told[0], width)
     else:
         head = (
-            f"{count(len(told), 'edit')} make the whole trace conform, each alone; the records cannot tell them apart"
+            f"{count(len(told), 'edit')} make the whole trace conform, each alone; the records do not distinguish them"
         )
         lines = wrap(head, width, "  ")
         for explanation in told[:MOST_EXPLANATIONS]:
@@ -65,7 +65,7 @@ def diagnosis_lines(diagnosis: Diagnosis, width: int) -> list[str]:
 
 def autopsy_lines(autopsy: Autopsy, shown: Deadlock | None, width: int) -> list[str]:
     """How far the CTA came, its barriers, whether their words agree, and who waits for what."""
-    ended = "ended by a trap" if autopsy.status in TRAPPED else _ENDED.get(autopsy.status, autopsy.status)
+    ended = "trapped" if autopsy.status in TRAPPED else _ENDED.get(autopsy.status, autopsy.status)
     after = f"{microseconds(autopsy.picoseconds)} after its first record"
     progress = f"last progress at cycle {number(autopsy.cycle)}, {after}" if autopsy.cycle >= 0 else "no event recorded"
     lines = wrap_parts([f"autopsy of CTA {autopsy.cta}", ended, progress], width, "  ")
@@ -75,7 +75,7 @@ def autopsy_lines(autopsy: Autopsy, shown: Deadlock | None, width: int) -> list[
     if autopsy.trap is not None:
         lines += ["", *fault_lines([autopsy.trap], width)]
     elif autopsy.status in TRAPPED:
-        lines += ["", *wrap("no recorded operation traps: the one that did left no record", width, f"{UNSURE} ")]
+        lines += ["", *wrap("no recorded operation traps: the one that trapped left no record", width, f"{UNSURE} ")]
     if autopsy.deadlock is not None and autopsy.deadlock == shown:
         return [*lines, *wrap("who waits for what is the same as above", width, "  ")]
     if autopsy.deadlock is not None:
@@ -94,39 +94,39 @@ def _claim(explanation: Explanation) -> str:
 
 
 def _consequences(explanation: Explanation, width: int) -> list[str]:
-    """What the edited protocol breaks on the way, and at what it traps."""
+    """Which rules the edited protocol breaks on the way, and where it traps."""
     lines: list[str] = []
     for fault in explanation.hazards[:MOST_HAZARDS]:
         lines += wrap(f"with it {fault.claim}", width, "    ", "      ")
     if len(explanation.hazards) > MOST_HAZARDS:
         lines.append(
-            f"    and {count(len(explanation.hazards) - MOST_HAZARDS, 'more fault')} that the chip passes over"
+            f"    and {count(len(explanation.hazards) - MOST_HAZARDS, 'more fault')} not detected by the hardware"
         )
     if explanation.trap is not None:
-        lines += wrap(f"then {explanation.trap.claim}: the chip stops the launch", width, "    ", "      ")
+        lines += wrap(f"then {explanation.trap.claim}: the hardware traps here", width, "    ", "      ")
     elif explanation.stuck is not None:
         waiting = ", ".join(f"{b.agent} for {b.barrier}" for b in explanation.stuck.blocked)
-        lines += wrap(f"then the protocol, too, waits for ever: {waiting}", width, "    ", "      ")
+        lines += wrap(f"then the protocol also waits indefinitely: {waiting}", width, "    ", "      ")
     return lines
 
 
 def _made(diagnosis: Diagnosis, width: int) -> list[str]:
-    """Whether what was made wrong on purpose was found."""
+    """Whether the injected fault was found."""
     if diagnosis.named:
-        found = "it is what was found" if len(diagnosis.explanations) == 1 else "it is one of them"
-        return wrap(f"{diagnosis.made} was put into the kernel on purpose: {found}", width, f"{GOOD} ")
-    return wrap(f"{diagnosis.made} was put into the kernel on purpose: it is not found", width, f"{BAD} ")
+        found = "it is the edit found" if len(diagnosis.explanations) == 1 else "it is one of these edits"
+        return wrap(f"{diagnosis.made} was injected into the kernel: {found}", width, f"{GOOD} ")
+    return wrap(f"{diagnosis.made} was injected into the kernel: it is not found", width, f"{BAD} ")
 
 
 def _outcome(found: Examination, width: int) -> list[str]:
-    """How the run ended, beside how the model says that such a run can end."""
+    """How the run ended, and how such a run can end in the model."""
     if found.outcome is None or not (found.possible or (found.diagnosis and found.diagnosis.made)):
         return []
     ended = {
-        LaunchOutcome.RIGHT: "it finished, every tile with the right data: the fault shows in the records only",
+        LaunchOutcome.RIGHT: "it finished with correct data in every tile: only the records show the fault",
         LaunchOutcome.WRONG_DATA: "it finished with wrong data",
         LaunchOutcome.HANG: "it hung",
-        LaunchOutcome.TRAP: "a trap ended it",
+        LaunchOutcome.TRAP: "it trapped",
     }[found.outcome]
     if found.diagnosis is not None and not found.diagnosis.manifest:
         return []
@@ -139,7 +139,7 @@ def _outcome(found: Examination, width: int) -> list[str]:
 
 
 def _barriers(autopsy: Autopsy, width: int) -> list[str]:
-    """The barriers somebody waits for, in the middle of a phase, or read otherwise than rebuilt; the others counted."""
+    """Barriers with a waiting agent, in mid-phase, or read differently from rebuilt; the others are counted."""
     telling = [b for b in autopsy.barriers if b.waiting or b.pending != b.count or b.tx or b.agrees is False]
     rows = [("barrier", "phase", "arrivals", "bytes missing", "waiting for it")]
     for b in telling[:MOST_BARRIERS]:
@@ -148,14 +148,14 @@ def _barriers(autopsy: Autopsy, width: int) -> list[str]:
     lines = columns(rows, 1, width) if telling else []
     rest = len(autopsy.barriers) - len(telling[:MOST_BARRIERS])
     if rest:
-        noun = "barrier stands" if rest == 1 else "barriers stand"
+        noun = "barrier is" if rest == 1 else "barriers are"
         others = "" if not telling else " other"
-        lines += wrap(f"{number(rest)}{others} {noun} between two phases, with nobody waiting", width, "  ")
+        lines += wrap(f"{number(rest)}{others} {noun} between two phases, with no agent waiting", width, "  ")
     return lines
 
 
 def _outstanding(b: Standing) -> str:
-    """``16,384``, or ``16,384 in flight`` of a copy that was under way when a trap ended the launch."""
+    """``16,384``, or ``16,384 in flight`` of a copy still in flight when a trap ended the launch."""
     if not b.tx:
         return NONE
     if not b.in_flight:

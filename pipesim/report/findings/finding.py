@@ -41,22 +41,25 @@ def finding_lines(findings: Sequence[Finding], width: int = DEFAULT_WIDTH) -> li
 
 
 def headline(deadlock: Deadlock, width: int = DEFAULT_WIDTH) -> list[str]:
-    """``✗ deadlock · 2 of 3 agents wait for ever · finished: load``."""
+    """``✗ deadlock · 2 of 3 agents wait indefinitely · finished: load``."""
     return wrap_parts(["deadlock", *who_waits(deadlock)], width, f"{BAD} ")
 
 
 def who_waits(deadlock: Deadlock) -> list[str]:
-    """``2 of 3 agents wait for ever`` and ``finished: load``, to be joined by dots."""
+    """``2 of 3 agents wait indefinitely`` and ``finished: load``, to be joined by dots."""
     waiting, done = len(deadlock.blocked), len(deadlock.finished)
     wait = "waits" if waiting == 1 else "wait"
-    return [f"{waiting} of {count(waiting + done, 'agent')} {wait} for ever", f"finished: {_names(deadlock.finished)}"]
+    return [
+        f"{waiting} of {count(waiting + done, 'agent')} {wait} indefinitely",
+        f"finished: {_names(deadlock.finished)}",
+    ]
 
 
 def deadlock_lines(deadlock: Deadlock, width: int = DEFAULT_WIDTH) -> list[str]:
     """Each blocked agent with what it misses and who could send it, then the ring in which they wait.
 
-    Agents of a role that wait for the same are told together. Those that say most come first: who asks for a phase that
-    is past, then whom nobody can help.
+    Agents of a role that wait for the same thing share an entry. The most informative come first: agents that ask for a
+    phase that is past, then those whose missing arrival no operation can send.
     """
     lines: list[str] = []
     alike = together((b, b.agent, _blocked_key(b)) for b in sorted(deadlock.blocked, key=_rank))
@@ -70,16 +73,16 @@ def deadlock_lines(deadlock: Deadlock, width: int = DEFAULT_WIDTH) -> list[str]:
         lines.append(f"  and {count(rest, 'more agent')}")
     if deadlock.cycle:
         ring = " → ".join((*deadlock.cycle, deadlock.cycle[0]))
-        lines += ["", *wrap(f"they wait in a ring: {ring}", width, "  ", "    ")]
+        lines += ["", *wrap(f"circular wait: {ring}", width, "  ", "    ")]
     return lines
 
 
 def fault_lines(faults: Sequence[FaultReport], width: int = DEFAULT_WIDTH) -> list[str]:
-    """Every broken rule: the rule and what the chip does then, who broke it with which operation, where, the claim."""
+    """Every broken rule: the rule, whether the hardware detects it, the agent and its operation, where, the claim."""
     lines = [f"{BAD} {count(len(faults), 'fault')}"]
     alike = together((f, f.agent, (f.kind, f.line or f.operation)) for f in faults)
     for fault, *others in alike[:MOST_FAULTS]:
-        chip = "the chip stops the launch there" if fault.kind.traps else "the chip goes on"
+        chip = "the hardware traps here" if fault.kind.traps else "not detected by the hardware"
         lines += ["", *wrap_parts([fault.kind.value, chip], width, "  ")]
         lines += with_source(f"{fault.agent}: {fault.operation}", fault.line, width, "    ", "      ")
         claim = fault.claim.removeprefix(f"{fault.agent}: ").removeprefix(fault.kind.value).lstrip(": ")
@@ -96,13 +99,13 @@ def fault_lines(faults: Sequence[FaultReport], width: int = DEFAULT_WIDTH) -> li
 
 
 def advisory_lines(advisories: Sequence[Advisory], width: int = DEFAULT_WIDTH) -> list[str]:
-    """What another schedule would show, each as a field of its own."""
+    """What another schedule would show, one field each."""
     said = [a.claim + (f" ({place(a.line)})" if a.line else "") for a in advisories]
     return [line for note in said for line in field("note", [note], width)]
 
 
 def budget_lines(steps: int, width: int = DEFAULT_WIDTH) -> list[str]:
-    """A simulation that was cut off: nothing is known about what would have followed."""
+    """A simulation that ran out of its budget: what would have followed is unknown."""
     claim = f"unknown: the budget of {count(steps, 'step')} ran out before the program ended"
     return wrap(claim, width, f"{UNSURE} ")
 
@@ -141,14 +144,14 @@ def together(named: Iterable[tuple[_T, str, Hashable]]) -> list[list[_T]]:
 
 
 def _rank(blocked: Blocked) -> int:
-    """0 asks for a phase that is past, 1 nobody can help (or the count is never reached), 2 the others."""
+    """0: asks for a phase that is past; 1: no operation can help, or the count is never reached; 2: the others."""
     if blocked.missed >= 0 or blocked.given >= 0:
         return 0 if blocked.missed >= 0 else 1
     return 2 if any(s.next_line for s in blocked.suppliers) or blocked.bytes_in_flight else 1
 
 
 def _blocked_key(blocked: Blocked) -> Hashable:
-    """Equal for agents of which the same can be said; one that would supply itself is told by itself."""
+    """Equal for agents that share an entry; one that would supply itself has its own."""
     return blocked.agent if _helps_itself(blocked) else replace(blocked, agent="")
 
 
@@ -160,7 +163,7 @@ def _causes(blocked: Blocked, width: int) -> list[str]:
     """Why what is missing never comes, where that is known."""
     if blocked.given < 0:
         return []
-    gives = f"the program gives {count(blocked.given, 'arrival')} a phase, the count is {number(blocked.count)}"
+    gives = f"the program makes {count(blocked.given, 'arrival')} per phase, but the count is {number(blocked.count)}"
     return wrap(gives, width, "    ", "      ")
 
 
@@ -170,8 +173,8 @@ def _missed(blocked: Blocked, names: str, ask: str) -> str:
     phases = f"phases {number(low)} {'and' if high == low + 1 else 'to'} {number(high)}"
     return (
         f"{names} {ask} for phase {number(low)} of {blocked.barrier}, which is complete: {phases} were complete before "
-        "it looked (one arrival too many, or nothing that holds the arriver back); "
-        f"by its parity {blocked.parity} it now waits for phase {number(blocked.phase_wanted)}"
+        "it looked (one arrival too many, or the arriving agent did not wait for it); "
+        f"with parity {blocked.parity} it now waits for phase {number(blocked.phase_wanted)}"
     )
 
 
@@ -203,11 +206,11 @@ def _missing(blocked: Blocked) -> str:
     if blocked.bytes_missing > 0:
         missing, flying = blocked.bytes_missing, blocked.bytes_in_flight
         if flying >= missing:
-            return f"{has}, and {count(missing, 'byte')} are in flight"
-        part = f", of which {number(flying)} are in flight" if flying else ""
-        return f"{has} and misses {count(missing, 'byte')}{part}"
+            return f"{has}; {count(missing, 'byte')} in flight"
+        part = f", of which {number(flying)} in flight" if flying else ""
+        return f"{has}; {count(missing, 'byte')} missing{part}"
     if blocked.bytes_missing < 0:
-        return f"{has}, and {count(-blocked.bytes_missing, 'byte')} more landed than were expected"
+        return f"{has}; {count(-blocked.bytes_missing, 'byte')} more landed than expected"
     return has
 
 
@@ -215,7 +218,7 @@ def _suppliers(blocked: Blocked, width: int) -> list[str]:
     if blocked.missed >= 0:
         return []  # what would complete a later phase is not what is wrong
     if not blocked.suppliers and not blocked.arrivals_missing and 0 < blocked.bytes_missing <= blocked.bytes_in_flight:
-        return []  # all that is missing is under way
+        return []  # all that is missing is in flight
     if not blocked.suppliers:
         return wrap("no operation of the program could send what is missing", width, "    ", "      ")
     lines: list[str] = []
@@ -240,14 +243,14 @@ def _supplier(supplier: Supplier, blocked: Blocked, who: str, agents: int) -> st
         wait = "waits" if agents == 1 else "wait"
         return f"{would}, but {wait} for {supplier.waits_for}" if supplier.waits_for else would
     if not supplier.last_line:
-        return f"{who} never {'sends' if agents == 1 else 'send'} there"
-    whose = f"{who}'s: its" if agents == 1 else f"those of {who}: the"
-    last = f"{whose} last on {blocked.barrier} is {_which(supplier, blocked)} ({place(supplier.last_line)})"
-    return f"the missing {what} would be {last}, none follows"
+        return f"{who} never {'sends' if agents == 1 else 'send'} one to this barrier"
+    whose = "its" if agents == 1 else "their"
+    last = f"{whose} last {what} on {blocked.barrier} was {_which(supplier, blocked)} ({place(supplier.last_line)})"
+    return f"{who} could send it, but {last}; no further one follows"
 
 
 def _which(supplier: Supplier, blocked: Blocked) -> str:
-    """Which of its operations the last one was: by the trip of its loop, or counted on all barriers of the group."""
+    """Which of its operations was the last: by the iteration of its loop, or counted on all barriers of the group."""
     if supplier.last_trip >= 0 and not _unit(blocked):
         trip = number(supplier.last_trip)
         loop = supplier.last_loop  # what the author calls the trips: of a loop over ``tiles`` each is for a tile

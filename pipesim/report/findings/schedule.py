@@ -27,7 +27,7 @@ MOST_FOCUS = 10  #: of these on what the failure is about, where all are too man
 LEAST_LANE = 18  #: cells; with less the steps are a list
 MOST_REPLAY = 600  #: characters of a schedule's line that are printed; a longer one is in the JSON
 _GAP, _PLACE = 2, 18
-_PARTS = {Part.SETUP: "of the set-up", Part.PAST: "between", Part.FOCUS: "between"}
+_PARTS = {Part.SETUP: "of the setup", Part.PAST: "between", Part.FOCUS: "between"}
 
 
 @dataclass(frozen=True)
@@ -38,15 +38,15 @@ class Fold:
 
     @property
     def text(self) -> str:
-        """``8 steps of the set-up``; ``12 steps of mma/0 and load that do not matter``."""
+        """``8 steps of the setup``; ``12 unrelated steps of mma/0 and load hidden``."""
         parts = dict.fromkeys(_PARTS.get(step.part, "") for step in self.steps)
         said = []
         for part in parts:
             mine = [step for step in self.steps if _PARTS.get(step.part, "") == part]
             agents = list(dict.fromkeys(step.agent for step in mine))
             whose = " and ".join(agents) if len(agents) < 3 else f"{len(agents)} agents"
-            do = "does" if len(mine) == 1 else "do"
-            said.append(f"{count(len(mine), 'step')} {part or f'of {whose} that {do} not matter'}")
+            hidden = f"{count(len(mine), 'unrelated step')} of {whose} hidden"
+            said.append(f"{count(len(mine), 'step')} {part}" if part else hidden)
         return ", ".join(said)
 
 
@@ -91,7 +91,7 @@ def again_lines(shown: Counterexample, width: int) -> list[str]:
     if not shown.command:
         return []
     if len(shown.replay) > MOST_REPLAY:
-        said = f"again: the schedule is long; `pipesim check {shown.command} --json` has it under replay"
+        said = f"again: the schedule is long; see the field replay of `pipesim check {shown.command} --json`"
         return wrap(said, width, "  ", "    ")
     words = re.split(r"(?<!-p) ", shown.command)
     lines = _command("  again: ", ["pipesim", "check", *words, f"--replay '{shown.replay}'"], width)

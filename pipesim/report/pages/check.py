@@ -66,12 +66,12 @@ def proof_lines(report: CheckReport, width: int) -> list[str]:
 
 
 def _range(each: ProvedRange) -> str:
-    """For which values of a trip count the verdict holds, and what is taken for granted beyond those that were run."""
+    """For which values of a trip count the verdict holds, and what is assumed for those that were not checked."""
     if each.checked < 0:
         return f"{each.parameter}: as given, not any number: {why_not_every(each)}"
-    run = f"{number(each.least)} to {number(each.checked)} run one by one"
+    run = f"{number(each.least)} to {number(each.checked)} checked individually"
     if each.least == each.checked:
-        run = f"only {number(each.least)} run"
+        run = f"only {number(each.least)} checked"
     if not each.lap:
         where = f"at {number(each.fails)} " if each.fails >= 0 else ""
         return f"{each.parameter}: {run}, not more: {where}{why_not_every(each)}"
@@ -89,14 +89,14 @@ def wrong_lines(report: CheckReport, width: int) -> list[str]:
     if report.doubts and report.verdict is not Verdict.PROVED:
         lines += ["", *_doubts(report.doubts, width)]
     if report.also:
-        lines += ["", "  other schedules of this size end otherwise"]
+        lines += ["", "  other schedules of this size end differently"]
         for kind in report.also:
             lines += wrap(kind.value, width, "    ", "      ")
     return lines
 
 
 def shown_lines(shown: Counterexample, width: int) -> list[str]:
-    """One way in which it goes wrong: the sizes, the finding, its schedule, and how to see it again."""
+    """One way in which it fails: the sizes, the finding, its schedule, and how to see it again."""
     lines = ["", *_smallest(shown, width), *finding_lines([shown.finding], width), "", *schedule_block(shown, width)]
     for block in (_corrections(shown, width), again_lines(shown, width)):
         lines += ["", *block] if block else []
@@ -120,7 +120,7 @@ def _smallest(shown: Counterexample, width: int) -> list[str]:
 
 def _doubts(doubts: tuple[DoubtLine, ...], width: int) -> list[str]:
     """What may happen otherwise in another schedule, as the one run shows; once for agents that are alike."""
-    lines = ["  nothing holds these in their place"]
+    lines = ["  not ordered with respect to other agents:"]
     alike = _alike(dict.fromkeys(doubts))  # the next lap's says the same
     for some in alike[:MOST_DOUBTS]:
         doubt = some[0]

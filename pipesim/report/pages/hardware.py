@@ -78,7 +78,7 @@ def _capture(block: TraceComparison, width: int) -> list[str]:
         found.words
     )
     if block.measured.meta.wrong_tiles:
-        behaviour.append(f"{BAD} {count(block.measured.meta.wrong_tiles, 'tile')} held wrong data")
+        behaviour.append(f"{BAD} {count(block.measured.meta.wrong_tiles, 'tile')} with wrong data")
     return [*field("trace" if is_simulated(block) else "hardware", parts, width), *field("", behaviour, width)]
 
 
@@ -116,7 +116,7 @@ def _unseen(found: Conformance) -> list[str]:
     parts = [iterations(span).partition(" ")[2] for span in spans]
     several = sum(span[1] - span[0] for span in spans) > 1
     left_out = f"{'iterations' if several else 'iteration'} {' and '.join(parts)} {'were' if several else 'was'}"
-    known = "every agent went through all of them" if found.ended else "nothing shows that every agent ended"
+    known = "every agent completed all of them" if found.ended else "the records do not show that every agent finished"
     return [f"{left_out} not recorded", known]
 
 

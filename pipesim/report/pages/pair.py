@@ -21,7 +21,7 @@ from pipesim.trace.schema import Trace
 
 MOST_DIFFERENCES = 4  #: further agents that differ are only counted
 MOST_SURPLUS = 8
-AGENTS_EVENTS = "each agent's in the same order"
+AGENTS_EVENTS = "compared in each agent's own order"
 
 
 def paint_pair(console: Console, report: PairReport) -> None:
@@ -61,7 +61,7 @@ def _side(side: PairSide, width: int) -> list[str]:
 
 def _settings(settings: tuple[Setting, ...], width: int) -> list[str]:
     if not settings:
-        return field("changed", ["nothing: one configuration, one device, one kernel"], width)
+        return field("changed", ["none: same configuration, device and kernel"], width)
     return field("changed", [f"{s.what}: {s.a or NONE} → {s.b or NONE}" for s in settings], width)
 
 

@@ -70,7 +70,7 @@ def ledger_lines(timing: PairTiming, width: int) -> list[str]:
         parts.append(f"a tile: the mean of {count(critical.steady_tiles, 'tile')} of the steady state")
     lines += wrap_parts(parts, width, "  ")
     if timing.unlike:
-        lines += wrap_parts(["only one of the two contains the cost of recording its events"], width, "  ")
+        lines += wrap_parts(["only one of the two includes the cost of recording its events"], width, "  ")
     others = [(abs(s.b - s.a), ledger, s) for ledger in timing.ledgers[1:] for s in ledger.segments if s.b != s.a]
     others.sort(key=lambda other: -other[0])
     if others:
@@ -119,9 +119,9 @@ def time_words(timing: PairTiming) -> str:
     speed = _speed(figure, timing)
     if figure.beyond_noise is False:
         noise = tenths((figure.noise_a or 0) + (figure.noise_b or 0))
-        words = f"B takes as many cycles within the noise: {change}, noise ±{noise}"
+        words = f"B takes the same number of cycles within the noise: {change}, noise ±{noise}"
         if figure.difference == 0:
-            words = "B takes as many cycles"
+            words = "B takes the same number of cycles"
         words += f"; {speed}{_clocks(timing)}" * timing.clocks_differ
         return words + _recording(timing)
     words = f"{speed}: {change}{_clocks(timing)}"
@@ -162,9 +162,9 @@ def _recording(timing: PairTiming) -> str:
     cost = timing.recording
     if cost is not None and cost.beyond_noise:
         told = f"; recording costs {tenths(cost.a)} cycles a tile in A, {tenths(cost.b)} in B"
-        return f"{told}, which is {'' if counted else 'not '}in these numbers"
+        return f"{told}, {'' if counted else 'not '}included in these numbers"
     if cost is None and counted and timing.recorders_differ:
-        return "; A and B were recorded in different ways, the cost of which is in these numbers"
+        return "; A and B were recorded in different ways; these numbers include the cost of recording"
     return ""
 
 
@@ -184,5 +184,5 @@ def _of_which(critical: Ledger, said: int) -> str:
         return ""
     words = ", ".join(f"{what} {_each(spent, critical)}" for what, spent in told)
     if _per_tile(whole, critical) != said:
-        return f"; in the traces {critical.agent} takes {_each(whole, critical)} a tile, of which {words}"
+        return f"; in the traces, {critical.agent} takes {_each(whole, critical)} a tile, of which {words}"
     return f", of which {critical.agent} {words}"

@@ -1,4 +1,4 @@
-"""``pipesim run``: one simulated schedule, its length, where the time goes, its timeline, and what went wrong."""
+"""``pipesim run``: one simulated schedule, its length, where the time goes, its timeline, and what failed."""
 
 from __future__ import annotations
 

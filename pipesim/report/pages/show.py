@@ -25,7 +25,7 @@ def paint_show(console: Console, anatomy: Anatomy, told: str = "") -> None:
 
 
 def show_lines(anatomy: Anatomy, width: int, told: str = "") -> list[str]:
-    """The diagram and the parts in lines of at most ``width`` cells, behind the paragraphs of ``told``."""
+    """The diagram and the parts in lines of at most ``width`` cells, after the paragraphs of ``told``."""
     paragraphs = [wrap(text.replace("``", ""), width, "  ") for text in told.split("\n\n") if text.strip()]
     blocks = [_heading(anatomy, width), *paragraphs, _diagram(lanes_of(anatomy), width), *_parts(anatomy, width)]
     lines: list[str] = []
@@ -60,7 +60,7 @@ def _diagram(lanes: Lanes, width: int) -> list[str]:
         note, left = 0, 2 + label + 2
     lane = min(WIDEST_LANE, (width - left) // len(lanes.lanes))
     if lane < LEAST_LANE:
-        return wrap_parts([f"{len(lanes.lanes)} roles do not fit beside each other at this width"], width, "  ")
+        return wrap_parts([f"{len(lanes.lanes)} roles do not fit side by side at this width"], width, "  ")
     centres = [left + lane // 2 + n * lane for n in range(len(lanes.lanes))]
     bare = _lifelines(lanes, centres, width)
     lines = [*_names(lanes.lanes, centres, lane, width), "".join(bare).rstrip()]
@@ -129,7 +129,7 @@ def _legend(lanes: Lanes, width: int) -> list[str]:
     parts += ["■ writes ═▶ reads"] if any(row.is_tile for row in lanes.rows) else []
     parts += ["◉ waits for its own signals"] if False in own else []
     parts += ["▣ reads what it writes"] if True in own else []
-    parts += ["○ waits or reads, nobody supplies it"] if alone else []
+    parts += ["○ waits or reads, no supplier"] if alone else []
     parts += ["╌╍ to or from another CTA"] if any(edge.remote for edge in edges) else []
     return ["", *wrap_parts(parts, width, "  ")] if parts else []
 
@@ -164,8 +164,12 @@ def _parts(anatomy: Anatomy, width: int) -> list[list[str]]:
     named = [(role.name, [words.role_parts(role)]) for role in roles]
     others = [("other CTAs", [[part] for part in words.other_parts(anatomy.others)])] if anatomy.others else []
     totals = [("totals", [words.total_parts(anatomy.totals)])]
-    tables = [("roles", named), ("mbarriers · what one phase is given → who waits for it", barriers), ("tiles", tiles)]
-    tables += [("barriers of threads", meetings), ("a CTA in all", [*totals, *others])]
+    tables = [
+        ("roles", named),
+        ("mbarriers · arrivals and bytes per phase → who waits", barriers),
+        ("tiles", tiles),
+    ]
+    tables += [("thread barriers", meetings), ("totals of a CTA", [*totals, *others])]
     label = min(_LABEL, max(cell_len(name) for _, rows in tables for name, _ in rows))
     return [_table(title, rows, label, width) for title, rows in tables if rows]
 

@@ -59,14 +59,14 @@ def role_parts(role: RolePart) -> list[str]:
 
 def given_parts(group: Group, roles: Sequence[RolePart], cta: int) -> list[str]:
     """The count of a group, and what each of its phases is given."""
-    parts = ["nobody initialises it" if group.count is None else f"count {number(group.count)}"]
+    parts = ["no role initialises it" if group.count is None else f"count {number(group.count)}"]
     for _, signals in groupby(group.signals, key=lambda s: (s.role, s.ctas, s.agents)):
         parts.append(_given(list(signals), roles, cta))
-    return parts if group.signals or not used(group) else [*parts, "nobody signals it"]
+    return parts if group.signals or not used(group) else [*parts, "no role signals it"]
 
 
 def used(group: Group) -> bool:
-    """Whether anybody does anything with a group but initialise it."""
+    """Whether any agent does anything with a group but initialise it."""
     return bool(group.signals or group.waits or group.sent)
 
 
@@ -81,14 +81,14 @@ def sent_parts(group: Group, roles: Sequence[RolePart], cta: int) -> list[str]:
 def waits_words(group: Group, roles: Sequence[RolePart], cta: int) -> str:
     """Who waits for the phases of a group."""
     if not used(group):
-        return "nobody uses it"
-    return ", ".join(_waits(wait, roles, cta) for wait in group.waits) or "nobody waits for it"
+        return "no role uses it"
+    return ", ".join(_waits(wait, roles, cta) for wait in group.waits) or "no role waits for it"
 
 
 def _waits(wait: Wait, roles: Sequence[RolePart], cta: int) -> str:
     name = who(wait.role, wait.agents, (cta,), roles, cta)
     remarks = ["only tests"] if not wait.blocks else []
-    remarks += ["the first wait on each passes at once"] if wait.first_free else []
+    remarks += ["the first wait on each passes immediately"] if wait.first_free else []
     return f"{name} ({', '.join(remarks)})" if remarks else name
 
 
@@ -160,7 +160,7 @@ def use_parts(uses: Sequence[Use], verb: str, roles: Sequence[RolePart], cta: in
         ways = list(same)
         name = who(ways[0].role, ways[0].agents, ways[0].ctas, roles, cta)
         parts.append(f"{verb} {name} ({', '.join(_use(use) for use in ways)})")
-    return parts or [f"{verb} nobody"]
+    return parts or [f"{verb} no role"]
 
 
 def _use(use: Use) -> str:
@@ -188,7 +188,7 @@ def meeting_parts(meeting: Meeting, roles: Sequence[RolePart], cta: int) -> list
 
 
 def total_parts(totals: Totals) -> list[str]:
-    """What the CTA comes to, beside what the chip has."""
+    """The totals of the CTA, and the limits of the hardware."""
     barriers = f" ({number(totals.barrier_bytes)} in barriers)" if totals.barrier_bytes else ""
     parts = [f"shared memory {number(totals.smem_bytes)} of {number(MAX_SMEM)} bytes{barriers}"]
     if totals.tmem_bytes:
@@ -196,7 +196,7 @@ def total_parts(totals: Totals) -> list[str]:
     parts.append(f"{count(32 * totals.warps, 'thread')} in {count(totals.warps, 'warp')}")
     if totals.register_warps:
         rest = totals.warps - totals.register_warps
-        others = f", without {count(rest, 'warp')} that set none" if rest else ""
+        others = f", excluding {count(rest, 'warp')} without setmaxnreg" if rest else ""
         parts.append(f"registers {number(totals.registers)} of {number(MAX_REGISTERS)}{others}")
     return parts
 

@@ -32,8 +32,8 @@ def paint_summary(console: Console, report: SummaryReport) -> None:
 def summary_lines(report: SummaryReport, width: int) -> list[str]:
     """The report in lines of at most ``width`` cells; of a command a single word may be longer."""
     title = f"{count(len(report.protocols), 'protocol')}   "
-    parts = ["judged for every schedule", f"simulated on the profile {report.profile}, in cycles"]
-    parts += ["held against every recorded trace"] * any(each.traces for each in report.protocols)
+    parts = ["checked for every schedule", f"simulated on the profile {report.profile}, in cycles"]
+    parts += ["compared with every recorded trace"] * any(each.traces for each in report.protocols)
     lines = [*wrap_parts(parts, width, title), "", *_table(report.protocols, width)]
     lines += _traces([line for each in report.protocols for line in each.traces], width)
     for each in report.protocols:
@@ -121,8 +121,8 @@ def _traces(lines: list[TraceLine], width: int) -> list[str]:
         return []
     parts = [f"{number(sum(line.agreement.agrees for line in lines))} of {count(len(lines), 'recorded trace')} agree"]
     for kind, said in (
-        (Agreement.HANGS_TOO, "hung where the model is stuck, too"),
-        (Agreement.FAULT_NAMED, "made wrong on purpose, and the fault is named"),
+        (Agreement.HANGS_TOO, "hung where the model also blocks"),
+        (Agreement.FAULT_NAMED, "with an injected fault, which is named"),
     ):
         some = sum(line.agreement is kind for line in lines)
         parts += [f"{number(some)} {said}"] * bool(some)
@@ -173,7 +173,7 @@ def _of_simulation(each: ProtocolReport, profile: str) -> Iterable[tuple[str, li
 def _of_hardware(each: ProtocolReport) -> Iterable[tuple[str, list[str]]]:
     match each.hardware:
         case Hardware.NOT_RECORDED:
-            yield "not recorded: there is a kernel of it, and no trace", _command("capture", each)
+            yield "not recorded: it has a kernel, but no trace", _command("capture", each)
         case Hardware.UNUSABLE:
             yield "the recorded traces cannot be used", []
         case _:
@@ -207,9 +207,9 @@ def _diff(each: ProtocolReport, line: TraceLine) -> list[str]:
 
 
 def _verdict(report: SummaryReport) -> str:
-    """``12 of 13 protocols are right; wrong: conv_epilogue``."""
+    """``12 of 13 protocols passed; failed: conv_epilogue``."""
     right = sum(each.conclusion.ok is True for each in report.protocols)
-    parts = [f"{number(right)} of {count(len(report.protocols), 'protocol')} {'is' if right == 1 else 'are'} right"]
+    parts = [f"{number(right)} of {count(len(report.protocols), 'protocol')} passed"]
     for what, ok in (("wrong", False), ("unknown", None)):
         some = [each.name for each in report.protocols if each.conclusion.ok is ok]
         parts += [f"{what}: {', '.join(some)}"] * bool(some)

@@ -22,7 +22,7 @@ TICK_CELLS = 12  #: least distance of two ticks
 NAME_WIDTH = 18  #: of "sim consumer/0"
 FOLD_WIDTH = 2  #: of "-3" in "consumer/0-3"
 HERE = "▴"
-_SOURCES = {"simulation": "simulated", "schedule": "as the schedule says"}
+_SOURCES = {"simulation": "simulated", "schedule": "in schedule order"}
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def timeline_lines(
 ) -> list[str]:
     """One row for each agent and trace, an axis in cycles and a legend; [] if there is nothing to draw.
 
-    Where agents are more than rows, those of a role that look alike share one.
+    Where agents are more than rows, those of a role with the same activity share one.
 
     ``labels`` tell the rows of the two traces apart; ``look_at`` is by the clock of the lower one.
 
@@ -275,7 +275,7 @@ def _heading_parts(shots: list[tuple[str, Picture]], scale: _Scale, *, around: b
     if end >= whole:
         part = f"the last {number(whole - scale.start)} of" if scale.start else "all"
         part = f"{part} {all_of_it}"
-        part += " and what waits for ever" if any(shot.stuck for _, shot in shots) else ""
+        part += " and what waits indefinitely" if any(shot.stuck for _, shot in shots) else ""
     elif around:
         part = f"{number(scale.window)} of {all_of_it} around the divergence ({mark})"
     else:
@@ -318,8 +318,8 @@ def _legend(groups: Sequence[tuple[str, Awaited | None]], scale: _Scale, width: 
     parts = [f"{ISSUE} issues"]
     parts += [f"{EMPTY} waits for {_some(empty)}"] * bool(empty)
     parts += [f"{FULL} waits for {_some(full)}"] * bool(full)
-    parts += [f"{WORK} works", f"a cell is {_ratio(scale)} and shows what lasted longest in it"]
-    parts += ["agents that look alike share a row"] * alike
+    parts += [f"{WORK} works", f"a cell is {_ratio(scale)} and shows the activity that lasted longest"]
+    parts += ["agents with the same activity share a row"] * alike
     return wrap_parts(parts, width, "  ")
 
 

@@ -14,18 +14,21 @@ def check_sentence(report: CheckReport) -> str:
     name = report.heading.protocol
     if report.replayed is not None:
         wrong = report.verdict is Verdict.REFUTED
-        return f"{name} goes wrong in this schedule" if wrong else "nothing is wrong where it ends"
+        return f"{name} goes wrong in this schedule" if wrong else "no finding at the end of this schedule"
     match report.verdict:
         case Verdict.PROVED:
             free = [each.parameter for each in report.ranges if each.lap]
             sizes = (
-                f"for any number of {' or of '.join(free)}, if its roles go on so" if free else "at these parameters"
+                f"for any number of {' or of '.join(free)}, "
+                "assuming the roles keep repeating the pattern seen in the checked sizes"
+                if free
+                else "at these parameters"
             )
             return f"proved: no schedule of {name} deadlocks or breaks a rule, {sizes}"
         case Verdict.REFUTED:
             return f"refuted: {name} goes wrong in the schedule above"
         case Verdict.UNKNOWN:
-            return "unknown: one run does not stand for all, and the search reached its limit"
+            return "unknown: neither proved nor refuted when the search reached its limit"
         case _:
             assert_never(report.verdict)
 
@@ -40,14 +43,14 @@ def how_words(report: CheckReport) -> str:
 def why_not_every(found: ProvedRange) -> str:
     """Why a trip count is not proved for every value; "" if it is."""
     if found.refuted:
-        return "it goes wrong"
+        return "it fails"
     return found.why.value if found.why is not None else ""
 
 
 def walk_sentence(report: WalkReport) -> str:
     """What is wrong where one schedule ends."""
     if not report.findings:
-        ended = "every agent has ended" if report.ended else "not every agent has ended"
+        ended = "every agent has finished" if report.ended else "not every agent has finished"
         return f"nothing is wrong where it ends: {ended}"
     kind = "a deadlock" if isinstance(report.findings[0], Deadlock) else "a fault"
     return f"the schedule ends in {kind}"

@@ -1,4 +1,4 @@
-"""The verdict on two traces in words: their behaviour, and how each stands to its protocol."""
+"""The verdict on two traces in words: their behaviour, and how each compares with its protocol."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipesim.report.sentences.trace import period_words
 from pipesim.report.text.words import count, number
 from pipesim.trace.schema import TraceMeta
 
-_HOW = dict.fromkeys(HUNG, "hung") | dict.fromkeys(TRAPPED, "was ended by a trap")
+_HOW = dict.fromkeys(HUNG, "hung") | dict.fromkeys(TRAPPED, "trapped")
 
 
 def pair_sentence(report: PairReport) -> str:
@@ -22,13 +22,13 @@ def pair_sentence(report: PairReport) -> str:
     if pair.behaviour.verdict is not TraceVerdict.AGREES or a.leaves_protocol != b.leaves_protocol:
         return said
     if unfinished:
-        return said + ("; neither finished, so no period can be within the tolerance" if report.period else "")
+        return said + ("; neither finished, so the tolerance cannot be applied" if report.period else "")
     time = time_words(pair.timing) if pair.timing else ""
     said += f"; {time}" if time else ""
     if report.period is None:
         return said
     if report.period.off is None:
-        return f"{said}; no period is in both, so none can be within the tolerance"
+        return f"{said}; not both have a period, so the tolerance cannot be applied"
     outside = period_words(report.period, "B's period is", " A's")
     return f"{said}; {outside}" if outside else said
 
@@ -41,7 +41,7 @@ def behaviour_words(found: Behaviour) -> str:
         case TraceVerdict.UNKNOWN:
             lost = [f"{count(n, 'record')} of {side}" for side, n in (("A", found.lost_a), ("B", found.lost_b)) if n]
             why = f"{' and '.join(lost)} lost" if lost else "a simulation ran out of its budget"
-            return f"no difference found, but {why}: what follows was not compared"
+            return f"no difference found, but {why}: the rest was not compared"
         case TraceVerdict.DIFFERS:
             if not found.differences:
                 return "the runs ended differently: " + ", ".join(
@@ -72,7 +72,7 @@ def not_compared_words(side: PairSide) -> str:
 def _protocol_clause(a: PairSide, b: PairSide) -> str:
     """What the verdict adds about how each stands to its protocol, "" if nothing."""
     if a.leaves_protocol and b.leaves_protocol:
-        return "; neither does what the protocol says"
+        return "; neither conforms to the protocol"
     if a.leaves_protocol or b.leaves_protocol:
         return f"; {'A' if a.leaves_protocol else 'B'} does not do what the protocol says"
     return ""

@@ -48,7 +48,7 @@ def trace_line_reason(line: TraceLine) -> str:
 def period_words(found: PeriodCheck, whose: str, than: str) -> str:
     """How far a period is outside its tolerance, or that there is none; "" if it is within."""
     if found.off is None:
-        return "no period was measured, so none can be within the tolerance"
+        return "no period was measured, so the tolerance cannot be applied"
     if abs(found.off) <= found.tolerance:
         return ""
     return f"{whose} {_off_by(found.off)} off{than}, outside {found.tolerance:g} %"
@@ -120,13 +120,13 @@ def _reason_words(reason: Reason, divergence: str) -> str:
         case ReasonKind.RECORDS_LOST:
             return "1 record was lost" if reason.count == 1 else f"{number(reason.count)} records were lost"
         case ReasonKind.CUT_OFF:
-            return "the simulation was cut off by its budget before it ended"
+            return "the simulation ran out of its budget before it ended"
         case ReasonKind.NO_CTA:
             return "the trace has no recorded CTA"
         case ReasonKind.NO_EVENT:
-            return "the trace has no event to be held against the protocol"
+            return "the trace has no event to compare with the protocol"
         case ReasonKind.END_NOT_SEEN:
-            return "nothing shows what the kernel did after its window"
+            return "the trace does not show what the kernel did after its window"
         case _:
             assert_never(reason.kind)
 

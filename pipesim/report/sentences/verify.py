@@ -30,9 +30,9 @@ def _reasons(report: VerifyReport) -> list[tuple[Conclusion, str]]:
     """Every part that does not agree, with its conclusion."""
     reasons = [(line.conclusion, _simulation_words(line)) for line in report.simulations]
     if report.proof.verdict is Verdict.REFUTED:
-        reasons.append((Conclusion.WRONG, "the protocol goes wrong in the schedule above"))
+        reasons.append((Conclusion.WRONG, "the protocol fails in the schedule above"))
     elif report.proof.verdict is Verdict.UNKNOWN:
-        said = "not proved: one run does not stand for all, and the search reached its limit"
+        said = "neither proved nor refuted: the search reached its limit"
         reasons.append((Conclusion.UNKNOWN, said))
     reasons += [(found.conclusion, f"{device_words(found)}: {comparison_reason(found)}") for found in report.hardware]
     if report.missing is not None:

@@ -41,7 +41,7 @@ _STYLES = (
 def make_console(file: IO[str] | None = None) -> Console:
     """A console on ``file`` (standard output if none): COLUMNS, else the terminal's width, else 80 cells.
 
-    Nothing but text is written if the stream is no terminal, the terminal is dumb, or NO_COLOR is set.
+    Nothing but text is written if the stream is not a terminal, the terminal is dumb, or NO_COLOR is set.
     """
     stream = sys.stdout if file is None else file
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in ("dumb", "unknown")

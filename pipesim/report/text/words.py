@@ -136,7 +136,7 @@ def parameters(params: Mapping[str, int], roles: tuple[tuple[str, int], ...]) ->
 
 
 def warps(roles: tuple[tuple[str, int], ...]) -> list[str]:
-    """``1 load warp → 2 mma warps``; of more than two roles nobody can say whom they hand what: one part each."""
+    """``1 load warp → 2 mma warps``; of more than two roles it is unknown who passes what to whom: one part each."""
     said = [count(n, f"{name} warp") for name, n in roles]
     return [f" {ARROW} ".join(said)] if len(said) == 2 else said
 

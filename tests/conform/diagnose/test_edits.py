@@ -107,7 +107,7 @@ STORIES: dict[tuple[EditKind, int, int], tuple[list[str], str]] = {
     ),
     (EditKind.PHASE_NOT_TOGGLED, 1, 0): (
         [*RIGHT[:8], "wait full[0]/0", *RIGHT[9:12], "wait full[1]/0", *RIGHT[13:]],
-        "consumer/0 does not toggle its phase when it comes to full[0] after tile 0",
+        "consumer/0 does not toggle its phase when it reaches full[0] after tile 0",
     ),
 }
 
@@ -178,7 +178,7 @@ def test_an_edit_changes_one_agent_from_one_place_on(shape: dict[str, int], data
     [
         (Edit(EditKind.SWAPPED_STAGES, 1, 3), {}, "there is no next iteration"),
         (Edit(EditKind.SWAPPED_STAGES, 1, 0), {"stages": 1}, "the next iteration has the same stage"),
-        (Edit(EditKind.PHASE_NOT_TOGGLED, 1, 2), {}, "the stages do not begin again after it"),
+        (Edit(EditKind.PHASE_NOT_TOGGLED, 1, 2), {}, "the stages do not wrap after it"),
         (Edit(EditKind.EXPECT_LESS, 0, 0), {"tile_bytes": 16}, "half of 16 bytes is less than 16"),
     ],
 )

@@ -119,7 +119,7 @@ def test_what_was_observed(stored: Make, status: str, wrong: int, expected: Laun
 
 def test_a_run_that_was_cut_off_has_no_outcome(stored: Make) -> None:
     case = stored("h100/producer_consumer-al1-cw1-s1-tb4096-t64-w0-g1.parquet")
-    with pytest.raises(EvidenceError, match="which is no outcome"):
+    with pytest.raises(EvidenceError, match="which is not an outcome"):
         observed(case.with_meta(status="unknown").trace)
 
 

@@ -75,8 +75,8 @@ def test_another_tile_is_said_by_the_values(stored: Make) -> None:
     found = compare_traces(stored(name()).trace, stored(name(tb=16384)).trace).behaviour
     assert found.verdict is TraceVerdict.AGREES
     assert found.notes == (
-        "the value is not compared: producer expect full says 4,096 in all of A, 16,384 in all of B",
-        "the value is not compared: producer copy full says 4,096 in all of A, 16,384 in all of B",
+        "the value is not compared: producer expect full is 4,096 throughout A, 16,384 throughout B",
+        "the value is not compared: producer copy full is 4,096 throughout A, 16,384 throughout B",
     )
 
 
@@ -153,7 +153,7 @@ def test_a_simulation_and_a_recording(stored: Make, run: Make) -> None:
     pair = compare_traces(run(case.program).trace, case.trace)
     assert (pair.behaviour.verdict, pair.behaviour.matched) == (TraceVerdict.AGREES, 896)
     assert Setting("source", "simulation", "hardware") in pair.settings
-    assert Setting("events pay for recording", "no", "yes") in pair.settings
+    assert Setting("times include the cost of recording", "no", "yes") in pair.settings
     assert not [s for s in pair.settings if s.what.startswith("sites")]
 
 
@@ -228,7 +228,7 @@ def test_the_first_of_several_differences_comes_first(stored: Make) -> None:
     ("changes", "outcome"),
     [
         ({"status": "deadline"}, Setting("status", "finished", "deadline")),
-        ({"wrong_tiles": 3}, Setting("tiles that held wrong data", "0", "3")),
+        ({"wrong_tiles": 3}, Setting("tiles with wrong data", "0", "3")),
         ({"extra": {"gave_up": {"cta": 0}}}, Setting("launches that did not finish", "none", "some")),
     ],
 )
@@ -287,7 +287,7 @@ def test_windows_are_compared_where_both_looked(stored: Make) -> None:
     pair = compare_traces(window(8, 24), window(16, 40))
     assert pair.settings == (Setting("window", "8 to 23", "16 to 39"),)
     assert (pair.behaviour.verdict, pair.behaviour.matched) == (TraceVerdict.AGREES, 8 * 14)
-    assert pair.behaviour.notes == ("compared are the iterations that both windows kept: 16 to 23",)
+    assert pair.behaviour.notes == ("only the iterations in both windows are compared: 16 to 23",)
     assert pair.behaviour.window == (16, 24)
     pair = compare_traces(case.trace, window(16, 40))
     assert (pair.behaviour.verdict, pair.behaviour.matched) == (TraceVerdict.AGREES, 24 * 14)

@@ -150,7 +150,7 @@ def test_an_agent_is_missing(good: Any) -> None:
         assert found.kind is DivergenceKind.MISSING_EVENT
         assert found.agent == good.trace.meta.agent_name(agent)
         assert (found.iteration, found.cycle) == (0, -1)
-        assert found.claim.startswith(f"the records of {found.agent} end where the protocol goes on with: wait ")
+        assert found.claim.startswith(f"the records of {found.agent} end where the protocol continues with: wait ")
 
 
 def test_a_stranger_among_the_sites(good: Any) -> None:
@@ -207,7 +207,7 @@ def test_a_wait_returns_before_it_was_released(good: Any) -> None:
         assert found.barrier == f"{group}[{e.stage[row]}]"
         stages = good.trace.meta.barriers[0].stages
         assert found.phase_wanted == found.phase_now == e.iteration[row] // stages - (group == "empty")
-        assert "missing; the next that could help came" in found.claim
+        assert "missing; the next operation that could supply it came" in found.claim
         good.moved(row, by).accepted()
 
 
@@ -252,7 +252,7 @@ def test_an_arrive_that_comes_too_late_is_seen_at_the_wait(simulated: Make) -> N
             assert (found.iteration, found.phase_wanted, found.late_by) == (3, 2, 1)
             assert found.claim == (
                 "load returns from its wait for empty[0] parity 0 before phase 2 can have completed: "
-                "1 of 1 arrivals missing; the next that could help came 1 cycles later"
+                "1 of 1 arrivals missing; the next operation that could supply it came 1 cycles later"
             )
 
 

@@ -86,7 +86,7 @@ def test_a_try_cannot_succeed_before_its_phase(simulated: Make, uncertainty: int
     assert (found.kind, found.agent, found.barrier) == (DivergenceKind.TOO_EARLY, "load", "empty[0]")
     assert (found.cycle, found.iteration) == (lie.cycle(row), lap)
     assert (found.phase_wanted, found.late_by) == (lap - 1, uncertainty + 1)
-    assert found.claim.startswith("load finds in a try of empty[0] parity ")
+    assert found.claim.startswith("load gets true from try_wait of empty[0] parity ")
     assert "that it is complete before phase" in found.claim
     shown = next(m for m in found.moments if m.index == found.event)
     assert shown.hardware.endswith(": true")
@@ -132,6 +132,6 @@ def test_a_test_by_state_is_held_to_its_phase_too(run: Make) -> None:
     case.accepted()
     found = case.changed(row, value=1).refused()
     assert (found.kind, found.agent, found.barrier) == (DivergenceKind.TOO_EARLY, "asks", "b[0]")
-    assert found.claim.startswith("asks finds in a try of b[0] by state that it is complete before phase 0")
+    assert found.claim.startswith("asks gets true from try_wait of b[0] by state before phase 0")
     shown = next(m for m in found.moments if m.index == found.event)
     assert shown.hardware == "try b[0] by state: true"

@@ -41,7 +41,7 @@ def test_a_consumer_that_never_arrives(simulated: Make, arrives: int) -> None:
     case = hung(simulated(stages=2, tiles=8, arrives=arrives, work=30))
     found = case.refused()
     assert found.kind is DivergenceKind.NOT_FINISHED
-    assert found.claim == "the kernel was stopped by its deadline: 2 of 2 agents blocked"
+    assert found.claim == "the kernel timed out: 2 of 2 agents blocked"
     assert found.stuck is not None
     producer, consumer = found.stuck.blocked
     stage = arrives % 2

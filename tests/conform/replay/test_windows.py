@@ -88,7 +88,7 @@ def test_any_window_of_a_simulated_ring_conforms(
 def test_agents_that_take_different_ways_outside_the_window(run: Make) -> None:
     """A warp that only looks on, and could have seen the phases alias, had it been late: before the window it was not.
 
-    It waits for every phase and hands nothing back, so nothing in the protocol keeps the others from running ahead.
+    It waits indefinitelyy phase and hands nothing back, so nothing in the protocol keeps the others from running ahead.
     """
     p = Protocol("looker")
     storage = p.mbarriers("b", 1, count=1)
@@ -193,7 +193,7 @@ def test_hidden_arrives_happen_before_their_agents_first_record(stored: Make) ->
         late = late.moved(row, 50_000)
     found = late.refused()
     assert (found.kind, found.agent, found.iteration) == (DivergenceKind.TOO_EARLY, "producer", 12)
-    assert "missing; the next that could help came" in found.claim
+    assert "missing; the next operation that could supply it came" in found.claim
 
 
 def test_operations_after_the_last_record_happen_after_it(simulated: Make) -> None:
@@ -231,8 +231,8 @@ def test_without_the_passes_nobody_knows_how_it_ended(stored: Make) -> None:
 
 
 @pytest.mark.parametrize(("passes", "kind", "words"), [
-    ((64, 63, 64), DivergenceKind.MISSING_EVENT, "consumer/0 went through 63 iterations where the protocol has 64"),
-    ((65, 64, 64), DivergenceKind.EXTRA_EVENT, "producer went through 65 iterations where the protocol has 64"),
+    ((64, 63, 64), DivergenceKind.MISSING_EVENT, "consumer/0 completed 63 iterations where the protocol has 64"),
+    ((65, 64, 64), DivergenceKind.EXTRA_EVENT, "producer completed 65 iterations where the protocol has 64"),
 ])  # fmt: skip
 def test_a_kernel_that_ended_after_other_iterations(
     stored: Make, passes: tuple[int, ...], kind: DivergenceKind, words: str
@@ -255,7 +255,7 @@ def test_a_kernel_that_hangs_before_in_or_after_its_window(simulated: Make, wind
     found, expected = case.refused(), whole.refused()
     assert found.kind is expected.kind is DivergenceKind.NOT_FINISHED
     assert found.stuck == expected.stuck
-    assert found.claim == expected.claim == "the kernel was stopped by its deadline: 2 of 2 agents blocked"
+    assert found.claim == expected.claim == "the kernel timed out: 2 of 2 agents blocked"
 
 
 def test_a_kernel_that_hangs_although_the_protocol_does_not(simulated: Make) -> None:
@@ -275,7 +275,7 @@ def test_a_protocol_that_cannot_have_ended(simulated: Make) -> None:
     found = ended.refused()
     assert (found.kind, found.agent, found.barrier) == (DivergenceKind.TOO_EARLY, "load", "empty[1]")
     assert found.claim == (
-        "load is past a wait for empty[1] parity 0, which is outside the window, before phase 2 can have completed: "
+        "load has passed a wait for empty[1] parity 0, outside the window, before phase 2 can have completed: "
         "1 of 1 arrivals missing"
     )
 
@@ -293,7 +293,7 @@ def test_a_way_that_hangs_on_a_try_outside_the_window(simulated: Make) -> None:
     )
     jumping = type(case)(program, case.trace)
     jumping.accepted()
-    with pytest.raises(EvidenceError, match="the way of load outside the window cannot be told"):
+    with pytest.raises(EvidenceError, match="the path of load outside the window is unknown"):
         jumping.window(2, 4).conform()
 
 

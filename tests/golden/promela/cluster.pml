@@ -5,11 +5,11 @@
  *   tcc -DSAFETY -o pan pan.c
  *   ./pan -m188
  *
- * errors: 0             no schedule goes wrong
+ * errors: 0             no schedule fails
  * assertion violated    a rule is broken: the assertion names it
  * invalid end state     a deadlock
  *
- * spin -t -p FILE shows the schedule; ./pan -c0 goes on to every fault. Any C compiler will do; tcc needs
+ * spin -t -p FILE shows the schedule; ./pan -c0 continues to every fault. Any C compiler will do; tcc needs
  * a second where others need a minute. Without gcc say spin -Pcat, as there is nothing to preprocess.
  */
 

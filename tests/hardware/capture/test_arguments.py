@@ -42,17 +42,17 @@ def test_buffers_are_pointers():
     ("text", "fact"),
     [
         ("64", "--arg 64 has no type"),
-        ("int:64", "--arg int:64 is no argument of a known type"),
-        ("u32:", "'' is no number of type u32"),
-        ("u32:1.5", "'1.5' is no number of type u32"),
+        ("int:64", "--arg int:64 has an unknown type"),
+        ("u32:", "'' is not a number of type u32"),
+        ("u32:1.5", "'1.5' is not a number of type u32"),
         ("u32:-1", "-1 does not fit u32"),
         ("u8:256", "256 does not fit u8"),
         (f"u64:{10**400}", "000 does not fit u64"),
         ("f32:1e39", "1e39 does not fit f32"),
-        ("f32:one", "'one' is no number of type f32"),
-        ("buf:0", "'0' is no number of bytes"),
-        ("buf:many", "'many' is no number of bytes"),
-        ("out::sums", "'' is no number of bytes"),
+        ("f32:one", "'one' is not a number of type f32"),
+        ("buf:0", "'0' is not a number of bytes"),
+        ("buf:many", "'many' is not a number of bytes"),
+        ("out::sums", "'' is not a number of bytes"),
         ("npy:nowhere.npy", "there is no file nowhere.npy"),
         ("npy:", "there is no file of no name"),
     ],
@@ -81,18 +81,18 @@ def test_what_a_buffer_holds(tmp_path):
 def test_a_file_that_is_no_array(tmp_path, data):
     path = tmp_path / "a.npy"
     path.write_bytes(data)
-    with pytest.raises(ParameterError, match=r"is no \.npy file of numbers"):
+    with pytest.raises(ParameterError, match=r"is not a \.npy file of numbers"):
         read_npy(str(path))
 
 
 def test_an_archive_of_arrays_is_refused(tmp_path):
     np.savez(tmp_path / "a.npz", np.zeros(2))
-    with pytest.raises(ParameterError, match=r"is no \.npy file of numbers"):
+    with pytest.raises(ParameterError, match=r"is not a \.npy file of numbers"):
         read_npy(str(tmp_path / "a.npz"))
 
 
 def test_an_array_of_objects_is_refused(tmp_path):
     path = tmp_path / "a.npy"
     np.save(path, np.array([{}], dtype=object))
-    with pytest.raises(ParameterError, match=r"is no \.npy file of numbers"):
+    with pytest.raises(ParameterError, match=r"is not a \.npy file of numbers"):
         read_npy(str(path))

@@ -49,8 +49,9 @@ def test_a_fault_is_spelled_kind_at_iteration():
 
 @pytest.mark.parametrize(
     ("text", "fact"),
-    [("sabotage@3", "there is no fault 'sabotage'"), ("no_acquire", "'no_acquire' does not say at which iteration"),
-     ("no_acquire@", "'no_acquire@' does not say"), ("no_acquire@-1", "'no_acquire@-1' does not"), ("", "no fault ''")],
+    [("sabotage@3", "there is no fault 'sabotage'"), ("no_acquire", "'no_acquire' does not name an iteration"),
+     ("no_acquire@", "'no_acquire@' does not name"), ("no_acquire@-1", "'no_acquire@-1' does not"),
+     ("", "no fault ''")],
 )  # fmt: skip
 def test_what_is_no_fault(text, fact):
     with pytest.raises(ParameterError, match=fact):
@@ -60,10 +61,10 @@ def test_what_is_no_fault(text, fact):
 @pytest.mark.parametrize(
     ("fault", "changes", "fact"),
     [
-        ("no_acquire@12", {}, "behind the last of 12 tiles"),
+        ("no_acquire@12", {}, "after the last of 12 tiles"),
         ("swapped_stages@11", {}, "no other stage"),
         ("swapped_stages@3", {"stages": 1}, "no other stage"),
-        ("phase_not_toggled@9", {}, "no lap behind it"),
+        ("phase_not_toggled@9", {}, "no lap after it"),
         ("expect_less@3", {"tile_bytes": 16}, "needs tiles of 32 bytes"),
     ],
 )
@@ -82,7 +83,7 @@ def test_bytes_that_are_expected_instead():
 
 def test_a_run_with_a_fault_has_no_window():
     check_request(request(window=(2, 5)))
-    with pytest.raises(ParameterError, match="recorded whole"):
+    with pytest.raises(ParameterError, match="recorded completely"):
         check_request(request(window=(2, 5), fault=KernelFault("no_acquire", 3)))
 
 

@@ -74,8 +74,8 @@ def test_sizes_that_do_not_add_up_are_not_believed(builds, byte):
 @pytest.mark.parametrize(
     ("words", "fact"),
     [
-        ("zero:8 zero:8", "the kernel takes 3 arguments, and 2 were given"),
-        ("zero:8 zero:8 i32:1 i32:1", "the kernel takes 3 arguments, and 4 were given"),
+        ("zero:8 zero:8", "the kernel takes 3 arguments, but 2 were given"),
+        ("zero:8 zero:8 i32:1 i32:1", "the kernel takes 3 arguments, but 4 were given"),
         ("zero:8 zero:8 i64:1", "argument 2 of the kernel has 4 bytes, and i64:1 has 8"),
         ("zero:8 u32:1 i32:1", "argument 1 of the kernel has 8 bytes, and u32:1 has 4"),
     ],
@@ -92,7 +92,7 @@ def test_arguments_are_held_against_the_builds(builds, words, fact):
 
 def test_a_traced_build_without_a_parameter_for_the_recorder(builds):
     arguments = [parse_argument(word, n) for n, word in enumerate(("zero:8", "zero:8", "i32:1"))]
-    with pytest.raises(ParameterError, match="no parameter of its own for the recorder"):
+    with pytest.raises(ParameterError, match="no parameter for the recorder"):
         check_arguments(arguments, builds | {"traced": builds["plain"]})
 
 

@@ -269,7 +269,7 @@ def test_a_buffer_must_hold_what_the_kernels_room_asks_for(request_, text, least
 
 @pytest.mark.parametrize("text", ["0", "-4", "many", "", "65537"])
 def test_a_room_that_is_no_number(request_, text):
-    with pytest.raises(ParameterError, match=f"-D PIPESIM_ROOM={text} is no number of records"):
+    with pytest.raises(ParameterError, match=f"-D PIPESIM_ROOM={text} is not a number of records"):
         check_request(changed(request_, defines={"PIPESIM_ROOM": text}))
 
 
@@ -282,7 +282,7 @@ def test_more_stages_than_a_record_can_name(request_):
 @pytest.mark.parametrize(
     ("sizes", "fact"),
     [
-        ((8, 8), "the kernel takes 2 arguments, and 3 were given"),
+        ((8, 8), "the kernel takes 2 arguments, but 3 were given"),
         ((8, 8, 8), r"argument 2 of the kernel has 8 bytes, and i32:10 has 4"),
         ((8, 64, 4), "argument 1 of the kernel has 64 bytes, and out:2560:sums has 8"),
     ],
@@ -296,7 +296,7 @@ def test_arguments_that_the_kernel_does_not_take(gpu, request_, builds, monkeypa
 
 def test_a_kernel_without_room_for_the_recorder(gpu, request_, builds, monkeypatch):
     monkeypatch.setattr(gpu, "parameter_sizes", lambda *_: (8, 8, 4))
-    with pytest.raises(ParameterError, match="no parameter of its own for the recorder"):
+    with pytest.raises(ParameterError, match="no parameter for the recorder"):
         capture_here(replace(request_, capacity=64), INFO, builds)
 
 
@@ -348,7 +348,7 @@ def test_a_process_without_a_gpu_says_why(request_, builds, monkeypatch):
         ({"source": "nowhere.cu"}, UsageError, "there is no kernel nowhere.cu"),
         ({"table": "nowhere.table.h"}, UsageError, "there is no table nowhere.table.h"),
         ({"params": {}}, UsageError, "the table's MATH_WARPS has no value"),
-        ({"defines": {"STAGES": "two"}}, UsageError, "STAGES=two is no whole number"),
+        ({"defines": {"STAGES": "two"}}, UsageError, "STAGES=two is not a whole number"),
         ({"block": (128,)}, UsageError, "the table has 5 warps, a block of 128 threads has 4"),
         ({"params": PARAMS | {"math_warps": 32}}, UsageError, "the table has 33 warps"),
         ({"block": (33, 32)}, ParameterError, "--block, all threads: 1,056 is out of range"),
@@ -357,8 +357,8 @@ def test_a_process_without_a_gpu_says_why(request_, builds, monkeypatch):
         ({"cluster": 4}, ParameterError, "--cluster 4 does not divide the 2 CTAs of --grid"),
         ({"smem_bytes": 1 << 20}, ParameterError, "--smem: 1,048,576 is out of range"),
         ({"timeout_s": 0}, ParameterError, "--timeout-s: 0 is out of range"),
-        ({"nbytes": ()}, UsageError, "the records of loader_expects do not say how many bytes it moves"),
-        ({"expected": {"other": "x.npy"}}, ParameterError, "--expect other=x.npy names no output"),
+        ({"nbytes": ()}, UsageError, "the records of loader_expects do not give the number of bytes that it moves"),
+        ({"expected": {"other": "x.npy"}}, ParameterError, "--expect other=x.npy does not name an output"),
     ],
 )
 def test_requests_that_cannot_be_carried_out(request_, changes, kind, fact):
@@ -375,7 +375,7 @@ def test_an_expectation_of_another_size(request_, matrix):
 
 def test_two_outputs_of_one_name(request_):
     twice = tuple(parse_argument("out:2560:sums", n) for n in range(2))
-    with pytest.raises(ParameterError, match="two outputs have one name"):
+    with pytest.raises(ParameterError, match="two outputs have the same name"):
         check_request(changed(request_, arguments=twice))
 
 

@@ -91,7 +91,7 @@ def test_a_deadline_ends_the_repetitions(fake_gpu, request_of, monkeypatch):
 
 def test_a_cta_that_never_ends_is_an_error(fake_gpu, request_of, monkeypatch):
     monkeypatch.setattr(fake_gpu, "launch_within", lambda *_: 0)
-    with pytest.raises(HardwareError, match="CTA 0 never came to its end"):
+    with pytest.raises(HardwareError, match="CTA 0 did not finish"):
         capture(request_of())
     assert fake_gpu.latest.closed
 
@@ -241,7 +241,7 @@ def test_records_that_do_not_fit_beside_the_ring():
     assert plan(full, 232448, 233472).memory == "device"
     with pytest.raises(ConfigurationError, match="there is no room for records in shared memory") as caught:
         plan(replace(full, memory="shared", clock="both", params={**full.params, "consumer_warps": 15}), 232448, 233472)
-    assert caught.value.cause == "11 fit for each of 16 warps, and 14 are the least"
+    assert caught.value.cause == "11 fit for each of 16 warps, but 14 are needed"
 
 
 def test_two_ctas_never_share_an_sm():
@@ -306,7 +306,7 @@ class _Status(int):
 
 def test_a_trap_is_told_from_other_failures():
     assert checked((_Status(0), 5), "cuThing") == (5,)
-    with pytest.raises(HardwareError, match="the kernel trapped: cuThing says CUDA_ERROR_LAUNCH_FAILED"):
+    with pytest.raises(HardwareError, match="the kernel trapped: cuThing returned CUDA_ERROR_LAUNCH_FAILED"):
         checked((_Status(719),), "cuThing")
     with pytest.raises(HardwareError, match="cuThing failed: 1"):
         checked((1,), "cuThing")

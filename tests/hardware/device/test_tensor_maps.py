@@ -64,7 +64,7 @@ def test_what_a_map_says():
         ({"shape": (256, 0)}, "dimension 1 has 0 elements"),
         ({"box": (64, 257)}, "the box has 257 elements in dimension 1"),
         ({"strides": (510,)}, "dimension 1 has a stride of 510 bytes"),
-        ({"box": (4, 128)}, "the box's rows have 8 bytes, which is no multiple of 16"),
+        ({"box": (4, 128)}, "the box's rows have 8 bytes, which is not a multiple of 16"),
         ({"box": (128, 128)}, "the box's rows have 256 bytes, more than the 128 of the swizzle"),
     ],
 )

@@ -44,11 +44,11 @@ def test_one_agent_a_warp():
 @pytest.mark.parametrize(
     ("line", "fact"),
     [
-        ("PIPESIM_ROLE(a, 1", "no entry of a table"),
-        ("int x;", "no entry of a table"),
+        ("PIPESIM_ROLE(a, 1", "not a table entry"),
+        ("int x;", "not a table entry"),
         ("PIPESIM_ROLE(a)", "takes 2 arguments, not 1"),
-        ("PIPESIM_ROLE(3, 1)", "'3' is no name"),
-        ("PIPESIM_ROLE(load, 1)", "role load is there twice"),
+        ("PIPESIM_ROLE(3, 1)", "'3' is not a name"),
+        ("PIPESIM_ROLE(load, 1)", "role load is defined twice"),
         ("PIPESIM_ROLE(a, WARPS)", "no parameter WARPS"),
         ("PIPESIM_ROLE(a, 1 +)", "cannot evaluate '1 +'"),
         ("PIPESIM_ROLE(a, __import__('os'))", "only numbers, names"),

@@ -52,7 +52,7 @@ def test_a_stage_is_multiplied_without_a_stop_and_then_given_back(tmp_path, k_gr
     assert f"wa{'t' * 2 * k_group_size}" in text
     threads, groups = 128 * (1 + num_consumer), num_consumer
     wanted = 128 * (40 if groups == 2 else 24) + 128 * groups * (232 if groups == 2 else 240)
-    assert wanted <= registers * threads <= 65536  # else setmaxnreg.inc would wait for ever
+    assert wanted <= registers * threads <= 65536  # else setmaxnreg.inc would wait indefinitely
 
 
 @pytest.mark.slow

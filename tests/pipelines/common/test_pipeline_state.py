@@ -86,7 +86,7 @@ def test_a_place_outside_the_ring_is_an_error(wrong: tuple[int, int, int]) -> No
 
 
 def test_a_state_does_not_go_back() -> None:
-    with pytest.raises(ProtocolError, match="goes 2 steps back"):
+    with pytest.raises(ProtocolError, match="moves back by 2 steps"):
         in_a_role(lambda: PipelineState(3).advance(-2))
 
 

@@ -325,7 +325,7 @@ def test_accumulators_go_round(stages: int, cta_group: int, outcomes: Any) -> No
 
 
 def test_releasing_an_epilogue_stage_does_not_free_it() -> None:
-    """The public page of ``EpilogueStage.release`` says so: the MMA warp then waits for ever, next time round."""
+    """The public page of ``EpilogueStage.release`` says so: the MMA warp then waits indefinitely, next time round."""
     for tiles in (2, 3, 5):
         end = unfold(kernel(2, tiles, arrive=False))
         assert (end.finished, end.faults) == (False, ())

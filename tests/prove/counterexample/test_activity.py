@@ -10,7 +10,7 @@ from pipesim.prove.counterexample.replay_text import from_text
 
 
 def test_a_ring_of_one_stage_that_is_never_given_back() -> None:
-    """The set-up, a tile, and both wait for ever: every span of it."""
+    """The set-up, a tile, and both wait indefinitely: every span of it."""
     program = BROKEN["consumer_never_arrives"](stages=1, tiles=2).flatten()
     (found,) = check(program).refutations
     issues, waits, works = Activity.ISSUES, Activity.WAITS, Activity.WORKS

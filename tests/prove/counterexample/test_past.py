@@ -99,10 +99,10 @@ def test_what_a_step_has_to_do_with_a_deadlock() -> None:
         ("producer", "sync named barrier 0", "", Part.SETUP),
         ("consumer", "sync named barrier 0", "", Part.SETUP),
         ("producer", "sync named barrier 0", "", Part.SETUP),
-        ("producer", "wait empty[0]", "at once", Part.FOCUS),
+        ("producer", "wait empty[0]", "immediately", Part.FOCUS),
         ("producer", "arrive full[0] + expect 64", "", Part.PAST),
         ("producer", "copy → tile[0] (item 0)", "", Part.PAST),
-        ("producer", "64 bytes land in tile[0] (item 0)", "ends phase 0", Part.PAST),
+        ("producer", "64 bytes land in tile[0] (item 0)", "completes phase 0", Part.PAST),
         ("consumer", "wait full[0]", "phase 0", Part.PAST),
         ("consumer", "read tile[0] (item 0) begins", "", Part.PAST),
         ("consumer", "read tile[0] (item 0)", "", Part.PAST),
@@ -123,7 +123,7 @@ def test_a_try_tells_what_it_found() -> None:
     set_up = [Move(Kind.STEP, 0)] * 4 + [Move(Kind.STEP, 1)] + [Move(Kind.STEP, 0)]
     loaded = [Move(Kind.STEP, 0)] * 3
     assert program.code[1][1][0] == Op.TRY_WAIT
-    assert tries(*set_up, Move(Kind.STEP, 1)) == [("try full[0]", "says no")]
+    assert tries(*set_up, Move(Kind.STEP, 1)) == [("try full[0]", "false")]
     landed = [*set_up, *loaded, Move(Kind.LAND, 0, 64)]
-    assert tries(*landed, Move(Kind.STEP, 1)) == [("try full[0]", "says yes")]
-    assert tries(*landed, Move(Kind.FAIL, 1)) == [("try full[0] parity 0: says no", "")]
+    assert tries(*landed, Move(Kind.STEP, 1)) == [("try full[0]", "true")]
+    assert tries(*landed, Move(Kind.FAIL, 1)) == [("try full[0] parity 0: false", "")]

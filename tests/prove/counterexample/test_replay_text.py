@@ -54,12 +54,12 @@ def test_every_schedule_comes_back_and_shows_the_same(name: str) -> None:
 def test_a_schedule_that_ends_well_proves_nothing() -> None:
     program = target_of(BROKEN["consumer_never_arrives"]).build({})
     report = replay(program, "0")
-    assert (report.verdict, check_sentence(report)) == (Verdict.UNKNOWN, "nothing is wrong where it ends")
+    assert (report.verdict, check_sentence(report)) == (Verdict.UNKNOWN, "no finding at the end of this schedule")
 
 
 @pytest.mark.parametrize("text", ["", "x", "0..1", "0*", "~1", "0p", "-1", "0*-1", "٣"])
 def test_a_line_that_is_no_schedule(text: str) -> None:
-    with pytest.raises(ParameterError, match=r"the schedule: word \d+, .* is no move"):
+    with pytest.raises(ParameterError, match=r"the schedule: word \d+, .* is not a move"):
         from_text(text)
 
 
@@ -80,4 +80,4 @@ def test_the_command_takes_what_its_json_says(tmp_path: Path) -> None:
     sizes = [word for name, value in shown["at"].items() for word in ("-p", f"{name}={value}")]
     again = subprocess.run([*command, *sizes, "--replay", shown["replay"]], capture_output=True, text=True, check=False)
     assert again.returncode == 1
-    assert "✗ consumer_never_arrives goes wrong in this schedule" in again.stdout
+    assert "✗ consumer_never_arrives fails in this schedule" in again.stdout

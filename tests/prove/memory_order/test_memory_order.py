@@ -125,7 +125,7 @@ def test_a_twin_bites_where_its_docstring_says(name: str) -> None:
         found, kinds = check(program), claimed(name, size)
         assert {shown.kind.name for shown in found.refutations} == kinds, size
         assert found.verdict is (Verdict.REFUTED if kinds else Verdict.PROVED), size
-        assert not found.doubts, "one run stands for every schedule: only the memory order is wrong"
+        assert not found.doubts, "one run represents every schedule: only the memory order is wrong"
         for shown in found.refutations:
             again = replay(program, to_text(shown.schedule))
             (replayed,) = again.refutations
@@ -191,7 +191,7 @@ def test_an_arrive_of_another_cta_without_a_scope_is_noted() -> None:
         program = assembled([wait(), *end], [arrive(scope=scope), arrive(scope=scope), *end], ctas=2)
         return [advisory.claim for advisory in MemoryOrder(program).advisories]
 
-    claim = "r1 arrives on b of another CTA without a scope, which PTX takes for CTA scope; the libraries do so, too"
+    claim = "r1 arrives on b of another CTA without a scope, which PTX treats as CTA scope; the libraries do the same"
     assert noted(Scope.DEFAULT) == [claim, claim], "once for each line"
     assert noted(Scope.CLUSTER) == noted(Scope.CTA) == []
     for name in ("cluster_multicast", "producer_consumer"):

@@ -112,7 +112,7 @@ def test_a_correction_in_words_with_its_line() -> None:
     (offered,) = corrections(program, found, program)
     assert offered == Correction(
         Repair(K.EXPECT, "producer", FULL, 64, 32),
-        "producer expects 64 bytes on full instead of 32, as many as it copies",
+        "producer expects 64 bytes on full instead of 32, the number that it copies",
         offered.line,
     )
     assert "nbytes.py:" in offered.line

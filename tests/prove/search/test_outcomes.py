@@ -113,7 +113,7 @@ def test_a_store_that_nobody_waits_for_is_in_flight_at_exit() -> None:
     assert found == (Leftover(Left.IN_FLIGHT, 0, 6, 0),)
     (said,) = advisories(program, found)
     assert (said.role, said.claim, said.line) == (
-        "r0", "a transfer of r0 in t[0] may still be under way when its CTA has ended", "flat:6",
+        "r0", "a transfer of r0 in t[0] may still be in flight when its CTA has exited", "flat:6",
     )  # fmt: skip
     assert leftovers(flat([*store, (Op.WAIT_GROUP, Engine.BULK, 0)])) == ()
 
@@ -131,7 +131,7 @@ def test_a_run_that_does_not_end_leaves_nothing_to_tell() -> None:
 
 
 def flying(program: Program) -> set[tuple[int, int]]:
-    """The transfers that are under way in some state in which every agent has ended."""
+    """The transfers that are under way in some state in which every agent has finished."""
     start = canonical(initial_state(program))
     seen, queue = {start}, [start]
     found: set[tuple[int, int]] = set()

@@ -52,7 +52,7 @@ class FA4Config:
         if self.use_fused_kv and self.num_qk_stages > 1:
             raise ParameterError(
                 f"a fused ring with K in {self.num_qk_stages} slices",
-                cause="the fused ring carries K and V tiles in turn, and V has one slice",
+                cause="the fused ring alternates K and V tiles, and V has one slice",
                 correction="use num_qk_stages 1, or split rings",
             )
         if self.padded_depth % self.num_qk_stages:

@@ -58,7 +58,7 @@ class FA4MBarLayout:
         )
 
     def groups(self) -> tuple[tuple[str, int], ...]:
-        """Name and number of barriers of each group, as they lie one behind the other."""
+        """Name and number of barriers of each group, as they lie one after the other."""
         pv, pairs = self.num_pv_stages, self.num_qk_stages * self.num_kv_stages
         k, v = ("KV", 0) if self.use_fused_kv else ("K", self.num_kv_stages)
         return (
@@ -208,7 +208,7 @@ class FA4MiscMBars:
             raise ProtocolError(
                 f"these FA4MiscMBars have no {group} barriers",
                 place=author_line(),
-                cause="where they are left out, their address is that of the group behind them",
+                cause="if they are omitted, their address is that of the group after them",
                 correction=f"ask for a layout with {needs}",
             )
         return self._at(group, index)

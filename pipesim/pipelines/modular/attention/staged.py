@@ -86,7 +86,7 @@ class StagedPipeline(RegisterValue):
     def consumer_release(self, e: int, qk_stage: int | None = None) -> None:
         """Free a slice when the MMAs issued before are finished; **step only if it is the last slice**.
 
-        ``e``: the mask of the lane that commits (``elect()``); where it is 0 nobody commits, and the step is made.
+        ``e``: the mask of the lane that commits (``elect()``); where it is 0 no agent commits, and the step is made.
         Upstream's ``consumer_release[qk_stage](e)``; the slice is the last unless named.
         """
         chosen = self._or_last(qk_stage)

@@ -226,7 +226,7 @@ def test_a_slice_that_is_never_released_hangs(outcomes: Any) -> None:
 
 
 def test_commit_mma_does_not_step(outcomes: Any) -> None:
-    """Without the step the producer asks for the phase before the first again: it overwrites, or waits for ever."""
+    """Without the step the producer asks for the phase before the first again: it overwrites, or waits indefinitely."""
     ends = outcomes(scores(stepped=False), schedules=60)
     assert "stuck" in ends
     assert "finished" not in ends

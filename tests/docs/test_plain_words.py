@@ -1,0 +1,173 @@
+"""Sentences that a user can see keep to docs/glossary.md, whose table of words not to be used is the only list."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+GLOSSARY = ROOT / "docs" / "glossary.md"
+
+#: Packages whose strings (not docstrings) reach a user: help, errors, reports, claims.
+PACKAGES = (
+    "pipesim/answers", "pipesim/cli", "pipesim/conform", "pipesim/explain", "pipesim/lang", "pipesim/model",
+    "pipesim/pipelines", "pipesim/protocols", "pipesim/prove", "pipesim/report", "pipesim/timed", "pipesim/trace",
+    "pipesim/errors.py", "pipesim/export", "pipesim/targets.py", "hwkernels",
+)  # fmt: skip
+
+#: Sentences that keep a word of the list, each with the reason.
+EXCEPTIONS: dict[tuple[str, str], str] = {}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A word or phrase, what finds it, and the contexts in which it is allowed."""
+
+    phrase: str
+    pattern: re.Pattern[str]
+    allowed: tuple[re.Pattern[str], ...]
+
+
+def rules(page: str) -> tuple[Rule, ...]:
+    """The rows of the table under "Words not to be used"."""
+    table = page.split("## Words not to be used", 1)[1]
+    found = []
+    for line in table.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        phrases = re.findall("`([^`]+)`", cells[0])
+        allowed = tuple(_pattern(context) for context in re.findall("`([^`]+)`", cells[2])) if len(cells) > 2 else ()
+        if line.startswith("| `"):
+            found += [Rule(phrase, _pattern(phrase), allowed) for phrase in phrases]
+    return tuple(found)
+
+
+def _pattern(phrase: str) -> re.Pattern[str]:
+    """Whole words in any case, across line breaks; ``…`` is up to four words."""
+    words = [r"(?:\S+\s+){0,4}?" if word == "…" else re.escape(word) + r"\s+" for word in phrase.split()]
+    text = "".join(words).removesuffix(r"\s+")
+    return re.compile(rf"(?<![\w-]){text}(?![\w-])", re.IGNORECASE)
+
+
+RULES = rules(GLOSSARY.read_text(encoding="utf-8"))
+
+
+def broken(text: str) -> list[str]:
+    """The phrases of the list that a text contains outside their allowed contexts."""
+    found = []
+    for rule in RULES:
+        free = [hit.span() for context in rule.allowed for hit in context.finditer(text)]
+        hits = [hit.span() for hit in rule.pattern.finditer(text)]
+        if any(not any(low <= start and end <= high for low, high in free) for start, end in hits):
+            found.append(rule.phrase)
+    return found
+
+
+def strings(source: str) -> Iterator[tuple[int, str]]:
+    """Every string of a module with a space in it, docstrings left out: line and text, ``{}`` for what is filled in."""
+    tree = ast.parse(source)
+    silent = {
+        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not {id(node)} & (silent | parts):
+            text = node.value
+        else:
+            continue
+        if " " in text.strip():
+            yield node.lineno, text
+
+
+def prose(page: str) -> str:
+    """A Markdown page without its code: fenced blocks, unless they show what a command prints, and code spans."""
+    shown = re.compile(r"(<!-- output of[^>]*-->\n)```\w*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+    kept = shown.sub(r"\2", page)
+    return re.sub(r"`[^`\n]*`", "`", re.sub(r"^```.*?^```$", "", kept, flags=re.DOTALL | re.MULTILINE))
+
+
+def modules() -> list[Path]:
+    found = []
+    for name in PACKAGES:
+        path = ROOT / name
+        found += sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    return found
+
+
+def pages() -> list[Path]:
+    return [
+        ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "traces" / "README.md", *sorted((ROOT / "docs").glob("*.md"))
+    ]  # fmt: skip
+
+
+def sources() -> list[Path]:
+    """Files that a user is given as they are, comments included."""
+    examples = [path for path in (ROOT / "docs" / "examples").iterdir() if path.suffix in (".py", ".cu", ".h")]
+    return [ROOT / "pipesim" / "cli" / "template.py", *sorted(examples)]
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_strings_of_the_modules_that_print(path: Path) -> None:
+    name = str(path.relative_to(ROOT))
+    wrong = [
+        f"{name}:{line}: {', '.join(found)}: {text!r}"
+        for line, text in strings(path.read_text(encoding="utf-8"))
+        if (found := broken(text)) and (name, text) not in EXCEPTIONS
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("path", pages(), ids=lambda path: path.name)
+def test_pages(path: Path) -> None:
+    text = prose(path.read_text(encoding="utf-8").split("## Words not to be used", 1)[0])
+    assert broken(text) == []
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: path.name)
+def test_files_that_a_user_starts_from(path: Path) -> None:
+    assert broken(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "tests" / "golden" / "report").glob("*.txt")), ids=lambda path: path.name
+)
+def test_golden_reports(path: Path) -> None:
+    assert broken(path.read_text(encoding="utf-8")) == []
+
+
+def test_every_exception_is_still_needed() -> None:
+    for name, text in EXCEPTIONS:
+        assert text in {found for _, found in strings((ROOT / name).read_text(encoding="utf-8"))}, text
+        assert broken(text), text
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.phrase)
+def test_a_planted_sentence_is_caught(rule: Rule) -> None:
+    """In a module, on a page, in what a command prints, at the start of a sentence and across a line break."""
+    phrase = rule.phrase.replace("…", "the recorded kernel")
+    module = f'def f(a):\n    """A docstring with {phrase}."""\n    return f"{phrase.capitalize()} {{a}} here"\n'
+    ((_, text),) = strings(module)
+    assert rule.phrase in broken(text)
+    assert rule.phrase in broken(prose(f"A page with {phrase} in it.\n"))
+    assert rule.phrase in broken(prose(f"<!-- output of: pipesim x -->\n```\nit {phrase} x\n```\n"))
+    assert rule.phrase in broken(f"it {phrase} x".replace(" ", "\n      "))
+
+
+def test_code_and_contexts_that_are_allowed_are_not_caught() -> None:
+    assert broken(prose("```python\nnobody = 1\n```\nThe function `nobody` is called.\n")) == []
+    assert broken("there is no file; its trip count is 4; a round trip") == []
+    assert broken("the file is no trace") == ["is no"]
+    assert broken("a standstill, walkway, understood") == []
+
+
+def test_the_list_is_read_from_the_glossary() -> None:
+    assert len(RULES) > 50
+    assert {"behind", "for ever", "told", "nobody", "hold … against", "the chip"} <= {rule.phrase for rule in RULES}
+    (rule,) = rules("## Words not to be used\n\n| not | but | except |\n|---|---|---|\n| `x y` | z | `no x y` |\n")
+    assert (rule.phrase, len(rule.allowed)) == ("x y", 1)
