@@ -89,7 +89,10 @@ def opens(program: Program, state: State, agent: int) -> bool:
     """
     if program.code[agent][state.pcs[agent]][0] not in ACCESSES:
         return False
-    return not any(f.engine == OWN and f.agent == agent for f in state.flights)
+    for flight in state.flights:  # noqa: SIM110  # hot: a loop costs less than a generator
+        if flight.engine == OWN and flight.agent == agent:
+            return False
+    return True
 
 
 def held_up(program: Program, state: State, agent: int) -> Step | None:
@@ -128,13 +131,14 @@ def can_land(state: State, flight: Flight) -> bool:
     """
     if flight.after == 0 and flight.engine not in IN_ORDER:
         return flight.engine != OWN  # an agent's own access ends when its operation is carried out
-    return not any(_follows(flight, f) for f in state.flights)
+    for other in state.flights:  # hot: most are of another agent or engine
+        if other.agent == flight.agent and other.engine == flight.engine and _follows(flight, other):
+            return False
+    return True
 
 
 def _follows(flight: Flight, other: Flight) -> bool:
-    """True if the flight must land after the other."""
-    if (other.agent, other.engine) != (flight.agent, flight.engine):
-        return False
+    """True if the flight must land after the other, of the same agent and engine."""
     return other.sequence < (flight.after or flight.sequence) and (flight.after > 0 or other.after == 0)
 
 
@@ -147,7 +151,8 @@ def first_to_land(state: State, flight: Flight) -> Flight:
     """The flight itself if it can land, else the first of those that it must follow."""
     if can_land(state, flight):
         return flight
-    return next(f for f in state.flights if _follows(flight, f) and can_land(state, f))
+    mine = (f for f in state.flights if f.agent == flight.agent and f.engine == flight.engine)
+    return next(f for f in mine if _follows(flight, f) and can_land(state, f))
 
 
 def landing_sizes(state: State, flight: Flight, granularity: int = 0) -> tuple[int, ...]:
