@@ -32,13 +32,13 @@ from pipesim.targets import find
 def cuts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """What is left out of every run: (laps, operations of one)."""
     seen: list[tuple[int, int]] = []
-    leave_out = accelerated_module._Run._leave_out
+    leave_out = accelerated_module._LapRun._leave_out
 
     def told(self, lap, more, before):
         seen.append((more, sum(lap.end) - sum(lap.begin)))
         leave_out(self, lap, more, before)
 
-    monkeypatch.setattr(accelerated_module._Run, "_leave_out", told)
+    monkeypatch.setattr(accelerated_module._LapRun, "_leave_out", told)
     return seen
 
 
@@ -169,7 +169,7 @@ def test_without_a_look_at_the_items_a_wrong_one_would_pass(monkeypatch):
     right = ring(60).flatten({})
     pc = reads(right, 1)[40]
     wrong = with_operation(right, 1, pc, item_changed(right.code[1][pc], 1))
-    monkeypatch.setattr(accelerated_module._Run, "_items_go_on", lambda *_: True)
+    monkeypatch.setattr(accelerated_module._LapRun, "_items_go_on", lambda *_: True)
     assert accelerated(wrong) == 121
 
 
@@ -207,13 +207,13 @@ def test_the_memory_order_is_watched_too(cuts):
 def test_a_search_in_vain_costs_no_more_than_a_run(monkeypatch):
     """Tiles of uneven numbers of steps: whatever lies ahead is too little to be worth a cut."""
     looks = []
-    again = accelerated_module._Run._again
+    again = accelerated_module._LapRun._again
 
     def told(self, lap):
         looks.append(lap)
         return again(self, lap)
 
-    monkeypatch.setattr(accelerated_module._Run, "_again", told)
+    monkeypatch.setattr(accelerated_module._LapRun, "_again", told)
     random = Random(0)
     program = uneven([40 + 2 * random.randrange(10) for _ in range(60)])
     operations = sum(map(len, program.code))

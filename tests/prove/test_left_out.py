@@ -68,6 +68,6 @@ def test_what_is_left_out_changes_nothing() -> None:
 
 def test_items_that_are_not_looked_at_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: laps left out without a look at their items."""
-    monkeypatch.setattr(module._Run, "_items_go_on", lambda *_: True)
+    monkeypatch.setattr(module._LapRun, "_items_go_on", lambda *_: True)
     said = [(whole(numbered(seed)), accelerated(numbered(seed))) for seed in range(200)]
     assert any(all_of_it is None and short is not None for all_of_it, short in said)
