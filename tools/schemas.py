@@ -240,7 +240,7 @@ def profile() -> Schema:
 
 def trace_metadata() -> Schema:
     """The JSON under the key ``pipesim`` of a trace's Parquet file (docs/trace-format.md)."""
-    found = Types(lambda kind: [member.name for member in kind])
+    found = Types(lambda kind: [each.name if kind is EventKind else each.value for each in kind])
     found.of(TraceMeta)
     body = found.defs.pop("TraceMeta")
     digest = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
