@@ -75,10 +75,14 @@ def rows(item: Schema) -> Schema:
 
 
 class Types:
-    """Python types as schemas, as ``export/as_json.py`` writes their values; ``defs`` collects the dataclasses."""
+    """Python types as schemas, as ``export/as_json.py`` writes their values; ``defs`` collects the dataclasses.
 
-    def __init__(self, enum: Callable[[type[Enum]], list[str]]) -> None:
+    ``enum``: how the members of an enum are written; ``nothing``: how None is.
+    """
+
+    def __init__(self, enum: Callable[[type[Enum]], list[str]], nothing: Schema = NOTHING) -> None:
         self.defs: dict[str, Schema] = {}
+        self._nothing = nothing
         self._names: dict[type, str] = {}
         self._enum = enum
 
@@ -98,9 +102,11 @@ class Types:
         return self._of_class(kind)
 
     def _of_class(self, kind: type) -> Schema:
-        plain = {str: TEXT, int: WHOLE, bool: YES_NO, float: {"type": "number"}, types.NoneType: NOTHING, Path: TEXT}
+        plain = {str: TEXT, int: WHOLE, bool: YES_NO, float: {"type": "number"}, Path: TEXT}
         if kind in plain:
             return plain[kind]
+        if kind is types.NoneType:
+            return self._nothing
         if issubclass(kind, Enum):
             return {"enum": self._enum(kind)}
         if issubclass(kind, PipesimError):
@@ -240,7 +246,7 @@ def profile() -> Schema:
 
 def trace_metadata() -> Schema:
     """The JSON under the key ``pipesim`` of a trace's Parquet file (docs/trace-format.md)."""
-    found = Types(lambda kind: [member.name for member in kind])
+    found = Types(lambda kind: [each.name if kind is EventKind else each.value for each in kind], {"const": ""})
     found.of(TraceMeta)
     body = found.defs.pop("TraceMeta")
     digest = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
