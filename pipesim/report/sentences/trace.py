@@ -114,7 +114,7 @@ def _reason_words(reason: Reason, divergence: str) -> str:
             return f"{count(reason.count, 'tile')} with wrong data"
         case ReasonKind.WRONG_OUTPUT:
             elements = "1 element differs" if reason.count == 1 else f"{number(reason.count)} elements differ"
-            return f"output {reason.name} is not what was expected ({elements})"
+            return f"output {reason.name} differs from the expected values ({elements})"
         case ReasonKind.GAVE_UP:
             return "a launch did not finish"
         case ReasonKind.RECORDS_LOST:

@@ -51,9 +51,9 @@ def test_any_other_word_is_a_divergence(stored: Make, barrier: int, field: str) 
 
 def test_all_wrong_words_are_named(stored: Make) -> None:
     wrong = BarrierWord(2, 1, 0, 1)
-    assert reread(stored(USUAL), {6: wrong, 7: wrong}).refused().claim.endswith("; empty[3] is otherwise too")
+    assert reread(stored(USUAL), {6: wrong, 7: wrong}).refused().claim.endswith("; empty[3] differs too")
     found = reread(stored(USUAL), {5: wrong, 6: wrong, 7: wrong}).refused()
-    assert found.claim.endswith("; empty[2], empty[3] are otherwise too")
+    assert found.claim.endswith("; empty[2], empty[3] differ too")
 
 
 def test_no_edit_is_looked_for_where_every_record_conforms(stored: Make) -> None:
