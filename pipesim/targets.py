@@ -164,7 +164,7 @@ def _others(module: ModuleType) -> str:
     public = _public(module)
     if not public:
         return "it has no functions"
-    return f"{', '.join(public)}: of another type, or with a parameter whose default is no whole number"
+    return f"{', '.join(public)}: of another type, or with a parameter whose default is not a whole number"
 
 
 def target_of(protocol: ProtocolFunction | Program) -> Target:

@@ -25,9 +25,9 @@ INTRODUCTION = """\
 # The kernels on H100 and H200
 
 Six protocols have a CUDA kernel here (`hwkernels/twins`, C++ with inline PTX, no library) that was recorded on both
-chips. This page speaks of the five that compute something worth having; `producer_consumer` is all over the other
-pages. It is made by `python tools/kernels_doc.py` from the files in `traces`; do not edit it by hand. What the
-recordings say of the chip's clock is in [hopper.md](hopper.md); each recording has a line in
+GPUs. This page covers the five that compute a useful result; the other pages use `producer_consumer` throughout. It is
+written by `python tools/kernels_doc.py` from the files in `traces`; do not edit it by hand. What the
+recordings show about the SM clock is in [hopper.md](hopper.md); each recording has a line in
 [traces](../traces/README.md).
 
 ## What was recorded
@@ -71,10 +71,10 @@ tools/load_order.py`):
 """
 
 AFTER_ORDER = """\
-With one or two steps of K a tile no warp need be late for every launch to hang, with three for some. With four or
-more, and no warp late, every launch ended: a test of such a kernel sees nothing. The recorder does not make the hang;
-with three steps it makes it certain. No launch that ended left a wrong tile. The recorded hangs are in `traces`: the
-model, led by the records, is stuck in the same waits, and its barrier words are those that the kernel left
+With one or two K steps per tile every launch hangs even if no warp is late, with three some do. With four or more, and
+no warp late, every launch finished: a test of such a kernel detects nothing. The recorder does not cause the hang; with
+three steps it makes it certain. No launch that finished left a wrong tile. The recorded hangs are in `traces`: the
+model, replaying the records, blocks in the same waits, and its barrier words are those that the kernel left
 (`tests/conform/replay/test_load_order.py`):
 
 ```
@@ -92,8 +92,9 @@ compile for sm_100a, to the instructions they are about, and their tables are th
 it, as it was read here, their results are right (those without a softmax to the bit), every warp does what its protocol
 says, operation by operation, and wrong twins of them are seen (`tests/hardware/twins/test_blackwell_emulated.py`,
 `test_attention_sm100_emulated.py`); the convolution with upstream's order of the loads hangs there as
-`epilogue_residual` does above. Memory order and speed are not in that, and no command launches these kernels. Those
-with launch control do not have the single wave without a scheduler (`clc_stages=0`), and `block_n` is 64, 128 or 256.
+`epilogue_residual` does above. The emulator covers neither memory order nor speed, and no command launches these
+kernels. Those with launch control do not have the single wave without a scheduler (`clc_stages=0`), and `block_n` is
+64, 128 or 256.
 
 - `gemm_sm100.cu`: C = A·Bᵀ in bf16, on one SM, without `lookahead`; `block_k` is 64.
 - `conv_epilogue.cu`: a convolution in bf16 with a residual; A's tiles come through an im2col tensor map, and both
@@ -102,10 +103,10 @@ with launch control do not have the single wave without a scheduler (`clc_stages
   without `lookahead`. `block_k` is 128, `block_n` 64 or 128.
 - `cutlass_sm100.cu`: the first of these with CUTLASS's pipelines, on one SM and without a residual; `block_k` is 64.
 - `attention_sm100.cu`: forward attention in bf16, two tiles of 128 queries a CTA (`num_qo=2`, `pair_cta=0`), K and V in
-  one ring or a ring each; `depth` and `block_n` are 64 or 128. On an H200, with only `tcgen05` replaced by what it
-  does, its results were right and its recordings conformed (`tests/hardware/twins/test_gpu_attention_sm100.py`). S is
-  written over a P that an earlier product reads: upstream relies on the order of the tensor cores there, of which
-  NVIDIA's documentation speaks only for products with the same accumulator.
+  one ring or a ring each; `depth` and `block_n` are 64 or 128. On an H200, with only `tcgen05` replaced by equivalent
+  code, its results were correct and its traces conformed (`tests/hardware/twins/test_gpu_attention_sm100.py`). S is
+  written over a P that an earlier product reads: upstream relies on the order of the tensor cores there, which NVIDIA's
+  documentation covers only for products with the same accumulator.
 
 """
 

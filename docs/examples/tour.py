@@ -43,7 +43,7 @@ def ring(stages: int = 4, tiles: int = 16, consumers: int = 1) -> Protocol:
 checked = pipesim.check(ring)
 print(checked)
 
-# %% A wrong count: what goes wrong, in the smallest ring that shows it
+# %% A wrong count: what fails, in the smallest ring that shows it
 wrong = pipesim.check(ring, consumers=2)
 finding = wrong.findings[0]
 print(finding.claim, "-", finding.line.rpartition("/")[2])

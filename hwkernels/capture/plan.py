@@ -78,6 +78,6 @@ def _no_room(needs: Needs, memory: str, capacity: int, ctas: int) -> Configurati
     return ConfigurationError(
         f"there is no room for records in {memory} memory",
         cause=f"{capacity:,} fit for each of {len(needs.table.agents)} warps{of_launch}, "
-        f"and {needs.least:,} are the least",
-        correction=f"let them go to device memory (--memory device), or {fewer}" if memory == "shared" else fewer,
+        f"but {needs.least:,} are needed",
+        correction=f"record to device memory (--memory device), or {fewer}" if memory == "shared" else fewer,
     )

@@ -72,7 +72,7 @@ class TwinSubject:
         for feature in (name for name, wanted in asked.items() if wanted and name not in twin.features):
             others = [other.name for other in REGISTRY.values() if feature in other.features]
             raise UsageError(
-                f"{feature} means nothing for {self.name}",
+                f"{feature} has no effect for {self.name}",
                 cause=f"only the kernel of {' or '.join(others)} has it",
                 correction=f"leave {feature} out",
             )
@@ -195,7 +195,7 @@ def _check_window(request: CaptureRequest, iterations: int) -> None:
         raise ParameterError(f"the window {window} is not the first and the end of some iterations")
     if window[0] >= iterations:
         raise ParameterError(
-            f"the window begins at iteration {window[0]}, behind the last of {iterations} tiles",
+            f"the window starts at iteration {window[0]}, after the last of {iterations} tiles",
             correction="start it earlier",
         )
     if request.fault is not None:

@@ -48,4 +48,4 @@ REPORT: np.dtype[Any] = np.dtype(
     ]
 )
 
-FINISHED, DEADLINE, STOPPED = 1, 2, 3  #: ``Status``; 0 is a CTA that never came to its end
+FINISHED, DEADLINE, STOPPED = 1, 2, 3  #: ``Status``; 0 is a CTA that did not finish

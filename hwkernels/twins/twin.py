@@ -81,7 +81,7 @@ class Twin:
     for a seed; PIPESIM_RUN_PARAMS follow if they are not among them.
     ``nbytes``: what an EXPECT or COPY moves, by the value in its record. ``groups``: the table's names of barrier
     groups that the protocol spells otherwise. ``room``: PIPESIM_ROOM, the most records between two PIPESIM_AT.
-    ``require``: raises ParameterError for values that do not go together, of parameters and grid. ``recorded``: what is
+    ``require``: raises ParameterError for values that cannot be combined, of parameters and grid. ``recorded``: what is
     kept of it in ``traces``. ``units``: what wrong_tiles counts and overhead is per. ``stray_ns``: how far at most its
     load moves the SM clock off the line between two anchors, beyond what every kernel's does. ``work``: SM cycles that
     a role may spend between two waits. ``loop``, ``faults``: features that not every twin has; ``probes``: so has its

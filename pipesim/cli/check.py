@@ -23,7 +23,7 @@ _MOST_STATES = 200_000
 def _arguments(parser: argparse.ArgumentParser) -> None:
     named = parser.add_argument(
         "protocol", nargs="*",
-        help="built-in names (see `pipesim list`), file.py, file.py:function, or programs' .json; each is judged",
+        help="built-in names (see `pipesim list`), file.py, file.py:function, or programs' .json; each is checked",
     )  # fmt: skip
     complete(named, protocols)
     parser.add_argument("--all", action="store_true", help="check every built-in protocol")

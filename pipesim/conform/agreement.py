@@ -40,14 +40,14 @@ class ReasonKind(Enum):
     RECORDS_CONTRADICT = "records contradict"  #: its records do not fit each other: see the autopsy
     BARRIERS_DIFFER = "barriers differ"  #: ``count`` barriers were left otherwise than the records say
     OTHER_FAULT = "other fault"  #: ``name`` was made wrong on purpose and does not explain the records
-    WRONG_TILES = "wrong tiles"  #: ``count`` tiles held wrong data
+    WRONG_TILES = "wrong tiles"  #: ``count`` tiles with wrong data
     WRONG_OUTPUT = "wrong output"  #: ``count`` elements of the output ``name`` are not what was expected
     GAVE_UP = "gave up"  #: another launch of the same recording did not finish
     RECORDS_LOST = "records lost"  #: ``count`` records were lost
     CUT_OFF = "cut off"  #: a simulation that ran out of its budget
     NO_CTA = "no CTA"  #: nothing was recorded
     NO_EVENT = "no event"  #: the recorded window has no event of the program
-    END_NOT_SEEN = "end not seen"  #: nothing shows what the kernel did after its window
+    END_NOT_SEEN = "end not seen"  #: the trace does not show what the kernel did after its window
 
 
 @dataclass(frozen=True)

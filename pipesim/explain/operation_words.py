@@ -195,7 +195,7 @@ def _access(p: Program, op: Operation, verb: str) -> str:
 
 
 def _loop(p: Program, op: Operation) -> str:
-    return f"loop over {p.loops[operand(op, 'loop')] or 'trips'}"
+    return f"loop over {p.loops[operand(op, 'loop')] or 'iterations'}"
 
 
 _WORDS: dict[Op, Callable[[Program, Operation], str]] = {
@@ -230,7 +230,7 @@ _WORDS: dict[Op, Callable[[Program, Operation], str]] = {
     Op.WRITE: lambda p, op: _access(p, op, "write"),
     Op.WORK: lambda _, op: f"work {operand(op, 'cycles'):,} cycles",
     Op.JUMP_IF: lambda _, op: f"skip {operand(op, 'skip'):,} operations if its register holds {operand(op, 'value')}",
-    Op.LOOP_BEGIN: lambda p, op: f"{_loop(p, op)}, {operand(op, 'trips'):,} trips",
+    Op.LOOP_BEGIN: lambda p, op: f"{_loop(p, op)}, {operand(op, 'trips'):,} iterations",
     Op.LOOP_NEXT: lambda p, op: f"{_loop(p, op)}: next iteration",
     Op.LOOP_END: lambda p, op: f"{_loop(p, op)}: end",
     Op.SETMAXNREG: lambda _, op: f"setmaxnreg {operand(op, 'registers')}",

@@ -1,6 +1,6 @@
 """Where operands stand in the tuples of operations, for loops in which a look-up by name is measured to be too slow.
 
-Derived from :data:`pipesim.model.ops.OPERANDS`: a name that stands at different places has a constant for each family
+Derived from :data:`pipesim.model.ops.OPERANDS`: a name that is at different places has a constant for each family
 of operations. Everywhere else :func:`pipesim.model.ops.operand` is the way.
 """
 
@@ -14,7 +14,7 @@ def position(name: OperandName, *ops: int) -> int:
     """Where these operations (none: all that have it) have their operand of this name; a ValueError if they differ."""
     found = {AT[name][op] for op in ops or AT[name]}
     if len(found) != 1:
-        raise ValueError(f"{', '.join(Op(op).name for op in ops or AT[name])}: {name} stands at {sorted(found)}")
+        raise ValueError(f"{', '.join(Op(op).name for op in ops or AT[name])}: {name} is at {sorted(found)}")
     return found.pop()
 
 

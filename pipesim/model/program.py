@@ -373,7 +373,7 @@ def _wrong_operation(
         if name == "semantics" and value % 8 > Scope.SYS:
             return f"semantics {value}: there is no scope {value % 8}"
     if op == Op.JUMP_IF and not 0 <= operation[SKIP] < left:
-        return f"a jump over {operation[SKIP]} operations leaves the program: jumps go forward, at most to its end"
+        return f"a jump over {operation[SKIP]} operations leaves the program: a jump goes forward, at most to the end"
     if op == Op.TMA_LOAD and operation[COPY_MASK]:
         return _wrong_multicast(program, operation)
     if op == Op.COMMIT_MULTICAST:

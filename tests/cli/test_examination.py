@@ -55,7 +55,10 @@ def test_a_hang_is_named_and_opened_up(call: Call, faulty: Callable[..., Path]) 
     ):
         assert words in flat
     assert max(map(len, answer.out.splitlines())) <= 80
-    verdict = "the fault is named: consumer/0 does not arrive on empty[3] for tile 7 (NVIDIA H100 80GB HBM3)"
+    verdict = (
+        "the kernel has an injected fault, which is named: consumer/0 does not arrive on empty[3] for tile 7 "
+        "(NVIDIA H100 80GB HBM3)"
+    )
     assert flat.endswith(verdict)
 
 

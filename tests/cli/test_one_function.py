@@ -86,7 +86,7 @@ def test_of_several_each_is_named(call: Call) -> None:
         ("", "it has no functions"),
         ("X = 1\n", "it has no functions"),
         ("def a(n): ...\ndef b() -> int: ...\n",
-         "a, b: of another type, or with a parameter whose default is no whole number"),
+         "a, b: of another type, or with a parameter whose default is not a whole number"),
     ],
 )  # fmt: skip
 def test_a_file_without_a_protocol(source: str, cause: str) -> None:

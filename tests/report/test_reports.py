@@ -190,7 +190,7 @@ def test_the_deadlock_of_those_who_know_most_comes_first() -> None:
     [
         (7, "tiles", "for tile 7"),
         (7, "kv_blocks", "for kv_block 7"),
-        (7, "", "in trip 7"),
+        (7, "", "in iteration 7"),
         (7, "k", "in iteration 7 of k"),
         (-1, "", "the 13th on full"),
     ],

@@ -67,7 +67,7 @@ def test_one_of_many_traces_names_its_divergence_by_its_claim() -> None:
 
 def test_a_trace_that_agrees(agreeing: TraceComparison) -> None:
     report = CompareReport(HEADING, (agreeing,))
-    assert compare_sentence(report) == "the recorded trace does what the protocol says (NVIDIA H100 80GB HBM3)"
+    assert compare_sentence(report) == "the recorded trace conforms to the protocol (NVIDIA H100 80GB HBM3)"
     hung = replace(report, hardware=(replace(agreeing, agreement=Agreement.HANGS_TOO),))
     said = "the recorded run hung, and the model hangs in the same state"
     assert compare_sentence(hung) == f"{said} (NVIDIA H100 80GB HBM3)"

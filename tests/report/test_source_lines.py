@@ -38,14 +38,14 @@ def handshake(count: int = 2):
     return p
 """
 READABLE = """\
-✗ deadlock · 1 of 2 agents waits for ever · finished: one
+✗ deadlock · 1 of 2 agents waits indefinitely · finished: one
 
   two waits for phase 0 of ready[0] (parity 0, now in phase 0): it has 1 of 2
       arrivals
       mine.py:15    ready[0].wait(0)
-    the program gives 1 arrival a phase, the count is 2
-    the missing arrival would be one's: its last on ready[0] is the 1st on ready
-      (mine.py:11), none follows
+    the program makes 1 arrival per phase, but the count is 2
+    one could send it, but its last arrival on ready[0] was the 1st on ready
+      (mine.py:11); no further one follows
 """
 CORRECTION = """\
   likely correction: initialise ready with a count of 1 instead of 2; proved

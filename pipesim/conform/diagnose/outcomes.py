@@ -58,7 +58,7 @@ def observed(trace: Trace) -> LaunchOutcome:
         return LaunchOutcome.HANG
     if status in TRAPPED:
         return LaunchOutcome.TRAP
-    raise EvidenceError(f"the trace ended as “{status}”, which is no outcome")
+    raise EvidenceError(f"the trace ended as “{status}”, which is not an outcome")
 
 
 def _means(faults: Iterable[Fault], *, ended: bool) -> set[LaunchOutcome]:

@@ -16,7 +16,7 @@ from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
 from pipesim.pipelines.common.pipeline_state import PipelineState
 from pipesim.pipelines.common.register_value import RegisterValue
 
-Token = TryResult | bool  #: a try's answer; False is ``BarrierStatus::WaitAgain``, True ``WaitDone``
+Token = TryResult | bool  #: a try_wait's result; False is ``BarrierStatus::WaitAgain``, True ``WaitDone``
 ClusterShape = tuple[int, int]  #: CTAs along x and along y
 
 

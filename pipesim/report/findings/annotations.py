@@ -77,14 +77,14 @@ def junit_text(reports: Mapping[str, CheckReport], failed: Mapping[str, PipesimE
 
 
 def in_short(finding: Finding) -> str:
-    """A finding in a few words: ``deadlock: 2 of 2 agents wait for ever``, or the rule that is broken."""
+    """A finding in a few words: ``deadlock: 2 of 2 agents wait indefinitely``, or the rule that is broken."""
     if isinstance(finding, Deadlock):
         return f"deadlock: {who_waits(finding)[0]}"
     return finding.kind.value
 
 
 def in_one_line(report: CheckReport) -> str:
-    """A verdict and what is wrong: ``refuted: ring: deadlock: 2 of 2 agents wait for ever (smallest: tiles 3)``."""
+    """A verdict and what is wrong: ``refuted: ring: deadlock: 2 of 2 agents wait indefinitely (smallest: tiles 3)``."""
     verdict, name = report.verdict.value, report.heading.protocol
     if not report.refutations:
         return f"{verdict}: {name}: {check_sentence(report).removeprefix(f'{verdict}: ')}"

@@ -256,7 +256,7 @@ def _which(supplier: Supplier, blocked: Blocked) -> str:
         loop = supplier.last_loop  # what the author calls the trips: of a loop over ``tiles`` each is for a tile
         if loop.endswith("s"):
             return f"for {loop[:-1]} {trip}"
-        return f"in trip {trip} of {loop}" if loop else f"in trip {trip}"
+        return f"in iteration {trip} of {loop}" if loop else f"in iteration {trip}"
     nth = ordinal(supplier.last_iteration + 1)
     return f"the {nth}" if _unit(blocked) else f"the {nth} on {blocked.barrier.partition('[')[0]}"
 

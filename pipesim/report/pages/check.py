@@ -74,11 +74,10 @@ def _range(each: ProvedRange) -> str:
         run = f"only {number(each.least)} checked"
     if not each.lap:
         where = f"at {number(each.fails)} " if each.fails >= 0 else ""
-        return f"{each.parameter}: {run}, not more: {where}{why_not_every(each)}"
-    lap = f"{number(each.lap)} more are one more lap" if each.lap > 1 else "one more is one more lap"
-    return (
-        f"{each.parameter}: any number ({run}; from {number(each.first)} on {lap}, if its roles go on as they do there)"
-    )
+        return f"{each.parameter}: {run}, no further value: {where}{why_not_every(each)}"
+    lap = f"{number(each.lap)} iterations repeat" if each.lap > 1 else "iteration repeats"
+    beyond = f"from {number(each.first)} on, every further {lap} one lap (assumed to continue)"
+    return f"{each.parameter}: any value: {run}; {beyond}"
 
 
 def wrong_lines(report: CheckReport, width: int) -> list[str]:

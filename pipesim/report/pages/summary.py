@@ -210,7 +210,7 @@ def _verdict(report: SummaryReport) -> str:
     """``12 of 13 protocols passed; failed: conv_epilogue``."""
     right = sum(each.conclusion.ok is True for each in report.protocols)
     parts = [f"{number(right)} of {count(len(report.protocols), 'protocol')} passed"]
-    for what, ok in (("wrong", False), ("unknown", None)):
+    for what, ok in (("failed", False), ("unknown", None)):
         some = [each.name for each in report.protocols if each.conclusion.ok is ok]
         parts += [f"{what}: {', '.join(some)}"] * bool(some)
     parts += [f"left out: {', '.join(report.excepted)}"] * bool(report.excepted)

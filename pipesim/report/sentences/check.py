@@ -14,7 +14,7 @@ def check_sentence(report: CheckReport) -> str:
     name = report.heading.protocol
     if report.replayed is not None:
         wrong = report.verdict is Verdict.REFUTED
-        return f"{name} goes wrong in this schedule" if wrong else "no finding at the end of this schedule"
+        return f"{name} fails in this schedule" if wrong else "no finding at the end of this schedule"
     match report.verdict:
         case Verdict.PROVED:
             free = [each.parameter for each in report.ranges if each.lap]
@@ -26,7 +26,7 @@ def check_sentence(report: CheckReport) -> str:
             )
             return f"proved: no schedule of {name} deadlocks or breaks a rule, {sizes}"
         case Verdict.REFUTED:
-            return f"refuted: {name} goes wrong in the schedule above"
+            return f"refuted: {name} fails in the schedule above"
         case Verdict.UNKNOWN:
             return "unknown: neither proved nor refuted when the search reached its limit"
         case _:
@@ -51,6 +51,6 @@ def walk_sentence(report: WalkReport) -> str:
     """What is wrong where one schedule ends."""
     if not report.findings:
         ended = "every agent has finished" if report.ended else "not every agent has finished"
-        return f"nothing is wrong where it ends: {ended}"
+        return f"no finding at the end of this schedule: {ended}"
     kind = "a deadlock" if isinstance(report.findings[0], Deadlock) else "a fault"
     return f"the schedule ends in {kind}"

@@ -65,8 +65,8 @@ def not_compared_words(side: PairSide) -> str:
     """Why a trace was not compared with its own protocol."""
     protocol = side.trace.meta.protocol
     if side.refused is not None:
-        return f"not held against {protocol}: {side.refused.fact}"
-    return f"not held against {protocol}, which is not built in"
+        return f"not compared with {protocol}: {side.refused.fact}"
+    return f"not compared with {protocol}, which is not built in"
 
 
 def _protocol_clause(a: PairSide, b: PairSide) -> str:
@@ -74,5 +74,5 @@ def _protocol_clause(a: PairSide, b: PairSide) -> str:
     if a.leaves_protocol and b.leaves_protocol:
         return "; neither conforms to the protocol"
     if a.leaves_protocol or b.leaves_protocol:
-        return f"; {'A' if a.leaves_protocol else 'B'} does not do what the protocol says"
+        return f"; {'A' if a.leaves_protocol else 'B'} does not conform to the protocol"
     return ""

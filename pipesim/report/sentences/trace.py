@@ -11,7 +11,7 @@ from pipesim.report.text.words import count, iterations, number
 from pipesim.trace.schema import Trace
 
 HANGS_TOO = "the recorded run hung, and the model hangs in the same state"
-_FAULT_NAMED = "the kernel was made wrong on purpose, and the fault is named"
+_FAULT_NAMED = "the kernel has an injected fault, which is named"
 
 
 def compare_sentence(report: CompareReport) -> str:
@@ -27,7 +27,7 @@ def compare_sentence(report: CompareReport) -> str:
     who = "simulated" if is_simulated(found) else "recorded"
     conformance = found.conformance
     part = f" in {iterations(conformance.window)}" if conformance.hides else ""
-    said = _agreement(found) or f"the {who} trace does what the protocol says{part}"
+    said = _agreement(found) or f"the {who} trace conforms to the protocol{part}"
     return f"{said} ({device_words(found)})"
 
 
@@ -109,12 +109,12 @@ def _reason_words(reason: Reason, divergence: str) -> str:
         case ReasonKind.BARRIERS_DIFFER:
             return _joined(divergence, f"the barrier words read afterwards differ for {count(reason.count, 'barrier')}")
         case ReasonKind.OTHER_FAULT:
-            return _joined(divergence, f"{reason.name} was put into the kernel on purpose and is not found")
+            return _joined(divergence, f"{reason.name} was injected into the kernel and is not found")
         case ReasonKind.WRONG_TILES:
-            return f"{count(reason.count, 'tile')} held wrong data"
+            return f"{count(reason.count, 'tile')} with wrong data"
         case ReasonKind.WRONG_OUTPUT:
             elements = "1 element differs" if reason.count == 1 else f"{number(reason.count)} elements differ"
-            return f"output {reason.name} is not what was expected ({elements})"
+            return f"output {reason.name} differs from the expected values ({elements})"
         case ReasonKind.GAVE_UP:
             return "a launch did not finish"
         case ReasonKind.RECORDS_LOST:

@@ -394,7 +394,7 @@ def test_records_are_limited_to_what_memory_there_is(request_):
     assert plan(replace(many, memory="host")).capacity == (1 << 28) // (4096 * 5 * 8)
     with pytest.raises(ConfigurationError, match="there is no room for records in host memory") as caught:
         plan(changed(request_, grid=(1_000_000,), memory="host"))
-    assert caught.value.cause == "6 fit for each of 5 warps of 1,000,000 CTAs, and 34 are the least"
+    assert caught.value.cause == "6 fit for each of 5 warps of 1,000,000 CTAs, but 34 are needed"
 
 
 def test_whole_clusters_are_kept(request_):

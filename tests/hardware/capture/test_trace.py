@@ -285,7 +285,7 @@ def test_features_that_a_twin_does_not_have(change):
     check_request(replace(_base(), **change))
     other = CaptureRequest(TwinSubject("persistent_scheduler"), find("persistent_scheduler").defaults)
     check_request(other)
-    with pytest.raises(UsageError, match="means nothing for persistent_scheduler") as caught:
+    with pytest.raises(UsageError, match="has no effect for persistent_scheduler") as caught:
         check_request(replace(other, **change))
     assert caught.value.cause == "only the kernel of producer_consumer has it"
 
