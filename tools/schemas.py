@@ -171,6 +171,8 @@ def answers() -> dict[str, Schema]:
     lacking = {"error": error()}
     head = {"profile": TEXT, "excepted": rows(TEXT)}
     text = {"exit_code": EXIT_CODE, "format": TEXT, "file": {"anyOf": [TEXT, NOTHING]}, "text": TEXT}
+    table = {"exit_code": EXIT_CODE, "file": {"anyOf": [TEXT, NOTHING]}, "text": TEXT}
+    completion = {"exit_code": EXIT_CODE, "shell": TEXT, "text": TEXT}
     made = {"file": TEXT, "function": TEXT, "next": rows(TEXT)}
     return {
         "check": answer("check", "pipesim check NAME --json", CheckReport),
@@ -183,6 +185,9 @@ def answers() -> dict[str, Schema]:
         "compare-pair": answer("compare-pair", "pipesim diff A B --json", PairReport),
         "show": document("show", ANSWERS, "pipesim show NAME --json", anatomy, shown.defs),
         "list": document("list", ANSWERS, "pipesim list --json", rows(protocols), listed.defs),
+        "list-protocol": answer("list-protocol", "pipesim list NAME --json", ProtocolRow),
+        "table": document("table", ANSWERS, "pipesim table NAME --json", record(table)),
+        "completion": document("completion", ANSWERS, "pipesim completion SHELL --json", record(completion)),
         "export": document("export", ANSWERS, "pipesim export NAME --json", record(text)),
         "new": document("new", ANSWERS, "pipesim new FILE --json", record(made)),
         "error": document(
@@ -297,6 +302,8 @@ def name_for(command: Sequence[str], said: Any) -> str:
             return "walk" if "--schedule" in command else "run"
         case "diff" | "capture":
             return "compare-pair" if "pair" in said["report"] else "compare"
+        case "list":
+            return "list-protocol" if isinstance(said, dict) else "list"
         case name:
             return name
 

@@ -74,4 +74,8 @@ COMMAND = Command(
     "`pipesim capture --kernel` reads; numbers that depend on parameters become expressions of these.",
     _arguments,
     _carry_out,
+    (
+        ("pipesim table producer_consumer", "print the table of a built-in protocol"),
+        ("pipesim table my_kernel.py -o my_kernel.table.h", "write the table of your own"),
+    ),
 )

@@ -98,7 +98,8 @@ def test_an_author_can_write_it(op: Op) -> None:
 
 @pytest.mark.parametrize("op", EVERY)
 def test_the_description_of_the_format_lists_it(op: Op) -> None:
-    assert f"| `{op.name}` | {int(op)} | {', '.join(OPERANDS[op])} |" in (ROOT / "docs" / "flat-program.md").read_text()
+    operands = ", ".join(f"`{name}`" for name in OPERANDS[op])
+    assert f"| `{op.name}` | {int(op)} | {operands} |" in (ROOT / "docs" / "flat-program.md").read_text()
 
 
 @pytest.mark.parametrize("op", EVERY)
@@ -144,7 +145,7 @@ def test_operands_by_name() -> None:
 def test_a_position_is_that_of_all_its_operations() -> None:
     assert positions.position("parity") == positions.PARITY == 2
     assert positions.position("barrier", Op.COMMIT) == positions.COMMIT_BARRIER == 2
-    with pytest.raises(ValueError, match=r"barrier stands at \[1, 2\]"):
+    with pytest.raises(ValueError, match=r"barrier is at \[1, 2\]"):
         positions.position("barrier", Op.ARRIVE, Op.COMMIT)
 
 
