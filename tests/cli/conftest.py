@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -20,6 +18,7 @@ from pipesim.errors import HardwareError
 from pipesim.trace.files import read_trace, write_trace
 from pipesim.trace.library import trace_folder
 from pipesim.trace.schema import EventKind, Trace
+from tools import schemas
 
 USUAL = "producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"  # the default parameters
 
@@ -120,25 +119,14 @@ def call(capsys: pytest.CaptureFixture[str]) -> Call:
 
 
 @cache
-def schemas() -> ModuleType:
-    """``tools/schemas.py``."""
-    spec = importlib.util.spec_from_file_location("schemas", Path(__file__).parents[2] / "tools" / "schemas.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@cache
 def validator(name: str) -> Draft202012Validator:
     """What judges a document by the schema of this name."""
-    return Draft202012Validator(schemas().schemas()[name])
+    return Draft202012Validator(schemas.schemas()[name])
 
 
 def require_valid(command: list[str], document: Any) -> None:
     """Every document that a test asks for is valid by its schema."""
-    name = schemas().name_for(command, document)
+    name = schemas.name_for(command, document)
     wrong = [f"{list(error.path)}: {error.message[:200]}" for error in validator(name).iter_errors(document)]
     assert wrong == [], name
 

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import runpy
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from mypy import api as mypy
 
+from tools import python_blocks
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def _tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("python_blocks", ROOT / "tools" / "python_blocks.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-TOOL = _tool()
-
-
-@pytest.mark.parametrize("name", TOOL.PAGES)
+@pytest.mark.parametrize("name", python_blocks.PAGES)
 def test_every_block_runs_and_prints_what_the_page_shows(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
-    assert TOOL.filled(text, name) == text, "run python tools/python_blocks.py"
+    assert python_blocks.filled(text, name) == text, "run python tools/python_blocks.py"
 
 
 def test_the_tour_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,9 +33,9 @@ def test_the_tour_runs(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_users_file_passes_mypy_strict(tmp_path: Path) -> None:
     """The pages' Python and the examples, by mypy's own strict rules: no configuration of this project is read."""
     files = sorted((ROOT / "docs" / "examples").glob("*.py"))
-    for name in TOOL.PAGES:
+    for name in python_blocks.PAGES:
         page = tmp_path / f"page_{Path(name).stem}.py"
-        page.write_text(TOOL.as_file((ROOT / name).read_text(encoding="utf-8")), encoding="utf-8")
+        page.write_text(python_blocks.as_file((ROOT / name).read_text(encoding="utf-8")), encoding="utf-8")
         files.append(page)
     said, error, code = _mypy(tmp_path, *files)
     assert (code, error) == (0, ""), said
@@ -72,14 +58,14 @@ def test_blocks_are_one_file_and_a_protocol_that_is_left_open_returns() -> None:
         "```python\ndef f() -> Protocol:\n    p = 1\n```\n text\n```python\n    q = 2\n```\n"
         "```python\nprint(f())\n```\n<!-- prints -->\n```\nstale\n```\n```sh\nls\n```\n"
     )
-    assert [line for line in TOOL.as_file(page).splitlines() if line] == [
+    assert [line for line in python_blocks.as_file(page).splitlines() if line] == [
         "def f() -> Protocol:", "    p = 1", "    q = 2", "    return p", "print(f())",
     ]  # fmt: skip
     runs = page.replace(" -> Protocol", " -> int").replace("    q = 2", "    return p")
-    filled = TOOL.filled(runs, "page")
+    filled = python_blocks.filled(runs, "page")
     assert "```\n1\n```" in filled
     assert "stale" not in filled
-    assert TOOL.filled(filled, "page") == filled
+    assert python_blocks.filled(filled, "page") == filled
 
 
 def _mypy(folder: Path, *files: Path) -> tuple[str, str, int]:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -22,6 +19,7 @@ from pipesim.protocols.broken import BROKEN
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import find, target_of
 from pipesim.trace.library import trace_folder
+from tools import schemas
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = ROOT / "docs" / "schemas"
@@ -46,29 +44,21 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("compare-pair", ["diff", *TRACES]),
     ("show", ["show", "cluster_multicast"]),
     ("list", ["list"]),
+    ("list-protocol", ["list", "producer_consumer"]),
+    ("table", ["table", "producer_consumer"]),
+    ("completion", ["completion", "bash"]),
     ("export", ["export", "producer_consumer", "--to", "promela"]),
     ("new", ["new", "my_kernel.py"]),
     ("error", ["check", "nothing_of_the_kind"]),
 ]
 
 
-def _tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("schemas", ROOT / "tools" / "schemas.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-TOOL = _tool()
-MADE: dict[str, Any] = TOOL.schemas()
+MADE: dict[str, Any] = schemas.schemas()
 
 
 def errors(name: str, document: Any) -> list[str]:
     """What is wrong with a document by the schema of this name, which is read from its published file."""
-    schema = json.loads((SCHEMAS / TOOL.file_name(MADE[name])).read_text(encoding="utf-8"))
+    schema = json.loads((SCHEMAS / schemas.file_name(MADE[name])).read_text(encoding="utf-8"))
     return [f"{list(e.path)}: {e.message[:200]}" for e in Draft202012Validator(schema).iter_errors(document)]
 
 
@@ -79,13 +69,13 @@ def answered(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 def test_what_is_published_is_what_the_tool_makes_today_and_older_versions() -> None:
-    made = {TOOL.file_name(schema) for schema in MADE.values()}
+    made = {schemas.file_name(schema) for schema in MADE.values()}
     published = {p.name for p in SCHEMAS.glob("*.json")}
     assert made <= published
     for older in published - made:
         name, version, _ = older.split(".")
         assert int(version[1:]) < int(MADE[name]["$id"].rpartition(":")[2]), older
-    assert TOOL.main(["--check"]) == 0, "run python tools/schemas.py"
+    assert schemas.main(["--check"]) == 0, "run python tools/schemas.py"
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -93,12 +83,12 @@ def test_a_schema_is_one_and_its_id_has_its_version(name: str) -> None:
     schema = MADE[name]
     Draft202012Validator.check_schema(schema)
     assert schema["$id"].startswith(f"urn:pipesim:schema:{name}:")
-    assert TOOL.file_name(schema) == f"{name}.v{schema['$id'].rpartition(':')[2]}.json"
+    assert schemas.file_name(schema) == f"{name}.v{schema['$id'].rpartition(':')[2]}.json"
 
 
 def test_the_page_lists_every_schema() -> None:
     page = (SCHEMAS / "README.md").read_text(encoding="utf-8")
-    assert all(f"]({TOOL.file_name(schema)})" in page for schema in MADE.values())
+    assert all(f"]({schemas.file_name(schema)})" in page for schema in MADE.values())
 
 
 @pytest.mark.parametrize(("name", "arguments"), COMMANDS, ids=lambda x: x if isinstance(x, str) else x[0])

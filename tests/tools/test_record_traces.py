@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -17,19 +15,9 @@ from pipesim.errors import HardwareError
 from pipesim.trace.files import read_trace
 from pipesim.trace.library import trace_folder
 from pipesim.trace.schema import Trace
+from tools import record_traces
 
-SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "record_traces.py"
 USUAL = "h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
-
-
-@pytest.fixture
-def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("record_traces", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize("name", REGISTRY)
@@ -39,7 +27,7 @@ def test_every_configuration_can_be_asked_for(name: str) -> None:
 
 
 def test_each_is_captured_and_stored_under_its_name(
-    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     good = read_trace(trace_folder() / USUAL)
     asked: list[CaptureRequest] = []
@@ -54,10 +42,12 @@ def test_each_is_captured_and_stored_under_its_name(
         )  # fmt: skip
         return Trace(meta, good.events)
 
-    monkeypatch.setattr(tool, "capture", capture)
-    monkeypatch.setattr(tool, "write_trace", lambda trace, path, **_: (path.parent.mkdir(exist_ok=True), path.touch()))
+    monkeypatch.setattr(record_traces, "capture", capture)
+    monkeypatch.setattr(
+        record_traces, "write_trace", lambda trace, path, **_: (path.parent.mkdir(exist_ok=True), path.touch())
+    )
     monkeypatch.setattr("sys.argv", ["record_traces.py", "--into", str(tmp_path), "--only", "'tile_bytes': 16384"])
-    assert tool.main() == 1  # what failed is named, and the rest is recorded
+    assert record_traces.main() == 1  # what failed is named, and the rest is recorded
     printed = capsys.readouterr().out.splitlines()
     assert sum(line.startswith("FAILED") for line in printed) == sum(r.fault is not None for r in asked) == 1
     assert sum(line.startswith("recorded") for line in printed) == len(list(tmp_path.rglob("*.parquet")))

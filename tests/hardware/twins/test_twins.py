@@ -110,7 +110,8 @@ def test_records_lie_in_shared_memory_where_the_kernel_leaves_room(kernel):
     assert plan(request, own + needed).memory == "shared"
     for less in (plan(request, own + needed - 1), plan(replace(request, memory="device"))):
         assert (less.memory, less.shape.smem_bytes) == ("device", own)
-    cause = f"{layout.capacity - 1:,} fit for each of {len(layout.table.agents)} warps, but {layout.capacity:,} are needed"
+    warps = len(layout.table.agents)
+    cause = f"{layout.capacity - 1:,} fit for each of {warps} warps, but {layout.capacity:,} are needed"
     with pytest.raises(ConfigurationError, match=f"there is no room for records in shared memory\n.*{cause}"):
         plan(replace(request, memory="shared"), own + needed - 1)
 
