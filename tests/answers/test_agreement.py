@@ -98,6 +98,7 @@ def test_there_are_hangs_of_both_devices() -> None:
     assert {name.partition("/")[0] for name in HUNG} == {"h100", "h200"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HUNG)
 def test_diff_of_a_hang_that_the_model_follows(call: Call, name: str) -> None:
     answer = call("diff", trace_folder() / name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
 from pipesim.lang.protocol import Protocol
@@ -49,6 +51,7 @@ def test_a_count_that_is_never_reached_is_told() -> None:
     assert {each.given for each in shown.finding.blocked if each.barrier.startswith("empty")} == {1}
 
 
+@pytest.mark.slow
 def test_what_is_proved_and_what_is_not_known() -> None:
     proved = checked(find("gemm_sm90"), {"tiles": 1})
     assert (proved.verdict, proved.how, proved.refutations, proved.states) == (

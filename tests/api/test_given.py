@@ -42,6 +42,7 @@ def ring(stages: int = 2, tiles: int = 3) -> pipesim.Protocol:
     return p
 
 
+@pytest.mark.slow
 def test_every_way_to_name_a_protocol(tmp_path: Path) -> None:
     program = producer_consumer(tiles=4).flatten({"tiles": 4})
     saved = tmp_path / "program.json"

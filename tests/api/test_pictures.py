@@ -85,6 +85,7 @@ def test_every_wrong_twin_has_a_picture(name: str) -> None:
         assert last, "what goes wrong is marked"
 
 
+@pytest.mark.slow
 def test_many_agents_share_the_lanes_of_their_roles() -> None:
     found, *_ = counterexamples("conv_epilogue", residual=0)
     inside(ET.fromstring(found.svg()))

@@ -155,5 +155,6 @@ class TestWithoutTheExtra:
         assert answer.err.startswith("pipesim: the CUDA packages are not installed\n  probable cause: ")
         assert answer.err.endswith("\n  try: pip install 'pipesim[gpu]'\n")
 
+    @pytest.mark.slow
     def test_verify(self, call: Call) -> None:
         assert call("verify", PC).code == 0

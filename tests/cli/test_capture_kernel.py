@@ -60,6 +60,7 @@ def gpu(recorded: Trace, monkeypatch: pytest.MonkeyPatch) -> list[CaptureRequest
     return asked
 
 
+@pytest.mark.slow
 def test_the_trace_is_stored_and_held_against_the_protocol(call: Call, gpu: list[Any], recorded: Trace) -> None:
     answer = call(*KERNEL, *WORDS.split())
     assert (answer.code, answer.err) == (0, "")
@@ -72,6 +73,7 @@ def test_the_trace_is_stored_and_held_against_the_protocol(call: Call, gpu: list
     assert (diff.code, diff.err) == (0, "")
 
 
+@pytest.mark.slow
 def test_the_documented_commands_are_what_they_say(call: Call, gpu: list[Any]) -> None:
     """Those of docs/own-kernel.md: the one that makes the data is run, the other reaches the request."""
     text = (EXAMPLES.parent / "own-kernel.md").read_text(encoding="utf-8")
@@ -116,6 +118,7 @@ def test_every_option_reaches_the_request(call: Call, gpu: list[Any]) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_wrong_output_is_a_finding_now_and_in_a_later_diff(
     call: Call, gpu: list[Any], recorded: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,6 +133,7 @@ def test_a_wrong_output_is_a_finding_now_and_in_a_later_diff(
     assert call("diff", USUAL, "--protocol", KERNEL[-1]).code == 1
 
 
+@pytest.mark.slow
 def test_a_kernel_that_hung_is_a_finding(
     call: Call, gpu: list[Any], recorded: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,6 +220,7 @@ def test_without_a_gpu_it_says_that_the_kernel_compiles(call: Call) -> None:
     assert answer.err.endswith("  try: the kernel compiles; launch it on a machine with an H100 or H200\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "fact"),
     [

@@ -41,6 +41,7 @@ def test_several_are_judged_and_the_worst_gives_the_exit_code(call: Call) -> Non
 RAISES = "mine.py:raises"
 
 
+@pytest.mark.slow
 def test_one_that_cannot_be_built_takes_nothing_from_the_others(call: Call, user: Callable[[str], None]) -> None:
     user(BROKEN + "def raises(tiles: int = 2):\n    return 1 // 0\n")
     both = call("check", RAISES, HANGS, "-p", "tiles=9")
@@ -71,6 +72,7 @@ def test_unknown_beats_proved_and_refuted_beats_unknown(call: Call) -> None:
     assert call("check", unknown, right, "mine.py:full_count_too_high", *few).code == 1
 
 
+@pytest.mark.slow
 def test_all_are_all_that_list_names(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in set(BUILT_IN) - {"conv_epilogue", "cluster_multicast"}:  # the others take their time
         monkeypatch.delitem(BUILT_IN, name)

@@ -95,6 +95,7 @@ def test_a_shell_that_is_not_known(call: Call) -> None:
     assert "choose from 'bash', 'zsh', 'fish'" in answer.err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_in_bash(tmp_path: Path) -> None:
     """The whole way: what bash calls when the tabulator is pressed, by the words that it would have."""

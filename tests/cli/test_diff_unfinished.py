@@ -30,6 +30,7 @@ def flat(text: str) -> str:
     return " ".join(text.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trace", [faulty("leaves_early"), TRAPPED], ids=["hung", "trapped"])
 def test_a_run_that_did_not_finish_has_no_end(call: Call, trace: Path) -> None:
     out = call("diff", trace).out
@@ -79,6 +80,7 @@ def test_bytes_of_a_copy_under_way_are_not_missing(call: Call) -> None:
     assert "; 16 bytes missing" in flat(hung)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("trace", "words"), [(faulty("expect_more"), "hung"), (TRAPPED, "trapped")])
 def test_two_that_ended_alike_and_not_well(call: Call, trace: Path, words: str) -> None:
     answer = call("diff", trace, trace)

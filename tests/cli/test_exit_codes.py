@@ -103,6 +103,7 @@ class TestTolerance:
         assert answer.code == 3
         assert answer.verdict == "? no period was measured, so the tolerance cannot be applied"
 
+    @pytest.mark.slow
     def test_without_an_event_neither(self, call: Call) -> None:
         assert call("verify", PC, "-p", "tiles=0").code == 0
         assert call("verify", PC, "-p", "tiles=0", "--tolerance", "50").code == 3

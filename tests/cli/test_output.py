@@ -77,6 +77,7 @@ class TestJson:
         assert (answer.code, answer.out) == (2, "")
         assert answer.err.startswith("pipesim: run: unrecognized arguments: --colour\n  try: ")
 
+    @pytest.mark.slow
     def test_list(self, call: Call) -> None:
         def recordings(device: str) -> int:
             return len(list((trace_folder() / device).glob(f"{PC}-*.parquet")))
@@ -170,6 +171,7 @@ class TestProgress:
 
 
 class TestPipes:
+    @pytest.mark.slow
     def test_a_pipe_gets_text_only(self) -> None:
         answer = pipesim("run", PC, "-p", "tiles=4")
         assert (answer.returncode, answer.stderr) == (0, "")
@@ -203,6 +205,7 @@ class TestPipes:
             answer = pipesim("list", *words, stdout=full)
         assert (answer.returncode, answer.stderr) == (2, "pipesim: No space left on device\n")
 
+    @pytest.mark.slow
     def test_a_standard_output_that_was_closed(self) -> None:
         program = f"{sys.executable} -m pipesim run {PC} -p tiles=4 >&-"
         answer = subprocess.run(["/bin/sh", "-c", program], check=False, capture_output=True, text=True)
@@ -271,6 +274,7 @@ def test_nor_is_what_it_prints_a_part_of_a_comparison(tmp_path):
     assert (json.loads(done.stdout)["exit_code"], "the role" in done.stderr) == (0, True)
 
 
+@pytest.mark.slow
 def test_standard_error_may_be_closed(tmp_path):
     done = subprocess.run(
         f"{sys.executable} -c 'from pipesim.cli.main import main; raise SystemExit(main())' run {PC} --json 2>&-",

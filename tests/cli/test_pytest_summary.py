@@ -36,6 +36,7 @@ def test_of_what_hit_a_limit() -> None:
     assert first.count("unknown") == 1
 
 
+@pytest.mark.slow
 def test_in_the_short_summary_of_pytest(tmp_path: Path) -> None:
     file = tmp_path / "test_ring.py"
     file.write_text(

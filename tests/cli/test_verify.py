@@ -58,10 +58,12 @@ class TestRecorded:
         assert answer.code == 0
         assert answer.verdict == f"✓ {SIMULATED}, and the hardware agrees ({H200})"
 
+    @pytest.mark.slow
     def test_another_profile_is_used_for_all(self, call: Call) -> None:
         lines = call("verify", PC, "--profile", "h200", "--json").json["report"]["simulations"]
         assert [line["profile"] for line in lines] == ["h200"]
 
+    @pytest.mark.slow
     def test_the_size_of_the_launch_counts(self, call: Call) -> None:
         answer = call("verify", PC, "--ctas", "132", "--json")
         assert answer.code == 0
@@ -82,6 +84,7 @@ def test_without_hardware(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
 class TestNothingToCompareWith:
     """The simulation is reported all the same; the verdict is unknown, never that all is well."""
 
+    @pytest.mark.slow
     def test_no_recording_of_these_parameters(self, call: Call) -> None:
         answer = call("verify", PC, "-p", "stages=5")
         assert answer.code == 3
@@ -239,6 +242,7 @@ class TestFreshTrace:
         assert "captured now" not in answer.out
         assert gpu == []
 
+    @pytest.mark.slow
     def test_nor_for_a_protocol_without_a_kernel(self, call: Call, ring: str, gpu: list[CaptureRequest]) -> None:
         assert call("verify", ring).code == 3
         assert gpu == []
@@ -265,6 +269,7 @@ class TestFreshTrace:
         assert answer.err == "pipesim: the kernel trapped\n  probable cause: an illegal mbarrier operation\n"
 
 
+@pytest.mark.slow
 def test_a_refuted_trace_shows_where(call: Call, refuted: Path) -> None:
     answer = call("verify", PC, "--traces", refuted)
     assert answer.code == 1

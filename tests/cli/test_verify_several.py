@@ -107,6 +107,7 @@ class TestWhatIsNotRight:
         assert "\n  the simulation ends in a deadlock\n    pipesim run mine.py:short --profile h100\n" in answer.out
         assert answer.verdict == "✗ 1 of 2 protocols passed; failed: mine.py:short (hardware left out)"
 
+    @pytest.mark.slow
     def test_a_trace_that_differs_and_one_that_lost_records(self, several: Call, shelf: Path, ring: str) -> None:
         first = shelf / "h100" / FAULT
         trace = read_trace(first)
@@ -124,6 +125,7 @@ class TestWhatIsNotRight:
         first.unlink()
         assert several(PC, ring, "--traces", shelf).code == 3
 
+    @pytest.mark.slow
     def test_a_fault_that_is_another_one(self, several: Call, shelf: Path, ring: str) -> None:
         path = shelf / "h100" / FAULT
         trace = read_trace(path)
@@ -187,6 +189,7 @@ class TestOptions:
         for name in set(BUILT_IN) - {PC, "cluster_multicast"}:  # the others take their time
             monkeypatch.delitem(BUILT_IN, name)
 
+    @pytest.mark.slow
     def test_all_are_all_that_list_names(self, several: Call) -> None:
         answer = several("--all", "--no-hardware", "--json").json
         assert list(answer["protocols"]) == sorted(BUILT_IN)
@@ -196,6 +199,7 @@ class TestOptions:
         answer = several("--all", "--except", "cluster_multicast", "--no-hardware")
         assert answer.verdict == "✓ 1 of 1 protocol passed; left out: cluster_multicast (hardware left out)"
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("words", "fact"),
         [

@@ -14,6 +14,7 @@ def stored(chip: str, name: str):
     return json.loads((ROOT / "traces" / chip / f"{name}.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_the_page_is_what_is_stored():
     assert tool.page() == tool.PAGE.read_text(encoding="utf-8"), "run python tools/kernels_doc.py"
 

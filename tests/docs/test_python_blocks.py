@@ -13,12 +13,14 @@ from tools import python_blocks
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", python_blocks.PAGES)
 def test_every_block_runs_and_prints_what_the_page_shows(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     assert python_blocks.filled(text, name) == text, "run python tools/python_blocks.py"
 
 
+@pytest.mark.slow
 def test_the_tour_runs(capsys: pytest.CaptureFixture[str]) -> None:
     """A script of cells: the first check proves, the second finds, the simulations get faster, the hardware agrees."""
     left = runpy.run_path(str(ROOT / "docs" / "examples" / "tour.py"))
@@ -30,6 +32,7 @@ def test_the_tour_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert left["verified"].ok
 
 
+@pytest.mark.slow
 def test_a_users_file_passes_mypy_strict(tmp_path: Path) -> None:
     """The pages' Python and the examples, by mypy's own strict rules: no configuration of this project is read."""
     files = sorted((ROOT / "docs" / "examples").glob("*.py"))

@@ -91,6 +91,7 @@ def test_the_page_lists_every_schema() -> None:
     assert all(f"]({schemas.file_name(schema)})" in page for schema in MADE.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "arguments"), COMMANDS, ids=lambda x: x if isinstance(x, str) else x[0])
 def test_the_answer_of_a_command(
     name: str,
@@ -111,6 +112,7 @@ def test_every_answer_has_a_command_that_is_tried() -> None:
     assert {name for name, _ in COMMANDS} | files == set(MADE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
 def test_every_flat_program(name: str) -> None:
     document = json.loads(dumps(find(name).build()))
@@ -119,12 +121,14 @@ def test_every_flat_program(name: str) -> None:
     assert errors("program", document) == []
 
 
+@pytest.mark.slow
 def test_the_operations_of_the_broken_programs() -> None:
     """Their code is short: all of it, and in all of them most operations that there are."""
     for function in BROKEN.values():
         assert errors("program", json.loads(dumps(target_of(function).build()))) == []
 
 
+@pytest.mark.slow
 def test_a_changed_program() -> None:
     document = json.loads(dumps(find("producer_consumer").build({"tiles": 2})))
     wrong = list(mutations(document))
@@ -143,6 +147,7 @@ def test_every_profile(path: Path) -> None:
     assert errors("profile", document | {"values": document["values"] | {"wait.issue": -1}})
 
 
+@pytest.mark.slow
 def test_the_metadata_of_every_stored_trace() -> None:
     """Each by the schema of its own version; of version 1, which is older than the schemas, there is none."""
     paths = sorted(trace_folder().rglob("*.parquet"))

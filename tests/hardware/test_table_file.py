@@ -17,6 +17,7 @@ from pipesim.trace.schema import AgentInfo, BarrierGroup, EventKind, Site
 from pipesim.trace.sites import SiteTable, site_table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", sources(), ids=lambda source: source.path.name)
 def test_the_files_are_what_their_protocols_say(source):
     assert source.path.read_text(encoding="utf-8") == source.text(), "run python tools/tables.py"

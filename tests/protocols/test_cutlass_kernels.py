@@ -270,6 +270,7 @@ TWINS: dict[str, Twin] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_but(list(TWINS)[:6], TWINS))
 def test_right_kernels_end_in_every_schedule_and_wrong_twins_are_found(name: str) -> None:
     make, params, edit, allowed = TWINS[name]

@@ -49,6 +49,7 @@ def agrees(program: Program, result: Simulation) -> None:
     ]
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(shape=RINGS, prices=PRICES)
 def test_whole_rings_end_as_any_order_ends(
@@ -60,6 +61,7 @@ def test_whole_rings_end_as_any_order_ends(
     assert result.outcome is Ending.FINISHED
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(shape=RINGS, prices=PRICES)
 def test_rings_that_try_first_end_as_any_order_ends(
@@ -99,6 +101,7 @@ def test_over_arrivals_trap_at_the_first(
     assert bool(traps) == (shape["tiles"] > 0)
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(shape=RINGS, prices=PRICES, traced=st.booleans())
 def test_no_wait_returns_before_its_phase_is_complete(

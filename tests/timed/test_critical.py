@@ -91,6 +91,7 @@ def test_what_sets_the_period_of_a_chain(toy: Make, by: str, links: list[Any], c
     assert found.period_millicycles == 1000 * cycles
 
 
+@pytest.mark.slow
 def test_what_sets_the_period_of_an_attention(toy: Make) -> None:
     """Quick softmax: the MMAs; slow: from the first MMA to the probabilities that the second one needs."""
     for cycles, by, expected in (

@@ -40,6 +40,7 @@ def upstream(stages: int) -> Protocol:
     return p
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stages", [1, 2, 4, 8])
 def test_every_phase_completes(toy: Callable[..., Any], stages: int) -> None:
     result = simulate(upstream(stages).flatten(), toy())

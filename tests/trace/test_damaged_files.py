@@ -122,6 +122,7 @@ def test_flipped_column_data_is_caught_by_the_checksum_of_its_page(ring: Trace, 
     assert read_meta(path) == ring.meta  # the metadata is whole, and is all that this reads
 
 
+@pytest.mark.slow
 def test_changed_column_data_with_right_pages_is_caught_by_the_columns_checksum(rewritten: Callable[..., Path]) -> None:
     def faster(table: Any) -> Any:
         cycles = pa.array(table["cycle"].to_numpy() // 2)

@@ -85,6 +85,7 @@ def test_a_simulated_trace_says_it_of_its_sites() -> None:
     assert said[EventKind.WAIT_RETURN, "full"] is None
 
 
+@pytest.mark.slow
 def test_the_stored_traces_tell_it_by_their_sites() -> None:
     """They were recorded without it; what is derived from their sites is what their programs say.
 

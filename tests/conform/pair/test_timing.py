@@ -88,6 +88,7 @@ def test_a_simulation_says_what_a_parameter_costs(simulated: Make) -> None:
     adds_up(timing)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32 - 1), dropped=st.integers(0, 3))
 def test_every_ledger_adds_up_and_is_the_naive_one(simulated: Make, seed: int, dropped: int) -> None:
     """Random delays and lost places: the segments sum to the span, and are those that a plain walk finds."""

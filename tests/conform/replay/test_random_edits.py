@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -71,6 +72,7 @@ def test_one_edit_of_a_simulated_trace(simulated: Make, ring: dict[str, int], da
     is_refused(simulated(**ring), data)
 
 
+@pytest.mark.slow
 @RECORDED
 @given(name=st.sampled_from(NAMES), data=st.data())
 def test_one_edit_of_a_recorded_trace(stored: Make, name: str, data: Any) -> None:
@@ -136,6 +138,7 @@ def all_shaken(case: Any, data: Any) -> Any:
     return cycles
 
 
+@pytest.mark.slow
 @SIMULATED
 @given(ring=RINGS, data=st.data())
 def test_one_event_at_another_time(simulated: Make, ring: dict[str, int], data: Any) -> None:
@@ -143,6 +146,7 @@ def test_one_event_at_another_time(simulated: Make, ring: dict[str, int], data: 
     held_to_the_oracle(case, one_moved(case, data))
 
 
+@pytest.mark.slow
 @SIMULATED
 @given(ring=RINGS, data=st.data())
 def test_all_events_at_other_times(simulated: Make, ring: dict[str, int], data: Any) -> None:
@@ -150,6 +154,7 @@ def test_all_events_at_other_times(simulated: Make, ring: dict[str, int], data: 
     held_to_the_oracle(case, all_shaken(case, data))
 
 
+@pytest.mark.slow
 @RECORDED
 @given(name=st.sampled_from(NAMES), data=st.data())
 def test_one_recorded_event_at_another_time(stored: Make, name: str, data: Any) -> None:

@@ -66,6 +66,7 @@ def test_what_a_kernel_computed_was_right_in_every_launch(stored: Make, name: st
 ALIKE = {"phase_not_toggled@7": {"phase_not_toggled", "wrong_parity"}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTY)
 def test_a_fault_made_on_purpose_is_found(stored: Make, name: str) -> None:
     """Kind, agent and iteration are named; what the chip did is possible; what it left agrees with its records."""
@@ -111,6 +112,7 @@ def test_the_faults_ended_in_every_way_there_is(stored: Make) -> None:
         assert all(meta.extra["took_ms"] < 1050 for meta in metas), "within a second of the deadline of 50 ms"
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     ring=st.fixed_dictionaries({

@@ -344,6 +344,7 @@ def test_only_the_cta_that_lost_something_is_in_doubt(stored: Make) -> None:
 # cost
 
 
+@pytest.mark.slow
 def test_the_cost_is_linear_wherever_the_window_lies(simulated: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every operation is carried out once; asking in vain is bounded by what could help; no list is searched again."""
     seen: Counter[str] = Counter()

@@ -31,6 +31,7 @@ def test_the_kernel_has_the_same_list():
     assert [name.lower() for name in names] == ["none", *FAULTS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", slow_but(list(FAULTS)[:3], FAULTS))
 def test_every_fault_is_another_kernel(kind):
     builds = SUBJECT.compile(request(fault=KernelFault(kind, 5)), "host")
@@ -101,6 +102,7 @@ def test_a_request_survives_the_way_to_another_process():
     assert load(dump(request(window=(1, 4)), None)) == (request(window=(1, 4)), None)
 
 
+@pytest.mark.slow
 def test_a_process_that_leaves_no_trace_says_why(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # no GPU, also where there is one
     info = DeviceInfo(0, "Array GPU", 132, "9.0", "999.1", 232448, 233472)
@@ -122,6 +124,7 @@ sys.exit(answer(sys.argv[1], work))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "error",
     [

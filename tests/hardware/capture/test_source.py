@@ -279,6 +279,7 @@ def test_more_stages_than_a_record_can_name(request_):
         check_request(changed(request_, params=PARAMS | {"stages": 33}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "fact"),
     [
@@ -304,6 +305,7 @@ def test_a_request_survives_the_way_to_another_process(request_, builds):
     assert load(dump(request_, builds)) == (request_, builds)
 
 
+@pytest.mark.slow
 def test_a_hang_is_repeated_so_that_its_records_survive(gpu, request_, builds, monkeypatch):
     """Two processes, here two calls: the first hangs, the second records in the host's memory."""
     asked = []

@@ -115,6 +115,7 @@ def stored(all_sms: Sequence[Sm], lines: Sequence[Line], messages: Sequence[tupl
     return Events(**columns), ctas, pairs, truth
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(sms(), DRAWS)
 def test_bounds_hold_the_truth_and_are_never_wider(all_sms: list[Sm], draws: list[tuple[int, int, int, int]]) -> None:
@@ -148,6 +149,7 @@ def test_more_messages_never_widen_an_offset(all_sms: list[Sm], draws: list[tupl
     assert many.to_first[0] == (0, 0)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(sms(), DRAWS.filter(bool))
 def test_a_message_that_arrives_before_it_was_sent_is_refused(all_sms: list[Sm], draws) -> None:

@@ -51,6 +51,7 @@ def holds(found: str, *, behind_branches: bool = False) -> bool:
 CHANGES = [{}, {"ARRIVE_LANES": 32}, {"STAGES": 1}, {"CONSUMER_WARPS": 8, "TILE_BYTES": 16384}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", [0, 1])
 @pytest.mark.parametrize("clock", slow_but([0], [0, 1]))
 @pytest.mark.parametrize("change", slow_but([{}], CHANGES))

@@ -147,6 +147,7 @@ def instructions(cubin: Path) -> frozenset[str]:
     return frozenset(re.findall(r"\b(UTC\w*MMA|UTCBAR|LDTM\.x32|UTMA(?:LDG|STG)\.[\w.]+|UGETNEXTWORKID\.\w+)", text))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_but(["gemm_sm100"], CASES))
 def test_the_machine_code_has_the_instructions_that_it_is_about(name, tmp_path):
     values = defines(name, params_of(name, 0)) | {"PIPESIM_TRACE": 0}
@@ -156,6 +157,7 @@ def test_the_machine_code_has_the_instructions_that_it_is_about(name, tmp_path):
     assert instructions(tmp_path / "cubin") == CASES[name].instructions
 
 
+@pytest.mark.slow
 def test_without_a_residual_nothing_of_it_is_loaded(tmp_path):
     values = defines("conv_epilogue", params_of("conv_epilogue", 0)) | {"PIPESIM_TRACE": 0, "RESIDUAL": 0}
     compiled = compile_cubin(source_file("conv_epilogue.cu"), values, arch="sm_100a")

@@ -155,6 +155,7 @@ def test_a_value_that_is_left_out_is_none_that_was_run() -> None:
     )
 
 
+@pytest.mark.slow
 def test_tables_that_change_are_no_loop() -> None:
     said = Family("tiles", lambda n: ring_of(n, stages=3 if n % 2 else 2).flatten({})).verdict()
     assert isinstance(said, SomeValues)
@@ -166,6 +167,7 @@ def test_a_value_that_does_not_exist_ends_the_family() -> None:
     assert said == SomeValues("tiles", 0, 6, -1, Stop.NO_LOOP)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(stages=st.integers(1, 4), ahead=st.integers(0, 3), first=st.integers(0, 30), rest=st.integers(0, 40))
 def test_a_fork_says_what_a_run_of_its_own_says(stages: int, ahead: int, first: int, rest: int) -> None:
@@ -212,6 +214,7 @@ def nested(tiles: int, k_iters: int, *, more: int = 0, skip: int = 0) -> Protoco
     return p
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tiles", [2, 3, 5])
 def test_a_loop_that_is_gone_through_several_times(tiles: int) -> None:
     """A lap in each tile; what is said of every value is so at later ones, operation by operation."""
@@ -226,6 +229,7 @@ def test_a_loop_that_is_gone_through_several_times(tiles: int) -> None:
     assert not looked.covers(every, 70, nested(tiles, 70, skip=1).flatten({}))  # another item, far out
 
 
+@pytest.mark.slow
 def test_places_that_grow_unevenly_are_no_lap_each() -> None:
     said = Family("k_iters", lambda n: nested(2, n, more=1).flatten({})).verdict()
     assert isinstance(said, SomeValues)

@@ -81,6 +81,7 @@ def long_protocols() -> Iterator[tuple[str, dict[str, int]]]:
                 yield name, trips
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "params"), slow_after(4, long_protocols()))
 def test_it_says_what_the_whole_run_says(name, params, cuts):
     program = find(name).build(params, twice=False)
@@ -339,6 +340,7 @@ MUTANTS = {
 }
 
 
+@pytest.mark.slow
 def test_a_long_program_is_judged_so(monkeypatch):
     """What is not proved so is run as it is, to tell why."""
     asked = []

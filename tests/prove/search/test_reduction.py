@@ -54,6 +54,7 @@ def states_of(program: Program, most: int = FEW) -> tuple[list[State], Wrongs, s
     return list(seen), wrong, ends, steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", slow_but(["operations"], RANDOM))
 def test_both_searches_see_what_asking_for_every_move_sees(family: str) -> None:
     judged = fewer = more = 0
