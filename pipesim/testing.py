@@ -15,7 +15,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import MOST_STATES
-from pipesim.report.findings.annotations import in_one_line
+from pipesim.report.findings.in_short import in_one_line
 from pipesim.report.pages.check import check_lines
 from pipesim.targets import target_of
 

@@ -16,11 +16,11 @@ from pipesim.export.documents import document_of
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import MOST_STATES
-from pipesim.report.findings.annotations import in_short
+from pipesim.report.findings.in_short import in_short
 from pipesim.report.pages.check import check_lines
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class CheckResult(VerdictResult):
     """The verdict on every schedule of ``program``, and what is wrong. ``report`` is the whole answer as data."""
 

@@ -27,7 +27,7 @@ from pipesim.targets import Target, find
 from pipesim.trace.schema import Trace, TraceMeta
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class ComparisonResult(VerdictResult):
     """One trace compared with ``program``. ``report`` is the whole answer as data."""
 

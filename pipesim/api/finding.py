@@ -9,14 +9,14 @@ from pipesim.answers.views.check import Counterexample
 from pipesim.api.result import Result
 from pipesim.model.finding import Deadlock, FaultReport
 from pipesim.prove.counterexample.words import Line
-from pipesim.report.findings.annotations import in_short, place_of
 from pipesim.report.findings.finding import finding_lines
+from pipesim.report.findings.in_short import in_short, place_of
 from pipesim.report.findings.schedule import schedule_block
 from pipesim.report.pages.check import shown_lines
 from pipesim.report.pictures.schedule_svg import schedule_svg
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class CounterexampleDiagram(Result):
     """A schedule that goes wrong: who moves when, as text and as a picture with time downwards."""
 
@@ -55,7 +55,7 @@ class CounterexampleDiagram(Result):
         return ((f"the schedule that leads to {in_short(self.data.finding)}", self.svg()),)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class ReportedFinding(Result):
     """What is wrong: a deadlock or a broken rule. ``counterexample`` is None of what one simulation showed."""
 
@@ -104,7 +104,7 @@ class ReportedFinding(Result):
         return self.counterexample.pictures() if self.counterexample is not None else ()
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class CheckFinding(ReportedFinding):
     """What is wrong in some schedule, with the counterexample that shows it."""
 

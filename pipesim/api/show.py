@@ -16,7 +16,7 @@ from pipesim.report.pictures.svg import show_svg
 from pipesim.report.text.words import count
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Diagram(Result):
     """The roles, barriers and tiles of one CTA. ``data`` lists them; ``description`` is what the author says of it."""
 

@@ -23,7 +23,7 @@ from pipesim.timed.profile import Profile
 from pipesim.trace.schema import Trace
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class SimulationResult(VerdictResult):
     """One simulated run of ``program`` on ``profile``. ``report`` is the whole answer as data."""
 

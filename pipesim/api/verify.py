@@ -25,7 +25,7 @@ from pipesim.model.program import Program
 from pipesim.report.pages.verify import verify_lines
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class VerifyResult(VerdictResult):
     """A protocol checked, simulated and compared with recorded traces. ``report`` is the whole answer as data."""
 

@@ -111,7 +111,7 @@ def _document(reports: dict[str, CheckReport], failed: dict[str, PipesimError], 
 def _paint(
     options: argparse.Namespace, console: Console, reports: dict[str, CheckReport], failed: dict[str, PipesimError]
 ) -> None:
-    from pipesim.report.findings.annotations import github_lines, junit_text
+    from pipesim.report.pages.annotations import github_lines, junit_text
     from pipesim.report.pages.check import paint_check, paint_summary
     from pipesim.report.text.console import paint
 

@@ -173,6 +173,6 @@ COMMAND = Command(
     (
         ("pipesim verify producer_consumer --recorded", "a built-in protocol, with the traces that came with pipesim"),
         ("pipesim verify my_kernel.py --no-hardware", "the protocol of a file of your own: proof and simulation"),
-        ("pipesim verify --all --tolerance 5", "every built-in protocol and every recorded trace, in a table"),
+        ("pipesim verify --all", "every built-in protocol and every recorded trace, in a table"),
     ),
 )

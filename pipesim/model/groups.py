@@ -78,9 +78,11 @@ HANDS_ON = SIGNALS | (MEETINGS - _of(Op.CLUSTER_WAIT)) | IN_FLIGHT
 LOOP_MARKS = _having("loop")  #: say where a trip begins; they are no instructions
 TRIP_BEGINS = LOOP_MARKS - _of(Op.LOOP_END)  #: the marks after which a trip runs
 BRANCHES = _having("skip")  #: the next operation depends on a register
-#: No operand names anything that another agent can see or change: nobody notices when they happen.
-PRIVATE = EVERY - CLUSTER - ON_BARRIER - ON_NAMED_BARRIER - TOUCHES_MEMORY - _having("groups")
-NO_EFFECT = PRIVATE - _having("register")  #: change no part of the machine's state: they order memory, or take time
+#: Change no part of the machine's state: they order memory, carry names, or take time. Listed, not derived: a new
+#: operation without a rule of its own is refused until it is decided, so that no proof skips it.
+NO_EFFECT = _of(Op.FENCE, Op.ENGINE_WORK, Op.WORK, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END, Op.SETMAXNREG)
+#: No other agent can see or change what they name: when they happen makes no difference to others.
+PRIVATE = NO_EFFECT | _of(Op.JUMP_IF, Op.PENDING_COUNT)
 TIMES_ITSELF_ONLY = PRIVATE - ON_ENGINE  #: private, and no engine starts work whose end others may wait for
 MAY_BLOCK = BLOCKING_WAITS | MEETING_WAITS | _having("groups")  #: may have to wait for something
 RETURNS_LATE = MAY_BLOCK | TRIES  #: end with an answer that comes from elsewhere, whether they blocked or not

@@ -8,18 +8,6 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "pipesim"
 
-#: Names that are still defined more than once, each with the folders that are being changed. To be removed.
-KNOWN = {
-    "Beside": {"conform/pair", "conform/replay"},
-    "Held": {"answers", "pipelines/modular"},
-    "Lane": {"conform/pair", "report/pictures"},
-    "Moment": {"conform", "report/pictures"},
-    "Move": {"conform/diagnose", "model"},
-    "Outcome": {"conform/diagnose", "timed"},
-    "Simulated": {"answers"},
-    "Simulation": {"answers", "timed"},
-}
-
 
 def definitions(package: Path) -> dict[str, list[str]]:
     """For each class of the package the files that define it."""
@@ -32,13 +20,7 @@ def definitions(package: Path) -> dict[str, list[str]]:
 
 
 def test_every_class_name_is_defined_once() -> None:
-    several = {name: files for name, files in definitions(PACKAGE).items() if len(files) > 1}
-    unexpected = {
-        name: files
-        for name, files in several.items()
-        if not {str(Path(file).parent) for file in files} <= KNOWN.get(name, set())
-    }
-    assert unexpected == {}
+    assert {name: files for name, files in definitions(PACKAGE).items() if len(files) > 1} == {}
 
 
 def test_a_name_that_is_defined_twice_is_seen(tmp_path: Path) -> None:

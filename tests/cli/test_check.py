@@ -120,7 +120,7 @@ def test_annotations_for_github(call: Call) -> None:
 
 
 def test_an_annotation_escapes_what_github_asks_for() -> None:
-    from pipesim.report.findings.annotations import _command
+    from pipesim.report.pages.annotations import _command
 
     assert _command("error", "a,b:c%.py:7", "50%, or: less", "1%\r\n2: a, b") == (
         "::error file=a%2Cb%3Ac%25.py,line=7,title=50%25%2C or%3A less::1%25%0D%0A2: a, b"
@@ -159,7 +159,7 @@ def test_junit(call: Call) -> None:
 
 
 def test_characters_that_xml_cannot_hold_are_replaced() -> None:
-    from pipesim.report.findings.annotations import _clean
+    from pipesim.report.pages.annotations import _clean
 
     assert _clean("a\x00b\x1b[1m\ud800\ufffe é→\n\t") == "a?b?[1m?? é→\n\t"
 

@@ -15,7 +15,7 @@ from pipesim.cli.parser import EXAMPLES, parse
 Call = Callable[..., Any]
 #: Examples that are parsed only: they need a GPU, a shell, or minutes.
 NOT_RUN = {
-    "pipesim verify --all --tolerance 5": "minutes",
+    "pipesim verify --all": "minutes",
     "pipesim capture producer_consumer -o ring.parquet": "a GPU",
     "pipesim capture --kernel my.cu --protocol my_kernel.py --block 128": "a GPU",
     'eval "$(pipesim completion bash)"': "a shell",

@@ -11,9 +11,9 @@ from pipesim.conform.pair.result import Behaviour, Difference, Setting
 from pipesim.conform.result import TraceVerdict
 from pipesim.model.ending import Ending
 from pipesim.report.pages.hardware import conformance_words
-from pipesim.report.pages.pair_figures import figure_lines, ledger_lines
 from pipesim.report.pictures.timeline import Moment, timeline_lines
 from pipesim.report.sentences.pair import not_compared_words, pair_sentence
+from pipesim.report.sentences.pair_figures import figure_lines, ledger_lines
 from pipesim.report.text.console import BAD, GOOD, UNSURE, mark, paint, width_of
 from pipesim.report.text.layout import LABEL, columns, field, middle, wrap, wrap_parts
 from pipesim.report.text.words import NONE, count, megahertz, number

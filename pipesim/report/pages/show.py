@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from pipesim.explain.anatomy.parts import Anatomy
-from pipesim.report.pages import show_words as words
+from pipesim.report.pictures import show_words as words
 from pipesim.report.pictures.lanes import Lane, LaneRow, Lanes, group_label, lanes_of, tile_label
 from pipesim.report.text.console import paint, width_of
 from pipesim.report.text.layout import middle, pad, wrap, wrap_parts

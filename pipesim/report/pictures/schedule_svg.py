@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from pipesim.answers.views.check import Counterexample
 from pipesim.model.finding import Deadlock
 from pipesim.prove.counterexample.words import Line, Part
-from pipesim.report.findings.annotations import in_short
+from pipesim.report.findings.in_short import in_short
 from pipesim.report.findings.schedule import Fold, chosen, index_in_role, place_name, role_lane
 from pipesim.report.pictures.drawing import LINE, MARGIN, TEXT_STYLE, arrowhead, box, label, px, svg_file
 from pipesim.report.text.layout import middle, wrap, wrap_parts

@@ -9,7 +9,7 @@ from xml.sax.saxutils import quoteattr
 from rich.cells import cell_len
 
 from pipesim.explain.anatomy.parts import Anatomy
-from pipesim.report.pages import show_words as words
+from pipesim.report.pictures import show_words as words
 from pipesim.report.pictures.drawing import (
     CELL,
     LINE,

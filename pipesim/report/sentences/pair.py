@@ -6,7 +6,7 @@ from pipesim.answers.views.trace import PairReport, PairSide
 from pipesim.conform.pair.result import Behaviour
 from pipesim.conform.result import TraceVerdict
 from pipesim.model.ending import HUNG, TRAPPED
-from pipesim.report.pages.pair_figures import time_words
+from pipesim.report.sentences.pair_figures import time_words
 from pipesim.report.sentences.trace import period_words
 from pipesim.report.text.words import count, number
 from pipesim.trace.schema import TraceMeta

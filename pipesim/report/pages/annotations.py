@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from pipesim.answers.views.check import CheckReport, Counterexample
+from pipesim.answers.views.check import CheckReport
 from pipesim.errors import PipesimError
-from pipesim.model.finding import Deadlock, Finding, Verdict
-from pipesim.report.findings.finding import who_waits
+from pipesim.model.finding import Verdict
+from pipesim.report.findings.in_short import in_short, place_of
 from pipesim.report.pages.check import check_lines, shown_lines
 from pipesim.report.sentences.check import check_sentence
 from pipesim.report.text.console import mark
-from pipesim.report.text.words import number, parameters
 
 WIDTH = 100  #: cells of a message
 _PLACE = re.compile(r":\d+$")
@@ -74,32 +73,6 @@ def junit_text(reports: Mapping[str, CheckReport], failed: Mapping[str, PipesimE
     indent(root)
     written: bytes = tostring(root, encoding="us-ascii", xml_declaration=True)
     return written.decode("ascii")
-
-
-def in_short(finding: Finding) -> str:
-    """A finding in a few words: ``deadlock: 2 of 2 agents wait indefinitely``, or the rule that is broken."""
-    if isinstance(finding, Deadlock):
-        return f"deadlock: {who_waits(finding)[0]}"
-    return finding.kind.value
-
-
-def in_one_line(report: CheckReport) -> str:
-    """A verdict and what is wrong: ``refuted: ring: deadlock: 2 of 2 agents wait indefinitely (smallest: tiles 3)``."""
-    verdict, name = report.verdict.value, report.heading.protocol
-    if not report.refutations:
-        return f"{verdict}: {name}: {check_sentence(report).removeprefix(f'{verdict}: ')}"
-    first, *others = report.refutations
-    sizes = f" (smallest: {', '.join(parameters(first.at, ()))})" if first.at else ""
-    more = f"; and {number(len(others))} more" if others else ""
-    return f"{verdict}: {name}: {in_short(first.finding)}{sizes}{more}"
-
-
-def place_of(shown: Counterexample) -> str:
-    """The author's line of a finding: of its fault, or of the wait that no agent can end."""
-    if not isinstance(shown.finding, Deadlock):
-        return shown.finding.line
-    waits = sorted(shown.finding.blocked, key=lambda b: (b.missed < 0, any(s.next_line for s in b.suppliers)))
-    return next((blocked.line for blocked in waits if blocked.line), "")
 
 
 def _command(level: str, line: str, title: str, message: str) -> str:
