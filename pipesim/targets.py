@@ -191,8 +191,8 @@ def _spelling(name: str, function: ProtocolFunction) -> str:
         return name
     module = sys.modules.get(getattr(function, "__module__", ""))
     file = getattr(module, "__file__", None)
-    if file is None or getattr(module, name, None) is not function:
-        return ""
+    if file is None or not Path(file).is_file() or getattr(module, name, None) is not function:
+        return ""  # of a notebook's cell or of standard input there is no file to name
     path = Path(file)
     return f"{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}:{name}"
 

@@ -14,6 +14,7 @@ from pipesim.report.findings.in_short import in_short, place_of
 from pipesim.report.findings.schedule import schedule_block
 from pipesim.report.pages.check import shown_lines
 from pipesim.report.pictures.schedule_svg import schedule_svg
+from pipesim.report.text.words import place
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -74,12 +75,12 @@ class ReportedFinding(Result):
 
     @property
     def line(self) -> str:
-        """``file:line`` of the author's source, "" if unknown."""
+        """``file:line`` of the author's source as a report prints it, relative to the current folder; "" if unknown."""
         if self.counterexample is not None:
-            return place_of(self.counterexample.data)
+            return place(place_of(self.counterexample.data))
         if isinstance(self.data, FaultReport):
-            return self.data.line
-        return next((blocked.line for blocked in self.data.blocked if blocked.line), "")
+            return place(self.data.line)
+        return place(next((blocked.line for blocked in self.data.blocked if blocked.line), ""))
 
     @property
     def corrections(self) -> tuple[str, ...]:

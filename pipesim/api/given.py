@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping
 from operator import index
 from os import PathLike
@@ -47,15 +48,28 @@ def target_from(given: object, params: Mapping[str, int]) -> Target:
     )
 
 
+#: Keywords of the public functions that are no parameters of a protocol: proposed where a name is nearly one of them.
+_OWN = ("ctas", "hardware", "max_states", "profile", "tolerance", "traced", "traces")
+
+
 def whole_params(params: Mapping[str, int]) -> dict[str, int]:
     """The parameters as plain integers: a NumPy integer is one, True and 4.0 are none. ParameterError names which."""
     return {name: _whole(name, value) for name, value in params.items()}
+
+
+def _meant(name: str) -> str:
+    """The keyword of a public function that ``name`` nearly is, "" if there is none."""
+    near = difflib.get_close_matches(name, _OWN, n=1, cutoff=0.8)
+    return near[0] if near else ""
 
 
 def built(given: Given, params: Mapping[str, int], ctas: int | None) -> tuple[Target, dict[str, int], Program]:
     """The target, its parameters and its program; UsageError for what cannot be built."""
     whole = whole_params(params)
     target = target_from(given, whole)
+    for name in whole:
+        if name not in target.defaults and (meant := _meant(name)):
+            raise ParameterError(f"there is no keyword {name!r}", correction=f"did you mean {meant}?")
     return target, whole, target.build(whole, grid=None if ctas is None else _whole("ctas", ctas))
 
 
@@ -97,6 +111,9 @@ def _whole(name: str, value: object) -> int:
             return index(value)  # type: ignore[arg-type]  # what has no __index__ is what this is about
         except TypeError:
             pass
+    meant = _meant(name)
+    if meant and meant != name:
+        raise ParameterError(f"there is no keyword {name!r}", correction=f"did you mean {meant}?")
     raise ParameterError(f"{name} takes a whole number, not {value!r}", correction=f"for example {name}=4")
 
 

@@ -61,6 +61,8 @@ class VerifyResult(VerdictResult):
 
     def _in_short(self) -> str:
         devices = ", ".join(f"{each.device} {each.conclusion.value}" for each in self.hardware)
+        if not devices and self.missing is not None:
+            devices = "nothing to compare with"
         return f"{self.program.name}: {self.verdict.value}{f'; {devices}' if devices else ''}"
 
     def _lines(self, width: int) -> list[str]:

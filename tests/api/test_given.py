@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -177,3 +178,17 @@ def test_a_trace_of_a_protocol_that_is_not_built_in_needs_it_named() -> None:
 def test_a_tolerance_is_a_percentage(tolerance: Any) -> None:
     with pytest.raises(ParameterError, match="give a percentage of 0 or more"):
         pipesim.compare(RECORDED, tolerance=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("call", "meant"),
+    [
+        (lambda: pipesim.simulate("producer_consumer", profle="h200"), "profile"),  # type: ignore[arg-type]  # misuse
+        (lambda: pipesim.check("producer_consumer", max_state=5), "max_states"),
+        (lambda: pipesim.verify("producer_consumer", hardwre=False), "hardware"),
+    ],
+)
+def test_a_misspelt_keyword_is_recognised_whatever_its_value(call: Callable[[], object], meant: str) -> None:
+    with pytest.raises(ParameterError, match="there is no keyword") as caught:
+        call()
+    assert caught.value.correction == f"did you mean {meant}?"

@@ -119,7 +119,8 @@ def _traces(lines: list[TraceLine], width: int) -> list[str]:
     """How many of all traces agree, and how many of these show a kernel that hung or was made wrong."""
     if not lines:
         return []
-    parts = [f"{number(sum(line.agreement.agrees for line in lines))} of {count(len(lines), 'recorded trace')} agree"]
+    agree = sum(line.agreement.agrees for line in lines)
+    parts = [f"{number(agree)} of {count(len(lines), 'recorded trace')} {'agrees' if agree == 1 else 'agree'}"]
     for kind, said in (
         (Agreement.HANGS_TOO, "hung where the model also blocks"),
         (Agreement.FAULT_NAMED, "with an injected fault, which is named"),
