@@ -18,7 +18,7 @@ from pipesim.report.pictures.schedule_svg import schedule_svg
 
 @dataclass(frozen=True, repr=False)
 class CounterexampleDiagram(Result):
-    """A schedule that goes wrong: who moves when, as text and as a picture with time downwards."""
+    """A schedule that fails: which agent moves when, as text and as a picture with time downwards."""
 
     data: Counterexample
 
