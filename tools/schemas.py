@@ -178,7 +178,7 @@ def answers() -> dict[str, Schema]:
         "check": answer("check", "pipesim check NAME --json", CheckReport),
         "check-several": several("check-several", "pipesim check A B --json", CheckReport, {}, may_fail=True),
         "run": answer("run", "pipesim run NAME --json", RunReport),
-        "walk": answer("walk", "pipesim run NAME --schedule TEXT --json", WalkReport),
+        "run-schedule": answer("run-schedule", "pipesim run NAME --schedule TEXT --json", WalkReport),
         "verify": answer("verify", "pipesim verify NAME --json", VerifyReport, more=lacking),
         "verify-several": several("verify-several", "pipesim verify A B --json", ProtocolReport, head, may_fail=False),
         "compare": answer("compare", "pipesim diff TRACE --json, pipesim capture NAME --json", CompareReport),
@@ -299,7 +299,7 @@ def name_for(command: Sequence[str], said: Any) -> str:
         case "check" | "verify":
             return command[0] + several
         case "run":
-            return "walk" if "--schedule" in command else "run"
+            return "run-schedule" if "--schedule" in command else "run"
         case "diff" | "capture":
             return "compare-pair" if "pair" in said["report"] else "compare"
         case "list":

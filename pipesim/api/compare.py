@@ -41,7 +41,7 @@ class ComparisonResult(VerdictResult):
 
     @property
     def agreement(self) -> Agreement:
-        """How the recorded run stands to the protocol."""
+        """Whether the recorded run agrees with the protocol."""
         return self.report.comparison.agreement
 
     @property
@@ -96,7 +96,8 @@ def compare(
     ``x`` as in :func:`pipesim.check`; leave it out where the trace names a built-in protocol: ``compare(trace)``. A
     parameter that is not given has the trace's value. ``trace``: a ``Trace`` or the path of its file. ``profile``: the
     latency profile, that of the trace's device if None. ``tolerance``: percent of the measured period.
-    Raises UsageError for what cannot be done, EvidenceError for a trace of another kernel or a file that is no trace.
+    Raises UsageError for what cannot be done, EvidenceError for a trace of another kernel or for a file that is not a
+    trace.
     """
     if isinstance(x, Trace) or (isinstance(x, str | PathLike) and Path(x).suffix == ".parquet"):
         if trace is not None:

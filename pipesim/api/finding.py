@@ -19,7 +19,7 @@ from pipesim.report.text.words import place
 
 @dataclass(frozen=True, repr=False, eq=False)
 class CounterexampleDiagram(Result):
-    """A schedule that goes wrong: who moves when, as text and as a picture with time downwards."""
+    """A schedule that fails: which agent moves when, as text and as a picture with time downwards."""
 
     data: Counterexample
 

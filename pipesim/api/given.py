@@ -86,7 +86,7 @@ def profile_from(given: object) -> Profile:
 
 
 def trace_from(given: object) -> tuple[Trace, str]:
-    """A trace, or one read from a file, and what to call it. TraceFormatError for a file that is no trace."""
+    """A trace, or one read from a file, and what to call it. TraceFormatError for a file that is not a trace."""
     if isinstance(given, Trace):
         return given, f"a {'simulated' if given.meta.source == 'simulation' else 'recorded'} trace"
     if isinstance(given, str | PathLike):

@@ -59,7 +59,7 @@ class VerdictResult(Result):
     @property
     @abstractmethod
     def conclusion(self) -> Conclusion:
-        """What it comes to: agrees, wrong, unknown, or outside the tolerance."""
+        """The conclusion: agrees, wrong, unknown, or outside the tolerance."""
 
     @property
     def ok(self) -> bool | None:

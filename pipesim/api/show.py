@@ -43,7 +43,7 @@ class Diagram(Result):
 
 
 def show(x: Given, *, rank: int = 0, ctas: int | None = None, **params: int) -> Diagram:
-    """Draw a protocol: its roles, the barriers between them, and the tiles that they hand on.
+    """Draw a protocol: its roles, the barriers between them, and the tiles that they pass on.
 
     ``x`` and ``params`` as in :func:`pipesim.check`; ``rank`` is the CTA of its cluster to show. Raises UsageError.
     """

@@ -63,7 +63,7 @@ class SimulationResult(VerdictResult):
 
     @property
     def deadlock(self) -> Deadlock | None:
-        """Who waits for whom at the end, None if nobody does."""
+        """Which agent waits for which at the end, None if no agent does."""
         return self.report.deadlock
 
     @property
@@ -107,7 +107,7 @@ def simulate(
     """Simulate one schedule of a protocol: does it finish, how long does it take, and where does the time go?
 
     ``x``, ``ctas`` and ``params`` as in :func:`pipesim.check`. ``profile``: a built-in latency profile ("h100",
-    "h200"), the path of a JSON file, or a ``Profile``. ``traced`` adds what recording each event costs on the chip, to
+    "h200"), the path of a JSON file, or a ``Profile``. ``traced`` adds what recording each event costs on the GPU, to
     be compared with a traced kernel. ``max_steps``: operations after which the outcome is unknown. Raises UsageError.
     """
     steps = at_least_one("max_steps", max_steps)

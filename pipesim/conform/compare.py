@@ -26,7 +26,7 @@ def compare(program: Program, measured: Trace, profile: Profile | None = None) -
     behaviour = conform(program, measured)
     profile = profile or profile_for(measured.meta.device.name)
     program = replace(program, grid=max(1, measured.meta.grid // program.ctas))  # the launch that was measured
-    # a simulation without records is held against one without records
+    # a simulation without records is compared with one without records
     stamps = measured.meta.source == "hardware" or bool(measured.meta.extra.get("recording"))
     traces = {traced: simulate(program, profile, traced=traced and stamps).trace for traced in (False, True)}
     pairs = {traced: _period(program, profile, traces[traced], traced=traced and stamps) for traced in traces}

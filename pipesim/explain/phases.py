@@ -1,6 +1,6 @@
 """The occurrence graph: what completed each phase of each barrier in one run, and which waits saw it.
 
-:class:`PhaseLog` watches any driver of the machine; :func:`unfold` is the plainest driver of all, in a fixed order.
+:class:`PhaseLog` watches any driver of the machine; :func:`run_canonically` is the simplest driver, in a fixed order.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class PhaseLog:
             self._made[barrier].append([])
 
 
-def unfold(program: Program, max_steps: int = 10_000_000, observers: Sequence[Observer] = ()) -> Occurrence:
+def run_canonically(program: Program, max_steps: int = 10_000_000, observers: Sequence[Observer] = ()) -> Occurrence:
     """Run the program in the canonical order: each agent in turn as far as it goes, then everything in flight lands.
 
     The phases are those of every schedule if the program is confluent; this function does not decide whether it is.
@@ -135,7 +135,7 @@ def unfold(program: Program, max_steps: int = 10_000_000, observers: Sequence[Ob
 
 
 class Round(NamedTuple):
-    """What one round of the canonical order came to; ``moved``: anything happened at all."""
+    """What one round of the canonical order led to; ``moved``: anything happened."""
 
     state: State
     faults: list[Fault]

@@ -358,9 +358,9 @@ def recording(into: Recorder) -> Iterator[None]:
 
 
 class TryResult:
-    """The answer of a try, unknown while recording: the register that will hold it, and what was asked.
+    """The result of a try_wait, unknown while recording: the register that will hold it, and what was asked.
 
-    Hand it to a ``*_if_needed`` method. A role cannot branch on it in Python: the program has not run yet.
+    Pass it to a ``*_if_needed`` method. A role cannot branch on it in Python: the program has not run yet.
     """
 
     def __init__(self, register: int, barrier: int, parity: int) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import lcm
 
-from pipesim.explain.phases import unfold
+from pipesim.explain.phases import run_canonically
 from pipesim.model.groups import BLOCKING_WAITS, ON_BARRIER, PARITY_WAITS, TRIP_BEGINS
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
@@ -50,7 +50,7 @@ def critical_cycle(program: Program, profile: Profile, *, traced: bool = False) 
     if window is None or not all(_even(program, price, a, begins, window) for a, begins in trips.items()):
         return None
     times = Earliest(program, profile, traced=traced)
-    run = unfold(program, observers=[times])
+    run = run_canonically(program, observers=[times])
     if not run.finished or run.faults or times.laps.disagreements:
         return None
     terms = dict(_busy(program, profile, price, trips, window, traced=traced))

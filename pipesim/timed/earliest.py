@@ -1,9 +1,9 @@
 """The earliest time of every operation: no schedule under the profile's costs carries one out sooner.
 
-:class:`Earliest` watches any run whose phases are those of every schedule (``unfold`` makes one) and gives each event
-the largest of the times that it must follow: its agent's program order, the phase that its wait means, the transfers
-before it on an engine that its own agent feeds. Nothing is added for polls, for a cold start, or for what agents do to
-each other on a resource that they share, since those depend on the schedule.
+:class:`Earliest` watches any run whose phases are those of every schedule (``run_canonically`` makes one) and gives
+each event the largest of the times that it must follow: its agent's program order, the phase that its wait means, the
+transfers before it on an engine that its own agent feeds. Nothing is added for polls, for a cold start, or for what
+agents do to each other on a resource that they share, since those depend on the schedule.
 """
 
 from __future__ import annotations

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pytest
+
+import pipesim
 
 ROOT = Path(__file__).resolve().parents[2]
 GLOSSARY = ROOT / "docs" / "glossary.md"
 
 #: Packages whose strings (not docstrings) reach a user: help, errors, reports, claims.
 PACKAGES = (
-    "pipesim/answers", "pipesim/cli", "pipesim/conform", "pipesim/explain", "pipesim/lang", "pipesim/model",
-    "pipesim/pipelines", "pipesim/protocols", "pipesim/prove", "pipesim/report", "pipesim/timed", "pipesim/trace",
-    "pipesim/errors.py", "pipesim/export", "pipesim/targets.py", "hwkernels",
+    "pipesim/answers", "pipesim/api", "pipesim/cli", "pipesim/conform", "pipesim/explain", "pipesim/lang",
+    "pipesim/model", "pipesim/pipelines", "pipesim/protocols", "pipesim/prove", "pipesim/report", "pipesim/timed",
+    "pipesim/trace", "pipesim/errors.py", "pipesim/export", "pipesim/targets.py", "pipesim/testing.py", "hwkernels",
 )  # fmt: skip
 
 #: Sentences that keep a word of the list, each with the reason.
@@ -101,9 +105,27 @@ def modules() -> list[Path]:
 
 
 def pages() -> list[Path]:
-    return [
-        ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "traces" / "README.md", *sorted((ROOT / "docs").glob("*.md"))
-    ]  # fmt: skip
+    names = (
+        "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "traces/README.md", "tools/README.md",
+        "docs/schemas/README.md",
+    )  # fmt: skip
+    return [*(ROOT / name for name in names), *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def docstrings(name: str, value: object) -> Iterator[tuple[str, str]]:
+    """What ``help`` shows of a public object: its own docstring and those of a class's public members, without code."""
+    if not (inspect.isclass(value) or inspect.isroutine(value)):
+        return
+    yield name, _without_code(inspect.getdoc(value) or "")
+    if inspect.isclass(value):
+        for member in inspect.classify_class_attrs(value):
+            ours = member.defining_class.__module__.partition(".")[0] == "pipesim"
+            if ours and hasattr(member.object, "__get__") and not member.name.startswith("_"):
+                yield f"{name}.{member.name}", _without_code(inspect.getdoc(member.object) or "")
+
+
+def _without_code(docstring: str) -> str:
+    return re.sub("``.*?``", "`", docstring, flags=re.DOTALL)
 
 
 def sources() -> list[Path]:
@@ -123,7 +145,43 @@ def test_strings_of_the_modules_that_print(path: Path) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("path", pages(), ids=lambda path: path.name)
+@pytest.mark.parametrize("name", pipesim.__all__)
+def test_docstrings_of_the_public_names(name: str) -> None:
+    wrong = {place: found for place, text in docstrings(name, getattr(pipesim, name)) if (found := broken(text))}
+    assert wrong == {}
+
+
+def test_docstrings_of_functions_methods_and_properties_are_read() -> None:
+    class Result:
+        """A result."""
+
+        @property
+        def verdict(self) -> str:
+            """It went wrong."""
+            return ""
+
+        @classmethod
+        def made(cls) -> None:
+            """Nobody calls it."""
+
+        def _private(self) -> None:
+            """It is told."""
+
+        @cached_property
+        def lap(self) -> int:
+            """The ``trip``."""
+            return 0
+
+    Result.__module__ = "pipesim.planted"
+    assert dict(docstrings("Result", Result)) == {
+        "Result": "A result.", "Result.verdict": "It went wrong.", "Result.made": "Nobody calls it.",
+        "Result.lap": "The `.",
+    }  # fmt: skip
+    read = {place for name in pipesim.__all__ for place, _ in docstrings(name, getattr(pipesim, name))}
+    assert {"check", "CheckResult.to_json", "SharedMemBarrier.arrive", "SharedMemBarrier"} <= read
+
+
+@pytest.mark.parametrize("path", pages(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_pages(path: Path) -> None:
     text = prose(path.read_text(encoding="utf-8").split("## Words not to be used", 1)[0])
     assert broken(text) == []

@@ -34,7 +34,7 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("check-several", ["check", RING, "producer_consumer", "nowhere.py:ring"]),
     ("run", ["run", "producer_consumer", "-p", "tiles=4"]),
     ("run", ["run", RING]),
-    ("walk", ["run", RING, "-p", "tiles=3", "--schedule", "0.1"]),
+    ("run-schedule", ["run", RING, "-p", "tiles=3", "--schedule", "0.1"]),
     ("verify", ["verify", "producer_consumer", "--recorded"]),
     ("verify", ["verify", "producer_consumer", "-p", "tiles=3", "--recorded"]),
     ("verify", ["verify", RING, "--no-hardware"]),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipesim.explain.blocked import channel_name, explain
-from pipesim.explain.phases import unfold
+from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.warp import Warp
@@ -18,7 +18,7 @@ from pipesim.model.ops import Engine
 
 def stuck(protocol: Protocol) -> Deadlock:
     program = protocol.flatten()
-    found = explain(program, unfold(program).state)
+    found = explain(program, run_canonically(program).state)
     assert found is not None
     return found
 
@@ -101,8 +101,8 @@ def test_crossed_waits_are_named_as_a_ring(length: int) -> None:
     assert found.cycle == (ring[0], *reversed(ring[1:])), "each waits for the next one named"
     assert [b.barrier for b in found.blocked] == [f"b[{(me - 1) % length}]" for me in range(length)]
     program = crossed(length, arrive_first=True).flatten()
-    assert unfold(program).finished
-    assert explain(program, unfold(program).state) is None
+    assert run_canonically(program).finished
+    assert explain(program, run_canonically(program).state) is None
 
 
 def test_the_ring_is_found_though_others_wait_for_it() -> None:
@@ -137,7 +137,7 @@ def test_a_named_barrier_with_a_missing_warp() -> None:
     assert (blocked.barrier, blocked.parity, blocked.arrivals_missing, blocked.count) == ("named barrier 1", -1, 32, 96)
     assert [(s.agent, s.next_line, s.last_iteration, s.waits_for) for s in blocked.suppliers] == [("w2", "", 0, "")]
     program = named(2, 2, 2).flatten()
-    assert explain(program, unfold(program).state) is None
+    assert explain(program, run_canonically(program).state) is None
 
 
 def test_a_named_barrier_and_an_mbarrier_in_one_ring() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipesim.explain.faults import report_fault, report_faults
 from pipesim.explain.operation_words import operation_in_words
-from pipesim.explain.phases import unfold
+from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.finding import FaultKind
@@ -40,7 +40,7 @@ def test_a_fault_is_reported_whole() -> None:
         bars[0].arrive()  # with all lanes
 
     program = protocol.flatten()
-    (fault,) = unfold(program).faults
+    (fault,) = run_canonically(program).faults
     report = report_fault(program, fault)
     assert report.kind is FaultKind.OVER_ARRIVAL
     assert (report.agent, report.operation) == ("r", "arrive b[0] ×32")
@@ -71,7 +71,7 @@ def test_a_race_names_both_accesses() -> None:
         w.write(tile[1], 2)
 
     program = protocol.flatten()
-    again, write = report_faults(program, unfold(program).faults)[:2]
+    again, write = report_faults(program, run_canonically(program).faults)[:2]
     race, place = FaultKind.RACE.value, Path(__file__).name
     first = line_of("again") - 1
     assert again.claim == f"load: {race} on b[0] in tile[1] while its own transfer writes tile[1] ({place}:{first})"

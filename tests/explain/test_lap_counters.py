@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipesim.explain.lap_counters import Aliasing, Laps
-from pipesim.explain.phases import unfold
+from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.machine import State, Step, finished, initial_state, land, step
@@ -157,10 +157,10 @@ def test_a_pass_one_lap_early_is_seen() -> None:
 
     program = p.flatten()
     laps = Laps(program)
-    unfold(program, observers=[laps])
+    run_canonically(program, observers=[laps])
     assert laps.disagreements == ()
     declared = Laps(program, takes={(0, 0): [2]})  # its author says that the first wait is for phase 2
-    unfold(program, observers=[declared])
+    run_canonically(program, observers=[declared])
     (found,) = declared.disagreements
     assert (found.meant, found.completed, found.passed) == (2, 1, True)
     assert found.claim(program) == ("t passes b[0] with parity 0 before phase 2 is complete: 1 phase of it is complete")
@@ -229,7 +229,7 @@ def test_a_try_and_its_wait_mean_one_phase_and_a_life_begins_at_an_init() -> Non
 
     program = p.flatten()
     laps = Laps(program)
-    assert unfold(program, observers=[laps]).finished
+    assert run_canonically(program, observers=[laps]).finished
     assert (laps.disagreements, laps.tests, laps.completed(0), laps.meant(0, 0)) == ((), 6, 0, -1)
 
 
@@ -238,7 +238,7 @@ def test_a_dead_barrier_answers_nothing() -> None:
     bars = p.mbarriers("b", 1, count=1)
     p.role("r")(lambda w: (bars[0].inval(), bars[0].wait(0)))  # type: ignore[arg-type]
     laps = Laps(p.flatten())
-    unfold(p.flatten(), observers=[laps])
+    run_canonically(p.flatten(), observers=[laps])
     assert (laps.tests, laps.disagreements) == (0, ())
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipesim.explain.phases import Contribution, Occurrence, Phase, PhaseLog, unfold
+from pipesim.explain.phases import Contribution, Occurrence, Phase, PhaseLog, run_canonically
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.finding import FaultKind
@@ -21,7 +21,7 @@ def test_the_graph_of_a_small_ring_is_pinned(ring: Any) -> None:
     names = [[Op(op[0]).name for op in code] for code in program.code]
     assert names[LOAD] == ["INIT"] * 4 + ["FENCE", "BAR_SYNC"] + ["WAIT", "ARRIVE", "TMA_LOAD"] * 3
     assert names[MMA] == ["BAR_SYNC"] + ["WAIT", "READ", "ARRIVE"] * 3
-    seen = unfold(program)
+    seen = run_canonically(program)
 
     def full(index: int, load: int, mma: int) -> Phase:
         expect = Contribution(LOAD, load, 1, 64, landed=False)
@@ -47,7 +47,7 @@ def test_the_graph_of_a_small_ring_is_pinned(ring: Any) -> None:
 
 
 def test_bytes_and_arrivals_of_every_phase_add_up(ring: Any) -> None:
-    seen = unfold(ring(stages=3, tiles=20).flatten())
+    seen = run_canonically(ring(stages=3, tiles=20).flatten())
     whole = [phase for phases in seen.phases for phase in phases if phase.complete]
     assert len(whole) == 40
     assert all(sum(c.arrivals for c in phase.contributions) == 1 for phase in whole)
@@ -55,18 +55,20 @@ def test_bytes_and_arrivals_of_every_phase_add_up(ring: Any) -> None:
 
 
 def test_a_run_that_sticks_is_neither_finished_nor_exhausted(ring: Any) -> None:
-    seen = unfold(ring(arrives=0).flatten())
+    seen = run_canonically(ring(arrives=0).flatten())
     assert (seen.finished, seen.exhausted, seen.faults) == (False, False, ())
     assert [phase.complete for phase in seen.phases[2]] == [False]
 
 
 def test_the_budget_ends_a_run_and_says_so(ring: Any) -> None:
     program = ring(tiles=50).flatten()
-    whole = unfold(program)
-    short = unfold(program, max_steps=40)
+    whole = run_canonically(program)
+    short = run_canonically(program, max_steps=40)
     assert (short.steps >= 40, short.finished, short.exhausted) == (True, False, True)
     assert short.steps < whole.steps
-    assert unfold(program, max_steps=whole.steps).exhausted is False, "a run that ends with its budget has ended"
+    assert run_canonically(program, max_steps=whole.steps).exhausted is False, (
+        "a run that ends with its budget has ended"
+    )
 
 
 def test_a_trap_ends_a_run_at_its_fault() -> None:
@@ -79,7 +81,7 @@ def test_a_trap_ends_a_run_at_its_fault() -> None:
         w.work(1)
 
     program = p.flatten()
-    seen = unfold(program)
+    seen = run_canonically(program)
     assert [f.kind for f in seen.faults] == [FaultKind.OVER_ARRIVAL]
     assert (seen.finished, seen.state.pcs) == (False, (len(program.code[0]) - 1,))
     assert seen.phases == ((Phase(0, 0, (), complete=False, observers=()),),), "what trapped contributed nothing"
@@ -90,7 +92,7 @@ def test_a_silent_fault_is_noted_and_the_run_goes_on() -> None:
     tile = p.smem("tile", 1, 64)
     p.mbarriers("b", 1, count=1)
     p.role("r")(lambda w: (w.read(tile[0]), w.work(1)))  # type: ignore[arg-type]
-    seen = unfold(p.flatten())
+    seen = run_canonically(p.flatten())
     assert ([f.kind for f in seen.faults], seen.finished) == ([FaultKind.UNINITIALISED_READ], True)
 
 
@@ -112,7 +114,7 @@ def test_every_kind_of_contribution_is_told() -> None:
             bars[0].complete_transaction(0, 64)
             bars[0].arrive(32)
 
-    contributions = unfold(p.flatten()).phases[0][0].contributions
+    contributions = run_canonically(p.flatten()).phases[0][0].contributions
     assert [(c.arrivals, c.tx, c.landed) for c in contributions] == [
         (3, 0, False), (2, 0, False), (1, 0, False), (0, 96, False), (0, -32, False), (1, 0, False), (0, -64, False),
         (32, 0, False), (1, 0, True),
@@ -134,7 +136,7 @@ def test_a_try_that_said_yes_saw_the_phase_itself() -> None:
 
     program = p.flatten()
     end = len(program.code[0])
-    assert [phase.observers for phase in unfold(program).phases[0]] == [((0, end - 1),), ()]
+    assert [phase.observers for phase in run_canonically(program).phases[0]] == [((0, end - 1),), ()]
 
 
 def test_phases_go_on_being_counted_after_another_init() -> None:
@@ -153,7 +155,7 @@ def test_phases_go_on_being_counted_after_another_init() -> None:
 
     program = p.flatten()
     end = len(program.code[0])
-    seen = unfold(program)
+    seen = run_canonically(program)
     assert [[c.pc for c in phase.contributions] for phase in seen.phases[0]] == [[end - 6], [end - 2], []]
     assert [phase.observers for phase in seen.phases[0]] == [((0, end - 5),), ((0, end - 1),), ()]
     assert seen.state.barriers[0].done == 1, "the word itself starts again at 0"
@@ -171,7 +173,7 @@ def test_an_init_in_the_middle_of_a_phase_abandons_what_had_arrived() -> None:
             bars[0].arrive()
 
     program = p.flatten()
-    seen = unfold(program)
+    seen = run_canonically(program)
     assert [[c.pc for c in phase.contributions] for phase in seen.phases[0]] == [[len(program.code[0]) - 1], []]
 
 
@@ -190,7 +192,7 @@ def test_a_log_watches_any_driver_also_one_that_lands_in_pieces(ring: Any, piece
             log.landed(state.flights[0], 64 // pieces, made)
             state = made.state
     assert [len(phase.contributions) for phase in log.phases()[0]] == [1 + pieces, 1 + pieces, 0]
-    plain = unfold(program)
+    plain = run_canonically(program)
     assert isinstance(plain, Occurrence)
     assert [[p.observers for p in phases] for phases in log.phases()] == [
         [p.observers for p in phases] for phases in plain.phases

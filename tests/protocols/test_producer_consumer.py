@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipesim.errors import ParameterError
 from pipesim.explain.blocked import explain
-from pipesim.explain.phases import unfold
+from pipesim.explain.phases import run_canonically
 from pipesim.model.barrier import LIVE, BarrierState
 from pipesim.model.finding import FaultKind
 from pipesim.model.machine import finished, initial_state, land, step
@@ -58,7 +58,7 @@ def test_the_shape_of_the_program() -> None:
 def test_a_tile_smaller_than_the_warps_is_read_by_the_last_of_them() -> None:
     program = producer_consumer(stages=1, tiles=2, tile_bytes=16, consumer_warps=4).flatten()
     assert [sum(op[0] == Op.READ for op in code) for code in program.code] == [0, 0, 0, 0, 2]
-    assert unfold(program).finished
+    assert run_canonically(program).finished
 
 
 def schedule(program: Program, choose: Any) -> tuple[Any, set[FaultKind]]:
@@ -144,4 +144,4 @@ def test_a_ring_that_is_never_full_does_not_need_its_consumers_arrivals() -> Non
     """The twin without arrivals is stuck only once the ring wraps: with as many tiles as stages it ends."""
     for tiles, ends in ((2, True), (3, False)):
         program = producer_consumer(stages=2, tiles=tiles, tile_bytes=64, consumer_warps=1).flatten()
-        assert unfold(without(program, "consumer", Op.ARRIVE)).finished == ends
+        assert run_canonically(without(program, "consumer", Op.ARRIVE)).finished == ends

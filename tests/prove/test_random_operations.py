@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipesim.explain.phases import unfold
+from pipesim.explain.phases import run_canonically
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Engine, Fence, Op, Operation, Space
 from pipesim.model.program import Access, Program
@@ -141,8 +141,8 @@ def completed(nbytes: int) -> Program:
 )
 def test_what_the_canonical_run_hides_is_no_proof(wrong: Program, right: Program, kinds: set[FaultKind]) -> None:
     for program in (wrong, right):
-        assert unfold(program).finished
-        assert not unfold(program).faults
+        assert run_canonically(program).finished
+        assert not run_canonically(program).faults
     assert explore(wrong, reduced=False).kinds == kinds
     said = check(wrong, one_memory=True)
     assert said.verdict is Verdict.REFUTED

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipesim.explain.blocked import explain
-from pipesim.explain.phases import PhaseLog, unfold
+from pipesim.explain.phases import PhaseLog, run_canonically
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.timed.engine import Simulation, simulate
@@ -37,7 +37,7 @@ EXAMPLES = settings(max_examples=120, deadline=None, derandomize=True)
 
 
 def agrees(program: Program, result: Simulation) -> None:
-    reference = unfold(program)
+    reference = run_canonically(program)
     assert result.faults == () == reference.faults
     assert result.outcome is (Ending.FINISHED if reference.finished else Ending.DEADLOCK)
     assert result.state.barriers == reference.state.barriers
@@ -94,7 +94,7 @@ def test_over_arrivals_trap_at_the_first(
     ring: Callable[..., Program], toy: Callable[..., Profile], shape: dict[str, int], prices: dict[str, int]
 ) -> None:
     program = ring(**shape)
-    result, reference = simulate(program, toy(**prices)), unfold(program)
+    result, reference = simulate(program, toy(**prices)), run_canonically(program)
     traps = [(f.kind, f.pc, f.barrier, f.found, f.expected) for f in reference.faults[:1]]
     assert [(f.kind, f.pc, f.barrier, f.found, f.expected) for f in result.faults] == traps
     assert result.outcome is (Ending.FAULT if traps else Ending.FINISHED)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipesim.conform.steady import read
-from pipesim.explain.phases import unfold
+from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
 from pipesim.model.ending import Ending
 from pipesim.model.ops import Engine, Op
@@ -135,7 +135,7 @@ def test_no_event_of_a_simulated_ring_is_earlier_than_the_earliest(
 
 def never_before(program: Program, profile: Profile, stamps: Make, *, traced: bool) -> None:
     times = Earliest(program, profile, traced=traced)
-    assert unfold(program, observers=[times]).finished
+    assert run_canonically(program, observers=[times]).finished
     result = simulate(program, profile, traced=traced)
     assert result.outcome is Ending.FINISHED
     assert result.cycles >= times.end
@@ -150,7 +150,7 @@ def test_the_earliest_times_are_not_idle(toy: Make, stamps: Make) -> None:
     never_before(program, toy(), stamps, traced=False)
     for price, more in {"wait_issue": 6, "arrive_latency": 3, "copy_latency": 51, "matrix_latency": 91}.items():
         times = Earliest(program, toy(**{price: more, "copy_latency_loaded": more if "copy" in price else 50}))
-        unfold(program, observers=[times])
+        run_canonically(program, observers=[times])
         assert simulate(program, toy()).cycles < times.end, price
 
 
@@ -309,7 +309,7 @@ def test_no_event_of_anything_else_is_earlier_than_the_earliest(
     profile = toy(**prices, copy_latency_loaded=prices["copy_latency"])
     result = simulate(everything(4), profile, traced=traced)
     times = Earliest(everything(4), profile, traced=traced)
-    assert unfold(everything(4), observers=[times]).finished
+    assert run_canonically(everything(4), observers=[times]).finished
     assert result.outcome is Ending.FINISHED
     assert times.end <= result.cycles
     found = critical_cycle(everything(12), profile)

@@ -10,7 +10,7 @@ from pipesim.model.finding import Verdict
 
 
 class Conclusion(Enum):
-    """What an answer comes to; a command line has an exit code for each."""
+    """The conclusion of an answer; the command line has an exit code for each."""
 
     AGREES = "agrees"  #: proved, finished without a finding, or the same as what it was compared with
     OUTSIDE_TOLERANCE = "outside the tolerance"  #: agrees, but for the time

@@ -1,4 +1,4 @@
-"""The judgement of a trace: every recorded CTA aligned with its program, replayed, and what follows for the verdict."""
+"""Whether a trace conforms: every recorded CTA aligned with its program, replayed, and what follows for the verdict."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pipesim.trace.sites import SiteTable, site_table
 
 
 def conform(program: Program, trace: Trace) -> Conformance:
-    """Hold every recorded CTA (or cluster) against ``program``. EvidenceError if the trace is another kernel's."""
+    """Compare every recorded CTA (or cluster) with ``program``. EvidenceError if the trace is another kernel's."""
     table = site_table(program)
     require_same_kernel(program, table, trace)
     trace = as_clusters(program, trace)
@@ -44,9 +44,8 @@ def conform(program: Program, trace: Trace) -> Conformance:
             break
         first = first or found.divergence  # stuck as the kernel is: a CTA that does something else comes before it
     first = first or hung
-    nothing = (
-        not len(trace.events) and iterations > 0
-    )  # a window behind the last iteration: nothing was held against it
+    # a window after the last iteration: there was nothing to compare
+    nothing = not len(trace.events) and iterations > 0
     whole = not lost and ended and not nothing
     verdict = TraceVerdict.DIFFERS if first is not None else TraceVerdict.AGREES if whole else TraceVerdict.UNKNOWN
     return Conformance(

@@ -96,7 +96,7 @@ class Family:
         self._most = most_operations
         self._outlines: dict[int, Outline | None] = {}
         self._right: dict[int, bool] = {}
-        self._laps: dict[int, Laps] = {}  # of the programs that others are held against, by their values
+        self._laps: dict[int, Laps] = {}  # of the programs that others are compared with, by their values
         self._spent = 0
 
     def verdict(self) -> EveryValue | SomeValues:

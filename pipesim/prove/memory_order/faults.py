@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipesim.explain.phases import unfold
+from pipesim.explain.phases import run_canonically
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.moves import Move
@@ -24,7 +24,7 @@ def memory_faults(program: Program) -> tuple[Fault, ...]:
     """What is wrong with the memory order of the canonical run, each pair of lines once."""
     order = memory_order(program)
     if order is not None:
-        unfold(program, observers=[order])
+        run_canonically(program, observers=[order])
     return order.faults if order is not None else ()
 
 

@@ -325,10 +325,10 @@ class MemoryOrder:
         limit = before.commits[agent * len(Engine) + op[ENGINE]] - op[GROUPS]
         self._moments[agent] = self._groups.wait(agent, pc, op[ENGINE], limit, self._accesses, self._moments[agent])
 
-    # judging
+    # comparing accesses
 
     def _touch(self, access: AccessEvent) -> None:
-        """Enter an access; hold it against those before it."""
+        """Enter an access; compare it with those before it."""
         here = self._now(access.agent, access.pc)
         for cell, other in self._accesses.enter(access):
             kind = self._wrong(here, cell, other, access)

@@ -14,7 +14,7 @@ from pipesim.conform.diagnose.examined import LaunchOutcome
 from pipesim.conform.diagnose.outcomes import observed, outcomes
 from pipesim.conform.diagnose.random_schedule import random_schedule
 from pipesim.errors import EvidenceError
-from pipesim.explain.phases import unfold
+from pipesim.explain.phases import run_canonically
 from pipesim.model.program import Program
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
@@ -130,7 +130,7 @@ def test_a_run_that_was_cut_off_has_no_outcome(stored: Make) -> None:
 @given(shape=st.sampled_from([(1, 4, 1, 1), (2, 6, 2, 32), (4, 9, 3, 1)]), seed=st.integers(0, 10**6))
 def test_a_random_schedule_ends_where_any_order_ends(shape: tuple[int, ...], seed: int) -> None:
     program = pc(*shape)
-    walk, reference = random_schedule(program, seed), unfold(program)
+    walk, reference = random_schedule(program, seed), run_canonically(program)
     assert (walk.ended, walk.exhausted, walk.faults) == (True, False, ())
     assert walk.state.barriers == reference.state.barriers
     assert walk.state.pcs == reference.state.pcs

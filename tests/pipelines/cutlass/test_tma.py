@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ProtocolError
-from pipesim.explain.phases import unfold
+from pipesim.explain.phases import run_canonically
 from pipesim.lang.builder import elect
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
@@ -294,13 +294,13 @@ def test_the_acquire_of_the_leader_is_the_one_arrival_on_full() -> None:
     for wrong in (mainloop(leader="all"), mainloop(commit=True)):
         run = simulate(wrong, load_profile("h100"))
         assert run.outcome is Ending.FAULT or run.faults
-    assert {f.kind.name for f in unfold(mainloop(leader="all")).faults} >= {"OVER_ARRIVAL"}
+    assert {f.kind.name for f in run_canonically(mainloop(leader="all")).faults} >= {"OVER_ARRIVAL"}
 
 
 @pytest.mark.parametrize("cluster", [1, 2])
 def test_all_lanes_release_although_few_of_them_signal(cluster: int) -> None:
-    assert unfold(mainloop(cluster=cluster)).finished
-    assert not unfold(mainloop(cluster=cluster, lanes=1)).finished
+    assert run_canonically(mainloop(cluster=cluster)).finished
+    assert not run_canonically(mainloop(cluster=cluster, lanes=1)).finished
 
 
 def test_in_a_cluster_the_warps_of_a_group_must_have_read_together(outcomes: Any) -> None:
@@ -374,7 +374,7 @@ def test_a_store_waits_only_when_all_stages_could_be_under_way() -> None:
     groups = [op for op in ops(program) if op[0] in (Op.COMMIT, Op.WAIT_GROUP)]
     commit, group = (Op.COMMIT, Engine.BULK, -1), (Op.WAIT_GROUP, Engine.BULK, 2)
     assert groups == [commit, commit, commit, group, commit, (Op.WAIT_GROUP, Engine.BULK, 0)]
-    end = unfold(program)
+    end = run_canonically(program)
     assert (end.finished, end.faults) == (True, ())
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ProtocolError
-from pipesim.explain.phases import unfold
+from pipesim.explain.phases import run_canonically
 from pipesim.lang.builder import elect
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
@@ -232,7 +232,7 @@ def test_an_arrival_instead_of_the_commit_gives_the_tile_back_while_the_mma_read
 
 
 def test_an_epilogue_that_arrives_with_one_lane_a_warp_stops_the_mma() -> None:
-    assert not unfold(gemm(epilogue_lanes=1)).finished
+    assert not run_canonically(gemm(epilogue_lanes=1)).finished
 
 
 def pair(tiles: int = 3, *, expects: str = "both") -> Program:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ProtocolError
-from pipesim.explain.phases import unfold
+from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.ending import Ending
@@ -105,7 +105,7 @@ def test_a_single_wave_has_no_stages_and_only_the_initial_tile() -> None:
         Op.FENCE, Op.BAR_SYNC, Op.LOOP_BEGIN, Op.LOOP_END,
     }  # fmt: skip
     assert set(seen) == {WorkInfo(0, is_valid_tile=True)}
-    assert unfold(program).finished
+    assert run_canonically(program).finished
 
 
 @pytest.mark.parametrize("stages", [0, 2])
@@ -124,7 +124,7 @@ def test_a_cluster_outside_the_problem_gets_no_tile(stages: int) -> None:
 
     program = p.flatten()
     assert Op.ARRIVE not in {op[0] for code in program.code for op in code}
-    assert unfold(program).finished
+    assert run_canonically(program).finished
 
 
 @pytest.mark.parametrize(("stages", "tiles"), [(0, 2), (0, -1), (2, -1)])
@@ -346,14 +346,14 @@ def test_there_is_one_request_beyond_the_last_tile(tiles: int) -> None:
     assert asked == [*range(1, tiles), tiles]
     for code in program.code:
         assert [op[2] for op in code if op[0] == Op.READ] == asked
-    assert unfold(program).finished
+    assert run_canonically(program).finished
 
 
 def test_a_request_more_than_that_is_never_taken_and_the_drain_waits_for_ever() -> None:
-    assert unfold(kernel(Kernel())).finished
-    assert not unfold(kernel(Kernel(requests_beyond=1))).finished
+    assert run_canonically(kernel(Kernel())).finished
+    assert not run_canonically(kernel(Kernel(requests_beyond=1))).finished
     without = kernel(Kernel(requests_beyond=1, drains=0))
-    assert unfold(without).finished
+    assert run_canonically(without).finished
     assert [op[4] for code in without.code for op in code if op[0] == Op.TMA_LOAD][-2:] == [4, 4]
 
 
@@ -400,18 +400,18 @@ def test_without_the_drain_cta_0_exits_under_the_arrivals_of_the_others(outcomes
 
 def test_a_second_drain_waits_for_ever() -> None:
     for tiles in (1, 2, 3):
-        assert unfold(kernel(Kernel(tiles))).finished
-        assert not unfold(kernel(Kernel(tiles, drains=2))).finished
+        assert run_canonically(kernel(Kernel(tiles))).finished
+        assert not run_canonically(kernel(Kernel(tiles, drains=2))).finished
 
 
 def test_one_lane_a_warp_is_too_few_consumers() -> None:
-    end = unfold(kernel(Kernel(tiles=1, consumer_lanes=1)))
+    end = run_canonically(kernel(Kernel(tiles=1, consumer_lanes=1)))
     assert (end.finished, end.faults) == (False, ())
 
 
 def test_the_answer_of_a_multicast_is_read_in_every_cta() -> None:
     program = kernel(Kernel(tiles=3, cluster=2))
-    end = unfold(program)
+    end = run_canonically(program)
     assert end.finished
     reads = {program.agent_name(a): [op[2] for op in code if op[0] == Op.READ] for a, code in enumerate(program.code)}
     assert reads["scheduler@1"] == []

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipesim.explain.phases import unfold
+from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.ending import Ending
@@ -142,7 +142,7 @@ def test_the_residual_of_conv2d_is_right_for_any_number_of_stages(stages: int) -
 
 def test_the_barrier_asked_for_after_the_step_is_the_next_stages() -> None:
     """Right: ask, then step. Wrong: the copy of stage 0 is counted on full[1], and nobody ever fills full[0] first."""
-    assert unfold(residual()).finished
+    assert run_canonically(residual()).finished
     wrong = simulate(residual(step_first=True), load_profile("h100"))
     assert wrong.outcome is Ending.DEADLOCK
     assert wrong.deadlock is not None
@@ -162,6 +162,6 @@ def test_the_inner_pipelines_producer_mbar_takes_a_stage_and_this_one_does_not()
 
 def test_fewer_than_128_threads_that_consume_never_free_a_stage() -> None:
     for wrong in (residual(lanes=1), residual(epilogue=3)):
-        end = unfold(wrong)
+        end = run_canonically(wrong)
         assert (end.finished, end.faults) == (False, ())
-    assert unfold(residual(lanes=1, parts=2)).finished, "with no second lap nobody notices"
+    assert run_canonically(residual(lanes=1, parts=2)).finished, "with no second lap nobody notices"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipesim.explain.phases import unfold
+from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.tcgen05 import mma_arrive_multicast
 from pipesim.lang.warp import Warp
@@ -66,7 +66,7 @@ def test_it_returns_exactly_when_all_productions_are_consumed(stages: int) -> No
     for produced in range(3 * stages + 2):
         for consumed in range(produced + 1):
             program = drained(stages, produced, consumed)
-            end = unfold(program)
+            end = run_canonically(program)
             assert (end.faults, end.exhausted) == ((), False)
             assert ended(program, end.state) == [consumed == produced, True], (produced, consumed)
             assert sum(b.done for b in end.state.barriers[stages:]) == consumed
@@ -104,7 +104,7 @@ def test_after_a_drain_the_handle_is_dead(stages: int, what: str) -> None:
     for produced in range(3 * stages + 2):
         waits = {"a second drain": stages}.get(what, 1)
         program = drained(stages, produced, produced, after[what])
-        end = unfold(program)
+        end = run_canonically(program)
         assert (end.faults, ended(program, end.state)) == ((), [False, True])
         assert end.state.pcs[LOAD] == len(program.code[LOAD]) - waits, "the first wait after the drain blocks"
         assert not end.state.flights, "and nothing is under way that could end it"

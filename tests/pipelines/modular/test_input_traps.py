@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipesim.explain.phases import unfold
+from pipesim.explain.phases import run_canonically
 from pipesim.lang.builder import TryResult
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
@@ -184,8 +184,10 @@ def test_releasing_input_tiles_does_not_free_them(stages: int) -> None:
     for items in (stages, stages + 1, 3 * stages):
         right = gemm(stages, items, load_without_drain, mma_linear)
         wrong = gemm(stages, items, load_without_drain, mma_linear, commit=False)
-        assert (unfold(right).finished, unfold(right).faults) == (True, ())
-        assert (unfold(wrong).finished, unfold(wrong).faults) == (items == stages, ()), "it bites after one lap"
+        assert (run_canonically(right).finished, run_canonically(right).faults) == (True, ())
+        assert (run_canonically(wrong).finished, run_canonically(wrong).faults) == (items == stages, ()), (
+            "it bites after one lap"
+        )
         assert (timed(right).outcome, timed(right).faults) == (Ending.FINISHED, ())
         if items > stages:
             deadlock = timed(wrong).deadlock
@@ -237,7 +239,7 @@ def test_the_lookahead_of_the_kernels_is_the_blocking_loop(stages: int, items: i
         assert all(tried == waited for tried, waited in tries), "each answer is used for what it was asked for"
         waits = [op[1:3] for op in blocking.code[agent] if op[0] == Op.WAIT]
         assert [waited for _, waited in tries] == waits[:items], "and it is what the blocking loop waits for"
-    assert unfold(ahead).state.barriers == unfold(blocking).state.barriers
+    assert run_canonically(ahead).state.barriers == run_canonically(blocking).state.barriers
 
 
 def asked(program: Program, agent: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:

@@ -2,7 +2,7 @@
 
 A consumer may take lap p of a slot iff its full arrivals reach (p + 1) times the producers' count; a producer may fill
 on lap p, counted from 1, iff its empty arrivals reach (p - 1) times the consumers' count. This is written out here for
-rings, beside the observer for any program (``unfold.laps``), which knows neither roles nor counts.
+rings, beside the observer for any program (``explain.lap_counters``), which knows neither roles nor counts.
 """
 
 from __future__ import annotations

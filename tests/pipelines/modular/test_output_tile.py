@@ -9,7 +9,7 @@ import pytest
 
 from pipesim import pipelines
 from pipesim.errors import HandleError, ProtocolError
-from pipesim.explain.phases import unfold
+from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.tcgen05 import mma_arrive
 from pipesim.lang.warp import Warp
@@ -327,7 +327,7 @@ def test_accumulators_go_round(stages: int, cta_group: int, outcomes: Any) -> No
 def test_releasing_an_epilogue_stage_does_not_free_it() -> None:
     """The public page of ``EpilogueStage.release`` says so: the MMA warp then waits indefinitely, next time round."""
     for tiles in (2, 3, 5):
-        end = unfold(kernel(2, tiles, arrive=False))
+        end = run_canonically(kernel(2, tiles, arrive=False))
         assert (end.finished, end.faults) == (False, ())
         deadlock = simulate(kernel(2, tiles, arrive=False), load_profile("h100")).deadlock
         assert deadlock is not None
@@ -335,7 +335,7 @@ def test_releasing_an_epilogue_stage_does_not_free_it() -> None:
         assert (first.agent, first.barrier, first.arrivals_missing, first.count) == ("mma", "empty[0]", 128, 128)
         made = sum(b.done for b in end.state.barriers[:2])
         assert made == 2, "two tiles are made, no third"
-        assert unfold(kernel(2, tiles)).finished
+        assert run_canonically(kernel(2, tiles)).finished
 
 
 def test_an_arrive_before_the_accumulator_is_read_lets_the_mma_overwrite_it(outcomes: Any) -> None:
@@ -348,6 +348,6 @@ def test_a_commit_of_ones_own_before_release_is_one_too_many(outcomes: Any) -> N
     wrong = outcomes(kernel(2, 5, commits=2), schedules=60)
     assert wrong >= {"stuck", FaultKind.RACE.name}, "two phases at once: the parity is back where it was, or runs ahead"
     assert "finished" not in wrong
-    end = unfold(kernel(2, 5, commits=2))
+    end = run_canonically(kernel(2, 5, commits=2))
     assert (end.finished, end.exhausted) == (False, False)
     assert outcomes(kernel(2, 5), schedules=60) == {"finished"}

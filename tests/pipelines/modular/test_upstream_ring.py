@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipesim.explain.phases import unfold
+from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.barrier import LIVE, BarrierState
@@ -58,7 +58,7 @@ def test_every_item_arrives_in_order(stages: int) -> None:
         "INIT": 2 * stages, "FENCE": 1, "BAR_SYNC": 2, "WAIT": 2 * ITEMS, "ARRIVE": 2 * ITEMS, "WRITE": ITEMS,
         "READ": ITEMS,
     }  # fmt: skip
-    end = unfold(program)
+    end = run_canonically(program)
     assert (end.finished, end.exhausted, end.faults, end.state.flights) == (True, False, (), ())
     assert end.state.barriers == (BarrierState(1, 1, 0, ITEMS // stages, LIVE),) * (2 * stages)
     assert end.state.cells == tuple(range(ITEMS - stages, ITEMS)), "the last lap is what stays in the slots"
@@ -77,6 +77,6 @@ def test_any_schedule_of_a_short_run_does_the_same(stages: int, outcomes: Any) -
 
 def test_a_producer_that_never_signals_hangs_the_consumer(outcomes: Any) -> None:
     assert outcomes(upstream(2, 5, signalled=False), schedules=10) == {"stuck"}
-    end = unfold(upstream(2, 5, signalled=False))
+    end = run_canonically(upstream(2, 5, signalled=False))
     assert (end.finished, end.exhausted) == (False, False)
     assert [b.done for b in end.state.barriers] == [0, 0, 0, 0]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pipesim.answers.check import replay, walked
-from pipesim.explain.phases import unfold
+from pipesim.explain.phases import run_canonically
 from pipesim.model.finding import MEMORY_ORDER, Fault, FaultKind, FaultReport, Verdict
 from pipesim.model.machine import finished, initial_state, land, step
 from pipesim.model.moves import can_land, moves
@@ -42,7 +42,7 @@ def pair(fault: Fault) -> Said:
 def both(program: Program) -> tuple[set[Said], set[Said]]:
     """What the observer and the naive graph say of the same run."""
     order, graph = MemoryOrder(program), Graph(program)
-    unfold(program, observers=[order, graph])
+    run_canonically(program, observers=[order, graph])
     return {pair(fault) for fault in order.faults}, graph.faults()
 
 
@@ -69,7 +69,7 @@ def test_what_holds_of_the_canonical_run_holds_of_every_schedule() -> None:
     certified = 0
     for seed in range(120):
         program = random_orders(seed)
-        if check(program, max_states=1).doubts or not unfold(program).finished:
+        if check(program, max_states=1).doubts or not run_canonically(program).finished:
             continue
         certified += 1
         order, graph, rng = MemoryOrder(program), Graph(program), random.Random(seed)
@@ -174,7 +174,7 @@ def test_no_protocol_has_a_fault(name: str) -> None:
     for params in SOME[name]:
         program = find(name).build(params)
         order = MemoryOrder(program)
-        unfold(program, observers=[order])
+        run_canonically(program, observers=[order])
         assert order.faults == (), params
         assert not order_may_fail(program), "common protocols are not even watched by `check`"
 

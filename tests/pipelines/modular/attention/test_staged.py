@@ -9,7 +9,7 @@ import pytest
 
 from pipesim import pipelines
 from pipesim.errors import ProtocolError
-from pipesim.explain.phases import unfold
+from pipesim.explain.phases import run_canonically
 from pipesim.lang.builder import elect
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
@@ -366,7 +366,7 @@ def fused(*, release_v: bool = True, tiles: int = 4) -> Program:
 
 def test_v_is_freed_late_and_by_its_index(outcomes: Any) -> None:
     assert outcomes(fused(), schedules=60) == {"finished"}
-    end = unfold(fused())
+    end = run_canonically(fused())
     assert [b.done for b in end.state.barriers] == [3, 3, 2, 3, 3, 2]
 
 
