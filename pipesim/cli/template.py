@@ -9,9 +9,7 @@ What to change first: (1) the tiles and their sizes, (2) the roles and their war
 which follow from the roles, (4) ``w.work``: the cycles that your computation takes for a tile.
 """
 
-from pipesim import Protocol
-from pipesim.lang.warp import Warp
-from pipesim.model.ops import Engine, Fence
+from pipesim import Engine, Fence, Protocol, Warp
 from pipesim.pipelines import ProducerConsumerPipeline
 
 
