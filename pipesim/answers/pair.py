@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from pipesim.answers.recorded_program import recorded_program
 from pipesim.answers.views.trace import PairReport, PairSide, PeriodCheck
 from pipesim.conform.agreement import agreement_of
 from pipesim.conform.pair.pair import compare_traces
 from pipesim.conform.pair.result import Pair
-from pipesim.errors import PipesimError
-from pipesim.protocols.catalog import BUILT_IN
-from pipesim.targets import find
+from pipesim.errors import PipesimError, UnknownProtocolError
+from pipesim.model.ending import Ending
 from pipesim.trace.schema import Trace
 
 
@@ -24,23 +24,20 @@ def compare_pair(a: Trace, b: Trace, sources: tuple[str, str] = ("", ""), tolera
 
 
 def _side(label: str, source: str, trace: Trace) -> PairSide:
-    """One of the traces, compared with its own protocol where that is built in: a trace never makes us run a file."""
-    meta = trace.meta
-    if meta.protocol not in BUILT_IN:
-        return PairSide(label, source, trace, None)
-    target = find(meta.protocol)
+    """One of the traces, compared with its own protocol where that is built in."""
     try:
-        program = target.build({n: v for n, v in meta.params.items() if n in target.defaults}, grid=meta.grid)
-        found = agreement_of(program, trace)
+        found = agreement_of(recorded_program(trace.meta, place=source), trace)
+    except UnknownProtocolError:
+        return PairSide(label, source, trace, None)
     except PipesimError as error:
         return PairSide(label, source, trace, None, refused=error)
-    return PairSide(label, source, trace, found.conformance, found.agreement)
+    return PairSide(label, source, trace, found.conformance, found.agreement, reason=found.reason)
 
 
 def _period(pair: Pair, a: Trace, b: Trace, tolerance: float) -> PeriodCheck:
     """How far B's period is off A's; of two runs that hung or trapped alike nothing is said about speed."""
     figure = pair.timing.decides if pair.timing else None
-    unfinished = "finished" not in (a.meta.status, b.meta.status)
+    unfinished = Ending.FINISHED not in (a.meta.status, b.meta.status)
     if unfinished or figure is None or not figure.a or figure.b is None or not figure.name.startswith("period"):
         return PeriodCheck(None, tolerance)
     return PeriodCheck(100 * (figure.b - figure.a) / figure.a, tolerance)

@@ -143,7 +143,7 @@ def _recordings(subject: Subject, folder: Path, stored: Iterable[StoredTrace]) -
     alike: dict[tuple[tuple[tuple[str, int], ...], int], list[Path]] = {}
     for trace in stored:
         alike.setdefault((tuple(sorted(trace.meta.params.items())), trace.meta.grid), []).append(trace.path)
-    return [TracesPart(subject, folder, tuple(paths), params, grid) for (params, grid), paths in alike.items()]
+    return [TracesPart(subject, folder, tuple(paths)) for paths in alike.values()]
 
 
 def _carried_out(cases: Sequence[_Case], jobs: int, progress: Progress) -> dict[Part, Result]:

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import assert_never
 
 from pipesim.answers.check import check
 from pipesim.answers.progress import Stage
+from pipesim.answers.recorded_program import recorded_program
 from pipesim.answers.run import run
 from pipesim.answers.verify import MOST_STATES
 from pipesim.answers.views.check import CheckReport
@@ -27,7 +28,7 @@ from pipesim.model.finding import Advisory, Finding
 from pipesim.model.program import Program
 from pipesim.targets import Target, find
 from pipesim.timed.profile import load_profile
-from pipesim.trace.files import read_trace
+from pipesim.trace.files import read_meta, read_trace
 from pipesim.trace.library import device_slug
 
 
@@ -75,8 +76,6 @@ class TracesPart:
     subject: Subject
     folder: Path
     paths: tuple[Path, ...]
-    params: tuple[tuple[str, int], ...]
-    grid: int
 
 
 Part = ProofPart | SimulationPart | TracesPart
@@ -121,7 +120,8 @@ def _done(part: Part) -> Result:
             ran = run(subject.program(), load_profile(profile))
             return SimulatedPart(ran.simulation, ran.cycles, ran.findings, ran.advisories)
         case TracesPart():
-            return tuple(_line(part, path) for path in part.paths)
+            program = cache(lambda: _recorded_program(part))  # made once, and only where a trace can be read
+            return tuple(_line(part, path, program) for path in part.paths)
         case _:
             assert_never(part)
 
@@ -161,14 +161,14 @@ def _program(name: str, params: tuple[tuple[str, int], ...], grid: int | None) -
         return _target(name).build(dict(params), grid=grid)
 
 
-def _line(part: TracesPart, path: Path) -> TraceLine:
+def _line(part: TracesPart, path: Path, program: Callable[[], Program]) -> TraceLine:
     """One trace beside the program of its parameters; of evidence that cannot be used the line says why."""
     source = path.relative_to(part.folder).as_posix()
     device = device_slug(path.parent.name)
     try:
         trace = read_trace(path)
         device = device_slug(trace.meta.device.name)
-        found = agreement_of(_recorded_program(part), trace)
+        found = agreement_of(program(), trace)
     except EvidenceError as error:
         return TraceLine(source, str(path), device, Agreement.UNKNOWN, 0, unusable=error.fact)
     first = found.conformance.divergence
@@ -177,15 +177,11 @@ def _line(part: TracesPart, path: Path) -> TraceLine:
 
 
 def _recorded_program(part: TracesPart) -> Program:
-    """The program of the recorded parameters, which must be those that the protocol has. EvidenceError if not."""
-    target = part.subject.target()
-    recorded, has = dict(part.params), target.defaults
-    other = sorted(recorded.keys() ^ has.keys())
-    if other:
-        who = "the trace" if other[0] in recorded else "the protocol"
-        raise EvidenceError(f"it was recorded with other parameters: only {who} has {other[0]}")
+    """The program of the configuration that all traces of a part have. EvidenceError if there is none."""
     try:
-        return _program(part.subject.name, () if target.program is not None else part.params, part.grid)
+        return recorded_program(read_meta(part.paths[0]), part.subject.target())
+    except EvidenceError:
+        raise
     except PipesimError as error:
         raise EvidenceError(f"the protocol rejects its parameters: {error.fact}") from error
 

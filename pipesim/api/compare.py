@@ -9,22 +9,21 @@ from os import PathLike
 from pathlib import Path
 
 from pipesim.answers.compare import compare_trace
+from pipesim.answers.recorded_program import named_program, recorded_program
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.trace import CompareReport, TraceComparison
 from pipesim.api.given import Given, GivenProfile, GivenTrace, profile_from, target_from, trace_from, whole_params
 from pipesim.api.result import VerdictResult
 from pipesim.conform.agreement import Agreement
 from pipesim.conform.result import Conformance, Divergence, Timing
-from pipesim.errors import ParameterError, UnknownProtocolError, UsageError
+from pipesim.errors import ParameterError, UsageError
 from pipesim.export.documents import document_of
 from pipesim.model.program import Program
-from pipesim.protocols.catalog import BUILT_IN
 from pipesim.report.pages.hardware import moment_of, trace_labels
 from pipesim.report.pages.verify import compare_lines
 from pipesim.report.pictures.timeline_svg import timeline_svg
 from pipesim.report.sentences.trace import comparison_reason
-from pipesim.targets import Target, find
-from pipesim.trace.schema import Trace, TraceMeta
+from pipesim.trace.schema import Trace
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -96,8 +95,8 @@ def compare(
     ``x`` as in :func:`pipesim.check`; leave it out where the trace names a built-in protocol: ``compare(trace)``. A
     parameter that is not given has the trace's value. ``trace``: a ``Trace`` or the path of its file. ``profile``: the
     latency profile, that of the trace's device if None. ``tolerance``: percent of the measured period.
-    Raises UsageError for what cannot be done, EvidenceError for a trace of another kernel or for a file that is not a
-    trace.
+    Raises UsageError for what cannot be done, EvidenceError for a trace of another kernel, for one that has other
+    parameters than the protocol that it names, and for a file that is not a trace.
     """
     if isinstance(x, Trace) or (isinstance(x, str | PathLike) and Path(x).suffix == ".parquet"):
         if trace is not None:
@@ -112,8 +111,11 @@ def compare(
     within, chosen = percentage(tolerance), None if profile is None else profile_from(profile)
     found, source = trace_from(trace)
     whole = whole_params(params)
-    target = _built_in(found.meta) if x is None else target_from(x, whole)
-    program = target.build(_of_trace(target, found.meta) | whole, grid=found.meta.grid)
+    if x is not None:
+        program = named_program(found.meta, target_from(x, whole), whole)
+    else:
+        how = "give the protocol first: compare(my_kernel, trace)"
+        program = recorded_program(found.meta, given=whole, place=source, correction=how)
     return ComparisonResult(program, compare_trace(program, found, source, chosen, within))
 
 
@@ -134,17 +136,3 @@ def comparison_picture(name: str, found: TraceComparison) -> Sequence[tuple[str,
 
 def _svg(found: TraceComparison) -> str:
     return timeline_svg(found.simulated, found.measured, moment_of(found), trace_labels(found))
-
-
-def _built_in(meta: TraceMeta) -> Target:
-    """What a trace names. It may name a built-in protocol only: a trace never makes us run a file."""
-    if meta.protocol not in BUILT_IN:
-        raise UnknownProtocolError(
-            f"the trace is of protocol {meta.protocol}, which is not built in",
-            correction="give the protocol first: compare(my_kernel, trace)",
-        )
-    return find(meta.protocol)
-
-
-def _of_trace(target: Target, meta: TraceMeta) -> dict[str, int]:
-    return {} if target.program is not None else {n: v for n, v in meta.params.items() if n in target.defaults}

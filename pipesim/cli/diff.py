@@ -11,7 +11,7 @@ from pipesim.cli.completers import complete, protocols
 from pipesim.cli.output import emit, progress
 
 if TYPE_CHECKING:
-    from pipesim.targets import Target
+    from pipesim.model.program import Program
     from pipesim.trace.schema import TraceMeta
 
 
@@ -44,9 +44,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     trace = read_trace(options.trace)
     meta = trace.meta
     with progress(f"flattening {options.protocol or meta.protocol}"):
-        target = _target(options.protocol, meta)
-        theirs = {} if target.program is not None else {n: v for n, v in meta.params.items() if n in target.defaults}
-        program = target.build(theirs | params_of(options), grid=meta.grid)
+        program = _program(options, meta)
     profile = load_profile(options.profile) if options.profile else None
     with progress(f"comparing {options.trace.name} with {program.name}"):
         report = compare_trace(program, trace, str(options.trace), profile, options.tolerance)
@@ -54,18 +52,16 @@ def _carry_out(options: argparse.Namespace) -> int:
     return exit_code(report)
 
 
-def _target(named: str | None, meta: TraceMeta) -> Target:
-    """What to compare the trace with. A trace may name a built-in protocol only: it never makes us run a file."""
-    from pipesim.errors import UnknownProtocolError
-    from pipesim.protocols.catalog import BUILT_IN
+def _program(options: argparse.Namespace, meta: TraceMeta) -> Program:
+    """What to compare the trace with: the protocol that is named, else the one that was recorded."""
+    from pipesim.answers.recorded_program import NAME_IT, named_program, recorded_program
     from pipesim.targets import find
 
-    if named is None and meta.protocol not in BUILT_IN:
-        raise UnknownProtocolError(
-            f"the trace is of protocol {meta.protocol}, which is not built in",
-            correction="name the protocol to compare it with: --protocol file.py:function, or a program's .json",
-        )
-    return find(named or meta.protocol)
+    given = params_of(options)
+    if options.protocol is not None:
+        return named_program(meta, find(options.protocol), given)
+    how = f"{NAME_IT}: --protocol file.py:function, or a program's .json"
+    return recorded_program(meta, given=given, place=str(options.trace), correction=how)
 
 
 COMMAND = Command(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipesim.trace.files import write_trace
+from pipesim.trace.files import read_trace, write_trace
 from pipesim.trace.library import trace_folder
 from pipesim.trace.schema import EventKind, Trace
 
@@ -235,3 +235,37 @@ def test_an_impossible_clock_names_its_file(call: Call, good: Trace) -> None:
     answer = call("diff", "odd.parquet")
     assert answer.code == 3
     assert answer.err == "pipesim: the trace states an impossible clock uncertainty: -1 cycles\n  at: odd.parquet\n"
+
+
+class TestAgreementOfEach:
+    """What one trace alone agrees by, two of it agree by."""
+
+    STORED = trace_folder() / "h100"
+    FAULT = STORED / "producer_consumer-al1-cw2-s2-tb4096-t24-w2000-g1-no_acquire-at-9.parquet"
+    HUNG = STORED / "epilogue_residual-a2-at700-cs2-es2-e150-fto0-ki1-od0-r1-sb2048-s4-st4-t8-g1.parquet"
+
+    def test_an_injected_fault_that_is_named(self, call: Call) -> None:
+        assert "injected fault, which is named" in call("diff", self.FAULT).verdict
+        answer = call("diff", self.FAULT, self.FAULT)
+        assert answer.code == 0
+        assert "; both have an injected fault, which is named" in answer.verdict
+        assert "conform" not in answer.verdict
+
+    def test_the_same_records_without_a_word_about_a_fault(self, call: Call) -> None:
+        """The twin: nothing was injected, so the records do not conform."""
+        trace = read_trace(self.FAULT)
+        write_trace(Trace(replace(trace.meta, fault=""), trace.events), Path("unnamed.parquet"))
+        answer = call("diff", self.FAULT, "unnamed.parquet")
+        assert answer.code == 1
+        assert "; A has an injected fault, which is named; B does not conform to the protocol" in answer.verdict
+        assert "; neither conforms to the protocol" in call("diff", "unnamed.parquet", "unnamed.parquet").verdict
+
+    def test_a_hang_in_the_same_state(self, call: Call) -> None:
+        answer = call("diff", self.HUNG, self.HUNG)
+        assert (answer.code, answer.verdict) == (0, "✓ same behaviour; both hung")
+
+    def test_wrong_results_are_no_records_that_do_not_conform(self, call: Call, recorded: Path, good: Trace) -> None:
+        write_trace(Trace(replace(good.meta, wrong_tiles=3), good.events), Path("wrong.parquet"))
+        answer = call("diff", recorded, "wrong.parquet")
+        assert answer.code == 1
+        assert answer.verdict.endswith("; B does not agree with the protocol: 3 tiles with wrong data")

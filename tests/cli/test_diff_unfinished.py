@@ -85,7 +85,7 @@ def test_bytes_of_a_copy_under_way_are_not_missing(call: Call) -> None:
 def test_two_that_ended_alike_and_not_well(call: Call, trace: Path, words: str) -> None:
     answer = call("diff", trace, trace)
     assert answer.code == 0
-    assert answer.verdict == f"✓ same behaviour; both {words}; neither conforms to the protocol"
+    assert answer.verdict == f"✓ same behaviour; both {words}; both have an injected fault, which is named"
     answer = call("diff", trace, trace, "--tolerance", "5")
     assert answer.code == 3
     assert answer.verdict.endswith("; neither finished, so the tolerance cannot be applied")
@@ -94,7 +94,7 @@ def test_two_that_ended_alike_and_not_well(call: Call, trace: Path, words: str) 
 def test_two_that_hung_in_other_ways(call: Call) -> None:
     answer = call("diff", faulty("expect_more"), faulty("missing_arrive"))
     assert answer.code == 1
-    assert answer.verdict.endswith("; both hung; neither conforms to the protocol")
+    assert answer.verdict.endswith("; both hung; both have an injected fault, which is named")
 
 
 def test_two_that_finished_are_compared_in_time(call: Call) -> None:

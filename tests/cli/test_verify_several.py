@@ -140,7 +140,7 @@ class TestWhatIsNotRight:
         write_trace(replace(trace, meta=replace(trace.meta, params=trace.meta.params | {"old": 1})), path, force=True)
         answer = several(PC, ring, "--traces", shelf)
         assert answer.code == 3
-        assert "it was recorded with other parameters: only the trace has old" in said(answer)
+        assert "the trace was recorded with other parameters: only the trace has old" in said(answer)
 
     def test_nothing_recorded_of_a_kernel_is_unknown_and_no_kernel_is_not(self, several: Call, ring: str) -> None:
         Path("empty").mkdir()

@@ -95,8 +95,8 @@ class CompareReport:
 class PairSide:
     """One of the two traces: its file and what it is of.
 
-    ``agreement`` and ``conformance`` are how it stands to its own protocol; None where it was not compared with that:
-    ``refused`` says why, None if its protocol is not built in.
+    ``agreement`` and ``conformance`` are how it stands to its own protocol, ``reason`` why it does not agree;
+    None where it was not compared with that: ``refused`` says why, None if its protocol is not built in.
     """
 
     label: str
@@ -105,12 +105,12 @@ class PairSide:
     conformance: Conformance | None
     agreement: Agreement | None = None
     refused: PipesimError | None = None
+    reason: Reason | None = None
 
     @property
     def leaves_protocol(self) -> bool:
-        """True if its records leave its protocol, and not because both hang in the same state."""
-        differs = self.conformance is not None and self.conformance.verdict is TraceVerdict.DIFFERS
-        return differs and self.agreement is not Agreement.HANGS_TOO
+        """True if it differs from its protocol; not if both hang in the same state, or its injected fault is named."""
+        return self.agreement is Agreement.DIFFERS
 
 
 @dataclass(frozen=True)

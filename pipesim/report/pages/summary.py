@@ -163,12 +163,18 @@ def _of_proof(each: ProtocolReport) -> Iterable[tuple[str, list[str]]]:
 
 
 def _of_simulation(each: ProtocolReport, profile: str) -> Iterable[tuple[str, list[str]]]:
-    said = _simulation(each)
-    if each.simulation is None or said.startswith(GOOD):
+    if each.simulation is None:
         return
-    words = {"deadlock": "the simulation ends in a deadlock", "cut off": "the simulation ran out of its budget"}
-    told = words.get(said[2:], "the simulation breaks a rule")
-    yield told, [*_command("run", each), "--profile", shlex.quote(profile)]
+    match each.simulation.outcome:
+        case Ending.FINISHED if not _faulty(each):
+            return
+        case Ending.UNKNOWN:
+            said = "the simulation ran out of its budget"
+        case Ending.DEADLOCK:
+            said = "the simulation ends in a deadlock"
+        case _:
+            said = "the simulation breaks a rule"
+    yield said, [*_command("run", each), "--profile", shlex.quote(profile)]
 
 
 def _of_hardware(each: ProtocolReport) -> Iterable[tuple[str, list[str]]]:

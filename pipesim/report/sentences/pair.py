@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from pipesim.answers.views.trace import PairReport, PairSide
+from pipesim.conform.agreement import Agreement
 from pipesim.conform.pair.result import Behaviour
 from pipesim.conform.result import TraceVerdict
 from pipesim.model.ending import HUNG, TRAPPED
 from pipesim.report.sentences.pair_figures import time_words
-from pipesim.report.sentences.trace import period_words
+from pipesim.report.sentences.trace import FAULT_NAMED, period_words, results_words
 from pipesim.report.text.words import count, number
 from pipesim.trace.schema import TraceMeta
 
 _HOW = dict.fromkeys(HUNG, "hung") | dict.fromkeys(TRAPPED, "trapped")
+_DIFFERS = "does not conform to the protocol"
+_INJECTED = f"has {FAULT_NAMED}"
 
 
 def pair_sentence(report: PairReport) -> str:
@@ -71,8 +76,23 @@ def not_compared_words(side: PairSide) -> str:
 
 def _protocol_clause(a: PairSide, b: PairSide) -> str:
     """What the verdict adds about how each stands to its protocol, "" if nothing."""
-    if a.leaves_protocol and b.leaves_protocol:
+    of_a, of_b = _agreement_words(a), _agreement_words(b)
+    if of_a == of_b == _DIFFERS:
         return "; neither conforms to the protocol"
-    if a.leaves_protocol or b.leaves_protocol:
-        return f"; {'A' if a.leaves_protocol else 'B'} does not conform to the protocol"
-    return ""
+    if of_a == of_b == _INJECTED:
+        return f"; both have {FAULT_NAMED}"
+    return "".join(f"; {side.label} {said}" for side, said in ((a, of_a), (b, of_b)) if said)
+
+
+def _agreement_words(side: PairSide) -> str:
+    """What one trace is or has that a run of its protocol does not, "" if nothing; how it ended is said before."""
+    match side.agreement:
+        case Agreement.FAULT_NAMED:
+            return _INJECTED
+        case Agreement.DIFFERS:
+            results = results_words(side.reason)
+            return f"does not agree with the protocol: {results}" if results else _DIFFERS
+        case Agreement.CONFORMS | Agreement.HANGS_TOO | Agreement.UNKNOWN | None:
+            return ""
+        case _:
+            assert_never(side.agreement)

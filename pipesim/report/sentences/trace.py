@@ -11,7 +11,7 @@ from pipesim.report.text.words import count, iterations, number
 from pipesim.trace.schema import Trace
 
 HANGS_TOO = "the recorded run hung, and the model hangs in the same state"
-_FAULT_NAMED = "the kernel has an injected fault, which is named"
+FAULT_NAMED = "an injected fault, which is named"
 
 
 def compare_sentence(report: CompareReport) -> str:
@@ -43,6 +43,12 @@ def trace_line_reason(line: TraceLine) -> str:
     if line.reason is None:
         return line.unusable
     return line.claim or _reason_words(line.reason, "")
+
+
+def results_words(reason: Reason | None) -> str:
+    """What is wrong with a run whose records conform; "" if nothing, or if it is the records that differ."""
+    results = (ReasonKind.WRONG_TILES, ReasonKind.WRONG_OUTPUT, ReasonKind.GAVE_UP)
+    return _reason_words(reason, "") if reason is not None and reason.kind in results else ""
 
 
 def period_words(found: PeriodCheck, whose: str, than: str) -> str:
@@ -81,7 +87,7 @@ def _agreement(found: TraceComparison) -> str:
         case Agreement.HANGS_TOO:
             return HANGS_TOO if not is_simulated(found) else HANGS_TOO.replace("recorded", "simulated")
         case Agreement.FAULT_NAMED:
-            return _FAULT_NAMED + _explained(found)
+            return f"the kernel has {FAULT_NAMED}{_explained(found)}"
         case _:
             return ""
 
