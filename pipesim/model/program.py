@@ -34,7 +34,6 @@ MAX_REGISTERS = 1 << 16
 ALL_LANES = (1 << 32) - 1
 NAMED_BARRIERS = 16
 MAX_CLUSTER = 16  #: CTAs of the largest cluster (CUDA programming guide; more than 8 must be asked for)
-NO_BARRIER = -1
 WARP_GROUP = 4  #: warps of a warp group, the first a multiple of 4 (PTX ISA, "Warpgroup")
 
 
