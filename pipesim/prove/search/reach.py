@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from pipesim.model.barrier import LIVE, BarrierState
-from pipesim.model.groups import PARITY_TRIES, PARITY_WAITS, PLAIN_WAITS
+from pipesim.model.groups import PARITY_TRIES, PARITY_WAITS, PLAIN_WAITS, WRITES_REGISTER
 from pipesim.model.machine import TMA, Flight
-from pipesim.model.ops import AT, IN_ORDER, READS_REGISTER, Engine, Op, Operation, operand
+from pipesim.model.ops import IN_ORDER, Engine, Op, Operation, operand
 from pipesim.model.positions import (
     ANSWER,
     AWAITED_TOKEN,
@@ -89,7 +89,7 @@ class _Way:
 
     def write_register(self, op: Operation) -> None:
         """Forget what the operation overwrites, and remember a try."""
-        if op[0] not in AT["register"] or op[0] in READS_REGISTER:
+        if op[0] not in WRITES_REGISTER:
             return
         register = operand(op, "register")
         if register < 0:
