@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipesim.model.barrier import LIVE, BarrierState
+from pipesim.model.barrier import LIVE, BarrierState, token_phase
 from pipesim.model.groups import PARITY_TRIES, PARITY_WAITS, PLAIN_WAITS, WRITES_REGISTER
 from pipesim.model.machine import TMA, Flight
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation, operand
@@ -298,7 +298,7 @@ class _Meanwhile:
     def _waits_for_state(self, way: _Way, barrier: int, token: int | None) -> bool:
         if token is None:
             return False
-        phase, word = token >> 20, self._value(self._parts.barriers[barrier])
+        phase, word = token_phase(token), self._value(self._parts.barriers[barrier])
         if word.done < phase:
             return False  # the token is of another barrier: the wait breaks a rule, and does not hold it up
         if self._most_done(barrier) <= phase:
