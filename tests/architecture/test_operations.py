@@ -202,6 +202,49 @@ def test_what_lists_no_operations_is_allowed(source: str) -> None:
     assert listed(source) == []
 
 
+def by_place(source: str) -> list[int]:
+    """The lines that read operands of an operation by the number of their position, or by their order."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Subscript(value=ast.Name(id="op" | "operation"), slice=ast.Constant(value=int(at))) if at:
+                found.add(node.lineno)
+            case ast.MatchSequence(patterns=[first, _, *_]) if "Op." in ast.unparse(first):
+                found.add(node.lineno)
+            case ast.Compare(comparators=[ast.Tuple(elts=[ast.Attribute(value=ast.Name(id="Op")), *_])]):
+                if not isinstance(node.ops[0], ast.In | ast.NotIn):
+                    found.add(node.lineno)
+            case _:
+                pass
+    return sorted(found)
+
+
+def test_no_operand_is_read_by_a_number() -> None:
+    found = {
+        path.relative_to(ROOT).as_posix(): lines
+        for path in sorted((ROOT / "pipesim").rglob("*.py"))
+        if (lines := by_place(path.read_text()))
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "word = state.barriers[op[1]]",
+        "match operation:\n  case (Op.COMMIT, engine, bar): pass",
+        "match operation:\n  case (Op.READ | Op.WRITE as op, access, item): pass",
+        "op == (Op.COMMIT, engine, -1)",
+    ],
+)
+def test_every_way_to_read_operands_by_a_number_is_seen(source: str) -> None:
+    assert len(by_place(source)) == 1
+
+
+def test_what_names_its_operands_is_allowed() -> None:
+    assert by_place("op[0] == Op.READ and op[PARITY] and operation[at]") == []
+
+
 def test_a_program_of_another_example_is_refused() -> None:
     with pytest.raises(Exception, match="outside"):
         replace(program(), code=((with_operand(example(Op.INIT), "barrier", 5),),), lines=((0,),))
