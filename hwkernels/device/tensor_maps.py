@@ -16,7 +16,6 @@ import numpy.typing as npt
 from hwkernels.device.launch import checked
 from pipesim.errors import ParameterError
 
-MAP_BYTES = 128  #: of an encoded map, which must lie at a multiple of 64
 _MAX_RANK = 5
 _MAX_BOX = 256
 _MAX_STRIDE = 1 << 40

@@ -10,7 +10,7 @@ from pipesim.model.finding import Blocked, Deadlock, Supplier
 from pipesim.model.groups import ARRIVALS, EXPECTS, ON_NAMED_BARRIER, PARITY_WAITS
 from pipesim.model.machine import State, finished, own_channel
 from pipesim.model.moves import held_up
-from pipesim.model.ops import Engine, Op, Operation, operand
+from pipesim.model.ops import Engine, Op, Operation, operand, operands
 from pipesim.model.program import Program
 
 _PARTS: dict[str, Callable[[BarrierState], bool]] = {
@@ -110,11 +110,11 @@ def _blocked_on_groups(
 ) -> tuple[Blocked, list[int]]:
     """Of its warp group this agent waits for one that has not closed as many groups; its groups are the phases."""
     member = channel - own_channel(program, 0)
-    _, engine, groups = program.code[agent][state.pcs[agent]]
+    engine, groups = operands(program.code[agent][state.pcs[agent]], "engine", "groups")
     closed = [state.commits[a * len(Engine) + engine] for a in (agent, member)]
 
     def commits(op: Operation) -> bool:
-        return op == (Op.COMMIT, engine, -1)
+        return op[0] == Op.COMMIT and operands(op, "engine", "barrier") == (engine, -1)
 
     missing = max(closed[0] - groups - closed[1], 0)
     found = Blocked(

@@ -9,7 +9,8 @@ from typing import Protocol
 from pipesim.lang.builder import Recorder, Tables
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.warp import TileArray
-from pipesim.model.ops import OPERANDS, READS_REGISTER, Op, Operation
+from pipesim.model.groups import READS_REGISTER, WRITES_REGISTER
+from pipesim.model.ops import OPERANDS, Op, Operation
 from pipesim.model.program import Access, Agent, Barrier, Program, Tile
 
 
@@ -132,5 +133,5 @@ def _positions(wanted: Callable[[Op, str], bool]) -> dict[int, tuple[int, ...]]:
 
 
 _READ_AT = _positions(lambda op, name: name == "state_register" or (name == "register" and op in READS_REGISTER))
-_WRITTEN_AT = _positions(lambda op, name: name == "register" and op not in READS_REGISTER)
+_WRITTEN_AT = _positions(lambda op, name: name == "register" and op in WRITES_REGISTER)
 _TOUCHES_REGISTERS = frozenset(_READ_AT) | frozenset(_WRITTEN_AT)

@@ -17,9 +17,10 @@ from typing import NamedTuple
 
 from pipesim.model.finding import FaultKind
 
+COUNT_BITS = 20  #: of a count; of a state token the bits below its phase
 #: Largest expected count, and largest |tx| (PTX ISA, "mbarrier contents"). The chip lets tx be one more, and ends the
 #: launch beyond that.
-MAX_COUNT = (1 << 20) - 1
+MAX_COUNT = (1 << COUNT_BITS) - 1
 
 ABSENT, LIVE, INVALID = 0, 1, 2  #: life of a barrier word: before its first init, in use, after inval
 
@@ -45,7 +46,7 @@ def init(state: BarrierState, count: int) -> Effect:
     """``mbarrier.init``: phase 0, ``count`` arrivals pending. On a live barrier the hardware resets silently: a
     finding.
     """
-    if not 1 <= count <= MAX_COUNT:  # the chip keeps the lowest 20 bits; a count of 0 leaves this (measured)
+    if not 1 <= count <= MAX_COUNT:  # the chip keeps the lowest COUNT_BITS; a count of 0 leaves this (measured)
         low = count & MAX_COUNT
         return BarrierState(*((low, low, 0, 0) if count else (0, 0, -1, 1)), LIVE), False, FaultKind.INIT_COUNT
     fault = FaultKind.REINITIALISED if state.life == LIVE else None
@@ -151,12 +152,17 @@ def unusable(state: BarrierState) -> FaultKind | None:
 
 def token(state: BarrierState) -> int:
     """The opaque state that an arrive on ``state`` returns, packed into one integer."""
-    return (state.done << 20) | state.pending
+    return (state.done << COUNT_BITS) | state.pending
+
+
+def token_phase(held: int) -> int:
+    """The phase in which the arrive that returned this state arrived."""
+    return held >> COUNT_BITS
 
 
 def token_passes(state: BarrierState, held: int) -> tuple[bool, FaultKind | None]:
     """``test_wait`` by state: true iff that phase has completed; defined for the current phase and the one before."""
-    behind = state.done - (held >> 20)
+    behind = state.done - token_phase(held)
     return behind > 0, None if behind in (0, 1) else FaultKind.STALE_STATE
 
 

@@ -6,7 +6,7 @@ operation falls into it by itself. A set that is a decision lists its members.
 
 from __future__ import annotations
 
-from pipesim.model.ops import AT, OPERANDS, READS_REGISTER, Op, OperandName
+from pipesim.model.ops import AT, OPERANDS, Op, OperandName
 
 Group = frozenset[int]
 
@@ -22,6 +22,13 @@ def _of(*ops: Op) -> Group:
 
 EVERY: Group = frozenset(map(int, OPERANDS))  #: the whole vocabulary
 
+# registers; "state_register" is always read
+
+READS_REGISTER = _of(Op.WAIT_UNLESS, Op.WAIT_STATE, Op.JUMP_IF)  #: their operand "register" is read
+WRITES_REGISTER = _having("register") - READS_REGISTER  #: theirs is where the result goes
+#: May name no register: a result is dropped, and a wait that is skipped on a register always waits without one.
+REGISTER_OPTIONAL = WRITES_REGISTER | _of(Op.WAIT_UNLESS)
+
 # mbarriers
 
 COMMITS = _having("engine", "barrier")  #: signal when what was issued on an engine before has finished
@@ -36,10 +43,10 @@ DELAYED_ARRIVALS = COMMITS | _of(Op.CP_ASYNC_ARRIVE)  #: arrive when earlier asy
 BY_PARITY = _having("barrier", "parity")  #: ask for the phase of a parity, blocking or not
 BY_STATE = _of(Op.WAIT_STATE, Op.TEST_STATE)  #: ask for the phase of a state token, blocking or not
 ASKS = BY_PARITY | BY_STATE  #: ask whether a phase is complete
-TRIES = ASKS & frozenset(AT["register"]) - READS_REGISTER  #: give an answer, do not block
+TRIES = ASKS & WRITES_REGISTER  #: give an answer, do not block
 BLOCKING_WAITS = ASKS - TRIES  #: do not return before the phase is complete
 PARITY_WAITS = BLOCKING_WAITS & BY_PARITY  #: those of a parity, whose phase must be worked out
-PLAIN_WAITS = PARITY_WAITS - frozenset(READS_REGISTER)  #: those that wait whatever a try has said
+PLAIN_WAITS = PARITY_WAITS - READS_REGISTER  #: those that wait whatever a try has said
 PARITY_TRIES = TRIES & BY_PARITY  #: those of a parity, whose phase must be worked out
 
 USES_BARRIER = MBARRIER - LIFE  #: need an mbarrier whose init has reached their agent
@@ -91,3 +98,20 @@ WORKS = (_having("cycles") & PRIVATE) | ACCESSES  #: what an agent is seen to wo
 USES_TILE = ACCESSES | ENGINE_ACCESSES | _of(Op.WORK)  #: between its wait for a tile and its release
 #: The same with what orders it and waits for it: all that can stand between the wait and the release.
 STAGE_WORK = USES_TILE | _of(Op.FENCE, Op.ENGINE_WORK, Op.COMMIT, Op.WAIT_GROUP)
+
+# what one engine asks
+
+#: Cost their issue and nothing more; a new operation needs a price here or a case of its own in ``timed/costs.py``.
+ISSUE_ONLY = LIFE | COMMITS | _of(Op.PENDING_COUNT, Op.WAIT_GROUP, Op.FENCE, Op.WRITE, Op.SETMAXNREG)
+COUNTS_BYTES = EXPECTS | _of(Op.EXPECT_TX, Op.TMA_LOAD)  #: name bytes of a phase, which an mbarrier has to count
+#: Make the mbarrier that they name signal, and no other channel: a replay that needs the signal carries them out.
+SUPPLIES_HERE = SIGNALS | BRINGS_BYTES | _of(Op.INIT)
+#: Carried out as soon as a replay without records comes there: nobody needs them later, and they wait for nobody.
+AT_ONCE_UNRECORDED = (NO_EFFECT - ON_ENGINE) | PARITY_TRIES | _of(Op.BAR_SYNC, Op.READ)
+CHANGES_PHASE = (LIFE | SIGNALS) - _of(Op.ARRIVE)  #: do not commute on a barrier, as plain arrivals do
+#: No rule in the certificate: they change what a phase needs, or ask in other ways than by parity.
+UNCERTIFIED = BRANCHES | BY_STATE | _of(Op.INVAL, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.PENDING_COUNT)
+CORRECTABLE = PARITY_WAITS | _of(Op.ARRIVE, Op.TMA_LOAD)  #: a correction may be about the barrier that they name
+UNLISTED = PRIVATE - _of(Op.FENCE)  #: no steps of a schedule in words; a fence is one, since findings are about fences
+NOT_DRAWN = UNLISTED - WORKS  #: leave no span in the picture of a schedule
+SETS_UP = MEETINGS | _of(Op.INIT, Op.FENCE)  #: what agents do before they first use an mbarrier

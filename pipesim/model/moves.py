@@ -1,8 +1,9 @@
 """What may happen next in a state, whoever decides: an agent moves, an access opens, a try fails, bytes land.
 
-This is the only file that says so. Every driver of the machine asks here and chooses: the search takes every move
-everywhere, a schedule is a list of moves, the simulation decides by time, the replay by records, the random schedule
-draws. What a move does is the machine's business.
+This is the only file that says so. Drivers of the machine ask here, for every move or only whether one flight can land
+or one access opens, and choose: the search takes every move everywhere, a schedule is a list of moves, the simulation
+decides by time, the replay by records, the random schedule draws. Those that follow one agent carry out its step and
+look whether it was blocked. What a move does is the machine's business.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pipesim.model import barrier as mbarrier
 from pipesim.model.groups import ACCESSES, TRIES
 from pipesim.model.machine import TMA, Flight, State, Step, answered, begin, finished, land, step
 from pipesim.model.ops import IN_ORDER, Op
+from pipesim.model.positions import BARRIER, PARITY, TESTED_TOKEN
 from pipesim.model.program import Program
 from pipesim.model.state import OWN
 
@@ -113,10 +115,10 @@ def _nothing_happened(before: State, result: Step) -> bool:
 def finds(program: Program, state: State, agent: int, pc: int) -> bool:
     """What the try at ``pc`` finds on a usable barrier: whether the phase that it asks for is complete."""
     op = program.code[agent][pc]
-    word = state.barriers[op[1]]
+    word = state.barriers[op[BARRIER]]
     if op[0] == Op.TEST_STATE:
-        return mbarrier.token_passes(word, state.registers[agent][op[2]])[0]
-    return mbarrier.passes(word, op[2])
+        return mbarrier.token_passes(word, state.registers[agent][op[TESTED_TOKEN]])[0]
+    return mbarrier.passes(word, op[PARITY])
 
 
 def failed(program: Program, state: State, agent: int, pc: int) -> State:

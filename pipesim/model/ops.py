@@ -130,10 +130,6 @@ def with_operand(operation: Operation, name: OperandName, value: int) -> Operati
     return (*operation[:at], value, *operation[at + 1 :])
 
 
-#: Operations whose operand "register" is read; everywhere else it is where the result goes. "state_register" is read.
-READS_REGISTER = frozenset({Op.WAIT_UNLESS, Op.WAIT_STATE, Op.JUMP_IF})
-
-
 class Order(IntEnum):
     """Memory order written on an instruction; DEFAULT is an instruction without one (release / acquire in PTX)."""
 

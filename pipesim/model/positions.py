@@ -30,8 +30,6 @@ ENGINE = position("engine")
 GROUPS = position("groups")
 VALUE = position("value")
 SKIP = position("skip")
-LOOP = position("loop")
-TRIPS = position("trips")
 
 COMMIT_BARRIER = position("barrier", *COMMITS)
 COMMIT_MASK = position("cta_mask", Op.COMMIT_MULTICAST)

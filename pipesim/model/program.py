@@ -13,10 +13,9 @@ from functools import cached_property
 from itertools import chain
 
 from pipesim.errors import ProgramFormatError
-from pipesim.model.groups import ON_ENGINE, WRITES_MEMORY
+from pipesim.model.groups import ON_ENGINE, REGISTER_OPTIONAL, WRITES_MEMORY
 from pipesim.model.ops import (
     OPERANDS,
-    READS_REGISTER,
     Engine,
     Fence,
     Op,
@@ -34,7 +33,6 @@ MAX_REGISTERS = 1 << 16
 ALL_LANES = (1 << 32) - 1
 NAMED_BARRIERS = 16
 MAX_CLUSTER = 16  #: CTAs of the largest cluster (CUDA programming guide; more than 8 must be asked for)
-NO_BARRIER = -1
 WARP_GROUP = 4  #: warps of a warp group, the first a multiple of 4 (PTX ISA, "Warpgroup")
 
 
@@ -286,8 +284,6 @@ def _wrong_rank(program: Program) -> str:
 
 
 _UNBOUNDED = 1 << 62
-#: Where "register" is a result, -1 drops it; a wait that is skipped on a register waits always without one.
-_MAY_LACK_REGISTER = (frozenset(OPERANDS) - READS_REGISTER) | {Op.WAIT_UNLESS}
 
 
 def _limits(program: Program) -> dict[Op, tuple[tuple[str, int, int], ...]]:
@@ -310,7 +306,7 @@ def _limits(program: Program) -> dict[Op, tuple[tuple[str, int, int], ...]]:
 
     def bounds(op: Op, name: str) -> tuple[str, int, int]:
         low = least.get(name, 0 if name in most else -_UNBOUNDED)
-        if (name == "register" and op in _MAY_LACK_REGISTER) or (name == "barrier" and op == Op.COMMIT):
+        if (name == "register" and op in REGISTER_OPTIONAL) or (name == "barrier" and op == Op.COMMIT):
             low = -1
         if name == "item" and op in WRITES_MEMORY:
             low = 0

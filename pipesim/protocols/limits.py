@@ -6,7 +6,7 @@ from collections.abc import Set
 
 from pipesim.errors import ConfigurationError, ParameterError
 from pipesim.model.barrier import MAX_COUNT
-from pipesim.model.groups import EXPECTS
+from pipesim.model.groups import COUNTS_BYTES, EXPECTS
 from pipesim.model.ops import Op, Operation, Space, operand
 from pipesim.model.program import Program
 
@@ -15,7 +15,6 @@ MAX_THREADS = 1024  #: threads of one CTA
 MAX_TMEM = 256 * 1024  #: tensor memory of one SM, in bytes: 128 lanes of 512 columns of 4 bytes (PTX ISA, tcgen05)
 MAX_REGISTERS = 65536  #: registers of one SM
 COPY_MULTIPLE = 16  #: a bulk copy moves a multiple of this many bytes
-_COUNTED = EXPECTS | {Op.EXPECT_TX, Op.TMA_LOAD}  #: operations that say bytes
 
 
 def require(name: str, value: int, low: int, high: int, *, multiple_of: int = 1, one_of: tuple[int, ...] = ()) -> None:
@@ -74,7 +73,7 @@ def require_fits(program: Program) -> None:
             correction="use fewer warps",
         )
     for agent, code in enumerate(program.code):
-        for pc, op in _of_kind(code, _COUNTED):
+        for pc, op in _of_kind(code, COUNTS_BYTES):
             expected = _expected(op)
             if expected > MAX_COUNT:
                 raise ConfigurationError(

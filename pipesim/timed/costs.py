@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from pipesim.model.groups import (
     BLOCKING_WAITS,
-    COMMITS,
     DELAYED_ARRIVALS,
     ENGINE_ACCESSES,
-    LIFE,
+    ISSUE_ONLY,
     MEETINGS,
     SIGNALS,
     TRIES,
@@ -57,10 +56,6 @@ class Prices:
 PRICED: dict[int, int] = AT["item"]
 
 
-#: Instructions that take their issue and nothing more. A new operation must be priced here or by a case of its own.
-_OTHER = LIFE | COMMITS | {Op.PENDING_COUNT, Op.WAIT_GROUP, Op.FENCE, Op.WRITE, Op.SETMAXNREG}
-
-
 def resident(program: Program, profile: Profile) -> int:
     """CTAs of the launch that load at the same time: at most one for each SM."""
     return min(program.grid * program.ctas, profile.sms)
@@ -97,7 +92,7 @@ def _cost(program: Program, op: Operation, profile: Profile, record: int) -> Cos
         case code if code in DELAYED_ARRIVALS and operand(op, "barrier") >= 0:  # a commit of no group on a barrier
             return Cost(profile["other.issue"], flight=0)
         case code:
-            assert code in _OTHER, f"{Op(code).name} has no price"
+            assert code in ISSUE_ONLY, f"{Op(code).name} has no price"
             return Cost(profile["other.issue"])
 
 

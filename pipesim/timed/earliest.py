@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from pipesim.explain.lap_counters import Laps
+from pipesim.model.barrier import token_phase
 from pipesim.model.groups import BLOCKING_WAITS, CLUSTER, MEETINGS, SIGNALS
 from pipesim.model.machine import TMA, Flight, State, Step
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
@@ -176,7 +177,7 @@ class Earliest:
     def _phase_of(self, before: State, agent: int, op: Operation) -> int:
         """The phase that a wait means, -1 for none that anything must be waited for."""
         if op[0] == Op.WAIT_STATE:
-            return before.registers[agent][op[AWAITED_TOKEN]] >> 20
+            return token_phase(before.registers[agent][op[AWAITED_TOKEN]])
         meant = self.laps.meant(agent, op[BARRIER])
         return meant if (meant & 1) == op[PARITY] else -1
 

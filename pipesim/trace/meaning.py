@@ -15,7 +15,6 @@ from pipesim.model.awaited import Awaited
 from pipesim.trace.schema import EventKind, Site, Trace
 
 _ASKS = (EventKind.WAIT_ENTER, EventKind.TRY)
-_BRINGS = (EventKind.COPY, EventKind.EXPECT)
 
 
 def awaited_by_site(trace: Trace) -> tuple[Awaited | None, ...]:

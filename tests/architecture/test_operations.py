@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import ast
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -76,7 +76,7 @@ def test_the_simulation_has_a_price(op: Op) -> None:
 
 
 def test_what_has_no_price_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipesim.timed.costs._OTHER", frozenset())
+    monkeypatch.setattr("pipesim.timed.costs.ISSUE_ONLY", frozenset())
     with pytest.raises(AssertionError, match="SETMAXNREG has no price"):
         Prices(program(), load_profile("h100"), traced=False)(example(Op.SETMAXNREG))
 
@@ -136,7 +136,7 @@ def test_the_certificate_has_a_rule_for_all_that_others_can_notice() -> None:
 def test_no_group_has_two_names() -> None:
     members: dict[frozenset[int], str] = {}
     for name, group in vars(groups).items():
-        if isinstance(group, frozenset) and name != "READS_REGISTER":
+        if isinstance(group, frozenset):
             assert group, name
             assert group not in members, f"{name} and {members[group]}"
             members[group] = name
@@ -159,16 +159,100 @@ def test_a_position_is_that_of_all_its_operations() -> None:
         positions.position("barrier", Op.ARRIVE, Op.COMMIT)
 
 
+def listed(source: str) -> list[int]:
+    """The lines that list several operations, or put one into a group or take it out; a table (a dict) is no list."""
+
+    def named(node: ast.expr) -> int:
+        if not isinstance(node, ast.Set | ast.Tuple | ast.List):
+            return 0
+        return sum(isinstance(e, ast.Attribute) and isinstance(e.value, ast.Name) and e.value.id == "Op"
+                   for e in node.elts)  # fmt: skip
+
+    changed = (
+        side
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.BinOp)
+        for side in (node.left, node.right)
+        if isinstance(side, ast.Set)
+    )
+    several = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.expr) and named(node) > 1)
+    return sorted({node.lineno for node in several} | {side.lineno for side in changed if named(side)})
+
+
 def test_nothing_but_the_groups_lists_operations() -> None:
     """A set of several operations, written out, belongs into ``model/groups.py``."""
+    found = {
+        path.relative_to(ROOT).as_posix(): listed(path.read_text())
+        for part in ("pipesim", "hwkernels")
+        for path in sorted((ROOT / part).rglob("*.py"))
+        if path != Path(groups.__file__)
+    }
+    assert len(found) > 100
+    assert {path: lines for path, lines in found.items() if lines} == {}
 
-    written = re.compile(r"(?:frozenset\(|in )[({]+\s*Op\.[A-Z_]+,\s*Op\.")
-    found = [
-        path.relative_to(ROOT).as_posix()
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "MINE = GROUP | {Op.A, Op.B}",
+        "MINE = GROUP - {Op.A}",
+        "MINE = frozenset({Op.A, Op.B})",
+        "MINE = frozenset((Op.A, Op.B))",
+        "MINE: Set[int] = {Op.A,\n  Op.B,\n}",
+        "if op[0] in (Op.A, Op.B): pass",
+        "if op[0] not in [Op.A, Op.B]: pass",
+    ],
+)
+def test_every_way_to_list_operations_is_seen(source: str) -> None:
+    assert listed(source) == [1]
+
+
+@pytest.mark.parametrize("source", ["RULES = {Op.A: one, Op.B: two}", "one = (Op.A, barrier)", "op[0] == Op.A"])
+def test_what_lists_no_operations_is_allowed(source: str) -> None:
+    assert listed(source) == []
+
+
+def by_place(source: str) -> list[int]:
+    """The lines that read operands of an operation by the number of their position, or by their order."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Subscript(value=ast.Name(id="op" | "operation"), slice=ast.Constant(value=int(at))) if at:
+                found.add(node.lineno)
+            case ast.MatchSequence(patterns=[first, _, *_]) if "Op." in ast.unparse(first):
+                found.add(node.lineno)
+            case ast.Compare(comparators=[ast.Tuple(elts=[ast.Attribute(value=ast.Name(id="Op")), *_])]):
+                if not isinstance(node.ops[0], ast.In | ast.NotIn):
+                    found.add(node.lineno)
+            case _:
+                pass
+    return sorted(found)
+
+
+def test_no_operand_is_read_by_a_number() -> None:
+    found = {
+        path.relative_to(ROOT).as_posix(): lines
         for path in sorted((ROOT / "pipesim").rglob("*.py"))
-        if path.name not in {"groups.py", "ops.py"} and written.search(path.read_text())
-    ]
-    assert found == []
+        if (lines := by_place(path.read_text()))
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "word = state.barriers[op[1]]",
+        "match operation:\n  case (Op.COMMIT, engine, bar): pass",
+        "match operation:\n  case (Op.READ | Op.WRITE as op, access, item): pass",
+        "op == (Op.COMMIT, engine, -1)",
+    ],
+)
+def test_every_way_to_read_operands_by_a_number_is_seen(source: str) -> None:
+    assert len(by_place(source)) == 1
+
+
+def test_what_names_its_operands_is_allowed() -> None:
+    assert by_place("op[0] == Op.READ and op[PARITY] and operation[at]") == []
 
 
 def test_a_program_of_another_example_is_refused() -> None:

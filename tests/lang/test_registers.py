@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from pipesim.lang.flatten import pack_registers
 from pipesim.model.barrier import LIVE, BarrierState
+from pipesim.model.groups import READS_REGISTER
 from pipesim.model.machine import initial_state, step
-from pipesim.model.ops import OPERANDS, READS_REGISTER, Op, Operation, describe
+from pipesim.model.ops import OPERANDS, Op, Operation, describe
 from pipesim.model.program import Agent, Barrier, Program
 from tests.support.small_programs import operation
 

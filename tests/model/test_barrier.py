@@ -150,12 +150,13 @@ def test_cp_async_delays_the_phase_and_leaves_its_count() -> None:
 def test_a_state_token_knows_its_phase_and_what_was_pending() -> None:
     first = word(3, 3, 0, 7)
     held = barrier.token(first)
-    assert barrier.token_pending(held) == 3
+    assert (barrier.token_phase(held), barrier.token_pending(held)) == (first.done, 3)
     assert barrier.token_passes(first, held) == (False, None)
     assert barrier.token_passes(word(3, 3, 0, 8), held) == (True, None)
     assert barrier.token_passes(word(3, 3, 0, 9), held) == (True, FaultKind.STALE_STATE)
     assert barrier.token_passes(word(3, 3, 0, 0), held) == (False, FaultKind.STALE_STATE), "after another init"
-    assert barrier.token_pending(barrier.token(word(MAX_COUNT, MAX_COUNT, 0, 1))) == MAX_COUNT
+    full = barrier.token(word(MAX_COUNT, MAX_COUNT, 0, 1))
+    assert (barrier.token_phase(full), barrier.token_pending(full)) == (1, MAX_COUNT)
 
 
 def test_parities_alternate_as_phases_complete() -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ProgramFormatError
+from pipesim.model.groups import READS_REGISTER
 from pipesim.model.ops import (
     OPERANDS,
-    READS_REGISTER,
     Fence,
     Op,
     Order,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pipesim.model.finding import Fault
 from pipesim.model.groups import NO_EFFECT, ON_ENGINE
 from pipesim.model.machine import Flight, State, begin, finished, initial_state, land, step
-from pipesim.model.moves import PIECE, can_land, completing_size, landing_sizes, opens
+from pipesim.model.moves import PIECE, completing_size, landing, landing_sizes, opens
 from pipesim.model.program import Program
 
 _WEIGHTS = (1, 8, 64)
@@ -76,7 +76,7 @@ class _Drawing:
         agents = range(len(program.agents))
         while self._left > 0 and not any(f.kind.traps for f in self._faults[-1:]):
             able = [a for a in agents if self._waits[a] < 0 and not finished(program, self._state, a)]
-            flights = [f for f in self._state.flights if can_land(self._state, f)]
+            flights = [flight for _, flight in landing(self._state)]
             if not able and not flights:
                 break
             if self._random.random() * _CHANGE < 1:

@@ -15,11 +15,11 @@ from typing import Literal, NamedTuple
 
 from pipesim.conform.replay.align import Aligned
 from pipesim.conform.replay.divergence import CtaDivergences
-from pipesim.conform.replay.supply import AFTER, BEFORE, INSIDE, SUPPLIES_HERE, Supply, Where, supplies
+from pipesim.conform.replay.supply import AFTER, BEFORE, INSIDE, Supply, Where, supplies
 from pipesim.conform.result import Divergence
 from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Fault
-from pipesim.model.groups import LOOP_MARKS, NO_EFFECT, ON_ENGINE, PARITY_TRIES, PARITY_WAITS, PLAIN_WAITS
+from pipesim.model.groups import AT_ONCE_UNRECORDED, LOOP_MARKS, PARITY_WAITS, PLAIN_WAITS, SUPPLIES_HERE
 from pipesim.model.machine import (
     Flight,
     State,
@@ -35,8 +35,6 @@ from pipesim.model.positions import BARRIER, COUNT, PARITY
 from pipesim.model.program import Program
 from pipesim.trace.schema import Events
 
-#: What an agent outside the window does at once when it comes there: nobody needs it later, and it waits for nobody.
-_AT_ONCE = (NO_EFFECT - ON_ENGINE) | PARITY_TRIES | {Op.BAR_SYNC, Op.READ}
 #: A trap is noticed late: its agent may go on for so many cycles. On the chip it recorded the copy behind an arrive
 #: that trapped, 55 cycles later.
 TRAP_LATE = 500
@@ -315,7 +313,7 @@ class _Replay:
         ran, code = self._ran[agent], self._program.code[agent]
         while (position := self._done[agent]) < len(ran) and self._where(agent, position) != INSIDE:
             op = code[ran[position]]
-            if not (op[0] in _AT_ONCE or self._open(op)):
+            if not (op[0] in AT_ONCE_UNRECORDED or self._open(op)):
                 return
             result = step(self._program, self.state, agent)
             if result.faults:

@@ -21,11 +21,6 @@ class Sight:
     lost: bool = False
     reached: int = EVERY
 
-    @property
-    def windowed(self) -> bool:
-        """True if not every iteration was to be kept."""
-        return self.first > 0 or self.end < EVERY
-
 
 class Place(Enum):
     """Where the next pass of a site lies."""

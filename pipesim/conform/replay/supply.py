@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Literal, NamedTuple
 
-from pipesim.model.groups import COMMITS, ON_NAMED_BARRIER, SIGNALS
+from pipesim.model.groups import COMMITS, ON_NAMED_BARRIER, SUPPLIES_HERE
 from pipesim.model.machine import own_channel
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
@@ -15,9 +15,6 @@ BEFORE: Literal[0] = 0  #: before the window of iterations that were recorded
 INSIDE: Literal[1] = 1
 AFTER: Literal[2] = 2
 Where = Literal[0, 1, 2]
-
-#: Operations without which the mbarrier that they name, and no other, does not signal.
-SUPPLIES_HERE = SIGNALS | {Op.INIT, Op.TMA_LOAD, Op.CP_ASYNC_ARRIVE}
 
 
 class _Entry(NamedTuple):

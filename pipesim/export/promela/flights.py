@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from pipesim.model.ops import IN_ORDER, Engine, Op, Operation, Space
+from pipesim.model.ops import IN_ORDER, Engine, Op, Operation, Space, operands
 from pipesim.model.program import Program
 from pipesim.model.state import OWN, TMA
 
@@ -129,24 +129,31 @@ def _ordered(other: ModelledFlight, flight: ModelledFlight) -> bool:
 
 
 def _flights(program: Program, agent: int, pc: int, operation: Operation) -> Iterator[ModelledFlight]:
-    match operation:
-        case (Op.READ | Op.WRITE as op, access, item):
+    match operation[0]:
+        case Op.READ | Op.WRITE as op:
+            access, item = operands(operation, "access", "item")
             yield ModelledFlight(agent, pc, OWN, -1, 0, 0, *program.cells[access], op == Op.WRITE, item, ())
-        case (Op.TMA_LOAD, bar, access, nbytes, item, mask):
+        case Op.TMA_LOAD:
+            bar, access, nbytes, item, mask = operands(operation, "barrier", "access", "bytes", "item", "cta_mask")
             ends = [(bar, access)] if not mask else [program.at_rank(bar, access, r) for r in _ranks(program, mask)]
             for barrier, there in ends:
                 ctas = (*_away(program, agent, barrier), *(() if mask else memory_away(program, agent, there)))
                 yield ModelledFlight(agent, pc, TMA, barrier, nbytes, 0, *program.cells[there], True, item, ctas)
-        case (Op.TRANSFER_READ | Op.TRANSFER_WRITE as op, engine, access, nbytes, item):
+        case Op.TRANSFER_READ | Op.TRANSFER_WRITE as op:
+            engine, access, nbytes, item = operands(operation, "engine", "access", "bytes", "item")
             ctas = memory_away(program, agent, access)
             cells = program.cells[access]
             yield ModelledFlight(agent, pc, engine, -1, nbytes, 0, *cells, op == Op.TRANSFER_WRITE, item, ctas)
-        case (Op.COMMIT, engine, bar) if bar >= 0:
-            yield _arrival(program, agent, pc, engine, bar, 1)
-        case (Op.COMMIT_MULTICAST, engine, bar, mask):
+        case Op.COMMIT:
+            engine, bar = operands(operation, "engine", "barrier")
+            if bar >= 0:
+                yield _arrival(program, agent, pc, engine, bar, 1)
+        case Op.COMMIT_MULTICAST:
+            engine, bar, mask = operands(operation, "engine", "barrier", "cta_mask")
             for rank in _ranks(program, mask):
                 yield _arrival(program, agent, pc, engine, program.barrier_at_rank(bar, rank), 1)
-        case (Op.CP_ASYNC_ARRIVE, bar, lanes, _):
+        case Op.CP_ASYNC_ARRIVE:
+            bar, lanes = operands(operation, "barrier", "lanes")
             yield _arrival(program, agent, pc, Engine.CP_ASYNC, bar, lanes)
         case _:
             pass

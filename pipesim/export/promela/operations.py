@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from pipesim.export.promela.flights import Flights, ModelledFlight, memory_away
-from pipesim.model.barrier import MAX_COUNT
+from pipesim.model.barrier import COUNT_BITS, MAX_COUNT
 from pipesim.model.groups import ARRIVALS, BY_STATE, NO_EFFECT
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation, operand, operands
 from pipesim.model.program import Program
@@ -111,7 +111,7 @@ def _away(words: Words, agent: int, bar: int) -> tuple[int, ...]:
 
 
 def _token(bar: int, into: int) -> tuple[str, ...]:
-    return (f"{register(into)} = (phase[{bar}] << 20) | pending[{bar}]",) if into >= 0 else ()
+    return (f"{register(into)} = (phase[{bar}] << {COUNT_BITS}) | pending[{bar}]",) if into >= 0 else ()
 
 
 def _init(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
@@ -171,7 +171,7 @@ def _test(words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:
 
 
 def _behind(bar: int, state: int) -> str:
-    return f"phase[{bar}] - ({register(state)} >> 20)"
+    return f"phase[{bar}] - ({register(state)} >> {COUNT_BITS})"
 
 
 def _wait_state(_words: Words, _agent: int, _pc: int, op: Operation) -> list[Choice]:

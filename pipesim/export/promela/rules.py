@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from pipesim.model.barrier import ABSENT, INVALID, LIVE, MAX_COUNT
+from pipesim.model.barrier import ABSENT, COUNT_BITS, INVALID, LIVE, MAX_COUNT
 from pipesim.model.finding import MEMORY_ORDER, OF_SCHEDULES, FaultKind
 from pipesim.model.state import TORN, UNINITIALISED
 
@@ -122,18 +122,18 @@ inline raise_pending(b, n) {{
 }}
 """
 
-_STATE = """\
+_STATE = f"""\
 /* the phase of a state token against the barrier's: 0 the current one, 1 the one before */
-inline check_state(b, token) {
+inline check_state(b, token) {{
   if
   :: life[b] != 1 -> dead(b)
   :: else ->
      if
-     :: phase[b] - (token >> 20) < 0 || phase[b] - (token >> 20) > 1 -> fault(stale_state)
+     :: phase[b] - (token >> {COUNT_BITS}) < 0 || phase[b] - (token >> {COUNT_BITS}) > 1 -> fault(stale_state)
      :: else
      fi
   fi
-}
+}}
 """
 
 _NAMED = """\

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 
 from pipesim.errors import UsageError
 from pipesim.export.promela.landings import landings
@@ -61,7 +61,7 @@ def _require_small(words: Words) -> None:
         )
 
 
-def _uses(program: Program, *ops: Op) -> bool:
+def _uses(program: Program, ops: Set[int]) -> bool:
     return any(op[0] in ops for code in program.code for op in code)
 
 
@@ -140,7 +140,7 @@ def _declarations(words: Words, faults: list[str]) -> tuple[str, int]:
     threads = max((operand(op, "threads") for op in operations if op[0] in ON_NAMED_BARRIER), default=0)
     for name, most in (("arrived", threads), ("agreed", threads), ("generation", len(operations))):
         declare(_type(min(most, CLAMP)), name, named)
-    if _uses(program, Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT):
+    if _uses(program, CLUSTER):
         lines += ["byte cluster_arrived;", "short cluster_generation;"]
     if _remote(words):
         running = [sum(a.cta == cta and bool(c) for a, c in zip(program.agents, program.code, strict=True))

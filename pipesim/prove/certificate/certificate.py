@@ -45,9 +45,6 @@ from pipesim.prove.happens_before.clock import Clock
 from pipesim.prove.happens_before.groups import Groups
 from pipesim.prove.happens_before.snapshot import Marks, Snapshot
 
-#: What it has no rule for: these change what a phase needs, or ask in other ways than by parity.
-_UNSUPPORTED = groups.BRANCHES | groups.BY_STATE | {Op.INVAL, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.PENDING_COUNT}
-
 
 @dataclass
 class _OpenPhase:
@@ -216,7 +213,7 @@ class Certificate:
             Op.COMMIT_MULTICAST: self._issue,
             Op.CP_ASYNC_ARRIVE: self._cp_async_arrive,
             Op.WAIT_GROUP: self._wait_group,
-            **dict.fromkeys(_UNSUPPORTED, self._unsupported),
+            **dict.fromkeys(groups.UNCERTIFIED, self._unsupported),
         }
 
     def _unsupported(self, did: _Did) -> None:

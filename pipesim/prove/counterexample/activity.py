@@ -6,14 +6,13 @@ from enum import Enum
 from typing import NamedTuple
 
 from pipesim.model.awaited import Awaited, awaited
-from pipesim.model.groups import ACCESSES, BLOCKING_WAITS, PRIVATE, WORKS
+from pipesim.model.groups import ACCESSES, BLOCKING_WAITS, NOT_DRAWN, WORKS
 from pipesim.model.machine import finished, initial_state
 from pipesim.model.moves import Kind, canonical, held_up, make, opens
-from pipesim.model.ops import Op, Operation, operand
+from pipesim.model.ops import Operation, operand
 from pipesim.model.program import Program
 from pipesim.prove.refutation import Schedule
 
-_NOTHING = PRIVATE - WORKS - {Op.FENCE}
 FOREVER = -1  #: end of a wait that the schedule leaves open
 
 
@@ -59,7 +58,7 @@ def activity(program: Program, schedule: Schedule) -> tuple[Span, ...]:
             if op[0] in BLOCKING_WAITS:
                 first = free[move.who] if free[move.who] >= 0 else now
                 found.append(Span(move.who, first, now + 1, Activity.WAITS, *what(move.who, op)))
-            elif move.kind != Kind.OPEN and op[0] not in _NOTHING:
+            elif move.kind != Kind.OPEN and op[0] not in NOT_DRAWN:
                 opened = op[0] in ACCESSES
                 first = free[move.who] - 1 if opened else now
                 found.append(Span(move.who, first, now + 1, Activity.WORKS if op[0] in WORKS else Activity.ISSUES))

@@ -14,12 +14,12 @@ from pipesim.model.groups import (
     DELAYED_ARRIVALS,
     LIFE,
     LOOP_MARKS,
-    MEETINGS,
     ON_BARRIER,
     ON_NAMED_BARRIER,
-    PRIVATE,
+    SETS_UP,
     TOUCHES_MEMORY,
     TRIES,
+    UNLISTED,
 )
 from pipesim.model.machine import Step
 from pipesim.model.moves import Kind, Move, canonical, make
@@ -30,9 +30,6 @@ from pipesim.prove.counterexample.past import core, involved, past_of
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.doubt import Doubt
 from pipesim.prove.refutation import Refutation
-
-_HIDDEN = PRIVATE - {Op.FENCE}
-_SETUP = MEETINGS | {Op.INIT, Op.FENCE}
 
 #: Faults that an init may be the cause of.
 _OF_INITS = frozenset({
@@ -105,8 +102,8 @@ def schedule_lines(program: Program, refuted: Refutation) -> tuple[Line, ...]:
         agent, pc = _of(state, move)
         op = program.code[agent][pc]
         result = make(program, state, move)
-        set_up[agent] = set_up[agent] and (op[0] in _SETUP or op[0] in _HIDDEN)
-        if op[0] in _HIDDEN:
+        set_up[agent] = set_up[agent] and (op[0] in SETS_UP or op[0] in UNLISTED)
+        if op[0] in UNLISTED:
             part = Part.PRIVATE
         elif number not in past:
             part = Part.ASIDE

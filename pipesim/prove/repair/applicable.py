@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
+from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.edits import releases
 from pipesim.model.groups import ON_NAMED_BARRIER, PARITY_WAITS
 from pipesim.model.ops import Op, Operation, operand
@@ -60,7 +61,7 @@ def _counts(program: Program) -> Iterator[Repair]:
             ).most_common(1)
             once += mostly[0][0] if mostly else 0
         for count in dict.fromkeys((once, was - 1, was + 1, once * 2)):
-            if 1 <= count <= 1 << 20 and count != was:
+            if 1 <= count <= MAX_COUNT and count != was:
                 yield Repair(RepairKind.COUNT, "", group, count, was)
 
 

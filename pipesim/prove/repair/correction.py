@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from pipesim.model.finding import Verdict
-from pipesim.model.groups import ON_NAMED_BARRIER, PARITY_WAITS
-from pipesim.model.ops import Op, operand
+from pipesim.model.groups import CORRECTABLE, ON_NAMED_BARRIER
+from pipesim.model.ops import operand
 from pipesim.model.program import Program
 from pipesim.prove.any_size.forks import holds
 from pipesim.prove.check import check
@@ -73,9 +73,11 @@ def groups_of(program: Program, refuted: Refutation) -> frozenset[str]:
     if op[0] in ON_NAMED_BARRIER:
         return frozenset({str(program.named_barriers[operand(op, "named_barrier")][1])})
     agents = {agent for agent in (fault.agent, fault.other_agent) if agent >= 0}
-    on = PARITY_WAITS | {Op.ARRIVE, Op.TMA_LOAD}
     groups |= {
-        program.barriers[operand(op, "barrier")].name for agent in agents for op in program.code[agent] if op[0] in on
+        program.barriers[operand(op, "barrier")].name
+        for agent in agents
+        for op in program.code[agent]
+        if op[0] in CORRECTABLE
     }
     return frozenset(groups)
 

@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from pipesim.model.groups import ACCESSES, ASKS, DELAYED_ARRIVALS, LIFE, ON_NAMED_BARRIER, READS_MEMORY, SIGNALS
+from pipesim.model.groups import (
+    ACCESSES,
+    ASKS,
+    CHANGES_PHASE,
+    DELAYED_ARRIVALS,
+    ON_NAMED_BARRIER,
+    READS_MEMORY,
+)
 from pipesim.model.machine import TMA, Flight
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation, Space
 from pipesim.model.positions import (
@@ -30,8 +37,6 @@ from pipesim.model.positions import (
 from pipesim.model.program import Program
 from pipesim.model.rules_sync import WARP
 from pipesim.prove.search.parts import Local, Parts, accesses, engines
-
-_WRITES_BARRIER = (LIFE | SIGNALS) - {Op.ARRIVE}  #: do not commute, as plain arrivals do
 
 
 class Touch(NamedTuple):
@@ -113,7 +118,7 @@ class Footprints:
     def _rule(self, agent: int, op: Operation) -> Touch:
         """What the rule of this operation looks at and changes that others can notice."""
         parts = self._parts
-        if op[0] in _WRITES_BARRIER:
+        if op[0] in CHANGES_PHASE:
             return self._signal(agent, op[BARRIER])
         if op[0] == Op.ARRIVE:
             return self._signal(agent, op[BARRIER], adds=op[TOKEN] < 0)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NamedTuple
 
 from pipesim.model.barrier import BarrierState
-from pipesim.model.groups import ACCESSES, ASYNC_ACCESSES, ISSUES
+from pipesim.model.groups import ACCESSES, ASYNC_ACCESSES, ISSUES, READS_REGISTER, WRITES_REGISTER
 from pipesim.model.machine import TMA, Flight, State, finished, initial_state
-from pipesim.model.ops import AT, READS_REGISTER, Engine, Op, Operation, operand
+from pipesim.model.ops import AT, Engine, Op, Operation, operand
 from pipesim.model.positions import ACCESS, ASYNC_ACCESS, BARRIER, COMMIT_BARRIER, COPY_MASK, ENGINE, SKIP
 from pipesim.model.program import Program
 from pipesim.model.state import OWN
@@ -177,7 +177,7 @@ def _live(code: tuple[Operation, ...]) -> list[frozenset[int]]:
     for pc in range(len(code) - 1, -1, -1):
         op = code[pc]
         after = live[pc + 1] | (live[pc + 1 + op[SKIP]] if op[0] == Op.JUMP_IF else frozenset())
-        if op[0] in AT["register"] and op[0] not in READS_REGISTER:
+        if op[0] in WRITES_REGISTER:
             after -= {operand(op, "register")}
         live[pc] = after | {register for register in _read_registers(op) if register >= 0}
     return live

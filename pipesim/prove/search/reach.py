@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipesim.model.barrier import LIVE, BarrierState
-from pipesim.model.groups import PARITY_TRIES, PARITY_WAITS, PLAIN_WAITS
+from pipesim.model.barrier import LIVE, BarrierState, token_phase
+from pipesim.model.groups import PARITY_TRIES, PARITY_WAITS, PLAIN_WAITS, WRITES_REGISTER
 from pipesim.model.machine import TMA, Flight
-from pipesim.model.ops import AT, IN_ORDER, READS_REGISTER, Engine, Op, Operation, operand
+from pipesim.model.ops import IN_ORDER, Engine, Op, Operation, operand
 from pipesim.model.positions import (
     ANSWER,
     AWAITED_TOKEN,
@@ -89,7 +89,7 @@ class _Way:
 
     def write_register(self, op: Operation) -> None:
         """Forget what the operation overwrites, and remember a try."""
-        if op[0] not in AT["register"] or op[0] in READS_REGISTER:
+        if op[0] not in WRITES_REGISTER:
             return
         register = operand(op, "register")
         if register < 0:
@@ -298,7 +298,7 @@ class _Meanwhile:
     def _waits_for_state(self, way: _Way, barrier: int, token: int | None) -> bool:
         if token is None:
             return False
-        phase, word = token >> 20, self._value(self._parts.barriers[barrier])
+        phase, word = token_phase(token), self._value(self._parts.barriers[barrier])
         if word.done < phase:
             return False  # the token is of another barrier: the wait breaks a rule, and does not hold it up
         if self._most_done(barrier) <= phase:
