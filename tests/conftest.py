@@ -7,6 +7,7 @@ both lanes.
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,9 @@ class OneProcessOnTheGpu(LoadScopeScheduling):  # type: ignore[misc]  # its base
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
     """Only where there is a GPU: keeping groups together costs time with thousands of tests."""
     return OneProcessOnTheGpu(config, log) if DRIVER.exists() else None
+
+
+def pytest_collection_finish() -> None:
+    """What collection made lives to the end: without it each full garbage collection walks nine thousand tests."""
+    gc.collect()
+    gc.freeze()

@@ -156,6 +156,7 @@ def stopped() -> Path:
     return Path("mine/stopped.parquet")
 
 
+@pytest.mark.slow
 def test_its_twin_differs_in_every_command(call: Call, stopped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = read_trace(stopped)
     alone = call("verify", PC, *parameters(trace), "--traces", "mine", "--json")

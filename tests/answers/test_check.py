@@ -23,6 +23,7 @@ def checked(target: Target, params: dict[str, int], max_states: int = 1_000) -> 
     return check(target, params, max_states=max_states)
 
 
+@pytest.mark.slow
 def test_a_missed_phase_is_told_at_the_smallest_sizes() -> None:
     report = checked(find("conv_epilogue"), {})
     assert report.verdict is Verdict.REFUTED

@@ -302,6 +302,7 @@ class TestVerify:
         assert report.conclusion is Conclusion.UNKNOWN
         assert (type(report.missing), report.hardware) == (EvidenceError, ())
 
+    @pytest.mark.slow
     def test_a_fresh_trace(self, good: Trace, gpu: None) -> None:
         asked: list[Program] = []
 

@@ -217,6 +217,7 @@ def test_a_trace_that_differs_says_where() -> None:
     assert 'class="here"' not in pipesim.compare(trace).svg()
 
 
+@pytest.mark.slow
 def test_a_verification_has_all_that_its_parts_have() -> None:
     result = pipesim.verify("producer_consumer", hardware="recorded", profile="h200", tolerance=50)
     assert result.verdict is pipesim.Verdict.PROVED

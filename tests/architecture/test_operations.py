@@ -229,6 +229,7 @@ def by_place(source: str) -> list[int]:
     return sorted(found)
 
 
+@pytest.mark.slow
 def test_no_operand_is_read_by_a_number() -> None:
     found = {
         path.relative_to(ROOT).as_posix(): lines

@@ -95,6 +95,7 @@ def test_the_documented_commands_are_what_they_say(call: Call, gpu: list[Any]) -
     )
 
 
+@pytest.mark.slow
 def test_every_option_reaches_the_request(call: Call, gpu: list[Any]) -> None:
     words = (
         "--grid 4,2 --block 32,9,1 --cluster 2 --smem 1024 --arg out:4:x --arg out:4 --arg u32:7 "

@@ -251,6 +251,7 @@ class TestAgreementOfEach:
         assert "; both have an injected fault, which is named" in answer.verdict
         assert "conform" not in answer.verdict
 
+    @pytest.mark.slow
     def test_the_same_records_without_a_word_about_a_fault(self, call: Call) -> None:
         """The twin: nothing was injected, so the records do not conform."""
         trace = read_trace(self.FAULT)

@@ -83,6 +83,7 @@ def test_a_trap(call: Call, faulty: Callable[..., Path]) -> None:
     assert "it trapped in the model a kernel with this edit" in flat
 
 
+@pytest.mark.slow
 def test_a_fault_that_shows_in_the_records_only(call: Call, faulty: Callable[..., Path]) -> None:
     answer = call("diff", faulty(Edit(EditKind.MISSING_ARRIVE, 1, 62), "missing_arrive@62"))
     flat = " ".join(answer.out.split())

@@ -59,6 +59,7 @@ def test_exit_code(call: Call, ring: str, refuted: Path, code: int, argv: list[s
         assert answer.err.strip()
 
 
+@pytest.mark.slow
 def test_diff_agrees_and_capture_agrees_or_refutes(
     call: Call, recorded: Path, refuted: Path, good: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,11 +58,13 @@ def test_all_about_one(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     assert answer.out.splitlines()[-1] == f"  traces    {said}"
 
 
+@pytest.mark.slow
 def test_one_without_recordings(call: Call) -> None:
     assert call("list", "gemm_sm100").out.splitlines()[-1] == "  traces    none"
     assert call("list", "gemm_sm100", "--json").json["report"]["traces"] == []
 
 
+@pytest.mark.slow
 def test_as_json_the_list_has_what_one_has(call: Call) -> None:
     rows = {row["name"]: row for row in call("list", "--json").json}
     one = call("list", "gemm_sm90", "--json").json

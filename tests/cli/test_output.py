@@ -148,6 +148,7 @@ class TestProgress:
         assert f"simulating {PC} on h100 ..." in terminal.getvalue()
         assert terminal.getvalue().endswith("\x1b[2K")  # the line is wiped
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("argv", [["run", PC], ["verify", PC]])
     def test_and_nowhere_else(self, call: Call, argv: list[str]) -> None:
         assert call(*argv).err == ""

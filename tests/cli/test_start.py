@@ -31,6 +31,7 @@ def test_help_imports_nothing_heavy(code: str) -> None:
     assert imported_by(code) & HEAVY == set()
 
 
+@pytest.mark.slow
 def test_a_command_does_import_them() -> None:
     """The twin: heavy imports can be seen. Even so, what runs without a GPU imports no CUDA."""
     code = "from pipesim.cli.main import main; main(['run', 'producer_consumer', '-p', 'tiles=2'])"

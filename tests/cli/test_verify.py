@@ -40,6 +40,7 @@ class TestRecorded:
         assert "profile h100" in answer.out
         assert "profile h200" in answer.out
 
+    @pytest.mark.slow
     def test_of_several_recordings_of_a_device_that_of_the_sm_clock_counts(self, call: Call, recorded: Path) -> None:
         assert len(list(recorded.parent.glob(f"{recorded.stem}*.parquet"))) > 1
         assert blocks(call("verify", PC, "--json")) == [
@@ -53,6 +54,7 @@ class TestRecorded:
         shutil.copy(other, "mine")
         assert blocks(call("verify", PC, "--traces", "mine", "--json")) == [(H100, f"mine/{other.name}")]
 
+    @pytest.mark.slow
     def test_a_folder_of_ones_own(self, call: Call) -> None:
         answer = call("verify", PC, "--traces", trace_folder() / "h200")
         assert answer.code == 0
@@ -122,6 +124,7 @@ class TestNothingToCompareWith:
         assert error["kind"] == "NoTraceError"
         assert answer.error[0] == f"pipesim: {error['fact']}"
 
+    @pytest.mark.slow
     def test_the_reason_is_said_before_the_simulation_begins(
         self, call: Call, ring: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -183,6 +186,7 @@ class TestNothingToCompareWith:
             "mine/a.parquet, mine/b.parquet, mine/c.parquet and 2 more\n"
         )
 
+    @pytest.mark.slow
     def test_a_damaged_recording_is_not_passed_over(self, call: Call, recorded: Path) -> None:
         Path("mine").mkdir()
         shutil.copy(recorded, "mine")

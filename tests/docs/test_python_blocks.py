@@ -44,6 +44,7 @@ def test_a_users_file_passes_mypy_strict(tmp_path: Path) -> None:
     assert (code, error) == (0, ""), said
 
 
+@pytest.mark.slow
 def test_a_name_that_is_not_public_and_a_wrong_type_are_seen(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.py"
     wrong.write_text(

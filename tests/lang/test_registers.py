@@ -107,6 +107,7 @@ def test_the_packed_program_does_what_the_recorded_one_does(code: list[Operation
             a, b = left.state, right.state
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(recordings())
 def test_no_more_registers_than_live_values(code: list[Operation]) -> None:

@@ -221,6 +221,7 @@ def judged(program: Program) -> Check:
     return said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("protocol", "how", "wrong"), RIGHT)
 def test_what_is_right_is_proved_and_its_wrong_twin_is_not(
     protocol: Callable[..., Protocol], how: How, wrong: dict[str, int]

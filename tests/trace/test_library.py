@@ -241,6 +241,7 @@ def test_abbreviations() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @given(names=st.lists(st.from_regex(r"[a-g_]{1,5}", fullmatch=True), unique=True, max_size=12), seed=st.integers(0, 99))
 def test_abbreviations_are_distinct_and_depend_on_the_names_alone(names: list[str], seed: int) -> None:
     short = abbreviations(names)

@@ -183,6 +183,7 @@ def test_a_dropped_event(stored: Make) -> None:
         assert found.matched == 895
 
 
+@pytest.mark.slow
 def test_a_changed_value_parity_or_stage(good: Any) -> None:
     last = len(good.trace.meta.agents) - 1
     wait = good.rows(last, EventKind.WAIT_ENTER)[3]

@@ -141,6 +141,7 @@ def test_what_the_other_process_raises_is_raised_here(tmp_path, monkeypatch, err
     assert (type(caught.value), str(caught.value)) == (type(error), str(error))
 
 
+@pytest.mark.slow
 def test_a_failure_of_the_machine_names_the_process(tmp_path, monkeypatch):
     (tmp_path / "child.py").write_text(CHILD.format(error="HardwareError('no GPU')"))
     monkeypatch.syspath_prepend(tmp_path)

@@ -157,6 +157,7 @@ def _without_macros(text: str) -> str:
     return text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ring", [(2, 1024, 1, 1), (4, 4112, 3, 32)])
 def test_switched_off_it_is_as_if_it_were_not_there(tmp_path, ring):
     for path in headers():
@@ -173,6 +174,7 @@ def test_switched_off_it_is_as_if_it_were_not_there(tmp_path, ring):
     assert off.cubin != compile_cubin(SOURCE, defines | {"PIPESIM_TRACE": 1}).cubin
 
 
+@pytest.mark.slow
 def test_importing_needs_nothing_heavy():
     modules = sorted(
         ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)

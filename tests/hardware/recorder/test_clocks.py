@@ -134,6 +134,7 @@ def test_bounds_hold_the_truth_and_are_never_wider(all_sms: list[Sm], draws: lis
         assert abs(true - time) <= error
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(sms(), DRAWS)
 def test_more_messages_never_widen_an_offset(all_sms: list[Sm], draws: list[tuple[int, int, int, int]]) -> None:

@@ -39,6 +39,7 @@ def table(params: dict[str, int]):
     return read_table(source_file(f"attention_sm100{'' if params['fused'] else '_split'}.table.h"), defines(params))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("changes", "traced"), slow_after(1, [({}, 0), (SPLIT, 1), (SMALL, 0)]))
 def test_it_compiles(changes, traced):
     values = defines(parameters(changes)) | {"PIPESIM_TRACE": traced}
@@ -46,6 +47,7 @@ def test_it_compiles(changes, traced):
     assert (compiled.log, compiled.entry) == ("", "attention_sm100")
 
 
+@pytest.mark.slow
 def test_the_machine_code_has_the_instructions_that_it_is_about(tmp_path):
     """Products with A in shared and in tensor memory; tensor memory read and written; three register counts."""
     compiled = compile_cubin(

@@ -309,6 +309,7 @@ def test_in_a_cluster_the_warps_of_a_group_must_have_read_together(outcomes: Any
     assert "RACE" in outcomes(mainloop(cluster=2, together=False))
 
 
+@pytest.mark.slow
 def test_without_the_tail_a_cta_exits_under_its_peers_releases(outcomes: Any) -> None:
     """Its own consumers gone and the producer not waiting, the peer's last arrivals find no barrier."""
     assert "EXITED_CTA" in outcomes(mainloop(2, cluster=2, tail=False), schedules=100)

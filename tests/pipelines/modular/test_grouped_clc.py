@@ -132,6 +132,7 @@ def test_with_a_stage_used_twice_it_waits_for_nothing_or_for_ever(tiles: int, ev
     assert every_end(kernel(tiles, drain="all stages")) == {"finished"}
 
 
+@pytest.mark.slow
 def test_with_five_tiles_no_schedule_ends(every_end: Any) -> None:
     """Stage 0 is used three times: its wait passes when everybody has taken everything. Then stage 1, used twice, has
     completed two phases, and parity 0 never comes.

@@ -209,6 +209,7 @@ def test_the_context_does_not_free_the_input(outcomes: Any) -> None:
     assert outcomes(blockwise(2, 3, arrive_input=False), schedules=10) == {"stuck"}
 
 
+@pytest.mark.slow
 def test_scales_read_after_the_arrive_may_be_overwritten(outcomes: Any) -> None:
     wrong = outcomes(blockwise(1, 4, early=True), schedules=200)
     assert wrong & {FaultKind.RACE.name, FaultKind.WRONG_ITEM.name}

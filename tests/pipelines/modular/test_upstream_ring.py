@@ -50,6 +50,7 @@ def upstream(stages: int, items: int, *, signalled: bool = True) -> Program:
     return p.flatten()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stages", slow_but([2], [1, 2, 4, 8]))
 def test_every_item_arrives_in_order(stages: int) -> None:
     program = upstream(stages, ITEMS)
