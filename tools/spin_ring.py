@@ -1,6 +1,6 @@
 """SPIN's time for a ring of any number of tiles: ``python tools/spin_ring.py [--stages S] [--consumers C]``.
 
-The ring of ``producer_consumer`` without its counters: every role turns for ever, a tile is known by the parity of its
+The ring of ``producer_consumer`` without its counters: every role loops on, a tile is known by the parity of its
 lap, and the barriers obey the same rules as in ``pipesim export``. That is the yardstick for a verdict for any number
 of tiles: the time of ``spin -a``, of the compiler and of the run. Needs ``spin`` and a C compiler.
 """

@@ -199,7 +199,7 @@ class _Chain:
     def cycle(self) -> tuple[str, int] | None:
         """The cycle in words, and its time per trip.
 
-        What lies between two visits to one operation whole laps of every ring apart can be repeated for ever, so the
+        What lies between two visits to one operation whole laps of every ring apart can be repeated without end, so the
         slowest of them counts. Where the laps are too long for that, the two farthest visits to one operation count.
         """
         pairs = self._pairs(self._lap)

@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import pipesim
+import pipesim.pipelines
 
 ROOT = Path(__file__).resolve().parents[2]
 GLOSSARY = ROOT / "docs" / "glossary.md"
@@ -145,9 +147,14 @@ def test_strings_of_the_modules_that_print(path: Path) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("name", pipesim.__all__)
-def test_docstrings_of_the_public_names(name: str) -> None:
-    wrong = {place: found for place, text in docstrings(name, getattr(pipesim, name)) if (found := broken(text))}
+PUBLIC = [(pipesim, name) for name in pipesim.__all__] + [
+    (pipesim.pipelines, name) for name in pipesim.pipelines.__all__
+]
+
+
+@pytest.mark.parametrize(("home", "name"), PUBLIC, ids=lambda each: each if isinstance(each, str) else each.__name__)
+def test_docstrings_of_the_public_names(home: ModuleType, name: str) -> None:
+    wrong = {place: found for place, text in docstrings(name, getattr(home, name)) if (found := broken(text))}
     assert wrong == {}
 
 

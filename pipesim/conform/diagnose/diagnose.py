@@ -125,7 +125,7 @@ def _first_event(program: Program, table: SiteTable, book: SiteBook, agent: int,
 
 
 def _records(book: SiteBook, agent: int, code: tuple[Operation, ...], start: int) -> Iterator[Record | None]:
-    """What the agent records from ``start`` on, then None for ever."""
+    """What the agent records from ``start`` on, then None indefinitely."""
     book.begin(agent)
     waits = (op for op in reversed(code[:start]) if op[0] in BY_PARITY)
     for op in islice(waits, 1):

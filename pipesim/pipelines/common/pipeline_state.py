@@ -53,7 +53,7 @@ class PipelineState(RegisterValue):
         return self.copy()
 
     def advance(self, num_iterations: int) -> PipelineState:
-        """Several steps at once; the state itself, as CUTLASS returns it."""
+        """Several steps in one call; the state itself, as CUTLASS returns it."""
         self._mine()
         if num_iterations < 0:
             raise ProtocolError(

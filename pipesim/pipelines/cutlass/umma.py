@@ -80,7 +80,7 @@ class PipelineTmaUmmaAsync(PipelineTmaAsync):
         atom_thr_shape: ClusterShape = (1, 1),
         mcast_direction: McastDirection = McastDirection.ROW_COL,
     ) -> None:
-        """``full``: 1. ``empty``: the MMAs that read the loads, one commit each; ``num_consumers`` does not matter."""
+        """``full``: 1. ``empty``: the MMAs that read the loads, one commit each; ``num_consumers`` is ignored."""
         _require_atom(cluster_shape, atom_thr_shape)
         x, y = cluster_shape[0] // atom_thr_shape[0], cluster_shape[1] // atom_thr_shape[1]
         commits = {McastDirection.ROW: y, McastDirection.COL: x, McastDirection.ROW_COL: x + y - 1}
@@ -142,7 +142,7 @@ class PipelineUmmaAsync(_UmmaPipeline):
 
 
 class PipelineUmmaConsumerAsync(_UmmaPipeline):
-    """Producers that arrive, MMA consumer: the other way round."""
+    """The reverse: producers that arrive, a consumer that is an MMA."""
 
     def producer_commit(
         self, state: PipelineState, user_defined_arrive_op: Callable[[SharedMemBarrier], object] | None = None

@@ -85,7 +85,7 @@ class TileScheduler:
     """One agent's view of the CLC pipeline: made in each role, as ``TileScheduler(w, storage, tiles)``.
 
     ``tiles`` is how many tiles the cluster gets, the initial one included (0: it lies outside the problem, and every
-    role ends at once); ``parameter`` names it in the loop marks. Without stages there is the initial tile only.
+    role ends immediately); ``parameter`` names it in the loop marks. Without stages there is the initial tile only.
     """
 
     def __init__(self, w: Warp, storage: ClcPipelineStorage, tiles: int, parameter: str = "tiles") -> None:

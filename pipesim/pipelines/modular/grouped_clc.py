@@ -86,7 +86,7 @@ class GroupedCLCWorkIterator(_GroupedIterator):
 
 
 class GroupedCLCSchedulerIterator(_GroupedIterator):
-    """The scheduler warp's, in CTA 0: it walks over the tiles without waiting, and announces each next one."""
+    """The scheduler warp's, in CTA 0: it iterates over the tiles without waiting, and announces each next one."""
 
     def __init__(
         self, w: Warp, storage: ClcPipelineStorage, tiles: int, cta_group: int = 2, parameter: str = "tiles"

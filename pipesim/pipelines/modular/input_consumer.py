@@ -45,7 +45,7 @@ class _ConsumerAccess(Linear, Generic[Payload]):
         return self._stage
 
     def mbar(self) -> SharedMemBarrier:
-        """``empty`` of this stage: what the MMAs that read it must commit to, or the producer waits for ever."""
+        """``empty`` of this stage: what the MMAs that read it must commit to, or the producer waits indefinitely."""
         self.require_live("mbar()")
         return self._pipeline.consumer_mbar(self._stage)
 

@@ -250,7 +250,7 @@ def _whole(pictures: list[Picture]) -> int:
 
 
 def _scale(pictures: list[Picture], room: int, left: int, here: int | None) -> _Scale:
-    """Which cycles to draw; the end of a run that is stuck is followed by a piece of its waiting for ever."""
+    """Which cycles to draw; the end of a run that is stuck is followed by a piece of its waiting indefinitely."""
     whole = _whole(pictures)
     laps = min(MOST_LAPS, max(LEAST_LAPS, room // CELLS_PER_LAP))
     window = min(whole, max(1, laps * max(p.lap for p in pictures)))
