@@ -104,8 +104,8 @@ class InputProducer(Generic[Payload]):
     def drain(self) -> None:
         """Wait until everything that was produced is consumed, so that this CTA does not exit under its peers.
 
-        The wait for a stage that was never filled passes immediately. Afterwards the view is dead: the stage is where it
-        was and the phase is flipped, so the next wait, or a second drain, blocks indefinitely.
+        The wait for a stage that was never filled passes immediately. Afterwards the view is dead: the stage is where
+        it was and the phase is flipped, so the next wait, or a second drain, blocks indefinitely.
         """
         self.pipeline_ptr.drain_producer()
 
