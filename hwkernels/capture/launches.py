@@ -31,6 +31,7 @@ class Launches:
         self._recording = Recording(gpu, plan.space(request.clock, request.ctas))
         self._reports = allocate(gpu, request.ctas * REPORT.itemsize, host=self._host)
         self._stop = gpu.allocate(4)
+        self._marked_waits = request.subject.marked_waits(request)
         self._inputs: list[tuple[int, npt.NDArray[Any]]] = []
         self._outputs: list[tuple[Output | Bytes, Area]] = []
         arguments = request.subject.kernel_arguments(request)
@@ -80,6 +81,8 @@ class Launches:
         for output, area in self._outputs:
             area.fill(output.before)
         self._reports.fill(0)
+        if not traced and any(self._marked_waits):
+            self._reports.put(self._fresh_reports(marks=self._marked_waits))
         self._recording.clear()
         self._gpu.fill(self._stop, 0, 4)
         arguments = [*self._arguments, *([self._recording.launch_at] if traced else [])]
@@ -108,11 +111,18 @@ class Launches:
 
     def _fetch_reports(self, *, finished: bool) -> npt.NDArray[Any]:
         """What each CTA said of its end; nothing of a kernel whose waits are not bounded."""
-        reports = np.zeros(self._request.ctas if self._request.subject.bounded else 0, dtype=REPORT)
+        reports = self._fresh_reports()
         self._reports.fetch(reports)
+        reports["marks"][reports["marks"] == np.array(self._marked_waits, dtype=np.uint64)] = 0  # never reached
         strange = ~np.isin(reports["status"], (FINISHED, DEADLINE, STOPPED))
         if strange.any() and finished:
             raise HardwareError(f"CTA {int(np.argmax(strange))} did not finish")
+        return reports
+
+    def _fresh_reports(self, marks: tuple[int, int] = (0, 0)) -> npt.NDArray[Any]:
+        """As a launch finds them; none of a kernel whose waits are not bounded."""
+        reports = np.zeros(self._request.ctas if self._request.subject.bounded else 0, dtype=REPORT)
+        reports["marks"] = marks
         return reports
 
     @staticmethod

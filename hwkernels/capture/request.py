@@ -88,6 +88,9 @@ class Subject(Protocol):
     def marks(self, params: Mapping[str, int]) -> tuple[int, int]:
         """The iterations between which it takes its period; NEVER twice if it takes none."""
 
+    def marked_waits(self, request: CaptureRequest) -> tuple[int, int]:
+        """What an untraced launch finds in the marks of its reports: which waits to mark (0: none)."""
+
     def metadata(self, request: CaptureRequest, outcome: Outcome) -> dict[str, Any]:
         """What its trace says besides what all traces say."""
 

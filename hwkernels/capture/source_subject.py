@@ -205,6 +205,10 @@ class SourceSubject:
         """A user's kernel does not say where its period is."""
         return NEVER, NEVER
 
+    def marked_waits(self, _request: CaptureRequest) -> tuple[int, int]:
+        """It marks none."""
+        return 0, 0
+
     def metadata(self, _request: CaptureRequest, outcome: Outcome) -> dict[str, Any]:
         """What was launched, and what the launches left, or that the recorded one did not end."""
         found: dict[str, Any] = {"kernel": self.name, "entry": outcome.entry, "launch": self._launch()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 from hwkernels.capture.request import Builds, CaptureRequest, Needs, Outcome, require_between
@@ -11,7 +12,7 @@ from hwkernels.device.compile import Compiled, compile_cubin
 from hwkernels.device.launch import Shape
 from hwkernels.recorder.counts import buffer_records, least_capacity
 from hwkernels.recorder.decode import Coding
-from hwkernels.recorder.layout import MAX_BARRIERS, MAX_REPORTED_AGENTS
+from hwkernels.recorder.layout import MAX_BARRIERS, MAX_REPORTED_AGENTS, mark
 from hwkernels.recorder.measure import busiest_role, cost_of_record, overhead
 from hwkernels.recorder.record_format import CLOCKS, MEMORIES
 from hwkernels.recorder.table import Table
@@ -22,6 +23,7 @@ from hwkernels.twins.twin import NEVER, Loop, Recorded, Twin
 from pipesim.errors import ConfigurationError, ParameterError, UsageError
 from pipesim.targets import find
 from pipesim.trace.sites import site_table
+from pipesim.trace.steady import PeriodMarks, period_marks
 
 _DEADLINE_MS = 2000  # the kernel counts nanoseconds in 31 bits
 _PATIENCE = 4  #: nanoseconds of a deadline for each cycle of work: a cycle takes about half of one
@@ -155,9 +157,20 @@ class TwinSubject:
         return Coding(request.clock, nbytes, first, counted=counted, khz=khz, stray_ns=twin.stray_ns)
 
     def marks(self, params: Mapping[str, int]) -> tuple[int, int]:
-        """The iterations between which it takes its period."""
+        """The iterations between which it takes its period, of a kernel that marks waits those from the first to it."""
         loop = self.twin.loop
-        return loop.marks(params) if loop is not None else (NEVER, NEVER)
+        if loop is not None:
+            return loop.marks(params)
+        found = self._period_marks(params)
+        return (0, found.trips) if found is not None else (NEVER, NEVER)
+
+    def marked_waits(self, request: CaptureRequest) -> tuple[int, int]:
+        """Those that end the first and the last iteration of the steady state, of the last agent that waits."""
+        found = self._period_marks(request.params) if self.twin.loop is None else None
+        return (mark(found.agent, found.first), mark(found.agent, found.last)) if found is not None else (0, 0)
+
+    def _period_marks(self, params: Mapping[str, int]) -> PeriodMarks | None:
+        return period_marks(find(self.name).build(dict(params), grid=prod(self.shape(params).grid)))
 
     def metadata(self, request: CaptureRequest, outcome: Outcome) -> dict[str, Any]:
         """What recording costs, where it lay in memory, where it gave up, and how far off its outputs were."""

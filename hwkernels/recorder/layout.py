@@ -49,3 +49,8 @@ REPORT: np.dtype[Any] = np.dtype(
 )
 
 FINISHED, DEADLINE, STOPPED = 1, 2, 3  #: ``Status``; 0 is a CTA that did not finish
+
+
+def mark(agent: int, wait: int) -> int:
+    """What a kernel finds in the ``marks`` of its report: that this agent has to mark this wait (from 0 on)."""
+    return agent << 32 | wait + 1

@@ -13,7 +13,8 @@ from pipesim.explain.unguarded import advisories
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, Deadlock, FaultReport
 from pipesim.model.program import Program
-from pipesim.timed.critical import least_period, waits_per_trip
+from pipesim.model.trips import waits_per_trip
+from pipesim.timed.critical import least_period
 from pipesim.timed.engine import DEFAULT_BUDGET, Simulation, simulate
 from pipesim.timed.profile import Profile
 

@@ -9,15 +9,15 @@ apart: what lies between takes its time in every schedule.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import lcm
 
 from pipesim.explain.phases import run_canonically
-from pipesim.model.groups import BLOCKING_WAITS, ON_BARRIER, PARITY_WAITS, TRIP_BEGINS
+from pipesim.model.groups import BLOCKING_WAITS, ON_BARRIER
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
+from pipesim.model.trips import common_trips
 from pipesim.timed.bound import Bound, ring_law
 from pipesim.timed.costs import Prices
 from pipesim.timed.earliest import Earliest, Event, EventPart
@@ -63,45 +63,6 @@ def critical_cycle(program: Program, profile: Profile, *, traced: bool = False) 
 
 
 # the trips
-
-
-def waits_per_trip(program: Program) -> int:
-    """Waits in an iteration of the last agent of the first CTA that waits: a trace's period is read between their
-    returns.
-
-    1 if unknown. A try and the wait that it may save are one.
-    """
-    trips = common_trips(program)
-    mine = [agent for agent, of in enumerate(program.agents) if of.cta == 0 and _waits(program.code[agent])]
-    begins = trips.get(mine[-1], []) if mine else []
-    if len(begins) < 2:
-        return 1
-    body = program.code[mine[-1]][begins[-2] : begins[-1]]
-    return max(1, _waits(body))
-
-
-def _waits(code: Sequence[Operation]) -> int:
-    return sum(1 for op in code if op[0] in PARITY_WAITS)
-
-
-def common_trips(program: Program) -> dict[int, list[int]]:
-    """For each agent that loops, where the iterations of the common loop begin; empty if there is no common loop."""
-    loops: dict[int, dict[int, list[int]]] = {}
-    for agent, code in enumerate(program.code):
-        mine: dict[int, list[int]] = {}
-        entered: dict[int, int] = {}
-        for pc, op in enumerate(code):
-            if op[0] in TRIP_BEGINS:
-                mine.setdefault(operand(op, "loop"), []).append(pc)
-                entered[operand(op, "loop")] = entered.get(operand(op, "loop"), 0) + (op[0] == Op.LOOP_BEGIN)
-        if mine:
-            loops[agent] = {mark: begins for mark, begins in mine.items() if entered[mark] == 1}
-    common = set.intersection(*(set(mine) for mine in loops.values())) if loops else set()
-    for mark in sorted(common, key=lambda m: -max(len(mine[m]) for mine in loops.values())):
-        found = {agent: mine[mark] for agent, mine in loops.items()}
-        if program.loops[mark] or len({len(begins) for begins in found.values()}) == 1:
-            return found  # trips of a loop without a name are the same trips only if they are as many
-    return {}
 
 
 def _window(program: Program, trips: dict[int, list[int]]) -> tuple[int, int] | None:

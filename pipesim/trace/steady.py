@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from pipesim.model.program import Program
+from pipesim.model.trips import last_waiting, waits, waits_per_trip
+from pipesim.trace.sites import barrier_groups
+
 
 def steady_window(trips: int, stages: int) -> tuple[int, int] | None:
     """The first and last iteration of the steady state of a loop of ``trips``, a multiple of ``stages`` apart.
@@ -11,3 +17,30 @@ def steady_window(trips: int, stages: int) -> tuple[int, int] | None:
     first = max(trips // 4, stages)
     laps = (trips - 1 - trips // 8 - first) // stages
     return (first, first + laps * stages) if laps >= 1 else None
+
+
+@dataclass(frozen=True)
+class PeriodMarks:
+    """Between which waits of which agent a period is taken: numbers of its returned waits from 0, ``trips`` apart."""
+
+    agent: int
+    first: int
+    last: int
+    trips: int
+
+
+def period_marks(program: Program) -> PeriodMarks | None:
+    """Where an untraced launch of ``program`` takes its period, so that it is the one that a trace of it shows.
+
+    Between the same returns as ``conform.steady`` reads it. None where the run is too short for a steady state, or no
+    agent waits.
+    """
+    agent = last_waiting(program)
+    if agent is None:
+        return None
+    stages = max((group.stages for group in barrier_groups(program)), default=1)
+    each = waits_per_trip(program)
+    window = steady_window(waits(program.code[agent]), stages * each)
+    if window is None:
+        return None
+    return PeriodMarks(agent, *window, (window[1] - window[0]) // each)

@@ -16,9 +16,10 @@ from pipesim.lang.protocol import Protocol
 from pipesim.model.ending import Ending
 from pipesim.model.ops import Engine, Op
 from pipesim.model.program import Program
+from pipesim.model.trips import waits_per_trip
 from pipesim.timed import critical
 from pipesim.timed.bound import Bound, ring_law
-from pipesim.timed.critical import critical_cycle, least_period, waits_per_trip
+from pipesim.timed.critical import critical_cycle, least_period
 from pipesim.timed.earliest import Earliest
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile

@@ -13,6 +13,7 @@ static __device__ constexpr unsigned arrivals(unsigned count_of_first, unsigned 
     return count_of_first == 2 * ROWS && s ? ROWS : count_of_first;
 }
 #define COUNT_OF_STAGE arrivals
+#define FIRST_WAIT 1
 #include "cta.cuh"
 #include "ptx.cuh"
 #include "tensor_map.cuh"

@@ -22,7 +22,11 @@ static __device__ __forceinline__ bool tried(const Sm100 &cta, unsigned group, u
     PIPESIM_RECORD(site, 0)
     const bool done = agreed<true>(mbarrier_try_wait(cta.barrier(group, stage), parity));
     PIPESIM_ANSWER(done)
+#if PIPESIM_TRACE
     ++n;
+#else
+    if (done) mark_wait(cta.patience, n++);  // as the wait that it saves; n counts nothing else in the epilogue, which is marked
+#endif
     return done;
 }
 #define TRY(role, group, ring) \

@@ -11,8 +11,8 @@ static constexpr unsigned MAX_REPORTED_BARRIERS = 64;
 enum Status : unsigned { STATUS_UNKNOWN = 0, STATUS_FINISHED = 1, STATUS_DEADLINE = 2, STATUS_STOPPED = 3 };
 
 // 624 bytes; layout.REPORT. site, agent, iteration: of the first wait that gave up. barrier_words: as read after
-// mbarrier.inval when all agents had ended, in the table's order. marks, iterations: what a kernel likes to say, of two clocks
-// and of its agents.
+// mbarrier.inval when all agents had ended, in the table's order. marks: two clocks between which an untraced launch takes its
+// period (see Patience). iterations: what a kernel likes to say of its agents.
 struct CtaReport {
     unsigned status, site, agent, iteration;
     unsigned long long loop_begin, loop_end, marks[2];
@@ -30,12 +30,30 @@ struct CtaReport {
     ((((barriers) + 8 * BARRIERS + 15) & ~15u) + (warp) * pipesim_launch->capacity * PIPESIM_RECORD_BYTES)
 #endif
 
-// What bounds the waits of one agent.
+// Where the host left in a report which wait of this agent to mark: agent in the upper half, and below it the number of waits
+// that have returned then, from 1 on. 0: none of this agent's.
+static __device__ __forceinline__ unsigned mark_of(const CtaReport *report, unsigned agent, unsigned which) {
+    const unsigned long long mark = report->marks[which];
+    return mark >> 32 == agent ? (unsigned)mark : 0;
+}
+
+// What bounds the waits of one agent, and, untraced, which of them to mark.
 struct Patience {
     CtaReport *report;
     unsigned *stop;
     unsigned deadline_ns, agent;
+#if !PIPESIM_TRACE
+    unsigned first_mark = mark_of(report, agent, 0), last_mark = mark_of(report, agent, 1);
+#endif
 };
+
+// After a wait has returned; before: how many of the agent's had. A recorded launch has the times in its records.
+static __device__ __forceinline__ void mark_wait(const Patience &patience, unsigned before) {
+#if !PIPESIM_TRACE
+    if (before + 1 == patience.first_mark) patience.report->marks[0] = clock_cycles64();
+    if (before + 1 == patience.last_mark) patience.report->marks[1] = clock_cycles64();
+#endif
+}
 
 static __device__ __noinline__ void gave_up(const Patience &patience, WaitEnd how, unsigned site, unsigned iteration) {
     if (how == WAIT_DEADLINE) atomicExch(patience.stop, 1u);
@@ -84,6 +102,11 @@ static __device__ __forceinline__ void spin(unsigned cycles) {
     }
 }
 
+// What n of recorded_wait is at an agent's first wait.
+#ifndef FIRST_WAIT
+#define FIRST_WAIT 0
+#endif
+
 // A wait with its two records: they say stage and parity. n counts the agent's steps, one up a call.
 template <bool WARP>
 static __device__ __forceinline__ bool recorded_wait(const Patience &patience, unsigned group, unsigned stage,
@@ -92,7 +115,10 @@ static __device__ __forceinline__ bool recorded_wait(const Patience &patience, u
     PIPESIM_AT(n, stage, parity)
     PIPESIM_RECORD(enter, 0)
     const bool done = waited<WARP>(patience, group + 8 * stage, parity, enter, n);
-    if (done) PIPESIM_RECORD(got, 0)  // untraced, the next line is the condition's: who gave up counts no more
+    if (done) {
+        PIPESIM_RECORD(got, 0)
+        mark_wait(patience, n - FIRST_WAIT);
+    }
     ++n;
     return done;
 }

@@ -210,6 +210,14 @@ struct Consumer {
     unsigned long long queries;  // descriptor of the group's rows in the first panel
     bool alive;
     RingState<STAGES> keys, values;
+#if PIPESIM_TRACE
+    __device__ __forceinline__ void mark() {}
+#else
+    unsigned taken = 0;  // waits that have returned
+    __device__ __forceinline__ void mark() {
+        if (alive) mark_wait(patience, taken++);
+    }
+#endif
 };
 
 // Issues scores = Q K^T of a block, each slice when it has landed.
@@ -221,6 +229,7 @@ static __device__ __forceinline__ void multiply_keys(Consumer &my, float (&score
         const unsigned stage = QK_STAGES * my.keys.stage + q;
         take<SITE_consumer_wait_k_full, SITE_consumer_got_k_full>(my.alive, my.patience, my.at.barrier(BARRIER_k_full, stage),
                                                                   stage, my.keys.parity, QK_STAGES * block + q PIPESIM_PASS);
+        my.mark();
         __syncwarp();
         wgmma_fence();
 #pragma unroll
@@ -241,6 +250,7 @@ static __device__ __forceinline__ void multiply_values(Consumer &my, float (&sum
     take<SITE_consumer_wait_v_full, SITE_consumer_got_v_full>(my.alive, my.patience,
                                                               my.at.barrier(BARRIER_v_full, my.values.stage), my.values.stage,
                                                               my.values.parity, block PIPESIM_PASS);
+    my.mark();
     const unsigned long long values = wgmma_mn_major(my.at.v + my.values.stage * TILE_BYTES, KV_PANEL);
     __syncwarp();
     wgmma_hold(sums);
@@ -345,6 +355,7 @@ static __device__ __forceinline__ void consume(const Attention &at, const Patien
     PIPESIM_AT(0, 0, 0)
     take<SITE_consumer_wait_q_full, SITE_consumer_got_q_full>(my.alive, patience, at.barrier(BARRIER_q_full, 0), 0, 0,
                                                               0 PIPESIM_PASS);
+    my.mark();
     if (at.blocks) attend(my, sums, rows PIPESIM_PASS);
     store(out + group * GROUP_ROWS * (DEPTH / 2), sums, rows);
 }

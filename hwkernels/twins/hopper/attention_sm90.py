@@ -174,6 +174,7 @@ ATTENTION_SM90 = Twin(
         Recorded(_run(num_consumer=1, depth=64, block_n=64, stages=8, kv_blocks=24)),
         Recorded(_run(pingpong=0)),
         Recorded(_run(block_n=64, stages=4, qk_stages=2), clock="both"),
+        Recorded(_run(), clock="both"),
         Recorded(_run(kv_blocks=12), grid=8),
         Recorded(_run(kv_blocks=12), grid=132, clock="both"),  # one on every SM
     ),

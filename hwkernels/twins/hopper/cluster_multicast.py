@@ -85,5 +85,8 @@ CLUSTER_MULTICAST = Twin(
         Recorded({"tiles": 16, "cluster": 1}),
         Recorded({}, grid=4),
         Recorded({"cluster": 4}, grid=2, clock="both"),
+        Recorded({"tiles": 24, "cluster": 1}, clock="both"),
+        Recorded({"tiles": 24}, clock="both"),
+        Recorded({"tiles": 24}, grid=66, clock="both"),  # one CTA on every SM
     ),
 )

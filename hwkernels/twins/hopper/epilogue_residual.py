@@ -88,6 +88,8 @@ EPILOGUE_RESIDUAL = Twin(
         Recorded({"tiles": 8, "epi_stages": 1, "accumulators": 1, "clc_stages": 1}),
         Recorded({"tiles": 8, "stages": 1, "slice_bytes": 4096}),
         Recorded({"tiles": 6}, grid=8),
+        Recorded({"tiles": 24}, clock="both"),
+        Recorded({"tiles": 16}, grid=132, clock="both"),  # one on every SM
         # CUTLASS's order and upstream's, with the same warps late: the one ends, the other misses arrivals
         Recorded({"tiles": 8, "k_iters": 1, "epilogue": _LATE}),
         Recorded({"tiles": 8, "k_iters": 1, "order_delay": _LATE}),

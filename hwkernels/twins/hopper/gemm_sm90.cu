@@ -168,6 +168,7 @@ static __device__ __forceinline__ void consume(const Gemm &gemm, const Patience 
                     alive = waited<true>(patience, full, ring.parity, SITE_consumer_wait_full, iteration);
                     if (alive) { PIPESIM_RECORD(SITE_consumer_got_full, 0) }
                 }
+                if (alive) mark_wait(patience, iteration);
             }
             wgmma_hold(d);
             wgmma_fence();

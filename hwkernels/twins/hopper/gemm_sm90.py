@@ -121,5 +121,7 @@ GEMM_SM90 = Twin(
         Recorded({"tiles": 4}, grid=8),
         Recorded({"stages": 3, "block_n": 256, "tiles": 2, "k_iters": 24}, grid=132, clock="both"),  # one on every SM
         Recorded({"lookahead": 1, "k_iters": 32}, clock="both"),
+        Recorded({"tiles": 16}, clock="both"),
+        Recorded({"tiles": 16, "k_iters": 8}, grid=8, clock="both"),
     ),
 )

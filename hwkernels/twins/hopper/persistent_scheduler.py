@@ -74,5 +74,7 @@ PERSISTENT_SCHEDULER = Twin(
         Recorded({"tiles": 12, "clc_stages": 4, "consumer_warps": 4, "stages": 6, "tile_bytes": 8192}),
         Recorded({"tiles": 8}, grid=8),
         Recorded({"tiles": 12, "k_iters": 4}, clock="both"),
+        Recorded({"tiles": 16}, clock="both"),
+        Recorded({"tiles": 24, "k_iters": 2}, grid=132, clock="both"),  # one on every SM
     ),
 )
