@@ -30,6 +30,7 @@ from pipesim.model.finding import Deadlock, Finding
 from pipesim.model.ops import OPERANDS, Space
 from pipesim.model.program import PROGRAM_VERSION
 from pipesim.timed.profile import FIELDS, MAX_KHZ, MAX_VALUE, PROFILE_VERSION
+from pipesim.timed.stated_error import MOST_PERMILLE
 from pipesim.trace.schema import SCHEMA_VERSION, EventKind, Trace, TraceMeta
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "schemas"
@@ -235,6 +236,9 @@ def profile() -> Schema:
         for name, meaning in FIELDS.items()
     }
     size = {"type": "integer", "minimum": 1, "maximum": MAX_KHZ}
+    one_or_more: Schema = {"type": "integer", "minimum": 1}
+    thousandths: Schema = {"type": "integer", "minimum": 0, "maximum": MOST_PERMILLE}
+    error_numbers = {"configurations": one_or_more, "median_permille": thousandths, "worst_permille": thousandths}
     members: dict[str, Schema] = {
         "format": {"const": "pipesim-profile"},
         "version": {"const": PROFILE_VERSION},
@@ -244,6 +248,8 @@ def profile() -> Schema:
         "sm_khz": size,
         "units": {"const": "SM cycles, bytes"},
         "fitted": TEXT,
+        "errors": rows(record({"kernel": TEXT, "ctas": row(one_or_more, one_or_more), **error_numbers})),
+        "assumed": rows({"enum": list(FIELDS)}),
         "values": record(values),
     }
     return document("profile", PROFILE_VERSION, "a latency profile (docs/latency-profile.md)", record(members))

@@ -7,7 +7,8 @@ from pipesim.answers.views.trace import CompareReport, PeriodCheck, TraceCompari
 from pipesim.conform.agreement import agreement_of
 from pipesim.conform.compare import compare
 from pipesim.conform.result import Timing
-from pipesim.conform.timing import median_period, noise_millicycles
+from pipesim.conform.times import PERIOD
+from pipesim.conform.timing import TRACED_PERIOD, noise_millicycles
 from pipesim.errors import EvidenceError
 from pipesim.model.program import Program
 from pipesim.timed.profile import Profile
@@ -43,7 +44,7 @@ def trace_comparison(
         raise
     stands = agreement_of(program, trace, comparison.conformance)
     meta = trace.meta
-    plain, traced = (median_period(meta.runs, traced=t) for t in (False, True))
+    plain, traced = (_measured(comparison.timing, name) for name in (PERIOD, TRACED_PERIOD))
     noise = noise_millicycles(meta.runs, traced=False)
     return TraceComparison(
         source=source,
@@ -63,14 +64,21 @@ def trace_comparison(
         simulated=comparison.simulated,
         measured=trace,
         examination=stands.examination,
+        time=comparison.time,
         period=_period(comparison.timing, tolerance) if tolerance is not None else None,
     )
+
+
+def _measured(timing: Timing | None, name: str) -> int | None:
+    """The measured number of this figure, None if there is none."""
+    figures = timing.figures if timing is not None else ()
+    return next((figure.measured for figure in figures if figure.name == name), None)
 
 
 def _period(timing: Timing | None, tolerance: float) -> PeriodCheck:
     """How far the simulated period is off the measured one."""
     figures = timing.figures if timing is not None else ()
-    period = next((figure for figure in figures if figure.name == "period"), None)
+    period = next((figure for figure in figures if figure.name == PERIOD), None)
     if period is None or period.simulated is None or not period.measured:
         return PeriodCheck(None, tolerance)
     return PeriodCheck(100 * (period.simulated - period.measured) / period.measured, tolerance)

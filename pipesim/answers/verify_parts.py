@@ -23,6 +23,7 @@ from pipesim.answers.views.check import CheckReport
 from pipesim.answers.views.run import SimulationLine
 from pipesim.answers.views.summary import Failure, TraceLine
 from pipesim.conform.agreement import Agreement, agreement_of
+from pipesim.conform.compare import times_of
 from pipesim.errors import EvidenceError, PipesimError
 from pipesim.model.finding import Advisory, Finding
 from pipesim.model.program import Program
@@ -173,7 +174,9 @@ def _line(part: TracesPart, path: Path, program: Callable[[], Program]) -> Trace
         return TraceLine(source, str(path), device, Agreement.UNKNOWN, 0, unusable=error.fact)
     first = found.conformance.divergence
     claim = first.claim if first is not None and found.reason is not None else ""
-    return TraceLine(source, str(path), device, found.agreement, len(trace.events), found.reason, claim)
+    return TraceLine(
+        source, str(path), device, found.agreement, len(trace.events), found.reason, claim, time=times_of(program(), trace)
+    )
 
 
 def _recorded_program(part: TracesPart) -> Program:

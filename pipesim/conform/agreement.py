@@ -32,6 +32,13 @@ class Agreement(Enum):
         """True if the model follows the run."""
         return self not in (Agreement.DIFFERS, Agreement.UNKNOWN)
 
+    @property
+    def verdict(self) -> TraceVerdict:
+        """The same in three words."""
+        if self is Agreement.UNKNOWN:
+            return TraceVerdict.UNKNOWN
+        return TraceVerdict.AGREES if self.agrees else TraceVerdict.DIFFERS
+
 
 class ReasonKind(Enum):
     """Why a run does not agree, or why that is not known."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pipesim.conform.replay.conformance import conform
-from pipesim.conform.result import Comparison
+from pipesim.conform.result import Conformance, Figure, Timing
 from pipesim.conform.steady import beats, read
-from pipesim.conform.timing import PeriodPair, compare_timing, like
+from pipesim.conform.times import PERIOD, WHOLE_RUN, NoTime, TimeComparison, compare_times, deciding, no_time, why_no_time
+from pipesim.conform.timing import PeriodPair, compare_timing, like, median_period, noise_millicycles
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.model.trips import waits_per_trip
@@ -18,6 +19,19 @@ from pipesim.timed.profile import Profile
 from pipesim.trace.schema import Trace
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """One trace compared with one protocol: how it behaves, and how long it takes, apart from each other.
+
+    ``simulated`` has what ``measured`` has, if not all of it was recorded.
+    """
+
+    conformance: Conformance
+    timing: Timing | None
+    simulated: Trace
+    time: TimeComparison
+
+
 def compare(program: Program, measured: Trace, profile: Profile | None = None) -> Comparison:
     """Replay ``measured`` on the machine, and set it beside two simulations, with and without the cost of recording.
 
@@ -26,14 +40,48 @@ def compare(program: Program, measured: Trace, profile: Profile | None = None) -
     """
     behaviour = conform(program, measured)
     profile = profile or profile_for(measured.meta.device.name)
-    program = replace(program, grid=max(1, measured.meta.grid // program.ctas))  # the launch that was measured
-    # a simulation without records is compared with one without records
-    stamps = measured.meta.source == "hardware" or bool(measured.meta.extra.get("recording"))
+    program, stamps = launched(program, measured), _stamps(measured)
     traces = {traced: simulate(program, profile, traced=traced and stamps).trace for traced in (False, True)}
     pairs = {traced: _period(program, profile, traces[traced], traced=traced and stamps) for traced in traces}
     whole = all(trace.meta.status == Ending.FINISHED for trace in traces.values())
     timing = compare_timing(traces[True], measured, pairs, waits_per_trip(program)) if whole else None
-    return Comparison(behaviour, timing, like(traces[True], measured))
+    if whole:
+        time = compare_times(program, profile, measured, deciding(timing.figures if timing else ()))
+    else:
+        time = no_time(profile, why_no_time(measured) or NoTime.NOT_SIMULATED)
+    return Comparison(behaviour, timing, like(traces[True], measured), time)
+
+
+def times_of(program: Program, measured: Trace, profile: Profile | None = None) -> TimeComparison:
+    """What :func:`compare` says of the times, by the one or two simulations that it takes."""
+    profile = profile or profile_for(measured.meta.device.name)
+    program = launched(program, measured)
+    if (why := why_no_time(measured)) is not None:
+        return no_time(profile, why)
+    period = median_period(measured.meta.runs, traced=False)
+    plain = simulate(program, profile, traced=False).trace if period else None
+    if plain is not None and plain.meta.status != Ending.FINISHED:
+        return no_time(profile, NoTime.NOT_SIMULATED)
+    simulated = _period(program, profile, plain, traced=False).simulated if plain is not None else None
+    if simulated:
+        noise = noise_millicycles(measured.meta.runs, traced=False)
+        return compare_times(program, profile, measured, Figure(PERIOD, None, simulated, period, noise))
+    traced = simulate(program, profile, traced=_stamps(measured)).trace
+    if traced.meta.status != Ending.FINISHED:
+        return no_time(profile, NoTime.NOT_SIMULATED)
+    totals = [reading.total if reading is not None else None for reading in (read(traced), read(measured))]
+    whole = Figure(WHOLE_RUN, None, *(None if total is None else 1000 * total for total in totals))
+    return compare_times(program, profile, measured, deciding((whole,)))
+
+
+def launched(program: Program, measured: Trace) -> Program:
+    """The program in the launch that was measured."""
+    return replace(program, grid=max(1, measured.meta.grid // program.ctas))
+
+
+def _stamps(measured: Trace) -> bool:
+    """Whether its times contain the cost of recording: a simulation without records is compared with one without."""
+    return measured.meta.source == "hardware" or bool(measured.meta.extra.get("recording"))
 
 
 def _period(program: Program, profile: Profile, trace: Trace, *, traced: bool) -> PeriodPair:

@@ -157,12 +157,3 @@ class Timing:
     matched: int  #: events found in both by (agent, site, iteration)
     bias_cycles: int  #: median of measured minus simulated time of an event, first events aligned
     spread_cycles: int  #: 95th percentile of the absolute difference around the bias
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One trace compared with one protocol. ``simulated`` has what ``measured`` has, if not all of it was recorded."""
-
-    conformance: Conformance
-    timing: Timing | None
-    simulated: Trace

@@ -134,6 +134,14 @@ def _sites(trace: Trace, events: Events) -> dict[tuple[str, EventKind, str], Spr
     return found
 
 
+def gaps_from(trace: Trace, role: str, kind: EventKind) -> Column:
+    """Cycles from each event of this kind of this role to the same agent's next, in the recorded CTA that is read."""
+    events = one_cta(trace)
+    sites = [n for n, site in enumerate(trace.meta.sites) if (site.role, site.kind) == (role, kind)]
+    follows = np.flatnonzero((events.agent[1:] == events.agent[:-1]) & np.isin(events.site[:-1], sites))
+    return np.asarray(events.cycle[follows + 1] - events.cycle[follows], dtype=np.int64)
+
+
 def _shares(trace: Trace, events: Events, kinds: Column) -> dict[tuple[str, str], int]:
     """Thousandths of each agent's time, first to last event: waiting (by barrier group), working, and the rest."""
     shares: dict[tuple[str, str], int] = {}

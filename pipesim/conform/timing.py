@@ -8,7 +8,11 @@ import numpy as np
 
 from pipesim.conform.result import Figure, Share, SiteTiming, Spread, Timing
 from pipesim.conform.steady import Reading, one_cta, read
+from pipesim.conform.times import PERIOD, WHOLE_RUN
 from pipesim.trace.schema import Column, Events, Run, Trace
+
+
+TRACED_PERIOD = "period, traced"
 
 
 @dataclass(frozen=True)
@@ -78,16 +82,16 @@ def _figures(sim: Reading, hw: Reading, measured: Trace, periods: dict[bool, Per
     plain, traced = periods[False], periods[True]
     return (
         Figure(
-            "period", plain.bound, plain.simulated,
+            PERIOD, plain.bound, plain.simulated,
             median_period(runs, traced=False), noise_millicycles(runs, traced=False),
         ),
         Figure(
-            "period, traced", traced.bound, traced.simulated,
+            TRACED_PERIOD, traced.bound, traced.simulated,
             median_period(runs, traced=True) or hw.period_millicycles, noise_millicycles(runs, traced=True),
         ),
         Figure("prologue, traced", None, _milli(sim.prologue), _milli(hw.prologue)),
         Figure("epilogue, traced", None, _milli(sim.epilogue), _milli(hw.epilogue)),
-        Figure("whole run, traced", None, _milli(sim.total), _milli(hw.total), _noise_total(runs)),
+        Figure(WHOLE_RUN, None, _milli(sim.total), _milli(hw.total), _noise_total(runs)),
     )  # fmt: skip
 
 

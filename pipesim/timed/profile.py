@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipesim.errors import ProfileError
+from pipesim.timed.stated_error import StatedError, parse_assumed, parse_errors
 
 FORMAT = "pipesim-profile"
-PROFILE_VERSION = 2
+PROFILE_VERSION = 3
 ADDED: dict[str, tuple[int, int]] = {"matrix.latency": (2, 30)}  #: value → since which version, what it was before
+STATES_ERRORS = 3  #: the first version that states its errors and which values are assumed
 MAX_VALUE = 10**12  #: of any number in a profile: sums of many still fit the 64 bits of an event's time
 MAX_KHZ = 8_000_000  #: of an SM clock, as ``trace.recorder`` converts it
 FOLDER = Path(__file__).parent / "profiles"
@@ -51,7 +53,11 @@ _AT_LEAST_ONE = frozenset({"wait.poll", *(field for field in FIELDS if "bytes" i
 
 @dataclass(frozen=True)
 class Profile:
-    """One device's latencies. ``values`` holds a number for each of :data:`FIELDS`."""
+    """One device's latencies. ``values`` holds a number for each of :data:`FIELDS`.
+
+    ``errors``: how far simulated periods were off measured ones, of each kernel that it was measured with; () if it
+    states none, as before version 3. ``assumed``: values that are estimates.
+    """
 
     name: str
     device: str
@@ -59,9 +65,15 @@ class Profile:
     sm_khz: int
     fitted: str  #: from what the numbers come
     values: dict[str, int]
+    errors: tuple[StatedError, ...] = ()
+    assumed: tuple[str, ...] = ()
 
     def __getitem__(self, field: str) -> int:
         return self.values[field]
+
+    def stated_error(self, kernel: str, ctas: int) -> StatedError | None:
+        """What it states of launches of ``ctas`` CTAs of ``kernel``, None if nothing."""
+        return next((each for each in self.errors if each.speaks_of(kernel, ctas)), None)
 
 
 def load_profile(name: str) -> Profile:
@@ -114,7 +126,10 @@ def parse_profile(text: str, place: str = "") -> Profile:
             cause=f"sm_khz is the SM clock in kHz, at most {MAX_KHZ:,}",
         )
     name, device, fitted = map(str, texts)
-    return Profile(name, device, data["sms"], data["sm_khz"], fitted, values)
+    states = version >= STATES_ERRORS
+    errors = parse_errors(data.get("errors"), place) if states else ()
+    assumed = parse_assumed(data.get("assumed"), FIELDS, place) if states else ()
+    return Profile(name, device, data["sms"], data["sm_khz"], fitted, values, errors, assumed)
 
 
 def _values(values: object, version: int, place: str) -> dict[str, int]:

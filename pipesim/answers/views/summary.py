@@ -11,6 +11,8 @@ from pipesim.answers.views.conclusion import Conclusion, worst
 from pipesim.answers.views.heading import Heading
 from pipesim.answers.views.run import SimulationLine
 from pipesim.conform.agreement import Agreement, Reason
+from pipesim.conform.result import TraceVerdict
+from pipesim.conform.times import TimeComparison
 from pipesim.model.finding import Advisory, Finding
 
 
@@ -30,7 +32,8 @@ class TraceLine:
 
     ``source`` is its file below the folder of traces, ``path`` the file itself, ``device`` the short name of its
     device. Where it does not agree ``reason`` says why, with ``claim``, that of its divergence, if it has one; of a
-    file that cannot be compared there is no reason, and ``unusable`` is the fact.
+    file that cannot be compared there is no reason, and ``unusable`` is the fact. ``time`` is how its times compare,
+    None where they were not.
     """
 
     source: str
@@ -41,6 +44,12 @@ class TraceLine:
     reason: Reason | None = None
     claim: str = ""
     unusable: str = ""
+    time: TimeComparison | None = None
+
+    @property
+    def behaviour(self) -> TraceVerdict:
+        """Whether the run did what the program allows, whatever its times are."""
+        return self.agreement.verdict
 
     @property
     def conclusion(self) -> Conclusion:

@@ -10,6 +10,7 @@ from pipesim.conform.agreement import Agreement, Reason
 from pipesim.conform.diagnose.examined import Examination
 from pipesim.conform.pair.result import Pair
 from pipesim.conform.result import Conformance, Timing, TraceVerdict
+from pipesim.conform.times import TimeComparison
 from pipesim.errors import PipesimError
 from pipesim.trace.schema import Trace
 
@@ -33,10 +34,10 @@ class PeriodCheck:
 
 @dataclass(frozen=True)
 class TraceComparison:
-    """One trace of one device, compared with the model.
+    """One trace of one device, compared with the model: how it behaves, and how long it takes, apart from each other.
 
     ``source`` is the trace's file, or CAPTURED_NOW. ``agreement`` is how the run stands to the program, ``reason`` why
-    it does not agree or why that is not known. ``overhead_permille`` is what recording adds to the period,
+    it does not agree or why that is not known; ``time`` is the same of its times. ``overhead_permille`` is what recording adds to the period,
     ``noise_permille`` half the run-to-run range of the period; both None if not measured. ``clock_error_ps`` bounds a
     time on the common time line, ``order_error_cycles`` the order of two stamps of one SM. ``simulated`` may be None
     where nothing was simulated. ``examination`` is there if something went wrong, or was made to. ``period`` is there
@@ -58,9 +59,15 @@ class TraceComparison:
     timing: Timing | None
     simulated: Trace | None
     measured: Trace
+    time: TimeComparison
     reason: Reason | None = None
     examination: Examination | None = None
     period: PeriodCheck | None = None
+
+    @property
+    def behaviour(self) -> TraceVerdict:
+        """Whether the run did what the program allows, whatever its times are."""
+        return self.agreement.verdict
 
     @property
     def conclusion(self) -> Conclusion:

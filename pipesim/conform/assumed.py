@@ -1,0 +1,135 @@
+"""What the time of a simulation rests on without a measurement: constants that are assumed, work of a given length.
+
+Only what an iteration does counts: what happens once at the beginning or the end is not the period, and a small part of
+a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from pipesim.conform.steady import gaps_from
+from pipesim.model.groups import ENGINE_ACCESSES, LOOP_MARKS, MEETINGS, MEETING_WAITS, ON_ENGINE, SIGNALS
+from pipesim.model.ops import AT, IN_ORDER, Engine, Op, Operation, operand
+from pipesim.model.program import Program
+from pipesim.timed.costs import Prices
+from pipesim.timed.profile import Profile
+from pipesim.trace.schema import EventKind, Trace
+
+#: Cycles beside a tenth of itself by which a recorded work may differ from the given one: its two records.
+WORK_MARGIN = 50
+
+
+class AssumedKind(Enum):
+    """Which part of a time is assumed."""
+
+    DEVICE = "device"  #: the profile is of another device than ``name``
+    TCGEN05 = "tcgen05"  #: operations that no profile has constants for
+    MATRIX = "matrix"  #: how long the tensor cores work, which the protocol gives
+    MULTICAST = "multicast"  #: one copy to several CTAs
+    REMOTE = "remote"  #: arrivals at a barrier of another CTA
+    VALUE = "value"  #: the profile's value ``name`` is an estimate
+    WORK = "work"  #: the work of the role ``name``: ``given`` cycles, ``recorded`` in the trace (None: not recorded)
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """One thing that a simulated time assumes."""
+
+    kind: AssumedKind
+    name: str = ""
+    given: int | None = None
+    recorded: int | None = None
+
+
+def assumed_of(program: Program, profile: Profile, measured: Trace) -> tuple[Assumed, ...]:
+    """What a simulation of ``program`` on ``profile`` assumes of the run that ``measured`` shows.
+
+    A given work whose records show that it took as long as given is not assumed.
+    """
+    repeated = tuple(_repeated(program))
+    ops = dict.fromkeys(op for _, op in repeated)
+    found = []
+    if profile.device != measured.meta.device.name:
+        found.append(Assumed(AssumedKind.DEVICE, measured.meta.device.name))
+    if any(op[0] in ON_ENGINE and operand(op, "engine") == Engine.TCGEN05 for op in ops):
+        found.append(Assumed(AssumedKind.TCGEN05))
+    if any(op[0] == Op.ENGINE_WORK and operand(op, "cycles") for op in ops):
+        found.append(Assumed(AssumedKind.MATRIX))
+    if any(op[0] in AT["cta_mask"] and operand(op, "cta_mask").bit_count() > 1 for op in ops):
+        found.append(Assumed(AssumedKind.MULTICAST))
+    if any(_remote(program, agent, op) for agent, op in repeated):
+        found.append(Assumed(AssumedKind.REMOTE))
+    used = _values_used(program, profile, ops)
+    found += [Assumed(AssumedKind.VALUE, name) for name in profile.assumed if name in used]
+    return (*found, *_works(program, profile, repeated, measured))
+
+
+def _repeated(program: Program) -> Iterator[tuple[int, Operation]]:
+    """The agents' operations between the first and the last mark of their loops; all of an agent without a loop."""
+    for agent, code in enumerate(program.code):
+        marks = [pc for pc, op in enumerate(code) if op[0] in LOOP_MARKS]
+        for op in code[marks[0] : marks[-1]] if marks else code:
+            yield agent, op
+
+
+def _remote(program: Program, agent: int, op: Operation) -> bool:
+    if op[0] not in SIGNALS:
+        return False
+    return program.barriers[operand(op, "barrier")].cta != program.agents[agent].cta
+
+
+@dataclass(frozen=True)
+class _Noting(Profile):
+    """A profile that notes which of its values are asked for."""
+
+    asked: set[str] = field(default_factory=set)
+
+    def __getitem__(self, name: str) -> int:
+        self.asked.add(name)
+        return super().__getitem__(name)
+
+
+def _values_used(program: Program, profile: Profile, ops: dict[Operation, None]) -> set[str]:
+    """The values of the profile that decide what these operations cost."""
+    noting = _Noting(**{name: getattr(profile, name) for name in Profile.__dataclass_fields__})
+    price = Prices(program, noting, traced=False)
+    for op in ops:
+        if op[0] in MEETINGS - MEETING_WAITS:
+            continue  # only who waits there takes the latency
+        if op[0] in ENGINE_ACCESSES and operand(op, "engine") not in IN_ORDER and not _awaited(ops, op):
+            continue
+        price(op)
+    return noting.asked
+
+
+def _awaited(ops: dict[Operation, None], transfer: Operation) -> bool:
+    """Whether anything in an iteration waits for the transfers of its engine."""
+    engine = operand(transfer, "engine")
+    return any(op[0] == Op.WAIT_GROUP and operand(op, "engine") == engine for op in ops)
+
+
+def _works(
+    program: Program, profile: Profile, repeated: tuple[tuple[int, Operation], ...], measured: Trace
+) -> Iterator[Assumed]:
+    """The works of a given length of each role, unless the trace shows that they took as long."""
+    given: dict[str, set[int]] = {}
+    for agent, op in repeated:
+        if op[0] == Op.WORK:
+            given.setdefault(program.agents[agent].role, set()).add(operand(op, "cycles"))
+    recorded = {
+        role: int(np.percentile(gaps, 50, method="nearest"))
+        for role in given
+        if len(gaps := gaps_from(measured, role, EventKind.WORK_BEGIN))
+    }
+    for role, lengths in given.items():
+        longest = max(lengths)
+        took = recorded.get(role)
+        expected = longest + profile["work.issue"] if longest else 0
+        close = took is not None and abs(took - expected) <= expected // 10 + WORK_MARGIN
+        if len(lengths) > 1 or not close:
+            yield Assumed(AssumedKind.WORK, role, longest, took)
