@@ -24,6 +24,8 @@ from pipesim.answers.views.run import RunReport
 from pipesim.answers.views.summary import Failure, ProtocolReport, SummaryReport, TraceLine
 from pipesim.answers.views.trace import CompareReport, PairReport, TraceComparison
 from pipesim.answers.views.verify import VerifyReport
+from pipesim.conform.result import TraceVerdict
+from pipesim.conform.times import TimeComparison
 from pipesim.errors import PipesimError
 from pipesim.explain.anatomy.parts import Anatomy
 from pipesim.model.finding import Deadlock, Finding
@@ -41,6 +43,7 @@ EXPERIMENTS = 1
 Schema = dict[str, Any]
 TEXT, WHOLE, YES_NO, NOTHING = ({"type": kind} for kind in ("string", "integer", "boolean", "null"))
 VERDICT_OK: Schema = {"enum": [True, False, None]}
+BEHAVIOUR: Schema = {"enum": [each.name.lower() for each in TraceVerdict]}
 EXIT_CODE: Schema = {"enum": [0, 1, 2, 3, 4]}
 
 #: The sentences that a document has beside a dataclass's fields, or in their place (``report/sentences/document.py``).
@@ -48,13 +51,14 @@ SENTENCES: Mapping[type, Schema] = {
     CheckReport: {"how": TEXT, "said": TEXT, "also": {"type": "array", "items": TEXT}},
     ProvedRange: {"why": TEXT},
     WalkReport: {"said": TEXT},
-    TraceComparison: {"source": TEXT, "device": TEXT},
+    TraceComparison: {"source": TEXT, "device": TEXT, "behaviour": BEHAVIOUR},
+    TimeComparison: {"said": TEXT},
     VerifyReport: {"verdict": TEXT, "ok": VERDICT_OK},
     CompareReport: {"verdict": TEXT, "ok": VERDICT_OK},
     PairReport: {"verdict": TEXT, "ok": VERDICT_OK},
     ProtocolReport: {"ok": VERDICT_OK},
     SummaryReport: {"ok": VERDICT_OK},
-    TraceLine: {"why": TEXT},
+    TraceLine: {"why": TEXT, "behaviour": BEHAVIOUR},
     Failure: {"what": TEXT},
 }
 

@@ -17,6 +17,7 @@ from pipesim.trace.library import stored_traces
 from pipesim.trace.schema import Trace, TraceMeta
 
 NONE = "–"
+NOT_MEASURED = "not measured"
 
 INTRODUCTION = """\
 # Recorded traces
@@ -42,7 +43,10 @@ What the columns say:
 - **events** are the records in the file, **CTAs** the thread blocks that were recorded, of **grid** that ran;
   **dropped** counts the records that found no room and are not in the file.
 - **launches** and **period** (steady state, in cycles; the median over all CTAs and launches) are untraced / traced;
-  **overhead** is what recording added to the period.
+  **overhead** is what recording added to the period. A period is *not measured* where the run has too few iterations
+  for a steady state or did not finish, and in recordings from before untraced launches of a kernel took it: all of the
+  H100, which is not available any more, except those of `producer_consumer`. A traced launch of the other kernels takes
+  none: its period is in its events.
 - **a record** is what one costs, in cycles: the overhead of a tile over the records of the role that bounds the period,
   from the least to the most of the pairs of launches. **memory** is where records went first.
 - **SM MHz** is the clock under this load, and **clock bound** the largest uncertainty of any event's time.
@@ -87,7 +91,7 @@ def _cells(trace: Trace) -> tuple[str, ...]:
         str(len(meta.ctas)),
         " / ".join(str(sum(1 for run in meta.runs if run.traced is kind)) for kind in (False, True)),
         f"{sum(sum(header.dropped) for header in meta.ctas):,}",
-        f"{_cycles(untraced)} / {_cycles(traced)}",
+        f"{_cycles(untraced)} / {_cycles(traced)}" if untraced or traced else NOT_MEASURED,
         f"{(traced - untraced) * 100 / untraced:+.2f} %" if untraced and traced is not None else NONE,
         _record_cost(meta),
         meta.memory or NONE,
@@ -113,15 +117,18 @@ def _status(meta: TraceMeta) -> Iterator[str]:
 
 
 def _periods(meta: TraceMeta, *, traced: bool) -> int | None:
-    """The median period in 1/1000 of a cycle, over the CTAs of all launches of this kind."""
-    periods = sorted(period for run in meta.runs if run.traced is traced for period in run.period_millicycles)
+    """The median period in 1/1000 of a cycle, over the CTAs that measured one in all launches of this kind.
+
+    None if none did: 0 in a file says that it was not measured.
+    """
+    periods = sorted(p for run in meta.runs if run.traced is traced for p in run.period_millicycles if p)
     if not periods:
         return None
     return (periods[(len(periods) - 1) // 2] + periods[len(periods) // 2]) // 2
 
 
 def _cycles(millicycles: int | None) -> str:
-    return NONE if millicycles is None else f"{millicycles / 1000:,.1f}"
+    return NOT_MEASURED if millicycles is None else f"{millicycles / 1000:,.1f}"
 
 
 def _size(count: int) -> str:

@@ -174,9 +174,8 @@ def _line(part: TracesPart, path: Path, program: Callable[[], Program]) -> Trace
         return TraceLine(source, str(path), device, Agreement.UNKNOWN, 0, unusable=error.fact)
     first = found.conformance.divergence
     claim = first.claim if first is not None and found.reason is not None else ""
-    return TraceLine(
-        source, str(path), device, found.agreement, len(trace.events), found.reason, claim, time=times_of(program(), trace)
-    )
+    time = times_of(program(), trace)
+    return TraceLine(source, str(path), device, found.agreement, len(trace.events), found.reason, claim, time=time)
 
 
 def _recorded_program(part: TracesPart) -> Program:

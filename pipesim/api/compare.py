@@ -15,7 +15,8 @@ from pipesim.answers.views.trace import CompareReport, TraceComparison
 from pipesim.api.given import Given, GivenProfile, GivenTrace, profile_from, target_from, trace_from, whole_params
 from pipesim.api.result import VerdictResult
 from pipesim.conform.agreement import Agreement
-from pipesim.conform.result import Conformance, Divergence, Timing
+from pipesim.conform.result import Conformance, Divergence, Timing, TraceVerdict
+from pipesim.conform.times import TimeComparison
 from pipesim.errors import ParameterError, UsageError
 from pipesim.export.documents import document_of
 from pipesim.model.program import Program
@@ -44,6 +45,16 @@ class ComparisonResult(VerdictResult):
         return self.report.comparison.agreement
 
     @property
+    def behaviour(self) -> TraceVerdict:
+        """The same in three words: agrees, differs or unknown, whatever the times are."""
+        return self.report.comparison.behaviour
+
+    @property
+    def time(self) -> TimeComparison:
+        """How the simulated times compare with the measured ones, whatever the order of events is."""
+        return self.report.comparison.time
+
+    @property
     def trace(self) -> Trace:
         """The trace that was compared."""
         return self.report.comparison.measured
@@ -69,7 +80,8 @@ class ComparisonResult(VerdictResult):
 
     def _in_short(self) -> str:
         why = comparison_reason(self.report.comparison)
-        return f"{self.program.name}: {self.conclusion.value}{f', {why}' if why else ''}"
+        said = why or f"time {self.time.verdict.value}"
+        return f"{self.program.name}: behaviour {self.behaviour.value}, {said}"
 
     def _lines(self, width: int) -> list[str]:
         return compare_lines(self.report, width)

@@ -60,7 +60,7 @@ class VerifyResult(VerdictResult):
         return self.report.missing
 
     def _in_short(self) -> str:
-        devices = ", ".join(f"{each.device} {each.conclusion.value}" for each in self.hardware)
+        devices = ", ".join(f"behaviour {each.behaviour.value} ({each.device})" for each in self.hardware)
         if not devices and self.missing is not None:
             devices = "nothing to compare with"
         return f"{self.program.name}: {self.verdict.value}{f'; {devices}' if devices else ''}"

@@ -13,7 +13,7 @@ from enum import Enum
 import numpy as np
 
 from pipesim.conform.steady import gaps_from
-from pipesim.model.groups import ENGINE_ACCESSES, LOOP_MARKS, MEETINGS, MEETING_WAITS, ON_ENGINE, SIGNALS
+from pipesim.model.groups import ENGINE_ACCESSES, LOOP_MARKS, MEETING_WAITS, MEETINGS, ON_ENGINE, SIGNALS
 from pipesim.model.ops import AT, IN_ORDER, Engine, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.timed.costs import Prices

@@ -7,7 +7,16 @@ from dataclasses import dataclass, replace
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import Conformance, Figure, Timing
 from pipesim.conform.steady import beats, read
-from pipesim.conform.times import PERIOD, WHOLE_RUN, NoTime, TimeComparison, compare_times, deciding, no_time, why_no_time
+from pipesim.conform.times import (
+    PERIOD,
+    WHOLE_RUN,
+    NoTime,
+    TimeComparison,
+    compare_times,
+    deciding,
+    no_time,
+    why_no_time,
+)
 from pipesim.conform.timing import PeriodPair, compare_timing, like, median_period, noise_millicycles
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program

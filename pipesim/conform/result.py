@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from pipesim.model.finding import Deadlock
-from pipesim.trace.schema import Trace
 
 
 class TraceVerdict(Enum):

@@ -27,7 +27,7 @@ class TimeVerdict(Enum):
 
     WITHIN_STATED_ERROR = "within the profile's stated error"
     OFF = "off"  #: by ``off_permille``
-    NOT_MODELLED = "not modelled"  #: they rest on what is ``assumed``; the difference, if there is one, is given as well
+    NOT_MODELLED = "not modelled"  #: they rest on what is ``assumed``; a difference is given as well
     NOT_COMPARED = "not compared"  #: ``why`` says why
 
 

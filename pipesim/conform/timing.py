@@ -11,7 +11,6 @@ from pipesim.conform.steady import Reading, one_cta, read
 from pipesim.conform.times import PERIOD, WHOLE_RUN
 from pipesim.trace.schema import Column, Events, Run, Trace
 
-
 TRACED_PERIOD = "period, traced"
 
 

@@ -58,7 +58,7 @@ def _parse(data: object, place: str) -> StatedError:
         raise ProfileError('the "kernel" of a stated error is the name of a protocol', place=place)
     if not isinstance(ctas, list) or len(ctas) != 2 or not _whole(*ctas) or not 1 <= ctas[0] <= ctas[1]:
         raise ProfileError('the "ctas" of a stated error are the least and the most CTAs of a launch', place=place)
-    if not _whole(*numbers) or not 1 <= numbers[0] or not 0 <= numbers[1] <= numbers[2] <= MOST_PERMILLE:
+    if not _whole(*numbers) or not numbers[0] >= 1 or not 0 <= numbers[1] <= numbers[2] <= MOST_PERMILLE:
         raise ProfileError(
             f"a stated error has whole numbers {', '.join(_NUMBERS)}",
             place=place,

@@ -25,6 +25,7 @@ from pipesim.answers.views.summary import Failure, Hardware, ProtocolReport, Sum
 from pipesim.answers.views.trace import CAPTURED_NOW, CompareReport, PairReport, PairSide, TraceComparison
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind
+from pipesim.conform.assumed import Assumed, AssumedKind
 from pipesim.conform.diagnose.edits import Edit, EditKind
 from pipesim.conform.diagnose.examined import Autopsy, Diagnosis, Examination, Explanation, LaunchOutcome, Standing
 from pipesim.conform.pair.result import (
@@ -52,6 +53,7 @@ from pipesim.conform.result import (
     Timing,
     TraceVerdict,
 )
+from pipesim.conform.times import PERIOD, WHOLE_RUN, NoTime, TimeComparison, TimeVerdict
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.model.barrier_word import BarrierWord
 from pipesim.model.ending import Ending
@@ -73,6 +75,7 @@ from pipesim.report.text.console import paint, width_of
 from pipesim.report.text.table import paint_list, paint_periods, paint_protocol
 from pipesim.targets import find, target_of
 from pipesim.timed.profile import load_profile
+from pipesim.timed.stated_error import StatedError
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Site, Trace, TraceMeta
 from pipesim.trace.window import cut as keep
@@ -160,6 +163,37 @@ def timing(measured: int, mmas: int = 2) -> Timing:
     )
 
 
+#: What the invented profile of the examples states of the kernel in them.
+STATED = StatedError("ring", (1, 1), 57, 17, 126)
+
+
+def time_of(measured: int) -> TimeComparison:
+    """What the numbers of :func:`timing` come to."""
+    off = round(1000 * (755 - measured) / measured)
+    verdict = TimeVerdict.WITHIN_STATED_ERROR if abs(off) <= STATED.worst_permille else TimeVerdict.OFF
+    return TimeComparison(verdict, "h100", PERIOD, 755_000, 1000 * measured, off, STATED)
+
+
+def untimed(why: NoTime) -> TimeComparison:
+    return TimeComparison(TimeVerdict.NOT_COMPARED, "h100", why=why)
+
+
+#: Everything that a time can assume, of one role's work also how long it took.
+ASSUMED = (
+    Assumed(AssumedKind.DEVICE, "NVIDIA B200"),
+    Assumed(AssumedKind.TCGEN05),
+    Assumed(AssumedKind.MATRIX),
+    Assumed(AssumedKind.MULTICAST),
+    Assumed(AssumedKind.REMOTE),
+    Assumed(AssumedKind.VALUE, "transfer.latency"),
+    Assumed(AssumedKind.VALUE, "matrix.latency"),
+    Assumed(AssumedKind.VALUE, "sync.latency"),
+    Assumed(AssumedKind.VALUE, "read.issue"),
+    Assumed(AssumedKind.WORK, "softmax", 900, 1_303),
+    Assumed(AssumedKind.WORK, "scheduler", 700),
+)
+
+
 def block(device: str, source: str, period: int, /, **changes: object) -> TraceComparison:
     """One device's block of the good report."""
     good = TraceComparison(
@@ -176,6 +210,7 @@ def block(device: str, source: str, period: int, /, **changes: object) -> TraceC
         noise_permille=4,
         sm_khz=1_755_000,
         timing=timing(period),
+        time=time_of(period),
         simulated=ring(755, 1204),
         measured=ring(period, 1231, source="hardware", start=9_000),
     )
@@ -333,6 +368,33 @@ def verify_good(console: Console) -> None:
     paint_verify(console, VerifyReport(HEADING, PROOF, simulations, blocks))
 
 
+def times_off(console: Console) -> None:
+    """The order of events is right and the time is not; the profile states nothing of such a launch of this kernel."""
+    off = replace(time_of(469), verdict=TimeVerdict.OFF, stated=None)
+    blocks = (block(H100, "ring.parquet", 469, time=off), block(H200, "ring.parquet", 753))
+    paint_verify(console, VerifyReport(HEADING, PROOF, (simulation(),), blocks))
+
+
+def times_not_modelled(console: Console) -> None:
+    """Two devices whose times rest on the same assumptions."""
+    figures = (Figure("period", None, 755_000, None), Figure("whole run, traced", None, 48_769_000, 60_000_000))
+    numbers = replace(timing(753), figures=figures)
+    lacks = TimeComparison(
+        TimeVerdict.NOT_MODELLED, "h100", WHOLE_RUN, 48_769_000, 60_000_000, -187, assumed=ASSUMED[3:]
+    )
+    blocks = (
+        block(H100, "ring.parquet", 753, time=lacks, timing=numbers),
+        block(H200, "ring.parquet", 753, time=replace(lacks, measured=50_000_000, off_permille=-25), timing=numbers),
+    )
+    paint_verify(console, VerifyReport(HEADING, PROOF, (simulation(),), blocks))
+
+
+def times_without_a_number(console: Console) -> None:
+    """Nothing that was recorded can be compared in time, and what is simulated is another device."""
+    lacks = TimeComparison(TimeVerdict.NOT_MODELLED, "h100", assumed=ASSUMED)
+    paint_compare(console, CompareReport(HEADING, (block("NVIDIA B200", "b.parquet", 753, time=lacks, timing=None),)))
+
+
 def verify_divergence(console: Console) -> None:
     wrong = block(
         H100,
@@ -352,6 +414,7 @@ def verify_lost(console: Console) -> None:
     partial = Conformance(TraceVerdict.UNKNOWN, 1_700, 2, 92, 2)
     lossy = block(H100, CAPTURED_NOW, 753, conformance=partial, dropped=92, timing=None, driver="", sm_khz=0,
                   simulated=None, clock_error_ps=740, measured=wrong, agreement=Agreement.UNKNOWN,
+                  time=untimed(NoTime.NOT_RECORDED),
                   reason=Reason(ReasonKind.RECORDS_LOST, 92))  # fmt: skip
     paint_compare(console, CompareReport(HEADING, (lossy,)))
 
@@ -378,6 +441,7 @@ def verify_window_lost(console: Console) -> None:
     seen = Conformance(TraceVerdict.UNKNOWN, 700, 1, 95, 2, window=(0, 63), iterations=64, ended=False)
     lossy = block(H100, "window.parquet", 753, conformance=seen, dropped=95, timing=None, simulated=None,
                   measured=part(0, 63, lost=(3, 12, 80)), agreement=Agreement.UNKNOWN,
+                  time=untimed(NoTime.NOT_RECORDED),
                   reason=Reason(ReasonKind.RECORDS_LOST, 95))  # fmt: skip
     paint_compare(console, CompareReport(HEADING, (lossy,), captured=True))
 
@@ -400,7 +464,7 @@ def hang(console: Console) -> None:
     found = replace(DIVERGENCES[DivergenceKind.NOT_FINISHED], event=38, events=39, cycle=2_682, moments=())
     conformance = Conformance(TraceVerdict.DIFFERS, 39, 1, 0, 2, found)
     stuck = block(H100, "hang-0007.parquet", 753, timing=None, measured=stopped, conformance=conformance,
-                  agreement=Agreement.HANGS_TOO)  # fmt: skip
+                  agreement=Agreement.HANGS_TOO, time=untimed(NoTime.UNFINISHED))  # fmt: skip
     paint_compare(console, CompareReport(HEADING, (stuck,)))
 
 
@@ -721,6 +785,11 @@ def summed(name: str, **known: object) -> ProtocolReport:
     return replace(right, **known)  # type: ignore[arg-type]
 
 
+def with_times(lines: tuple[TraceLine, ...], *times: TimeComparison) -> tuple[TraceLine, ...]:
+    """The lines with these times, in turn."""
+    return tuple(replace(line, time=times[n % len(times)]) for n, line in enumerate(lines))
+
+
 def of_traces(name: str, **agreements: int) -> tuple[TraceLine, ...]:
     """So many traces of each agreement on both devices, the first of which is not known to agree."""
     whys = {
@@ -747,11 +816,18 @@ def summary(console: Console) -> None:
     unknown = replace(right, verdict=Verdict.UNKNOWN)
     good = SimulationLine("h100", "NVIDIA H100", None, 1_105_400, "the consumers", Ending.FINISHED)
     recorded = Hardware.RECORDED
+    whole = TimeComparison(
+        TimeVerdict.NOT_MODELLED, "h100", WHOLE_RUN, 48_769_000, 60_000_000, -187, assumed=ASSUMED[2:]
+    )
     rows = (
-        summed("ring", proof=any_tiles, simulation=good, hardware=recorded, traces=of_traces("ring", conforms=3)),
+        summed("ring", proof=any_tiles, simulation=good, hardware=recorded,
+               traces=with_times(of_traces("ring", conforms=3), time_of(753), time_of(741), time_of(469))),
         summed("gemm_of_a_rather_long_name", proof=any_of_both),
         summed(
-            "hangs", hardware=recorded, traces=of_traces("hangs", conforms=1, hangs_too=2, fault_named=1),
+            "hangs", hardware=recorded,
+            traces=with_times(
+                of_traces("hangs", conforms=1, hangs_too=2, fault_named=1), whole, *[untimed(NoTime.UNFINISHED)] * 3
+            ),
         ),
         summed("refuted", proof=wrong, findings=tuple(shown.finding for shown in wrong.refutations)),
         summed("not_decided", arguments=("not_decided", "-p", "tiles=3"), proof=unknown),
@@ -784,6 +860,9 @@ def summary_good(console: Console) -> None:
 EXAMPLES: dict[str, Callable[[Console], None]] = {
     "verify_good": verify_good,
     "verify_divergence": verify_divergence,
+    "times_off": times_off,
+    "times_not_modelled": times_not_modelled,
+    "times_without_a_number": times_without_a_number,
     "verify_lost": verify_lost,
     "verify_window": verify_window,
     "verify_window_lost": verify_window_lost,

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from rich.cells import cell_len
 
 from pipesim.conform.result import Figure, SiteTiming, Timing
+from pipesim.conform.times import PERIOD
+from pipesim.report.sentences.times import NOT_MEASURED
 from pipesim.report.text.layout import columns, middle, pad, pad_left, wrap_parts
 from pipesim.report.text.words import NONE, count, cycles, number, percent, plus_minus, signed_percent
 
@@ -37,7 +39,8 @@ def steady_lines(timing: Timing, width: int, side: str = "measured") -> list[str
 
 def _figure(f: Figure) -> tuple[str, ...]:
     noise = round(1000 * f.noise / f.measured) if f.noise is not None and f.measured else None
-    values = (cycles(f.bound), cycles(f.simulated), cycles(f.measured))
+    unmeasured = f.measured is None and f.name.startswith(PERIOD)
+    values = (cycles(f.bound), cycles(f.simulated), NOT_MEASURED if unmeasured else cycles(f.measured))
     return (f.name, *values, signed_percent(f.error_permille), plus_minus(noise))
 
 

@@ -13,7 +13,8 @@ from pipesim.report.findings.divergence import divergence_lines
 from pipesim.report.findings.examination import examination_lines
 from pipesim.report.pages.figures import share_lines, site_lines, steady_lines
 from pipesim.report.pictures.timeline import Moment, timeline_lines
-from pipesim.report.sentences.trace import device_words, is_simulated, source_words
+from pipesim.report.sentences.times import time_parts
+from pipesim.report.sentences.trace import device_words, is_simulated, side_words, source_words
 from pipesim.report.text.console import BAD, GOOD, UNSURE
 from pipesim.report.text.layout import LABEL, field, middle
 from pipesim.report.text.words import count, iterations, megahertz, number, plus_minus, signed_percent, time_bound
@@ -25,6 +26,7 @@ MOST_LOSERS = 3  #: agents whose dropped records are counted one by one
 def hardware_lines(block: TraceComparison, width: int, *, timeline: bool) -> list[str]:
     """The block of one device under a title line; ``timeline`` says whether to draw it."""
     lines = [_title(block, width), "", *_capture(block, width), *_trust(block, width)]
+    lines += field("times", time_parts(block.time, side_words(block)), width)
     divergence, hangs_too = block.conformance.divergence, block.agreement is Agreement.HANGS_TOO
     if divergence is not None:
         lines += [

@@ -13,6 +13,7 @@ from pipesim.conform.agreement import Agreement
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, Finding, Verdict
 from pipesim.report.findings.finding import who_waits
+from pipesim.report.pages.times import times_lines
 from pipesim.report.sentences.check import check_sentence
 from pipesim.report.sentences.stage import failure_words
 from pipesim.report.sentences.trace import trace_line_reason
@@ -36,6 +37,7 @@ def summary_lines(report: SummaryReport, width: int) -> list[str]:
     parts += ["compared with every recorded trace"] * any(each.traces for each in report.protocols)
     lines = [*wrap_parts(parts, width, title), "", *_table(report.protocols, width)]
     lines += _traces([line for each in report.protocols for line in each.traces], width)
+    lines += times_lines(report.protocols, width)
     for each in report.protocols:
         if each.conclusion.ok is not True:
             lines += ["", *_not_right(each, report.profile, width)]
@@ -120,7 +122,8 @@ def _traces(lines: list[TraceLine], width: int) -> list[str]:
     if not lines:
         return []
     agree = sum(line.agreement.agrees for line in lines)
-    parts = [f"{number(agree)} of {count(len(lines), 'recorded trace')} {'agrees' if agree == 1 else 'agree'}"]
+    verb = "agrees" if agree == 1 else "agree"
+    parts = [f"{number(agree)} of {count(len(lines), 'recorded trace')} {verb} in the order of events"]
     for kind, said in (
         (Agreement.HANGS_TOO, "hung where the model also blocks"),
         (Agreement.FAULT_NAMED, "with an injected fault, which is named"),

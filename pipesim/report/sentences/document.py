@@ -6,9 +6,11 @@ from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
 from pipesim.answers.views.summary import Failure, ProtocolReport, SummaryReport, TraceLine
 from pipesim.answers.views.trace import CompareReport, PairReport, TraceComparison
 from pipesim.answers.views.verify import VerifyReport
+from pipesim.conform.times import TimeComparison
 from pipesim.report.sentences.check import check_sentence, how_words, walk_sentence, why_not_every
 from pipesim.report.sentences.pair import pair_sentence
 from pipesim.report.sentences.stage import failure_words
+from pipesim.report.sentences.times import time_words
 from pipesim.report.sentences.trace import compare_sentence, device_words, source_words, trace_line_reason
 from pipesim.report.sentences.verify import verify_sentence
 
@@ -21,10 +23,13 @@ def in_words(value: object) -> dict[str, object]:  # one case a class
             return {"how": how_words(value), "said": check_sentence(value), "also": also}
         case ProvedRange():
             return {"why": why_not_every(value)}
+        case TimeComparison():
+            return {"said": time_words(value)}
         case WalkReport():
             return {"said": walk_sentence(value)}
         case TraceComparison():
-            return {"source": source_words(value), "device": device_words(value)}
+            named: dict[str, object] = {"source": source_words(value), "device": device_words(value)}
+            return named | {"behaviour": value.behaviour.name.lower()}
         case VerifyReport():
             return {"verdict": verify_sentence(value), "ok": value.conclusion.ok}
         case CompareReport():
@@ -34,7 +39,7 @@ def in_words(value: object) -> dict[str, object]:  # one case a class
         case ProtocolReport() | SummaryReport():
             return {"ok": value.conclusion.ok}
         case TraceLine():
-            return {"why": trace_line_reason(value)}
+            return {"why": trace_line_reason(value), "behaviour": value.behaviour.name.lower()}
         case Failure():
             return {"what": failure_words(value)}
         case _:

@@ -7,6 +7,7 @@ from typing import assert_never
 from pipesim.answers.views.summary import TraceLine
 from pipesim.answers.views.trace import CAPTURED_NOW, CompareReport, PeriodCheck, TraceComparison
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind
+from pipesim.report.sentences.times import time_words
 from pipesim.report.text.words import count, iterations, number
 from pipesim.trace.schema import Trace
 
@@ -28,7 +29,12 @@ def compare_sentence(report: CompareReport) -> str:
     conformance = found.conformance
     part = f" in {iterations(conformance.window)}" if conformance.hides else ""
     said = _agreement(found) or f"the {who} trace conforms to the protocol{part}"
-    return f"{said} ({device_words(found)})"
+    return f"{said} ({device_words(found)}){_and_times(found)}"
+
+
+def side_words(found: TraceComparison) -> str:
+    """What the times of a trace are called."""
+    return "trace" if is_simulated(found) else "measured"
 
 
 def comparison_reason(found: TraceComparison) -> str:
@@ -79,6 +85,13 @@ def agreeing_device(found: TraceComparison) -> str:
     """A device that agrees, with the iterations where only some were kept."""
     part = f", {iterations(found.conformance.window)}" if found.conformance.hides else ""
     return device_words(found) + part
+
+
+def _and_times(found: TraceComparison) -> str:
+    """How its times compare; "" of a run that ended early or has an injected fault."""
+    if found.agreement is not Agreement.CONFORMS:
+        return ""
+    return f"; times: {time_words(found.time, side_words(found))}"
 
 
 def _agreement(found: TraceComparison) -> str:

@@ -9,12 +9,16 @@ from pipesim.conform.agreement import Agreement
 from pipesim.errors import EvidenceError, HardwareError, NoTraceError
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
-from pipesim.report.sentences.trace import HANGS_TOO, agreeing_device, comparison_reason, device_words
+from pipesim.report.sentences.times import times_clause
+from pipesim.report.sentences.trace import HANGS_TOO, agreeing_device, comparison_reason, device_words, side_words
 from pipesim.report.text.words import number
 
 
 def verify_sentence(report: VerifyReport) -> str:
-    """The first reason of what it comes to, or that all agrees; and which recorded runs hung as the model does."""
+    """The first reason of what it comes to, or that all agrees; and which recorded runs hung as the model does.
+
+    That the order of events agrees says nothing of the times: these have a clause of their own.
+    """
     conclusion = report.conclusion
     if conclusion is not Conclusion.AGREES:
         hung = [device_words(found) for found in report.hardware if found.agreement is Agreement.HANGS_TOO]
@@ -23,7 +27,9 @@ def verify_sentence(report: VerifyReport) -> str:
     if report.left_out:
         return f"{_without_hardware(report)} (hardware left out)"
     devices = ", ".join(agreeing_device(found) for found in report.hardware)
-    return f"{_without_hardware(report)}, and the hardware agrees ({devices})"
+    said = f"{_without_hardware(report)}; the order of events agrees with the hardware ({devices})"
+    names, sides = ([words(found) for found in report.hardware] for words in (device_words, side_words))
+    return f"{said}; {times_clause(report.hardware, names, sides)}" if report.hardware else said
 
 
 def _reasons(report: VerifyReport) -> list[tuple[Conclusion, str]]:

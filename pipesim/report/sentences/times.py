@@ -1,0 +1,128 @@
+"""How simulated times compare with recorded ones, in words: apart from what is said of the order of events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from pipesim.answers.views.trace import TraceComparison
+from pipesim.conform.assumed import Assumed, AssumedKind
+from pipesim.conform.times import PERIOD, NoTime, TimeComparison, TimeVerdict
+from pipesim.report.text.words import count, cycles, number, percent, signed_percent
+from pipesim.timed.stated_error import StatedError
+
+WITHIN = "within the profile's stated error"
+NOT_MEASURED = "not measured"
+
+_VALUES = {  # the profile's estimates, as a reader knows them
+    "transfer.latency": "bulk stores and cp.async",
+    "matrix.latency": "matrix multiplications",
+    "sync.latency": "named and cluster barriers",
+}
+
+
+def time_words(found: TimeComparison, side: str = "measured") -> str:
+    """``off by +61.0 % (period 3,120 simulated, 1,940 measured)``. ``side``: what the trace's times are called."""
+    return "; ".join(filter(None, (_compared(found, side), _not_modelled(found))))
+
+
+def time_parts(found: TimeComparison, side: str = "measured") -> list[str]:
+    """The same in parts, with what the profile states, and how long each role's work took."""
+    parts = [_compared(found, side), _not_modelled(found, details=True)]
+    if found.verdict in (TimeVerdict.WITHIN_STATED_ERROR, TimeVerdict.OFF):
+        parts.append(_stated_words(found.stated) if found.stated is not None else _unstated_words(found))
+    return [part for part in parts if part]
+
+
+def times_clause(blocks: Sequence[TraceComparison], names: Sequence[str], sides: Sequence[str]) -> str:
+    """``times: off by ...``: of several devices each with its name; what is not modelled stands at the end."""
+    compared = [_compared(block.time, side) for block, side in zip(blocks, sides, strict=True)]
+    lacking = [_not_modelled(block.time) for block in blocks]
+    if len(set(lacking)) > 1:
+        compared = ["; ".join(filter(None, pair)) for pair in zip(compared, lacking, strict=True)]
+        lacking = [""]
+    if len(set(compared)) > 1:
+        compared = [f"{name}: {words}" for name, words in zip(names, compared, strict=True)]
+    return "times: " + "; ".join(filter(None, (*dict.fromkeys(compared), lacking[0])))
+
+
+def _compared(found: TimeComparison, side: str) -> str:
+    """How far the times are off, or why that is not known; "" where they rest on assumptions and there is no number."""
+    match found.verdict:
+        case TimeVerdict.WITHIN_STATED_ERROR:
+            return f"{WITHIN} ({signed_percent(found.off_permille)}: {_numbers(found, side)})"
+        case TimeVerdict.OFF:
+            return f"off by {signed_percent(found.off_permille)} ({_numbers(found, side)})"
+        case TimeVerdict.NOT_MODELLED if found.off_permille is None:
+            return ""
+        case TimeVerdict.NOT_MODELLED:
+            return f"off by {signed_percent(found.off_permille)} ({_numbers(found, side)})"
+        case TimeVerdict.NOT_COMPARED:
+            return f"not compared: {_why_words(found.why)}"
+        case _:
+            assert_never(found.verdict)
+
+
+def _not_modelled(found: TimeComparison, *, details: bool = False) -> str:
+    if found.verdict is not TimeVerdict.NOT_MODELLED:
+        return ""
+    return f"not modelled for: {assumed_words(found.assumed, details=details)}"
+
+
+def assumed_words(assumed: Sequence[Assumed], *, details: bool = False) -> str:
+    """What a simulation assumes, most important first; with the ``details`` of each role's work."""
+    return ", ".join(dict.fromkeys(_assumed(each, details=details) for each in assumed))
+
+
+def _assumed(each: Assumed, *, details: bool) -> str:
+    match each.kind:
+        case AssumedKind.DEVICE:
+            return f"the device {each.name}, which has no profile"
+        case AssumedKind.TCGEN05:
+            return "tcgen05 operations and tensor memory"
+        case AssumedKind.MATRIX:
+            return "matrix multiplications"
+        case AssumedKind.MULTICAST:
+            return "multicast copies"
+        case AssumedKind.REMOTE:
+            return "arrivals at another CTA"
+        case AssumedKind.VALUE:
+            return _VALUES.get(each.name, f"the profile's {each.name}")
+        case AssumedKind.WORK:
+            return f"the work of {each.name}" + (_work_words(each) if details else "")
+        case _:
+            assert_never(each.kind)
+
+
+def _work_words(each: Assumed) -> str:
+    took = "not recorded" if each.recorded is None else f"{number(each.recorded)} recorded"
+    return f" ({number(each.given)} cycles given, {took})"
+
+
+def _numbers(found: TimeComparison, side: str) -> str:
+    figure = "period" if found.figure == PERIOD else f"{found.figure}:"
+    return f"{figure} {cycles(found.simulated)} simulated, {cycles(found.measured)} {side}"
+
+
+def _stated_words(stated: StatedError) -> str:
+    over = f"over {count(stated.configurations, 'configuration')} of {stated.kernel}"
+    return f"stated: median {percent(stated.median_permille)}, at most {percent(stated.worst_permille)} {over}"
+
+
+def _unstated_words(found: TimeComparison) -> str:
+    what = "this kernel and launch" if found.figure == PERIOD else "whole runs"
+    return f"the profile {found.profile} states no error for {what}"
+
+
+def _why_words(why: NoTime | None) -> str:
+    match why:
+        case NoTime.UNFINISHED:
+            return "the recorded run did not finish"
+        case NoTime.FAULT:
+            return "the recorded kernel has an injected fault"
+        case NoTime.NOT_SIMULATED:
+            return "the simulation did not finish"
+        case NoTime.NOT_RECORDED | None:
+            return "too few iterations for a period, and not recorded from end to end"
+        case _:
+            assert_never(why)
