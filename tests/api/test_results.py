@@ -86,9 +86,11 @@ def test_the_repr_is_one_short_line_that_says_what_was_found(results: dict[str, 
         r"<SimulationResult producer_consumer on h100: finished after [\d,]+ cycles>", reprs["run producer_consumer"]
     )
     assert reprs["verify producer_consumer --recorded"].startswith(
-        "<VerifyResult producer_consumer: proved; NVIDIA H100"
+        "<VerifyResult producer_consumer: proved; behaviour agrees (NVIDIA H100"
     )
-    assert reprs[f"diff {RECORDED}"] == "<ComparisonResult producer_consumer: agrees>"
+    assert reprs[f"diff {RECORDED}"] == (
+        "<ComparisonResult producer_consumer: behaviour agrees, time within the profile's stated error>"
+    )
     assert reprs["finding"].startswith("<CheckFinding deadlock: 2 of 2 agents")
     assert reprs["counterexample"].startswith("<CounterexampleDiagram 55 steps to deadlock")
     long = pipesim.Protocol("x" * 300)

@@ -141,7 +141,9 @@ class TestSavedTrace:
         answer = call("diff", "t.parquet")
         assert answer.code == 0
         assert "✓ 224 events of 1 CTA conform" in answer.out
-        assert answer.verdict == "✓ the simulated trace conforms to the protocol (simulation of NVIDIA H100 80GB HBM3)"
+        said = "✓ the simulated trace conforms to the protocol (simulation of NVIDIA H100 80GB HBM3); times: off by 0.0 % ("
+        assert answer.verdict.startswith(said)
+        assert "measured" not in answer.verdict
 
     @pytest.mark.parametrize("words", [(), ("--recording",)])
     def test_it_is_held_against_a_simulation_of_its_own_kind(self, call: Call, words: tuple[str, ...]) -> None:
@@ -178,7 +180,7 @@ class TestSavedTrace:
         assert "iterations 0 to 3 and 10 to 15 were not recorded" in answer.out
         assert "every agent completed all of them" in answer.out
         assert "iterations 4 to 9 kept · ✓ 0 records dropped" in answer.out
-        assert answer.verdict == (
+        assert answer.verdict.startswith(
             "✓ the simulated trace conforms to the protocol in iterations 4 to 9 (simulation of NVIDIA H100 80GB HBM3)"
         )
 

@@ -25,6 +25,8 @@ Call = Callable[..., Any]
 PC = "producer_consumer"
 H100, H200 = "NVIDIA H100 80GB HBM3", "NVIDIA H200"
 SIMULATED = "proved for every schedule; the simulation finishes without a finding"
+ORDER = f"✓ {SIMULATED}; the order of events agrees with the hardware"
+WITHIN = "; times: within the profile's stated error (+1.8 %: period 1,105 simulated, 1,086 measured)"
 
 
 def blocks(answer: Any) -> list[tuple[str, str]]:
@@ -35,7 +37,7 @@ class TestRecorded:
     def test_every_device_that_was_recorded_is_asked(self, call: Call) -> None:
         answer = call("verify", PC)
         assert answer.code == 0
-        assert answer.verdict == f"✓ {SIMULATED}, and the hardware agrees ({H100}, {H200})"
+        assert answer.verdict == f"{ORDER} ({H100}, {H200}){WITHIN}"
         assert answer.out.count("✓ 896 events of 1 CTA conform") == 2
         assert "profile h100" in answer.out
         assert "profile h200" in answer.out
@@ -58,7 +60,7 @@ class TestRecorded:
     def test_a_folder_of_ones_own(self, call: Call) -> None:
         answer = call("verify", PC, "--traces", trace_folder() / "h200")
         assert answer.code == 0
-        assert answer.verdict == f"✓ {SIMULATED}, and the hardware agrees ({H200})"
+        assert answer.verdict == f"{ORDER} ({H200}){WITHIN}"
 
     @pytest.mark.slow
     def test_another_profile_is_used_for_all(self, call: Call) -> None:
@@ -234,7 +236,7 @@ class TestFreshTrace:
         answer = call("verify", PC)
         assert answer.code == 0
         assert "captured now" in answer.out
-        assert answer.verdict == f"✓ {SIMULATED}, and the hardware agrees ({H100})"
+        assert answer.verdict == f"{ORDER} ({H100}){WITHIN}"
         params = {"stages": 4, "tiles": 64, "tile_bytes": 16384, "consumer_warps": 2, "work": 600, "arrive_lanes": 1}
         assert gpu == [CaptureRequest(TwinSubject("producer_consumer"), params)]
 
@@ -295,7 +297,7 @@ def test_a_window_agrees_for_its_iterations(call: Call, good: Trace) -> None:
     write_trace(cut(good, 10, 42), "part/window.parquet")
     answer = call("verify", PC, "--traces", "part")
     assert answer.code == 0
-    assert answer.verdict == f"✓ {SIMULATED}, and the hardware agrees ({H100}, iterations 10 to 41)"
+    assert answer.verdict == f"{ORDER} ({H100}, iterations 10 to 41){WITHIN}"
 
 
 def test_lost_records_are_unknown(call: Call, good: Trace) -> None:

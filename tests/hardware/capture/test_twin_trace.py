@@ -61,6 +61,8 @@ class ModelGpu:
     late = False  # the first wait that gives up is the first agent's
     wrong = False  # one element of the first output
     traps = False
+    reaches_marks = True
+    marked: ClassVar[list[tuple[bool, list[int]]]] = []  # of each launch, what it found in the marks of its reports
 
     def launch_within(self, kernel, shape, arguments, limit_s):
         traced = "-DPIPESIM_TRACE=1" in kernel.options
@@ -88,6 +90,13 @@ class ModelGpu:
         if self.late:
             reports["status"][0] = DEADLINE
         reports["barrier_words"] = self._words()
+        before = self.memory[int(rest[1])][: reports.nbytes].view(REPORT)["marks"].copy()
+        assert (before == before[0]).all()
+        self.marked.append((traced, before[0].tolist()))
+        if before.any() and self.reaches_marks:  # wait n of the marked agent returns at 5,000 + 100 n
+            reports["marks"] = 5_000 + 100 * ((before & 0xFFFFFFFF) - 1)
+        elif before.any():
+            reports["marks"] = before
         self.upload(rest[1], reports)
         if traced:
             self._record(int(rest[3]))
@@ -158,6 +167,7 @@ def model_gpu(monkeypatch, array_gpu, encoder):
     monkeypatch.setattr("hwkernels.capture.launches.encode", lambda _: np.zeros(128, dtype=np.uint8))  # a driver's
     for name in ("late", "wrong", "traps"):
         monkeypatch.setattr(ModelGpu, name, False)
+    monkeypatch.setattr(ModelGpu, "marked", [])
 
     def prepare(name, params, grid=1, **more):
         request = CaptureRequest(TwinSubject(name, grid), find(name).defaults | dict(params), repetitions=2, **more)
@@ -188,6 +198,27 @@ def test_what_is_captured_conforms(model_gpu, name, recorded):
     assert (found.verdict, found.divergence) == (TraceVerdict.AGREES, None)
     assert found.words == len(program.barriers) * recorded.grid
     assert found.events == len(trace.events)
+
+
+def test_an_untraced_launch_is_asked_for_its_period_and_a_traced_one_is_not(model_gpu):
+    """Of the last consumer: from its wait 36 to its wait 108, 8 tiles of 9 waits later."""
+    meta = capture(model_gpu("persistent_scheduler", {"tiles": 16})).meta
+    asked = [3 << 32 | 37, 3 << 32 | 109]
+    assert ModelGpu.marked == [(traced, [0, 0] if traced else asked) for traced in (True, False, False, True, False, True)]
+    assert [run.period_millicycles for run in meta.runs] == [(900_000,), (0,)] * 2
+    assert meta.extra["overhead_millicycles_per_tile"] == {"median": 0, "low": 0, "high": 0}  # of the loops
+
+
+def test_a_run_without_a_steady_state_is_asked_for_none(model_gpu):
+    meta = capture(model_gpu("persistent_scheduler", {"tiles": 2})).meta
+    assert {tuple(marks) for _, marks in ModelGpu.marked} == {(0, 0)}
+    assert {run.period_millicycles for run in meta.runs} == {(0,)}
+
+
+def test_a_mark_that_was_not_reached_is_no_period(model_gpu, monkeypatch):
+    monkeypatch.setattr(ModelGpu, "reaches_marks", False)
+    meta = capture(model_gpu("persistent_scheduler", {"tiles": 16})).meta
+    assert {run.period_millicycles for run in meta.runs} == {(0,)}
 
 
 def test_wrong_elements_are_counted_and_named(model_gpu, monkeypatch):

@@ -1,0 +1,66 @@
+"""An untraced launch takes its period between the same two waits as it is read from a trace."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hwkernels.capture.twin_subject import TwinSubject
+from hwkernels.twins import REGISTRY
+from pipesim.conform.steady import one_cta, read
+from pipesim.model.trips import waits_per_trip
+from pipesim.targets import find
+from pipesim.timed.engine import simulate
+from pipesim.timed.profile import load_profile
+from pipesim.trace.schema import EventKind, Trace
+from pipesim.trace.steady import period_marks
+
+#: Iterations enough for a steady state.
+ENOUGH = {
+    "attention_sm90": {},
+    "cluster_multicast": {},
+    "epilogue_residual": {"tiles": 24},
+    "gemm_sm90": {"tiles": 16},
+    "persistent_scheduler": {"tiles": 16},
+    "producer_consumer": {},
+    "attention_sm100": {"kv_blocks": 24},
+    "conv_epilogue": {"tiles": 24},
+    "cutlass_sm100": {"tiles": 24},
+    "gemm_sm100": {"tiles": 24},
+    "gemm_sm100_blockwise": {"tiles": 24},
+}
+
+
+def returns(trace: Trace, agent: int) -> list[int]:
+    """When the waits of an agent returned; a try that passes is one."""
+    events = one_cta(trace)
+    kinds = np.array([int(site.kind) for site in trace.meta.sites])[events.site]
+    passed = (kinds == EventKind.WAIT_RETURN) | ((kinds == EventKind.TRY) & (events.value == 1))
+    found: list[int] = events.cycle[(events.agent == agent) & passed].tolist()
+    return found
+
+
+@pytest.mark.parametrize("name", ENOUGH)
+def test_the_marks_are_where_a_trace_has_its_period(name: str) -> None:
+    program = find(name).build(ENOUGH[name])
+    trace = simulate(program, load_profile("h100")).trace
+    reading, marks = read(trace, waits_per_trip(program)), period_marks(program)
+    assert reading is not None
+    assert marks is not None
+    times = returns(trace, marks.agent)
+    period = round(1000 * (times[marks.last] - times[marks.first]) / marks.trips)
+    assert period == reading.period_millicycles
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_every_twin_that_is_recorded_has_configurations_with_a_period(name: str) -> None:
+    with_both = [each for each in REGISTRY[name].recorded if each.clock == "both"]
+    marks = [TwinSubject(name, each.grid).marks(find(name).defaults | dict(each.params)) for each in with_both]
+    timed = [each for each, (first, last) in zip(with_both, marks, strict=True) if last > first]
+    assert any(each.grid == 1 for each in timed)
+    assert any(each.grid >= 8 for each in timed)
+
+
+@pytest.mark.parametrize("params", [{"tiles": 0}, {"tiles": 1}, {"tiles": 4}])
+def test_a_short_run_has_none(params: dict[str, int]) -> None:
+    assert period_marks(find("cluster_multicast").build(params)) is None
