@@ -23,6 +23,7 @@ from pipesim.model.program import Program
 from pipesim.report.pages.hardware import moment_of, trace_labels
 from pipesim.report.pages.verify import compare_lines
 from pipesim.report.pictures.timeline_svg import timeline_svg
+from pipesim.report.sentences.times import time_in_short
 from pipesim.report.sentences.trace import comparison_reason
 from pipesim.trace.schema import Trace
 
@@ -80,7 +81,7 @@ class ComparisonResult(VerdictResult):
 
     def _in_short(self) -> str:
         why = comparison_reason(self.report.comparison)
-        said = why or f"time {self.time.verdict.value}"
+        said = why or f"time {time_in_short(self.time)}"
         return f"{self.program.name}: behaviour {self.behaviour.value}, {said}"
 
     def _lines(self, width: int) -> list[str]:

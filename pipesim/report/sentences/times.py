@@ -26,6 +26,13 @@ def time_words(found: TimeComparison, side: str = "measured") -> str:
     return "; ".join(filter(None, (_compared(found, side), _not_modelled(found))))
 
 
+def time_in_short(found: TimeComparison) -> str:
+    """``off by +61.0 %``: the verdict without its numbers of cycles and without what is assumed."""
+    if found.verdict is TimeVerdict.OFF:
+        return f"off by {signed_percent(found.off_permille)}"
+    return found.verdict.value
+
+
 def time_parts(found: TimeComparison, side: str = "measured") -> list[str]:
     """The same in parts, with what the profile states, and how long each role's work took."""
     parts = [_compared(found, side), _not_modelled(found, details=True)]
