@@ -51,7 +51,7 @@ def compare(program: Program, measured: Trace, profile: Profile | None = None) -
     profile = profile or profile_for(measured.meta.device.name)
     program, stamps = launched(program, measured), _stamps(measured)
     traces = {traced: simulate(program, profile, traced=traced and stamps).trace for traced in (False, True)}
-    pairs = {traced: _period(program, profile, traces[traced], traced=traced and stamps) for traced in traces}
+    pairs = {traced: period_pair(program, profile, traces[traced], traced=traced and stamps) for traced in traces}
     whole = all(trace.meta.status == Ending.FINISHED for trace in traces.values())
     timing = compare_timing(traces[True], measured, pairs, waits_per_trip(program)) if whole else None
     if whole:
@@ -71,7 +71,7 @@ def times_of(program: Program, measured: Trace, profile: Profile | None = None) 
     plain = simulate(program, profile, traced=False).trace if period else None
     if plain is not None and plain.meta.status != Ending.FINISHED:
         return no_time(profile, NoTime.NOT_SIMULATED)
-    simulated = _period(program, profile, plain, traced=False).simulated if plain is not None else None
+    simulated = period_pair(program, profile, plain, traced=False).simulated if plain is not None else None
     if simulated:
         noise = noise_millicycles(measured.meta.runs, traced=False)
         return compare_times(program, profile, measured, Figure(PERIOD, None, simulated, period, noise))
@@ -93,7 +93,8 @@ def _stamps(measured: Trace) -> bool:
     return measured.meta.source == "hardware" or bool(measured.meta.extra.get("recording"))
 
 
-def _period(program: Program, profile: Profile, trace: Trace, *, traced: bool) -> PeriodPair:
+def period_pair(program: Program, profile: Profile, trace: Trace, *, traced: bool) -> PeriodPair:
+    """The bound of the period and the period of a simulated ``trace``, None below the bound: the run is too short."""
     bound = least_period(program, profile, traced=traced)
     reading = read(trace, waits_per_trip(program))
     least = None if bound is None else bound.period_millicycles

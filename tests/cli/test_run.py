@@ -141,8 +141,8 @@ class TestSavedTrace:
         answer = call("diff", "t.parquet")
         assert answer.code == 0
         assert "✓ 224 events of 1 CTA conform" in answer.out
-        said = "✓ the simulated trace conforms to the protocol (simulation of NVIDIA H100 80GB HBM3); times: off by 0.0 % ("
-        assert answer.verdict.startswith(said)
+        said = "✓ the simulated trace conforms to the protocol (simulation of NVIDIA H100 80GB HBM3); "
+        assert answer.verdict.startswith(f"{said}times: off by 0.0 % (")
         assert "measured" not in answer.verdict
 
     @pytest.mark.parametrize("words", [(), ("--recording",)])

@@ -30,7 +30,7 @@ def time_in_short(found: TimeComparison) -> str:
     """``off by +61.0 %``: the verdict without its numbers of cycles and without what is assumed."""
     if found.verdict is TimeVerdict.OFF:
         return f"off by {signed_percent(found.off_permille)}"
-    return found.verdict.value
+    return str(found.verdict.value)
 
 
 def time_parts(found: TimeComparison, side: str = "measured") -> list[str]:

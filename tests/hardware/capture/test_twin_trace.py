@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -204,7 +205,8 @@ def test_an_untraced_launch_is_asked_for_its_period_and_a_traced_one_is_not(mode
     """Of the last consumer: from its wait 36 to its wait 108, 8 tiles of 9 waits later."""
     meta = capture(model_gpu("persistent_scheduler", {"tiles": 16})).meta
     asked = [3 << 32 | 37, 3 << 32 | 109]
-    assert ModelGpu.marked == [(traced, [0, 0] if traced else asked) for traced in (True, False, False, True, False, True)]
+    launches = (True, False, False, True, False, True)
+    assert ModelGpu.marked == [(traced, [0, 0] if traced else asked) for traced in launches]
     assert [run.period_millicycles for run in meta.runs] == [(900_000,), (0,)] * 2
     assert meta.extra["overhead_millicycles_per_tile"] == {"median": 0, "low": 0, "high": 0}  # of the loops
 

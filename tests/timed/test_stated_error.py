@@ -1,0 +1,88 @@
+"""What a profile states of its own error: it is what the recordings show, and a malformed statement is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pipesim.errors import ProfileError
+from pipesim.timed.profile import FOLDER, load_profile, parse_profile, profile_names
+from pipesim.timed.stated_error import StatedError
+from tests.support.paths import TRACES
+from tools.periods import rows_of, stated_errors
+
+GOOD = {"kernel": "ring", "ctas": [1, 4], "configurations": 3, "median_permille": 10, "worst_permille": 20}
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((FOLDER / "h200.json").read_text(encoding="utf-8"))
+    return data | changes
+
+
+def refused(**changes: Any) -> ProfileError:
+    with pytest.raises(ProfileError) as caught:
+        parse_profile(json.dumps(document(**changes)), "mine.json")
+    assert caught.value.place == "mine.json"
+    return caught.value
+
+
+@pytest.mark.slow
+def test_the_built_in_profiles_state_what_the_recordings_show() -> None:
+    measured = stated_errors(rows_of(TRACES))
+    profiles = [load_profile(name) for name in profile_names()]
+    assert {profile.device: list(profile.errors) for profile in profiles} == measured
+
+
+def test_they_state_it_of_one_kernel_only() -> None:
+    for profile in map(load_profile, profile_names()):
+        stated = profile.stated_error("producer_consumer", 1)
+        assert stated is not None
+        assert 0 < stated.median_permille < stated.worst_permille < 150
+        assert profile.stated_error("producer_consumer", 8) is None  # no launch of 8 CTAs was measured
+        assert profile.stated_error("gemm_sm90", 1) is None
+        assert profile.assumed == ("transfer.latency", "matrix.latency", "sync.latency")
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_older_profiles_state_nothing(version: int) -> None:
+    old = document(version=version)
+    del old["errors"], old["assumed"]
+    profile = parse_profile(json.dumps(old))
+    assert (profile.errors, profile.assumed) == ((), ())
+    assert profile.stated_error("producer_consumer", 1) is None
+
+
+def test_one_of_ones_own() -> None:
+    profile = parse_profile(json.dumps(document(errors=[GOOD], assumed=[])))
+    assert profile.errors == (StatedError("ring", (1, 4), 3, 10, 20),)
+    assert profile.stated_error("ring", 4) == profile.errors[0]
+    assert profile.stated_error("ring", 5) is None
+    assert profile.assumed == ()
+
+
+@pytest.mark.parametrize("errors", [None, {}, "none", 3])
+def test_errors_are_a_list(errors: Any) -> None:
+    assert refused(errors=errors).fact == 'a latency profile has a list "errors"'
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kernel": ""}, {"kernel": 3}, {"ctas": [0, 1]}, {"ctas": [2, 1]}, {"ctas": [1]}, {"ctas": 1},
+        {"ctas": [1, True]}, {"configurations": 0}, {"configurations": "3"}, {"median_permille": -1},
+        {"median_permille": 21}, {"worst_permille": 2.5}, {"worst_permille": 10**7}, {"more": 1},
+    ],
+)  # fmt: skip
+def test_what_is_no_stated_error(change: dict[str, Any]) -> None:
+    assert "error" in refused(errors=[GOOD | change]).fact
+
+
+def test_a_member_that_is_missing() -> None:
+    assert refused(errors=[{"kernel": "ring"}]).fact.startswith('each of "errors" is an object with kernel, ctas')
+
+
+@pytest.mark.parametrize("assumed", [None, "wait.issue", ["wait.isue"], [3]])
+def test_assumed_are_names_of_values(assumed: Any) -> None:
+    assert refused(assumed=assumed).fact == '"assumed" lists the names of values that were not measured'
