@@ -93,8 +93,24 @@ def test_what_is_not_known_is_a_dash(tmp_path: Path) -> None:
         "driver", "NVRTC", "parameters", "overhead", "a record", "memory", "SM MHz", "clock bound",
     ]  # fmt: skip
     assert (told["events"], told["CTAs"], told["launches"], told["period"], told["status"]) == (
-        "0", "0", "0 / 1", "– / 507.0", "deadline, 1,234 wrong tiles",
+        "0", "0", "0 / 1", "not measured / 507.0", "deadline, 1,234 wrong tiles",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("untraced", "traced", "said"),
+    [((0, 0), (0, 0), "not measured"), ((500_000, 0), (0, 0), "500.0 / not measured"), ((0, 0), (510_000, 0), None)],
+)
+def test_a_period_that_was_not_measured_is_not_zero(
+    tmp_path: Path, untraced: tuple[int, int], traced: tuple[int, int], said: str | None
+) -> None:
+    runs = (Run(False, 0, (900, 910), untraced), Run(True, 0, (950, 960), traced))
+    trace = recording()
+    stored(Trace(replace(trace.meta, runs=runs), trace.events), tmp_path)
+    headings, _, row = rows(tool.index(tmp_path))
+    found = dict(zip(headings, row, strict=True))
+    assert found["period"] == (said or "not measured / 510.0")
+    assert found["overhead"] == "–"
 
 
 def test_what_was_made_wrong_what_was_kept_and_what_a_record_costs(tmp_path: Path) -> None:

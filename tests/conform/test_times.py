@@ -1,0 +1,212 @@
+"""The answer on times: apart from behaviour, by the profile's own statement, and never better than what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pipesim.conform.agreement import Agreement, agreement_of
+from pipesim.conform.assumed import Assumed, AssumedKind
+from pipesim.conform.compare import compare, times_of
+from pipesim.conform.times import PERIOD, WHOLE_RUN, NoTime, TimeComparison, TimeVerdict
+from pipesim.model.ending import Ending
+from pipesim.model.ops import Op
+from pipesim.model.program import Program
+from pipesim.targets import find
+from pipesim.timed.engine import simulate
+from pipesim.timed.profile import load_profile
+from pipesim.trace.schema import EventKind, Trace
+from tests.support.lanes import slow_but
+from tests.support.paths import TRACES
+
+Make = Callable[..., Any]
+USUAL = "h200/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
+FAULTY = "h200/producer_consumer-al1-cw2-s3-tb4096-t24-w200-g1-swapped_stages-at-7.parquet"
+HUNG = "h200/epilogue_residual-a2-at700-cs2-es2-e150-fto0-ki1-od0-r1-sb2048-s4-st4-t8-g1.parquet"
+MULTICAST = "h200/cluster_multicast-c2-cw2-ob8192-sb8192-s4-t24-w600-g2-both.parquet"
+ALONE = "h200/cluster_multicast-c1-cw2-ob8192-sb8192-s4-t24-w600-g1-both.parquet"
+GEMM = "h200/gemm_sm90-bk64-bn128-d0-e300-kgs1-ki16-l0-nc2-s4-t2-tm1-g1.parquet"
+SCHEDULER = "h200/persistent_scheduler-a700-cs2-cw2-ki8-s4-tb16384-t16-w600-g1-both.parquet"
+EVERY = sorted(str(path.relative_to(TRACES)) for path in TRACES.glob("*/*.parquet"))
+
+
+def kinds(found: TimeComparison) -> list[AssumedKind]:
+    return [each.kind for each in found.assumed]
+
+
+def slower(trace: Trace, factor: int) -> Trace:
+    """Everything took so many times as long: the events, and what the launches measured."""
+    runs = tuple(
+        replace(
+            run,
+            cycles=tuple(factor * cycles for cycles in run.cycles),
+            period_millicycles=tuple(factor * period for period in run.period_millicycles),
+        )
+        for run in trace.meta.runs
+    )
+    first = trace.events.cycle.min()
+    events = replace(trace.events, cycle=first + factor * (trace.events.cycle - first))
+    return Trace(replace(trace.meta, runs=runs), events)
+
+
+class TestStatedError:
+    def test_a_kernel_that_the_profile_was_measured_with(self, stored: Make) -> None:
+        case = stored(USUAL)
+        found = times_of(case.program, case.trace)
+        assert (found.verdict, found.figure, found.assumed) == (TimeVerdict.WITHIN_STATED_ERROR, PERIOD, ())
+        assert (found.profile, found.off_permille) == ("h200", 18)
+        assert found.stated == load_profile("h200").stated_error("producer_consumer", 1)
+
+    def test_times_twice_as_long_are_off_though_the_order_agrees(self, stored: Make) -> None:
+        case = stored(USUAL)
+        slow = slower(case.trace, 2)
+        assert agreement_of(case.program, slow).agreement is Agreement.CONFORMS
+        found = times_of(case.program, slow)
+        assert (found.verdict, found.figure, found.off_permille) == (TimeVerdict.OFF, PERIOD, -491)
+        assert found.stated is not None
+
+    def test_another_order_differs_though_the_times_are_right(self, stored: Make) -> None:
+        case = stored(USUAL)
+        waits = case.rows(1, EventKind.WAIT_RETURN)
+        order = list(range(len(case.trace.events)))
+        order[waits[9]], order[waits[10]] = waits[10], waits[9]
+        wrong = case.ordered(order)
+        assert agreement_of(wrong.program, wrong.trace).agreement is Agreement.DIFFERS
+        assert times_of(wrong.program, wrong.trace).verdict is TimeVerdict.WITHIN_STATED_ERROR
+
+    def test_the_worst_error_itself_is_within_it(self, stored: Make) -> None:
+        case = stored(USUAL)
+        stated = load_profile("h200").errors[0]
+        for worst, verdict in ((18, TimeVerdict.WITHIN_STATED_ERROR), (17, TimeVerdict.OFF)):
+            limit = replace(stated, worst_permille=worst)
+            assert times_of(case.program, case.trace, replace(load_profile("h200"), errors=(limit,))).verdict is verdict
+
+    def test_a_profile_that_states_nothing(self, stored: Make) -> None:
+        """As one of an older version."""
+        case = stored(USUAL)
+        found = times_of(case.program, case.trace, replace(load_profile("h200"), errors=(), assumed=()))
+        assert (found.verdict, found.off_permille, found.stated) == (TimeVerdict.OFF, 18, None)
+
+    def test_of_launches_of_another_size_nothing_is_stated(self, stored: Make) -> None:
+        case = stored(USUAL)
+        wide = Trace(replace(case.trace.meta, grid=8), case.trace.events)
+        found = times_of(case.program, wide)
+        assert (found.verdict, found.stated) == (TimeVerdict.OFF, None)
+
+    def test_nor_of_whole_runs(self, stored: Make) -> None:
+        case = stored(USUAL.replace("t64", "t5"))
+        found = times_of(case.program, case.trace)
+        assert (found.verdict, found.figure, found.stated) == (TimeVerdict.OFF, WHOLE_RUN, None)
+
+
+class TestAssumed:
+    def test_another_device(self, stored: Make) -> None:
+        case = stored(USUAL)
+        found = times_of(case.program, case.trace, load_profile("h100"))
+        assert found.verdict is TimeVerdict.NOT_MODELLED
+        assert found.assumed == (Assumed(AssumedKind.DEVICE, "NVIDIA H200"),)
+        assert (found.off_permille, found.stated) == (18, None)
+
+    def test_multicast_copies_and_arrivals_at_other_ctas(self, stored: Make) -> None:
+        case = stored(MULTICAST)
+        found = times_of(case.program, case.trace)
+        assert (found.verdict, found.figure) == (TimeVerdict.NOT_MODELLED, PERIOD)
+        assert kinds(found) == [AssumedKind.MULTICAST, AssumedKind.REMOTE]
+        assert found.off_permille is not None
+
+    def test_a_cluster_of_one_cta_has_neither(self, stored: Make) -> None:
+        case = stored(ALONE)
+        found = times_of(case.program, case.trace)
+        assert (found.verdict, found.assumed, found.stated) == (TimeVerdict.OFF, (), None)
+
+    def test_matrix_multiplications_and_the_profiles_estimates(self, stored: Make) -> None:
+        case = stored(GEMM)
+        found = times_of(case.program, case.trace)
+        assert found.verdict is TimeVerdict.NOT_MODELLED
+        assert AssumedKind.MATRIX in kinds(found)
+        named = [each.name for each in found.assumed if each.kind is AssumedKind.VALUE]
+        assert named == ["transfer.latency", "matrix.latency", "sync.latency"]
+        measured = times_of(case.program, case.trace, replace(load_profile("h200"), assumed=()))
+        assert AssumedKind.VALUE not in kinds(measured)
+
+    def test_a_work_that_took_another_time_than_given(self, stored: Make) -> None:
+        """The scheduler's 700 cycles: the atomic that they stand for takes less; the consumers' 600 are spent."""
+        case = stored(SCHEDULER)
+        (work,) = times_of(case.program, case.trace).assumed
+        assert (work.kind, work.name, work.given) == (AssumedKind.WORK, "scheduler", 700)
+        assert work.recorded is not None
+        assert work.recorded < 600
+        assert "consumer" in {each.name for each in times_of(case.program, slower(case.trace, 2)).assumed}
+
+    def test_a_work_that_was_not_recorded(self, stored: Make) -> None:
+        case = stored(ALONE)
+        works = (EventKind.WORK_BEGIN, EventKind.WORK_END)
+        silent = case.without(*[row for kind in works for row in case.rows(kind=kind)])
+        found = times_of(silent.program, silent.trace)
+        assert found.assumed == (Assumed(AssumedKind.WORK, "consumer", 600, None),)
+
+    @pytest.mark.parametrize("name", ["gemm_sm100", "attention_sm100"])
+    def test_blackwell(self, name: str) -> None:
+        """On any Hopper profile, whatever it was recorded on."""
+        program = find(name).build({})
+        trace = simulate(program, load_profile("h100")).trace
+        found = times_of(program, trace)
+        assert found.verdict is TimeVerdict.NOT_MODELLED
+        assert AssumedKind.TCGEN05 in kinds(found)
+        other = Trace(replace(trace.meta, device=replace(trace.meta.device, name="NVIDIA B200")), trace.events)
+        assert kinds(times_of(program, other))[:2] == [AssumedKind.DEVICE, AssumedKind.TCGEN05]
+
+
+class TestNothingToCompare:
+    def test_a_run_that_did_not_finish(self, stored: Make) -> None:
+        case = stored(HUNG)
+        found = times_of(case.program, case.trace)
+        assert (found.verdict, found.why) == (TimeVerdict.NOT_COMPARED, NoTime.UNFINISHED)
+        assert compare(case.program, case.trace).time == found
+
+    def test_a_kernel_with_a_fault(self, stored: Make) -> None:
+        case = stored(FAULTY)
+        assert case.trace.meta.status is Ending.FINISHED
+        found = times_of(case.program, case.trace)
+        assert (found.verdict, found.why) == (TimeVerdict.NOT_COMPARED, NoTime.FAULT)
+
+    def test_a_program_that_does_not_finish(self, stored: Make) -> None:
+        case = stored(USUAL)
+        stuck = stuck_of(case.program)
+        found = times_of(stuck, case.trace)
+        assert (found.verdict, found.why) == (TimeVerdict.NOT_COMPARED, NoTime.NOT_SIMULATED)
+        assert compare(stuck, case.trace).time == found
+
+    def test_a_window_of_a_run_without_a_period(self, stored: Make) -> None:
+        case = stored(USUAL).with_meta(runs=()).window(8, 12)
+        found = times_of(case.program, case.trace)
+        assert (found.verdict, found.why) == (TimeVerdict.NOT_COMPARED, NoTime.NOT_RECORDED)
+
+
+def stuck_of(program: Program) -> Program:
+    """The program whose producer, its first agent, does nothing after its first copies: the consumers wait for more."""
+    code, lines = list(program.code), list(program.lines)
+    half = next(n for n, op in enumerate(code[0]) if op[0] == Op.LOOP_NEXT)
+    rest = [n for n in range(half, len(code[0])) if code[0][n][0] == Op.LOOP_END]
+    kept = [*range(half), *rest]
+    code[0] = tuple(code[0][n] for n in kept)
+    lines[0] = tuple(lines[0][n] for n in kept)
+    return replace(program, code=tuple(code), lines=tuple(lines))
+
+
+@pytest.mark.parametrize("name", slow_but(EVERY[::40], EVERY))
+def test_the_short_way_gives_the_same_answer(stored: Make, name: str) -> None:
+    case = stored(name)
+    assert times_of(case.program, case.trace) == compare(case.program, case.trace).time
+
+
+@pytest.mark.parametrize("kernel", ["attention_sm90", "cluster_multicast", "epilogue_residual", "persistent_scheduler"])
+def test_the_h200_has_an_untraced_period_of_every_kernel_and_both_clocks(stored: Make, kernel: str) -> None:
+    named = [stored(name).trace for name in EVERY if name.startswith(f"h200/{kernel}-") and "-both" in name]
+    timed = [trace for trace in named if any(any(r.period_millicycles) for r in trace.meta.runs if not r.traced)]
+    assert {trace.meta.grid == 1 for trace in timed} == {True, False}
+    for trace in timed:
+        assert all(p > 0 for run in trace.meta.runs if not run.traced for p in run.period_millicycles)
