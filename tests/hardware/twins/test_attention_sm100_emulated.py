@@ -20,6 +20,7 @@ from pipesim.targets import find
 from pipesim.trace.schema import EventKind
 from pipesim.trace.sites import site_table
 from tests.support.emulator.kernel import Emulated, tensor
+from tests.support.emulator.marks import wrong_marks
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator is C++")
 
@@ -144,12 +145,22 @@ def noticed(params: dict[str, int], kernel: Any, given: Problem, seed: int, twin
     return ""
 
 
+def wrong_marks_of(params: dict[str, int], kernel: Any, given: Problem) -> str:
+    """What is wrong with the marks of the last warp that waits."""
+    program = find(NAME).build(find(NAME).defaults | params | {"kv_blocks": given.blocks})
+    table = read_table(source_file(f"{NAME}{'' if params['fused'] else '_split'}.table.h"), defines(params))
+    ctas, scale = len(given.expected) // (2 * ROWS), log2(np.e) / sqrt(params["depth"])
+    numbers = [given.blocks, TILES_OF_HEAD]
+    return wrong_marks(program, table, lambda marks: kernel.run(given.maps, ctas, 0, numbers, [scale], marks=marks))
+
+
 @pytest.mark.slow
 def test_it_computes_and_does_what_its_protocol_says_and_wrong_twins_are_noticed(tmp_path):
     kernel = Emulated(NAME, defines(FUSED), CALL, tmp_path, [(twin.before, twin.after) for twin in TWINS])
     for blocks, ctas in ((0, 1), (1, 1), (4, 2)):
         assert noticed(FUSED, kernel, problem(FUSED, blocks, ctas), seed=blocks) == ""
     assert noticed(FUSED, kernel, problem(FUSED, 3, 1, first_is_largest=True), seed=3) == ""
+    assert wrong_marks_of(FUSED, kernel, problem(FUSED, 4, 2)) == ""
     for number, twin in enumerate(TWINS, start=1):
         found = noticed(FUSED, kernel, problem(FUSED, 3, 1), 0, number)
         assert found.startswith(twin.noticed), (twin.after, found)

@@ -23,6 +23,7 @@ from pipesim.trace.schema import EventKind, Site
 from pipesim.trace.sites import site_table
 from tests.hardware.twins.test_blackwell import groups_of
 from tests.support.emulator.kernel import Emulated, Record, Run, Tensor, tensor
+from tests.support.emulator.marks import wrong_marks
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator is C++")
 
@@ -232,10 +233,14 @@ CASES = {
 }  # fmt: skip
 
 
-def run(case: Case, kernel: Emulated, number: int, seed: int, twin: int = 0) -> tuple[Problem, Run]:
+def run(
+    case: Case, kernel: Emulated, number: int, seed: int, twin: int = 0, marks: tuple[int, int] = (0, 0)
+) -> tuple[Problem, Run]:  # fmt: skip
     KEPT.clear()
     problem = case.problems[number](np.random.default_rng(seed), case.values)
-    ran = kernel.run(problem.tensors, problem.grid, seed, problem.n, problem.f, device=problem.device, twin=twin)
+    ran = kernel.run(
+        problem.tensors, problem.grid, seed, problem.n, problem.f, device=problem.device, twin=twin, marks=marks
+    )
     return problem, ran
 
 
@@ -327,3 +332,10 @@ def test_it_computes_and_does_what_its_protocol_says_and_wrong_twins_are_noticed
         assert found.startswith(twin.noticed), (twin.after, found)
     if name == "conv_epilogue":
         orders(kernel)
+    assert (
+        wrong_marks(program(name, case, 2, 2), table_of(name), lambda marks: run(case, kernel, 0, 0, 0, marks)[1]) == ""
+    )
+
+
+def table_of(name: str) -> Table:
+    return read_table(source_file(f"{name}.table.h"), CASES[name].values)

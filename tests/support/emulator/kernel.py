@@ -30,7 +30,7 @@ _MAIN = """
 unsigned char memory[1];
 extern "C" int run(const Tensor *tensors, int count, const int64_t *n, const float *f, const void *device,
                    unsigned grid, unsigned together, unsigned seed, unsigned twin, machine::Record *records,
-                   char *fault) {{
+                   unsigned long long *marks, char *fault) {{
     machine::Machine machine;
     machine.twin = twin;
     machine.state = 0x9e3779b97f4a7c15 * (seed + 1);
@@ -39,10 +39,12 @@ extern "C" int run(const Tensor *tensors, int count, const int64_t *n, const flo
     std::vector<TensorMap> maps(count);
     for (int i = 0; i < count; ++i) maps[i].opaque[0] = (unsigned long long)&tensors[i];
     std::vector<CtaReport> reports(grid);
+    for (unsigned cta = 0; cta < grid; ++cta) memcpy(reports[cta].marks, marks + 2 * cta, sizeof reports[cta].marks);
     unsigned stop = 0;
     machine.kernel = [&] {{ {name}({call}, 1000000, reports.data(), &stop); }};
     const std::string what = machine::run(machine, together);
     strncpy(fault, what.c_str(), 199);
+    for (unsigned cta = 0; cta < grid; ++cta) memcpy(marks + 2 * cta, reports[cta].marks, sizeof reports[cta].marks);
     const size_t kept = machine.records.size() < {most} ? machine.records.size() : {most};
     memcpy(records, machine.records.data(), kept * sizeof *records);
     return kept;
@@ -84,10 +86,11 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """How a run ended ("": well), and what each warp of each CTA recorded, in order."""
+    """How a run ended ("": well), what each warp of each CTA recorded, in order, and what the reports' marks hold."""
 
     fault: str
     records: Mapping[tuple[int, int], list[Record]]
+    marks: npt.NDArray[np.uint64]
 
 
 class Emulated:
@@ -130,21 +133,26 @@ class Emulated:
 
     def run(
         self, tensors: Sequence[Tensor], grid: int, seed: int, n: Sequence[int], f: Sequence[float] = (),
-        device: npt.NDArray[Any] | None = None, together: int = 2, twin: int = 0,
+        device: npt.NDArray[Any] | None = None, together: int = 2, twin: int = 0, marks: Sequence[int] = (0, 0),
     ) -> Run:  # fmt: skip
-        """Run a grid, ``together`` CTAs of it at a time; launch control hands out the others' tiles. Twin 0: right."""
+        """Run a grid, ``together`` CTAs of it at a time; launch control hands out the others' tiles. Twin 0: right.
+
+        ``marks``: what each CTA finds in its report.
+        """
+        left = np.tile(np.array(marks, dtype=np.uint64), (grid, 1))
         records = np.zeros((_MOST_RECORDS, _WORDS), dtype=np.uint32)
         fault = ctypes.create_string_buffer(200)
         kept = self._run(
             (Tensor * len(tensors))(*tensors), len(tensors), (ctypes.c_int64 * len(n))(*n),
             (ctypes.c_float * max(len(f), 1))(*f), ctypes.c_void_p(device.ctypes.data if device is not None else None),
-            grid, together, seed, twin, records.ctypes.data_as(ctypes.c_void_p), fault,
+            grid, together, seed, twin, records.ctypes.data_as(ctypes.c_void_p),
+            left.ctypes.data_as(ctypes.c_void_p), fault,
         )  # fmt: skip
         assert kept < _MOST_RECORDS
         by_warp: dict[tuple[int, int], list[Record]] = {}
         for cta, warp, *said in records[:kept].tolist():
             by_warp.setdefault((cta, warp), []).append(Record(*said))
-        return Run(fault.value.decode(), by_warp)
+        return Run(fault.value.decode(), by_warp, left)
 
 
 def _sources(file: str) -> dict[str, str]:

@@ -1,0 +1,100 @@
+"""What the commands say of times: apart from behaviour, in words and in JSON, and without a say in the exit code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipesim.timed.profile import FOLDER
+from pipesim.trace.files import read_trace, write_trace
+from pipesim.trace.library import trace_folder
+from pipesim.trace.schema import Trace
+
+Call = Callable[..., Any]
+PC = "producer_consumer"
+MULTICAST = "h200/cluster_multicast-c2-cw2-ob8192-sb8192-s4-t24-w600-g2-both.parquet"
+
+
+def of(answer: Any) -> tuple[str, str]:
+    """Behaviour and time of the first trace in a JSON answer."""
+    (first, *_) = answer.json["report"]["hardware"]
+    return first["behaviour"], first["time"]["verdict"]
+
+
+@pytest.fixture
+def twice_as_slow(good: Trace) -> str:
+    """The good recording of a device on which every period is twice as long."""
+    runs = tuple(replace(r, period_millicycles=tuple(2 * p for p in r.period_millicycles)) for r in good.meta.runs)
+    write_trace(Trace(replace(good.meta, runs=runs), good.events), "slow.parquet")
+    return "slow.parquet"
+
+
+def test_within_the_stated_error(call: Call, recorded: Path) -> None:
+    answer = call("diff", recorded, "--json")
+    assert (answer.code, of(answer)) == (0, ("agrees", "within_stated_error"))
+    time = answer.json["report"]["hardware"][0]["time"]
+    assert time["said"] == "within the profile's stated error (+1.8 %: period 1,105 simulated, 1,086 measured)"
+    assert time["stated"]["kernel"] == PC
+    assert "stated: median 1.7 %, at most 12.6 %" in " ".join(call("diff", recorded).out.split())
+
+
+def test_off_does_not_change_the_exit_code(call: Call, twice_as_slow: str) -> None:
+    answer = call("diff", twice_as_slow, "--json")
+    assert (answer.code, of(answer)) == (0, ("agrees", "off"))
+    assert answer.json["report"]["hardware"][0]["time"]["off_permille"] == -491
+
+
+def test_a_tolerance_does_and_leaves_the_behaviour_alone(call: Call, twice_as_slow: str) -> None:
+    answer = call("diff", twice_as_slow, "--tolerance", "5", "--json")
+    assert (answer.code, of(answer)) == (4, ("agrees", "off"))
+
+
+def test_another_order_differs_though_the_time_is_right(call: Call, refuted: Path) -> None:
+    (path,) = refuted.rglob("*.parquet")
+    answer = call("diff", path, "--json")
+    assert (answer.code, of(answer)) == (1, ("differs", "within_stated_error"))
+    assert "times        within the profile's stated error" in call("diff", path).out
+
+
+def test_not_modelled(call: Call) -> None:
+    path = trace_folder() / MULTICAST
+    answer = call("diff", path, "--json")
+    assert (answer.code, of(answer)) == (0, ("agrees", "not_modelled"))
+    time = answer.json["report"]["hardware"][0]["time"]
+    assert [each["kind"] for each in time["assumed"]] == ["multicast", "remote"]
+    verdict = call("diff", path).verdict
+    assert "conforms to the protocol" in verdict
+    assert "; times: off by −4" in verdict
+    assert verdict.endswith("; not modelled for: multicast copies, arrivals at another CTA")
+
+
+def test_a_profile_of_an_older_version_states_nothing(call: Call, recorded: Path) -> None:
+    data = json.loads((FOLDER / "h100.json").read_text(encoding="utf-8")) | {"version": 2, "name": "old"}
+    del data["errors"], data["assumed"]
+    Path("old.json").write_text(json.dumps(data), encoding="utf-8")
+    answer = call("diff", recorded, "--profile", "old.json")
+    assert answer.code == 0
+    assert "times: off by +1.8 % (period 1,105 simulated, 1,086 measured)" in answer.verdict
+    assert "the profile old states no error for this kernel and launch" in " ".join(answer.out.split())
+
+
+@pytest.mark.slow
+def test_several(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "h200").mkdir()
+    for name in (MULTICAST, "h200/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"):
+        write_trace(read_trace(trace_folder() / name), tmp_path / name)
+    names = ("cluster_multicast", PC)
+    answer = call("verify", *names, "--traces", tmp_path, "--jobs", "1", "--json")
+    lines = {name: answer.json["protocols"][name]["report"]["traces"] for name in names}
+    assert [(line["behaviour"], line["time"]["verdict"]) for found in lines.values() for line in found] == [
+        ("agrees", "not_modelled"),
+        ("agrees", "within_stated_error"),
+    ]
+    out = " ".join(call("verify", *names, "--traces", tmp_path, "--jobs", "1").out.split())
+    assert "times cluster_multicast: 1 not modelled for: multicast copies, arrivals at another CTA" in out
+    assert "producer_consumer: 1 within the profile's stated error off by +1.8 % in the median" in out
