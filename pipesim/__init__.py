@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pipesim.api.simulate import SimulationResult, simulate
     from pipesim.api.verify import VerifyResult, verify
     from pipesim.conform.agreement import Agreement
+    from pipesim.conform.result import TraceVerdict
+    from pipesim.conform.times import TimeComparison, TimeVerdict
     from pipesim.errors import EvidenceError, ParameterError, PipesimError, ProtocolError, UsageError
     from pipesim.lang.builder import TryResult, elect, predicated
     from pipesim.lang.protocol import Protocol
@@ -61,6 +63,8 @@ _HOMES = {
         "pipesim.api.simulate": ("SimulationResult", "simulate"),
         "pipesim.api.verify": ("VerifyResult", "verify"),
         "pipesim.conform.agreement": ("Agreement",),
+        "pipesim.conform.result": ("TraceVerdict",),
+        "pipesim.conform.times": ("TimeComparison", "TimeVerdict"),
         "pipesim.errors": ("EvidenceError", "ParameterError", "PipesimError", "ProtocolError", "UsageError"),
         "pipesim.lang.builder": ("TryResult", "elect", "predicated"),
         "pipesim.lang.protocol": ("Protocol",),
@@ -118,7 +122,10 @@ __all__ = [
     "StateToken",
     "Target",
     "TileArray",
+    "TimeComparison",
+    "TimeVerdict",
     "Trace",
+    "TraceVerdict",
     "TryResult",
     "UsageError",
     "Verdict",
