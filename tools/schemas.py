@@ -22,7 +22,7 @@ from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
 from pipesim.answers.views.rows import ProtocolRow
 from pipesim.answers.views.run import RunReport
 from pipesim.answers.views.summary import Failure, ProtocolReport, SummaryReport, TraceLine
-from pipesim.answers.views.trace import CompareReport, PairReport, TraceComparison
+from pipesim.answers.views.trace import CompareReport, PairReport, PairTime, TraceComparison
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.conform.result import TraceVerdict
 from pipesim.conform.times import TimeComparison
@@ -44,6 +44,7 @@ Schema = dict[str, Any]
 TEXT, WHOLE, YES_NO, NOTHING = ({"type": kind} for kind in ("string", "integer", "boolean", "null"))
 VERDICT_OK: Schema = {"enum": [True, False, None]}
 BEHAVIOUR: Schema = {"enum": [each.name.lower() for each in TraceVerdict]}
+PAIR_TIME: Schema = {"enum": [each.name.lower() for each in PairTime]}
 EXIT_CODE: Schema = {"enum": [0, 1, 2, 3, 4]}
 
 #: The sentences that a document has beside a dataclass's fields, or in their place (``report/sentences/document.py``).
@@ -55,7 +56,7 @@ SENTENCES: Mapping[type, Schema] = {
     TimeComparison: {"said": TEXT},
     VerifyReport: {"verdict": TEXT, "ok": VERDICT_OK},
     CompareReport: {"verdict": TEXT, "ok": VERDICT_OK},
-    PairReport: {"verdict": TEXT, "ok": VERDICT_OK},
+    PairReport: {"verdict": TEXT, "ok": VERDICT_OK, "behaviour": BEHAVIOUR, "time": PAIR_TIME},
     ProtocolReport: {"ok": VERDICT_OK},
     SummaryReport: {"ok": VERDICT_OK},
     TraceLine: {"why": TEXT, "behaviour": BEHAVIOUR},

@@ -98,3 +98,21 @@ def test_several(call: Call, tmp_path: Path) -> None:
     out = " ".join(call("verify", *names, "--traces", tmp_path, "--jobs", "1").out.split())
     assert "times cluster_multicast: 1 not modelled for: multicast copies, arrivals at another CTA" in out
     assert "producer_consumer: 1 within the profile's stated error off by +1.8 % in the median" in out
+
+
+HUNG = trace_folder() / "h100/epilogue_residual-a2-at700-cs2-es2-e150-fto0-ki1-od0-r1-sb2048-s4-st4-t8-g1.parquet"
+
+
+def test_two_traces(call: Call, recorded: Path, twice_as_slow: str, refuted: Path) -> None:
+    (other,) = refuted.rglob("*.parquet")
+    for pair, code, behaviour, time in (
+        ((recorded, recorded), 0, "agrees", "same"),
+        ((recorded, twice_as_slow), 0, "agrees", "slower"),
+        ((twice_as_slow, recorded), 0, "agrees", "faster"),
+        ((recorded, other), 1, "differs", "same"),
+        ((HUNG, HUNG), 0, "agrees", "not_compared"),
+    ):
+        answer = call("diff", *pair, "--json")
+        report = answer.json["report"]
+        assert (answer.code, report["behaviour"], report["time"]) == (code, behaviour, time)
+    assert call("diff", recorded, twice_as_slow, "--tolerance", "5").code == 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.heading import Heading
@@ -12,6 +13,7 @@ from pipesim.conform.pair.result import Pair
 from pipesim.conform.result import Conformance, Timing, TraceVerdict
 from pipesim.conform.times import TimeComparison
 from pipesim.errors import PipesimError
+from pipesim.model.ending import Ending
 from pipesim.trace.schema import Trace
 
 CAPTURED_NOW = ""  #: the source of a trace that was captured for the answer and is in no file
@@ -120,6 +122,15 @@ class PairSide:
         return self.agreement is Agreement.DIFFERS
 
 
+class PairTime(Enum):
+    """How long B takes beside A."""
+
+    SAME = "the same"  #: or with a difference within the noise
+    FASTER = "B is faster"
+    SLOWER = "B is slower"
+    NOT_COMPARED = "not compared"  #: neither finished, or there is no number of both
+
+
 @dataclass(frozen=True)
 class PairReport:
     """Two traces compared. ``period``: B's beside A's, if a tolerance was given."""
@@ -129,6 +140,29 @@ class PairReport:
     b: PairSide
     pair: Pair
     period: PeriodCheck | None = None
+
+    @property
+    def behaviour(self) -> TraceVerdict:
+        """Whether every agent did the same in both, whatever their times are."""
+        return self.pair.behaviour.verdict
+
+    @property
+    def time(self) -> PairTime:
+        """B's time beside A's, by the figure that decides; in time, not in cycles, where the SM clocks differ."""
+        timing = self.pair.timing
+        figure = timing.decides if timing is not None else None
+        if timing is None or figure is None or figure.a is None or figure.b is None or not self._one_finished:
+            return PairTime.NOT_COMPARED
+        a, b = figure.a, figure.b
+        if timing.clocks_differ:
+            a, b = a * timing.khz_b, b * timing.khz_a
+        elif figure.beyond_noise is False:
+            return PairTime.SAME
+        return PairTime.SAME if a == b else PairTime.SLOWER if b > a else PairTime.FASTER
+
+    @property
+    def _one_finished(self) -> bool:
+        return Ending.FINISHED in (self.a.trace.meta.status, self.b.trace.meta.status)
 
     @property
     def conclusion(self) -> Conclusion:

@@ -35,7 +35,8 @@ def in_words(value: object) -> dict[str, object]:  # one case a class
         case CompareReport():
             return {"verdict": compare_sentence(value), "ok": value.conclusion.ok}
         case PairReport():
-            return {"verdict": pair_sentence(value), "ok": value.conclusion.ok}
+            apart = {"behaviour": value.behaviour.name.lower(), "time": value.time.name.lower()}
+            return {"verdict": pair_sentence(value), "ok": value.conclusion.ok, **apart}
         case ProtocolReport() | SummaryReport():
             return {"ok": value.conclusion.ok}
         case TraceLine():
