@@ -73,6 +73,7 @@ def assemble(
         ctas=protocol.cluster,
         smem_bytes=protocol.smem_bytes,
         notes=notes,
+        pipelines=tuple(tables.pipelines),
     )
 
 

@@ -209,7 +209,8 @@ class Protocol:
         """One lane initialises; without an init, the barriers that named a count are initialised as usual."""
         with rec.narrowed(1):
             if self._init is not None:
-                _run(self._init, f"the init of {self.name}")
+                with rec.naming(""):  # a pipeline that only initialises its barriers is no role's
+                    _run(self._init, f"the init of {self.name}")
                 self._record_fence(rec)
                 return ("the flattener adds fence.mbarrier_init and the CTA barrier after the init",)
             missing = [s.name for s in self.storages if s.name not in self._counts]

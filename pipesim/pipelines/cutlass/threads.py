@@ -12,6 +12,7 @@ from pipesim.errors import ProtocolError
 from pipesim.lang.builder import author_line, recorder
 from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
 from pipesim.pipelines.common.pipeline_state import PipelineState
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.common.register_value import RegisterValue
 from pipesim.pipelines.cutlass.base import CutlassPipeline, init_stages
 
@@ -30,6 +31,7 @@ class AsyncParams:
         return self.dst_blockid if self.dst_blockid >= 0 else recorder().cta
 
 
+@pipeline_struct
 class PipelineAsync(CutlassPipeline):
     """Producers and consumers that arrive, each executing lane once."""
 
@@ -59,6 +61,7 @@ class PipelineAsync(CutlassPipeline):
         self.empty[state.index()].arrive_cluster(self.params.destination())
 
 
+@pipeline_struct
 class PipelineTransactionAsync(CutlassPipeline):
     """Producers that announce bytes and arrive, in two calls. Unlike the TMA pipeline's, the acquire announces none."""
 
@@ -87,6 +90,7 @@ class PipelineTransactionAsync(CutlassPipeline):
         self.empty[state.index()].arrive_cluster(self.params.destination())
 
 
+@pipeline_struct
 class OrderedSequenceBarrier(RegisterValue):
     """Lets ``length`` groups run each of ``depth`` stages one after the other: group g unlocks group g + 1.
 

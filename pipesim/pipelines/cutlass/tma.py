@@ -14,6 +14,7 @@ from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine
 from pipesim.pipelines.common.pipeline_state import PipelineState
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.cutlass.base import ClusterShape, CutlassPipeline, Token, block_id_in_cluster, init_stages
 
 WARP_GROUP = 128
@@ -30,6 +31,7 @@ class TmaParams:
     num_producers: int = 1
 
 
+@pipeline_struct
 class PipelineTmaAsync(CutlassPipeline):
     """TMA producer, consumers that arrive. ``warp`` is needed by consumers in a cluster: it says which lanes signal."""
 
@@ -120,6 +122,7 @@ class PipelineTmaAsync(CutlassPipeline):
         return [(8 * column, (row ^ column) * 4 + column) for column in range(4)]
 
 
+@pipeline_struct
 class PipelineTmaStore:
     """Bulk stores of one agent: no barrier, only groups of transfers. At most ``num_stages`` of them are unfinished."""
 

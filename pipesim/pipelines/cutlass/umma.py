@@ -14,6 +14,7 @@ from pipesim.lang.builder import author_line, elect, predicated
 from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
 from pipesim.lang.tcgen05 import elect_mma_arrive, mma_arrive_multicast, umma_arrive_leader_cta
 from pipesim.pipelines.common.pipeline_state import PipelineState
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.cutlass.base import ClusterShape, CutlassPipeline, block_id_in_cluster, init_stages
 from pipesim.pipelines.cutlass.threads import AsyncParams, PipelineAsync
 from pipesim.pipelines.cutlass.tma import PipelineTmaAsync, TmaParams
@@ -54,6 +55,7 @@ def calculate_umma_peer_mask(cluster_shape: ClusterShape, atom_thr_shape: Cluste
     )
 
 
+@pipeline_struct
 class PipelineTmaUmmaAsync(PipelineTmaAsync):
     """TMA producer, MMA consumer: ``consumer_release`` is a commit, in a cluster to every CTA that loaded for it."""
 
@@ -125,6 +127,7 @@ class _UmmaPipeline(CutlassPipeline):
             elect_mma_arrive(mbar, elect())
 
 
+@pipeline_struct
 class PipelineUmmaAsync(_UmmaPipeline):
     """MMA producer (accumulators), consumers that arrive."""
 
@@ -141,6 +144,7 @@ class PipelineUmmaAsync(_UmmaPipeline):
             self.empty[state.index()].arrive_cluster(self.params.destination())
 
 
+@pipeline_struct
 class PipelineUmmaConsumerAsync(_UmmaPipeline):
     """The reverse: producers that arrive, a consumer that is an MMA."""
 

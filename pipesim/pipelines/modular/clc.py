@@ -18,6 +18,7 @@ from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
 from pipesim.lang.warp import TileArray, Warp
 from pipesim.model.ops import Fence
 from pipesim.pipelines.common.pipeline_state import PipelineState, make_producer_start_state
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.common.tile_walk import TileWalk, WorkInfo
 from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
 
@@ -81,6 +82,7 @@ class ClcPipelineStorage:
             )
 
 
+@pipeline_struct
 class TileScheduler:
     """One agent's view of the CLC pipeline: made in each role, as ``TileScheduler(w, storage, tiles)``.
 

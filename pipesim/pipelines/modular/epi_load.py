@@ -10,6 +10,7 @@ Where upstream's page says otherwise: ``producer_mbar()`` takes no stage, while 
 from __future__ import annotations
 
 from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.modular.producer_consumer import (
     ConsumeContext,
     ConsumerStage,
@@ -20,6 +21,7 @@ from pipesim.pipelines.modular.producer_consumer import (
 )
 
 
+@pipeline_struct
 class EpiLoadPipeline:
     """A ring of source tiles, epilogue-load warp to epilogue warps. There is no drain, and conv2d makes none."""
 

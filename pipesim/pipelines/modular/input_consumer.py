@@ -7,6 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 from pipesim.lang.builder import Linear, TryResult
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.modular.payload import TilePayload
 
 Payload = TypeVar("Payload", bound=TilePayload)
@@ -80,6 +81,7 @@ class ConsumerTiles(_ConsumerAccess[Payload]):
             self._give_back("the end of with")
 
 
+@pipeline_struct
 class InputConsumer(Generic[Payload]):
     """The MMA warp's view. It holds no state: entering returns itself, leaving does nothing. It has no drain."""
 

@@ -7,6 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 from pipesim.lang.builder import Linear, TryResult
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.modular.payload import TilePayload
 from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
 
@@ -87,6 +88,7 @@ class ProducerTiles(_ProducerAccess[Payload]):
             self._give_back("the end of with")
 
 
+@pipeline_struct
 class InputProducer(Generic[Payload]):
     """The load warp's view. It holds no state: entering returns itself, leaving does nothing, not even a drain."""
 

@@ -13,6 +13,7 @@ from pipesim.errors import ProtocolError
 from pipesim.lang.builder import Linear, TryResult, author_line
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.modular.barrier_array import init_barriers, require_barriers
 from pipesim.pipelines.modular.held import Held
 from pipesim.pipelines.modular.input_consumer import InputConsumer, InputConsumerStage
@@ -23,6 +24,7 @@ from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
 Payload = TypeVar("Payload", bound=TilePayload)
 
 
+@pipeline_struct
 class InputTilePipeline(Generic[Payload]):
     """A ring of ``num_group_stages`` stages, each a group of ``k_group_size`` slots of every array of ``payload``.
 

@@ -12,9 +12,11 @@ arrival and one wait cannot miss each other.
 from __future__ import annotations
 
 from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.common.register_value import RegisterValue
 
 
+@pipeline_struct
 class LoadOrderBarrier(RegisterValue):
     """One mbarrier at ``storage``, and the phase of one side: each role makes an object of its own."""
 

@@ -11,6 +11,7 @@ from pipesim.lang.builder import author_line, elect, predicated, recorder
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.tcgen05 import mma_arrive, mma_arrive_multicast
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.modular.barrier_array import init_barriers, require_barriers
 from pipesim.pipelines.modular.held import Held
 from pipesim.pipelines.modular.output_stage import EpilogueStage, MmaStage, OutputConsumer, OutputProducer, OutputStage
@@ -19,6 +20,7 @@ from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
 from pipesim.pipelines.modular.tmem import TMEM_COLUMN_BYTES, TMEM_COLUMNS, TmemAllocation, TmemStage
 
 
+@pipeline_struct
 class OutputTilePipeline:
     """A ring of ``num_stages`` accumulators, ``stage_stride_cols`` columns apart.
 

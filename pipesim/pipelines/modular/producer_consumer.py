@@ -13,9 +13,11 @@ from typing import Self
 from pipesim.errors import HandleError, ProtocolError
 from pipesim.lang.builder import Linear, TryResult, author_line
 from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.common.register_value import RegisterValue
 
 
+@pipeline_struct
 class ProducerConsumerPipeline(RegisterValue):
     """A ring of ``num_stages`` stages: barriers ``full[0..S)``, then ``empty[0..S)`` at ``storage``.
 

@@ -10,9 +10,11 @@ from pipesim.lang.builder import author_line, elect
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.tcgen05 import elect_mma_arrive
 from pipesim.pipelines.common.pipeline_state import PipelineState
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.common.register_value import MBarType, RegisterValue, mbars_at, name_mbars, require_within
 
 
+@pipeline_struct
 class RolePipeline(RegisterValue):
     """One side of a ring: a producer starts at phase 1 and acquires and commits, a consumer at 0, waits and releases.
 
@@ -108,6 +110,7 @@ class RolePipeline(RegisterValue):
         self.state.step()
 
 
+@pipeline_struct
 class MBarPipeline(RegisterValue):
     """The barriers of a ring and a state at (0, 0, 0): producers 0 .. S-1, then consumers. It has no waits of its own.
 

@@ -6,6 +6,7 @@ Upstream: ``nn/attention/gpu/nvidia/sm100/attention_utils.mojo``.
 from __future__ import annotations
 
 from pipesim.lang.warp import Slot, TileArray
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.common.register_value import MBarType, RegisterValue
 from pipesim.pipelines.modular.attention.fa4 import DType, FA4Config
 from pipesim.pipelines.modular.attention.kv_tile import KVTile
@@ -13,6 +14,7 @@ from pipesim.pipelines.modular.attention.staged import StagedPipeline
 from pipesim.pipelines.modular.attention.tma_producer import staged_for
 
 
+@pipeline_struct
 class TMAConsumerPipeline(RegisterValue):
     """Waits for the slices of K, or for V, and frees them by ``tcgen05.commit``. It starts at phase 0.
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 from pipesim.errors import ProtocolError
 from pipesim.lang.builder import author_line, predicated
 from pipesim.lang.warp import Slot, TileArray
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.common.register_value import MBarType, RegisterValue, require_within
 from pipesim.pipelines.modular.attention.fa4 import DType, FA4Config
 from pipesim.pipelines.modular.attention.kv_tile import KVTile, TileLayout, TMADestination
 from pipesim.pipelines.modular.attention.staged import StagedPipeline
 
 
+@pipeline_struct
 class TMAProducerPipeline(RegisterValue):
     """Loads K in slices (``is_k``) or V whole. It waits, and names barriers and memory; the copy is ``w.tma_load``.
 
