@@ -210,13 +210,13 @@ attention_sm90(const __grid_constant__ TensorMap queries, const __grid_constant_
     __syncthreads();
     if (threadIdx.x == 0) report->loop_begin = clock_cycles64();
     if (warp < WARP_consumer) {
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        leave_registers<40>();
         if (warp == WARP_producer && elect_one()) {
             const unsigned row = blockIdx.x / tiles_of_head * blocks * BLOCK_N;
             produce(at, patience, &queries, &keys, &values, blockIdx.x * NUM_CONSUMER * GROUP_ROWS, row PIPESIM_PASS);
         }
     } else {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        take_registers<232>();
         consume(at, patience, out + blockIdx.x * (NUM_CONSUMER * GROUP_ROWS * DEPTH / 2) PIPESIM_PASS);
     }
     CTA_END(report, at.barriers)

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cta.cuh"
+#include "ptx.cuh"
 #include "tensor_map.cuh"
 #include "wgmma.cuh"
 
@@ -65,25 +66,13 @@ static __device__ __forceinline__ void give_back(bool alive, unsigned empty, uns
 // Named barriers 1 + NUM_CONSUMER + group, as in the protocol: all of the group wait, all of the other arrive.
 static __device__ __forceinline__ void take_turn(unsigned group) {
     __syncwarp();
-    if (TAKES_TURNS) asm volatile("bar.sync %0, 256;" ::"r"(1 + NUM_CONSUMER + group) : "memory");
+    if (TAKES_TURNS) named_sync<256>(1 + NUM_CONSUMER + group);
 }
 static __device__ __forceinline__ void pass_turn(unsigned group) {
-    if (TAKES_TURNS) asm volatile("bar.arrive %0, 256;" ::"r"(1 + NUM_CONSUMER + (1 - group)) : "memory");
+    if (TAKES_TURNS) named_arrive<256>(1 + NUM_CONSUMER + (1 - group));
 }
 
 // And what it computes.
-
-static __device__ __forceinline__ float exp2_fast(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-static __device__ __forceinline__ unsigned bf16_pair(float low, float high) {
-    unsigned pair;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    return pair;
-}
 
 // The largest score, and the sum of weights in this thread's columns, of rows i = 0 and 1 of the thread.
 struct Rows {
@@ -125,8 +114,7 @@ static __device__ __forceinline__ void prepare(const float (&weights)[BLOCK_N / 
     for (int i = 0; i < BLOCK_N / 4; ++i) {
         pairs[i / 4][i % 4] = bf16_pair(weights[2 * i], weights[2 * i + 1]);
     }
-#pragma unroll
-    for (int i = 0; i < BLOCK_N / 4; ++i) asm volatile("" : "+r"(pairs[i / 4][i % 4])::"memory");
+    wgmma_hold(pairs);
 }
 
 // The softmax of a block, between two records of the stage that was last waited for.
