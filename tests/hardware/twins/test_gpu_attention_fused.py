@@ -7,6 +7,9 @@ import pytest
 
 from hwkernels.capture import CaptureRequest, TwinSubject, capture
 from hwkernels.capture.pipeline import capture_here
+from hwkernels.capture.plan import plan
+from hwkernels.capture.request import check_request
+from hwkernels.capture.twin_subject import recorded_request
 from hwkernels.device.launch import require_gpu
 from hwkernels.device.sources import headers, source_file
 from hwkernels.twins import REGISTRY, registered
@@ -14,6 +17,7 @@ from hwkernels.twins.twin import Twin
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import TraceVerdict
 from pipesim.errors import HardwareError, MissingExtraError
+from pipesim.protocols.limits import MAX_SMEM
 from pipesim.targets import find
 from pipesim.trace.consistency import check_trace
 
@@ -107,6 +111,20 @@ def test_a_wrong_twin_is_seen(info, tmp_path, monkeypatch, name):
     assert found.verdict is (TraceVerdict.AGREES if end == "wrong" else TraceVerdict.DIFFERS)  # barriers carry no data
 
 
-def test_the_wrong_twins_are_made(tmp_path):
-    for before, after, _ in WRONG.values():
-        assert wrong_twin(tmp_path, before, after).source.read_text().count("attend(my, sums, rows") == 1
+def test_the_odd_sizes_can_be_recorded():
+    stored = [repr(recorded_request(NAME, recorded).params) for recorded in registered(NAME).recorded]
+    for changes, grid, clock in ODD:
+        wanted = request(changes, grid, clock)
+        check_request(wanted)
+        assert plan(wanted, MAX_SMEM).shape.grid == (grid,)
+        assert repr(wanted.params) not in stored
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WRONG)
+def test_the_wrong_twins_compile_to_other_machine_code(name, tmp_path, monkeypatch):
+    wanted = request({"kv_blocks": 9, "stages": 3})
+    right = wanted.subject.build(wanted, "shared")
+    before, after, _ = WRONG[name]
+    monkeypatch.setitem(REGISTRY, NAME, wrong_twin(tmp_path, before, after))
+    assert wanted.subject.build(wanted, "shared").cubin != right.cubin
