@@ -28,6 +28,17 @@ static __device__ __forceinline__ void named_sync() {
     asm volatile("barrier.sync %0, %1;" ::"n"(NAME), "n"(COUNT) : "memory");
 }
 
+// The same where the barrier's number is not a constant.
+template <unsigned COUNT>
+static __device__ __forceinline__ void named_arrive(unsigned name) {
+    asm volatile("bar.arrive %0, %1;" ::"r"(name), "n"(COUNT) : "memory");
+}
+
+template <unsigned COUNT>
+static __device__ __forceinline__ void named_sync(unsigned name) {
+    asm volatile("bar.sync %0, %1;" ::"r"(name), "n"(COUNT) : "memory");
+}
+
 static __device__ __forceinline__ unsigned bf16_pair(float low, float high) {
     unsigned pair;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));

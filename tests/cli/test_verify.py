@@ -104,8 +104,8 @@ class TestNothingToCompareWith:
         assert answer.verdict == f"? {SIMULATED}, but there is nothing to compare it with"
         assert "pipesim capture" not in answer.err
         cause = (
-            "only these protocols were recorded: attention_sm90, cluster_multicast, epilogue_residual, gemm_sm90, "
-            "persistent_scheduler, producer_consumer; there is no CUDA kernel of ring"
+            "only these protocols were recorded: attention_sm90, attention_sm90_fused, cluster_multicast, "
+            "epilogue_residual, gemm_sm90, persistent_scheduler, producer_consumer; there is no CUDA kernel of ring"
         )
         assert answer.error[2:] == [
             f"  probable cause: {cause}",

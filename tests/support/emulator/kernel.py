@@ -1,5 +1,6 @@
-"""Runs a kernel that only Blackwell has on the CPU: its own source, with every function that contains assembly replaced
-by what its instruction does (``instructions.h``, on ``machine.h``, beside this file).
+"""Runs a kernel on the CPU, for one that no GPU at hand can run, or before a GPU does: its own source, with every
+function that contains assembly replaced by what its instruction does (``instructions.h``, on ``machine.h``, beside
+this file).
 
 It knows values, barriers and the order of an agent's operations. It does not know memory order, nor whether the chip
 does what its documentation says.
@@ -34,7 +35,7 @@ extern "C" int run(const Tensor *tensors, int count, const int64_t *n, const flo
     machine::Machine machine;
     machine.twin = twin;
     machine.state = 0x9e3779b97f4a7c15 * (seed + 1);
-    machine.threads = THREADS;
+    machine.threads = 32 * WARPS;
     machine.grid = grid;
     std::vector<TensorMap> maps(count);
     for (int i = 0; i < count; ++i) maps[i].opaque[0] = (unsigned long long)&tensors[i];
@@ -114,6 +115,8 @@ class Emulated:
             text = text.replace("__device__ constexpr", "__device__")  # a twin's text is no constant
             (folder / file).write_text(without_instructions(text), encoding="utf-8")
         for path in HERE.glob("*.*h"):
+            if path.name in sources:  # it stands for a header, and may use what is left of that
+                (folder / path.name).rename(folder / f"chip_{path.name}")
             (folder / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
         (folder / "main.cc").write_text(_MAIN.format(name=name, call=call, most=_MOST_RECORDS), encoding="utf-8")
         options = [
