@@ -285,8 +285,8 @@ MISUSE: dict[str, tuple[Body, str]] = {
         lambda p, _: (p.acquire_consumer(), p.consumer().acquire_if_needed(True)),
         "r: a second acquire while input consumer stage 0 is held",
     ),
-    "copied producer": (lambda p, _: (p.acquire_producer(), p.copy()), "a pipeline was copied while a stage"),
-    "copied consumer": (lambda p, _: (p.acquire_consumer(), p.copy()), "a pipeline was copied while a stage"),
+    "copied producer": (lambda p, _: (p.acquire_producer(), p.copy()), "r: a pipeline was copied while a stage"),
+    "copied consumer": (lambda p, _: (p.acquire_consumer(), p.copy()), "r: a pipeline was copied while a stage"),
 }
 
 
