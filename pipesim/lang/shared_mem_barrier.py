@@ -157,11 +157,14 @@ class SharedMemBarrier:
         return self._address()
 
     def init(self, num_threads: int = 1, *, line: str = "") -> None:
-        """``mbarrier.init``: ``num_threads`` arrivals complete each phase. One thread executes it.
+        """``mbarrier.init``: ``num_threads`` arrivals complete each phase. One thread executes it: elect one.
 
+        Every executing lane initialises, and all but the first do it again, which is a fault of the program.
         ``line``: who asked for it, where that is not who calls.
         """
-        recorder().emit(Op.INIT, self._own(), num_threads, line=line)
+        rec = recorder()
+        for _ in range(rec.executing):
+            rec.emit(Op.INIT, self._own(), num_threads, line=line)
 
     def inval(self) -> None:
         """``mbarrier.inval``: the eight bytes are ordinary memory again."""
