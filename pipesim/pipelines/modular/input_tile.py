@@ -15,8 +15,8 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
 from pipesim.pipelines.common.register_value import MBarType
 from pipesim.pipelines.modular.barrier_array import init_barriers, require_barriers
-from pipesim.pipelines.modular.input_consumer import InputConsumer, InputConsumerStage
-from pipesim.pipelines.modular.input_producer import InputProducer, InputProducerStage
+from pipesim.pipelines.modular.input_consumer import ConsumerTiles, InputConsumer, InputConsumerStage
+from pipesim.pipelines.modular.input_producer import InputProducer, InputProducerStage, ProducerTiles
 from pipesim.pipelines.modular.payload import TilePayload
 from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
 
@@ -159,3 +159,7 @@ class InputTilePipeline(Generic[Payload]):
 
     def _release_consumer(self) -> None:
         self.pipeline._release_consumer()  # noqa: SLF001  # pipeline and ring are one unit
+
+
+for _pointing in InputProducer, InputProducerStage, ProducerTiles, InputConsumer, InputConsumerStage, ConsumerTiles:
+    _pointing.PipelineType = InputTilePipeline  # upstream's name for the type that their ``pipeline_ptr`` points to

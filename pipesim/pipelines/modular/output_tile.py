@@ -13,7 +13,14 @@ from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.tcgen05 import mma_arrive, mma_arrive_multicast
 from pipesim.pipelines.common.register_value import MBarType
 from pipesim.pipelines.modular.barrier_array import init_barriers, require_barriers
-from pipesim.pipelines.modular.output_stage import EpilogueStage, MmaStage, OutputConsumer, OutputProducer, OutputStage
+from pipesim.pipelines.modular.output_stage import (
+    EpilogueStage,
+    MmaStage,
+    OutputConsumer,
+    OutputProducer,
+    OutputStage,
+    OutputView,
+)
 from pipesim.pipelines.modular.per_k import EpilogueKContext, OutputKPipeline
 from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
 from pipesim.pipelines.modular.tmem import TMEM_COLUMN_BYTES, TMEM_COLUMNS, TmemAllocation, TmemStage
@@ -28,6 +35,8 @@ class OutputTilePipeline:
     """
 
     Pipeline = ProducerConsumerPipeline  #: what synchronises the stages
+    Tmem = TmemAllocation  #: of the field ``tmem``
+    Stage = OutputStage  #: what an acquire returns
 
     def __init__(
         self,
@@ -172,3 +181,7 @@ class OutputTilePipeline:
     def per_k_epilogue(self, input_pipeline: ProducerConsumerPipeline) -> EpilogueKContext:
         """The epilogue's view of one K iteration of this pipeline and of the one that brings the scales of A."""
         return EpilogueKContext(self, input_pipeline)
+
+
+OutputView.TilePipelineType = OutputTilePipeline  # upstream's name for the type that a ``pipeline_ptr`` points to
+EpilogueKContext.OutputPipelineType = OutputTilePipeline
