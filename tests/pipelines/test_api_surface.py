@@ -42,9 +42,9 @@ MEMBERS = {
     "MBarPipeline": "init",
     "EpiLoadPipeline": "init_barriers produce acquire_producer wait_consumer producer_mbar producer_step consume "
     "consume_explicit acquire_consumer wait_producer consumer_stage consumer_step",
-    "OutputTilePipeline": "Pipeline BarrierArray Tmem Stage init_barriers get_pipeline acquire_for_mma release_from_mma "
-    "acquire_for_epilogue release_from_epilogue producer "
-    "consumer acquire_mma_linear acquire_epilogue_linear per_k per_k_epilogue",
+    "OutputTilePipeline": "Pipeline BarrierArray Tmem Stage init_barriers get_pipeline acquire_for_mma "
+    "release_from_mma acquire_for_epilogue release_from_epilogue producer consumer acquire_mma_linear "
+    "acquire_epilogue_linear per_k per_k_epilogue",
     "OutputStage": "Pipeline Tmem index tmem pipeline",
     "OutputProducer": "TilePipelineType Stage __enter__ __exit__",
     "OutputConsumer": "TilePipelineType Stage __enter__ __exit__",
