@@ -52,7 +52,8 @@ def test_sizes_and_stages(
 ) -> None:
     config = Depth512SM100Config.for_b200(depth, dtype)
     assert (config.BN, config.num_kv_stages, config.num_qk_stages) == stages
-    assert [config.MMA_M, config.BM] == [*rows]
+    mma_and_cta = (config.MMA_M, config.BM)
+    assert mma_and_cta == rows
     assert (config.BK0, config.BK1, config.v_cols_per_cta) == slices
     assert (config.smem_used, config.tmem_used) == (smem, 512)
     assert (config.cta_group, config.num_threads, config.num_pv_stages) == (2, 384, 2)
