@@ -141,18 +141,18 @@ class InputTilePipeline(Generic[Payload]):
             self.pipeline.producer_step()
 
     def _acquire_producer(self, already_ready: TryResult | bool) -> None:  # noqa: FBT001  # as upstream's methods
-        self.pipeline._producing.require_none()  # noqa: SLF001  # pipeline and ring are one unit
+        self.pipeline._require_free_producer()  # noqa: SLF001  # pipeline and ring are one unit
         self.pipeline.wait_consumer_if_needed(already_ready)
 
     def _acquire_consumer(self, already_ready: TryResult | bool) -> None:  # noqa: FBT001  # as upstream's methods
-        self.pipeline._consuming.require_none()  # noqa: SLF001  # pipeline and ring are one unit
+        self.pipeline._require_free_consumer()  # noqa: SLF001  # pipeline and ring are one unit
         self.pipeline.wait_producer_if_needed(already_ready)
 
     def _hold_producer(self, handle: Linear) -> None:
-        self.pipeline._producing.handle = handle  # noqa: SLF001  # pipeline and ring are one unit
+        self.pipeline._hold_producer(handle)  # noqa: SLF001  # pipeline and ring are one unit
 
     def _hold_consumer(self, handle: Linear) -> None:
-        self.pipeline._consuming.handle = handle  # noqa: SLF001  # pipeline and ring are one unit
+        self.pipeline._hold_consumer(handle)  # noqa: SLF001  # pipeline and ring are one unit
 
     def _release_producer(self) -> None:
         self.pipeline._release_producer()  # noqa: SLF001  # pipeline and ring are one unit

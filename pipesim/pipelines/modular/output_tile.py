@@ -110,12 +110,10 @@ class OutputTilePipeline:
 
     def acquire_for_mma(self) -> OutputStage:
         """Called by the MMA warp: wait until the current stage is empty."""
-        self.pipeline._producing.require_none()  # noqa: SLF001  # pipeline and ring are one unit
+        self.pipeline._require_free_producer()  # noqa: SLF001  # pipeline and ring are one unit
         index = self.pipeline.producer_stage()
         self.pipeline.wait_consumer()
-        stage = self._stage("MMA", index)
-        self.pipeline._producing.handle = stage  # noqa: SLF001  # pipeline and ring are one unit
-        return stage
+        return self.pipeline._hold_producer(self._stage("MMA", index))  # noqa: SLF001  # pipeline and ring are one unit
 
     def release_from_mma(self, stage: OutputStage) -> None:
         """One elected lane commits to ``full`` of ``stage`` (in each CTA of the mask, for two SMs); all lanes step."""
@@ -138,12 +136,10 @@ class OutputTilePipeline:
 
     def acquire_for_epilogue(self) -> OutputStage:
         """Called by an epilogue warp: wait until the MMAs of the current stage have finished."""
-        self.pipeline._consuming.require_none()  # noqa: SLF001  # pipeline and ring are one unit
+        self.pipeline._require_free_consumer()  # noqa: SLF001  # pipeline and ring are one unit
         index = self.pipeline.consumer_stage()
         self.pipeline.wait_producer()
-        stage = self._stage("epilogue", index)
-        self.pipeline._consuming.handle = stage  # noqa: SLF001  # pipeline and ring are one unit
-        return stage
+        return self.pipeline._hold_consumer(self._stage("epilogue", index))  # noqa: SLF001  # pipeline and ring are one unit
 
     def release_from_epilogue(self) -> None:
         """Step. Signals nothing, although the public page says so: ``AccumBarrier.arrive`` frees the stage."""

@@ -8,13 +8,15 @@ consumer** (it waits for what the producer does), ``wait_consumer`` by the produ
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from pipesim.errors import ProtocolError
 from pipesim.lang.builder import Linear, TryResult, author_line
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.pipelines.common.register_value import MBarType, RegisterValue, ring_at
 from pipesim.pipelines.modular.held import Held
+
+Handle = TypeVar("Handle", bound=Linear)
 
 
 class ProducerConsumerPipeline(RegisterValue):
@@ -34,8 +36,8 @@ class ProducerConsumerPipeline(RegisterValue):
         self._consumer_stage = 0
         self._producer_phase = 1
         self._consumer_phase = 0
-        self._producing = Held()  #: what handle the producer holds, of this object or of a struct around it
-        self._consuming = Held()  #: the same of the consumer
+        self._producing = Held("producer")  #: what handle the producer holds, of this object or of a struct around it
+        self._consuming = Held("consumer")  #: the same of the consumer
 
     @staticmethod
     def smem_bytes(num_stages: int) -> int:
@@ -57,7 +59,7 @@ class ProducerConsumerPipeline(RegisterValue):
     def _fork(self) -> Self:
         """:meth:`copy` in the middle of an acquire: the copy holds nothing, whatever this object holds."""
         twin = super().copy()
-        twin._producing, twin._consuming = Held(), Held()  # noqa: SLF001  # its own class
+        twin._producing, twin._consuming = Held("producer"), Held("consumer")  # noqa: SLF001  # its own class
         return twin
 
     @property
@@ -186,17 +188,31 @@ class ProducerConsumerPipeline(RegisterValue):
 
     def acquire_producer(self) -> ProducerStage:
         """Wait for an empty stage and return its handle. Acquiring does not advance: release it before the next."""
-        self._producing.require_none()
+        self._require_free_producer()
         self.wait_consumer()
-        self._producing.handle = stage = ProducerStage(self, self._producer_stage)
-        return stage
+        return self._hold_producer(ProducerStage(self, self._producer_stage))
 
     def acquire_consumer(self) -> ConsumerStage:
         """Wait for a full stage and return its handle. Acquiring does not advance: release it before the next."""
-        self._consuming.require_none()
+        self._require_free_consumer()
         self.wait_producer()
-        self._consuming.handle = stage = ConsumerStage(self, self._consumer_stage)
-        return stage
+        return self._hold_consumer(ConsumerStage(self, self._consumer_stage))
+
+    # what its handles, and the structs around a ring, tell it
+
+    def _require_free_producer(self) -> None:
+        self._producing.require_free(self.full[self._producer_stage])
+
+    def _require_free_consumer(self) -> None:
+        self._consuming.require_free(self.empty[self._consumer_stage])
+
+    def _hold_producer(self, handle: Handle) -> Handle:
+        self._producing.hold(handle, self.full[self._producer_stage])
+        return handle
+
+    def _hold_consumer(self, handle: Handle) -> Handle:
+        self._consuming.hold(handle, self.empty[self._consumer_stage])
+        return handle
 
     def _release_producer(self) -> None:
         """The producer's handle was given back: step."""

@@ -272,6 +272,43 @@ def test_a_drain_while_a_stage_is_held_is_an_error() -> None:
         recorded(body)
 
 
+@pytest.mark.parametrize("name", SIDES)
+def test_a_second_object_over_the_same_barriers_cannot_acquire_the_same_stage(name: str) -> None:
+    held = SIDES[name]
+
+    def body(p: Pipes) -> None:
+        again = ProducerConsumerPipeline(held.ring(p).full[0], STAGES)
+        held.acquire(p)
+        getattr(again, f"acquire_{held.side}")()
+
+    with pytest.raises(HandleError, match=f"r: a second acquire while {held.handle} is held"):
+        recorded(body)
+
+
+@pytest.mark.parametrize("name", SIDES)
+def test_a_second_object_may_acquire_another_stage_or_the_same_one_later(name: str) -> None:
+    held = SIDES[name]
+
+    def body(p: Pipes) -> None:
+        again = ProducerConsumerPipeline(held.ring(p).full[0], STAGES)
+        getattr(again, f"{held.side}_step")()
+        stage, other = held.acquire(p), getattr(again, f"acquire_{held.side}")()
+        held.release(p, stage)
+        other.release()
+        held.release(p, held.acquire(p))
+
+    assert recorded(body)
+
+
+def test_the_ring_that_an_accumulator_stage_carries_cannot_acquire_that_stage() -> None:
+    def body(p: Pipes) -> None:
+        with p.output.consumer() as stage, stage.pipeline.consume():
+            pass
+
+    with pytest.raises(HandleError, match="r: a second acquire while epilogue stage 0 is held"):
+        recorded(body)
+
+
 def test_a_step_of_the_copy_that_an_accumulator_stage_holds_is_not_one_of_the_pipeline() -> None:
     def body(p: Pipes) -> None:
         with p.output.consumer() as stage:
