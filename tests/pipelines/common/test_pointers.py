@@ -46,6 +46,7 @@ from pipesim.pipelines import (
     TmemAllocation,
 )
 from pipesim.pipelines.modular.attention.fa4 import BF16
+from pipesim.trace.sites import identifier, site_table
 
 CONFIG = FA4Config(BF16, 64, 64, 2)
 LAYOUT = FA4MBarLayout.of(CONFIG)
@@ -352,7 +353,7 @@ def test_two_sequences_in_an_array() -> None:
     ]  # fmt: skip
 
 
-def test_two_rings_in_one_array_go_their_own_ways(run: Any) -> None:
+def two_rings() -> Program:
     p = Protocol("two")
     b = p.mbarriers("b", 10)
     tile = p.smem("tile", 5, 1024)
@@ -379,8 +380,19 @@ def test_two_rings_in_one_array_go_their_own_ways(run: Any) -> None:
                 with pipe.consume() as stage:
                     w.read(tile[at + stage.index()], i)
 
+    return p.flatten()
+
+
+def test_two_rings_in_one_array_go_their_own_ways(run: Any) -> None:
     for seed in range(20):
-        assert run(p.flatten(), seed).outcome == "finished"
+        assert run(two_rings(), seed).outcome == "finished"
+
+
+def test_a_kernel_can_spell_the_names_of_two_rings_in_one_array() -> None:
+    names = [site.name for site in site_table(two_rings()).sites]
+    assert "one_arrive_b_4_full" in names
+    assert all(name.isidentifier() for name in names)
+    assert [identifier(name) for name in ("full", "pipe.full", "b[4].full")] == ["full", "pipe_full", "b_4_full"]
 
 
 def test_a_pointer_past_the_end_or_before_the_begin_is_an_error() -> None:
