@@ -143,9 +143,11 @@ class OutputTilePipeline:
 
     def release_from_epilogue(self) -> None:
         """Step. Signals nothing, although the public page says so: ``AccumBarrier.arrive`` frees the stage."""
-        held = self.pipeline._consuming.handle  # noqa: SLF001  # pipeline and ring are one unit
-        if held is not None:
-            held.consume("release_from_epilogue()")
+        consuming = self.pipeline._consuming  # noqa: SLF001  # pipeline and ring are one unit
+        if isinstance(consuming.handle, OutputStage):
+            consuming.handle.consume("release_from_epilogue()")
+        else:
+            consuming.require_no_step("release_from_epilogue()")
         self.pipeline._release_consumer()  # noqa: SLF001  # pipeline and ring are one unit
 
     def _stage(self, what: str, index: int) -> OutputStage:

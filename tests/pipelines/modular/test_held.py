@@ -222,6 +222,15 @@ def test_an_inner_acquire_of_a_stage_that_the_outer_struct_holds_is_an_error(nam
     assert __file__ in caught.value.place
 
 
+def test_the_epilogue_s_release_does_not_give_back_what_the_ring_inside_has_acquired() -> None:
+    def body(p: Pipes) -> None:
+        p.output.pipeline.acquire_consumer()
+        p.output.release_from_epilogue()
+
+    with pytest.raises(HandleError, match=r"r: release_from_epilogue\(\) while consumer stage 0 is held"):
+        recorded(body)
+
+
 @pytest.mark.parametrize("name", SIDES)
 def test_an_outer_acquire_of_a_stage_that_the_ring_inside_holds_is_an_error(name: str) -> None:
     held = SIDES[name]
