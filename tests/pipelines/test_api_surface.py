@@ -66,14 +66,14 @@ MEMBERS = {
     "BlockwiseFP8TilePayload": "get_tile get_a_tile get_b_tile get_a_scales_tile",
     "SharedMemBarrier": "init arrive wait",
     "FA4Config": "MMA_K MMA_M BM BK0 BK1 padded_qk_depth padded_ov_depth fuse_gqa num_kv_heads num_threads tmem_used "
-    "smem_used TMEM_S0 TMEM_S1 TMEM_O0 TMEM_O1 TMEM_C0 TMEM_C1 BM_eff PairBM_eff cta_group v_cols_per_cta k_rows_per_cta "
-    "q_nope_bytes q_rope_bytes rope_depth num_rope_buffers num_k_scale_bufs supported",
+    "smem_used TMEM_S0 TMEM_S1 TMEM_O0 TMEM_O1 TMEM_C0 TMEM_C1 BM_eff PairBM_eff cta_group v_cols_per_cta "
+    "k_rows_per_cta q_nope_bytes q_rope_bytes rope_depth num_rope_buffers num_k_scale_bufs supported",
     "FA4MiscMBars": "init num_mbars",
     "Depth512SM100Config": "cta_group num_threads num_pv_stages split_o MMA_K MMA_M BM BK0 BK1 num_qk_stages "
     "v_cols_per_cta fuse_gqa TMEM_O TMEM_O_hi TMEM_S_even TMEM_S_odd tmem_used smem_used p_buf_bytes BM_eff rope_depth "
     "supported",
-    "Depth512MBars": "init num_mbars producer_s_even producer_s_odd consumer_s_even consumer_s_odd producer_c consumer_c "
-    "producer_o_lo producer_o_hi consumer_o_lo consumer_o_hi po_lo_mbar po_hi_mbar get_kv_mbars",
+    "Depth512MBars": "init num_mbars producer_s_even producer_s_odd consumer_s_even consumer_s_odd producer_c "
+    "consumer_c producer_o_lo producer_o_hi consumer_o_lo consumer_o_hi po_lo_mbar po_hi_mbar get_kv_mbars",
     "PipelineTmaAsync": "producer_try_acquire producer_acquire producer_commit producer_tail producer_get_barrier "
     "consumer_try_wait consumer_wait consumer_release",
     "PipelineAsync": "producer_try_acquire producer_acquire producer_commit producer_tail consumer_try_wait "
