@@ -182,7 +182,7 @@ class FA4Config:
 
     # columns of tensor memory
 
-    TMEM_S0: ClassVar[int] = 0  #: first column of the scores of group 0; P lies over S, and C, the factors, behind P
+    TMEM_S0: ClassVar[int] = 0  #: first column of the scores of group 0; P lies over S, and C, the factors, after P
 
     @property
     def TMEM_S1(self) -> int:  # noqa: N802  # upstream's name
