@@ -133,6 +133,7 @@ class Linear:
         self._recorder = recorder()
         self._acquired = author_place(3)
         self._released: Place | None = None
+        self.held: tuple[str, int] | None = None  #: of a stage of a ring: its side, and the barrier of that side
         self._recorder.live[self] = None
 
     @property

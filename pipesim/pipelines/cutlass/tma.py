@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 from pipesim.errors import ProtocolError
 from pipesim.lang.builder import author_line, predicated, recorder
-from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine
 from pipesim.pipelines.common.pipeline_state import PipelineState
 from pipesim.pipelines.common.pipeline_struct import pipeline_struct
+from pipesim.pipelines.common.register_value import MBarType
 from pipesim.pipelines.cutlass.base import ClusterShape, CutlassPipeline, Token, block_id_in_cluster, init_stages
 
 WARP_GROUP = 128
@@ -37,7 +38,7 @@ class PipelineTmaAsync(CutlassPipeline):
 
     def __init__(
         self,
-        storage: BarrierStorage,
+        storage: MBarType,
         num_stages: int,
         params: TmaParams,
         cluster_shape: ClusterShape = (1, 1),
@@ -52,7 +53,7 @@ class PipelineTmaAsync(CutlassPipeline):
 
     @staticmethod
     def init_barriers(
-        storage: BarrierStorage, num_stages: int, params: TmaParams, cluster_shape: ClusterShape = (1, 1)
+        storage: MBarType, num_stages: int, params: TmaParams, cluster_shape: ClusterShape = (1, 1)
     ) -> None:
         """``full``: ``num_producers``. ``empty``: every consumer thread; in a cluster one thread of each warp group of
         every CTA in the same row or column.

@@ -46,8 +46,9 @@ class RolePipeline(RegisterValue):
         what = f"one side of a pipeline of {number_of_stages} stages"
         producers = mbars_at(producer_mbar_base, number_of_stages * producer_sub_stages, what)
         consumers = mbars_at(consumer_mbar_base, number_of_stages * consumer_sub_stages, what)
-        name_mbars(producers, f"{name}.full" if name else "full")
-        name_mbars(consumers, f"{name}.empty" if name else "empty")
+        first = min(producers[0], consumers[0], key=lambda mbar: mbar.index)
+        name_mbars(producers, f"{name}.full" if name else "full", first)
+        name_mbars(consumers, f"{name}.empty" if name else "empty", first)
         self._producers, self._consumers = producers, consumers
         self.producer_mbar_base, self.consumer_mbar_base = producers[0], consumers[0]
         self.num_stages = number_of_stages
@@ -129,7 +130,7 @@ class MBarPipeline(RegisterValue):
         self.mbar = mbars[0]
         self._producers, self._consumers = mbars[:number_of_stages], mbars[number_of_stages:]
         name_mbars(self._producers, f"{name}.full" if name else "full")
-        name_mbars(self._consumers, f"{name}.empty" if name else "empty")
+        name_mbars(self._consumers, f"{name}.empty" if name else "empty", self.mbar)
         self.state = PipelineState(number_of_stages)
 
     def init(self, num_producer: int = 1, num_consumer: int = 1) -> None:

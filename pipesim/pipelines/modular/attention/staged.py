@@ -45,7 +45,7 @@ class StagedPipeline(RegisterValue):
         self.mbar = mbars[0]
         self._producers, self._consumers = mbars[: self.num_stages], mbars[self.num_stages :]
         name_mbars(self._producers, f"{name}.full" if name else "full")
-        name_mbars(self._consumers, f"{name}.empty" if name else "empty")
+        name_mbars(self._consumers, f"{name}.empty" if name else "empty", self.mbar)
         self.state = PipelineState(num_kv_stages)
 
     @staticmethod
