@@ -41,6 +41,10 @@ class TestRecorded:
         assert "profile h200" in answer.out
 
     @pytest.mark.slow
+    def test_each_cta_of_a_cluster_is_counted(self, call: Call) -> None:
+        answer = call("verify", "cluster_multicast", "-p", "cluster=4", "-p", "tiles=1", "--recorded")
+        assert answer.out.count("116 events of 4 CTAs conform") == 2
+
     def test_of_several_recordings_of_a_device_that_of_the_sm_clock_counts(self, call: Call, recorded: Path) -> None:
         assert len(list(recorded.parent.glob(f"{recorded.stem}*.parquet"))) > 1
         assert blocks(call("verify", PC, "--json")) == [

@@ -34,6 +34,7 @@ static inline machine::Meeting &own_warp() { return machine::block().warps[machi
 static inline bool __all_sync(unsigned, bool x) { return machine::meet(own_warp(), 32, x); }
 static inline bool __any_sync(unsigned, bool x) { return !machine::meet(own_warp(), 32, !x); }
 static inline void __syncwarp() { machine::meet(own_warp(), 32, true); }
+static inline bool __syncthreads_and(bool x) { return machine::meet(machine::block().named[0], machine::m->threads, x); }
 static inline void __syncthreads() { machine::meet(machine::block().named[0], machine::m->threads, true); }
 [[noreturn]] static inline void __trap() { machine::fail("trap"); }
 template <class T>
@@ -73,7 +74,8 @@ static inline void mbarrier_init(unsigned barrier, unsigned count) {
 static inline void mbarrier_init_fence() {}
 static inline unsigned long long mbarrier_inval(unsigned barrier) {
     const machine::Barrier &found = machine::barrier_at(machine::block(), barrier);
-    if (found.tx != 0 || found.pending != found.expected) machine::fail("a barrier is left in the middle of a phase");
+    const bool whole = found.tx == 0 && found.pending == found.expected;
+    if (!whole && machine::m->stop == 0) machine::fail("a barrier is left in the middle of a phase");
     return found.done;
 }
 static inline void mbarrier_arrive(unsigned barrier) { machine::arrive(barrier); }
@@ -97,7 +99,10 @@ static inline unsigned clock_cycles() {
     return machine::m->time;
 }
 static inline unsigned long long clock_cycles64() { return machine::m->time; }
-static inline unsigned globaltimer_low() { return machine::m->time; }
+static inline unsigned globaltimer_low() {
+    machine::yield();  // a loop may wait for it
+    return machine::m->time;
+}
 
 // tensor_map.cuh. A map begins with the address of what the host said; sizes in elements, strides in bytes, innermost first.
 
@@ -401,6 +406,8 @@ template <unsigned NAME, unsigned COUNT>
 static inline void named_arrive() { named_arrive<COUNT>(NAME); }
 template <unsigned NAME, unsigned COUNT>
 static inline void named_sync() { named_sync<COUNT>(NAME); }
+template <unsigned NAME, unsigned COUNT>
+static inline bool named_all(bool x) { return machine::meet(machine::block().named[NAME], COUNT, x); }
 static inline void store_shared_32(unsigned address, unsigned value) {
     memcpy(machine::shared(machine::block(), address, 4), &value, 4);
 }

@@ -22,6 +22,9 @@ import numpy.typing as npt
 from hwkernels.device.sources import source_file
 
 HERE = Path(__file__).parent
+SLOW = 400  #: a ``delay`` with which deadlines of some microseconds pass while copies are under way
+#: A twin of every kernel whose CTA, when a wait gave up, does not let land what is under way.
+LEAVES_AT_ONCE = ("- begun < LANDING_NS)", "- begun < TWIN(LANDING_NS, 0u))")
 _FUNCTION = re.compile(r"(?:template <[^>]*>\n)?static __device__ [^;{}()]*\([^;{}]*\) \{")
 _MOST_RECORDS = 1 << 16
 _WORDS = 6  #: of a record
@@ -30,19 +33,23 @@ _MAIN = """
 #include "{name}.cu"
 unsigned char memory[1];
 extern "C" int run(const Tensor *tensors, int count, const int64_t *n, const float *f, const void *device,
-                   unsigned grid, unsigned together, unsigned seed, unsigned twin, machine::Record *records,
-                   char *fault) {{
+                   unsigned grid, unsigned together, unsigned seed, unsigned twin, unsigned delay,
+                   unsigned deadline_ns, machine::Record *records, char *fault) {{
     machine::Machine machine;
     machine.twin = twin;
+    machine.delay = delay;
     machine.state = 0x9e3779b97f4a7c15 * (seed + 1);
     machine.threads = 32 * WARPS;
     machine.grid = grid;
     std::vector<TensorMap> maps(count);
     for (int i = 0; i < count; ++i) maps[i].opaque[0] = (unsigned long long)&tensors[i];
     std::vector<CtaReport> reports(grid);
-    unsigned stop = 0;
-    machine.kernel = [&] {{ {name}({call}, 1000000, reports.data(), &stop); }};
-    const std::string what = machine::run(machine, together);
+    machine.kernel = [&] {{ {name}({call}, deadline_ns, reports.data(), &machine.stop); }};
+    std::string what = machine::run(machine, together);
+    for (const machine::Block &block : machine.blocks)
+        if (const CtaReport &report = reports[block.index]; what.empty() && report.status != STATUS_FINISHED)
+            what = "gave up: CTA " + std::to_string(block.index) + ", status " + std::to_string(report.status) +
+                   ", warp " + std::to_string(report.agent) + ", site " + std::to_string(report.site);
     strncpy(fault, what.c_str(), 199);
     const size_t kept = machine.records.size() < {most} ? machine.records.size() : {most};
     memcpy(records, machine.records.data(), kept * sizeof *records);
@@ -85,7 +92,10 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """How a run ended ("": well), and what each warp of each CTA recorded, in order."""
+    """How a run ended, and what each warp of each CTA recorded, in order.
+
+    ``fault``: "" if it ended well, ``gave up: ...`` if a wait met its deadline and every CTA ended in order.
+    """
 
     fault: str
     records: Mapping[tuple[int, int], list[Record]]
@@ -133,15 +143,19 @@ class Emulated:
 
     def run(
         self, tensors: Sequence[Tensor], grid: int, seed: int, n: Sequence[int], f: Sequence[float] = (),
-        device: npt.NDArray[Any] | None = None, together: int = 2, twin: int = 0,
+        device: npt.NDArray[Any] | None = None, together: int = 2, twin: int = 0, delay: int = 0,
+        deadline_ns: int = 1_000_000,
     ) -> Run:  # fmt: skip
-        """Run a grid, ``together`` CTAs of it at a time; launch control hands out the others' tiles. Twin 0: right."""
+        """Run a grid, ``together`` CTAs of it at a time; launch control hands out the others' tiles. Twin 0: right.
+
+        A round of the machine, in which each warp may do one thing, takes 10 ns; a copy takes ``delay`` rounds or more.
+        """
         records = np.zeros((_MOST_RECORDS, _WORDS), dtype=np.uint32)
         fault = ctypes.create_string_buffer(200)
         kept = self._run(
             (Tensor * len(tensors))(*tensors), len(tensors), (ctypes.c_int64 * len(n))(*n),
             (ctypes.c_float * max(len(f), 1))(*f), ctypes.c_void_p(device.ctypes.data if device is not None else None),
-            grid, together, seed, twin, records.ctypes.data_as(ctypes.c_void_p), fault,
+            grid, together, seed, twin, delay, deadline_ns, records.ctypes.data_as(ctypes.c_void_p), fault,
         )  # fmt: skip
         assert kept < _MOST_RECORDS
         by_warp: dict[tuple[int, int], list[Record]] = {}

@@ -20,6 +20,7 @@
 namespace machine {
 
 constexpr unsigned SHARED_BYTES = 233472, SHARED_AT = 1024, LANES = 128, COLUMNS = 512, STACK = 1 << 16;
+constexpr unsigned ROUND_NS = 10, IDLE_NS = 10000, LONGEST_NS = 100000000;  // time of a round, of one that moves nothing, of a run
 
 struct Barrier {
     long expected, pending, tx;
@@ -75,6 +76,8 @@ struct Record {
 
 struct Machine {
     unsigned threads, grid, next, time = 0, twin = 0, round = 0;
+    unsigned stop = 0;  // the kernel's flag: a wait has given up
+    unsigned delay = 0;  // rounds that a copy takes at least
     uint64_t state;
     std::function<void()> kernel;
     std::deque<Block> blocks;
@@ -116,7 +119,7 @@ void until(Ready ready) {
 inline Block &block() { return *m->now->block; }
 // Most in a few rounds, some much later.
 inline void soon(std::function<void()> what) {
-    m->later.emplace_back(m->random(m->random(4) ? 4 : 64), std::move(what));
+    m->later.emplace_back(m->delay + m->random(m->random(4) ? 4 : 64), std::move(what));
 }
 
 // All `count` threads, each of which says something; whether all said yes.
@@ -247,7 +250,8 @@ inline std::string run(Machine &machine, unsigned together) {
                 }
             }
             run_later();
-            if (!machine.moved && machine.later.empty()) machine.time += 10000;  // ns, which pass while nothing happens
+            machine.time += machine.moved || !machine.later.empty() ? ROUND_NS : IDLE_NS;
+            if (machine.time > LONGEST_NS) fail("it does not end");
         }
         if (machine.fault.empty() && !machine.later.empty()) fail("a copy outlives the kernel");
         for (const Block &block : machine.blocks) {
