@@ -3,32 +3,53 @@
 ``pytest`` runs the fast lane, ``-m slow`` the slow one, ``-m "slow or not slow"`` both. A test is in the slow lane if
 it, or a value of its parameters, is marked ``slow`` where it stands; no rule here marks any. ``tools/lanes.py`` counts
 both lanes.
+
+All tests marked ``gpu`` run in one process, however many there are: two would slow each other's kernels down, up to a
+deadline. The scheduler of pytest-xdist sees names of tests, not marks, so they are in files ``test_gpu*.py``.
 """
 
 from __future__ import annotations
 
 import gc
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from xdist.remote import Producer
-from xdist.scheduler import LoadScopeScheduling
 
-#: Where the driver of an NVIDIA GPU says what it is.
-DRIVER = Path("/proc/driver/nvidia/version")
+if TYPE_CHECKING:
+    from xdist.remote import Producer
 
 
-class OneProcessOnTheGpu(LoadScopeScheduling):  # type: ignore[misc]  # its base is untyped
-    """All files ``test_gpu*.py`` go to one process: the GPU tests of two would slow each other down."""
+def needs_gpu(nodeid: str) -> bool:
+    """Whether the test of this name belongs to the process that may use the GPU."""
+    return Path(nodeid.partition("::")[0]).name.startswith("test_gpu")
 
-    def _split_scope(self, nodeid: str) -> str:
-        return "gpu" if Path(nodeid.partition("::")[0]).name.startswith("test_gpu") else nodeid
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """UsageError if a test that needs the GPU is in a file whose name does not say so."""
+    for item in items:
+        if item.get_closest_marker("gpu") and not needs_gpu(item.nodeid):
+            raise pytest.UsageError(f"{item.nodeid} is marked gpu: such a test belongs in a file test_gpu*.py")
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
-    """Only where there is a GPU: keeping groups together costs time with thousands of tests."""
-    return OneProcessOnTheGpu(config, log) if DRIVER.exists() else None
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Any:
+    """For every ``--dist`` but ``each`` the scheduler of ``--dist load``, with the tests of the GPU in one process."""
+    if config.getvalue("dist") == "each":
+        return None
+    from xdist.scheduler import LoadScheduling
+
+    class OneProcessOnTheGpu(LoadScheduling):  # type: ignore[misc]  # its base is untyped
+        """The first process that asks for tests gets all that need the GPU, and others when few of these are left."""
+
+        def _send_tests(self, node: Any, num: int) -> None:
+            of_gpu = [index for index in self.pending if needs_gpu(self.collection[index])]
+            if of_gpu:
+                self.pending[:] = of_gpu + [index for index in self.pending if not needs_gpu(self.collection[index])]
+                num = max(len(of_gpu), 2)  # a process begins a test when it has another or is told that there is none
+            super()._send_tests(node, num)
+
+    return OneProcessOnTheGpu(config, log)
 
 
 def pytest_collection_finish() -> None:

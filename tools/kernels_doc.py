@@ -24,11 +24,11 @@ CHIPS = ("h100", "h200")
 INTRODUCTION = """\
 # The kernels on H100 and H200
 
-Six protocols have a CUDA kernel here (`hwkernels/twins`, C++ with inline PTX, no library) that was recorded on both
-GPUs. This page covers the five that compute a useful result; the other pages use `producer_consumer` throughout. It is
-written by `python tools/kernels_doc.py` from the files in `traces`; do not edit it by hand. What the
-recordings show about the SM clock is in [hopper.md](hopper.md); each recording has a line in
-[traces](../traces/README.md).
+{All} protocols have a CUDA kernel here (`hwkernels/twins`, C++ with inline PTX, no library) that was recorded on both
+GPUs{alone}. This page covers the {useful} that compute a useful
+result; the other pages use `producer_consumer` throughout. It is written by `python tools/kernels_doc.py` from the
+files in `traces`; do not edit it by hand. What the recordings show about the SM clock is in [hopper.md](hopper.md);
+each recording has a line in [traces](../traces/README.md).
 
 ## What was recorded
 
@@ -119,7 +119,7 @@ def page() -> str:
     """The whole page."""
     stored = [trace for trace in stored_traces(TRACES) if trace.meta.protocol in KERNELS]
     head = ("kernel", "device", "traces", "records", "hung", "elements compared", "largest error", "recording adds")
-    parts = [INTRODUCTION, _table(head, _recorded(stored))]
+    parts = [_introduction(stored), _table(head, _recorded(stored))]
     gemm, attention, order = (_read(name) for name in ("gemm_speed", "attention_speed", "load_order"))
     names = [str(said["device"]) for said in gemm]
     parts += [GEMM.format(size=f"{gemm[0]['size']:,}"), _table(("configuration", *names, "error"), _gemm(gemm))]
@@ -147,9 +147,22 @@ def _table(head: Row, rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(lines) + "\n\n"
 
 
+def _introduction(stored: list[StoredTrace]) -> str:
+    """How many kernels there are, and which of them were not recorded on every GPU."""
+    devices = {name: {t.meta.device.name for t in stored if t.meta.protocol == name} for name in KERNELS}
+    every = set.union(*devices.values())
+    alone = [f"`{name}` on the {', '.join(found)} alone" for name, found in devices.items() if found != every]
+    numbers = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+    return INTRODUCTION.format(
+        All=numbers[len(REGISTRY)].capitalize(),
+        useful=numbers[len(KERNELS)],
+        alone="".join(f", {each}" for each in alone),
+    )
+
+
 def _recorded(stored: list[StoredTrace]) -> Iterable[Row]:
     for name in KERNELS:
-        for device in sorted({trace.meta.device.name for trace in stored}):
+        for device in sorted({trace.meta.device.name for trace in stored if trace.meta.protocol == name}):
             metas = [t.meta for t in stored if (t.meta.protocol, t.meta.device.name) == (name, device)]
             checked = [output for meta in metas for output in meta.extra.get("checked", {}).values()]
             assert not any(output["wrong"] for output in checked)

@@ -51,6 +51,13 @@ static __device__ __forceinline__ void wgmma_hold(float (&d)[COUNT]) {
     for (int i = 0; i < COUNT; ++i) asm volatile("" : "+f"(d[i])::"memory");
 }
 
+// The same for A operands in registers.
+template <int COUNT>
+static __device__ __forceinline__ void wgmma_hold(unsigned (&a)[COUNT][4]) {
+#pragma unroll
+    for (int i = 0; i < 4 * COUNT; ++i) asm volatile("" : "+r"(a[i / 4][i % 4])::"memory");
+}
+
 // The 16-byte piece of a swizzled tile: row of 128 bytes, piece 0..7.
 static __device__ __forceinline__ unsigned swizzled_128(unsigned row, unsigned piece) {
     return 128 * row + 16 * (piece ^ (row & 7));

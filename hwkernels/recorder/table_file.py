@@ -19,7 +19,7 @@ from hwkernels.recorder.table import NONE, Table, read_table
 from pipesim.errors import ConfigurationError, PipesimError
 from pipesim.model.program import Program
 from pipesim.trace.schema import Column, EventKind
-from pipesim.trace.sites import SiteTable, site_table
+from pipesim.trace.sites import SiteTable, identifier, site_table
 
 Values = Mapping[str, int]  #: of the macros that a table's expressions may use
 Key = tuple[str, EventKind, str]  #: role, kind and barrier group of a site
@@ -41,8 +41,8 @@ class Spelling:
     """What a table calls things, where that is not the usual.
 
     ``head``: lines of comment before the table. ``groups``: names of barrier groups by the protocol's, which are
-    otherwise the same with ``_`` for ``.``. ``after``: sites, by name, that stand right after another of their role
-    instead of where the protocol first has them.
+    otherwise the same with ``_`` for ``.`` and brackets. ``after``: sites, by name, that stand right after another of
+    their role instead of where the protocol first has them.
     """
 
     head: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class Spelling:
 
     def group(self, name: str) -> str:
         """The table's name of a barrier group of the protocol ("none" where a site touches none)."""
-        return self.groups.get(name, name.replace(".", "_")) or NONE
+        return self.groups.get(name, identifier(name)) or NONE
 
     def site(self, key: Key) -> str:
         """The table's name of a site."""

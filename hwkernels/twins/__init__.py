@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hwkernels.twins.hopper.attention_sm90 import ATTENTION_SM90
+from hwkernels.twins.hopper.attention_sm90_fused import ATTENTION_SM90_FUSED
 from hwkernels.twins.hopper.cluster_multicast import CLUSTER_MULTICAST
 from hwkernels.twins.hopper.epilogue_residual import EPILOGUE_RESIDUAL
 from hwkernels.twins.hopper.gemm_sm90 import GEMM_SM90
@@ -15,6 +16,7 @@ from pipesim.errors import UsageError
 _TWINS = (
     PRODUCER_CONSUMER,
     ATTENTION_SM90,
+    ATTENTION_SM90_FUSED,
     CLUSTER_MULTICAST,
     EPILOGUE_RESIDUAL,
     GEMM_SM90,

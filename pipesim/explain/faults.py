@@ -33,14 +33,26 @@ def report_fault(program: Program, fault: Fault) -> FaultReport:
 
 
 def _correction(program: Program, fault: Fault) -> str:
-    """The correction, where the program leaves no doubt: a barrier that no operation initialises."""
+    """The correction, where the program leaves no doubt: a barrier that no operation initialises, or every lane."""
     if fault.kind in MEMORY_ORDER:
         return strengthened(program, fault)
+    if fault.kind is FaultKind.REINITIALISED:
+        return _one_lane(program, fault)
     if fault.kind is not FaultKind.NOT_INITIALISED or fault.barrier < 0:
         return ""
     if any(op[0] == Op.INIT and operand(op, "barrier") == fault.barrier for code in program.code for op in code):
         return ""
     return f"initialise {program.barrier_name(fault.barrier)} in the init: the program never does"
+
+
+def _one_lane(program: Program, fault: Fault) -> str:
+    """Of an init that one line makes several times in a row: each lane makes it."""
+    code, line = program.code[fault.agent], program.line(fault.agent, fault.pc)
+    again = [op == code[fault.pc] and program.line(fault.agent, pc) == line for pc, op in enumerate(code)]
+    if fault.pc == 0 or not again[fault.pc - 1]:
+        return ""
+    lanes = next((n for n, same in enumerate(again[fault.pc :]) if not same), len(code) - fault.pc) + 1
+    return f"elect one lane for the init: {lanes} lanes make it, each of them once"
 
 
 def _numbers(program: Program, fault: Fault) -> str:

@@ -84,6 +84,7 @@ class Tables:
     sources: dict[str, int] = field(default_factory=dict)
     named_barriers: dict[tuple[int, int], int] = field(default_factory=dict)
     loops: dict[str, int] = field(default_factory=dict)
+    pipelines: dict[str, None] = field(default_factory=dict)  #: structs that roles have made, in that order
     #: of an instruction its source line; the code is kept, because another would be given its id
     places: dict[tuple[int, int], tuple[int, CodeType]] = field(default_factory=dict)
 
@@ -132,6 +133,7 @@ class Linear:
         self._recorder = recorder()
         self._acquired = author_place(3)
         self._released: Place | None = None
+        self.held: tuple[str, int] | None = None  #: of a stage of a ring: its side, and the barrier of that side
         self._recorder.live[self] = None
 
     @property
@@ -194,6 +196,7 @@ class Recorder:
         self.registers = 0
         self.uncommitted = 0  #: bit mask of the lanes with tcgen05 operations that they have not committed
         self.open_loops: list[Place] = []  #: of the loops that have not finished
+        self._names_pipelines = True
 
     @property
     def executing(self) -> int:
@@ -257,6 +260,20 @@ class Recorder:
             place=author_line(),
             correction="divide with //, which keeps whole numbers whole" if isinstance(value, float) else "",
         )
+
+    @contextmanager
+    def naming(self, pipeline: str) -> Iterator[None]:
+        """Enter the name of the pipeline struct that is made inside, "" for none; those that it contains are not
+        entered.
+        """
+        names = self._names_pipelines
+        if names and pipeline:
+            self.tables.pipelines[pipeline] = None
+        self._names_pipelines = False
+        try:
+            yield
+        finally:
+            self._names_pipelines = names
 
     def new_register(self) -> int:
         """A register that no other result of this agent uses."""

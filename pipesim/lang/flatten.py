@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from pipesim.lang.builder import Recorder, Tables
-from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.shared_mem_barrier import BarrierStorage, Label
 from pipesim.lang.warp import TileArray
 from pipesim.model.groups import READS_REGISTER, WRITES_REGISTER
 from pipesim.model.ops import OPERANDS, Op, Operation
 from pipesim.model.program import Access, Agent, Barrier, Program, Tile
+
+_NONE = -1  #: the ring of a barrier that no pipeline has named
 
 
 class _DescribedRole(Protocol):
@@ -73,18 +76,26 @@ def assemble(
         ctas=protocol.cluster,
         smem_bytes=protocol.smem_bytes,
         notes=notes,
+        pipelines=tuple(tables.pipelines),
     )
 
 
 def _barriers(protocol: _Described) -> tuple[Barrier, ...]:
-    """Names: the group that a pipeline gave, led by its storage's name where two storages have a group of that name."""
-    named = [[s.labels.get(index, (s.name, index)) for index in range(s.size)] for s in protocol.storages]
-    groups = [group for labels in named for group in {group for group, _ in labels}]
+    """Names: the group that a pipeline gave, led by its storage's name where two storages have a group of that name.
+
+    Where several pipelines in one storage have such a group, by the barrier that its pipeline begins at, too.
+    """
+    named = [[s.labels.get(index, Label(s.name, index, _NONE)) for index in range(s.size)] for s in protocol.storages]
+    rings = [Counter(group for group, _ in {(each.group, each.ring) for each in labels}) for labels in named]
+    storages = Counter(group for groups in rings for group in groups)
     names: list[tuple[str, int]] = []
-    for storage, labels in zip(protocol.storages, named, strict=True):
-        for index, (group, stage) in enumerate(labels):
-            shared = index in storage.labels and groups.count(group) > 1
-            names.append((f"{storage.name}.{group}" if shared else group, stage))
+    for storage, labels, groups in zip(protocol.storages, named, rings, strict=True):
+        for group, stage, ring in labels:
+            if ring != _NONE and groups[group] > 1:
+                group = f"{storage.name}[{ring}].{group}"
+            elif ring != _NONE and storages[group] > 1:
+                group = f"{storage.name}.{group}"
+            names.append((group, stage))
     return tuple(Barrier(cta, name, stage) for cta in range(protocol.cluster) for name, stage in names)
 
 

@@ -14,6 +14,7 @@ from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.warp import TileArray, Warp
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.ops import Fence, Op, Scope, Space, semantics
+from pipesim.model.positions import BARRIER
 from pipesim.model.program import MAX_CLUSTER, Program
 
 RoleBody = Callable[[Warp], None]
@@ -90,7 +91,11 @@ class Protocol:
         return tile
 
     def mbarriers(self, name: str, size: int, count: int | None = None) -> BarrierStorage:
-        """``size`` mbarriers of 8 bytes. With ``count`` the usual prologue initialises them if no init is given."""
+        """``size`` mbarriers of 8 bytes. With ``count`` the usual prologue initialises them if no init is given.
+
+        Without an init, those without a count are initialised by a role: in one lane, then a fence, then a barrier that
+        every user passes.
+        """
         self._fresh_name(name)
         size = whole(f"the number of mbarriers of {name}", size)
         if size < 1:
@@ -167,14 +172,15 @@ class Protocol:
                 correction="mark at least one function with @protocol.role(...)",
             )
         tables = Tables(self.cluster)
-        first, notes = self._record(tables)
+        first = self._record(tables)
+        self._require_initialised(first)
         if twice:
             self._require_deterministic(first, tables)
-        return assemble(self, first, tables, dict(params or {}), notes)
+        return assemble(self, first, tables, dict(params or {}), self._notes)
 
     def _require_deterministic(self, first: Sequence[Recorder], tables: Tables) -> None:
         # The same tables, so that another tile or barrier is another number; no lines, which cost as much as the rest.
-        second, _ = self._record(tables, located=[len(rec.code) for rec in first])
+        second = self._record(tables, located=[len(rec.code) for rec in first])
         for one, two in zip(first, second, strict=True):
             if one.code != two.code:
                 at = next(
@@ -188,8 +194,7 @@ class Protocol:
                     cause="the role depends on state that changes between two calls",
                 )
 
-    def _record(self, tables: Tables, located: Sequence[int] = ()) -> tuple[list[Recorder], tuple[str, ...]]:
-        notes: tuple[str, ...] = ()
+    def _record(self, tables: Tables, located: Sequence[int] = ()) -> list[Recorder]:
         recorders: list[Recorder] = []
         for cta in range(self.cluster):
             for role in self.roles:
@@ -198,32 +203,59 @@ class Protocol:
                     rec = Recorder(tables, who, cta, ALL_LANES, located[len(recorders)] if located else 0)
                     warp = Warp(rec, index, role.first_warp + index, 32 * self.warps)
                     with recording(rec):
-                        if warp.warp == 0:
-                            notes = self._record_init(rec)
-                        self._record_sync(rec)
+                        if self._has_prologue:
+                            if warp.warp == 0:
+                                self._record_init(rec)
+                            self._record_sync(rec)
                         _run(lambda body=role.body, w=warp: body(w), rec.who)  # type: ignore[misc]  # bound now, on purpose
                     recorders.append(rec)
-        return recorders, notes
+        return recorders
 
-    def _record_init(self, rec: Recorder) -> tuple[str, ...]:
+    @property
+    def _has_prologue(self) -> bool:
+        """True but where the roles alone initialise: then fence and barrier are theirs as well, or forgotten."""
+        return self._init is not None or bool(self._counts) or not self.storages
+
+    @property
+    def _notes(self) -> tuple[str, ...]:
+        """What the flattener has added to the author's description."""
+        if self._init is not None:
+            return ("the flattener adds fence.mbarrier_init and the CTA barrier after the init",)
+        if self._has_prologue:
+            return (
+                "no init was given: the flattener adds the usual prologue (init, fence.mbarrier_init, CTA barrier)",
+            )
+        return ("no init was given, and a role initialises the mbarriers: the flattener adds no prologue",)
+
+    def _record_init(self, rec: Recorder) -> None:
         """One lane initialises; without an init, the barriers that named a count are initialised as usual."""
         with rec.narrowed(1):
             if self._init is not None:
-                _run(self._init, f"the init of {self.name}")
-                self._record_fence(rec)
-                return ("the flattener adds fence.mbarrier_init and the CTA barrier after the init",)
-            missing = [s.name for s in self.storages if s.name not in self._counts]
-            if missing:
-                raise ProtocolError(
-                    f"no role initialises {', '.join(missing)}",
-                    place=self._declared[missing[0]],
-                    correction="mark a function @protocol.init, or name the count: protocol.mbarriers(name, size, 1)",
-                )
-            for storage in self.storages:
-                for index in range(storage.size):
-                    storage[index].init(self._counts[storage.name], line=self._declared[storage.name])
+                with rec.naming(""):  # a pipeline that only initialises its barriers is no role's
+                    _run(self._init, f"the init of {self.name}")
+            else:
+                for storage in self.storages:
+                    for index in range(storage.size if storage.name in self._counts else 0):
+                        storage[index].init(self._counts[storage.name], line=self._declared[storage.name])
             self._record_fence(rec)
-        return ("no init was given: the flattener adds the usual prologue (init, fence.mbarrier_init, CTA barrier)",)
+
+    def _require_initialised(self, recorders: Sequence[Recorder]) -> None:
+        """Raise ProtocolError if no agent initialises anything of a storage that has no count, and there is no init.
+
+        One that is initialised in part is a fault of the modelled program: only its schedules can tell.
+        """
+        uncounted = [s for s in self.storages if s.name not in self._counts]
+        if self._init is not None or not uncounted:
+            return
+        inits = {op[BARRIER] % self._barriers_per_cta[0] for rec in recorders for op in rec.code if op[0] == Op.INIT}
+        missing = [s.name for s in uncounted if inits.isdisjoint(range(s.first, s.first + s.size))]
+        if missing:
+            raise ProtocolError(
+                f"no role initialises {', '.join(missing)}",
+                place=self._declared[missing[0]],
+                correction="mark a function @protocol.init, name the count: protocol.mbarriers(name, size, 1), or "
+                "initialise in a role",
+            )
 
     def _record_fence(self, rec: Recorder) -> None:
         rec.emit(Op.FENCE, Fence.MBARRIER_INIT, semantics(scope=Scope.CLUSTER), line=self._set_up_line)

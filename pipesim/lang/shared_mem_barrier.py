@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import index as whole_number
+from typing import NamedTuple
 
 from pipesim.errors import ProtocolError
 from pipesim.lang.builder import Recorder, TryResult, author_line, current_recorder, recorder, whole
@@ -27,9 +28,20 @@ class StateToken:
     owner: Recorder = field(default_factory=recorder, repr=False, compare=False)
 
 
+class Label(NamedTuple):
+    """What a pipeline calls one of its barriers: a stage of a group. ``ring``: at which index the pipeline begins."""
+
+    group: str
+    stage: int
+    ring: int
+
+
 @dataclass(eq=False)
 class BarrierStorage:
-    """An array of mbarriers in the shared memory of each CTA. ``first`` is its first index among the CTA's barriers."""
+    """An array of mbarriers in the shared memory of each CTA. ``first`` is its first index among the CTA's barriers.
+
+    A pipeline takes the array, or a pointer into it, which is one of its barriers: ``b[2]`` or ``b.ptr() + 2``.
+    """
 
     name: str
     size: int
@@ -37,7 +49,7 @@ class BarrierStorage:
     per_cta: Sequence[
         int
     ]  #: one growing cell: how many barriers a CTA has in all (known when the protocol is flattened)
-    labels: dict[int, tuple[str, int]] = field(default_factory=dict)  #: index → (group, stage)
+    labels: dict[int, Label] = field(default_factory=dict)  #: by index, what a pipeline calls the barrier
 
     def __len__(self) -> int:
         return self.size
@@ -66,19 +78,40 @@ class BarrierStorage:
             )
         return self._made.setdefault(index, SharedMemBarrier(self, index))
 
-    def label(self, first: int, count: int, group: str) -> None:
-        """Name ``count`` barriers from ``first`` on as stages 0, 1, … of ``group``, as their pipeline does."""
+    def ptr(self) -> SharedMemBarrier:
+        """A pointer to the first barrier, as upstream's storages give one; ``ptr() + 2`` points to the third."""
+        return self[0]
+
+    def __add__(self, count: int) -> SharedMemBarrier:
+        return self[whole(f"what is added to {self.name}", count)]
+
+    def label(self, first: int, count: int, group: str, *, ring: int | None = None) -> None:
+        """Name ``count`` barriers from ``first`` on as stages 0, 1, … of ``group``, as their pipeline does.
+
+        ``ring`` is where the pipeline begins, unless it begins at ``first``.
+        """
         for stage in range(count):
-            self.labels[first + stage] = (group, stage)
+            self.labels[first + stage] = Label(group, stage, first if ring is None else ring)
 
 
 @dataclass(frozen=True, eq=False)
 class SharedMemBarrier:
-    """One 8-byte mbarrier of the executing CTA, or of another CTA where a method takes ``cta``."""
+    """One 8-byte mbarrier of the executing CTA, or of another CTA where a method takes ``cta``.
+
+    It is a pointer as well: ``mbar + 2`` and ``mbar[2]`` are the barrier two further on in the same array.
+    """
 
     storage: BarrierStorage
     index: int
     rank: int = -1  #: the CTA in whose memory it is, -1 for the executing one
+    __iter__ = None  # it can be indexed, but where it ends only its array knows
+
+    def __add__(self, count: int) -> SharedMemBarrier:
+        there = self.storage[self.index + whole(f"what is added to a barrier of {self.storage.name}", count)]
+        return there if self.rank < 0 else there.mapa(self.rank)
+
+    def __getitem__(self, count: int) -> SharedMemBarrier:
+        return self + count
 
     def mapa(self, cta: int) -> SharedMemBarrier:
         """``mapa``: the barrier at the same place in the CTA of this rank. A wait on it is illegal (PTX)."""
@@ -124,11 +157,14 @@ class SharedMemBarrier:
         return self._address()
 
     def init(self, num_threads: int = 1, *, line: str = "") -> None:
-        """``mbarrier.init``: ``num_threads`` arrivals complete each phase. One thread executes it.
+        """``mbarrier.init``: ``num_threads`` arrivals complete each phase. One thread executes it: elect one.
 
+        Every executing lane initialises, and all but the first do it again, which is a fault of the program.
         ``line``: who asked for it, where that is not who calls.
         """
-        recorder().emit(Op.INIT, self._own(), num_threads, line=line)
+        rec = recorder()
+        for _ in range(rec.executing):
+            rec.emit(Op.INIT, self._own(), num_threads, line=line)
 
     def inval(self) -> None:
         """``mbarrier.inval``: the eight bytes are ordinary memory again."""

@@ -107,6 +107,7 @@ class Program:
     smem_bytes: int = 0  #: shared memory of one CTA, barriers included
     version: int = PROGRAM_VERSION
     notes: tuple[str, ...] = field(default=())  #: what the flattener added, in words
+    pipelines: tuple[str, ...] = ()  #: pipeline structs that its roles made, by upstream's names
 
     def __post_init__(self) -> None:
         _validate(self)

@@ -31,6 +31,7 @@ def dumps(program: Program) -> str:
         "loops": list(program.loops),
         "sources": list(program.sources),
         "notes": list(program.notes),
+        "pipelines": list(program.pipelines),
     }
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
     agents = []
@@ -104,6 +105,7 @@ def _program(data: dict[str, Any]) -> Program:
         smem_bytes=_integer(data["smem_bytes"]),
         version=_integer(data["version"]),
         notes=tuple(_text(s) for s in data["notes"]),
+        pipelines=tuple(_text(s) for s in data.get("pipelines", [])),  # earlier versions of pipesim left them out
     )
 
 

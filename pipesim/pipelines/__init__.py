@@ -17,11 +17,14 @@ from pipesim.pipelines.cutlass.umma import (
     PipelineUmmaConsumerAsync,
 )
 from pipesim.pipelines.modular.accum_barrier import AccumBarrier
-from pipesim.pipelines.modular.attention.fa4 import BF16, FP8, DType, FA4Config
+from pipesim.pipelines.modular.attention.depth512 import Depth512SM100Config
+from pipesim.pipelines.modular.attention.depth512_mbars import Depth512MBarLayout, Depth512MBars
+from pipesim.pipelines.modular.attention.fa4 import BF16, FP8, FP32, DType, FA4Config
 from pipesim.pipelines.modular.attention.fa4_mbars import FA4MBarLayout, FA4MiscMBars
 from pipesim.pipelines.modular.attention.kv_tile import KVTile, TileLayout, TMADestination
 from pipesim.pipelines.modular.attention.role_pipeline import MBarPipeline, RolePipeline
 from pipesim.pipelines.modular.attention.staged import KVPipelineGeneric, StagedPipeline
+from pipesim.pipelines.modular.attention.swizzle import TensorMapSwizzle
 from pipesim.pipelines.modular.attention.tma_consumer import TMAConsumerPipeline
 from pipesim.pipelines.modular.attention.tma_producer import TMAProducerPipeline
 from pipesim.pipelines.modular.clc import (
@@ -70,6 +73,7 @@ from pipesim.pipelines.modular.tmem import TmemAllocation, TmemStage
 __all__ = [
     "BF16",
     "FP8",
+    "FP32",
     "AccumBarrier",
     "AsyncParams",
     "BlockScaledTilePayload",
@@ -80,6 +84,9 @@ __all__ = [
     "ConsumerStage",
     "ConsumerTiles",
     "DType",
+    "Depth512MBarLayout",
+    "Depth512MBars",
+    "Depth512SM100Config",
     "EpiLoadPipeline",
     "EpilogueKContext",
     "EpilogueKStage",
@@ -129,6 +136,7 @@ __all__ = [
     "TMAConsumerPipeline",
     "TMADestination",
     "TMAProducerPipeline",
+    "TensorMapSwizzle",
     "TileLayout",
     "TilePayload",
     "TileScheduler",

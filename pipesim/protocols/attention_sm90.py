@@ -3,8 +3,9 @@
 K and V come in the order K0, K1, V0, K2, V1, …: the scores of a block are computed while the values of the one before
 are still being multiplied. ``fused=0``, the default, has a ring for each, as
 ``hwkernels/twins/hopper/attention_sm90.cu`` (:mod:`pipesim.protocols.staged_attention`). ``fused=1`` is upstream's
-``nn/attention/gpu/nvidia/sm90/mha.mojo``: one ring, which its consumers prime. The ping-pong of the two consumer groups
-is FlashAttention-3's.
+``nn/attention/gpu/nvidia/sm90/mha.mojo``: one ring, which its consumers prime. Flash attention 4's ring, which nobody
+primes, is in :mod:`pipesim.protocols.attention_sm90_fused`. The ping-pong of the two consumer groups is
+FlashAttention-3's.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pipesim.model.ops import Engine
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.pipelines.modular.attention.fa4 import BF16 as BFLOAT16
 from pipesim.pipelines.modular.attention.fa4 import FA4Config
+from pipesim.protocols.consumer_groups import Turns, mine
 from pipesim.protocols.limits import require
 from pipesim.protocols.staged_attention import StagedAttention
 from pipesim.protocols.warp_group import BF16, F32, GROUP, GROUP_THREADS, ROWS, mma_cycles, share, store
@@ -64,7 +66,7 @@ def attention_sm90(
         stages=stages,
         blocks=kv_blocks,
         num_consumer=num_consumer,
-        takes_turns=bool(pingpong) and num_consumer == 2,
+        turns=Turns.of(num_consumer, pingpong),
         step_cycles=mma_cycles(ROWS, block_n, depth) // GROUP,
         softmax=softmax,
     )
@@ -91,8 +93,7 @@ def _staged(
         p,
         FA4Config(BFLOAT16, depth, block_n, stages, qk_stages),
         blocks=blocks,
-        num_consumer=num_consumer,
-        takes_turns=bool(pingpong) and num_consumer == 2,
+        turns=Turns.of(num_consumer, pingpong),
         softmax=softmax,
     )
     p.init(attention.init)
@@ -114,7 +115,7 @@ class _Attention:
     stages: int
     blocks: int
     num_consumer: int
-    takes_turns: bool
+    turns: Turns
     step_cycles: int
     softmax: int
 
@@ -153,7 +154,7 @@ class _Attention:
         for s in range(self.stages):
             pipe.consumer_mbar(s).arrive()
         if group == 1 and self.blocks:
-            self._pass_turn(w, group)  # group 0 goes first
+            self.turns.pass_on(w, group)  # group 0 goes first
         rows = share(self.q[0], w.index, GROUP * self.num_consumer)
         self.q_full[0].wait(0)
         for n in w.loop(self.blocks, "kv_blocks"):
@@ -162,20 +163,19 @@ class _Attention:
             values = self._values(w, pipe, self.blocks - 1)
             w.wait_group(Engine.WGMMA)
             pipe.consumer_mbar(values).arrive()
-            w.read(_mine(w, self.result), self.blocks - 1)
+            w.read(mine(w, self.result), self.blocks - 1)
         store(w, rows, share(self.q[0], group, self.num_consumer), group=group, item=1)  # where the queries were
 
     def _block(self, w: Warp, pipe: ProducerConsumerPipeline, rows: Slot, n: int, group: int) -> None:
         """The scores of block n, the values of the block before, and the softmax between them."""
-        if self.takes_turns:
-            w.bar_sync(self._turn(group), 2 * GROUP_THREADS)
+        self.turns.take(w, group)
         keys = _take(pipe)
-        scores = _mine(w, self.scores)
+        scores = mine(w, self.scores)
         w.mma(Engine.WGMMA, reads=[(rows, 0), (self.kv[keys], 2 * n)], writes=[(scores, n)], cycles=self.step_cycles)
         w.commit(Engine.WGMMA)
         values = self._values(w, pipe, n - 1) if n else -1
         if not (group == 1 and n + 1 == self.blocks):  # nobody waits for the last turn
-            self._pass_turn(w, group)
+            self.turns.pass_on(w, group)
         w.wait_group(Engine.WGMMA, 1 if n else 0)
         pipe.consumer_mbar(keys).arrive()
         w.read(scores, n)
@@ -190,24 +190,11 @@ class _Attention:
         w.mma(
             Engine.WGMMA,
             reads=[(self.kv[slot], 2 * n + 1)],
-            writes=[(_mine(w, self.result), n)],
+            writes=[(mine(w, self.result), n)],
             cycles=self.step_cycles,
         )
         w.commit(Engine.WGMMA)
         return slot
-
-    def _turn(self, group: int) -> int:
-        """The named barrier at which a group waits for its turn at the tensor cores."""
-        return 1 + self.num_consumer + group
-
-    def _pass_turn(self, w: Warp, group: int) -> None:
-        if self.takes_turns:
-            w.bar_arrive(self._turn(1 - group), 2 * GROUP_THREADS)
-
-
-def _mine(w: Warp, accumulators: TileArray) -> Slot:
-    """The calling warp's part of its group's accumulators."""
-    return share(accumulators[w.index // GROUP], w.index % GROUP, GROUP)
 
 
 def _take(pipe: ProducerConsumerPipeline) -> int:

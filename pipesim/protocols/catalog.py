@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pipesim.lang.protocol import Protocol
 from pipesim.protocols.attention_sm90 import attention_sm90
+from pipesim.protocols.attention_sm90_fused import attention_sm90_fused
 from pipesim.protocols.attention_sm100 import attention_sm100
 from pipesim.protocols.cluster_multicast import cluster_multicast
 from pipesim.protocols.conv_epilogue import conv_epilogue
@@ -24,6 +25,7 @@ ProtocolFunction = Callable[..., Protocol]
 BUILT_IN: dict[str, ProtocolFunction] = {
     "attention_sm100": attention_sm100,
     "attention_sm90": attention_sm90,
+    "attention_sm90_fused": attention_sm90_fused,
     "cluster_multicast": cluster_multicast,
     "conv_epilogue": conv_epilogue,
     "cutlass_sm100": cutlass_sm100,

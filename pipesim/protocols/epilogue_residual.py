@@ -14,7 +14,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.warp import Slot, TileArray, Warp
 from pipesim.model.ops import Engine, Fence
-from pipesim.pipelines import ProducerConsumerPipeline
+from pipesim.pipelines import EpiLoadPipeline, ProducerConsumerPipeline
 from pipesim.pipelines.modular.load_order import LoadOrderBarrier
 from pipesim.protocols.limits import require
 from pipesim.protocols.software_clc import RESPONSE_BYTES, SoftwareClc
@@ -119,13 +119,13 @@ class _Residual:
     def _output(self) -> ProducerConsumerPipeline:
         return ProducerConsumerPipeline(self.output_mbars, self.accumulator.slots)
 
-    def _source(self) -> ProducerConsumerPipeline:
-        return ProducerConsumerPipeline(self.epi_mbars, self.source.slots)
+    def _source(self) -> EpiLoadPipeline:
+        return EpiLoadPipeline(self.epi_mbars, self.source.slots)
 
     def init(self) -> None:
         self._input().init_mbars(1, 1)
         self._output().init_mbars(1, EPILOGUE_THREADS)
-        self._source().init_mbars(1, EPILOGUE_THREADS)
+        self._source().init_barriers(1, EPILOGUE_THREADS)
         LoadOrderBarrier(self.order_mbar).init()
         self.clc.init(READERS)
 

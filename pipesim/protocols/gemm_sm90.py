@@ -1,8 +1,10 @@
 """The warp-specialised GEMM of Hopper: one producer warp group, one or two consumer warp groups with wgmma.
 
 Upstream: ``linalg/matmul/gpu/sm90/matmul_kernels.mojo`` and ``tile_loader.mojo``. Priming is by the consumers: the
-producer starts at phase 0 and every consumer group arrives on every ``empty`` before its loop. The CUDA twin is
-``hwkernels/twins/hopper/gemm_sm90.cu``, which can also look ahead and drain.
+producer starts at phase 0 and every consumer group arrives on every ``empty`` before its loop. The input goes through
+``InputTilePipeline`` with its two views, as in Blackwell's kernels: K groups, a stage tried ahead of its wait, the
+drain. In place of the MMA's commit a lane arrives when the products are finished. The CUDA twin is
+``hwkernels/twins/hopper/gemm_sm90.cu``.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.warp import Slot, TileArray, Warp
 from pipesim.model.ops import Engine, Fence
-from pipesim.pipelines import ProducerConsumerPipeline
+from pipesim.pipelines import ConsumerTiles, InputTilePipeline, ProducerTiles, StandardTilePayload
 from pipesim.protocols.limits import require, require_k_group
 from pipesim.protocols.warp_group import BF16, F32, GROUP, GROUP_THREADS, ROWS, mma_cycles, share, store
 
@@ -60,7 +62,7 @@ def gemm_sm90(
         b=p.smem("b", slots, block_n * block_k * BF16),
         c=p.smem("c", num_consumer, ROWS * block_n * BF16),
         accumulator=p.registers("accumulator", num_consumer, ROWS * block_n * F32),
-        storage=p.mbarriers("pipe", ProducerConsumerPipeline.smem_bytes(rings) // 8),
+        storage=InputTilePipeline.BarrierArray(p, "pipe", rings),
         stages=rings,
         tiles=tiles,
         groups=-(-k_iters // k_group_size),  # steps beyond K are loaded too: zeros
@@ -99,42 +101,47 @@ class _Gemm:
     drain: bool
 
     def init(self) -> None:
-        ProducerConsumerPipeline(self.storage, self.stages).init_mbars(
-            producer_arrive_count=1 if self.tma else GROUP_THREADS, consumer_arrive_count=self.num_consumer
+        InputTilePipeline.init_barriers(
+            self.storage,
+            producer_arv_count=1 if self.tma else GROUP_THREADS,
+            consumer_arv_count=self.num_consumer,
         )
+
+    def _input(self) -> InputTilePipeline[StandardTilePayload]:
+        """The calling warp's input pipeline, which its consumers prime."""
+        tiles = InputTilePipeline(
+            self.storage, StandardTilePayload(self.a, self.b), self.stages, self.k_group_size
+        )  # fmt: skip
+        tiles.pipeline.producer_phase = 0
+        return tiles
 
     def producer(self, w: Warp) -> None:
         w.setmaxnreg(40 if self.num_consumer == 2 else 24)
         if self.tma and w.index:
             return
-        pipe = ProducerConsumerPipeline(self.storage, self.stages)
-        pipe.producer_phase = 0
-        with w.elect_one() if self.tma else w.lanes(32):
+        with w.elect_one() if self.tma else w.lanes(32), self._input().producer() as producer:
             for tile in w.loop(self.tiles, "tiles"):
-                ready: TryResult | bool = pipe.try_wait_consumer() if self.lookahead and self.groups else False
+                ready: TryResult | bool = producer.try_acquire() if self.lookahead and self.groups else False
                 for k in w.loop(self.groups, "k_iters"):
-                    pipe.wait_consumer_if_needed(ready)
-                    self._load(w, pipe.producer_stage(), pipe, tile * self.groups + k)
-                    pipe.producer_step()
+                    with producer.acquire_if_needed(ready) as stage:
+                        self._load(w, stage, tile * self.groups + k)
                     if self.lookahead and k + 1 < self.groups:
-                        ready = pipe.try_wait_consumer()
-            for _ in range(self.stages if self.drain else 0):
-                pipe.wait_consumer()
-                pipe.producer_step()
+                        ready = producer.try_acquire()
+            if self.drain:
+                producer.drain()
 
-    def _load(self, w: Warp, stage: int, pipe: ProducerConsumerPipeline, group: int) -> None:
-        full = pipe.producer_mbar(stage)
+    def _load(self, w: Warp, stage: ProducerTiles[StandardTilePayload], group: int) -> None:
         if self.tma:
-            full.expect_bytes((self.a.nbytes + self.b.nbytes) * self.k_group_size)
-        for slot, item in self._slots(stage, group):
+            stage.expect_bytes(stage.payload().stage_bytes(self.k_group_size))
+        for slot, item in self._slots(stage.stage(), group):
             for tile in (self.a[slot], self.b[slot]):
                 if self.tma:
-                    w.tma_load(tile, full, item)
+                    w.tma_load(tile, stage.barrier(), item)
                 else:
                     w.async_write(Engine.CP_ASYNC, share(tile, w.index, GROUP), item)
         if not self.tma:
-            full.cp_async_arrive()
-            full.arrive()
+            stage.barrier().cp_async_arrive()
+            stage.barrier().arrive()
 
     def _slots(self, stage: int, group: int) -> list[tuple[int, int]]:
         """The tile slots of a stage, and the items that they hold."""
@@ -144,35 +151,35 @@ class _Gemm:
     def consumer(self, w: Warp) -> None:
         w.setmaxnreg(232 if self.num_consumer == 2 else 240)
         group, warp = divmod(w.index, GROUP)
-        pipe = ProducerConsumerPipeline(self.storage, self.stages)
+        tiles = self._input()
         if warp == 0:
             with w.elect_one():
                 for s in range(self.stages):
-                    pipe.consumer_mbar(s).arrive()
+                    tiles.consumer_mbar(s).arrive()
+        consumer = tiles.consumer()
         for tile in w.loop(self.tiles, "tiles"):
-            ready: TryResult | bool = pipe.try_wait_producer() if self.lookahead and self.groups else False
+            ready: TryResult | bool = consumer.try_acquire() if self.lookahead and self.groups else False
             for k in w.loop(self.groups, "k_iters"):
-                pipe.wait_producer_if_needed(ready)
-                stage = pipe.consumer_stage()
-                self._multiply(w, stage, tile * self.groups + k)
-                pipe.consumer_step()
+                with consumer.acquire_if_needed(ready) as stage:
+                    self._multiply(w, stage, tile * self.groups + k)
+                    empty = stage.mbar()
                 if self.lookahead and k + 1 < self.groups:
-                    ready = pipe.try_wait_producer()
+                    ready = consumer.try_acquire()
                 w.wait_group(Engine.WGMMA)
                 if warp == 0:  # the wgmma is finished in all four warps: one lane gives the stage back for them
                     with w.elect_one():
-                        pipe.consumer_mbar(stage).arrive()
+                        empty.arrive()
             if self.groups:
                 w.read(share(self.accumulator[group], warp, GROUP), (tile + 1) * self.groups * self.k_group_size - 1)
             rows: Slot = share(self.c[group], warp, GROUP)
             store(w, rows, self.c[group], group=group, item=tile, cycles=self.epilogue)
             w.bar_sync(1 + group, GROUP_THREADS)  # the rows may be written again
 
-    def _multiply(self, w: Warp, stage: int, group: int) -> None:
+    def _multiply(self, w: Warp, stage: ConsumerTiles[StandardTilePayload], group: int) -> None:
         if not self.tma:
             w.fence(Fence.PROXY_ASYNC)  # cp.async writes through the generic proxy, wgmma reads through the other
         sums = share(self.accumulator[w.index // GROUP], w.index % GROUP, GROUP)
-        for slot, item in self._slots(stage, group):
+        for slot, item in self._slots(stage.stage(), group):
             rows = share(self.a[slot], w.index, GROUP * self.num_consumer)
             w.mma(
                 Engine.WGMMA,

@@ -10,14 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
-from pipesim.lang.warp import Slot, TileArray, Warp
+from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.warp import TileArray, Warp
 from pipesim.model.ops import Engine
 from pipesim.pipelines import TMAProducerPipeline
 from pipesim.pipelines.modular.attention.fa4 import FA4Config
 from pipesim.pipelines.modular.attention.kv_tile import KVTile
 from pipesim.pipelines.modular.attention.staged import KVPipelineGeneric, StagedPipeline
-from pipesim.protocols.warp_group import F32, GROUP, GROUP_THREADS, ROWS, mma_cycles, share
+from pipesim.protocols.consumer_groups import Turns, give_back, mine
+from pipesim.protocols.warp_group import F32, GROUP, ROWS, mma_cycles, share
 
 _PRODUCER_REGISTERS, _CONSUMER_REGISTERS = 40, 232
 
@@ -37,14 +38,13 @@ class StagedAttention:
     v_storage: BarrierStorage
     blocks: int
     num_consumer: int
-    takes_turns: bool
+    turns: Turns
     softmax: int
 
     @classmethod
-    def of(
-        cls, p: Protocol, config: FA4Config, *, blocks: int, num_consumer: int, takes_turns: bool, softmax: int
-    ) -> StagedAttention:
+    def of(cls, p: Protocol, config: FA4Config, *, blocks: int, turns: Turns, softmax: int) -> StagedAttention:
         """Its memory and barriers in ``p``."""
+        num_consumer = turns.num_consumer
         slots, q_bytes = config.num_kv_stages, num_consumer * ROWS * config.depth * config.dtype.nbytes
         k, v = (KVTile(config.dtype, config, is_k) for is_k in (True, False))
         return cls(
@@ -59,7 +59,7 @@ class StagedAttention:
             v_storage=p.mbarriers("v_pipe", StagedPipeline.num_mbars(slots)),
             blocks=blocks,
             num_consumer=num_consumer,
-            takes_turns=takes_turns,
+            turns=turns,
             softmax=softmax,
         )
 
@@ -101,7 +101,7 @@ class StagedAttention:
         w.setmaxnreg(_CONSUMER_REGISTERS)
         group = w.index // GROUP
         if group == 1 and self.blocks:
-            self._pass_turn(w, group)  # group 0 goes first
+            self.turns.pass_on(w, group)  # group 0 goes first
         self.q_full[0].wait(0)
         k, v = self._keys(), self._values()
         for n in w.loop(self.blocks, "kv_blocks"):
@@ -109,28 +109,27 @@ class StagedAttention:
         if self.blocks:
             self._multiply_values(w, v, self.blocks - 1)
             w.wait_group(Engine.WGMMA)
-            _give_back(w, v.consumer_mbar())
-            w.read(_mine(w, self.result), self.blocks - 1)  # it goes to global memory from the registers
+            give_back(w, v.consumer_mbar())
+            w.read(mine(w, self.result), self.blocks - 1)  # it goes to global memory from the registers
 
     def _block(self, w: Warp, k: KVPipelineGeneric, v: KVPipelineGeneric, n: int) -> None:
         """The scores of block n, the values of the block before, and the softmax while these are multiplied."""
         group = w.index // GROUP
-        if self.takes_turns:
-            w.bar_sync(self._turn(group), 2 * GROUP_THREADS)
+        self.turns.take(w, group)
         self._multiply_keys(w, k, n)
         if n:
             self._multiply_values(w, v, n - 1)
         if not (group == 1 and n + 1 == self.blocks):  # nobody waits for the last turn
-            self._pass_turn(w, group)
+            self.turns.pass_on(w, group)
         w.wait_group(Engine.WGMMA, 1 if n else 0)
         for s in range(k.num_qk_stages):
-            _give_back(w, k.consumer_mbar(s))
+            give_back(w, k.consumer_mbar(s))
         k.state.step()
-        w.read(_mine(w, self.scores), n)
+        w.read(mine(w, self.scores), n)
         w.work(self.softmax)
         if n:
             w.wait_group(Engine.WGMMA)
-            _give_back(w, v.consumer_mbar())
+            give_back(w, v.consumer_mbar())
             v.state.step()
 
     def _multiply_keys(self, w: Warp, k: KVPipelineGeneric, n: int) -> None:
@@ -143,7 +142,7 @@ class StagedAttention:
             w.mma(
                 Engine.WGMMA,
                 reads=[(share(queries, s, slices), 0), (share(keys, s, slices), 2 * n)],
-                writes=[(_mine(w, self.scores), n)],
+                writes=[(mine(w, self.scores), n)],
                 cycles=cycles,
             )
         w.commit(Engine.WGMMA)
@@ -154,18 +153,10 @@ class StagedAttention:
         w.mma(
             Engine.WGMMA,
             reads=[(self.v[v.state.index()], 2 * n + 1)],
-            writes=[(_mine(w, self.result), n)],
+            writes=[(mine(w, self.result), n)],
             cycles=mma_cycles(ROWS, self.config.depth, self.config.BN) // GROUP,
         )
         w.commit(Engine.WGMMA)
-
-    def _turn(self, group: int) -> int:
-        """The named barrier at which a group waits for its turn at the tensor cores."""
-        return 1 + self.num_consumer + group
-
-    def _pass_turn(self, w: Warp, group: int) -> None:
-        if self.takes_turns:
-            w.bar_arrive(self._turn(1 - group), 2 * GROUP_THREADS)
 
 
 def _load(w: Warp, pipe: TMAProducerPipeline, item: int) -> None:
@@ -175,14 +166,3 @@ def _load(w: Warp, pipe: TMAProducerPipeline, item: int) -> None:
         to = pipe.get_tile(1, qk_stage=s)
         w.tma_load(to.smem, to.mbar, item)
     pipe.commit_step()
-
-
-def _give_back(w: Warp, empty: SharedMemBarrier) -> None:
-    """The products that read it are finished: one lane arrives for its warp."""
-    with w.elect_one():
-        empty.arrive()
-
-
-def _mine(w: Warp, accumulators: TileArray) -> Slot:
-    """The calling warp's part of its group's accumulators."""
-    return share(accumulators[w.index // GROUP], w.index % GROUP, GROUP)

@@ -5,6 +5,7 @@ The simulator records by it, replay reads by it, and the table of a CUDA kernel 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 
@@ -150,4 +151,11 @@ def _value(kind: EventKind, operation: Operation) -> int:
 
 
 def _name(role: str, kind: EventKind, group: str) -> str:
-    return "_".join(part for part in (role, kind.name.lower(), group.replace(".", "_")) if part)
+    return "_".join(part for part in (role, kind.name.lower(), identifier(group)) if part)
+
+
+def identifier(group: str) -> str:
+    """The name of a barrier group as a kernel may spell it: ``pipe_full`` of ``pipe.full``, ``b_4_full`` of
+    ``b[4].full``.
+    """
+    return "_".join(re.findall(r"\w+", group))

@@ -154,7 +154,7 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
     # barriers that no role initialises
     "no init": ('bars = p.mbarriers("pipe", 2 * stages)', 'bars = p.mbarriers("pipe", 2 * stages)  # here',
         "no role initialises pipe, more",
-        "mark a function @protocol.init, or name the count: protocol.mbarriers(name, size, 1)"),
+        "mark a function @protocol.init, name the count: protocol.mbarriers(name, size, 1), or initialise in a role"),
 }  # fmt: skip
 
 

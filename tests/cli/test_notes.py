@@ -151,7 +151,9 @@ def test_a_transfer_that_outlives_its_cta(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["producer_consumer", "gemm_sm90", "cluster_multicast", "attention_sm90"])
+@pytest.mark.parametrize(
+    "name", ["producer_consumer", "gemm_sm90", "cluster_multicast", "attention_sm90", "attention_sm90_fused"]
+)
 def test_the_protocols_wait_for_all_that_they_start(call: Call, name: str) -> None:
     assert notes(call("verify", name, "--no-hardware").out) == []
 

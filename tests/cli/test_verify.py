@@ -43,6 +43,10 @@ class TestRecorded:
         assert "profile h200" in answer.out
 
     @pytest.mark.slow
+    def test_each_cta_of_a_cluster_is_counted(self, call: Call) -> None:
+        answer = call("verify", "cluster_multicast", "-p", "cluster=4", "-p", "tiles=1", "--recorded")
+        assert answer.out.count("116 events of 4 CTAs conform") == 2
+
     def test_of_several_recordings_of_a_device_that_of_the_sm_clock_counts(self, call: Call, recorded: Path) -> None:
         assert len(list(recorded.parent.glob(f"{recorded.stem}*.parquet"))) > 1
         assert blocks(call("verify", PC, "--json")) == [
@@ -106,8 +110,8 @@ class TestNothingToCompareWith:
         assert answer.verdict == f"? {SIMULATED}, but there is nothing to compare it with"
         assert "pipesim capture" not in answer.err
         cause = (
-            "only these protocols were recorded: attention_sm90, cluster_multicast, epilogue_residual, gemm_sm90, "
-            "persistent_scheduler, producer_consumer; there is no CUDA kernel of ring"
+            "only these protocols were recorded: attention_sm90, attention_sm90_fused, cluster_multicast, "
+            "epilogue_residual, gemm_sm90, persistent_scheduler, producer_consumer; there is no CUDA kernel of ring"
         )
         assert answer.error[2:] == [
             f"  probable cause: {cause}",

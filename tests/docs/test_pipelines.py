@@ -62,6 +62,23 @@ def test_every_public_name_has_one_row() -> None:
     assert sorted(name for name, _ in ROWS) == sorted(pipesim.pipelines.__all__)
 
 
+CHOSEN = re.findall(
+    r"^\| [^|]+ \| `(\w+\.for_b200\(.*\))` \| (\d+) \| (\w+) \| (\d+) \| (\d+) \|$", TABLES, re.MULTILINE
+)
+
+
+@pytest.mark.parametrize("row", CHOSEN, ids=lambda row: row[0])
+def test_a_configuration_has_the_stages_that_the_page_says(row: tuple[str, ...]) -> None:
+    call, *said = row
+    config = eval(call, vars(pipesim.pipelines))  # the page itself
+    rings = "fused" if getattr(config, "use_fused_kv", True) else "split"
+    assert [str(config.BN), rings, str(config.num_kv_stages), str(config.num_qk_stages)] == said
+
+
+def test_the_page_has_all_of_its_configurations() -> None:
+    assert len(CHOSEN) == 9
+
+
 def test_every_method_that_a_row_names_exists() -> None:
     other = {"full", "empty", "use_clc_fetch", *pipesim.pipelines.__all__}  # barriers, a parameter, "as that struct"
     for name, row in ROWS:

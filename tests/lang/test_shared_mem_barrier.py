@@ -32,9 +32,21 @@ def recorded(body: Callable[[SharedMemBarrier], Any], cluster: int = 2) -> list[
     return list(p.flatten().code[0][prologue:])
 
 
+@pytest.mark.parametrize("lanes", [1, 2, 32])
+def test_every_executing_lane_initialises(lanes: int) -> None:
+    p = Protocol("init")
+    bars = p.mbarriers("bars", 2)
+
+    @p.role("r")
+    def r(w: Warp) -> None:
+        with w.lanes(lanes):
+            bars[1].init()
+            bars[0].init(7)
+
+    assert p.flatten().code[0] == (*[(Op.INIT, 1, 1)] * lanes, *[(Op.INIT, 0, 7)] * lanes)
+
+
 CALLS: dict[str, tuple[Callable[[SharedMemBarrier], Any], Operation]] = {
-    "init": (lambda b: b.init(), (Op.INIT, 1, 1)),
-    "init of 7": (lambda b: b.init(7), (Op.INIT, 1, 7)),
     "inval": (lambda b: b.inval(), (Op.INVAL, 1)),
     "arrive": (lambda b: b.arrive(), (Op.ARRIVE, 1, 2, 0, -1, 0)),
     "arrive of 3 released": (
@@ -116,7 +128,7 @@ def test_every_instruction_of_ptx_mbarrier_can_be_recorded() -> None:
     """``COMMIT`` and ``TMA_LOAD`` signal barriers too, but from the warp object."""
     mbarrier = {op for op in Op if op <= Op.CP_ASYNC_ARRIVE}
     direct = {Op(expected[0]) for _, expected in CALLS.values()}
-    assert direct | {Op.WAIT_UNLESS, Op.WAIT_STATE, Op.TEST_STATE, Op.PENDING_COUNT} == mbarrier
+    assert direct | {Op.INIT, Op.WAIT_UNLESS, Op.WAIT_STATE, Op.TEST_STATE, Op.PENDING_COUNT} == mbarrier
 
 
 @pytest.mark.parametrize("phase", [2, -1, 3])

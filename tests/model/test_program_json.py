@@ -34,6 +34,7 @@ TINY = """{
   "loops": ["tiles"],
   "sources": ["a.py:1", "\\u00e9.py:2"],
   "notes": ["by hand"],
+  "pipelines": ["EpiLoadPipeline"],
   "code": [
    [
     [0, "INIT", 0, 1],
@@ -61,6 +62,7 @@ TINY_PROGRAM = Program(
     grid=132,
     smem_bytes=72,
     notes=("by hand",),
+    pipelines=("EpiLoadPipeline",),
 )
 
 
@@ -131,6 +133,7 @@ def programs(draw: st.DrawFn) -> Program:
         registers=4,
         smem_bytes=draw(st.integers(0, 1 << 20)),
         notes=tuple(draw(st.lists(names, max_size=2))),
+        pipelines=tuple(draw(st.lists(names, max_size=2))),
     )
 
 

@@ -12,6 +12,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.model.ops import Engine, Op, Operation, Space
 from pipesim.model.program import Program
 from pipesim.protocols.attention_sm90 import attention_sm90
+from pipesim.protocols.attention_sm90_fused import attention_sm90_fused
 from pipesim.protocols.gemm_sm90 import gemm_sm90
 from pipesim.protocols.persistent_scheduler import persistent_scheduler
 from pipesim.timed.engine import simulate
@@ -78,6 +79,8 @@ TWINS: dict[str, tuple[Callable[..., Protocol], dict[str, int], Edit, set[str]]]
     "values of one ring, while they are multiplied": (
         attention_sm90, ATTENTION | {"fused": 1}, without_waits(0), {"RACE"}
     ),
+    "attention with K and V in turn": (attention_sm90_fused, ATTENTION, the_same, {"finished"}),
+    "the softmax does not wait, with K and V in turn": (attention_sm90_fused, ATTENTION, softmax_first, {"RACE"}),
     "scheduler": (persistent_scheduler, {"tiles": 3, "k_iters": 2}, the_same, {"finished"}),
 }  # fmt: skip
 

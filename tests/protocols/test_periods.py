@@ -18,6 +18,7 @@ from tests.support.lanes import slow_but
 PERIODS = {
     "attention_sm100": ({"kv_blocks": 32}, "the critical cycle correction's arrive → S0_cons → mma's commit", 9),
     "attention_sm90": ({"kv_blocks": 32}, "the matrix engine", 1),
+    "attention_sm90_fused": ({"kv_blocks": 32}, "the matrix engine", 1),
     "cluster_multicast": ({"tiles": 32}, "the iteration of consumer", 1),
     "conv_epilogue": ({"tiles": 16}, "the iteration of load", 1),
     "cutlass_sm100": ({"tiles": 24}, "the iteration of load", 1),

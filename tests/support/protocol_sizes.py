@@ -30,6 +30,12 @@ SIZES: Mapping[str, list[Params]] = {
         {"fused": 1, "stages": 4, "num_consumer": 1}, {"fused": 1, "stages": 4, "num_consumer": 3, "depth": 64},
         {"fused": 1, "stages": 3, "kv_blocks": 7}, {"fused": 1, "stages": 4, "kv_blocks": 9, "block_n": 64},
     ],
+    "attention_sm90_fused": [
+        *around("kv_blocks", 3, stages=3),
+        *around("kv_blocks", 2, stages=2, pingpong=0),
+        {}, {"num_consumer": 1}, {"num_consumer": 1, "stages": 2, "kv_blocks": 5}, {"stages": 4, "kv_blocks": 7},
+        {"kv_blocks": 11, "depth": 64, "block_n": 64}, {"stages": 7, "kv_blocks": 15, "depth": 64, "softmax": 4000},
+    ],
     "cluster_multicast": [
         *around("tiles", 4),
         *around("tiles", 2, stages=2, cluster=4),

@@ -790,6 +790,11 @@ def with_times(lines: tuple[TraceLine, ...], *times: TimeComparison) -> tuple[Tr
     return tuple(replace(line, time=times[n % len(times)]) for n, line in enumerate(lines))
 
 
+def making(*pipelines: str) -> Heading:
+    """The heading of a protocol whose roles make these structs."""
+    return replace(HEADING, pipelines=pipelines)
+
+
 def of_traces(name: str, **agreements: int) -> tuple[TraceLine, ...]:
     """So many traces of each agreement on both devices, the first of which is not known to agree."""
     whys = {
@@ -820,24 +825,33 @@ def summary(console: Console) -> None:
         TimeVerdict.NOT_MODELLED, "h100", WHOLE_RUN, 48_769_000, 60_000_000, -187, assumed=ASSUMED[2:]
     )
     rows = (
-        summed("ring", proof=any_tiles, simulation=good, hardware=recorded,
-               traces=with_times(of_traces("ring", conforms=3), time_of(753), time_of(741), time_of(469))),
-        summed("gemm_of_a_rather_long_name", proof=any_of_both),
+        summed(
+            "ring", proof=any_tiles, simulation=good, hardware=recorded,
+            traces=with_times(of_traces("ring", conforms=3), time_of(753), time_of(741), time_of(469)),
+            heading=making("ProducerConsumerPipeline", "LoadOrderBarrier"),
+        ),
+        summed("gemm_of_a_rather_long_name", proof=any_of_both, heading=making("InputTilePipeline", "InputProducer")),
         summed(
             "hangs", hardware=recorded,
             traces=with_times(
                 of_traces("hangs", conforms=1, hangs_too=2, fault_named=1), whole, *[untimed(NoTime.UNFINISHED)] * 3
             ),
+            heading=making("InputTilePipeline"),
         ),
-        summed("refuted", proof=wrong, findings=tuple(shown.finding for shown in wrong.refutations)),
-        summed("not_decided", arguments=("not_decided", "-p", "tiles=3"), proof=unknown),
+        summed(
+            "refuted", heading=making("ProducerConsumerPipeline", "EpiLoadPipeline"), proof=wrong,
+            findings=tuple(shown.finding for shown in wrong.refutations),
+        ),
+        summed(
+            "not_decided", arguments=("not_decided", "-p", "tiles=3"), proof=unknown, heading=making("InputProducer"),
+        ),
         summed(
             "stuck", simulation=replace(good, outcome=Ending.DEADLOCK, period_millicycles=None), findings=(DEADLOCK,),
         ),
         summed("long", simulation=replace(good, outcome=Ending.UNKNOWN, period_millicycles=None)),
         summed(
             "my.py:other", arguments=("my.py:other",), hardware=recorded,
-            traces=of_traces("other", conforms=11, differs=1, unknown=1),
+            traces=of_traces("other", conforms=11, differs=1, unknown=1), heading=making("InputTilePipeline"),
         ),
         summed("not_there", hardware=Hardware.NOT_RECORDED),
         summed(

@@ -8,7 +8,8 @@
 // to rescale the sums O, and writes the weights P over the first half of S, slice by slice. The correction group rescales O,
 // then the MMA warp adds P V to it; the product of group 1 comes one block late. At the end each softmax group divides its O
 // and stores it where its queries were. The load warp fills the slots of K and V: FUSED 1, one ring that carries K and V in
-// turn; FUSED 0, a ring each, K in QK_STAGES slices of the head. A kernel whose wait gives up ends by a trap.
+// turn; FUSED 0, a ring each, K in QK_STAGES slices of the head. Every wait is bounded: a function that contains one returns
+// false if it gave up, and the CTA ends with a report (landing_sm100.cuh).
 //
 // Beyond what PTX promises, which orders two products only if they have one shape and one place for their sums: S is written
 // over a P that an earlier product of the same thread reads, with no wait between. Upstream relies on that order, too.
@@ -19,6 +20,7 @@
 // factors, the address of tensor memory, the barriers. A tile is kept in panels of 64 columns of the head, rows of 128 bytes,
 // swizzled.
 #include "attention_sm100.cuh"
+#include "landing_sm100.cuh"
 #include "tcgen05.cuh"
 
 // The site of a softmax group, a barrier group of one, and the lanes of tensor memory of this warp: its number in its group.
@@ -29,9 +31,9 @@
 static __device__ __forceinline__ unsigned lanes_of_warp() { return threadIdx.x / 32 % 4 * 32 << 16; }
 
 // All lanes. n counts an agent's waits, from 1 on: what comes before the first belongs to iteration 0.
-static __device__ __forceinline__ void wait_for(const Attention &at, unsigned group, unsigned stage, unsigned parity,
+static __device__ __forceinline__ bool wait_for(const Attention &at, unsigned group, unsigned stage, unsigned parity,
                                                 unsigned site, unsigned &n PIPESIM_PARAM) {
-    if (!recorded_wait<true>(at.patience, at.barriers + 8 * group, stage, parity, site, site + 1, n PIPESIM_PASS)) __trap();
+    return recorded_wait<true>(at.patience, at.barriers + 8 * group, stage, parity, site, site + 1, n PIPESIM_PASS);
 }
 
 // All lanes.
@@ -59,12 +61,12 @@ static __device__ __forceinline__ void load_q1(const Attention &at PIPESIM_PARAM
 }
 
 // K of a block, with the first the first tile of queries, which needs no wait.
-static __device__ __forceinline__ void load_k(const Attention &at, Ring &k, unsigned block, unsigned &n PIPESIM_PARAM) {
+static __device__ __forceinline__ bool load_k(const Attention &at, Ring &k, unsigned block, unsigned &n PIPESIM_PARAM) {
 #pragma unroll
     for (unsigned j = 0; j < QK_STAGES; ++j) {
         const unsigned stage = QK_STAGES * k.stage + j, full = at.barrier(BARRIER_K_prod, stage);
         if (block) {
-            wait_for(at, BARRIER_K_cons, stage, k.parity, SITE_load_wait_K_cons, n PIPESIM_PASS);
+            if (!wait_for(at, BARRIER_K_cons, stage, k.parity, SITE_load_wait_K_cons, n PIPESIM_PASS)) return false;
         } else {
             PIPESIM_SAY(0, stage, 0)
         }
@@ -81,10 +83,11 @@ static __device__ __forceinline__ void load_k(const Attention &at, Ring &k, unsi
         __syncwarp();
     }
     k.step();
+    return true;
 }
 
-static __device__ __forceinline__ void load_v(const Attention &at, Ring &v, unsigned block, unsigned &n PIPESIM_PARAM) {
-    wait_for(at, BARRIER_V_cons, v.stage, v.parity, SITE_load_wait_V_cons, n PIPESIM_PASS);
+static __device__ __forceinline__ bool load_v(const Attention &at, Ring &v, unsigned block, unsigned &n PIPESIM_PARAM) {
+    if (!wait_for(at, BARRIER_V_cons, v.stage, v.parity, SITE_load_wait_V_cons, n PIPESIM_PASS)) return false;
     const bool one = elect_one();
     const unsigned full = at.barrier(BARRIER_V_prod, v.stage);
     PIPESIM_RECORD(SITE_load_expect_V_prod, BYTES_V)
@@ -93,31 +96,34 @@ static __device__ __forceinline__ void load_v(const Attention &at, Ring &v, unsi
     if (one) tensor_load_3d(at.v + v.stage * TILE_BYTES, at.v_map, 0, at.kv_row + block * BLOCK_N, 0, full);
     __syncwarp();
     v.step();
+    return true;
 }
 
-static __device__ __forceinline__ void load(const Attention &at PIPESIM_PARAM) {
+static __device__ __forceinline__ bool load(const Attention &at PIPESIM_PARAM) {
     Ring k = {0, 1}, of_v = {0, 1};
     Ring &v = FUSED ? k : of_v;
     unsigned n = 1;
-    if (at.blocks == 0) return;
+    if (at.blocks == 0) return true;
     PIPESIM_AT(0, 0, 0)
     for (unsigned block = 0; block < at.blocks; ++block) {
-        load_k(at, k, block, n PIPESIM_PASS);
+        if (!load_k(at, k, block, n PIPESIM_PASS)) return false;
         if (block == 0) load_q1(at PIPESIM_PASS);
-        load_v(at, v, block, n PIPESIM_PASS);
+        if (!load_v(at, v, block, n PIPESIM_PASS)) return false;
     }
+    return true;
 }
 
 // The MMA warp. One lane issues and commits; which one is the same each time.
 
 // S = Q K^T of a group, slice by slice of the head. Group 1 is the last to read K, and gives it back.
 template <unsigned WG>
-static __device__ __forceinline__ void multiply_q(const Attention &at, Ring &k, unsigned block, unsigned &n PIPESIM_PARAM) {
+static __device__ __forceinline__ bool multiply_q(const Attention &at, Ring &k, unsigned block, unsigned &n PIPESIM_PARAM) {
 #pragma unroll
     for (unsigned j = 0; j < QK_STAGES; ++j) {
         const unsigned stage = QK_STAGES * k.stage + j;
-        if (WG == 0) wait_for(at, BARRIER_K_prod, stage, k.parity, SITE_mma_wait_K_prod, n PIPESIM_PASS);
-        if (WG == 1 && block == 0) wait_for(at, BARRIER_Q1Sync, j, 0, SITE_mma_wait_Q1Sync, n PIPESIM_PASS);
+        if (WG == 0 && !wait_for(at, BARRIER_K_prod, stage, k.parity, SITE_mma_wait_K_prod, n PIPESIM_PASS)) return false;
+        if (WG == 1 && block == 0 && !wait_for(at, BARRIER_Q1Sync, j, 0, SITE_mma_wait_Q1Sync, n PIPESIM_PASS))
+            return false;
         tcgen05_after_sync();
         if (elect_one()) {
 #pragma unroll
@@ -132,15 +138,16 @@ static __device__ __forceinline__ void multiply_q(const Attention &at, Ring &k, 
         __syncwarp();
     }
     if (WG == 1) k.step();
+    return true;
 }
 
 // O += P V of a group, slice by slice of P; the first slice says, too, that O is rescaled. Group 1 gives V back.
 template <unsigned WG>
-static __device__ __forceinline__ void multiply_v(const Attention &at, unsigned slot, unsigned block, unsigned &n PIPESIM_PARAM) {
+static __device__ __forceinline__ bool multiply_v(const Attention &at, unsigned slot, unsigned block, unsigned &n PIPESIM_PARAM) {
 #pragma unroll
     for (unsigned j = 0; j < PV_STAGES; ++j) {
         const unsigned site = WG ? SITE_mma_wait_S1_cons : SITE_mma_wait_S0_cons;
-        wait_for(at, BARRIER_OF(S, WG, cons), j, block & 1, site, n PIPESIM_PASS);
+        if (!wait_for(at, BARRIER_OF(S, WG, cons), j, block & 1, site, n PIPESIM_PASS)) return false;
         tcgen05_after_sync();
         if (elect_one()) {
 #pragma unroll
@@ -155,23 +162,24 @@ static __device__ __forceinline__ void multiply_v(const Attention &at, unsigned 
         }
         __syncwarp();
     }
+    return true;
 }
 
-static __device__ __forceinline__ void multiply(const Attention &at PIPESIM_PARAM) {
+static __device__ __forceinline__ bool multiply(const Attention &at PIPESIM_PARAM) {
     Ring k = {0, 0}, of_v = {0, 0};
     Ring &v = FUSED ? k : of_v;
     unsigned n = 1, held = 0;
 #pragma unroll 1
     for (unsigned block = 0; block < at.blocks; ++block) {
-        multiply_q<0>(at, k, block, n PIPESIM_PASS);
-        if (block) multiply_v<1>(at, held, block - 1, n PIPESIM_PASS);
-        multiply_q<1>(at, k, block, n PIPESIM_PASS);
-        wait_for(at, BARRIER_V_prod, v.stage, v.parity, SITE_mma_wait_V_prod, n PIPESIM_PASS);
+        if (!multiply_q<0>(at, k, block, n PIPESIM_PASS)) return false;
+        if (block && !multiply_v<1>(at, held, block - 1, n PIPESIM_PASS)) return false;
+        if (!multiply_q<1>(at, k, block, n PIPESIM_PASS)) return false;
+        if (!wait_for(at, BARRIER_V_prod, v.stage, v.parity, SITE_mma_wait_V_prod, n PIPESIM_PASS)) return false;
         held = v.stage;
         v.step();
-        multiply_v<0>(at, held, block, n PIPESIM_PASS);
+        if (!multiply_v<0>(at, held, block, n PIPESIM_PASS)) return false;
     }
-    if (at.blocks) multiply_v<1>(at, held, at.blocks - 1, n PIPESIM_PASS);
+    return at.blocks == 0 || multiply_v<1>(at, held, at.blocks - 1, n PIPESIM_PASS);
 }
 
 // A softmax warp: a thread has a row of 32 * (warp of its group) + lane.
@@ -209,11 +217,11 @@ static __device__ __forceinline__ void write_p(const Attention &at, unsigned wg,
     }
 }
 
-// The last sum over the sum of weights, to where the queries were, and from there to device memory.
-static __device__ __forceinline__ void finish(const Attention &at, unsigned wg, const Row &row, unsigned &n PIPESIM_PARAM) {
+// The last sum over the sum of weights, to where the queries were. False if its wait gave up.
+static __device__ __forceinline__ bool divide(const Attention &at, unsigned wg, const Row &row, unsigned &n PIPESIM_PARAM) {
     const unsigned r = threadIdx.x % ROWS, out = at.q + wg * Q_BYTES;
     const float factor = 1 / row.sum;
-    wait_for(at, BARRIER_O_prod, wg, at.blocks - 1 & 1, SITE_OF(wg, wait_O_prod), n PIPESIM_PASS);
+    if (!wait_for(at, BARRIER_O_prod, wg, at.blocks - 1 & 1, SITE_OF(wg, wait_O_prod), n PIPESIM_PASS)) return false;
     tcgen05_after_sync();
     PIPESIM_RECORD(SITE_OF(wg, work_begin), 0)
 #pragma unroll
@@ -232,25 +240,26 @@ static __device__ __forceinline__ void finish(const Attention &at, unsigned wg, 
     }
     PIPESIM_RECORD(SITE_OF(wg, work_end), 0)
     async_proxy_fence();
-    if (wg)
-        named_sync<OF_GROUP + 1, ROWS>();
-    else
-        named_sync<OF_GROUP, ROWS>();
-    if (threadIdx.x % 128 < 32 && elect_one()) {
-        tensor_store_3d(at.out_map, 0, at.q_row + wg * ROWS, 0, out);
+    return true;
+}
+
+// The group meets, and one lane stores its rows to device memory, unless a warp of the group gave up.
+static __device__ __forceinline__ void store_tile(const Attention &at, unsigned wg, bool done) {
+    const bool all = wg ? named_all<OF_GROUP + 1, ROWS>(done) : named_all<OF_GROUP, ROWS>(done);
+    if (all && threadIdx.x % 128 < 32 && elect_one()) {
+        tensor_store_3d(at.out_map, 0, at.q_row + wg * ROWS, 0, at.q + wg * Q_BYTES);
         bulk_commit();
         bulk_wait<0>();
     }
     __syncwarp();
 }
 
-static __device__ __forceinline__ void weigh(const Attention &at, unsigned wg PIPESIM_PARAM) {
-    Row row = {__uint_as_float(0xff800000), 0};
-    unsigned n = 1;
+static __device__ __forceinline__ bool weigh_blocks(const Attention &at, unsigned wg, Row &row, unsigned &n PIPESIM_PARAM) {
 #pragma unroll 1
     for (unsigned block = 0; block < at.blocks; ++block) {
         unsigned s[BLOCK_N / CHUNK][CHUNK];
-        wait_for(at, BARRIER_OF(S, wg, prod), 0, block & 1, SITE_OF_PAIR(wg, wait, S, prod), n PIPESIM_PASS);
+        if (!wait_for(at, BARRIER_OF(S, wg, prod), 0, block & 1, SITE_OF_PAIR(wg, wait, S, prod), n PIPESIM_PASS))
+            return false;
         tcgen05_after_sync();
         float largest = row.largest;
 #pragma unroll
@@ -266,26 +275,37 @@ static __device__ __forceinline__ void weigh(const Attention &at, unsigned wg PI
             arrive(at, BARRIER_OF(C, wg, prod), 0, SITE_OF_PAIR(wg, arrive, C, prod), n PIPESIM_PASS);
         }
         write_p(at, wg, s, row, n PIPESIM_PASS);
-        wait_for(at, BARRIER_OF(C, wg, cons), 0, block & 1 ^ 1, SITE_OF_PAIR(wg, wait, C, cons), n PIPESIM_PASS);
+        if (!wait_for(at, BARRIER_OF(C, wg, cons), 0, block & 1 ^ 1, SITE_OF_PAIR(wg, wait, C, cons), n PIPESIM_PASS))
+            return false;
     }
+    return true;
+}
+
+// Whether all warps of both groups are done; then tensor memory is given back.
+static __device__ __forceinline__ bool weigh(const Attention &at, unsigned wg PIPESIM_PARAM) {
+    Row row = {__uint_as_float(0xff800000), 0};
+    unsigned n = 1;
+    bool done = weigh_blocks(at, wg, row, n PIPESIM_PASS);
     if (at.blocks) {
-        finish(at, wg, row, n PIPESIM_PASS);
+        if (done) done = divide(at, wg, row, n PIPESIM_PASS);
+        store_tile(at, wg, done);
         tcgen05_before_sync();
-        named_sync<TMEM_READ, 2 * ROWS>();
+        done = named_all<TMEM_READ, 2 * ROWS>(done);
         tcgen05_after_sync();
     }
-    if (threadIdx.x < 32) tcgen05_dealloc<COLUMNS>(at.tmem);
+    if (done && threadIdx.x < 32) tcgen05_dealloc<COLUMNS>(at.tmem);
+    return done;
 }
 
 // A warp of the correction group.
 
 template <unsigned WG>
-static __device__ __forceinline__ void rescale(const Attention &at, unsigned block, unsigned &n PIPESIM_PARAM) {
+static __device__ __forceinline__ bool rescale(const Attention &at, unsigned block, unsigned &n PIPESIM_PARAM) {
     const unsigned sums = at.sums(WG) + lanes_of_warp();
-    wait_for(at, BARRIER_OF(C, WG, prod), 0, block & 1, WG ? SITE_correction_wait_C1_prod : SITE_correction_wait_C0_prod,
-             n PIPESIM_PASS);
+    const unsigned site = WG ? SITE_correction_wait_C1_prod : SITE_correction_wait_C0_prod;
+    if (!wait_for(at, BARRIER_OF(C, WG, prod), 0, block & 1, site, n PIPESIM_PASS)) return false;
     const float factor = __uint_as_float(load_shared_32(at.factor_of(WG)));
-    wait_for(at, BARRIER_O_prod, WG, block & 1, SITE_correction_wait_O_prod, n PIPESIM_PASS);
+    if (!wait_for(at, BARRIER_O_prod, WG, block & 1, SITE_correction_wait_O_prod, n PIPESIM_PASS)) return false;
     tcgen05_after_sync();
     PIPESIM_RECORD(SITE_correction_work_begin, 0)
     if (__any_sync(FULL_WARP, factor != 1)) {  // no row of the warp has a new largest score: O stays as it is
@@ -306,19 +326,21 @@ static __device__ __forceinline__ void rescale(const Attention &at, unsigned blo
            n PIPESIM_PASS);
     arrive(at, BARRIER_OF(C, WG, cons), 0, WG ? SITE_correction_arrive_C1_cons : SITE_correction_arrive_C0_cons,
            n PIPESIM_PASS);
+    return true;
 }
 
-static __device__ __forceinline__ void correct(const Attention &at PIPESIM_PARAM) {
+static __device__ __forceinline__ bool correct(const Attention &at PIPESIM_PARAM) {
     unsigned n = 1;
-    if (at.blocks == 0) return;
+    if (at.blocks == 0) return true;
     PIPESIM_AT(0, 0, 0)
     arrive(at, BARRIER_S0_cons, 0, SITE_correction_arrive_S0_cons, n PIPESIM_PASS);  // there is no O yet to rescale
     arrive(at, BARRIER_S1_cons, 0, SITE_correction_arrive_S1_cons, n PIPESIM_PASS);
 #pragma unroll 1
     for (unsigned block = 0; block + 1 < at.blocks; ++block) {
-        rescale<0>(at, block, n PIPESIM_PASS);
-        rescale<1>(at, block, n PIPESIM_PASS);
+        if (!rescale<0>(at, block, n PIPESIM_PASS)) return false;
+        if (!rescale<1>(at, block, n PIPESIM_PASS)) return false;
     }
+    return true;
 }
 
 // The maps: [heads * rows][DEPTH] of bf16 as [DEPTH / 64][heads * rows][64]; a box of q_map has 128 rows and the panels of a
@@ -342,16 +364,18 @@ attention_sm100(const __grid_constant__ TensorMap q_map, const __grid_constant__
     const Patience patience = {report, stop, deadline_ns, warp};
     const Attention at = {&q_map, &k_map, &v_map, &out_map, q, k, v, factors, barriers, blocks,
                           blockIdx.x * 2 * ROWS, kv_row, tmem, scale, patience};
+    bool done = true;
     if (warp < WARP_correction) {
         take_registers<192>();
-        weigh(at, warp / 4 PIPESIM_PASS);
+        done = weigh(at, warp / 4 PIPESIM_PASS);
     } else if (warp < WARP_mma) {
         leave_registers<88>();
-        correct(at PIPESIM_PASS);
+        done = correct(at PIPESIM_PASS);
     } else {
         leave_registers<40>();
-        if (warp == WARP_mma) multiply(at PIPESIM_PASS);
-        if (warp == WARP_load) load(at PIPESIM_PASS);
+        if (warp == WARP_mma) done = multiply(at PIPESIM_PASS);
+        if (warp == WARP_load) done = load(at PIPESIM_PASS);
     }
+    if (!all_done(done) && warp == 0 && !done) tcgen05_dealloc<COLUMNS>(tmem);  // else it was given back
     CTA_END(report, barriers)
 }

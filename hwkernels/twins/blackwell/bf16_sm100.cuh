@@ -5,13 +5,13 @@
 
 static constexpr unsigned BLOCK_K = 64;  // elements of a step
 
-static __device__ __forceinline__ void multiply(const Sm100 &cta PIPESIM_PARAM) {
+static __device__ __forceinline__ bool multiply(const Sm100 &cta PIPESIM_PARAM) {
     ClcState clc = {0, 0};
     InputState input = {0, 0};
     OutputState output = {0, 1};
     unsigned n = 0, tile = blockIdx.x;
     const unsigned tmem = allocate(cta);
-    for (bool more = true; more; more = NEXT_TILE(mma)) {
+    for (bool more = true; more;) {
         WAIT(mma, output_empty, output)
         tcgen05_after_sync();
         for (unsigned k = 0; k < cta.groups; ++k) {
@@ -28,6 +28,7 @@ static __device__ __forceinline__ void multiply(const Sm100 &cta PIPESIM_PARAM) 
             input.step();
         }
         output.step();
+        NEXT_TILE(mma)
     }
-    deallocate(cta, tmem, n PIPESIM_PASS);
+    return deallocate(cta, tmem, n PIPESIM_PASS);
 }

@@ -7,7 +7,8 @@
 // not in that.
 //
 // The grid has a CTA for every output tile of 128 x BLOCK_N, n_tiles of them side by side; those that run take over the tiles
-// of those that were not launched yet. Every wait is bounded: one that gives up is reported, and ends the kernel by a trap.
+// of those that were not launched yet. Every wait is bounded: a function that contains one returns false if it gave up, and
+// the CTA ends with a report (landing_sm100.cuh).
 //
 // PIPESIM_TABLE names a table with the roles epilogue (4 warps, from a multiple of 4 on), scheduler, load and mma. Parameters:
 // RING_STAGES barrier pairs, each for K_GROUP steps of 128 bytes of K; ACCUMULATORS in tensor memory; CLC_STAGES; BLOCK_N (64,
@@ -18,6 +19,7 @@
 #pragma once
 
 #include "cta.cuh"
+#include "landing_sm100.cuh"
 #include "ptx.cuh"
 #include "tcgen05.cuh"
 #include "tensor_map.cuh"
@@ -58,39 +60,44 @@ static __device__ __forceinline__ Sm100 sm100(const TensorMap *a_map, const Tens
     return {a_map, b_map, d_map, n_tiles, groups, a, b, d, answers, tmem_at, tmem_at + 16, patience};
 }
 
-static __device__ __forceinline__ void wait_or_trap(const Sm100 &cta, unsigned group, unsigned stage, unsigned parity,
-                                                    unsigned enter, unsigned got, unsigned &n PIPESIM_PARAM) {
-    if (!recorded_wait<true>(cta.patience, cta.barrier(group, 0), stage, parity, enter, got, n PIPESIM_PASS)) __trap();
+static __device__ __forceinline__ bool wait_for(const Sm100 &cta, unsigned group, unsigned stage, unsigned parity,
+                                                unsigned enter, unsigned got, unsigned &n PIPESIM_PARAM) {
+    return recorded_wait<true>(cta.patience, cta.barrier(group, 0), stage, parity, enter, got, n PIPESIM_PASS);
 }
 
-// All lanes. n counts an agent's waits.
-#define WAIT(role, group, ring)                                                             \
-    wait_or_trap(cta, BARRIER_##group, (ring).stage, (ring).parity, SITE_##role##_wait_##group, \
-                 SITE_##role##_got_##group, n PIPESIM_PASS);
+// All lanes. n counts an agent's waits. WAITED: whether the wait did not give up; WAIT: if it did, the function returns false.
+#define WAITED(role, group, ring)                                                           \
+    wait_for(cta, BARRIER_##group, (ring).stage, (ring).parity, SITE_##role##_wait_##group, \
+             SITE_##role##_got_##group, n PIPESIM_PASS)
+#define WAIT(role, group, ring) \
+    if (!WAITED(role, group, ring)) return false;
 
 // The scheduler.
 
-// Whether there is another tile, and which: every lane of every role's warps reads the answer and gives its stage back.
+// Whether there is another tile (more), and which: every lane of every role's warps reads the answer and gives its stage back.
+// False if its wait gave up.
 template <unsigned ENTER, unsigned GOT, unsigned ARRIVE>
-static __device__ __forceinline__ bool next_tile(const Sm100 &cta, ClcState &clc, unsigned &tile,
+static __device__ __forceinline__ bool next_tile(const Sm100 &cta, ClcState &clc, bool &more, unsigned &tile,
                                                  unsigned &n PIPESIM_PARAM) {
-    wait_or_trap(cta, BARRIER_clc_full, clc.stage, clc.parity, ENTER, GOT, n PIPESIM_PASS);
-    const bool more = clc_answer(cta.answers + ANSWER_BYTES * clc.stage, tile);
+    if (!wait_for(cta, BARRIER_clc_full, clc.stage, clc.parity, ENTER, GOT, n PIPESIM_PASS)) return false;
+    more = clc_answer(cta.answers + ANSWER_BYTES * clc.stage, tile);
     async_proxy_fence();
     PIPESIM_RECORD(ARRIVE, 32)
     mbarrier_arrive(cta.barrier(BARRIER_clc_empty, clc.stage));
     clc.step();
-    return more;
+    return true;
 }
-#define NEXT_TILE(role)                                                                                        \
-    next_tile<SITE_##role##_wait_clc_full, SITE_##role##_got_clc_full, SITE_##role##_arrive_clc_empty>(cta, clc, tile, \
-                                                                                                       n PIPESIM_PASS)
+#define FOUND_NEXT(role)                                                                                \
+    next_tile<SITE_##role##_wait_clc_full, SITE_##role##_got_clc_full, SITE_##role##_arrive_clc_empty>( \
+        cta, clc, more, tile, n PIPESIM_PASS)
+#define NEXT_TILE(role) \
+    if (!FOUND_NEXT(role)) return false;
 
 // The scheduler warp: for every signal of the load warp a request, the last of which finds no tile.
-static __device__ __forceinline__ void schedule(const Sm100 &cta, unsigned n PIPESIM_PARAM) {
+static __device__ __forceinline__ bool schedule(const Sm100 &cta, unsigned n PIPESIM_PARAM) {
     ClcState throttle = {0, 0}, request = {0, 1}, clc = {0, 0};
     unsigned tile = 0;
-    for (bool more = true; more; more = NEXT_TILE(scheduler)) {
+    for (bool more = true; more;) {
         WAIT(scheduler, clc_throttle_full, throttle)
         PIPESIM_RECORD(SITE_scheduler_arrive_clc_throttle_empty, 32)
         mbarrier_arrive(cta.barrier(BARRIER_clc_throttle_empty, throttle.stage));
@@ -105,27 +112,31 @@ static __device__ __forceinline__ void schedule(const Sm100 &cta, unsigned n PIP
         }
         __syncwarp();
         request.step();
+        NEXT_TILE(scheduler)
     }
     for (unsigned s = 0; s < CLC_STAGES; ++s) {  // until everybody has taken every answer
         WAIT(scheduler, clc_empty, request)
         request.step();
     }
+    return true;
 }
 
 // The load warp, before the loads of a tile: the scheduler may ask for one tile more.
-static __device__ __forceinline__ void throttle_signal(const Sm100 &cta, ClcState &throttle, unsigned &n PIPESIM_PARAM) {
+static __device__ __forceinline__ bool throttle_signal(const Sm100 &cta, ClcState &throttle, unsigned &n PIPESIM_PARAM) {
     WAIT(load, clc_throttle_empty, throttle)
     PIPESIM_RECORD(SITE_load_arrive_clc_throttle_full, 32)
     mbarrier_arrive(cta.barrier(BARRIER_clc_throttle_full, throttle.stage));
     throttle.step();
+    return true;
 }
 
 // The load warp, behind its last tile: until all that it loaded is consumed.
-static __device__ __forceinline__ void drain(const Sm100 &cta, InputState &input, unsigned &n PIPESIM_PARAM) {
+static __device__ __forceinline__ bool drain(const Sm100 &cta, InputState &input, unsigned &n PIPESIM_PARAM) {
     for (unsigned s = 0; s < RING_STAGES; ++s) {
         WAIT(load, input_empty, input)
         input.step();
     }
+    return true;
 }
 
 // Tensor memory.
@@ -177,6 +188,9 @@ static __device__ __forceinline__ void free_accumulator(const Sm100 &cta, unsign
 
 // The output.
 
+// All threads of the epilogue; true if none of its warps gave up.
+static __device__ __forceinline__ bool epilogue_meets(bool well) { return named_all<EPILOGUE, EPILOGUE_THREADS>(well); }
+
 // Where 16 bytes of a row of a slice lie, with 64-byte swizzle.
 static __device__ __forceinline__ unsigned swizzled_64(unsigned row, unsigned piece) {
     return 64 * row + 16 * (piece ^ (row >> 1 & 3));
@@ -189,39 +203,60 @@ static __device__ __forceinline__ void convert(unsigned (&pairs)[SLICE / 2], con
     PIPESIM_RECORD(SITE_epilogue_work_end, 0)
 }
 
-// A free buffer of the output gets a slice, each thread's row of it, and is stored by one lane.
-static __device__ __forceinline__ void store_rows(const Sm100 &cta, unsigned out, const unsigned (&pairs)[SLICE / 2],
+// A free buffer of the output gets a slice, each thread's row of it, and is stored by one lane. False if a warp of the epilogue
+// gave up: one that did comes to the next meeting of the four all the same, and then all of them leave.
+static __device__ __forceinline__ bool store_rows(const Sm100 &cta, unsigned out, const unsigned (&pairs)[SLICE / 2],
                                                   unsigned row, unsigned column) {
 #pragma unroll
     for (unsigned piece = 0; piece < 4; ++piece)
         store_shared(out + swizzled_64(epilogue_thread(), piece),
                      {pairs[4 * piece], pairs[4 * piece + 1], pairs[4 * piece + 2], pairs[4 * piece + 3]});
     async_proxy_fence();
-    named_sync<EPILOGUE, EPILOGUE_THREADS>();
+    if (!epilogue_meets(true)) return false;
     if (epilogue_thread() / 32 == 0 && elect_one()) {
         tensor_store_2d(cta.d_map, column, row, out);
         bulk_commit();
     }
     __syncwarp();
+    return true;
 }
 
-// All threads of the epilogue, once a buffer is free: the store before the last has read its rows.
-static __device__ __forceinline__ void acquire_buffer() {
+// All threads of the epilogue, once a buffer is free: the store before the last has read its rows. False as above.
+static __device__ __forceinline__ bool acquire_buffer() {
     if (epilogue_thread() / 32 == 0 && elect_one()) bulk_wait_read<1>();
     __syncwarp();
-    named_sync<EPILOGUE, EPILOGUE_THREADS>();
+    return epilogue_meets(true);
 }
 
-// Every role's warps, by the functions of the kernel; another role's warps are not for this.
+// The epilogue's next tile: the four warps meet here beyond what the protocol says, as none may wait for one that gave up.
+#define EPILOGUE_NEXT_TILE()                                  \
+    if (!epilogue_meets(FOUND_NEXT(epilogue))) return false;
+// A wait between two meetings.
+#define EPILOGUE_WAIT(group, ring)              \
+    if (!WAITED(epilogue, group, ring)) {       \
+        epilogue_meets(false);                  \
+        return false;                           \
+    }
+
+// The epilogue's end, whether it gave up or not: nothing is stored any more.
+static __device__ __forceinline__ void end_stores() {
+    if (epilogue_thread() / 32 == 0 && elect_one()) bulk_wait<0>();
+    __syncwarp();
+}
+
+// Every role's warps, by the functions of the kernel; another role's warps are not for this. False if a wait gave up.
 template <class Kernel>
-static __device__ __forceinline__ void run_role(const Kernel &cta PIPESIM_PARAM) {
+static __device__ __forceinline__ bool run_role(const Kernel &cta PIPESIM_PARAM) {
     const unsigned warp = threadIdx.x / 32;
-    if (warp == WARP_mma)
-        multiply(cta PIPESIM_PASS);
-    else if (warp == WARP_load)
-        load(cta PIPESIM_PASS);
-    else if (warp == WARP_scheduler)
-        schedule(cta, 0 PIPESIM_PASS);
-    else
-        finish(cta PIPESIM_PASS);
+    if (warp == WARP_mma) return multiply(cta PIPESIM_PASS);
+    if (warp == WARP_load) return load(cta PIPESIM_PASS);
+    if (warp == WARP_scheduler) return schedule(cta, 0 PIPESIM_PASS);
+    const bool done = finish(cta PIPESIM_PASS);
+    end_stores();
+    return done;
+}
+
+// All threads, when the roles have ended: the MMA warp that gave up still has tensor memory to give back.
+static __device__ __forceinline__ void end_roles(const Sm100 &cta, bool done) {
+    if (!all_done(done) && threadIdx.x / 32 == WARP_mma && !done) tcgen05_dealloc<COLUMNS>(load_shared_32(cta.tmem_at));
 }

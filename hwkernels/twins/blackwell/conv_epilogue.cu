@@ -8,7 +8,7 @@
 //
 // The load-order barrier lets the epilogue-load warp begin when the first loads of a tile are under way. FIRST_TILE_ONLY 1
 // orders the first tile, as CUTLASS does. 0 orders every tile, as upstream does: the load warp, which nobody holds back, may
-// arrive twice before the other has looked once, and then the wait misses both, meets its deadline, and the kernel traps.
+// arrive twice before the other has looked once, and then the wait misses both and meets its deadline.
 //
 // Compile-time parameters: those of clc_sm100.cuh but K_GROUP, EPI_STAGES slices of C, RESIDUAL (0: beta * C is left out) and
 // FIRST_TILE_ONLY.
@@ -53,13 +53,13 @@ static __device__ __forceinline__ Pixel first_pixel(const Filter &filter, unsign
             (int)(line / filter.p)};
 }
 
-static __device__ __forceinline__ void load(const Conv &cta PIPESIM_PARAM) {
+static __device__ __forceinline__ bool load(const Conv &cta PIPESIM_PARAM) {
     ClcState throttle = {0, 1}, clc = {0, 0};
     InputState input = {0, 1};
     const unsigned prologue = cta.groups < RING_STAGES ? cta.groups : RING_STAGES;
     unsigned n = 0, tile = blockIdx.x;
-    for (bool more = true; more; more = NEXT_TILE(load)) {
-        throttle_signal(cta, throttle, n PIPESIM_PASS);
+    for (bool more = true; more;) {
+        if (!throttle_signal(cta, throttle, n PIPESIM_PASS)) return false;
         const bool ordered = !FIRST_TILE_ONLY || tile == blockIdx.x;
         const Pixel pixel = first_pixel(cta.filter, cta.row(tile));
         const unsigned column = cta.column(tile);
@@ -88,16 +88,17 @@ static __device__ __forceinline__ void load(const Conv &cta PIPESIM_PARAM) {
                 __syncwarp();
             }
         }
+        NEXT_TILE(load)
     }
-    drain(cta, input, n PIPESIM_PASS);
+    return drain(cta, input, n PIPESIM_PASS);
 }
 
-static __device__ __forceinline__ void load_source(const Conv &cta PIPESIM_PARAM) {
+static __device__ __forceinline__ bool load_source(const Conv &cta PIPESIM_PARAM) {
     ClcState clc = {0, 0};
     SourceState source = {0, 1};
     RingState<1> order = {0, 0};
     unsigned n = 0, tile = blockIdx.x;
-    for (bool more = true; more; more = NEXT_TILE(epilogue_load)) {
+    for (bool more = true; more;) {
         if (!FIRST_TILE_ONLY || tile == blockIdx.x) {
             WAIT(epilogue_load, load_order, order)
             order.step();
@@ -115,7 +116,9 @@ static __device__ __forceinline__ void load_source(const Conv &cta PIPESIM_PARAM
             __syncwarp();
             source.step();
         }
+        NEXT_TILE(epilogue_load)
     }
+    return true;
 }
 
 // v += beta * this thread's row of a slice of C.
@@ -132,31 +135,33 @@ static __device__ __forceinline__ void add_row(float (&v)[SLICE], float beta, un
     }
 }
 
-static __device__ __forceinline__ void finish(const Conv &cta PIPESIM_PARAM) {
+static __device__ __forceinline__ bool finish(const Conv &cta PIPESIM_PARAM) {
     ClcState clc = {0, 0};
     OutputState output = {0, 0};
     SourceState source = {0, 0};
     unsigned n = 0, tile = blockIdx.x, slices = 0;
     const unsigned tmem = find_tmem(cta);
-    for (bool more = true; more; more = NEXT_TILE(epilogue)) {
-        WAIT(epilogue, output_full, output)
+    for (bool more = true; more;) {
+        EPILOGUE_WAIT(output_full, output)
         tcgen05_after_sync();
         for (unsigned slice = 0; slice < SLICES; ++slice) {
             float v[SLICE];
             load_slice(v, tmem + output.stage * BLOCK_N, slice);
             if (slice + 1 == SLICES) free_accumulator(cta, output.stage, n PIPESIM_PASS);
             if (RESIDUAL) {
-                WAIT(epilogue, epi_load_full, source)
+                EPILOGUE_WAIT(epi_load_full, source)
                 add_row(v, cta.beta, cta.source + source.stage * SLICE_BYTES);
                 PIPESIM_RECORD(SITE_epilogue_arrive_epi_load_empty, 32)
                 mbarrier_arrive(cta.barrier(BARRIER_epi_load_empty, source.stage));
                 source.step();
             }
-            store_slice(cta, v, cta.row(tile), cta.column(tile) + slice * SLICE, slices++ PIPESIM_PASS);
+            if (!store_slice(cta, v, cta.row(tile), cta.column(tile) + slice * SLICE, slices++ PIPESIM_PASS)) return false;
         }
         output.step();
+        EPILOGUE_NEXT_TILE()
     }
     leave(cta, n PIPESIM_PASS);
+    return true;
 }
 
 // a_map: im2col of A, 64 channels and 128 pixels, lower corner -padding, upper corner padding - dilation * (R - 1) (S - 1 in a
@@ -175,9 +180,6 @@ conv_epilogue(const __grid_constant__ TensorMap a_map, const __grid_constant__ T
                             {report, stop, deadline_ns, warp}),
                       &c_map, a + SLOTS * (A_BYTES + B_BYTES), {p, q, s, blocks, stride, padding, dilation}, beta};
     CTA_BEGIN(report, cta.barriers)
-    if (warp == WARP_epilogue_load)
-        load_source(cta PIPESIM_PASS);
-    else
-        run_role(cta PIPESIM_PASS);
+    end_roles(cta, warp == WARP_epilogue_load ? load_source(cta PIPESIM_PASS) : run_role(cta PIPESIM_PASS));
     CTA_END(report, cta.barriers)
 }

@@ -40,8 +40,8 @@ static __device__ __forceinline__ void let_epilogue_begin(const Sm100 &cta, unsi
     ++n;
 }
 
-// Some steps of a tile. The last try is for nothing.
-static __device__ __forceinline__ void load_steps(const Sm100 &cta, InputState &input, unsigned tile, unsigned first,
+// Some steps of a tile. The last try is for nothing. False if a wait gave up.
+static __device__ __forceinline__ bool load_steps(const Sm100 &cta, InputState &input, unsigned tile, unsigned first,
                                                   unsigned last, unsigned &n PIPESIM_PARAM) {
     bool ready = TRY(load, input_empty, input);
     for (unsigned k = first; k < last; ++k) {
@@ -61,23 +61,25 @@ static __device__ __forceinline__ void load_steps(const Sm100 &cta, InputState &
         if (one) tensor_load_2d(cta.b + stage * B_BYTES, cta.b_map, k * BLOCK_K, cta.column(tile), full);
         __syncwarp();
     }
+    return true;
 }
 
-static __device__ __forceinline__ void load(const Sm100 &cta PIPESIM_PARAM) {
+static __device__ __forceinline__ bool load(const Sm100 &cta PIPESIM_PARAM) {
     ClcState throttle = {0, 1}, clc = {0, 0};
     InputState input = {0, 1};
     const unsigned prologue = cta.groups < RING_STAGES ? cta.groups : RING_STAGES;
     unsigned n = 0, tile = blockIdx.x;
     let_epilogue_begin(cta, SITE_load_arrive_epilogue_throttle, n PIPESIM_PASS);
-    for (bool more = true; more; more = NEXT_TILE(load)) {
-        throttle_signal(cta, throttle, n PIPESIM_PASS);
-        load_steps(cta, input, tile, 0, prologue, n PIPESIM_PASS);
-        load_steps(cta, input, tile, prologue, cta.groups, n PIPESIM_PASS);
+    for (bool more = true; more;) {
+        if (!throttle_signal(cta, throttle, n PIPESIM_PASS)) return false;
+        if (!load_steps(cta, input, tile, 0, prologue, n PIPESIM_PASS)) return false;
+        if (!load_steps(cta, input, tile, prologue, cta.groups, n PIPESIM_PASS)) return false;
+        NEXT_TILE(load)
     }
-    drain(cta, input, n PIPESIM_PASS);
+    return drain(cta, input, n PIPESIM_PASS);
 }
 
-static __device__ __forceinline__ void multiply(const Sm100 &cta PIPESIM_PARAM) {
+static __device__ __forceinline__ bool multiply(const Sm100 &cta PIPESIM_PARAM) {
     ClcState clc = {0, 0};
     InputState input = {0, 0};
     OutputState output = {0, 1};
@@ -85,7 +87,7 @@ static __device__ __forceinline__ void multiply(const Sm100 &cta PIPESIM_PARAM) 
     const unsigned tmem = allocate(cta);
     let_epilogue_begin(cta, SITE_mma_arrive_epilogue_throttle, n PIPESIM_PASS);
     for (bool more = true; more;) {
-        more = NEXT_TILE(mma);
+        NEXT_TILE(mma)
         WAIT(mma, output_empty, output)
         tcgen05_after_sync();
         bool ready = TRY(mma, input_full, input);
@@ -110,20 +112,22 @@ static __device__ __forceinline__ void multiply(const Sm100 &cta PIPESIM_PARAM) 
     }
     tcgen05_after_sync();
     tcgen05_dealloc<COLUMNS>(tmem);
+    return true;
 }
 
-static __device__ __forceinline__ void finish(const Sm100 &cta PIPESIM_PARAM) {
+static __device__ __forceinline__ bool finish(const Sm100 &cta PIPESIM_PARAM) {
     ClcState clc = {0, 0};
     OutputState output = {0, 0};
     const RingState<1> begin = {0, 0};
     unsigned n = 0, tile = blockIdx.x, slices = 0;
-    WAIT(epilogue, epilogue_throttle, begin)
+    const bool may_begin = WAITED(epilogue, epilogue_throttle, begin);
     const unsigned tmem = find_tmem(cta);
+    if (!epilogue_meets(may_begin)) return false;
     for (bool more = true; more;) {
         const unsigned row = cta.row(tile), column = cta.column(tile);
-        more = NEXT_TILE(epilogue);
+        EPILOGUE_NEXT_TILE()
         const bool ready = TRY(epilogue, output_full, output);
-        if (!ready) WAIT(epilogue, output_full, output)
+        if (!ready) EPILOGUE_WAIT(output_full, output)
         tcgen05_after_sync();
         for (unsigned slice = 0; slice < SLICES; ++slice) {
             float v[SLICE];
@@ -131,13 +135,12 @@ static __device__ __forceinline__ void finish(const Sm100 &cta PIPESIM_PARAM) {
             load_slice(v, tmem + output.stage * BLOCK_N, slice);
             if (slice + 1 == SLICES) free_accumulator(cta, output.stage, n PIPESIM_PASS);
             convert(pairs, v PIPESIM_PASS);
-            store_rows(cta, cta.d + slices++ % 2 * SLICE_BYTES, pairs, row, column + slice * SLICE);
-            acquire_buffer();
+            if (!store_rows(cta, cta.d + slices++ % 2 * SLICE_BYTES, pairs, row, column + slice * SLICE)) return false;
+            if (!acquire_buffer()) return false;
         }
         output.step();
     }
-    if (epilogue_thread() / 32 == 0 && elect_one()) bulk_wait<0>();
-    __syncwarp();
+    return true;
 }
 
 // The maps' boxes: A [128][64] and B [BLOCK_N][64] with 128-byte swizzle, C [128][32] with 64-byte swizzle. groups: steps of a
@@ -151,12 +154,14 @@ cutlass_sm100(const __grid_constant__ TensorMap a_map, const __grid_constant__ T
     const Sm100 cta = sm100(&a_map, &b_map, &c_map, n_tiles, groups, shared_address(memory), 0,
                             {report, stop, deadline_ns, warp});
     CTA_BEGIN(report, cta.barriers)
+    bool done = true;
     if (warp == WARP_scheduler) {
         unsigned n = 0;
         let_epilogue_begin(cta, SITE_scheduler_arrive_epilogue_throttle, n PIPESIM_PASS);
-        schedule(cta, n PIPESIM_PASS);
+        done = schedule(cta, n PIPESIM_PASS);
     } else if (warp != WARP_idle) {
-        run_role(cta PIPESIM_PASS);
+        done = run_role(cta PIPESIM_PASS);
     }
+    end_roles(cta, done);
     CTA_END(report, cta.barriers)
 }

@@ -6,12 +6,12 @@
 #define PIPESIM_TABLE "gemm_sm100.table.h"
 #include "bf16_sm100.cuh"
 
-static __device__ __forceinline__ void load(const Sm100 &cta PIPESIM_PARAM) {
+static __device__ __forceinline__ bool load(const Sm100 &cta PIPESIM_PARAM) {
     ClcState throttle = {0, 1}, clc = {0, 0};
     InputState input = {0, 1};
     unsigned n = 0, tile = blockIdx.x;
-    for (bool more = true; more; more = NEXT_TILE(load)) {
-        throttle_signal(cta, throttle, n PIPESIM_PASS);
+    for (bool more = true; more;) {
+        if (!throttle_signal(cta, throttle, n PIPESIM_PASS)) return false;
         const unsigned row = cta.row(tile), column = cta.column(tile);
         for (unsigned k = 0; k < cta.groups; ++k) {
             WAIT(load, input_empty, input)
@@ -30,28 +30,31 @@ static __device__ __forceinline__ void load(const Sm100 &cta PIPESIM_PARAM) {
             __syncwarp();
             input.step();
         }
+        NEXT_TILE(load)
     }
-    drain(cta, input, n PIPESIM_PASS);
+    return drain(cta, input, n PIPESIM_PASS);
 }
 
-static __device__ __forceinline__ void finish(const Sm100 &cta PIPESIM_PARAM) {
+static __device__ __forceinline__ bool finish(const Sm100 &cta PIPESIM_PARAM) {
     ClcState clc = {0, 0};
     OutputState output = {0, 0};
     unsigned n = 0, tile = blockIdx.x, slices = 0;
     const unsigned tmem = find_tmem(cta);
-    for (bool more = true; more; more = NEXT_TILE(epilogue)) {
+    for (bool more = true; more;) {
         const unsigned row = cta.row(tile), column = cta.column(tile);
-        WAIT(epilogue, output_full, output)
+        EPILOGUE_WAIT(output_full, output)
         tcgen05_after_sync();
         for (unsigned slice = 0; slice < SLICES; ++slice) {
             float v[SLICE];
             load_slice(v, tmem + output.stage * BLOCK_N, slice);
             if (slice + 1 == SLICES) free_accumulator(cta, output.stage, n PIPESIM_PASS);
-            store_slice(cta, v, row, column + slice * SLICE, slices++ PIPESIM_PASS);
+            if (!store_slice(cta, v, row, column + slice * SLICE, slices++ PIPESIM_PASS)) return false;
         }
         output.step();
+        EPILOGUE_NEXT_TILE()
     }
     leave(cta, n PIPESIM_PASS);
+    return true;
 }
 
 // The maps' boxes: A [128][64] and B [BLOCK_N][64] with 128-byte swizzle, C [128][32] with 64-byte swizzle. groups: stages of a
@@ -65,6 +68,6 @@ gemm_sm100(const __grid_constant__ TensorMap a_map, const __grid_constant__ Tens
     const Sm100 cta = sm100(&a_map, &b_map, &c_map, n_tiles, groups, shared_address(memory), 0,
                             {report, stop, deadline_ns, warp});
     CTA_BEGIN(report, cta.barriers)
-    run_role(cta PIPESIM_PASS);
+    end_roles(cta, run_role(cta PIPESIM_PASS));
     CTA_END(report, cta.barriers)
 }

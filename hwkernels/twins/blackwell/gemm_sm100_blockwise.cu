@@ -25,12 +25,12 @@ struct Blockwise : Sm100 {
     const float *b_scales;
 };
 
-static __device__ __forceinline__ void load(const Blockwise &cta PIPESIM_PARAM) {
+static __device__ __forceinline__ bool load(const Blockwise &cta PIPESIM_PARAM) {
     ClcState throttle = {0, 1}, clc = {0, 0};
     InputState input = {0, 1};
     unsigned n = 0, tile = blockIdx.x;
-    for (bool more = true; more; more = NEXT_TILE(load)) {
-        throttle_signal(cta, throttle, n PIPESIM_PASS);
+    for (bool more = true; more;) {
+        if (!throttle_signal(cta, throttle, n PIPESIM_PASS)) return false;
         const unsigned row = cta.row(tile), column = cta.column(tile);
         for (unsigned k = 0; k < cta.groups; ++k) {
             WAIT(load, input_empty, input)
@@ -47,18 +47,19 @@ static __device__ __forceinline__ void load(const Blockwise &cta PIPESIM_PARAM) 
             __syncwarp();
             input.step();
         }
+        NEXT_TILE(load)
     }
-    drain(cta, input, n PIPESIM_PASS);
+    return drain(cta, input, n PIPESIM_PASS);
 }
 
 // An accumulator for every step of K.
-static __device__ __forceinline__ void multiply(const Blockwise &cta PIPESIM_PARAM) {
+static __device__ __forceinline__ bool multiply(const Blockwise &cta PIPESIM_PARAM) {
     ClcState clc = {0, 0};
     InputState input = {0, 0};
     OutputState output = {0, 1};
     unsigned n = 0, tile = blockIdx.x;
     const unsigned tmem = allocate(cta);
-    for (bool more = true; more; more = NEXT_TILE(mma)) {
+    for (bool more = true; more;) {
         for (unsigned k = 0; k < cta.groups; ++k) {
             WAIT(mma, input_full, input)
             WAIT(mma, output_empty, output)
@@ -76,12 +77,13 @@ static __device__ __forceinline__ void multiply(const Blockwise &cta PIPESIM_PAR
             input.step();
             output.step();
         }
+        NEXT_TILE(mma)
     }
-    deallocate(cta, tmem, n PIPESIM_PASS);
+    return deallocate(cta, tmem, n PIPESIM_PASS);
 }
 
-// The sums of this thread's row of one tile.
-static __device__ __forceinline__ void sum_up(const Blockwise &cta, float (&sums)[SLICES][SLICE], unsigned tmem,
+// The sums of this thread's row of one tile. False if a wait gave up.
+static __device__ __forceinline__ bool sum_up(const Blockwise &cta, float (&sums)[SLICES][SLICE], unsigned tmem,
                                               unsigned tile, InputState &input, OutputState &output,
                                               unsigned &n PIPESIM_PARAM) {
     const float *b_scales = cta.b_scales + cta.column(tile) / 128 * cta.groups;
@@ -89,7 +91,7 @@ static __device__ __forceinline__ void sum_up(const Blockwise &cta, float (&sums
     for (unsigned i = 0; i < SLICES * SLICE; ++i) sums[i / SLICE][i % SLICE] = 0.0f;
     for (unsigned k = 0; k < cta.groups; ++k) {
         const float b_scale = __ldg(b_scales + k);
-        WAIT(epilogue, output_full, output)  // the MMAs that it completes have waited for the stage with the scales
+        EPILOGUE_WAIT(output_full, output)  // the MMAs that it completes have waited for the stage with the scales
         tcgen05_after_sync();
         const unsigned a_scale = load_shared_32(cta.a_scales + input.stage * SCALES_BYTES + 4 * threadIdx.x);
         const float scale = __uint_as_float(a_scale) * b_scale;
@@ -113,22 +115,28 @@ static __device__ __forceinline__ void sum_up(const Blockwise &cta, float (&sums
         input.step();
         output.step();
     }
+    return true;
 }
 
-static __device__ __forceinline__ void finish(const Blockwise &cta PIPESIM_PARAM) {
+static __device__ __forceinline__ bool finish(const Blockwise &cta PIPESIM_PARAM) {
     ClcState clc = {0, 0};
     InputState input = {0, 0};
     OutputState output = {0, 0};
     unsigned n = 0, tile = blockIdx.x, slices = 0;
     const unsigned tmem = find_tmem(cta);
-    for (bool more = true; more; more = NEXT_TILE(epilogue)) {
+    for (bool more = true; more;) {
         float sums[SLICES][SLICE];
-        sum_up(cta, sums, tmem, tile, input, output, n PIPESIM_PASS);
+        if (!sum_up(cta, sums, tmem, tile, input, output, n PIPESIM_PASS)) return false;
+        bool well = true;
 #pragma unroll
         for (unsigned slice = 0; slice < SLICES; ++slice)
-            store_slice(cta, sums[slice], cta.row(tile), cta.column(tile) + slice * SLICE, slices++ PIPESIM_PASS);
+            well = well &&
+                   store_slice(cta, sums[slice], cta.row(tile), cta.column(tile) + slice * SLICE, slices++ PIPESIM_PASS);
+        if (!well) return false;
+        EPILOGUE_NEXT_TILE()
     }
     leave(cta, n PIPESIM_PASS);
+    return true;
 }
 
 // The maps' boxes: A [128][128] and B [BLOCK_N][128], bytes, with 128-byte swizzle, A's scales [1][128] of [K / 128][M]
@@ -144,6 +152,6 @@ gemm_sm100_blockwise(const __grid_constant__ TensorMap a_map, const __grid_const
                                  {report, stop, deadline_ns, warp}),
                            &scales_map, a + SLOTS * (A_BYTES + B_BYTES), b_scales};
     CTA_BEGIN(report, cta.barriers)
-    run_role(cta PIPESIM_PASS);
+    end_roles(cta, run_role(cta PIPESIM_PASS));
     CTA_END(report, cta.barriers)
 }

@@ -16,24 +16,10 @@
 // PINGPONG 0 or 1. Dynamic shared memory, at a multiple of 1,024: Q, the slots of K, the slots of V, the barriers. A tile is
 // kept in panels of 64 columns of the head, rows of 128 bytes, swizzled (wgmma.cuh).
 #define PIPESIM_TABLE "attention_sm90.table.h"
-#include "cta.cuh"
-#include "tensor_map.cuh"
-#include "wgmma.cuh"
+#include "attention_sm90.cuh"
 
-static_assert(DEPTH == 64 || DEPTH == 128, "DEPTH must be 64 or 128");
-static_assert(BLOCK_N == 64 || BLOCK_N == 128, "BLOCK_N must be 64 or 128");
-static_assert(QK_STAGES >= 1 && DEPTH / 64 % QK_STAGES == 0, "a slice of K has whole panels of 64 columns");
 static_assert(STAGES >= 1 && STAGES * QK_STAGES <= 32, "a record can name 32 stages");
-static_assert(NUM_CONSUMER == 1 || NUM_CONSUMER == 2, "NUM_CONSUMER must be 1 or 2");
 
-static constexpr unsigned GROUP_ROWS = 64;  // queries of a warp group
-static constexpr unsigned ROW_BYTES = 128;  // of a panel
-static constexpr unsigned DESCRIPTOR_UNIT = 16;  // bytes by which a descriptor that is 1 larger begins later
-static constexpr unsigned PANELS = DEPTH / 64, SLICE_PANELS = PANELS / QK_STAGES;
-static constexpr unsigned Q_PANEL = NUM_CONSUMER * GROUP_ROWS * ROW_BYTES, KV_PANEL = BLOCK_N * ROW_BYTES;
-static constexpr unsigned Q_BYTES = PANELS * Q_PANEL, TILE_BYTES = PANELS * KV_PANEL, SLICE_BYTES = TILE_BYTES / QK_STAGES;
-static constexpr unsigned LANDING_CYCLES = 2000000;  // copies in flight when the producer gives up land within microseconds
-static constexpr bool TAKES_TURNS = PINGPONG && NUM_CONSUMER == 2;
 enum Bytes : unsigned { BYTES_SLICE, BYTES_VALUES, BYTES_QUERIES };  // what a record's value says of an EXPECT or a COPY
 
 // Shared addresses and sizes.
@@ -44,21 +30,6 @@ struct Attention {
 };
 
 // The producer's lane.
-
-template <unsigned ENTER, unsigned RETURN, unsigned EXPECT, unsigned COPY>
-static __device__ __forceinline__ bool load(const Patience &patience, unsigned full, unsigned empty, unsigned stage,
-                                            unsigned parity, unsigned pass, Bytes kind, unsigned bytes, unsigned to,
-                                            const TensorMap *map, unsigned row, unsigned panel PIPESIM_PARAM) {
-    PIPESIM_SAY(pass, stage, parity)
-    PIPESIM_RECORD(ENTER, 0)
-    if (!waited<false>(patience, empty, parity, ENTER, pass)) return false;
-    PIPESIM_RECORD(RETURN, 0)
-    PIPESIM_RECORD(EXPECT, kind)
-    mbarrier_arrive_expect_tx(full, bytes);
-    PIPESIM_RECORD(COPY, kind)
-    tensor_load_3d(to, map, 0, row, panel, full);
-    return true;
-}
 
 static __device__ __forceinline__ bool load_keys(const Attention &at, const Patience &patience, RingState<STAGES> &k,
                                                  unsigned block, const TensorMap *map, unsigned row PIPESIM_PARAM) {
@@ -110,98 +81,6 @@ static __device__ __forceinline__ void produce(const Attention &at, const Patien
     if (!fine) spin(LANDING_CYCLES);  // no copy may land in a CTA that has ended
 }
 
-// A consumer warp: what it does with barriers. alive: none of its waits gave up.
-
-template <unsigned ENTER, unsigned RETURN>
-static __device__ __forceinline__ void take(bool &alive, const Patience &patience, unsigned full, unsigned stage,
-                                            unsigned parity, unsigned pass PIPESIM_PARAM) {
-    if (!alive) return;
-    PIPESIM_SAY(pass, stage, parity)
-    PIPESIM_RECORD(ENTER, 0)
-    alive = waited<true>(patience, full, parity, ENTER, pass);
-    if (alive) {
-        PIPESIM_RECORD(RETURN, 0)
-    } else {
-        PIPESIM_STOP
-    }
-}
-
-template <unsigned SITE>
-static __device__ __forceinline__ void give_back(bool alive, unsigned empty, unsigned stage, unsigned parity,
-                                                 unsigned pass PIPESIM_PARAM) {
-    if (!alive) return;
-    PIPESIM_SAY(pass, stage, parity)
-    PIPESIM_RECORD(SITE, 1)
-    if (threadIdx.x % 32 == 0) mbarrier_arrive(empty);
-}
-
-// Named barriers 1 + NUM_CONSUMER + group, as in the protocol: all of the group wait, all of the other arrive.
-static __device__ __forceinline__ void take_turn(unsigned group) {
-    __syncwarp();
-    if (TAKES_TURNS) asm volatile("bar.sync %0, 256;" ::"r"(1 + NUM_CONSUMER + group) : "memory");
-}
-static __device__ __forceinline__ void pass_turn(unsigned group) {
-    if (TAKES_TURNS) asm volatile("bar.arrive %0, 256;" ::"r"(1 + NUM_CONSUMER + (1 - group)) : "memory");
-}
-
-// And what it computes.
-
-static __device__ __forceinline__ float exp2_fast(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-static __device__ __forceinline__ unsigned bf16_pair(float low, float high) {
-    unsigned pair;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    return pair;
-}
-
-// The largest score, and the sum of weights in this thread's columns, of rows i = 0 and 1 of the thread.
-struct Rows {
-    float largest[2], sum[2];
-};
-
-// scores become weights; factor: what to multiply former sums with.
-static __device__ __forceinline__ void softmax(float (&scores)[BLOCK_N / 2], Rows &rows, float (&factor)[2], float scale) {
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-        float largest = rows.largest[i];
-#pragma unroll
-        for (int j = 0; j < BLOCK_N / 8; ++j) largest = fmaxf(largest, fmaxf(scores[4 * j + 2 * i], scores[4 * j + 2 * i + 1]));
-        largest = fmaxf(largest, __shfl_xor_sync(FULL_WARP, largest, 1));  // the four threads that share a row
-        largest = fmaxf(largest, __shfl_xor_sync(FULL_WARP, largest, 2));
-        factor[i] = exp2_fast((rows.largest[i] - largest) * scale);  // 0 at first, when rows.largest is -infinity
-        const float offset = largest * scale;
-        float sum = 0;
-#pragma unroll
-        for (int j = 0; j < BLOCK_N / 8; ++j) {
-#pragma unroll
-            for (int c = 0; c < 2; ++c) {
-                const float weight = exp2_fast(fmaf(scores[4 * j + 2 * i + c], scale, -offset));
-                scores[4 * j + 2 * i + c] = weight;
-                sum += weight;
-            }
-        }
-        rows.largest[i] = largest;
-        rows.sum[i] = rows.sum[i] * factor[i] + sum;
-    }
-}
-
-// Weights as the A operand of the next product; former sums to the new scale.
-static __device__ __forceinline__ void prepare(const float (&weights)[BLOCK_N / 2], unsigned (&pairs)[BLOCK_N / 16][4],
-                                               float (&sums)[DEPTH / 2], const float (&factor)[2]) {
-#pragma unroll
-    for (int i = 0; i < DEPTH / 2; ++i) sums[i] *= factor[i / 2 % 2];
-#pragma unroll
-    for (int i = 0; i < BLOCK_N / 4; ++i) {
-        pairs[i / 4][i % 4] = bf16_pair(weights[2 * i], weights[2 * i + 1]);
-    }
-#pragma unroll
-    for (int i = 0; i < BLOCK_N / 4; ++i) asm volatile("" : "+r"(pairs[i / 4][i % 4])::"memory");
-}
-
 // A consumer warp's way through the blocks.
 struct Consumer {
     const Attention &at;
@@ -230,16 +109,7 @@ static __device__ __forceinline__ void multiply_keys(Consumer &my, float (&score
         take<SITE_consumer_wait_k_full, SITE_consumer_got_k_full>(my.alive, my.patience, my.at.barrier(BARRIER_k_full, stage),
                                                                   stage, my.keys.parity, QK_STAGES * block + q PIPESIM_PASS);
         my.mark();
-        __syncwarp();
-        wgmma_fence();
-#pragma unroll
-        for (unsigned panel = q * SLICE_PANELS; panel < (q + 1) * SLICE_PANELS; ++panel) {
-#pragma unroll
-            for (unsigned k16 = 0; k16 < 4; ++k16) {
-                Wgmma<BLOCK_N>::shared(scores, my.queries + (panel * Q_PANEL + 32 * k16) / DESCRIPTOR_UNIT,
-                                       keys + (panel * KV_PANEL + 32 * k16) / DESCRIPTOR_UNIT, panel + k16 != 0);
-            }
-        }
+        issue_scores(scores, my.queries, keys, q);
     }
     wgmma_commit();
 }
@@ -251,14 +121,7 @@ static __device__ __forceinline__ void multiply_values(Consumer &my, float (&sum
                                                               my.at.barrier(BARRIER_v_full, my.values.stage), my.values.stage,
                                                               my.values.parity, block PIPESIM_PASS);
     my.mark();
-    const unsigned long long values = wgmma_mn_major(my.at.v + my.values.stage * TILE_BYTES, KV_PANEL);
-    __syncwarp();
-    wgmma_hold(sums);
-    wgmma_fence();
-#pragma unroll
-    for (unsigned k16 = 0; k16 < BLOCK_N / 16; ++k16)
-        Wgmma<DEPTH, 1>::registers(sums, pairs[k16], values + 16 * ROW_BYTES * k16 / DESCRIPTOR_UNIT, 1);
-    wgmma_commit();
+    issue_values(sums, pairs, my.at.v + my.values.stage * TILE_BYTES);
 }
 
 static __device__ __forceinline__ void give_keys_back(Consumer &my, unsigned block PIPESIM_PARAM) {
@@ -277,20 +140,6 @@ static __device__ __forceinline__ void give_values_back(Consumer &my, unsigned b
     my.values.step();
 }
 
-// The softmax of a block, between two records of the stage that was last waited for.
-static __device__ __forceinline__ void weigh(const Consumer &my, float (&scores)[BLOCK_N / 2], Rows &rows, float (&factor)[2],
-                                             unsigned block, unsigned stage PIPESIM_PARAM) {
-    if (my.alive) {
-        PIPESIM_SAY(block, stage, 0)
-        PIPESIM_RECORD(SITE_consumer_work_begin, 0)
-    }
-    softmax(scores, rows, factor, my.at.scale);
-    wgmma_hold(scores);
-    if (my.alive) {
-        PIPESIM_RECORD(SITE_consumer_work_end, 0)
-    }
-}
-
 // sums: of this thread, rows and columns as wgmma.cuh says.
 static __device__ __forceinline__ void attend(Consumer &my, float (&sums)[DEPTH / 2], Rows &rows PIPESIM_PARAM) {
     const unsigned blocks = my.at.blocks;
@@ -303,7 +152,7 @@ static __device__ __forceinline__ void attend(Consumer &my, float (&sums)[DEPTH 
     wgmma_hold(scores);
     const unsigned first = QK_STAGES * my.keys.stage + QK_STAGES - 1;
     give_keys_back(my, 0 PIPESIM_PASS);
-    weigh(my, scores, rows, factor, 0, first PIPESIM_PASS);
+    weigh(my.alive, my.at.scale, scores, rows, factor, 0, first PIPESIM_PASS);
     prepare(scores, pairs, sums, factor);
 #pragma unroll 1
     for (unsigned n = 1; n < blocks; ++n) {
@@ -315,7 +164,7 @@ static __device__ __forceinline__ void attend(Consumer &my, float (&sums)[DEPTH 
         wgmma_wait<1>();
         wgmma_hold(scores);
         give_keys_back(my, n PIPESIM_PASS);
-        weigh(my, scores, rows, factor, n, my.values.stage PIPESIM_PASS);
+        weigh(my.alive, my.at.scale, scores, rows, factor, n, my.values.stage PIPESIM_PASS);
         wgmma_wait<0>();
         wgmma_hold(sums);
         give_values_back(my, n - 1 PIPESIM_PASS);
@@ -326,22 +175,6 @@ static __device__ __forceinline__ void attend(Consumer &my, float (&sums)[DEPTH 
     wgmma_wait<0>();
     wgmma_hold(sums);
     give_values_back(my, blocks - 1 PIPESIM_PASS);
-}
-
-// out: pairs of bf16, at the group's first row. Rows without keys are zeros.
-static __device__ __forceinline__ void store(unsigned *out, const float (&sums)[DEPTH / 2], const Rows &rows) {
-    const unsigned thread = threadIdx.x % 128, lane = thread % 32;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-        float sum = rows.sum[i];
-        sum += __shfl_xor_sync(FULL_WARP, sum, 1);
-        sum += __shfl_xor_sync(FULL_WARP, sum, 2);
-        const float factor = sum > 0 ? 1 / sum : 0;
-        unsigned *row = out + (16 * (thread / 32) + lane / 4 + 8 * i) * (DEPTH / 2) + lane % 4;
-#pragma unroll
-        for (int j = 0; j < DEPTH / 8; ++j)
-            row[4 * j] = bf16_pair(sums[4 * j + 2 * i] * factor, sums[4 * j + 2 * i + 1] * factor);
-    }
 }
 
 static __device__ __forceinline__ void consume(const Attention &at, const Patience &patience, unsigned *out PIPESIM_PARAM) {
@@ -388,13 +221,13 @@ attention_sm90(const __grid_constant__ TensorMap queries, const __grid_constant_
     __syncthreads();
     if (threadIdx.x == 0) report->loop_begin = clock_cycles64();
     if (warp < WARP_consumer) {
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        leave_registers<40>();
         if (warp == WARP_producer && elect_one()) {
             const unsigned row = blockIdx.x / tiles_of_head * blocks * BLOCK_N;
             produce(at, patience, &queries, &keys, &values, blockIdx.x * NUM_CONSUMER * GROUP_ROWS, row PIPESIM_PASS);
         }
     } else {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        take_registers<232>();
         consume(at, patience, out + blockIdx.x * (NUM_CONSUMER * GROUP_ROWS * DEPTH / 2) PIPESIM_PASS);
     }
     CTA_END(report, at.barriers)

@@ -71,9 +71,14 @@ def scale_of(depth: int) -> np.float32:
 
 def shape_of(params: Params, grid: int) -> Shape:
     """The launch of so many CTAs."""
-    tile = params["block_n"] * params["depth"] * BF16
     barriers = 1 + 2 * params["stages"] * (params["qk_stages"] + 1)
-    smem = queries_of(params) * params["depth"] * BF16 + 2 * params["stages"] * tile + 8 * barriers
+    return shape_with(params, grid, tiles=2 * params["stages"], barriers=barriers)
+
+
+def shape_with(params: Params, grid: int, *, tiles: int, barriers: int) -> Shape:
+    """The launch of so many CTAs, each with room for the queries, so many tiles of K or V, and barriers."""
+    tile = params["block_n"] * params["depth"] * BF16
+    smem = queries_of(params) * params["depth"] * BF16 + tiles * tile + 8 * barriers
     return Shape((grid,), (32 * (_PRODUCER_WARPS + 4 * params["num_consumer"]),), smem + _ALIGNMENT)
 
 
@@ -81,7 +86,8 @@ def _defines(params: Params) -> dict[str, int]:
     return {n.upper(): params[n] for n in ("depth", "block_n", "qk_stages", "stages", "num_consumer", "pingpong")}
 
 
-def _arguments(params: Params, grid: int, seed: int) -> tuple[Argument, ...]:
+def arguments_of(params: Params, grid: int, seed: int) -> tuple[Argument, ...]:
+    """Of the kernel, for random Q, K and V."""
     random, depth = np.random.default_rng(seed), params["depth"]
     rows, heads = grid * queries_of(params), -(-grid // TILES_OF_HEAD)
     keys = params["kv_blocks"] * params["block_n"]
@@ -122,10 +128,14 @@ def _require(params: Params, _grid: int) -> None:
             cause=f"the kernel's slices have whole panels of {_PANEL} columns",
             correction=f"use qk_stages = {params['depth'] // _PANEL} or less",
         )
-    smem = shape_of(params, 1).smem_bytes
+    require_fits("attention_sm90", shape_of(params, 1).smem_bytes)
+
+
+def require_fits(name: str, smem: int) -> None:
+    """ConfigurationError if a CTA cannot have so much shared memory."""
     if smem > _SMEM_OF_CTA:
         raise ConfigurationError(
-            f"the kernel of attention_sm90 needs {smem:,} bytes of shared memory",
+            f"the kernel of {name} needs {smem:,} bytes of shared memory",
             cause=f"a CTA has {_SMEM_OF_CTA:,}",
             correction="use fewer stages, or smaller blocks",
         )
@@ -150,7 +160,7 @@ ATTENTION_SM90 = Twin(
     },
     defines=_defines,
     shape=shape_of,
-    arguments=_arguments,
+    arguments=arguments_of,
     nbytes=lambda params: (
         params["block_n"] * params["depth"] * BF16 // params["qk_stages"],
         params["block_n"] * params["depth"] * BF16,

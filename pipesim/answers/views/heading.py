@@ -12,7 +12,7 @@ from pipesim.model.program import Program
 class Heading:
     """What was run: the protocol, its parameters in their order, CTAs of the launch, and (role, warps) of each role.
 
-    ``cluster``: CTAs in a cluster of the launch.
+    ``cluster``: CTAs in a cluster of the launch. ``pipelines``: the pipeline structs that its roles make.
     """
 
     protocol: str
@@ -20,6 +20,7 @@ class Heading:
     grid: int
     roles: tuple[tuple[str, int], ...]
     cluster: int = 1
+    pipelines: tuple[str, ...] = ()
 
 
 def heading(program: Program) -> Heading:
@@ -28,4 +29,11 @@ def heading(program: Program) -> Heading:
     for agent in program.agents:
         if agent.cta == 0:
             roles[agent.role] = roles.get(agent.role, 0) + 1
-    return Heading(program.name, program.params, program.grid * program.ctas, tuple(roles.items()), program.ctas)
+    return Heading(
+        protocol=program.name,
+        params=program.params,
+        grid=program.grid * program.ctas,
+        roles=tuple(roles.items()),
+        cluster=program.ctas,
+        pipelines=program.pipelines,
+    )

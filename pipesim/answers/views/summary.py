@@ -13,7 +13,8 @@ from pipesim.answers.views.run import SimulationLine
 from pipesim.conform.agreement import Agreement, Reason
 from pipesim.conform.result import TraceVerdict
 from pipesim.conform.times import TimeComparison
-from pipesim.model.finding import Advisory, Finding
+from pipesim.model.finding import Advisory, Finding, Verdict
+from pipesim.pipelines.common.pipeline_struct import MODULAR_PIPELINES
 
 
 class Hardware(Enum):
@@ -101,6 +102,33 @@ class ProtocolReport:
 
 
 @dataclass(frozen=True)
+class PipelineLine:
+    """What several protocols together say of one pipeline struct: those whose roles make it, in their order."""
+
+    pipeline: str
+    protocols: tuple[ProtocolReport, ...]
+
+    @property
+    def proved(self) -> int:
+        """How many of the protocols are proved."""
+        return self._verdicts.count(Verdict.PROVED)
+
+    @property
+    def all_proved(self) -> bool | None:
+        """False if one of them is refuted, None if of one it is not known."""
+        return False if Verdict.REFUTED in self._verdicts else True if self.proved == len(self.protocols) else None
+
+    @property
+    def _verdicts(self) -> list[Verdict]:
+        return [Verdict.UNKNOWN if each.proof is None else each.proof.verdict for each in self.protocols]
+
+    @property
+    def traces(self) -> tuple[TraceLine, ...]:
+        """Every recorded trace of them."""
+        return tuple(line for each in self.protocols for line in each.traces)
+
+
+@dataclass(frozen=True)
 class SummaryReport:
     """Several protocols, in their order. ``excepted`` were left out on demand; ``profile`` is its name."""
 
@@ -112,3 +140,12 @@ class SummaryReport:
     def conclusion(self) -> Conclusion:
         """That of the worst protocol."""
         return worst(report.conclusion for report in self.protocols)
+
+    @property
+    def pipelines(self) -> tuple[PipelineLine, ...]:
+        """A line for each of Modular's pipeline structs that a role of these protocols makes."""
+        lines = []
+        for name in MODULAR_PIPELINES:
+            users = [each for each in self.protocols if each.heading is not None and name in each.heading.pipelines]
+            lines += [PipelineLine(name, tuple(users))] * bool(users)
+        return tuple(lines)

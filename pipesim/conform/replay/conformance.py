@@ -51,7 +51,7 @@ def conform(program: Program, trace: Trace) -> Conformance:
     return Conformance(
         verdict,
         len(trace.events),
-        len(ctas),
+        len(ctas) * program.ctas,  # a cluster's CTAs are seen as one here
         lost,
         uncertainty,
         first,

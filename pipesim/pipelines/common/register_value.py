@@ -1,7 +1,8 @@
 """What every struct of upstream has that is "register-passable, trivial": it lives in one thread's registers.
 
 Stage and phase are such values: each agent that makes one, or copies one, has counters of its own. Only the barriers
-that it points to are shared, and those may be named in two ways, as in Mojo: an array, or a pointer into one.
+that it points to are shared, and those may be named in two ways, as in Mojo: an array, or a pointer into one
+(``b[2]``, upstream's ``ptr + 2``).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Self
 
 from pipesim.errors import ProtocolError
 from pipesim.lang.builder import Recorder, author_line, current_recorder, recorder
-from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.lang.shared_mem_barrier import BarrierStorage, Label, SharedMemBarrier
 
 #: Upstream's ``MBarType``: a pointer to mbarriers. A storage represents a pointer to its first one.
 MBarType = BarrierStorage | SharedMemBarrier
@@ -43,22 +44,54 @@ class RegisterValue:
 
 
 def mbars_at(mbar: MBarType, count: int, what: str) -> tuple[SharedMemBarrier, ...]:
-    """The ``count`` barriers from ``mbar`` on, for ``what``; ProtocolError where the storage has fewer left."""
-    first, storage = (0, mbar) if isinstance(mbar, BarrierStorage) else (mbar.index, mbar.storage)
-    rank = -1 if isinstance(mbar, BarrierStorage) else mbar.rank
-    if first + count > len(storage):
+    """The ``count`` barriers from ``mbar`` on, for ``what``; ProtocolError where the array ends before."""
+    if not isinstance(mbar, BarrierStorage | SharedMemBarrier):
         raise ProtocolError(
-            f"{what} needs {count} mbarriers; {storage.name} has {len(storage) - first} from {first} on",
+            f"{what} was given an object of type {type(mbar).__name__} for its mbarriers",
+            place=author_line(),
+            correction="give what protocol.mbarriers returned, or a barrier in it, such as b[2]",
+        )
+    storage, first = (mbar, 0) if isinstance(mbar, BarrierStorage) else (mbar.storage, mbar.index)
+    left = len(storage) - first
+    if count > left:
+        raise ProtocolError(
+            f"{what} needs {count} mbarriers; {storage.name} has {left}"
+            + (f" from {first} on" if storage is not mbar else ""),
             place=author_line(),
             correction=f"ask for {first + count} in protocol.mbarriers({storage.name!r}, ...)",
         )
-    return tuple(SharedMemBarrier(storage, first + i, rank) for i in range(count))
+    if count == 1 and isinstance(mbar, SharedMemBarrier):
+        return (mbar,)
+    start = mbar[0]
+    return tuple(start + i for i in range(count))
 
 
-def name_mbars(mbars: tuple[SharedMemBarrier, ...], group: str) -> None:
-    """Name these barriers stages 0, 1, … of ``group`` in reports, but for those that a larger struct named before."""
+def ring_at(mbar: MBarType, num_stages: int) -> tuple[tuple[SharedMemBarrier, ...], tuple[SharedMemBarrier, ...]]:
+    """``full[0..S)`` and ``empty[0..S)`` of the ring of ``num_stages`` stages at ``mbar``, named so in reports."""
+    full, empty = ring_mbars(mbar, num_stages)
+    for group, side in ("full", full), ("empty", empty):
+        side[0].storage.label(side[0].index, num_stages, group, ring=full[0].index)
+    return full, empty
+
+
+def ring_mbars(mbar: MBarType, num_stages: int) -> tuple[tuple[SharedMemBarrier, ...], tuple[SharedMemBarrier, ...]]:
+    """The two barriers of each of ``num_stages`` stages from ``mbar`` on, one side after the other."""
+    if num_stages < 1:
+        raise ProtocolError(
+            f"a pipeline of {num_stages} stages", place=author_line(), correction="use at least 1 stage"
+        )
+    mbars = mbars_at(mbar, 2 * num_stages, f"a pipeline of {num_stages} stage{'s' * (num_stages > 1)}")
+    return mbars[:num_stages], mbars[num_stages:]
+
+
+def name_mbars(mbars: tuple[SharedMemBarrier, ...], group: str, first: SharedMemBarrier | None = None) -> None:
+    """Name these barriers stages 0, 1, … of ``group`` in reports, but for those that a larger struct named before.
+
+    ``first``: the first barrier of the pipeline that they belong to, unless it is theirs.
+    """
     for stage, mbar in enumerate(mbars):
-        mbar.storage.labels.setdefault(mbar.index, (group, stage))
+        begin = mbars[0] if first is None or first.storage is not mbar.storage else first
+        mbar.storage.labels.setdefault(mbar.index, Label(group, stage, begin.index))
 
 
 def require_within(what: str, index: int, size: int) -> int:

@@ -12,27 +12,26 @@ from __future__ import annotations
 
 from pipesim.errors import ProtocolError
 from pipesim.lang.builder import TryResult, author_line, recorder
-from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.pipelines.common.pipeline_state import PipelineState
-from pipesim.pipelines.common.register_value import RegisterValue
+from pipesim.pipelines.common.register_value import MBarType, RegisterValue, ring_at, ring_mbars
 
 Token = TryResult | bool  #: a try_wait's result; False is ``BarrierStatus::WaitAgain``, True ``WaitDone``
 ClusterShape = tuple[int, int]  #: CTAs along x and along y
 
 
 class CutlassPipeline(RegisterValue):
-    """``full_barrier_[S]`` then ``empty_barrier_[S]`` at ``storage``, and the calls that all pipelines share."""
+    """``full_barrier_[S]`` then ``empty_barrier_[S]`` at ``storage``, and the calls that all pipelines share.
+
+    ``storage`` is an array of mbarriers or a pointer into one (``b[2]``), here and in ``init_barriers``.
+    """
 
     _own = "which lanes lead and signal belongs"
 
-    def __init__(self, storage: BarrierStorage, num_stages: int) -> None:
+    def __init__(self, storage: MBarType, num_stages: int) -> None:
         super().__init__()
-        require_room(storage, num_stages)
         self.num_stages = num_stages
-        self.full = tuple(storage[s] for s in range(num_stages))
-        self.empty = tuple(storage[num_stages + s] for s in range(num_stages))
-        storage.label(0, num_stages, "full")
-        storage.label(num_stages, num_stages, "empty")
+        self.full, self.empty = ring_at(storage, num_stages)
 
     @staticmethod
     def smem_bytes(num_stages: int) -> int:
@@ -81,23 +80,11 @@ class CutlassPipeline(RegisterValue):
         self.full[state.index()].wait_if_needed(barrier_token, state.phase())
 
 
-def init_stages(storage: BarrierStorage, num_stages: int, producer_arv_count: int, consumer_arv_count: int) -> None:
+def init_stages(storage: MBarType, num_stages: int, producer_arv_count: int, consumer_arv_count: int) -> None:
     """Initialise ``full[S]`` for the producer's arrivals, ``empty[S]`` for the consumers'."""
-    require_room(storage, num_stages)
-    for stage in range(num_stages):
-        storage[stage].init(producer_arv_count)
-        storage[num_stages + stage].init(consumer_arv_count)
-
-
-def require_room(storage: BarrierStorage, num_stages: int) -> None:
-    """Raise ProtocolError if the storage does not hold two barriers a stage."""
-    if num_stages < 1 or 2 * num_stages > len(storage):
-        raise ProtocolError(
-            f"a pipeline of {num_stages} stages needs {2 * max(num_stages, 1)} mbarriers; "
-            f"{storage.name} has {len(storage)}",
-            place=author_line(),
-            correction="ask for two mbarriers for each stage",
-        )
+    for full, empty in zip(*ring_mbars(storage, num_stages), strict=True):
+        full.init(producer_arv_count)
+        empty.init(consumer_arv_count)
 
 
 def block_id_in_cluster(cluster_shape: ClusterShape) -> tuple[int, int]:

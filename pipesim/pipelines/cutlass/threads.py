@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from pipesim.errors import ProtocolError
 from pipesim.lang.builder import author_line, recorder
-from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.lang.shared_mem_barrier import Label, SharedMemBarrier
 from pipesim.pipelines.common.pipeline_state import PipelineState
-from pipesim.pipelines.common.register_value import RegisterValue
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
+from pipesim.pipelines.common.register_value import MBarType, RegisterValue, mbars_at
 from pipesim.pipelines.cutlass.base import CutlassPipeline, init_stages
 
 
@@ -30,15 +31,16 @@ class AsyncParams:
         return self.dst_blockid if self.dst_blockid >= 0 else recorder().cta
 
 
+@pipeline_struct
 class PipelineAsync(CutlassPipeline):
     """Producers and consumers that arrive, each executing lane once."""
 
-    def __init__(self, storage: BarrierStorage, num_stages: int, params: AsyncParams | None = None) -> None:
+    def __init__(self, storage: MBarType, num_stages: int, params: AsyncParams | None = None) -> None:
         super().__init__(storage, num_stages)
         self.params = params if params is not None else AsyncParams()
 
     @staticmethod
-    def init_barriers(storage: BarrierStorage, num_stages: int, params: AsyncParams | None = None) -> None:
+    def init_barriers(storage: MBarType, num_stages: int, params: AsyncParams | None = None) -> None:
         """``full``: ``producer_arv_count``; ``empty``: ``consumer_arv_count``."""
         counts = params if params is not None else AsyncParams()
         init_stages(storage, num_stages, counts.producer_arv_count, counts.consumer_arv_count)
@@ -59,15 +61,16 @@ class PipelineAsync(CutlassPipeline):
         self.empty[state.index()].arrive_cluster(self.params.destination())
 
 
+@pipeline_struct
 class PipelineTransactionAsync(CutlassPipeline):
     """Producers that announce bytes and arrive, in two calls. Unlike the TMA pipeline's, the acquire announces none."""
 
-    def __init__(self, storage: BarrierStorage, num_stages: int, params: AsyncParams) -> None:
+    def __init__(self, storage: MBarType, num_stages: int, params: AsyncParams) -> None:
         super().__init__(storage, num_stages)
         self.params = params
 
     @staticmethod
-    def init_barriers(storage: BarrierStorage, num_stages: int, params: AsyncParams) -> None:
+    def init_barriers(storage: MBarType, num_stages: int, params: AsyncParams) -> None:
         """``full``: ``producer_arv_count``; ``empty``: ``consumer_arv_count``."""
         init_stages(storage, num_stages, params.producer_arv_count, params.consumer_arv_count)
 
@@ -87,6 +90,7 @@ class PipelineTransactionAsync(CutlassPipeline):
         self.empty[state.index()].arrive_cluster(self.params.destination())
 
 
+@pipeline_struct
 class OrderedSequenceBarrier(RegisterValue):
     """Lets ``length`` groups run each of ``depth`` stages one after the other: group g unlocks group g + 1.
 
@@ -94,8 +98,8 @@ class OrderedSequenceBarrier(RegisterValue):
     starts at phase 1, so it runs first; the others at phase 0. After the last group comes group 0 with its next lap.
     """
 
-    def __init__(self, storage: BarrierStorage, depth: int, length: int, group_id: int) -> None:
-        _require_sequence(storage, depth, length)
+    def __init__(self, storage: MBarType, depth: int, length: int, group_id: int) -> None:
+        barriers = _sequence(storage, depth, length)
         if not 0 <= group_id < length:
             raise ProtocolError(
                 f"group {group_id} in a sequence of {length}", place=author_line(), correction=f"use 0 to {length - 1}"
@@ -104,17 +108,18 @@ class OrderedSequenceBarrier(RegisterValue):
         self.depth = depth
         self.length = length
         self.group_id = group_id
-        self.barriers = tuple(storage[i] for i in range(depth * length))
-        for index in range(depth * length):
-            storage.labels[index] = (f"{storage.name}.group{index % length}", index // length)
+        self.barriers = barriers
+        first = barriers[0].index
+        name = barriers[0].storage.name + (f"[{first}]" if first else "")
+        for at, mbar in enumerate(barriers):
+            mbar.storage.labels[mbar.index] = Label(f"{name}.group{at % length}", at // length, first)
         self.stage = PipelineState(depth, 0, int(group_id == 0), 0)
 
     @staticmethod
-    def init_barriers(storage: BarrierStorage, depth: int, length: int, group_size: int) -> None:
+    def init_barriers(storage: MBarType, depth: int, length: int, group_size: int) -> None:
         """Every barrier counts the arriving threads of one group. (CUTLASS has this in its constructor only.)"""
-        _require_sequence(storage, depth, length)
-        for index in range(depth * length):
-            storage[index].init(group_size)
+        for mbar in _sequence(storage, depth, length):
+            mbar.init(group_size)
 
     def wait(self) -> None:
         """Wait until this group may run the current stage. Does not step."""
@@ -136,11 +141,8 @@ class OrderedSequenceBarrier(RegisterValue):
         return self.barriers[self.stage.index() * self.length + group]
 
 
-def _require_sequence(storage: BarrierStorage, depth: int, length: int) -> None:
-    if depth < 1 or length < 1 or depth * length > len(storage):
-        raise ProtocolError(
-            f"a sequence of {length} groups and {depth} stages needs {max(depth, 1) * max(length, 1)} mbarriers; "
-            f"{storage.name} has {len(storage)}",
-            place=author_line(),
-            correction="ask for depth * length mbarriers",
-        )
+def _sequence(storage: MBarType, depth: int, length: int) -> tuple[SharedMemBarrier, ...]:
+    what = f"a sequence of {length} groups and {depth} stages"
+    if depth < 1 or length < 1:
+        raise ProtocolError(what, place=author_line(), correction="use at least 1 of each")
+    return mbars_at(storage, depth * length, what)

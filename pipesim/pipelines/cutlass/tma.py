@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 from pipesim.errors import ProtocolError
 from pipesim.lang.builder import author_line, predicated, recorder
-from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine
 from pipesim.pipelines.common.pipeline_state import PipelineState
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
+from pipesim.pipelines.common.register_value import MBarType
 from pipesim.pipelines.cutlass.base import ClusterShape, CutlassPipeline, Token, block_id_in_cluster, init_stages
 
 WARP_GROUP = 128
@@ -30,12 +32,13 @@ class TmaParams:
     num_producers: int = 1
 
 
+@pipeline_struct
 class PipelineTmaAsync(CutlassPipeline):
     """TMA producer, consumers that arrive. ``warp`` is needed by consumers in a cluster: it says which lanes signal."""
 
     def __init__(
         self,
-        storage: BarrierStorage,
+        storage: MBarType,
         num_stages: int,
         params: TmaParams,
         cluster_shape: ClusterShape = (1, 1),
@@ -50,7 +53,7 @@ class PipelineTmaAsync(CutlassPipeline):
 
     @staticmethod
     def init_barriers(
-        storage: BarrierStorage, num_stages: int, params: TmaParams, cluster_shape: ClusterShape = (1, 1)
+        storage: MBarType, num_stages: int, params: TmaParams, cluster_shape: ClusterShape = (1, 1)
     ) -> None:
         """``full``: ``num_producers``. ``empty``: every consumer thread; in a cluster one thread of each warp group of
         every CTA in the same row or column.
@@ -120,6 +123,7 @@ class PipelineTmaAsync(CutlassPipeline):
         return [(8 * column, (row ^ column) * 4 + column) for column in range(4)]
 
 
+@pipeline_struct
 class PipelineTmaStore:
     """Bulk stores of one agent: no barrier, only groups of transfers. At most ``num_stages`` of them are unfinished."""
 

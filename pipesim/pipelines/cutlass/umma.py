@@ -11,9 +11,11 @@ from enum import Enum
 
 from pipesim.errors import ProtocolError
 from pipesim.lang.builder import author_line, elect, predicated
-from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.tcgen05 import elect_mma_arrive, mma_arrive_multicast, umma_arrive_leader_cta
 from pipesim.pipelines.common.pipeline_state import PipelineState
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
+from pipesim.pipelines.common.register_value import MBarType
 from pipesim.pipelines.cutlass.base import ClusterShape, CutlassPipeline, block_id_in_cluster, init_stages
 from pipesim.pipelines.cutlass.threads import AsyncParams, PipelineAsync
 from pipesim.pipelines.cutlass.tma import PipelineTmaAsync, TmaParams
@@ -54,12 +56,13 @@ def calculate_umma_peer_mask(cluster_shape: ClusterShape, atom_thr_shape: Cluste
     )
 
 
+@pipeline_struct
 class PipelineTmaUmmaAsync(PipelineTmaAsync):
     """TMA producer, MMA consumer: ``consumer_release`` is a commit, in a cluster to every CTA that loaded for it."""
 
     def __init__(
         self,
-        storage: BarrierStorage,
+        storage: MBarType,
         num_stages: int,
         params: TmaParams,
         cluster_shape: ClusterShape = (1, 1),
@@ -73,7 +76,7 @@ class PipelineTmaUmmaAsync(PipelineTmaAsync):
 
     @staticmethod
     def init_barriers(
-        storage: BarrierStorage,
+        storage: MBarType,
         num_stages: int,
         params: TmaParams,  # noqa: ARG004  # CUTLASS's signature
         cluster_shape: ClusterShape = (1, 1),
@@ -100,7 +103,7 @@ class _UmmaPipeline(CutlassPipeline):
 
     def __init__(
         self,
-        storage: BarrierStorage,
+        storage: MBarType,
         num_stages: int,
         params: AsyncParams | None = None,
         cluster_shape: ClusterShape = (1, 1),
@@ -113,7 +116,7 @@ class _UmmaPipeline(CutlassPipeline):
         self._pair = atom_thr_shape != (1, 1)
 
     @staticmethod
-    def init_barriers(storage: BarrierStorage, num_stages: int, params: AsyncParams | None = None) -> None:
+    def init_barriers(storage: MBarType, num_stages: int, params: AsyncParams | None = None) -> None:
         """``full``: ``producer_arv_count``; ``empty``: ``consumer_arv_count``. A commit is one arrival."""
         PipelineAsync.init_barriers(storage, num_stages, params)
 
@@ -125,6 +128,7 @@ class _UmmaPipeline(CutlassPipeline):
             elect_mma_arrive(mbar, elect())
 
 
+@pipeline_struct
 class PipelineUmmaAsync(_UmmaPipeline):
     """MMA producer (accumulators), consumers that arrive."""
 
@@ -141,6 +145,7 @@ class PipelineUmmaAsync(_UmmaPipeline):
             self.empty[state.index()].arrive_cluster(self.params.destination())
 
 
+@pipeline_struct
 class PipelineUmmaConsumerAsync(_UmmaPipeline):
     """The reverse: producers that arrive, a consumer that is an MMA."""
 

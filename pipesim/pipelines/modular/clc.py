@@ -14,11 +14,14 @@ from typing import NamedTuple, Self
 from pipesim.errors import ProtocolError
 from pipesim.lang.builder import author_line, predicated, recorder
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.warp import TileArray, Warp
 from pipesim.model.ops import Fence
 from pipesim.pipelines.common.pipeline_state import PipelineState, make_producer_start_state
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
+from pipesim.pipelines.common.register_value import MBarType, mbars_at
 from pipesim.pipelines.common.tile_walk import TileWalk, WorkInfo
+from pipesim.pipelines.modular.barrier_array import init_barriers
 from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
 
 RESPONSE_BYTES = 16  #: of one answer of ``clusterlaunchcontrol.try_cancel``
@@ -50,25 +53,50 @@ def compute_clc_barrier_counts(
 class ClcPipelineStorage:
     """The shared memory of the CLC pipeline: ``full[S]``, ``empty[S]``, the throttle pair, a 16-byte answer a stage.
 
-    Made with the protocol, not in a role. 0 stages is the kernel of a single wave: it has none of this.
+    Made with the protocol, not in a role. 0 stages is the kernel of a single wave: it has none of this. ``full``,
+    ``empty`` and ``throttle``: barriers that are there already, each an array or a pointer into one (``b[2]``), of
+    S, S and 2 S barriers; what is not given is asked of ``protocol``.
     """
 
-    def __init__(self, protocol: Protocol, num_stages: int, name: str = "clc") -> None:
+    def __init__(
+        self,
+        protocol: Protocol,
+        num_stages: int,
+        name: str = "clc",
+        *,
+        full: MBarType | None = None,
+        empty: MBarType | None = None,
+        throttle: MBarType | None = None,
+    ) -> None:
         if num_stages < 0:
             raise ProtocolError(f"{name}: {num_stages} CLC stages", place=author_line(), correction="give 0 or more")
         self.num_stages = num_stages
         self.full: tuple[SharedMemBarrier, ...] = ()
         self.empty: tuple[SharedMemBarrier, ...] = ()
-        self.throttle: BarrierStorage | None = None
+        self.throttle: MBarType | None = None
         self.response: TileArray | None = None
         if num_stages:
-            barriers = protocol.mbarriers(name, 2 * num_stages)
-            barriers.label(0, num_stages, "full")
-            barriers.label(num_stages, num_stages, "empty")
-            self.full = tuple(barriers[s] for s in range(num_stages))
-            self.empty = tuple(barriers[num_stages + s] for s in range(num_stages))
-            self.throttle = protocol.mbarriers(f"{name}_throttle", 2 * num_stages)
+            full, empty = self._sides(protocol, name, full, empty)
+            self.full = mbars_at(full, num_stages, f"full of {name}, of {num_stages} stages,")
+            self.empty = mbars_at(empty, num_stages, f"empty of {name}, of {num_stages} stages,")
+            for group, side in ("full", self.full), ("empty", self.empty):
+                ring = min(self.full[0].index, side[0].index)
+                side[0].storage.label(side[0].index, num_stages, group, ring=ring)
+            self.throttle = throttle or protocol.mbarriers(f"{name}_throttle", 2 * num_stages)
+            mbars_at(self.throttle, 2 * num_stages, f"the throttle of {name}, of {num_stages} stages,")
             self.response = protocol.smem(f"{name}_response", num_stages, RESPONSE_BYTES)
+
+    def _sides(
+        self, protocol: Protocol, name: str, full: MBarType | None, empty: MBarType | None
+    ) -> tuple[MBarType, MBarType]:
+        """Where ``full`` and ``empty`` lie: as given, or in an array of their own."""
+        if full is None and empty is None:
+            barriers = protocol.mbarriers(name, 2 * self.num_stages)
+            return barriers[0], barriers[self.num_stages]
+        return (
+            full or protocol.mbarriers(f"{name}_full", self.num_stages),
+            empty or protocol.mbarriers(f"{name}_empty", self.num_stages),
+        )
 
     def init_barriers(self, counts: ClcBarrierCounts) -> None:
         """Initialise all of them. One thread of each CTA calls it."""
@@ -77,10 +105,14 @@ class ClcPipelineStorage:
             empty.init(counts.clc_consumer_arv_count)
         if self.throttle is not None:
             TileScheduler.init_throttle_barriers(
-                self.throttle, counts.clc_throttle_producer_arv_count, counts.clc_throttle_consumer_arv_count
+                self.throttle,
+                counts.clc_throttle_producer_arv_count,
+                counts.clc_throttle_consumer_arv_count,
+                num_stages=self.num_stages,
             )
 
 
+@pipeline_struct
 class TileScheduler:
     """One agent's view of the CLC pipeline: made in each role, as ``TileScheduler(w, storage, tiles)``.
 
@@ -109,9 +141,14 @@ class TileScheduler:
         )
 
     @staticmethod
-    def init_throttle_barriers(storage: BarrierStorage, producer_arv_count: int, consumer_arv_count: int) -> None:
-        """Initialise the throttle pair: its producer is the load warp of CTA 0, its consumer the scheduler."""
-        ProducerConsumerPipeline(storage, len(storage) // 2).init_mbars(producer_arv_count, consumer_arv_count)
+    def init_throttle_barriers(
+        storage: MBarType, producer_arv_count: int, consumer_arv_count: int, *, num_stages: int | None = None
+    ) -> None:
+        """Initialise the throttle pair: its producer is the load warp of CTA 0, its consumer the scheduler.
+
+        ``num_stages`` is needed where ``storage`` is a pointer; an array is the barriers of one pipeline.
+        """
+        init_barriers(storage, producer_arv_count, consumer_arv_count, num_stages)
 
     def copy(self) -> TileScheduler:
         """A copy with a throttle of its own over the same barriers, as an iterator holds one."""

@@ -9,7 +9,9 @@ Where upstream's page says otherwise: ``producer_mbar()`` takes no stage, while 
 
 from __future__ import annotations
 
-from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
+from pipesim.pipelines.common.register_value import MBarType
 from pipesim.pipelines.modular.producer_consumer import (
     ConsumeContext,
     ConsumerStage,
@@ -20,10 +22,14 @@ from pipesim.pipelines.modular.producer_consumer import (
 )
 
 
+@pipeline_struct
 class EpiLoadPipeline:
-    """A ring of source tiles, epilogue-load warp to epilogue warps. There is no drain, and conv2d makes none."""
+    """A ring of source tiles, epilogue-load warp to epilogue warps. There is no drain, and conv2d makes none.
 
-    def __init__(self, storage: BarrierStorage, num_stages: int) -> None:
+    ``storage`` is an array of mbarriers or a pointer into one (``b[2]``).
+    """
+
+    def __init__(self, storage: MBarType, num_stages: int) -> None:
         self.pipeline = ProducerConsumerPipeline(storage, num_stages)
 
     def init_barriers(self, producer_arv_count: int = 1, consumer_arv_count: int = 128) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from pipesim.lang.builder import Linear, TryResult
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.modular.payload import TilePayload
 
 Payload = TypeVar("Payload", bound=TilePayload)
@@ -28,16 +29,18 @@ class _EmptiedRing(Protocol[Payload]):
 class _ConsumerAccess(Linear, Generic[Payload]):
     """What both kinds of acquired consumer stage give access to."""
 
+    PipelineType: ClassVar[type[Any]]  #: ``InputTilePipeline``, which is defined with it and sets it
+
     def __init__(self, pipeline: _EmptiedRing[Payload]) -> None:
         self._stage = pipeline.consumer_stage()
         super().__init__(f"input consumer stage {self._stage}")
-        self._pipeline = pipeline
+        self.pipeline_ptr = pipeline
         pipeline._hold_consumer(self)  # noqa: SLF001  # handle and pipeline are one unit
 
     def payload(self) -> Payload:
         """The tile arrays."""
         self.require_live("payload()")
-        return self._pipeline.payload
+        return self.pipeline_ptr.payload
 
     def stage(self) -> int:
         """The stage, as it was when acquired."""
@@ -47,11 +50,11 @@ class _ConsumerAccess(Linear, Generic[Payload]):
     def mbar(self) -> SharedMemBarrier:
         """``empty`` of this stage: what the MMAs that read it must commit to, or the producer waits indefinitely."""
         self.require_live("mbar()")
-        return self._pipeline.consumer_mbar(self._stage)
+        return self.pipeline_ptr.consumer_mbar(self._stage)
 
     def _give_back(self, verb: str) -> None:
         self.consume(verb)
-        self._pipeline._release_consumer()  # noqa: SLF001  # handle and pipeline are one unit
+        self.pipeline_ptr._release_consumer()  # noqa: SLF001  # handle and pipeline are one unit
 
 
 class InputConsumerStage(_ConsumerAccess[Payload]):
@@ -80,8 +83,11 @@ class ConsumerTiles(_ConsumerAccess[Payload]):
             self._give_back("the end of with")
 
 
+@pipeline_struct
 class InputConsumer(Generic[Payload]):
     """The MMA warp's view. It holds no state: entering returns itself, leaving does nothing. It has no drain."""
+
+    PipelineType: ClassVar[type[Any]]  #: ``InputTilePipeline``, which is defined with it and sets it
 
     def __init__(self, pipeline_ptr: _EmptiedRing[Payload]) -> None:
         self.pipeline_ptr = pipeline_ptr

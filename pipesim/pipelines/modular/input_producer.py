@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from pipesim.lang.builder import Linear, TryResult
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.modular.payload import TilePayload
 from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
 
@@ -31,16 +32,18 @@ class _FilledRing(Protocol[Payload]):
 class _ProducerAccess(Linear, Generic[Payload]):
     """What both kinds of acquired producer stage give access to."""
 
+    PipelineType: ClassVar[type[Any]]  #: ``InputTilePipeline``, which is defined with it and sets it
+
     def __init__(self, pipeline: _FilledRing[Payload]) -> None:
         self._stage = pipeline.producer_stage()
         super().__init__(f"input producer stage {self._stage}")
-        self._pipeline = pipeline
+        self.pipeline_ptr = pipeline
         pipeline._hold_producer(self)  # noqa: SLF001  # handle and pipeline are one unit
 
     def payload(self) -> Payload:
         """The tile arrays."""
         self.require_live("payload()")
-        return self._pipeline.payload
+        return self.pipeline_ptr.payload
 
     def stage(self) -> int:
         """The stage, as it was when acquired."""
@@ -54,11 +57,11 @@ class _ProducerAccess(Linear, Generic[Payload]):
     def barrier(self) -> SharedMemBarrier:
         """``full`` of this stage, for the TMA."""
         self.require_live("barrier()")
-        return self._pipeline.producer_mbar(self._stage)
+        return self.pipeline_ptr.producer_mbar(self._stage)
 
     def _give_back(self, verb: str) -> None:
         self.consume(verb)
-        self._pipeline._release_producer()  # noqa: SLF001  # handle and pipeline are one unit
+        self.pipeline_ptr._release_producer()  # noqa: SLF001  # handle and pipeline are one unit
 
 
 class InputProducerStage(_ProducerAccess[Payload]):
@@ -87,8 +90,11 @@ class ProducerTiles(_ProducerAccess[Payload]):
             self._give_back("the end of with")
 
 
+@pipeline_struct
 class InputProducer(Generic[Payload]):
     """The load warp's view. It holds no state: entering returns itself, leaving does nothing, not even a drain."""
+
+    PipelineType: ClassVar[type[Any]]  #: ``InputTilePipeline``, which is defined with it and sets it
 
     def __init__(self, pipeline_ptr: _FilledRing[Payload]) -> None:
         self.pipeline_ptr = pipeline_ptr

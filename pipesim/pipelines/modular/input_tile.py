@@ -13,25 +13,28 @@ from pipesim.errors import ProtocolError
 from pipesim.lang.builder import Linear, TryResult, author_line
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
+from pipesim.pipelines.common.register_value import MBarType
 from pipesim.pipelines.modular.barrier_array import init_barriers, require_barriers
-from pipesim.pipelines.modular.held import Held
-from pipesim.pipelines.modular.input_consumer import InputConsumer, InputConsumerStage
-from pipesim.pipelines.modular.input_producer import InputProducer, InputProducerStage
+from pipesim.pipelines.modular.input_consumer import ConsumerTiles, InputConsumer, InputConsumerStage
+from pipesim.pipelines.modular.input_producer import InputProducer, InputProducerStage, ProducerTiles
 from pipesim.pipelines.modular.payload import TilePayload
 from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
 
 Payload = TypeVar("Payload", bound=TilePayload)
 
 
+@pipeline_struct
 class InputTilePipeline(Generic[Payload]):
     """A ring of ``num_group_stages`` stages, each a group of ``k_group_size`` slots of every array of ``payload``.
 
     Like the pipeline inside it, it belongs to the agent that made it: stage and phase are that agent's own.
+    ``barriers`` are a :meth:`BarrierArray`, or a pointer into a larger array (``b[2]``), which must hold the ring.
     """
 
     Pipeline = ProducerConsumerPipeline  #: what synchronises the stages
 
-    def __init__(self, barriers: BarrierStorage, payload: Payload, num_group_stages: int, k_group_size: int) -> None:
+    def __init__(self, barriers: MBarType, payload: Payload, num_group_stages: int, k_group_size: int) -> None:
         require_barriers(barriers, num_group_stages)
         if k_group_size < 1 or num_group_stages * k_group_size > payload.num_pipeline_stages:
             raise ProtocolError(
@@ -44,8 +47,6 @@ class InputTilePipeline(Generic[Payload]):
         self.payload = payload
         self.num_group_stages = num_group_stages
         self.k_group_size = k_group_size
-        self._producing = Held()
-        self._consuming = Held()
 
     @staticmethod
     def BarrierArray(protocol: Protocol, name: str, num_group_stages: int) -> BarrierStorage:  # noqa: N802  # upstream's name
@@ -53,18 +54,20 @@ class InputTilePipeline(Generic[Payload]):
         return protocol.mbarriers(name, 2 * num_group_stages)
 
     @staticmethod
-    def init_barriers(storage: BarrierStorage, producer_arv_count: int, consumer_arv_count: int) -> None:
-        """Initialise every ``full`` for the producers' arrivals and every ``empty`` for the consumers'. One thread."""
-        init_barriers(storage, producer_arv_count, consumer_arv_count)
+    def init_barriers(
+        storage: MBarType, producer_arv_count: int, consumer_arv_count: int, *, num_group_stages: int | None = None
+    ) -> None:
+        """Initialise every ``full`` for the producers' arrivals and every ``empty`` for the consumers'. One thread.
+
+        ``num_group_stages`` is needed where ``storage`` is a pointer; an array is the barriers of one pipeline.
+        """
+        init_barriers(storage, producer_arv_count, consumer_arv_count, num_group_stages)
 
     def copy(self) -> InputTilePipeline[Payload]:
         """A copy with counters of its own over the same barriers and tiles, as copying the Mojo value makes."""
-        self._producing.require_copyable()
-        self._consuming.require_copyable()
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin.pipeline = self.pipeline.copy()
-        twin._producing, twin._consuming = Held(), Held()
         return twin
 
     # tries
@@ -134,28 +137,31 @@ class InputTilePipeline(Generic[Payload]):
 
         Afterwards the producer side is dead: its next wait, or a second drain, blocks indefinitely.
         """
+        self.pipeline._producing.require_no_step("a drain")  # noqa: SLF001  # pipeline and ring are one unit
         for _ in range(self.num_group_stages):
             self.pipeline.wait_consumer()
             self.pipeline.producer_step()
 
     def _acquire_producer(self, already_ready: TryResult | bool) -> None:  # noqa: FBT001  # as upstream's methods
-        self._producing.require_none()
+        self.pipeline._require_free_producer()  # noqa: SLF001  # pipeline and ring are one unit
         self.pipeline.wait_consumer_if_needed(already_ready)
 
     def _acquire_consumer(self, already_ready: TryResult | bool) -> None:  # noqa: FBT001  # as upstream's methods
-        self._consuming.require_none()
+        self.pipeline._require_free_consumer()  # noqa: SLF001  # pipeline and ring are one unit
         self.pipeline.wait_producer_if_needed(already_ready)
 
     def _hold_producer(self, handle: Linear) -> None:
-        self._producing.handle = handle
+        self.pipeline._hold_producer(handle)  # noqa: SLF001  # pipeline and ring are one unit
 
     def _hold_consumer(self, handle: Linear) -> None:
-        self._consuming.handle = handle
+        self.pipeline._hold_consumer(handle)  # noqa: SLF001  # pipeline and ring are one unit
 
     def _release_producer(self) -> None:
-        self._producing.give_back()
-        self.pipeline.producer_step()
+        self.pipeline._release_producer()  # noqa: SLF001  # pipeline and ring are one unit
 
     def _release_consumer(self) -> None:
-        self._consuming.give_back()
-        self.pipeline.consumer_step()
+        self.pipeline._release_consumer()  # noqa: SLF001  # pipeline and ring are one unit
+
+
+for _pointing in InputProducer, InputProducerStage, ProducerTiles, InputConsumer, InputConsumerStage, ConsumerTiles:
+    _pointing.PipelineType = InputTilePipeline  # upstream's name for the type that their ``pipeline_ptr`` points to

@@ -11,18 +11,22 @@ arrival and one wait cannot miss each other.
 
 from __future__ import annotations
 
-from pipesim.lang.shared_mem_barrier import BarrierStorage
-from pipesim.pipelines.common.register_value import RegisterValue
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
+from pipesim.pipelines.common.register_value import MBarType, RegisterValue, mbars_at
 
 
+@pipeline_struct
 class LoadOrderBarrier(RegisterValue):
-    """One mbarrier at ``storage``, and the phase of one side: each role makes an object of its own."""
+    """One mbarrier at ``storage``, an array or a pointer into one, and the phase of one side.
 
-    def __init__(self, storage: BarrierStorage, initial_phase: int = 0, *, group: str = "load_order") -> None:
+    Each role makes an object of its own.
+    """
+
+    def __init__(self, storage: MBarType, initial_phase: int = 0, *, group: str = "load_order") -> None:
         super().__init__()
-        self.barrier = storage[0]
+        (self.barrier,) = mbars_at(storage, 1, "a LoadOrderBarrier")
         self.phase = initial_phase
-        storage.label(0, 1, group)
+        self.barrier.storage.label(self.barrier.index, 1, group)
 
     def init(self, arrive_count: int = 1) -> None:
         """Initialise the barrier; one thread calls it. The count of 1 is the main-load warp's elected lane."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 from pipesim.lang.builder import Linear
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
@@ -17,6 +17,9 @@ class OutputStage(Linear):
     Upstream's is a plain value; here one that is never given back is an error. The tile writer hands :attr:`pipeline`
     and :attr:`index` to ``AccumBarrier.arrive``.
     """
+
+    Pipeline = ProducerConsumerPipeline  #: of the field ``pipeline``
+    Tmem = TmemStage  #: of the field ``tmem``
 
     def __init__(self, what: str, index: int, tmem: TmemStage, pipeline: ProducerConsumerPipeline) -> None:
         super().__init__(f"{what} stage {index}")
@@ -66,7 +69,14 @@ class AccumulatorRing(Protocol):
         ...
 
 
-class _AccumulatorStage:
+class OutputView:
+    """The associated types of everything that points to an ``OutputTilePipeline``."""
+
+    TilePipelineType: ClassVar[type[Any]]  #: ``OutputTilePipeline``, which is defined with it and sets it
+    Stage = OutputStage  #: what an acquire returns
+
+
+class _AccumulatorStage(OutputView):
     """What both kinds of handle give access to."""
 
     def __init__(self, pipeline_ptr: AccumulatorRing, stage: OutputStage) -> None:
@@ -107,7 +117,7 @@ class EpilogueStage(_AccumulatorStage):
         self.pipeline_ptr.release_from_epilogue()
 
 
-class OutputProducer:
+class OutputProducer(OutputView):
     """``with output.producer() as stage``: wait for a free accumulator; leaving commits to ``full`` and steps."""
 
     def __init__(self, pipeline_ptr: AccumulatorRing) -> None:
@@ -125,7 +135,7 @@ class OutputProducer:
             self.pipeline_ptr.release_from_mma(self._stage)
 
 
-class OutputConsumer:
+class OutputConsumer(OutputView):
     """``with output.consumer() as stage``: wait for a finished accumulator; leaving only steps."""
 
     def __init__(self, pipeline_ptr: AccumulatorRing) -> None:

@@ -11,27 +11,38 @@ from pipesim.lang.builder import author_line, elect, predicated, recorder
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.tcgen05 import mma_arrive, mma_arrive_multicast
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
+from pipesim.pipelines.common.register_value import MBarType
 from pipesim.pipelines.modular.barrier_array import init_barriers, require_barriers
-from pipesim.pipelines.modular.held import Held
-from pipesim.pipelines.modular.output_stage import EpilogueStage, MmaStage, OutputConsumer, OutputProducer, OutputStage
+from pipesim.pipelines.modular.output_stage import (
+    EpilogueStage,
+    MmaStage,
+    OutputConsumer,
+    OutputProducer,
+    OutputStage,
+    OutputView,
+)
 from pipesim.pipelines.modular.per_k import EpilogueKContext, OutputKPipeline
 from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
 from pipesim.pipelines.modular.tmem import TMEM_COLUMN_BYTES, TMEM_COLUMNS, TmemAllocation, TmemStage
 
 
+@pipeline_struct
 class OutputTilePipeline:
     """A ring of ``num_stages`` accumulators, ``stage_stride_cols`` columns apart.
 
     ``cta_group`` is 1, or 2 where the two CTAs of a pair multiply together: then the leader's MMA warp commits to
     ``full`` of every CTA of ``mma_complete_mask`` (itself and its peer), and every epilogue thread of both arrives on
-    ``empty`` of the leader.
+    ``empty`` of the leader. ``barriers`` are a :meth:`BarrierArray`, or a pointer into a larger array (``b[2]``).
     """
 
     Pipeline = ProducerConsumerPipeline  #: what synchronises the stages
+    Tmem = TmemAllocation  #: of the field ``tmem``
+    Stage = OutputStage  #: what an acquire returns
 
     def __init__(
         self,
-        barriers: BarrierStorage,
+        barriers: MBarType,
         tmem: TmemAllocation,
         mma_complete_mask: int,
         num_stages: int,
@@ -45,8 +56,6 @@ class OutputTilePipeline:
         self.num_stages = num_stages
         self.stage_stride_cols = stage_stride_cols
         self.cta_group = cta_group
-        self._mma = Held()
-        self._epilogue = Held()
         self._require_sense()
 
     def _require_sense(self) -> None:
@@ -79,18 +88,20 @@ class OutputTilePipeline:
         return protocol.mbarriers(name, 2 * num_stages)
 
     @staticmethod
-    def init_barriers(storage: BarrierStorage, producer_arv_count: int, consumer_arv_count: int) -> None:
-        """Initialise every ``full`` and every ``empty``. One thread. Upstream: 1, and 128 threads a CTA."""
-        init_barriers(storage, producer_arv_count, consumer_arv_count)
+    def init_barriers(
+        storage: MBarType, producer_arv_count: int, consumer_arv_count: int, *, num_stages: int | None = None
+    ) -> None:
+        """Initialise every ``full`` and every ``empty``. One thread. Upstream: 1, and 128 threads a CTA.
+
+        ``num_stages`` is needed where ``storage`` is a pointer; an array is the barriers of one pipeline.
+        """
+        init_barriers(storage, producer_arv_count, consumer_arv_count, num_stages)
 
     def copy(self) -> OutputTilePipeline:
         """A copy with counters of its own over the same barriers, as copying the Mojo value makes."""
-        self._mma.require_copyable()
-        self._epilogue.require_copyable()
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin.pipeline = self.pipeline.copy()
-        twin._mma, twin._epilogue = Held(), Held()
         return twin
 
     def get_pipeline(self) -> ProducerConsumerPipeline:
@@ -101,17 +112,15 @@ class OutputTilePipeline:
 
     def acquire_for_mma(self) -> OutputStage:
         """Called by the MMA warp: wait until the current stage is empty."""
-        self._mma.require_none()
+        self.pipeline._require_free_producer()  # noqa: SLF001  # pipeline and ring are one unit
         index = self.pipeline.producer_stage()
         self.pipeline.wait_consumer()
-        stage = self._stage("MMA", index)
-        self._mma.handle = stage
-        return stage
+        return self.pipeline._hold_producer(self._stage("MMA", index))  # noqa: SLF001  # pipeline and ring are one unit
 
     def release_from_mma(self, stage: OutputStage) -> None:
         """One elected lane commits to ``full`` of ``stage`` (in each CTA of the mask, for two SMs); all lanes step."""
         stage.require_live("release_from_mma()")
-        if stage is not self._mma.handle:
+        if stage is not self.pipeline._producing.handle:  # noqa: SLF001  # pipeline and ring are one unit
             raise HandleError(
                 f"{recorder().who} releases {stage.description[0]} as the MMA warp, which does not hold it",
                 place=author_line(),
@@ -125,27 +134,27 @@ class OutputTilePipeline:
             else:
                 mma_arrive_multicast(mbar, self.mma_complete_mask)
         stage.consume("release_from_mma()")
-        self._mma.give_back()
-        self.pipeline.producer_step()
+        self.pipeline._release_producer()  # noqa: SLF001  # pipeline and ring are one unit
 
     def acquire_for_epilogue(self) -> OutputStage:
         """Called by an epilogue warp: wait until the MMAs of the current stage have finished."""
-        self._epilogue.require_none()
+        self.pipeline._require_free_consumer()  # noqa: SLF001  # pipeline and ring are one unit
         index = self.pipeline.consumer_stage()
         self.pipeline.wait_producer()
-        stage = self._stage("epilogue", index)
-        self._epilogue.handle = stage
-        return stage
+        return self.pipeline._hold_consumer(self._stage("epilogue", index))  # noqa: SLF001  # pipeline and ring are one unit
 
     def release_from_epilogue(self) -> None:
         """Step. Signals nothing, although the public page says so: ``AccumBarrier.arrive`` frees the stage."""
-        if self._epilogue.handle is not None:
-            self._epilogue.handle.consume("release_from_epilogue()")
-            self._epilogue.give_back()
-        self.pipeline.consumer_step()
+        consuming = self.pipeline._consuming  # noqa: SLF001  # pipeline and ring are one unit
+        if isinstance(consuming.handle, OutputStage):
+            consuming.handle.consume("release_from_epilogue()")
+        else:
+            consuming.require_no_step("release_from_epilogue()")
+        self.pipeline._release_consumer()  # noqa: SLF001  # pipeline and ring are one unit
 
     def _stage(self, what: str, index: int) -> OutputStage:
-        return OutputStage(what, index, TmemStage(self.tmem, index, self.stage_stride_cols), self.pipeline.copy())
+        tmem, ring = TmemStage(self.tmem, index, self.stage_stride_cols), self.pipeline._fork()  # noqa: SLF001  # as above
+        return OutputStage(what, index, tmem, ring)
 
     # contexts, handles, and the views of one K iteration
 
@@ -172,3 +181,7 @@ class OutputTilePipeline:
     def per_k_epilogue(self, input_pipeline: ProducerConsumerPipeline) -> EpilogueKContext:
         """The epilogue's view of one K iteration of this pipeline and of the one that brings the scales of A."""
         return EpilogueKContext(self, input_pipeline)
+
+
+OutputView.TilePipelineType = OutputTilePipeline  # upstream's name for the type that a ``pipeline_ptr`` points to
+EpilogueKContext.OutputPipelineType = OutputTilePipeline

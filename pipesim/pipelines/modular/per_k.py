@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Any, ClassVar
 
 from pipesim.pipelines.modular.accum_barrier import AccumBarrier
-from pipesim.pipelines.modular.output_stage import AccumulatorRing, OutputProducer, OutputStage
+from pipesim.pipelines.modular.output_stage import AccumulatorRing, OutputProducer, OutputStage, OutputView
 from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
 
 
@@ -14,7 +15,7 @@ class MmaKStage(OutputProducer):
     """The MMA warp's K iteration: wait for a free accumulator; leaving commits to ``full`` and steps."""
 
 
-class PerKConsumerStage:
+class PerKConsumerStage(OutputView):
     """An epilogue warp's K iteration: wait for the accumulator; leaving arrives on ``empty`` in each lane and steps."""
 
     def __init__(self, pipeline_ptr: AccumulatorRing) -> None:
@@ -34,7 +35,7 @@ class PerKConsumerStage:
             output.release_from_epilogue()
 
 
-class OutputKPipeline:
+class OutputKPipeline(OutputView):
     """The view of an output pipeline that signals after each K iteration, not once for each tile."""
 
     def __init__(self, pipeline_ptr: AccumulatorRing) -> None:
@@ -53,6 +54,9 @@ class OutputKPipeline:
 class EpilogueKStage:
     """What an epilogue warp holds for one K iteration: the accumulator, and the input stage with the scales of A."""
 
+    OutputStageType = OutputStage
+    InputPipelineType = ProducerConsumerPipeline
+
     output_stage: OutputStage
     input_stage_index: int
     input_pipeline: ProducerConsumerPipeline  #: a copy, as upstream's
@@ -69,6 +73,11 @@ class EpilogueKContext:
     input without a signal, arrives on ``empty`` of the output in each lane, and steps the output. What frees the input
     stage is ``arrive_input()`` inside.
     """
+
+    OutputPipelineType: ClassVar[type[Any]]  #: ``OutputTilePipeline``, which is defined with it and sets it
+    OutputStageType = OutputStage
+    InputPipelineType = ProducerConsumerPipeline
+    CombinedStageType = EpilogueKStage  #: what entering returns
 
     def __init__(self, output_pipeline_ptr: AccumulatorRing, input_pipeline_ptr: ProducerConsumerPipeline) -> None:
         self.output_pipeline_ptr = output_pipeline_ptr

@@ -8,42 +8,38 @@ consumer** (it waits for what the producer does), ``wait_consumer`` by the produ
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
-from pipesim.errors import HandleError, ProtocolError
+from pipesim.errors import ProtocolError
 from pipesim.lang.builder import Linear, TryResult, author_line
-from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
-from pipesim.pipelines.common.register_value import RegisterValue
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
+from pipesim.pipelines.common.register_value import MBarType, RegisterValue, ring_at
+from pipesim.pipelines.modular.held import Held
+
+Handle = TypeVar("Handle", bound=Linear)
 
 
+@pipeline_struct
 class ProducerConsumerPipeline(RegisterValue):
     """A ring of ``num_stages`` stages: barriers ``full[0..S)``, then ``empty[0..S)`` at ``storage``.
 
+    ``storage`` is an array of mbarriers or a pointer into one (``b[2]``); ProtocolError if the ring runs past its end.
     The producer starts at phase 1, so its first lap does not wait; the consumer starts at phase 0. The constructor
     initialises no barrier: see :meth:`init_mbars`. ``producer_phase`` may be set to 0 for the convention in which
     consumers arrive on every ``empty`` first (upstream's sm90 kernels).
     """
 
-    def __init__(self, storage: BarrierStorage, num_stages: int) -> None:
-        if num_stages < 1 or 2 * num_stages > len(storage):
-            raise ProtocolError(
-                f"a pipeline of {num_stages} stages needs {2 * max(num_stages, 1)} mbarriers; "
-                f"{storage.name} has {len(storage)}",
-                place=author_line(),
-                correction="ask for ProducerConsumerPipeline.smem_bytes(num_stages) // 8 mbarriers",
-            )
+    def __init__(self, storage: MBarType, num_stages: int) -> None:
         super().__init__()
         self.num_stages = num_stages
-        self.full = tuple(storage[s] for s in range(num_stages))
-        self.empty = tuple(storage[num_stages + s] for s in range(num_stages))
-        storage.label(0, num_stages, "full")
-        storage.label(num_stages, num_stages, "empty")
+        self.full, self.empty = ring_at(storage, num_stages)
         self._producer_stage = 0
         self._consumer_stage = 0
-        self.producer_phase = 1
-        self.consumer_phase = 0
-        self._open_producer: ProducerStage | None = None
-        self._open_consumer: ConsumerStage | None = None
+        self._producer_phase = 1
+        self._consumer_phase = 0
+        self._producing = Held("producer")  #: what handle the producer holds, of this object or of a struct around it
+        self._consuming = Held("consumer")  #: the same of the consumer
 
     @staticmethod
     def smem_bytes(num_stages: int) -> int:
@@ -58,41 +54,67 @@ class ProducerConsumerPipeline(RegisterValue):
 
     def copy(self) -> Self:
         """A copy with counters of its own over the same barriers, as copying the Mojo value makes."""
-        if self._open_producer is not None or self._open_consumer is not None:
-            raise HandleError("a pipeline was copied while a stage of it is acquired", place=author_line())
-        return super().copy()
+        self._producing.require_copyable()
+        self._consuming.require_copyable()
+        return self._fork()
+
+    def _fork(self) -> Self:
+        """:meth:`copy` in the middle of an acquire: the copy holds nothing, whatever this object holds."""
+        twin = super().copy()
+        twin._producing, twin._consuming = Held("producer"), Held("consumer")  # noqa: SLF001  # its own class
+        return twin
+
+    @property
+    def producer_phase(self) -> int:
+        """The parity for which the producer waits. It may be set, but not while a handle of the producer is held."""
+        return self._producer_phase
+
+    @producer_phase.setter
+    def producer_phase(self, phase: int) -> None:
+        self._producing.require_no_step("producer_phase is set")
+        self._producer_phase = phase
+
+    @property
+    def consumer_phase(self) -> int:
+        """The parity for which the consumer waits. It may be set, but not while a handle of the consumer is held."""
+        return self._consumer_phase
+
+    @consumer_phase.setter
+    def consumer_phase(self, phase: int) -> None:
+        self._consuming.require_no_step("consumer_phase is set")
+        self._consumer_phase = phase
 
     # waits
 
     def wait_producer(self) -> None:
         """Called by the consumer: wait until the current consumer stage is full."""
         self._mine()
-        self.full[self._consumer_stage].wait(self.consumer_phase)
+        self.full[self._consumer_stage].wait(self._consumer_phase)
 
     def wait_consumer(self) -> None:
         """Called by the producer: wait until the current producer stage is empty."""
         self._mine()
-        self.empty[self._producer_stage].wait(self.producer_phase)
+        self.empty[self._producer_stage].wait(self._producer_phase)
 
     def try_wait_producer(self) -> TryResult:
         """Called by the consumer: one try whether the current stage is full. Changes nothing."""
         self._mine()
-        return self.full[self._consumer_stage].try_wait(self.consumer_phase)
+        return self.full[self._consumer_stage].try_wait(self._consumer_phase)
 
     def try_wait_consumer(self) -> TryResult:
         """Called by the producer: one try whether the current stage is empty. Changes nothing."""
         self._mine()
-        return self.empty[self._producer_stage].try_wait(self.producer_phase)
+        return self.empty[self._producer_stage].try_wait(self._producer_phase)
 
     def wait_producer_if_needed(self, already_ready: TryResult | bool) -> None:  # noqa: FBT001  # upstream's signature
         """:meth:`wait_producer` unless an earlier try already said full."""
         self._mine()
-        self.full[self._consumer_stage].wait_if_needed(already_ready, self.consumer_phase)
+        self.full[self._consumer_stage].wait_if_needed(already_ready, self._consumer_phase)
 
     def wait_consumer_if_needed(self, already_ready: TryResult | bool) -> None:  # noqa: FBT001  # upstream's signature
         """:meth:`wait_consumer` unless an earlier try already said empty."""
         self._mine()
-        self.empty[self._producer_stage].wait_if_needed(already_ready, self.producer_phase)
+        self.empty[self._producer_stage].wait_if_needed(already_ready, self._producer_phase)
 
     # barriers, stages, steps
 
@@ -113,29 +135,41 @@ class ProducerConsumerPipeline(RegisterValue):
         return self._consumer_stage
 
     def producer_step(self) -> None:
-        """Advance the producer stage; at the end of the ring back to 0, and its phase toggles. No arrive, no wait."""
+        """Advance the producer stage; at the end of the ring back to 0, and its phase toggles. No arrive, no wait.
+
+        HandleError while a handle of this side is held: its release is the step.
+        """
         self._mine()
+        if self._producing.handle is not None:
+            self._producing.require_no_step("producer_step()")
         self._producer_stage += 1
         if self._producer_stage == self.num_stages:
             self._producer_stage = 0
-            self.producer_phase ^= 1
+            self._producer_phase ^= 1
 
     def consumer_step(self) -> None:
-        """Advance the consumer stage; at the end of the ring back to 0, and its phase toggles. No arrive, no wait."""
+        """Advance the consumer stage; at the end of the ring back to 0, and its phase toggles. No arrive, no wait.
+
+        HandleError while a handle of this side is held: its release is the step.
+        """
         self._mine()
+        if self._consuming.handle is not None:
+            self._consuming.require_no_step("consumer_step()")
         self._consumer_stage += 1
         if self._consumer_stage == self.num_stages:
             self._consumer_stage = 0
-            self.consumer_phase ^= 1
+            self._consumer_phase ^= 1
 
     def producer_signal_and_step(self) -> None:
         """Wait for an empty stage, arrive on its ``full`` (once for each executing lane), step."""
+        self._producing.require_no_step("producer_signal_and_step()")
         self.wait_consumer()
         self.full[self._producer_stage].arrive()
         self.producer_step()
 
     def consumer_signal_and_step(self) -> None:
         """Wait for a full stage, arrive on its ``empty`` (once for each executing lane), step."""
+        self._consuming.require_no_step("consumer_signal_and_step()")
         self.wait_producer()
         self.empty[self._consumer_stage].arrive()
         self.consumer_step()
@@ -156,28 +190,41 @@ class ProducerConsumerPipeline(RegisterValue):
 
     def acquire_producer(self) -> ProducerStage:
         """Wait for an empty stage and return its handle. Acquiring does not advance: release it before the next."""
-        if self._open_producer is not None:
-            raise _acquired_twice(self._open_producer)
+        self._require_free_producer()
         self.wait_consumer()
-        self._open_producer = ProducerStage(self, self._producer_stage)
-        return self._open_producer
+        return self._hold_producer(ProducerStage(self, self._producer_stage))
 
     def acquire_consumer(self) -> ConsumerStage:
         """Wait for a full stage and return its handle. Acquiring does not advance: release it before the next."""
-        if self._open_consumer is not None:
-            raise _acquired_twice(self._open_consumer)
+        self._require_free_consumer()
         self.wait_producer()
-        self._open_consumer = ConsumerStage(self, self._consumer_stage)
-        return self._open_consumer
+        return self._hold_consumer(ConsumerStage(self, self._consumer_stage))
 
-    def _released(self, handle: ProducerStage | ConsumerStage) -> None:
-        """A handle of this object was given back: step the side it belongs to."""
-        if handle is self._open_producer:
-            self._open_producer = None
-            self.producer_step()
-        elif handle is self._open_consumer:
-            self._open_consumer = None
-            self.consumer_step()
+    # what its handles, and the structs around a ring, tell it
+
+    def _require_free_producer(self) -> None:
+        self._producing.require_free(self.full[self._producer_stage])
+
+    def _require_free_consumer(self) -> None:
+        self._consuming.require_free(self.empty[self._consumer_stage])
+
+    def _hold_producer(self, handle: Handle) -> Handle:
+        self._producing.hold(handle, self.full[self._producer_stage])
+        return handle
+
+    def _hold_consumer(self, handle: Handle) -> Handle:
+        self._consuming.hold(handle, self.empty[self._consumer_stage])
+        return handle
+
+    def _release_producer(self) -> None:
+        """The producer's handle was given back: step."""
+        self._producing.give_back()
+        self.producer_step()
+
+    def _release_consumer(self) -> None:
+        """The consumer's handle was given back: step."""
+        self._consuming.give_back()
+        self.consumer_step()
 
     def _barrier(self, side: tuple[SharedMemBarrier, ...], stage: int) -> SharedMemBarrier:
         if not 0 <= stage < self.num_stages:
@@ -208,7 +255,7 @@ class ProducerStage(Linear):
     def release(self) -> None:
         """Step the producer. Signals nothing."""
         self.consume("release()")
-        self._pipeline._released(self)  # noqa: SLF001  # handle and pipeline are one unit
+        self._pipeline._release_producer()  # noqa: SLF001  # handle and pipeline are one unit
 
 
 class ConsumerStage(Linear):
@@ -242,7 +289,7 @@ class ConsumerStage(Linear):
     def release_without_signal(self) -> None:
         """Step the consumer without the arrive: something else signals ``empty``."""
         self.consume("release_without_signal()")
-        self._pipeline._released(self)  # noqa: SLF001  # handle and pipeline are one unit
+        self._pipeline._release_consumer()  # noqa: SLF001  # handle and pipeline are one unit
 
 
 class ProduceContext:
@@ -289,13 +336,3 @@ class ExplicitConsumeContext(ConsumeContext):
 
     def _give_back(self, stage: ConsumerStage) -> None:
         stage.release_without_signal()
-
-
-def _acquired_twice(handle: ProducerStage | ConsumerStage) -> HandleError:
-    held, who, where = handle.description
-    return HandleError(
-        f"{who}: a second acquire while {held} is held",
-        place=author_line(),
-        cause=f"acquired at {where}; acquire does not advance: it would return the same stage again",
-        correction="release the first stage before acquiring the next",
-    )

@@ -144,6 +144,7 @@ def used_after_inval(stages: int = 2, tiles: int = 3) -> Protocol:
 
 
 def _init(r: Ring, w: Warp) -> None:
-    for barrier in (*r.full, *r.empty):
-        barrier.init(1)
-    w.fence(Fence.MBARRIER_INIT)
+    with w.elect_one():
+        for barrier in (*r.full, *r.empty):
+            barrier.init(1)
+        w.fence(Fence.MBARRIER_INIT)

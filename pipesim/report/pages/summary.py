@@ -38,6 +38,7 @@ def summary_lines(report: SummaryReport, width: int) -> list[str]:
     lines = [*wrap_parts(parts, width, title), "", *_table(report.protocols, width)]
     lines += _traces([line for each in report.protocols for line in each.traces], width)
     lines += times_lines(report.protocols, width)
+    lines += _pipelines(report, width)
     for each in report.protocols:
         if each.conclusion.ok is not True:
             lines += ["", *_not_right(each, report.profile, width)]
@@ -48,7 +49,7 @@ def summary_lines(report: SummaryReport, width: int) -> list[str]:
 
 
 def _table(protocols: tuple[ProtocolReport, ...], width: int) -> list[str]:
-    devices = sorted({line.device for each in protocols for line in each.traces})
+    devices = _devices(protocols)
     wide = width >= WIDE
     head = ["protocol", "proof", "simulation", *(["period"] if wide else []), *(devices or ["hardware"])]
     rows = [head]
@@ -58,6 +59,19 @@ def _table(protocols: tuple[ProtocolReport, ...], width: int) -> list[str]:
             row.append(cycles(each.simulation.period_millicycles if each.simulation is not None else None))
         rows.append(row + _hardware(each, devices))
     return columns(rows, 2, width)
+
+
+def _pipelines(report: SummaryReport, width: int) -> list[str]:
+    """A row for each of Modular's structs: its protocols, how many are proved, how many of their traces agree."""
+    if not report.pipelines:
+        return []
+    devices = _devices(report.protocols)
+    rows = [["pipeline", "protocols", "proved", *devices]]
+    for line in report.pipelines:
+        some = len(line.protocols)
+        proved = f"{mark(line.all_proved)} {line.proved}/{some}"
+        rows.append([line.pipeline, number(some), proved, *(_agreeing(line.traces, device) for device in devices)])
+    return ["", *columns(rows, 2, width)]
 
 
 def _proof(each: ProtocolReport, *, wide: bool) -> str:
@@ -99,14 +113,21 @@ def _faulty(each: ProtocolReport) -> bool:
 
 def _hardware(each: ProtocolReport, devices: list[str]) -> list[str]:
     """A cell for every device: how many of its traces agree."""
-    cells = []
-    for device in devices or [""]:
-        mine = [line for line in each.traces if line.device == device]
-        agree = sum(line.agreement.agrees for line in mine)
-        cells.append(f"{mark(_ok(mine))} {agree}/{len(mine)}" if mine else NONE)
+    cells = [_agreeing(each.traces, device) for device in devices or [""]]
     if not each.traces:
         cells[0] = each.hardware.value
     return cells
+
+
+def _devices(protocols: tuple[ProtocolReport, ...]) -> list[str]:
+    return sorted({line.device for each in protocols for line in each.traces})
+
+
+def _agreeing(traces: tuple[TraceLine, ...], device: str) -> str:
+    """``✓ 88/88``: how many of the traces of a device agree."""
+    mine = [line for line in traces if line.device == device]
+    agree = sum(line.agreement.agrees for line in mine)
+    return f"{mark(_ok(mine))} {agree}/{len(mine)}" if mine else NONE
 
 
 def _ok(lines: list[TraceLine]) -> bool | None:

@@ -26,6 +26,7 @@ FAULTY = [name for name in EVERY if "-at-" in name]
 HUNG = [name for name in EVERY if "/epilogue_residual-" in name and "-fto0-ki1-" in name]
 FILES = [name for name in EVERY if name not in FAULTY and name not in HUNG]
 KERNELS = ("attention_sm90", "cluster_multicast", "epilogue_residual", "gemm_sm90", "persistent_scheduler")
+OF_H200 = ("attention_sm90_fused",)  #: recorded on that chip alone
 Make = Callable[..., Any]
 
 
@@ -34,7 +35,7 @@ def test_there_are_traces_of_two_chips() -> None:
     for chip in ("h100", "h200"):
         assert sum(name.startswith(f"{chip}/") for name in FILES) >= 60
         assert sum(name.startswith(f"{chip}/") for name in FAULTY) >= 12
-        for kernel in KERNELS:
+        for kernel in KERNELS + (OF_H200 if chip == "h200" else ()):
             assert sum(name.startswith(f"{chip}/{kernel}-") for name in FILES) >= 11
 
 
@@ -45,14 +46,14 @@ def test_a_stored_trace_conforms(stored: Make, name: str) -> None:
     assert result.divergence is None
     assert result.verdict is TraceVerdict.AGREES
     assert (result.events, result.lost) == (len(case.trace.events), 0)
-    assert result.ctas == len(case.trace.meta.ctas) // case.program.ctas
+    assert result.ctas == len(case.trace.meta.ctas)
     if case.program.ctas == 1:
         assert result.uncertainty_cycles in (20, 147)  # of the clock, of the global timer
     else:  # of the time line that the SMs of a cluster share
         assert 90 < result.uncertainty_cycles < 1300
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if name.partition("/")[2].startswith(KERNELS)])
+@pytest.mark.parametrize("name", [name for name in FILES if name.partition("/")[2].startswith(KERNELS + OF_H200)])
 def test_what_a_kernel_computed_was_right_in_every_launch(stored: Make, name: str) -> None:
     meta = stored(name).trace.meta
     assert (meta.status, meta.wrong_tiles) == ("finished", 0)

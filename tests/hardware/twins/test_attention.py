@@ -1,4 +1,4 @@
-"""attention_sm90.cu without a GPU: its reference, how tight its check is, and what its machine code must be."""
+"""Hopper's attention kernels without a GPU: reference, how tight its check is, and what the machine code must be."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import pytest
 from hwkernels.capture import CaptureRequest, TwinSubject
 from hwkernels.capture.request import check_request
 from hwkernels.device.bf16 import from_bf16, to_bf16
+from hwkernels.device.compile import compile_cubin
 from hwkernels.twins import registered
 from hwkernels.twins.buffers import Input, Output, compare
 from hwkernels.twins.hopper.attention_sm90 import TILES_OF_HEAD, attention, queries_of
-from pipesim.errors import ConfigurationError, ParameterError
+from pipesim.errors import CompileError, ConfigurationError, ParameterError
 from pipesim.targets import find
 from tests.support.cuda_tools import nvdisasm
 
-KERNEL = registered("attention_sm90")
-SUBJECT = TwinSubject(KERNEL.name)
+SPLIT, FUSED = "attention_sm90", "attention_sm90_fused"
 
 
-def params_of(**params: int) -> dict[str, int]:
-    return find(KERNEL.name).defaults | params
+def params_of(name: str, **params: int) -> dict[str, int]:
+    return find(name).defaults | params
 
 
 def test_bf16_rounds_to_the_nearest_and_ties_to_even():
@@ -60,10 +60,11 @@ def on_line(q, k, v, block_n: int) -> np.ndarray:
 
 @pytest.mark.parametrize("grid", [1, 5])
 @pytest.mark.parametrize("change", [{}, {"depth": 64, "kv_blocks": 1, "num_consumer": 1}, {"kv_blocks": 0}])
-def test_the_check_lets_rounding_pass_and_nothing_else(change, grid):
-    params = params_of(**{"kv_blocks": 4, **change})
+@pytest.mark.parametrize("name", [SPLIT, FUSED])
+def test_the_check_lets_rounding_pass_and_nothing_else(name, change, grid):
+    params = params_of(name, **{"kv_blocks": 4, **change})
     block_n, rows, keys = params["block_n"], TILES_OF_HEAD * queries_of(params), params["kv_blocks"] * params["block_n"]
-    arguments = KERNEL.arguments(params, grid, 0)
+    arguments = registered(name).arguments(params, grid, 0)
     q, k, v = (from_bf16(a.data) for a in arguments if isinstance(a, Input))
     (output,) = (a for a in arguments if isinstance(a, Output))
 
@@ -87,15 +88,18 @@ def test_the_check_lets_rounding_pass_and_nothing_else(change, grid):
         assert compare(output, wrong).wrong > 16
 
 
-@pytest.mark.parametrize(("change", "error", "fact"), [
-    ({"fused": 1}, ParameterError, "has no fused = 1"),
-    ({"depth": 64, "qk_stages": 2}, ParameterError, "2 slices of a head of 64"),
-    ({"stages": 4}, ConfigurationError, "bytes of shared memory"),
-    ({"depth": 96}, ParameterError, "has no depth = 96"),
+@pytest.mark.parametrize(("name", "change", "error", "fact"), [
+    (SPLIT, {"fused": 1}, ParameterError, "has no fused = 1"),
+    (SPLIT, {"depth": 64, "qk_stages": 2}, ParameterError, "2 slices of a head of 64"),
+    (SPLIT, {"stages": 4}, ConfigurationError, "kernel of attention_sm90 needs .* bytes of shared memory"),
+    (SPLIT, {"depth": 96}, ParameterError, "has no depth = 96"),
+    (FUSED, {"stages": 1}, ParameterError, "has no stages = 1"),
+    (FUSED, {"stages": 7}, ConfigurationError, "kernel of attention_sm90_fused needs .* bytes of shared memory"),
+    (FUSED, {"depth": 256}, ParameterError, "has no depth = 256"),
 ])  # fmt: skip
-def test_what_the_kernel_cannot_do(change, error, fact):
+def test_what_the_kernel_cannot_do(name, change, error, fact):
     with pytest.raises(error, match=fact):
-        check_request(CaptureRequest(TwinSubject(KERNEL.name), params_of(**change)))
+        check_request(CaptureRequest(TwinSubject(name), params_of(name, **change)))
 
 
 def sass(cubin: bytes, folder: Path) -> str:
@@ -105,13 +109,26 @@ def sass(cubin: bytes, folder: Path) -> str:
 
 
 @pytest.mark.slow
-def test_the_products_are_issued_one_behind_the_other(tmp_path):
+@pytest.mark.parametrize("memory", ["", "shared", "device"])
+@pytest.mark.parametrize(("name", "change", "copies"), [
+    (SPLIT, {"qk_stages": 2}, 2 + 2),  # slices of K, V in the loop and at the end
+    (FUSED, {}, 2),
+    (FUSED, {"stages": 2, "depth": 64, "num_consumer": 1}, 2),
+])  # fmt: skip
+def test_the_products_are_issued_one_behind_the_other(name, change, copies, memory, tmp_path):
     """Where registers or branches do not suit the compiler, it waits behind every product: then there are more."""
-    params = params_of(qk_stages=2)
-    code = sass(SUBJECT.build(CaptureRequest(SUBJECT, params)).cubin, tmp_path)
+    params, subject = params_of(name, **change), TwinSubject(name)
+    code = sass(subject.build(CaptureRequest(subject, params), memory).cubin, tmp_path)
     scores, values = params["depth"] // 16, params["block_n"] // 16
     assert len(re.findall(r"\bHGMMA\.", code)) == 2 * scores + 2 * values  # the first block, and the loop; and the last
     assert len(re.findall(r"\btnspB\b", code)) == 2 * values  # V is transposed on the way
     assert len(re.findall(r"WARPGROUP\.DEPBAR", code)) == 4  # scores of the first block; both in the loop; the last
-    assert len(re.findall(r"UTMALDG\.3D", code)) == 1 + params["qk_stages"] + 2
+    assert len(re.findall(r"UTMALDG\.3D", code)) == 1 + copies
     assert len(re.findall(r"USETMAXREG", code)) == 2
+
+
+def test_a_ring_of_one_slot_does_not_compile():
+    """A V is held while the next K is waited for."""
+    defines = dict(registered(FUSED).defines(params_of(FUSED)))
+    with pytest.raises(CompileError, match="a V is held while the next K is waited for"):
+        compile_cubin(registered(FUSED).source, defines | {"STAGES": 1})

@@ -5,6 +5,7 @@ what its protocol says, operation by operation.
 from __future__ import annotations
 
 import shutil
+from itertools import product
 from math import log2, sqrt
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from hwkernels.twins.hopper.attention_sm90 import attention
 from pipesim.targets import find
 from pipesim.trace.schema import EventKind
 from pipesim.trace.sites import site_table
-from tests.support.emulator.kernel import Emulated, tensor
+from tests.support.emulator.kernel import LEAVES_AT_ONCE, SLOW, Emulated, tensor
 from tests.support.emulator.marks import wrong_marks
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator is C++")
@@ -41,23 +42,23 @@ class Twin(NamedTuple):
 
 # In the order of the source: sizes, load, MMA, softmax, correction.
 TWINS = (
-    Twin("&& s ? ROWS :", "&& s ? TWIN(ROWS, 2 * ROWS) :", "trap"),
-    Twin("block ? K_SLICE : Q_SLICE + K_SLICE)", "block ? K_SLICE : Q_SLICE + TWIN(K_SLICE, K_SLICE - 16))", "trap"),
-    Twin("Ring k = {0, 1}, of_v", "Ring k = {0, TWIN(1u, 0u)}, of_v", "trap"),
+    Twin("&& s ? ROWS :", "&& s ? TWIN(ROWS, 2 * ROWS) :", "gave up"),
+    Twin("block ? K_SLICE : Q_SLICE + K_SLICE)", "block ? K_SLICE : Q_SLICE + TWIN(K_SLICE, K_SLICE - 16))", "gave up"),
+    Twin("Ring k = {0, 1}, of_v", "Ring k = {0, TWIN(1u, 0u)}, of_v", "gave up"),
     Twin("0, at.q_row + ROWS, j", "0, at.q_row + TWIN(ROWS, 0u), j", "wrong values"),
     Twin("stage * K_SLICE + columns_16(i, KV", "stage * K_SLICE + columns_16(TWIN(i, i ^ 1), KV", "wrong values"),
-    Twin("commit(at.barrier(BARRIER_K_cons, stage)", "commit(at.barrier(BARRIER_K_cons, TWIN(stage, 0u))", "trap"),
+    Twin("commit(at.barrier(BARRIER_K_cons, stage)", "commit(at.barrier(BARRIER_K_cons, TWIN(stage, 0u))", "gave up"),
     Twin("+ keys_16(i), KV_PANEL", "+ keys_16(i), TWIN(KV_PANEL, 1024u)", "wrong values"),
     Twin("+ weights_16(i), b", "+ TWIN(weights_16(i), weights_16(i) / 2), b", "wrong values"),
     Twin("1), block | i)", "1), TWIN(block, 0u) | i)", "wrong values"),
-    Twin("commit(at.barrier(BARRIER_V_cons, slot)", "commit(at.barrier(BARRIER_V_cons, TWIN(slot, 0u))", "trap"),
-    Twin("held = v.stage;", "held = TWIN(v.stage, 0u);", "trap"),
+    Twin("commit(at.barrier(BARRIER_V_cons, slot)", "commit(at.barrier(BARRIER_V_cons, TWIN(slot, 0u))", "gave up"),
+    Twin("held = v.stage;", "held = TWIN(v.stage, 0u);", "gave up"),
     Twin("columns_8(r,", "columns_8(TWIN(r, r ^ 1),", "wrong values"),
     Twin("row.sum * factor", "row.sum * TWIN(factor, 1.0f)", "wrong values"),
-    Twin("block & 1 ^ 1, SITE_OF", "TWIN(block & 1 ^ 1, block & 1), SITE_OF", "trap"),
-    Twin("if (threadIdx.x < 32) tcgen05_d", "if (threadIdx.x < TWIN(32, 0)) tcgen05_d", "tensor memory is left"),
+    Twin("block & 1 ^ 1, SITE_OF", "TWIN(block & 1 ^ 1, block & 1), SITE_OF", "gave up"),
+    Twin("if (done && threadIdx.x < 32) tc", "if (done && threadIdx.x < TWIN(32, 0)) tc", "tensor memory is left"),
     Twin("factor != 1)", "TWIN(factor != 1, false))", "wrong values"),
-    Twin("(at, BARRIER_OF(C, WG, cons)", "(at, TWIN(BARRIER_OF(C, WG, cons), BARRIER_OF(C, WG, prod))", "trap"),
+    Twin("(at, BARRIER_OF(C, WG, cons)", "(at, TWIN(BARRIER_OF(C, WG, cons), BARRIER_OF(C, WG, prod))", "gave up"),
 )
 
 
@@ -154,9 +155,25 @@ def wrong_marks_of(params: dict[str, int], kernel: Any, given: Problem) -> str:
     return wrong_marks(program, table, lambda marks: kernel.run(given.maps, ctas, 0, numbers, [scale], marks=marks))
 
 
+def give_up_early(params: dict[str, int], kernel: Any, leaves_at_once: int = 0) -> None:
+    """With deadlines that pass the right kernel ends with a report, wherever its warps stand: no trap, nothing left."""
+    given, factor = problem(params, 3, 1), [log2(np.e) / sqrt(params["depth"])]
+
+    def ends(seed: int, deadline_ns: int, twin: int = 0) -> str:
+        n = [given.blocks, TILES_OF_HEAD]
+        return str(kernel.run(given.maps, 1, seed, n, factor, twin=twin, delay=SLOW, deadline_ns=deadline_ns).fault)
+
+    found = {ends(seed, deadline_ns) for seed, deadline_ns in product(range(3), (0, 3000, 6000))}
+    assert {fault.partition(":")[0] for fault in found} | {""} == {"", "gave up"}, found
+    assert len(found - {""}) >= 2
+    if leaves_at_once:
+        assert ends(0, 0, twin=leaves_at_once).startswith("a copy outlives the kernel")
+
+
 @pytest.mark.slow
 def test_it_computes_and_does_what_its_protocol_says_and_wrong_twins_are_noticed(tmp_path):
-    kernel = Emulated(NAME, defines(FUSED), CALL, tmp_path, [(twin.before, twin.after) for twin in TWINS])
+    twins = [*((twin.before, twin.after) for twin in TWINS), LEAVES_AT_ONCE]
+    kernel = Emulated(NAME, defines(FUSED), CALL, tmp_path, twins)
     for blocks, ctas in ((0, 1), (1, 1), (4, 2)):
         assert noticed(FUSED, kernel, problem(FUSED, blocks, ctas), seed=blocks) == ""
     assert noticed(FUSED, kernel, problem(FUSED, 3, 1, first_is_largest=True), seed=3) == ""
@@ -164,6 +181,7 @@ def test_it_computes_and_does_what_its_protocol_says_and_wrong_twins_are_noticed
     for number, twin in enumerate(TWINS, start=1):
         found = noticed(FUSED, kernel, problem(FUSED, 3, 1), 0, number)
         assert found.startswith(twin.noticed), (twin.after, found)
+    give_up_early(FUSED, kernel, len(TWINS) + 1)
 
 
 @pytest.mark.slow
@@ -171,3 +189,4 @@ def test_so_it_does_with_a_ring_each_for_k_and_v(tmp_path):
     kernel = Emulated(NAME, defines(SPLIT), CALL, tmp_path)
     for blocks in (1, 3):
         assert noticed(SPLIT, kernel, problem(SPLIT, blocks, 1), seed=blocks) == ""
+    give_up_early(SPLIT, kernel)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from hwkernels.device.compile import compile_cubin
-from hwkernels.device.sources import TWINS, source_file
+from hwkernels.device.sources import PTX_HEADERS, TWINS, source_file
 from hwkernels.recorder.table import read_table
 from hwkernels.twins.twin import dotted
 from pipesim.errors import UsageError
@@ -173,3 +173,12 @@ def test_they_say_that_they_were_never_run():
         source_file("tcgen05.cuh"),
     ):
         assert "NEVER RUN" in path.read_text(encoding="utf-8"), path.name
+
+
+def test_no_kernel_ends_a_wait_by_a_trap():
+    """A deadline that passes is reported: a trap would take the CUDA context of the whole process with it."""
+    sources = [*TWINS.rglob("*.cu"), *TWINS.rglob("*.cuh"), *PTX_HEADERS.glob("*.cuh")]
+    assert len(sources) > 20
+    for path in sources:
+        code = re.sub(r"//.*", "", path.read_text(encoding="utf-8"))
+        assert not re.search(r"\b(?:__)?trap\b|\bassert\s*\(", code), path.name

@@ -22,7 +22,7 @@ from pipesim.targets import find
 from pipesim.trace.schema import EventKind, Site
 from pipesim.trace.sites import site_table
 from tests.hardware.twins.test_blackwell import groups_of
-from tests.support.emulator.kernel import Emulated, Record, Run, Tensor, tensor
+from tests.support.emulator.kernel import LEAVES_AT_ONCE, SLOW, Emulated, Record, Run, Tensor, tensor
 from tests.support.emulator.marks import wrong_marks
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator is C++")
@@ -167,7 +167,7 @@ CASES = {
             lambda random, values: gemm(random, 700, 40, 64, values),
         ),
         (
-            Twin("OutputState output = {0, 1};", "OutputState output = {0, TWIN(1u, 0u)};", "trap"),
+            Twin("OutputState output = {0, 1};", "OutputState output = {0, TWIN(1u, 0u)};", "gave up"),
             Twin("if (k + 1 == cta.groups)", "if (k == TWIN(cta.groups - 1, 0u))", "wrong values"),
             Twin("(piece ^ (row >> 1 & 3))", "(piece ^ (TWIN(row >> 1, row) & 3))", "wrong values"),
             Twin("s < RING_STAGES; ++s) {", "s < TWIN(RING_STAGES, 1u); ++s) {", "other operations"),
@@ -193,7 +193,7 @@ CASES = {
             Twin("if (ordered && k + 1", "if (TWIN(ordered, true) && k + 1", "other operations"),
             Twin("(BARRIER_epi_load_empty, s", "(BARRIER_epi_load_empty + TWIN(0, -1), s", "an arrival too many"),
             Twin("(words[i] << 16)", "(words[i] << TWIN(16, 0))", "wrong values"),
-            Twin("full, SLICE_BYTES)", "full, TWIN(SLICE_BYTES, SLICE_BYTES + 16))", "trap"),
+            Twin("full, SLICE_BYTES)", "full, TWIN(SLICE_BYTES, SLICE_BYTES + 16))", "gave up"),
         ),
     ),
     "cutlass_sm100": Case(
@@ -207,10 +207,10 @@ CASES = {
         ),
         (
             Twin("s < ACCUMULATORS; ++s", "s < TWIN(ACCUMULATORS, 0u); ++s", "columns that are not there"),
-            Twin("RingState<1> begin = {0, 0};", "RingState<1> begin = {0, TWIN(0u, 1u)};", "trap"),
+            Twin("RingState<1> begin = {0, 0};", "RingState<1> begin = {0, TWIN(0u, 1u)};", "gave up"),
             Twin("if (!ready) WAIT(load", "if (TWIN(!ready, false)) WAIT(load", "an arrival too many"),
             Twin("slices++ % 2 * S", "slices++ % TWIN(2, 1) * S", "wrong values"),
-            Twin("unsigned stage = input.stage;", "unsigned stage = TWIN(input.stage, 0u);", "trap"),
+            Twin("unsigned stage = input.stage;", "unsigned stage = TWIN(input.stage, 0u);", "gave up"),
         ),
     ),
     "gemm_sm100_blockwise": Case(
@@ -307,18 +307,32 @@ def noticed(name: str, problem: Problem, said: Run) -> str:
 def build(name: str, folder: Path) -> Emulated:
     """A kernel with its wrong twins, and with both orders of the loads."""
     case = CASES[name]
-    twins = [(twin.before, twin.after) for twin in case.twins]
+    twins = [*((twin.before, twin.after) for twin in case.twins), LEAVES_AT_ONCE]
     return Emulated(name, case.values | {"FIRST_TILE_ONLY": f"TWIN({EVERY_TILE},1,0)"}, case.call, folder, twins)
 
 
 def orders(kernel: Emulated) -> None:
-    """Upstream's order of the loads: with one step a tile the wait misses two arrivals, with four it ends well."""
+    """Upstream's order of the loads: with one step a tile the wait misses two arrivals, with eight it ends well."""
     case, pixels = CASES["conv_epilogue"], {"filters": 64, "r": 1, "s": 1, "stride": 1, "padding": 0, "dilation": 1}
-    for channels, twin, ends in ((64, 0, ""), (64, EVERY_TILE, "trap"), (256, EVERY_TILE, "")):
+    for channels, twin, ends in ((64, 0, ""), (64, EVERY_TILE, "gave up"), (512, EVERY_TILE, "")):
         problem = convolution(np.random.default_rng(0), Shape(1, 27, 29, channels, **pixels), case.values)
         said = kernel.run(problem.tensors, problem.grid, 0, problem.n, problem.f, together=1, twin=twin)
-        assert said.fault.split(" ")[0] == ends
+        assert said.fault.split(":")[0] == ends
         assert np.array_equal(problem.out, problem.expected) == (not ends)
+
+
+def give_up_early(name: str, kernel: Emulated) -> None:
+    """With deadlines that pass the right kernel ends with a report, wherever its warps stand: no trap, nothing left."""
+
+    def ends(seed: int, deadline_ns: int, twin: int = 0) -> str:
+        p = CASES[name].problems[0](np.random.default_rng(seed), CASES[name].values)
+        n, f, late = p.n, p.f, deadline_ns
+        return kernel.run(p.tensors, p.grid, seed, n, f, p.device, twin=twin, delay=SLOW, deadline_ns=late).fault
+
+    found = {ends(seed, deadline_ns) for seed, deadline_ns in itertools.product(range(3), (0, 3000, 6000))}
+    assert {fault.partition(":")[0] for fault in found} | {""} == {"", "gave up"}, found
+    assert len(found - {""}) >= 2
+    assert ends(0, 0, twin=len(CASES[name].twins) + 1).startswith("a copy outlives the kernel")
 
 
 @pytest.mark.slow
@@ -330,6 +344,7 @@ def test_it_computes_and_does_what_its_protocol_says_and_wrong_twins_are_noticed
     for number, twin in enumerate(case.twins, start=1):
         found = noticed(name, *run(case, kernel, twin.problem, 0, number))
         assert found.startswith(twin.noticed), (twin.after, found)
+    give_up_early(name, kernel)
     if name == "conv_epilogue":
         orders(kernel)
     assert (

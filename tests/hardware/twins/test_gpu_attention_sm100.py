@@ -1,11 +1,11 @@
 """On a Hopper GPU: Blackwell's attention with each tcgen05 instruction replaced by what the PTX ISA says of it.
 
-The kernel is the real file; ``without_tcgen05/tcgen05.cuh`` stands for the instructions of the real header. So the
-barriers of the kernel, its tensor maps, addresses, descriptors and arithmetic run, against the protocol and against
-float64; the instructions themselves do not, nor is anything in flight.
+The kernel is the real file; ``without_tcgen05/tcgen05.cuh`` stands for the instructions of the real header, and waits
+have more time (``mbarrier.cuh`` there). So the barriers of the kernel, its tensor maps, addresses, descriptors and
+arithmetic run, against the protocol and against float64; the instructions themselves do not, nor is anything in flight.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +27,7 @@ from pipesim.targets import find
 from pipesim.trace.consistency import check_trace
 
 NAME, ROWS, BF16, PANEL, TILES_OF_HEAD = "attention_sm100", 128, 2, 64, 2
-EMULATED = Path(__file__).parent / "without_tcgen05" / "tcgen05.cuh"
+EMULATED = Path(__file__).parent / "without_tcgen05"  #: headers, each of which includes the one that it replaces
 SPLIT = {"fused": 0, "qk_stages": 2, "kv_stages": 2}
 SMALL = {"fused": 0, "kv_stages": 3, "depth": 64, "block_n": 64, "pv_stages": 1, "kv_blocks": 8}
 
@@ -98,8 +98,9 @@ def emulated(folder, params, *, wrong=("", "")):
     """The kernel with one text replaced by another, ready to be run as one of the registry."""
     for path in (*headers(), source_file(f"{NAME}.cu")):
         (folder / path.name).write_bytes(path.read_bytes())
-    (folder / "real_tcgen05.cuh").write_bytes((source_file("tcgen05.cuh")).read_bytes())
-    (folder / "tcgen05.cuh").write_bytes(EMULATED.read_bytes())
+    for path in EMULATED.glob("*.cuh"):
+        (folder / f"real_{path.name}").write_bytes(source_file(path.name).read_bytes())
+        (folder / path.name).write_bytes(path.read_bytes())
     if not params["fused"]:
         (folder / f"{NAME}.table.h").write_bytes((source_file(f"{NAME}_split.table.h")).read_bytes())
     source = folder / f"{NAME}.cu"
@@ -123,11 +124,17 @@ def request(changes, grid=1, **more):
     return CaptureRequest(TwinSubject(NAME, grid), params, repetitions=1, deadline_ms=2000, **more)
 
 
-def captured(wanted, info, folder, monkeypatch, **wrong):
+def launched(wanted, info, folder, monkeypatch, **wrong):
     monkeypatch.setitem(REGISTRY, NAME, emulated(folder, wanted.params, **wrong))
     monkeypatch.setattr("hwkernels.device.launch._WARM_UP_S", 0)
+    monkeypatch.setattr("hwkernels.capture.twin_subject._OVERTIME_S", 60)  # the host waits longer than all deadlines
     trace = capture_here(wanted, info)
     check_trace(trace, "here")
+    return trace
+
+
+def captured(wanted, info, folder, monkeypatch, **wrong):
+    trace = launched(wanted, info, folder, monkeypatch, **wrong)
     assert trace.meta.status == "finished"
     return find(NAME).build(dict(wanted.params), grid=wanted.ctas), trace
 
@@ -157,6 +164,19 @@ def test_without_keys_nothing_is_stored(info, tmp_path, monkeypatch):
     program, trace = captured(request({"kv_blocks": 0}), info, tmp_path, monkeypatch)
     assert trace.meta.extra["checked"]["result"]["wrong"] == 2 * ROWS * 128
     assert conform(program, trace).verdict is TraceVerdict.AGREES
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("changes", [{}, SPLIT])
+def test_a_deadline_that_passes_ends_as_a_report(info, tmp_path, monkeypatch, changes):
+    """A product takes milliseconds here, so waits for it give up; the next launch finds the context whole."""
+    wanted = request(changes)
+    trace = launched(replace(wanted, deadline_ms=0), info, tmp_path, monkeypatch)
+    assert trace.meta.status == "deadline"
+    assert trace.meta.extra["gave_up"]["traced"]
+    assert "_wait_" in trace.meta.extra["gave_up"]["site"]
+    _, whole = captured(wanted, info, tmp_path, monkeypatch)
+    assert whole.meta.wrong_tiles == 0
 
 
 WRONG = {

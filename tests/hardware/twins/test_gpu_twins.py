@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hwkernels.capture import capture
+from hwkernels.capture.pipeline import capture_here
 from hwkernels.capture.twin_subject import recorded_request
 from hwkernels.device.launch import require_gpu
 from hwkernels.twins import REGISTRY
@@ -52,6 +53,29 @@ def test_a_recording_conforms_and_its_result_is_right(name, recorded):
         return
     assert trace.meta.status == "finished"
     assert conform(program, trace).verdict is TraceVerdict.AGREES
+
+
+#: Work of about 50 µs a tile, for which somebody waits: with a deadline of 0 a wait gives up after 32 tries.
+LONG = {
+    "producer_consumer": {"work": 100_000},
+    "cluster_multicast": {"work": 100_000},
+    "epilogue_residual": {"epilogue": 100_000},
+    "gemm_sm90": {"epilogue": 100_000},
+    "persistent_scheduler": {"work": 100_000},
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_deadline_that_passes_ends_as_a_report(name, info):
+    """In the test's own process: the next launch finds the context whole."""
+    request = recorded_request(name, REGISTRY[name].recorded[0])
+    wanted = replace(request, params=dict(request.params) | LONG[name], repetitions=1)
+    trace = capture_here(replace(wanted, deadline_ms=0), info)
+    check_trace(trace, "here")
+    assert trace.meta.status == "deadline"
+    assert "_wait_" in trace.meta.extra["gave_up"]["site"]
+    whole = capture_here(wanted, info)
+    assert (whole.meta.status, whole.meta.wrong_tiles) == ("finished", 0)
 
 
 @pytest.mark.parametrize("memory", ["device", "host"])

@@ -154,7 +154,7 @@ def test_the_counts_of_init(initialise: Any, counts: tuple[int, int], shape: tup
 
 @pytest.mark.parametrize("stages", [0, -1, 3])
 def test_a_pipeline_needs_two_barriers_a_stage(stages: int) -> None:
-    with pytest.raises(ProtocolError, match=r"needs \d mbarriers; pipe has 4"):
+    with pytest.raises(ProtocolError, match=r"a pipeline of (0|-1) stages|needs 6 mbarriers; pipe has 4"):
         recorded(lambda s, w: PipelineAsync(s, stages), lambda p, s: None)
     assert PipelineAsync.smem_bytes(3) == 48
 

@@ -263,7 +263,9 @@ def test_saved_numbers_outlive_their_stage() -> None:
 def test_a_copy_has_counters_of_its_own() -> None:
     def body(pipe: Pipe, _: Warp) -> None:
         twin = pipe.copy()
-        with twin.producer().acquire(), pipe.producer().acquire() as tiles:
+        with twin.producer().acquire():
+            pass
+        with pipe.producer().acquire() as tiles:
             assert tiles.stage() == 0
         twin.pipeline.producer_step()
         assert (counters(twin)[:2], counters(pipe)[:2]) == ((2, 1), (1, 1))
@@ -285,8 +287,12 @@ MISUSE: dict[str, tuple[Body, str]] = {
         lambda p, _: (p.acquire_consumer(), p.consumer().acquire_if_needed(True)),
         "r: a second acquire while input consumer stage 0 is held",
     ),
-    "copied producer": (lambda p, _: (p.acquire_producer(), p.copy()), "a pipeline was copied while a stage"),
-    "copied consumer": (lambda p, _: (p.acquire_consumer(), p.copy()), "a pipeline was copied while a stage"),
+    "a copy's stage": (
+        lambda p, _: [each.acquire_producer() for each in (p.copy(), p)],
+        "r: a second acquire while input producer stage 0 is held",
+    ),
+    "copied producer": (lambda p, _: (p.acquire_producer(), p.copy()), "r: a pipeline was copied while a stage"),
+    "copied consumer": (lambda p, _: (p.acquire_consumer(), p.copy()), "r: a pipeline was copied while a stage"),
 }
 
 

@@ -194,8 +194,8 @@ MISUSE: dict[str, tuple[Body, str]] = {
         lambda p, _: (p.acquire_for_epilogue(), p.acquire_for_epilogue()),
         "r: a second acquire while epilogue stage 0",
     ),
-    "copied": (lambda p, _: (p.acquire_for_mma(), p.copy()), "a pipeline was copied while a stage"),
-    "copied epilogue": (lambda p, _: (p.acquire_for_epilogue(), p.copy()), "a pipeline was copied while a stage"),
+    "copied": (lambda p, _: (p.acquire_for_mma(), p.copy()), "r: a pipeline was copied while a stage"),
+    "copied epilogue": (lambda p, _: (p.acquire_for_epilogue(), p.copy()), "r: a pipeline was copied while a stage"),
     "wrong side": (
         lambda p, _: p.release_from_mma(p.acquire_for_epilogue()),
         "r releases epilogue stage 0 as the MMA warp, which does not hold it",

@@ -95,14 +95,21 @@ def test_a_stage_outside_the_ring_is_an_error_here(side: str, stage: int) -> Non
         recorded(lambda pipe, _: getattr(pipe, side)(stage))
 
 
-@pytest.mark.parametrize("stages", [0, -1, 4])
-def test_a_pipeline_needs_two_barriers_a_stage(stages: int) -> None:
+@pytest.mark.parametrize(
+    ("stages", "said", "correction"),
+    [
+        (0, "a pipeline of 0 stages", "use at least 1 stage"),
+        (-1, "a pipeline of -1 stages", "use at least 1 stage"),
+        (4, "a pipeline of 4 stages needs 8 mbarriers; pipe has 6", "ask for 8 in protocol.mbarriers('pipe', ...)"),
+    ],
+)
+def test_a_pipeline_needs_two_barriers_a_stage(stages: int, said: str, correction: str) -> None:
     def body(pipe: Pipe, _: Warp) -> None:
         Pipe(pipe.full[0].storage, stages)
 
-    with pytest.raises(ProtocolError, match=r"needs .* mbarriers; pipe has 6") as caught:
+    with pytest.raises(ProtocolError) as caught:
         recorded(body)
-    assert "smem_bytes" in caught.value.correction
+    assert (caught.value.fact, caught.value.correction) == (said, correction)
 
 
 def test_init_mbars_gives_each_side_its_count() -> None:
@@ -217,21 +224,21 @@ def test_consume_gives_the_stage_back_and_consume_explicit_does_not() -> None:
     assert recorded(by_hand) == recorded(implicit)
 
 
-def test_the_arrive_goes_to_the_stage_that_was_acquired_and_the_step_moves_the_current_one() -> None:
+def test_the_arrive_goes_to_the_stage_that_was_acquired_and_the_release_moves_the_current_one() -> None:
     def body(pipe: Pipe, _: Warp) -> None:
         stage = pipe.acquire_consumer()
-        pipe.consumer_step()
-        assert (stage.index(), pipe.consumer_stage()) == (0, 1)
+        pipe.producer_step()  # the other side's, which no handle holds
+        assert (stage.index(), pipe.consumer_stage(), pipe.producer_stage()) == (0, 0, 1)
         stage.arrive()
         stage.release()
-        assert (pipe.consumer_stage(), pipe.consumer_phase) == (2, 0)
+        assert (pipe.consumer_stage(), pipe.consumer_phase) == (1, 0)
         made = pipe.acquire_producer()
-        pipe.producer_step()
-        assert (made.index(), made.mbar() is pipe.full[0]) == (0, True)
+        pipe.consumer_step()
+        assert (made.index(), made.mbar() is pipe.full[1]) == (1, True)
         made.release()
-        assert pipe.producer_stage() == 2
+        assert (pipe.producer_stage(), pipe.consumer_stage()) == (2, 2)
 
-    assert recorded(body) == [wait(0, 0), arrive(3), arrive(3), wait(3, 1)]
+    assert recorded(body) == [wait(0, 0), arrive(3), arrive(3), wait(4, 1)]
 
 
 def test_release_is_on_the_stages_in_turn() -> None:

@@ -290,6 +290,7 @@ LONG_LOOPS = {
     "cluster_multicast": {"tiles": 24, "stages": 2},
     "gemm_sm90": {"tiles": 2, "k_iters": 24, "stages": 2},
     "attention_sm90": {"kv_blocks": 24},
+    "attention_sm90_fused": {"kv_blocks": 24, "stages": 3},
     "persistent_scheduler": {"tiles": 24},
 }
 
@@ -336,6 +337,7 @@ MUTANTS = {
     "cluster_multicast": {(False, False): 7, (False, True): 3, (True, False): 6, (True, True): 14},
     "gemm_sm90": {(False, False): 2, (False, True): 6, (True, True): 22},
     "attention_sm90": {(False, False): 4, (False, True): 3, (True, False): 4, (True, True): 19},
+    "attention_sm90_fused": {(False, False): 4, (False, True): 3, (True, True): 23},
     "persistent_scheduler": {(False, False): 7, (False, True): 3, (True, False): 3, (True, True): 17},
 }
 

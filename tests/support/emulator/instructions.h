@@ -34,6 +34,7 @@ static inline machine::Meeting &own_warp() { return machine::block().warps[machi
 static inline bool __all_sync(unsigned, bool x) { return machine::meet(own_warp(), 32, x); }
 static inline bool __any_sync(unsigned, bool x) { return !machine::meet(own_warp(), 32, !x); }
 static inline void __syncwarp() { machine::meet(own_warp(), 32, true); }
+static inline bool __syncthreads_and(bool x) { return machine::meet(machine::block().named[0], machine::m->threads, x); }
 static inline void __syncthreads() { machine::meet(machine::block().named[0], machine::m->threads, true); }
 [[noreturn]] static inline void __trap() { machine::fail("trap"); }
 template <class T>
@@ -45,6 +46,17 @@ static inline To bits_of(From value) {
     memcpy(&to, &value, sizeof to);
     return to;
 }
+// What the lane of this warp has whose number differs in these bits.
+template <class T>
+static inline T __shfl_xor_sync(unsigned, T mine, unsigned bits) {
+    std::array<uint32_t, 32> &exchanged = machine::block().exchanged[machine::m->now->thread / 32];
+    exchanged[machine::m->now->thread % 32] = bits_of<uint32_t>(mine);
+    __syncwarp();
+    const T other = bits_of<T>(exchanged[machine::m->now->thread % 32 ^ bits]);
+    __syncwarp();
+    return other;
+}
+static inline float __int_as_float(int bits) { return bits_of<float>(bits); }
 static inline float __uint_as_float(unsigned bits) { return bits_of<float>(bits); }
 static inline unsigned __float_as_uint(float value) { return bits_of<unsigned>(value); }
 static inline unsigned long long __cvta_generic_to_shared(const void *) { return machine::SHARED_AT; }  // of dynamic memory
@@ -62,7 +74,8 @@ static inline void mbarrier_init(unsigned barrier, unsigned count) {
 static inline void mbarrier_init_fence() {}
 static inline unsigned long long mbarrier_inval(unsigned barrier) {
     const machine::Barrier &found = machine::barrier_at(machine::block(), barrier);
-    if (found.tx != 0 || found.pending != found.expected) machine::fail("a barrier is left in the middle of a phase");
+    const bool whole = found.tx == 0 && found.pending == found.expected;
+    if (!whole && machine::m->stop == 0) machine::fail("a barrier is left in the middle of a phase");
     return found.done;
 }
 static inline void mbarrier_arrive(unsigned barrier) { machine::arrive(barrier); }
@@ -81,9 +94,15 @@ static inline uint4 load_shared(unsigned address) {
     memcpy(&v, machine::shared(machine::block(), address, 16), 16);
     return v;
 }
-static inline unsigned clock_cycles() { return machine::m->time; }
+static inline unsigned clock_cycles() {
+    machine::yield();  // in a loop on it, time passes
+    return machine::m->time;
+}
 static inline unsigned long long clock_cycles64() { return machine::m->time; }
-static inline unsigned globaltimer_low() { return machine::m->time; }
+static inline unsigned globaltimer_low() {
+    machine::yield();  // a loop may wait for it
+    return machine::m->time;
+}
 
 // tensor_map.cuh. A map begins with the address of what the host said; sizes in elements, strides in bytes, innermost first.
 
@@ -277,8 +296,9 @@ static inline float e4m3(const uint8_t *at) {
 // An operand of `rows` rows and 32 bytes of K, as its descriptor says: 128-byte swizzle, groups of 8 rows of K-major or, of
 // MN-major, of 8 elements of K, whose blocks of 128 bytes of rows lie `leading` apart.
 static inline std::vector<float> operand(machine::Block &block, unsigned long long descriptor, unsigned rows,
-                                         unsigned element, bool mn_major, float (*decode)(const uint8_t *)) {
-    if ((descriptor >> 61) != 2 || (descriptor >> 46 & 7) != 1 || (descriptor >> 49 & 0xfff) != 0)
+                                         unsigned element, bool mn_major, float (*decode)(const uint8_t *),
+                                         unsigned version = 1) {
+    if ((descriptor >> 61) != 2 || (descriptor >> 46 & 7) != version || (descriptor >> 49 & 0xfff) != 0)
         machine::fail("another kind of descriptor");
     const unsigned start = (descriptor & 0x3fff) << 4, stride = (descriptor >> 32 & 0x3fff) << 4;
     const unsigned leading = (descriptor >> 16 & 0x3fff) << 4, block_rows = 128 / element;
@@ -372,32 +392,39 @@ static inline unsigned load_shared_32(unsigned address) {
 static inline void store_shared(unsigned address, const uint4 &v) {
     memcpy(machine::shared(machine::block(), address, 16), &v, 16);
 }
-template <unsigned NAME, unsigned COUNT>
-static inline void named_arrive() {
-    machine::Meeting &meeting = machine::block().named[NAME];
+template <unsigned COUNT>
+static inline void named_arrive(unsigned name) {
+    machine::Meeting &meeting = machine::block().named[name];
     if (++meeting.arrived == COUNT) {
         meeting.arrived = 0;
         ++meeting.met;
     }
 }
+template <unsigned COUNT>
+static inline void named_sync(unsigned name) { machine::meet(machine::block().named[name], COUNT, true); }
 template <unsigned NAME, unsigned COUNT>
-static inline void named_sync() { machine::meet(machine::block().named[NAME], COUNT, true); }
+static inline void named_arrive() { named_arrive<COUNT>(NAME); }
+template <unsigned NAME, unsigned COUNT>
+static inline void named_sync() { named_sync<COUNT>(NAME); }
+template <unsigned NAME, unsigned COUNT>
+static inline bool named_all(bool x) { return machine::meet(machine::block().named[NAME], COUNT, x); }
 static inline void store_shared_32(unsigned address, unsigned value) {
     memcpy(machine::shared(machine::block(), address, 4), &value, 4);
 }
 static inline float exp2_fast(float x) { return std::exp2(x); }
-// A warp's registers beyond the 128 a thread that a CTA of 512 threads has.
+// A warp's registers beyond those that a thread of a CTA of 512 threads has, or of 384.
+static inline unsigned registers_at_launch() { return machine::m->threads > 384 ? 128 : 168; }
 template <unsigned COUNT>
 static inline void leave_registers() {
     __syncwarp();
-    if (elect_one()) machine::block().spare_registers += 128 - COUNT;
+    if (elect_one()) machine::block().spare_registers += registers_at_launch() - COUNT;
 }
 template <unsigned COUNT>
 static inline void take_registers() {
     __syncwarp();
     if (elect_one()) {
-        machine::until([] { return machine::block().spare_registers >= COUNT - 128; });
-        machine::block().spare_registers -= COUNT - 128;
+        machine::until([] { return machine::block().spare_registers >= COUNT - registers_at_launch(); });
+        machine::block().spare_registers -= COUNT - registers_at_launch();
     }
     __syncwarp();
 }

@@ -1,5 +1,6 @@
-"""Runs a kernel that only Blackwell has on the CPU: its own source, with every function that contains assembly replaced
-by what its instruction does (``instructions.h``, on ``machine.h``, beside this file).
+"""Runs a kernel on the CPU, for one that no GPU at hand can run, or before a GPU does: its own source, with every
+function that contains assembly replaced by what its instruction does (``instructions.h``, on ``machine.h``, beside
+this file).
 
 It knows values, barriers and the order of an agent's operations. It does not know memory order, nor whether the chip
 does what its documentation says.
@@ -21,6 +22,9 @@ import numpy.typing as npt
 from hwkernels.device.sources import source_file
 
 HERE = Path(__file__).parent
+SLOW = 400  #: a ``delay`` with which deadlines of some microseconds pass while copies are under way
+#: A twin of every kernel whose CTA, when a wait gave up, does not let land what is under way.
+LEAVES_AT_ONCE = ("- begun < LANDING_NS)", "- begun < TWIN(LANDING_NS, 0u))")
 _FUNCTION = re.compile(r"(?:template <[^>]*>\n)?static __device__ [^;{}()]*\([^;{}]*\) \{")
 _MOST_RECORDS = 1 << 16
 _WORDS = 6  #: of a record
@@ -29,20 +33,25 @@ _MAIN = """
 #include "{name}.cu"
 unsigned char memory[1];
 extern "C" int run(const Tensor *tensors, int count, const int64_t *n, const float *f, const void *device,
-                   unsigned grid, unsigned together, unsigned seed, unsigned twin, machine::Record *records,
+                   unsigned grid, unsigned together, unsigned seed, unsigned twin, unsigned delay,
+                   unsigned deadline_ns, machine::Record *records,
                    unsigned long long *marks, char *fault) {{
     machine::Machine machine;
     machine.twin = twin;
+    machine.delay = delay;
     machine.state = 0x9e3779b97f4a7c15 * (seed + 1);
-    machine.threads = THREADS;
+    machine.threads = 32 * WARPS;
     machine.grid = grid;
     std::vector<TensorMap> maps(count);
     for (int i = 0; i < count; ++i) maps[i].opaque[0] = (unsigned long long)&tensors[i];
     std::vector<CtaReport> reports(grid);
     for (unsigned cta = 0; cta < grid; ++cta) memcpy(reports[cta].marks, marks + 2 * cta, sizeof reports[cta].marks);
-    unsigned stop = 0;
-    machine.kernel = [&] {{ {name}({call}, 1000000, reports.data(), &stop); }};
-    const std::string what = machine::run(machine, together);
+    machine.kernel = [&] {{ {name}({call}, deadline_ns, reports.data(), &machine.stop); }};
+    std::string what = machine::run(machine, together);
+    for (const machine::Block &block : machine.blocks)
+        if (const CtaReport &report = reports[block.index]; what.empty() && report.status != STATUS_FINISHED)
+            what = "gave up: CTA " + std::to_string(block.index) + ", status " + std::to_string(report.status) +
+                   ", warp " + std::to_string(report.agent) + ", site " + std::to_string(report.site);
     strncpy(fault, what.c_str(), 199);
     for (unsigned cta = 0; cta < grid; ++cta) memcpy(marks + 2 * cta, reports[cta].marks, sizeof reports[cta].marks);
     const size_t kept = machine.records.size() < {most} ? machine.records.size() : {most};
@@ -86,7 +95,10 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """How a run ended ("": well), what each warp of each CTA recorded, in order, and what the reports' marks hold."""
+    """How a run ended, and what each warp of each CTA recorded, in order, and what the reports' marks hold.
+
+    ``fault``: "" if it ended well, ``gave up: ...`` if a wait met its deadline and every CTA ended in order.
+    """
 
     fault: str
     records: Mapping[tuple[int, int], list[Record]]
@@ -117,6 +129,8 @@ class Emulated:
             text = text.replace("__device__ constexpr", "__device__")  # a twin's text is no constant
             (folder / file).write_text(without_instructions(text), encoding="utf-8")
         for path in HERE.glob("*.*h"):
+            if path.name in sources:  # it stands for a header, and may use what is left of that
+                (folder / path.name).rename(folder / f"chip_{path.name}")
             (folder / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
         (folder / "main.cc").write_text(_MAIN.format(name=name, call=call, most=_MOST_RECORDS), encoding="utf-8")
         options = [
@@ -133,10 +147,12 @@ class Emulated:
 
     def run(
         self, tensors: Sequence[Tensor], grid: int, seed: int, n: Sequence[int], f: Sequence[float] = (),
-        device: npt.NDArray[Any] | None = None, together: int = 2, twin: int = 0, marks: Sequence[int] = (0, 0),
+        device: npt.NDArray[Any] | None = None, together: int = 2, twin: int = 0, delay: int = 0,
+        deadline_ns: int = 1_000_000, marks: Sequence[int] = (0, 0),
     ) -> Run:  # fmt: skip
         """Run a grid, ``together`` CTAs of it at a time; launch control hands out the others' tiles. Twin 0: right.
 
+        A round of the machine, in which each warp may do one thing, takes 10 ns; a copy takes ``delay`` rounds or more.
         ``marks``: what each CTA finds in its report.
         """
         left = np.tile(np.array(marks, dtype=np.uint64), (grid, 1))
@@ -145,7 +161,7 @@ class Emulated:
         kept = self._run(
             (Tensor * len(tensors))(*tensors), len(tensors), (ctypes.c_int64 * len(n))(*n),
             (ctypes.c_float * max(len(f), 1))(*f), ctypes.c_void_p(device.ctypes.data if device is not None else None),
-            grid, together, seed, twin, records.ctypes.data_as(ctypes.c_void_p),
+            grid, together, seed, twin, delay, deadline_ns, records.ctypes.data_as(ctypes.c_void_p),
             left.ctypes.data_as(ctypes.c_void_p), fault,
         )  # fmt: skip
         assert kept < _MOST_RECORDS

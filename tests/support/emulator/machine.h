@@ -5,6 +5,7 @@
 
 #include <ucontext.h>
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -19,6 +20,7 @@
 namespace machine {
 
 constexpr unsigned SHARED_BYTES = 233472, SHARED_AT = 1024, LANES = 128, COLUMNS = 512, STACK = 1 << 16;
+constexpr unsigned ROUND_NS = 10, IDLE_NS = 10000, LONGEST_NS = 100000000;  // time of a round, of one that moves nothing, of a run
 
 struct Barrier {
     long expected, pending, tx;
@@ -34,12 +36,21 @@ struct Meeting {  // of a warp or at a named barrier
     bool all = true, result = true;
 };
 
+struct Products {  // of a warp on Hopper: wgmma
+    std::array<float *, 32> sums;
+    std::array<const unsigned *, 32> left;  // of the lanes that issue the next one
+    std::vector<std::function<void()>> open;
+    std::deque<std::vector<std::function<void()>>> groups;  // committed
+};
+
 struct Block {
     unsigned index;
     std::vector<uint8_t> shared = std::vector<uint8_t>(SHARED_BYTES);
     std::vector<uint32_t> tmem = std::vector<uint32_t>(LANES * COLUMNS);
     std::map<unsigned, Barrier> barriers;
-    std::map<unsigned, Meeting> named, warps;
+    std::map<unsigned, Meeting> named, warps, warp_groups;
+    std::map<unsigned, std::array<uint32_t, 32>> exchanged;  // by warp
+    std::map<unsigned, Products> products;                   // by warp
     std::map<std::pair<unsigned, unsigned>, Joint> joint;  // by warp and barrier
     std::deque<std::function<void()>> tensor_pipe;  // products and commits, in the order of their issue
     unsigned allocated = 0, ended = 0, spare_registers = 0;
@@ -65,6 +76,8 @@ struct Record {
 
 struct Machine {
     unsigned threads, grid, next, time = 0, twin = 0, round = 0;
+    unsigned stop = 0;  // the kernel's flag: a wait has given up
+    unsigned delay = 0;  // rounds that a copy takes at least
     uint64_t state;
     std::function<void()> kernel;
     std::deque<Block> blocks;
@@ -106,7 +119,7 @@ void until(Ready ready) {
 inline Block &block() { return *m->now->block; }
 // Most in a few rounds, some much later.
 inline void soon(std::function<void()> what) {
-    m->later.emplace_back(m->random(m->random(4) ? 4 : 64), std::move(what));
+    m->later.emplace_back(m->delay + m->random(m->random(4) ? 4 : 64), std::move(what));
 }
 
 // All `count` threads, each of which says something; whether all said yes.
@@ -159,6 +172,14 @@ inline uint8_t *shared(Block &block, unsigned address, unsigned bytes) {
     return block.shared.data() + (address - SHARED_AT);
 }
 
+// The oldest group of a warp's products.
+inline void run_group(Products &of_warp) {
+    const std::vector<std::function<void()>> group = std::move(of_warp.groups.front());
+    of_warp.groups.pop_front();
+    m->moved = true;
+    for (const std::function<void()> &product : group) product();
+}
+
 inline void enter() {
     m->kernel();
     m->now->done = true;
@@ -193,13 +214,16 @@ inline void run_later() {
             m->later.emplace_back(rounds - 1, std::move(what));
         }
     }
-    for (Block &block : m->blocks)
+    for (Block &block : m->blocks) {
         while (!block.tensor_pipe.empty() && m->random(2)) {
             m->moved = true;
             const std::function<void()> what = std::move(block.tensor_pipe.front());
             block.tensor_pipe.pop_front();
             what();
         }
+        for (auto &[warp, products] : block.products)
+            while (!products.groups.empty() && m->random(16) == 0) run_group(products);
+    }
 }
 
 // Runs `kernel` in `together` CTAs of a grid at a time until all threads have ended. What went wrong, or "".
@@ -226,11 +250,15 @@ inline std::string run(Machine &machine, unsigned together) {
                 }
             }
             run_later();
-            if (!machine.moved && machine.later.empty()) machine.time += 10000;  // ns, which pass while nothing happens
+            machine.time += machine.moved || !machine.later.empty() ? ROUND_NS : IDLE_NS;
+            if (machine.time > LONGEST_NS) fail("it does not end");
         }
         if (machine.fault.empty() && !machine.later.empty()) fail("a copy outlives the kernel");
-        for (const Block &block : machine.blocks)
+        for (const Block &block : machine.blocks) {
             if (machine.fault.empty() && (block.allocated || !block.tensor_pipe.empty())) fail("tensor memory is left");
+            for (const auto &[warp, products] : block.products)
+                if (machine.fault.empty() && !(products.open.empty() && products.groups.empty())) fail("a product is left");
+        }
     } catch (const std::runtime_error &) {
     }
     return machine.fault;

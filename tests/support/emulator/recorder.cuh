@@ -21,6 +21,7 @@ struct Agent {
         pipesim.last = records.size();         \
         records.push_back({pipesim.block, pipesim.warp, (site), pipesim.stage, pipesim.parity, (value)}); \
     }
+#define PIPESIM_STOP pipesim.records = false;
 #define PIPESIM_ANSWER(answer) \
     if (pipesim.records) machine::m->records[pipesim.last].value = (answer);
 #define PIPESIM_ANCHOR(cta, which)

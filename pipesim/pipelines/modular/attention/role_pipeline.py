@@ -10,9 +10,11 @@ from pipesim.lang.builder import author_line, elect
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.tcgen05 import elect_mma_arrive
 from pipesim.pipelines.common.pipeline_state import PipelineState
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.common.register_value import MBarType, RegisterValue, mbars_at, name_mbars, require_within
 
 
+@pipeline_struct
 class RolePipeline(RegisterValue):
     """One side of a ring: a producer starts at phase 1 and acquires and commits, a consumer at 0, waits and releases.
 
@@ -44,8 +46,9 @@ class RolePipeline(RegisterValue):
         what = f"one side of a pipeline of {number_of_stages} stages"
         producers = mbars_at(producer_mbar_base, number_of_stages * producer_sub_stages, what)
         consumers = mbars_at(consumer_mbar_base, number_of_stages * consumer_sub_stages, what)
-        name_mbars(producers, f"{name}.full" if name else "full")
-        name_mbars(consumers, f"{name}.empty" if name else "empty")
+        first = min(producers[0], consumers[0], key=lambda mbar: mbar.index)
+        name_mbars(producers, f"{name}.full" if name else "full", first)
+        name_mbars(consumers, f"{name}.empty" if name else "empty", first)
         self._producers, self._consumers = producers, consumers
         self.producer_mbar_base, self.consumer_mbar_base = producers[0], consumers[0]
         self.num_stages = number_of_stages
@@ -108,6 +111,7 @@ class RolePipeline(RegisterValue):
         self.state.step()
 
 
+@pipeline_struct
 class MBarPipeline(RegisterValue):
     """The barriers of a ring and a state at (0, 0, 0): producers 0 .. S-1, then consumers. It has no waits of its own.
 
@@ -126,7 +130,7 @@ class MBarPipeline(RegisterValue):
         self.mbar = mbars[0]
         self._producers, self._consumers = mbars[:number_of_stages], mbars[number_of_stages:]
         name_mbars(self._producers, f"{name}.full" if name else "full")
-        name_mbars(self._consumers, f"{name}.empty" if name else "empty")
+        name_mbars(self._consumers, f"{name}.empty" if name else "empty", self.mbar)
         self.state = PipelineState(number_of_stages)
 
     def init(self, num_producer: int = 1, num_consumer: int = 1) -> None:

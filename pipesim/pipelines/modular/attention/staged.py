@@ -10,9 +10,11 @@ from pipesim.lang.builder import author_line
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.tcgen05 import elect_mma_arrive
 from pipesim.pipelines.common.pipeline_state import PipelineState
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.common.register_value import MBarType, RegisterValue, mbars_at, name_mbars, require_within
 
 
+@pipeline_struct
 class StagedPipeline(RegisterValue):
     """A ring of ``num_kv_stages`` tile slots, each filled in ``num_qk_stages`` slices with a pair of barriers a slice.
 
@@ -43,7 +45,7 @@ class StagedPipeline(RegisterValue):
         self.mbar = mbars[0]
         self._producers, self._consumers = mbars[: self.num_stages], mbars[self.num_stages :]
         name_mbars(self._producers, f"{name}.full" if name else "full")
-        name_mbars(self._consumers, f"{name}.empty" if name else "empty")
+        name_mbars(self._consumers, f"{name}.empty" if name else "empty", self.mbar)
         self.state = PipelineState(num_kv_stages)
 
     @staticmethod
@@ -109,6 +111,7 @@ class StagedPipeline(RegisterValue):
         return self.num_qk_stages * slot + require_within("slice", qk_stage, self.num_qk_stages)
 
 
+@pipeline_struct
 class KVPipelineGeneric(StagedPipeline):
     """MLA decode's :class:`StagedPipeline`: ``num_producer`` arrivals fill a slice, ``num_consumer`` free it."""
 

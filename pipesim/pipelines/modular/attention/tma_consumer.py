@@ -6,13 +6,15 @@ Upstream: ``nn/attention/gpu/nvidia/sm100/attention_utils.mojo``.
 from __future__ import annotations
 
 from pipesim.lang.warp import Slot, TileArray
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.common.register_value import MBarType, RegisterValue
-from pipesim.pipelines.modular.attention.fa4 import DType, FA4Config
-from pipesim.pipelines.modular.attention.kv_tile import KVTile
+from pipesim.pipelines.modular.attention.fa4 import DType
+from pipesim.pipelines.modular.attention.kv_tile import KVConfig, KVTile
 from pipesim.pipelines.modular.attention.staged import StagedPipeline
 from pipesim.pipelines.modular.attention.tma_producer import staged_for
 
 
+@pipeline_struct
 class TMAConsumerPipeline(RegisterValue):
     """Waits for the slices of K, or for V, and frees them by ``tcgen05.commit``. It starts at phase 0.
 
@@ -29,7 +31,7 @@ class TMAConsumerPipeline(RegisterValue):
         smem: TileArray,
         *,
         dtype: DType,
-        config: FA4Config,
+        config: KVConfig,
         is_k: bool = True,
     ) -> None:
         super().__init__()
@@ -98,4 +100,4 @@ class TMAConsumerPipeline(RegisterValue):
         self.release(e, qk_stage=0)
 
     def _or_last(self, qk_stage: int | None) -> int:
-        return self.config.num_qk_stages - 1 if qk_stage is None else qk_stage
+        return self.num_qk_stages_effective - 1 if qk_stage is None else qk_stage

@@ -8,16 +8,18 @@ from __future__ import annotations
 from pipesim.errors import ProtocolError
 from pipesim.lang.builder import author_line, predicated
 from pipesim.lang.warp import Slot, TileArray
+from pipesim.pipelines.common.pipeline_struct import pipeline_struct
 from pipesim.pipelines.common.register_value import MBarType, RegisterValue, require_within
-from pipesim.pipelines.modular.attention.fa4 import DType, FA4Config
-from pipesim.pipelines.modular.attention.kv_tile import KVTile, TileLayout, TMADestination
+from pipesim.pipelines.modular.attention.fa4 import DType
+from pipesim.pipelines.modular.attention.kv_tile import KVConfig, KVTile, TileLayout, TMADestination
 from pipesim.pipelines.modular.attention.staged import StagedPipeline
 
 
+@pipeline_struct
 class TMAProducerPipeline(RegisterValue):
     """Loads K in slices (``is_k``) or V whole. It waits, and names barriers and memory; the copy is ``w.tma_load``.
 
-    ``smem`` has one slot for each tile, of all its slices (``KVTile(dtype, config, is_k).full_bytes``). Both of
+    ``smem`` has one slot for each tile, of all its slices (``KVTile(dtype, config, is_k).slot_bytes``). Both of
     upstream's constructors are this one: over barriers, or over a ``StagedPipeline``, which is copied. Both set the
     phase to 1, and nothing else of the state.
 
@@ -35,7 +37,7 @@ class TMAProducerPipeline(RegisterValue):
         smem: TileArray,
         *,
         dtype: DType,
-        config: FA4Config,
+        config: KVConfig,
         is_k: bool = True,
     ) -> None:
         super().__init__()
@@ -43,6 +45,7 @@ class TMAProducerPipeline(RegisterValue):
         self.config = config
         self.is_k = is_k
         self._tile = KVTile(dtype, config, is_k)
+        self._tile.require_one_load()
         self._tile.require_fits(smem)
         self.pipeline = staged_for(mbar, self._tile)
         self.pipeline.state._phase = 1  # noqa: SLF001  # as upstream does it

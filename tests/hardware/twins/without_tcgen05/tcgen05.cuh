@@ -26,6 +26,7 @@
 #undef tcgen05_store
 #undef tcgen05_store_wait
 
+static constexpr unsigned TOGETHER = 8;  // rows of a product that one lane computes at a time, as memory is far away
 static constexpr unsigned EMULATED_CTAS = 4, LANES = 128, TENSOR_COLUMNS = 512, NAN_BITS = 0x7fffffff;
 __device__ unsigned tensor_memory[EMULATED_CTAS][LANES][TENSOR_COLUMNS];
 
@@ -96,16 +97,21 @@ static __device__ __forceinline__ void multiply_add(unsigned d, const A &a, cons
 #pragma unroll
         for (unsigned k = 0; k < 16; ++k) column[k] = b.at(n, k);
 #pragma unroll 1
-        for (unsigned m = 0; m < shape.m; ++m) {
-            float sum = accumulate ? __uint_as_float(tensor_word(m, d + n)) : 0;
+        for (unsigned m = 0; m < shape.m; m += TOGETHER) {
+            float sum[TOGETHER];
 #pragma unroll
-            for (unsigned k = 0; k < 16; ++k) sum = fmaf(a.at(m, k), column[k], sum);
-            tensor_word(m, d + n) = __float_as_uint(sum);
+            for (unsigned i = 0; i < TOGETHER; ++i) sum[i] = accumulate ? __uint_as_float(tensor_word(m + i, d + n)) : 0;
+#pragma unroll
+            for (unsigned k = 0; k < 16; ++k)
+#pragma unroll
+                for (unsigned i = 0; i < TOGETHER; ++i) sum[i] = fmaf(a.at(m + i, k), column[k], sum[i]);
+#pragma unroll
+            for (unsigned i = 0; i < TOGETHER; ++i) tensor_word(m + i, d + n) = __float_as_uint(sum[i]);
         }
     }
 }
 
-static __device__ __forceinline__ void tcgen05_mma(unsigned d, unsigned long long a, unsigned long long b, unsigned shape,
+static __device__ __noinline__ void tcgen05_mma(unsigned d, unsigned long long a, unsigned long long b, unsigned shape,
                                                    unsigned accumulate) {
     const Instruction instruction(shape);
     multiply_add(d, Operand(a, instruction.transpose_a), Operand(b, instruction.transpose_b), instruction, accumulate);
@@ -119,7 +125,7 @@ struct TensorOperand {
     }
 };
 
-static __device__ __forceinline__ void tcgen05_mma_tensor(unsigned d, unsigned a, unsigned long long b, unsigned shape,
+static __device__ __noinline__ void tcgen05_mma_tensor(unsigned d, unsigned a, unsigned long long b, unsigned shape,
                                                           unsigned accumulate) {
     const Instruction instruction(shape);
     demand(a >> 16 == 0 && instruction.transpose_a == 0);

@@ -1,0 +1,43 @@
+"""README's blocks hold after README's own install, which brings a selection of the traces."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from pipesim.trace import library
+from tests.support.paths import ROOT
+from tools.docs_output import output_of
+
+BLOCK = re.compile(r"<!-- output of(?:, exit (\d))?: (.+?) -->\n```\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCKS = BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+OF_TRACES = [block for block in BLOCKS if block[1].startswith(("pipesim verify", "pipesim diff", "pipesim list"))]
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The traces that the wheel contains, where pipesim finds those that came with it."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    for source, to in settings["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"].items():
+        path = tmp_path / Path(to).relative_to("pipesim/trace/recorded")
+        path.parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / source, path)
+    monkeypatch.setattr(library, "_folder_of", lambda package: tmp_path)
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("exit_code", "command", "shown"), OF_TRACES, ids=[block[1] for block in OF_TRACES])
+def test_a_block_is_what_an_installed_pipesim_prints(installed, exit_code, command, shown):
+    assert output_of(command, int(exit_code) if exit_code else None) == shown
+
+
+@pytest.mark.slow
+def test_the_selection_makes_a_difference(installed):
+    """Without ``--traces`` a block would have other numbers: the fixture is what it says."""
+    _, command, shown = next(block for block in OF_TRACES if "--traces traces" in block[1])
+    assert output_of(command.replace(" --traces traces", "")) != shown

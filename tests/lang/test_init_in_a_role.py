@@ -1,0 +1,191 @@
+"""Upstream's prologue written out: one lane of a role initialises, a fence, then a barrier that every user passes."""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import nullcontext
+
+import pytest
+
+from pipesim import Fence, Protocol, Warp
+from pipesim.errors import ProtocolError
+from pipesim.explain.faults import report_fault
+from pipesim.model.ending import Ending
+from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.ops import Op
+from pipesim.pipelines import InputTilePipeline, ProducerConsumerPipeline, StandardTilePayload
+from pipesim.prove.check import check
+
+BYTES = 1024
+
+
+def ring(
+    tiles: int = 5,
+    *,
+    at: int = 0,
+    cluster: int = 1,
+    elected: bool = True,
+    fenced: bool = True,
+    met: bool = True,
+    both: bool = False,
+    spare: int | None = None,
+) -> Protocol:
+    """A ring of 2 stages at barrier ``at`` of an array, initialised by the load warp (and by the other, with both)."""
+    p = Protocol("ring", cluster=cluster)
+    tile = p.smem("tile", 2, BYTES)
+    b = p.mbarriers("b", 4 + at)
+    if spare is not None:
+        p.mbarriers("spare", 1, count=spare)
+
+    def prologue(w: Warp, initialises: bool) -> ProducerConsumerPipeline:
+        pipe = ProducerConsumerPipeline(b[at], 2)
+        if initialises:
+            with w.elect_one() if elected else nullcontext():
+                pipe.init_mbars(1, 1)
+                if fenced:
+                    w.fence(Fence.MBARRIER_INIT)
+        if met and cluster > 1:
+            w.cluster_sync()
+        elif met:
+            w.sync_threads()
+        return pipe
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        pipe = prologue(w, initialises=True)
+        with w.elect_one():
+            for i in range(tiles):
+                with pipe.produce() as stage:
+                    stage.mbar().expect_bytes(BYTES)
+                    w.tma_load(tile[stage.index()], stage.mbar(), i)
+
+    @p.role("use")
+    def use(w: Warp) -> None:
+        pipe = prologue(w, initialises=both)
+        with w.elect_one():
+            for i in range(tiles):
+                with pipe.consume() as stage:
+                    w.read(tile[stage.index()], i)
+
+    return p
+
+
+def kinds(p: Protocol) -> tuple[Verdict, list[FaultKind | Ending]]:
+    result = check(p.flatten())
+    return result.verdict, [each.kind for each in result.refutations]
+
+
+def corrections(p: Protocol) -> list[str]:
+    """What reports say of a barrier that is initialised again."""
+    program = p.flatten()
+    faults = [each.fault for each in check(program).refutations if each.fault is not None]
+    return [report_fault(program, fault).correction for fault in faults if fault.kind is FaultKind.REINITIALISED]
+
+
+@pytest.mark.parametrize("cluster", [1, 2])
+@pytest.mark.parametrize("at", [0, 3])
+def test_the_right_prologue_is_proved(at: int, cluster: int) -> None:
+    assert kinds(ring(at=at, cluster=cluster)) == (Verdict.PROVED, [])
+
+
+def test_nothing_is_added_to_it() -> None:
+    made = ring().flatten()
+    assert [op[0] for op in made.code[0][:6]] == [Op.INIT] * 4 + [Op.FENCE, Op.BAR_SYNC]
+    assert sum(op[0] == Op.BAR_SYNC for code in made.code for op in code) == 2
+    assert made.notes == ("no init was given, and a role initialises the mbarriers: the flattener adds no prologue",)
+
+
+def test_barriers_with_a_count_have_the_usual_prologue_beside_it() -> None:
+    made = ring(spare=7)
+    assert kinds(made) == (Verdict.PROVED, [])
+    ops = [op[:2] for op in made.flatten().code[0] if op[0] in (Op.INIT, Op.BAR_SYNC)]
+    assert ops == [(Op.INIT, 4), (Op.BAR_SYNC, 0), *((Op.INIT, n) for n in (0, 2, 1, 3)), (Op.BAR_SYNC, 0)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind"),
+    [
+        ({"fenced": False}, FaultKind.UNPUBLISHED_INIT),
+        ({"met": False}, FaultKind.NOT_INITIALISED),
+        ({"elected": False}, FaultKind.REINITIALISED),
+        ({"both": True}, FaultKind.REINITIALISED),
+        ({"fenced": False, "cluster": 2}, FaultKind.UNPUBLISHED_INIT),
+        ({"met": False, "cluster": 2}, FaultKind.NOT_INITIALISED),
+    ],
+)
+def test_the_wrong_twins_are_found(wrong: dict[str, bool], kind: FaultKind) -> None:
+    verdict, found = kinds(ring(**wrong))
+    assert verdict is Verdict.REFUTED
+    assert kind in found
+
+
+def test_lanes_that_all_initialise_are_told_to_elect_one() -> None:
+    assert corrections(ring(elected=False)) == ["elect one lane for the init: 32 lanes make it, each of them once"]
+
+
+def test_a_second_init_of_another_warp_is_no_matter_of_lanes() -> None:
+    assert corrections(ring(both=True)) == [""]
+
+
+def test_barriers_that_nobody_initialises_are_an_error_where_they_are_declared() -> None:
+    p = Protocol("nobody")
+    mine, spare = p.mbarriers("mine", 2), p.mbarriers("spare", 2)
+    line = inspect.currentframe().f_lineno - 1  # type: ignore[union-attr]
+
+    @p.role("r")
+    def r(w: Warp) -> None:
+        with w.elect_one():
+            mine[0].init()
+        spare[0].arrive()
+
+    with pytest.raises(ProtocolError, match="no role initialises spare") as caught:
+        p.flatten()
+    assert caught.value.place == f"{__file__}:{line}"
+
+
+def test_a_barrier_left_out_by_the_role_that_initialises_the_others_is_found() -> None:
+    p = Protocol("one")
+    b = p.mbarriers("b", 2)
+
+    @p.role("r")
+    def r(w: Warp) -> None:
+        with w.elect_one():
+            b[0].init(32)
+        b[1].arrive()
+
+    verdict, found = kinds(p)
+    assert (verdict, found) == (Verdict.REFUTED, [FaultKind.NOT_INITIALISED])
+
+
+def test_an_input_pipeline_in_a_larger_array_is_initialised_in_a_role() -> None:
+    p = Protocol("input")
+    a, c = p.smem("a", 2, BYTES), p.smem("c", 2, BYTES)
+    b = p.mbarriers("b", 6)
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        with w.elect_one():
+            InputTilePipeline.init_barriers(b[2], 1, 1, num_group_stages=2)
+            b[0].init(1), b[1].init(1)
+            w.fence(Fence.MBARRIER_INIT)
+        w.sync_threads()
+        payload = StandardTilePayload(a, c)
+        with w.elect_one(), InputTilePipeline(b.ptr() + 2, payload, 2, 1).producer() as producer:
+            for i in range(5):
+                with producer.acquire() as tiles:
+                    tiles.expect_bytes(payload.stage_bytes(1))
+                    for tile in payload.get_tile(tiles.stage(), 0, 1):
+                        w.tma_load(tile, tiles.barrier(), i)
+
+    @p.role("use")
+    def use(w: Warp) -> None:
+        w.sync_threads()
+        payload = StandardTilePayload(a, c)
+        with w.elect_one(), InputTilePipeline(b[2], payload, 2, 1).consumer() as consumer:
+            for i in range(5):
+                with consumer.acquire() as tiles:
+                    for tile in payload.get_tile(tiles.stage(), 0, 1):
+                        w.read(tile, i)
+                    tiles.mbar().arrive()
+
+    assert kinds(p) == (Verdict.PROVED, [])

@@ -1,0 +1,183 @@
+"""The fused ring of Hopper's attention: order of tiles, slots and phases, the fewest slots, and wrong twins of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from pipesim.errors import ParameterError
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.warp import Warp
+from pipesim.model.ending import Ending
+from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.ops import Engine, Op, Operation, operand
+from pipesim.model.program import Program
+from pipesim.pipelines import TMAProducerPipeline
+from pipesim.pipelines.modular.attention.fa4 import BF16, FA4Config
+from pipesim.protocols import attention_sm90_fused as module
+from pipesim.protocols.attention_sm90_fused import FusedAttention, attention_sm90_fused
+from pipesim.protocols.consumer_groups import Turns, give_back
+from pipesim.prove.check import check
+
+
+def made(
+    kind: type[FusedAttention] = FusedAttention, *, blocks: int = 5, stages: int = 3, num_consumer: int = 1
+) -> Program:
+    """The protocol's roles, or those of a twin, also with sizes that the protocol refuses."""
+    p = Protocol("attention_sm90_fused")
+    config = FA4Config(BF16, 64, 64, stages, use_fused_kv=True)
+    attention = kind.of(p, config, blocks=blocks, turns=Turns.of(num_consumer, 1), softmax=900)
+    p.init(attention.init)
+    p.role("producer", warps=4)(attention.producer)
+    p.role("consumer", warps=4 * num_consumer)(attention.consumer)
+    return p.flatten({})
+
+
+def on_ring(program: Program, role: str, *kinds: Op) -> list[tuple[str, int, int]]:
+    """What the first warp of a role does with the ring: the barrier, its slot, and the parity of a wait (else -1)."""
+    agent = next(n for n, a in enumerate(program.agents) if a.role == role)
+    found = []
+    for op in program.code[agent]:
+        if op[0] in kinds:
+            barrier = program.barriers[operand(op, "barrier")]
+            if barrier.name.startswith("kv."):
+                found.append((barrier.name, barrier.stage, operand(op, "parity") if op[0] == Op.WAIT else -1))
+    return found
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4, 5])
+@pytest.mark.parametrize("blocks", [1, 2, 7])
+def test_tiles_go_through_the_ring_in_turn_and_nobody_primes_it(stages: int, blocks: int) -> None:
+    program = attention_sm90_fused(kv_blocks=blocks, stages=stages).flatten()
+    tiles = [(t % stages, t // stages % 2) for t in range(2 * blocks)]  # K0, V0, K1, V1, …
+    assert on_ring(program, "producer", Op.WAIT) == [("kv.empty", slot, 1 - phase) for slot, phase in tiles]
+    assert on_ring(program, "producer", Op.TMA_LOAD) == [("kv.full", slot, -1) for slot, _ in tiles]
+    assert on_ring(program, "consumer", Op.WAIT) == [("kv.full", slot, phase) for slot, phase in tiles]
+    given = [0, *(t for n in range(1, blocks) for t in (2 * n, 2 * n - 1)), 2 * blocks - 1]  # K0, K1, V0, K2, V1, …
+    assert on_ring(program, "consumer", Op.ARRIVE) == [("kv.empty", t % stages, -1) for t in given]
+
+
+def test_the_producer_is_one_fused_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[str] = []
+
+    class Watched(TMAProducerPipeline):
+        def __getattribute__(self, name: str) -> object:
+            if name in ("acquire_k", "get_k", "acquire_v", "get_v", "commit_step"):
+                called.append(name)
+            return super().__getattribute__(name)
+
+    monkeypatch.setattr(module, "TMAProducerPipeline", Watched)
+    attention_sm90_fused(kv_blocks=2, num_consumer=1).flatten()
+    of_block = ["acquire_k", "get_k", "commit_step", "acquire_v", "get_v", "commit_step"]
+    assert called == of_block * (len(called) // 6)
+    assert len(called) in (2 * 6, 2 * 2 * 6)  # a role may be recorded twice and compared
+
+
+def test_one_slot_is_too_few_where_a_second_block_comes() -> None:
+    """A consumer that holds V waits for a K whose slot is V's."""
+    for blocks in (0, 1):
+        assert check(made(stages=1, blocks=blocks)).verdict is Verdict.PROVED
+    found = check(made(stages=1, blocks=2))
+    assert found.verdict is Verdict.REFUTED
+    (shown,) = found.refutations
+    assert shown.end is Ending.DEADLOCK
+    assert shown.deadlock is not None
+    assert {(b.agent.partition("/")[0], b.barrier) for b in shown.deadlock.blocked} == {
+        ("producer", "kv.empty[0]"), ("consumer", "kv.full[0]")
+    }  # fmt: skip
+    with pytest.raises(ParameterError, match="stages = 1") as refused:
+        attention_sm90_fused(stages=1)
+    assert "holds V" in refused.value.cause
+
+
+class Primed(FusedAttention):
+    """Consumers free every slot first, as upstream's kernel for Hopper has it; but this producer begins at phase 1."""
+
+    def consumer(self, w: Warp) -> None:
+        for slot in range(self.config.num_kv_stages):
+            give_back(w, self._ring().consumer_mbar(0, slot))
+        super().consumer(w)
+
+
+class OfTheOther(FusedAttention):
+    """The product with V reads the slot after it, where K of the next block lies."""
+
+    def _multiply_values(self, w: Warp, slot: int, n: int) -> None:
+        super()._multiply_values(w, (slot + 1) % self.config.num_kv_stages, n)
+
+
+Edit = Callable[[Program], Program]
+
+
+def consumers(change: Callable[[list[Operation]], list[int | Operation]]) -> Edit:
+    """Consumers run other operations: each is the position of one of their own, or the one at the same position."""
+
+    def edit(program: Program) -> Program:
+        code, lines = list(program.code), list(program.lines)
+        for number, agent in enumerate(program.agents):
+            if agent.role == "consumer":
+                made = change(list(code[number]))
+                lines[number] = tuple(lines[number][x if isinstance(x, int) else n] for n, x in enumerate(made))
+                code[number] = tuple(code[number][x] if isinstance(x, int) else x for x in made)
+        return replace(program, code=tuple(code), lines=tuple(lines))
+
+    return edit
+
+
+def _releases(code: list[Operation]) -> list[int]:
+    return [n for n, op in enumerate(code) if op[0] == Op.ARRIVE]
+
+
+def _with_the_slot_of_k(code: list[Operation]) -> list[int | Operation]:
+    """V is given back by the number of the K that was given back before it."""
+    order: list[int | Operation] = list(range(len(code)))
+    releases = _releases(code)
+    for k, v in zip(releases[1:-1:2], releases[2:-1:2], strict=True):
+        order[v] = code[k]
+    return order
+
+
+def _without_v(code: list[Operation]) -> list[int | Operation]:
+    """The V that is held is never given back."""
+    held = set(_releases(code)[2:-1:2])
+    return [n for n in range(len(code)) if n not in held]
+
+
+def _before_the_product(code: list[Operation]) -> list[int | Operation]:
+    """V is given back with K, while it is still multiplied."""
+    last = (int(Op.WAIT_GROUP), int(Engine.WGMMA), 0)
+    return [n for n, op in enumerate(code) if op != last]
+
+
+def _phase_0(program: Program) -> Program:
+    """The producer begins at phase 0, as the constructor of a StagedPipeline leaves it."""
+    at = next(n for n, agent in enumerate(program.agents) if agent.role == "producer")
+    code = list(program.code)
+    code[at] = tuple((*op[:2], 1 - op[2], *op[3:]) if op[0] == Op.WAIT else op for op in code[at])
+    return replace(program, code=tuple(code))
+
+
+TWINS: dict[str, tuple[type[FusedAttention], Edit, set[FaultKind | Ending]]] = {
+    "primed": (Primed, lambda p: p, {FaultKind.OVER_ARRIVAL, Ending.DEADLOCK}),
+    "V of another slot": (OfTheOther, lambda p: p, {FaultKind.WRONG_ITEM}),
+    "V under the number of K": (FusedAttention, consumers(_with_the_slot_of_k), {Ending.DEADLOCK}),
+    "V is kept": (FusedAttention, consumers(_without_v), {Ending.DEADLOCK}),
+    "V is given back too early": (FusedAttention, consumers(_before_the_product), {FaultKind.RACE}),
+    "phase 0": (FusedAttention, _phase_0, {Ending.DEADLOCK}),
+}
+
+
+@pytest.mark.parametrize("stages", [2, 3])
+@pytest.mark.parametrize("name", TWINS)
+def test_a_wrong_twin_is_refuted(name: str, stages: int) -> None:
+    kind, edit, expected = TWINS[name]
+    found = check(edit(made(kind, stages=stages)))
+    assert found.verdict is Verdict.REFUTED
+    assert {shown.kind for shown in found.refutations} == expected
+
+
+def test_the_twins_are_wrong_only_by_their_mistake() -> None:
+    for stages in (2, 3):
+        assert check(made(stages=stages)).verdict is Verdict.PROVED

@@ -1,0 +1,112 @@
+"""Which process runs which test: those that need the GPU one, the others all. Tried on a suite of small tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+PER_FILE = 20  #: tests that need no GPU
+SETTINGS = "[pytest]\nmarkers =\n    gpu: needs a GPU\naddopts = -q --strict-markers -p no:cacheprovider\n"
+WRITE = """
+import os, pathlib, pytest
+
+def write(kind):
+    with open(pathlib.Path({folder!r}) / kind, "a") as file:
+        file.write(os.environ.get("PYTEST_XDIST_WORKER", "alone") + "\\n")
+"""
+OF_GPU = """
+@pytest.mark.gpu
+@pytest.mark.parametrize("n", range(4))
+def test_gpu(n):
+    write("gpu")
+
+@pytest.mark.gpu
+def test_crash():
+    write("gpu")
+    if os.environ.get("CRASHES") and os.environ["PYTEST_XDIST_WORKER"] in ("gw0", "gw1", "gw2"):
+        os._exit(1)
+"""
+OF_CPU = """
+@pytest.mark.parametrize("n", range({per_file}))
+def test_cpu(n):
+    write("cpu")
+"""
+Ended = tuple["subprocess.CompletedProcess[str]", list[str], list[str]]
+
+
+def run(folder: Path, *options: str, crashes: bool = False, gpu_file: str = "test_gpu_{}.py") -> Ended:
+    """A run of three files of each kind with the conftest of this suite; the process of each test of the two kinds."""
+    (folder / "pytest.ini").write_text(SETTINGS)
+    (folder / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
+    head = WRITE.format(folder=str(folder))
+    for name in "abc":
+        (folder / f"test_{name}.py").write_text(head + OF_CPU.format(per_file=PER_FILE))
+        (folder / gpu_file.format(name)).write_text(head + OF_GPU)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "."],
+        check=False, cwd=folder, env=kept | ({"CRASHES": "1"} if crashes else {}), capture_output=True, text=True,
+        timeout=300,
+    )  # fmt: skip
+    gpu, cpu = ((folder / kind).read_text().split() if (folder / kind).exists() else [] for kind in ("gpu", "cpu"))
+    return ended, gpu, cpu
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(("-n3",), id="any number of workers"),
+        pytest.param(("-n2", "--dist=load"), id="load", marks=pytest.mark.slow),
+        pytest.param(("-n3", "--dist=worksteal"), id="worksteal", marks=pytest.mark.slow),
+        pytest.param(("-n3", "--dist=loadfile"), id="loadfile", marks=pytest.mark.slow),
+        pytest.param(("-n3", "--dist=loadgroup"), id="loadgroup", marks=pytest.mark.slow),
+    ],
+)
+def test_the_tests_that_need_the_gpu_run_in_one_process_and_the_others_in_all(tmp_path, options):
+    ended, gpu, cpu = run(tmp_path, *options)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert (len(gpu), len(cpu)) == (15, 3 * PER_FILE)
+    assert len(set(gpu)) == 1
+    if "-n3" in options:
+        assert len(set(cpu)) >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [("-m", "gpu", "-n8"), ("-m", "gpu", "-n4", "-k", "test_gpu_a and test_crash")])
+def test_alone_they_run_in_one_process_too(tmp_path, options):
+    """More processes than tests, and a single test."""
+    ended, gpu, cpu = run(tmp_path, *options)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert (len(gpu), len(set(gpu)), cpu) == (1 if "-k" in options else 15, 1, [])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [("-n0",), ("-p", "no:xdist"), ("-n2", "--collect-only")])
+def test_without_processes_nothing_is_different(tmp_path, options):
+    ended, gpu, cpu = run(tmp_path, *options)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    ran = "--collect-only" not in options
+    assert (gpu, cpu) == (["alone"] * 15 * ran, ["alone"] * 3 * PER_FILE * ran)
+
+
+@pytest.mark.slow
+def test_after_a_crash_one_other_process_runs_the_rest(tmp_path):
+    """The process ends in the first file: what is left goes to one process again, and nobody else runs any of it."""
+    ended, gpu, cpu = run(tmp_path, "-n3", crashes=True)
+    assert ended.returncode == 1
+    assert "crashed while running 'test_gpu_a.py" in ended.stdout
+    assert len(cpu) == 3 * PER_FILE
+    turns = [worker for n, worker in enumerate(gpu) if n == 0 or gpu[n - 1] != worker]
+    assert len(turns) == len(set(turns)) >= 2
+
+
+def test_a_marked_test_in_another_file_is_refused(tmp_path):
+    ended, gpu, _ = run(tmp_path, "-n0", gpu_file="test_{}_gpu.py")
+    assert (ended.returncode, gpu) == (4, [])
+    assert "is marked gpu: such a test belongs in a file test_gpu*.py" in ended.stderr
