@@ -137,6 +137,8 @@ def _measured(cases: Mapping[str, Outcome]) -> tuple[Tables, int]:
                 back[nbytes] = (least, samples)
             case Measured.REMOTE_THERE_AND_BACK:  # both ways are taken to be equally long
                 _keep(tables[ReleasePath.REMOTE_ARRIVE], 0, least // 2, samples)
+            case Measured.REMOTE_RELEASE_THERE_AND_BACK:
+                _keep(tables[ReleasePath.REMOTE_RELEASE], 0, least // 2, samples)
             case _:
                 _keep(tables[_OWN[path]], 0 if path is not Measured.MULTICAST else nbytes, least, samples)
     home = tables[ReleasePath.REMOTE_ARRIVE][0][0]

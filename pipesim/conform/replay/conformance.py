@@ -84,8 +84,7 @@ def release_times(program: Program, trace: Trace) -> dict[int, list[ReleaseTime]
 
 def stopwatch(program: Program, trace: Trace, floors: LatencyFloors | None) -> Stopwatch:
     """The clocks of a trace whose CTAs are not seen as clusters yet."""
-    own, khz = order_uncertainty(trace), trace.meta.device.sm_khz
-    return Stopwatch(own_cycles(program, trace), own, order_uncertainty(as_clusters(program, trace)), khz, floors)
+    return Stopwatch(own_cycles(program, trace), order_uncertainty(trace), trace.meta.device.sm_khz, floors)
 
 
 def _latency_check(watch: Stopwatch | None) -> LatencyCheck:

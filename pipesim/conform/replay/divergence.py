@@ -28,6 +28,7 @@ _CONTEXT = 4  #: events shown before a divergence
 _OPERATIONS = {
     ReleasePath.ARRIVE: "an arrive",
     ReleasePath.REMOTE_ARRIVE: "an arrive from another CTA",
+    ReleasePath.REMOTE_RELEASE: "an arrive.release.cluster from another CTA",
     ReleasePath.CP_ASYNC_ARRIVE: "a cp.async arrive",
     ReleasePath.COPY: "a copy of {bytes} bytes",
     ReleasePath.COPIES: "the first of several copies of {bytes} bytes in all",

@@ -21,7 +21,7 @@ from pipesim.conform.replay.latency_floor import LatencyFloors, Least, ReleasePa
 from pipesim.model.barrier import LIVE
 from pipesim.model.groups import ARRIVALS, IN_FLIGHT, PARITY_TRIES, PARITY_WAITS, SIGNALS
 from pipesim.model.machine import TMA, Flight, State
-from pipesim.model.ops import Op, operand
+from pipesim.model.ops import Op, Operation, Order, Scope, operand, order_of, scope_of
 from pipesim.model.positions import BARRIER
 from pipesim.model.program import Program
 from pipesim.trace.schema import Column, Events
@@ -31,14 +31,14 @@ from pipesim.trace.schema import Column, Events
 class Clocks:
     """When the events of one CTA, or of one cluster seen as one, were stamped.
 
-    ``own``: by row, on the clock of the event's SM; ``common``: on one time line. Each with its uncertainty in cycles,
-    which bounds how far the order of two stamps may be wrong.
+    ``own``: by row, on the clock of the event's SM; ``common``: on one time line, to within ``error``. ``uncertainty``
+    bounds how far the order of two stamps of one SM may be wrong. All in cycles.
     """
 
     own: Sequence[int]
     common: Sequence[int]
-    own_uncertainty: int
-    common_uncertainty: int
+    error: Sequence[int]
+    uncertainty: int
     sm_khz: int
 
 
@@ -50,16 +50,15 @@ class Stopwatch:
     """
 
     own: Column
-    own_uncertainty: int
-    common_uncertainty: int
+    uncertainty: int
     sm_khz: int
     floors: LatencyFloors | None
     started: dict[int, Releases] = field(default_factory=dict)
 
     def start(self, cta: int, program: Program, aligned: Sequence[Aligned], events: Events, rows: Column) -> Releases:
         """For the replay of one CTA, whose ``events`` are these ``rows`` of the table."""
-        own, common = self.own[rows].tolist(), events.cycle.tolist()
-        clocks = Clocks(own, common, self.own_uncertainty, self.common_uncertainty, self.sm_khz)
+        error = (events.error_ps * self.sm_khz // 10**9 + 1).tolist()
+        clocks = Clocks(self.own[rows].tolist(), events.cycle.tolist(), error, self.uncertainty, self.sm_khz)
         self.started[cta] = Releases(program, aligned, clocks, self.floors)
         return self.started[cta]
 
@@ -148,10 +147,8 @@ class Releases:
         elif op[0] == Op.EXPECT_TX:  # raises what a phase needs, and releases nobody
             self._close(op[BARRIER], before, after)
         elif op[0] in SIGNALS:
-            here = self.program.barriers[op[BARRIER]].cta == self.program.agents[agent].cta
-            path = ReleasePath.ARRIVE if here else ReleasePath.REMOTE_ARRIVE
-            row = self._since[agent][position]
-            self._add(op[BARRIER], Release(agent, pc, row, path if op[0] in ARRIVALS else None), before, after)
+            release = Release(agent, pc, self._since[agent][position], self._arrival(agent, op))
+            self._add(op[BARRIER], release, before, after)
 
     def landed(self, flight: Flight, part: int, before: State, after: State) -> None:
         """So many bytes of a transfer (-1: the rest), or its arrival, came to its barrier."""
@@ -167,6 +164,16 @@ class Releases:
         self._add(flight.barrier, release, before, after)
         if nbytes and nbytes < operand(op, "bytes"):
             self._split.add((flight.agent, flight.pc))
+
+    def _arrival(self, agent: int, op: Operation) -> ReleasePath | None:
+        """How an operation that takes effect at once comes to its barrier; None if that was not measured."""
+        if op[0] not in ARRIVALS:
+            return None
+        if self.program.barriers[op[BARRIER]].cta == self.program.agents[agent].cta:
+            return ReleasePath.ARRIVE
+        how = operand(op, "semantics")
+        fenced = order_of(how) in (Order.RELEASE, Order.ACQ_REL) and scope_of(how) is Scope.CLUSTER
+        return ReleasePath.REMOTE_RELEASE if fenced else ReleasePath.REMOTE_ARRIVE
 
     def _path(self, flight: Flight) -> ReleasePath | None:
         """How what is under way comes to its barrier; None if that was not measured."""
@@ -236,19 +243,21 @@ class Releases:
         agents, clocks = self.program.agents, self.clocks
         same = agents[agent].cta == agents[release.agent].cta
         stamps = clocks.own if same else clocks.common
-        uncertainty = clocks.own_uncertainty if same else clocks.common_uncertainty
+        uncertainty = clocks.uncertainty + (0 if same else clocks.error[row] + clocks.error[release.row])
         return ReleaseTime(agent, pc, row, release, stamps[row] - stamps[release.row], uncertainty)
 
     def _certain(self, soon: TooSoon, state: State, others: Others) -> bool:
         """Whether no other operation on the barrier can have come in time instead of the one that came too late."""
-        by = self.clocks.common[soon.time.row] + self.clocks.common_uncertainty
-        if any(r.row < 0 or self.clocks.common[r.row] <= by for r in self._open.get(soon.barrier, {}).values()):
+        clocks = self.clocks
+        by = clocks.common[soon.time.row] + clocks.uncertainty
+        by += clocks.error[soon.time.row] + max(clocks.error) if self.program.ctas > 1 else 0
+        if any(r.row < 0 or clocks.common[r.row] <= by for r in self._open.get(soon.barrier, {}).values()):
             return False
         for flight in state.flights:
             if flight.barrier == soon.barrier:
                 position = self._issued.get((flight.agent, flight.pc), -1)
                 row = self._since[flight.agent][position] if position >= 0 else -1
-                if row < 0 or self.clocks.common[row] <= by:
+                if row < 0 or clocks.common[row] <= by:
                     return False
         return not others(soon.barrier, by)
 
