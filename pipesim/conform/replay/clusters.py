@@ -51,11 +51,11 @@ def as_clusters(program: Program, trace: Trace) -> Trace:
     return Trace(meta, merged.select(order))
 
 
-def own_cycles(program: Program, trace: Trace) -> Column:
-    """The clock of each event's own SM, in the order of the events of :func:`as_clusters` of the same trace."""
+def own_rows(program: Program, trace: Trace) -> Column:
+    """The row of ``trace`` of each event of :func:`as_clusters` of it."""
     if program.ctas == 1 or len(trace.meta.agents) == len(program.agents):
-        return trace.events.cycle
-    return trace.events.cycle[_order(_renumbered(program, trace.events))]
+        return np.arange(len(trace.events), dtype=np.int64)
+    return _order(_renumbered(program, trace.events))
 
 
 def _renumbered(program: Program, events: Events) -> Events:

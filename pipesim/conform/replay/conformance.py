@@ -9,7 +9,7 @@ import numpy as np
 
 from pipesim.conform.replay.align import Aligned, align, site_numbers
 from pipesim.conform.replay.barrier_words import words_beside
-from pipesim.conform.replay.clusters import all_agents, as_clusters, own_cycles
+from pipesim.conform.replay.clusters import all_agents, as_clusters, own_rows
 from pipesim.conform.replay.divergence import CtaDivergences
 from pipesim.conform.replay.follow_records import STRICT, replay
 from pipesim.conform.replay.latency_floor import LatencyFloors, floors_for
@@ -84,7 +84,9 @@ def release_times(program: Program, trace: Trace) -> dict[int, list[ReleaseTime]
 
 def stopwatch(program: Program, trace: Trace, floors: LatencyFloors | None) -> Stopwatch:
     """The clocks of a trace whose CTAs are not seen as clusters yet."""
-    return Stopwatch(own_cycles(program, trace), order_uncertainty(trace), trace.meta.device.sm_khz, floors)
+    return Stopwatch(
+        trace.events.cycle[own_rows(program, trace)], order_uncertainty(trace), trace.meta.device.sm_khz, floors
+    )
 
 
 def _latency_check(watch: Stopwatch | None) -> LatencyCheck:

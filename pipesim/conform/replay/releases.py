@@ -253,8 +253,9 @@ class Releases:
         by += clocks.error[soon.time.row] + max(clocks.error) if self.program.ctas > 1 else 0
         if any(r.row < 0 or clocks.common[r.row] <= by for r in self._open.get(soon.barrier, {}).values()):
             return False
+        one = (soon.time.release.agent, soon.time.release.pc)
         for flight in state.flights:
-            if flight.barrier == soon.barrier:
+            if flight.barrier == soon.barrier and (flight.agent, flight.pc) != one:  # the rest of it comes later still
                 position = self._issued.get((flight.agent, flight.pc), -1)
                 row = self._since[flight.agent][position] if position >= 0 else -1
                 if row < 0 or clocks.common[row] <= by:
