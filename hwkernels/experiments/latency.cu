@@ -11,8 +11,7 @@ enum Path : unsigned {
     ARRIVE, ARRIVE_EXPECT_TX, ARRIVE_OWN_CLUSTER, CP_ASYNC_NOINC, CP_ASYNC_16_NOINC,  // on a barrier of the own CTA
     COPY, COPIES_APART,    // `count` bulk copies of `bytes`, issued by one warp, or one each by as many warps
     MULTICAST, MULTICAST_THERE_AND_BACK,  // `bytes` to both CTAs: until here; until there, and a remote arrive back
-    REMOTE_THERE_AND_BACK,                // a remote arrive to the CTA of rank `count`, and one back
-    REMOTE_RELEASE_THERE_AND_BACK         // the same with arrive.release.cluster, which waits for a memory barrier first
+    REMOTE_THERE_AND_BACK                 // a remote arrive to the CTA of rank `count`, and one back
 };
 
 static constexpr unsigned WARPS = 8, TURN_NS = 2000000000, LEAST_GAP = 200;
@@ -38,7 +37,7 @@ static __device__ __forceinline__ void bulk_load_both(unsigned to, const void *f
         ::"r"(to), "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(barrier), "h"((unsigned short)3) : "memory");
 }
 
-// Without a scope, as libraries write it.
+// Without a scope, as libraries write it: release.cluster would wait for a memory barrier of the whole GPU first.
 static __device__ __forceinline__ void arrive_at(unsigned there) {
     asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(there) : "memory");
 }
@@ -75,21 +74,19 @@ static __device__ __forceinline__ void operate(const Job &job, unsigned barrier,
         if (PATH == CP_ASYNC_16_NOINC) cp_async_16(to, from);
         if (PATH == CP_ASYNC_NOINC || PATH == CP_ASYNC_16_NOINC) cp_async_arrive_noinc(barrier);
         if (PATH == ARRIVE_OWN_CLUSTER || PATH == REMOTE_THERE_AND_BACK) arrive_at(there);
-        if (PATH == REMOTE_RELEASE_THERE_AND_BACK) remote_arrive(there);
     }
 }
 
 template <Path PATH>
 static __device__ void measure(const Job &job, unsigned char *memory, unsigned barrier, unsigned back, unsigned *stamps,
                                unsigned *out) {
-    constexpr bool CLUSTERED = PATH >= MULTICAST, REMOTE = PATH >= REMOTE_THERE_AND_BACK;
-    constexpr bool COPIES = PATH >= COPY && !REMOTE;
+    constexpr bool CLUSTERED = PATH >= MULTICAST, COPIES = PATH >= COPY && PATH != REMOTE_THERE_AND_BACK;
     constexpr bool APART = PATH == COPIES_APART;
-    constexpr bool RETURNS_BACK = PATH == MULTICAST_THERE_AND_BACK || REMOTE;
+    constexpr bool RETURNS_BACK = PATH == MULTICAST_THERE_AND_BACK || PATH == REMOTE_THERE_AND_BACK;
     const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, rank = cluster_rank();
-    const unsigned peer = REMOTE ? job.count : 1, to = shared_address(memory);
+    const unsigned peer = PATH == REMOTE_THERE_AND_BACK ? job.count : 1, to = shared_address(memory);
     const unsigned total = APART || PATH == COPY ? job.bytes * job.count : job.bytes;
-    const unsigned there = address_in(barrier, REMOTE ? peer : rank), home = address_in(back, 0);
+    const unsigned there = address_in(barrier, PATH == REMOTE_THERE_AND_BACK ? peer : rank), home = address_in(back, 0);
     for (unsigned run = 0; run < job.runs; ++run) {
         const unsigned waiter = run % WARPS, one = run / WARPS % WARPS, parity = run % 2;
         const bool suspends = run / (WARPS * WARPS) % 2, answers = RETURNS_BACK && rank == peer;
@@ -107,8 +104,7 @@ static __device__ void measure(const Job &job, unsigned char *memory, unsigned b
             const bool done = suspends ? try_until(awaited, parity, job.deadline_ns)
                                        : spin_until(awaited, parity, job.deadline_ns);
             const unsigned now = clock_cycles();
-            if (answers && PATH == REMOTE_RELEASE_THERE_AND_BACK) remote_arrive(home);
-            else if (answers) arrive_at(home);
+            if (answers) arrive_at(home);
             stamps[WARPS] = now;
             stamps[WARPS + 1] = done;
         }
@@ -139,7 +135,7 @@ latency(unsigned path, unsigned bytes, unsigned count, unsigned runs, unsigned d
     __shared__ __align__(8) unsigned long long words[2];
     __shared__ unsigned stamps[WARPS + 2];
     const unsigned barrier = shared_address(words), back = shared_address(words + 1);
-    const bool in_turn = path >= COPY && path < REMOTE_THERE_AND_BACK && cluster_rank() == 0;
+    const bool in_turn = path >= COPY && path != REMOTE_THERE_AND_BACK && cluster_rank() == 0;
     const Job job = {bytes, count, runs, deadline_ns, source, tiles};
     if (threadIdx.x == 0) {
         mbarrier_init(barrier, 1);
@@ -160,9 +156,6 @@ latency(unsigned path, unsigned bytes, unsigned count, unsigned runs, unsigned d
         case MULTICAST: measure<MULTICAST>(job, memory, barrier, back, stamps, out); break;
         case MULTICAST_THERE_AND_BACK: measure<MULTICAST_THERE_AND_BACK>(job, memory, barrier, back, stamps, out); break;
         case REMOTE_THERE_AND_BACK: measure<REMOTE_THERE_AND_BACK>(job, memory, barrier, back, stamps, out); break;
-        case REMOTE_RELEASE_THERE_AND_BACK:
-            measure<REMOTE_RELEASE_THERE_AND_BACK>(job, memory, barrier, back, stamps, out);
-            break;
     }
     if (threadIdx.x == 0) {
         clocks[2 * blockIdx.x] = globaltimer() - began_ns;

@@ -20,7 +20,6 @@ class Path(IntEnum):
     MULTICAST = 7  #: to both CTAs of a cluster, until the issuer's own wait returns
     MULTICAST_THERE_AND_BACK = 8  #: until the wait of the other returns, and a remote arrive from there back here
     REMOTE_THERE_AND_BACK = 9  #: a remote arrive there, and one back when the wait there has returned
-    REMOTE_RELEASE_THERE_AND_BACK = 10  #: the same with arrive.release.cluster
 
 
 _NAMES = {
@@ -45,10 +44,9 @@ def latency_cases() -> tuple[tuple[str, dict[str, int]], ...]:
             found.append((f"{count} copies of {total // count:,} B{how}", _of(path, total // count, count)))
     for path, where in ((Path.MULTICAST, "to itself"), (Path.MULTICAST_THERE_AND_BACK, "to the other, and back")):
         found += [(f"multicast of {size:,} B {where}", _of(path, size, 1, cluster=2)) for size in _MULTICAST]
-    for path, how in ((Path.REMOTE_THERE_AND_BACK, ""), (Path.REMOTE_RELEASE_THERE_AND_BACK, ".release.cluster")):
-        for size, rank in ((2, 1), (4, 1), (4, 2), (4, 3)):
-            arguments = _of(path, 0, rank, ARRIVALS_RUNS, cluster=size)
-            found.append((f"remote arrive{how} to rank {rank} of {size} and back", arguments))
+    for size, rank in ((2, 1), (4, 1), (4, 2), (4, 3)):
+        arguments = _of(Path.REMOTE_THERE_AND_BACK, 0, rank, ARRIVALS_RUNS, cluster=size)
+        found.append((f"remote arrive to rank {rank} of {size} and back", arguments))
     return tuple(found)
 
 

@@ -250,7 +250,7 @@ def _latency(_: Case, outcome: Outcome) -> Verdict:
         return Verdict(SILENT, _counts(outcome), agrees=False)
     least, middle, khz = (outcome.data[name][0] for name in ("least", "median", "sm_khz"))
     runs = outcome.outcomes["returned"]
-    seen = f"{least:,} cycles or more, {middle:,} in the median of {runs:,}; {khz / 1e6:.2f} GHz"
+    seen = f"at least {least:,} cycles, median {middle:,} ({runs:,} times at {khz / 1e6:.2f} GHz)"
     return Verdict(SILENT, seen, None)
 
 

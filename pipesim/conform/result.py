@@ -44,19 +44,19 @@ class ComparedEvent:
 
 @dataclass(frozen=True)
 class EarlyReturn:
-    """A wait that returned ``after_cycles`` after an operation that released it, and the least ever measured.
+    """A wait that returned ``after_cycles`` after an operation that released it, sooner than the bound of its path.
 
-    ``operation`` in words, its ``agent`` and source ``line``; ``samples`` measurements on ``device`` took
-    ``least_cycles`` or more.
+    ``operation`` in words, its ``agent`` and source ``line``. Each of ``samples`` measurements took ``bound_cycles`` or
+    more; ``source`` says which.
     """
 
     operation: str
     agent: str
     line: str
     after_cycles: int
-    least_cycles: int
+    bound_cycles: int
     samples: int
-    device: str
+    source: str
 
 
 @dataclass(frozen=True)

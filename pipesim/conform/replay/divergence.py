@@ -28,7 +28,6 @@ _CONTEXT = 4  #: events shown before a divergence
 _OPERATIONS = {
     ReleasePath.ARRIVE: "an arrive",
     ReleasePath.REMOTE_ARRIVE: "an arrive from another CTA",
-    ReleasePath.REMOTE_RELEASE: "an arrive.release.cluster from another CTA",
     ReleasePath.CP_ASYNC_ARRIVE: "a cp.async arrive",
     ReleasePath.COPY: "a copy of {bytes} bytes",
     ReleasePath.COPIES: "the first of several copies of {bytes} bytes in all",
@@ -135,16 +134,16 @@ class CtaDivergences:
         op = self._program.code[time.agent][time.pc]
         name, other = self._program.agent_name(time.agent), self._program.agent_name(release.agent)
         does = "returns from its wait for" if op[0] in PARITY_WAITS else "gets true from try_wait of"
-        what, device = _operation(release), self._trace.meta.device.name
+        what = _operation(release)
         ago = f"{time.after:,} cycles after" if time.after >= 0 else f"{-time.after:,} cycles before"
         claim = (
-            f"{name} {does} {barrier} {ago} {other} issued {what}, which phase {found.phase} needs; the least of "
-            f"{least.samples:,} measurements on {device} is {least.cycles:,} cycles"
+            f"{name} {does} {barrier} {ago} {other} issued {what}, which phase {found.phase} needs; this takes "
+            f"{least.cycles:,} cycles or more, by {least.samples:,} measurements"
         )
         if time.uncertainty:
             claim += f" (the timestamps are uncertain by ±{time.uncertainty:,})"
         line = self._program.line(release.agent, release.pc)
-        early = EarlyReturn(what, other, line, time.after, least.cycles, least.samples, device)
+        early = EarlyReturn(what, other, line, time.after, least.cycles, least.samples, found.source)
         expected = f"no return within {least.cycles:,} cycles of {what}"
         shown = describe_event(self._trace, time.row, self._events)
         found_there = self._divergence(

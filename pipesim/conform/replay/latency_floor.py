@@ -26,7 +26,6 @@ class ReleasePath(StrEnum):
 
     ARRIVE = "arrive"  #: an arrive on an mbarrier of the own CTA
     REMOTE_ARRIVE = "remote arrive"  #: one on an mbarrier of another CTA of the cluster
-    REMOTE_RELEASE = "remote arrive.release.cluster"  #: the same, which waits for a memory barrier of the GPU first
     CP_ASYNC_ARRIVE = "cp.async arrive"  #: cp.async.mbarrier.arrive
     COPY = "copy"  #: a bulk or tensor copy into the issuer's own CTA
     COPIES = "copies"  #: all copies of a phase that its CTA issues to itself, from the issue of the first of them

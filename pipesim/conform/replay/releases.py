@@ -21,7 +21,7 @@ from pipesim.conform.replay.latency_floor import LatencyFloors, Least, ReleasePa
 from pipesim.model.barrier import LIVE
 from pipesim.model.groups import ARRIVALS, IN_FLIGHT, PARITY_TRIES, PARITY_WAITS, SIGNALS
 from pipesim.model.machine import TMA, Flight, State
-from pipesim.model.ops import Op, Operation, Order, Scope, operand, order_of, scope_of
+from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.positions import BARRIER
 from pipesim.model.program import Program
 from pipesim.trace.schema import Column, Events
@@ -97,6 +97,7 @@ class TooSoon(NamedTuple):
     least: Least
     barrier: int
     phase: int
+    source: str
 
     @property
     def missing(self) -> int:
@@ -169,11 +170,8 @@ class Releases:
         """How an operation that takes effect at once comes to its barrier; None if that was not measured."""
         if op[0] not in ARRIVALS:
             return None
-        if self.program.barriers[op[BARRIER]].cta == self.program.agents[agent].cta:
-            return ReleasePath.ARRIVE
-        how = operand(op, "semantics")
-        fenced = order_of(how) in (Order.RELEASE, Order.ACQ_REL) and scope_of(how) is Scope.CLUSTER
-        return ReleasePath.REMOTE_RELEASE if fenced else ReleasePath.REMOTE_ARRIVE
+        here = self.program.barriers[op[BARRIER]].cta == self.program.agents[agent].cta
+        return ReleasePath.ARRIVE if here else ReleasePath.REMOTE_ARRIVE
 
     def _path(self, flight: Flight) -> ReleasePath | None:
         """How what is under way comes to its barrier; None if that was not measured."""
@@ -203,7 +201,8 @@ class Releases:
             self.times += known
             return
         bounds = [(time, self._least(time.release)) for time in known]
-        soon = [TooSoon(time, least, barrier, phase) for time, least in bounds if least is not None]
+        source = self.floors.source
+        soon = [TooSoon(time, least, barrier, phase, source) for time, least in bounds if least is not None]
         worst = max(soon, key=lambda each: each.missing, default=None)
         if worst is not None and worst.missing > 0:
             if self._certain(worst, state, others):

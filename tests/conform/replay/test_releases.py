@@ -22,7 +22,6 @@ KHZ = 1_000_000
 TABLES = {
     ReleasePath.ARRIVE: (Least(0, 30, 5),),
     ReleasePath.REMOTE_ARRIVE: (Least(0, 200, 5),),
-    ReleasePath.REMOTE_RELEASE: (Least(0, 400, 5),),
     ReleasePath.CP_ASYNC_ARRIVE: (Least(0, 90, 5),),
     ReleasePath.COPY: (Least(16, 100, 5), Least(64, 300, 5)),
     ReleasePath.COPIES: (Least(128, 500, 5),),
@@ -149,8 +148,6 @@ def test_an_arrive_from_another_cta() -> None:
     program = pair("ARRIVE", "", WAIT)
     assert earliest(program, [1000], [], [0, 1000]) == 1200 - 2
     assert earliest(program, [1000], [], [0, 1000], error_ps=10_000, order=5) == 1200 - 5 - 2 * 11
-    release = 2 * 8 + 2  # release.cluster
-    assert earliest(pair(f"ARRIVE semantics={release}", "", WAIT), [1000], [], [0, 1000]) == 1400 - 2
 
 
 def test_another_arrive_may_have_taken_its_place() -> None:
