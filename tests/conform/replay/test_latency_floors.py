@@ -35,7 +35,11 @@ from tests.support.early_returns import Tight, returned_by, tight_returns
 from tests.support.paths import TRACES
 
 GOOD = [s for s in stored_traces(TRACES) if not s.meta.fault and s.meta.status is Ending.FINISHED]
-KERNELS = sorted({(s.meta.device.name, s.meta.protocol) for s in GOOD})
+#: The fast lane takes one device.
+KERNELS = [
+    pytest.param(device, protocol, marks=[pytest.mark.slow] if "H100" in device else [])
+    for device, protocol in sorted({(s.meta.device.name, s.meta.protocol) for s in GOOD})
+]
 #: A return earlier than the order of events allows, or than the hardware can be.
 REFUSALS = {DivergenceKind.TOO_SOON, DivergenceKind.TOO_EARLY, DivergenceKind.BACKWARDS}
 SLACK = 450  #: more than a blocked wait returned after the least; a return 500 cycles earlier is then impossible
