@@ -84,7 +84,7 @@ def parse_floors(text: str, place: str = "") -> LatencyFloors:
         paths = {ReleasePath(name): tuple(Least(*row) for row in rows) for name, rows in data["paths"].items()}
         floors = LatencyFloors(data["device"], data["sm_khz"], data["source"], paths)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ProfileError("this is no document of latency bounds", place=place, cause=str(error)) from None
+        raise ProfileError("this is not a document of latency bounds", place=place, cause=str(error)) from None
     for name, table in paths.items():
         sizes, cycles = [entry.nbytes for entry in table], [entry.cycles for entry in table]
         if not table or sizes != sorted(set(sizes)) or cycles != sorted(cycles) or min(cycles) < 0:
