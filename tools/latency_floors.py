@@ -1,17 +1,18 @@
 """Write the least latencies that `conform` goes by, from the stored experiments and half of the stored recordings.
 
 ``python tools/latency_floors.py [--check]``. Of each device: the least of the experiment ``latency`` for each path and
-size (of a device that has not run it, those of one that has). Every second recording of the device gives the margin:
-all numbers of the experiment are lowered by the largest share by which a recorded wait was sooner than they say, and
-none is above what was recorded. The other recordings are held out: they are compared with the result, and a return that
-would be refused is an error. With ``--check`` nothing is written, and the exit code is 1 if a document is not what this
-gives.
+size (of a device that has not run it, those of one that has). Half of the device's recordings, by a checksum of their
+names, gives the margin: all numbers of the experiment are lowered by the largest share by which a recorded wait was
+sooner than they say, and none is above what was recorded. The other recordings are held out: they are compared with the
+result, and a return that would be refused is an error. With ``--check`` nothing is written, and the exit code is 1 if a
+document is not what this gives.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -90,12 +91,17 @@ def results() -> list[Result]:
     found = []
     for device, recordings in seen.items():
         other = device if device in measured else next(iter(measured), "")
-        tables, khz = _measured(measured[other]) if other else ({}, max(s.sm_khz for r in recordings for s in r))
-        chosen, held_out = recordings[::2] if other else recordings, recordings[1::2]
+        tables, khz = (
+            _measured(measured[other]) if other else ({}, max(s.sm_khz for r in recordings.values() for s in r))
+        )
+        halves: tuple[list[list[Seen]], ...] = ([], [])
+        for name, times in recordings.items():
+            halves[zlib.crc32(name.encode()) % 2].append(times)
+        chosen, held_out = halves
         permille = _lower(tables, khz, [s for recording in chosen for s in recording])
         floors = LatencyFloors(device, khz, _source(device, other, len(chosen), permille), _rising(tables))
-        times = [s for recording in held_out for s in recording]
-        found.append(Result(floors, len(chosen), len(held_out), len(times), _margins(floors, times)))
+        compared = [s for recording in held_out for s in recording]
+        found.append(Result(floors, len(chosen), len(held_out), len(compared), _margins(floors, compared)))
     return found
 
 
@@ -107,19 +113,19 @@ def _source(device: str, measured: str, recordings: int, permille: int) -> str:
     return f"the experiment `latency` on the {measured}, less {share}, the most by which {half} were below it"
 
 
-def _seen() -> dict[str, list[list[Seen]]]:
-    """By device, of each good recording in the order of their names, all times from a release to the return."""
-    found: defaultdict[str, list[list[Seen]]] = defaultdict(list)
+def _seen() -> dict[str, dict[str, list[Seen]]]:
+    """By device, of each good recording by its name, all times from a release to the return."""
+    found: defaultdict[str, dict[str, list[Seen]]] = defaultdict(dict)
     for stored in stored_traces(TRACES):
         meta = stored.meta
         if meta.source != "hardware" or meta.fault:
             continue
         program = find(meta.protocol).build(meta.params, twice=False)
         times = release_times(program, read_trace(stored.path))
-        found[meta.device.name].append([
+        found[meta.device.name][stored.path.name] = [
             Seen(t.release.path, t.release.nbytes, t.after, t.uncertainty, meta.device.sm_khz, stored.path.name)
             for of_cta in times.values() for t in of_cta if t.release.path is not None
-        ])  # fmt: skip
+        ]  # fmt: skip
     return dict(found)
 
 
