@@ -24,6 +24,8 @@ from pipesim.answers.views.run import RunReport
 from pipesim.answers.views.summary import Failure, ProtocolReport, SummaryReport, TraceLine
 from pipesim.answers.views.trace import CompareReport, PairReport, PairTime, TraceComparison
 from pipesim.answers.views.verify import VerifyReport
+from pipesim.conform.replay.latency_floor import FORMAT, ReleasePath
+from pipesim.conform.replay.latency_floor import VERSION as FLOORS_VERSION
 from pipesim.conform.result import TraceVerdict
 from pipesim.conform.times import TimeComparison
 from pipesim.errors import PipesimError
@@ -260,6 +262,22 @@ def profile() -> Schema:
     return document("profile", PROFILE_VERSION, "a latency profile (docs/latency-profile.md)", record(members))
 
 
+def latency_floors() -> Schema:
+    """The lower bounds of one device (docs/hopper.md)."""
+    row = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 3, "maxItems": 3}
+    tables = {path.value: {"type": "array", "items": row, "minItems": 1} for path in ReleasePath}
+    members: dict[str, Schema] = {
+        "format": {"const": FORMAT},
+        "version": {"const": FLOORS_VERSION},
+        "device": TEXT,
+        "sm_khz": {"type": "integer", "minimum": 1},
+        "source": TEXT,
+        "paths": {"type": "object", "properties": tables, "additionalProperties": False},
+    }
+    text = "the least latencies of a device; a row is bytes, cycles, measurements (docs/hopper.md)"
+    return document("latency-floors", FLOORS_VERSION, text, record(members))
+
+
 def trace_metadata() -> Schema:
     """The JSON under the key ``pipesim`` of a trace's Parquet file (docs/trace-format.md)."""
     found = Types(lambda kind: [each.name if kind is EventKind else each.value for each in kind], {"const": ""})
@@ -297,6 +315,7 @@ def schemas() -> dict[str, Schema]:
         "profile": profile(),
         "trace-metadata": trace_metadata(),
         "experiments": experiments(),
+        "latency-floors": latency_floors(),
     }
     return answers() | files
 

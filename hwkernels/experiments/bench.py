@@ -18,6 +18,7 @@ import numpy.typing as npt
 from hwkernels.device.compile import compile_cubin
 from hwkernels.device.launch import DeviceInfo, Gpu
 from hwkernels.experiments.catalogue import Case, Experiment
+from hwkernels.experiments.latency import Path
 from hwkernels.experiments.results import TRAP
 from hwkernels.experiments.sequences import parse
 from hwkernels.recorder.layout import ANCHOR, HEADER
@@ -329,6 +330,39 @@ def _pingpong(bench: Bench, case: Case) -> Result:
     return _result(outcomes, sm=headers["smid"], anchors=anchors, sent=stamps[:, :, 0], received=stamps[:, :, 1])
 
 
+_LATENCY_TILES = 32
+_LATENCY_DEADLINE_NS = 1_000_000  # an expired one would leave a phase open, and the next arrive would trap
+
+
+def _latency(bench: Bench, case: Case) -> Result:
+    """least, first_permille, median: cycles from the stamp before the operation to the one after the wait; sm_khz."""
+    a = case.arguments
+    cluster, runs = a["cluster"], a["runs"]
+    grid = bench.sms // cluster * cluster
+    total = a["bytes"] * (a["count"] if a["path"] in (Path.COPY, Path.COPIES_APART) else 1)
+    source, turn = bench.zeroed(max(16, total) * _LATENCY_TILES), bench.zeroed(4)
+    out, clocks = bench.zeroed(4 * grid * runs), bench.zeroed(16 * grid)
+    numbers = _u32(a["path"], a["bytes"], a["count"], runs, _LATENCY_DEADLINE_NS)
+    for _ in range(2):  # the second time the code and the source are in the caches
+        bench.gpu.fill(turn, 0, 4)
+        arguments = (*numbers, source, *_u32(_LATENCY_TILES), turn, out, clocks)
+        if trapped := bench.launch(grid, 256, arguments, smem=SMEM_LIMIT - 1024, cluster=cluster):
+            return _result({trapped: 1})
+    cycles = bench.fetch(out, (grid, runs), np.uint32)[::cluster].reshape(-1).astype(np.int64)
+    nanoseconds, cycles_taken = (sum(map(int, column)) for column in bench.fetch(clocks, (grid, 2), np.uint64).T)
+    found = np.sort(cycles[cycles > 0])
+    outcomes = {"returned": len(found)} | ({"deadline": missing} if (missing := len(cycles) - len(found)) else {})
+    if not len(found):
+        return _result(outcomes)
+    return _result(
+        outcomes,
+        least=[found[0]],
+        first_permille=[found[len(found) // 1000]],
+        median=[found[len(found) // 2]],
+        sm_khz=[cycles_taken * 1_000_000 // max(1, nanoseconds)],
+    )
+
+
 BENCHES: dict[str, Callable[[Bench, Case], Result]] = {
     "sequence": _sequence,
     "lanes": _lanes,
@@ -341,4 +375,5 @@ BENCHES: dict[str, Callable[[Bench, Case], Result]] = {
     "quarters": _quarters,
     "timer_agreement": _timer_agreement,
     "pingpong": _pingpong,
+    "latency": _latency,
 }

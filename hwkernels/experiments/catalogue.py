@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hwkernels.device.sources import EXPERIMENTS as FOLDER
+from hwkernels.experiments.latency import latency_cases
 from hwkernels.experiments.sequences import SEQUENCES
 from pipesim.errors import ParameterError
 
@@ -211,5 +212,14 @@ EXPERIMENTS: tuple[Experiment, ...] = (
             Case("clusters of 4", {"cluster": 4, "ctas": 8, "rounds": 200}),
         ),
         {"PIPESIM_TRACE": 1},
+    ),
+    Experiment(
+        "latency",
+        "How soon can a wait return after the operation that releases it?",
+        "%clock before the operation and after the wait's return, on every SM; one lane of any of 8 warps does each, "
+        "with try_wait or test_wait. Where bytes are copied (from the L2 cache), one SM after the other is alone.",
+        "latency",
+        "latency",
+        tuple(Case(name, arguments) for name, arguments in latency_cases()),
     ),
 )

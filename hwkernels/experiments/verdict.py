@@ -245,6 +245,15 @@ def _pingpong(case: Case, outcome: Outcome) -> Verdict:
     return Verdict(model, seen, agrees=True)
 
 
+def _latency(_: Case, outcome: Outcome) -> Verdict:
+    if list(outcome.outcomes) != ["returned"]:
+        return Verdict(SILENT, _counts(outcome), agrees=False)
+    least, middle, khz = (outcome.data[name][0] for name in ("least", "median", "sm_khz"))
+    runs = outcome.outcomes["returned"]
+    seen = f"at least {least:,} cycles, median {middle:,} ({runs:,} times at {khz / 1e6:.2f} GHz)"
+    return Verdict(SILENT, seen, None)
+
+
 _VERDICTS: dict[str, Callable[[Case, Outcome], Verdict]] = {
     "sequence": _sequence,
     "lanes": _lanes,
@@ -257,4 +266,5 @@ _VERDICTS: dict[str, Callable[[Case, Outcome], Verdict]] = {
     "quarters": _quarters,
     "timer_agreement": _timer_agreement,
     "pingpong": _pingpong,
+    "latency": _latency,
 }

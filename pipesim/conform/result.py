@@ -24,6 +24,7 @@ class DivergenceKind(Enum):
     EXTRA_EVENT = "the kernel has more events than the protocol"
     BACKWARDS = "the timestamps of an agent go backwards"
     TOO_EARLY = "a wait returned before its phase can have completed"
+    TOO_SOON = "a wait returned sooner after its release than the hardware can"
     FAULT = "the model breaks a rule when it replays the trace"
     NOT_FINISHED = "the kernel did not finish"
     BARRIER_WORD = "the final state of a barrier differs from the protocol"
@@ -41,12 +42,42 @@ class ComparedEvent:
 
 
 @dataclass(frozen=True)
+class EarlyReturn:
+    """A wait that returned ``after_cycles`` after an operation that released it, sooner than the bound of its path.
+
+    ``operation`` in words, its ``agent`` and source ``line``. Each of ``samples`` measurements took ``bound_cycles`` or
+    more; ``source`` says which.
+    """
+
+    operation: str
+    agent: str
+    line: str
+    after_cycles: int
+    bound_cycles: int
+    samples: int
+    source: str
+
+
+@dataclass(frozen=True)
+class LatencyCheck:
+    """How many returns were compared with the least latencies of their releases.
+
+    ``device``: whose measured latencies these are, "" if there are none for the device that recorded. ``unchecked``
+    returns were not compared: a stamp or a measurement of an operation that released them is missing.
+    """
+
+    device: str
+    checked: int = 0
+    unchecked: int = 0
+
+
+@dataclass(frozen=True)
 class Divergence:
     """The first place where a trace and the model part.
 
     ``barrier`` is its name with stage ("" if none is concerned), ``phase_wanted`` and ``phase_now`` count from 0 (-1
     where no phase is concerned), ``late_by`` is how many cycles too early a wait returned at least. Of a barrier's
-    word, which is not an agent's, ``agent`` is "" and ``iteration`` -1.
+    word, which is not an agent's, ``agent`` is "" and ``iteration`` -1. ``early``: of a wait that returned too soon.
     """
 
     kind: DivergenceKind
@@ -64,6 +95,7 @@ class Divergence:
     line: str = ""
     moments: tuple[ComparedEvent, ...] = ()
     stuck: Deadlock | None = None
+    early: EarlyReturn | None = None
 
     @property
     def stuck_too(self) -> bool:
@@ -80,7 +112,8 @@ class Conformance:
     records that the capture dropped: with any, the verdict is at best UNKNOWN, ``events`` of it having been replayed.
     ``window`` is the trace's: (first, end) of the iterations that were kept, () for all; of the others, of the
     ``iterations`` that the protocol has, nothing is claimed. ``ended``: that all were gone through is known. ``words``
-    counts the barrier words that were read at the end of a finished run and say what the model says.
+    counts the barrier words that were read at the end of a finished run and say what the model says. ``latency``: how
+    soon waits returned beside what the device can, None of a simulation.
     """
 
     verdict: TraceVerdict
@@ -93,6 +126,7 @@ class Conformance:
     iterations: int = 0
     ended: bool = field(default=True, kw_only=True)
     words: int = field(default=0, kw_only=True)
+    latency: LatencyCheck | None = field(default=None, kw_only=True)
 
     @property
     def hides(self) -> bool:

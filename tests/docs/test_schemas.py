@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 import pipesim
 from pipesim.cli.main import main
+from pipesim.conform.replay.latency_floor import FOLDER as FLOORS
 from pipesim.model.program_json import dumps
 from pipesim.protocols.broken import BROKEN
 from pipesim.protocols.catalog import BUILT_IN
@@ -108,7 +109,7 @@ def test_the_answer_of_a_command(
 
 
 def test_every_answer_has_a_command_that_is_tried() -> None:
-    files = {"program", "profile", "trace-metadata", "experiments"}
+    files = {"program", "profile", "trace-metadata", "experiments", "latency-floors"}
     assert {name for name, _ in COMMANDS} | files == set(MADE)
 
 
@@ -178,6 +179,13 @@ def test_the_stored_experiments(device: str) -> None:
     document = json.loads((ROOT / "traces" / device / "experiments.json").read_text(encoding="utf-8"))
     assert errors("experiments", document) == []
     assert all(errors("experiments", changed) for changed in mutations(document))
+
+
+@pytest.mark.parametrize("path", sorted(FLOORS.glob("*.json")), ids=lambda path: path.stem)
+def test_the_stored_latency_floors(path: Path) -> None:
+    document = json.loads(path.read_text(encoding="utf-8"))
+    assert errors("latency-floors", document) == []
+    assert all(errors("latency-floors", changed) for changed in mutations(document))
 
 
 def mutations(document: Any) -> Iterator[Any]:

@@ -31,13 +31,13 @@ def diagnose(program: Program, trace: Trace, found: Conformance) -> Diagnosis | 
     """Why ``trace`` leaves ``program``; ``found`` is what :func:`conform` said of the two.
 
     None if there is nothing to explain (it conforms, and nothing was made wrong) or nothing to explain it with: records
-    were lost, only a window of them was kept, or only a barrier's word is wrong.
+    were lost, only a window of them was kept, or only a barrier's word or the time of a return is wrong.
     """
     made = trace.meta.fault
     if found.verdict is TraceVerdict.UNKNOWN or found.lost or trace.meta.window:
         return None
-    if found.divergence is not None and found.divergence.kind is DivergenceKind.BARRIER_WORD:
-        return None  # edits are told apart by the records, and these conform
+    if found.divergence is not None and found.divergence.kind in (DivergenceKind.BARRIER_WORD, DivergenceKind.TOO_SOON):
+        return None  # edits are told apart by the records, and these conform; no edit makes the hardware faster
     wrong = trace.meta.wrong_tiles > 0
     if found.divergence is None and (made or not wrong):
         return Diagnosis((), 0, made, manifest=wrong) if made else None

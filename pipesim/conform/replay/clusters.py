@@ -12,7 +12,7 @@ import numpy as np
 
 from pipesim.errors import EvidenceError
 from pipesim.model.program import Program
-from pipesim.trace.schema import AgentInfo, Column, CtaInfo, Trace
+from pipesim.trace.schema import AgentInfo, Column, CtaInfo, Events, Trace
 
 
 def all_agents(program: Program) -> tuple[AgentInfo, ...]:
@@ -40,20 +40,35 @@ def as_clusters(program: Program, trace: Trace) -> Trace:
             correction="record whole clusters (--record-ctas)",
         )
     events, khz = trace.events, trace.meta.device.sm_khz
-    each = len(program.agents) // size
-    merged = replace(
-        events,
-        cta=events.cta // size * size,
-        agent=events.agent % each + events.cta % size * each,
-        cycle=events.cycle if trace.meta.source != "hardware" else _cycles(events.time_ps, khz),
-    )
-    order = np.lexsort((np.arange(len(events)), merged.agent, merged.cta))
+    cycle = events.cycle if trace.meta.source != "hardware" else _cycles(events.time_ps, khz)
+    merged = replace(_renumbered(program, events), cycle=cycle)
+    order = _order(merged)
     infos = tuple(_one(headers, c * size, size) for c in clusters) if headers else ()
     stated = trace.meta.extra.get("order_error_cycles", 0)
     slack = 2 * (int(events.error_ps.max(initial=0)) * khz // 10**9 + 1) if trace.meta.source == "hardware" else 0
     extra = trace.meta.extra | {"order_error_cycles": stated + slack if type(stated) is int else stated}
     meta = replace(trace.meta, agents=all_agents(program), ctas=infos, extra=extra)
     return Trace(meta, merged.select(order))
+
+
+def own_rows(program: Program, trace: Trace) -> Column:
+    """The row of ``trace`` of each event of :func:`as_clusters` of it."""
+    if program.ctas == 1 or len(trace.meta.agents) == len(program.agents):
+        return np.arange(len(trace.events), dtype=np.int64)
+    return _order(_renumbered(program, trace.events))
+
+
+def _renumbered(program: Program, events: Events) -> Events:
+    """Each event as one of its cluster: the cluster's first CTA, and the agent's number in the program."""
+    size = program.ctas
+    each = len(program.agents) // size
+    return replace(events, cta=events.cta // size * size, agent=events.agent % each + events.cta % size * each)
+
+
+def _order(merged: Events) -> Column:
+    """The rows CTA by CTA and agent by agent, each agent's in their order."""
+    order: Column = np.lexsort((np.arange(len(merged)), merged.agent, merged.cta))
+    return order
 
 
 def _cycles(ps: Column, khz: int) -> Column:

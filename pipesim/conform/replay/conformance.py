@@ -9,11 +9,13 @@ import numpy as np
 
 from pipesim.conform.replay.align import Aligned, align, site_numbers
 from pipesim.conform.replay.barrier_words import words_beside
-from pipesim.conform.replay.clusters import all_agents, as_clusters
+from pipesim.conform.replay.clusters import all_agents, as_clusters, own_rows
 from pipesim.conform.replay.divergence import CtaDivergences
 from pipesim.conform.replay.follow_records import STRICT, replay
+from pipesim.conform.replay.latency_floor import LatencyFloors, floors_for
 from pipesim.conform.replay.passes import EVERY, Sight
-from pipesim.conform.result import Conformance, Divergence, DivergenceKind, TraceVerdict
+from pipesim.conform.replay.releases import ReleaseTime, Stopwatch
+from pipesim.conform.result import Conformance, Divergence, DivergenceKind, LatencyCheck, TraceVerdict
 from pipesim.errors import EvidenceError
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program
@@ -25,6 +27,8 @@ def conform(program: Program, trace: Trace) -> Conformance:
     """Compare every recorded CTA (or cluster) with ``program``. EvidenceError if the trace is another kernel's."""
     table = site_table(program)
     require_same_kernel(program, table, trace)
+    floors = floors_for(trace.meta.device.name) if trace.meta.source == "hardware" else None
+    watch = stopwatch(program, trace, floors) if floors is not None and trace.meta.device.sm_khz > 0 else None
     trace = as_clusters(program, trace)
     sites = site_numbers(trace, table)
     uncertainty = order_uncertainty(trace)
@@ -36,7 +40,7 @@ def conform(program: Program, trace: Trace) -> Conformance:
     hung: Divergence | None = None  # of the first CTA, if the kernel did not finish and each CTA that is here did
     iterations, ended, words = 0, True, 0
     for cta in ctas:
-        found = _replay_cta(program, table, trace, cta, sites, uncertainty)
+        found = _replay_cta(program, table, trace, cta, sites, uncertainty, watch)
         iterations, ended = max(iterations, found.iterations), ended and found.ended
         hung, words = hung or found.hung, words + found.words
         if found.divergence is not None and not found.divergence.stuck_too:
@@ -59,7 +63,38 @@ def conform(program: Program, trace: Trace) -> Conformance:
         iterations,
         ended=ended,
         words=words,
+        latency=_latency_check(watch) if trace.meta.source == "hardware" else None,
     )
+
+
+def release_times(program: Program, trace: Trace) -> dict[int, list[ReleaseTime]]:
+    """How soon each wait returned after each operation that released it: by CTA (or cluster), in order of the replay.
+
+    The rows are those of the events of that CTA. EvidenceError if the trace is another kernel's.
+    """
+    table = site_table(program)
+    require_same_kernel(program, table, trace)
+    watch = stopwatch(program, trace, None)
+    trace = as_clusters(program, trace)
+    sites, uncertainty = site_numbers(trace, table), order_uncertainty(trace)
+    for cta in recorded_ctas(trace):
+        _replay_cta(program, table, trace, cta, sites, uncertainty, watch)
+    return {cta: releases.times for cta, releases in watch.started.items()}
+
+
+def stopwatch(program: Program, trace: Trace, floors: LatencyFloors | None) -> Stopwatch:
+    """The clocks of a trace whose CTAs are not seen as clusters yet."""
+    return Stopwatch(
+        trace.events.cycle[own_rows(program, trace)], order_uncertainty(trace), trace.meta.device.sm_khz, floors
+    )
+
+
+def _latency_check(watch: Stopwatch | None) -> LatencyCheck:
+    """What was compared with the least latencies, of all CTAs."""
+    if watch is None or watch.floors is None:
+        return LatencyCheck("")
+    started = watch.started.values()
+    return LatencyCheck(watch.floors.device, sum(r.checked for r in started), sum(r.unchecked for r in started))
 
 
 def order_uncertainty(trace: Trace) -> int:
@@ -138,8 +173,9 @@ def _info(trace: Trace, cta: int) -> CtaInfo:
 
 
 def _replay_cta(
-    program: Program, table: SiteTable, trace: Trace, cta: int, sites: dict[int, int], uncertainty: int
-) -> _OfCta:
+    program: Program, table: SiteTable, trace: Trace, cta: int, sites: dict[int, int], uncertainty: int,
+    watch: Stopwatch | None = None,
+) -> _OfCta:  # fmt: skip
     events, info = events_of(trace, cta), _info(trace, cta)
     # where the records of a kernel that was stopped end is not a divergence in itself
     aligned, ending = align_cta(program, table, trace, events, cta, sites)
@@ -152,7 +188,9 @@ def _replay_cta(
         wrong = divergences.mismatch(min(mismatches, key=lambda m: (divergences.time(m.row), m.agent)))
         return _OfCta(wrong, None, iterations, ended)
     partial = [a.cut or (hung and (ends or a.end < len(a.ran))) for a, ends in zip(aligned, ending, strict=True)]
-    followed = replay(program, events, aligned, partial, uncertainty, divergences, STRICT)
+    rows = np.flatnonzero(trace.events.cta == cta)
+    releases = None if watch is None else watch.start(cta, program, aligned, events, rows)
+    followed = replay(program, events, aligned, partial, uncertainty, divergences, STRICT, releases)
     found = followed.divergence
     if found is None and not hung and info.passes:
         other = next((a for a in aligned if a.end < len(a.ran) and not _fits(a, info.passes)), None)

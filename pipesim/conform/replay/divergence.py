@@ -8,7 +8,9 @@ import numpy as np
 
 from pipesim.conform.replay.align import Mismatch, describe_event, describe_record
 from pipesim.conform.replay.barrier_words import WordPair, word_words
-from pipesim.conform.result import ComparedEvent, Divergence, DivergenceKind
+from pipesim.conform.replay.latency_floor import ReleasePath
+from pipesim.conform.replay.releases import Release, TooSoon
+from pipesim.conform.result import ComparedEvent, Divergence, DivergenceKind, EarlyReturn
 from pipesim.explain.blocked import explain
 from pipesim.model.barrier import phase_wanted
 from pipesim.model.ending import Ending
@@ -22,6 +24,16 @@ from pipesim.trace.schema import EventKind, Events, Trace
 from pipesim.trace.sites import SiteTable
 
 _CONTEXT = 4  #: events shown before a divergence
+
+_OPERATIONS = {
+    ReleasePath.ARRIVE: "an arrive",
+    ReleasePath.REMOTE_ARRIVE: "an arrive from another CTA",
+    ReleasePath.CP_ASYNC_ARRIVE: "a cp.async arrive",
+    ReleasePath.COPY: "a copy of {bytes} bytes",
+    ReleasePath.COPIES: "the first of several copies of {bytes} bytes in all",
+    ReleasePath.MULTICAST: "a multicast of {bytes} bytes",
+    ReleasePath.MULTICAST_AWAY: "a multicast of {bytes} bytes from another CTA",
+}
 
 _ENDED = {Ending.DEADLINE: "timed out", Ending.TRAP: "trapped"}
 
@@ -115,6 +127,31 @@ class CtaDivergences:
             barrier=barrier, wanted=wanted, now=word.done, gap=gap,
         )  # fmt: skip
 
+    def too_soon(self, found: TooSoon) -> Divergence:
+        """A wait that returned sooner after an operation that released it than was ever measured."""
+        time, least = found.time, found.least
+        release, barrier = time.release, self._program.barrier_name(found.barrier)
+        op = self._program.code[time.agent][time.pc]
+        name, other = self._program.agent_name(time.agent), self._program.agent_name(release.agent)
+        does = "returns from its wait for" if op[0] in PARITY_WAITS else "gets true from try_wait of"
+        what = _operation(release)
+        ago = f"{time.after:,} cycles after" if time.after >= 0 else f"{-time.after:,} cycles before"
+        claim = (
+            f"{name} {does} {barrier} {ago} {other} issued {what}, which phase {found.phase} needs; this takes "
+            f"{least.cycles:,} cycles or more, by {least.samples:,} measurements"
+        )
+        if time.uncertainty:
+            claim += f" (the timestamps are uncertain by ±{time.uncertainty:,})"
+        line = self._program.line(release.agent, release.pc)
+        early = EarlyReturn(what, other, line, time.after, least.cycles, least.samples, found.source)
+        expected = f"no return within {least.cycles:,} cycles of {what}"
+        shown = describe_event(self._trace, time.row, self._events)
+        found_there = self._divergence(
+            DivergenceKind.TOO_SOON, claim, time.agent, time.pc, time.row, shown, expected,
+            barrier=barrier, gap=found.missing,
+        )  # fmt: skip
+        return replace(found_there, early=early)
+
     def fault(self, found: Fault, row: int) -> Divergence:
         """The model breaks a rule when it follows the events."""
         name = self._program.agent_name(found.agent)
@@ -189,3 +226,9 @@ class CtaDivergences:
         row = self._order[n]
         name = self._program.agent_name(int(self._events.agent[row]))
         return ComparedEvent(n, name, self.time(row), describe_event(self._trace, row, self._events), model)
+
+
+def _operation(release: Release) -> str:
+    """A release in words: ``the copy of 16,384 bytes``."""
+    words = _OPERATIONS[release.path] if release.path is not None else "the operation"
+    return words.format(bytes=f"{release.nbytes:,}")

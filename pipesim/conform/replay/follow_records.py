@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 
 from pipesim.conform.replay.align import Aligned
 from pipesim.conform.replay.divergence import CtaDivergences
+from pipesim.conform.replay.releases import Releases
 from pipesim.conform.replay.supply import AFTER, BEFORE, INSIDE, Supply, Where, supplies
 from pipesim.conform.result import Divergence
 from pipesim.model import barrier as mbarrier
@@ -86,10 +87,13 @@ class Replayed(NamedTuple):
 
 def replay(
     program: Program, events: Events, aligned: list[Aligned], partial: list[bool], uncertainty: int,
-    divergences: CtaDivergences, rules: Rules,
+    divergences: CtaDivergences, rules: Rules, releases: Releases | None = None,
 ) -> Replayed:  # fmt: skip
-    """Move the machine along the records of one CTA; ``partial``: agents that did not finish."""
-    moving = _Replay(program, events, aligned, partial, uncertainty, divergences, rules)
+    """Move the machine along the records of one CTA; ``partial``: agents that did not finish.
+
+    ``releases`` is told what happens, and says which return came too soon after its release.
+    """
+    moving = _Replay(program, events, aligned, partial, uncertainty, divergences, rules, releases)
     found = moving.run()
     return Replayed(moving.state, found, tuple(moving.hazards), moving.trap)
 
@@ -106,8 +110,10 @@ class _Replay:
         uncertainty: int,
         divergences: CtaDivergences,
         rules: Rules = STRICT,
+        releases: Releases | None = None,
     ) -> None:
         self._program = program
+        self._releases = releases
         self._rules = rules
         self.hazards: list[Fault] = []
         self.trap: Fault | None = None
@@ -178,6 +184,8 @@ class _Replay:
         ]
         for demand in [_Demand(agent, at + 1, cycle, row, set()) for cycle, agent, at, row in self._waits] + ends:
             wrong = self._advance(demand)
+            if wrong is None and self._releases is not None and self._releases.first is not None:
+                wrong = self._divergences.too_soon(self._releases.first)
             if wrong is not None or self._over:
                 return wrong
         if self._rules.trapped and self.trap is None:
@@ -214,6 +222,8 @@ class _Replay:
         result = land(self._program, self.state, flight, part)
         wrong, self._over = self._broke(result.faults, row, last=True)
         if not self._over:
+            if self._releases is not None:
+                self._releases.landed(flight, part, self.state, result.state)
             self.state = result.state
         return wrong
 
@@ -306,7 +316,23 @@ class _Replay:
             entered = len(rows) == 2 and self._cycle[rows[0]] <= latest
             if entered and other[0] in PLAIN_WAITS and other[BARRIER] == barrier and self._open(other):
                 self.state = step(self._program, self.state, agent).state
+                self._note(agent, position, self.state)
                 self._done[agent] += 1
+
+    def _note(self, agent: int, position: int, before: State) -> None:
+        """The agent's operation at this position has just been carried out, in the state ``before``."""
+        if self._releases is None:
+            return
+        pc = self._ran[agent][position]
+        returns = self._program.code[agent][pc][0] in PARITY_WAITS or self._answers[agent].get(pc)
+        if returns and self._rows[agent][position] and self._where(agent, position) == INSIDE:
+            self._releases.returned(agent, position, before, self._could_happen)
+        else:
+            self._releases.carried_out(agent, position, before, self.state)
+
+    def _could_happen(self, channel: int, by: int) -> bool:
+        """Whether an operation on this channel that was not executed yet can have happened by then."""
+        return self._supply.possible(channel, by, self._done)
 
     def _drift(self, agent: int) -> None:
         """Let an agent outside the window go on to the next operation that matters to others or blocks."""
@@ -352,8 +378,9 @@ class _Replay:
         wrong, self._stuck[who] = self._broke(result.faults, row, last=self._is_last(who))
         if self._stuck[who]:
             return -1, wrong
-        self.state = result.state
+        before, self.state = self.state, result.state
         if result.blocked < 0:
+            self._note(who, self._done[who], before)
             if self._answers[who].get(pc) == 0:
                 self.state = failed(self._program, self.state, who, pc)
             self._done[who] += 1

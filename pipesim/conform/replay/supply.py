@@ -64,6 +64,11 @@ class Supply:
                     best = (rank, agent, position)
         return None if best is None else best[1:]
 
+    def possible(self, channel: int, by: int, done: Sequence[int]) -> bool:
+        """Whether an operation that could make ``channel`` signal, not executed yet, can have happened by then."""
+        agents = self._entries[channel].items()
+        return any(e.earliest <= by for agent, entries in agents for e in entries if e.position >= done[agent])
+
     def late(self, channel: int, when: int, done: Sequence[int]) -> int:
         """Cycles from ``when`` to the first operation left that could have helped, 0 if there is none."""
         agents = self._entries[channel].items()

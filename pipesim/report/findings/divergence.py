@@ -56,6 +56,11 @@ def _headline(d: Divergence, width: int, sign: str) -> list[str]:
 
 
 def _barrier(d: Divergence, width: int) -> list[str]:
+    if d.early is not None:
+        where = f", {place(d.early.line)}" if d.early.line else ""
+        released = f"released by {d.early.operation} of {d.early.agent}{where}"
+        lines = ["", *wrap_parts([released, f"at least {count(d.late_by, 'cycle')} too early"], width, "  ")]
+        return [*lines, *wrap(f"measured: {d.early.source}", width, "  ", "    ")]
     if d.phase_wanted < 0:  # the claim and the moments name the barrier
         return []
     parts = [

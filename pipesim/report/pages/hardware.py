@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from pipesim.answers.views.trace import TraceComparison
 from pipesim.conform.agreement import Agreement
-from pipesim.conform.result import Conformance, DivergenceKind, TraceVerdict
+from pipesim.conform.result import Conformance, DivergenceKind, LatencyCheck, TraceVerdict
 from pipesim.report.findings.divergence import divergence_lines
 from pipesim.report.findings.examination import examination_lines
 from pipesim.report.pages.figures import share_lines, site_lines, steady_lines
@@ -137,8 +137,21 @@ def _trust(block: TraceComparison, width: int) -> list[str]:
         *_record_words(meta),
         *([f"records in {meta.memory} memory"] if meta.memory else []),
         "noise not measured" if noise is None else f"runs differ by {plus_minus(noise)}",
+        *_latency_words(block.conformance.latency),
     ]
     return field("trust", parts, width)
+
+
+def _latency_words(latency: LatencyCheck | None) -> list[str]:
+    """What of the returns was not compared with the least latencies of the device."""
+    if latency is None:
+        return []
+    if not latency.device:
+        return ["how soon waits return is not checked: the latencies of this device were not measured"]
+    if not latency.unchecked:
+        return []
+    returns = latency.checked + latency.unchecked
+    return [f"{number(latency.unchecked)} of {count(returns, 'return')} not compared with the least latencies"]
 
 
 def _by_agent(meta: TraceMeta) -> str:

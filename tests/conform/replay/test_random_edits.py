@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from pipesim.conform.replay.latency_floor import ReleasePath, floors_for
 from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.trace.schema import EventKind
 
@@ -82,8 +83,19 @@ def test_one_edit_of_a_recorded_trace(stored: Make, name: str, data: Any) -> Non
 # times
 
 
-def constraints(case: Any) -> list[tuple[int, int]]:
-    """(row, row of a wait return): the first must not be later than the second. From tiles, stages and laps alone."""
+def constraints(case: Any) -> list[tuple[int, int, int]]:
+    """(row, row of a wait return, least cycles between them). From tiles, stages and laps alone.
+
+    A simulated trace has no least time; there the first must only not be later than the second.
+    """
+    device = case.trace.meta.device
+    floors = floors_for(device.name) if case.trace.meta.source == "hardware" else None
+
+    def least(path: ReleasePath, nbytes: int = 0) -> int:
+        bound = floors.least(path, nbytes, device.sm_khz) if floors else None
+        return bound.cycles if bound else 0
+
+    arrive, copy = least(ReleasePath.ARRIVE), least(ReleasePath.COPY, case.trace.meta.params.get("tile_bytes", 0))
     e = case.trace.events
     stages = case.trace.meta.barriers[0].stages
     tile = {
@@ -94,25 +106,29 @@ def constraints(case: Any) -> list[tuple[int, int]]:
     pairs = []
     for (kind, agent, n), row in tile.items():
         if kind is EventKind.WAIT_RETURN and agent:
-            pairs += [(tile[EventKind.EXPECT, 0, n], row), (tile[EventKind.COPY, 0, n], row)]
+            pairs += [(tile[EventKind.EXPECT, 0, n], row, arrive), (tile[EventKind.COPY, 0, n], row, copy)]
         elif kind is EventKind.WAIT_RETURN and n >= stages:
             consumers = range(1, len(case.trace.meta.agents))
-            pairs += [(tile[EventKind.ARRIVE, c, n - stages], row) for c in consumers]
+            pairs += [(tile[EventKind.ARRIVE, c, n - stages], row, arrive) for c in consumers]
     return pairs
 
 
 def held_to_the_oracle(case: Any, cycles: Any) -> bool:
     """Whether the case with these times is accepted, which it must be exactly if no constraint is broken."""
     retimed = case.with_events(replace(case.trace.events, cycle=cycles))
-    broken = [back for first, back in constraints(case) if cycles[first] > cycles[back] + case.uncertainty]
+    after = [(int(cycles[back] - cycles[first]), back, least) for first, back, least in constraints(case)]
+    broken = {
+        DivergenceKind.TOO_EARLY: [back for took, back, _ in after if took + case.uncertainty < 0],
+        DivergenceKind.TOO_SOON: [back for took, back, least in after if took + case.uncertainty < least],
+    }
     result = retimed.conform()
-    if not broken:
+    if not any(broken.values()):
         assert result.verdict is TraceVerdict.AGREES
         return True
     found = result.divergence
-    assert found.kind is DivergenceKind.TOO_EARLY
-    assert (found.agent, found.iteration) in {(case.agent(r), int(case.trace.events.iteration[r])) for r in broken}
-    assert found.late_by > case.uncertainty
+    backs = broken[found.kind]
+    assert (found.agent, found.iteration) in {(case.agent(r), int(case.trace.events.iteration[r])) for r in backs}
+    assert found.late_by > (case.uncertainty if found.kind is DivergenceKind.TOO_EARLY else 0)
     return False
 
 

@@ -65,9 +65,12 @@ def test_a_text_that_is_no_sequence() -> None:
 
 
 def test_the_model_agrees_with_every_stored_answer() -> None:
+    assert any("latency" in stored.cases for stored in stored_results(TRACES))
     for stored in stored_results(TRACES):
-        assert set(stored.cases) == {each.name for each in EXPERIMENTS}, stored.path
-        for each in EXPERIMENTS:
+        measured = [each for each in EXPERIMENTS if each.name in stored.cases]
+        assert len(measured) == len(stored.cases), stored.path
+        assert {each.name for each in EXPERIMENTS} - set(stored.cases) <= {"latency"}, stored.path
+        for each in measured:
             outcomes = stored.cases[each.name]
             assert list(outcomes) == sorted(case.name for case in each.cases)
             for case in each.cases:

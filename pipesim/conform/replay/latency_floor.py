@@ -1,0 +1,106 @@
+"""The least latency of each path from an operation to the return of the wait it releases, as measured on a device.
+
+One JSON document a device in the folder ``floors``; ``tools/latency_floors.py`` writes them from the stored experiments
+and recordings. The numbers are lower bounds: a device was never seen to be faster, so a wait that returned sooner did
+not return because of that operation. No document, no bounds.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+
+from pipesim.errors import ProfileError
+
+FORMAT, VERSION = "pipesim-latency-floors", 1
+FOLDER = Path(__file__).parent / "floors"
+
+
+class ReleasePath(StrEnum):
+    """From the issue of what to the return of a wait."""
+
+    ARRIVE = "arrive"  #: an arrive on an mbarrier of the own CTA
+    REMOTE_ARRIVE = "remote arrive"  #: one on an mbarrier of another CTA of the cluster
+    CP_ASYNC_ARRIVE = "cp.async arrive"  #: cp.async.mbarrier.arrive
+    COPY = "copy"  #: a bulk or tensor copy into the issuer's own CTA
+    COPIES = "copies"  #: all copies of a phase that its CTA issues to itself, from the issue of the first of them
+    MULTICAST = "multicast"  #: a multicast, as it reaches the issuer's own CTA
+    MULTICAST_AWAY = "multicast to another CTA"
+
+
+@dataclass(frozen=True, order=True)
+class Least:
+    """The least cycles ever measured from ``nbytes`` on, and how many measurements that is the least of."""
+
+    nbytes: int
+    cycles: int
+    samples: int
+
+
+@dataclass(frozen=True)
+class LatencyFloors:
+    """One device's bounds: of each path a table by bytes, in ascending order. ``source``: from what, in words."""
+
+    device: str
+    sm_khz: int
+    source: str
+    paths: Mapping[ReleasePath, tuple[Least, ...]]
+
+    def least(self, path: ReleasePath, nbytes: int, sm_khz: int) -> Least | None:
+        """The bound for so many bytes at this SM clock; None if the path was not measured.
+
+        It is that of the next smaller size in the table. The way to the L2 cache and back has a clock of its own, so
+        that it takes fewer cycles of an SM that runs slower: the bound shrinks with the clock, and never grows.
+        """
+        table = self.paths.get(path, ())
+        at = bisect_right(table, nbytes, key=lambda entry: entry.nbytes)
+        if not at:
+            return None
+        found = table[at - 1]
+        return Least(found.nbytes, found.cycles * min(sm_khz, self.sm_khz) // self.sm_khz, found.samples)
+
+
+@cache
+def floors_for(device: str) -> LatencyFloors | None:
+    """The bounds of the device of this exact name, None if none were measured."""
+    for path in sorted(FOLDER.glob("*.json")):
+        floors = parse_floors(path.read_text(encoding="utf-8"), str(path))
+        if floors.device == device:
+            return floors
+    return None
+
+
+def parse_floors(text: str, place: str = "") -> LatencyFloors:
+    """The bounds in a document. ProfileError if it is none, or if a table is not in ascending order."""
+    try:
+        data = json.loads(text)
+        if (data["format"], data["version"]) != (FORMAT, VERSION):
+            raise ProfileError(f"these latency bounds are {data['format']!r} {data['version']!r}", place=place)
+        paths = {ReleasePath(name): tuple(Least(*row) for row in rows) for name, rows in data["paths"].items()}
+        floors = LatencyFloors(data["device"], data["sm_khz"], data["source"], paths)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ProfileError("this is not a document of latency bounds", place=place, cause=str(error)) from None
+    for name, table in paths.items():
+        sizes, cycles = [entry.nbytes for entry in table], [entry.cycles for entry in table]
+        if not table or sizes != sorted(set(sizes)) or cycles != sorted(cycles) or min(cycles) < 0:
+            raise ProfileError(f"the table of {name} does not rise", place=place)
+    if floors.sm_khz <= 0:
+        raise ProfileError("the SM clock of latency bounds is positive", place=place)
+    return floors
+
+
+def floors_text(floors: LatencyFloors) -> str:
+    """The document of these bounds, the same bytes every time; a row is bytes, cycles, samples."""
+    head = {"format": FORMAT, "version": VERSION, "device": floors.device, "sm_khz": floors.sm_khz}
+    lines = [f" {json.dumps(name)}: {json.dumps(value)}" for name, value in (head | {"source": floors.source}).items()]
+    tables = []
+    for name, table in sorted(floors.paths.items()):
+        rows = ",\n".join(f"   [{e.nbytes}, {e.cycles}, {e.samples}]" for e in table)
+        tables.append(f"  {json.dumps(name.value)}: [\n{rows}\n  ]")
+    lines.append(' "paths": {\n' + ",\n".join(tables) + "\n }")
+    return "{\n" + ",\n".join(lines) + "\n}\n"

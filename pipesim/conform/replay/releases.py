@@ -1,0 +1,280 @@
+"""Which operations released each wait of a replay, and whether one of them can have done so in so short a time.
+
+The machine says which operations a phase consists of. A wait that returned saw its phase complete, so it returned
+after every one of them, and later by at least the latency of its path: an arrive has to reach the barrier, the bytes of
+a copy have to be fetched. Operations are stamped before their issue, waits after their return, so that the time between
+two stamps is never less than the latency (see :mod:`pipesim.trace.schema`); what left no record of its own is taken to
+be as early as its agent's record before it. Stamps of one SM are compared by its own clock, stamps of two on the common
+time line.
+
+Where another operation could have taken the place of one that came too late for this return, nothing follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pipesim.conform.replay.align import Aligned
+from pipesim.conform.replay.latency_floor import LatencyFloors, Least, ReleasePath
+from pipesim.model.barrier import LIVE
+from pipesim.model.groups import ARRIVALS, IN_FLIGHT, PARITY_TRIES, PARITY_WAITS, SIGNALS
+from pipesim.model.machine import TMA, Flight, State
+from pipesim.model.ops import Op, Operation, operand
+from pipesim.model.positions import BARRIER
+from pipesim.model.program import Program
+from pipesim.trace.schema import Column, Events
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """When the events of one CTA, or of one cluster seen as one, were stamped.
+
+    ``own``: by row, on the clock of the event's SM; ``common``: on one time line, to within ``error``. ``uncertainty``
+    bounds how far the order of two stamps of one SM may be wrong. All in cycles.
+    """
+
+    own: Sequence[int]
+    common: Sequence[int]
+    error: Sequence[int]
+    uncertainty: int
+    sm_khz: int
+
+
+@dataclass
+class Stopwatch:
+    """What is the same for all CTAs of a trace: bounds, and the clock of each event's own SM by row of the whole table.
+
+    Without ``floors`` times are collected and not judged. ``started``: what was timed, by CTA (or cluster).
+    """
+
+    own: Column
+    uncertainty: int
+    sm_khz: int
+    floors: LatencyFloors | None
+    started: dict[int, Releases] = field(default_factory=dict)
+
+    def start(self, cta: int, program: Program, aligned: Sequence[Aligned], events: Events, rows: Column) -> Releases:
+        """For the replay of one CTA, whose ``events`` are these ``rows`` of the table."""
+        error = (events.error_ps * self.sm_khz // 10**9 + 1).tolist()
+        clocks = Clocks(self.own[rows].tolist(), events.cycle.tolist(), error, self.uncertainty, self.sm_khz)
+        self.started[cta] = Releases(program, aligned, clocks, self.floors)
+        return self.started[cta]
+
+
+class Release(NamedTuple):
+    """An operation that a phase needed, issued not before the event of ``row`` (-1: unknown).
+
+    ``nbytes``: of a copy, how many had landed by then. ``path`` is None for a kind of operation that was not measured.
+    """
+
+    agent: int
+    pc: int
+    row: int
+    path: ReleasePath | None
+    nbytes: int = 0
+
+
+class ReleaseTime(NamedTuple):
+    """A return of a wait and one of the operations that released it: ``after`` cycles from stamp to stamp.
+
+    ``uncertainty``: of ``after``, in cycles. ``row``: of the event by which the wait had returned.
+    """
+
+    agent: int
+    pc: int
+    row: int
+    release: Release
+    after: int
+    uncertainty: int
+
+
+class TooSoon(NamedTuple):
+    """A return that came sooner after a release than the least latency of its path."""
+
+    time: ReleaseTime
+    least: Least
+    barrier: int
+    phase: int
+    source: str
+
+    @property
+    def missing(self) -> int:
+        """How many cycles too early it was, at least."""
+        return self.least.cycles - self.time.after - self.time.uncertainty
+
+
+#: Says whether an operation that was not carried out yet can have happened to a barrier by a time.
+Others = Callable[[int, int], bool]
+
+
+@dataclass
+class Releases:
+    """Follows one replay: what each phase was made of, and each return beside it.
+
+    ``checked`` counts the returns that were compared with the least latency of every operation that released them,
+    ``unchecked`` those where a stamp or a bound is missing or the operation is not certain. Without ``floors`` all
+    times are collected instead (``times``).
+    """
+
+    program: Program
+    aligned: Sequence[Aligned]
+    clocks: Clocks
+    floors: LatencyFloors | None
+    checked: int = 0
+    unchecked: int = 0
+    first: TooSoon | None = None
+    times: list[ReleaseTime] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._since = [_since(a) for a in self.aligned]
+        self._until = [_until(a) for a in self.aligned]
+        self._issued: dict[tuple[int, int], int] = {}  # (agent, pc) of what is under way → its position
+        self._open: dict[int, dict[tuple[int, int], Release]] = {}  # what the open phase of a barrier has got
+        self._split: set[tuple[int, int]] = set()  # copies whose bytes were counted in several parts
+        self._complete: dict[tuple[int, int], tuple[Release, ...]] = {}  # (barrier, phase) → what it was made of
+
+    def carried_out(self, agent: int, position: int, before: State, after: State) -> None:
+        """An operation, no wait that was recorded, took the machine from one state to the next."""
+        pc = self.aligned[agent].ran[position]
+        op = self.program.code[agent][pc]
+        if op[0] in IN_FLIGHT:
+            self._issued[agent, pc] = position
+        elif op[0] == Op.INIT:
+            self._open.pop(op[BARRIER], None)
+            for key in [key for key in self._complete if key[0] == op[BARRIER]]:
+                del self._complete[key]
+        elif op[0] == Op.EXPECT_TX:  # raises what a phase needs, and releases nobody
+            self._close(op[BARRIER], before, after)
+        elif op[0] in SIGNALS:
+            release = Release(agent, pc, self._since[agent][position], self._arrival(agent, op))
+            self._add(op[BARRIER], release, before, after)
+
+    def landed(self, flight: Flight, part: int, before: State, after: State) -> None:
+        """So many bytes of a transfer (-1: the rest), or its arrival, came to its barrier."""
+        if flight.barrier < 0:
+            return
+        position = self._issued.get((flight.agent, flight.pc), -1)
+        row = self._since[flight.agent][position] if position >= 0 else -1
+        op = self.program.code[flight.agent][flight.pc]
+        nbytes = 0
+        if flight.engine == TMA:
+            nbytes = operand(op, "bytes") - flight.remaining + (flight.remaining if part < 0 else part)
+        release = Release(flight.agent, flight.pc, row, self._path(flight), nbytes)
+        self._add(flight.barrier, release, before, after)
+        if nbytes and nbytes < operand(op, "bytes"):
+            self._split.add((flight.agent, flight.pc))
+
+    def _arrival(self, agent: int, op: Operation) -> ReleasePath | None:
+        """How an operation that takes effect at once comes to its barrier; None if that was not measured."""
+        if op[0] not in ARRIVALS:
+            return None
+        here = self.program.barriers[op[BARRIER]].cta == self.program.agents[agent].cta
+        return ReleasePath.ARRIVE if here else ReleasePath.REMOTE_ARRIVE
+
+    def _path(self, flight: Flight) -> ReleasePath | None:
+        """How what is under way comes to its barrier; None if that was not measured."""
+        op = self.program.code[flight.agent][flight.pc]
+        away = self.program.barriers[flight.barrier].cta != self.program.agents[flight.agent].cta
+        if op[0] == Op.CP_ASYNC_ARRIVE:
+            return None if away else ReleasePath.CP_ASYNC_ARRIVE
+        if op[0] != Op.TMA_LOAD:
+            return None
+        if operand(op, "cta_mask"):
+            return ReleasePath.MULTICAST_AWAY if away else ReleasePath.MULTICAST
+        return None if away else ReleasePath.COPY  # from the shared memory of one CTA to that of another
+
+    def returned(self, agent: int, position: int, state: State, others: Others) -> None:
+        """A wait returned, or a try said yes, in this state."""
+        pc, row = self.aligned[agent].ran[position], self._until[agent][position]
+        op = self.program.code[agent][pc]
+        if op[0] not in PARITY_WAITS | PARITY_TRIES or row < 0 or state.barriers[op[BARRIER]].life != LIVE:
+            return
+        barrier, phase = op[BARRIER], state.barriers[op[BARRIER]].done - 1
+        if phase < 0:
+            return  # a fresh barrier lets it pass
+        releases = self._complete.get((barrier, phase), ())
+        times = [self._time(agent, pc, row, release) for release in (*releases, *self._together(releases))]
+        known = [time for time in times if time is not None]
+        if self.floors is None:
+            self.times += known
+            return
+        bounds = [(time, self._least(time.release)) for time in known]
+        source = self.floors.source
+        soon = [TooSoon(time, least, barrier, phase, source) for time, least in bounds if least is not None]
+        worst = max(soon, key=lambda each: each.missing, default=None)
+        if worst is not None and worst.missing > 0:
+            if self._certain(worst, state, others):
+                self.first = self.first or worst
+                self.checked += 1
+            else:
+                self.unchecked += 1
+        elif releases and len(soon) == len(times):
+            self.checked += 1
+        else:
+            self.unchecked += 1
+
+    def _least(self, release: Release) -> Least | None:
+        if self.floors is None or release.path is None:
+            return None
+        return self.floors.least(release.path, release.nbytes, self.clocks.sm_khz)
+
+    def _add(self, barrier: int, release: Release, before: State, after: State) -> None:
+        self._open.setdefault(barrier, {})[release.agent, release.pc] = release
+        self._close(barrier, before, after)
+
+    def _close(self, barrier: int, before: State, after: State) -> None:
+        if after.barriers[barrier].done != before.barriers[barrier].done:
+            self._complete[barrier, before.barriers[barrier].done] = tuple(self._open.pop(barrier, {}).values())
+
+    def _together(self, releases: Sequence[Release]) -> list[Release]:
+        """All copies of a phase from each of them on: they share the one way into their SM."""
+        copies = [r for r in releases if r.path is ReleasePath.COPY and r.row >= 0]
+        copies = [r for r in copies if (r.agent, r.pc) not in self._split]
+        copies.sort(key=lambda r: (self.clocks.own[r.row], r.agent, r.pc))
+        suffixes = (copies[n:] for n in range(len(copies) - 1))
+        return [s[0]._replace(path=ReleasePath.COPIES, nbytes=sum(r.nbytes for r in s)) for s in suffixes]
+
+    def _time(self, agent: int, pc: int, row: int, release: Release) -> ReleaseTime | None:
+        if release.row < 0:
+            return None
+        agents, clocks = self.program.agents, self.clocks
+        same = agents[agent].cta == agents[release.agent].cta
+        stamps = clocks.own if same else clocks.common
+        uncertainty = clocks.uncertainty + (0 if same else clocks.error[row] + clocks.error[release.row])
+        return ReleaseTime(agent, pc, row, release, stamps[row] - stamps[release.row], uncertainty)
+
+    def _certain(self, soon: TooSoon, state: State, others: Others) -> bool:
+        """Whether no other operation on the barrier can have come in time instead of the one that came too late."""
+        clocks = self.clocks
+        by = clocks.common[soon.time.row] + clocks.uncertainty
+        by += clocks.error[soon.time.row] + max(clocks.error) if self.program.ctas > 1 else 0
+        if any(r.row < 0 or clocks.common[r.row] <= by for r in self._open.get(soon.barrier, {}).values()):
+            return False
+        one = (soon.time.release.agent, soon.time.release.pc)
+        for flight in state.flights:
+            if flight.barrier == soon.barrier and (flight.agent, flight.pc) != one:  # the rest of it comes later still
+                position = self._issued.get((flight.agent, flight.pc), -1)
+                row = self._since[flight.agent][position] if position >= 0 else -1
+                if row < 0 or clocks.common[row] <= by:
+                    return False
+        return not others(soon.barrier, by)
+
+
+def _since(aligned: Aligned) -> list[int]:
+    """For each operation that an agent ran the row of the event that it cannot precede: its own first, or the last."""
+    found, last = [], -1
+    for mine in aligned.rows:
+        found.append(mine[0] if mine else last)
+        last = mine[-1] if mine else last
+    return found
+
+
+def _until(aligned: Aligned) -> list[int]:
+    """For each operation the row of the event that it cannot follow: its own last of two, or the agent's next."""
+    found, following = [], -1
+    for mine in reversed(aligned.rows):
+        found.append(mine[1] if len(mine) == 2 else following)
+        following = mine[0] if mine else following
+    return found[::-1]

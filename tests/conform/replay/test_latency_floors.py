@@ -1,0 +1,256 @@
+"""Returns that come sooner after their release than any that was measured are refused, and no recorded one is."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipesim.conform.diagnose.examine import examine
+from pipesim.conform.replay.conformance import conform
+from pipesim.conform.replay.latency_floor import (
+    FOLDER,
+    LatencyFloors,
+    Least,
+    ReleasePath,
+    floors_for,
+    floors_text,
+    parse_floors,
+)
+from pipesim.conform.result import DivergenceKind, TraceVerdict
+from pipesim.errors import ProfileError
+from pipesim.model.ending import Ending
+from pipesim.model.program import Program
+from pipesim.targets import find
+from pipesim.trace.files import read_trace
+from pipesim.trace.library import StoredTrace, stored_traces
+from pipesim.trace.schema import Trace
+from tests.support.early_returns import Tight, returned_by, tight_returns
+from tests.support.paths import TRACES
+
+GOOD = [s for s in stored_traces(TRACES) if not s.meta.fault and s.meta.status is Ending.FINISHED]
+#: The fast lane takes one device.
+KERNELS = [
+    pytest.param(device, protocol, marks=[pytest.mark.slow] if "H100" in device else [])
+    for device, protocol in sorted({(s.meta.device.name, s.meta.protocol) for s in GOOD})
+]
+#: A return earlier than the order of events allows, or than the hardware can be.
+REFUSALS = {DivergenceKind.TOO_SOON, DivergenceKind.TOO_EARLY, DivergenceKind.BACKWARDS}
+SLACK = 450  #: more than a blocked wait returned after the least; a return 500 cycles earlier is then impossible
+#: Paths between two SMs, whose clocks are compared with an error that can hide the difference.
+FAR = {ReleasePath.REMOTE_ARRIVE, ReleasePath.MULTICAST_AWAY}
+
+
+def opened(stored: StoredTrace) -> tuple[Program, Trace, LatencyFloors]:
+    floors = floors_for(stored.meta.device.name)
+    assert floors is not None
+    return find(stored.meta.protocol).build(stored.meta.params, twice=False), read_trace(stored.path), floors
+
+
+def of_kernel(device: str, protocol: str, count: int) -> list[StoredTrace]:
+    """Some of a kernel's recordings, the same every time."""
+    mine = [s for s in GOOD if (s.meta.device.name, s.meta.protocol) == (device, protocol) and s.meta.grid < 100]
+    return Random(f"{device} {protocol}").sample(mine, min(count, len(mine)))
+
+
+def refused(program: Program, trace: Trace, tight: Tight, by: int) -> DivergenceKind:
+    found = conform(program, returned_by(trace, tight.row, by))
+    assert found.verdict is TraceVerdict.DIFFERS, (trace.meta.protocol, tight, by)
+    assert found.divergence is not None
+    assert found.divergence.kind in REFUSALS, (tight, by, found.divergence.claim)
+    return found.divergence.kind
+
+
+@pytest.mark.parametrize(("device", "protocol"), KERNELS)
+def test_a_return_that_is_planted_too_early_is_refused(device: str, protocol: str) -> None:
+    """By 500 cycles, which order alone lets a full wait pass, and by twice the path of its release."""
+    kinds = Counter[DivergenceKind]()
+    random = Random(f"early {device} {protocol}")
+    for stored in of_kernel(device, protocol, 4):
+        program, trace, floors = opened(stored)
+        tight = [t for t in tight_returns(program, trace, floors) if t.path not in FAR and t.slack <= SLACK]
+        for path in sorted({t.path for t in tight}):
+            mine = [t for t in tight if t.path is path]
+            for one in {*mine[:2], *random.sample(mine, min(2, len(mine)))}:
+                kinds[refused(program, trace, one, 500)] += 1
+                if one.slack < 2 * one.least - 30:
+                    refused(program, trace, one, 2 * one.least)
+    assert kinds[DivergenceKind.TOO_SOON] >= 2, kinds
+
+
+def sample() -> list[StoredTrace]:
+    """Every kernel and device, every eleventh recording."""
+    return [s for n, s in enumerate(GOOD) if n % 11 == 0 and s.meta.grid < 100]
+
+
+@pytest.mark.parametrize("stored", sample(), ids=lambda s: f"{s.path.parent.name}-{s.path.stem[:40]}")
+def test_a_recording_is_not_refused_and_its_returns_are_compared(stored: StoredTrace) -> None:
+    program, trace, _ = opened(stored)
+    found = conform(program, trace)
+    assert (found.verdict, found.divergence) == (TraceVerdict.AGREES, None)
+    assert found.latency is not None
+    assert found.latency.device == stored.meta.device.name
+    assert found.latency.checked > 0 or len(trace.events) < 50  # one wait on each barrier, which a fresh one lets pass
+    assert found.latency.unchecked <= (0 if not trace.meta.window else found.latency.checked // 4)
+
+
+@pytest.mark.slow
+def test_no_recording_is_refused() -> None:
+    """All of them, also those that hung or were made wrong."""
+    stored = stored_traces(TRACES)
+    assert len(stored) >= 320
+    for one in stored:
+        program, trace, _ = opened(one)
+        found = conform(program, trace)
+        assert found.divergence is None or found.divergence.kind is not DivergenceKind.TOO_SOON, one.path
+
+
+@pytest.mark.parametrize(("device", "protocol"), KERNELS)
+def test_a_return_that_is_recorded_later_is_not_refused(device: str, protocol: str) -> None:
+    """Up to its agent's next record a return may be late: the hardware can always take longer."""
+    random = Random(f"later {device} {protocol}")
+    for stored in of_kernel(device, protocol, 2):
+        program, trace, floors = opened(stored)
+        for one in random.sample(found := tight_returns(program, trace, floors), min(6, len(found))):
+            events, after = trace.events, one.row + 1
+            follows = after < len(events) and (events.cta[after], events.agent[after]) == (
+                events.cta[one.row], events.agent[one.row]
+            )  # fmt: skip
+            room = int(events.cycle[after] - events.cycle[one.row]) if follows else 1000
+            found_there = conform(program, returned_by(trace, one.row, -random.randint(0, room)))
+            assert found_there.verdict is TraceVerdict.AGREES, (stored.path, one, found_there.divergence)
+
+
+RING = "h200/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
+
+
+@pytest.fixture(scope="module")
+def ring() -> tuple[Program, Trace, Tight]:
+    """A ring, and the full wait that returned soonest after its copy was issued."""
+    trace = read_trace(TRACES / RING)
+    program = find("producer_consumer").build(trace.meta.params)
+    floors = floors_for(trace.meta.device.name)
+    assert floors is not None
+    return program, trace, next(t for t in tight_returns(program, trace, floors) if t.path is ReleasePath.COPY)
+
+
+def test_the_divergence_says_what_is_impossible(ring: tuple[Program, Trace, Tight]) -> None:
+    program, trace, tight = ring
+    early = returned_by(trace, tight.row, tight.slack + 21 + 5)  # the order of stamps is known to 20 cycles
+    found = conform(program, early).divergence
+    assert found is not None
+    assert found.early is not None
+    assert (found.kind, found.cycle, found.late_by) == (DivergenceKind.TOO_SOON, early.events.cycle[tight.row], 6)
+    assert found.early.after_cycles + found.late_by + 20 == found.early.bound_cycles == tight.least
+    assert (found.early.operation, found.early.agent) == ("a copy of 16,384 bytes", "producer")
+    assert found.early.line != found.line
+    assert f"{found.early.after_cycles:,} cycles after producer issued a copy of 16,384 bytes" in found.claim
+    assert f"this takes {tight.least:,} cycles or more" in found.claim
+    assert "NVIDIA H200" in found.early.source
+
+
+def test_the_bound_is_exact(ring: tuple[Program, Trace, Tight]) -> None:
+    """At the bound, less what the order of stamps is uncertain by, the return is accepted; one cycle earlier, not."""
+    program, trace, tight = ring
+    assert conform(program, returned_by(trace, tight.row, tight.slack + 20)).divergence is None
+    assert conform(program, returned_by(trace, tight.row, tight.slack + 21)).divergence is not None
+
+
+def test_no_edit_explains_an_impossible_time(ring: tuple[Program, Trace, Tight]) -> None:
+    program, trace, tight = ring
+    early = returned_by(trace, tight.row, 400)
+    seen = examine(program, early, conform(program, early))
+    assert seen is not None
+    assert seen.diagnosis is None
+
+
+def test_without_measurements_nothing_is_compared(ring: tuple[Program, Trace, Tight]) -> None:
+    program, trace, tight = ring
+    device = replace(trace.meta.device, name="another chip")
+    early = returned_by(trace, tight.row, 400)
+    found = conform(program, Trace(replace(early.meta, device=device), early.events))
+    assert (found.verdict, found.latency) == (TraceVerdict.AGREES, found.latency)
+    assert found.latency is not None
+    assert (found.latency.device, found.latency.checked) == ("", 0)
+
+
+def test_a_slower_clock_lowers_the_bounds(ring: tuple[Program, Trace, Tight]) -> None:
+    """The L2 cache does not slow down with an SM, so the same way takes fewer of its cycles."""
+    program, trace, tight = ring
+    early = returned_by(trace, tight.row, 200)
+    assert conform(program, early).verdict is TraceVerdict.DIFFERS
+    slow = replace(trace.meta.device, sm_khz=trace.meta.device.sm_khz // 2)
+    assert conform(program, Trace(replace(early.meta, device=slow), early.events)).verdict is TraceVerdict.AGREES
+
+
+def test_a_release_that_was_not_recorded_bounds_nothing(ring: tuple[Program, Trace, Tight]) -> None:
+    """In a window the copies of its first waits were issued before it: those returns are counted, not judged."""
+    program, _, _ = ring
+    whole = read_trace(TRACES / RING.replace("-g1.", "-g1-window20..40."))
+    found = conform(program, whole)
+    assert found.latency is not None
+    assert found.latency.unchecked > 0
+    assert found.latency.checked > found.latency.unchecked
+
+
+# The document.
+
+
+def document(**changes: Any) -> str:
+    made = {"format": "pipesim-latency-floors", "version": 1, "device": "a chip", "sm_khz": 1_000_000, "source": "here"}
+    return json.dumps(made | {"paths": {"copy": [[16, 300, 9], [1024, 310, 9], [4096, 400, 9]]}} | changes)
+
+
+def test_a_bound_is_that_of_the_next_smaller_size() -> None:
+    floors = parse_floors(document())
+    found = [floors.least(ReleasePath.COPY, size, 1_000_000) for size in (8, 16, 1023, 1024, 1 << 20)]
+    assert found == [None, Least(16, 300, 9), Least(16, 300, 9), Least(1024, 310, 9), Least(4096, 400, 9)]
+    assert floors.least(ReleasePath.ARRIVE, 0, 1_000_000) is None
+    assert floors.least(ReleasePath.COPY, 16, 500_000) == Least(16, 150, 9)
+    assert floors.least(ReleasePath.COPY, 16, 2_000_000) == Least(16, 300, 9)
+
+
+@pytest.mark.parametrize("changes", [
+    {"version": 2},
+    {"format": "pipesim-profile"},
+    {"sm_khz": 0},
+    {"paths": {"copy": [[16, 300, 9], [32, 299, 9]]}},
+    {"paths": {"copy": [[32, 300, 9], [16, 301, 9]]}},
+    {"paths": {"copy": []}},
+    {"paths": {"teleport": [[0, 1, 1]]}},
+    {"paths": [1]},
+])  # fmt: skip
+def test_a_document_of_nonsense_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(ProfileError):
+        parse_floors(document(**changes), "here")
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda p: p.stem)
+def test_a_stored_document_reads_back_and_says_where_its_numbers_are_from(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    floors = parse_floors(text, str(path))
+    assert floors_text(floors) == text
+    assert floors_for(floors.device) == floors
+    assert "recordings" in floors.source
+    assert all(row.samples > 0 for table in floors.paths.values() for row in table)
+    assert {ReleasePath.ARRIVE, ReleasePath.COPY, ReleasePath.COPIES, ReleasePath.MULTICAST} <= set(floors.paths)
+
+
+def test_stamps_of_two_sms_are_as_uncertain_as_their_places_on_the_time_line() -> None:
+    """A remote arrive is compared on the common time line: the same return passes once the errors are large."""
+    stored = next(s for s in GOOD if s.path.name == "cluster_multicast-c2-cw2-ob8192-sb8192-s4-t3-w600-g2.parquet")
+    program, trace, floors = opened(stored)
+    one = next(t for t in tight_returns(program, trace, floors) if t.path is ReleasePath.MULTICAST_AWAY)
+    early = returned_by(trace, one.row, one.slack + 300)
+    found = conform(program, early)
+    assert found.divergence is not None
+    assert found.divergence.kind is DivergenceKind.TOO_SOON
+    vague = replace(early.events, error_ps=early.events.error_ps + np.int64(10_000_000))
+    lost = conform(program, Trace(early.meta, vague))
+    assert lost.divergence is None or lost.divergence.early is None or "another CTA" not in lost.divergence.claim

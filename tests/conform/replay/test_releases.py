@@ -1,0 +1,181 @@
+"""Which operations release a wait, and by when it can return at the earliest: small programs with stamps by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pipesim.conform.replay import conformance
+from pipesim.conform.replay.clusters import all_agents
+from pipesim.conform.replay.conformance import conform, release_times
+from pipesim.conform.replay.latency_floor import LatencyFloors, Least, ReleasePath
+from pipesim.conform.result import Conformance, DivergenceKind, TraceVerdict
+from pipesim.model.program import Agent, Barrier, Program
+from pipesim.trace.recorder import EventBuffer
+from pipesim.trace.schema import Device, Trace, TraceMeta
+from pipesim.trace.sites import site_table
+from tests.support.small_programs import build
+
+KHZ = 1_000_000
+TABLES = {
+    ReleasePath.ARRIVE: (Least(0, 30, 5),),
+    ReleasePath.REMOTE_ARRIVE: (Least(0, 200, 5),),
+    ReleasePath.CP_ASYNC_ARRIVE: (Least(0, 90, 5),),
+    ReleasePath.COPY: (Least(16, 100, 5), Least(64, 300, 5)),
+    ReleasePath.COPIES: (Least(128, 500, 5),),
+    ReleasePath.MULTICAST: (Least(16, 350, 5),),
+    ReleasePath.MULTICAST_AWAY: (Least(16, 450, 5),),
+}
+
+
+@pytest.fixture(autouse=True)
+def floors(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = LatencyFloors("a chip", KHZ, "by hand", TABLES)
+    monkeypatch.setattr(conformance, "floors_for", lambda device: measured if device == "a chip" else None)
+
+
+def stamped(program: Program, *stamps: Sequence[int], error_ps: int = 0, **meta: Any) -> Trace:
+    """A recording of ``program``: the stamps of each agent's records, in its order."""
+    table, buffer = site_table(program), EventBuffer()
+    for agent, mine in enumerate(stamps):
+        records = [record for of_op in table.records[agent] for record in of_op]
+        passes: dict[int, int] = {}
+        for record, cycle in zip(records, mine, strict=True):
+            n = passes[record.site] = passes.get(record.site, -1) + 1
+            value = record.value if record.value >= 0 else 1
+            buffer.append(0, agent, record.site, record.stage, record.parity, n, value, cycle)
+    described = TraceMeta(
+        "hardware", program.name, {}, program.ctas, Device("a chip", sm_khz=KHZ), all_agents(program), table.barriers,
+        table.sites, extra={"order_error_cycles": meta.pop("order", 0)},
+    )  # fmt: skip
+    events = buffer.events(KHZ)
+    events.error_ps[:] = error_ps
+    return Trace(described, events)
+
+
+def earliest(program: Program, *stamps: Sequence[int], **how: Any) -> int:
+    """The first cycle at which the last agent's last record, a return, is not refused."""
+    *others, last = [list(each) for each in stamps]
+
+    def found(cycle: int) -> Conformance:
+        return conform(program, stamped(program, *others, [*last[:-1], cycle], **how))
+
+    low, high = last[-1] - 1, last[-1] + 10_000
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if found(middle).divergence is None else (middle, high)
+    wrong = found(high - 1).divergence
+    if high > last[-1]:
+        assert wrong is not None
+        assert wrong.kind is DivergenceKind.TOO_SOON
+        assert wrong.late_by == 1
+    return high
+
+
+WAIT = "WAIT parity=0"
+
+
+def cta(*code: str, barriers: int = 1, counts: Sequence[int] = (1, 1), slots: int = 1) -> Program:
+    """One CTA of agents with this code; the first initialises the barriers before all meet."""
+    sync = f"BAR_SYNC threads={32 * len(code)} lanes=32"
+    init = "; ".join(f"INIT barrier={n} count={counts[n]}" for n in range(barriers))
+    return build(
+        *(f"{init * (not n)}{'; ' * (not n)}{sync}; {c}" for n, c in enumerate(code)), barriers=barriers, slots=slots
+    )
+
+
+def test_an_arrive() -> None:
+    ring = cta("ARRIVE", WAIT)
+    assert earliest(ring, [1000], [0, 1000]) == 1030
+    assert earliest(ring, [1000], [0, 1000], order=20) == 1010
+    assert release_times(ring, stamped(ring, [1000], [0, 1100]))[0][0].after == 100
+
+
+def test_the_last_of_several_arrives() -> None:
+    ring = cta("ARRIVE", "ARRIVE", WAIT, counts=(2,))
+    assert earliest(ring, [1000], [2000], [0, 2000]) == 2030
+    assert earliest(ring, [2000], [1000], [0, 2000]) == 2030
+
+
+def test_a_wait_that_came_long_after_keeps_the_bound_too() -> None:
+    assert earliest(cta("ARRIVE", WAIT), [1000], [5000, 5000]) == 5000
+
+
+def test_an_arrive_without_a_record_is_as_early_as_the_record_before_it() -> None:
+    """A cp.async arrive leaves none: here it follows an arrive on another barrier."""
+    ring = cta("ARRIVE barrier=1; CP_ASYNC_ARRIVE lanes=1 noinc=1", WAIT, barriers=2)
+    assert earliest(ring, [1000], [0, 1000]) == 1090
+
+
+def test_a_copy() -> None:
+    one = cta("ARRIVE expect=64; TMA_LOAD bytes=64 item=0", WAIT)
+    assert earliest(one, [1000, 1010], [0, 1010]) == 1310
+    other = cta("TMA_LOAD bytes=64 item=0; ARRIVE expect=64", WAIT)
+    assert earliest(other, [1000, 1010], [0, 1010]) == 1300
+    assert earliest(other, [1000, 1500], [0, 1500]) == 1530  # the arrive that expects its bytes came late
+
+
+def test_a_part_of_a_copy_that_completes_a_phase() -> None:
+    """32 of 64 bytes are expected: they may be there as soon as 16 were ever."""
+    part = cta("ARRIVE expect=32; TMA_LOAD bytes=64 item=0; ARRIVE expect=32", f"{WAIT}; WAIT parity=1")
+    assert earliest(part, [1000, 1010, 9000], [0, 1500, 9000, 9030]) == 9030
+    only = cta("ARRIVE expect=32; TMA_LOAD bytes=64 item=0; ARRIVE expect=32", WAIT)
+    assert earliest(only, [1000, 1010, 9000], [0, 1010]) == 1110
+
+
+def test_several_copies_share_the_way_into_their_sm() -> None:
+    two = cta("ARRIVE expect=128; TMA_LOAD bytes=64 item=0; TMA_LOAD bytes=64 item=0 access=1", WAIT, slots=2)
+    assert earliest(two, [1000, 1010, 1020], [0, 1020]) == 1510
+    assert earliest(two, [1000, 1010, 1220], [0, 1220]) == 1520  # the second alone
+    apart = cta("ARRIVE expect=128; TMA_LOAD bytes=64 item=0", "TMA_LOAD bytes=64 item=0 access=1", WAIT, slots=2)
+    assert earliest(apart, [1000, 1010], [1005], [0, 1010]) == 1505
+
+
+def pair(*code: str, barriers: int = 1) -> Program:
+    """The first agent is in CTA 1, the rest in CTA 0, which has the barrier."""
+    agents = tuple(Agent(int(n == 0), n, (1 << 32) - 1, f"role{n}", 0) for n in range(len(code)))
+    table = tuple(Barrier(rank, "b", n) for rank in (0, 1) for n in range(barriers))
+    sync = "CLUSTER_ARRIVE; CLUSTER_WAIT"
+    return build(
+        *(f"{'INIT; ' * (n == 1)}{sync}; {c}" for n, c in enumerate(code)), barriers=table, agents=agents, ctas=2
+    )
+
+
+def test_an_arrive_from_another_cta() -> None:
+    """Its stamp and that of the return are as uncertain as both places on the common time line."""
+    program = pair("ARRIVE", "", WAIT)
+    assert earliest(program, [1000], [], [0, 1000]) == 1200 - 2
+    assert earliest(program, [1000], [], [0, 1000], error_ps=10_000, order=5) == 1200 - 5 - 2 * 11
+
+
+def test_another_arrive_may_have_taken_its_place() -> None:
+    """The first arrive is from afar, and its phase is complete too soon; but the second, of here, can have done it."""
+    program = pair("ARRIVE", "ARRIVE", f"{WAIT}; WAIT parity=1")
+    trace = stamped(program, [1000], [1010], [0, 1050, 1060, 3000])
+    found = conform(program, trace)
+    assert found.verdict is TraceVerdict.AGREES
+    assert found.latency is not None
+    assert (found.latency.checked, found.latency.unchecked) == (1, 1)
+    late = conform(program, stamped(program, [1000], [1060], [0, 1050, 1060, 3000]))
+    assert late.divergence is not None
+    assert late.divergence.kind is DivergenceKind.TOO_SOON
+
+
+def test_what_was_not_measured_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = LatencyFloors("a chip", KHZ, "by hand", {ReleasePath.COPY: TABLES[ReleasePath.COPY]})
+    monkeypatch.setattr(conformance, "floors_for", lambda device: measured)
+    program = cta("ARRIVE expect=64; TMA_LOAD bytes=64 item=0", WAIT)
+    found = conform(program, stamped(program, [1000, 1010], [0, 2000])).latency
+    assert found is not None
+    assert (found.checked, found.unchecked) == (0, 1)
+    assert earliest(program, [1000, 1010], [0, 1010]) == 1310  # what was measured counts all the same
+
+
+def test_a_fresh_barrier_lets_pass_at_once() -> None:
+    program = cta("ARRIVE barrier=1", "WAIT parity=1", barriers=2)
+    found = conform(program, stamped(program, [1000], [0, 0]))
+    assert found.verdict is TraceVerdict.AGREES
+    assert found.latency is not None
+    assert (found.latency.checked, found.latency.unchecked) == (0, 0)

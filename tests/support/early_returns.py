@@ -1,0 +1,58 @@
+"""Stored traces in which one wait returns earlier than it did, and which waits are worth moving."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from pipesim.conform.replay.clusters import as_clusters, own_rows
+from pipesim.conform.replay.conformance import release_times
+from pipesim.conform.replay.latency_floor import LatencyFloors, ReleasePath
+from pipesim.model.program import Program
+from pipesim.trace.schema import EventKind, Trace
+
+
+class Tight(NamedTuple):
+    """A recorded return of a wait, the path of the release it came nearest to, and by how many cycles it exceeds that.
+
+    ``row`` is one of the trace's table, ``least`` the path's bound.
+    """
+
+    slack: int
+    row: int
+    path: ReleasePath
+    least: int
+
+
+def tight_returns(program: Program, trace: Trace, floors: LatencyFloors) -> list[Tight]:
+    """The returns of all waits whose releases were recorded, those first that came soonest after theirs."""
+    merged, rows = as_clusters(program, trace), own_rows(program, trace)
+    found: defaultdict[int, list[Tight]] = defaultdict(list)
+    for cta, times in release_times(program, trace).items():
+        here = rows[np.flatnonzero(merged.events.cta == cta)]
+        for time in times:
+            release, row = time.release, int(here[time.row])
+            least = release.path and floors.least(release.path, release.nbytes, trace.meta.device.sm_khz)
+            if release.path and least and trace.meta.sites[trace.events.site[row]].kind is EventKind.WAIT_RETURN:
+                found[row].append(Tight(time.after - least.cycles, row, release.path, least.cycles))
+    return sorted(min(each) for each in found.values())
+
+
+def returned_by(trace: Trace, row: int, by: int) -> Trace:
+    """The trace with the return of ``row`` this many cycles earlier (later, if below 0).
+
+    The record of entering the wait goes along where it would come after it, and nothing else.
+    """
+    events, khz = trace.events, trace.meta.device.sm_khz
+    cycle, time_ps = events.cycle.copy(), events.time_ps.copy()
+    target = int(cycle[row]) - by
+    enters = trace.meta.sites[int(events.site[row - 1])].kind is EventKind.WAIT_ENTER
+    same = (events.cta[row - 1], events.agent[row - 1]) == (events.cta[row], events.agent[row])
+    for moved in (row, row - 1) if row and enters and same else (row,):
+        back = int(cycle[moved]) - target if moved == row else max(0, int(cycle[moved]) - target)
+        cycle[moved] -= back
+        time_ps[moved] -= back * 10**9 // khz
+    return Trace(trace.meta, replace(events, cycle=cycle, time_ps=time_ps))

@@ -1,0 +1,211 @@
+"""Write the least latencies that `conform` goes by, from the stored experiments and half of the stored recordings.
+
+``python tools/latency_floors.py [--check]``. Of each device: the least of the experiment ``latency`` for each path and
+size (of a device that has not run it, those of one that has). Half of the device's recordings, by a checksum of their
+names, gives the margin: all numbers of the experiment are lowered by the largest share by which a recorded wait was
+sooner than they say, and none is above what was recorded. The other recordings are held out: they are compared with the
+result, and a return that would be refused is an error. With ``--check`` nothing is written, and the exit code is 1 if a
+document is not what this gives.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from hwkernels.experiments.latency import Path as Measured
+from hwkernels.experiments.latency import latency_cases
+from hwkernels.experiments.results import Outcome, stored_results
+from pipesim.conform.replay.conformance import release_times
+from pipesim.conform.replay.latency_floor import FOLDER, LatencyFloors, Least, ReleasePath, floors_text
+from pipesim.targets import find
+from pipesim.trace.files import read_trace
+from pipesim.trace.library import device_slug, stored_traces
+
+ROOT = Path(__file__).resolve().parents[1]
+TRACES = ROOT / "traces"
+
+_OWN = {
+    Measured.ARRIVE: ReleasePath.ARRIVE,
+    Measured.ARRIVE_EXPECT_TX: ReleasePath.ARRIVE,
+    Measured.ARRIVE_OWN_CLUSTER: ReleasePath.ARRIVE,
+    Measured.CP_ASYNC_NOINC: ReleasePath.CP_ASYNC_ARRIVE,
+    Measured.CP_ASYNC_16_NOINC: ReleasePath.CP_ASYNC_ARRIVE,
+    Measured.MULTICAST: ReleasePath.MULTICAST,
+}
+#: Between two SMs: recorded times have errors that say nothing of the experiment.
+FAR = {ReleasePath.REMOTE_ARRIVE, ReleasePath.MULTICAST_AWAY}
+Tables = dict[ReleasePath, dict[int, tuple[int, int]]]  # path → bytes → least cycles, measurements
+
+
+class Seen(NamedTuple):
+    """Of one path and size in the recordings: cycles from stamp to stamp, their uncertainty, and the SM clock."""
+
+    path: ReleasePath
+    nbytes: int
+    after: int
+    uncertainty: int
+    sm_khz: int
+    place: str
+
+
+class Result(NamedTuple):
+    """The bounds of a device; of the recordings held out, how many returns were compared, and the nearest or worst."""
+
+    floors: LatencyFloors
+    chosen_from: int
+    held_out: int
+    returns: int
+    least_margin: Mapping[ReleasePath, int]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a document is stale")
+    options = parser.parse_args(arguments)
+    wrong = 0
+    for result in results():
+        path = FOLDER / f"{device_slug(result.floors.device)}.json"
+        text = floors_text(result.floors)
+        margins = ", ".join(f"{name} {margin}" for name, margin in sorted(result.least_margin.items()))
+        print(f"{result.floors.device}: bounds from {result.chosen_from} recordings and the experiments;", end=" ")
+        print(f"{result.returns:,} times in {result.held_out} others exceed them by at least (cycles): {margins}")
+        wrong += any(margin < 0 for margin in result.least_margin.values())
+        if not options.check:
+            path.write_text(text, encoding="utf-8")
+        elif not path.is_file() or path.read_text(encoding="utf-8") != text:
+            print(f"{path} is stale: run python tools/latency_floors.py", file=sys.stderr)
+            wrong += 1
+    return int(wrong > 0)
+
+
+def results() -> list[Result]:
+    """The bounds of every device with recordings."""
+    measured = {one.device: one.cases["latency"] for one in stored_results(TRACES) if "latency" in one.cases}
+    seen = _seen()
+    found = []
+    for device, recordings in seen.items():
+        other = device if device in measured else next(iter(measured), "")
+        tables, khz = (
+            _measured(measured[other]) if other else ({}, max(s.sm_khz for r in recordings.values() for s in r))
+        )
+        halves: tuple[list[list[Seen]], ...] = ([], [])
+        for name, times in recordings.items():
+            halves[zlib.crc32(name.encode()) % 2].append(times)
+        chosen, held_out = halves
+        permille = _lower(tables, khz, [s for recording in chosen for s in recording])
+        floors = LatencyFloors(device, khz, _source(device, other, len(chosen), permille), _rising(tables))
+        compared = [s for recording in held_out for s in recording]
+        found.append(Result(floors, len(chosen), len(held_out), len(compared), _margins(floors, compared)))
+    return found
+
+
+def _source(device: str, measured: str, recordings: int, permille: int) -> str:
+    half = f"{recordings} recordings of the {device}"
+    if not measured:
+        return f"the least seen in {half}"
+    share = f"{(1000 - permille) / 10:.1f} %"
+    return f"the experiment `latency` on the {measured}, less {share}, the most by which {half} were below it"
+
+
+def _seen() -> dict[str, dict[str, list[Seen]]]:
+    """By device, of each good recording by its name, all times from a release to the return."""
+    found: defaultdict[str, dict[str, list[Seen]]] = defaultdict(dict)
+    for stored in stored_traces(TRACES):
+        meta = stored.meta
+        if meta.source != "hardware" or meta.fault:
+            continue
+        program = find(meta.protocol).build(meta.params, twice=False)
+        times = release_times(program, read_trace(stored.path))
+        found[meta.device.name][stored.path.name] = [
+            Seen(t.release.path, t.release.nbytes, t.after, t.uncertainty, meta.device.sm_khz, stored.path.name)
+            for of_cta in times.values() for t in of_cta if t.release.path is not None
+        ]  # fmt: skip
+    return dict(found)
+
+
+def _measured(cases: Mapping[str, Outcome]) -> tuple[Tables, int]:
+    """The tables of one device's experiment, and the SM clock at which it ran."""
+    tables: Tables = defaultdict(dict)
+    back: dict[int, tuple[int, int]] = {}  # multicast there and back, by bytes
+    clocks = []
+    for name, arguments in latency_cases():
+        outcome = cases[name]
+        least, samples = outcome.data["least"][0], outcome.outcomes["returned"]
+        clocks.append(outcome.data["sm_khz"][0])
+        path, nbytes, count = Measured(arguments["path"]), arguments["bytes"], arguments["count"]
+        match path:
+            case Measured.COPY | Measured.COPIES_APART:
+                if count == 1:
+                    _keep(tables[ReleasePath.COPY], nbytes, least, samples)
+                _keep(tables[ReleasePath.COPIES], nbytes * count, least, samples)
+            case Measured.MULTICAST_THERE_AND_BACK:
+                back[nbytes] = (least, samples)
+            case Measured.REMOTE_THERE_AND_BACK:  # both ways are taken to be equally long
+                _keep(tables[ReleasePath.REMOTE_ARRIVE], 0, least // 2, samples)
+            case _:
+                _keep(tables[_OWN[path]], 0 if path is not Measured.MULTICAST else nbytes, least, samples)
+    home = tables[ReleasePath.REMOTE_ARRIVE][0][0]
+    for nbytes, (least, samples) in back.items():
+        _keep(tables[ReleasePath.MULTICAST_AWAY], nbytes, least - home, samples)
+    return dict(tables), max(clocks)
+
+
+def _keep(table: dict[int, tuple[int, int]], nbytes: int, cycles: int, samples: int) -> None:
+    """Add measurements to a row."""
+    least, before = table.get(nbytes, (cycles, 0))
+    table[nbytes] = (min(least, cycles), before + samples)
+
+
+def _lower(tables: Tables, khz: int, seen: Sequence[Seen]) -> int:
+    """Lower all rows by one share and to what recordings show; the permille that is left of the experiment's numbers.
+
+    A path that was not measured gets a row for each size that the recordings have.
+    """
+    recorded: Tables = defaultdict(dict)
+    left = 1000
+    for one in seen:
+        sizes = [size for size in tables.get(one.path, {one.nbytes: 0}) if size <= one.nbytes]
+        if sizes:
+            cycles = max(0, one.after) * max(khz, one.sm_khz) // one.sm_khz  # at the clock of the experiment
+            _keep(recorded[one.path], max(sizes), cycles, 1)
+            if one.path in tables and one.path not in FAR:
+                left = min(left, 1000 * cycles // tables[one.path][max(sizes)][0])
+    for path, table in tables.items():
+        tables[path] = {nbytes: (cycles * left // 1000, samples) for nbytes, (cycles, samples) in table.items()}
+    for path, table in recorded.items():
+        for nbytes, (cycles, samples) in table.items():
+            _keep(tables.setdefault(path, {}), nbytes, cycles, samples)
+    return left
+
+
+def _rising(tables: Tables) -> dict[ReleasePath, tuple[Least, ...]]:
+    """The tables; no row is above one for more bytes, which contain as many."""
+    found = {}
+    for path, table in tables.items():
+        rows: list[Least] = []
+        for nbytes in sorted(table, reverse=True):
+            cycles, samples = table[nbytes]
+            rows.append(Least(nbytes, min([cycles, *(row.cycles for row in rows[-1:])]), samples))
+        found[path] = tuple(rows[::-1])
+    return found
+
+
+def _margins(floors: LatencyFloors, times: Iterable[Seen]) -> dict[ReleasePath, int]:
+    """By path the least cycles by which a time exceeds its bound, as `conform` compares them; below 0: refused."""
+    margins: dict[ReleasePath, int] = {}
+    for one in times:
+        least = floors.least(one.path, one.nbytes, one.sm_khz)
+        if least is not None:
+            margin = one.after + one.uncertainty - least.cycles
+            margins[one.path] = min(margins.get(one.path, margin), margin)
+    return margins
+
+
+if __name__ == "__main__":
+    sys.exit(main())
