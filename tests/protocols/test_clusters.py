@@ -51,6 +51,16 @@ def test_it_is_proved(shape: tuple[int, int, int]) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
+def test_the_blockwise_kernel_is_proved(shape: tuple[int, int, int]) -> None:
+    for params in ({"tiles": 3}, {"k_iters": 1}):
+        program = gemm(shape, "gemm_sm100_blockwise", **params)
+        found = check(program, max_states=1)
+        assert found.verdict is Verdict.PROVED, (params, found.doubts[:3])
+        m, n, group = shape
+        assert counts(program)["input.empty[0]@0"] == m // group + n - 1 + 4 * m * n
+
+
+@pytest.mark.parametrize("shape", SHAPES)
 def test_the_counts_of_its_barriers(shape: tuple[int, int, int]) -> None:
     m, n, group = shape
     made = counts(gemm(shape))

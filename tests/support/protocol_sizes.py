@@ -89,6 +89,9 @@ SIZES: Mapping[str, list[Params]] = {
         *around("tiles", 2, accumulators=2, k_iters=3),
         {"accumulators": 1}, {"stages": 1}, {"lookahead": 1}, {"clc_stages": 0, "tiles": 1},
         {"block_n": 64, "clc_stages": 1},
+        {"cta_group": 2, "k_iters": 5}, {"cluster_m": 2, "cluster_n": 2, "stages": 2, "k_iters": 3},
+        {"cta_group": 2, "cluster_m": 4, "stages": 2, "k_iters": 3},
+        {"cta_group": 2, "cluster_n": 2, "k_iters": 3, "lookahead": 1, "tiles": 3},
     ],
     "gemm_sm90": [
         *around("k_iters", 4),
