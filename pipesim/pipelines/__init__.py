@@ -36,6 +36,7 @@ from pipesim.pipelines.modular.epi_load import EpiLoadPipeline
 from pipesim.pipelines.modular.grouped_clc import (
     GroupedCLCSchedulerIterator,
     GroupedCLCWorkIterator,
+    GroupedWorkIterator,
     grouped_clc_barrier_counts,
 )
 from pipesim.pipelines.modular.input_consumer import ConsumerTiles, InputConsumer, InputConsumerStage
@@ -96,6 +97,7 @@ __all__ = [
     "FA4MiscMBars",
     "GroupedCLCSchedulerIterator",
     "GroupedCLCWorkIterator",
+    "GroupedWorkIterator",
     "InputConsumer",
     "InputConsumerStage",
     "InputProducer",

@@ -152,7 +152,7 @@ class GemmSm100:
         """Give ``p`` the kernel's roles, warp by warp."""
         p.init(self.init)
         p.role("epilogue", warps=EPILOGUE_WARPS)(self.epilogue)
-        p.role("scheduler")(self.sm100.scheduler)
+        p.role("scheduler")(self.scheduler)
         p.role("load")(self.load)
         p.role("mma")(self.mma)
         if self.source is not None:
@@ -185,10 +185,20 @@ class GemmSm100:
 
     def output(self) -> OutputTilePipeline:
         """The calling agent's pipeline of accumulators."""
-        stages = self.accumulator.slots
-        tmem, stride = TmemAllocation(self.accumulator), TMEM_COLUMNS // stages
-        mask = self.sm100.context().mma_complete_mask
-        return OutputTilePipeline(self.output_mbars, tmem, mask, stages, stride, self.pair)
+        stages, tmem, mask = (
+            self.accumulator.slots,
+            TmemAllocation(self.accumulator),
+            self.sm100.context().mma_complete_mask,
+        )
+        return OutputTilePipeline(self.output_mbars, tmem, mask, stages, self.stage_stride_cols(), self.pair)
+
+    def stage_stride_cols(self) -> int:
+        """Columns of tensor memory from one accumulator to the next."""
+        return TMEM_COLUMNS // self.accumulator.slots
+
+    def scheduler(self, w: Warp) -> None:
+        """The scheduler warp."""
+        self.sm100.scheduler(w)
 
     def load(self, w: Warp) -> None:
         """The load warp: every tile's K groups, then the drain."""
@@ -196,6 +206,7 @@ class GemmSm100:
         order = source.ordering() if source is not None else None
         with self.input().producer() as producer:
             for work in self.sm100.work_of_load(w):
+                self.begin_tile(w, work.index)
                 if source is not None:
                     source.loaded(w, order, work.index, 0)
                 for k, tiles in acquired(w, producer, self.groups, lookahead=self.lookahead):
@@ -204,6 +215,9 @@ class GemmSm100:
                     if source is not None:
                         source.loaded(w, order, work.index, k + 1)
             producer.drain()  # the MMA warps still commit to what was loaded last, those of other CTAs among them
+
+    def begin_tile(self, w: Warp, tile: int) -> None:
+        """What the load warp does before the loads of a tile: nothing here."""
 
     def copy(self, w: Warp, tiles: ProducerTiles[TilePayload], group: int) -> None:
         """Each CTA multicasts its slices; the leader of a pair expects, and counts, the bytes that reach the pair."""
@@ -244,14 +258,18 @@ class GemmSm100:
         """The MMA warp: multiplies in the leader, keeps step with the scheduler in its peer."""
         self.sm100.allocate(w)
         consumer, output = self.input().consumer(), self.output()
-        for work in self.sm100.work(w):
+        for work in self.sm100.work_of_mma(w):
             if not self.sm100.context().elect_one_cta:
+                self.follow(output)
                 continue  # the peer's MMA warp only keeps step with the scheduler
             with output.producer() as accumulator:
                 for k, tiles in acquired(w, consumer, self.groups, lookahead=self.lookahead):
                     with w.elect_one():
                         self._multiply(w, tiles, accumulator.tmem.tile(), work.index, work.index * self.groups + k)
         self.sm100.deallocate()
+
+    def follow(self, output: OutputTilePipeline) -> None:
+        """What the peer's MMA warp does for each tile, beside keeping step: nothing here."""
 
     def _multiply(self, w: Warp, tiles: ConsumerTiles[TilePayload], accumulator: Slot, tile: int, group: int) -> None:
         ctx = self.sm100.context()

@@ -116,6 +116,10 @@ class Sm100:
             scheduler.throttle_signal(self.context().is_first_cta_in_cluster)
             yield work
 
+    def work_of_mma(self, w: Warp) -> Iterator[WorkInfo]:
+        """The MMA warp's tiles."""
+        return self.work(w)
+
     def scheduler(self, w: Warp) -> None:
         """The scheduler warp, of the first CTA only: a request for every tile, and one that finds none."""
         if not self.context().is_first_cta_in_cluster or not self.clc.num_stages:

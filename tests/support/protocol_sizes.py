@@ -84,6 +84,14 @@ SIZES: Mapping[str, list[Params]] = {
         {"epilogue_load": 1, "load_order": 2, "tiles": 5, "k_iters": 3},
         {"epilogue_load": 1, "load_order": 1, "tiles": 1},
     ],
+    "gemm_sm100_block_scaled": [
+        *around("k_iters", 4),
+        *around("tiles", 2, k_iters=3),
+        {"nvfp4": 1}, {"nvfp4": 1, "cta_group": 2, "stages": 2}, {"cta_group": 2, "tiles": 0},
+        {"cta_group": 2, "clc_stages": 0, "tiles": 1}, {"block_n": 256, "accumulators": 1},
+        {"cluster_m": 2, "cluster_n": 2, "stages": 2, "k_iters": 3},
+        {"cta_group": 2, "cluster_m": 4, "cluster_n": 2, "stages": 2, "tiles": 2, "k_iters": 3},
+    ],
     "gemm_sm100_blockwise": [
         *around("k_iters", 4),
         *around("tiles", 2, accumulators=2, k_iters=3),
@@ -92,6 +100,13 @@ SIZES: Mapping[str, list[Params]] = {
         {"cta_group": 2, "k_iters": 5}, {"cluster_m": 2, "cluster_n": 2, "stages": 2, "k_iters": 3},
         {"cta_group": 2, "cluster_m": 4, "stages": 2, "k_iters": 3},
         {"cta_group": 2, "cluster_n": 2, "k_iters": 3, "lookahead": 1, "tiles": 3},
+    ],
+    "gemm_sm100_grouped": [
+        *around("k_iters", 4),
+        *[{"tiles": tiles, "k_iters": 3} for tiles in (1, 2, 3, 4, 5, 6)],
+        {"group_tiles": 2, "tiles": 5}, {"nvfp4": 1, "stages": 2, "tiles": 3}, {"accumulators": 1},
+        {"cta_group": 2, "tiles": 1}, {"cta_group": 2, "tiles": 2, "k_iters": 3}, {"cta_group": 2, "tiles": 6},
+        {"cta_group": 2, "tiles": 3, "all_stages": 1}, {"cta_group": 2, "tiles": 5, "k_iters": 1, "all_stages": 1},
     ],
     "gemm_sm90": [
         *around("k_iters", 4),
