@@ -12,7 +12,7 @@ from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Engine, Op, Space, operand
 from pipesim.model.program import Program
 from pipesim.pipelines import BlockScaledTilePayload
-from pipesim.protocols.blackwell import grouped
+from pipesim.protocols.blackwell import grouped, grouped_1d1d
 from pipesim.protocols.blackwell.block_scaled import BlockScaled
 from pipesim.prove.check import Check, check
 from pipesim.targets import find
@@ -158,6 +158,40 @@ def test_the_tensor_maps_are_rewritten_where_a_group_begins() -> None:
     program = find("gemm_sm100_grouped").build({"tiles": 5, "group_tiles": 2})
     writes = [operand(op, "item") for op in program.code[agent(program, "load")] if op[0] == Op.WRITE]
     assert writes == [1, 2, 3]
+
+
+@pytest.mark.parametrize("pair", [1, 2])
+@pytest.mark.parametrize("tiles", [0, 1, 2, 3, 5])
+def test_the_ring_of_two_slots_is_proved(tiles: int, pair: int) -> None:
+    program = find("gemm_sm100_grouped_1d1d").build({"tiles": tiles, "k_iters": 2, "stages": 2, "cta_group": pair})
+    assert check(program, max_states=1).verdict is Verdict.PROVED
+
+
+def test_the_scheduler_of_every_cta_waits_from_the_third_tile_on() -> None:
+    program = find("gemm_sm100_grouped_1d1d").build({"tiles": 4, "cta_group": 2})
+    for cta in range(2):
+        code = program.code[agent(program, f"scheduler@{cta}")]
+        named = [
+            (Op(op[0]), program.barrier_name(operand(op, "barrier"))) for op in code if op[0] in (Op.WAIT, Op.ARRIVE)
+        ]
+        assert named == [
+            (Op.ARRIVE, f"sched.full[0]@{cta}"), (Op.ARRIVE, f"sched.full[1]@{cta}"),
+            (Op.WAIT, f"sched.empty[0]@{cta}"), (Op.ARRIVE, f"sched.full[0]@{cta}"),
+            (Op.WAIT, f"sched.empty[1]@{cta}"), (Op.ARRIVE, f"sched.full[1]@{cta}"),
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("warps", "shown"),
+    [(5, {FaultKind.RACE, FaultKind.WRONG_ITEM, FaultKind.OVER_ARRIVAL, Ending.DEADLOCK}), (7, {Ending.DEADLOCK})],
+)
+def test_a_slot_that_counts_another_number_of_warps_is_found(
+    warps: int, shown: set[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grouped_1d1d, "_CONSUMER_WARPS", warps)
+    found = check(find("gemm_sm100_grouped_1d1d").build({"tiles": 4, "k_iters": 1}))
+    assert found.verdict is Verdict.REFUTED
+    assert {each.kind for each in found.refutations} <= shown
 
 
 def test_a_cta_without_a_tile_would_leave_its_mma_warp_at_a_barrier(monkeypatch: pytest.MonkeyPatch) -> None:

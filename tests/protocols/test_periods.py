@@ -29,6 +29,8 @@ PERIODS = {
     "gemm_sm100_block_scaled": ({"tiles": 24}, "the iteration of load", 1),
     "gemm_sm100_blockwise": ({"tiles": 24}, "the critical cycle epilogue's arrive → named barrier 2", 1),
     "gemm_sm100_grouped": ({"tiles": 24}, "the iteration of load", 1),
+    # The period is read at the scheduler, which fills its ring first: in 24 tiles that shows.
+    "gemm_sm100_grouped_1d1d": ({"tiles": 64}, "the iteration of load", 1),
     # Its two groups leave a tile at the same time: the tensor cores idle while both store.
     "gemm_sm90": ({"tiles": 16}, "the matrix engine", 41),
     "persistent_scheduler": ({"tiles": 16}, "the iteration of consumer", 1),

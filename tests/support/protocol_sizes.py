@@ -108,6 +108,12 @@ SIZES: Mapping[str, list[Params]] = {
         {"cta_group": 2, "tiles": 1}, {"cta_group": 2, "tiles": 2, "k_iters": 3}, {"cta_group": 2, "tiles": 6},
         {"cta_group": 2, "tiles": 3, "all_stages": 1}, {"cta_group": 2, "tiles": 5, "k_iters": 1, "all_stages": 1},
     ],
+    "gemm_sm100_grouped_1d1d": [
+        *around("k_iters", 4),
+        *around("tiles", 2, k_iters=3),
+        {"nvfp4": 1, "stages": 2, "tiles": 3}, {"accumulators": 1}, {"block_n": 64, "tiles": 7, "k_iters": 2},
+        {"cta_group": 2, "tiles": 0}, {"cta_group": 2, "tiles": 5, "k_iters": 3}, {"cta_group": 2, "nvfp4": 1},
+    ],
     "gemm_sm90": [
         *around("k_iters", 4),
         *around("tiles", 4, k_iters=3, stages=4, k_group_size=2),
