@@ -15,6 +15,7 @@ from hwkernels.device.sources import TWINS
 from hwkernels.recorder.table_file import Spelling, Values, Variant, table_text, variants_of
 from hwkernels.twins import REGISTRY
 from hwkernels.twins.twin import Params, Twin
+from pipesim.errors import ParameterError
 from pipesim.model.program import Program
 from pipesim.targets import find
 from pipesim.trace.sites import site_table
@@ -84,6 +85,25 @@ def _macros(names: Mapping[str, str]) -> Callable[[Params], Values]:
     return of
 
 
+#: What the kernels of one SM have of the parameters that choose a cluster, a pair or a further warp.
+_ONE_SM = {"cta_group": {1}, "cluster_m": {0, 1}, "cluster_n": {1}, "epilogue_load": {0}, "lookahead": {0}}
+
+
+def require_one_sm(name: str) -> Callable[[Params], None]:
+    """A check that raises ParameterError for a parameter of the protocol that its kernel ``name`` does not have."""
+
+    def check(params: Params) -> None:
+        for parameter, values in _ONE_SM.items():
+            if params.get(parameter, min(values)) not in values:
+                raise ParameterError(
+                    f"{name}.cu does not have {parameter} = {params[parameter]}",
+                    cause="the kernel runs on one SM, without lookahead and without an epilogue load",
+                    correction=f"use {parameter} = {min(values)}; `pipesim check {name}` takes any",
+                )
+
+    return check
+
+
 _SHARED = {"stages": "RING_STAGES", "accumulators": "ACCUMULATORS", "clc_stages": "CLC_STAGES"}
 _ATTENTION = {name: name.upper() for name in ("kv_stages", "qk_stages", "pv_stages")}
 _CUTLASS = {"mainloop": "input", "accum": "output"}
@@ -102,7 +122,8 @@ def _blackwell() -> tuple[TableSource, ...]:
     def of(name: str, macros: Mapping[str, str], *settings: Params, **spelling: Any) -> TableSource:
         suffix = "_split" if settings and not settings[0].get("fused", 1) else ""
         path = TWINS / "blackwell" / f"{name}{suffix}.table.h"
-        return TableSource(path, name, settings or ({},), tuple(macros), _macros(macros), Spelling(**spelling))
+        check = require_one_sm(name)
+        return TableSource(path, name, settings or ({},), tuple(macros), _macros(macros), Spelling(**spelling), check)
 
     return (
         of("gemm_sm100", _SHARED, {}, {"k_group_size": 2, "stages": 4}),

@@ -91,9 +91,11 @@ def _item(place: str, item: int) -> str:
 
 
 def _landed(program: Program, copy: Operation, barrier: int) -> str:
-    if not operand(copy, "cta_mask"):
-        return memory_name(program, operand(copy, "access"))
-    return f"{program.access_name(operand(copy, 'access'))}@{program.barriers[barrier].cta}"
+    access, mask = operand(copy, "access"), operand(copy, "cta_mask")
+    for rank in range(program.ctas):
+        if mask >> rank & 1 and program.at_rank(operand(copy, "barrier"), access, rank)[0] == barrier:
+            return f"{program.access_name(access)}@{rank}"
+    return memory_name(program, access)
 
 
 def _ranks(mask: int) -> str:
@@ -162,7 +164,13 @@ def _fence(_: Program, op: Operation) -> str:
 
 def _copy(p: Program, op: Operation) -> str:
     mask = operand(op, "cta_mask")
-    on = _barrier(p, op) if not mask else f"{_barrier(p, op).partition('@')[0]}@{_ranks(mask)}"
+    on = _barrier(p, op)
+    if mask:
+        landings = [
+            p.at_rank(operand(op, "barrier"), operand(op, "access"), rank) for rank in range(p.ctas) if mask >> rank & 1
+        ]
+        signalled = {p.barriers[barrier].cta for barrier, _ in landings}
+        on = f"{on.partition('@')[0]}@{_ranks(sum(1 << rank for rank in signalled))}"
     return f"copy → {_item(accessed(p, op), operand(op, 'item'))} on {on}"
 
 

@@ -78,7 +78,7 @@ def require_transfer(rec: Recorder, engine: Engine, name: str, space: Space, ran
             )
 
 
-def require_load(rec: Recorder, name: str, space: Space, rank: int, bar_rank: int, *, multicast: bool) -> None:
+def require_load(rec: Recorder, name: str, space: Space, rank: int, bar_rank: int) -> None:
     """A bulk copy lands in shared memory, and is counted in the CTA where it lands or by the leader of its pair."""
     if space != Space.SHARED:
         raise ProtocolError(
@@ -87,7 +87,7 @@ def require_load(rec: Recorder, name: str, space: Space, rank: int, bar_rank: in
             cause="it copies into shared memory",
             correction="load into a tile of shared memory",
         )
-    if not multicast and bar_rank not in (rank, rank & ~1):
+    if bar_rank not in (rank, rank & ~1):
         raise ProtocolError(
             f"{rec.who} of CTA {rec.cta}: a copy into {name} of CTA {rank} is counted on a barrier of CTA {bar_rank}",
             place=author_line(),

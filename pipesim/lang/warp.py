@@ -154,7 +154,8 @@ class Warp:
         ``nbytes``: only this many, from the slot's begin; ``destination`` may be a part of a slot, too.
         ``item`` names what the bytes then hold. Each executing lane issues one copy, so one lane must be elected.
         ``cta_mask`` has a bit for each CTA of a multicast, which lands at the same offset in each and is counted on its
-        own copy of ``mbar``; 0 is an ordinary copy.
+        own copy of ``mbar``; 0 is an ordinary copy. An odd CTA that names the barrier of its pair's leader
+        (``mbar.mapa(rank & ~1)``; PTX: ``.cta_group::2``) has every landing counted by the leader of its own pair.
         """
         rec = self._mine()
         try:
@@ -188,9 +189,7 @@ class Warp:
                 rec.tables.access(destination.space, rank, destination.offset, destination.nbytes)
         bar = barrier_address(mbar)
         counted = mbar.rank if mbar.rank >= 0 else rec.cta
-        require_load(
-            rec, destination.name, destination.space, self._rank(destination), counted, multicast=bool(cta_mask)
-        )
+        require_load(rec, destination.name, destination.space, self._rank(destination), counted)
         rec.emit(Op.TMA_LOAD, bar, self._access(destination), destination.nbytes, item, cta_mask)
 
     def _require_one_copy(self, rec: Recorder, destination: Slot) -> None:

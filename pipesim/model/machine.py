@@ -114,8 +114,10 @@ def _gone(program: Program, state: State, flight: Flight) -> bool:
     if flight.first == flight.end:
         return False
     op = program.code[flight.agent][flight.pc]
-    multicast = op[0] == Op.TMA_LOAD and op[COPY_MASK]  # it lands where its barrier is
-    return not multicast and unreachable(program, state, flight.agent, op[ASYNC_ACCESS])
+    if op[0] == Op.TMA_LOAD and op[COPY_MASK]:
+        cta = program.cell_ctas[flight.first]
+        return cta != program.agents[flight.agent].cta and exited(program, state, cta)
+    return unreachable(program, state, flight.agent, op[ASYNC_ACCESS])
 
 
 def _lost(state: State, flight: Flight) -> Step:

@@ -166,9 +166,14 @@ class Program:
         return rest
 
     def at_rank(self, barrier: int, access: int, rank: int) -> tuple[int, int]:
-        """The barrier and the access at the same place in the CTA of this rank: where a multicast lands."""
-        a = self.accesses[access]
-        return self.barrier_at_rank(barrier, rank), self._index[Access(a.space, rank, a.offset, a.nbytes)]
+        """The access at the same place in the CTA of this rank, where a multicast lands, and the barrier it signals.
+
+        The barrier is at the same place there too; but if the copy names the one of the other CTA of the pair that the
+        access is in, as ``.cta_group::2`` allows, then each landing signals the CTA of that parity in its own pair.
+        """
+        a, counted = self.accesses[access], self.barriers[barrier].cta
+        signalled = rank if counted == a.cta else rank & ~1 | counted & 1
+        return self.barrier_at_rank(barrier, signalled), self._index[Access(a.space, rank, a.offset, a.nbytes)]
 
     def barrier_at_rank(self, barrier: int, rank: int) -> int:
         """The barrier at the same place in the CTA of this rank."""
@@ -196,6 +201,14 @@ class Program:
         return tuple(
             (index[a.space, a.cta, a.offset], index[a.space, a.cta, a.offset + a.nbytes]) for a in self.accesses
         )
+
+    @cached_property
+    def cell_ctas(self) -> tuple[int, ...]:
+        """For each cell that an access covers the CTA in whose memory it is; -1 for cells between accesses."""
+        ctas = [-1] * self.cell_count
+        for access, (first, end) in zip(self.accesses, self.cells, strict=True):
+            ctas[first:end] = [access.cta] * (end - first)
+        return tuple(ctas)
 
     @cached_property
     def warp_groups(self) -> tuple[tuple[int, ...], ...]:
@@ -399,6 +412,9 @@ def _wrong_commit(program: Program, operation: Operation) -> str:
 
 def _wrong_multicast(program: Program, operation: Operation) -> str:
     barrier, access, mask = operation[BARRIER], operation[ASYNC_ACCESS], operation[COPY_MASK]
+    signalled, issued = program.barriers[barrier].cta, program.accesses[access].cta
+    if signalled // 2 != issued // 2:
+        return f"the multicast from CTA {issued} signals CTA {signalled}, which is not of the same pair"
     for rank in range(program.ctas):
         if mask >> rank & 1:
             try:

@@ -39,11 +39,18 @@ from pipesim.pipelines.modular.epi_load import EpiLoadPipeline
 from pipesim.pipelines.modular.grouped_clc import (
     GroupedCLCSchedulerIterator,
     GroupedCLCWorkIterator,
+    GroupedWorkIterator,
     grouped_clc_barrier_counts,
 )
 from pipesim.pipelines.modular.input_consumer import ConsumerTiles, InputConsumer, InputConsumerStage
 from pipesim.pipelines.modular.input_producer import InputProducer, InputProducerStage, ProducerTiles
 from pipesim.pipelines.modular.input_tile import InputTilePipeline
+from pipesim.pipelines.modular.kernel_context import (
+    KernelContext,
+    compute_accum_barrier_counts,
+    compute_input_consumer_count,
+    require_cluster_shape,
+)
 from pipesim.pipelines.modular.load_order import LoadOrderBarrier
 from pipesim.pipelines.modular.output_stage import EpilogueStage, MmaStage, OutputConsumer, OutputProducer, OutputStage
 from pipesim.pipelines.modular.output_tile import OutputTilePipeline
@@ -97,6 +104,7 @@ __all__ = [
     "FA4MiscMBars",
     "GroupedCLCSchedulerIterator",
     "GroupedCLCWorkIterator",
+    "GroupedWorkIterator",
     "InputConsumer",
     "InputConsumerStage",
     "InputProducer",
@@ -104,6 +112,7 @@ __all__ = [
     "InputTilePipeline",
     "KVPipelineGeneric",
     "KVTile",
+    "KernelContext",
     "LoadOrderBarrier",
     "MBarPipeline",
     "McastDirection",
@@ -145,7 +154,10 @@ __all__ = [
     "TmemStage",
     "WorkInfo",
     "WorkIterator",
+    "compute_accum_barrier_counts",
     "compute_clc_barrier_counts",
+    "compute_input_consumer_count",
     "grouped_clc_barrier_counts",
     "make_producer_start_state",
+    "require_cluster_shape",
 ]

@@ -8,6 +8,9 @@ from pipesim.lang.protocol import Protocol
 from pipesim.protocols.attention_sm90 import attention_sm90
 from pipesim.protocols.attention_sm90_fused import attention_sm90_fused
 from pipesim.protocols.attention_sm100 import attention_sm100
+from pipesim.protocols.blackwell.block_scaled import gemm_sm100_block_scaled
+from pipesim.protocols.blackwell.grouped import gemm_sm100_grouped
+from pipesim.protocols.blackwell.grouped_1d1d import gemm_sm100_grouped_1d1d
 from pipesim.protocols.cluster_multicast import cluster_multicast
 from pipesim.protocols.conv_epilogue import conv_epilogue
 from pipesim.protocols.cutlass_sm90_cooperative import cutlass_sm90_cooperative
@@ -33,7 +36,10 @@ BUILT_IN: dict[str, ProtocolFunction] = {
     "cutlass_sm90_pingpong": cutlass_sm90_pingpong,
     "epilogue_residual": epilogue_residual,
     "gemm_sm100": gemm_sm100,
+    "gemm_sm100_block_scaled": gemm_sm100_block_scaled,
     "gemm_sm100_blockwise": gemm_sm100_blockwise,
+    "gemm_sm100_grouped": gemm_sm100_grouped,
+    "gemm_sm100_grouped_1d1d": gemm_sm100_grouped_1d1d,
     "gemm_sm90": gemm_sm90,
     "persistent_scheduler": persistent_scheduler,
     "producer_consumer": producer_consumer,

@@ -10,17 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.tcgen05 import mma_arrive
 from pipesim.lang.warp import TileArray, Warp
 from pipesim.model.ops import Engine
 from pipesim.pipelines.modular.input_tile import InputTilePipeline
+from pipesim.pipelines.modular.kernel_context import KernelContext, compute_input_consumer_count
 from pipesim.pipelines.modular.output_tile import OutputTilePipeline
 from pipesim.pipelines.modular.payload import BlockwiseFP8TilePayload, TilePayload
 from pipesim.protocols.gemm_sm100 import GemmSm100
 from pipesim.protocols.limits import require
 from pipesim.protocols.sm100 import (
     EPILOGUE_THREADS,
-    EPILOGUE_WARPS,
     FP32,
     ROWS,
     SLICE_COLUMNS,
@@ -28,6 +27,7 @@ from pipesim.protocols.sm100 import (
     acquired,
     mma_cycles,
     require_accumulators,
+    require_cluster,
     require_tiles,
     rows,
 )
@@ -46,14 +46,18 @@ def gemm_sm100_blockwise(
     lookahead: int = 0,
     scale: int = 200,
     epilogue: int = 150,
+    cta_group: int = 1,
+    cluster_m: int = 0,
+    cluster_n: int = 1,
 ) -> Protocol:
     """Blackwell's blockwise-scaled GEMM: MMA and epilogue both consume the input; an accumulator for every K step.
 
-    ``tiles`` output tiles of 128 rows by ``block_n`` columns for this CTA, each of ``k_iters`` steps of ``block_k``
-    elements of FP8. ``stages`` tiles of A, of B and of A's scales. ``accumulators``: tiles in tensor memory, all of
-    them 512 columns at most. ``clc_stages``: answers of the scheduler under way, 0: a single wave of one tile.
-    ``lookahead`` 1: the next stage is tried while this one is worked on. ``scale``: SM cycles of an epilogue warp per
-    K step; ``epilogue``: per slice of 32 columns of the output.
+    ``tiles`` output tiles of 128 rows by ``block_n`` columns for every CTA of this cluster of ``cluster_m`` (0: as
+    ``cta_group``) by ``cluster_n`` CTAs; ``cta_group`` of them multiply together, along M. Each tile takes ``k_iters``
+    steps of ``block_k`` elements of FP8. ``stages`` tiles of A, of B and of A's scales. ``accumulators``: tiles in
+    tensor memory, all of them 512 columns at most. ``clc_stages``: answers of the scheduler under way, 0: a single wave
+    of one tile. ``lookahead`` 1: the next stage is tried while this one is worked on. ``scale``: SM cycles of an
+    epilogue warp per K step; ``epilogue``: per slice of 32 columns of the output.
     """
     require("stages", stages, 1, 32)
     require_tiles(tiles, clc_stages)
@@ -63,16 +67,17 @@ def gemm_sm100_blockwise(
     require("lookahead", lookahead, 0, 1)
     require("scale", scale, 0, 1 << 24)
     require("epilogue", epilogue, 0, 1 << 24)
+    cluster = require_cluster(cluster_m, cluster_n, cta_group, block_n)
 
-    p = Protocol("gemm_sm100_blockwise")
+    p = Protocol("gemm_sm100_blockwise", cluster=cluster[0] * cluster[1])
     gemm = _Blockwise(
         a=p.smem("a", stages, ROWS * block_k * _FP8),
-        b=p.smem("b", stages, block_n * block_k * _FP8),
+        b=p.smem("b", stages, block_n // cta_group * block_k * _FP8),
         a_scales=p.smem("a_scales", stages, ROWS * FP32),
         accumulator=p.tmem("accumulator", accumulators, ROWS * block_n * FP32),
         input_mbars=InputTilePipeline.BarrierArray(p, "input", stages),
         output_mbars=OutputTilePipeline.BarrierArray(p, "output", accumulators),
-        sm100=Sm100.of(p, cta_group=1, tiles=tiles, clc_stages=clc_stages),
+        sm100=Sm100.of(p, cta_group=cta_group, tiles=tiles, clc_stages=clc_stages, cluster=cluster),
         slices=block_n // SLICE_COLUMNS,
         rings=stages,
         k_group_size=1,
@@ -82,52 +87,53 @@ def gemm_sm100_blockwise(
         epilogue_cycles=epilogue,
         scale_cycles=scale,
     )
-    p.init(gemm.init)
-    p.role("epilogue", warps=EPILOGUE_WARPS)(gemm.epilogue)
-    p.role("scheduler")(gemm.sm100.scheduler)
-    p.role("load")(gemm.load)
-    p.role("mma")(gemm.mma)
+    gemm.roles(p)
     return p
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Blockwise(GemmSm100):
-    """The kernel of one SM with the scales of A in its input."""
+    """The kernel with the scales of A in its input."""
 
     a_scales: TileArray
     scale_cycles: int
 
-    def init(self) -> None:
-        # Freed by one commit and one lane of each epilogue warp.
-        InputTilePipeline.init_barriers(self.input_mbars, 1, 1 + EPILOGUE_WARPS)
-        OutputTilePipeline.init_barriers(self.output_mbars, 1, EPILOGUE_THREADS)
-        self.sm100.init()
+    def input_consumers(self) -> int:
+        size = self.sm100.context().cluster_size
+        return compute_input_consumer_count(*self.sm100.cluster, self.pair, size, EPILOGUE_THREADS)
 
     def payload(self) -> TilePayload:
         return BlockwiseFP8TilePayload(self.a, self.b, self.a_scales)
 
+    def slice(self, ctx: KernelContext, name: str) -> tuple[int, int, int]:
+        if name == "a_scales_tiles":  # each CTA loads those of its own rows for itself
+            return 0, 1, 1 << ctx.block_rank_in_cluster
+        return super().slice(ctx, name)
+
     def mma(self, w: Warp) -> None:
         self.sm100.allocate(w)
-        consumer, output = self.input().consumer(), self.output().per_k()
+        ctx, consumer, output = self.sm100.context(), self.input().consumer(), self.output().per_k()
         for work in self.sm100.work(w):
+            if not ctx.elect_one_cta:
+                continue
             for k, tiles in acquired(w, consumer, self.groups, lookahead=self.lookahead):
                 item = work.index * self.groups + k
                 with output.produce() as accumulator, w.elect_one():
-                    operands = [(self.a[tiles.stage()], item), (self.b[tiles.stage()], item)]
-                    results = [(accumulator.tmem.tile(), item)]
+                    operands = self.operands(ctx, tiles.stage(), item)
+                    results = [(accumulator.tmem.tile().mapa(cta), item) for cta in ctx.group_ranks]
                     w.mma(Engine.TCGEN05, reads=operands, writes=results, cycles=self.step_cycles)
-                    mma_arrive(tiles.mbar())
+                    self.commit(ctx, tiles.mbar())
         self.sm100.deallocate()
 
     def epilogue(self, w: Warp) -> None:
         self.sm100.find_tmem(w)
-        source, output = self.input().pipeline, self.output()
+        ctx, scales, output = self.sm100.context(), self.input().pipeline, self.output()
         for work in self.sm100.work(w):
             for k in w.loop(self.groups, "k_iters"):
                 item = work.index * self.groups + k
-                with output.per_k_epilogue(source) as stage:
-                    w.read(self.a_scales[stage.input_stage_index], item)
-                    with w.lanes(1):
+                with output.per_k_epilogue(scales) as stage:
+                    w.read(self.a_scales[stage.input_stage_index], self.item(ctx, "a_scales_tiles", item))
+                    with w.lanes(ctx.cluster_size):  # as upstream: all on this CTA's barrier, whose load warp waits
                         stage.arrive_input()
                     w.read(rows(stage.output_stage.tmem.tile(), w.index), item)
                 w.work(self.scale_cycles)

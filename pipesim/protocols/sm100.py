@@ -20,6 +20,7 @@ from pipesim.lang.warp import Slot, TileArray, Warp
 from pipesim.model.ops import Engine, Fence
 from pipesim.pipelines.common.tile_walk import WorkInfo
 from pipesim.pipelines.modular.clc import ClcPipelineStorage, TileScheduler, compute_clc_barrier_counts
+from pipesim.pipelines.modular.kernel_context import MAX_CLUSTER, KernelContext, require_cluster_shape
 from pipesim.pipelines.modular.tmem import TMEM_COLUMNS
 from pipesim.protocols.limits import require
 from pipesim.protocols.warp_group import share
@@ -54,7 +55,10 @@ class _View(typing.Protocol[_Tiles_co]):
 
 @dataclass(frozen=True)
 class Sm100:
-    """Scheduler, tensor memory and the output's way out of one kernel. ``tiles``: what this cluster gets."""
+    """Scheduler, tensor memory and the output's way out of one kernel. ``tiles``: what this cluster gets.
+
+    ``cluster``: its CTAs along M and along N.
+    """
 
     cta_group: int
     tiles: int
@@ -63,9 +67,19 @@ class Sm100:
     tmem_dealloc: BarrierStorage
     c: TileArray
     epilogue_load: bool = False
+    cluster: tuple[int, int] = (1, 1)
 
     @classmethod
-    def of(cls, p: Protocol, *, cta_group: int, tiles: int, clc_stages: int, epilogue_load: bool = False) -> Sm100:
+    def of(
+        cls,
+        p: Protocol,
+        *,
+        cta_group: int,
+        tiles: int,
+        clc_stages: int,
+        epilogue_load: bool = False,
+        cluster: tuple[int, int] = (1, 1),
+    ) -> Sm100:
         """The memory of all that, in ``p``."""
         return cls(
             cta_group,
@@ -75,14 +89,19 @@ class Sm100:
             p.mbarriers("tmem_dealloc", 1),
             p.smem("c", 2, ROWS * SLICE_COLUMNS * BF16),
             epilogue_load,
+            cluster,
         )
 
     def init(self) -> None:
         """Initialise the barriers of the scheduler and of tensor memory."""
         load_threads = 32 if self.epilogue_load else 0
-        counts = compute_clc_barrier_counts(cluster_size=self.cta_group, epilogue_load_threads=load_threads)
-        self.clc.init_barriers(counts)
+        size = self.context().cluster_size
+        self.clc.init_barriers(compute_clc_barrier_counts(cluster_size=size, epilogue_load_threads=load_threads))
         self.tmem_dealloc[0].init(EPILOGUE_THREADS * self.cta_group)
+
+    def context(self) -> KernelContext:
+        """The calling CTA in its cluster."""
+        return KernelContext.here(self.cta_group, *self.cluster)
 
     # the scheduler
 
@@ -94,12 +113,16 @@ class Sm100:
         """The load warp's tiles: the first CTA's signals the throttle for each, before its loads."""
         scheduler = TileScheduler(w, self.clc, self.tiles)
         for work in scheduler.work_iterator():
-            scheduler.throttle_signal(w.cta == 0)
+            scheduler.throttle_signal(self.context().is_first_cta_in_cluster)
             yield work
+
+    def work_of_mma(self, w: Warp) -> Iterator[WorkInfo]:
+        """The MMA warp's tiles."""
+        return self.work(w)
 
     def scheduler(self, w: Warp) -> None:
         """The scheduler warp, of the first CTA only: a request for every tile, and one that finds none."""
-        if w.cta or not self.clc.num_stages:
+        if not self.context().is_first_cta_in_cluster or not self.clc.num_stages:
             return
         requests = TileScheduler(w, self.clc, self.tiles).scheduler_iterator()
         for _ in requests:
@@ -124,7 +147,7 @@ class Sm100:
 
     def leave_tmem(self) -> None:
         """Every epilogue thread says, to each CTA of the group, that it reads no tensor memory any more."""
-        for cta in range(self.cta_group):
+        for cta in self.context().group_ranks:
             self.tmem_dealloc[0].arrive_cluster(cta)
 
     # the output
@@ -167,6 +190,26 @@ def require_tiles(tiles: int, clc_stages: int) -> None:
             cause="without CLC stages there is the initial tile, and no other",
             correction="use tiles = 0 or 1, or clc_stages = 1 or more",
         )
+
+
+def require_cluster(cluster_m: int, cluster_n: int, cta_group: int, block_n: int) -> tuple[int, int]:
+    """The CTAs along M and N (``cluster_m`` 0: one group); ParameterError for a shape that no kernel has."""
+    require("cta_group", cta_group, 1, 2)
+    require("cluster_m", cluster_m, 0, MAX_CLUSTER)
+    require("cluster_n", cluster_n, 1, MAX_CLUSTER)
+    cluster_m = cluster_m or cta_group
+    require_cluster_shape(cluster_m, cluster_n, cta_group)
+    for name, along, count, slices in (
+        ("cluster_n", "A", ROWS, cluster_n),
+        ("cluster_m", "B", block_n // cta_group, cluster_m // cta_group),
+    ):
+        if count % slices:
+            raise ParameterError(
+                f"{name} makes {slices} slices of {count} rows of {along}",
+                cause="the CTAs that share a tile load equal slices of it",
+                correction="use a power of two" if along == "A" else "use a block_n that they divide",
+            )
+    return cluster_m, cluster_n
 
 
 def require_accumulators(accumulators: int, block_n: int) -> None:

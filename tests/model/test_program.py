@@ -87,6 +87,18 @@ def test_the_place_of_a_multicast_in_another_cta(build: Any) -> None:
     assert program.at_rank(2, 2, 0) == (1, 0)
 
 
+def test_a_multicast_that_names_the_barrier_of_its_pairs_leader_signals_the_leader_of_every_pair(build: Any) -> None:
+    program = build(
+        "", ctas=4, tiles=(),
+        barriers=tuple(Barrier(rank, "full", 0) for rank in range(4)),
+        accesses=tuple(Access(Space.SHARED, rank, 0, 8) for rank in range(4)),
+    )  # fmt: skip
+    assert [program.at_rank(0, 1, rank) for rank in (1, 3)] == [(0, 1), (2, 3)]
+    assert [program.at_rank(1, 1, rank) for rank in (1, 3)] == [(1, 1), (3, 3)]
+    assert [program.at_rank(1, 0, rank) for rank in (0, 2)] == [(1, 0), (3, 2)]
+    assert program.cell_ctas[program.cells[3][0]] == 3
+
+
 FORWARD = "leaves the program: a jump goes forward, at most to the end"
 WRONG = {
     "ARRIVE barrier=1": "ARRIVE: barrier 1 is outside the table of 1",
@@ -169,6 +181,18 @@ def test_a_multicast_needs_the_same_place_in_every_cta(build: Any) -> None:
     for key, lacking in (("barriers", (Barrier(0, "b", 0), Barrier(1, "c", 0))), ("accesses", fields["accesses"][:1])):
         with pytest.raises(ProgramFormatError, match="to CTA 1 has no barrier or no access at the same offset"):
             build("TMA_LOAD item=0 cta_mask=3", **{**fields, key: lacking})
+
+
+def test_a_multicast_signals_no_cta_outside_its_pair(build: Any) -> None:
+    fields: dict[str, Any] = {
+        "ctas": 4,
+        "tiles": (),
+        "barriers": tuple(Barrier(rank, "b", 0) for rank in range(4)),
+        "accesses": tuple(Access(Space.SHARED, rank, 0, 64) for rank in range(4)),
+    }
+    assert build("TMA_LOAD barrier=0 access=1 item=0 cta_mask=10", **fields)
+    with pytest.raises(ProgramFormatError, match="from CTA 2 signals CTA 0, which is not of the same pair"):
+        build("TMA_LOAD barrier=0 access=2 item=0 cta_mask=5", **fields)
 
 
 TABLES: dict[str, dict[str, Any]] = {

@@ -28,7 +28,11 @@ PERIODS = {
     "cutlass_sm90_pingpong": ({"tiles": 24, "k_tiles": 2}, "the critical cycle consumer0's arrive → math_wg_order", 9),
     "epilogue_residual": ({"tiles": 24}, "the critical cycle epilogue's arrive → named barrier 1", 1),
     "gemm_sm100": ({"tiles": 24}, "the iteration of load", 1),
+    "gemm_sm100_block_scaled": ({"tiles": 24}, "the iteration of load", 1),
     "gemm_sm100_blockwise": ({"tiles": 24}, "the critical cycle epilogue's arrive → named barrier 2", 1),
+    "gemm_sm100_grouped": ({"tiles": 24}, "the iteration of load", 1),
+    # The period is read at the scheduler, which fills its ring first: in 24 tiles that shows.
+    "gemm_sm100_grouped_1d1d": ({"tiles": 64}, "the iteration of load", 1),
     # Its two groups leave a tile at the same time: the tensor cores idle while both store.
     "gemm_sm90": ({"tiles": 16}, "the matrix engine", 41),
     "persistent_scheduler": ({"tiles": 16}, "the iteration of consumer", 1),

@@ -116,14 +116,15 @@ def _enter(book: SignalLedger, agent: int, op: Op, operation: Operation) -> None
             book.give(barrier, _SignalWay(agent, means, Engine.CP_ASYNC, ()), operand(operation, "lanes"), 0)
         case Op.TMA_LOAD:
             to = ranks(operand(operation, "cta_mask"))
-            for copy in _copies(book.program, barrier, to):
+            access = operand(operation, "access")
+            for copy in [book.program.at_rank(barrier, access, rank)[0] for rank in to] or [barrier]:
                 book.give(copy, _SignalWay(agent, Means.COPY, None, to), 0, operand(operation, "bytes"))
         case Op.COMMIT if barrier >= 0:
             engine = Engine(operand(operation, "engine"))
             book.give(barrier, _SignalWay(agent, Means.COMMIT, engine, ()), 1, 0)
         case Op.COMMIT_MULTICAST:
             to, engine = ranks(operand(operation, "cta_mask")), Engine(operand(operation, "engine"))
-            for copy in _copies(book.program, barrier, to):
+            for copy in [book.program.barrier_at_rank(barrier, rank) for rank in to]:
                 book.give(copy, _SignalWay(agent, Means.COMMIT, engine, to), 1, 0)
         case _:
             pass
@@ -132,11 +133,6 @@ def _enter(book: SignalLedger, agent: int, op: Op, operation: Operation) -> None
 def ranks(mask: int) -> tuple[int, ...]:
     """The CTAs of a multicast's mask."""
     return tuple(rank for rank in range(mask.bit_length()) if mask >> rank & 1)
-
-
-def _copies(program: Program, barrier: int, to: tuple[int, ...]) -> list[int]:
-    """The barriers that an operation reaches: that one, or its copy in each CTA of a multicast."""
-    return [program.barrier_at_rank(barrier, rank) for rank in to] if to else [barrier]
 
 
 def groups(book: SignalLedger, cta: int) -> tuple[Group, ...]:

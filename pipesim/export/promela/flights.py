@@ -137,7 +137,7 @@ def _flights(program: Program, agent: int, pc: int, operation: Operation) -> Ite
             bar, access, nbytes, item, mask = operands(operation, "barrier", "access", "bytes", "item", "cta_mask")
             ends = [(bar, access)] if not mask else [program.at_rank(bar, access, r) for r in _ranks(program, mask)]
             for barrier, there in ends:
-                ctas = (*_away(program, agent, barrier), *(() if mask else memory_away(program, agent, there)))
+                ctas = tuple(dict.fromkeys((*_away(program, agent, barrier), *memory_away(program, agent, there))))
                 yield ModelledFlight(agent, pc, TMA, barrier, nbytes, 0, *program.cells[there], True, item, ctas)
         case Op.TRANSFER_READ | Op.TRANSFER_WRITE as op:
             engine, access, nbytes, item = operands(operation, "engine", "access", "bytes", "item")

@@ -30,8 +30,26 @@ def grouped_clc_barrier_counts(mma_threads: int = 32, cta_group: int = 2) -> Clc
     return ClcBarrierCounts(1, mma_threads * cta_group, 32, 32)
 
 
+class GroupedWorkIterator(TileWalk):
+    """What every warp of the kernel on one SM iterates over: it computes its next tile itself, and waits for nothing.
+
+    ``tiles`` is how many this CTA gets.
+    """
+
+    def __init__(self, w: Warp, tiles: int, parameter: str = "tiles") -> None:
+        super().__init__(w, 0, tiles, parameter)
+
+    def __next__(self) -> WorkInfo:
+        self.mark()
+        if not self.work_info.is_valid():
+            raise StopIteration
+        current = self.work_info
+        self.work_info = WorkInfo(current.index + 1, current.index + 1 < self.tiles)
+        return current
+
+
 class _GroupedIterator(TileWalk):
-    """The linear walk over the tiles that both iterators make."""
+    """The linear walk over the tiles that both iterators of the kernel on 2 SMs make."""
 
     def __init__(self, w: Warp, storage: ClcPipelineStorage, tiles: int, parameter: str = "tiles") -> None:
         if tiles < 0 or storage.response is None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pipesim.model.groups import ACCESSES
 from pipesim.model.ops import Op, Space
-from pipesim.model.positions import ACCESS, ASYNC_ACCESS, COPY_MASK
+from pipesim.model.positions import ACCESS, ASYNC_ACCESS, BARRIER, COPY_MASK
 from pipesim.model.program import Program
 from pipesim.prove.doubt import Doubt, Why
 from pipesim.prove.happens_before.accesses import Accesses, AccessEvent
@@ -47,11 +47,14 @@ class OtherCta:
             self._parts.append(part)
 
     def access(self, access: AccessEvent) -> None:
-        """The same of an access. A multicast lands where its barrier is."""
-        op = self._program.code[access.agent][access.pc]
+        """The same of an access. A multicast lands where the barrier is that it signals, or in that one's pair."""
+        program, op = self._program, self._program.code[access.agent][access.pc]
+        memory = program.accesses[op[ACCESS] if op[0] in ACCESSES else op[ASYNC_ACCESS]]
         if op[0] == Op.TMA_LOAD and op[COPY_MASK]:
+            cta = program.cell_ctas[access.first]
+            if program.barriers[op[BARRIER]].cta != memory.cta and cta != program.agents[access.agent].cta:
+                self._accesses.append((cta, access))
             return
-        memory = self._program.accesses[op[ACCESS] if op[0] in ACCESSES else op[ASYNC_ACCESS]]
         if memory.cta != self._program.agents[access.agent].cta and memory.space != Space.GLOBAL:
             self._accesses.append((memory.cta, access))
 

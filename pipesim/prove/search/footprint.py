@@ -102,9 +102,12 @@ class Footprints:
         touch = memory.join(self._group(flight.agent, flight.engine, follows=flight.after > 0))
         if flight.barrier >= 0:
             touch = touch.join(self._signal(flight.agent, flight.barrier, adds=flight.engine != TMA))
-        if flight.first == flight.end or (op[0] == Op.TMA_LOAD and op[COPY_MASK]):
+        if flight.first == flight.end:
             return touch
-        return touch.join(self._reaches(flight.agent, op[ASYNC_ACCESS]))
+        access = op[ASYNC_ACCESS]
+        if op[0] == Op.TMA_LOAD and op[COPY_MASK]:
+            access = self._program.at_rank(op[BARRIER], access, self._program.cell_ctas[flight.first])[1]
+        return touch.join(self._reaches(flight.agent, access))
 
     def _operation(self, agent: int, pc: int) -> Touch:
         code = self._program.code[agent]
@@ -237,7 +240,8 @@ def signals(program: Program, op: Operation) -> list[int]:
     if op[0] == Op.TMA_LOAD:
         if not op[COPY_MASK]:
             return [op[BARRIER]]
-        return [program.barrier_at_rank(op[BARRIER], rank) for rank in range(program.ctas) if op[COPY_MASK] >> rank & 1]
+        ranks = [rank for rank in range(program.ctas) if op[COPY_MASK] >> rank & 1]
+        return [program.at_rank(op[BARRIER], op[ASYNC_ACCESS], rank)[0] for rank in ranks]
     if op[0] == Op.COMMIT_MULTICAST:
         return [
             program.barrier_at_rank(op[COMMIT_BARRIER], rank)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,12 +15,31 @@ import pytest
 from hwkernels.device.compile import compile_cubin
 from hwkernels.device.sources import PTX_HEADERS, TWINS, source_file
 from hwkernels.recorder.table import read_table
+from hwkernels.twins.tables import sources
 from hwkernels.twins.twin import dotted
-from pipesim.errors import UsageError
+from pipesim.errors import ParameterError, UsageError
 from pipesim.targets import find
 from pipesim.trace.sites import site_table
 from tests.support.cuda_tools import nvdisasm
 from tests.support.lanes import slow_after, slow_but
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("gemm_sm100", {"cluster_n": 2}),
+        ("gemm_sm100", {"cta_group": 2}),
+        ("gemm_sm100", {"epilogue_load": 1}),
+        ("gemm_sm100_blockwise", {"cluster_m": 2}),
+        ("cutlass_sm100", {"cta_group": 2}),
+    ],
+)
+def test_a_kernel_of_one_sm_refuses_what_it_does_not_have(name: str, params: dict[str, int]) -> None:
+    (source,) = [source for source in sources() if source.protocol == name]
+    ((parameter, value),) = params.items()
+    with pytest.raises(ParameterError, match=f"{name}.cu does not have {parameter} = {value}"):
+        replace(source, settings=(params,)).text()
+
 
 GROUPS = dotted("input", "output", "epi_load", "clc", "clc_throttle")
 CUTLASS = {"input_full": "mainloop.full", "input_empty": "mainloop.empty", "output_full": "accum.full"}

@@ -1,0 +1,1 @@
+"""Blackwell's GEMM kernels beyond the default one, and the parts that they share."""

@@ -1,0 +1,122 @@
+"""The masks of a cluster against who needs what, worked out from the tiles themselves, for every shape up to 4 by 4."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+
+import pytest
+
+from pipesim.errors import ParameterError
+from pipesim.lang.protocol import Protocol
+from pipesim.pipelines import KernelContext, compute_accum_barrier_counts, compute_input_consumer_count
+
+SHAPES = [(m, n, g) for m, n, g in product(range(1, 5), range(1, 5), (1, 2)) if m % g == 0]
+
+
+def contexts(m: int, n: int, group: int) -> list[KernelContext]:
+    return [KernelContext(group, m, n, rank) for rank in range(m * n)]
+
+
+def a_tile(rank: int, m: int) -> int:
+    """Which rows of A a CTA needs: its row of the cluster."""
+    return rank % m
+
+
+def b_tile(rank: int, m: int, group: int) -> tuple[int, int]:
+    """Which rows of B: its column's, and of a pair its half."""
+    return rank // m, rank % m % group
+
+
+def bits(mask: int) -> set[int]:
+    return {rank for rank in range(mask.bit_length()) if mask >> rank & 1}
+
+
+@pytest.mark.parametrize(("m", "n", "group"), SHAPES)
+def test_a_slice_lands_where_its_tile_is_needed(m: int, n: int, group: int) -> None:
+    ranks = range(m * n)
+    for ctx in contexts(m, n, group):
+        mine = ctx.block_rank_in_cluster
+        assert bits(ctx.a_multicast_mask) == {r for r in ranks if a_tile(r, m) == a_tile(mine, m)}
+        assert bits(ctx.b_multicast_mask) == {r for r in ranks if b_tile(r, m, group) == b_tile(mine, m, group)}
+
+
+@pytest.mark.parametrize(("m", "n", "group"), SHAPES)
+def test_every_cta_gets_every_slice_of_its_tiles_once(m: int, n: int, group: int) -> None:
+    got_a: Counter[tuple[int, int]] = Counter()
+    got_b: Counter[tuple[int, int]] = Counter()
+    for ctx in contexts(m, n, group):
+        _, b_slice, a_slice = ctx.peer_cta_coord
+        got_a.update((rank, a_slice) for rank in bits(ctx.a_multicast_mask))
+        got_b.update((rank, b_slice) for rank in bits(ctx.b_multicast_mask))
+    assert got_a == Counter({(rank, s): 1 for rank in range(m * n) for s in range(n)})
+    assert got_b == Counter({(rank, s): 1 for rank in range(m * n) for s in range(m // group)})
+
+
+@pytest.mark.parametrize(("m", "n", "group"), SHAPES)
+def test_a_leader_commits_to_all_that_load_for_its_group_and_each_counts_these_commits(
+    m: int, n: int, group: int
+) -> None:
+    every = contexts(m, n, group)
+    freed: Counter[int] = Counter()
+    for leader in (ctx for ctx in every if ctx.elect_one_cta):
+        fed = set(leader.group_ranks)
+        loaders = {c.block_rank_in_cluster for c in every if fed & bits(c.a_multicast_mask | c.b_multicast_mask)}
+        assert bits(leader.input_commit_mask) == loaders
+        freed.update(loaders)
+    assert set(freed.values()) == {compute_input_consumer_count(m, n, group)}
+
+
+@pytest.mark.parametrize(("m", "n", "group"), SHAPES)
+def test_a_pair_is_two_neighbours_along_m_and_the_even_one_leads(m: int, n: int, group: int) -> None:
+    for ctx in contexts(m, n, group):
+        rank = ctx.block_rank_in_cluster
+        assert (ctx.rank_m, ctx.rank_n, ctx.cluster_size) == (rank % m, rank // m, m * n)
+        assert ctx.leader_rank == (rank & ~1 if group == 2 else rank)
+        assert bits(ctx.mma_complete_mask) == set(ctx.group_ranks) == ({rank, rank ^ 1} if group == 2 else {rank})
+        assert ctx.elect_one_cta == (ctx.leader_rank == rank)
+        assert ctx.is_first_cta_in_cluster == (rank == 0)
+        assert len({r // m for r in ctx.group_ranks}) == 1, "both are of one column"
+
+
+def test_the_counts_of_known_kernels() -> None:
+    assert compute_input_consumer_count(1, 1, 1) == 1
+    assert compute_input_consumer_count(2, 1, 2) == 1
+    assert compute_input_consumer_count(4, 4, 2) == 5
+    assert compute_input_consumer_count(2, 1, 1, cluster_size=2, epilogue_threads=128) == 2 + 8
+    assert compute_accum_barrier_counts(128, 2) == (1, 256)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "group", "fact"),
+    [
+        (3, 1, 2, "cluster_m = 3 with cta_group = 2"),
+        (1, 1, 2, "cluster_m = 1 with cta_group = 2"),
+        (4, 5, 1, "cluster_m = 4 with cluster_n = 5 are 20 CTAs"),
+        (0, 1, 1, "a cluster of 0 by 1 CTAs"),
+        (2, 1, 3, "cta_group = 3"),
+    ],
+)
+def test_shapes_that_do_not_exist(m: int, n: int, group: int, fact: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        KernelContext(group, m, n, 0)
+    assert caught.value.fact == fact
+    assert caught.value.correction
+
+
+def test_a_rank_outside_the_cluster() -> None:
+    with pytest.raises(ParameterError, match="CTA 4 of a cluster of 4"):
+        KernelContext(1, 2, 2, 4)
+
+
+def test_a_role_asks_for_its_own() -> None:
+    found: list[tuple[int, int]] = []
+    p = Protocol("shape", cluster=6)
+
+    @p.role("r")
+    def r(_: object) -> None:
+        ctx = KernelContext.here(1, 2, 3)
+        found.append((ctx.rank_m, ctx.rank_n))
+
+    p.flatten()
+    assert set(found) == {(m, n) for m in range(2) for n in range(3)}

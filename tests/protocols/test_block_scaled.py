@@ -1,0 +1,206 @@
+"""Blackwell's block-scaled and grouped GEMM: what they add to the default kernel, and where upstream's is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipesim.errors import ParameterError
+from pipesim.model.ending import Ending
+from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.ops import Engine, Op, Space, operand
+from pipesim.model.program import Program
+from pipesim.pipelines import BlockScaledTilePayload
+from pipesim.protocols.blackwell import grouped, grouped_1d1d
+from pipesim.protocols.blackwell.block_scaled import BlockScaled
+from pipesim.prove.check import Check, check
+from pipesim.targets import find
+
+STEP = 128 * 128  #: bytes of A, and at the default block_n of B, in a step
+
+
+def agent(program: Program, name: str) -> int:
+    return next(a for a in range(len(program.agents)) if program.agent_name(a) == name)
+
+
+def expected(program: Program, name: str = "load") -> set[int]:
+    code = program.code[agent(program, name)]
+    return {operand(op, "expect") for op in code if op[0] == Op.ARRIVE and operand(op, "expect")}
+
+
+@pytest.mark.parametrize(
+    ("params", "nbytes"),
+    [
+        ({}, 2 * STEP + 512 + 512),
+        ({"nvfp4": 1}, 2 * STEP + 2048 + 2048),
+        ({"block_n": 256, "accumulators": 1}, 3 * STEP + 512 + 1024),
+    ],
+)
+def test_the_scales_travel_with_the_tiles(params: dict[str, int], nbytes: int) -> None:
+    assert expected(find("gemm_sm100_block_scaled").build(params)) == {nbytes}
+
+
+def test_a_pair_has_half_of_b_and_all_scales_of_b_in_each_cta() -> None:
+    program = find("gemm_sm100_block_scaled").build({"cta_group": 2})
+    assert expected(program, "load@0") == {2 * (STEP + STEP // 2 + 512 + 512)}
+    assert expected(program, "load@1") == set()
+
+
+def test_the_scales_are_copied_into_tensor_memory_right_before_the_products() -> None:
+    program = find("gemm_sm100_block_scaled").build({"k_iters": 1, "tiles": 1, "nvfp4": 1, "stages": 2})
+    code = program.code[agent(program, "mma")]
+    done = [(op[0], program.access_name(operand(op, "access"))) for op in code if op[0] in TRANSFERS]
+    copies = [
+        (Op.TRANSFER_READ, "sfa[0]"), (Op.TRANSFER_WRITE, "sfa_tmem[0]"),
+        (Op.TRANSFER_READ, "sfb[0]"), (Op.TRANSFER_WRITE, "sfb_tmem[0]"),
+    ]  # fmt: skip
+    products = [(Op.TRANSFER_READ, n) for n in ("a[0]", "b[0]", "sfa_tmem[0]", "sfb_tmem[0]")]
+    block = [*copies, *products, (Op.TRANSFER_WRITE, "accumulator[0]")]
+    assert [(kind, name.partition("+")[0].partition("[")[0]) for kind, name in done] == [
+        (kind, name.partition("[")[0]) for kind, name in block * 4
+    ]
+
+
+TRANSFERS = {Op.TRANSFER_READ, Op.TRANSFER_WRITE}
+
+
+def test_accumulators_and_scales_share_tensor_memory() -> None:
+    program = find("gemm_sm100_block_scaled").build({"nvfp4": 1, "stages": 4})
+    columns = {t.name: t.slots * t.nbytes // 512 for t in program.tiles if t.space == Space.TENSOR}
+    assert columns == {"accumulator": 2 * 128, "sfa_tmem": 4 * 16, "sfb_tmem": 4 * 16}
+    with pytest.raises(ParameterError) as caught:
+        find("gemm_sm100_block_scaled").build({"accumulators": 2, "block_n": 256})
+    assert caught.value.fact == "accumulators = 2 with block_n = 256 and the scales of stages = 4 need 560 columns"
+
+
+def wrong_scale(self: BlockScaled, *args: Any) -> list[Any]:
+    """The products read the scales, which nobody has copied."""
+    _, ctx, slot, step, _ = args
+    return [(self.tiles.sfa_tmem[slot].mapa(rank), self.item(ctx, "sfa_tiles", step)) for rank in ctx.group_ranks]
+
+
+def without_scales(payload: BlockScaledTilePayload, k_group_size: int, cta_group: int = 1) -> int:
+    return cta_group * k_group_size * (payload.a_tiles.nbytes + payload.b_tiles.nbytes)
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "instead", "kinds"),
+    [
+        (BlockScaled, "_copy_scales", wrong_scale, {FaultKind.UNINITIALISED_READ}),
+        (
+            BlockScaledTilePayload,
+            "stage_bytes",
+            without_scales,
+            {FaultKind.RACE, FaultKind.UNINITIALISED_READ, Ending.DEADLOCK},
+        ),
+    ],
+)
+@pytest.mark.parametrize("pair", [1, 2])
+def test_a_wrong_twin_is_found(
+    where: type, name: str, instead: Any, kinds: set[Any], pair: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(where, name, instead)
+    found = check(find("gemm_sm100_block_scaled").build({"k_iters": 3, "stages": 2, "tiles": 2, "cta_group": pair}))
+    assert found.verdict is Verdict.REFUTED
+    assert {shown.kind for shown in found.refutations} <= kinds
+
+
+def test_fp4_copies_a_part_of_the_scales_for_each_quarter_of_a_step() -> None:
+    program = find("gemm_sm100_block_scaled").build({"nvfp4": 1, "k_iters": 1, "tiles": 1, "stages": 1})
+    work = [op for op in program.code[agent(program, "mma")] if op[0] == Op.ENGINE_WORK]
+    assert len(work) == 4
+    assert {operand(op, "engine") for op in work} == {Engine.TCGEN05}
+
+
+# grouped
+
+
+def pair_of(tiles: int, **params: int) -> Check:
+    sizes = {"cta_group": 2, "tiles": tiles, "k_iters": 1, "stages": 2} | params
+    return check(find("gemm_sm100_grouped").build(sizes))
+
+
+@pytest.mark.parametrize("tiles", [1, 2, 6])
+def test_the_software_clc_drains_where_each_stage_was_used_an_odd_number_of_times(tiles: int) -> None:
+    assert pair_of(tiles).verdict is Verdict.PROVED
+
+
+@pytest.mark.parametrize("tiles", [3, 4, 5, 7])
+def test_it_does_not_where_a_stage_was_used_an_even_number_of_times(tiles: int) -> None:
+    found = pair_of(tiles)
+    assert found.verdict is Verdict.REFUTED
+    kinds = {shown.kind for shown in found.refutations}
+    assert kinds
+    assert kinds <= {Ending.DEADLOCK, FaultKind.EXITED_CTA}
+    stuck = {b.agent: b.barrier for s in found.refutations if s.deadlock for b in s.deadlock.blocked}
+    assert stuck.get("scheduler@0", "clc.empty").startswith("clc.empty")
+    assert pair_of(tiles, all_stages=1).verdict is Verdict.PROVED
+
+
+def test_only_the_mma_warps_of_a_pair_take_the_answers() -> None:
+    program = find("gemm_sm100_grouped").build({"cta_group": 2})
+    touches = {
+        program.agent_name(a)
+        for a, code in enumerate(program.code)
+        for op in code
+        if op[0] in (Op.WAIT, Op.ARRIVE) and program.barrier_name(operand(op, "barrier")).startswith("clc")
+    }
+    assert touches == {"scheduler@0", "mma@0", "mma@1"}
+
+
+def test_on_one_sm_nobody_schedules() -> None:
+    program = find("gemm_sm100_grouped").build({})
+    assert not [b for b in program.barriers if b.name.startswith("clc")]
+
+
+def test_the_tensor_maps_are_rewritten_where_a_group_begins() -> None:
+    program = find("gemm_sm100_grouped").build({"tiles": 5, "group_tiles": 2})
+    writes = [operand(op, "item") for op in program.code[agent(program, "load")] if op[0] == Op.WRITE]
+    assert writes == [1, 2, 3]
+
+
+@pytest.mark.parametrize("pair", [1, 2])
+@pytest.mark.parametrize("tiles", [0, 1, 2, 3, 5])
+def test_the_ring_of_two_slots_is_proved(tiles: int, pair: int) -> None:
+    program = find("gemm_sm100_grouped_1d1d").build({"tiles": tiles, "k_iters": 2, "stages": 2, "cta_group": pair})
+    assert check(program, max_states=1).verdict is Verdict.PROVED
+
+
+def test_the_scheduler_of_every_cta_waits_from_the_third_tile_on() -> None:
+    program = find("gemm_sm100_grouped_1d1d").build({"tiles": 4, "cta_group": 2})
+    for cta in range(2):
+        code = program.code[agent(program, f"scheduler@{cta}")]
+        named = [
+            (Op(op[0]), program.barrier_name(operand(op, "barrier"))) for op in code if op[0] in (Op.WAIT, Op.ARRIVE)
+        ]
+        assert named == [
+            (Op.ARRIVE, f"sched.full[0]@{cta}"), (Op.ARRIVE, f"sched.full[1]@{cta}"),
+            (Op.WAIT, f"sched.empty[0]@{cta}"), (Op.ARRIVE, f"sched.full[0]@{cta}"),
+            (Op.WAIT, f"sched.empty[1]@{cta}"), (Op.ARRIVE, f"sched.full[1]@{cta}"),
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("warps", "shown"),
+    [(5, {FaultKind.RACE, FaultKind.WRONG_ITEM, FaultKind.OVER_ARRIVAL, Ending.DEADLOCK}), (7, {Ending.DEADLOCK})],
+)
+def test_a_slot_that_counts_another_number_of_warps_is_found(
+    warps: int, shown: set[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grouped_1d1d, "_CONSUMER_WARPS", warps)
+    found = check(find("gemm_sm100_grouped_1d1d").build({"tiles": 4, "k_iters": 1}))
+    assert found.verdict is Verdict.REFUTED
+    assert {each.kind for each in found.refutations} <= shown
+
+
+def test_a_cta_without_a_tile_would_leave_its_mma_warp_at_a_barrier(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The load warp meets the MMA warp in its first tile only; upstream launches a CTA, or a pair, for each tile."""
+    with pytest.raises(ParameterError):
+        find("gemm_sm100_grouped").build({"tiles": 0})
+    monkeypatch.setattr(grouped, "require", lambda *_args, **_more: None)
+    found = check(find("gemm_sm100_grouped").build({"tiles": 0}))
+    assert found.verdict is Verdict.REFUTED
+    (shown,) = found.refutations
+    assert shown.deadlock is not None
+    assert {b.agent: b.barrier for b in shown.deadlock.blocked}["mma"] == "named barrier 3"
