@@ -112,9 +112,9 @@ def test_no_recording_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("device", "protocol"), KERNELS)
-def test_a_return_that_is_recorded_later_is_not_refused(device: str, protocol: str) -> None:
-    """Up to its agent's next record a return may be late: the hardware can always take longer."""
-    random = Random(f"later {device} {protocol}")
+def test_a_return_that_is_recorded_later_is_not_too_soon(device: str, protocol: str) -> None:
+    """Up to its agent's next record a return may be late, unless other warps went on with what comes after it."""
+    random, agreed = Random(f"later {device} {protocol}"), 0
     for stored in of_kernel(device, protocol, 2):
         program, trace, floors = opened(stored)
         for one in random.sample(found := tight_returns(program, trace, floors), min(6, len(found))):
@@ -124,7 +124,10 @@ def test_a_return_that_is_recorded_later_is_not_refused(device: str, protocol: s
             )  # fmt: skip
             room = int(events.cycle[after] - events.cycle[one.row]) if follows else 1000
             found_there = conform(program, returned_by(trace, one.row, -random.randint(0, room)))
-            assert found_there.verdict is TraceVerdict.AGREES, (stored.path, one, found_there.divergence)
+            agreed += found_there.verdict is TraceVerdict.AGREES
+            kind = found_there.divergence.kind if found_there.divergence is not None else None
+            assert kind in (None, DivergenceKind.TOO_EARLY), (stored.path, one, found_there.divergence)
+    assert agreed >= 4
 
 
 RING = "h200/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
