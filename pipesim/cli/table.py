@@ -14,6 +14,12 @@ from pipesim.cli.output import emit, progress
 def _arguments(parser: argparse.ArgumentParser) -> None:
     add_protocol(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="output file (default: standard output)")
+    parser.add_argument(
+        "--required",
+        action="store_true",
+        help="only the sites that a kernel must have, without those of cp.async arrivals, named barriers, commits and "
+        "group waits",
+    )
     add_force(parser)
     add_output(parser)
 
@@ -34,7 +40,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         return target.build({name: values[name] for name in params}, grid=options.ctas)
 
     with progress(f"flattening {options.protocol}"):
-        variants = variants_of(build, _macros, params, tuple(params))
+        variants = variants_of(build, _macros, params, tuple(params), every=not options.required)
     text = table_text(variants, Spelling(_head(build(params).name, fixed(variants))))
     if options.output is not None:
         write_whole(options.output, text.encode(), force=options.force)

@@ -15,6 +15,7 @@ from pipesim.timed.critical import least_period, waits_per_trip
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
 from pipesim.trace.schema import Trace
+from pipesim.trace.sites import optional_of
 
 
 def compare(program: Program, measured: Trace, profile: Profile | None = None) -> Comparison:
@@ -28,7 +29,8 @@ def compare(program: Program, measured: Trace, profile: Profile | None = None) -
     program = replace(program, grid=max(1, measured.meta.grid // program.ctas))  # the launch that was measured
     # a simulation without records is compared with one without records
     stamps = measured.meta.source == "hardware" or bool(measured.meta.extra.get("recording"))
-    traces = {traced: simulate(program, profile, traced=traced and stamps).trace for traced in (False, True)}
+    also = optional_of(measured.meta)
+    traces = {t: simulate(program, profile, traced=t and stamps, also=also).trace for t in (False, True)}
     pairs = {traced: _period(program, profile, traces[traced], traced=traced and stamps) for traced in traces}
     whole = all(trace.meta.status == Ending.FINISHED for trace in traces.values())
     timing = compare_timing(traces[True], measured, pairs, waits_per_trip(program)) if whole else None

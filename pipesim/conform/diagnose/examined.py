@@ -82,6 +82,7 @@ class Autopsy:
     agents were somewhere between two records. ``trap`` is the operation at which the hardware ended the launch.
     ``contradiction``: the first record that does not fit the others, "" if all do; then the barriers are as far as the
     records fit. ``agree``: whether all barrier words that were read afterwards say the same, None if none was read.
+    ``supplied``: operations that leave no records in this trace were taken from the protocol.
     """
 
     cta: int
@@ -95,6 +96,7 @@ class Autopsy:
     trap: FaultReport | None
     contradiction: str = ""
     agree: bool | None = None
+    supplied: bool = False
 
 
 @dataclass(frozen=True)
