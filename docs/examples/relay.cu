@@ -79,12 +79,12 @@ __device__ void math(Shared &shared, unsigned tiles, unsigned thread PIPESIM_PAR
         for (unsigned long long begin = clock64(); clock64() - begin < WORK;) {}
         PIPESIM_RECORD(SITE_math_work_end, 0)
 
-        PIPESIM_RECORD(slot ? SITE_math_sync_3 : SITE_math_sync_2, kLanes / 32 + 1)
+        PIPESIM_RECORD_WARP(slot ? SITE_math_sync_3 : SITE_math_sync_2, kLanes / 32 + 1)
         namedSync(kFreeBarrier + slot, WRONG == 4 ? kLanes : kLanes + 32);
         PIPESIM_RECORD(slot ? SITE_math_synced_3 : SITE_math_synced_2, kLanes / 32 + 1)
         for (unsigned n = 0; n < 4; ++n) shared.out[slot][share + 32 * n] = part[n];
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-        PIPESIM_RECORD(SITE_math_sync_1, kLanes / 32)
+        PIPESIM_RECORD_WARP(SITE_math_sync_1, kLanes / 32)
         namedSync(kMathBarrier, WRONG == 8 ? kLanes + 32 : kLanes);
         PIPESIM_RECORD(SITE_math_synced_1, kLanes / 32)
         if (thread < 32) {
@@ -107,11 +107,10 @@ __device__ void load(Shared &shared, const float4 *matrix, unsigned tiles, unsig
             asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
                          ::"r"(address(&shared.in[stage][share + 32 * n])),
                          "l"(__cvta_generic_to_global(matrix + i * 4ull * kLanes + share + 32 * n)) : "memory");
-        __syncwarp();
-        PIPESIM_RECORD(SITE_load_cp_async_arrive_in_full, 32)
+        PIPESIM_RECORD_WARP(SITE_load_cp_async_arrive_in_full, 32)
         arriveWhenCopied(shared.inFull[stage], (NOINC && WRONG != 1) || WRONG == 2);
         if (!NOINC) {
-            PIPESIM_RECORD(SITE_load_arrive_in_full, 32)
+            PIPESIM_RECORD_WARP(SITE_load_arrive_in_full, 32)
             arrive(shared.inFull[stage]);
         }
     }
@@ -120,7 +119,7 @@ __device__ void load(Shared &shared, const float4 *matrix, unsigned tiles, unsig
 __device__ void store(Shared &shared, float4 *doubled, unsigned tiles, unsigned lane PIPESIM_PARAM) {
     PIPESIM_AT(0, 0, 0)
     for (unsigned slot = kSlots; slot-- > 0;) {
-        PIPESIM_RECORD(slot ? SITE_store_bar_arrive_3 : SITE_store_bar_arrive_2, kLanes / 32 + 1)
+        PIPESIM_RECORD_WARP(slot ? SITE_store_bar_arrive_3 : SITE_store_bar_arrive_2, kLanes / 32 + 1)
         if (WRONG == 6)
             namedSync(kFreeBarrier + slot, kLanes + 32);
         else
@@ -144,7 +143,7 @@ __device__ void store(Shared &shared, float4 *doubled, unsigned tiles, unsigned 
         }
         __syncwarp();
         if (i + kSlots < tiles && WRONG != 3) {
-            PIPESIM_RECORD(slot ? SITE_store_bar_arrive_3 : SITE_store_bar_arrive_2, kLanes / 32 + 1)
+            PIPESIM_RECORD_WARP(slot ? SITE_store_bar_arrive_3 : SITE_store_bar_arrive_2, kLanes / 32 + 1)
             namedArrive(kFreeBarrier + slot + (WRONG == 5 ? kSlots : 0), WRONG == 7 ? kLanes + 64 : kLanes + 32);
         }
     }

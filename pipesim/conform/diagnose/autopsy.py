@@ -26,7 +26,7 @@ from pipesim.model.ending import TRAPPED
 from pipesim.model.finding import Blocked
 from pipesim.model.groups import BY_PARITY, HANDS_ON, LOOP_MARKS, MAY_BLOCK, MEETINGS, ON_BARRIER, ON_ENGINE
 from pipesim.model.machine import State
-from pipesim.model.ops import Engine, Op, Operation, Space, operand
+from pipesim.model.ops import Engine, Op, Operation, Space, operand, operands
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
 from pipesim.trace.schema import ON_NAMED_BARRIER, EventKind, Events, Site, Trace
 from pipesim.trace.sites import optional_of, site_table
@@ -91,7 +91,7 @@ class _Book:
         self.trace = trace
         self.known = program is not None
         self.program = program or _skeleton(trace)
-        self.barriers = {(b.name, b.stage): n for n, b in enumerate(self.program.barriers) if b.cta == 0}
+        self._barriers = {(b.cta, b.name, b.stage): n for n, b in enumerate(self.program.barriers)}
         self.named = {str(number): n for n, (_, number) in enumerate(self.program.named_barriers)}
         self.table = site_table(self.program, optional_of(trace.meta))
         self.prologue = [self._first_recorded(agent) for agent in range(len(self.program.agents))]
@@ -124,17 +124,24 @@ class _Book:
         if not self.known:
             return -1
         agent, site = int(events.agent[row]), self.trace.meta.sites[int(events.site[row])]
-        here = (self.barriers.get((site.group, int(events.stage[row])), -1), int(events.parity[row]))
+        here = (site.group, int(events.stage[row]) if site.group else -1, int(events.parity[row]))
         passed = int(events.iteration[row])
         near = [self.places[agent].get((site.kind, site.barrier, passed + by), -1) for by in (0, 1, -1)]
         same = (pc for pc in near if pc >= 0 and self._target(self.program.code[agent][pc]) == here)
         return next(same, near[0])
 
-    @staticmethod
-    def _target(op: Operation) -> tuple[int, int]:
-        """The barrier of an operation, and the parity waited for, -1 if it does not wait."""
+    def barrier(self, agent: int, site: Site, stage: int, pc: int) -> int:
+        """The barrier that a record names: the protocol's operation says in which CTA, else it is the agent's own."""
+        if pc >= 0 and site.group and self._target(self.program.code[agent][pc])[:2] == (site.group, stage):
+            return operand(self.program.code[agent][pc], "barrier")
+        return self._barriers.get((self.program.agents[agent].cta, site.group, stage), -1)
+
+    def _target(self, op: Operation) -> tuple[str, int, int]:
+        """Group and stage of an operation's barrier, and the parity waited for, -1 if it does not wait."""
         barrier = operand(op, "barrier") if op[0] in ON_BARRIER else -1
-        return barrier, operand(op, "parity") if op[0] in BY_PARITY else -1
+        where = self.program.barriers[barrier] if barrier >= 0 else None
+        parity = operand(op, "parity") if op[0] in BY_PARITY else -1
+        return (where.name, where.stage, parity) if where else ("", -1, parity)
 
     def leaves_nothing(self, agent: int, pc: int) -> bool:
         """Whether the protocol's operation is one that others may wait for, and leaves no record in this trace."""
@@ -246,7 +253,7 @@ _RETURNS = {
 def _operation(book: _Book, agent: int, site: Site, events: Events, row: int, pc: int) -> Operation | None:
     """The operation that left an event, None if it left the barriers alone. An expect arrives once, as everywhere."""
     value, parity = int(events.value[row]), int(events.parity[row])
-    barrier = book.barriers.get((site.group, int(events.stage[row])), -1)
+    barrier = book.barrier(agent, site, int(events.stage[row]), pc)
     match site.kind:
         case EventKind.WAIT_ENTER:
             return (int(Op.WAIT), barrier, parity, 0)
@@ -259,7 +266,8 @@ def _operation(book: _Book, agent: int, site: Site, events: Events, row: int, pc
         case EventKind.COPY:
             if pc >= 0:
                 theirs = book.program.code[agent][pc]
-                return (int(Op.TMA_LOAD), barrier, operand(theirs, "access"), value, operand(theirs, "item"), 0)
+                where, item, mask = operands(theirs, "access", "item", "cta_mask")
+                return (int(Op.TMA_LOAD), barrier, where, value, item, mask)
             return (int(Op.TMA_LOAD), barrier, min(barrier, len(book.program.accesses) - 1), value, 0, 0)
         case EventKind.WAIT_RETURN | EventKind.WORK_BEGIN | EventKind.WORK_END:
             return None

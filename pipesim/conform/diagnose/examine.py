@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pipesim.conform.diagnose.autopsy import autopsy
-from pipesim.conform.diagnose.diagnose import diagnose
-from pipesim.conform.diagnose.edits import apply
+from pipesim.conform.diagnose.diagnose import diagnose, edited
 from pipesim.conform.diagnose.examined import Autopsy, Examination, LaunchOutcome
 from pipesim.conform.diagnose.outcomes import observed, outcomes
 from pipesim.conform.replay.clusters import as_clusters
@@ -26,7 +25,7 @@ def examine(program: Program, trace: Trace, found: Conformance) -> Examination |
     outcome = None if trace.meta.status == Ending.UNKNOWN else observed(trace)
     possible: set[LaunchOutcome] = set()
     if diagnosis is not None and diagnosis.explanations:
-        possible = set(outcomes(apply(program, diagnosis.explanations[0].edit), None, _SCHEDULES))
+        possible = set(outcomes(edited(program, diagnosis.explanations[0].edit), None, _SCHEDULES))
         possible |= {outcome} if outcome else set()
     ways = tuple(each for each in LaunchOutcome if each in possible)
     return Examination(outcome, diagnosis, ways, _opened(program, trace, found))
