@@ -32,18 +32,21 @@ from pipesim.trace.schema import ON_NAMED_BARRIER, EventKind, Events, Site, Trac
 from pipesim.trace.sites import optional_of, site_table
 
 
-def autopsy(trace: Trace, cta: int, program: Program | None = None) -> Autopsy | None:
+def autopsy(
+    trace: Trace, cta: int, program: Program | None = None, meant: Program | None = None
+) -> Autopsy | None:  # fmt: skip
     """The end of one CTA of a trace that did not finish, rebuilt from its records.
 
-    ``program`` is its protocol, if it is known. None if the trace does not say how many arrivals its barriers expect,
-    or if only a window of its records was kept.
+    ``program`` is its protocol, if it is known, or what it turned out to be; ``meant``: the protocol then, whose
+    operations, each at the place of one of ``program``, the records name. None if the trace does not say how many
+    arrivals its barriers expect, or if only a window of its records was kept.
     """
     meta = trace.meta
     info = next((c for c in meta.ctas if c.cta == cta), None)
     if meta.window or (info and sum(info.dropped)) or not all(group.count for group in meta.barriers):
         return None
     events = events_of(trace, cta)
-    book = _Book(trace, program)
+    book = _Book(trace, program, meant)
     agents = [_Dissection(book, events, agent).result() for agent in range(len(meta.agents))]
     rebuilt = replace(
         book.program,
@@ -87,13 +90,13 @@ _SUPPLIED = HANDS_ON | MEETINGS | MAY_BLOCK & ON_ENGINE
 class _Book:
     """What the records are read with: barriers by name, and the protocol's operations by (agent, kind, group, pass)."""
 
-    def __init__(self, trace: Trace, program: Program | None) -> None:
+    def __init__(self, trace: Trace, program: Program | None, meant: Program | None) -> None:
         self.trace = trace
         self.known = program is not None
         self.program = program or _skeleton(trace)
         self._barriers = {(b.cta, b.name, b.stage): n for n, b in enumerate(self.program.barriers)}
         self.named = {str(number): n for n, (_, number) in enumerate(self.program.named_barriers)}
-        self.table = site_table(self.program, optional_of(trace.meta))
+        self.table = site_table(meant or self.program, optional_of(trace.meta))
         self.prologue = [self._first_recorded(agent) for agent in range(len(self.program.agents))]
         self.places = [self._places(agent) for agent in range(len(self.program.agents))] if self.known else []
         self.silent = frozenset() if self.known else _silent(trace)
@@ -207,7 +210,8 @@ class _Dissection:
             operation = _operation(book, agent, site, events, row, pc)
             if operation is None:
                 continue
-            open_ = site.kind if site.kind in _RETURNS else None
+            unexpected = site.kind is EventKind.BAR_ARRIVE and operation[0] == Op.BAR_SYNC  # it waits, after all
+            open_ = EventKind.BAR_ENTER if unexpected else site.kind if site.kind in _RETURNS else None
             self._between(pc)
             self._append(operation, pc, (row, row) if site.kind is EventKind.TRY else (row,))
         waits, half = open_ is EventKind.WAIT_ENTER, open_ is not None and open_ is not EventKind.WAIT_ENTER

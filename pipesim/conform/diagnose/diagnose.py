@@ -20,7 +20,7 @@ from pipesim.conform.diagnose.code_edits import named as named_barriers
 from pipesim.conform.diagnose.edits import Change, Edit, apply, changed, describe, edits, parse_fault
 from pipesim.conform.diagnose.examined import Diagnosis, Explanation
 from pipesim.conform.diagnose.forgiving import Explained, explain_with
-from pipesim.conform.replay.align import site_numbers
+from pipesim.conform.replay.align import Aligned, site_numbers
 from pipesim.conform.replay.conformance import align_cta, events_of, recorded_ctas
 from pipesim.conform.result import Conformance, DivergenceKind, TraceVerdict
 from pipesim.errors import PipesimError
@@ -29,8 +29,8 @@ from pipesim.model.ending import Ending
 from pipesim.model.groups import BY_ANSWER, BY_PARITY, ON_NAMED_BARRIER
 from pipesim.model.ops import Operation, operand
 from pipesim.model.program import Program
-from pipesim.trace.schema import Trace
-from pipesim.trace.sites import RECORDED, Record, SiteBook, SiteTable, optional_of, site_table
+from pipesim.trace.schema import Events, Trace
+from pipesim.trace.sites import RECORDED, Record, SiteBook, SiteTable, optional_of, optional_sites, site_table
 
 
 def diagnose(program: Program, trace: Trace, found: Conformance) -> Diagnosis | None:
@@ -53,7 +53,7 @@ def diagnose(program: Program, trace: Trace, found: Conformance) -> Diagnosis | 
         return Diagnosis((), tried)  # every edit would show in the records
     if found.divergence.stuck_too:
         return Diagnosis((), 0, made)  # the protocol itself ends there
-    seen = _seen(program, trace)
+    seen = _seen(program, trace, found)
     explained: list[tuple[Edit | CodeEdit, Explained]] = [
         (edit, why)
         for edit in _possible(program, trace, candidates, seen)
@@ -86,6 +86,7 @@ def _explaining_lines(
 ) -> Iterator[tuple[CodeEdit, Explained]]:
     """The mistakes in a line of code that explain the trace; not those of one pass where one of all passes does."""
     always: list[CodeEdit] = []
+    known, also = optional_sites(program), optional_of(trace.meta)
     culprits = {agent for agent, _ in seen.wrong}
     for edit in candidates:
         places = places_of(program, edit)
@@ -93,7 +94,9 @@ def _explaining_lines(
         if not reached or not culprits <= places.keys() or any(includes(wider, edit) for wider in always):
             continue
         why = None if culprits else explain_with(in_place(program, edit), trace, program)
-        why = why or explain_with(apply_to_code(program, edit), trace)
+        wrong = apply_to_code(program, edit)
+        if why is None and not (optional_sites(wrong) - known - also):  # what is done instead would be recorded, too
+            why = explain_with(wrong, trace)
         if why is not None:
             always += [edit] if edit.iteration < 0 else []
             yield edit, why
@@ -153,7 +156,7 @@ class _Seen:
     """How the trace goes along the protocol.
 
     ``wrong``: (agent, its first event that is not the protocol's). ``short``: by agent how many events it has, where
-    they end too early. ``ran``: by agent the operations that it came to in any CTA.
+    they end too early. ``ran``: by agent the operations that it can have come to before the divergence.
     """
 
     wrong: set[tuple[int, int]]
@@ -161,20 +164,37 @@ class _Seen:
     ran: list[set[int]]
 
 
-def _seen(program: Program, trace: Trace) -> _Seen:
+def _seen(program: Program, trace: Trace, found: Conformance) -> _Seen:
+    assert found.divergence is not None
+    at = found.divergence.cycle
+    late = (
+        at + found.uncertainty_cycles if at >= 0 and found.divergence.kind is not DivergenceKind.NOT_FINISHED else None
+    )
     table = site_table(program, optional_of(trace.meta))
     sites = site_numbers(trace, table)
     seen = _Seen(set(), {}, [set() for _ in program.code])
     for cta in recorded_ctas(trace):
-        aligned, ending = align_cta(program, table, trace, events_of(trace, cta), cta, sites)
+        events_here = events_of(trace, cta)
+        aligned, ending = align_cta(program, table, trace, events_here, cta, sites)
         for a, ends in zip(aligned, ending, strict=True):
             events = sum(len(rows) for rows in a.rows)
-            seen.ran[a.agent].update(a.ran)
+            if cta == found.divergence.cta:
+                seen.ran[a.agent].update(_until(a, events_here, late))
             if a.mismatch is not None and not (ends and trace.meta.status != Ending.FINISHED):
                 seen.wrong.add((a.agent, events))
             elif ends:
                 seen.short.setdefault(a.agent, set()).add(events)
     return seen
+
+
+def _until(aligned: Aligned, events: Events, late: int | None) -> Iterator[int]:
+    """The operations that an agent ran, up to its first record after this time (None: all)."""
+    for pc, rows in zip(aligned.ran, aligned.rows, strict=True):
+        if late is not None and rows and int(events.cycle[rows[0]]) > late:
+            return
+        yield pc
+    if aligned.mismatch is not None:
+        yield aligned.mismatch.pc  # it should have come here
 
 
 def _possible(program: Program, trace: Trace, candidates: tuple[Edit, ...], seen: _Seen) -> Iterator[Edit]:
