@@ -35,7 +35,7 @@ _KINDS: dict[int, tuple[EventKind, ...]] = {
     Op.TMA_LOAD: (EventKind.COPY,),
     Op.WORK: (EventKind.WORK_BEGIN, EventKind.WORK_END),
 }
-#: What an operation leaves where its kernel records it; a commit on an mbarrier is told apart in :func:`_optional`.
+#: What an operation leaves where its kernel records it; a commit on an mbarrier is told apart in :func:`optional_kinds`.
 _OPTIONAL_KINDS: dict[int, tuple[EventKind, ...]] = {
     Op.CP_ASYNC_ARRIVE: (EventKind.CP_ASYNC_ARRIVE,),
     Op.BAR_ARRIVE: (EventKind.BAR_ARRIVE,),
@@ -77,6 +77,13 @@ def kinds(operation: Operation) -> tuple[EventKind, ...]:
     return _KINDS.get(operation[0], ())
 
 
+def optional_kinds(operation: Operation) -> tuple[EventKind, ...]:
+    """The events that an operation leaves only where its kernel records it, in order."""
+    if operation[0] in COMMITS and operand(operation, "barrier") >= 0:
+        return (EventKind.COMMIT,)
+    return _OPTIONAL_KINDS.get(operation[0], ())
+
+
 def optional_of(meta: TraceMeta) -> frozenset[SiteKey]:
     """The sites of a trace at which it records what others need not."""
     return frozenset(site.key for site in meta.sites if site.kind in OPTIONAL)
@@ -89,7 +96,7 @@ def optional_sites(program: Program) -> frozenset[SiteKey]:
         role, set_up = program.agents[agent].role, set_up_meeting(code)
         for pc, op in enumerate(code):
             if op[0] in _OPTIONAL_KINDS and pc != set_up:
-                found |= {(role, kind, _optional_group(program, op)) for kind in _optional(op)}
+                found |= {(role, kind, _optional_group(program, op)) for kind in optional_kinds(op)}
     return frozenset(found)
 
 
@@ -144,7 +151,7 @@ class SiteBook:
         found = self._known.get(key)
         if found is None:
             group = _optional_group(self._program, operation)
-            sites = [(self._role, kind, group) for kind in _optional(operation)]
+            sites = [(self._role, kind, group) for kind in optional_kinds(operation)]
             found = self._known[key] = tuple(
                 Record(self._index.setdefault(site, len(self._index)), *_optional_says(self._program, operation))
                 for site in sites
@@ -221,13 +228,6 @@ def _value(kind: EventKind, operation: Operation) -> int:
     if kind is EventKind.EXPECT:
         return operand(operation, "expect")
     return operation[COUNT] if kind is EventKind.ARRIVE else 0
-
-
-def _optional(operation: Operation) -> tuple[EventKind, ...]:
-    """The events that an operation leaves where its kernel records it."""
-    if operation[0] in COMMITS and operand(operation, "barrier") >= 0:
-        return (EventKind.COMMIT,)
-    return _OPTIONAL_KINDS[operation[0]]
 
 
 def _optional_group(program: Program, operation: Operation) -> str:
