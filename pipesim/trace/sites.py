@@ -35,7 +35,7 @@ _KINDS: dict[int, tuple[EventKind, ...]] = {
     Op.TMA_LOAD: (EventKind.COPY,),
     Op.WORK: (EventKind.WORK_BEGIN, EventKind.WORK_END),
 }
-#: What an operation leaves where its kernel records it; a commit on an mbarrier is told apart in :func:`optional_kinds`.
+#: What an operation leaves where its kernel records it, but for a commit on an mbarrier (:func:`optional_kinds`).
 _OPTIONAL_KINDS: dict[int, tuple[EventKind, ...]] = {
     Op.CP_ASYNC_ARRIVE: (EventKind.CP_ASYNC_ARRIVE,),
     Op.BAR_ARRIVE: (EventKind.BAR_ARRIVE,),

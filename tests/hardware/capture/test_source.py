@@ -104,6 +104,16 @@ def _play(kept, cta: int, simulated: Trace, most: int) -> None:
             )  # fmt: skip
 
 
+def _left(gpu, launch_at, state, kept, *, marked) -> None:
+    """What a launch leaves besides records."""
+    for address in launch_at:
+        said = gpu.memory[address].view(LAUNCH)[0]
+        if marked:
+            _mark(gpu, said, kept)
+        else:
+            _leave_words(gpu, said, state)
+
+
 def _leave_words(gpu, said, state) -> None:
     """As many words as the GPU is told to leave, of the barriers of this state."""
     words = gpu.memory[int(said["words"])].view(np.uint64).reshape(2, 64)
@@ -167,9 +177,7 @@ def gpu(fake_gpu, encoder, monkeypatch):
                 raise KernelHangError("it hangs")
             if traced:
                 self.record(self.memory[launch_at[0]].view(LAUNCH)[0])
-                _leave_words(self, self.memory[launch_at[0]].view(LAUNCH)[0], final.state)
-            if marked:
-                _mark(self, self.memory[launch_at[0]].view(LAUNCH)[0], encoder(table_of_example(), ctas=2))
+            _left(self, launch_at, final.state, encoder(table_of_example(), ctas=2), marked=marked)
             if self.mistake in {"hang", "trap"}:
                 raise {"hang": KernelHangError, "trap": KernelTrapError}[self.mistake]("it did not end")
             return 9000 if traced else 8000
