@@ -113,4 +113,4 @@ def _sizes(text: str, value: str) -> tuple[int, ...]:
 
 
 def _wrong(text: str, cause: str) -> ParameterError:
-    return ParameterError(f"--arg map:{text} is no tensor map", cause=cause, correction=f"write {SPELLING}")
+    return ParameterError(f"--arg map:{text} is not a tensor map", cause=cause, correction=f"write {SPELLING}")
