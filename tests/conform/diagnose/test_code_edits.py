@@ -19,7 +19,7 @@ from pipesim.conform.diagnose.code_edits import (
     places_of,
 )
 from pipesim.conform.diagnose.examine import examine
-from pipesim.conform.diagnose.examined import Examination
+from pipesim.conform.diagnose.examined import Examination, LaunchOutcome
 from pipesim.conform.diagnose.random_schedule import random_schedule
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import TraceVerdict
@@ -27,6 +27,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.targets import find
+from pipesim.trace.files import read_trace
 from pipesim.trace.sites import NO_SITES, optional_sites
 from tests.support.paths import EXAMPLES
 
@@ -179,3 +180,21 @@ def test_a_number_that_nobody_uses_stands_for_all_of_them() -> None:
     for edit in edits:
         numbers = {n + edit.value for n in (2, 3)}
         assert numbers & used or edit.value == 2
+
+
+def test_what_an_h200_recorded_without_noinc_is_named() -> None:
+    """docs/examples/relay.cu with WRONG 1: nothing else explains it, and the autopsy does what the kernel did."""
+    trace = read_trace(EXAMPLES / "relay_noinc.parquet")
+    program = find(f"{EXAMPLES / 'relay.py'}:relay").build(trace.meta.params, grid=2)
+    seen = examine(program, trace, conform(program, trace))
+    assert seen is not None
+    assert seen.diagnosis is not None
+    assert [e.claim for e in seen.diagnosis.explanations] == ["load's cp.async arrive on in_full without .noinc"]
+    assert seen.possible == (LaunchOutcome.HANG,)
+    assert seen.autopsy is not None
+    assert seen.autopsy.contradiction == ""
+    assert {b.name: (b.pending, b.count) for b in seen.autopsy.barriers if b.waiting} == {
+        "in_full[0]": (128, 128),
+        "in_empty[0]": (4, 4),
+        "out_full[0]": (1, 1),
+    }
