@@ -32,6 +32,8 @@ from pipesim.model.program import Program
 from pipesim.trace.schema import Events, Trace
 from pipesim.trace.sites import RECORDED, Record, SiteBook, SiteTable, optional_of, optional_sites, site_table
 
+_LATEST = 8  #: passes of a line before the divergence at which a mistake of one pass is looked for
+
 
 def diagnose(program: Program, trace: Trace, found: Conformance) -> Diagnosis | None:
     """Why ``trace`` leaves ``program``; ``found`` is what :func:`conform` said of the two.
@@ -90,8 +92,11 @@ def _explaining_lines(
     culprits = {agent for agent, _ in seen.wrong}
     for edit in candidates:
         places = places_of(program, edit)
-        reached = any(pc in seen.ran[agent] for agent, pcs in places.items() for pc in pcs)
-        if not reached or not culprits <= places.keys() or any(includes(wider, edit) for wider in always):
+        if (
+            not _reached(program, edit, seen)
+            or not culprits <= places.keys()
+            or any(includes(wider, edit) for wider in always)
+        ):
             continue
         why = None if culprits else explain_with(in_place(program, edit), trace, program)
         wrong = apply_to_code(program, edit)
@@ -100,6 +105,15 @@ def _explaining_lines(
         if why is not None:
             always += [edit] if edit.iteration < 0 else []
             yield edit, why
+
+
+def _reached(program: Program, edit: CodeEdit, seen: _Seen) -> bool:
+    """Whether an agent came to where the edit is before the divergence; of one pass, not long before."""
+    for agent, pcs in places_of(program, replace(edit, iteration=-1)).items():
+        came = sum(pc in seen.ran[agent] for pc in pcs)
+        if came and (edit.iteration < 0 or came - _LATEST <= edit.iteration < came):
+            return True
+    return False
 
 
 def _told(program: Program, edit: Edit, why: Explained) -> Explanation:
