@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hwkernels.capture.map_argument import MAP_BYTES, parse_map
+from hwkernels.capture.map_argument import SPELLING as MAP_SPELLING
 from hwkernels.device.compile import Compiled
 from hwkernels.device.cubin_parameters import sizes_in_cubin
 from pipesim.errors import ParameterError
@@ -28,9 +30,11 @@ NUMBERS: dict[str, Any] = {
     "f64": np.float64,
 }
 BUFFERS = ("buf", "zero", "npy", "out")
+MAP = "map"
 SPELLINGS = (
     "u32:64 (or u8, u16, u64, i8 .. i64, f32, f64), buf:BYTES (random), zero:BYTES, npy:FILE, out:BYTES[:NAME] "
-    "(zeroed, and read back)"
+    "(zeroed, and read back), "
+    f"or {MAP_SPELLING}"
 )
 POINTER_BYTES = 8
 _MAX_BYTES = 1 << 36
@@ -38,7 +42,7 @@ _MAX_BYTES = 1 << 36
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument. ``kind``: a key of NUMBERS or one of BUFFERS; ``text``: the number, size or file as it was given.
+    """One argument. ``kind``: a key of NUMBERS, one of BUFFERS, or MAP; ``text``: the rest as it was given.
 
     ``name`` is that of an ``out``, "" of all others.
     """
@@ -52,7 +56,9 @@ class Argument:
 
     @property
     def nbytes(self) -> int:
-        """What the kernel's parameter takes: the size of the number, or of a pointer."""
+        """What the kernel's parameter takes: the size of the number, of a pointer, or of a tensor map."""
+        if self.kind == MAP:
+            return MAP_BYTES
         return int(np.dtype(NUMBERS[self.kind]).itemsize) if self.kind in NUMBERS else POINTER_BYTES
 
 
@@ -62,7 +68,7 @@ def parse_argument(text: str, position: int) -> Argument:
     ``position`` numbers it, and names an ``out`` that has no name: ``out0``. Raises ParameterError.
     """
     kind, colon, rest = text.partition(":")
-    if not colon or kind not in {*NUMBERS, *BUFFERS}:
+    if not colon or kind not in {*NUMBERS, *BUFFERS, MAP}:
         raise ParameterError(
             f"--arg {text} has an unknown type" if colon else f"--arg {text} has no type",
             correction=f"write one of {SPELLINGS}",
@@ -71,6 +77,8 @@ def parse_argument(text: str, position: int) -> Argument:
     argument = Argument(kind, value, (name or f"out{position}") if kind == "out" else "")
     if kind in NUMBERS:
         number(argument)
+    elif kind == MAP:
+        parse_map(value)
     elif kind == "npy":
         if not Path(value).is_file():
             raise ParameterError(f"--arg {text}: there is no file {value or 'of no name'}", correction="check its path")
@@ -170,5 +178,5 @@ def require_parameters(sizes: Sequence[int], arguments: Sequence[Argument], *, t
         if size != argument.nbytes:
             raise ParameterError(
                 f"argument {position} of the kernel has {size} bytes, and {argument} has {argument.nbytes}",
-                correction="give a number of another type; arguments of other sizes cannot be given",
+                correction="give an argument of another type; structures other than a tensor map cannot be given",
             )

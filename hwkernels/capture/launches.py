@@ -75,7 +75,7 @@ class Launches:
                 return np.uint32(self._request.fault.iteration if self._request.fault else 0)
 
     def launch(self, kernel: Any, *, traced: bool) -> int:
-        """One launch, its buffers as they must be before it; the nanoseconds that it took."""
+        """One launch, its buffers as they must be before it; the nanoseconds that it took. ``traced``: or marked."""
         for address, data in self._inputs:
             self._gpu.upload(address, data)
         for output, area in self._outputs:
@@ -105,9 +105,16 @@ class Launches:
         if traced:
             wanted = records or not finished or bool((reports["status"] != FINISHED).any())
             headers, words = self._recording.fetch(records=wanted, finished=finished)
+        left = self._recording.words() if traced and finished else np.zeros((0, 0), dtype=np.uint64)
         found = {output.name: self._check(output, area, reports) for output, area in self._outputs} if finished else {}
         outputs = {name: checked for name, checked in found.items() if checked is not None}
-        return Launched(traced, repetition, headers, words, reports, status, took_ns or 0, took_ms, outputs)
+        return Launched(traced, repetition, headers, words, reports, status, took_ns or 0, took_ms, outputs, left)
+
+    def run_marked(self, kernel: Any, repetition: int) -> Launched:
+        """One launch that records nothing, with the clock of every agent at two iterations."""
+        self.launch(kernel, traced=True)
+        headers, marks = self._recording.marks()
+        return Launched(False, repetition, headers, unrecorded()[1], self._fetch_reports(finished=True), marks=marks)
 
     def _fetch_reports(self, *, finished: bool) -> npt.NDArray[Any]:
         """What each CTA said of its end; nothing of a kernel whose waits are not bounded."""
@@ -154,6 +161,8 @@ def launch_all(gpu: Gpu, request: CaptureRequest, plan: Plan, builds: Builds) ->
     launched: list[Launched] = []
     for repetition in range(request.repetitions):
         launched.append(launches.run(kernels["plain"], traced=False, repetition=repetition))
+        if "marked" in kernels:
+            launched.append(launches.run_marked(kernels["marked"], repetition))
         launched.append(launches.run(traced, traced=True, repetition=repetition, records=repetition == 0))
         if any(run.gave_up for run in launched):
             break

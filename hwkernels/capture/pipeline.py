@@ -49,7 +49,7 @@ def compile_builds(request: CaptureRequest) -> Builds:
 
 def _in_subprocess(request: CaptureRequest, builds: Builds | None) -> Trace:
     """Carry it out in a separate process."""
-    launches = 1 if request.memory == "host" or request.fault else 2 * request.repetitions + 2
+    launches = 1 if request.memory == "host" or request.fault else 3 * request.repetitions + 2
     limit_s = launches * request.subject.limit_s(request)
     return run_in_subprocess(dump(request, builds), str(request.fault or request.subject.name), limit_s)
 

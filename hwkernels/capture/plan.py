@@ -36,7 +36,8 @@ class Plan:
         stored = self.record_ctas if self.memory == "shared" else ctas
         host = self.memory == "host"
         return Space(
-            self.table, clock, ctas, stored, self.record_ctas, self.capacity, self.needs.room, host, self.needs.window
+            self.table, clock, ctas, stored, self.record_ctas, self.capacity, self.needs.room, host, self.needs.window,
+            self.needs.words, self.needs.marks,
         )  # fmt: skip
 
 

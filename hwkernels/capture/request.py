@@ -19,7 +19,8 @@ from hwkernels.twins.fault import KernelFault
 from pipesim.errors import ParameterError
 from pipesim.trace.schema import Events, Run
 
-Builds = Mapping[str, Compiled]  #: "plain", "traced", and "right": traced, without the fault of a request
+#: "plain", "traced", "right": traced, without the fault of a request, and "marked": plain, with the clock at two marks
+Builds = Mapping[str, Compiled]
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Needs:
     ``least``: the fewest with which it is launched. ``room``: PIPESIM_ROOM. ``alignment``: of records in shared memory;
     None if they cannot go there. ``alone``: a CTA must take more than half of an SM's shared memory. ``window``: the
     first iteration that is recorded, and how many. ``passes``: its reports say how many iterations each agent made.
+    ``words``: it may leave the words of its barriers. ``marks``: where the build "marked" reads the clock, if there is.
     """
 
     table: Table
@@ -41,6 +43,8 @@ class Needs:
     alone: bool = False
     window: tuple[int, int] = ALL
     passes: bool = False
+    words: bool = False
+    marks: tuple[int, ...] = ()
 
 
 class Subject(Protocol):

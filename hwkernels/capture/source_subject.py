@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hwkernels.capture.arguments import (
+    MAP,
     NUMBERS,
     Argument,
     as_bytes,
@@ -18,8 +19,10 @@ from hwkernels.capture.arguments import (
     read_npy,
     require_parameters,
 )
+from hwkernels.capture.kernel_names import asked_for, defaults, lacking, own_text, undefined
+from hwkernels.capture.map_argument import parse_map, tensor_map
 from hwkernels.capture.request import Builds, CaptureRequest, Needs, Outcome
-from hwkernels.device.compile import compile_source
+from hwkernels.device.compile import Compiled, compile_source
 from hwkernels.device.launch import Shape
 from hwkernels.recorder.counts import least_capacity
 from hwkernels.recorder.decode import Coding
@@ -28,7 +31,7 @@ from hwkernels.recorder.record_format import CLOCKS, MAX_STAGES
 from hwkernels.recorder.table import Table, names_in, read_table
 from hwkernels.twins import buffers
 from hwkernels.twins.twin import NEVER
-from pipesim.errors import ParameterError, UsageError
+from pipesim.errors import CompileError, ParameterError, UsageError
 from pipesim.model.ending import Ending
 from pipesim.trace.schema import EventKind
 
@@ -47,7 +50,8 @@ class SourceSubject:
     each. ``arguments``: as a command line spells them. ``entry``: the kernel's name in C++, "" if the source has one.
     ``defines``: -D of all builds. ``options``: further ones of NVRTC. ``cluster``: CTAs of one. ``smem_bytes``: dynamic
     shared memory of a CTA. ``expected``: the .npy file that an output must equal, by its name. ``nbytes``: bytes of an
-    EXPECT or COPY, by the value in its record. ``timeout_s``: when a launch is given up.
+    EXPECT or COPY, by the value in its record. ``timeout_s``: when a launch is given up. ``marks_at``: the two
+    iterations between which it takes its period without the recorder, () for none.
     """
 
     source: str
@@ -64,6 +68,7 @@ class SourceSubject:
     expected: Mapping[str, str] | None = None
     nbytes: tuple[int, ...] = ()
     timeout_s: int = 10
+    marks_at: tuple[int, ...] = ()
 
     bounded = False
 
@@ -86,7 +91,11 @@ class SourceSubject:
 
     def table_of(self, params: Mapping[str, int]) -> Table:
         """The kernel's table with these parameters. Raises UsageError."""
-        return read_table(Path(self.table), table_values(Path(self.table), self.defines or {}, params))
+        return read_table(Path(self.table), self._table_values(params))
+
+    def _table_values(self, params: Mapping[str, int]) -> dict[str, int]:
+        text = own_text(Path(self.source))
+        return table_values(Path(self.table), self.defines or {}, params, defaults(text))
 
     def check(self, request: CaptureRequest) -> None:
         """Raise a UsageError of some kind unless all of the request can be carried out as far as is known here."""
@@ -114,6 +123,10 @@ class SourceSubject:
         yield "--capacity", _capacity(request), least_capacity(self.room), 1 << 24
         yield "--timeout-s", self.timeout_s, 1, 3600
         yield from (("--bytes", n, 1, (1 << 20) - 1) for n in self.nbytes)
+        if self.marks_at:
+            first, last = (*self.marks_at, 0)[:2]
+            yield "--marks, the first", first, 1, (1 << 31) - 1
+            yield "--marks, the last", last, first + 1, (1 << 31) - 1
 
     def _check_table(self, params: Mapping[str, int]) -> None:
         table, threads = self.table_of(params), prod(self.block)
@@ -147,6 +160,8 @@ class SourceSubject:
             parse_argument(str(argument), position)
             if argument.kind == "npy":
                 read_npy(argument.text)
+            if argument.kind == MAP:
+                self._map(argument, position)
         for name, path in (self.expected or {}).items():
             if name not in outputs:
                 raise ParameterError(
@@ -160,7 +175,15 @@ class SourceSubject:
     def needs(self, request: CaptureRequest) -> Needs:
         """What it asks of memory: records never go to shared memory."""
         table = self.table_of(request.params)
-        return Needs(table, self.shape(request.params), _capacity(request), least_capacity(self.room), self.room)
+        return Needs(
+            table,
+            self.shape(request.params),
+            _capacity(request),
+            least_capacity(self.room),
+            self.room,
+            words=True,
+            marks=self.marks_at,
+        )
 
     def compile(self, request: CaptureRequest, memory: str) -> Builds:
         """The builds whose records go to this memory; every one with the values that the table needs."""
@@ -169,16 +192,57 @@ class SourceSubject:
             builds = {"traced": {**recording, "PIPESIM_EAGER": "1"}}
         else:
             builds = {"plain": {"PIPESIM_TRACE": "0"}, "traced": recording}
-        values = table_values(Path(self.table), self.defines or {}, request.params)
-        defines = {name: str(value) for name, value in values.items()} | dict(self.defines or {})
-        return {
-            name: compile_source(Path(self.source), defines | switches, self.options, self.entry)
-            for name, switches in builds.items()
-        }
+            if self.marks_at:
+                builds["marked"] = {"PIPESIM_TRACE": "0", "PIPESIM_MARKS": "1"}
+        values = {name: str(value) for name, value in self._table_values(request.params).items()}
+        defines = asked_for(own_text(Path(self.source)), request.params) | values | dict(self.defines or {})
+        return {name: self._compiled(defines | switches, request.params) for name, switches in builds.items()}
+
+    def _compiled(self, defines: Mapping[str, str], params: Mapping[str, int]) -> Compiled:
+        """One build; a name that only the kernel uses gets the value of the protocol's parameter."""
+        source = Path(self.source)
+        try:
+            return compile_source(source, defines, self.options, self.entry)
+        except CompileError as error:
+            more = lacking(error, params)
+            if more:
+                return compile_source(source, dict(defines) | more, self.options, self.entry)
+            names = undefined(error)
+            if names:
+                error.correction = error.correction or (
+                    f"define {' and '.join(names)} in the kernel, or give a value: -D {names[0]}=4; a parameter "
+                    f"{names[0].lower()} of the protocol would be used, too"
+                )
+            raise
 
     def kernel_arguments(self, request: CaptureRequest) -> tuple[buffers.Argument, ...]:
         """Of the kernel, in order."""
-        return tuple(self._argument(a, request.seed, position) for position, a in enumerate(self.arguments))
+        pairs = enumerate(self.arguments)
+        return tuple(each for position, a in pairs for each in self._arguments(a, request.seed, position))
+
+    def _arguments(self, argument: Argument, seed: int, position: int) -> tuple[buffers.Argument, ...]:
+        """The argument, behind the buffer that only it knows if it is the map of a file's array."""
+        if argument.kind != MAP:
+            return (self._argument(argument, seed, position),)
+        described = self._map(argument, position)
+        spelled = parse_map(argument.text)
+        if not spelled.is_file:
+            return (described,)
+        return buffers.Input(described.of, as_bytes(read_npy(spelled.base)), given=False), described
+
+    def _map(self, argument: Argument, position: int) -> buffers.TensorMap:
+        """The tensor map that an argument spells. ParameterError if it cannot be."""
+        spelled = parse_map(argument.text)
+        if spelled.is_file:
+            array = read_npy(spelled.base)
+            return tensor_map(spelled, f"argument {position}", array, array.nbytes)
+        outputs = {a.name: a for a in self.arguments if a.kind == "out"}
+        if spelled.base not in outputs:
+            raise ParameterError(
+                f"--arg {argument}: there is no output {spelled.base}",
+                correction=f"name a .npy file, or one of {', '.join(outputs) or 'no output'}",
+            )
+        return tensor_map(spelled, spelled.base, None, len(contents(outputs[spelled.base], 0, 0)))
 
     def _argument(self, argument: Argument, seed: int, position: int) -> buffers.Argument:
         if argument.kind in NUMBERS:
@@ -202,8 +266,9 @@ class SourceSubject:
         return Coding(request.clock, self.nbytes, counted=False, khz=khz)
 
     def marks(self, _params: Mapping[str, int]) -> tuple[int, int]:
-        """A user's kernel does not say where its period is."""
-        return NEVER, NEVER
+        """Where the build that marks reads the clock."""
+        first, last = self.marks_at or (NEVER, NEVER)
+        return first, last
 
     def marked_waits(self, _request: CaptureRequest) -> tuple[int, int]:
         """It marks none."""
@@ -216,7 +281,7 @@ class SourceSubject:
         if recorded.gave_up:
             ended = {"traced": True, "timeout_s": self.timeout_s, "trap": recorded.status == Ending.TRAP}
             return found | {"gave_up": ended}
-        launched = outcome.launched
+        launched = [run for run in outcome.launched if not len(run.marks)]  # a marked launch is not looked at
         wrong = {name: max(run.outputs[name].wrong for run in launched) for name in recorded.outputs}
         return found | {
             "outputs": {name: sorted({run.outputs[name].digest for run in launched}) for name in recorded.outputs},
@@ -238,11 +303,13 @@ def _capacity(request: CaptureRequest) -> int:
     return USUAL_CAPACITY if request.capacity is None else request.capacity
 
 
-def table_values(table: Path, defines: Mapping[str, str], params: Mapping[str, int]) -> dict[str, int]:
-    """A value for every name in the table: from -D, or the protocol's parameter of that name in lower case.
+def table_values(
+    table: Path, defines: Mapping[str, str], params: Mapping[str, int], own: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """A value for every name in the table: from -D, the protocol's parameter of that name in lower case, or ``own``.
 
-    The kernel is compiled with the same values, so that kernel, table and protocol cannot disagree. UsageError for a
-    table that is not there, or a name without a value.
+    ``own``: what the kernel defines itself. The kernel is compiled with the same values, so that kernel, table and
+    protocol cannot disagree. UsageError for a table that is not there, or a name without a value.
     """
     if not table.is_file():
         raise UsageError(
@@ -252,13 +319,13 @@ def table_values(table: Path, defines: Mapping[str, str], params: Mapping[str, i
         )
     values: dict[str, int] = {}
     for name in sorted(names_in(table)):
-        given = defines.get(name, params.get(name.lower(), params.get(name)))
+        given = defines.get(name, params.get(name.lower(), params.get(name, (own or {}).get(name))))
         try:
             values[name] = int(str(given), 0)
         except ValueError:
             raise UsageError(
                 f"the table's {name} has no value" if given is None else f"{name}={given} is not a whole number",
                 place=str(table),
-                correction=f"give -D {name}=4, or a protocol with a parameter {name.lower()}",
+                correction=f"give -D {name}=4, a protocol with a parameter {name.lower()}, or define it in the kernel",
             ) from None
     return values

@@ -15,11 +15,14 @@ from hwkernels.device.compile import Compiled
 from hwkernels.device.launch import DeviceInfo
 from hwkernels.recorder.clocks import CLOCK_SKEW_CYCLES
 from hwkernels.recorder.decode import TIMER_STEPS, decode, sm_khz, timer_step_ns
+from hwkernels.recorder.layout import MAX_BARRIERS
 from hwkernels.recorder.measure import Launched, run_of
-from hwkernels.recorder.record_format import RECORD_WORDS
+from hwkernels.recorder.record_format import RECORD_WORDS, UNWRITTEN
 from pipesim.errors import HardwareError
 from pipesim.model.ending import Ending
 from pipesim.trace.schema import CtaInfo, Device, Run, Trace, TraceMeta
+
+_UNWRITTEN = int.from_bytes(bytes([UNWRITTEN]) * 8)
 
 
 def make_trace(
@@ -108,7 +111,7 @@ def _runs(request: CaptureRequest, launched: list[Launched]) -> tuple[Run, ...]:
     if request.fault is not None or any(run.gave_up for run in launched):
         return ()
     marks = request.subject.marks(request.params)
-    return tuple(run_of(run, marks) for run in launched if run.traced or len(run.reports))
+    return tuple(run_of(run, marks) for run in launched if run.traced or len(run.reports) or len(run.marks))
 
 
 def _times(launched: list[Launched], recorded: Launched) -> dict[str, Any]:
@@ -142,10 +145,21 @@ def _begun(recorded: Launched, most: int) -> int:
 
 def _with_report(cta: CtaInfo, recorded: Launched, plan: Plan) -> CtaInfo:
     """The header with what the CTA reported at its end, if it came to one."""
-    if recorded.status != Ending.FINISHED or not len(recorded.reports):
+    if recorded.status != Ending.FINISHED:
         return cta
+    if not len(recorded.reports):
+        return replace(cta, barrier_words=_left(cta.cta, recorded, plan))
     report = recorded.reports[cta.cta]
     barriers = sum(group.stages for group in plan.table.barriers)
     words = tuple(report["barrier_words"][:barriers].tolist())
     passes = tuple(report["iterations"][: len(plan.table.agents)].tolist()) if plan.needs.passes else ()
     return replace(cta, passes=passes, barrier_words=words)
+
+
+def _left(cta: int, recorded: Launched, plan: Plan) -> tuple[int, ...]:
+    """The words of its barriers that a CTA of a kernel without reports left, () unless it left them all."""
+    barriers = sum(group.stages for group in plan.table.barriers)
+    if not len(recorded.words) or barriers > MAX_BARRIERS:
+        return ()
+    words = tuple(int(word) for word in recorded.words[cta, :barriers])
+    return () if _UNWRITTEN in words else words

@@ -223,9 +223,9 @@ def _most_records(twin: Twin, table: Table, request: CaptureRequest) -> int:
     """The most records that an agent makes; ConfigurationError unless table and protocol agree."""
     program = find(twin.name).build(dict(request.params), grid=request.ctas)
     known = site_table(program)
-    sites = {(s.role, s.kind, s.barrier) for s in known.sites}
-    strange = [s.name for s in table.sites if (s.role, s.kind, s.barrier) not in sites]
-    missing = sites - {(s.role, s.kind, s.barrier) for s in table.sites}
+    sites = {s.key for s in known.sites}
+    strange = [s.name for s in table.sites if s.key not in sites]
+    missing = sites - {s.key for s in table.sites}
     for what, mine, theirs in (
         ("agents", table.agents, known.agents),
         ("barriers", table.barriers, known.barriers),

@@ -19,7 +19,8 @@ from pipesim.errors import ParameterError
 _MAX_RANK = 5
 _MAX_BOX = 256
 _MAX_STRIDE = 1 << 40
-_ELEMENT_BYTES = {"BFLOAT16": 2, "FLOAT16": 2, "FLOAT32": 4, "UINT8": 1, "UINT32": 4}
+#: of the elements, by a name of ``CUtensorMapDataType``
+ELEMENT_BYTES = {"BFLOAT16": 2, "FLOAT16": 2, "FLOAT32": 4, "UINT8": 1, "UINT32": 4}
 
 
 class Swizzle(Enum):
@@ -53,12 +54,12 @@ class TensorMap:
     @property
     def row_bytes(self) -> int:
         """Bytes of a box's innermost dimension."""
-        return self.box[0] * _ELEMENT_BYTES[self.element]
+        return self.box[0] * ELEMENT_BYTES[self.element]
 
     @property
     def box_bytes(self) -> int:
         """What one load brings, also where part of the box lies outside of the tensor."""
-        return int(np.prod(self.box, dtype=np.int64)) * _ELEMENT_BYTES[self.element]
+        return int(np.prod(self.box, dtype=np.int64)) * ELEMENT_BYTES[self.element]
 
 
 def matrix(
@@ -72,7 +73,7 @@ def matrix(
     element: str = "BFLOAT16",
 ) -> TensorMap:
     """The map of a row-major matrix with 128-byte swizzle; ``pitch``: elements from row to row (0: columns)."""
-    size = _ELEMENT_BYTES.get(element, 1)
+    size = ELEMENT_BYTES.get(element, 1)
     return TensorMap(address, (columns, rows), ((pitch or columns) * size,), (box_columns, box_rows), element)
 
 
@@ -118,9 +119,9 @@ def encode_all(*tensors: TensorMap) -> npt.NDArray[np.uint8]:
 def _check(tensor: TensorMap) -> None:
     """Raise ParameterError unless the copy engine can do it."""
     rank = len(tensor.shape)
-    if tensor.element not in _ELEMENT_BYTES:
+    if tensor.element not in ELEMENT_BYTES:
         raise ParameterError(
-            f"a tensor map of {tensor.element}", correction=f"use one of {', '.join(sorted(_ELEMENT_BYTES))}"
+            f"a tensor map of {tensor.element}", correction=f"use one of {', '.join(sorted(ELEMENT_BYTES))}"
         )
     if not 1 <= rank <= _MAX_RANK or len(tensor.strides) != rank - 1 or len(tensor.box) != rank:
         raise ParameterError(

@@ -21,7 +21,9 @@ def clock_rate(gpu: Gpu) -> npt.NDArray[Any]:
     headers = np.zeros(1, dtype=HEADER)
     launch_at, header_at = gpu.allocate(LAUNCH.itemsize), gpu.allocate(headers.nbytes)
     gpu.upload(header_at, headers)
-    gpu.upload(launch_at, np.array([(header_at, 0, 0, 0, 0, 0, 0, 0)], dtype=LAUNCH))
+    launch = np.zeros(1, dtype=LAUNCH)
+    launch["ctas"] = header_at
+    gpu.upload(launch_at, launch)
     warm_up(lambda: gpu.launch(kernel, (1, 1, 0), [np.uint32(_RATE_NS), launch_at]))
     gpu.download(header_at, headers)
     return headers

@@ -18,10 +18,13 @@ from hwkernels.recorder.clocks import Line, read_line, scale
 from hwkernels.recorder.record_format import RECORD_WORDS, TAG_ITERATION, TAG_PARITY, TAG_SITE, TAG_STAGE, TAG_VALUE
 from hwkernels.recorder.table import Table
 from pipesim.errors import TraceFormatError
-from pipesim.trace.schema import COLUMNS, Anchor, Column, CtaInfo, EventKind, Events
+from pipesim.trace.schema import COLUMNS, ON_GROUPS, ON_NAMED_BARRIER, Anchor, Column, CtaInfo, EventKind, Events
 
 _WAITED = (EventKind.WAIT_ENTER, EventKind.WAIT_RETURN, EventKind.TRY)  # kinds whose parity means something
-_COUNTED = (EventKind.ARRIVE, EventKind.TRY)  # kinds whose value is in the record
+# kinds whose value is in the record
+_COUNTED = (EventKind.ARRIVE, EventKind.TRY, EventKind.CP_ASYNC_ARRIVE, EventKind.GROUP_ENTER, EventKind.GROUP_RETURN)
+_NO_STAGE = ON_NAMED_BARRIER | ON_GROUPS  # what a record says of these is not the stage of an mbarrier
+_WARP = 32
 
 TIMER_STEPS = 2  #: how many of its usual steps a reading of %globaltimer may be old: it skips one now and then
 
@@ -126,6 +129,7 @@ def _tags(tags: Column, table: Table, agent: int, coding: Coding, place: str) ->
     iteration = np.zeros(len(tags), dtype=np.int64)
     value = np.zeros(len(tags), dtype=np.int64)
     parity = np.full(len(tags), -1, dtype=np.int64)
+    stage = _field(tags, TAG_STAGE)
     for number in own:
         rows = site == number
         iteration[rows] = np.arange(np.count_nonzero(rows)) + coding.first
@@ -141,6 +145,10 @@ def _tags(tags: Column, table: Table, agent: int, coding: Coding, place: str) ->
                 place,
             )
             value[rows] = np.array(coding.nbytes, dtype=np.int64)[said]
+        elif kind in ON_NAMED_BARRIER:
+            value[rows] = _WARP * _field(tags[rows], TAG_VALUE)
+        if kind in _NO_STAGE:
+            stage[rows] = -1
         if kind in _WAITED:
             parity[rows] = _field(tags[rows], TAG_PARITY)
     low = _field(tags, TAG_ITERATION)
@@ -154,7 +162,7 @@ def _tags(tags: Column, table: Table, agent: int, coding: Coding, place: str) ->
     return {
         "agent": np.full(len(tags), agent, dtype=np.int64),
         "site": site,
-        "stage": _field(tags, TAG_STAGE),
+        "stage": stage,
         "parity": parity,
         "iteration": iteration,
         "value": value,

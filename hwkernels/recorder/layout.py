@@ -8,7 +8,7 @@ import numpy as np
 
 MAX_AGENTS = 32  #: PIPESIM_MAX_AGENTS
 MAX_REPORTED_AGENTS = 16
-MAX_BARRIERS = 2 * 32
+MAX_BARRIERS = 2 * 32  #: of which a CTA leaves the words: PIPESIM_MAX_WORDS
 
 ANCHOR: np.dtype[Any] = np.dtype(
     [("globaltimer_before", "<u8"), ("globaltimer", "<u8"), ("clock_before", "<u8"), ("clock_after", "<u8")]
@@ -19,7 +19,7 @@ HEADER: np.dtype[Any] = np.dtype(
     [("smid", "<u4"), ("reserved", "<u4", (3,)), ("anchors", ANCHOR, (2,)), ("counts", "<u4", (MAX_AGENTS, 2))]
 )
 
-#: ``PipesimLaunch``: what the host gives to a traced launch.
+#: ``PipesimLaunch``: what the host gives to a launch that records or marks.
 LAUNCH: np.dtype[Any] = np.dtype(
     [
         ("ctas", "<u8"),
@@ -30,6 +30,9 @@ LAUNCH: np.dtype[Any] = np.dtype(
         ("span", "<u4"),
         ("agents", "<u4"),
         ("reserved", "<u4"),
+        ("words", "<u8"),
+        ("marks", "<u8"),
+        ("mark", "<u4", (2,)),
     ]
 )
 

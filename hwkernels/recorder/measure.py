@@ -39,6 +39,8 @@ class Launched:
     empty where they were not wanted. ``reports``: (CTAs,) of ``layout.REPORT``, empty of a kernel that makes none.
     ``status``: FINISHED, or DEADLINE or TRAP if the host or the chip ended the launch. ``took_ns``: between two
     CUDA events around it, 0 if it did not end; ``took_ms``: as the host saw it. ``outputs``: those that were compared.
+    ``words``: (CTAs, MAX_BARRIERS) that a kernel without reports left, all ones where it left none. ``marks``: (CTAs,
+    agents, 2) clocks of a launch that was marked, which is not traced and no plain launch either.
     """
 
     traced: bool
@@ -50,6 +52,8 @@ class Launched:
     took_ns: int = 0
     took_ms: int = 0
     outputs: Mapping[str, Checked] = field(default_factory=dict)
+    words: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.uint64))
+    marks: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros((0, 0, 2), dtype=np.uint64))
 
     @property
     def gave_up(self) -> bool:
@@ -94,14 +98,26 @@ def run_of(launched: Launched, marks: tuple[int, int]) -> Run:
     reports = launched.reports
     if not len(reports):
         anchors = launched.headers["anchors"]
-        between = (anchors[:, 1]["clock_before"] - anchors[:, 0]["clock_after"]).astype(np.int64)
-        return Run(launched.traced, launched.repetition, tuple(between.tolist()), (0,) * len(between))
-    cycles = (reports["loop_end"] - reports["loop_begin"]).astype(np.int64)
-    first, last = (reports["marks"][:, which].astype(np.int64) for which in (0, 1))
+        cycles = (anchors[:, 1]["clock_before"] - anchors[:, 0]["clock_after"]).astype(np.int64)
+        read = _marks_of_one_agent(launched.marks) if len(launched.marks) else np.zeros((len(cycles), 2), np.int64)
+    else:
+        cycles = (reports["loop_end"] - reports["loop_begin"]).astype(np.int64)
+        read = reports["marks"].astype(np.int64)
+    first, last = read[:, 0], read[:, 1]
     laps = max(marks[1] - marks[0], 1)
     period = np.where(last > first, (2000 * (last - first) + laps) // (2 * laps), 0)
     period[(first == 0) | (last == 0)] = 0
     return Run(launched.traced, launched.repetition, tuple(cycles.tolist()), tuple(period.tolist()))
+
+
+def _marks_of_one_agent(marks: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    """(CTAs, 2): of each CTA the marks of the last agent that came to both, zeros if none did."""
+    found = np.zeros((len(marks), 2), dtype=np.int64)
+    for cta, agents in enumerate(marks.astype(np.int64)):
+        both = agents[(agents > 0).all(axis=1)]
+        if len(both):
+            found[cta] = both[-1]
+    return found
 
 
 def overhead(runs: tuple[Run, ...], tiles: int) -> dict[str, int]:

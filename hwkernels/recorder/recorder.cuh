@@ -16,6 +16,8 @@
 //   PIPESIM_ROOM     records that an iteration makes at most (default 16); with PIPESIM_CHECKED 1, one that makes more is lost.
 //   PIPESIM_COUNTED  with PIPESIM_CHECKED 0, 1: the host knows how many records an agent makes, and its buffer holds them all and
 //                    PIPESIM_ROOM + 2 more. 0 (default): as many iterations are kept as fit if each makes PIPESIM_ROOM.
+//   PIPESIM_MARKS    with PIPESIM_TRACE 0, 1: nothing is recorded, but PIPESIM_AT of two iterations that the host chose stores
+//                    the clock, which is all that a period takes. 0 (default): not even that.
 //
 // A kernel uses it so (all macros are statements, except the four PARAM and PASS):
 //
@@ -30,8 +32,12 @@
 //   PIPESIM_AT(iteration, stage, parity)     At the head of each iteration of the agent's loop: what its records say.
 //   PIPESIM_SAY(iteration, stage, parity)    The same in the middle of an iteration, where a record must say something else.
 //   PIPESIM_RECORD(site, value)              One record. site: 0..62, value: 0..63; constants are cheapest.
+//   PIPESIM_RECORD_WARP(site, value)         The same before what all lanes of the warp do (bar.sync, bar.arrive, an arrive of
+//                    each lane): the others wait for the one that records, else they may do it before it is stamped.
 //   PIPESIM_STOP                             The agent records no more: of a warp that gave up, but goes on.
 //   PIPESIM_ANSWER(value)                    What the last record, whose value was 0, says after all: whether a try succeeded.
+//   PIPESIM_BARRIER_WORD(cta, index, address) One thread, after the last use of the mbarrier at this 32-bit shared address by
+//                    anybody: ends its life (mbarrier.inval) and keeps its word. index: BARRIER_<name> + stage, of the table.
 //   PIPESIM_ANCHOR(cta, which)               One thread, which = 0 before all records and 1 after: reads both clocks.
 //   PIPESIM_FLUSH(cta, agent, agents, shared)  The whole warp, converged, after its last record: writes the counts.
 //
@@ -39,6 +45,10 @@
 // PIPESIM_CHECKED 0 it is full when PIPESIM_ROOM more might not fit. Iterations of the window that did not fit are counted.
 // Records before the first PIPESIM_AT are not kept. Nothing here needs 64-bit arithmetic on stamps: the host unwraps the
 // 32-bit stamps from the CTA's anchors.
+//
+// What the value of a record says, by the kind of its site: ARRIVE and CP_ASYNC_ARRIVE, the executing lanes times the count;
+// EXPECT and COPY, which of the host's numbers of bytes; BAR_ARRIVE, BAR_ENTER and BAR_RETURN, the warps that complete the
+// named barrier (threads / 32); GROUP_ENTER and GROUP_RETURN, the groups that may be unfinished; all others, 0.
 #pragma once
 
 #ifndef PIPESIM_TRACE
@@ -62,9 +72,14 @@
 #ifndef PIPESIM_COUNTED
 #define PIPESIM_COUNTED 0
 #endif
+#ifndef PIPESIM_MARKS
+#define PIPESIM_MARKS 0
+#endif
 
 // The agents a CTA can have: its warps.
 #define PIPESIM_MAX_AGENTS 32
+// The mbarriers of which a CTA can leave the words.
+#define PIPESIM_MAX_WORDS 64
 
 // The tag of a record, from bit 0: site (6 bits), value (6), parity (1), stage (5), low bits of the iteration (14).
 #define PIPESIM_TAG_VALUE 6
@@ -87,14 +102,17 @@ struct PipesimCta {
     unsigned counts[PIPESIM_MAX_AGENTS][2];
 };
 
-// What the host gives to a traced launch, in device memory: 40 bytes. records: [CTAs][agents][capacity] of this kernel's
+// What the host gives to a launch that records or marks, in device memory: 64 bytes. records: [CTAs][agents][capacity] of this kernel's
 // records, the first of them unused; with PIPESIM_MEMORY 0 only of the first record_ctas CTAs. capacity: 2 * PIPESIM_ROOM + 2
 // or more. first, span: the window of iterations, first .. first + span - 1. agents: of a CTA, as PIPESIM_AGENT must say.
+// words: [CTAs][PIPESIM_MAX_WORDS] of barriers, or null. marks: [CTAs][agents][2] clocks, at the iterations mark[0] and mark[1].
 struct PipesimLaunch {
     PipesimCta *ctas;
     unsigned *records;
     unsigned capacity, record_ctas, first, span;
     unsigned agents, reserved;
+    unsigned long long *words, *marks;
+    unsigned mark[2];
 };
 
 #if PIPESIM_TRACE
@@ -384,6 +402,15 @@ static __device__ __forceinline__ void pipesim_flush(const PipesimLaunch &launch
 #endif
 }
 
+// Ends the barrier's life and keeps its word, which only then can be read as the barrier unit holds it (measured).
+static __device__ __forceinline__ void pipesim_barrier_word(const PipesimLaunch &launch, unsigned cta, unsigned index,
+                                                            unsigned address) {
+    unsigned long long word;
+    asm volatile("mbarrier.inval.shared::cta.b64 [%1];\n\tld.shared.b64 %0, [%1];" : "=l"(word) : "r"(address) : "memory");
+    if (launch.words && index < PIPESIM_MAX_WORDS)
+        launch.words[(unsigned long long)cta * PIPESIM_MAX_WORDS + index] = word;
+}
+
 #define PIPESIM_KERNEL_PARAM , const PipesimLaunch *pipesim_launch
 #define PIPESIM_AGENT(cta, agent, agents, records, shared) \
     PipesimAgent pipesim = pipesim_agent(*pipesim_launch, (cta), (agent), (agents), (records), (shared));
@@ -398,10 +425,64 @@ static __device__ __forceinline__ void pipesim_flush(const PipesimLaunch &launch
 #define PIPESIM_SAY(iteration, stage, parity) \
     pipesim.at = ((unsigned)(iteration) << PIPESIM_TAG_ITERATION) | PIPESIM_PLACE(stage, parity);
 #define PIPESIM_RECORD(site, value) pipesim_record(pipesim, (site) | ((value) << PIPESIM_TAG_VALUE));
+#define PIPESIM_RECORD_WARP(site, value) \
+    { \
+        pipesim_record(pipesim, (site) | ((value) << PIPESIM_TAG_VALUE)); \
+        __syncwarp(); \
+    }
 #define PIPESIM_STOP pipesim_stop(pipesim);
 #define PIPESIM_ANSWER(value) pipesim_answer(pipesim, (value));
+#define PIPESIM_BARRIER_WORD(cta, index, address) pipesim_barrier_word(*pipesim_launch, (cta), (index), (address));
 #define PIPESIM_ANCHOR(cta, which) pipesim_anchor(pipesim_launch->ctas + (cta), (which));
 #define PIPESIM_FLUSH(cta, agent, agents, shared) pipesim_flush(*pipesim_launch, (cta), (agent), (agents), pipesim, (shared));
+
+#elif PIPESIM_MARKS
+
+// The clock at two iterations of each agent, and nothing else.
+struct PipesimAgent {
+    unsigned long long *to;
+    unsigned first, last;
+    bool records;
+};
+
+static __device__ __forceinline__ PipesimAgent pipesim_agent(const PipesimLaunch &launch, unsigned cta, unsigned index,
+                                                             unsigned agents, bool records) {
+    PipesimAgent agent;
+    agent.to = launch.marks + 2 * ((unsigned long long)cta * agents + index);
+    agent.first = launch.mark[0];
+    agent.last = launch.mark[1];
+    agent.records = records && launch.marks && agents == launch.agents && index < agents;
+    return agent;
+}
+
+static __device__ __forceinline__ void pipesim_mark(const PipesimAgent &agent, unsigned iteration) {
+    if (agent.records && (iteration == agent.first || iteration == agent.last)) {
+        unsigned long long now;
+        asm volatile("mov.u64 %0, %%clock64;" : "=l"(now) :: "memory");
+        agent.to[iteration == agent.last] = now;
+    }
+}
+
+static __device__ __forceinline__ void pipesim_anchor(PipesimCta *cta, unsigned which) {
+    unsigned long long now;
+    asm volatile("mov.u64 %0, %%clock64;" : "=l"(now) :: "memory");
+    cta->anchors[which].clock_before = cta->anchors[which].clock_after = now;
+}
+
+#define PIPESIM_KERNEL_PARAM , const PipesimLaunch *pipesim_launch
+#define PIPESIM_AGENT(cta, agent, agents, records, shared) \
+    PipesimAgent pipesim = pipesim_agent(*pipesim_launch, (cta), (agent), (agents), (records));
+#define PIPESIM_PARAM , PipesimAgent &pipesim
+#define PIPESIM_PASS , pipesim
+#define PIPESIM_AT(iteration, stage, parity) pipesim_mark(pipesim, (iteration));
+#define PIPESIM_SAY(iteration, stage, parity)
+#define PIPESIM_RECORD(site, value)
+#define PIPESIM_RECORD_WARP(site, value)
+#define PIPESIM_STOP
+#define PIPESIM_ANSWER(value)
+#define PIPESIM_BARRIER_WORD(cta, index, address)
+#define PIPESIM_ANCHOR(cta, which) pipesim_anchor(pipesim_launch->ctas + (cta), (which));
+#define PIPESIM_FLUSH(cta, agent, agents, shared)
 
 #else
 
@@ -412,8 +493,10 @@ static __device__ __forceinline__ void pipesim_flush(const PipesimLaunch &launch
 #define PIPESIM_AT(iteration, stage, parity)
 #define PIPESIM_SAY(iteration, stage, parity)
 #define PIPESIM_RECORD(site, value)
+#define PIPESIM_RECORD_WARP(site, value)
 #define PIPESIM_STOP
 #define PIPESIM_ANSWER(value)
+#define PIPESIM_BARRIER_WORD(cta, index, address)
 #define PIPESIM_ANCHOR(cta, which)
 #define PIPESIM_FLUSH(cta, agent, agents, shared)
 

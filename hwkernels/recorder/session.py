@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hwkernels.device.launch import Gpu
 from hwkernels.device.memory import allocate
 from hwkernels.recorder.counts import fresh_headers, require_counted, settle
-from hwkernels.recorder.layout import HEADER, LAUNCH
+from hwkernels.recorder.layout import HEADER, LAUNCH, MAX_BARRIERS
 from hwkernels.recorder.record_format import RECORD_WORDS, UNWRITTEN
 from hwkernels.recorder.table import Table
 from pipesim.errors import KernelHangError, KernelTrapError
@@ -29,7 +29,9 @@ class Space:
 
     ``ctas``: of the launch, each with a header. ``stored``: how many of them have buffers, of ``capacity`` records an
     agent. ``kept``: of how many the records are fetched. ``room``: PIPESIM_ROOM. ``host``: in the host's memory, where
-    every record survives. ``window``: the first iteration that is recorded, and how many.
+    every record survives. ``window``: the first iteration that is recorded, and how many. ``words``: the kernel may
+    leave the words of its barriers. ``marks``: the two iterations at which each agent of a launch that is marked reads
+    the clock, () without such launches.
     """
 
     table: Table
@@ -41,6 +43,8 @@ class Space:
     room: int
     host: bool
     window: tuple[int, int] = ALL
+    words: bool = False
+    marks: tuple[int, ...] = ()
 
 
 class Recording:
@@ -52,9 +56,13 @@ class Recording:
         self._words = (space.kept, len(self._names), space.capacity, RECORD_WORDS[space.clock])
         self._headers = allocate(gpu, space.ctas * HEADER.itemsize, host=space.host)
         self._records = allocate(gpu, 4 * space.stored * prod(self._words[1:]), host=space.host)
+        self._barrier_words = allocate(gpu, 8 * space.ctas * MAX_BARRIERS * space.words, host=space.host)
+        self._marks = allocate(gpu, 16 * space.ctas * len(self._names) * bool(space.marks), host=space.host)
         self.launch_at = gpu.allocate(LAUNCH.itemsize)
         areas = (self._headers.address, self._records.address)
-        values = (*areas, space.capacity, space.stored, *space.window, len(self._names), 0)
+        extra = tuple(area.address if area.nbytes else 0 for area in (self._barrier_words, self._marks))
+        marks = space.marks or (0, 0)
+        values = (*areas, space.capacity, space.stored, *space.window, len(self._names), 0, *extra, marks)
         gpu.upload(self.launch_at, np.array([values], dtype=LAUNCH))
 
     def clear(self) -> None:
@@ -62,6 +70,22 @@ class Recording:
         self._headers.put(fresh_headers(self._space.ctas))
         if self._space.host:
             self._records.fill(UNWRITTEN)
+        self._barrier_words.fill(UNWRITTEN)
+        self._marks.fill(0)
+
+    def words(self) -> npt.NDArray[np.uint64]:
+        """(CTAs, MAX_BARRIERS): the words that the launch left, all ones where it left none; empty if it has none."""
+        found = np.zeros((self._space.ctas if self._space.words else 0, MAX_BARRIERS), dtype=np.uint64)
+        self._barrier_words.fetch(found)
+        return found
+
+    def marks(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint64]]:
+        """What a marked launch left: its headers, and (CTAs, agents, 2) clocks, 0 where an agent did not come there."""
+        headers = np.zeros(self._space.ctas, dtype=HEADER)
+        self._headers.fetch(headers)
+        found = np.zeros((self._space.ctas, len(self._names), 2), dtype=np.uint64)
+        self._marks.fetch(found)
+        return headers, found
 
     def fetch(self, *, records: bool, finished: bool) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint32]]:
         """Headers and records of the traced launch that has just been made; no records if they are not wanted.

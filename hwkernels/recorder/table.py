@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from hwkernels.recorder.record_format import MAX_SITES
 from pipesim.errors import UsageError
-from pipesim.trace.schema import AgentInfo, BarrierGroup, EventKind, Site
+from pipesim.model.program import NAMED_BARRIERS
+from pipesim.trace.schema import ON_GROUPS, ON_NAMED_BARRIER, AgentInfo, BarrierGroup, EventKind, Site
+from pipesim.trace.sites import ENGINE_NAMES
 
+_ENDS = ((EventKind.BAR_ENTER, EventKind.BAR_RETURN), (EventKind.GROUP_ENTER, EventKind.GROUP_RETURN))
+_OTHER_END = {a: b for begin, end in _ENDS for a, b in ((begin, end), (end, begin))}
 NONE = "none"  #: how the file spells that a site touches no barrier
 _ARGUMENTS = {"ROLE": 2, "BARRIER": 3, "SITE": 4}
 _ENTRY = re.compile(r"PIPESIM_(ROLE|BARRIER|SITE)\((.*)\)")
@@ -48,9 +52,23 @@ def read_table(path: Path, values: Mapping[str, int]) -> Table:
             barriers[name] = BarrierGroup(name, _positive(rest[0], values, place), _positive(rest[1], values, place))
         else:
             sites[name] = _site(name, rest, (roles, barriers), place)
+    _require_pairs(sites.values(), path)
     if len(sites) > MAX_SITES:
         raise UsageError(f"{len(sites)} sites; a record can name {MAX_SITES}", place=str(path))
     return Table(tuple(roles.items()), tuple(barriers.values()), tuple(sites.values()))
+
+
+def _require_pairs(sites: Iterable[Site], path: Path) -> None:
+    """UsageError for a wait of which the table has the beginning or the end alone."""
+    keys = {site.key for site in sites}
+    for site in sites:
+        other = _OTHER_END.get(site.kind)
+        if other is not None and (site.role, other, site.barrier) not in keys:
+            raise UsageError(
+                f"site {site.name} is of kind {site.kind.name}, and {site.role} has no {other.name} of {site.barrier}",
+                place=str(path),
+                correction=f"add PIPESIM_SITE(NAME, {site.role}, {other.name}, {site.barrier})",
+            )
 
 
 def names_in(path: Path) -> frozenset[str]:
@@ -100,9 +118,21 @@ def _site(name: str, rest: list[str], known: tuple[Mapping[str, int], Mapping[st
         raise UsageError(f"site {name}: no role {role} above this line", place=place)
     if kind not in kinds:
         raise UsageError(f"site {name}: no kind {kind}", place=place, correction=f"use one of {', '.join(kinds)}")
-    if barrier != NONE and barrier not in known[1]:
-        raise UsageError(f"site {name}: no barrier {barrier} above this line (or {NONE})", place=place)
+    on = _on(EventKind[kind], known[1])
+    if barrier not in on:
+        what = f"no barrier {barrier} above this line (or {NONE})"
+        if EventKind[kind] in ON_NAMED_BARRIER | ON_GROUPS:
+            where = "a named barrier" if EventKind[kind] in ON_NAMED_BARRIER else "an engine"
+            what = f"{kind} is on {where}, not {barrier}"
+        raise UsageError(f"site {name}: {what}", place=place, correction=f"write one of {', '.join(on)}")
     return Site(name, role, EventKind[kind], "" if barrier == NONE else barrier)
+
+
+def _on(kind: EventKind, barriers: Mapping[str, BarrierGroup]) -> tuple[str, ...]:
+    """What a site of this kind may be on."""
+    if kind in ON_NAMED_BARRIER:
+        return tuple(map(str, range(NAMED_BARRIERS)))
+    return tuple(ENGINE_NAMES.values()) if kind in ON_GROUPS else (*barriers, NONE)
 
 
 def _positive(expression: str, values: Mapping[str, int], place: str) -> int:

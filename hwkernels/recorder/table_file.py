@@ -19,13 +19,20 @@ from hwkernels.recorder.table import NONE, Table, read_table
 from pipesim.errors import ConfigurationError, PipesimError
 from pipesim.model.program import Program
 from pipesim.trace.schema import Column, EventKind
-from pipesim.trace.sites import SiteTable, identifier, site_table
+from pipesim.trace.sites import NO_SITES, SiteTable, identifier, optional_sites, site_table
 
 Values = Mapping[str, int]  #: of the macros that a table's expressions may use
 Key = tuple[str, EventKind, str]  #: role, kind and barrier group of a site
 
 _EACH = 2  #: other values of a parameter that are tried
-_VERBS = {EventKind.WAIT_ENTER: "wait", EventKind.WAIT_RETURN: "got"}
+_VERBS = {
+    EventKind.WAIT_ENTER: "wait",
+    EventKind.WAIT_RETURN: "got",
+    EventKind.BAR_ENTER: "sync",
+    EventKind.BAR_RETURN: "synced",
+    EventKind.GROUP_ENTER: "wait_group",
+    EventKind.GROUP_RETURN: "got_group",
+}
 
 
 @dataclass(frozen=True)
@@ -94,17 +101,28 @@ def table_text(variants: Sequence[Variant], spelling: Spelling | None = None) ->
 
 
 def variants_of(
-    build: Callable[[Values], Program], macros: Callable[[Values], Values], params: Values, vary: Collection[str]
+    build: Callable[[Values], Program],
+    macros: Callable[[Values], Values],
+    params: Values,
+    vary: Collection[str],
+    *,
+    every: bool = False,
 ) -> list[Variant]:
     """The protocol with these parameters, then with each of ``vary`` changed, alone and together, where it can be.
 
-    ``build`` raises PipesimError for parameters that the protocol cannot have, or its kernel does not.
+    ``build`` raises PipesimError for parameters that the protocol cannot have, or its kernel does not. ``every``: with
+    the sites that a kernel need not have (:data:`~pipesim.trace.schema.OPTIONAL`).
     """
-    found = [Variant(macros(params), site_table(build(params)))]
+
+    def table_of(values: Values) -> SiteTable:
+        program = build(values)
+        return site_table(program, optional_sites(program) if every else NO_SITES)
+
+    found = [Variant(macros(params), table_of(params))]
 
     def tried(other: Values) -> bool:
         try:
-            found.append(Variant(macros(other), site_table(build(other))))
+            found.append(Variant(macros(other), table_of(other)))
         except PipesimError:
             return False
         return True
@@ -148,7 +166,7 @@ def _sites(tables: Sequence[SiteTable], spelled: Spelling) -> list[Key]:
     for table in tables:
         before: dict[str, int] = dict.fromkeys(order, 0)
         for site in table.sites:
-            known, key = order[site.role], (site.role, site.kind, site.barrier)
+            known, key = order[site.role], site.key
             if key not in known:
                 known.insert(before[site.role], key)
             before[site.role] = known.index(key) + 1

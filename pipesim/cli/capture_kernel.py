@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,10 +41,15 @@ def add_kernel(parser: argparse.ArgumentParser) -> None:
             "N[,N...]",
             "bytes of EXPECT and COPY by their records' values 0, 1, ..., or parameters of them",
         ),
+        (
+            "--marks",
+            "A,B",
+            "iterations between which the untraced period is taken (default: of the loop)",
+        ),
     ):
         own.add_argument(name, metavar=metavar, help=text)
     for name, text in (
-        ("--cluster", "CTAs per cluster (default 1)"),
+        ("--cluster", "CTAs per cluster (default: the protocol's)"),
         ("--smem", "bytes of dynamic shared memory (default 0)"),
         ("--capacity", "records kept per warp (default 16384)"),
         ("--timeout-s", "time limit of a launch in seconds (default 10)"),
@@ -53,7 +59,7 @@ def add_kernel(parser: argparse.ArgumentParser) -> None:
         (
             "--arg",
             "TYPE:VALUE",
-            "an argument, in order: u32:64, f32:1.5, buf:4096, zero:4096, npy:FILE, out:4096:NAME",
+            "an argument, in order: u32:64, f32:1.5, buf:4096, npy:FILE, out:4096:NAME, map:FILE.npy,box=64x32",
         ),
         ("--expect", "NAME=FILE.npy", "expected content of the output NAME, byte for byte"),
         ("--nvrtc-option", "OPTION", "passed to the compiler, as --nvrtc-option=-I/usr/local/cuda/include"),
@@ -69,7 +75,7 @@ def add_kernel(parser: argparse.ArgumentParser) -> None:
 
 def refuse_kernel_options(options: argparse.Namespace) -> None:
     """Raise UsageError for an option that means something with ``--kernel`` only."""
-    for name in ("kernel_protocol", "table", "entry", "grid", "block", "bytes", "cluster", "smem", "capacity",
+    for name in ("kernel_protocol", "table", "entry", "grid", "block", "bytes", "marks", "cluster", "smem", "capacity",
                  "timeout_s", "arg", "expect", "nvrtc_option", "define", "may_hang"):  # fmt: skip
         if getattr(options, name) not in (None, [], False):
             flag = "--" + {"kernel_protocol": "protocol"}.get(name, name).replace("_", "-")
@@ -98,7 +104,9 @@ def capture_kernel(options: argparse.Namespace) -> int:
     named = _protocol(options)
     with progress(f"flattening {named}"):
         target = find(named)
-        program = target.build(params_of(options), grid=prod(_numbers("--grid", options.grid or "1", 3)))
+        ctas = prod(_numbers("--grid", options.grid or "1", 3))
+        program = target.build(params_of(options), grid=ctas)
+        program = replace(program, grid=max(1, ctas // program.ctas))  # a grid counts clusters
     request = source_request(program, options)
     check_request(request)
     path = options.output or usual_name(empty_meta(program.name, dict(request.params), request.ctas, request.clock))
@@ -136,11 +144,12 @@ def source_request(program: Program, options: argparse.Namespace) -> CaptureRequ
         entry=options.entry or "",
         defines=_defines(options.define),
         options=tuple(options.nvrtc_option),
-        cluster=1 if options.cluster is None else options.cluster,
+        cluster=_cluster(program, options.cluster),
         smem_bytes=options.smem or 0,
         expected=_pairs("--expect", options.expect, "sums=sums.npy"),
         nbytes=_numbers("--bytes", options.bytes, 64, program.params) if options.bytes else (),
         timeout_s=10 if options.timeout_s is None else options.timeout_s,
+        marks_at=_marks(program, options.marks),
     )
     return CaptureRequest(
         subject,
@@ -152,6 +161,27 @@ def source_request(program: Program, options: argparse.Namespace) -> CaptureRequ
         memory="host" if options.may_hang else "",
         capacity=options.capacity,
     )
+
+
+def _cluster(program: Program, given: int | None) -> int:
+    """CTAs of a cluster: the protocol's, which an option can only repeat unless the protocol is of one CTA."""
+    if given is not None and program.ctas > 1 and given != program.ctas:
+        raise ParameterError(
+            f"--cluster {given}: {program.name} has clusters of {program.ctas} CTAs",
+            correction="leave --cluster out, or give the protocol's parameter with -p",
+        )
+    return program.ctas if given is None else given
+
+
+def _marks(program: Program, given: str | None) -> tuple[int, ...]:
+    from pipesim.trace.steady import marked_iterations
+
+    if given is None:
+        return marked_iterations(program) or ()
+    marks = _numbers("--marks", given, 2)
+    if len(marks) != 2:
+        raise ParameterError(f"--marks {given}: expected two iterations", correction="for example --marks 8,24")
+    return marks
 
 
 def _refuse_others(options: argparse.Namespace) -> None:

@@ -14,6 +14,12 @@ from pipesim.cli.output import emit, progress
 def _arguments(parser: argparse.ArgumentParser) -> None:
     add_protocol(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="output file (default: standard output)")
+    parser.add_argument(
+        "--required",
+        action="store_true",
+        help="only the sites that a kernel must have, without those of cp.async arrivals, named barriers, commits and "
+        "group waits",
+    )
     add_force(parser)
     add_output(parser)
 
@@ -22,6 +28,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.output is not None:
         require_output(options.output, force=options.force)
 
+    from hwkernels.recorder.record_format import MAX_SITES
     from hwkernels.recorder.table_file import Spelling, fixed, table_text, variants_of
     from pipesim.model.program import Program
     from pipesim.targets import find
@@ -34,8 +41,12 @@ def _carry_out(options: argparse.Namespace) -> int:
         return target.build({name: values[name] for name in params}, grid=options.ctas)
 
     with progress(f"flattening {options.protocol}"):
-        variants = variants_of(build, _macros, params, tuple(params))
-    text = table_text(variants, Spelling(_head(build(params).name, fixed(variants))))
+        variants = variants_of(build, _macros, params, tuple(params), every=not options.required)
+        most = max(len(variant.table.sites) for variant in variants)
+        if most > MAX_SITES and not options.required:
+            variants = variants_of(build, _macros, params, tuple(params))
+    note = _left_out(most, MAX_SITES) if most > MAX_SITES and not options.required else ()
+    text = table_text(variants, Spelling((*_head(build(params).name, fixed(variants)), *note)))
     if options.output is not None:
         write_whole(options.output, text.encode(), force=options.force)
         said = f"wrote {options.output}: name it as PIPESIM_TABLE in the kernel, before table.cuh\n"
@@ -55,6 +66,15 @@ def _head(name: str, only: Mapping[str, int]) -> tuple[str, ...]:
         known = ", ".join(f"{name} = {value}" for name, value in only.items())
         lines.append(f"For {known}: with another value it has other roles or barriers, or cannot be made.")
     return tuple(lines)
+
+
+def _left_out(sites: int, most: int) -> tuple[str, ...]:
+    return (
+        (
+            f"Without the sites that a kernel need not have: with them there would be {sites}, and a record can name "
+            f"{most}."
+        ),
+    )
 
 
 def _macros(params: Mapping[str, int]) -> dict[str, int]:

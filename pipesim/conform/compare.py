@@ -26,6 +26,7 @@ from pipesim.timed.critical import least_period
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
 from pipesim.trace.schema import Trace
+from pipesim.trace.sites import optional_of
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,8 @@ def compare(program: Program, measured: Trace, profile: Profile | None = None) -
     """
     behaviour = conform(program, measured)
     profile = profile or profile_for(measured.meta.device.name)
-    program, stamps = launched(program, measured), _stamps(measured)
-    traces = {traced: simulate(program, profile, traced=traced and stamps).trace for traced in (False, True)}
+    program, stamps, also = launched(program, measured), _stamps(measured), optional_of(measured.meta)
+    traces = {t: simulate(program, profile, traced=t and stamps, also=also).trace for t in (False, True)}
     pairs = {traced: period_pair(program, profile, traces[traced], traced=traced and stamps) for traced in traces}
     whole = all(trace.meta.status == Ending.FINISHED for trace in traces.values())
     timing = compare_timing(traces[True], measured, pairs, waits_per_trip(program)) if whole else None
@@ -75,7 +76,7 @@ def times_of(program: Program, measured: Trace, profile: Profile | None = None) 
     if simulated:
         noise = noise_millicycles(measured.meta.runs, traced=False)
         return compare_times(program, profile, measured, Figure(PERIOD, None, simulated, period, noise))
-    traced = simulate(program, profile, traced=_stamps(measured)).trace
+    traced = simulate(program, profile, traced=_stamps(measured), also=optional_of(measured.meta)).trace
     if traced.meta.status != Ending.FINISHED:
         return no_time(profile, NoTime.NOT_SIMULATED)
     totals = [reading.total if reading is not None else None for reading in (read(traced), read(measured))]

@@ -9,6 +9,7 @@ import numpy as np
 
 from pipesim.conform.result import Spread
 from pipesim.model.ending import Ending
+from pipesim.trace.meaning import WAITS_FROM, waited_for
 from pipesim.trace.schema import Column, CtaInfo, EventKind, Events, Trace
 from pipesim.trace.steady import steady_window
 
@@ -130,7 +131,7 @@ def _sites(trace: Trace, events: Events) -> dict[tuple[str, EventKind, str], Spr
         mine = gaps[at == number]
         if len(mine):
             p50, p95 = np.percentile(mine, [50, 95], method="nearest")
-            found[site.role, site.kind, site.barrier] = Spread(int(p50), int(p95))
+            found[site.key] = Spread(int(p50), int(p95))
     return found
 
 
@@ -155,8 +156,8 @@ def _shares(trace: Trace, events: Events, kinds: Column) -> dict[tuple[str, str]
         spent: dict[str, int] = {}
         for here, following in pairwise(mine):
             kind = kinds[here]
-            if kind == EventKind.WAIT_ENTER:
-                what = f"waiting for {trace.meta.sites[int(events.site[here])].barrier}"
+            if kind in WAITS_FROM:
+                what = f"waiting for {waited_for(trace.meta.sites[int(events.site[here])])}"
             elif kind == EventKind.WORK_BEGIN:
                 what = "work"
             else:

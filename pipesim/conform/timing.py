@@ -126,8 +126,8 @@ def _events(simulated: Trace, measured: Trace) -> tuple[int, int, int]:
 
 def _sites_as(simulated: Trace, measured: Trace) -> Column:
     """The sites of the measured CTA's events, by the numbers of the simulated trace; -1 for those that it lacks."""
-    names = {(s.role, s.kind, s.barrier): n for n, s in enumerate(simulated.meta.sites)}
-    numbers = np.array([names.get((s.role, s.kind, s.barrier), -1) for s in measured.meta.sites], dtype=np.int64)
+    names = {s.key: n for n, s in enumerate(simulated.meta.sites)}
+    numbers = np.array([names.get(s.key, -1) for s in measured.meta.sites], dtype=np.int64)
     return np.asarray(numbers[one_cta(measured).site], dtype=np.int64)
 
 

@@ -27,7 +27,8 @@ from pipesim.timed.costs import Cost
 from pipesim.timed.plan import Planned, plan
 from pipesim.timed.profile import Profile
 from pipesim.trace.recorder import StampBuffer
-from pipesim.trace.schema import Device, Trace, TraceMeta
+from pipesim.trace.schema import Device, SiteKey, Trace, TraceMeta
+from pipesim.trace.sites import NO_SITES
 
 DEFAULT_BUDGET = 20_000_000
 
@@ -62,21 +63,30 @@ def simulate(
     traced: bool = False,
     max_steps: int = DEFAULT_BUDGET,
     observers: Sequence[Observer] = (),
+    also: frozenset[SiteKey] = NO_SITES,
 ) -> Simulation:
     """Run one CTA (or cluster) of ``program`` under ``profile``.
 
     ``traced`` adds what each record costs on the chip, to be compared with a traced kernel. ``observers`` see
     every move (which operation completed which phase, whether parity waits mean what they say) and change nothing.
+    ``also``: optional sites at which records are made, as a trace to compare with has them.
     Same arguments, same result, to the last event.
     """
-    return _Run(program, profile, traced=traced, max_steps=max_steps, observers=observers).result()
+    return _Run(program, profile, traced=traced, max_steps=max_steps, observers=observers, also=also).result()
 
 
 class _Run:
     """The mutable side of one simulation."""
 
     def __init__(
-        self, program: Program, profile: Profile, *, traced: bool, max_steps: int, observers: Sequence[Observer]
+        self,
+        program: Program,
+        profile: Profile,
+        *,
+        traced: bool,
+        max_steps: int,
+        observers: Sequence[Observer],
+        also: frozenset[SiteKey],
     ) -> None:
         self._program = program
         self._profile = profile
@@ -84,7 +94,7 @@ class _Run:
         self._budget = max_steps
         self._traced = traced
         self._record = profile["record.issue"] if traced else 0
-        self._table, meanings, self._plans = plan(program, profile, traced=traced)
+        self._table, meanings, self._plans = plan(program, profile, traced=traced, also=also)
         self._buffer = StampBuffer(meanings)
         self._env = simpy.Environment()
         self._state = initial_state(program)
@@ -237,8 +247,9 @@ class _Run:
         if op[0] in TRIES:
             return self._tried(agent, pc, planned, time)
         if signalled >= 0:  # the last at a named barrier: it goes on with the others
-            self._signal(signalled, time + cost.visible, landed=False)
-            return time + cost.visible
+            back = time + cost.visible
+            self._signal(signalled, back, landed=False)
+            return self._passed(time, back, first, second)
         if self._entered[agent] >= 0:
             self._entered[agent] = -1
             if second >= 0:
@@ -248,15 +259,18 @@ class _Run:
         if op[0] == Op.CLUSTER_WAIT:
             return max(time, self._visible[len(self._program.barriers) + len(self._program.named_barriers)])
         if op[0] not in BLOCKING_WAITS:
-            return time + cost.busy
+            return self._passed(time, time + cost.busy, first, second)
         if op[0] == Op.WAIT_UNLESS and op[ANSWER] >= 0 and self._state.registers[agent][op[ANSWER]]:
             return time  # skipped: a try had already answered
-        back = self._return_time(time, op[BARRIER], planned)
-        if first < 0:
-            return back
-        self._buffer.stamp(first, time)
-        self._buffer.stamp(second, back)
-        return back + self._record
+        return self._passed(time, self._return_time(time, op[BARRIER], planned), first, second)
+
+    def _passed(self, entered: int, back: int, first: int, second: int) -> int:
+        """A wait that did not block began and returned: its stamps, and when its agent goes on."""
+        if first >= 0:
+            self._buffer.stamp(first, entered)
+        if second >= 0:
+            self._buffer.stamp(second, back)
+        return back + (self._record if first >= 0 or second >= 0 else 0)
 
     def _tried(self, agent: int, pc: int, planned: Planned, time: int) -> int:
         """A try was made: its answer is recorded. It is false while others cannot see yet what completed the phase."""

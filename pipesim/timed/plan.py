@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from pipesim.model.groups import ACCESSES, RETURNS_LATE, TIMES_ITSELF_ONLY
@@ -9,7 +10,8 @@ from pipesim.model.program import Program
 from pipesim.timed.costs import PRICED, Cost, Prices
 from pipesim.timed.profile import Profile
 from pipesim.trace.recorder import Meaning
-from pipesim.trace.sites import RECORDED, SiteBook, SiteTable
+from pipesim.trace.schema import SiteKey
+from pipesim.trace.sites import NO_SITES, RECORDED, SiteBook, SiteTable, kinds
 
 
 class Planned(NamedTuple):
@@ -27,10 +29,13 @@ class Planned(NamedTuple):
 
 
 def plan(
-    program: Program, profile: Profile, *, traced: bool
+    program: Program, profile: Profile, *, traced: bool, also: frozenset[SiteKey] = NO_SITES
 ) -> tuple[SiteTable, list[Meaning], tuple[tuple[Planned, ...], ...]]:
-    """The site table, what each number in a timestamp means, and the plan of every operation of every agent."""
-    book = SiteBook(program)
+    """The site table, what each number in a timestamp means, and the plan of every operation of every agent.
+
+    ``also``: the optional sites at which records are made.
+    """
+    book = SiteBook(program, also)
     price = Prices(program, profile, traced=traced)
     meanings: dict[Meaning, int] = {}
     plans = []
@@ -57,8 +62,11 @@ def plan(
                     for value in ((r.value,) if r.value >= 0 else (0, 1))  # -1: the result of a try_wait
                 ]
                 first, second = (*stamps, -1, -1)[:2]
+                cost = price(op)
+                if traced and records and not kinds(op) and kind not in RETURNS_LATE:  # the engine adds a wait's
+                    cost = replace(cost, busy=cost.busy + profile["record.issue"])
                 planned = known[key] = Planned(
-                    kind in TIMES_ITSELF_ONLY, kind in RETURNS_LATE, kind in ACCESSES, price(op), first, second
+                    kind in TIMES_ITSELF_ONLY, kind in RETURNS_LATE, kind in ACCESSES, cost, first, second
                 )
             mine.append(planned)
         plans.append(tuple(mine))

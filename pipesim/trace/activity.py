@@ -8,11 +8,11 @@ import numpy as np
 
 from pipesim.model.awaited import Awaited
 from pipesim.model.ending import HUNG
-from pipesim.trace.meaning import awaited_by_site
+from pipesim.trace.meaning import WAITS_FROM, awaited_by_site, waited_for
 from pipesim.trace.schema import EventKind, Events, Trace
 
-ISSUE, EMPTY, FULL, WORK = "█", "░", "▒", "▓"
-CELLS = (WORK, ISSUE, FULL, EMPTY)  #: of two activities that last equally long in a cell, the first is drawn
+ISSUE, EMPTY, FULL, WORK, OTHER = "█", "░", "▒", "▓", "▚"
+CELLS = (WORK, ISSUE, FULL, EMPTY, OTHER)  #: of two activities that last equally long in a cell, the first is drawn
 
 FOREVER = 1 << 62  #: end of a wait that never returned
 
@@ -69,7 +69,7 @@ def _track(trace: Trace, events: Events, agent: int, origin: int, of_site: tuple
     if (
         times
         and trace.meta.status in HUNG  # its open waits never return; other traces may just stop there
-        and trace.meta.sites[int(events.site[rows[-1]])].kind is EventKind.WAIT_ENTER
+        and trace.meta.sites[int(events.site[rows[-1]])].kind in WAITS_FROM
     ):
         spans.append((times[-1], FOREVER, cells[-1]))
     return Track(trace.meta.agent_name(agent), tuple(spans))
@@ -81,6 +81,8 @@ def _cells(trace: Trace) -> tuple[str, ...]:
     for site, awaited in zip(trace.meta.sites, awaited_by_site(trace), strict=True):
         if site.kind is EventKind.WAIT_ENTER:
             found.append(waits(awaited))
+        elif site.kind in WAITS_FROM:
+            found.append(OTHER)
         else:
             found.append(WORK if site.kind is EventKind.WORK_BEGIN else ISSUE)
     return tuple(found)
@@ -89,6 +91,12 @@ def _cells(trace: Trace) -> tuple[str, ...]:
 def waits(awaited: Awaited | None) -> str:
     """How a wait for this is drawn; one that nothing is known of as a wait for data."""
     return EMPTY if awaited is Awaited.ROOM else FULL
+
+
+def other_waits(trace: Trace) -> tuple[str, ...]:
+    """What the agents of a trace wait for besides mbarriers, in the order of its sites."""
+    found = (waited_for(s) for s in trace.meta.sites if s.kind in WAITS_FROM and s.kind is not EventKind.WAIT_ENTER)
+    return tuple(dict.fromkeys(found))
 
 
 def draw(track: Track, start: int, window: int, cells: int) -> str:

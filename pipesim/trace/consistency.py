@@ -13,8 +13,19 @@ import numpy.typing as npt
 
 from pipesim.errors import TraceFormatError
 from pipesim.model.ending import Ending
+from pipesim.model.program import NAMED_BARRIERS
 from pipesim.trace.metadata import DAMAGED, RECOPY
-from pipesim.trace.schema import COLUMNS, FAULTS, SCHEMA_VERSION, Column, Trace, TraceMeta
+from pipesim.trace.schema import (
+    COLUMNS,
+    FAULTS,
+    ON_GROUPS,
+    ON_NAMED_BARRIER,
+    SCHEMA_VERSION,
+    Column,
+    Trace,
+    TraceMeta,
+)
+from pipesim.trace.sites import ENGINE_NAMES
 
 _VOCABULARY = {
     "source": ("hardware", "simulation"),
@@ -23,6 +34,7 @@ _VOCABULARY = {
     "memory": ("", "shared", "device", "host"),
 }
 
+_NAMED = frozenset(map(str, range(NAMED_BARRIERS)))
 _LARGEST_WORD = (1 << 64) - 1
 
 
@@ -74,8 +86,12 @@ def _check_sites(meta: TraceMeta, place: str) -> None:
     if len(set(groups)) != len(groups):
         _refuse("two barrier groups have one name", place)
     for site in meta.sites:
-        if site.barrier and site.barrier not in groups:
+        if site.group and site.group not in groups:
             _refuse(f"site {site.name} touches barrier group {site.barrier!r}, which is not in the table", place)
+        if site.kind in ON_NAMED_BARRIER and site.barrier not in _NAMED:
+            _refuse(f"site {site.name} is on named barrier {site.barrier!r}; they are numbered 0 to 15", place)
+        if site.kind in ON_GROUPS and site.barrier not in ENGINE_NAMES.values():
+            _refuse(f"site {site.name} is on groups of the engine {site.barrier!r}, which does not exist", place)
         if site.role not in roles:
             _refuse(f"site {site.name} belongs to role {site.role!r}, which no agent has", place)
 
@@ -147,12 +163,12 @@ def _check_ranges(trace: Trace, place: str) -> None:
         _refuse(f"row {row}: parity is {events.parity[row]}; a parity is 0 or 1", place)
     stages = {group.name: group.stages for group in meta.barriers}
     for number, site in enumerate(meta.sites):
-        if site.barrier:
+        if site.group:
             here = events.site == number
-            row = _first(here & ((events.stage < 0) | (events.stage >= stages[site.barrier])))
+            row = _first(here & ((events.stage < 0) | (events.stage >= stages[site.group])))
             if row is not None:
-                fact = f"row {row}: stage {events.stage[row]} of barrier group {site.barrier}, which has "
-                _refuse(f"{fact}{stages[site.barrier]} stages", place)
+                fact = f"row {row}: stage {events.stage[row]} of barrier group {site.group}, which has "
+                _refuse(f"{fact}{stages[site.group]} stages", place)
 
 
 def _check_counts(trace: Trace, place: str) -> None:

@@ -15,6 +15,20 @@ from pipesim.model.awaited import Awaited
 from pipesim.trace.schema import EventKind, Site, Trace
 
 _ASKS = (EventKind.WAIT_ENTER, EventKind.TRY)
+#: From an event of such a kind to its agent's next one the agent waits.
+WAITS_FROM = frozenset({EventKind.WAIT_ENTER, EventKind.BAR_ENTER, EventKind.GROUP_ENTER})
+
+
+def waited_for(site: Site) -> str:
+    """What an agent waits for from an event of this site on: ``full``, ``named barrier 1``, ``its bulk groups``."""
+    return waited_words(site.kind, site.barrier)
+
+
+def waited_words(kind: EventKind, barrier: str) -> str:
+    """The same by the kind of the site and what it is on."""
+    if kind is EventKind.BAR_ENTER:
+        return f"named barrier {barrier}"
+    return f"its {barrier.replace('_', '.')} groups" if kind is EventKind.GROUP_ENTER else barrier
 
 
 def awaited_by_site(trace: Trace) -> tuple[Awaited | None, ...]:
@@ -24,7 +38,7 @@ def awaited_by_site(trace: Trace) -> tuple[Awaited | None, ...]:
     for site in sites:
         of[site.kind].add((site.role, site.barrier))
     asks = of[EventKind.WAIT_ENTER] | of[EventKind.TRY]
-    brings = of[EventKind.COPY] | of[EventKind.EXPECT]
+    brings = of[EventKind.COPY] | of[EventKind.EXPECT] | of[EventKind.CP_ASYNC_ARRIVE]
     with_bytes = {barrier for _, barrier in brings}
 
     def derived(site: Site) -> Awaited:
@@ -41,10 +55,9 @@ def awaited_by_site(trace: Trace) -> tuple[Awaited | None, ...]:
 
 def known_from(trace: Trace, other: Trace) -> Trace:
     """The trace with what the site table of another trace of this protocol says where its own says nothing."""
-    known = {(site.role, site.kind, site.barrier): site.awaited for site in other.meta.sites}
+    known = {site.key: site.awaited for site in other.meta.sites}
     sites = tuple(
-        site if site.awaited is not None else replace(site, awaited=known.get((site.role, site.kind, site.barrier)))
-        for site in trace.meta.sites
+        site if site.awaited is not None else replace(site, awaited=known.get(site.key)) for site in trace.meta.sites
     )
     return Trace(replace(trace.meta, sites=sites), trace.events)
 

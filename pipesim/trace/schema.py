@@ -10,8 +10,8 @@ Within one (CTA, agent) the rows stand in program order. Times are integers:
 ``globaltimer_ns``
     A direct reading of ``%globaltimer`` for the same event, since the same origin, or -1 where none was taken.
 
-What a timestamp means: an event of kind ARRIVE, EXPECT, COPY, TRY, WAIT_ENTER or WORK_BEGIN is timestamped before the
-operation is issued (a lower bound on its effect); WAIT_RETURN and WORK_END are timestamped after (an upper bound).
+What a timestamp means: WAIT_RETURN, WORK_END, BAR_RETURN and GROUP_RETURN are timestamped after what they say (an upper
+bound); an event of any other kind is timestamped before the operation is issued (a lower bound on its effect).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from pipesim.model.awaited import Awaited
 from pipesim.model.ending import Ending
 
 #: 2 added ``window``, ``fault``, ``memory`` and, to each CTA, ``passes`` and ``barrier_words``; 3 added ``awaited`` to
-#: each site. A file of an earlier version is read with their defaults.
-SCHEMA_VERSION = 3
+#: each site; 4 the kinds in OPTIONAL. A file of an earlier version is read with their defaults.
+SCHEMA_VERSION = 4
 
 Column = npt.NDArray[np.int64]
 
@@ -44,6 +44,24 @@ class EventKind(IntEnum):
     WORK_BEGIN = 5  #: work on a tile begins; value 0
     WORK_END = 6  #: work on a tile ended; value 0
     TRY = 7  #: one try of (barrier, stage, parity); value = 1 if it succeeded
+    CP_ASYNC_ARRIVE = 8  #: cp.async.mbarrier.arrive, with or without .noinc; value = executing lanes
+    BAR_ARRIVE = 9  #: bar.arrive; value = the threads that complete the named barrier
+    BAR_ENTER = 10  #: an agent begins bar.sync; value as of BAR_ARRIVE
+    BAR_RETURN = 11  #: that bar.sync returned; value as of BAR_ARRIVE
+    COMMIT = 12  #: tcgen05.commit on an mbarrier; value 0
+    GROUP_COMMIT = 13  #: a group of an engine's transfers is closed; value 0
+    GROUP_ENTER = 14  #: an agent begins to wait for an engine's groups; value = groups that may be unfinished
+    GROUP_RETURN = 15  #: that wait returned; value as of GROUP_ENTER
+
+
+#: Kinds on a named barrier: their site's ``barrier`` is its number.
+ON_NAMED_BARRIER = frozenset({EventKind.BAR_ARRIVE, EventKind.BAR_ENTER, EventKind.BAR_RETURN})
+#: Kinds on an engine's groups: their site's ``barrier`` is the engine, in small letters.
+ON_GROUPS = frozenset({EventKind.GROUP_COMMIT, EventKind.GROUP_ENTER, EventKind.GROUP_RETURN})
+#: Kinds that a kernel records only if its table has a site for them; operations without records happen unseen.
+OPTIONAL = frozenset({EventKind.CP_ASYNC_ARRIVE, EventKind.COMMIT}) | ON_NAMED_BARRIER | ON_GROUPS
+
+SiteKey = tuple[str, EventKind, str]  #: role, kind and ``barrier``: which site it is, whatever it is called
 
 
 #: What can be given an injected fault in the kernel of a recording, in the order of the kernel's enum ``Fault``.
@@ -65,6 +83,7 @@ FAULTS = (
 class Site:
     """One place in a role's code that records: its role, kind and barrier group ("" where it touches none).
 
+    Of a kind in ON_NAMED_BARRIER or ON_GROUPS ``barrier`` is the number of the named barrier, or the engine.
     ``awaited`` is what a wait or a try is for, None where that is not known (:mod:`pipesim.trace.meaning` derives it):
     a remark about the site, which says nothing of which site it is.
     """
@@ -74,6 +93,16 @@ class Site:
     kind: EventKind
     barrier: str = ""
     awaited: Awaited | None = field(default=None, compare=False)
+
+    @property
+    def key(self) -> SiteKey:
+        """Which site it is."""
+        return self.role, self.kind, self.barrier
+
+    @property
+    def group(self) -> str:
+        """The group of mbarriers that it touches, "" if none."""
+        return "" if self.kind in ON_NAMED_BARRIER | ON_GROUPS else self.barrier
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,10 @@
 """Which events an operation leaves in a trace, and the site table of a program: the bridge from programs to traces.
 
 The simulator records by it, replay reads by it, and the table of a CUDA kernel is compared with it.
+
+Some operations leave events only where a kernel chooses to record them (:data:`~pipesim.trace.schema.OPTIONAL`): the
+sites that a trace has for them are named by :func:`optional_of`, those that a program could have by
+:func:`optional_sites`. What sets the barriers up, to the first meeting of all threads, is never recorded.
 """
 
 from __future__ import annotations
@@ -10,11 +14,20 @@ from collections import Counter
 from dataclasses import dataclass
 
 from pipesim.model.awaited import awaited
-from pipesim.model.groups import ARRIVALS, BY_PARITY, ON_BARRIER, PARITY_WAITS, TRIES
-from pipesim.model.ops import Op, Operation, operand
+from pipesim.model.groups import (
+    ARRIVALS,
+    BY_PARITY,
+    COMMITS,
+    ON_BARRIER,
+    ON_NAMED_BARRIER,
+    PARITY_WAITS,
+    SETS_UP,
+    TRIES,
+)
+from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.positions import BARRIER, COUNT, EXPECT, PARITY
 from pipesim.model.program import Program
-from pipesim.trace.schema import AgentInfo, BarrierGroup, EventKind, Site
+from pipesim.trace.schema import OPTIONAL, AgentInfo, BarrierGroup, EventKind, Site, SiteKey, TraceMeta
 
 _KINDS: dict[int, tuple[EventKind, ...]] = {
     **dict.fromkeys(PARITY_WAITS, (EventKind.WAIT_ENTER, EventKind.WAIT_RETURN)),
@@ -23,9 +36,19 @@ _KINDS: dict[int, tuple[EventKind, ...]] = {
     Op.TMA_LOAD: (EventKind.COPY,),
     Op.WORK: (EventKind.WORK_BEGIN, EventKind.WORK_END),
 }
+#: What an operation leaves where its kernel records it, but for a commit on an mbarrier (:func:`optional_kinds`).
+_OPTIONAL_KINDS: dict[int, tuple[EventKind, ...]] = {
+    Op.CP_ASYNC_ARRIVE: (EventKind.CP_ASYNC_ARRIVE,),
+    Op.BAR_ARRIVE: (EventKind.BAR_ARRIVE,),
+    Op.BAR_SYNC: (EventKind.BAR_ENTER, EventKind.BAR_RETURN),
+    Op.WAIT_GROUP: (EventKind.GROUP_ENTER, EventKind.GROUP_RETURN),
+    **dict.fromkeys(COMMITS, (EventKind.GROUP_COMMIT,)),
+}
 _ASKS = frozenset({EventKind.WAIT_ENTER, EventKind.TRY})  #: kinds whose site says what is waited for
-#: Operations that leave events.
-RECORDED = frozenset(_KINDS)
+ENGINE_NAMES = {int(engine): engine.name.lower() for engine in Engine}  #: as a site of a group names its engine
+#: Operations that leave events, or can.
+RECORDED = frozenset(_KINDS) | frozenset(_OPTIONAL_KINDS)
+NO_SITES: frozenset[SiteKey] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -49,37 +72,92 @@ class SiteTable:
 
 
 def kinds(operation: Operation) -> tuple[EventKind, ...]:
-    """The events that an operation leaves, in order."""
+    """The events that an operation leaves in every trace, in order."""
     if operation[0] == Op.ARRIVE:
         return (EventKind.EXPECT,) if operation[EXPECT] else (EventKind.ARRIVE,)
     return _KINDS.get(operation[0], ())
+
+
+def optional_kinds(operation: Operation) -> tuple[EventKind, ...]:
+    """The events that an operation leaves only where its kernel records it, in order."""
+    if operation[0] in COMMITS and operand(operation, "barrier") >= 0:
+        return (EventKind.COMMIT,)
+    return _OPTIONAL_KINDS.get(operation[0], ())
+
+
+def optional_of(meta: TraceMeta) -> frozenset[SiteKey]:
+    """The sites of a trace at which it records what others need not."""
+    return frozenset(site.key for site in meta.sites if site.kind in OPTIONAL)
+
+
+def optional_sites(program: Program) -> frozenset[SiteKey]:
+    """All sites that a kernel of this program can have beside those that each has."""
+    found: set[SiteKey] = set()
+    for agent, code in enumerate(program.code):
+        role, set_up = program.agents[agent].role, set_up_meeting(code)
+        for pc, op in enumerate(code):
+            if op[0] in _OPTIONAL_KINDS and pc != set_up:
+                found |= {(role, kind, _optional_group(program, op)) for kind in optional_kinds(op)}
+    return frozenset(found)
+
+
+def set_up_meeting(code: tuple[Operation, ...]) -> int:
+    """The position of the bar.sync at which the CTA meets when its barriers are set up, -1 if there is none."""
+    for pc, op in enumerate(code):
+        if op[0] == Op.BAR_SYNC:
+            return pc
+        if op[0] not in SETS_UP or op[0] == Op.CLUSTER_WAIT:
+            return -1
+    return -1
 
 
 class SiteBook:
     """Numbers the sites of a program while its operations are walked, agent by agent, in program order.
 
     :meth:`records` is called for each operation that can leave an event; the sites are numbered by first appearance.
+    ``also``: the optional sites at which records are made.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, also: frozenset[SiteKey] = NO_SITES) -> None:
         self._program = program
-        self._index: dict[tuple[str, EventKind, str], int] = {}
+        self._also = also
+        self._index: dict[SiteKey, int] = {}
         self._known: dict[tuple[str, int, Operation], tuple[Record, ...]] = {}
         self._stage = -1
+        self._setting_up = False
 
-    def begin(self, agent: int) -> None:
-        """The walk of an agent begins."""
+    def begin(self, agent: int, pc: int = 0) -> None:
+        """The walk of an agent begins, at its first operation or at another."""
         self._role = self._program.agents[agent].role
         self._stage = -1  # work is on the stage that was last waited for
+        self._setting_up = bool(self._also) and set_up_meeting(self._program.code[agent]) >= pc
 
     def records(self, operation: Operation) -> tuple[Record, ...]:
         """What the events of this operation must say, in order."""
+        if operation[0] in _OPTIONAL_KINDS:
+            return self._optional_records(operation) if self._also else ()
         if operation[0] in BY_PARITY:
             self._stage = self._program.barriers[operation[BARRIER]].stage
         key = (self._role, self._stage, operation[:4])  # what follows, such as the item of a copy, is not recorded
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = _records(self._program, self._role, operation, self._stage, self._index)
+        return found
+
+    def _optional_records(self, operation: Operation) -> tuple[Record, ...]:
+        if operation[0] == Op.BAR_SYNC and self._setting_up:
+            self._setting_up = False
+            return ()
+        key = (self._role, -1, operation)
+        found = self._known.get(key)
+        if found is None:
+            group = _optional_group(self._program, operation)
+            sites = [(self._role, kind, group) for kind in optional_kinds(operation)]
+            found = self._known[key] = tuple(
+                Record(self._index.setdefault(site, len(self._index)), *_optional_says(self._program, operation))
+                for site in sites
+                if site in self._also
+            )
         return found
 
     def table(self, records: tuple[tuple[tuple[Record, ...], ...], ...] = ()) -> SiteTable:
@@ -96,9 +174,12 @@ class SiteBook:
         )
 
 
-def site_table(program: Program) -> SiteTable:
-    """The table of ``program``: a site for each (role, kind of event, barrier group), in order of first appearance."""
-    book = SiteBook(program)
+def site_table(program: Program, also: frozenset[SiteKey] = NO_SITES) -> SiteTable:
+    """The table of ``program``: a site for each (role, kind of event, barrier group), in order of first appearance.
+
+    ``also``: the optional sites at which records are made.
+    """
+    book = SiteBook(program, also)
     by_agent = []
     for agent, code in enumerate(program.code):
         book.begin(agent)
@@ -127,7 +208,7 @@ def barrier_groups(program: Program) -> tuple[BarrierGroup, ...]:
 
 
 def _records(
-    program: Program, role: str, operation: Operation, last_stage: int, index: dict[tuple[str, EventKind, str], int]
+    program: Program, role: str, operation: Operation, last_stage: int, index: dict[SiteKey, int]
 ) -> tuple[Record, ...]:
     on_barrier = operation[0] in ON_BARRIER
     barrier = program.barriers[operation[BARRIER]] if on_barrier else None
@@ -148,6 +229,26 @@ def _value(kind: EventKind, operation: Operation) -> int:
     if kind is EventKind.EXPECT:
         return operand(operation, "expect")
     return operation[COUNT] if kind is EventKind.ARRIVE else 0
+
+
+def _optional_group(program: Program, operation: Operation) -> str:
+    """What such a site is on: a group of mbarriers, a named barrier's number, or an engine."""
+    if operation[0] in ON_NAMED_BARRIER:
+        return str(program.named_barriers[operand(operation, "named_barrier")][1])
+    if operation[0] in ON_BARRIER and operand(operation, "barrier") >= 0:
+        return program.barriers[operand(operation, "barrier")].name
+    return ENGINE_NAMES[operand(operation, "engine")]
+
+
+def _optional_says(program: Program, operation: Operation) -> tuple[int, int, int]:
+    """Stage, parity and value of its events."""
+    if operation[0] in ON_NAMED_BARRIER:
+        return -1, -1, operand(operation, "threads")
+    if operation[0] == Op.WAIT_GROUP:
+        return -1, -1, operand(operation, "groups")
+    barrier = operand(operation, "barrier")
+    stage = program.barriers[barrier].stage if barrier >= 0 else -1
+    return stage, -1, operand(operation, "lanes") if operation[0] == Op.CP_ASYNC_ARRIVE else 0
 
 
 def _name(role: str, kind: EventKind, group: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import lcm
 
+from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.model.trips import last_waiting, waits, waits_per_trip
 from pipesim.trace.sites import barrier_groups
@@ -44,3 +46,17 @@ def period_marks(program: Program) -> PeriodMarks | None:
     if window is None:
         return None
     return PeriodMarks(agent, *window, (window[1] - window[0]) // each)
+
+
+def marked_iterations(program: Program) -> tuple[int, int] | None:
+    """Between which iterations a kernel of this program can take its period: those of a loop that all agents run.
+
+    None if an agent has no loop, or too short a one.
+    """
+    trips = [
+        max((operand(op, "trips") for op in code if op[0] == Op.LOOP_BEGIN), default=0) for code in program.code if code
+    ]
+    stages: dict[str, int] = {}
+    for barrier in program.barriers:
+        stages[barrier.name] = max(stages.get(barrier.name, 0), barrier.stage + 1)
+    return steady_window(min(trips, default=0), lcm(*stages.values()) if stages else 1)

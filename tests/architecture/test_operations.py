@@ -20,7 +20,8 @@ from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.check import check
 from pipesim.timed.costs import Prices
 from pipesim.timed.profile import load_profile
-from pipesim.trace.sites import RECORDED, kinds
+from pipesim.trace.schema import OPTIONAL
+from pipesim.trace.sites import RECORDED, kinds, optional_kinds
 
 ROOT = Path(__file__).parents[2]
 EVERY = list(Op)
@@ -104,7 +105,11 @@ def test_the_description_of_the_format_lists_it(op: Op) -> None:
 
 @pytest.mark.parametrize("op", EVERY)
 def test_what_is_recorded_leaves_events(op: Op) -> None:
-    assert bool(kinds(example(op))) == (op in RECORDED)
+    always, seldom = kinds(example(op)), optional_kinds(example(op))
+    assert bool(always or seldom) == (op in RECORDED)
+    assert not (always and seldom)
+    assert set(seldom) <= OPTIONAL
+    assert not set(always) & OPTIONAL
 
 
 # groups and operands

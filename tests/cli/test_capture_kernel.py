@@ -51,7 +51,8 @@ def gpu(recorded: Trace, monkeypatch: pytest.MonkeyPatch) -> list[CaptureRequest
     asked: list[CaptureRequest] = []
 
     def capture(request: CaptureRequest, builds: dict[str, Any]) -> Trace:
-        assert sorted(builds) == (["traced"] if request.memory == "host" else ["plain", "traced"])
+        marked = ["marked"] if request.subject.marks_at else []  # type: ignore[attr-defined]
+        assert sorted(builds) == (["traced"] if request.memory == "host" else [*marked, "plain", "traced"])
         asked.append(request)
         return recorded
 

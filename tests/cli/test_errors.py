@@ -368,7 +368,7 @@ class TestTraces:
         document = json.loads(table.schema.metadata[b"pipesim"]) | {"schema": 99}
         pq.write_table(table.replace_schema_metadata({b"pipesim": json.dumps(document)}), "t.parquet")
         assert refused(call("diff", "t.parquet"), 3) == [
-            "the trace has schema version 99; this pipesim reads up to version 3",
+            "the trace has schema version 99; this pipesim reads up to version 4",
             "at: t.parquet",
             "probable cause: a newer pipesim recorded it",
             "try: pip install --upgrade pipesim",

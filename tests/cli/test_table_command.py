@@ -8,6 +8,7 @@ from typing import Any
 
 from hwkernels.recorder.table import read_table
 from pipesim.targets import find
+from pipesim.trace.schema import OPTIONAL
 from pipesim.trace.sites import site_table
 
 Call = Callable[..., Any]
@@ -67,6 +68,22 @@ def test_parameters_are_those_of_the_usual_values(call: Call) -> None:
         in out
     )
     assert "PIPESIM_BARRIER(full, STAGES, 1)\n" in out
+
+
+def test_sites_that_a_kernel_need_not_have(call: Call) -> None:
+    """Those of named barriers, commits and groups are there unless only the required ones are asked for, or fit."""
+    out, least = call("table", "gemm_sm90").out, call("table", "gemm_sm90", "--required").out
+    assert "PIPESIM_SITE(" in least
+    extra = set(out.splitlines()) - set(least.splitlines())
+    assert extra
+    assert {line.split(", ")[2] for line in extra} <= {kind.name for kind in OPTIONAL}
+    crowded = call("table", "attention_sm100").out
+    assert "with them there would be 64, and a record can name 63.\n" in crowded
+    assert crowded.replace(_noted(crowded), "") == call("table", "attention_sm100", "--required").out
+
+
+def _noted(text: str) -> str:
+    return next(line + "\n" for line in text.splitlines() if "a record can name" in line)
 
 
 def test_a_flat_program_has_numbers(call: Call, ring: str) -> None:

@@ -20,8 +20,8 @@ from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.trace.files import read_trace
 from pipesim.trace.recorder import EventBuffer
-from pipesim.trace.schema import Device, EventKind, Events, Trace, TraceMeta
-from pipesim.trace.sites import site_table
+from pipesim.trace.schema import Device, EventKind, Events, SiteKey, Trace, TraceMeta
+from pipesim.trace.sites import NO_SITES, site_table
 from pipesim.trace.window import cut, lose
 from tests.support.paths import TRACES
 from tests.support.timed_ring import Ring, toy
@@ -131,12 +131,25 @@ class Case:
         return self.with_events(replace(e, iteration=fresh))
 
 
-def recorded(right: Program, wrong: Program, walk: RandomSchedule, *, lag: int | None = None, **meta: Any) -> Trace:
+_RETURNS = (EventKind.WAIT_RETURN, EventKind.BAR_RETURN, EventKind.GROUP_RETURN)
+
+
+def recorded(
+    right: Program,
+    wrong: Program,
+    walk: RandomSchedule,
+    *,
+    lag: int | None = None,
+    also: frozenset[SiteKey] = NO_SITES,
+    as_meant: bool = False,
+    **meta: Any,
+) -> Trace:
     """What a chip would record of one random schedule of ``wrong`` while ``right`` was meant to run.
 
     A move is 10 cycles. With ``lag``, a seed, each stamp is off as the chip's are: before an arrive, after a return.
+    ``also``: the optional sites at which it records. ``as_meant``: the records name what ``right`` does at their place.
     """
-    table, buffer = site_table(wrong), EventBuffer()
+    table, buffer = site_table(right if as_meant else wrong, also), EventBuffer()
     random = Random(lag)
     seen: set[tuple[int, int]] = set()
     passes: dict[tuple[int, int], int] = {}
@@ -147,18 +160,16 @@ def recorded(right: Program, wrong: Program, walk: RandomSchedule, *, lag: int |
         for record in table.records[move.agent][move.pc]:
             kind = table.sites[record.site].kind
             entered = (move.agent, move.pc)
-            if (kind is EventKind.WAIT_ENTER and entered in seen) or (
-                kind is EventKind.WAIT_RETURN and (not move.passed or trapped)
-            ):
+            if (kind not in _RETURNS and entered in seen) or (kind in _RETURNS and (not move.passed or trapped)):
                 continue
-            seen.add(entered)
             cycle = 10 * at
             if lag is not None:
-                late = kind in (EventKind.WAIT_RETURN, EventKind.WORK_END)
+                late = kind in (*_RETURNS, EventKind.WORK_END)
                 cycle += random.randint(0, min(60, 10 * (upcoming[at] - at) - 1)) if late else -random.randint(0, 40)
             cycle = last[move.agent] = max(cycle, last.get(move.agent, 0))
             n = passes[move.agent, record.site] = passes.get((move.agent, record.site), -1) + 1
             buffer.append(0, move.agent, record.site, record.stage, record.parity, n, record.value, cycle)
+        seen.add((move.agent, move.pc))
     status = "trap" if walk.trapped else "finished" if walk.ended else "deadline"
     described = TraceMeta(
         "hardware", right.name, dict(right.params), 1, Device("a chip", sm_khz=1_000_000), table.agents,

@@ -165,8 +165,8 @@ def test_a_fault_is_a_kind_at_an_iteration(ring: Trace, store: Callable[[Trace],
 
 
 def test_another_version_cannot_be_written(ring: Trace) -> None:
-    with pytest.raises(TraceFormatError, match="schema version 4"):
-        check_trace(Trace(replace(ring.meta, schema=4), ring.events), "x")
+    with pytest.raises(TraceFormatError, match="schema version 5"):
+        check_trace(Trace(replace(ring.meta, schema=5), ring.events), "x")
 
 
 def test_a_status_that_is_no_ending_is_not_written(ring: Trace) -> None:

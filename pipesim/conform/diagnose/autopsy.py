@@ -2,8 +2,9 @@
 
 The records are made a flat program of their own: the waits, arrives, expects and copies of each agent in their order.
 Followed to its end, with everything landed that was under way, it leaves the barriers as the kernel left them. No
-protocol is needed for that. Where it is known, it gives each operation its line, and an agent that still waits what it
-would have done next.
+protocol is needed for that. Where it is known, it gives each operation its line, an agent that still waits what it
+would have done next, and, between two records, what an agent does without leaving any: commits, arrivals of cp.async,
+named barriers, wherever the kernel does not record these. Without it, a barrier at which no record arrives is left out.
 """
 
 from __future__ import annotations
@@ -23,27 +24,30 @@ from pipesim.explain.faults import report_fault
 from pipesim.model.barrier_word import BarrierWord
 from pipesim.model.ending import TRAPPED
 from pipesim.model.finding import Blocked
-from pipesim.model.groups import BY_PARITY, LOOP_MARKS
+from pipesim.model.groups import BY_PARITY, HANDS_ON, LOOP_MARKS, MAY_BLOCK, MEETINGS, ON_BARRIER, ON_ENGINE
 from pipesim.model.machine import State
-from pipesim.model.ops import Op, Operation, Space, operand
+from pipesim.model.ops import Engine, Op, Operation, Space, operand, operands
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
-from pipesim.trace.schema import EventKind, Events, Trace
-from pipesim.trace.sites import RECORDED, kinds, site_table
+from pipesim.trace.schema import ON_NAMED_BARRIER, EventKind, Events, Site, Trace
+from pipesim.trace.sites import optional_of, site_table
 
 
-def autopsy(trace: Trace, cta: int, program: Program | None = None) -> Autopsy | None:
+def autopsy(
+    trace: Trace, cta: int, program: Program | None = None, meant: Program | None = None
+) -> Autopsy | None:  # fmt: skip
     """The end of one CTA of a trace that did not finish, rebuilt from its records.
 
-    ``program`` is its protocol, if it is known. None if the trace does not say how many arrivals its barriers expect,
-    or if only a window of its records was kept.
+    ``program`` is its protocol, if it is known, or what it turned out to be; ``meant``: the protocol then, whose
+    operations, each at the place of one of ``program``, the records name. None if the trace does not say how many
+    arrivals its barriers expect, or if only a window of its records was kept.
     """
     meta = trace.meta
     info = next((c for c in meta.ctas if c.cta == cta), None)
     if meta.window or (info and sum(info.dropped)) or not all(group.count for group in meta.barriers):
         return None
     events = events_of(trace, cta)
-    book = _Book(trace, program)
-    agents = [_dissect(book, events, agent) for agent in range(len(meta.agents))]
+    book = _Book(trace, program, meant)
+    agents = [_Dissection(book, events, agent).result() for agent in range(len(meta.agents))]
     rebuilt = replace(
         book.program,
         code=tuple(a.code for a in agents),
@@ -52,45 +56,67 @@ def autopsy(trace: Trace, cta: int, program: Program | None = None) -> Autopsy |
     )
     sizes = [len(a.rows) for a in agents]
     aligned = [
-        Aligned(n, tuple(range(size)), agents[n].rows, 0, size, {}, None, cut=False, iterations=(0, 0))
+        Aligned(
+            n, tuple(range(size)), agents[n].rows, 0, size, {}, None, cut=False, iterations=(0, 0), half=agents[n].half
+        )
         for n, size in enumerate(sizes)
     ]
-    partial = [a.waits or meta.status in TRAPPED for a in agents]
+    partial = [a.waits or a.half or a.supplied > 0 or meta.status in TRAPPED for a in agents]
     followed = replay_forgiving(rebuilt, site_table(rebuilt), trace, events, cta, aligned, partial)
-    return _told(trace, events, cta, rebuilt, agents, followed)
+    found = _told(trace, events, cta, rebuilt, agents, followed)
+    return replace(found, barriers=tuple(b for b in found.barriers if b.name.partition("[")[0] not in book.silent))
 
 
 @dataclass(frozen=True)
 class _Dissected:
-    """One agent: its operations and lines, the rows of those it ran, and whether the last of these is an open wait."""
+    """One agent: its operations and lines, the rows of those it ran, and whether the last of these is an open wait.
+
+    ``half``: the last is a wait for a named barrier or for its own transfers, and did not return. ``supplied``: how
+    many operations are from the protocol, as they leave no records.
+    """
 
     code: tuple[Operation, ...]
     lines: tuple[int, ...]
     rows: tuple[tuple[int, ...], ...]
     waits: bool
+    half: bool
+    supplied: int
+
+
+#: Change what others, or the agent itself, wait for: taken from the protocol where they leave no records.
+_SUPPLIED = HANDS_ON | MEETINGS | MAY_BLOCK & ON_ENGINE
 
 
 class _Book:
     """What the records are read with: barriers by name, and the protocol's operations by (agent, kind, group, pass)."""
 
-    def __init__(self, trace: Trace, program: Program | None) -> None:
+    def __init__(self, trace: Trace, program: Program | None, meant: Program | None) -> None:
         self.trace = trace
         self.known = program is not None
         self.program = program or _skeleton(trace)
-        self.barriers = {(b.name, b.stage): n for n, b in enumerate(self.program.barriers) if b.cta == 0}
-        self.prologue = [_first_recorded(code) for code in self.program.code]
+        self._barriers = {(b.cta, b.name, b.stage): n for n, b in enumerate(self.program.barriers)}
+        self.named = {str(number): n for n, (_, number) in enumerate(self.program.named_barriers)}
+        self.table = site_table(meant or self.program, optional_of(trace.meta))
+        self.prologue = [self._first_recorded(agent) for agent in range(len(self.program.agents))]
         self.places = [self._places(agent) for agent in range(len(self.program.agents))] if self.known else []
+        self.silent = frozenset() if self.known else _silent(trace)
+
+    def _first_recorded(self, agent: int) -> int:
+        """Where the first operation that leaves a record, or the first loop, begins: what comes before has happened."""
+        code = self.program.code[agent]
+        records = self.table.records[agent]
+        return next((pc for pc in range(len(code)) if records[pc] or code[pc][0] in LOOP_MARKS), len(code))
 
     def _places(self, agent: int) -> dict[tuple[EventKind, str, int], int]:
         """Where the protocol has an event: the position of its operation."""
         found: dict[tuple[EventKind, str, int], int] = {}
         passes: dict[tuple[EventKind, str], int] = {}
-        for pc, op in enumerate(self.program.code[agent]):
-            if op[0] in RECORDED and op[0] != Op.WORK:
-                group = self.program.barriers[operand(op, "barrier")].name
-                for kind in kinds(op):
-                    n = passes[kind, group] = passes.get((kind, group), -1) + 1
-                    found[kind, group, n] = pc
+        for pc, records in enumerate(self.table.records[agent]):
+            if self.program.code[agent][pc][0] == Op.WORK:
+                continue
+            for site in (self.table.sites[record.site] for record in records):
+                n = passes[site.kind, site.barrier] = passes.get((site.kind, site.barrier), -1) + 1
+                found[site.kind, site.barrier, n] = pc
         return found
 
     def place(self, events: Events, row: int) -> int:
@@ -101,20 +127,35 @@ class _Book:
         if not self.known:
             return -1
         agent, site = int(events.agent[row]), self.trace.meta.sites[int(events.site[row])]
-        here = (self.barriers.get((site.barrier, int(events.stage[row])), -1), int(events.parity[row]))
+        here = (site.group, int(events.stage[row]) if site.group else -1, int(events.parity[row]))
         passed = int(events.iteration[row])
         near = [self.places[agent].get((site.kind, site.barrier, passed + by), -1) for by in (0, 1, -1)]
         same = (pc for pc in near if pc >= 0 and self._target(self.program.code[agent][pc]) == here)
         return next(same, near[0])
 
-    @staticmethod
-    def _target(op: Operation) -> tuple[int, int]:
-        """The barrier of an operation, and the parity waited for, -1 if it does not wait."""
-        return operand(op, "barrier"), operand(op, "parity") if op[0] in BY_PARITY else -1
+    def barrier(self, agent: int, site: Site, stage: int, pc: int) -> int:
+        """The barrier that a record names: the protocol's operation says in which CTA, else it is the agent's own."""
+        if pc >= 0 and site.group and self._target(self.program.code[agent][pc])[:2] == (site.group, stage):
+            return operand(self.program.code[agent][pc], "barrier")
+        return self._barriers.get((self.program.agents[agent].cta, site.group, stage), -1)
+
+    def _target(self, op: Operation) -> tuple[str, int, int]:
+        """Group and stage of an operation's barrier, and the parity waited for, -1 if it does not wait."""
+        barrier = operand(op, "barrier") if op[0] in ON_BARRIER else -1
+        where = self.program.barriers[barrier] if barrier >= 0 else None
+        parity = operand(op, "parity") if op[0] in BY_PARITY else -1
+        return (where.name, where.stage, parity) if where else ("", -1, parity)
+
+    def leaves_nothing(self, agent: int, pc: int) -> bool:
+        """Whether the protocol's operation is one that others may wait for, and leaves no record in this trace."""
+        return self.known and self.program.code[agent][pc][0] in _SUPPLIED and not self.table.records[agent][pc]
 
 
-def _first_recorded(code: tuple[Operation, ...]) -> int:
-    return next((pc for pc, op in enumerate(code) if op[0] in RECORDED), len(code))
+def _silent(trace: Trace) -> frozenset[str]:
+    """The groups of barriers at which no record arrives: the trace alone cannot say what becomes of them."""
+    brings = (EventKind.ARRIVE, EventKind.EXPECT, EventKind.COPY, EventKind.CP_ASYNC_ARRIVE, EventKind.COMMIT)
+    heard = {site.group for site in trace.meta.sites if site.kind in brings}
+    return frozenset(group.name for group in trace.meta.barriers) - heard
 
 
 def _skeleton(trace: Trace) -> Program:
@@ -124,6 +165,7 @@ def _skeleton(trace: Trace) -> Program:
     meet = (int(Op.BAR_SYNC), 0, 32 * len(meta.agents), 32)
     inits = tuple((int(Op.INIT), n, count) for n, (_, count) in enumerate(barriers))
     code = tuple(((*inits, meet) if agent == 0 else (meet,)) for agent in range(len(meta.agents)))
+    numbers = sorted({int(site.barrier) for site in meta.sites if site.kind in ON_NAMED_BARRIER} - {0})
     return Program(
         name=meta.protocol,
         params=dict(meta.params),
@@ -134,51 +176,89 @@ def _skeleton(trace: Trace) -> Program:
         code=code,
         lines=tuple((0,) * len(mine) for mine in code),
         sources=("",),
-        named_barriers=((0, 0),),
+        named_barriers=((0, 0), *((0, number) for number in numbers)),
     )
 
 
-def _dissect(book: _Book, events: Events, agent: int) -> _Dissected:
+class _Dissection:
     """One agent's records as operations, behind what it does before its first and before what it would do next."""
-    program, start = book.program, book.prologue[agent]
-    code, lines = list(program.code[agent][:start]), list(program.lines[agent][:start])
-    rows: list[tuple[int, ...]] = [()] * start
-    unknown = len(program.sources)  # of the source "" that is added
-    waits, last, begun = False, start - 1, start
-    for row in (int(r) for r in np.flatnonzero(events.agent == agent)):
-        site = book.trace.meta.sites[int(events.site[row])]
-        pc = book.place(events, row)
-        last = pc if pc >= 0 else last
-        if site.kind is EventKind.WAIT_RETURN and waits:
-            rows[-1] = (*rows[-1], row)
-            waits = False
-            continue
-        barrier = book.barriers.get((site.barrier, int(events.stage[row])), -1)
-        operation = _operation(book, agent, site.kind, barrier, events, row, pc)
-        if operation is None:
-            continue
-        waits = site.kind is EventKind.WAIT_ENTER
-        for mark in range(begun, pc):  # the loops it is in
-            if program.code[agent][mark][0] in LOOP_MARKS:
-                code.append(program.code[agent][mark])
-                lines.append(program.lines[agent][mark])
-                rows.append(())
-        begun = max(begun, pc)
-        code.append(operation)
-        lines.append(program.lines[agent][pc] if pc >= 0 else unknown)
-        rows.append((row, row) if site.kind is EventKind.TRY else (row,))
-    if book.known and (waits or book.trace.meta.status in TRAPPED):
-        code += program.code[agent][last + 1 :]
-        lines += program.lines[agent][last + 1 :]
-    return _Dissected(tuple(code), tuple(lines), tuple(rows), waits)
+
+    def __init__(self, book: _Book, events: Events, agent: int) -> None:
+        self._book, self._events, self._agent = book, events, agent
+        start = book.prologue[agent]
+        self._code = list(book.program.code[agent][:start])
+        self._lines = list(book.program.lines[agent][:start])
+        self._rows: list[tuple[int, ...]] = [()] * start
+        self._begun = start  #: up to here the protocol's operations are there, or are known not to have happened
+        self._supplied = 0
+
+    def result(self) -> _Dissected:
+        """The agent."""
+        book, events, agent = self._book, self._events, self._agent
+        open_: EventKind | None = None  # the wait that began last, if it has not returned
+        last = self._begun - 1
+        for row in (int(r) for r in np.flatnonzero(events.agent == agent)):
+            site = book.trace.meta.sites[int(events.site[row])]
+            if site.group in book.silent and site.group:
+                continue
+            pc = book.place(events, row)
+            last = pc if pc >= 0 else last
+            if open_ is not None and site.kind is _RETURNS[open_]:
+                self._rows[-1] = (*self._rows[-1], row)
+                open_ = None
+                continue
+            operation = _operation(book, agent, site, events, row, pc)
+            if operation is None:
+                continue
+            unexpected = site.kind is EventKind.BAR_ARRIVE and operation[0] == Op.BAR_SYNC  # it waits, after all
+            open_ = EventKind.BAR_ENTER if unexpected else site.kind if site.kind in _RETURNS else None
+            self._between(pc)
+            self._append(operation, pc, (row, row) if site.kind is EventKind.TRY else (row,))
+        waits, half = open_ is EventKind.WAIT_ENTER, open_ is not None and open_ is not EventKind.WAIT_ENTER
+        if book.known and (waits or half or book.trace.meta.status in TRAPPED):
+            self._code += book.program.code[agent][last + 1 :]
+            self._lines += book.program.lines[agent][last + 1 :]
+        elif book.known:
+            self._between(self._next_recorded(last + 1))
+        return _Dissected(
+            tuple(self._code), tuple(self._lines), tuple(self._rows), waits, half, self._supplied
+        )  # fmt: skip
+
+    def _between(self, pc: int) -> None:
+        """The loops that a record is in, and what its agent did before it without leaving a record."""
+        for before in range(self._begun, pc):
+            operation = self._book.program.code[self._agent][before]
+            unseen = self._book.leaves_nothing(self._agent, before)
+            if operation[0] in LOOP_MARKS or unseen:
+                self._append(operation, before, ())
+                self._supplied += unseen
+        self._begun = max(self._begun, pc)
+
+    def _append(self, operation: Operation, pc: int, rows: tuple[int, ...]) -> None:
+        program = self._book.program
+        self._code.append(operation)
+        self._lines.append(program.lines[self._agent][pc] if pc >= 0 else len(program.sources))  # the source "" added
+        self._rows.append(rows)
+
+    def _next_recorded(self, pc: int) -> int:
+        """The protocol's next operation from here on that would have left a record, or its end."""
+        records = self._book.table.records[self._agent]
+        return next((at for at in range(pc, len(records)) if records[at]), len(records))
 
 
-def _operation(
-    book: _Book, agent: int, kind: EventKind, barrier: int, events: Events, row: int, pc: int
-) -> Operation | None:
+#: What ends the waits that a record begins.
+_RETURNS = {
+    EventKind.WAIT_ENTER: EventKind.WAIT_RETURN,
+    EventKind.BAR_ENTER: EventKind.BAR_RETURN,
+    EventKind.GROUP_ENTER: EventKind.GROUP_RETURN,
+}
+
+
+def _operation(book: _Book, agent: int, site: Site, events: Events, row: int, pc: int) -> Operation | None:
     """The operation that left an event, None if it left the barriers alone. An expect arrives once, as everywhere."""
     value, parity = int(events.value[row]), int(events.parity[row])
-    match kind:
+    barrier = book.barrier(agent, site, int(events.stage[row]), pc)
+    match site.kind:
         case EventKind.WAIT_ENTER:
             return (int(Op.WAIT), barrier, parity, 0)
         case EventKind.TRY:
@@ -190,9 +270,32 @@ def _operation(
         case EventKind.COPY:
             if pc >= 0:
                 theirs = book.program.code[agent][pc]
-                return (int(Op.TMA_LOAD), barrier, operand(theirs, "access"), value, operand(theirs, "item"), 0)
+                where, item, mask = operands(theirs, "access", "item", "cta_mask")
+                return (int(Op.TMA_LOAD), barrier, where, value, item, mask)
             return (int(Op.TMA_LOAD), barrier, min(barrier, len(book.program.accesses) - 1), value, 0, 0)
         case EventKind.WAIT_RETURN | EventKind.WORK_BEGIN | EventKind.WORK_END:
+            return None
+        case _:
+            return _optional_operation(book, agent, site, barrier, value, pc)
+
+
+def _optional_operation(
+    book: _Book, agent: int, site: Site, barrier: int, value: int, pc: int
+) -> Operation | None:  # fmt: skip
+    """The operation that left an event which not all traces have: the protocol's own, where it is known."""
+    if pc >= 0:
+        return book.program.code[agent][pc]
+    match site.kind:
+        case EventKind.CP_ASYNC_ARRIVE:  # with .noinc, unless its role arrives there by itself, too
+            meta = book.trace.meta
+            itself = any(s.key == (site.role, EventKind.ARRIVE, site.barrier) for s in meta.sites)
+            return (int(Op.CP_ASYNC_ARRIVE), barrier, value, int(not itself))
+        case EventKind.BAR_ARRIVE | EventKind.BAR_ENTER if site.barrier in book.named:
+            kind = Op.BAR_ARRIVE if site.kind is EventKind.BAR_ARRIVE else Op.BAR_SYNC
+            return (int(kind), book.named[site.barrier], value, 32)
+        case EventKind.COMMIT:
+            return (int(Op.COMMIT), int(Engine.TCGEN05), barrier)
+        case _:
             return None
 
 
@@ -206,7 +309,7 @@ def _told(
     deadlock = explain(rebuilt, state) if followed.trap is None else None
     still = {b.agent for b in blocked} | set(deadlock.finished if deadlock else ())
     if meta.status not in TRAPPED:
-        still |= {rebuilt.agent_name(n) for n, a in enumerate(agents) if not a.waits}
+        still |= {rebuilt.agent_name(n) for n, a in enumerate(agents) if not a.waits and not a.half}
     return Autopsy(
         cta,
         meta.status,
@@ -219,6 +322,7 @@ def _told(
         report_fault(rebuilt, followed.trap) if followed.trap else None,
         followed.divergence.claim if followed.divergence else "",
         None if not answers or None in answers else all(answers),
+        supplied=any(a.supplied for a in agents),
     )
 
 

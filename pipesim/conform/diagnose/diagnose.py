@@ -2,29 +2,37 @@
 
 Every edit of the closed list is considered. The first event at which an edit changes what its agent records must be the
 agent's first event that the protocol does not have, which leaves a handful; those are replayed, and an edit is an
-explanation only if the edited program does all that the trace says, to its end.
+explanation only if the edited program does all that the trace says, to its end. Mistakes in a line of code
+(:mod:`.code_edits`) are replayed as far as the trace came there: what is recorded beside such a line may be as it was
+meant.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count, islice
 
+from pipesim.conform.diagnose.code_edits import CodeEdit, code_edits, in_place, includes, places_of
+from pipesim.conform.diagnose.code_edits import apply as apply_to_code
+from pipesim.conform.diagnose.code_edits import describe as describe_code
+from pipesim.conform.diagnose.code_edits import named as named_barriers
 from pipesim.conform.diagnose.edits import Change, Edit, apply, changed, describe, edits, parse_fault
 from pipesim.conform.diagnose.examined import Diagnosis, Explanation
 from pipesim.conform.diagnose.forgiving import Explained, explain_with
-from pipesim.conform.replay.align import site_numbers
+from pipesim.conform.replay.align import Aligned, site_numbers
 from pipesim.conform.replay.conformance import align_cta, events_of, recorded_ctas
 from pipesim.conform.result import Conformance, DivergenceKind, TraceVerdict
 from pipesim.errors import PipesimError
 from pipesim.explain.faults import report_faults
 from pipesim.model.ending import Ending
-from pipesim.model.groups import BY_ANSWER, BY_PARITY
-from pipesim.model.ops import Operation
+from pipesim.model.groups import BY_ANSWER, BY_PARITY, ON_NAMED_BARRIER
+from pipesim.model.ops import Operation, operand
 from pipesim.model.program import Program
-from pipesim.trace.schema import Trace
-from pipesim.trace.sites import RECORDED, Record, SiteBook, SiteTable, site_table
+from pipesim.trace.schema import Events, Trace
+from pipesim.trace.sites import RECORDED, Record, SiteBook, SiteTable, optional_of, optional_sites, site_table
+
+_LATEST = 8  #: passes of a line before the divergence at which a mistake of one pass is looked for
 
 
 def diagnose(program: Program, trace: Trace, found: Conformance) -> Diagnosis | None:
@@ -41,19 +49,71 @@ def diagnose(program: Program, trace: Trace, found: Conformance) -> Diagnosis | 
     wrong = trace.meta.wrong_tiles > 0
     if found.divergence is None and (made or not wrong):
         return Diagnosis((), 0, made, manifest=wrong) if made else None
-    candidates = edits(program)
+    candidates, in_code = edits(program), code_edits(program)
+    tried = len(candidates) + len(in_code)
     if found.divergence is None:
-        return Diagnosis((), len(candidates))  # every edit would show in the records
+        return Diagnosis((), tried)  # every edit would show in the records
     if found.divergence.stuck_too:
         return Diagnosis((), 0, made)  # the protocol itself ends there
-    explained = [
+    seen = _seen(program, trace, found)
+    explained: list[tuple[Edit | CodeEdit, Explained]] = [
         (edit, why)
-        for edit in _possible(program, trace, candidates)
+        for edit in _possible(program, trace, candidates, seen)
         if (why := explain_with(apply(program, edit), trace)) is not None
     ]
+    named = bool(made) and any(isinstance(edit, Edit) and _same(program, edit, made) for edit, _ in explained)
+    lines = list(_explaining_lines(program, trace, in_code, seen))
+    values: dict[CodeEdit, list[int]] = {}
+    for edit, _ in lines:
+        values.setdefault(replace(edit, value=0), []).append(edit.value)
+    alike = [(edit, why) for edit, why in lines if values[replace(edit, value=0)][0] == edit.value]
+    explained = [*alike, *explained]
     explained.sort(key=lambda pair: len(pair[1].hazards) > 0)  # stable: the order of the list decides the rest
-    named = bool(made) and any(_same(program, edit, made) for edit, _ in explained)
-    return Diagnosis(tuple(_told(program, edit, why) for edit, why in explained), len(candidates), made, named)
+    told = (
+        _told(program, edit, why)
+        if isinstance(edit, Edit)
+        else _told_of_code(program, edit, why, values[replace(edit, value=0)])
+        for edit, why in explained
+    )
+    return Diagnosis(tuple(told), tried, made, named)
+
+
+def edited(program: Program, edit: Edit | CodeEdit) -> Program:
+    """The program with one of the edits that explain a trace."""
+    return apply(program, edit) if isinstance(edit, Edit) else apply_to_code(program, edit)
+
+
+def _explaining_lines(
+    program: Program, trace: Trace, candidates: tuple[CodeEdit, ...], seen: _Seen
+) -> Iterator[tuple[CodeEdit, Explained]]:
+    """The mistakes in a line of code that explain the trace; not those of one pass where one of all passes does."""
+    always: list[CodeEdit] = []
+    known, also = optional_sites(program), optional_of(trace.meta)
+    culprits = {agent for agent, _ in seen.wrong}
+    for edit in candidates:
+        places = places_of(program, edit)
+        if (
+            not _reached(program, edit, seen)
+            or not culprits <= places.keys()
+            or any(includes(wider, edit) for wider in always)
+        ):
+            continue
+        why = None if culprits else explain_with(in_place(program, edit), trace, program)
+        wrong = apply_to_code(program, edit)
+        if why is None and not (optional_sites(wrong) - known - also):  # what is done instead would be recorded, too
+            why = explain_with(wrong, trace)
+        if why is not None:
+            always += [edit] if edit.iteration < 0 else []
+            yield edit, why
+
+
+def _reached(program: Program, edit: CodeEdit, seen: _Seen) -> bool:
+    """Whether an agent came to where the edit is before the divergence; of one pass, not long before."""
+    for agent, pcs in places_of(program, replace(edit, iteration=-1)).items():
+        came = sum(pc in seen.ran[agent] for pc in pcs)
+        if came and (edit.iteration < 0 or came - _LATEST <= edit.iteration < came):
+            return True
+    return False
 
 
 def _told(program: Program, edit: Edit, why: Explained) -> Explanation:
@@ -72,6 +132,28 @@ def _told(program: Program, edit: Edit, why: Explained) -> Explanation:
     )
 
 
+def _told_of_code(program: Program, edit: CodeEdit, why: Explained, values: list[int]) -> Explanation:
+    """``values``: all with which such an edit explains the trace."""
+    wrong = apply_to_code(program, edit)
+    agent, pcs = next(iter(places_of(program, edit).items()))
+    op = program.code[agent][pcs[0]]
+    if op[0] in ON_NAMED_BARRIER:
+        barrier = named_barriers([program.named_barriers[operand(op, "named_barrier")][1]])
+    else:
+        barrier = program.barrier_name(operand(op, "barrier"))
+    return Explanation(
+        edit,
+        describe_code(program, edit, values),
+        edit.role or "everyone",
+        barrier,
+        edit.iteration,
+        program.line(agent, pcs[0]),
+        report_faults(wrong, why.hazards),
+        next(iter(report_faults(wrong, (why.trap,) if why.trap else ())), None),
+        why.stuck,
+    )
+
+
 def _same(program: Program, edit: Edit, made: str) -> bool:
     """Whether what was made wrong on purpose is this edit, or one of another iteration that changes the same."""
     try:
@@ -83,24 +165,60 @@ def _same(program: Program, edit: Edit, made: str) -> bool:
         return False
 
 
-def _possible(program: Program, trace: Trace, candidates: tuple[Edit, ...]) -> Iterator[Edit]:
+@dataclass(frozen=True)
+class _Seen:
+    """How the trace goes along the protocol.
+
+    ``wrong``: (agent, its first event that is not the protocol's). ``short``: by agent how many events it has, where
+    they end too early. ``ran``: by agent the operations that it can have come to before the divergence.
+    """
+
+    wrong: set[tuple[int, int]]
+    short: dict[int, set[int]]
+    ran: list[set[int]]
+
+
+def _seen(program: Program, trace: Trace, found: Conformance) -> _Seen:
+    assert found.divergence is not None
+    at = found.divergence.cycle
+    late = (
+        at + found.uncertainty_cycles if at >= 0 and found.divergence.kind is not DivergenceKind.NOT_FINISHED else None
+    )
+    table = site_table(program, optional_of(trace.meta))
+    sites = site_numbers(trace, table)
+    seen = _Seen(set(), {}, [set() for _ in program.code])
+    for cta in recorded_ctas(trace):
+        events_here = events_of(trace, cta)
+        aligned, ending = align_cta(program, table, trace, events_here, cta, sites)
+        for a, ends in zip(aligned, ending, strict=True):
+            events = sum(len(rows) for rows in a.rows)
+            if cta == found.divergence.cta:
+                seen.ran[a.agent].update(_until(a, events_here, late))
+            if a.mismatch is not None and not (ends and trace.meta.status != Ending.FINISHED):
+                seen.wrong.add((a.agent, events))
+            elif ends:
+                seen.short.setdefault(a.agent, set()).add(events)
+    return seen
+
+
+def _until(aligned: Aligned, events: Events, late: int | None) -> Iterator[int]:
+    """The operations that an agent ran, up to its first record after this time (None: all)."""
+    for pc, rows in zip(aligned.ran, aligned.rows, strict=True):
+        if late is not None and rows and int(events.cycle[rows[0]]) > late:
+            return
+        yield pc
+    if aligned.mismatch is not None:
+        yield aligned.mismatch.pc  # it should have come here
+
+
+def _possible(program: Program, trace: Trace, candidates: tuple[Edit, ...], seen: _Seen) -> Iterator[Edit]:
     """The edits that change an agent's events exactly where they leave the protocol, or end before it does.
 
     If one agent does something else than the protocol, it is the agent to edit; two such agents are no single edit.
     """
-    table = site_table(program)
-    book = SiteBook(program)
-    sites = site_numbers(trace, table)
-    wrong: set[tuple[int, int]] = set()  # (agent, its first event that is not the protocol's)
-    short: dict[int, set[int]] = {}  # agent → how many events it has, where they end too early
-    for cta in recorded_ctas(trace):
-        aligned, ending = align_cta(program, table, trace, events_of(trace, cta), cta, sites)
-        for a, ends in zip(aligned, ending, strict=True):
-            events = sum(len(rows) for rows in a.rows)
-            if a.mismatch is not None and not (ends and trace.meta.status != Ending.FINISHED):
-                wrong.add((a.agent, events))
-            elif ends:
-                short.setdefault(a.agent, set()).add(events)
+    table = site_table(program, optional_of(trace.meta))
+    book = SiteBook(program, optional_of(trace.meta))
+    wrong, short = seen.wrong, seen.short
     culprits = {agent for agent, _ in wrong}
     for edit in candidates:
         if culprits and culprits != {edit.agent}:
@@ -126,7 +244,7 @@ def _first_event(program: Program, table: SiteTable, book: SiteBook, agent: int,
 
 def _records(book: SiteBook, agent: int, code: tuple[Operation, ...], start: int) -> Iterator[Record | None]:
     """What the agent records from ``start`` on, then None indefinitely."""
-    book.begin(agent)
+    book.begin(agent, start)
     waits = (op for op in reversed(code[:start]) if op[0] in BY_PARITY)
     for op in islice(waits, 1):
         book.records(op)  # the stage on which it works

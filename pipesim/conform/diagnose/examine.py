@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pipesim.conform.diagnose.autopsy import autopsy
-from pipesim.conform.diagnose.diagnose import diagnose
-from pipesim.conform.diagnose.edits import apply
+from pipesim.conform.diagnose.code_edits import CodeEdit, in_place
+from pipesim.conform.diagnose.diagnose import diagnose, edited
 from pipesim.conform.diagnose.examined import Autopsy, Examination, LaunchOutcome
 from pipesim.conform.diagnose.outcomes import observed, outcomes
 from pipesim.conform.replay.clusters import as_clusters
@@ -26,17 +26,22 @@ def examine(program: Program, trace: Trace, found: Conformance) -> Examination |
     outcome = None if trace.meta.status == Ending.UNKNOWN else observed(trace)
     possible: set[LaunchOutcome] = set()
     if diagnosis is not None and diagnosis.explanations:
-        possible = set(outcomes(apply(program, diagnosis.explanations[0].edit), None, _SCHEDULES))
+        possible = set(outcomes(edited(program, diagnosis.explanations[0].edit), None, _SCHEDULES))
         possible |= {outcome} if outcome else set()
     ways = tuple(each for each in LaunchOutcome if each in possible)
-    return Examination(outcome, diagnosis, ways, _opened(program, trace, found))
+    explained = diagnosis.explanations[0].edit if diagnosis is not None and diagnosis.explanations else None
+    really = in_place(program, explained) if isinstance(explained, CodeEdit) else program
+    return Examination(outcome, diagnosis, ways, _opened(really, program, trace, found))
 
 
-def _opened(program: Program, trace: Trace, found: Conformance) -> Autopsy | None:
-    """The autopsy of the CTA where it shows: the one that diverges, or the first in which somebody waits."""
+def _opened(program: Program, meant: Program, trace: Trace, found: Conformance) -> Autopsy | None:
+    """The autopsy of the CTA where it shows: the one that diverges, or the first in which somebody waits.
+
+    ``program``: what the kernel does, as far as is known; ``meant``: its protocol.
+    """
     if trace.meta.status in (Ending.FINISHED, Ending.UNKNOWN):
         return None
     first = [found.divergence.cta] if found.divergence else []
-    opened = [autopsy(trace, cta, program) for cta in dict.fromkeys([*first, *recorded_ctas(trace)])]
+    opened = [autopsy(trace, cta, program, meant) for cta in dict.fromkeys([*first, *recorded_ctas(trace)])]
     present = [a for a in opened if a is not None]
     return next((a for a in present if a.waiting or a.trap), next(iter(present), None))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from pipesim.conform.diagnose.code_edits import CodeEdit
 from pipesim.conform.diagnose.edits import Edit
 from pipesim.model.barrier_word import BarrierWord
 from pipesim.model.ending import Ending
@@ -22,13 +23,14 @@ class LaunchOutcome(Enum):
 
 @dataclass(frozen=True)
 class Explanation:
-    """One edit of the protocol that makes the whole trace conform.
+    """One edit of the protocol that makes the whole trace conform: of one operation, or of a line of a role's code.
 
+    ``agent`` is the agent, or the role, whose mistake it is; ``iteration`` is -1 for one that is always made.
     ``barrier`` is its name with stage, ``line`` the protocol's line that the kernel does not follow. ``hazards``,
     ``trap`` and ``stuck`` are what the edited protocol breaks on the way and how it ends.
     """
 
-    edit: Edit
+    edit: Edit | CodeEdit
     claim: str
     agent: str
     barrier: str
@@ -82,6 +84,7 @@ class Autopsy:
     agents were somewhere between two records. ``trap`` is the operation at which the hardware ended the launch.
     ``contradiction``: the first record that does not fit the others, "" if all do; then the barriers are as far as the
     records fit. ``agree``: whether all barrier words that were read afterwards say the same, None if none was read.
+    ``supplied``: operations that leave no records in this trace were taken from the protocol.
     """
 
     cta: int
@@ -95,6 +98,7 @@ class Autopsy:
     trap: FaultReport | None
     contradiction: str = ""
     agree: bool | None = None
+    supplied: bool = False
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from pipesim.model.ending import TRAPPED, Ending
 from pipesim.model.finding import Deadlock, Fault
 from pipesim.model.program import Program
 from pipesim.trace.schema import Events, Trace
-from pipesim.trace.sites import SiteTable, site_table
+from pipesim.trace.sites import SiteTable, optional_of, site_table
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,15 @@ class Explained:
     stuck: Deadlock | None
 
 
-def explain_with(program: Program, trace: Trace) -> Explained | None:
+def explain_with(program: Program, trace: Trace, meant: Program | None = None) -> Explained | None:
     """Whether ``program`` does all that ``trace`` says, and how; None if it does not.
 
     A trace that finished must be followed to the end of the program, one that timed out into a deadlock, one
     that trapped to a trap. Races, wrong items and unwritten bytes are no obstacle: the hardware does not notice them.
-    Raises EvidenceError if the trace is another kernel's.
+    ``meant``: the program whose operations the records name, each at the place of one of ``program``, where that is not
+    ``program`` itself. Raises EvidenceError if the trace is another kernel's.
     """
-    table = site_table(program)
+    table = site_table(meant or program, optional_of(trace.meta))
     require_same_kernel(program, table, trace)
     sites = site_numbers(trace, table)
     finished, trapped = trace.meta.status == Ending.FINISHED, trace.meta.status in TRAPPED

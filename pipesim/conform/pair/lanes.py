@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pipesim.errors import EvidenceError
-from pipesim.trace.schema import EventKind, Trace, TraceMeta
+from pipesim.trace.schema import EventKind, SiteKey, Trace, TraceMeta
+from pipesim.trace.sites import NO_SITES, optional_of
 
 Key = tuple[str, int, str, int]  #: role, kind of event (or PASS), group of barriers, number among the like
 Name = tuple[str, int]  #: an agent: role and number within the role
@@ -84,7 +85,8 @@ def match(a: Trace, b: Trace) -> Matched:
     for side, trace in (("A", a), ("B", b)):
         if not len(trace.events):
             raise EvidenceError(f"{side} has no event", correction="name a trace with events")
-    mine, theirs = lanes(a), lanes(b)
+    alone = optional_of(a.meta) ^ optional_of(b.meta)
+    mine, theirs = lanes(a, alone), lanes(b, alone)
     ctas = tuple(sorted({cta for cta, _ in mine} & {cta for cta, _ in theirs}))
     if not ctas:
         raise EvidenceError(
@@ -101,6 +103,9 @@ def match(a: Trace, b: Trace) -> Matched:
             cause="no agent has events in both traces, in the iterations that both kept",
             correction="record the same agents and the same window of iterations in both",
         )
+    if alone:
+        kinds = ", ".join(sorted({kind.name for _, kind, _ in alone}))
+        notes = (*notes, f"kinds of events that only one trace records are not compared: {kinds}")
     left = sorted({cta for cta, _ in (*mine, *theirs)} - set(ctas))
     if left:
         notes = (*notes, f"CTAs recorded in one only are not compared: {', '.join(map(str, left))}")
@@ -151,8 +156,8 @@ def kept_words(first: int, end: int) -> str:
     return f"{first} to {end - 1}" if end - 1 > first else str(first)
 
 
-def lanes(trace: Trace) -> Lanes:
-    """The events of each agent of each CTA, under their common names."""
+def lanes(trace: Trace, but: frozenset[SiteKey] = NO_SITES) -> Lanes:
+    """The events of each agent of each CTA, under their common names; those of the sites ``but`` are not compared."""
     keys = site_keys(trace.meta)
     tries = {(s.role, s.barrier) for s in trace.meta.sites if s.kind is EventKind.TRY}
     names = [(agent.role, agent.index) for agent in trace.meta.agents]
@@ -170,7 +175,7 @@ def lanes(trace: Trace) -> Lanes:
             if kind == EventKind.WAIT_RETURN or (kind == EventKind.TRY and value == 1):
                 passes[cta, agent, barrier] = passes.get((cta, agent, barrier), 0) + 1
                 lane.entries.append(Entry((role, PASS, barrier, 0), turn, stage, parity, 0, row))
-        else:
+        elif key[:3] not in but:
             lane.entries.append(Entry(key, turn, stage, parity, value, row))
         lane.rows.append((row, turn))
     return found

@@ -14,6 +14,7 @@ from pipesim.conform.pair.settings import clocks_differ, pays_for_recording, rec
 from pipesim.conform.steady import read
 from pipesim.conform.timing import median_period, noise_millicycles
 from pipesim.model.ending import Ending
+from pipesim.trace.meaning import WAITS_FROM, waited_words
 from pipesim.trace.schema import EventKind, Run, Trace, TraceMeta
 from pipesim.trace.steady import steady_window
 
@@ -175,8 +176,8 @@ def _ledger(a: Trace, b: Trace, name: Name, mine: AgentEvents, theirs: AgentEven
 def _what(key: Key) -> str:
     """What an agent does from an event of a site to its next event."""
     _, kind, barrier, number = key
-    if kind == EventKind.WAIT_ENTER:
-        return f"waiting for {barrier}"
+    if kind in WAITS_FROM:
+        return f"waiting for {waited_words(EventKind(kind), barrier)}"
     if kind == EventKind.WORK_BEGIN:
         return "work"
     words = EventKind(kind).name.lower().replace("_", " ")

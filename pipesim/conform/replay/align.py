@@ -38,7 +38,8 @@ class Aligned:
     ``end - 1`` are inside the window; the others may have happened at any time before, and after, what was recorded.
     ``answers`` maps an operation that tries to the answer that was recorded. ``cut`` is True if the records of this
     agent were lost from ``end`` on. ``iterations`` are how many it can have gone through, at least and at most:
-    the two differ only where tries that were not recorded decide.
+    the two differ only where tries that were not recorded decide. ``half``: the last operation was begun, and its end
+    was not recorded.
     """
 
     agent: int
@@ -50,12 +51,13 @@ class Aligned:
     mismatch: Mismatch | None
     cut: bool
     iterations: tuple[int, int]
+    half: bool = False
 
 
 def site_numbers(trace: Trace, table: SiteTable) -> dict[int, int]:
     """From the trace's numbers of sites to the program's, by (role, kind, barrier), without those the program lacks."""
-    known = {(s.role, s.kind, s.barrier): n for n, s in enumerate(table.sites)}
-    pairs = ((n, known.get((s.role, s.kind, s.barrier))) for n, s in enumerate(trace.meta.sites))
+    known = {s.key: n for n, s in enumerate(table.sites)}
+    pairs = ((n, known.get(s.key)) for n, s in enumerate(trace.meta.sites))
     return {n: there for n, there in pairs if there is not None}
 
 
@@ -69,8 +71,9 @@ def align(
     walk = _Walk(program, table, events, rows, agent, sites, sight)
     mismatch = walk.run()
     begin, end = walk.inside()
+    half = mismatch is not None and bool(walk.ran) and walk.ran[-1] == mismatch.pc and bool(walk.found[-1])
     return Aligned(
-        agent, tuple(walk.ran), tuple(walk.found), begin, end, walk.answers, mismatch, walk.lost, walk.iterations
+        agent, tuple(walk.ran), tuple(walk.found), begin, end, walk.answers, mismatch, walk.lost, walk.iterations, half
     )
 
 
@@ -250,3 +253,28 @@ def _words(kind: EventKind, barrier: str, stage: int, parity: int, value: int) -
             return "work begins"
         case EventKind.WORK_END:
             return "work ends"
+        case _:
+            return _optional_words(kind, barrier, place, value)
+
+
+def _optional_words(kind: EventKind, barrier: str, place: str, value: int) -> str:
+    """The same of an event that not all traces have."""
+    match kind:
+        case EventKind.CP_ASYNC_ARRIVE:
+            return f"cp.async arrive {place}" + (f" ×{value}" if value != 1 else "")
+        case EventKind.BAR_ARRIVE:
+            return f"arrive named barrier {barrier}, {value:,} threads"
+        case EventKind.BAR_ENTER:
+            return f"sync named barrier {barrier}, {value:,} threads"
+        case EventKind.BAR_RETURN:
+            return f"sync named barrier {barrier}, {value:,} threads, returns"
+        case EventKind.COMMIT:
+            return f"commit to {place}"
+        case EventKind.GROUP_COMMIT:
+            return f"commit {barrier} group"
+        case EventKind.GROUP_ENTER:
+            return f"wait for {barrier} groups, {value} may be open"
+        case EventKind.GROUP_RETURN:
+            return f"wait for {barrier} groups, {value} may be open, returns"
+        case _:
+            raise AssertionError(f"{kind.name} is in every trace")

@@ -20,12 +20,12 @@ from pipesim.errors import EvidenceError
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.trace.schema import AgentInfo, BarrierGroup, CtaInfo, Events, Trace
-from pipesim.trace.sites import SiteTable, site_table
+from pipesim.trace.sites import SiteTable, optional_of, site_table
 
 
 def conform(program: Program, trace: Trace) -> Conformance:
     """Compare every recorded CTA (or cluster) with ``program``. EvidenceError if the trace is another kernel's."""
-    table = site_table(program)
+    table = site_table(program, optional_of(trace.meta))
     require_same_kernel(program, table, trace)
     floors = floors_for(trace.meta.device.name) if trace.meta.source == "hardware" else None
     watch = stopwatch(program, trace, floors) if floors is not None and trace.meta.device.sm_khz > 0 else None

@@ -97,6 +97,19 @@ class CtaDivergences:
         """
         op = self._program.code[agent][pc]
         name = self._program.agent_name(agent)
+        if op[0] == Op.BAR_SYNC:
+            bar = operand(op, "named_barrier")
+            number, threads = self._program.named_barriers[bar][1], operand(op, "threads")
+            late = f"; the next operation that could bring them came {gap} cycles later" if gap else ""
+            if gap and self._trace.meta.source == "hardware":
+                late += ", or the warp was not held back for its record (PIPESIM_RECORD_WARP)"
+            claim = (
+                f"{name} returns from named barrier {number} before all can have come: "
+                f"{threads - state.named[bar][0]} of {threads} threads missing{late}"
+            )
+            shown = describe_event(self._trace, row, self._events) if row >= 0 else ""
+            model = f"blocked until {threads} threads have come"
+            return self._divergence(DivergenceKind.TOO_EARLY, claim, agent, pc, row, shown, model, gap=gap)
         if op[0] not in PARITY_WAITS | TRIES:
             claim = f"{name} continues, although no recorded operation allows it"
             return self._divergence(DivergenceKind.TOO_EARLY, claim, agent, pc, row, "continues", "blocked", gap=gap)
@@ -215,7 +228,7 @@ class CtaDivergences:
         moments += [self._moment(n, "") for n in range(at + 1, min(at + 2, len(self._order)))]
         if not barrier and row >= 0:
             site = self._trace.meta.sites[int(self._events.site[row])]
-            barrier = f"{site.barrier}[{int(self._events.stage[row])}]" if site.barrier else ""
+            barrier = f"{site.group}[{int(self._events.stage[row])}]" if site.group else ""
         return Divergence(
             kind, claim, self._cta, self._program.agent_name(agent),
             int(self._events.iteration[row]) if row >= 0 else 0,

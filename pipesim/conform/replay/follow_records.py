@@ -20,7 +20,7 @@ from pipesim.conform.replay.supply import AFTER, BEFORE, INSIDE, Supply, Where, 
 from pipesim.conform.result import Divergence
 from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Fault
-from pipesim.model.groups import AT_ONCE_UNRECORDED, LOOP_MARKS, PARITY_WAITS, PLAIN_WAITS, SUPPLIES_HERE
+from pipesim.model.groups import AT_ONCE_UNRECORDED, LOOP_MARKS, MAY_BLOCK, PARITY_WAITS, PLAIN_WAITS, SUPPLIES_HERE
 from pipesim.model.machine import (
     Flight,
     State,
@@ -130,6 +130,7 @@ class _Replay:
         self._partial = partial  #: agents that may have done less than all between two records, or more after the last
         self._cycle = [int(c) for c in events.cycle]
         self._done = [0] * len(aligned)  #: operations of each agent executed, as positions in ``ran``
+        self._open_end = [len(a.ran) - 1 if a.half else -1 for a in aligned]  #: a wait that was begun last of all
         self._stuck = [False] * len(aligned)  #: agents that the end of the records shows in a wait
         self._latest = [self._bounds(rows) for rows in self._rows]
         self._supply = Supply(own_channel(program, len(program.agents)))
@@ -163,7 +164,7 @@ class _Replay:
                 op = code[pc]
                 if mine:
                     earliest = self._cycle[mine[0]]
-                demands = (op[0] in PARITY_WAITS and len(mine) == 2) or self._answers[agent].get(pc)
+                demands = (op[0] in MAY_BLOCK and len(mine) == 2) or self._answers[agent].get(pc)
                 if demands or (self._rules.everything and mine and self._latest[agent][position] < _EVER):
                     waits.append((self._latest[agent][position], agent, position, mine[-1]))
                 for channel in supplies(program, agent, op):
@@ -261,6 +262,9 @@ class _Replay:
                 return wrong
             if blocked < 0:
                 refused.clear()
+                continue
+            if self._hung[who] and position == self._open_end[who]:
+                self._stuck[who] = True  # it has come to a named barrier, or to its own transfers, and never returned
                 continue
             when = min(self._latest[who][position], limit)
             if blocked < len(self._program.barriers):

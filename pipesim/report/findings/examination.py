@@ -70,7 +70,10 @@ def autopsy_lines(autopsy: Autopsy, shown: Deadlock | None, width: int) -> list[
     progress = f"last progress at cycle {number(autopsy.cycle)}, {after}" if autopsy.cycle >= 0 else "no event recorded"
     lines = wrap_parts([f"autopsy of CTA {autopsy.cta}", ended, progress], width, "  ")
     if autopsy.contradiction:
-        lines += wrap(f"the records contradict each other: {autopsy.contradiction}", width, f"{UNSURE} ")
+        does = (
+            "do not fit what the protocol does without leaving records" if autopsy.supplied else "contradict each other"
+        )
+        lines += wrap(f"the records {does}: {autopsy.contradiction}", width, f"{UNSURE} ")
     lines += ["", *_barriers(autopsy, width), *_words(autopsy, width)]
     if autopsy.trap is not None:
         lines += ["", *fault_lines([autopsy.trap], width)]

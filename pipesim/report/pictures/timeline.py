@@ -10,7 +10,19 @@ from rich.cells import cell_len
 from pipesim.model.awaited import Awaited
 from pipesim.report.text.layout import DOT, middle, pad, wrap_parts
 from pipesim.report.text.words import count, number
-from pipesim.trace.activity import EMPTY, FULL, ISSUE, WORK, Picture, Track, draw, picture, waits
+from pipesim.trace.activity import (
+    EMPTY,
+    FULL,
+    ISSUE,
+    OTHER,
+    WORK,
+    Picture,
+    Track,
+    draw,
+    other_waits,
+    picture,
+    waits,
+)
 from pipesim.trace.meaning import known_from, waited_groups
 from pipesim.trace.schema import Trace
 
@@ -72,8 +84,8 @@ def timeline_lines(
 class TimelineRows:
     """The same rows for a picture: each title with the cells of one trace, and what stands around them.
 
-    ``ticks`` are (cell, cycle); ``empty`` and ``full`` name the barriers that are waited for; ``here`` is the cell that
-    is looked at, -1 for none.
+    ``ticks`` are (cell, cycle); ``empty`` and ``full`` name the barriers that are waited for, ``other`` what else is;
+    ``here`` is the cell that is looked at, -1 for none.
     """
 
     rows: tuple[tuple[str, str], ...]
@@ -82,6 +94,7 @@ class TimelineRows:
     heading: str
     empty: str
     full: str
+    other: str
     here: int
     hidden: int
 
@@ -109,8 +122,9 @@ def timeline_rows(
         tuple((scale.column(tick) - scale.left, tick) for tick in ticks),
         scale.unit,
         heading,
-        _some([group for group, what in groups if waits(what) == EMPTY]),
-        _some([group for group, what in groups if waits(what) == FULL]),
+        _named(groups, EMPTY),
+        _named(groups, FULL),
+        _named(groups, OTHER),
         -1 if here is None else scale.column(max(scale.start, min(here, scale.start + scale.window - 1))) - scale.left,
         sum(len(row.names) for row in rows[MOST_AGENTS:]),
     )
@@ -137,18 +151,21 @@ def _completed(upper: Trace | None, lower: Trace | None) -> tuple[Trace | None, 
     return known_from(upper, lower), known_from(lower, upper)
 
 
-def _groups(upper: Trace | None, lower: Trace | None) -> list[tuple[str, Awaited]]:
-    """The groups of barriers that the agents of both wait for, and what for."""
-    return list(dict.fromkeys(g for t in (upper, lower) if t is not None for g in waited_groups(t)))
+def _groups(upper: Trace | None, lower: Trace | None) -> list[tuple[str, str]]:
+    """What the agents of both wait for, and how that is drawn."""
+    traces = [trace for trace in (upper, lower) if trace is not None]
+    on_mbarriers = [(name, waits(what)) for trace in traces for name, what in waited_groups(trace)]
+    return list(dict.fromkeys([*on_mbarriers, *((name, OTHER) for trace in traces for name in other_waits(trace))]))
 
 
 def picture_lines(shot: Picture, groups: Sequence[tuple[str, Awaited | None]], width: int) -> list[str]:
     """One picture as :func:`timeline_lines` draws those of traces; ``groups`` of barriers are waited for in it."""
-    return _painted([("", shot)], groups, width, None) if any(track.spans for track in shot.tracks) else []
+    drawn = [(name, waits(what)) for name, what in groups]
+    return _painted([("", shot)], drawn, width, None) if any(track.spans for track in shot.tracks) else []
 
 
 def _painted(
-    shots: list[tuple[str, Picture]], groups: Sequence[tuple[str, Awaited | None]], width: int, here: int | None
+    shots: list[tuple[str, Picture]], groups: Sequence[tuple[str, str]], width: int, here: int | None
 ) -> list[str]:
     names = _names([shot for _, shot in shots])
     scale, rows = _rows(shots, names, width, here)
@@ -312,15 +329,19 @@ def _step(window: int, cells: int) -> int:
         power *= 10
 
 
-def _legend(groups: Sequence[tuple[str, Awaited | None]], scale: _Scale, width: int, *, alike: bool) -> list[str]:
-    empty = [group for group, what in groups if waits(what) == EMPTY]
-    full = [group for group, what in groups if waits(what) == FULL]
+def _legend(groups: Sequence[tuple[str, str]], scale: _Scale, width: int, *, alike: bool) -> list[str]:
     parts = [f"{ISSUE} issues"]
-    parts += [f"{EMPTY} waits for {_some(empty)}"] * bool(empty)
-    parts += [f"{FULL} waits for {_some(full)}"] * bool(full)
+    for cell in (EMPTY, FULL, OTHER):
+        named = _named(groups, cell)
+        parts += [f"{cell} waits for {named}"] * bool(named)
     parts += [f"{WORK} works", f"a cell is {_ratio(scale)} and shows the activity that lasted longest"]
     parts += ["agents with the same activity share a row"] * alike
     return wrap_parts(parts, width, "  ")
+
+
+def _named(groups: Sequence[tuple[str, str]], cell: str) -> str:
+    """What is waited for where this cell is drawn, "" if nothing is."""
+    return _some([name for name, drawn in groups if drawn == cell])
 
 
 def _some(groups: list[str]) -> str:

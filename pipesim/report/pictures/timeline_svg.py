@@ -10,17 +10,17 @@ from pipesim.report.pictures.drawing import LINE, MARGIN, TEXT_STYLE, box, label
 from pipesim.report.pictures.timeline import Moment, TimelineRows, timeline_rows
 from pipesim.report.text.layout import middle, wrap
 from pipesim.report.text.words import count, number
-from pipesim.trace.activity import EMPTY, FULL, ISSUE, WORK
+from pipesim.trace.activity import EMPTY, FULL, ISSUE, OTHER, WORK
 from pipesim.trace.schema import Trace
 
 COLUMNS = 840  #: of the picture: what lasted longest in each is drawn
 _CELL = 7.3
 _NAME = 22  #: cells of an agent's name
 _ROW, _BAR = 22, 16  #: from one row to the next, and the height of its bar
-_KINDS = {ISSUE: "issues", EMPTY: "room", FULL: "data", WORK: "works"}
+_KINDS = {ISSUE: "issues", EMPTY: "room", FULL: "data", WORK: "works", OTHER: "others"}
 
 _STYLE = TEXT_STYLE + (
-    ".issues{fill:#33557f}.works{fill:#2d7a3e}.room{fill:#e3e7ec}.data{fill:#f0d9a8}"
+    ".issues{fill:#33557f}.works{fill:#2d7a3e}.room{fill:#e3e7ec}.data{fill:#f0d9a8}.others{fill:#d9c3e6}"
     ".grid{stroke:#c3ccd6;stroke-width:1}.here{stroke:#b3261e;stroke-width:1.5}"
 )
 
@@ -67,7 +67,7 @@ def _bars(activity: str, left: float, wide: float, y: float) -> list[str]:
     for cell, alike in groupby(activity):
         length = len(list(alike))
         if cell in _KINDS:
-            low = cell in (EMPTY, FULL)
+            low = cell in (EMPTY, FULL, OTHER)
             height = _BAR / 2 if low else _BAR
             body.append(box(_KINDS[cell], left + at * wide, y + (_BAR - height) / 2, length * wide, height))
         at += length
@@ -86,7 +86,13 @@ def _axis(found: TimelineRows, left: float, wide: float, top: float, bottom: flo
 
 def _legend(found: TimelineRows, y: float) -> list[str]:
     """What the colours mean that the picture has."""
-    named = ((ISSUE, "issues"), (WORK, "works"), (EMPTY, f"waits for {found.empty}"), (FULL, f"waits for {found.full}"))
+    named = (
+        (ISSUE, "issues"),
+        (WORK, "works"),
+        (EMPTY, f"waits for {found.empty}"),
+        (FULL, f"waits for {found.full}"),
+        (OTHER, f"waits for {found.other}"),
+    )
     seen = {cell for _, activity in found.rows for cell in activity}
     body, x = [], float(MARGIN)
     for cell, text in named:

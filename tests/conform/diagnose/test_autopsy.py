@@ -14,6 +14,7 @@ from pipesim.conform.diagnose.autopsy import autopsy
 from pipesim.conform.diagnose.edits import Edit, EditKind, apply, edits
 from pipesim.conform.diagnose.examined import Autopsy
 from pipesim.conform.diagnose.random_schedule import RandomSchedule, random_schedule
+from pipesim.conform.replay.clusters import as_clusters
 from pipesim.explain.blocked import explain
 from pipesim.model.barrier_word import BarrierWord, encode_word
 from pipesim.model.finding import Deadlock, FaultKind
@@ -23,6 +24,7 @@ from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import CtaInfo, Trace
+from tests.support.paths import EXAMPLES
 
 Make = Callable[..., Any]
 SHAPES = st.sampled_from([(4, 12, 2, 1), (1, 6, 1, 1), (2, 8, 2, 32), (2, 8, 1, 1)])
@@ -212,3 +214,30 @@ def test_a_cta_without_records(as_hardware: Make) -> None:
     found = autopsy(trace, 1, program)
     assert found is not None
     assert (found.cycle, found.waiting, found.deadlock) == (-1, (), None)
+
+
+def test_what_leaves_no_records_is_supplied(as_hardware: Make) -> None:
+    """Commits on mbarriers and cp.async arrivals are in no record of these traces: the protocol has them."""
+    relay = f"{EXAMPLES / 'relay.py'}:relay"
+    for target, params in (("gemm_sm100", {}), (relay, {"tiles": 6})):
+        program = find(target).build(params)
+        wrong = next(e for e in edits(program) if e.kind is EditKind.MISSING_ARRIVE)
+        run = simulate(apply(program, wrong), load_profile("h100"))
+        assert run.deadlock is not None
+        found = autopsy(as_hardware(program, run.trace), 0, program)
+        assert found is not None
+        assert (found.contradiction, found.supplied) == ("", True)
+        assert {b.agent for b in found.waiting} == {b.agent for b in run.deadlock.blocked}
+
+
+def test_a_cluster_is_followed_in_every_cta(as_hardware: Make) -> None:
+    """Arrives and copies of one CTA are at the barriers of another."""
+    program = find("cluster_multicast").build({"tiles": 8})
+    wrong = next(e for e in edits(program) if e.kind is EditKind.EXPECT_MORE)
+    run = simulate(apply(program, wrong), load_profile("h100"))
+    assert run.deadlock is not None
+    trace = as_clusters(program, as_hardware(program, run.trace, source="simulation"))
+    found = autopsy(trace, 0, program)
+    assert found is not None
+    assert found.contradiction == ""
+    assert {b.agent for b in found.waiting} == {b.agent for b in run.deadlock.blocked}

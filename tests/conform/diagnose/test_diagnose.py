@@ -51,6 +51,7 @@ def names(found: Diagnosis, edit: Edit) -> set[str]:
     """The kinds that explain, with how far off their agent and iteration are."""
     told = set()
     for explanation in found.explanations:
+        assert isinstance(explanation.edit, Edit)
         agent, tile = explanation.edit.agent - edit.agent, explanation.edit.iteration - edit.iteration
         told.add(explanation.edit.kind.value + (f" {tile:+}" if tile else "") + (" of another" if agent else ""))
     return told

@@ -13,7 +13,12 @@ from pipesim.conform.pair.pair import compare_traces
 from pipesim.conform.pair.result import Difference, DifferenceKind, EventPair, Setting, Surplus
 from pipesim.conform.result import TraceVerdict
 from pipesim.errors import EvidenceError
-from pipesim.trace.schema import CtaInfo, EventKind, Trace
+from pipesim.targets import find
+from pipesim.timed.engine import simulate
+from pipesim.timed.profile import load_profile
+from pipesim.trace.schema import ON_NAMED_BARRIER, CtaInfo, EventKind, Trace
+from pipesim.trace.sites import optional_sites
+from tests.support.paths import EXAMPLES
 
 Make = Callable[..., Any]
 USUAL = "producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
@@ -316,3 +321,15 @@ def test_nothing_to_compare(stored: Make, simulated: Make) -> None:
     apart = [all_.with_events(all_.trace.events.select(np.flatnonzero(all_.trace.events.cta == n))) for n in (2, 5)]
     with pytest.raises(EvidenceError, match="no recorded CTA in common"):
         compare_traces(apart[0].trace, apart[1].trace)
+
+
+def test_what_only_one_of_the_two_records_is_left_out() -> None:
+    """A named barrier that B does not record is no difference, and the notes say so."""
+    program = find(f"{EXAMPLES / 'relay.py'}:relay").build({"tiles": 9})
+    every, profile = optional_sites(program), load_profile("h200")
+    some = frozenset(key for key in every if key[1] not in ON_NAMED_BARRIER)
+    a, b = (simulate(program, profile, traced=True, also=also).trace for also in (every, some))
+    found = compare_traces(a, b).behaviour
+    assert (found.verdict, found.differences, found.surplus) == (TraceVerdict.AGREES, (), ())
+    assert [note for note in found.notes if note.endswith(": BAR_ARRIVE, BAR_ENTER, BAR_RETURN")]
+    assert compare_traces(a, a).behaviour.matched == len(a.events)

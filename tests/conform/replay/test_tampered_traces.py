@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from pipesim.conform.result import Divergence, DivergenceKind
-from pipesim.trace.schema import EventKind
+from pipesim.trace.schema import OPTIONAL, EventKind
 
 Make = Callable[..., Any]
-KINDS = [k for k in EventKind if k is not EventKind.TRY]
+KINDS = [k for k in EventKind if k is not EventKind.TRY and k not in OPTIONAL]
 
 
 def middle(good: Any, kind: EventKind) -> int:

@@ -19,6 +19,7 @@ from hwkernels.recorder.layout import HEADER, LAUNCH
 from hwkernels.recorder.table import Table, read_table
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import DivergenceKind, TraceVerdict
+from pipesim.conform.timing import median_period
 from pipesim.errors import (
     ConfigurationError,
     HardwareError,
@@ -28,6 +29,7 @@ from pipesim.errors import (
     PipesimError,
     UsageError,
 )
+from pipesim.model.barrier_word import BarrierWord, encode_word
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
@@ -102,14 +104,46 @@ def _play(kept, cta: int, simulated: Trace, most: int) -> None:
             )  # fmt: skip
 
 
+def _left(gpu, launch_at, state, kept, *, marked) -> None:
+    """What a launch leaves besides records."""
+    for address in launch_at:
+        said = gpu.memory[address].view(LAUNCH)[0]
+        if marked:
+            _mark(gpu, said, kept)
+        else:
+            _leave_words(gpu, said, state)
+
+
+def _leave_words(gpu, said, state) -> None:
+    """As many words as the GPU is told to leave, of the barriers of this state."""
+    words = gpu.memory[int(said["words"])].view(np.uint64).reshape(2, 64)
+    assert (words == 0xFFFFFFFFFFFFFFFF).all()
+    left = [BarrierWord(b.expected, b.pending, b.tx, b.done & 1) for b in state.barriers]
+    words[:, : gpu.words] = [encode_word(word) for word in left[: gpu.words]]
+
+
+def _mark(gpu, said, kept) -> None:
+    """The clocks of a marked launch."""
+    assert said["mark"].tolist() == [1, 3]
+    kept.headers["anchors"]["clock_before"] = kept.headers["anchors"]["clock_after"] = [1000, 9000]
+    gpu.upload(int(said["ctas"]), kept.headers)
+    marks = np.zeros((2, 5, 2), dtype=np.uint64)
+    marks[0, :4] = [2000, 2500]
+    marks[0, 4] = [2000, 2901]  # the last that came to both
+    marks[1, 2] = [2000, 0]  # nobody came to both
+    gpu.upload(int(said["marks"]), marks)
+
+
 @pytest.fixture
 def gpu(fake_gpu, encoder, monkeypatch):
     """A GPU whose launch adds the rows and records what the simulated protocol did."""
-    simulated = simulate(program(), load_profile("h100")).trace
+    final = simulate(program(), load_profile("h100"))
+    simulated = final.trace
 
     class Gpu(fake_gpu):  # type: ignore[misc, valid-type]  # a fixture's class
         mistake = ""  # "hang" or "trap": agents stop after 12 records; "wrong": the first sum is off
         sizes = (8, 8, 4)
+        words = 0  # barriers of which a CTA leaves the words: those of a finished run, all but the last few if fewer
         latest: Gpu
 
         def __init__(self, info):
@@ -120,7 +154,8 @@ def gpu(fake_gpu, encoder, monkeypatch):
             return compiled
 
         def parameter_sizes(self, kernel):
-            return self.sizes + (8,) * ("-DPIPESIM_TRACE=1" in kernel.options)
+            recording = {"-DPIPESIM_TRACE=1", "-DPIPESIM_MARKS=1"} & set(kernel.options)
+            return self.sizes + (8,) * bool(recording)
 
         def launch(self, kernel, shape, arguments):  # of the kernel that tells the clock's rate
             said = self.memory[int(arguments[1])].view(LAUNCH)[0]
@@ -131,9 +166,10 @@ def gpu(fake_gpu, encoder, monkeypatch):
 
         def launch_within(self, kernel, shape, arguments, limit_s):
             matrix, sums, tiles, *launch_at = (int(a) for a in arguments)
-            traced = "-DPIPESIM_TRACE=1" in kernel.options
-            assert (shape.grid, shape.block, shape.cluster, tiles, len(launch_at)) == ((2,), (160,), 1, 10, traced)
-            self.launches.append(traced)
+            traced, marked = "-DPIPESIM_TRACE=1" in kernel.options, "-DPIPESIM_MARKS=1" in kernel.options
+            shaped = (shape.grid, shape.block, shape.cluster, tiles, len(launch_at))
+            assert shaped == ((2,), (160,), 1, 10, traced or marked)
+            self.launches.append("marked" if marked else traced)
             rows = self.memory[matrix].view(np.float32).reshape(-1, 64).sum(axis=1)
             rows[0] += self.mistake == "wrong"
             self.upload(sums, rows)
@@ -141,6 +177,7 @@ def gpu(fake_gpu, encoder, monkeypatch):
                 raise KernelHangError("it hangs")
             if traced:
                 self.record(self.memory[launch_at[0]].view(LAUNCH)[0])
+            _left(self, launch_at, final.state, encoder(table_of_example(), ctas=2), marked=marked)
             if self.mistake in {"hang", "trap"}:
                 raise {"hang": KernelHangError, "trap": KernelTrapError}[self.mistake]("it did not end")
             return 9000 if traced else 8000
@@ -196,6 +233,37 @@ def test_a_capture(gpu, request_, builds):
     assert gpu.latest.closed
     found = conform(program(), trace)
     assert (found.verdict, found.events) == (TraceVerdict.AGREES, 240)
+
+
+def test_a_period_without_the_recorder(gpu, request_):
+    marking = replace(changed(request_, marks_at=(1, 3)), capacity=64)
+    check_request(marking)
+    builds = compile_builds(marking)
+    assert sorted(builds) == ["marked", "plain", "traced"]
+    meta = capture_here(marking, INFO, builds).meta
+    runs = [(run.traced, run.repetition, run.cycles, run.period_millicycles) for run in meta.runs]
+    marked = [run for run in runs if not run[0]]
+    assert marked == [(False, n, (8000, 8000), (450_500, 0)) for n in range(2)]
+    assert gpu.latest.launches == [True, False, False, "marked", True, False, "marked", True]
+    assert meta.extra["launch_ns"]["untraced"] == [8000, 8000]  # of the launches that do not even mark
+    assert meta.extra["wrong_outputs"] == {}
+    assert median_period(meta.runs, traced=False) == 450_500
+
+
+@pytest.mark.parametrize("marks", [(0, 3), (3, 3), (2, 1)])
+def test_marks_that_are_no_period(request_, marks):
+    with pytest.raises(ParameterError, match="--marks"):
+        check_request(changed(request_, marks_at=marks))
+
+
+@pytest.mark.parametrize(("left", "read"), [(0, 0), (3, 0), (4, 4)])
+def test_the_words_of_the_barriers_are_read_if_all_were_left(gpu, request_, builds, monkeypatch, left, read):
+    monkeypatch.setattr(gpu, "words", left)
+    trace = capture_here(replace(request_, capacity=64), INFO, builds)
+    check_trace(trace, "here")
+    assert [len(cta.barrier_words) for cta in trace.meta.ctas] == [read, read]
+    found = conform(program(), trace)
+    assert (found.verdict, found.words) == (TraceVerdict.AGREES, 2 * read)
 
 
 def test_a_wrong_output_is_counted(gpu, request_, builds, monkeypatch):
@@ -320,7 +388,7 @@ def test_a_hang_is_repeated_so_that_its_records_survive(gpu, request_, builds, m
     small = replace(request_, capacity=64)
     assert capture(small, builds).meta.status == "deadline"
     once: tuple[object, ...] = ("rowsum.cu", 10, "host", [])
-    assert asked == [("rowsum.cu", 60, "", ["plain", "traced"]), once]
+    assert asked == [("rowsum.cu", 80, "", ["plain", "traced"]), once]
     assert capture(replace(small, memory="host")).meta.status == "deadline"
     assert asked[2:] == [once]
 
@@ -350,7 +418,7 @@ def test_a_process_without_a_gpu_says_why(request_, builds, monkeypatch):
     [
         ({"source": "nowhere.cu"}, UsageError, "there is no kernel nowhere.cu"),
         ({"table": "nowhere.table.h"}, UsageError, "there is no table nowhere.table.h"),
-        ({"params": {}}, UsageError, "the table's MATH_WARPS has no value"),
+        ({"params": {}}, UsageError, "the table has 9 warps, a block of 160 threads has 5"),  # the kernel's own numbers
         ({"defines": {"STAGES": "two"}}, UsageError, "STAGES=two is not a whole number"),
         ({"block": (128,)}, UsageError, "the table has 5 warps, a block of 128 threads has 4"),
         ({"params": PARAMS | {"math_warps": 32}}, UsageError, "the table has 33 warps"),

@@ -1,0 +1,64 @@
+"""Names that a user's kernel is compiled with: what it lets others define, what it defines, what it lacks.
+
+A kernel, its table and its protocol must not disagree about a number. So a parameter of the protocol goes to the
+compiler wherever the kernel asks for it by its name in capitals: in a table, in an ``#ifndef``, or by using a name that
+nobody defines. What the kernel defines itself holds where no parameter has the name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from pipesim.errors import CompileError
+
+_IFNDEF = re.compile(r"^\s*#\s*ifndef\s+([A-Za-z_]\w*)", re.MULTILINE)
+_DEFINE = re.compile(
+    r"^\s*#\s*define\s+([A-Za-z_]\w*)[ \t]+(0[xX][0-9a-fA-F]+|\d+)[uUlL]*[ \t]*(?://.*|/\*.*)?$", re.MULTILINE
+)
+_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+_UNDEFINED = re.compile(r'identifier "([A-Za-z_]\w*)" is undefined')
+
+
+def own_text(source: Path) -> str:
+    """The source and the headers beside it that it includes, directly or not; "" if there is no such file."""
+    found: dict[Path, str] = {}
+    left = [source]
+    while left:
+        path = left.pop()
+        if path not in found and path.is_file():
+            found[path] = path.read_text(encoding="utf-8", errors="replace")
+            left += [path.with_name(name) for name in _INCLUDE.findall(found[path])]
+    return "\n".join(found.values())
+
+
+def defaults(text: str) -> dict[str, int]:
+    """The whole numbers that a kernel defines names to; of a name with several the first."""
+    found: dict[str, int] = {}
+    for name, value in _DEFINE.findall(text):
+        found.setdefault(name, int(value, 0) if value.lower().startswith("0x") else int(value))
+    return found
+
+
+def asked_for(text: str, params: Mapping[str, int]) -> dict[str, str]:
+    """The protocol's parameters that a kernel lets others define: ``#ifndef STAGES`` asks for ``stages``."""
+    asked = set(_IFNDEF.findall(text))
+    return {name: str(value) for name, value in _macros(params).items() if name in asked}
+
+
+def lacking(error: CompileError, params: Mapping[str, int]) -> dict[str, str]:
+    """The protocol's parameters among the names that the compiler does not know; {} if there are others, too."""
+    names = undefined(error)
+    known = _macros(params)
+    return {name: str(known[name]) for name in names} if names and all(name in known for name in names) else {}
+
+
+def undefined(error: CompileError) -> list[str]:
+    """The names that the compiler does not know, in its order."""
+    return list(dict.fromkeys(_UNDEFINED.findall(str(error))))
+
+
+def _macros(params: Mapping[str, int]) -> dict[str, int]:
+    """Parameters by the names that a kernel gives them: in capitals."""
+    return {name.upper() if name == name.lower() else name: value for name, value in params.items()}

@@ -1,0 +1,200 @@
+"""Mistakes in a line of a role's code: each has a wrong kernel that is named, and the right one conforms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pipesim.conform.diagnose.code_edits import (
+    CodeEdit,
+    CodeEditKind,
+    Places,
+    apply,
+    code_edits,
+    describe,
+    in_place,
+    includes,
+    places_of,
+)
+from pipesim.conform.diagnose.examine import examine
+from pipesim.conform.diagnose.examined import Examination, LaunchOutcome
+from pipesim.conform.diagnose.random_schedule import random_schedule
+from pipesim.conform.replay.conformance import conform
+from pipesim.conform.result import TraceVerdict
+from pipesim.model.ending import Ending
+from pipesim.model.ops import Op, operand
+from pipesim.model.program import Program
+from pipesim.targets import find
+from pipesim.trace.files import read_trace
+from pipesim.trace.sites import NO_SITES, optional_sites
+from tests.support.paths import EXAMPLES
+
+Make = Callable[..., Any]
+SLOTS = "named barriers 2 and 3"
+
+
+def relay(noinc: int = 1, tiles: int = 5) -> Program:
+    return find(f"{EXAMPLES / 'relay.py'}:relay").build({"tiles": tiles, "noinc": noinc})
+
+
+def always(program: Program, kind: CodeEditKind, role: str, value: int = 0, at: int = 0) -> CodeEdit:
+    """The edit of this kind and role that is always made; ``at``: of which of its instructions."""
+    found = [e for e in code_edits(program) if (e.kind, e.role, e.value, e.iteration) == (kind, role, value, -1)]
+    return found[at]
+
+
+#: Kind, role, value, which instruction, .noinc of the right kernel, how it ends, and what is said of it.
+WRONG = [
+    (
+        CodeEditKind.NOINC_FORGOTTEN,
+        "load",
+        0,
+        0,
+        1,
+        Ending.DEADLINE,
+        "load's cp.async arrive on in_full without .noinc",
+    ),
+    (CodeEditKind.NOINC_ADDED, "load", 0, 0, 0, None, "load's cp.async arrive on in_full with .noinc, which is not"),
+    (CodeEditKind.BAR_FORGOTTEN, "store", 0, 0, 1, Ending.DEADLINE, f"store does not arrive at {SLOTS}"),
+    (CodeEditKind.BAR_FORGOTTEN, "store", 0, 1, 1, Ending.DEADLINE, f"store does not arrive at {SLOTS}"),
+    (CodeEditKind.BAR_THREADS, "math", 192, 1, 1, Ending.DEADLINE, "math syncs on named barrier 1 with 160, 192,"),
+    (CodeEditKind.BAR_THREADS, "math", 128, 0, 1, Ending.TRAP, f"math syncs on {SLOTS} with 32, 64, 96, 128,"),
+    (CodeEditKind.BAR_NUMBER, "store", 2, 1, 1, Ending.DEADLINE, "store arrives at named barriers "),
+    (CodeEditKind.SYNC_FOR_ARRIVE, "store", 0, 0, 1, Ending.DEADLINE, f"store syncs on {SLOTS} where it should only"),
+]
+
+
+def examined(program: Program, wrong: Program, recorded: Make, seed: int, **how: Any) -> tuple[Ending, Examination]:
+    trace = recorded(program, wrong, random_schedule(wrong, seed), lag=seed, **how)
+    found = conform(program, trace)
+    assert found.verdict is TraceVerdict.DIFFERS
+    seen = examine(program, trace, found)
+    assert seen is not None
+    return trace.meta.status, seen
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("case", WRONG, ids=lambda case: f"{case[0].value}-{case[3]}")
+def test_each_mistake_is_named(recorded: Make, case: tuple[Any, ...], seed: int) -> None:
+    """The records beside the line say what was meant; what the others then do names the mistake."""
+    kind, role, value, at, noinc, ending, claim = case
+    program = relay(noinc)
+    edit = always(program, kind, role, value, at)
+    how = {"also": optional_sites(program), "as_meant": True}
+    status, seen = examined(program, in_place(program, edit), recorded, seed, **how)
+    assert ending is None or status is ending
+    assert seen.diagnosis is not None
+    assert [e.claim for e in seen.diagnosis.explanations if e.claim.startswith(claim)]
+    told = next(e for e in seen.diagnosis.explanations if e.claim.startswith(claim))
+    assert (told.agent, told.iteration) == (role, -1)
+    assert "relay.py" in told.line
+    assert seen.autopsy is None or not seen.autopsy.contradiction
+
+
+def test_a_forgotten_noinc_is_the_only_explanation(recorded: Make) -> None:
+    program = relay()
+    edit = always(program, CodeEditKind.NOINC_FORGOTTEN, "load")
+    for also in (NO_SITES, optional_sites(program)):
+        _, seen = examined(program, in_place(program, edit), recorded, 3, also=also)
+        assert seen.diagnosis is not None
+        claims = [e.claim for e in seen.diagnosis.explanations]
+        if also:
+            assert claims == ["load's cp.async arrive on in_full without .noinc"]
+        assert "load's cp.async arrive on in_full without .noinc" in claims
+        assert seen.autopsy is not None
+        assert seen.autopsy.contradiction == ""
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_bar_that_is_not_there_leaves_no_record(recorded: Make, at: int) -> None:
+    program = relay()
+    edit = always(program, CodeEditKind.BAR_FORGOTTEN, "store", at=at)
+    _, seen = examined(program, apply(program, edit), recorded, 4, also=optional_sites(program))
+    assert seen.diagnosis is not None
+    assert [e.edit for e in seen.diagnosis.explanations] == [edit]
+
+
+def test_one_pass_of_a_line_is_told_from_all(recorded: Make) -> None:
+    program = relay()
+    one = next(e for e in code_edits(program) if e.kind is CodeEditKind.NOINC_FORGOTTEN and e.iteration == 3)
+    _, seen = examined(program, in_place(program, one), recorded, 5, also=optional_sites(program), as_meant=True)
+    assert seen.diagnosis is not None
+    assert [e.edit for e in seen.diagnosis.explanations] == [one]
+    assert seen.diagnosis.explanations[0].claim.endswith("without .noinc at pass 3 of that line")
+    wider = always(program, CodeEditKind.NOINC_FORGOTTEN, "load")
+    assert includes(wider, one)
+    assert not includes(one, wider)
+
+
+@pytest.mark.parametrize("noinc", [0, 1])
+@pytest.mark.parametrize("recording", [True, False])
+def test_the_right_kernel_conforms(recorded: Make, noinc: int, recording: bool) -> None:
+    program = relay(noinc)
+    also = optional_sites(program) if recording else NO_SITES
+    for seed in range(12):
+        found = conform(program, recorded(program, program, random_schedule(program, seed), lag=seed, also=also))
+        assert found.divergence is None
+        assert found.verdict is TraceVerdict.AGREES
+
+
+def changes(program: Program, other: Program) -> Places:
+    """Where two programs of the same length differ."""
+    pairs = enumerate(zip(program.code, other.code, strict=True))
+    return {n: at for n, (a, b) in pairs if (at := tuple(pc for pc in range(len(a)) if a[pc] != b[pc]))}
+
+
+def test_an_edit_changes_its_line_in_every_warp_of_the_role_and_nothing_else() -> None:
+    program = relay()
+    for edit in code_edits(program):
+        places = places_of(program, edit)
+        assert changes(program, in_place(program, edit)) == dict(places)
+        roles = {program.agents[agent].role for agent in places}
+        assert edit.everyone or roles == {edit.role}
+        assert describe(program, edit)
+        if edit.kind is CodeEditKind.BAR_FORGOTTEN:
+            shorter = apply(program, edit)
+            assert all(len(shorter.code[a]) == len(program.code[a]) - len(pcs) for a, pcs in places.items())
+
+
+def test_every_kind_applies_and_the_set_up_is_left_alone() -> None:
+    found = [*code_edits(relay()), *code_edits(relay(noinc=0))]
+    assert {edit.kind for edit in found} == set(CodeEditKind)
+    program = relay()
+    for edit in code_edits(program):
+        for agent, pcs in places_of(program, edit).items():
+            ops = [program.code[agent][pc] for pc in pcs]
+            on_zero = [op for op in ops if op[0] == Op.BAR_SYNC and operand(op, "threads") == 288]
+            assert not on_zero
+    assert code_edits(find("producer_consumer").build({"tiles": 3})) == ()
+
+
+def test_a_number_that_nobody_uses_stands_for_all_of_them() -> None:
+    program = relay()
+    edits = [e for e in code_edits(program) if e.kind is CodeEditKind.BAR_NUMBER and e.role == "store"]
+    said = {describe(program, e) for e in edits}
+    assert "store arrives at named barriers 4 and 5, or others, instead of 2 and 3" in said
+    assert "store arrives at named barriers 1 and 2 instead of 2 and 3" in said
+    used = {number for _, number in program.named_barriers}
+    for edit in edits:
+        numbers = {n + edit.value for n in (2, 3)}
+        assert numbers & used or edit.value == 2
+
+
+def test_what_an_h200_recorded_without_noinc_is_named() -> None:
+    """docs/examples/relay.cu with WRONG 1: nothing else explains it, and the autopsy does what the kernel did."""
+    trace = read_trace(EXAMPLES / "relay_noinc.parquet")
+    program = find(f"{EXAMPLES / 'relay.py'}:relay").build(trace.meta.params, grid=2)
+    seen = examine(program, trace, conform(program, trace))
+    assert seen is not None
+    assert seen.diagnosis is not None
+    assert [e.claim for e in seen.diagnosis.explanations] == ["load's cp.async arrive on in_full without .noinc"]
+    assert seen.possible == (LaunchOutcome.HANG,)
+    assert seen.autopsy is not None
+    assert seen.autopsy.contradiction == ""
+    assert {b.name: (b.pending, b.count) for b in seen.autopsy.barriers if b.waiting} == {
+        "in_full[0]": (128, 128),
+        "in_empty[0]": (4, 4),
+        "out_full[0]": (1, 1),
+    }

@@ -1,0 +1,151 @@
+"""Named barriers, cp.async arrivals, commits and group waits in a trace: recorded, followed, and compared in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipesim.conform.compare import compare
+from pipesim.conform.replay.conformance import conform
+from pipesim.conform.result import DivergenceKind, TraceVerdict
+from pipesim.model.program import Program
+from pipesim.targets import find
+from pipesim.timed.engine import simulate
+from pipesim.timed.profile import load_profile
+from pipesim.trace.files import read_trace, write_trace
+from pipesim.trace.meaning import awaited_by_site
+from pipesim.trace.schema import OPTIONAL, EventKind, Trace
+from pipesim.trace.sites import NO_SITES, optional_of, optional_sites, site_table
+from tests.support.paths import EXAMPLES
+
+Make = Callable[..., Any]
+PROFILE = load_profile("h200")
+BAR = EventKind.BAR_RETURN
+
+
+def relay(**params: int) -> Program:
+    return find(f"{EXAMPLES / 'relay.py'}:relay").build({"tiles": 9} | params)
+
+
+def traced(program: Program, *, everything: bool = True) -> Trace:
+    return simulate(program, PROFILE, traced=True, also=optional_sites(program) if everything else NO_SITES).trace
+
+
+def rows(trace: Trace, kind: EventKind, role: str = "") -> list[int]:
+    sites = [n for n, s in enumerate(trace.meta.sites) if s.kind is kind and role in ("", s.role)]
+    return [int(row) for row in np.flatnonzero(np.isin(trace.events.site, sites))]
+
+
+def changed(trace: Trace, **columns: Any) -> Trace:
+    return Trace(trace.meta, replace(trace.events, **columns))
+
+
+@pytest.mark.parametrize("noinc", [0, 1])
+@pytest.mark.parametrize("everything", [True, False])
+def test_a_simulation_records_them_if_asked_and_conforms(noinc: int, everything: bool) -> None:
+    program = relay(noinc=noinc)
+    trace = traced(program, everything=everything)
+    kinds = {site.kind for site in trace.meta.sites}
+    assert (kinds & OPTIONAL == OPTIONAL - {EventKind.COMMIT}) is everything
+    found = conform(program, trace)
+    assert (found.verdict, found.divergence) == (TraceVerdict.AGREES, None)
+
+
+def test_some_sites_may_be_recorded_and_others_not() -> None:
+    program = relay()
+    also = frozenset(key for key in optional_sites(program) if key[0] == "store" or key[1] is EventKind.CP_ASYNC_ARRIVE)
+    trace = simulate(program, PROFILE, traced=True, also=also).trace
+    assert optional_of(trace.meta) == also
+    assert conform(program, trace).verdict is TraceVerdict.AGREES
+
+
+def test_the_set_up_is_never_recorded() -> None:
+    """The CTA's barrier after the init is a bar.sync of number 0, as is one in the loop of a role."""
+    program = find("gemm_sm90").build({})
+    assert not [key for key in optional_sites(program) if key[1] is EventKind.BAR_ENTER and key[2] == "0"]
+    relay_sites = {key[2] for key in optional_sites(relay()) if key[1] is EventKind.BAR_ENTER}
+    assert relay_sites == {"1", "2", "3"}
+
+
+def test_a_trace_with_them_is_the_same_after_a_file(tmp_path: Path) -> None:
+    trace = traced(relay())
+    write_trace(trace, tmp_path / "t.parquet")
+    back = read_trace(tmp_path / "t.parquet")
+    assert back == trace
+    assert back.meta.schema == 4
+    named = [site for site in back.meta.sites if site.kind is BAR]
+    assert {site.barrier for site in named} == {"1", "2", "3"}
+    assert {site.group for site in named} == {""}
+    assert all(int(trace.events.stage[row]) == -1 for row in rows(trace, BAR))
+
+
+def test_a_named_barrier_that_lets_go_too_early_is_refused() -> None:
+    """One warp of four returns before the last of the others has come."""
+    program, trace = relay(), traced(relay())
+    e = trace.events
+    enters = [r for r in rows(trace, EventKind.BAR_ENTER, "math") if trace.meta.sites[int(e.site[r])].barrier == "1"]
+    first = [r for r in enters if int(e.iteration[r]) == 3]
+    last = max(first, key=lambda r: int(e.cycle[r]))
+    early = min(first, key=lambda r: int(e.cycle[r]))
+    cycle = e.cycle.copy()
+    assert trace.meta.sites[int(e.site[early + 1])].kind is BAR
+    cycle[last] = cycle[last + 1] = int(cycle[early + 1]) + 30
+    cycle[last + 2 :][(e.agent == e.agent[last])[last + 2 :]] += 60
+    found = conform(program, changed(trace, cycle=cycle)).divergence
+    assert found is not None
+    assert found.kind is DivergenceKind.TOO_EARLY
+    assert "returns from named barrier 1 before all can have come: 32 of 128 threads missing" in found.claim
+
+
+@pytest.mark.parametrize("kind", sorted(OPTIONAL - {EventKind.COMMIT}))
+def test_an_event_that_is_missing_is_refused(kind: EventKind) -> None:
+    program, trace = relay(), traced(relay())
+    gone = rows(trace, kind)[2]
+    keep = np.ones(len(trace.events), dtype=bool)
+    keep[gone] = False
+    found = conform(program, Trace(trace.meta, trace.events.select(keep))).divergence
+    assert found is not None
+    assert found.kind in {DivergenceKind.OTHER_EVENT, DivergenceKind.EXTRA_EVENT, DivergenceKind.MISSING_EVENT}
+
+
+@pytest.mark.parametrize("kind", sorted(OPTIONAL - {EventKind.COMMIT}))
+def test_another_value_is_refused(kind: EventKind) -> None:
+    program, trace = relay(), traced(relay())
+    value = trace.events.value.copy()
+    value[rows(trace, kind)[1]] += 32
+    found = conform(program, changed(trace, value=value)).divergence
+    assert found is not None
+    assert found.kind is DivergenceKind.OTHER_EVENT
+
+
+def test_a_comparison_simulates_the_same_sites() -> None:
+    program, trace = relay(tiles=40), traced(relay(tiles=40))
+    found = compare(program, trace, PROFILE)
+    assert found.timing is not None
+    assert found.timing.matched == len(trace.events)
+    told = {(site.kind, site.barrier) for site in found.timing.sites}
+    assert {("bar_enter", "1"), ("group_commit", "bulk"), ("cp_async_arrive", "in_full")} <= told
+    assert {"waiting for named barrier 1", "waiting for its bulk groups"} <= {s.what for s in found.timing.shares}
+
+
+def test_what_a_cp_async_brings_is_data() -> None:
+    """Of a trace whose site table does not say what its waits are for."""
+    trace = traced(relay())
+    silent = Trace(
+        replace(trace.meta, sites=tuple(replace(site, awaited=None) for site in trace.meta.sites)), trace.events
+    )
+    assert awaited_by_site(silent) == awaited_by_site(trace)
+
+
+def test_the_table_has_only_what_is_recorded() -> None:
+    program = relay()
+    assert {site.kind for site in site_table(program).sites}.isdisjoint(OPTIONAL)
+    every = site_table(program, optional_sites(program))
+    assert {site.key for site in every.sites} - {site.key for site in site_table(program).sites} == optional_sites(
+        program
+    )

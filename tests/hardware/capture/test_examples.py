@@ -1,0 +1,95 @@
+"""The examples in other styles compile, off, recording and marking, and their tables are those of their protocols."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hwkernels.capture.arguments import check_arguments, parse_argument
+from hwkernels.capture.kernel_names import asked_for, defaults, own_text
+from hwkernels.capture.request import CaptureRequest
+from hwkernels.capture.source_subject import SourceSubject, table_values
+from hwkernels.device.compile import compile_source
+from hwkernels.recorder.table import read_table
+from pipesim.errors import CompileError, UsageError
+from pipesim.targets import find
+from pipesim.trace.schema import OPTIONAL, EventKind
+from pipesim.trace.sites import optional_sites, site_table
+from pipesim.trace.steady import marked_iterations
+from tests.support.paths import EXAMPLES
+
+RELAY, EXCHANGE = {"stages": 3, "tiles": 37, "noinc": 1, "work": 300}, {"stages": 3, "tiles": 29, "tile_bytes": 8192}
+
+
+def subject(name: str, **more: object) -> SourceSubject:
+    usual = {
+        "source": str(EXAMPLES / f"{name}.cu"), "table": str(EXAMPLES / f"{name}.table.h"), "protocol": name,
+        "grid": (4,), "block": (288,), "smem_bytes": 41200,
+    }  # fmt: skip
+    return SourceSubject(**(usual | more))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("memory", ["device", "host"])
+@pytest.mark.parametrize(("name", "params"), [("relay", RELAY), ("exchange", EXCHANGE | {"math_warps": 4})])
+def test_an_example_compiles(name: str, params: dict[str, int], memory: str) -> None:
+    """TILE_BYTES is a name that only the kernel of `exchange` uses: the protocol's parameter gives its value."""
+    asked = CaptureRequest(subject(name, marks_at=(9, 27)), params)
+    builds = asked.subject.compile(asked, memory)
+    assert sorted(builds) == (["traced"] if memory == "host" else ["marked", "plain", "traced"])
+    assert not any(build.log for build in builds.values())
+    first = "map:none,type=f32,dims=32x64,box=32x32" if name == "exchange" else "buf:64"
+    check_arguments([parse_argument(text, n) for n, text in enumerate((first, "out:64", "u32:37"))], builds)
+
+
+@pytest.mark.parametrize("wrong", range(1, 9))
+def test_each_wrong_variant_compiles_to_other_code(wrong: int) -> None:
+    defines = {"NOINC": str(int(wrong != 2)), "PIPESIM_TRACE": "1"}
+    source = EXAMPLES / "relay.cu"
+    assert compile_source(source, defines | {"WRONG": str(wrong)}).cubin != compile_source(source, defines).cubin
+
+
+@pytest.mark.parametrize("noinc", [0, 1])
+def test_the_table_of_the_relay_is_its_protocols(noinc: int) -> None:
+    program = find(f"{EXAMPLES / 'relay.py'}:relay").build(RELAY | {"noinc": noinc})
+    table = read_table(EXAMPLES / "relay.table.h", {"STAGES": 3})
+    known = site_table(program, optional_sites(program))
+    assert (table.agents, table.barriers) == (known.agents, known.barriers)
+    sites = {site.key for site in known.sites}
+    assert sites <= {site.key for site in table.sites}
+    extra = {site.key for site in table.sites} - sites
+    assert extra == ({("load", EventKind.ARRIVE, "in_full")} if noinc else set())
+    assert {site.kind for site in table.sites} & OPTIONAL == OPTIONAL - {EventKind.COMMIT}
+
+
+def test_the_marks_are_in_the_steady_state_of_the_loop_that_all_run() -> None:
+    relay = find(f"{EXAMPLES / 'relay.py'}:relay")
+    assert marked_iterations(relay.build(RELAY)) == (9, 27)
+    assert marked_iterations(relay.build(RELAY | {"tiles": 4})) is None
+    assert marked_iterations(find("producer_consumer").build({"tiles": 64, "stages": 4})) == (16, 52)
+
+
+def test_what_a_kernel_defines_holds_where_no_parameter_has_the_name(tmp_path: Path) -> None:
+    (tmp_path / "k.h").write_text("#define DEPTH 0x10u  // of the ring\n#ifndef LANES\n#define LANES 4\n#endif\n")
+    (tmp_path / "k.cu").write_text('#include "k.h"\n#ifndef STAGES\n#define STAGES 2\n#endif\n#define S (3)\n')
+    (tmp_path / "k.table.h").write_text("PIPESIM_ROLE(a, LANES)\nPIPESIM_BARRIER(b, STAGES, DEPTH)\n")
+    text = own_text(tmp_path / "k.cu")
+    assert defaults(text) == {"STAGES": 2, "DEPTH": 16, "LANES": 4}
+    assert asked_for(text, {"stages": 5, "depth": 7}) == {"STAGES": "5"}
+    table = tmp_path / "k.table.h"
+    assert table_values(table, {}, {"stages": 5}, defaults(text)) == {"LANES": 4, "STAGES": 5, "DEPTH": 16}
+    assert table_values(table, {"LANES": "2"}, {}, defaults(text))["LANES"] == 2
+    with pytest.raises(UsageError, match="the table's DEPTH has no value") as caught:
+        table_values(table, {}, {"stages": 5})
+    assert "-D DEPTH=4" in caught.value.correction
+
+
+def test_a_name_that_nobody_knows_is_named_with_the_option_that_gives_it(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text("__global__ void k(int *out) { *out = WIDTH + HEIGHT; }\n")
+    (tmp_path / "k.table.h").write_text("PIPESIM_ROLE(a, 1)\n")
+    own = subject("relay", source=str(tmp_path / "k.cu"), table=str(tmp_path / "k.table.h"))
+    with pytest.raises(CompileError) as caught:
+        own.compile(CaptureRequest(own, {"width": 3}), "host")
+    assert "define WIDTH and HEIGHT in the kernel, or give a value: -D WIDTH=4" in caught.value.correction
+    builds = own.compile(CaptureRequest(own, {"width": 3, "height": 5}), "host")
+    assert {"-DWIDTH=3", "-DHEIGHT=5"} <= set(builds["traced"].options)
