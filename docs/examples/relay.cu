@@ -81,12 +81,12 @@ __device__ void math(Shared &shared, unsigned tiles, unsigned thread PIPESIM_PAR
 
         PIPESIM_RECORD_WARP(slot ? SITE_math_sync_3 : SITE_math_sync_2, kLanes / 32 + 1)
         namedSync(kFreeBarrier + slot, WRONG == 4 ? kLanes : kLanes + 32);
-        PIPESIM_RECORD(slot ? SITE_math_synced_3 : SITE_math_synced_2, kLanes / 32 + 1)
+        PIPESIM_RECORD_WARP(slot ? SITE_math_synced_3 : SITE_math_synced_2, kLanes / 32 + 1)
         for (unsigned n = 0; n < 4; ++n) shared.out[slot][share + 32 * n] = part[n];
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         PIPESIM_RECORD_WARP(SITE_math_sync_1, kLanes / 32)
         namedSync(kMathBarrier, WRONG == 8 ? kLanes + 32 : kLanes);
-        PIPESIM_RECORD(SITE_math_synced_1, kLanes / 32)
+        PIPESIM_RECORD_WARP(SITE_math_synced_1, kLanes / 32)
         if (thread < 32) {
             PIPESIM_SAY(i, slot, i / kSlots % 2)
             PIPESIM_RECORD(SITE_math_arrive_out_full, 1)

@@ -32,8 +32,8 @@
 //   PIPESIM_AT(iteration, stage, parity)     At the head of each iteration of the agent's loop: what its records say.
 //   PIPESIM_SAY(iteration, stage, parity)    The same in the middle of an iteration, where a record must say something else.
 //   PIPESIM_RECORD(site, value)              One record. site: 0..62, value: 0..63; constants are cheapest.
-//   PIPESIM_RECORD_WARP(site, value)         The same before what all lanes of the warp do (bar.sync, bar.arrive, an arrive of
-//                    each lane): the others wait for the one that records, else they may do it before it is stamped.
+//   PIPESIM_RECORD_WARP(site, value)         The same before and after bar.sync, and before bar.arrive or an arrive of each lane:
+//                    the lanes wait for each other. Right after bar.sync the clock can be read before the barrier opens.
 //   PIPESIM_STOP                             The agent records no more: of a warp that gave up, but goes on.
 //   PIPESIM_ANSWER(value)                    What the last record, whose value was 0, says after all: whether a try succeeded.
 //   PIPESIM_BARRIER_WORD(cta, index, address) One thread, after the last use of the mbarrier at this 32-bit shared address by
@@ -427,6 +427,7 @@ static __device__ __forceinline__ void pipesim_barrier_word(const PipesimLaunch 
 #define PIPESIM_RECORD(site, value) pipesim_record(pipesim, (site) | ((value) << PIPESIM_TAG_VALUE));
 #define PIPESIM_RECORD_WARP(site, value) \
     { \
+        __syncwarp(); \
         pipesim_record(pipesim, (site) | ((value) << PIPESIM_TAG_VALUE)); \
         __syncwarp(); \
     }

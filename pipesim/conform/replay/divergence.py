@@ -102,7 +102,7 @@ class CtaDivergences:
             number, threads = self._program.named_barriers[bar][1], operand(op, "threads")
             late = f"; the next operation that could bring them came {gap} cycles later" if gap else ""
             if gap and self._trace.meta.source == "hardware":
-                late += ", or the warp was not held back for its record (PIPESIM_RECORD_WARP)"
+                late += ", or its return was recorded before the barrier opened (PIPESIM_RECORD_WARP)"
             claim = (
                 f"{name} returns from named barrier {number} before all can have come: "
                 f"{threads - state.named[bar][0]} of {threads} threads missing{late}"
