@@ -52,6 +52,13 @@ def canonical(state: State) -> State:
     return state._replace(flights=renumbered, issued=len(renumbered))
 
 
+def _canonical_after(before: State, after: State) -> State:
+    """The canonical form of what a move leads to from a canonical state: most moves leave the flights alone."""
+    if after.flights is before.flights and after.issued == before.issued:
+        return after
+    return canonical(after)
+
+
 def moves(program: Program, state: State) -> list[Move]:
     """Every move that is possible in a canonical state, agents first, then flights."""
     found = [move for agent in range(len(program.code)) for move, _ in of_agent(program, state, agent)]
@@ -194,7 +201,7 @@ def make(program: Program, state: State, move: Move) -> Step:
             result = tried._replace(state=failed(program, tried.state, move.who, state.pcs[move.who]))
         case Kind.LAND:
             result = land(program, state, state.flights[move.who], move.nbytes)
-    return result._replace(state=canonical(result.state))
+    return result._replace(state=_canonical_after(state, result.state))
 
 
 def attempt(program: Program, state: State, move: Move) -> Step | None:
@@ -210,9 +217,11 @@ def attempt(program: Program, state: State, move: Move) -> Step | None:
         return make(program, state, move) if unopened and move.kind == Kind.OPEN else None
     result = step(program, state, move.who)
     if move.kind == Kind.STEP:
-        return None if _nothing_happened(state, result) else result._replace(state=canonical(result.state))
+        if _nothing_happened(state, result):
+            return None
+        return result._replace(state=_canonical_after(state, result.state))
     pc = state.pcs[move.who]
     if program.code[move.who][pc][0] not in TRIES:
         return None
     refused = failed(program, result.state, move.who, pc)
-    return result._replace(state=canonical(refused)) if refused != result.state else None
+    return result._replace(state=_canonical_after(state, refused)) if refused != result.state else None
