@@ -10,11 +10,13 @@ ROWS, COLUMNS, DEPTH = 128, 128, 64  #: of a tile; DEPTH is a k-step
 BF16, F32 = 2, 4  #: bytes
 
 
-def nine_warps(stages: int = 3, tiles: int = 3, k_steps: int = 8, empty_count: int = MATH, full_count: int = 1) -> Protocol:
+def nine_warps(
+    stages: int = 3, tiles: int = 3, k_steps: int = 8, empty_count: int = MATH, full_count: int = 1
+) -> Protocol:
     """The load warp fills A and B; eight math warps multiply; one lane of each gives the stage back.
 
-    Right with an ``empty_count`` of 8 and a ``full_count`` of 1. ``tiles`` output tiles of ``k_steps`` each; the sums of
-    a tile go through shared memory to a bulk store by one lane.
+    Right with an ``empty_count`` of 8 and a ``full_count`` of 1. ``tiles`` output tiles of ``k_steps`` each; the sums
+    of a tile go through shared memory to a bulk store by one lane.
     """
     p = Protocol("nine_warps")
     a, b = p.smem("a", stages, ROWS * DEPTH * BF16), p.smem("b", stages, COLUMNS * DEPTH * BF16)

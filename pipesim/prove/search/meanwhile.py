@@ -18,7 +18,18 @@ from pipesim.prove.search.footprint import NOTHING, Touch
 from pipesim.prove.search.parts import Parts, Row
 from pipesim.prove.search.successors import Process
 from pipesim.prove.search.supplies import Supplies
-from pipesim.prove.search.ways import ClusterArrive, ClusterWait, End, GroupWait, Leg, StateWait, Stop, Sync, Wait, Way
+from pipesim.prove.search.ways import (
+    ClusterArrive,
+    ClusterWait,
+    End,
+    GroupWait,
+    Leg,
+    PhaseWait,
+    StateWait,
+    Stop,
+    Sync,
+    Way,
+)
 
 _NO_END = 1 << 60
 
@@ -206,7 +217,7 @@ class Meanwhile:
     def _stays(self, walker: _Walker, stop: Stop) -> bool:
         """True if the agent cannot get past this stop while the held ones stand still."""
         match stop:
-            case Wait():
+            case PhaseWait():
                 return self._waits(walker, stop)
             case GroupWait():
                 return self._waits_for_group(walker, stop)
@@ -224,7 +235,7 @@ class Meanwhile:
             case _:
                 assert_never(stop)
 
-    def _waits(self, walker: _Walker, stop: Wait) -> bool:
+    def _waits(self, walker: _Walker, stop: PhaseWait) -> bool:
         part, told, done = stop.part, stop.told, walker.done
         if told is not None:
             least = self._seen(part, stop.parity, walker.asked[told.register])

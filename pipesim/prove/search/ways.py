@@ -39,7 +39,7 @@ class Try(NamedTuple):
     parity: int
 
 
-class Wait(NamedTuple):
+class PhaseWait(NamedTuple):
     """For a phase of a barrier, by parity. ``told``: the try by which it may be skipped, None if it always waits."""
 
     part: int
@@ -84,7 +84,7 @@ class End(NamedTuple):
     """Nothing more: the agent has ended, or is taken to do all that it has left to do."""
 
 
-Stop = Wait | StateWait | Sync | ClusterArrive | ClusterWait | GroupWait | End
+Stop = PhaseWait | StateWait | Sync | ClusterArrive | ClusterWait | GroupWait | End
 
 _END = End()
 
@@ -176,9 +176,9 @@ class Way:
             case _:
                 return None
 
-    def _wait(self, op: Operation, *, plain: bool) -> Wait | None:
+    def _wait(self, op: Operation, *, plain: bool) -> PhaseWait | None:
         """For a phase, unless a register may say that there is no need to: what another try said is anybody's guess."""
-        wait = Wait(self._parts.barriers[op[BARRIER]], op[PARITY], None)
+        wait = PhaseWait(self._parts.barriers[op[BARRIER]], op[PARITY], None)
         if plain or op[ANSWER] < 0 or self._registers[op[ANSWER]] == 0:
             return wait
         told = self._tries.get(op[ANSWER])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
+from pipesim.answers.views.check import CheckReport, LeftOut, ProvedRange, WalkReport
 from pipesim.model.finding import Deadlock, Verdict
 from pipesim.report.text.words import count
 
@@ -26,7 +26,11 @@ def check_sentence(report: CheckReport) -> str:
             )
             return f"proved: no schedule of {name} deadlocks or breaks a rule, {sizes}"
         case Verdict.REFUTED:
-            return f"refuted: {name} fails in the schedule above"
+            return (
+                f"refuted: a schedule of {name} fails"
+                if report.quick
+                else f"refuted: {name} fails in the schedule above"
+            )
         case Verdict.UNKNOWN:
             return "unknown: neither proved nor refuted when the search reached its limit"
         case _:
@@ -38,6 +42,19 @@ def how_words(report: CheckReport) -> str:
     if report.how is not None:
         return report.how.value
     return f"one schedule of {count(report.replayed or 0, 'move')}"
+
+
+def left_out_words(report: CheckReport) -> list[str]:
+    """The steps that did not come to their end, each with the reason: ``other sizes: time limit, after 12 units``."""
+    if report.quick:
+        return ["everything but the verdict: not asked for"]
+    return [f"{each.step.value}: {each.why.value}{_after(each)}" for each in report.left_out]
+
+
+def _after(cut: LeftOut) -> str:
+    if cut.of:
+        return f" after {cut.done:,} of {cut.of:,}"
+    return f" after {cut.done:,} tried" if cut.done else ""
 
 
 def why_not_every(found: ProvedRange) -> str:
