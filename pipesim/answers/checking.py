@@ -67,9 +67,7 @@ class Asked:
 
 
 class Checking:
-    """The check of one program: :meth:`verdict`, then :meth:`details`, and after each of them, or in between,
-    :meth:`report`.
-    """
+    """The check of one program: :meth:`verdict`, then :meth:`details`; :meth:`report` at any time after the first."""
 
     def __init__(self, asked: Asked, budget: Budget | None = None, progress: Progress = SILENT) -> None:
         self._asked = asked
@@ -89,7 +87,7 @@ class Checking:
         self._left_out: list[LeftOut] = []
 
     def verdict(self) -> CheckReport:
-        """What is known for every schedule: the report as far as the verdict goes."""
+        """What is known for every schedule: the report as far as the verdict goes, without what is wrong."""
         asked = self._asked
         with self._progress.check_step(asked.program.name, CheckStep.VERDICT):
             self._found = prove(asked.program, asked.max_states)
@@ -98,7 +96,7 @@ class Checking:
             self._step(CheckStep.SMALLER)
         if asked.quick:
             self._leave_out(CutBy.NOT_ASKED)
-        return self.report()
+        return self._reported(())
 
     @property
     def has_verdict(self) -> bool:
@@ -119,6 +117,9 @@ class Checking:
 
     def report(self) -> CheckReport:
         """All that is known now."""
+        return self._reported(tuple(self._counterexample(n) for n in range(len(self._wrong))))
+
+    def _reported(self, wrong: tuple[Counterexample, ...]) -> CheckReport:
         asked, found = self._asked, self._found
         assert found is not None, "there is a verdict"
         return CheckReport(
@@ -129,7 +130,7 @@ class Checking:
             phases=found.phases,
             states=found.states,
             doubts=tuple(doubt_line(asked.program, doubt) for doubt in found.doubts),
-            refutations=tuple(self._counterexample(n) for n in range(len(self._wrong))),
+            refutations=wrong,
             ranges=tuple(self._ranges),
             advisories=advisories(asked.program) + self._left,
             also=self._also,
@@ -221,8 +222,7 @@ class Checking:
     def _correct(self, unit: Unit) -> None:
         assert self._small is not None
         for n, refuted in enumerate(self._wrong):
-            finding, small = self._counterexample(n).finding, self._small.program
-            self._corrections[n] = corrections_of(finding, small, refuted, self._asked.program, unit)
+            self._corrections[n] = corrections_of(self._small.program, refuted, self._asked.program, unit)
 
     def _look_for_others(self, unit: Unit) -> None:
         assert self._small is not None
@@ -255,7 +255,7 @@ class Checking:
         assert small is not None
         lowered = {name: value for name, value in small.sizes.items() if asked.params.get(name) != value}
         command = command_of(asked.target, small.sizes, asked.ctas)
-        shown = counterexample_of(small.program, self._wrong[n], lowered, command)
+        shown = counterexample_of(small.program, self._wrong[n], lowered, command, quick=asked.quick)
         cut = [each.step for each in self._left_out if each.step in _SHORTENING]
         unfinished = tuple(step for step in cut if step is not CheckStep.SCHEDULE or n not in self._shortened)
         return replace(shown, corrections=self._corrections.get(n, ()), unfinished=unfinished)

@@ -13,7 +13,7 @@ from pipesim.explain.causes import with_causes
 from pipesim.explain.faults import report_fault
 from pipesim.explain.lap_counters import Laps
 from pipesim.model.ending import Ending
-from pipesim.model.finding import MEMORY_ORDER, OF_SCHEDULES, Deadlock, FaultKind, FaultReport, Finding, Verdict
+from pipesim.model.finding import MEMORY_ORDER, OF_SCHEDULES, Deadlock, FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import Check
 from pipesim.prove.check import check as prove
@@ -90,31 +90,35 @@ def other_ends(program: Program, known: Collection[Refutation]) -> tuple[FaultKi
     return tuple(sorted(others, key=lambda kind: kind.value))
 
 
-def corrections_of(
-    finding: Finding, small: Program, refuted: Refutation, asked: Program, unit: Unit
-) -> tuple[Correction, ...]:
+def corrections_of(small: Program, refuted: Refutation, asked: Program, unit: Unit) -> tuple[Correction, ...]:
     """Its likely corrections, where the finding has none of its own and a change of the program shows them."""
-    has_one = isinstance(finding, FaultReport) and finding.correction
-    if has_one or refuted.kind in _NO_MOVE_SHOWS:
-        return ()
-    return corrections(small, refuted, asked, unit)
+    has_one = refuted.fault is not None and report_fault(small, refuted.fault).correction
+    return () if has_one or refuted.kind in _NO_MOVE_SHOWS else corrections(small, refuted, asked, unit)
 
 
 def counterexample_of(
-    program: Program, refuted: Refutation, lowered: Mapping[str, int] | None = None, command: str = ""
+    program: Program,
+    refuted: Refutation,
+    lowered: Mapping[str, int] | None = None,
+    command: str = "",
+    *,
+    quick: bool = False,
 ) -> Counterexample:
-    """One way in which it fails, with all that a report says of it; ``lowered`` and ``command`` as there."""
+    """One way in which it fails, with all that a report says of it; ``lowered`` and ``command`` as there.
+
+    ``quick``: without the schedule in words.
+    """
     if refuted.deadlock is not None:
         refuted = replace(refuted, deadlock=_with_causes(program, refuted, refuted.deadlock))
     finding = report_fault(program, refuted.fault) if refuted.fault is not None else refuted.deadlock
     assert finding is not None
     return Counterexample(
         finding,
-        schedule_lines(program, refuted),
+        () if quick else schedule_lines(program, refuted),
         lowered or {},
         to_text(refuted.schedule),
         command,
-        standing(program, refuted),
+        {} if quick else standing(program, refuted),
         cause=refuted.why.name if refuted.why is not None else "",
     )
 

@@ -31,10 +31,10 @@ def emit(options: argparse.Namespace, value: object, paint: Callable[[Console], 
 
     A reader that has gone (``| head``) is not an error and must not change the exit code, so the rest is dropped.
     """
-    from pipesim.export.as_json import as_json
-    from pipesim.report.sentences.document import in_words
-
     if options.json:
+        from pipesim.export.as_json import as_json
+        from pipesim.report.sentences.document import in_words
+
         write(lambda _: print(as_json(value, in_words)))  # the command's output
     else:
         write(paint)

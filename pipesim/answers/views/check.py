@@ -57,7 +57,7 @@ class Counterexample:
     the program's order, what it waits for at the end; "" where the schedule ends with a fault. With each of the
     ``corrections`` alone the protocol is proved, at these parameters and at those that were asked for. ``cause`` names
     the doubt that led to the schedule, "" if a search did. ``unfinished``: the steps that would make it smaller or
-    shorter, of those that were left out.
+    shorter, of those that were left out. Of the verdict alone ``schedule`` and ``standing`` are empty.
     """
 
     finding: Finding
