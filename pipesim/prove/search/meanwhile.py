@@ -81,81 +81,92 @@ class _Walker:
         held = way.local.cluster_held
         self.held = held - generation if held >= 0 else -1
 
-    def go_on(self) -> None:
+    def go_on(self) -> Leg:
         """To the next leg."""
         legs = self.way.legs
-        self.number += 1
-        if self.number == len(legs):
+        self.number = number = self.number + 1
+        if number == len(legs):
             self.way.longer()
-        self.leg = legs[self.number]
-        for told in self.leg.tries:
+        self.leg = leg = legs[number]
+        for told in leg.tries:
             self.asked[told.register] = self.done.get(told.part, 0)
+        return leg
 
 
 class Meanwhile:
-    """The others, let run as far as they may come."""
+    """The others, let run as far as they may come while the ``held`` ones stand still."""
 
-    def __init__(self, program: Program, parts: Parts, supplies: Supplies, row: Row, held: list[Process]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        parts: Parts,
+        supplies: Supplies,
+        row: Row,
+        held: list[Process],
+        others: list[Going],
+        moves: Moves,
+    ) -> None:
         self._program = program
         self._parts = parts
         self._values = parts.values
         self._supplies = supplies
         self._row = row
         self._held = held
+        self._moves = moves
         self._flying = [(process, process.flight) for process in held if process.flight is not None]
         self._counts: dict[int, int] = {}
         self._landing = 0
         self._free = 0
-
-    def noticed(self, others: list[Going], moves: Moves, most: int) -> list[Process] | None:
-        """Those of the others whose doings the ``moves`` notice, or that notice them; None if they are too many.
-
-        They are if those that do so beyond the first thing they do weigh more than ``most``.
-        """
+        self._weight = 0  # of those that the moves notice
+        self._found: list[tuple[Process, Touch | _Walker]] = []
+        self._walking: list[_Walker] = []
         generation = self._value(self._parts.cluster)[1]
-        found: list[tuple[Process, Touch | _Walker]] = []
-        walking: list[_Walker] = []
         for each in others:
+            at_once = each.weight > 0 and moves.notice(each)  # who can move can do this at least
+            self._weight += each.weight if at_once else 0
             if each.way is None:
-                found.append((each.process, self._landed(each.process)))
+                self._found.append((each.process, self._landed(each.process)))
                 continue
-            new = 0 if not each.weight or moves.notice(each) else each.weight
-            walker = _Walker(each.way, generation, new)
-            most -= self._bring(walker, moves)
-            walking.append(walker)
-            found.append((each.process, walker))
-        if most < 0 or not self._walk(walking, moves, most):
+            walker = _Walker(each.way, generation, 0 if at_once else each.weight)
+            self._bring(walker, walker.leg)
+            self._walking.append(walker)
+            self._found.append((each.process, walker))
+
+    def noticed(self, most: int) -> list[Process] | None:
+        """Those of the others that do what the moves notice, or notice them; None if they weigh more than ``most``.
+
+        They may then be asked for again, with a higher limit.
+        """
+        if self._weight > most or not self._walk(most):
             return None
+        moves = self._moves
         if moves.adds:
             moves = moves._replace(by_add=moves.by_add | (moves.adds & self._mixed(moves.adds)))
-        return [process for process, did in found if moves.notice(did.leg if isinstance(did, _Walker) else did)]
+        return [process for process, did in self._found if moves.notice(did.leg if isinstance(did, _Walker) else did)]
 
-    def _walk(self, walking: list[_Walker], moves: Moves, most: int) -> bool:
+    def _walk(self, most: int) -> bool:
         """Let the agents go on until all of them stay where they are; False if they turn out to weigh too much."""
         farther = True
         while farther:
             farther = False
-            for walker in walking:
+            for walker in self._walking:
                 while not self._stays(walker, walker.leg.stop):
-                    walker.go_on()
-                    most -= self._bring(walker, moves)
-                    if most < 0:
-                        return False
+                    self._bring(walker, walker.go_on())
                     farther = True
+                    if self._weight > most:
+                        return False
         return True
 
-    def _bring(self, walker: _Walker, moves: Moves) -> int:
-        """Count what the operations of its leg bring; its weight if the moves notice it now, and not before."""
-        leg, counts = walker.leg, self._counts
+    def _bring(self, walker: _Walker, leg: Leg) -> None:
+        """Count what the operations of a leg bring, and the weight of the agent if the moves notice it now."""
+        counts = self._counts
         for part, count in leg.counts:
             counts[part] = counts.get(part, 0) + count
         self._landing |= leg.landing
         self._free |= leg.free
-        weight = walker.weight
-        if not weight or not moves.notice(leg):
-            return 0
-        walker.weight = 0
-        return weight
+        if walker.weight and self._moves.notice(leg):
+            self._weight += walker.weight
+            walker.weight = 0
 
     def _mixed(self, adds: int) -> int:
         """Those of the parts ``adds`` at which arrivals of the held and of the others cannot be exchanged.
@@ -236,17 +247,28 @@ class Meanwhile:
                 assert_never(stop)
 
     def _waits(self, walker: _Walker, stop: PhaseWait) -> bool:
-        part, told, done = stop.part, stop.told, walker.done
+        """True if the phase that it asks for cannot be complete. (Nearly all stops are of this kind.)"""
+        part, parity, told = stop
+        word: BarrierState = self._values[part][self._row[part]]
+        done = walker.done
         if told is not None:
-            least = self._seen(part, stop.parity, walker.asked[told.register])
-            if least is not None:  # the register may say that there is no need to wait
-                done[part] = max(done.get(part, 0), least)
+            asked = self._next(word, parity, walker.asked[told.register])
+            if asked <= word.done or asked <= self._most_done(
+                part, word
+            ):  # the register may say that there is no need to wait
+                done[part] = max(done.get(part, 0), asked)
                 return False
-        least = self._seen(part, stop.parity, done.get(part, 0))
-        if least is None:
+        least = self._next(word, parity, done.get(part, 0))
+        if least > word.done and least > self._most_done(part, word):
             return True
         done[part] = least
         return False
+
+    @staticmethod
+    def _next(word: BarrierState, parity: int, done: int) -> int:
+        """The least number of phases, ``done`` or more and not fewer than now, after which this parity lets pass."""
+        least = done if done > word.done else word.done  # noqa: FURB136  # hot: a call costs more
+        return least if (least ^ parity) & 1 else least + 1
 
     def _waits_for_state(self, walker: _Walker, stop: StateWait) -> bool:
         if stop.token is None:
@@ -288,14 +310,6 @@ class Meanwhile:
         members = self._program.warp_groups[agent] if engine == Engine.WGMMA else (agent,)
         mine = [flight for _, flight in self._flying if flight.engine == engine and flight.agent in members]
         return any(0 <= flight.group < closed - stop.groups for flight in mine)
-
-    def _seen(self, part: int, parity: int, done: int) -> int | None:
-        """The least number of phases, ``done`` or more, after which this parity lets pass; None for too many."""
-        word: BarrierState = self._values[part][self._row[part]]
-        least = max(done, word.done)
-        if least & 1 == parity & 1:
-            least += 1
-        return least if least <= word.done or least <= self._most_done(part, word) else None
 
     def _most_done(self, part: int, word: BarrierState) -> int:
         """The phases that may be over while the held ones stand still."""

@@ -28,9 +28,9 @@ class Reach:
         """What may happen in one state. ``weights``: of the processes that can move; the others weigh nothing."""
         return Here(self, row, processes, weights)
 
-    def meanwhile(self, row: Row, held: list[Process]) -> Meanwhile:
+    def meanwhile(self, row: Row, held: list[Process], others: list[Going], moves: Moves) -> Meanwhile:
         """The others in the state of ``row``, none of which has moved."""
-        return Meanwhile(self._program, self._parts, self._supplies, row, held)
+        return Meanwhile(self._program, self._parts, self._supplies, row, held, others, moves)
 
     def going(self, row: Row, process: Process, weight: int, *, for_groups: bool) -> Going:
         """A process where it stands in ``row``."""
@@ -58,22 +58,29 @@ class Here:
         self._processes = processes
         self._weights = weights
         self._going: dict[bool, list[Going]] = {}
+        self._begun: dict[int, Meanwhile] = {}  # for one process held: it may be asked again, with a higher limit
 
     def noticing(self, held: list[Process], most: int) -> list[Process] | None:
         """Those that, before one of ``held`` moves, may do what does not leave its move as it is.
 
         None as soon as it is sure that they weigh more than ``most``.
         """
+        begun = self._begun.get(id(held[0])) if len(held) == 1 else None
+        if begun is not None:
+            return begun.noticed(most)
         moves = _joined(held)
         still = {id(process) for process in held}
         others = [each for each in self._others(held) if id(each.process) not in still]
+        at_once = 0
         for each in others:  # who can move can do this at least
             if each.weight and moves.notice(each):
-                most -= each.weight
-        if most < 0:
+                at_once += each.weight
+        if at_once > most:
             return None
-        meanwhile = self._reach.meanwhile(self._row, held)
-        return meanwhile.noticed(others, moves, most)
+        meanwhile = self._reach.meanwhile(self._row, held, others, moves)
+        if len(held) == 1:
+            self._begun[id(held[0])] = meanwhile
+        return meanwhile.noticed(most)
 
     def _others(self, held: list[Process]) -> list[Going]:
         """Every process; waits for groups of transfers matter only where a transfer is held."""

@@ -124,8 +124,9 @@ def wrong_lines(report: CheckReport, width: int) -> list[str]:
 
 def shown_lines(shown: Counterexample, width: int) -> list[str]:
     """One way in which it fails: the sizes, the finding, its schedule, and how to see it again."""
-    lines = ["", *_smallest(shown, width), *finding_lines([shown.finding], width), "", *schedule_block(shown, width)]
-    for block in (_corrections(shown, width), again_lines(shown, width)):
+    lines = ["", *_smallest(shown, width), *finding_lines([shown.finding], width)]
+    schedule = schedule_block(shown, width) if shown.schedule else []
+    for block in (schedule, _corrections(shown, width), again_lines(shown, width)):
         lines += ["", *block] if block else []
     return lines
 
