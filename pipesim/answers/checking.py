@@ -246,8 +246,11 @@ class Checking:
 
         target = watched(asked.target, one_more)
         families = Families(target, asked.params, asked.program)
-        for shown in families.ranges(asked.most_ranges):
-            self._ranges.append(_range(target, asked.params, shown))
+        for most in range(1, asked.most_ranges + 1):  # one after the other: what is known when time is up stays
+            shown = families.ranges(most)
+            if len(shown) < most:
+                break
+            self._ranges.append(_range(target, asked.params, shown[-1]))
 
     def _counterexample(self, n: int) -> Counterexample:
         """What is known of one way in which it fails."""

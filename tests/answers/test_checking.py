@@ -137,6 +137,18 @@ def test_the_limit_of_the_sizes_leaves_the_proof(ring: Target) -> None:
     assert "at these parameters" in said
 
 
+def test_the_range_of_one_trip_count_stays_where_the_time_ends_in_the_next(ring: Target) -> None:
+    params = {"tiles": 1, "k_steps": 1}
+    whole, heard = check(ring, params), Heard()
+    check(ring, params, progress=heard)
+    seconds = len(heard.units[CheckStep.SIZES])  # the last program of them is not made
+    report = check(ring, params, budget=Budget(seconds, Clock()))
+    assert len(whole.ranges) == 2
+    assert report.ranges == whole.ranges[:1]
+    assert report.left_out == (LeftOut(CheckStep.SIZES, CutBy.TIME, seconds - 1),)
+    assert "for any number of tiles" in words(report)
+
+
 def test_what_is_known_when_it_is_interrupted_is_reported(ring: Target) -> None:
     steps = checking(ring, WRONG, progress=Heard(ends_at=(CheckStep.CORRECTIONS, 2)))
     steps.verdict()
