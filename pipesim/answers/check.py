@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from pipesim.answers.any_size import Families, trip_counts
+from pipesim.answers.any_size import Families, Together, trip_counts
 from pipesim.answers.counterexample import MOST_TRIES, counterexample_of, counterexamples, refuted_at
-from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
+from pipesim.answers.views.check import CheckReport, ProvedRange, ProvedTogether, WalkReport
 from pipesim.answers.views.heading import heading
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, Verdict
@@ -66,7 +66,8 @@ def check(
         states=found.states,
         doubts=tuple(doubt_line(program, doubt) for doubt in found.doubts),
         refutations=wrong,
-        ranges=tuple(_range(target, params, each) for each in looked_at),
+        ranges=tuple(_range(target, params, program, each) for each in looked_at),
+        together=_together(target, params, families.together(looked_at)),
         advisories=_advisories(program, found),
         also=also,
     )
@@ -127,12 +128,23 @@ def _wrong(program: Program, play: Play) -> Refutation | None:
     return found
 
 
-def _range(target: Target, params: Mapping[str, int], shown: EveryValue | SomeValues) -> ProvedRange:
+def _range(
+    target: Target, params: Mapping[str, int], program: Program, shown: EveryValue | SomeValues
+) -> ProvedRange:  # fmt: skip
     match shown:
-        case EveryValue(parameter, least, first, lap, checked):
-            return ProvedRange(parameter, least, checked, first, lap)
+        case EveryValue(parameter, least, first, lap, checked, far):
+            others = tuple(name for name in trip_counts(target, params, program) if name != parameter)
+            kept = {name: params.get(name, target.defaults[name]) for name in others}
+            return ProvedRange(parameter, least, checked, first, lap, far=far, others=kept)
         case SomeValues(parameter, least, checked, fails, why):
             wrong = fails >= 0 and refuted_at(target, {**params, parameter: fails}, None) is not None
             return ProvedRange(parameter, least, checked, fails=fails, why=why, refuted=wrong)
         case _:
             assert_never(shown)
+
+
+def _together(target: Target, params: Mapping[str, int], shown: Together | None) -> ProvedTogether | None:
+    if shown is None:
+        return None
+    wrong = bool(shown.fails) and refuted_at(target, {**params, **shown.fails}, None) is not None
+    return ProvedTogether(shown.parameters, shown.tried, shown.fails, refuted=wrong)

@@ -42,8 +42,10 @@ class ProvedRange:
     """The values of a trip count that are proved, the other parameters being as they are.
 
     ``least`` to ``checked`` each by a run of its own (-1: none). ``lap``: beyond ``first`` so many trips more are a lap
-    more, so that every value from ``least`` on is proved; 0 if it is not known to be so, and then ``why``. ``fails``:
-    the least value met that is not proved, -1 if none was; ``refuted``: that a schedule of that one goes wrong.
+    more, so that every value from ``least`` on is proved; 0 if it is not known to be so, and then ``why``. At the
+    values ``far`` the programs were compared with the laps. ``others``: the values of the other trip counts, at which
+    this holds. ``fails``: the value met that is not proved, -1 if none was; ``refuted``: that a schedule of that one
+    goes wrong.
     """
 
     parameter: str
@@ -53,6 +55,23 @@ class ProvedRange:
     lap: int = 0
     fails: int = -1
     why: Stop | None = None
+    refuted: bool = False
+    far: tuple[int, ...] = ()
+    others: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ProvedTogether:
+    """Small values of several trip counts at once, each of which may have any value while the others stay.
+
+    ``tried``: the combinations that are proved, one by one.
+    ``fails``: the combination that is not proved, by parameter, empty if all are; ``refuted``: that a schedule of it
+    goes wrong.
+    """
+
+    parameters: tuple[str, ...]
+    tried: int
+    fails: Mapping[str, int]
     refuted: bool = False
 
 
@@ -73,6 +92,7 @@ class CheckReport:
     doubts: tuple[DoubtLine, ...]
     refutations: tuple[Counterexample, ...]
     ranges: tuple[ProvedRange, ...] = ()
+    together: ProvedTogether | None = None
     advisories: tuple[Advisory, ...] = ()
     also: tuple[FaultKind | Ending, ...] = ()
     replayed: int | None = None
