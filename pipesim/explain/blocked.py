@@ -85,7 +85,9 @@ def _blocked(
     if number < len(program.named_barriers):
         arrived, count, _ = state.named[number]
     else:
-        arrived, count = state.cluster[0], len(program.agents)
+        here = [held == state.cluster[1] for held in state.cluster_held]
+        ended = sum(finished(program, state, a) and not come for a, come in enumerate(here))
+        arrived, count = state.cluster[0], len(program.agents) - ended
     joins = _joins(number, program)
     # whoever waits here too has arrived, and arrives again only when this is over
     able = [a for a in range(len(program.agents)) if waiting.get(a) != channel and _any(program, a, joins)]

@@ -207,6 +207,17 @@ class Program:
         return tuple(tuple(members.get((agent.cta, agent.warp // WARP_GROUP), ())) for agent in self.agents)
 
     @cached_property
+    def leaves_cluster_barrier(self) -> bool:
+        """True if agents arrive at the cluster barrier unequally often: it may go on without those that have ended."""
+        arrivals = {sum(op[0] == Op.CLUSTER_ARRIVE for op in code) for code in self.code}
+        return len(arrivals) > 1 or any(
+            any(skipped[0] == Op.CLUSTER_ARRIVE for skipped in code[pc + 1 : pc + 1 + op[SKIP]])
+            for code in (self.code if arrivals != {0} else ())
+            for pc, op in enumerate(code)
+            if op[0] == Op.JUMP_IF
+        )
+
+    @cached_property
     def cell_count(self) -> int:
         """How many cells there are (one spare after each memory's last bound)."""
         return max((end for _, end in self.cells), default=0)

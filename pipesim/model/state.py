@@ -103,11 +103,16 @@ def own_channel(program: Program, agent: int) -> int:
     return len(program.barriers) + len(program.named_barriers) + 1 + agent
 
 
+def cluster_channel(program: Program) -> int:
+    """The channel of the cluster barrier."""
+    return len(program.barriers) + len(program.named_barriers)
+
+
 def meeting_channel(program: Program, op: Operation) -> int:
     """The channel of the named barrier or the cluster barrier that an operation is on, -1 if on neither."""
     if op[0] in groups.ON_NAMED_BARRIER:
         return len(program.barriers) + op[NAMED_BARRIER]
-    return len(program.barriers) + len(program.named_barriers) if op[0] in groups.CLUSTER else -1
+    return cluster_channel(program) if op[0] in groups.CLUSTER else -1
 
 
 def exited(program: Program, state: State, cta: int) -> bool:

@@ -220,7 +220,8 @@ def _join(op: Operation) -> str:
 
 
 def _cluster_arrive(words: Words, _agent: int, _pc: int, _op: Operation) -> list[Choice]:
-    return always(f"cluster_join({len(words.program.agents)})")
+    join = "cluster_join_or_ended" if words.program.leaves_cluster_barrier else "cluster_join"
+    return always(f"{join}({len(words.program.agents)})")
 
 
 def _cluster_wait(_words: Words, _agent: int, _pc: int, _op: Operation) -> list[Choice]:

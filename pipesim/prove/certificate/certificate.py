@@ -248,6 +248,8 @@ class Certificate:
         self._complete(did.op[BARRIER], did.result)
 
     def _meet(self, did: _Did) -> None:
+        if did.op[0] == Op.CLUSTER_ARRIVE and self._program.leaves_cluster_barrier:
+            self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))  # an exit is no part of a phase here
         self._arrive_at(meeting_channel(self._program, did.op), did.agent, did.pc, did.result)
 
     def _met(self, did: _Did) -> None:

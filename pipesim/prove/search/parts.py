@@ -55,6 +55,8 @@ class Parts:
         self.barriers = [self._add(_barrier(b)) for b in range(len(program.barriers))]
         self.named = [self._add(_named(n)) for n in range(len(program.named_barriers))]
         self.cluster = self._add(lambda s: s.cluster)
+        #: how many have ended that have not arrived at the cluster barrier, if it may go on without them
+        self.gone = [self._add(_gone(program))] if program.leaves_cluster_barrier else []
         self.running = [self._add(_running(program, cta)) for cta in range(program.ctas) if program.ctas > 1]
         touched = sorted(
             {c for code in program.code for op in code for a in accesses(program, op) for c in range(*program.cells[a])}
@@ -164,6 +166,14 @@ def _cell(cell: int) -> Callable[[State], int]:
 
 def _commits(agent: int) -> Callable[[State], tuple[int, ...]]:
     return lambda state: state.commits[agent * _ENGINES : (agent + 1) * _ENGINES]
+
+
+def _gone(program: Program) -> Callable[[State], int]:
+    def gone(state: State) -> int:
+        ended = (a for a in range(len(program.agents)) if finished(program, state, a))
+        return sum(state.cluster_held[a] != state.cluster[1] for a in ended)
+
+    return gone
 
 
 def _running(program: Program, cta: int) -> Callable[[State], int]:

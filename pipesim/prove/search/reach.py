@@ -319,7 +319,7 @@ class _Meanwhile:
 
     def _waits_for_cluster(self, way: _Way) -> bool:
         part = self._parts.cluster
-        if way.loose or way.held < 0 or self._free >> part & 1:
+        if way.loose or way.held < 0 or self._free >> part & 1 or self._parts.gone:
             way.held = -1
             return False
         arrived = self._value(part)[0] + self._counts.get(part, 0)
