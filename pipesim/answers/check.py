@@ -13,6 +13,7 @@ from pipesim.answers.any_size import Families, Together, trip_counts
 from pipesim.answers.counterexample import MOST_TRIES, counterexample_of, counterexamples, refuted_at
 from pipesim.answers.views.check import CheckReport, ProvedRange, ProvedTogether, WalkReport
 from pipesim.answers.views.heading import heading
+from pipesim.explain.register_requests import advisories as register_requests
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, Verdict
 from pipesim.model.program import Program
@@ -70,7 +71,13 @@ def check(
         together=_together(target, params, families.together(looked_at)),
         advisories=_advisories(program, found),
         also=also,
+        assumed_registers=_assumed_registers(program),
     )
+
+
+def _assumed_registers(program: Program) -> int:
+    pools = program.register_pools
+    return 0 if pools is None or pools.is_known else pools.launched
 
 
 def replay(program: Program, text: str) -> CheckReport:
@@ -103,7 +110,7 @@ def walked(program: Program, text: str) -> WalkReport:
 def _advisories(program: Program, found: Check) -> tuple[Advisory, ...]:
     """What breaks no rule and may not be meant: arrives without a scope, and what is left at the end."""
     left = leftovers(program) if found.verdict is Verdict.PROVED and found.operations <= _MOST_LEFT else ()
-    return advisories(program) + left_over(program, left)
+    return advisories(program) + register_requests(program) + left_over(program, left)
 
 
 def _by_smaller(target: Target, params: dict[str, int], program: Program, found: Check) -> Check:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import NO_EFFECT
-from pipesim.model.ops import Op, Operation
+from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.positions import JUMP_REGISTER, NAMED_BARRIER, NAMED_LANES, SKIP, THREADS, VALUE
 from pipesim.model.program import Program
-from pipesim.model.state import Rule, State, Step, advance, cluster_channel, new
+from pipesim.model.state import Rule, State, Step, advance, cluster_channel, new, pool_channel
 
 WARP = 32
 
@@ -90,6 +90,18 @@ def _without_the_ended(program: Program, state: State) -> bool:
     return all(held == generation or pc >= len(code) for held, pc, code in here)
 
 
+def _setmaxnreg(program: Program, state: State, agent: int, op: Operation) -> Step:
+    """Fewer registers are given back at once, more are waited for until they are free."""
+    pools = program.register_pools
+    if pools is None:
+        return _pass(program, state, agent, op)
+    channel = pool_channel(program, program.agents[agent].cta)
+    if pools.missing(agent, state.pcs, operand(op, "registers")):
+        return Step(state, blocked=channel)
+    less = operand(op, "registers") < pools.of_thread(agent, state.pcs[agent])
+    return Step(advance(state, agent), signalled=channel if less else -1)
+
+
 def _jump_if(_: Program, state: State, agent: int, op: Operation) -> Step:
     taken = state.registers[agent][op[JUMP_REGISTER]] == op[VALUE]
     return Step(advance(state, agent, 1 + op[SKIP] if taken else 1))
@@ -108,5 +120,6 @@ RULES: dict[Op, Rule] = {
     Op.CLUSTER_ARRIVE: _cluster_arrive,
     Op.CLUSTER_WAIT: _cluster_wait,
     Op.JUMP_IF: _jump_if,
+    Op.SETMAXNREG: _setmaxnreg,
     **{Op(op): _pass for op in NO_EFFECT},
 }

@@ -80,7 +80,8 @@ class CheckReport:
     """The verdict on a protocol for every schedule, or on the one schedule that was replayed.
 
     ``how``: what the verdict rests on; None for one schedule, of ``replayed`` moves. ``states`` were searched, 0 if
-    none. ``also``: other ways in which schedules of the smallest size end.
+    none. ``also``: other ways in which schedules of the smallest size end. ``assumed_registers``: of each thread at the
+    launch, where requests for more may have to wait and the protocol does not say with how many it is launched; else 0.
     """
 
     heading: Heading
@@ -96,6 +97,7 @@ class CheckReport:
     advisories: tuple[Advisory, ...] = ()
     also: tuple[FaultKind | Ending, ...] = ()
     replayed: int | None = None
+    assumed_registers: int = 0
 
     @property
     def conclusion(self) -> Conclusion:

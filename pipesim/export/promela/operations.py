@@ -342,6 +342,7 @@ _RULES: dict[Op, Callable[[Words, int, int, Operation], list[Choice]]] = {
     Op.CP_ASYNC_ARRIVE: _cp_async_arrive,
     Op.BAR_SYNC: _bar_sync,
     Op.BAR_ARRIVE: _bar_arrive,
+    Op.SETMAXNREG: lambda *_: [],  # the model has registers enough: docs/spin.md
     Op.CLUSTER_ARRIVE: _cluster_arrive,
     Op.CLUSTER_WAIT: _cluster_wait,
     Op.TMA_LOAD: _tma_load,

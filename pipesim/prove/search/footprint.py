@@ -131,6 +131,8 @@ class Footprints:
         if op[0] in ON_NAMED_BARRIER:
             named = _bits([parts.named[op[NAMED_BARRIER]]])
             return Touch(adds=named) if op[NAMED_BARRIER] in self._agreed else Touch(writes=named)
+        if op[0] == Op.SETMAXNREG:
+            return Touch(writes=_bits(parts.pools[self._program.agents[agent].cta :][:1]))
         if op[0] in CLUSTER and parts.gone:  # either may be the one that completes it without those who have ended
             return Touch(writes=_bits([parts.cluster, *parts.gone]))
         if op[0] == Op.CLUSTER_ARRIVE:

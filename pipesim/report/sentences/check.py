@@ -20,7 +20,7 @@ def check_sentence(report: CheckReport) -> str:
         case Verdict.PROVED:
             sizes = sizes_words(report.ranges)
             sizes = f"{sizes}, {ASSUMED}{_not_both(report.together)}" if sizes else "at these parameters"
-            return f"proved: no schedule of {name} deadlocks or breaks a rule, {sizes}"
+            return f"proved: no schedule of {name} deadlocks or breaks a rule, {sizes}{_launched(report)}"
         case Verdict.REFUTED:
             return f"refuted: {name} fails in the schedule above"
         case Verdict.UNKNOWN:
@@ -37,6 +37,11 @@ def sizes_words(ranges: Sequence[ProvedRange]) -> str:
     """``for any number of tiles (k_iters 16) or of k_iters (tiles 2)``: the sizes of a proof, "" if only one."""
     free = [f"{each.parameter}{_at(each.others)}" for each in ranges if each.lap]
     return f"for any number of {' or of '.join(free)}" if free else ""
+
+
+def _launched(report: CheckReport) -> str:
+    n = report.assumed_registers
+    return f"; assuming a launch with {n} registers a thread, which setmaxnreg distributes" if n else ""
 
 
 def _not_both(together: ProvedTogether | None) -> str:
