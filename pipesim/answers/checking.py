@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from pipesim.answers.any_size import Families, trip_counts
+from pipesim.answers.any_size import Families, Together, trip_counts
 from pipesim.answers.budget import Budget, TimeUpError, Unit, watched
 from pipesim.answers.counterexample import (
     FEW_STATES,
@@ -25,8 +25,18 @@ from pipesim.answers.counterexample import (
     shortened,
 )
 from pipesim.answers.progress import SILENT, Progress
-from pipesim.answers.views.check import CheckReport, CheckStep, Counterexample, CutBy, LeftOut, ProvedRange
+from pipesim.answers.views.check import (
+    CheckReport,
+    CheckStep,
+    Counterexample,
+    CutBy,
+    LeftOut,
+    ProvedRange,
+    ProvedTogether,
+)
 from pipesim.answers.views.heading import heading
+from pipesim.explain.cp_async_count import advisories as cp_async_count
+from pipesim.explain.register_requests import advisories as register_requests
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, FaultKind, Verdict
 from pipesim.model.program import Program
@@ -81,6 +91,7 @@ class Checking:
         self._also: tuple[FaultKind | Ending, ...] = ()
         self._left: tuple[Advisory, ...] = ()
         self._ranges: list[ProvedRange] = []
+        self._together: ProvedTogether | None = None
         self._due: list[CheckStep] = []  # steps that have not begun
         self._now: CheckStep | None = None
         self._units = (0, 0)
@@ -132,8 +143,10 @@ class Checking:
             doubts=tuple(doubt_line(asked.program, doubt) for doubt in found.doubts),
             refutations=wrong,
             ranges=tuple(self._ranges),
-            advisories=advisories(asked.program) + self._left,
+            together=self._together,
+            advisories=_advisories(asked.program) + self._left,
             also=self._also,
+            assumed_registers=_assumed_registers(asked.program),
             left_out=tuple(self._left_out),
         )
 
@@ -246,11 +259,13 @@ class Checking:
 
         target = watched(asked.target, one_more)
         families = Families(target, asked.params, asked.program)
+        shown: tuple[EveryValue | SomeValues, ...] = ()
         for most in range(1, asked.most_ranges + 1):  # one after the other: what is known when time is up stays
             shown = families.ranges(most)
             if len(shown) < most:
                 break
-            self._ranges.append(_range(target, asked.params, shown[-1]))
+            self._ranges.append(_range(target, asked.params, asked.program, shown[-1]))
+        self._together = _together(target, asked.params, families.together(shown))
 
     def _counterexample(self, n: int) -> Counterexample:
         """What is known of one way in which it fails."""
@@ -264,12 +279,33 @@ class Checking:
         return replace(shown, corrections=self._corrections.get(n, ()), unfinished=unfinished)
 
 
-def _range(target: Target, params: Mapping[str, int], shown: EveryValue | SomeValues) -> ProvedRange:
+def _advisories(program: Program) -> tuple[Advisory, ...]:
+    """What breaks no rule and may not be meant: arrives without a scope, requests and counts that may surprise."""
+    return advisories(program) + register_requests(program) + cp_async_count(program)
+
+
+def _assumed_registers(program: Program) -> int:
+    pools = program.register_pools
+    return 0 if pools is None or pools.is_known else pools.launched
+
+
+def _range(
+    target: Target, params: Mapping[str, int], program: Program, shown: EveryValue | SomeValues
+) -> ProvedRange:  # fmt: skip
     match shown:
-        case EveryValue(parameter, least, first, lap, checked):
-            return ProvedRange(parameter, least, checked, first, lap)
+        case EveryValue(parameter, least, first, lap, checked, far):
+            others = tuple(name for name in trip_counts(target, params, program) if name != parameter)
+            kept = {name: params.get(name, target.defaults[name]) for name in others}
+            return ProvedRange(parameter, least, checked, first, lap, far=far, others=kept)
         case SomeValues(parameter, least, checked, fails, why):
             wrong = fails >= 0 and refuted_at(target, {**params, parameter: fails}) is not None
             return ProvedRange(parameter, least, checked, fails=fails, why=why, refuted=wrong)
         case _:
             assert_never(shown)
+
+
+def _together(target: Target, params: Mapping[str, int], shown: Together | None) -> ProvedTogether | None:
+    if shown is None:
+        return None
+    wrong = bool(shown.fails) and refuted_at(target, {**params, **shown.fails}) is not None
+    return ProvedTogether(shown.parameters, shown.tried, shown.fails, refuted=wrong)

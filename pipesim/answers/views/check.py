@@ -76,8 +76,10 @@ class ProvedRange:
     """The values of a trip count that are proved, the other parameters being as they are.
 
     ``least`` to ``checked`` each by a run of its own (-1: none). ``lap``: beyond ``first`` so many trips more are a lap
-    more, so that every value from ``least`` on is proved; 0 if it is not known to be so, and then ``why``. ``fails``:
-    the least value met that is not proved, -1 if none was; ``refuted``: that a schedule of that one goes wrong.
+    more, so that every value from ``least`` on is proved; 0 if it is not known to be so, and then ``why``. At the
+    values ``far`` the programs were compared with the laps. ``others``: the values of the other trip counts, at which
+    this holds. ``fails``: the value met that is not proved, -1 if none was; ``refuted``: that a schedule of that one
+    goes wrong.
     """
 
     parameter: str
@@ -88,6 +90,23 @@ class ProvedRange:
     fails: int = -1
     why: Stop | None = None
     refuted: bool = False
+    far: tuple[int, ...] = ()
+    others: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ProvedTogether:
+    """Small values of several trip counts at once, each of which may have any value while the others stay.
+
+    ``tried``: the combinations that are proved, one by one.
+    ``fails``: the combination that is not proved, by parameter, empty if all are; ``refuted``: that a schedule of it
+    goes wrong.
+    """
+
+    parameters: tuple[str, ...]
+    tried: int
+    fails: Mapping[str, int]
+    refuted: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,8 +114,9 @@ class CheckReport:
     """The verdict on a protocol for every schedule, or on the one schedule that was replayed.
 
     ``how``: what the verdict rests on; None for one schedule, of ``replayed`` moves. ``states`` were searched, 0 if
-    none. ``also``: other ways in which schedules of the smallest size end. ``left_out``: the steps that did not
-    come to their end.
+    none. ``also``: other ways in which schedules of the smallest size end. ``assumed_registers``: of each thread at the
+    launch, where requests for more may have to wait and the protocol does not say with how many it is launched; else 0.
+    ``left_out``: the steps that did not come to their end.
     """
 
     heading: Heading
@@ -108,9 +128,11 @@ class CheckReport:
     doubts: tuple[DoubtLine, ...]
     refutations: tuple[Counterexample, ...]
     ranges: tuple[ProvedRange, ...] = ()
+    together: ProvedTogether | None = None
     advisories: tuple[Advisory, ...] = ()
     also: tuple[FaultKind | Ending, ...] = ()
     replayed: int | None = None
+    assumed_registers: int = 0
     left_out: tuple[LeftOut, ...] = ()
 
     @property

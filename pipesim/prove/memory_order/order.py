@@ -146,6 +146,7 @@ class MemoryOrder:
             order = order_of(operand(op, "semantics")) if code == Op.CLUSTER_ARRIVE else Order.DEFAULT
             self._meet(meeting_channel(self._program, op), agent, pc, order, result)
         elif code in groups.MEETING_WAITS:
+            self._complete(meeting_channel(self._program, op), result)  # of the cluster, if it was seen to be complete
             self._met(agent, pc, op)
         elif code == Op.FENCE:
             self._fence(agent, pc, Fence(op[FENCE]), scope_of(operand(op, "semantics")))

@@ -294,7 +294,7 @@ class Meanwhile:
 
     def _waits_for_cluster(self, walker: _Walker, stop: ClusterWait) -> bool:
         part = self._parts.cluster
-        if stop.loose or walker.held < 0 or self._free >> part & 1:
+        if stop.loose or walker.held < 0 or self._free >> part & 1 or self._parts.gone:
             walker.held = -1
             return False
         arrived = self._value(part)[0] + self._counts.get(part, 0)

@@ -12,12 +12,19 @@ from pipesim.model.finding import Verdict
 from pipesim.prove.counterexample.words import DoubtLine
 from pipesim.report.findings.finding import advisory_lines, finding_lines, index_of, names_of, role_of
 from pipesim.report.findings.schedule import again_lines, schedule_block
-from pipesim.report.sentences.check import check_sentence, how_words, left_out_words, why_not_every
+from pipesim.report.sentences.check import (
+    check_sentence,
+    how_words,
+    left_out_words,
+    sizes_words,
+    together_words,
+    why_not_every,
+)
 from pipesim.report.text.console import mark, paint, width_of
 from pipesim.report.text.headline import heading_lines
 from pipesim.report.text.layout import field, wrap, wrap_parts
 from pipesim.report.text.source import with_source
-from pipesim.report.text.words import count, number, parameters
+from pipesim.report.text.words import count, listed, number, parameters
 
 MOST_DOUBTS = 4
 
@@ -70,6 +77,9 @@ def detail_lines(report: CheckReport, width: int) -> list[str]:
     lines: list[str] = []
     for each in report.ranges:
         lines += field("sizes", [_range(each)], width)
+    if report.together is not None:
+        together = report.together
+        lines += field("sizes", [f"{' and '.join(together.parameters)} together: {together_words(together)}"], width)
     lines += advisory_lines(report.advisories, width)
     lines += wrong_lines(report, width)
     lines += left_out_lines(report, width)
@@ -86,8 +96,8 @@ def proof_lines(report: CheckReport, width: int) -> list[str]:
     """The verdict as one line of another report."""
     said = {Verdict.PROVED: "proved for every schedule", Verdict.REFUTED: "refuted", Verdict.UNKNOWN: "unknown"}
     how = [] if report.verdict is Verdict.PROVED else [how_words(report)]
-    free = [each.parameter for each in report.ranges if each.lap]
-    sizes = [f"for any number of {' or of '.join(free)}"] if free else []
+    free = sizes_words(report.ranges)
+    sizes = [f"{free} (assumed to continue)"] if free else []
     parts = [f"{mark(report.conclusion.ok)} {said[report.verdict]}", *sizes, *how]
     parts.append(count(report.operations, "operation"))
     return field("proof", parts, width)
@@ -104,8 +114,9 @@ def _range(each: ProvedRange) -> str:
         where = f"at {number(each.fails)} " if each.fails >= 0 else ""
         return f"{each.parameter}: {run}, no further value: {where}{why_not_every(each)}"
     lap = f"{number(each.lap)} iterations repeat" if each.lap > 1 else "iteration repeats"
-    beyond = f"from {number(each.first)} on, every further {lap} one lap (assumed to continue)"
-    return f"{each.parameter}: any value: {run}; {beyond}"
+    beyond = f"from {number(each.first)} on, every further {lap} one lap"
+    far = f", as compared at {listed([number(value) for value in each.far])}" if each.far else ""
+    return f"{each.parameter}: any value: {run}; {beyond}{far} (assumed to continue)"
 
 
 def wrong_lines(report: CheckReport, width: int) -> list[str]:
