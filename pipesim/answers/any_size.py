@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 
 from pipesim.errors import PipesimError
 from pipesim.model.program import Program
 from pipesim.prove.any_size.family import Build, EveryValue, Family, SomeValues, Stop
+from pipesim.prove.any_size.forks import holds
 from pipesim.targets import Target
 
 _LONG = 30_000  #: operations
+_SIDE = 4  #: values of each trip count that are tried together with those of the others
+_MOST_TOGETHER = 64  #: combinations of them
 _SMALL = 2  #: a value at which a loop goes round
+
+
+@dataclass(frozen=True)
+class Together:
+    """Several trip counts, each of which may have any value while the others stay: small values of all of them at once.
+
+    ``tried``: the combinations that are proved. ``fails``: the first that is not, by parameter; empty if all are.
+    """
+
+    parameters: tuple[str, ...]
+    tried: int
+    fails: Mapping[str, int]
 
 
 def trip_counts(target: Target, params: Mapping[str, int], program: Program) -> tuple[str, ...]:
@@ -33,6 +50,7 @@ class Families:
     """A program's trip counts, each varied with the others as they are; each family is looked at once, when asked."""
 
     def __init__(self, target: Target, params: Mapping[str, int], program: Program) -> None:
+        self._target = target
         self._program = program
         self._values = {**target.defaults, **params}
         self._families = {name: family(target, params, name) for name in trip_counts(target, params, program)}
@@ -46,6 +64,21 @@ class Families:
                 found.append(self._verdict(name))
         return tuple(found)
 
+    def together(self, ranges: Sequence[EveryValue | SomeValues]) -> Together | None:
+        """What is proved where several trip counts change at once; None where fewer than two have every value."""
+        free = [each for each in ranges if isinstance(each, EveryValue)]
+        if len(free) < 2:
+            return None
+        names = tuple(each.parameter for each in free)
+        tried = 0
+        for values in _small(free):
+            at = dict(zip(names, values, strict=True))
+            made = building(self._target, self._values | at, names[0])(values[0])
+            if made is not None and not holds(made):
+                return Together(names, tried, at)
+            tried += made is not None
+        return Together(names, tried, {})
+
     @property
     def _long(self) -> bool:
         return sum(map(len, self._program.code)) > _LONG
@@ -55,10 +88,17 @@ class Families:
         if name not in self._verdicts:
             looked, value = self._families[name], self._values[name]
             found = looked.verdict()
-            if isinstance(found, EveryValue) and not looked.covers(found, value, self._program):
-                found = SomeValues(name, found.least, found.checked, -1, Stop.OTHERWISE)
+            if isinstance(found, EveryValue):
+                given = looked.covers(found, value, self._program)
+                found = looked.far(found) if given else SomeValues(name, found.least, found.checked, -1, Stop.OTHERWISE)
             self._verdicts[name] = found
         return self._verdicts[name]
+
+
+def _small(free: Sequence[EveryValue]) -> Iterator[tuple[int, ...]]:
+    """Combinations of small values, those with the least sum first."""
+    sides = [range(each.least, each.least + _SIDE) for each in free]
+    yield from sorted(product(*sides), key=lambda values: (sum(values), values))[:_MOST_TOGETHER]
 
 
 def building(target: Target, params: Mapping[str, int], parameter: str) -> Build:

@@ -6,33 +6,24 @@ Between the proof, which sees flat programs only, and those who ask: the command
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import assert_never
 
-from pipesim.answers.any_size import Families, trip_counts
-from pipesim.answers.counterexample import MOST_TRIES, counterexample_of, counterexamples, refuted_at
-from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
+from pipesim.answers.budget import Budget
+from pipesim.answers.checking import EVERY_RANGE, Asked, Checking
+from pipesim.answers.counterexample import counterexample_of
+from pipesim.answers.progress import SILENT, Progress
+from pipesim.answers.views.check import CheckReport, WalkReport
 from pipesim.answers.views.heading import heading
 from pipesim.model.ending import Ending
-from pipesim.model.finding import Advisory, Verdict
+from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
-from pipesim.prove.any_size.family import EveryValue, SomeValues
-from pipesim.prove.check import MOST_STATES, Check, How
-from pipesim.prove.check import check as prove
+from pipesim.prove.check import MOST_STATES
 from pipesim.prove.counterexample.activity import activity
-from pipesim.prove.counterexample.confirm import carried, refutation
+from pipesim.prove.counterexample.confirm import refutation
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.counterexample.replay_text import walk
-from pipesim.prove.counterexample.words import doubt_line
 from pipesim.prove.memory_order.faults import memory_fault_of
-from pipesim.prove.memory_order.may_fail import advisories
 from pipesim.prove.refutation import Refutation
-from pipesim.prove.search.leftovers import advisories as left_over
-from pipesim.prove.search.leftovers import leftovers
 from pipesim.targets import Target
-
-EVERY_RANGE = 1 << 10
-_MOST_LEFT = 20_000  #: operations of a program that is run once more for what it leaves
 
 
 def check(
@@ -43,33 +34,22 @@ def check(
     ctas: int | None = None,
     most_ranges: int = EVERY_RANGE,
     program: Program | None = None,
+    quick: bool = False,
+    budget: Budget | None = None,
+    progress: Progress = SILENT,
 ) -> CheckReport:
     """The verdict for every schedule on the program that ``target`` makes of these parameters and CTAs of the launch.
 
     ``max_states`` are searched where one run does not decide. ``most_ranges``: trip counts of which every value is
-    looked at; the others keep their values. ``program``: the target's, where it has been made already. Raises as
-    ``Target.build`` does.
+    looked at; the others keep their values. ``program``: the target's, where it has been made already. ``quick``: the
+    verdict alone. ``budget``: the time of each step after it. Raises as ``Target.build`` does.
     """
     program = target.build(params, grid=ctas) if program is None else program
-    families = Families(target, params, program)
-    found = prove(program, max_states)
-    if found.verdict is Verdict.UNKNOWN:
-        found = _by_smaller(target, dict(params), program, found)
-    looked_at = families.ranges(most_ranges) if found.verdict is Verdict.PROVED else ()
-    wrong, also = counterexamples(target, dict(params), program, found, ctas)
-    return CheckReport(
-        heading=heading(program),
-        verdict=found.verdict,
-        how=found.how,
-        operations=found.operations,
-        phases=found.phases,
-        states=found.states,
-        doubts=tuple(doubt_line(program, doubt) for doubt in found.doubts),
-        refutations=wrong,
-        ranges=tuple(_range(target, params, each) for each in looked_at),
-        advisories=_advisories(program, found),
-        also=also,
-    )
+    asked = Asked(target, params, program, ctas, max_states, most_ranges, quick)
+    checking = Checking(asked, budget, progress)
+    checking.verdict()
+    checking.details()
+    return checking.report()
 
 
 def replay(program: Program, text: str) -> CheckReport:
@@ -99,40 +79,9 @@ def walked(program: Program, text: str) -> WalkReport:
     return WalkReport(heading(program), moves, names, spans, findings, play.ended)
 
 
-def _advisories(program: Program, found: Check) -> tuple[Advisory, ...]:
-    """What breaks no rule and may not be meant: arrives without a scope, and what is left at the end."""
-    left = leftovers(program) if found.verdict is Verdict.PROVED and found.operations <= _MOST_LEFT else ()
-    return advisories(program) + left_over(program, left)
-
-
-def _by_smaller(target: Target, params: dict[str, int], program: Program, found: Check) -> Check:
-    """A fault of a smaller size, if its schedule goes wrong at this one, too; else what is known already."""
-    for name in trip_counts(target, params, program):
-        asked = params.get(name, target.defaults[name])
-        for value in range(min(asked, MOST_TRIES)):
-            smaller = refuted_at(target, params | {name: value}, None)
-            if smaller is not None:
-                shown = [carried(program, each.schedule) for each in smaller[1].refutations]
-                wrong = tuple(each for each in shown if each is not None)
-                if wrong:
-                    return replace(found, verdict=Verdict.REFUTED, how=How.SCHEDULE, refutations=wrong)
-    return found
-
-
 def _wrong(program: Program, play: Play) -> Refutation | None:
     """The finding at the end of a play, including the memory order of its last access."""
     found = refutation(play)
     if found is None and (unordered := memory_fault_of(program, play.moves)) is not None:
         return Refutation(Ending.FAULT, tuple(play.moves), unordered)
     return found
-
-
-def _range(target: Target, params: Mapping[str, int], shown: EveryValue | SomeValues) -> ProvedRange:
-    match shown:
-        case EveryValue(parameter, least, first, lap, checked):
-            return ProvedRange(parameter, least, checked, first, lap)
-        case SomeValues(parameter, least, checked, fails, why):
-            wrong = fails >= 0 and refuted_at(target, {**params, parameter: fails}, None) is not None
-            return ProvedRange(parameter, least, checked, fails=fails, why=why, refuted=wrong)
-        case _:
-            assert_never(shown)

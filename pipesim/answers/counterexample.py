@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Set
 from dataclasses import replace
 
+from pipesim.answers.budget import Unit
 from pipesim.answers.views.check import Counterexample
 from pipesim.errors import PipesimError
 from pipesim.explain.causes import with_causes
 from pipesim.explain.faults import report_fault
 from pipesim.explain.lap_counters import Laps
 from pipesim.model.ending import Ending
-from pipesim.model.finding import MEMORY_ORDER, OF_SCHEDULES, Deadlock, FaultKind, FaultReport, Verdict
+from pipesim.model.finding import MEMORY_ORDER, OF_SCHEDULES, Deadlock, FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import Check
 from pipesim.prove.check import check as prove
@@ -21,65 +22,108 @@ from pipesim.prove.counterexample.replay_text import to_text
 from pipesim.prove.counterexample.shorten import shorten
 from pipesim.prove.counterexample.words import schedule_lines, standing
 from pipesim.prove.refutation import Refutation
-from pipesim.prove.repair.correction import corrections
+from pipesim.prove.repair.correction import Correction, corrections
 from pipesim.prove.search.breadth_first import explore
 from pipesim.targets import Target
 
 MOST_TRIES = 12  #: values of one parameter
-_FEW_STATES = 2_000
+FEW_STATES = 2_000  #: searched of each smaller size
 _SHORT = 400  #: operations of a program that is searched for other ways to go wrong
 _MOST_MOVES = 30_000  #: made to shorten a schedule
 
 _NO_MOVE_SHOWS = MEMORY_ORDER | OF_SCHEDULES  #: what a schedule's last move does not show: it is left as it is
 
 
-def counterexamples(
-    target: Target, params: dict[str, int], program: Program, found: Check, ctas: int | None
-) -> tuple[tuple[Counterexample, ...], tuple[FaultKind | Ending, ...]]:
-    """The findings at the smallest sizes that still show them, and the other ways in which schedules there end."""
-    sizes, small, seen = params, program, found
-    if found.refutations and target.program is None:
-        sizes, small, seen = _smallest(target, params, program, found)
-    lowered = {name: value for name, value in sizes.items() if params.get(name) != value}
-    short = [
-        refuted if refuted.kind in _NO_MOVE_SHOWS else shorten(small, refuted, _MOST_MOVES)
-        for refuted in seen.refutations
-    ]
-    command = _command(target, sizes, ctas)
-    wrong = tuple(_corrected(counterexample_of(small, each, lowered, command), small, each, program) for each in short)
-    searched = explore(small, _FEW_STATES) if short and sum(map(len, small.code)) <= _SHORT else None
-    others = searched.kinds - {refuted.kind for refuted in short} if searched is not None else ()
-    return wrong, tuple(sorted(others, key=lambda kind: kind.value))
+class SmallestFailure:
+    """A program that fails, and one of smaller sizes that still does so in one of the same ways, as far as looked for.
+
+    ``sizes`` are its parameters, ``found`` its refutations. Only the parameters that the loops are named after are
+    lowered; a flat program has none.
+    """
+
+    def __init__(self, target: Target, sizes: Mapping[str, int], program: Program, found: Check) -> None:
+        self.sizes = dict(sizes)
+        self.program = program
+        self.found = found
+        self._target = target
+
+    def lower(self, unit: Unit) -> None:
+        """Make the sizes as small as they can be, one parameter after the other, the least value first.
+
+        A size that one run does not decide is searched; where that took too many states, larger sizes are not.
+        """
+        kinds = {shown.kind for shown in self.found.refutations}
+        tries = self._tries()
+        done, of = 0, sum(map(len, tries.values()))
+        states = FEW_STATES
+        for name, values in tries.items():
+            for value in values:
+                unit(done + value, of)
+                smaller = at_size(self._target, self.sizes | {name: value}, states)
+                if smaller is not None and fails_so(smaller[1], kinds):
+                    self.sizes = self.sizes | {name: value}
+                    self.program, self.found = smaller
+                    break
+                if smaller is not None and smaller[1].verdict is Verdict.UNKNOWN:
+                    states = 1
+            done += len(values)
+
+    def _tries(self) -> dict[str, range]:
+        """The parameters to lower, each with the values to try."""
+        if self._target.program is not None or not self.found.refutations:
+            return {}
+        names = [name for name in dict.fromkeys(self.program.loops) if name in self._target.defaults]
+        asked = {name: self.sizes.get(name, self._target.defaults[name]) for name in names}
+        return {name: range(min(value, MOST_TRIES)) for name, value in asked.items()}
 
 
-def _corrected(found: Counterexample, small: Program, refuted: Refutation, asked: Program) -> Counterexample:
-    """With its likely corrections, where the finding has none of its own and a change of the program shows them."""
-    has_one = isinstance(found.finding, FaultReport) and found.finding.correction
-    if has_one or refuted.kind in _NO_MOVE_SHOWS:
-        return found
-    return replace(found, corrections=corrections(small, refuted, asked))
+def shortened(program: Program, refuted: Refutation) -> Refutation:
+    """Without the moves that it can spare; as it is where a single schedule does not show what is wrong."""
+    return refuted if refuted.kind in _NO_MOVE_SHOWS else shorten(program, refuted, _MOST_MOVES)
+
+
+def other_ends(program: Program, known: Collection[Refutation]) -> tuple[FaultKind | Ending, ...]:
+    """The other ways in which schedules of a small program end."""
+    if not known or sum(map(len, program.code)) > _SHORT:
+        return ()
+    others = explore(program, FEW_STATES).kinds - {refuted.kind for refuted in known}
+    return tuple(sorted(others, key=lambda kind: kind.value))
+
+
+def corrections_of(small: Program, refuted: Refutation, asked: Program, unit: Unit) -> tuple[Correction, ...]:
+    """Its likely corrections, where the finding has none of its own and a change of the program shows them."""
+    has_one = refuted.fault is not None and report_fault(small, refuted.fault).correction
+    return () if has_one or refuted.kind in _NO_MOVE_SHOWS else corrections(small, refuted, asked, unit)
 
 
 def counterexample_of(
-    program: Program, refuted: Refutation, lowered: Mapping[str, int] | None = None, command: str = ""
+    program: Program,
+    refuted: Refutation,
+    lowered: Mapping[str, int] | None = None,
+    command: str = "",
+    *,
+    quick: bool = False,
 ) -> Counterexample:
-    """One way in which it fails, with all that a report says of it; ``lowered`` and ``command`` as there."""
+    """One way in which it fails, with all that a report says of it; ``lowered`` and ``command`` as there.
+
+    ``quick``: without the schedule in words.
+    """
     if refuted.deadlock is not None:
         refuted = replace(refuted, deadlock=_with_causes(program, refuted, refuted.deadlock))
     finding = report_fault(program, refuted.fault) if refuted.fault is not None else refuted.deadlock
     assert finding is not None
     return Counterexample(
         finding,
-        schedule_lines(program, refuted),
+        () if quick else schedule_lines(program, refuted),
         lowered or {},
         to_text(refuted.schedule),
         command,
-        standing(program, refuted),
+        {} if quick else standing(program, refuted),
         cause=refuted.why.name if refuted.why is not None else "",
     )
 
 
-def _command(target: Target, sizes: Mapping[str, int], ctas: int | None) -> str:
+def command_of(target: Target, sizes: Mapping[str, int], ctas: int | None) -> str:
     """The protocol and its parameters as a command line takes them, "" for one that has no name there."""
     if not target.spelling:
         return ""
@@ -95,35 +139,23 @@ def _with_causes(program: Program, refuted: Refutation, deadlock: Deadlock) -> D
     return with_causes(program, play.state, deadlock, laps.disagreements)
 
 
-def _smallest(
-    target: Target, params: dict[str, int], program: Program, found: Check
-) -> tuple[dict[str, int], Program, Check]:
-    """What the loops of ``program`` are named after, made as small as it can be; as it was if nothing smaller fails.
-
-    Only sizes that go wrong in one of the same ways count. A flat program has no parameters to lower.
-    """
-    kinds = {shown.kind for shown in found.refutations}
-    sizes = dict(params)
-    names = [n for n in dict.fromkeys(program.loops) if n in target.defaults]
-    for name in names:
-        asked = sizes.get(name, target.defaults[name])
-        for value in range(min(asked, MOST_TRIES)):
-            smaller = refuted_at(target, sizes | {name: value}, kinds)
-            if smaller is not None:
-                sizes[name] = value
-                program, found = smaller
-                break
-    return sizes, program, found
-
-
-def refuted_at(
-    target: Target, sizes: dict[str, int], kinds: set[FaultKind | Ending] | None
-) -> tuple[Program, Check] | None:
-    """The program of these sizes if it goes wrong, in one of these ways or (None) in any."""
+def at_size(target: Target, sizes: dict[str, int], max_states: int) -> tuple[Program, Check] | None:
+    """The program of these sizes and what is known of it after so many states; None if there is no such program."""
     try:
-        program = target.build(sizes)
+        program = target.build(sizes, twice=False)  # the program that was asked for was
     except PipesimError:
-        return None  # this size does not exist
-    found = prove(program, max_states=_FEW_STATES)
-    same = found.verdict is Verdict.REFUTED and (kinds is None or kinds & {shown.kind for shown in found.refutations})
-    return (program, found) if same else None
+        return None
+    return program, prove(program, max_states=max_states)
+
+
+def fails_so(found: Check, kinds: Set[FaultKind | Ending] | None) -> bool:
+    """True if it is refuted in one of these ways, or (None) in any."""
+    if found.verdict is not Verdict.REFUTED:
+        return False
+    return kinds is None or bool(kinds & {shown.kind for shown in found.refutations})
+
+
+def refuted_at(target: Target, sizes: dict[str, int]) -> tuple[Program, Check] | None:
+    """The program of these sizes if a schedule of it goes wrong."""
+    smaller = at_size(target, sizes, FEW_STATES)
+    return smaller if smaller is not None and fails_so(smaller[1], None) else None

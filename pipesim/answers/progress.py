@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from pathlib import Path
 
+from pipesim.answers.budget import Unit
+from pipesim.answers.views.check import CheckStep
 from pipesim.errors import EvidenceError
 
 
@@ -35,6 +37,10 @@ class Progress:
         """Around the work on several protocols; the block calls what it is given after each step."""
         return nullcontext(_ignored)
 
+    def check_step(self, protocol: str, step: CheckStep) -> AbstractContextManager[Unit]:  # noqa: ARG002  # for overrides
+        """Around one step of the check of a protocol; the block calls what it is given before each unit of work."""
+        return nullcontext(_uncounted)
+
     def missing(self, error: EvidenceError) -> None:
         """Evidence is missing; the answer follows all the same."""
 
@@ -44,6 +50,10 @@ class Progress:
 
 def _ignored(ended: int, protocol: str, stage: Stage, name: str) -> None:
     """A step of work whose progress nobody asked for."""
+
+
+def _uncounted(done: int, of: int) -> None:
+    """A unit of work whose progress nobody asked for."""
 
 
 SILENT = Progress()

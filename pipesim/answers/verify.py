@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from pipesim.answers.budget import budget_of
 from pipesim.answers.check import check
 from pipesim.answers.compare import trace_comparison
 from pipesim.answers.evidence import Capture, CollectedTraces, HardwareSource, collect
@@ -34,22 +35,32 @@ def verify(
     ctas: int | None = None,
     capture: Capture | None = None,
     max_states: int = MOST_STATES,
+    time_limit: float | None = None,
     progress: Progress = SILENT,
 ) -> VerifyReport:
     """The verdict on a protocol, its simulation, and every trace that there is of it.
 
     ``profile``: for all simulations (default: the one of each device that was recorded). ``traces``: a folder of
     recorded traces to use. ``tolerance``: of the simulated period, in percent of the measured one. ``ctas``: of the
-    launch. ``capture``: what records a fresh trace where there is a GPU (default: the kernel of pipesim). Missing
-    evidence is part of the answer. Raises as ``Target.build`` does.
+    launch. ``capture``: what records a fresh trace where there is a GPU (default: the kernel of pipesim).
+    ``time_limit``: seconds of each step of the check after its verdict (default: the usual one). Missing evidence is
+    part of the answer. Raises as ``Target.build`` does.
     """
     with progress.doing(Stage.FLATTEN, target.name):
         program = target.build(params, grid=ctas)
     collected = collect(target, program, hardware, traces, capture, progress)
     if collected.missing is not None:
         progress.missing(collected.missing)  # now: the simulation may take long, and its report follows all the same
-    with progress.doing(Stage.CHECK, program.name):
-        proof = check(target, params, max_states=max_states, ctas=ctas, most_ranges=1, program=program)
+    proof = check(
+        target,
+        params,
+        max_states=max_states,
+        ctas=ctas,
+        most_ranges=1,
+        program=program,
+        budget=budget_of(time_limit),
+        progress=progress,
+    )
     runs = _simulated(program, collected, profile, progress)
     compared, unusable = _compared(program, collected, profile, tolerance, progress)
     if collected.missing is None and unusable is not None:

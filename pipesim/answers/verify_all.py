@@ -60,14 +60,15 @@ def verify_several(
     hardware: bool = True,
     jobs: int = 1,
     excepted: Sequence[str] = (),
+    time_limit: float | None = None,
     progress: Progress = SILENT,
 ) -> SummaryReport:
     """Verify these protocols, whose names must be those that :func:`pipesim.targets.find` takes.
 
     ``profile``: its name or file (default: the usual one). ``traces``: a folder of recorded traces to use (default: the
-    library). ``hardware`` False leaves it out. ``jobs``: processes. ``excepted`` are only repeated in the answer. What
-    fails is part of the answer; raises ParameterError for a parameter that a protocol does not have, and
-    UnknownProtocolError.
+    library). ``hardware`` False leaves it out. ``jobs``: processes. ``excepted`` are only repeated in the answer.
+    ``time_limit``: seconds of each step of a check after its verdict (default: the usual one). What fails is part of
+    the answer; raises ParameterError for a parameter that a protocol does not have, and UnknownProtocolError.
     """
     profile = profile or DEFAULT
     name = load_profile(profile).name
@@ -75,7 +76,7 @@ def verify_several(
     shelf = _shelf(traces, progress) if hardware else None
     if shelf is not None and shelf.missing is not None:
         progress.missing(shelf.missing)
-    cases = [_case(subject, profile, shelf) for subject in subjects]
+    cases = [_case(subject, profile, shelf, time_limit) for subject in subjects]
     results = _carried_out(cases, jobs, progress)
     return SummaryReport(name, tuple(_report(case, results) for case in cases), tuple(dict.fromkeys(excepted)))
 
@@ -111,7 +112,7 @@ def _shelf(folder: Path | None, progress: Progress) -> _Shelf:
     return _Shelf(folder, found)
 
 
-def _case(subject: Subject, profile: str, shelf: _Shelf | None) -> _Case:
+def _case(subject: Subject, profile: str, shelf: _Shelf | None, time_limit: float | None) -> _Case:
     """What is to be done for one protocol: its proof first, which takes longest. ``shelf`` None: no hardware."""
     from hwkernels.twins import kernel_names
 
@@ -121,7 +122,7 @@ def _case(subject: Subject, profile: str, shelf: _Shelf | None) -> _Case:
         raise
     except PipesimError as error:
         return _Case(subject, None, failures=(failure(Stage.FLATTEN, "", error),))
-    parts: list[Part] = [ProofPart(subject), SimulationPart(subject, profile)]
+    parts: list[Part] = [ProofPart(subject, time_limit), SimulationPart(subject, profile)]
     if shelf is None:
         return _Case(subject, program, tuple(parts))
     stored = [

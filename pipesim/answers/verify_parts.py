@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import assert_never
 
+from pipesim.answers.budget import budget_of
 from pipesim.answers.check import check
 from pipesim.answers.progress import Stage
 from pipesim.answers.recorded_program import recorded_program
@@ -57,9 +58,10 @@ class Subject:
 
 @dataclass(frozen=True)
 class ProofPart:
-    """To be checked for every schedule."""
+    """To be checked for every schedule; ``time_limit``: seconds of each step after the verdict, None the usual ones."""
 
     subject: Subject
+    time_limit: float | None = None
 
 
 @dataclass(frozen=True)
@@ -109,13 +111,14 @@ def carry_out(part: Part) -> Result:
 
 def _done(part: Part) -> Result:
     match part:
-        case ProofPart(subject):
+        case ProofPart(subject, time_limit):
             return check(
                 subject.target(),
                 dict(subject.params),
                 max_states=MOST_STATES,
                 ctas=subject.ctas,
                 program=subject.program(),
+                budget=budget_of(time_limit),
             )
         case SimulationPart(subject, profile):
             ran = run(subject.program(), load_profile(profile))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pipesim.answers.budget import budget_of
 from pipesim.answers.check import check as check_answer
 from pipesim.answers.views.check import CheckReport
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.api.finding import CheckFinding, check_findings
-from pipesim.api.given import Given, at_least_one, built
+from pipesim.api.given import Given, above_zero, at_least_one, built
 from pipesim.api.result import VerdictResult
 from pipesim.api.show import diagram_picture
 from pipesim.export.documents import document_of
@@ -58,14 +59,26 @@ class CheckResult(VerdictResult):
         return shown or (diagram_picture(self.program),)
 
 
-def check(x: Given, *, max_states: int = MOST_STATES, ctas: int | None = None, **params: int) -> CheckResult:
+def check(
+    x: Given,
+    *,
+    max_states: int = MOST_STATES,
+    ctas: int | None = None,
+    quick: bool = False,
+    time_limit: float | None = None,
+    **params: int,
+) -> CheckResult:
     """Check a protocol in every schedule: proved, refuted with a counterexample, or unknown.
 
     ``x``: a function that makes a protocol, a ``Protocol``, a ``Program``, a built-in's name or a path
     (``file.py:function``, ``program.json``). ``params`` are the protocol's, whole numbers, its defaults for the rest.
     ``max_states``: states to search where one run does not decide. ``ctas``: CTAs of the launch, whole clusters.
+    ``quick``: the verdict alone. ``time_limit``: seconds of each step after the verdict (smallest size, shorter
+    schedule, corrections, other sizes), 60 if None; ``report.left_out`` has the steps that it ended.
     Raises UsageError for what cannot be built; what is wrong with the protocol is in the result.
     """
     most = at_least_one("max_states", max_states)
     target, given, program = built(x, params, ctas)
-    return CheckResult(program, check_answer(target, given, max_states=most, ctas=ctas, program=program))
+    budget = budget_of(above_zero("time_limit", time_limit))
+    report = check_answer(target, given, max_states=most, ctas=ctas, program=program, quick=quick, budget=budget)
+    return CheckResult(program, report)

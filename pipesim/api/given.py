@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Mapping
 from operator import index
 from os import PathLike
@@ -103,6 +104,15 @@ def at_least_one(name: str, value: int) -> int:
     if _whole(name, value) < 1:
         raise ParameterError(f"{name} is {value!r}", correction="give 1 or more")
     return index(value)
+
+
+def above_zero(name: str, value: float | None) -> float | None:
+    """``value`` if it is None or a number above 0, else ParameterError."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise ParameterError(f"{name} is {value!r}", correction="give a number of seconds above 0")
+    return value
 
 
 def _whole(name: str, value: object) -> int:

@@ -15,7 +15,7 @@ from pipesim.answers.views.trace import TraceComparison
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.api.compare import comparison_picture, percentage
 from pipesim.api.finding import CheckFinding, ReportedFinding, check_findings
-from pipesim.api.given import Given, GivenProfile, at_least_one, built, profile_from
+from pipesim.api.given import Given, GivenProfile, above_zero, at_least_one, built, profile_from
 from pipesim.api.result import VerdictResult
 from pipesim.api.show import diagram_picture
 from pipesim.errors import EvidenceError, UsageError
@@ -87,12 +87,14 @@ def verify(
     tolerance: float | None = None,
     ctas: int | None = None,
     max_states: int = MOST_STATES,
+    time_limit: float | None = None,
     **params: int,
 ) -> VerifyResult:
     """Check a protocol in every schedule, simulate it, and compare it with traces recorded on hardware.
 
-    ``x``, ``ctas`` and ``params`` as in :func:`pipesim.check`. ``profile``: one latency profile for all simulations,
-    that of each device if None. ``traces``: a folder of recorded traces, those that came with pipesim if None.
+    ``x``, ``ctas``, ``time_limit`` and ``params`` as in :func:`pipesim.check`. ``profile``: one latency profile for all
+    simulations, that of each device if None. ``traces``: a folder of recorded traces, those that came with pipesim if
+    None.
     ``hardware``: True records a fresh trace if this machine has a GPU and pipesim a kernel of the protocol, else it
     takes the recorded ones; "recorded" never records; False leaves the hardware out. ``tolerance``: percent of the
     measured period. Missing evidence is part of the result. Raises UsageError.
@@ -116,6 +118,7 @@ def verify(
         tolerance=within,
         ctas=ctas,
         max_states=most,
+        time_limit=above_zero("time_limit", time_limit),
     )
     return VerifyResult(program, report)
 

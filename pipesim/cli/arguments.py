@@ -88,6 +88,27 @@ def add_tolerance(parser: argparse.ArgumentParser, more: str = "") -> None:
     )
 
 
+def add_time_limit(parser: argparse.ArgumentParser) -> None:
+    """``--time-limit``: None if it is not given."""
+    parser.add_argument(
+        "--time-limit",
+        type=seconds_of,
+        metavar="SECONDS",
+        help="for each step after the verdict: smallest size, shorter schedule, corrections, other sizes (default 60)",
+    )
+
+
+def seconds_of(text: str) -> float:
+    """A number of seconds above 0; argparse reports anything else."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of seconds above 0, for example 60")
+    return value
+
+
 def percentage(text: str) -> float:
     """A percentage of 0 or more, with or without its sign; argparse reports anything else."""
     try:

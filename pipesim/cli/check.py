@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_ctas, add_output, add_params, params_of
+from pipesim.cli.arguments import Command, add_ctas, add_output, add_params, add_time_limit, params_of
 from pipesim.cli.completers import complete, protocols
-from pipesim.cli.output import complain, emit, progress
+from pipesim.cli.output import complain, emit, progress, write
 from pipesim.errors import ParameterError, PipesimError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
 
     from pipesim.answers.views.check import CheckReport
@@ -32,6 +34,11 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-states", type=int, default=_MOST_STATES, metavar="N",
         help=f"limit of the search, in states, where one run does not decide (default {_MOST_STATES:,})",
+    )  # fmt: skip
+    add_time_limit(parser)
+    parser.add_argument(
+        "--quick", action="store_true",
+        help="the verdict alone: no smallest size, shorter schedule, corrections or other sizes",
     )  # fmt: skip
     parser.add_argument("--replay", metavar="TEXT", help="replay one schedule: the line at the end of a finding")
     add_output(parser)
@@ -57,13 +64,74 @@ def _carry_out(options: argparse.Namespace) -> int:
                 raise
             failed[name] = error
             complain(error)  # now: the others may take long, and are checked all the same
-    reports = {name: _checked(options, *built.pop(name)) for name in names if name in built}
+    checks = _Checks(options, paints=options.format in (None, "text") and not options.json)
+    for name in [name for name in names if name in built]:
+        checks.carry_out(name, *built.pop(name))
 
     from pipesim.export.exit_codes import exit_code
 
+    reports = checks.reports
     code = PipesimError.exit_code if failed else exit_code(*reports.values())
     emit(options, _document(reports, failed, code), lambda console: _paint(options, console, reports, failed))
     return code
+
+
+class _Checks:
+    """The checks of one command. A text report is written as it is known: the verdict, then the rest of it.
+
+    Ctrl-C after a verdict ends what follows it; of the other protocols only the verdict is then looked for.
+    """
+
+    def __init__(self, options: argparse.Namespace, *, paints: bool) -> None:
+        self.reports: dict[str, CheckReport] = {}
+        self._options = options
+        self._paints = paints
+        self._quick: bool = options.quick
+
+    def carry_out(self, name: str, target: Target, program: Program) -> None:
+        """Check one protocol."""
+        from pipesim.answers.check import replay
+        from pipesim.report.pages.check import paint_check
+
+        if self.reports:
+            self._write(lambda console: console.print())
+        if self._options.replay is not None:
+            with progress(f"checking {program.name}"):
+                report = replay(program, self._options.replay)
+            self._write(lambda console: paint_check(console, report))
+        else:
+            report = self._in_steps(target, program)
+        self.reports[name] = report
+
+    def _in_steps(self, target: Target, program: Program) -> CheckReport:
+        from pipesim.answers.budget import budget_of
+        from pipesim.answers.checking import Asked, Checking
+        from pipesim.cli.progress import TerminalProgress
+        from pipesim.report.pages.check import paint_check, paint_details, paint_verdict
+
+        options = self._options
+        asked = Asked(
+            target, params_of(options), program, options.ctas, max_states=options.max_states, quick=self._quick
+        )
+        checking = Checking(asked, budget_of(options.time_limit), TerminalProgress())
+        begun = False
+        try:
+            known = checking.verdict()
+            begun = True
+            self._write(lambda console: paint_verdict(console, known))
+            checking.details()
+        except KeyboardInterrupt:
+            if not checking.has_verdict:
+                raise
+            checking.interrupted()
+            self._quick = True
+        report = checking.report()
+        self._write(lambda console: (paint_details if begun else paint_check)(console, report))
+        return report
+
+    def _write(self, paint: Callable[[Console], None]) -> None:
+        if self._paints:
+            write(paint)
 
 
 def _names(options: argparse.Namespace) -> list[str]:
@@ -88,15 +156,6 @@ def _built(options: argparse.Namespace, name: str) -> tuple[Target, Program]:
         return target, target.build(params_of(options), grid=options.ctas)
 
 
-def _checked(options: argparse.Namespace, target: Target, program: Program) -> CheckReport:
-    from pipesim.answers.check import check, replay
-
-    with progress(f"checking {program.name}"):
-        if options.replay is not None:
-            return replay(program, options.replay)
-        return check(target, params_of(options), max_states=options.max_states, ctas=options.ctas, program=program)
-
-
 def _document(reports: dict[str, CheckReport], failed: dict[str, PipesimError], code: int) -> dict[str, object]:
     """The JSON: of one protocol its findings and its report, of several those of each, or its error, under its name."""
     each: dict[str, dict[str, object]] = {
@@ -112,7 +171,7 @@ def _paint(
     options: argparse.Namespace, console: Console, reports: dict[str, CheckReport], failed: dict[str, PipesimError]
 ) -> None:
     from pipesim.report.pages.annotations import github_lines, junit_text
-    from pipesim.report.pages.check import paint_check, paint_summary
+    from pipesim.report.pages.check import paint_summary
     from pipesim.report.text.console import paint
 
     match options.format:
@@ -121,10 +180,6 @@ def _paint(
         case "junit":
             print(junit_text(reports, failed))
         case _:
-            for n, report in enumerate(reports.values()):
-                if n:
-                    console.print()
-                paint_check(console, report)
             if reports and len(reports) + len(failed) > 1:
                 console.print()
                 paint_summary(console, reports, failed)
@@ -138,7 +193,7 @@ COMMAND = Command(
     _carry_out,
     (
         ("pipesim check producer_consumer -p stages=2", "a built-in ring with two stages, for any number of tiles"),
-        ("pipesim check my_kernel.py", "the protocol of a file of your own"),
+        ("pipesim check my_kernel.py --quick", "the protocol of a file of your own, its verdict alone"),
         ("pipesim check my_kernel.py producer_consumer --format junit", "several, for a CI system"),
     ),
 )

@@ -31,15 +31,21 @@ def emit(options: argparse.Namespace, value: object, paint: Callable[[Console], 
 
     A reader that has gone (``| head``) is not an error and must not change the exit code, so the rest is dropped.
     """
-    from pipesim.export.as_json import as_json
-    from pipesim.report.sentences.document import in_words
+    if options.json:
+        from pipesim.export.as_json import as_json
+        from pipesim.report.sentences.document import in_words
+
+        write(lambda _: print(as_json(value, in_words)))  # the command's output
+    else:
+        write(paint)
+
+
+def write(paint: Callable[[Console], None]) -> None:
+    """Let ``paint`` write to standard output now; what it writes is there before this returns."""
     from pipesim.report.text.console import make_console
 
     try:
-        if options.json:
-            print(as_json(value, in_words))  # the command's output
-        else:
-            paint(make_console())
+        paint(make_console())
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit):  # rich turns the first into the second
         discard_output()
@@ -104,6 +110,31 @@ def counted(what: str, total: int) -> Iterator[Callable[[str], None]]:
             tell(f"{what}: {steps:,} of {total:,} steps, {said}")
 
         yield done
+
+
+@contextmanager
+def counted_units(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A line on standard error, if that is a terminal: ``what``, the elapsed time, and units of work done of how many.
+
+    The block calls what it is given with both numbers, 0 for how many if it is not known.
+    """
+    with redirect_stdout(sys.stderr):
+        if not sys.stderr.isatty():
+            yield lambda done, of: None  # noqa: ARG005
+            return
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        from pipesim.report.text.console import make_console
+
+        columns = (SpinnerColumn("line"), TextColumn("{task.description}"), TimeElapsedColumn())
+        with Progress(*columns, console=make_console(sys.stderr), transient=True) as shown:
+            task = shown.add_task(what, total=None)
+
+            def tell(done: int, of: int) -> None:
+                counted = f": {done:,} of {of:,}" if of else f": {done:,} tried" if done else ""
+                shown.update(task, description=f"{what}{counted}")
+
+            yield tell
 
 
 @contextmanager

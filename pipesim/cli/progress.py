@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+from pipesim.answers.budget import Unit
 from pipesim.answers.progress import Progress, Stage, Step
-from pipesim.cli.output import complain, counted, progress, remark
+from pipesim.answers.views.check import CheckStep
+from pipesim.cli.output import complain, counted, counted_units, progress, remark
 from pipesim.errors import EvidenceError
 from pipesim.report.sentences.stage import doing_words, done_words
 
@@ -30,6 +32,10 @@ class TerminalProgress(Progress):
                 tell(f"{ended} of {protocols} done; last {protocol}, {done_words(stage, name)}")
 
             yield step
+
+    def check_step(self, protocol: str, step: CheckStep) -> AbstractContextManager[Unit]:
+        """A line with the step of a check, how far it is, and for how long it has run."""
+        return counted_units(f"checking {protocol}: {step.value}")
 
     def missing(self, error: EvidenceError) -> None:
         """The error, before the answer."""

@@ -6,7 +6,16 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_ctas, add_output, add_params, add_profile, add_tolerance, params_of
+from pipesim.cli.arguments import (
+    Command,
+    add_ctas,
+    add_output,
+    add_params,
+    add_profile,
+    add_time_limit,
+    add_tolerance,
+    params_of,
+)
 from pipesim.cli.completers import built_in, complete, protocols
 from pipesim.cli.output import emit, progress
 from pipesim.errors import ParameterError, UnknownProtocolError, UsageError
@@ -43,6 +52,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="processes for several protocols (default: one a processor)"
     )
+    add_time_limit(parser)
     add_output(parser)
 
 
@@ -77,6 +87,7 @@ def _verify(options: argparse.Namespace, name: str) -> int:
         hardware=HardwareSource.LEFT_OUT if options.no_hardware else source,
         tolerance=options.tolerance,
         ctas=options.ctas,
+        time_limit=options.time_limit,
         progress=TerminalProgress(),
     )
     emit(options, document_of(report), lambda console: paint_verify(console, report))
@@ -101,6 +112,7 @@ def _verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
         hardware=not options.no_hardware,
         jobs=options.jobs or processors(),
         excepted=options.excepted,
+        time_limit=options.time_limit,
         progress=TerminalProgress(),
     )
     code = exit_code(report)

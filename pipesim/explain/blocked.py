@@ -7,11 +7,12 @@ from collections.abc import Callable
 from pipesim.model import barrier as mbarrier
 from pipesim.model.barrier import BarrierState
 from pipesim.model.finding import Blocked, Deadlock, Supplier
-from pipesim.model.groups import ARRIVALS, EXPECTS, ON_NAMED_BARRIER, PARITY_WAITS
+from pipesim.model.groups import ARRIVALS, CLUSTER, EXPECTS, ON_NAMED_BARRIER, PARITY_WAITS, TAKES_REGISTERS
 from pipesim.model.machine import State, finished, own_channel
 from pipesim.model.moves import held_up
 from pipesim.model.ops import Engine, Op, Operation, operand, operands
 from pipesim.model.program import Program
+from pipesim.model.register_pool import WARP
 
 _PARTS: dict[str, Callable[[BarrierState], bool]] = {
     "arrival": lambda word: word.pending > 0,
@@ -20,6 +21,8 @@ _PARTS: dict[str, Callable[[BarrierState], bool]] = {
 }
 
 Wanted = Callable[[Operation], bool]
+
+REGISTERS = "registers of its CTA"  #: what a request for more waits for, as a report names it
 
 
 def explain(program: Program, state: State) -> Deadlock | None:
@@ -69,6 +72,8 @@ def channel_name(program: Program, channel: int, agent: int) -> str:
     if channel == len(program.named_barriers):
         return "the cluster barrier"
     owner = channel - len(program.named_barriers) - 1
+    if owner >= len(program.agents):
+        return REGISTERS
     return "its own transfers" if owner == agent else f"the wgmma groups of {program.agent_name(owner)}"
 
 
@@ -80,12 +85,16 @@ def _blocked(
     if channel < len(program.barriers):
         return _blocked_on_mbarrier(program, state, agent, channel, waiting)
     number = channel - len(program.barriers)
+    if channel >= own_channel(program, len(program.agents)):
+        return _blocked_on_registers(program, state, agent, channel, waiting)
     if number > len(program.named_barriers):
         return _blocked_on_groups(program, state, agent, channel, waiting)
     if number < len(program.named_barriers):
         arrived, count, _ = state.named[number]
     else:
-        arrived, count = state.cluster[0], len(program.agents)
+        here = [held == state.cluster[1] for held in state.cluster_held]
+        ended = sum(finished(program, state, a) and not come for a, come in enumerate(here))
+        arrived, count = state.cluster[0], len(program.agents) - ended
     joins = _joins(number, program)
     # whoever waits here too has arrived, and arrives again only when this is over
     able = [a for a in range(len(program.agents)) if waiting.get(a) != channel and _any(program, a, joins)]
@@ -103,6 +112,35 @@ def _blocked(
         suppliers=suppliers,
     )
     return found, [a for a in able if a in waiting and _next(program, state, a, joins) >= 0]
+
+
+def _blocked_on_registers(
+    program: Program, state: State, agent: int, channel: int, waiting: dict[int, int]
+) -> tuple[Blocked, list[int]]:
+    """It asks for more registers than are free; those of its CTA that have more than they need later may give some."""
+    pools, pc = program.register_pools, state.pcs[agent]
+    assert pools is not None
+    wanted = operand(program.code[agent][pc], "registers")
+    needed = WARP * len(pools.members(agent)) * (wanted - pools.of_group(pools.members(agent), state.pcs))
+
+    def gives(op: Operation) -> bool:
+        return op[0] == Op.SETMAXNREG and operand(op, "registers") < pools.launched
+
+    mine = [a for a, other in enumerate(program.agents) if other.cta == program.agents[agent].cta]
+    able = [a for a in mine if waiting.get(a) != channel and _any(program, a, gives)]
+    found = Blocked(
+        agent=program.agent_name(agent),
+        barrier=REGISTERS,
+        parity=-1,
+        phase_wanted=0,
+        phase_now=0,
+        arrivals_missing=pools.missing(agent, state.pcs, wanted),
+        count=needed,
+        bytes_missing=0,
+        line=program.line(agent, pc),
+        suppliers=tuple(_supplier(program, state, a, waiting, {"registers": gives}) for a in able),
+    )
+    return found, [a for a in able if a in waiting and _next(program, state, a, gives) >= 0]
 
 
 def _blocked_on_groups(
@@ -269,7 +307,7 @@ def _target(program: Program, op: Operation) -> object:
     """What an arriving operation arrives at: a group of mbarriers, a named barrier, or the cluster barrier."""
     if op[0] in ON_NAMED_BARRIER:
         return operand(op, "named_barrier")
-    if op[0] == Op.CLUSTER_ARRIVE:
+    if op[0] in CLUSTER | TAKES_REGISTERS:
         return ""
     barrier = operand(op, "barrier")
     return program.barriers[barrier].name if barrier >= 0 else ""

@@ -38,6 +38,8 @@ class _Described(Protocol):
     @property
     def smem_bytes(self) -> int: ...
     @property
+    def launch_registers(self) -> int: ...
+    @property
     def roles(self) -> Sequence[_DescribedRole]: ...
     @property
     def tiles(self) -> Sequence[TileArray]: ...
@@ -77,6 +79,7 @@ def assemble(
         smem_bytes=protocol.smem_bytes,
         notes=notes,
         pipelines=tuple(tables.pipelines),
+        launch_registers=protocol.launch_registers,
     )
 
 

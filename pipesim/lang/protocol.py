@@ -15,7 +15,7 @@ from pipesim.lang.warp import TileArray, Warp
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.ops import Fence, Op, Scope, Space, semantics
 from pipesim.model.positions import BARRIER
-from pipesim.model.program import MAX_CLUSTER, Program
+from pipesim.model.program import MAX_CLUSTER, MAX_THREAD_REGISTERS, Program
 
 RoleBody = Callable[[Warp], None]
 InitBody = Callable[[], None]
@@ -38,9 +38,11 @@ class Protocol:
     """The description of one CTA's (or one cluster's) pipelines.
 
     ``cluster`` is the number of CTAs that the description spans; every CTA has the same memory, barriers and roles.
+    ``registers``: of each thread at the launch (``.maxnreg``, or what the cubin says), from which ``setmaxnreg`` takes;
+    0: not known, then the proof assumes as many as the warps hold in the end.
     """
 
-    def __init__(self, name: str, *, cluster: int = 1) -> None:
+    def __init__(self, name: str, *, cluster: int = 1, registers: int = 0) -> None:
         if not 1 <= whole("the number of CTAs in a cluster", cluster) <= MAX_CLUSTER:
             raise ProtocolError(
                 f"{name}: a cluster of {cluster} CTAs", place=author_line(), correction=f"use 1 to {MAX_CLUSTER}"
@@ -49,6 +51,13 @@ class Protocol:
         self._line = author_line()
         self._declared: dict[str, str] = {}  #: lines of the mbarriers
         self.cluster = cluster
+        self.launch_registers = whole("the registers of a thread", registers)
+        if not 0 <= self.launch_registers <= MAX_THREAD_REGISTERS:
+            raise ProtocolError(
+                f"{name}: {registers} registers a thread",
+                place=author_line(),
+                correction=f"use 1 to {MAX_THREAD_REGISTERS}, or 0 if it is not known",
+            )
         self.roles: list[Role] = []
         self.tiles: list[TileArray] = []
         self.storages: list[BarrierStorage] = []

@@ -49,9 +49,7 @@ def _called(error: BaseException) -> str:
     while trace is not None:
         if not is_inside(trace.tb_frame.f_globals.get("__name__", "")):
             called = ""
-        elif (
-            not called and "<locals>" not in trace.tb_frame.f_code.co_qualname
-        ):
+        elif not called and "<locals>" not in trace.tb_frame.f_code.co_qualname:
             called = trace.tb_frame.f_code.co_qualname.removesuffix(".__init__")
         trace = trace.tb_next
     return called

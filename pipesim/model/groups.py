@@ -87,11 +87,13 @@ TRIP_BEGINS = LOOP_MARKS - _of(Op.LOOP_END)  #: the marks after which a trip run
 BRANCHES = _having("skip")  #: the next operation depends on a register
 #: Change no part of the machine's state: they order memory, carry names, or take time. Listed, not derived: a new
 #: operation without a rule of its own is refused until it is decided, so that no proof skips it.
-NO_EFFECT = _of(Op.FENCE, Op.ENGINE_WORK, Op.WORK, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END, Op.SETMAXNREG)
+NO_EFFECT = _of(Op.FENCE, Op.ENGINE_WORK, Op.WORK, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END)
 #: No other agent can see or change what they name: when they happen makes no difference to others.
 PRIVATE = NO_EFFECT | _of(Op.JUMP_IF, Op.PENDING_COUNT)
 TIMES_ITSELF_ONLY = PRIVATE - ON_ENGINE  #: private, and no engine starts work whose end others may wait for
-MAY_BLOCK = BLOCKING_WAITS | MEETING_WAITS | _having("groups")  #: may have to wait for something
+TAKES_REGISTERS = _of(Op.SETMAXNREG)  #: takes registers from the pool of its CTA, or gives some back
+#: May have to wait for something.
+MAY_BLOCK = BLOCKING_WAITS | MEETING_WAITS | TAKES_REGISTERS | _having("groups")
 RETURNS_LATE = MAY_BLOCK | TRIES  #: end with an answer that comes from elsewhere, whether they blocked or not
 WAITS_FOR_OTHERS = ASKS | MEETING_WAITS  #: hold an agent back for others, not for its own warp group's transfers
 WORKS = (_having("cycles") & PRIVATE) | ACCESSES  #: what an agent is seen to work on in a picture
@@ -107,11 +109,13 @@ COUNTS_BYTES = EXPECTS | _of(Op.EXPECT_TX, Op.TMA_LOAD)  #: name bytes of a phas
 #: Make the mbarrier that they name signal, and no other channel: a replay that needs the signal carries them out.
 SUPPLIES_HERE = SIGNALS | BRINGS_BYTES | _of(Op.INIT)
 #: Carried out as soon as a replay without records comes there: nobody needs them later, and they wait for nobody.
-AT_ONCE_UNRECORDED = (NO_EFFECT - ON_ENGINE) | PARITY_TRIES | _of(Op.BAR_SYNC, Op.READ)
+AT_ONCE_UNRECORDED = (NO_EFFECT - ON_ENGINE) | PARITY_TRIES | TAKES_REGISTERS | _of(Op.BAR_SYNC, Op.READ)
 CHANGES_PHASE = (LIFE | SIGNALS) - _of(Op.ARRIVE)  #: do not commute on a barrier, as plain arrivals do
 #: No rule in the certificate: they change what a phase needs, or ask in other ways than by parity.
 UNCERTIFIED = BRANCHES | BY_STATE | _of(Op.INVAL, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.PENDING_COUNT)
 CORRECTABLE = PARITY_WAITS | _of(Op.ARRIVE, Op.TMA_LOAD)  #: a correction may be about the barrier that they name
-UNLISTED = PRIVATE - _of(Op.FENCE)  #: no steps of a schedule in words; a fence is one, since findings are about fences
+UNLISTED = (PRIVATE | TAKES_REGISTERS) - _of(
+    Op.FENCE
+)  #: no steps of a schedule in words; a fence is one, since findings are about fences
 NOT_DRAWN = UNLISTED - WORKS  #: leave no span in the picture of a schedule
 SETS_UP = MEETINGS | _of(Op.INIT, Op.FENCE)  #: what agents do before they first use an mbarrier

@@ -9,6 +9,7 @@ look whether it was blocked. What a move does is the machine's business.
 from __future__ import annotations
 
 from enum import IntEnum
+from operator import attrgetter
 from typing import NamedTuple
 
 from pipesim.model import barrier as mbarrier
@@ -17,10 +18,12 @@ from pipesim.model.machine import TMA, Flight, State, Step, answered, begin, fin
 from pipesim.model.ops import IN_ORDER, Op
 from pipesim.model.positions import BARRIER, PARITY, TESTED_TOKEN
 from pipesim.model.program import Program
-from pipesim.model.state import OWN
+from pipesim.model.state import OWN, new
 
 #: Bytes in which a bulk copy lands on hardware: its parts are multiples of this (measured: docs/hopper.md).
 PIECE = 16
+
+_BY_ISSUE = attrgetter("agent", "engine", "sequence", "pc", "first")
 
 
 class Kind(IntEnum):
@@ -47,9 +50,24 @@ def canonical(state: State) -> State:
     """The same state without its memory of the order in which agents issued: equal futures are equal states."""
     if not state.flights:
         return state if not state.issued else state._replace(issued=0)
-    flights = sorted(state.flights, key=lambda f: (f.agent, f.engine, f.sequence, f.pc, f.first))
-    renumbered = tuple(f._replace(sequence=n, after=n if f.after else 0) for n, f in enumerate(flights, start=1))
+    flights = sorted(state.flights, key=_BY_ISSUE)
+    renumbered = tuple([_numbered(f, n) for n, f in enumerate(flights, start=1)])
     return state._replace(flights=renumbered, issued=len(renumbered))
+
+
+def _numbered(flight: Flight, number: int) -> Flight:
+    """The flight with this place in the order of issue."""
+    after = number if flight.after else 0
+    if flight.sequence == number and flight.after == after:
+        return flight
+    return new(Flight, (*flight[:-2], after, number))
+
+
+def _canonical_after(before: State, after: State) -> State:
+    """The canonical form of what a move leads to from a canonical state: most moves leave the flights alone."""
+    if after.flights is before.flights and after.issued == before.issued:
+        return after
+    return canonical(after)
 
 
 def moves(program: Program, state: State) -> list[Move]:
@@ -194,7 +212,7 @@ def make(program: Program, state: State, move: Move) -> Step:
             result = tried._replace(state=failed(program, tried.state, move.who, state.pcs[move.who]))
         case Kind.LAND:
             result = land(program, state, state.flights[move.who], move.nbytes)
-    return result._replace(state=canonical(result.state))
+    return result._replace(state=_canonical_after(state, result.state))
 
 
 def attempt(program: Program, state: State, move: Move) -> Step | None:
@@ -210,9 +228,11 @@ def attempt(program: Program, state: State, move: Move) -> Step | None:
         return make(program, state, move) if unopened and move.kind == Kind.OPEN else None
     result = step(program, state, move.who)
     if move.kind == Kind.STEP:
-        return None if _nothing_happened(state, result) else result._replace(state=canonical(result.state))
+        if _nothing_happened(state, result):
+            return None
+        return result._replace(state=_canonical_after(state, result.state))
     pc = state.pcs[move.who]
     if program.code[move.who][pc][0] not in TRIES:
         return None
     refused = failed(program, result.state, move.who, pc)
-    return result._replace(state=canonical(refused)) if refused != result.state else None
+    return result._replace(state=_canonical_after(state, refused)) if refused != result.state else None

@@ -27,9 +27,11 @@ from pipesim.model.ops import (
     with_operand,
 )
 from pipesim.model.positions import ASYNC_ACCESS, BARRIER, COMMIT_BARRIER, COMMIT_MASK, COPY_MASK, ENGINE, SKIP
+from pipesim.model.register_pool import RegisterPools
 
 PROGRAM_VERSION = 1
 MAX_REGISTERS = 1 << 16
+MAX_THREAD_REGISTERS = 256  #: of the hardware, for one thread
 ALL_LANES = (1 << 32) - 1
 NAMED_BARRIERS = 16
 MAX_CLUSTER = 16  #: CTAs of the largest cluster (CUDA programming guide; more than 8 must be asked for)
@@ -108,6 +110,7 @@ class Program:
     version: int = PROGRAM_VERSION
     notes: tuple[str, ...] = field(default=())  #: what the flattener added, in words
     pipelines: tuple[str, ...] = ()  #: pipeline structs that its roles made, by upstream's names
+    launch_registers: int = 0  #: registers of each thread at the launch, 0 if not known
 
     def __post_init__(self) -> None:
         _validate(self)
@@ -220,6 +223,25 @@ class Program:
         return tuple(tuple(members.get((agent.cta, agent.warp // WARP_GROUP), ())) for agent in self.agents)
 
     @cached_property
+    def register_pools(self) -> RegisterPools | None:
+        """The registers of its CTAs, None if no agent may have to wait for some."""
+        if not any(op[0] == Op.SETMAXNREG for code in self.code for op in code):
+            return None
+        pools = RegisterPools(self.agents, self.code, self.launch_registers)
+        return pools if pools.may_block else None
+
+    @cached_property
+    def leaves_cluster_barrier(self) -> bool:
+        """True if agents arrive at the cluster barrier unequally often: it does not wait for those that have ended."""
+        arrivals = {sum(op[0] == Op.CLUSTER_ARRIVE for op in code) for code in self.code}
+        return len(arrivals) > 1 or any(
+            any(skipped[0] == Op.CLUSTER_ARRIVE for skipped in code[pc + 1 : pc + 1 + op[SKIP]])
+            for code in (self.code if arrivals != {0} else ())
+            for pc, op in enumerate(code)
+            if op[0] == Op.JUMP_IF
+        )
+
+    @cached_property
     def cell_count(self) -> int:
         """How many cells there are (one spare after each memory's last bound)."""
         return max((end for _, end in self.cells), default=0)
@@ -265,6 +287,8 @@ def _wrong_tables(program: Program) -> str:
         return f"{program.ctas} CTAs, {program.grid} copies: 1 to {MAX_CLUSTER} and at least 1 are possible"
     if not 0 <= program.registers <= MAX_REGISTERS:
         return f"{program.registers} registers: 0 to {MAX_REGISTERS} are possible"
+    if not 0 <= program.launch_registers <= MAX_THREAD_REGISTERS:
+        return f"{program.launch_registers} registers a thread: 0 (not known) to {MAX_THREAD_REGISTERS} are possible"
     if program.smem_bytes < 0:
         return f"{program.smem_bytes} bytes of shared memory"
     for i, agent in enumerate(program.agents):

@@ -32,6 +32,7 @@ def dumps(program: Program) -> str:
         "sources": list(program.sources),
         "notes": list(program.notes),
         "pipelines": list(program.pipelines),
+        "launch_registers": program.launch_registers,
     }
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
     agents = []
@@ -106,6 +107,7 @@ def _program(data: dict[str, Any]) -> Program:
         version=_integer(data["version"]),
         notes=tuple(_text(s) for s in data["notes"]),
         pipelines=tuple(_text(s) for s in data.get("pipelines", [])),  # earlier versions of pipesim left them out
+        launch_registers=_integer(data.get("launch_registers", 0)),
     )
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import NO_EFFECT
-from pipesim.model.ops import Op, Operation
+from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.positions import JUMP_REGISTER, NAMED_BARRIER, NAMED_LANES, SKIP, THREADS, VALUE
 from pipesim.model.program import Program
-from pipesim.model.state import Rule, State, Step, advance, new
+from pipesim.model.state import Rule, State, Step, advance, cluster_channel, new, pool_channel
 
 WARP = 32
 
@@ -57,26 +57,49 @@ def _cluster_arrive(program: Program, state: State, agent: int, _: Operation) ->
     arrived, generation = state.cluster
     if state.cluster_held[agent] >= 0:
         return Step(advance(state, agent), faults=(Fault(FaultKind.CLUSTER_ARRIVE, agent, state.pcs[agent]),))
-    full = arrived + 1 == len(program.agents)
-    state = state._replace(
-        cluster=(0, generation + 1) if full else (arrived + 1, generation),
-        cluster_held=(*state.cluster_held[:agent], generation, *state.cluster_held[agent + 1 :]),
-    )
-    return Step(advance(state, agent), signalled=_cluster_channel(program) if full else -1)
+    held = (*state.cluster_held[:agent], generation, *state.cluster_held[agent + 1 :])
+    state = state._replace(cluster=(arrived + 1, generation), cluster_held=held)
+    full = arrived + 1 == len(program.agents) or _without_the_ended(program, state)
+    state = state._replace(cluster=(0, generation + 1)) if full else state
+    return Step(advance(state, agent), signalled=cluster_channel(program) if full else -1)
 
 
 def _cluster_wait(program: Program, state: State, agent: int, _: Operation) -> Step:
     held = state.cluster_held[agent]
     if held < 0:
         return Step(advance(state, agent), faults=(Fault(FaultKind.CLUSTER_ARRIVE, agent, state.pcs[agent]),))
+    signalled = -1
     if state.cluster[1] <= held:
-        return Step(state, blocked=_cluster_channel(program))
+        if not _without_the_ended(program, state):
+            return Step(state, blocked=cluster_channel(program))
+        state, signalled = state._replace(cluster=(0, held + 1)), cluster_channel(program)
     released = state._replace(cluster_held=(*state.cluster_held[:agent], -1, *state.cluster_held[agent + 1 :]))
-    return Step(advance(released, agent))
+    return Step(advance(released, agent), signalled=signalled)
 
 
-def _cluster_channel(program: Program) -> int:
-    return len(program.barriers) + len(program.named_barriers)
+def _without_the_ended(program: Program, state: State) -> bool:
+    """True if every agent that has not ended has arrived at the cluster barrier.
+
+    Threads that have exited are not waited for (PTX ISA, ``barrier.cluster``: all non-exited threads of the cluster;
+    measured). Their exit itself is seen by whoever comes next: the last arrival, or a wait.
+    """
+    if not program.leaves_cluster_barrier:
+        return False
+    generation = state.cluster[1]
+    here = zip(state.cluster_held, state.pcs, program.code, strict=True)
+    return all(held == generation or pc >= len(code) for held, pc, code in here)
+
+
+def _setmaxnreg(program: Program, state: State, agent: int, op: Operation) -> Step:
+    """Fewer registers are given back at once, more are waited for until they are free."""
+    pools = program.register_pools
+    if pools is None:
+        return _pass(program, state, agent, op)
+    channel = pool_channel(program, program.agents[agent].cta)
+    if pools.missing(agent, state.pcs, operand(op, "registers")):
+        return Step(state, blocked=channel)
+    less = operand(op, "registers") < pools.of_thread(agent, state.pcs[agent])
+    return Step(advance(state, agent), signalled=channel if less else -1)
 
 
 def _jump_if(_: Program, state: State, agent: int, op: Operation) -> Step:
@@ -97,5 +120,6 @@ RULES: dict[Op, Rule] = {
     Op.CLUSTER_ARRIVE: _cluster_arrive,
     Op.CLUSTER_WAIT: _cluster_wait,
     Op.JUMP_IF: _jump_if,
+    Op.SETMAXNREG: _setmaxnreg,
     **{Op(op): _pass for op in NO_EFFECT},
 }

@@ -65,7 +65,7 @@ class Step(NamedTuple):
     ``blocked`` is the channel the agent must see signalled before it can move (then ``state`` is the very object that
     was passed in, unless the agent has just arrived at a named barrier), -1 if it moved. ``signalled`` is the channel
     on which something completed, -1 if nothing did. Channels: mbarrier b is b; then the named barriers; then the
-    cluster; then one for each agent (its own transfers).
+    cluster; then one for each agent (its own transfers); then one for the registers of each CTA.
     """
 
     state: State
@@ -103,11 +103,21 @@ def own_channel(program: Program, agent: int) -> int:
     return len(program.barriers) + len(program.named_barriers) + 1 + agent
 
 
+def pool_channel(program: Program, cta: int) -> int:
+    """The channel of the registers of a CTA."""
+    return own_channel(program, len(program.agents)) + cta
+
+
+def cluster_channel(program: Program) -> int:
+    """The channel of the cluster barrier."""
+    return len(program.barriers) + len(program.named_barriers)
+
+
 def meeting_channel(program: Program, op: Operation) -> int:
     """The channel of the named barrier or the cluster barrier that an operation is on, -1 if on neither."""
     if op[0] in groups.ON_NAMED_BARRIER:
         return len(program.barriers) + op[NAMED_BARRIER]
-    return len(program.barriers) + len(program.named_barriers) if op[0] in groups.CLUSTER else -1
+    return cluster_channel(program) if op[0] in groups.CLUSTER else -1
 
 
 def exited(program: Program, state: State, cta: int) -> bool:

@@ -127,6 +127,13 @@ def _require_registers(program: Program) -> None:
                         )
                     held[program.agents[agent].warp] = operand(op, "registers"), program.line(agent, pc)
         total = 32 * sum(count for count, _ in held.values())
+        threads = 32 * len({agent.warp for agent in program.agents if agent.cta == rank})
+        if program.launch_registers * threads > MAX_REGISTERS:
+            raise ConfigurationError(
+                f"{program.name} is launched with {program.launch_registers} registers for each of {threads} threads: "
+                f"{program.launch_registers * threads:,}; an SM has {MAX_REGISTERS:,}",
+                correction=f"at most {MAX_REGISTERS // threads // 8 * 8} registers a thread are possible",
+            )
         if total > MAX_REGISTERS:
             raise ConfigurationError(
                 f"{program.name} asks for {total:,} registers in one CTA; an SM has {MAX_REGISTERS:,}",

@@ -19,6 +19,8 @@ from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.search.breadth_first import explore
 from pipesim.prove.search.outcomes import of_two, outcomes
+from pipesim.prove.search.with_clocks import MOST_STATES as MOST_WITH_CLOCKS
+from pipesim.prove.search.with_clocks import search_memory_order
 
 MOST_STATES = 200_000
 _MOST_DOUBTS = 12  #: looked into, the first of each kind before the second of any
@@ -30,8 +32,8 @@ class How(Enum):
     CERTIFICATE = "one run represents every schedule"
     SCHEDULE = "counterexample found"
     SEARCH = "every schedule searched"
-    SEARCH_OF_ONE_MEMORY = "every schedule searched, fences and scopes checked in one of them"
     NOTHING = "the search reached its limit"
+    MEMORY_NOT_SEARCHED = "the search of fences and scopes reached its limit"
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,14 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
         return verdict(Verdict.REFUTED, How.SCHEDULE, seen.states, of_two(program, ends.different))
     if not ends.complete:
         return verdict(Verdict.UNKNOWN, How.NOTHING, seen.states)
-    return verdict(Verdict.PROVED, How.SEARCH if memory is None else How.SEARCH_OF_ONE_MEMORY, seen.states)
+    if memory is None:
+        return verdict(Verdict.PROVED, How.SEARCH, seen.states)
+    ordered = search_memory_order(program, min(max_states, MOST_WITH_CLOCKS))
+    if ordered.refutations:
+        return verdict(Verdict.REFUTED, How.SCHEDULE, seen.states, ordered.refutations)
+    if not ordered.complete:
+        return verdict(Verdict.UNKNOWN, How.MEMORY_NOT_SEARCHED, seen.states)
+    return verdict(Verdict.PROVED, How.SEARCH, seen.states)
 
 
 def _first_of_each(program: Program, doubts: tuple[Doubt, ...]) -> tuple[Refutation, ...]:

@@ -19,6 +19,7 @@ class Why(Enum):
     ARRIVALS = "a phase can receive more arrivals than a barrier can count"
     STALE_TRY = "the result of a try_wait is used for another barrier, parity or phase"
     EXIT = "an operation on a barrier or the memory of another CTA, which may have exited"
+    REGISTERS = "registers that are given back after a request for more, or more than the CTA was launched with"
     RACE = "two unordered accesses, at least one of them a write"
 
 

@@ -187,6 +187,8 @@ class Earliest:
         where = len(self._joined) - 1 if cluster else op[NAMED_BARRIER]
         here = self.events[issue].time
         if op[0] == Op.CLUSTER_WAIT:
+            if result.signalled >= 0:  # it went on without agents that have ended
+                self._ended[where].append(_Signal(here, issue, landed=False))
             ended = self._ended[where][before.cluster_held[agent]]
             self._next[agent] = (ended.seen, ended.event) if ended.seen > here else (here, issue)
             return

@@ -16,13 +16,14 @@ from simpy.events import Event, Timeout
 from pipesim.explain.blocked import explain
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, Fault
-from pipesim.model.groups import BLOCKING_WAITS, TRIES
+from pipesim.model.groups import BLOCKING_WAITS, MEETINGS, TRIES
 from pipesim.model.machine import Flight, State, Step, begin, initial_state, land, step
 from pipesim.model.moves import can_land, failed, finds, opens
 from pipesim.model.observer import Observer
 from pipesim.model.ops import IN_ORDER, Op
 from pipesim.model.positions import ANSWER, BARRIER
 from pipesim.model.program import Program
+from pipesim.model.state import cluster_channel, pool_channel
 from pipesim.timed.costs import Cost
 from pipesim.timed.plan import Planned, plan
 from pipesim.timed.profile import Profile
@@ -98,7 +99,7 @@ class _Run:
         self._buffer = StampBuffer(meanings)
         self._env = simpy.Environment()
         self._state = initial_state(program)
-        channels = len(program.barriers) + len(program.named_barriers) + 1 + len(program.agents)
+        channels = pool_channel(program, program.ctas)
         self._waiters: list[list[int]] = [[] for _ in range(channels)]
         self._visible = [0] * channels
         self._landed = [False] * channels  #: whether a landing made the last completion on a channel
@@ -163,10 +164,7 @@ class _Run:
             state = self._state
             pc = state.pcs[agent]
             if pc == len(plans):
-                self._ends[agent] = time
-                cta = program.agents[agent].cta
-                self._alive[cta] -= 1
-                self._left[cta] = max(self._left[cta], time)
+                self._end(agent, time)
                 return
             private, waits, accesses, cost, first, second = plans[pc]
             if time != now and not private:
@@ -202,6 +200,15 @@ class _Run:
             if signalled >= 0:
                 self._signal(signalled, time + cost.visible, landed=False)
             time += cost.busy
+
+    def _end(self, agent: int, time: int) -> None:
+        """The agent has carried out its last operation."""
+        self._ends[agent] = time
+        cta = self._program.agents[agent].cta
+        self._alive[cta] -= 1
+        self._left[cta] = max(self._left[cta], time)
+        if self._program.leaves_cluster_barrier:  # it may go on without this agent: who waits there looks again
+            self._signal(cluster_channel(self._program), time, landed=False)
 
     def _open(self, agent: int, cycles: int) -> None:
         """A read or write begins; what overlaps it until it ends is a race."""
@@ -246,10 +253,11 @@ class _Run:
         op = self._program.code[agent][pc]
         if op[0] in TRIES:
             return self._tried(agent, pc, planned, time)
-        if signalled >= 0:  # the last at a named barrier: it goes on with the others
+        if signalled >= 0:
             back = time + cost.visible
             self._signal(signalled, back, landed=False)
-            return self._passed(time, back, first, second)
+            if op[0] in MEETINGS:  # the last at a named barrier: it goes on with the others
+                return self._passed(time, back, first, second)
         if self._entered[agent] >= 0:
             self._entered[agent] = -1
             if second >= 0:
@@ -257,7 +265,7 @@ class _Run:
                 time += self._record
             return time
         if op[0] == Op.CLUSTER_WAIT:
-            return max(time, self._visible[len(self._program.barriers) + len(self._program.named_barriers)])
+            return max(time, self._visible[cluster_channel(self._program)])
         if op[0] not in BLOCKING_WAITS:
             return self._passed(time, time + cost.busy, first, second)
         if op[0] == Op.WAIT_UNLESS and op[ANSWER] >= 0 and self._state.registers[agent][op[ANSWER]]:

@@ -15,6 +15,7 @@ from types import ModuleType
 import pytest
 
 import pipesim.answers
+from pipesim.answers.budget import Unit
 from pipesim.answers.check import check, replay, walked
 from pipesim.answers.compare import compare_trace
 from pipesim.answers.evidence import HardwareSource
@@ -24,6 +25,7 @@ from pipesim.answers.run import run
 from pipesim.answers.verify import verify
 from pipesim.answers.verify_all import verify_several
 from pipesim.answers.verify_parts import Subject
+from pipesim.answers.views.check import CheckStep
 from pipesim.answers.views.conclusion import Conclusion, worst
 from pipesim.answers.views.summary import Hardware
 from pipesim.answers.views.trace import CAPTURED_NOW, PeriodCheck
@@ -229,7 +231,7 @@ class Heard(Progress):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
-        self.stages: list[Stage] = []
+        self.stages: list[Stage | CheckStep] = []
         self.errors: list[EvidenceError] = []
         self.files: tuple[Path, ...] = ()
 
@@ -240,6 +242,11 @@ class Heard(Progress):
     def _around(self, stage: Stage) -> Iterator[None]:
         self.stages.append(stage)
         yield
+
+    @contextmanager
+    def check_step(self, protocol: str, step: CheckStep) -> Iterator[Unit]:
+        self.stages.append(step)
+        yield lambda done, of: None
 
     def missing(self, error: EvidenceError) -> None:
         assert Stage.SIMULATE not in self.stages  # before the simulation, which may take long
@@ -263,7 +270,9 @@ class TestVerify:
         report = verify(find(PC), SMALL, hardware=HardwareSource.LEFT_OUT, progress=heard)
         assert (report.conclusion, report.left_out, report.missing) == (Conclusion.AGREES, True, None)
         assert (report.hardware, [line.profile for line in report.simulations]) == ((), ["h100"])
-        assert heard.stages == [Stage.FLATTEN, Stage.CHECK, Stage.SIMULATE]
+        assert heard.stages == [
+            Stage.FLATTEN, CheckStep.VERDICT, CheckStep.LEFTOVERS, CheckStep.SIZES, Stage.SIMULATE,
+        ]  # fmt: skip
 
     def test_with_recorded_traces(self, good: Trace, tmp_path: Path) -> None:
         write_trace(good, tmp_path / "a.parquet")

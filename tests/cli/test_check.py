@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import argparse
+import io
+import re
+import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from pipesim.answers.budget import TIME_LIMIT, Unit
+from pipesim.answers.checking import Checking
+from pipesim.answers.views.check import CheckStep
+from pipesim.cli.arguments import add_time_limit
 from pipesim.cli.main import main
+from pipesim.cli.progress import TerminalProgress
 from pipesim.protocols.catalog import BUILT_IN
+from tests.support.paths import ROOT
 
 Call = Callable[..., Any]
 
@@ -184,3 +195,107 @@ def test_what_cannot_be_asked(call: Call, words: list[str], said: str) -> None:
 def test_a_format_that_does_not_exist() -> None:
     with pytest.raises(SystemExit):
         main(["check", "producer_consumer", "--format", "xml"])
+
+
+WRONG = f"{ROOT}/tests/support/nine_warps.py:nine_warps"
+OF_THIS = ("-p", "stages=1", "-p", "tiles=2", "-p", "k_steps=3", "-p", "empty_count=9")
+
+
+class TestSteps:
+    """The verdict is written when it is known; what follows it can be limited and interrupted."""
+
+    def test_the_verdict_is_on_standard_output_before_the_steps_begin(
+        self, call: Call, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        written: list[str] = []
+        details = Checking.details
+
+        def late(self: Checking) -> None:
+            written.append(capsys.readouterr().out)
+            details(self)
+
+        whole = call("check", WRONG, *OF_THIS)
+        monkeypatch.setattr(Checking, "details", late)
+        rest = call("check", WRONG, *OF_THIS)
+        (first,) = written
+        assert "check        refuted" in first
+        assert first + rest.out == whole.out
+
+    def test_the_verdict_alone(self, call: Call) -> None:
+        answer = call("check", WRONG, *OF_THIS, "--quick")
+        assert (answer.code, answer.err) == (1, "")
+        assert answer.verdict == "✗ refuted: a schedule of nine_warps fails"
+        assert "deadlock · 9 of 9 agents" in answer.out
+        assert "smallest" not in answer.out
+
+    def test_the_verdict_alone_in_json(self, call: Call) -> None:
+        report = call("check", WRONG, *OF_THIS, "--quick", "--json").json["report"]
+        assert report["verdict"] == "refuted"
+        assert {each["why"] for each in report["left_out"]} == {"not_asked"}
+
+    def test_a_limit_is_that_of_each_step(self, call: Call) -> None:
+        answer = call("check", WRONG, *OF_THIS, "--time-limit", "1e-9")
+        assert answer.code == 1
+        assert "the smallest size: time limit after 0 of 5" in " ".join(answer.out.split())
+
+    @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon"])
+    def test_a_limit_is_a_number_of_seconds(self, call: Call, seconds: str) -> None:
+        answer = call("check", "producer_consumer", "--time-limit", seconds)
+        assert (answer.code, answer.out) == (2, "")
+        assert "expected a number of seconds above 0" in answer.err
+
+    def test_the_limit_of_the_help_is_the_one_that_holds(self) -> None:
+        parser = argparse.ArgumentParser()
+        add_time_limit(parser)
+        assert f"(default {TIME_LIMIT:.0f})" in " ".join(parser.format_help().split())
+
+    def test_an_interrupt_ends_the_steps_and_leaves_the_verdict(
+        self, call: Call, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.interrupt_at(CheckStep.SCHEDULE, monkeypatch)
+        answer = call("check", WRONG, *OF_THIS)
+        assert (answer.code, answer.err) == (1, "")
+        said = " ".join(answer.out.split())
+        assert "smallest · tiles 1 · k steps 2" in said
+        assert "a shorter schedule: interrupted · likely corrections: interrupted" in said
+
+    def test_of_the_other_protocols_only_the_verdict_is_then_looked_for(
+        self, call: Call, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.interrupt_at(CheckStep.LEFTOVERS, monkeypatch)
+        answer = call("check", "producer_consumer", "cluster_multicast", "-p", "tiles=2", "--json")
+        assert answer.code == 0
+        why = {
+            name: {each["why"] for each in one["report"]["left_out"]} for name, one in answer.json["protocols"].items()
+        }
+        assert why == {"producer_consumer": {"interrupted"}, "cluster_multicast": {"not_asked"}}
+
+    def test_without_a_verdict_there_is_nothing_to_keep(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.interrupt_at(CheckStep.VERDICT, monkeypatch)
+        assert call("check", "producer_consumer", "-p", "tiles=2").code == 130
+
+    @staticmethod
+    def interrupt_at(last: CheckStep, monkeypatch: pytest.MonkeyPatch) -> None:
+        def check_step(self: TerminalProgress, protocol: str, step: CheckStep) -> AbstractContextManager[Unit]:
+            if step is last:
+                raise KeyboardInterrupt
+            return nullcontext(lambda done, of: None)
+
+        monkeypatch.setattr(TerminalProgress, "check_step", check_step)
+
+    def test_the_steps_are_shown_on_a_terminal(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        terminal = io.StringIO()
+        monkeypatch.setattr(terminal, "isatty", lambda: True)
+        monkeypatch.setattr(sys, "stderr", terminal)
+        with TerminalProgress().check_step("ring", CheckStep.SMALLEST) as unit:
+            unit(3, 12)
+        with TerminalProgress().check_step("ring", CheckStep.SIZES) as unit:
+            unit(1_234, 0)
+        assert terminal.getvalue().endswith("\x1b[2K")  # the line is wiped
+        shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue())
+        assert "checking ring: the smallest size: 3 of 12 0:00:00" in shown
+        assert "checking ring: other sizes: 1,234 tried 0:00:00" in shown
+        assert shown.isascii()
+
+    def test_and_nowhere_else(self, call: Call) -> None:
+        assert call("check", WRONG, *OF_THIS).err == ""

@@ -35,6 +35,7 @@ TINY = """{
   "sources": ["a.py:1", "\\u00e9.py:2"],
   "notes": ["by hand"],
   "pipelines": ["EpiLoadPipeline"],
+  "launch_registers": 168,
   "code": [
    [
     [0, "INIT", 0, 1],
@@ -63,6 +64,7 @@ TINY_PROGRAM = Program(
     smem_bytes=72,
     notes=("by hand",),
     pipelines=("EpiLoadPipeline",),
+    launch_registers=168,
 )
 
 
@@ -134,6 +136,7 @@ def programs(draw: st.DrawFn) -> Program:
         smem_bytes=draw(st.integers(0, 1 << 20)),
         notes=tuple(draw(st.lists(names, max_size=2))),
         pipelines=tuple(draw(st.lists(names, max_size=2))),
+        launch_registers=draw(st.integers(0, 256)),
     )
 
 

@@ -25,7 +25,7 @@ def test_it_runs_at_tiny_sizes(capsys: pytest.CaptureFixture[str]) -> None:
         line = next(line for line in out.splitlines() if line.startswith(f"{case.what:22}"))
         assert line.split(f"{case.target:.1f} s")[1].split()[-1] == "8.5"
     assert "NOT PROVED" not in out
-    for said in ("plain (yardstick)", "reduced, in plain searches", "any number", "SPIN"):
+    for said in ("plain (yardstick)", "nine warps empty_count=9", "reduced, in plain searches", "any number", "SPIN"):
         assert said in out
 
 
@@ -42,6 +42,25 @@ def test_a_case_that_is_not_proved_is_told(monkeypatch: pytest.MonkeyPatch, caps
     out = capsys.readouterr().out
     assert "NOT PROVED: refuted" in out
     assert "12.500 s" in out
+
+
+@pytest.mark.parametrize(("seconds", "code"), [(1.25, 0), (1.75, 1)])
+def test_a_command_that_takes_too_long_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], seconds: float, code: int
+) -> None:
+    asked: list[list[str]] = []
+
+    def process(words: list[str]) -> float:
+        asked.append(words)
+        return seconds
+
+    monkeypatch.setattr(tool, "_process", process)
+    monkeypatch.setattr(tool, "BUILT_IN", ["producer_consumer"])
+    assert tool.main(["--commands"]) == code
+    out = capsys.readouterr().out
+    assert asked[:2] == [["producer_consumer", "--quick"], ["producer_consumer"]]
+    assert [line.split()[0] for line in out.splitlines()[1:]] == ["producer_consumer", *["nine_warps"] * 5]
+    assert (" over" in out) == bool(code)
 
 
 def test_the_exponent_of_a_power() -> None:

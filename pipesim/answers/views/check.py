@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
 from pipesim.answers.views.conclusion import Conclusion, of_verdict
 from pipesim.answers.views.heading import Heading
@@ -16,6 +17,37 @@ from pipesim.prove.counterexample.words import DoubtLine, Line
 from pipesim.prove.repair.correction import Correction
 
 
+class CheckStep(Enum):
+    """The verdict, and what follows it, each in its own time. The value is a phrase for a report."""
+
+    VERDICT = "the verdict"
+    SMALLER = "faults of smaller sizes"  #: before the verdict, where the search reached its limit
+    SMALLEST = "the smallest size"
+    SCHEDULE = "a shorter schedule"
+    CORRECTIONS = "likely corrections"
+    OTHERS = "other schedules"
+    LEFTOVERS = "what is left at the end"
+    SIZES = "other sizes"
+
+
+class CutBy(Enum):
+    """Why a step was left out, or ended before it was complete. The value is a phrase for a report."""
+
+    NOT_ASKED = "not asked for"
+    TIME = "time limit"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A step that did not come to its end: ``done`` of its ``of`` units of work were (0: it is not known how many)."""
+
+    step: CheckStep
+    why: CutBy
+    done: int = 0
+    of: int = 0
+
+
 @dataclass(frozen=True)
 class Counterexample:
     """What is wrong, and the schedule that shows it. ``at``: the parameters that were lowered to make it small.
@@ -24,7 +56,8 @@ class Counterexample:
     two, the protocol and its parameters, "" where a command line cannot name it. ``standing`` says of every agent, in
     the program's order, what it waits for at the end; "" where the schedule ends with a fault. With each of the
     ``corrections`` alone the protocol is proved, at these parameters and at those that were asked for. ``cause`` names
-    the doubt that led to the schedule, "" if a search did.
+    the doubt that led to the schedule, "" if a search did. ``unfinished``: the steps that would make it smaller or
+    shorter, of those that were left out. Of the verdict alone ``schedule`` and ``standing`` are empty.
     """
 
     finding: Finding
@@ -35,6 +68,7 @@ class Counterexample:
     standing: Mapping[str, str] = field(default_factory=dict)
     corrections: tuple[Correction, ...] = ()
     cause: str = ""
+    unfinished: tuple[CheckStep, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,8 +76,10 @@ class ProvedRange:
     """The values of a trip count that are proved, the other parameters being as they are.
 
     ``least`` to ``checked`` each by a run of its own (-1: none). ``lap``: beyond ``first`` so many trips more are a lap
-    more, so that every value from ``least`` on is proved; 0 if it is not known to be so, and then ``why``. ``fails``:
-    the least value met that is not proved, -1 if none was; ``refuted``: that a schedule of that one goes wrong.
+    more, so that every value from ``least`` on is proved; 0 if it is not known to be so, and then ``why``. At the
+    values ``far`` the programs were compared with the laps. ``others``: the values of the other trip counts, at which
+    this holds. ``fails``: the value met that is not proved, -1 if none was; ``refuted``: that a schedule of that one
+    goes wrong.
     """
 
     parameter: str
@@ -54,6 +90,23 @@ class ProvedRange:
     fails: int = -1
     why: Stop | None = None
     refuted: bool = False
+    far: tuple[int, ...] = ()
+    others: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ProvedTogether:
+    """Small values of several trip counts at once, each of which may have any value while the others stay.
+
+    ``tried``: the combinations that are proved, one by one.
+    ``fails``: the combination that is not proved, by parameter, empty if all are; ``refuted``: that a schedule of it
+    goes wrong.
+    """
+
+    parameters: tuple[str, ...]
+    tried: int
+    fails: Mapping[str, int]
+    refuted: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,7 +114,9 @@ class CheckReport:
     """The verdict on a protocol for every schedule, or on the one schedule that was replayed.
 
     ``how``: what the verdict rests on; None for one schedule, of ``replayed`` moves. ``states`` were searched, 0 if
-    none. ``also``: other ways in which schedules of the smallest size end.
+    none. ``also``: other ways in which schedules of the smallest size end. ``assumed_registers``: of each thread at the
+    launch, where requests for more may have to wait and the protocol does not say with how many it is launched; else 0.
+    ``left_out``: the steps that did not come to their end.
     """
 
     heading: Heading
@@ -73,14 +128,22 @@ class CheckReport:
     doubts: tuple[DoubtLine, ...]
     refutations: tuple[Counterexample, ...]
     ranges: tuple[ProvedRange, ...] = ()
+    together: ProvedTogether | None = None
     advisories: tuple[Advisory, ...] = ()
     also: tuple[FaultKind | Ending, ...] = ()
     replayed: int | None = None
+    assumed_registers: int = 0
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def conclusion(self) -> Conclusion:
         """As the verdict is."""
         return of_verdict(self.verdict)
+
+    @property
+    def quick(self) -> bool:
+        """True if the verdict alone was asked for."""
+        return any(each.why is CutBy.NOT_ASKED for each in self.left_out)
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -15,6 +15,7 @@ from pipesim.model.groups import NO_EFFECT, ON_ENGINE
 from pipesim.model.machine import Flight, State, begin, finished, initial_state, land, step
 from pipesim.model.moves import PIECE, completing_size, landing, landing_sizes, opens
 from pipesim.model.program import Program
+from pipesim.model.state import cluster_channel
 
 _WEIGHTS = (1, 8, 64)
 _CHANGE = 24  #: moves between two draws of the weights, on average
@@ -113,6 +114,8 @@ class _Drawing:
             self._faults += result.faults
             self._waits[agent] = result.blocked
             self._signal(result.signalled)
+            if self._program.leaves_cluster_barrier and finished(self._program, self._state, agent):
+                self._signal(cluster_channel(self._program))
             following = self._state.pcs[agent]
             if result.blocked >= 0 or following >= len(code) or code[following][0] not in NO_EFFECT - ON_ENGINE:
                 return

@@ -34,6 +34,7 @@ from pipesim.model.moves import can_land, completing_size, failed, finds, first_
 from pipesim.model.ops import Op, Operation
 from pipesim.model.positions import BARRIER, COUNT, PARITY
 from pipesim.model.program import Program
+from pipesim.model.state import pool_channel
 from pipesim.trace.schema import Events
 
 #: A trap is noticed late: its agent may go on for so many cycles. On the chip it recorded the copy behind an arrive
@@ -133,7 +134,7 @@ class _Replay:
         self._open_end = [len(a.ran) - 1 if a.half else -1 for a in aligned]  #: a wait that was begun last of all
         self._stuck = [False] * len(aligned)  #: agents that the end of the records shows in a wait
         self._latest = [self._bounds(rows) for rows in self._rows]
-        self._supply = Supply(own_channel(program, len(program.agents)))
+        self._supply = Supply(pool_channel(program, program.ctas))
         self._waits = self._plan()
         self._last = [max((self._cycle[row] for mine in a.rows for row in mine), default=_NEVER) for a in aligned]
 

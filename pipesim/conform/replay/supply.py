@@ -10,6 +10,7 @@ from pipesim.model.groups import COMMITS, ON_NAMED_BARRIER, SUPPLIES_HERE
 from pipesim.model.machine import own_channel
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
+from pipesim.model.state import pool_channel
 
 BEFORE: Literal[0] = 0  #: before the window of iterations that were recorded
 INSIDE: Literal[1] = 1
@@ -88,6 +89,8 @@ def supplies(program: Program, agent: int, op: Operation) -> tuple[int, ...]:
         return (operand(op, "barrier"),)
     if op[0] in ON_NAMED_BARRIER:
         return (len(program.barriers) + operand(op, "named_barrier"),)
+    if op[0] == Op.SETMAXNREG:
+        return (pool_channel(program, program.agents[agent].cta),)
     if op[0] == Op.CLUSTER_ARRIVE:
         return (len(program.barriers) + len(program.named_barriers),)
     if op[0] == Op.COMMIT and operand(op, "barrier") < 0 and operand(op, "engine") == Engine.WGMMA:

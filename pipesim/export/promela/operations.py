@@ -220,7 +220,8 @@ def _join(op: Operation) -> str:
 
 
 def _cluster_arrive(words: Words, _agent: int, _pc: int, _op: Operation) -> list[Choice]:
-    return always(f"cluster_join({len(words.program.agents)})")
+    join = "cluster_join_or_ended" if words.program.leaves_cluster_barrier else "cluster_join"
+    return always(f"{join}({len(words.program.agents)})")
 
 
 def _cluster_wait(_words: Words, _agent: int, _pc: int, _op: Operation) -> list[Choice]:
@@ -341,6 +342,7 @@ _RULES: dict[Op, Callable[[Words, int, int, Operation], list[Choice]]] = {
     Op.CP_ASYNC_ARRIVE: _cp_async_arrive,
     Op.BAR_SYNC: _bar_sync,
     Op.BAR_ARRIVE: _bar_arrive,
+    Op.SETMAXNREG: lambda *_: [],  # the model has registers enough: docs/spin.md
     Op.CLUSTER_ARRIVE: _cluster_arrive,
     Op.CLUSTER_WAIT: _cluster_wait,
     Op.TMA_LOAD: _tma_load,

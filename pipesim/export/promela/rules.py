@@ -170,6 +170,37 @@ inline cluster_join(agents) {
 }
 """
 
+_CLUSTER_WITHOUT_THE_ENDED = """\
+/* the cluster barrier where agents may end before others arrive: cluster_ended have, of which cluster_gone have not
+   arrived in this generation. They are not waited for */
+inline cluster_go_on(agents) {
+  if
+  :: cluster_arrived && cluster_arrived + cluster_gone == agents ->
+     cluster_arrived = 0; cluster_gone = cluster_ended; cluster_generation = cluster_generation + 1
+  :: else
+  fi
+}
+
+inline cluster_join_or_ended(agents) {
+  if
+  :: joined -> fault(cluster_arrive)
+  :: else ->
+     joined = cluster_generation + 1;
+     cluster_arrived = cluster_arrived + 1;
+     cluster_go_on(agents)
+  fi
+}
+
+inline cluster_leave(agents) {
+  cluster_ended = cluster_ended + 1;
+  if
+  :: joined == cluster_generation + 1
+  :: else -> cluster_gone = cluster_gone + 1; cluster_go_on(agents)
+  fi;
+  joined = 0
+}
+"""
+
 _LOOK = """\
 /* reading: held is the item found (-1 nothing, -2 being written), item the one believed, -1 for any */
 inline look(item) {
@@ -190,7 +221,7 @@ inline look(item) {
 
 
 _CALL = re.compile(r"(\w+)\(")
-_RULES = "\n".join([_FAULT, _BARRIER, _STATE, _NAMED, _CLUSTER, _LOOK])
+_RULES = "\n".join([_FAULT, _BARRIER, _STATE, _NAMED, _CLUSTER, _CLUSTER_WITHOUT_THE_ENDED, _LOOK])
 
 
 def rules(used_by: str, *, tokens: bool) -> str:

@@ -142,6 +142,9 @@ def _declarations(words: Words, faults: list[str]) -> tuple[str, int]:
         declare(_type(min(most, CLAMP)), name, named)
     if _uses(program, CLUSTER):
         lines += ["byte cluster_arrived;", "short cluster_generation;"]
+    if program.leaves_cluster_barrier:
+        idle = sum(not code for code in program.code)
+        lines += [f"byte cluster_ended = {idle};", f"byte cluster_gone = {idle};"]
     if _remote(words):
         running = [sum(a.cta == cta and bool(c) for a, c in zip(program.agents, program.code, strict=True))
                    for cta in range(program.ctas)]  # fmt: skip
@@ -201,8 +204,10 @@ def _remote(words: Words) -> bool:
 def _process(words: Words, agent: int) -> str:
     program = words.program
     code = program.code[agent]
-    leave = f"running[{program.agents[agent].cta}] = running[{program.agents[agent].cta}] - 1" if _remote(words) else ""
-    body = list(_body(words, agent, leave))
+    cta = program.agents[agent].cta
+    leaves = [f"running[{cta}] = running[{cta}] - 1"] if _remote(words) else []
+    leaves += [f"cluster_leave({len(program.agents)})"] if program.leaves_cluster_barrier else []
+    body = list(_body(words, agent, "; ".join(leaves)))
     name = "a{}_{}".format(agent, re.sub(r"[^a-z0-9_]", "_", program.agents[agent].role.lower()))
     local = [f"  {kind};" for kind, wanted in _locals(words, code) if wanted]
     head = f"{_comment(program.agent_name(agent))}\nactive proctype {name}() provided (!broken) {{"
@@ -216,7 +221,7 @@ def _locals(words: Words, code: tuple[Operation, ...]) -> list[tuple[str, bool]]
     return [
         (f"{kind} r[{registers}]", any(map(_uses_register, code))),
         ("short waits", Op.BAR_SYNC in ops),
-        ("short joined", bool(ops & CLUSTER)),
+        ("short joined", bool(ops & CLUSTER) or words.program.leaves_cluster_barrier),
     ]
 
 

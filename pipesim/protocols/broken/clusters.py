@@ -142,17 +142,23 @@ def cluster_arrive_twice(tiles: int = 1) -> Protocol:
 
 
 def cluster_sync_by_one_cta(tiles: int = 1) -> Protocol:
-    """CTA 0 synchronises the cluster once more than CTA 1.
+    """CTA 0 synchronises the cluster once more than CTA 1, which does not end meanwhile: it waits for CTA 0.
 
     tiles > 0: DEADLOCK
     else: proved
     """
     require("tiles", tiles, 0, 1 << 16)
     p = Protocol("cluster_sync_by_one_cta", cluster=2)
+    done = p.mbarriers("done", 1, count=1)
 
     @p.role("peer")
     def peer(w: Warp) -> None:
         for _ in range(tiles if w.cta == 0 else tiles - 1):
             w.cluster_sync()
+        with w.elect_one():
+            if w.cta == 0:
+                done[0].arrive_cluster(1)
+            else:
+                done[0].wait(0)
 
     return p

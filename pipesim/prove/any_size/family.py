@@ -10,14 +10,15 @@ the same moments, some of them twice, and ends as the shorter one does. So it is
 * that in each of these classes the longer programs are the shorter one with the lap again, items moving on evenly
   (:mod:`pipesim.prove.any_size.laps`).
 
-What is assumed is that the protocol continues as it does at the values looked at; for one given value not even that:
-:func:`covers` compares its program.
+What is assumed is that the protocol continues as it does at the values looked at. Some values far beyond the lap are
+among these (:meth:`Family.far`), so that what happens only every so often is met; for one given value nothing is
+assumed: :meth:`Family.covers` compares its program.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import islice
 
@@ -47,6 +48,8 @@ _PATIENCE = 24  #: a value up to which some number of values must be worth a lap
 _TRIES = (6, 12, 24, 48, 96, 192)  #: values at which a lap is looked for
 _MOST_LAPS = 3  #: of one run that are looked into
 _MOST_PAIRS = 1_000  #: of moments that are compared in one run
+_FAR = (64, 100, 256, 33, 17, 1_000)  #: values whose programs are compared with the laps, those worth most first
+_MOST_FAR = 60_000  #: operations of all these programs
 
 
 class Stop(Enum):
@@ -57,13 +60,15 @@ class Stop(Enum):
     NOT_RIGHT = "one run does not represent every schedule"
     TOO_LARGE = "its programs are too large to be checked individually"
     OTHERWISE = "the given program does not continue the pattern"
+    CHANGES = "its pattern changes there"
 
 
 @dataclass(frozen=True)
 class EveryValue:
     """Proved for every value: run from ``least`` to ``checked``, from ``first`` on in laps of ``lap`` values.
 
-    Below ``least`` is a value that the protocol does not have, or nothing.
+    Below ``least`` is a value that the protocol does not have, or nothing. At the values ``far`` beyond ``checked`` the
+    programs were compared with the lap, operation by operation.
     """
 
     parameter: str
@@ -71,13 +76,15 @@ class EveryValue:
     first: int
     lap: int
     checked: int
+    far: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class SomeValues:
     """Proved for the values ``least`` to ``checked`` (-1: none), and why not for every one.
 
-    ``fails``: the least value that is not proved, -1 if none was met.
+    ``fails``: the value met that is not proved, or with :attr:`Stop.CHANGES` the one that is another program than the
+    laps make; -1 if none was met.
     """
 
     parameter: str
@@ -132,6 +139,24 @@ class Family:
         assert short is not None
         laps = self._laps[every.first + rest]
         return follows(shorter=shorter, short=short, long=Outline(program), laps=laps, more=more - 1)
+
+    def far(self, every: EveryValue) -> EveryValue | SomeValues:
+        """The same with the values far beyond its lap whose programs were compared; SomeValues if one differs."""
+        compared: list[int] = []
+        longest, spent = self._outline(every.checked), 0
+        assert longest is not None
+        for value in _FAR:
+            due = sum(longest.lengths) * value // max(every.checked, 1)
+            if value <= every.checked or spent + due > _MOST_FAR:
+                continue
+            program = self._build(value)
+            if program is None:  # the protocol refuses it: it is no value of this claim
+                continue
+            spent += sum(map(len, program.code))
+            if not self.covers(every, value, program):
+                return SomeValues(self._parameter, every.least, every.checked, value, Stop.CHANGES)
+            compared.append(value)
+        return replace(every, far=tuple(sorted(compared)))
 
     def _tried(self, top: int, outline: Outline, worth: dict[tuple[int, ...], int]) -> Iterator[EveryValue | Stop]:
         """What comes of the laps of one run, one after the other."""

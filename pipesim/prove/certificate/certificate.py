@@ -21,7 +21,7 @@ from typing import NamedTuple
 from pipesim.model import groups
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.machine import TMA, Flight, State, Step
-from pipesim.model.ops import Engine, Op, Operation
+from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.positions import (
     ACCESS,
     ANSWER,
@@ -92,6 +92,7 @@ class Certificate:
         self._joined: dict[tuple[int, int], int] = {}  # (agent, channel) → generation it has arrived in
         self._tries: dict[tuple[int, int], _Try] = {}
         self._issued: dict[int, Clock] = {}  # by flight
+        self._requests: list[tuple[int, int, int]] = []  # for more registers: CTA, agent, pc
         self._groups = groups or Groups[Clock](program)
         self.accesses = Accesses(keep_reads=keep_reads)  #: for those who ask what a read saw
         self._other_cta = OtherCta(program)
@@ -111,6 +112,7 @@ class Certificate:
         twin._joined = self._joined.copy()
         twin._tries = self._tries.copy()
         twin._issued = self._issued.copy()
+        twin._requests = self._requests.copy()
         twin._nothing = self._nothing
         twin.accesses = self.accesses.fork()
         twin._other_cta = self._other_cta.fork(program)
@@ -208,6 +210,7 @@ class Certificate:
             **dict.fromkeys(groups.MEETING_ARRIVALS, self._meet),
             **dict.fromkeys(groups.MEETING_WAITS, self._met),
             **dict.fromkeys(groups.ACCESSES, self._touch),
+            Op.SETMAXNREG: self._registers,
             **dict.fromkeys(groups.ASYNC_ACCESSES, self._issue),
             Op.COMMIT: self._commit,
             Op.COMMIT_MULTICAST: self._issue,
@@ -248,11 +251,34 @@ class Certificate:
         self._complete(did.op[BARRIER], did.result)
 
     def _meet(self, did: _Did) -> None:
+        if did.op[0] == Op.CLUSTER_ARRIVE and self._program.leaves_cluster_barrier:
+            self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))  # an exit is no part of a phase here
         self._arrive_at(meeting_channel(self._program, did.op), did.agent, did.pc, did.result)
 
     def _met(self, did: _Did) -> None:
         channel = meeting_channel(self._program, did.op)
         self._see(did.agent, channel, self._joined.pop((did.agent, channel), -1))  # -1: it waits without having arrived
+
+    def _registers(self, did: _Did) -> None:
+        """Registers given back make no request wait that must not: then they are given back whatever has been granted.
+
+        If no agent gives any back after a request for more, of whomever in its CTA, and the pool holds all that its
+        groups ask for together, every request is granted in every schedule, however late.
+        """
+        pools = self._program.register_pools
+        if pools is None:
+            return
+        cta, wanted = self._program.agents[did.agent].cta, operand(did.op, "registers")
+        if wanted > pools.of_thread(did.agent, did.pc):
+            self._requests.append((cta, did.agent, did.pc))
+        clock = self._clocks[did.agent]
+        after = any(
+            where == cta and (agent == did.agent or clock.covers(agent, pc))
+            for where, agent, pc in self._requests
+            if (agent, pc) != (did.agent, did.pc)
+        )
+        if after or pools.highest(cta) > pools.size(cta):
+            self._doubt(Doubt(Why.REGISTERS, did.agent, did.pc))
 
     def _touch(self, did: _Did) -> None:
         first, end = self._program.cells[did.op[ACCESS]]

@@ -7,12 +7,12 @@ used. Such a program needs no second look; any other gets one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 
 from pipesim.model.finding import Advisory
 from pipesim.model.groups import HANDS_ON, MAY_ACQUIRE, MAY_RELEASE, TOUCHES_MEMORY
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, operand, order_of, scope_of
-from pipesim.model.positions import ACCESS, ASYNC_ACCESS, BARRIER, COPY_MASK, ENGINE, FENCE
+from pipesim.model.positions import ACCESS, ASYNC_ACCESS, BARRIER, COPY_MASK, ENGINE, FENCE, SKIP
 from pipesim.model.program import Program
 
 _TOO_WEAK = {
@@ -86,10 +86,12 @@ def _shared(program: Program, used: Iterable[Operation]) -> frozenset[int]:
     return frozenset(a for a in generic if not cells.isdisjoint(range(*program.cells[a])))
 
 
-def _fenced(code: Iterable[Operation], what: Set[Operation], by: Set[Fence]) -> bool:
-    """True if a fence follows each of these operations before anything that hands it on."""
+def _fenced(code: Sequence[Operation], what: Set[Operation], by: Set[Fence]) -> bool:
+    """True if on every way through the code a fence follows each of these operations before anything hands it on."""
     pending = False
-    for op in code if what else ():
+    jumped: set[int] = set()  # where a way comes in by a jump, something being unfenced
+    for pc, op in enumerate(code) if what else ():
+        pending = pending or pc in jumped
         if op in what:
             pending = True
         elif pending:
@@ -97,4 +99,6 @@ def _fenced(code: Iterable[Operation], what: Set[Operation], by: Set[Fence]) -> 
                 pending = False
             elif op[0] in HANDS_ON:
                 return False
+            elif op[0] == Op.JUMP_IF:
+                jumped.add(pc + 1 + op[SKIP])
     return True

@@ -8,6 +8,7 @@ the run then needs no other schedule to be wrong. Where the certificate holds, t
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import NamedTuple
 
 from pipesim.model import groups
@@ -145,6 +146,7 @@ class MemoryOrder:
             order = order_of(operand(op, "semantics")) if code == Op.CLUSTER_ARRIVE else Order.DEFAULT
             self._meet(meeting_channel(self._program, op), agent, pc, order, result)
         elif code in groups.MEETING_WAITS:
+            self._complete(meeting_channel(self._program, op), result)  # of the cluster, if it was seen to be complete
             self._met(agent, pc, op)
         elif code == Op.FENCE:
             self._fence(agent, pc, Fence(op[FENCE]), scope_of(operand(op, "semantics")))
@@ -380,6 +382,28 @@ class MemoryOrder:
         return -1, -1
 
     # where it stands
+
+    def fork(self) -> MemoryOrder:
+        """The same, to continue by itself."""
+        twin = object.__new__(MemoryOrder)
+        vars(twin).update(vars(self))
+        twin._moments = self._moments.copy()
+        twin._open = self._open.copy()
+        twin._done = [done.copy() for done in self._done]
+        for name in ("_joined", "_released", "_taken", "_tries", "_inits", "_issued", "_faults"):
+            setattr(twin, name, getattr(self, name).copy())
+        twin._groups = self._groups.fork(self._program)
+        twin._accesses = self._accesses.fork()
+        twin._weak = self._weak.copy()
+        return twin
+
+    def standing(self) -> Hashable:
+        """Equal for two observers of one program that will find the same faults in the same moves from here on."""
+        marks = Marks()
+        for key, issued in sorted(self._issued.items()):  # by agent and operation: in the order of issue
+            marks.shape.append(key)
+            marks.moment(issued.moment)
+        return self.snapshot(), marks.snapshot()
 
     def snapshot(self) -> Snapshot:
         """Everything that it may yet compare, and nothing that grows with the run."""

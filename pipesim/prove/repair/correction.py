@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -30,10 +31,13 @@ class Correction:
     line: str
 
 
-def corrections(program: Program, refuted: Refutation, asked: Program) -> tuple[Correction, ...]:
+def corrections(
+    program: Program, refuted: Refutation, asked: Program, unit: Callable[[int, int], None] | None = None
+) -> tuple[Correction, ...]:
     """Single changes with which both the program that shows the fault and the one that was asked for are proved.
 
-    At most :data:`MOST`, the plainest first; () if there is none, or if the programs are too large to try.
+    At most :data:`MOST`, the plainest first; () if there is none, or if the programs are too large to try. ``unit`` is
+    called before each change that is tried, with how many were, and 0: it is not known how many there will be.
     """
     if sum(map(len, asked.code)) > MOST_ASKED:
         return ()
@@ -44,6 +48,8 @@ def corrections(program: Program, refuted: Refutation, asked: Program) -> tuple[
         small = repaired(program, repair)
         if small is None or small.code in tried:
             continue
+        if unit is not None:
+            unit(len(tried), 0)
         tried.add(small.code)
         left -= sum(map(len, small.code))
         if left < 0:

@@ -14,6 +14,7 @@ from pipesim.model.groups import (
     ACCESSES,
     ASKS,
     CHANGES_PHASE,
+    CLUSTER,
     DELAYED_ARRIVALS,
     ON_NAMED_BARRIER,
     READS_MEMORY,
@@ -133,6 +134,10 @@ class Footprints:
         if op[0] in ON_NAMED_BARRIER:
             named = _bits([parts.named[op[NAMED_BARRIER]]])
             return Touch(adds=named) if op[NAMED_BARRIER] in self._agreed else Touch(writes=named)
+        if op[0] == Op.SETMAXNREG:
+            return Touch(writes=_bits(parts.pools[self._program.agents[agent].cta :][:1]))
+        if op[0] in CLUSTER and parts.gone:  # either may be the one that completes it without those who have ended
+            return Touch(writes=_bits([parts.cluster, *parts.gone]))
         if op[0] == Op.CLUSTER_ARRIVE:
             return Touch(adds=_bits([parts.cluster]))
         if op[0] == Op.CLUSTER_WAIT:
@@ -157,9 +162,10 @@ class Footprints:
         """With its last operation an agent ends, and with the last of them its CTA."""
         last = len(self._program.code[agent])
         ends = pc + 1 == last or (op[0] == Op.JUMP_IF and pc + 1 + op[SKIP] == last)
-        if not ends or not self._parts.running:
+        if not ends:
             return NOTHING
-        return Touch(writes=_bits([self._parts.running[self._program.agents[agent].cta]]))
+        running = self._parts.running[self._program.agents[agent].cta : self._program.agents[agent].cta + 1]
+        return Touch(writes=_bits([*running, *self._parts.gone]))
 
     def _issued(self, agent: int, op: Operation) -> Touch:
         """Everything that the transfers and commits touch later which this operation puts under way."""

@@ -55,6 +55,10 @@ class Parts:
         self.barriers = [self._add(_barrier(b)) for b in range(len(program.barriers))]
         self.named = [self._add(_named(n)) for n in range(len(program.named_barriers))]
         self.cluster = self._add(lambda s: s.cluster)
+        #: how many have ended that have not arrived at the cluster barrier, if it may go on without them
+        self.gone = [self._add(_gone(program))] if program.leaves_cluster_barrier else []
+        #: what a thread of each agent holds, by CTA, where an agent may have to wait for registers
+        self.pools = [self._add(_pool(program, cta)) for cta in range(program.ctas)] if program.register_pools else []
         self.running = [self._add(_running(program, cta)) for cta in range(program.ctas) if program.ctas > 1]
         touched = sorted(
             {c for code in program.code for op in code for a in accesses(program, op) for c in range(*program.cells[a])}
@@ -164,6 +168,20 @@ def _cell(cell: int) -> Callable[[State], int]:
 
 def _commits(agent: int) -> Callable[[State], tuple[int, ...]]:
     return lambda state: state.commits[agent * _ENGINES : (agent + 1) * _ENGINES]
+
+
+def _pool(program: Program, cta: int) -> Callable[[State], tuple[int, ...]]:
+    pools, mine = program.register_pools, [a for a, agent in enumerate(program.agents) if agent.cta == cta]
+    assert pools is not None
+    return lambda state: tuple(pools.of_thread(a, state.pcs[a]) for a in mine)
+
+
+def _gone(program: Program) -> Callable[[State], int]:
+    def gone(state: State) -> int:
+        ended = (a for a in range(len(program.agents)) if finished(program, state, a))
+        return sum(state.cluster_held[a] != state.cluster[1] for a in ended)
+
+    return gone
 
 
 def _running(program: Program, cta: int) -> Callable[[State], int]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from pipesim.model.program import Program
 from pipesim.prove.search.parts import Row
-from pipesim.prove.search.reach import Reach
+from pipesim.prove.search.reach import Here, Reach, Weights
 from pipesim.prove.search.successors import Process, Successor, Successors
 
 Enabled = list[tuple[Process, tuple[Successor, ...]]]
@@ -30,19 +30,21 @@ class Persistent:
         for process, outcomes in enabled:
             if self._unnoticed(row, process) and not any(outcome.faults for outcome in outcomes):
                 return [(process, outcomes)]
-        faulty = {id(process) for process, outcomes in enabled if any(outcome.faults for outcome in outcomes)}
-        processes = self._successors.processes(row)
-        best, fewest = enabled, sum(len(outcomes) for _, outcomes in enabled)
-        for seed, _ in enabled:
-            if id(seed) in faulty:
-                continue
-            held = self._closed(row, seed, processes)
-            chosen = [(process, outcomes) for process, outcomes in enabled if id(process) in held]
-            moves = sum(len(outcomes) for _, outcomes in chosen)
-            if moves < fewest and not held & faulty:
-                best, fewest = chosen, moves
-                if moves == 1:
-                    break
+        every = sum(len(outcomes) for _, outcomes in enabled)
+        weights = {
+            id(process): every + 1 if any(outcome.faults for outcome in outcomes) else len(outcomes)
+            for process, outcomes in enabled
+        }
+        here = self._reach.here(row, self._successors.processes(row), weights)
+        for process, outcomes in enabled:  # one alone, if there is one
+            if weights[id(process)] == 1 and _closed(here, process, weights, 1):
+                return [(process, outcomes)]
+        best, fewest = enabled, every
+        for process, _ in enabled:
+            held = _closed(here, process, weights, fewest - 1)
+            if held:
+                best = [(each, outcomes) for each, outcomes in enabled if id(each) in held]
+                fewest = sum(len(outcomes) for _, outcomes in best)
         return best
 
     def _unnoticed(self, row: Row, process: Process) -> bool:
@@ -52,14 +54,15 @@ class Persistent:
             return False
         return not touch.reads or (process.flight is None and self._successors.parts.value(row, process.part).hold > 0)
 
-    def _closed(self, row: Row, seed: Process, processes: list[Process]) -> set[int]:
-        """The seed, and whatever may do what the next moves of those here could notice."""
-        held, others = [seed], [process for process in processes if process is not seed]
-        while others:
-            joining = self._reach.noticing(row, held, others)
-            if not joining:
-                break
-            held += joining
-            new = {id(process) for process in joining}
-            others = [process for process in others if id(process) not in new]
-        return {id(process) for process in held}
+
+def _closed(here: Here, seed: Process, weights: Weights, most: int) -> set[int] | None:
+    """The seed, and whatever may do what the next moves of those here could notice; None if it weighs too much."""
+    held = [seed]
+    most -= weights[id(seed)]
+    while most >= 0:
+        joining = here.noticing(held, most)
+        if not joining:
+            return None if joining is None else {id(process) for process in held}
+        held += joining
+        most -= sum(weights.get(id(process), 0) for process in joining)
+    return None

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from rich.console import Console
 
+from pipesim.explain.blocked import REGISTERS
 from pipesim.model.finding import Advisory, Blocked, Deadlock, FaultReport, Finding, Supplier
 from pipesim.report.text.console import BAD, UNSURE, paint, width_of
 from pipesim.report.text.layout import field, wrap, wrap_parts
@@ -184,6 +185,9 @@ def _waits(blocked: Blocked, names: str, agents: int) -> str:
     if blocked.missed >= 0:
         return _missed(blocked, names, ask)
     unit = _unit(blocked)
+    if unit == "register":
+        free = number(blocked.count - blocked.arrivals_missing)
+        return f"{names} {wait} for {number(blocked.count)} {blocked.barrier}: {free} are free"
     if unit:
         arrived = f"{number(blocked.count - blocked.arrivals_missing)} of {count(blocked.count, unit)} arrived"
         return f"{names} {wait} for {blocked.barrier}: {arrived}"
@@ -198,6 +202,8 @@ def _unit(blocked: Blocked) -> str:
     """What a barrier that is no mbarrier counts; "" for an mbarrier, which has phases, arrivals and bytes."""
     if blocked.barrier.startswith("named barrier "):
         return "thread"
+    if blocked.barrier == REGISTERS:
+        return "register"
     return "agent" if blocked.barrier == "the cluster barrier" else ""
 
 
@@ -236,6 +242,8 @@ def _supplier_key(supplier: Supplier, blocked: Blocked) -> Hashable:
 
 def _supplier(supplier: Supplier, blocked: Blocked, who: str, agents: int) -> str:
     what = supplier.supplies or "arrival"
+    if blocked.barrier == REGISTERS:
+        return _gives_back(supplier, who, agents)
     if supplier.next_line:
         would = f"{who} would send the {what} next ({place(supplier.next_line)})"
         if who == blocked.agent:
@@ -247,6 +255,15 @@ def _supplier(supplier: Supplier, blocked: Blocked, who: str, agents: int) -> st
     whose = "its" if agents == 1 else "their"
     last = f"{whose} last {what} on {blocked.barrier} was {_which(supplier, blocked)} ({place(supplier.last_line)})"
     return f"{who} could send it, but {last}; no further one follows"
+
+
+def _gives_back(supplier: Supplier, who: str, agents: int) -> str:
+    """What a warp has given back of its registers, or would."""
+    wait = "waits" if agents == 1 else "wait"
+    if supplier.next_line:
+        would = f"{who} would give some back next ({place(supplier.next_line)})"
+        return f"{would}, but {wait} for {supplier.waits_for}" if supplier.waits_for else would
+    return f"{who} has given some back ({place(supplier.last_line)}), and no more follow"
 
 
 def _which(supplier: Supplier, blocked: Blocked) -> str:

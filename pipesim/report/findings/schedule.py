@@ -14,7 +14,7 @@ from pathlib import PurePath
 
 from rich.cells import cell_len
 
-from pipesim.answers.views.check import Counterexample
+from pipesim.answers.views.check import CheckStep, Counterexample
 from pipesim.model.finding import Deadlock
 from pipesim.prove.counterexample.replay_text import from_text
 from pipesim.prove.counterexample.words import Line, Part
@@ -61,7 +61,8 @@ def schedule_block(shown: Counterexample, width: int) -> list[str]:
     wide = max(len("move"), *(len(number(step.number)) for step in steps)) if steps else len("move")
     room = width - 2 - wide - _GAP - (places + _GAP if places else 0)
     lanes = _lanes(agents, room)
-    lines = [*wrap(f"the schedule, {count(len(from_text(shown.replay)), 'move')}", width, "  "), ""]
+    longer = ", not shortened" if CheckStep.SCHEDULE in shown.unfinished else ""
+    lines = [*wrap(f"the schedule, {count(len(from_text(shown.replay)), 'move')}{longer}", width, "  "), ""]
     if not lanes:
         return lines + _list(rows, shown, last, wide, width)
     lane = room // len(set(lanes.values())) - _GAP

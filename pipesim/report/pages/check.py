@@ -6,18 +6,25 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from rich.console import Console
 
-from pipesim.answers.views.check import CheckReport, Counterexample, ProvedRange
+from pipesim.answers.views.check import CheckReport, CheckStep, Counterexample, ProvedRange
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Verdict
 from pipesim.prove.counterexample.words import DoubtLine
 from pipesim.report.findings.finding import advisory_lines, finding_lines, index_of, names_of, role_of
 from pipesim.report.findings.schedule import again_lines, schedule_block
-from pipesim.report.sentences.check import check_sentence, how_words, why_not_every
+from pipesim.report.sentences.check import (
+    check_sentence,
+    how_words,
+    left_out_words,
+    sizes_words,
+    together_words,
+    why_not_every,
+)
 from pipesim.report.text.console import mark, paint, width_of
 from pipesim.report.text.headline import heading_lines
 from pipesim.report.text.layout import field, wrap, wrap_parts
 from pipesim.report.text.source import with_source
-from pipesim.report.text.words import count, number, parameters
+from pipesim.report.text.words import count, listed, number, parameters
 
 MOST_DOUBTS = 4
 
@@ -25,6 +32,16 @@ MOST_DOUBTS = 4
 def paint_check(console: Console, report: CheckReport) -> None:
     """Write the report."""
     paint(console, check_lines(report, width_of(console)))
+
+
+def paint_verdict(console: Console, report: CheckReport) -> None:
+    """Write the report up to the verdict, which is known first."""
+    paint(console, verdict_lines(report, width_of(console)))
+
+
+def paint_details(console: Console, report: CheckReport) -> None:
+    """Write what follows the verdict."""
+    paint(console, detail_lines(report, width_of(console)))
 
 
 def paint_summary(console: Console, reports: Mapping[str, CheckReport], failed: Mapping[str, PipesimError]) -> None:
@@ -43,23 +60,44 @@ def paint_summary(console: Console, reports: Mapping[str, CheckReport], failed: 
 
 def check_lines(report: CheckReport, width: int) -> list[str]:
     """The report in lines of at most ``width`` cells."""
-    parts = [count(report.operations, "operation"), *([count(report.phases, "phase")] if report.phases else [])]
+    return [*verdict_lines(report, width), *detail_lines(report, width)]
+
+
+def verdict_lines(report: CheckReport, width: int) -> list[str]:
+    """The protocol, the verdict and what it rests on: the same before the steps that follow the verdict, and after."""
+    parts = [report.verdict.value] if report.replayed is None else []
+    parts += [count(report.operations, "operation"), *([count(report.phases, "phase")] if report.phases else [])]
     parts.append(how_words(report))
     parts += [f"{count(report.states, 'state')} searched"] if report.states else []
-    lines = [*heading_lines(report.heading, width), "", *field("check", parts, width)]
+    return [*heading_lines(report.heading, width), "", *field("check", parts, width)]
+
+
+def detail_lines(report: CheckReport, width: int) -> list[str]:
+    """What follows the verdict: for which sizes it holds, what is wrong, what was left out, and all in one sentence."""
+    lines: list[str] = []
     for each in report.ranges:
         lines += field("sizes", [_range(each)], width)
+    if report.together is not None:
+        together = report.together
+        lines += field("sizes", [f"{' and '.join(together.parameters)} together: {together_words(together)}"], width)
     lines += advisory_lines(report.advisories, width)
     lines += wrong_lines(report, width)
+    lines += left_out_lines(report, width)
     return [*lines, "", *wrap(check_sentence(report), width, f"{mark(report.conclusion.ok)} ")]
+
+
+def left_out_lines(report: CheckReport, width: int) -> list[str]:
+    """The steps that did not come to their end, and why."""
+    said = left_out_words(report)
+    return ["", *field("left out", said, width)] if said else []
 
 
 def proof_lines(report: CheckReport, width: int) -> list[str]:
     """The verdict as one line of another report."""
     said = {Verdict.PROVED: "proved for every schedule", Verdict.REFUTED: "refuted", Verdict.UNKNOWN: "unknown"}
     how = [] if report.verdict is Verdict.PROVED else [how_words(report)]
-    free = [each.parameter for each in report.ranges if each.lap]
-    sizes = [f"for any number of {' or of '.join(free)}"] if free else []
+    free = sizes_words(report.ranges)
+    sizes = [f"{free} (assumed to continue)"] if free else []
     parts = [f"{mark(report.conclusion.ok)} {said[report.verdict]}", *sizes, *how]
     parts.append(count(report.operations, "operation"))
     return field("proof", parts, width)
@@ -76,15 +114,16 @@ def _range(each: ProvedRange) -> str:
         where = f"at {number(each.fails)} " if each.fails >= 0 else ""
         return f"{each.parameter}: {run}, no further value: {where}{why_not_every(each)}"
     lap = f"{number(each.lap)} iterations repeat" if each.lap > 1 else "iteration repeats"
-    beyond = f"from {number(each.first)} on, every further {lap} one lap (assumed to continue)"
-    return f"{each.parameter}: any value: {run}; {beyond}"
+    beyond = f"from {number(each.first)} on, every further {lap} one lap"
+    far = f", as compared at {listed([number(value) for value in each.far])}" if each.far else ""
+    return f"{each.parameter}: any value: {run}; {beyond}{far} (assumed to continue)"
 
 
 def wrong_lines(report: CheckReport, width: int) -> list[str]:
-    """What is wrong and what is doubtful, each block behind an empty line; nothing of what is proved."""
+    """What is wrong and what is doubtful, each block after an empty line; nothing of what is proved."""
     lines: list[str] = []
     for shown in report.refutations:
-        lines += shown_lines(shown, width)
+        lines += ["", *finding_lines([shown.finding], width)] if report.quick else shown_lines(shown, width)
     if report.doubts and report.verdict is not Verdict.PROVED:
         lines += ["", *_doubts(report.doubts, width)]
     if report.also:
@@ -96,8 +135,9 @@ def wrong_lines(report: CheckReport, width: int) -> list[str]:
 
 def shown_lines(shown: Counterexample, width: int) -> list[str]:
     """One way in which it fails: the sizes, the finding, its schedule, and how to see it again."""
-    lines = ["", *_smallest(shown, width), *finding_lines([shown.finding], width), "", *schedule_block(shown, width)]
-    for block in (_corrections(shown, width), again_lines(shown, width)):
+    lines = ["", *_smallest(shown, width), *finding_lines([shown.finding], width)]
+    schedule = schedule_block(shown, width) if shown.schedule else []
+    for block in (schedule, _corrections(shown, width), again_lines(shown, width)):
         lines += ["", *block] if block else []
     return lines
 
@@ -114,7 +154,8 @@ def _corrections(shown: Counterexample, width: int) -> list[str]:
 def _smallest(shown: Counterexample, width: int) -> list[str]:
     if not shown.at:
         return []
-    return [*wrap_parts(["smallest", *parameters(shown.at, ())], width, "  "), ""]
+    label = "smaller, not all sizes were tried" if CheckStep.SMALLEST in shown.unfinished else "smallest"
+    return [*wrap_parts([label, *parameters(shown.at, ())], width, "  "), ""]
 
 
 def _doubts(doubts: tuple[DoubtLine, ...], width: int) -> list[str]:

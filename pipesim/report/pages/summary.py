@@ -14,7 +14,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, Finding, Verdict
 from pipesim.report.findings.finding import who_waits
 from pipesim.report.pages.times import times_lines
-from pipesim.report.sentences.check import check_sentence
+from pipesim.report.sentences.check import ASSUMED, check_sentence, sizes_words
 from pipesim.report.sentences.stage import failure_words
 from pipesim.report.sentences.trace import trace_line_reason
 from pipesim.report.text.console import BAD, GOOD, UNSURE, mark, paint, width_of
@@ -36,6 +36,9 @@ def summary_lines(report: SummaryReport, width: int) -> list[str]:
     parts = ["checked for every schedule", f"simulated on the profile {report.profile}, in cycles"]
     parts += ["compared with every recorded trace"] * any(each.traces for each in report.protocols)
     lines = [*wrap_parts(parts, width, title), "", *_table(report.protocols, width)]
+    if any(each.proof is not None and sizes_words(each.proof.ranges) for each in report.protocols):
+        said = f"any number of one, the others as they are by default, {ASSUMED}"
+        lines += ["", *field("sizes", [said], width)]
     lines += _traces([line for each in report.protocols for line in each.traces], width)
     lines += times_lines(report.protocols, width)
     lines += _pipelines(report, width)
@@ -87,6 +90,9 @@ def _proof(each: ProtocolReport, *, wide: bool) -> str:
             free = [shown.parameter for shown in each.proof.ranges if shown.lap]
             if not free:
                 return f"{GOOD} at these parameters" if wide else f"{GOOD} these parameters"
+            together = each.proof.together
+            if together is not None and together.fails:
+                return f"{GOOD} these parameters"
             return f"{GOOD} any number of {' or '.join(free)}" if wide else f"{GOOD} any {', '.join(free)}"
 
 

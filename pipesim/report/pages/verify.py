@@ -8,7 +8,7 @@ from pipesim.answers.views.run import SimulationLine
 from pipesim.answers.views.trace import CompareReport
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.report.findings.finding import advisory_lines, finding_lines
-from pipesim.report.pages.check import proof_lines, wrong_lines
+from pipesim.report.pages.check import left_out_lines, proof_lines, wrong_lines
 from pipesim.report.pages.hardware import hardware_lines
 from pipesim.report.sentences.trace import compare_sentence
 from pipesim.report.sentences.verify import verify_sentence
@@ -46,6 +46,7 @@ def verify_lines(report: VerifyReport, width: int) -> list[str]:
     if of_simulations:
         lines += ["", *finding_lines(of_simulations, width)]
     lines += wrong_lines(report.proof, width)
+    lines += left_out_lines(report.proof, width)
     for n, block in enumerate(report.hardware):
         lines += ["", *hardware_lines(block, width, timeline=n == 0 or width >= BOTH_TIMELINES)]
     return [*lines, "", *wrap(verify_sentence(report), width, f"{mark(report.conclusion.ok)} ")]

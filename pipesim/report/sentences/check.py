@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
+from pipesim.answers.views.check import CheckReport, LeftOut, ProvedRange, ProvedTogether, WalkReport
 from pipesim.model.finding import Deadlock, Verdict
 from pipesim.report.text.words import count
 
@@ -17,20 +18,56 @@ def check_sentence(report: CheckReport) -> str:
         return f"{name} fails in this schedule" if wrong else "no finding at the end of this schedule"
     match report.verdict:
         case Verdict.PROVED:
-            free = [each.parameter for each in report.ranges if each.lap]
-            sizes = (
-                f"for any number of {' or of '.join(free)}, "
-                "assuming the roles keep repeating the pattern seen in the checked sizes"
-                if free
-                else "at these parameters"
-            )
-            return f"proved: no schedule of {name} deadlocks or breaks a rule, {sizes}"
+            sizes = sizes_words(report.ranges)
+            sizes = f"{sizes}, {ASSUMED}{_not_both(report.together)}" if sizes else "at these parameters"
+            return f"proved: no schedule of {name} deadlocks or breaks a rule, {sizes}{_launched(report)}"
         case Verdict.REFUTED:
-            return f"refuted: {name} fails in the schedule above"
+            return (
+                f"refuted: a schedule of {name} fails"
+                if report.quick
+                else f"refuted: {name} fails in the schedule above"
+            )
         case Verdict.UNKNOWN:
             return "unknown: neither proved nor refuted when the search reached its limit"
         case _:
             assert_never(report.verdict)
+
+
+#: What a claim about any number of iterations rests on.
+ASSUMED = "assuming the roles keep repeating the pattern seen in the checked sizes"
+
+
+def sizes_words(ranges: Sequence[ProvedRange]) -> str:
+    """``for any number of tiles (k_iters 16) or of k_iters (tiles 2)``: the sizes of a proof, "" if only one."""
+    free = [f"{each.parameter}{_at(each.others)}" for each in ranges if each.lap]
+    return f"for any number of {' or of '.join(free)}" if free else ""
+
+
+def _launched(report: CheckReport) -> str:
+    n = report.assumed_registers
+    return f"; assuming a launch with {n} registers a thread, which setmaxnreg distributes" if n else ""
+
+
+def _not_both(together: ProvedTogether | None) -> str:
+    if together is None or not together.fails:
+        return ""
+    return f"; not of {'both' if len(together.parameters) == 2 else 'all'}: {together_words(together)}"
+
+
+def together_words(together: ProvedTogether) -> str:
+    """What became of small values of several trip counts at once."""
+    if not together.fails:
+        return f"{count(together.tried, 'combination')} of small values checked individually"
+    return f"{'it fails' if together.refuted else 'not proved'} at {values_words(together.fails)}"
+
+
+def values_words(values: Mapping[str, int]) -> str:
+    """``tiles 2, k_iters 1``."""
+    return ", ".join(f"{name} {value:,}" for name, value in values.items())
+
+
+def _at(others: Mapping[str, int]) -> str:
+    return f" ({values_words(others)})" if others else ""
 
 
 def how_words(report: CheckReport) -> str:
@@ -38,6 +75,19 @@ def how_words(report: CheckReport) -> str:
     if report.how is not None:
         return report.how.value
     return f"one schedule of {count(report.replayed or 0, 'move')}"
+
+
+def left_out_words(report: CheckReport) -> list[str]:
+    """The steps that did not come to their end, each with the reason: ``other sizes: time limit, after 12 units``."""
+    if report.quick:
+        return ["everything but the verdict: not asked for"]
+    return [f"{each.step.value}: {each.why.value}{_after(each)}" for each in report.left_out]
+
+
+def _after(cut: LeftOut) -> str:
+    if cut.of:
+        return f" after {cut.done:,} of {cut.of:,}"
+    return f" after {cut.done:,} tried" if cut.done else ""
 
 
 def why_not_every(found: ProvedRange) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from pipesim.answers.progress import Stage
-from pipesim.answers.views.summary import Failure
+
+if TYPE_CHECKING:
+    from pipesim.answers.views.summary import Failure  # brings in all that compares traces; progress is shown first
 
 
 def doing_words(stage: Stage, *names: str) -> str:

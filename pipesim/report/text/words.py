@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 NONE = "–"  #: where a number does not exist
@@ -133,6 +133,11 @@ def parameters(params: Mapping[str, int], roles: tuple[tuple[str, int], ...]) ->
     """Parameters in words, in their order. ``<role>_warps`` is left out where the role's own phrase says the same."""
     said = {f"{name}_warps": warps for name, warps in roles}
     return [parameter(name, value) for name, value in params.items() if said.get(name) != value]
+
+
+def listed(words: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
 def warps(roles: tuple[tuple[str, int], ...]) -> list[str]:

@@ -1,0 +1,58 @@
+"""How long each step of an answer may take: asked between units of work, so that what is known by then is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from time import monotonic
+
+from pipesim.model.program import Program
+from pipesim.targets import Target
+
+TIME_LIMIT = 60.0  #: seconds of a step, unless a person sets another limit
+
+Unit = Callable[[int, int], None]  #: called before a unit of work: units done, and how many there are (0: not known)
+
+
+class TimeUpError(Exception):
+    """The time of a step is used up: the step ends, and the answer has what is known. Never leaves ``answers``."""
+
+
+class Budget:
+    """The ``seconds`` of each step, by a ``clock`` that may be any increasing number of seconds."""
+
+    def __init__(self, seconds: float = TIME_LIMIT, clock: Callable[[], float] = monotonic) -> None:
+        self.seconds = seconds
+        self._clock = clock
+        self._began = clock()
+
+    def start(self) -> None:
+        """A step begins."""
+        self._began = self._clock()
+
+    def ask(self) -> None:
+        """Before a unit of work. TimeUpError if the step has taken its time."""
+        if self._clock() - self._began >= self.seconds:
+            raise TimeUpError
+
+
+def budget_of(seconds: float | None) -> Budget:
+    """The budget of a person's time limit, the usual one if none was set."""
+    return Budget() if seconds is None else Budget(seconds)
+
+
+@dataclass(frozen=True)
+class WatchedTarget(Target):
+    """A target that calls ``before`` each time a program of it is made: where many sizes are tried, one is a unit."""
+
+    before: Callable[[], None] = lambda: None
+
+    def build(self, params: Mapping[str, int] | None = None, *, grid: int | None = None, twice: bool = True) -> Program:
+        """As the target's."""
+        self.before()
+        return super().build(params, grid=grid, twice=twice)
+
+
+def watched(target: Target, before: Callable[[], None]) -> Target:
+    """The same target, which calls ``before`` whenever it makes a program."""
+    return WatchedTarget(**{field.name: getattr(target, field.name) for field in fields(Target)}, before=before)

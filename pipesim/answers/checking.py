@@ -1,0 +1,311 @@
+"""A check in steps: first the verdict, then what explains it and how far it holds, each step in its own time.
+
+What a step has found when it is ended, by its time limit or by whoever drives it, stays in the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from pipesim.answers.any_size import Families, Together, trip_counts
+from pipesim.answers.budget import Budget, TimeUpError, Unit, watched
+from pipesim.answers.counterexample import (
+    FEW_STATES,
+    MOST_TRIES,
+    SmallestFailure,
+    at_size,
+    command_of,
+    corrections_of,
+    counterexample_of,
+    fails_so,
+    other_ends,
+    refuted_at,
+    shortened,
+)
+from pipesim.answers.progress import SILENT, Progress
+from pipesim.answers.views.check import (
+    CheckReport,
+    CheckStep,
+    Counterexample,
+    CutBy,
+    LeftOut,
+    ProvedRange,
+    ProvedTogether,
+)
+from pipesim.answers.views.heading import heading
+from pipesim.explain.cp_async_count import advisories as cp_async_count
+from pipesim.explain.register_requests import advisories as register_requests
+from pipesim.model.ending import Ending
+from pipesim.model.finding import Advisory, FaultKind, Verdict
+from pipesim.model.program import Program
+from pipesim.prove.any_size.family import EveryValue, SomeValues
+from pipesim.prove.check import MOST_STATES, Check, How
+from pipesim.prove.check import check as prove
+from pipesim.prove.counterexample.confirm import carried
+from pipesim.prove.counterexample.words import doubt_line
+from pipesim.prove.memory_order.may_fail import advisories
+from pipesim.prove.refutation import Refutation
+from pipesim.prove.repair.correction import Correction
+from pipesim.prove.search.leftovers import advisories as left_over
+from pipesim.prove.search.leftovers import leftovers
+from pipesim.targets import Target
+
+EVERY_RANGE = 1 << 10
+_MOST_LEFT = 20_000  #: operations of a program that is run once more for what it leaves
+_EXPLAINED = (CheckStep.SMALLEST, CheckStep.SCHEDULE, CheckStep.CORRECTIONS, CheckStep.OTHERS)
+_SHORTENING = (CheckStep.SMALLEST, CheckStep.SCHEDULE)
+_WIDENED = (CheckStep.LEFTOVERS, CheckStep.SIZES)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked about a program.
+
+    ``max_states`` are searched where one run does not decide. ``most_ranges``: trip counts of which every value is
+    looked at; the others keep their values. ``quick``: the verdict alone.
+    """
+
+    target: Target
+    params: Mapping[str, int]
+    program: Program
+    ctas: int | None = None
+    max_states: int = MOST_STATES
+    most_ranges: int = EVERY_RANGE
+    quick: bool = False
+
+
+class Checking:
+    """The check of one program: :meth:`verdict`, then :meth:`details`; :meth:`report` at any time after the first."""
+
+    def __init__(self, asked: Asked, budget: Budget | None = None, progress: Progress = SILENT) -> None:
+        self._asked = asked
+        self._budget = budget or Budget()
+        self._progress = progress
+        self._found: Check | None = None
+        self._small: SmallestFailure | None = None
+        self._wrong: list[Refutation] = []
+        self._shortened: set[int] = set()
+        self._corrections: dict[int, tuple[Correction, ...]] = {}
+        self._also: tuple[FaultKind | Ending, ...] = ()
+        self._left: tuple[Advisory, ...] = ()
+        self._ranges: list[ProvedRange] = []
+        self._together: ProvedTogether | None = None
+        self._due: list[CheckStep] = []  # steps that have not begun
+        self._now: CheckStep | None = None
+        self._units = (0, 0)
+        self._left_out: list[LeftOut] = []
+
+    def verdict(self) -> CheckReport:
+        """What is known for every schedule: the report as far as the verdict goes, without what is wrong."""
+        asked = self._asked
+        with self._progress.check_step(asked.program.name, CheckStep.VERDICT):
+            self._found = prove(asked.program, asked.max_states)
+        self._take(self._found)
+        if self._found.verdict is Verdict.UNKNOWN:
+            self._step(CheckStep.SMALLER)
+        if asked.quick:
+            self._leave_out(CutBy.NOT_ASKED)
+        return self._reported(())
+
+    @property
+    def has_verdict(self) -> bool:
+        """True if there is something to report."""
+        return self._found is not None
+
+    def details(self) -> None:
+        """Carry out the steps that are left. A KeyboardInterrupt goes on to the caller, who may ask for the report."""
+        while self._due:
+            self._step(self._due.pop(0))
+
+    def interrupted(self) -> None:
+        """Whoever drives the check has ended it: what is left of it is left out."""
+        if self._now is not None:
+            self._left_out.append(LeftOut(self._now, CutBy.INTERRUPTED, *self._units))
+            self._now = None
+        self._leave_out(CutBy.INTERRUPTED)
+
+    def report(self) -> CheckReport:
+        """All that is known now."""
+        return self._reported(tuple(self._counterexample(n) for n in range(len(self._wrong))))
+
+    def _reported(self, wrong: tuple[Counterexample, ...]) -> CheckReport:
+        asked, found = self._asked, self._found
+        assert found is not None, "there is a verdict"
+        return CheckReport(
+            heading=heading(asked.program),
+            verdict=found.verdict,
+            how=found.how,
+            operations=found.operations,
+            phases=found.phases,
+            states=found.states,
+            doubts=tuple(doubt_line(asked.program, doubt) for doubt in found.doubts),
+            refutations=wrong,
+            ranges=tuple(self._ranges),
+            together=self._together,
+            advisories=_advisories(asked.program) + self._left,
+            also=self._also,
+            assumed_registers=_assumed_registers(asked.program),
+            left_out=tuple(self._left_out),
+        )
+
+    # steps
+
+    def _step(self, step: CheckStep) -> None:
+        """Carry out a step, as far as there is time for it."""
+        self._now, self._units = step, (0, 0)
+        self._budget.start()
+        with self._progress.check_step(self._asked.program.name, step) as tell:
+
+            def unit(done: int, of: int) -> None:
+                self._units = done, of
+                tell(done, of)
+                self._budget.ask()
+
+            try:
+                self._work(step)(unit)
+            except TimeUpError:
+                self._left_out.append(LeftOut(step, CutBy.TIME, *self._units))
+        self._now = None
+
+    def _take(self, found: Check) -> None:
+        """What is known of every schedule, and what is to be done about it."""
+        asked = self._asked
+        self._found, self._wrong = found, list(found.refutations)
+        self._small = SmallestFailure(asked.target, asked.params, asked.program, found)
+        self._due = list(_EXPLAINED if found.refutations else _WIDENED if found.verdict is Verdict.PROVED else ())
+
+    def _leave_out(self, why: CutBy) -> None:
+        self._left_out += [LeftOut(step, why) for step in self._due]
+        self._due = []
+
+    def _work(self, step: CheckStep) -> Callable[[Unit], None]:
+        match step:
+            case CheckStep.VERDICT | CheckStep.SMALLER:
+                return self._by_smaller
+            case CheckStep.SMALLEST:
+                return self._lower
+            case CheckStep.SCHEDULE:
+                return self._shorten
+            case CheckStep.CORRECTIONS:
+                return self._correct
+            case CheckStep.OTHERS:
+                return self._look_for_others
+            case CheckStep.LEFTOVERS:
+                return self._look_for_leftovers
+            case CheckStep.SIZES:
+                return self._look_at_sizes
+            case _:
+                assert_never(step)
+
+    def _by_smaller(self, unit: Unit) -> None:
+        """A fault of a smaller size, if its schedule goes wrong at this one, too; else what is known already."""
+        asked, found = self._asked, self._found
+        assert found is not None
+        values = {**asked.target.defaults, **asked.params}
+        names = trip_counts(asked.target, asked.params, asked.program)
+        sizes = [(name, value) for name in names for value in range(min(values[name], MOST_TRIES))]
+        for n, (name, value) in enumerate(sizes):
+            unit(n, len(sizes))
+            smaller = at_size(asked.target, {**asked.params, name: value}, FEW_STATES)
+            if smaller is None or not fails_so(smaller[1], None):
+                continue
+            shown = [carried(asked.program, each.schedule) for each in smaller[1].refutations]
+            wrong = tuple(each for each in shown if each is not None)
+            if wrong:
+                self._take(replace(found, verdict=Verdict.REFUTED, how=How.SCHEDULE, refutations=wrong))
+                return
+
+    def _lower(self, unit: Unit) -> None:
+        small = self._small
+        assert small is not None
+        try:
+            small.lower(unit)
+        finally:
+            self._wrong = list(small.found.refutations)
+
+    def _shorten(self, unit: Unit) -> None:
+        assert self._small is not None
+        for n, refuted in enumerate(self._wrong):
+            unit(n, len(self._wrong))
+            self._wrong[n] = shortened(self._small.program, refuted)
+            self._shortened.add(n)
+
+    def _correct(self, unit: Unit) -> None:
+        assert self._small is not None
+        for n, refuted in enumerate(self._wrong):
+            self._corrections[n] = corrections_of(self._small.program, refuted, self._asked.program, unit)
+
+    def _look_for_others(self, unit: Unit) -> None:
+        assert self._small is not None
+        unit(0, 1)
+        self._also = other_ends(self._small.program, self._wrong)
+
+    def _look_for_leftovers(self, unit: Unit) -> None:
+        unit(0, 1)
+        assert self._found is not None
+        if self._found.operations <= _MOST_LEFT:
+            self._left = left_over(self._asked.program, leftovers(self._asked.program))
+
+    def _look_at_sizes(self, unit: Unit) -> None:
+        """The values of each trip count that are proved; making a program of another size is a unit of work."""
+        asked, made = self._asked, 0
+
+        def one_more() -> None:
+            nonlocal made
+            unit(made, 0)
+            made += 1
+
+        target = watched(asked.target, one_more)
+        families = Families(target, asked.params, asked.program)
+        shown: tuple[EveryValue | SomeValues, ...] = ()
+        for most in range(1, asked.most_ranges + 1):  # one after the other: what is known when time is up stays
+            shown = families.ranges(most)
+            if len(shown) < most:
+                break
+            self._ranges.append(_range(target, asked.params, asked.program, shown[-1]))
+        self._together = _together(target, asked.params, families.together(shown))
+
+    def _counterexample(self, n: int) -> Counterexample:
+        """What is known of one way in which it fails."""
+        asked, small = self._asked, self._small
+        assert small is not None
+        lowered = {name: value for name, value in small.sizes.items() if asked.params.get(name) != value}
+        command = command_of(asked.target, small.sizes, asked.ctas)
+        shown = counterexample_of(small.program, self._wrong[n], lowered, command, quick=asked.quick)
+        cut = [each.step for each in self._left_out if each.step in _SHORTENING]
+        unfinished = tuple(step for step in cut if step is not CheckStep.SCHEDULE or n not in self._shortened)
+        return replace(shown, corrections=self._corrections.get(n, ()), unfinished=unfinished)
+
+
+def _advisories(program: Program) -> tuple[Advisory, ...]:
+    """What breaks no rule and may not be meant: arrives without a scope, requests and counts that may surprise."""
+    return advisories(program) + register_requests(program) + cp_async_count(program)
+
+
+def _assumed_registers(program: Program) -> int:
+    pools = program.register_pools
+    return 0 if pools is None or pools.is_known else pools.launched
+
+
+def _range(
+    target: Target, params: Mapping[str, int], program: Program, shown: EveryValue | SomeValues
+) -> ProvedRange:  # fmt: skip
+    match shown:
+        case EveryValue(parameter, least, first, lap, checked, far):
+            others = tuple(name for name in trip_counts(target, params, program) if name != parameter)
+            kept = {name: params.get(name, target.defaults[name]) for name in others}
+            return ProvedRange(parameter, least, checked, first, lap, far=far, others=kept)
+        case SomeValues(parameter, least, checked, fails, why):
+            wrong = fails >= 0 and refuted_at(target, {**params, parameter: fails}) is not None
+            return ProvedRange(parameter, least, checked, fails=fails, why=why, refuted=wrong)
+        case _:
+            assert_never(shown)
+
+
+def _together(target: Target, params: Mapping[str, int], shown: Together | None) -> ProvedTogether | None:
+    if shown is None:
+        return None
+    wrong = bool(shown.fails) and refuted_at(target, {**params, **shown.fails}) is not None
+    return ProvedTogether(shown.parameters, shown.tried, shown.fails, refuted=wrong)

@@ -1,0 +1,42 @@
+"""What PTX says of ``setmaxnreg`` beyond its pool: the warps of a warp group execute the same one."""
+
+from __future__ import annotations
+
+from pipesim.model.finding import Advisory
+from pipesim.model.ops import Op
+from pipesim.model.program import Program
+from pipesim.model.register_pool import RegisterPools
+
+
+def advisories(program: Program) -> tuple[Advisory, ...]:
+    """Warps that do not ask for the same numbers of registers as the others of their warp group, each line once.
+
+    ``setmaxnreg.sync.aligned``: all threads of the warp group must execute the same instruction (PTX ISA); what a chip
+    does otherwise is not defined. Warps that the program does not have are not looked at.
+    """
+    if not any(op[0] == Op.SETMAXNREG for code in program.code for op in code):
+        return ()
+    found: dict[tuple[str, str], Advisory] = {}
+    pools = RegisterPools(program.agents, program.code, program.launch_registers)
+    for members in pools.groups.values():
+        first = members[0]
+        asked = [request.registers for request in pools.requests[first]]
+        for other in members[1:]:
+            mine = [request.registers for request in pools.requests[other]]
+            if mine != asked:
+                role, line = program.agents[other].role, _line(program, pools, other, first)
+                said = (
+                    f"{role} asks for {_words(mine)} registers a thread, {program.agents[first].role} in the same "
+                    f"warp group for {_words(asked)}, which PTX leaves undefined"
+                )
+                found.setdefault((role, line), Advisory(role, said, line))
+    return tuple(found.values())
+
+
+def _words(asked: list[int]) -> str:
+    return " and ".join(map(str, asked)) or "no other number of"
+
+
+def _line(program: Program, pools: RegisterPools, *agents: int) -> str:
+    """The line of the first request of the first of these agents that makes one."""
+    return next(program.line(a, request.pc) for a in agents for request in pools.requests[a])

@@ -1,0 +1,118 @@
+"""What is claimed of any number of iterations: far values and combinations are tried before it is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipesim import Protocol, Warp
+from pipesim.answers.check import check
+from pipesim.answers.views.check import CheckReport, ProvedTogether
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier
+from pipesim.lang.warp import TileArray
+from pipesim.model.finding import Verdict
+from pipesim.prove.any_size.family import Stop
+from pipesim.report.sentences.check import check_sentence, sizes_words
+from pipesim.targets import target_of
+
+
+def ring(p: Protocol, stages: int) -> tuple[TileArray, list[SharedMemBarrier], list[SharedMemBarrier]]:
+    full, empty = p.mbarriers("full", stages, count=1), p.mbarriers("empty", stages, count=1)
+    return p.smem("tile", stages, 128), [full[s] for s in range(stages)], [empty[s] for s in range(stages)]
+
+
+def every_so_often(tiles: int = 3, period: int = 16) -> Protocol:
+    """The consumer forgets an arrive, once every ``period`` tiles."""
+    p = Protocol("every_so_often")
+    tile, full, empty = ring(p, 2)
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                empty[i % 2].wait(i // 2 & 1 ^ 1)
+                full[i % 2].expect_bytes(128)
+                w.tma_load(tile[i % 2], full[i % 2], i)
+
+    @p.role("math")
+    def math(w: Warp) -> None:
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                full[i % 2].wait(i // 2 & 1)
+                w.read(tile[i % 2], i)
+                if not period or i % period != period - 1:
+                    empty[i % 2].arrive()
+
+    return p
+
+
+def two_loops(tiles: int = 1, k_iters: int = 8, restarts: int = 1) -> Protocol:
+    """The phase restarts with every tile: right for one tile, and for an even number of K iterations."""
+    p = Protocol("two_loops")
+    tile, (full,), (empty,) = ring(p, 1)
+
+    def phase(t: int, k: int) -> int:
+        return (k if restarts else t * k_iters + k) & 1
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        with w.elect_one():
+            for t in w.loop(tiles, "tiles"):
+                for k in w.loop(k_iters, "k_iters"):
+                    empty.wait(phase(t, k) ^ 1)
+                    full.expect_bytes(128)
+                    w.tma_load(tile[0], full, t * k_iters + k)
+
+    @p.role("math")
+    def math(w: Warp) -> None:
+        with w.elect_one():
+            for t in w.loop(tiles, "tiles"):
+                for k in w.loop(k_iters, "k_iters"):
+                    full.wait(phase(t, k))
+                    w.read(tile[0], t * k_iters + k)
+                    empty.arrive()
+
+    return p
+
+
+def of(function: object, **params: int) -> CheckReport:
+    report = check(target_of(function), params)  # type: ignore[arg-type]  # a protocol's function
+    assert report.verdict is Verdict.PROVED
+    return report
+
+
+@pytest.mark.parametrize("period", [48, 90, 250])
+def test_a_mistake_with_a_long_period_is_met_far_beyond_the_lap(period: int) -> None:
+    (shown,) = of(every_so_often, period=period).ranges
+    assert (shown.lap, shown.why, shown.refuted) == (0, Stop.CHANGES, True)
+    assert shown.fails > period
+    assert "at these parameters" in check_sentence(of(every_so_often, period=period))
+
+
+def test_without_the_mistake_the_far_values_are_named() -> None:
+    report = of(every_so_often, period=0)
+    (shown,) = report.ranges
+    assert (shown.lap, shown.far, shown.others) == (4, (33, 64, 100, 256, 1_000), {})
+    assert check_sentence(report).endswith(
+        "for any number of tiles, assuming the roles keep repeating the pattern seen in the checked sizes"
+    )
+
+
+def test_two_loops_that_are_right_alone_are_tried_together() -> None:
+    report = of(two_loops)
+    assert [(each.parameter, each.others) for each in report.ranges] == [
+        ("tiles", {"k_iters": 8}),
+        ("k_iters", {"tiles": 1}),
+    ]
+    assert report.together == ProvedTogether(("tiles", "k_iters"), 8, {"tiles": 2, "k_iters": 1}, refuted=True)
+    assert check_sentence(report).endswith("; not of both: it fails at tiles 2, k_iters 1")
+    assert sizes_words(report.ranges) == "for any number of tiles (k_iters 8) or of k_iters (tiles 1)"
+
+
+def test_two_loops_that_are_right_together() -> None:
+    report = of(two_loops, restarts=0)
+    assert report.together == ProvedTogether(("tiles", "k_iters"), 16, {})
+    assert "not of both" not in check_sentence(report)
+
+
+def test_one_loop_is_not_tried_together_with_anything() -> None:
+    assert of(every_so_often, period=0).together is None

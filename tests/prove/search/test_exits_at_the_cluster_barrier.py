@@ -1,0 +1,65 @@
+"""The cluster barrier does not wait for agents that have ended, in every engine alike."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from pipesim.conform.diagnose.random_schedule import random_schedule
+from pipesim.explain.phases import run_canonically
+from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.ops import Op
+from pipesim.model.program import Program
+from pipesim.prove.check import How, check
+from pipesim.prove.search.breadth_first import explore
+from pipesim.timed.engine import simulate
+from pipesim.timed.profile import load_profile
+from tests.support.lanes import slow_but
+from tests.support.random_programs.exits import ARRIVE, SYNC, one_in_each_cta, random_exits
+
+
+def verdicts(program: Program) -> tuple[Verdict, Verdict, Verdict]:
+    return check(program).verdict, explore(program).verdict, explore(program, reduced=False).verdict
+
+
+def test_a_cta_that_returns_at_once_holds_nobody_up() -> None:
+    program = one_in_each_cta(SYNC * 2, ())
+    assert program.leaves_cluster_barrier
+    assert verdicts(program) == (Verdict.PROVED,) * 3
+    assert check(program).how is How.SEARCH
+    assert run_canonically(program).finished
+    assert simulate(program, load_profile("h100")).outcome.value == "finished"
+
+
+def test_one_that_has_arrived_and_ended_is_counted_once() -> None:
+    assert verdicts(one_in_each_cta(SYNC, (ARRIVE,), SYNC)) == (Verdict.PROVED,) * 3
+
+
+def test_one_that_only_waits_elsewhere_is_waited_for() -> None:
+    stuck = ((int(Op.WAIT), 1, 0, 0),)
+    assert verdicts(one_in_each_cta(SYNC, stuck)) == (Verdict.REFUTED,) * 3
+    assert {shown.kind.value for shown in check(one_in_each_cta(SYNC, stuck)).refutations} == {"deadlock"}
+
+
+def test_what_comes_to_a_cta_that_has_returned_is_a_fault_as_before() -> None:
+    remote = (*SYNC, (int(Op.ARRIVE), 1, 1, 0, -1, 0))
+    found = check(one_in_each_cta(remote, ()))
+    assert {shown.kind for shown in found.refutations} == {FaultKind.EXITED_CTA}
+
+
+@pytest.mark.parametrize("first", slow_but([0], range(0, 2_000, 200)))
+def test_the_engines_agree_on_random_exits(first: int) -> None:
+    seen: Counter[object] = Counter()
+    for seed in range(first, first + 200):
+        program = random_exits(seed)
+        plain, reduced, said = explore(program, reduced=False), explore(program), check(program)
+        assert (plain.verdict, plain.wrong, plain.outcomes) == (reduced.verdict, reduced.wrong, reduced.outcomes), seed
+        assert said.verdict is plain.verdict, seed
+        for n in range(5):
+            walked = random_schedule(program, 10 * seed + n)
+            kinds = {fault.kind for fault in walked.faults}
+            assert kinds <= plain.kinds, seed
+            assert walked.ended or kinds or plain.verdict is Verdict.REFUTED, seed
+        seen[plain.verdict, program.leaves_cluster_barrier] += 1
+    assert min(seen[Verdict.PROVED, True], seen[Verdict.REFUTED, True]) >= 10, seen

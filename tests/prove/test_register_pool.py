@@ -1,0 +1,117 @@
+"""``setmaxnreg``: a request for more waits until the CTA's pool has it, in every engine; who gives late hangs."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from pipesim import Protocol, Warp, find
+from pipesim.answers.check import check as answer
+from pipesim.conform.diagnose.random_schedule import random_schedule
+from pipesim.errors import ConfigurationError
+from pipesim.model.ending import Ending
+from pipesim.model.finding import Deadlock, Verdict
+from pipesim.prove.check import How, check
+from pipesim.prove.search.breadth_first import explore
+from pipesim.report.sentences.check import check_sentence
+from pipesim.targets import target_of
+from pipesim.timed.engine import simulate
+from pipesim.timed.profile import load_profile
+from tests.support.lanes import slow_but
+from tests.support.random_programs.registers import random_registers
+
+
+def handing_over(late: int = 0, registers: int = 0, consumers: int = 2) -> Protocol:
+    """A producer group gives registers back at once, or (late) only when it has heard from the consumers."""
+    p = Protocol("handing_over", registers=registers)
+    ready = p.mbarriers("ready", 1, count=consumers)
+
+    @p.role("producer", warps=4)
+    def producer(w: Warp) -> None:
+        if late:
+            ready[0].wait(0)
+        w.setmaxnreg(40)
+
+    @p.role("consumer", warps=4 * consumers)
+    def consumer(w: Warp) -> None:
+        w.setmaxnreg(232)
+        if w.index % 4 == 0:
+            with w.elect_one():
+                ready[0].arrive()
+
+    return p
+
+
+@pytest.mark.parametrize("registers", [0, 168])
+def test_who_gives_at_once_hangs_nobody(registers: int) -> None:
+    program = handing_over(registers=registers).flatten()
+    said = check(program)
+    assert (said.verdict, said.how) == (Verdict.PROVED, How.CERTIFICATE)
+    assert simulate(program, load_profile("h100")).outcome is Ending.FINISHED
+
+
+@pytest.mark.parametrize("registers", [0, 168])
+def test_who_gives_only_after_hearing_from_the_others_hangs(registers: int) -> None:
+    program = handing_over(late=1, registers=registers).flatten()
+    said = check(program)
+    assert said.verdict is Verdict.REFUTED
+    (shown,) = said.refutations
+    assert isinstance(shown.deadlock, Deadlock)
+    waits = {each.agent: (each.barrier, each.count, each.arrivals_missing) for each in shown.deadlock.blocked}
+    assert waits["consumer/0"] == ("registers of its CTA", 64 * 128, 64 * 128)
+    assert waits["producer/0"][0] == "ready[0]"
+    assert simulate(program, load_profile("h100")).outcome is Ending.DEADLOCK
+
+
+def test_with_registers_to_spare_nobody_waits() -> None:
+    assert check(handing_over(late=1, registers=232, consumers=1).flatten()).verdict is Verdict.PROVED
+
+
+def test_the_pool_is_what_the_cta_was_launched_with() -> None:
+    assert check(handing_over(registers=160).flatten()).verdict is Verdict.REFUTED
+    with pytest.raises(ConfigurationError, match="at most 168 registers a thread are possible"):
+        target_of(handing_over).build({"registers": 176})
+
+
+def test_what_is_not_known_of_the_launch_is_an_assumption() -> None:
+    unknown, known = (answer(target_of(handing_over), {"registers": n}) for n in (0, 168))
+    assert (unknown.assumed_registers, known.assumed_registers) == (168, 0)
+    assert check_sentence(unknown).endswith(
+        "; assuming a launch with 168 registers a thread, which setmaxnreg distributes"
+    )
+    assert "registers" not in check_sentence(known)
+
+
+def test_warps_of_a_group_that_ask_unlike_are_an_advisory() -> None:
+    said = [a.claim for a in answer(find("attention_sm100"), {"kv_blocks": 1}).advisories]
+    assert said == [
+        "idle asks for 24 registers a thread, mma in the same warp group for 40, which PTX leaves undefined"
+    ]
+    assert not answer(find("gemm_sm90"), {"k_iters": 1, "tiles": 1}).advisories
+
+
+# the engines against each other
+
+
+@pytest.mark.parametrize("first", slow_but([0], range(0, 2_000, 200)))
+def test_the_engines_agree_on_random_requests(first: int) -> None:
+    seen: Counter[object] = Counter()
+    for seed in range(first, first + 200):
+        program = random_registers(seed)
+        plain, reduced, said = explore(program, reduced=False), explore(program), check(program)
+        assert (plain.verdict, plain.wrong, plain.outcomes) == (reduced.verdict, reduced.wrong, reduced.outcomes), seed
+        assert said.verdict is plain.verdict, seed
+        for n in range(5):
+            walked = random_schedule(program, 10 * seed + n)
+            assert walked.ended or plain.verdict is Verdict.REFUTED, seed
+        seen[plain.verdict, said.how, program.register_pools is not None] += 1
+    assert seen[Verdict.PROVED, How.CERTIFICATE, True] >= 5, seen
+    assert seen[Verdict.PROVED, How.SEARCH, True] >= 2, seen
+    assert seen[Verdict.REFUTED, How.SCHEDULE, True] >= 20, seen
+
+
+def test_a_certificate_that_does_not_look_at_registers_is_contradicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipesim.prove.certificate.certificate.Certificate._registers", lambda *_: None)
+    wrong = [seed for seed in range(600) if check(p := random_registers(seed)).verdict is not explore(p).verdict]
+    assert wrong
