@@ -5,11 +5,11 @@ Between the proof, which sees flat programs only, and those who ask: the command
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from pipesim.answers.any_size import Families, Together, trip_counts
+from pipesim.answers.any_size import Families, Together, building, trip_counts
 from pipesim.answers.counterexample import MOST_TRIES, counterexample_of, counterexamples, refuted_at
 from pipesim.answers.views.check import CheckReport, ProvedRange, ProvedTogether, WalkReport
 from pipesim.answers.views.heading import heading
@@ -27,6 +27,8 @@ from pipesim.prove.counterexample.replay_text import walk
 from pipesim.prove.counterexample.words import doubt_line
 from pipesim.prove.memory_order.faults import memory_fault_of
 from pipesim.prove.memory_order.may_fail import advisories
+from pipesim.prove.optional_rules import advisories as noted_rules
+from pipesim.prove.optional_rules import rests_on_reads
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.search.leftovers import advisories as left_over
 from pipesim.prove.search.leftovers import leftovers
@@ -72,12 +74,21 @@ def check(
         advisories=_advisories(program, found),
         also=also,
         assumed_registers=_assumed_registers(program),
+        assumed_reads=found.verdict is Verdict.PROVED and _assumed_reads(target, params, program, looked_at),
     )
 
 
 def _assumed_registers(program: Program) -> int:
     pools = program.register_pools
     return 0 if pools is None or pools.is_known else pools.launched
+
+
+def _assumed_reads(
+    target: Target, params: Mapping[str, int], program: Program, ranges: Sequence[EveryValue | SomeValues]
+) -> bool:
+    """Of the program, or of one of a size that is claimed, too."""
+    larger = [building(target, params, each.parameter)(each.checked) for each in ranges if isinstance(each, EveryValue)]
+    return any(rests_on_reads(each) for each in (program, *larger) if each is not None)
 
 
 def replay(program: Program, text: str) -> CheckReport:
@@ -110,7 +121,8 @@ def walked(program: Program, text: str) -> WalkReport:
 def _advisories(program: Program, found: Check) -> tuple[Advisory, ...]:
     """What breaks no rule and may not be meant: arrives without a scope, and what is left at the end."""
     left = leftovers(program) if found.verdict is Verdict.PROVED and found.operations <= _MOST_LEFT else ()
-    return advisories(program) + register_requests(program) + left_over(program, left)
+    of_rules = noted_rules(program) if found.verdict is Verdict.PROVED else ()
+    return advisories(program) + of_rules + register_requests(program) + left_over(program, left)
 
 
 def _by_smaller(target: Target, params: dict[str, int], program: Program, found: Check) -> Check:

@@ -55,7 +55,7 @@ def counterexamples(
 def _corrected(found: Counterexample, small: Program, refuted: Refutation, asked: Program) -> Counterexample:
     """With its likely corrections, where the finding has none of its own and a change of the program shows them."""
     has_one = isinstance(found.finding, FaultReport) and found.finding.correction
-    if has_one or refuted.kind in _NO_MOVE_SHOWS:
+    if has_one or (refuted.kind in _NO_MOVE_SHOWS and refuted.kind is not FaultKind.READ_NOT_FENCED):
         return found
     return replace(found, corrections=corrections(small, refuted, asked))
 
@@ -84,7 +84,8 @@ def _command(target: Target, sizes: Mapping[str, int], ctas: int | None) -> str:
     if not target.spelling:
         return ""
     words = [target.spelling, *(word for name, value in sizes.items() for word in ("-p", f"{name}={value}"))]
-    return shlex.join(words + (["--ctas", str(ctas)] if ctas is not None else []))
+    words += ["--ctas", str(ctas)] if ctas is not None else []
+    return shlex.join([*words, *target.strictness.arguments()])
 
 
 def _with_causes(program: Program, refuted: Refutation, deadlock: Deadlock) -> Deadlock:

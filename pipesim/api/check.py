@@ -15,6 +15,7 @@ from pipesim.api.show import diagram_picture
 from pipesim.export.documents import document_of
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
+from pipesim.model.strictness import Strictness
 from pipesim.prove.check import MOST_STATES
 from pipesim.report.findings.in_short import in_short
 from pipesim.report.pages.check import check_lines
@@ -58,14 +59,27 @@ class CheckResult(VerdictResult):
         return shown or (diagram_picture(self.program),)
 
 
-def check(x: Given, *, max_states: int = MOST_STATES, ctas: int | None = None, **params: int) -> CheckResult:
+def check(
+    x: Given,
+    *,
+    max_states: int = MOST_STATES,
+    ctas: int | None = None,
+    strict_proxies: bool = False,
+    strict_init: bool = False,
+    strict_tensor_memory: bool = False,
+    **params: int,
+) -> CheckResult:
     """Check a protocol in every schedule: proved, refuted with a counterexample, or unknown.
 
     ``x``: a function that makes a protocol, a ``Protocol``, a ``Program``, a built-in's name or a path
     (``file.py:function``, ``program.json``). ``params`` are the protocol's, whole numbers, its defaults for the rest.
     ``max_states``: states to search where one run does not decide. ``ctas``: CTAs of the launch, whole clusters.
+    ``strict_proxies``: a read needs a fence before a write through the other proxy; ``strict_init``: inits need one in
+    a kernel of one CTA; ``strict_tensor_memory``: tensor memory is written before it is read. What breaks these rules
+    is a finding then, and otherwise an assumption of the verdict, or a note.
     Raises UsageError for what cannot be built; what is wrong with the protocol is in the result.
     """
     most = at_least_one("max_states", max_states)
-    target, given, program = built(x, params, ctas)
+    strictness = Strictness(strict_proxies, strict_init, strict_tensor_memory)
+    target, given, program = built(x, params, ctas, strictness)
     return CheckResult(program, check_answer(target, given, max_states=most, ctas=ctas, program=program))

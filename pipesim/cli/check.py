@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_ctas, add_output, add_params, params_of
+from pipesim.cli.arguments import Command, add_ctas, add_output, add_params, add_strict, params_of, strictness_of
 from pipesim.cli.completers import complete, protocols
 from pipesim.cli.output import complain, emit, progress
 from pipesim.errors import ParameterError, PipesimError
@@ -34,6 +34,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help=f"limit of the search, in states, where one run does not decide (default {_MOST_STATES:,})",
     )  # fmt: skip
     parser.add_argument("--replay", metavar="TEXT", help="replay one schedule: the line at the end of a finding")
+    add_strict(parser)
     add_output(parser)
     parser.add_argument(
         "--format", choices=("text", "json", "github", "junit"),
@@ -84,7 +85,7 @@ def _built(options: argparse.Namespace, name: str) -> tuple[Target, Program]:
     from pipesim.targets import find
 
     with progress(f"flattening {name}"):
-        target = find(name)
+        target = find(name).judging(strictness_of(options))
         return target, target.build(params_of(options), grid=options.ctas)
 
 

@@ -6,7 +6,17 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_ctas, add_output, add_params, add_profile, add_tolerance, params_of
+from pipesim.cli.arguments import (
+    Command,
+    add_ctas,
+    add_output,
+    add_params,
+    add_profile,
+    add_strict,
+    add_tolerance,
+    params_of,
+    strictness_of,
+)
 from pipesim.cli.completers import built_in, complete, protocols
 from pipesim.cli.output import emit, progress
 from pipesim.errors import ParameterError, UnknownProtocolError, UsageError
@@ -43,6 +53,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="processes for several protocols (default: one a processor)"
     )
+    add_strict(parser)
     add_output(parser)
 
 
@@ -68,7 +79,7 @@ def _verify(options: argparse.Namespace, name: str) -> int:
     profile = load_profile(options.profile) if options.profile else None
     source = HardwareSource.RECORDED if options.recorded else HardwareSource.GPU_OR_RECORDED
     with progress(f"flattening {name}"):
-        target = find(name)
+        target = find(name).judging(strictness_of(options))
     report = verify(
         target,
         params_of(options),
@@ -95,7 +106,7 @@ def _verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
     _refuse(options)
     params = tuple(params_of(options).items())
     report = verify_several(
-        [Subject(name, params, options.ctas) for name in names],
+        [Subject(name, params, options.ctas, strictness_of(options)) for name in names],
         profile=options.profile,
         traces=options.traces,
         hardware=not options.no_hardware,

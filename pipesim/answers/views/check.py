@@ -82,6 +82,8 @@ class CheckReport:
     ``how``: what the verdict rests on; None for one schedule, of ``replayed`` moves. ``states`` were searched, 0 if
     none. ``also``: other ways in which schedules of the smallest size end. ``assumed_registers``: of each thread at the
     launch, where requests for more may have to wait and the protocol does not say with how many it is launched; else 0.
+    ``assumed_reads``: that reads complete before the arrive that follows them is assumed, as no proxy fence comes
+    between some read and a later write through the other proxy.
     """
 
     heading: Heading
@@ -98,6 +100,7 @@ class CheckReport:
     also: tuple[FaultKind | Ending, ...] = ()
     replayed: int | None = None
     assumed_registers: int = 0
+    assumed_reads: bool = False
 
     @property
     def conclusion(self) -> Conclusion:
