@@ -239,7 +239,8 @@ def _fencing(before: Listing, after: Set[int], until: Set[int]) -> Listing:
     line = -1
     for place, op in enumerate(before.code):
         if line >= 0 and op[0] in until:
-            found.append(Insertion(place, (int(Op.FENCE), int(Fence.PROXY_ASYNC), 0), line))
+            at = before.lines[place] if op[0] in OWN_WRITES else line
+            found.append(Insertion(place, (int(Op.FENCE), int(Fence.PROXY_ASYNC), 0), at))
             line = -1
         if op[0] == Op.FENCE and op[FENCE] == Fence.PROXY_ASYNC:
             line = -1

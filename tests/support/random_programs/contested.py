@@ -19,13 +19,23 @@ _RELEASES = [Order.DEFAULT] * 5 + [Order.RELAXED]
 _FENCES = [Fence.PROXY_ASYNC] * 4 + [Fence.ACQ_REL]
 
 
-def contested(seed: int) -> Program:
-    """The program of this seed: two to four agents arrive, one reads what the first of them has written."""
+_BULK = int(Engine.BULK)
+_OVERWRITE: Code = [(Op.TRANSFER_WRITE, _BULK, 0, _BYTES, 8), (Op.COMMIT, _BULK, -1), (Op.WAIT_GROUP, _BULK, 0)]
+
+
+def contested(seed: int, *, overwrites: bool = False) -> Program:
+    """The program of this seed: two to four agents arrive, one reads what the first of them has written.
+
+    Or it ``overwrites``, through the other proxy, what the first of them has read.
+    """
     rng = random.Random(seed)
     arrivers = rng.choice([2, 2, 3, 3, 4])
     count = rng.randint(1, arrivers)
     codes = [_arriver(rng, n, arrivers) for n in range(arrivers)]
     codes.append(_reader(rng))
+    if overwrites:
+        codes[0][:1] = [(Op.WRITE, 0, 7), (Op.FENCE, Fence.PROXY_ASYNC, 0), (Op.READ, 0, 7)]
+        codes[-1] = [codes[-1][0], *_OVERWRITE]
     return _assembled(codes, count)
 
 
