@@ -28,7 +28,7 @@ class Target:
     """What a command's first argument names: a function that makes a protocol, or a program that is ready.
 
     ``defaults`` are the function's parameters in its order. ``spelling`` is what a command line calls it,
-    "" where it has no name there. ``strictness``: the optional rules under which its programs are judged.
+    "" where it has no name there. ``strictness``: the optional rules that its programs are checked for.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Target:
     strictness: Strictness = LENIENT
 
     def judging(self, strictness: Strictness) -> Target:
-        """The same target, its programs judged under these optional rules."""
+        """The same target, its programs checked for these optional rules."""
         return replace(self, strictness=strictness)
 
     def build(self, params: Mapping[str, int] | None = None, *, grid: int | None = None, twice: bool = True) -> Program:

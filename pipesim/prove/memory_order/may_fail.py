@@ -102,7 +102,7 @@ class _Made(NamedTuple):
 _ASYNCHRONOUS = (_Made(generic=False, writes=True), _Made(generic=False, writes=False))
 
 
-class _Touched:
+class _AccessesByKind:
     """The accesses of a program by how they are made."""
 
     def __init__(self, program: Program, accesses: Mapping[_Made, frozenset[int]]) -> None:
@@ -119,7 +119,7 @@ class _Touched:
         return frozenset(a for a in asked if not theirs.isdisjoint(range(*cells[a])))
 
 
-def _touched(program: Program, used: Iterable[Operation]) -> _Touched:
+def _touched(program: Program, used: Iterable[Operation]) -> _AccessesByKind:
     found: dict[_Made, set[int]] = {
         _Made(generic, writes): set() for generic in (True, False) for writes in (True, False)
     }
@@ -134,7 +134,7 @@ def _touched(program: Program, used: Iterable[Operation]) -> _Touched:
             accesses = {operand(op, "access")}
         thread = op[0] in ACCESSES or (op[0] in ENGINE_ACCESSES and op[ENGINE] == Engine.CP_ASYNC)
         found[_Made(thread, writes)] |= accesses
-    return _Touched(program, {made: frozenset(accesses) for made, accesses in found.items()})
+    return _AccessesByKind(program, {made: frozenset(accesses) for made, accesses in found.items()})
 
 
 def _all_fenced(program: Program, what: frozenset[Operation], by: Set[Fence]) -> bool:
