@@ -74,7 +74,7 @@ def check(
         advisories=_advisories(program, found),
         also=also,
         assumed_registers=_assumed_registers(program),
-        assumed_reads=found.verdict is Verdict.PROVED and _assumed_reads(target, params, program, looked_at),
+        assumed_reads=found.verdict is Verdict.PROVED and _assumed_reads(target, params, program, found, looked_at),
     )
 
 
@@ -84,11 +84,16 @@ def _assumed_registers(program: Program) -> int:
 
 
 def _assumed_reads(
-    target: Target, params: Mapping[str, int], program: Program, ranges: Sequence[EveryValue | SomeValues]
+    target: Target,
+    params: Mapping[str, int],
+    program: Program,
+    found: Check,
+    ranges: Sequence[EveryValue | SomeValues],
 ) -> bool:
     """Of the program, or of one of a size that is claimed, too."""
     larger = [building(target, params, each.parameter)(each.checked) for each in ranges if isinstance(each, EveryValue)]
-    return any(rests_on_reads(each) for each in (program, *larger) if each is not None)
+    by_search = found.how is How.SEARCH
+    return any(rests_on_reads(each, by_search=by_search) for each in (program, *larger) if each is not None)
 
 
 def replay(program: Program, text: str) -> CheckReport:

@@ -13,10 +13,11 @@ from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
 from pipesim.cli.main import main
 from pipesim.model.finding import FaultKind, Verdict
-from pipesim.model.ops import Engine
+from pipesim.model.ops import Engine, Fence
 from pipesim.model.strictness import LENIENT, STRICTEST, Strictness
 from pipesim.protocols.broken.memory import MEMORY, RIGHT
 from pipesim.protocols.catalog import BUILT_IN
+from pipesim.prove.check import How
 from pipesim.prove.check import check as prove
 from pipesim.prove.optional_rules import noted, rests_on_reads
 from pipesim.report.sentences.check import check_sentence
@@ -92,6 +93,40 @@ def test_the_finding_names_both_accesses_and_a_fence_that_is_proved(name: str, s
     assert "was read by" in shown.finding.claim  # type: ignore[union-attr]
     assert ".py:" in shown.finding.line  # type: ignore[union-attr]
     assert [each.said for each in shown.corrections][:1] == said
+
+
+def test_what_a_search_has_proved_is_assumed_where_the_operations_alone_cannot_exclude_it() -> None:
+    """Two of three arrivals complete the phase: which fence comes before the copy depends on the schedule."""
+    p = Protocol("contested")
+    tile, full, start = p.smem("tile", 1, 128), p.mbarriers("full", 1, 2), p.mbarriers("start", 1, 1)
+
+    def arriver(n: int) -> None:
+        @p.role(f"arriver{n}")
+        def role(w: pipesim.Warp) -> None:
+            if n == 0:
+                start[0].wait(0)
+                w.read(tile[0], 0)
+            w.bar_sync(1, 96)
+            if n == 2:
+                w.fence(Fence.PROXY_ASYNC)
+            with w.elect_one():
+                full[0].arrive()
+
+    for n in range(3):
+        arriver(n)
+
+    @p.role("load")
+    def load(w: pipesim.Warp) -> None:
+        with w.elect_one():
+            start[0].expect_bytes(128)
+            w.tma_load(tile[0], start[0], 0)
+            full[0].wait(0)
+            w.tma_load(tile[0], start[0], 1)
+
+    program = p.flatten()
+    lenient, strict = (check(target_of(program).judging(how), {}) for how in (LENIENT, PROXIES))
+    assert (lenient.verdict, lenient.how, lenient.assumed_reads) == (Verdict.PROVED, How.SEARCH, True)
+    assert FaultKind.READ_NOT_FENCED in {shown.finding.kind for shown in strict.refutations}  # type: ignore[union-attr]
 
 
 # inits

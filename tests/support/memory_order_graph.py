@@ -324,7 +324,7 @@ class Graph:
         return FaultKind.MISSING_PROXY_FENCE if one.generic else None
 
     def needs_fence(self, init: Node, use: Node) -> bool:
-        """Without the strict rule a barrier of the only CTA after the init is enough."""
+        """Without the strict rule it is enough that a barrier of the only CTA is what its agent comes to first."""
         if self.program.strictness.init or self.program.ctas > 1:
             return True
         (_, owner, first), (_, user, last) = init, use
@@ -334,7 +334,10 @@ class Graph:
         if user == owner:
             assert isinstance(last, int)
             after = after[: last - first - 1]
-        return not {Op.BAR_SYNC, Op.BAR_ARRIVE, Op.CLUSTER_ARRIVE, Op.CLUSTER_WAIT} & {op[0] for op in after}
+        meets = {Op.BAR_SYNC, Op.BAR_ARRIVE, Op.CLUSTER_ARRIVE}
+        tells = meets | _ARRIVES | {Op.TMA_LOAD, Op.TRANSFER_READ, Op.TRANSFER_WRITE, Op.COMMIT, Op.CP_ASYNC_ARRIVE}
+        first = [op[0] for op in after if op[0] in tells | {Op.COMMIT_MULTICAST}][:1]
+        return not set(first) & meets
 
     def in_both_proxies(self, cell: int) -> bool:
         return any(

@@ -369,12 +369,12 @@ class MemoryOrder:
         self._report(FaultKind.UNPUBLISHED_INIT, here, agent, pc, init, bar, None)
 
     def _is_enough(self, init: tuple[int, int], agent: int, pc: int) -> bool:
-        """True if an init in a kernel of one CTA needs no fence: a barrier of the CTA follows it, before its use."""
+        """True if an init in a kernel of one CTA needs no fence: others first learn of it by a barrier of the CTA."""
         if self._program.strictness.init or self._program.ctas > 1:
             return False
         owner, began = init
         following = self._program.code[owner][began + 1 : pc if agent == owner else None]
-        return any(op[0] in groups.MEETINGS for op in following)
+        return next((op[0] in groups.MEETINGS for op in following if op[0] in groups.HANDS_ON), False)
 
     def _report(
         self,
