@@ -29,7 +29,7 @@ from pipesim.model.ops import (
 )
 from pipesim.model.positions import ASYNC_ACCESS, BARRIER, COMMIT_BARRIER, COMMIT_MASK, COPY_MASK, ENGINE, SKIP
 from pipesim.model.register_pool import RegisterPools
-from pipesim.model.strictness import LENIENT, Strictness
+from pipesim.model.strictness import BY_ITSELF, Strictness
 
 PROGRAM_VERSION = 1
 MAX_REGISTERS = 1 << 16
@@ -113,7 +113,8 @@ class Program:
     notes: tuple[str, ...] = field(default=())  #: what the flattener added, in words
     pipelines: tuple[str, ...] = ()  #: pipeline structs that its roles made, by upstream's names
     launch_registers: int = 0  #: registers of each thread at the launch, 0 if not known
-    strictness: Strictness = LENIENT  #: which optional rules apply; not part of its JSON form
+    #: Which optional rules it is checked for: whoever asks says so, and its JSON form does not.
+    strictness: Strictness = field(default=BY_ITSELF, compare=False)
 
     def __post_init__(self) -> None:
         _validate(self)

@@ -24,5 +24,7 @@ class Strictness:
         return tuple(f"--strict-{name}" for name, on in given if on)
 
 
-LENIENT = Strictness()
+LENIENT = Strictness()  #: what the commands check for if nothing is asked
+#: Of a program by itself, which nobody has chosen rules for: those that are part of the machine and of the fences.
+BY_ITSELF = Strictness(init=True, tensor_memory=True)
 STRICTEST = Strictness(proxies=True, init=True, tensor_memory=True)

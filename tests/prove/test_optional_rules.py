@@ -20,6 +20,7 @@ from pipesim.protocols.catalog import BUILT_IN
 from pipesim.prove.check import How
 from pipesim.prove.check import check as prove
 from pipesim.prove.optional_rules import noted, rests_on_reads
+from pipesim.prove.repair.edits import RepairKind
 from pipesim.report.sentences.check import check_sentence
 from pipesim.targets import find, target_of
 from pipesim.testing import assert_verified
@@ -93,6 +94,7 @@ def test_the_finding_names_both_accesses_and_a_fence_that_is_proved(name: str, s
     assert "was read by" in shown.finding.claim  # type: ignore[union-attr]
     assert ".py:" in shown.finding.line  # type: ignore[union-attr]
     assert [each.said for each in shown.corrections][:1] == said
+    assert {each.repair.kind for each in shown.corrections} == {RepairKind.FENCE}
 
 
 def test_what_a_search_has_proved_is_assumed_where_the_operations_alone_cannot_exclude_it() -> None:
