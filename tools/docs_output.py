@@ -34,6 +34,7 @@ PAGES = (
     "docs/architecture.md",
     "docs/flat-program.md",
     "docs/memory-order.md",
+    "docs/proof.md",
     "docs/latency-profile.md",
     "docs/trace-format.md",
     "docs/check.md",

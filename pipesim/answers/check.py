@@ -13,6 +13,7 @@ from pipesim.answers.any_size import Families, Together, building, trip_counts
 from pipesim.answers.counterexample import MOST_TRIES, counterexample_of, counterexamples, refuted_at
 from pipesim.answers.views.check import CheckReport, ProvedRange, ProvedTogether, WalkReport
 from pipesim.answers.views.heading import heading
+from pipesim.explain.cp_async_count import advisories as cp_async_count
 from pipesim.explain.register_requests import advisories as register_requests
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, Verdict
@@ -127,7 +128,8 @@ def _advisories(program: Program, found: Check) -> tuple[Advisory, ...]:
     """What breaks no rule and may not be meant: arrives without a scope, and what is left at the end."""
     left = leftovers(program) if found.verdict is Verdict.PROVED and found.operations <= _MOST_LEFT else ()
     of_rules = noted_rules(program) if found.verdict is Verdict.PROVED else ()
-    return advisories(program) + of_rules + register_requests(program) + left_over(program, left)
+    own = advisories(program) + of_rules + register_requests(program) + cp_async_count(program)
+    return own + left_over(program, left)
 
 
 def _by_smaller(target: Target, params: dict[str, int], program: Program, found: Check) -> Check:

@@ -9,6 +9,8 @@ Two rules hold everywhere, both confirmed on H100 and H200:
 * Any operation that brings (pending, tx) to (0, 0) completes the phase; then pending is reloaded with the expected
   count. Whether it was an arrive, a landing or an ``expect_tx`` does not matter.
 * An arrive of n is one arrival of n. More than the phase has pending ends the launch; it never completes two phases.
+  The bytes that the lanes of a warp expect are added up in the same way: a sum out of range ends the launch, even if
+  tx is so far below 0 that the result would be in range.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ def arrive(state: BarrierState, count: int, expect: int = 0) -> Effect:
     if count < 1:
         return state, False, FaultKind.ARRIVE_COUNT  # no effect on the chip
     tx += expect
-    if not -MAX_COUNT <= tx <= MAX_COUNT + 1:
+    if expect > MAX_COUNT or not -MAX_COUNT <= tx <= MAX_COUNT + 1:
         return state, False, FaultKind.TX_RANGE
     if count > pending:
         return state, False, FaultKind.OVER_ARRIVAL
@@ -110,6 +112,8 @@ def add_tx(state: BarrierState, nbytes: int) -> Effect:
     if life != LIVE:
         return state, False, _dead(state)
     tx += nbytes
+    if nbytes > MAX_COUNT:
+        return state, False, FaultKind.TX_RANGE
     if not -MAX_COUNT <= tx <= MAX_COUNT:
         if tx != MAX_COUNT + 1:
             return state, False, FaultKind.TX_RANGE

@@ -255,7 +255,7 @@ class Program:
 
     @cached_property
     def leaves_cluster_barrier(self) -> bool:
-        """True if agents arrive at the cluster barrier unequally often: it may go on without those that have ended."""
+        """True if agents arrive at the cluster barrier unequally often: it does not wait for those that have ended."""
         arrivals = {sum(op[0] == Op.CLUSTER_ARRIVE for op in code) for code in self.code}
         return len(arrivals) > 1 or any(
             any(skipped[0] == Op.CLUSTER_ARRIVE for skipped in code[pc + 1 : pc + 1 + op[SKIP]])

@@ -168,3 +168,12 @@ def test_parities_alternate_as_phases_complete() -> None:
         assert (completed, fault) == (True, None)
     assert seen == [(False, True), (True, False)] * 2
     assert [barrier.phase_wanted(state, p) for p in (0, 1)] == [4, 3]
+
+
+def test_bytes_that_lanes_expect_together_are_added_up_before_they_are_counted() -> None:
+    """Measured: two lanes that expect 524,288 bytes each end the launch, whatever tx was before; 524,287 do not."""
+    low = BarrierState(2, 2, -600_000, 0, LIVE)
+    assert barrier.arrive(low, 1, 2 * 524_287) == (BarrierState(2, 1, 448_574, 0, LIVE), False, None)
+    assert barrier.arrive(low, 1, 2 * 524_288) == (low, False, FaultKind.TX_RANGE)
+    assert barrier.add_tx(low, 2 * 524_287) == (BarrierState(2, 2, 448_574, 0, LIVE), False, None)
+    assert barrier.add_tx(low, 2 * 524_288) == (low, False, FaultKind.TX_RANGE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 
 import pytest
@@ -13,8 +12,6 @@ from pipesim.conform.diagnose.random_schedule import random_schedule
 from pipesim.errors import ConfigurationError
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, Verdict
-from pipesim.model.ops import Op, Operation
-from pipesim.model.program import ALL_LANES, Agent, Barrier, Program
 from pipesim.prove.check import How, check
 from pipesim.prove.search.breadth_first import explore
 from pipesim.report.sentences.check import check_sentence
@@ -22,6 +19,7 @@ from pipesim.targets import target_of
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from tests.support.lanes import slow_but
+from tests.support.random_programs.registers import random_registers
 
 
 def handing_over(late: int = 0, registers: int = 0, consumers: int = 2) -> Protocol:
@@ -96,48 +94,11 @@ def test_warps_of_a_group_that_ask_unlike_are_an_advisory() -> None:
 # the engines against each other
 
 
-def drawn(seed: int) -> Program:
-    """Two or three warp groups of one or two warps, which ask for registers and wait for each other."""
-    rng = random.Random(seed)
-    groups, warps = rng.choice([2, 2, 3]), rng.choice([1, 1, 2])
-    codes: list[tuple[Operation, ...]] = []
-    agents: list[Agent] = []
-    bars = groups
-    for group in range(groups):
-        plan: list[Operation] = []
-        for _ in range(rng.randint(1, 3)):
-            kind = rng.choice(["take", "take", "arrive", "wait"])
-            if kind == "take":
-                plan.append((int(Op.SETMAXNREG), rng.choice([24, 40, 104, 168, 232])))
-            elif kind == "arrive":
-                plan.append((int(Op.ARRIVE), rng.randrange(bars), 1, 0, -1, 0))
-            else:
-                plan.append((int(Op.WAIT), rng.randrange(bars), 0, 0))
-        for warp in range(warps):
-            agents.append(Agent(0, 4 * group + warp, ALL_LANES, f"g{group}", warp))
-            start = tuple((int(Op.INIT), b, warps) for b in range(bars)) if not group and not warp else ()
-            meet = ((int(Op.BAR_SYNC), 0, 32 * groups * warps, 32),)
-            codes.append((*start, *meet, *plan))
-    return Program(
-        name="drawn",
-        params={},
-        agents=tuple(agents),
-        barriers=tuple(Barrier(0, "b", b) for b in range(bars)),
-        accesses=(),
-        tiles=(),
-        code=tuple(codes),
-        lines=tuple((0,) * len(code) for code in codes),
-        sources=("drawn:1",),
-        named_barriers=((0, 0),),
-        launch_registers=rng.choice([0, 104, 136, 168]),
-    )
-
-
 @pytest.mark.parametrize("first", slow_but([0], range(0, 2_000, 200)))
 def test_the_engines_agree_on_random_requests(first: int) -> None:
     seen: Counter[object] = Counter()
     for seed in range(first, first + 200):
-        program = drawn(seed)
+        program = random_registers(seed)
         plain, reduced, said = explore(program, reduced=False), explore(program), check(program)
         assert (plain.verdict, plain.wrong, plain.outcomes) == (reduced.verdict, reduced.wrong, reduced.outcomes), seed
         assert said.verdict is plain.verdict, seed
@@ -152,5 +113,5 @@ def test_the_engines_agree_on_random_requests(first: int) -> None:
 
 def test_a_certificate_that_does_not_look_at_registers_is_contradicted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipesim.prove.certificate.certificate.Certificate._registers", lambda *_: None)
-    wrong = [seed for seed in range(600) if check(p := drawn(seed)).verdict is not explore(p).verdict]
+    wrong = [seed for seed in range(600) if check(p := random_registers(seed)).verdict is not explore(p).verdict]
     assert wrong

@@ -1,8 +1,10 @@
-"""What a program leaves behind when it ends: data that no agent has read, and transfers that may still be under way.
+"""What a program leaves behind when it ends: unread data, and transfers and commits that may still be under way.
 
-Neither breaks a rule, so both are warnings. They are looked for in one run, in which nothing lands before an agent
-waits for it: what is still under way when the last agent ends is so in a schedule that exists. Where one run represents
-every schedule, or every schedule has been followed to one end, the data is left in all of them.
+None of it breaks a rule that PTX states, so all are warnings: PTX says nothing of a CTA that has ended while its own
+transfers and commits are under way. Of another CTA's memory and barriers it does, and that is a fault. They are looked
+for in one run, in which nothing lands before an agent waits for it: what is still under way when the last agent ends is
+so in a schedule that exists. Where one run represents every schedule, or every schedule has been followed to one end,
+the data is left in all of them.
 """
 
 from __future__ import annotations
@@ -29,10 +31,11 @@ class Left(Enum):
 
     UNREAD = "{role} leaves data in {place} that no agent reads"
     IN_FLIGHT = "a transfer of {role} in {place} may still be in flight when its CTA has exited"
+    COMMIT = "a commit of {role} may arrive on {place} when the CTA of that barrier has exited"
 
 
 class Leftover(NamedTuple):
-    """One operation that leaves something, and the access it is left in."""
+    """One operation that leaves something, and the access it is left in; of a commit the barrier."""
 
     what: Left
     agent: int
@@ -62,6 +65,7 @@ def leftovers(program: Program) -> tuple[Leftover, ...]:
             return ()
     flying = [(f.agent, f.pc) for f in play.state.flights if f.first < f.end]
     found = {Leftover(Left.IN_FLIGHT, *who, _first(program, *who)) for who in flying}
+    found |= {Leftover(Left.COMMIT, f.agent, f.pc, f.barrier) for f in play.state.flights if f.first == f.end}
     found |= {Leftover(Left.UNREAD, *left) for left in unread.values()}
     return tuple(sorted(found, key=lambda left: (left.agent, left.pc, left.what.name)))
 
@@ -73,9 +77,14 @@ def advisories(program: Program, found: tuple[Leftover, ...]) -> tuple[Advisory,
         role, line = program.agents[left.agent].role, program.line(left.agent, left.pc)
         said.setdefault((left.what, role, line), left)
     return tuple(
-        Advisory(role, what.value.format(role=role, place=program.access_name(left.access)), line)
+        Advisory(role, what.value.format(role=role, place=_place(program, left)), line)
         for (what, role, line), left in said.items()
     )
+
+
+def _place(program: Program, left: Leftover) -> str:
+    name = program.barrier_name if left.what is Left.COMMIT else program.access_name
+    return name(left.access)
 
 
 def _note(program: Program, agent: int, pc: int, unread: dict[int, tuple[int, int, int]]) -> None:

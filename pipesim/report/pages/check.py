@@ -51,7 +51,7 @@ def check_lines(report: CheckReport, width: int) -> list[str]:
         lines += field("sizes", [_range(each)], width)
     if report.together is not None:
         together = report.together
-        lines += field("sizes", [f"{' and '.join(together.parameters)} at once: {together_words(together)}"], width)
+        lines += field("sizes", [f"{' and '.join(together.parameters)} together: {together_words(together)}"], width)
     lines += advisory_lines(report.advisories, width)
     lines += wrong_lines(report, width)
     return [*lines, "", *wrap(check_sentence(report), width, f"{mark(report.conclusion.ok)} ")]

@@ -118,6 +118,17 @@ def test_a_store_that_nobody_waits_for_is_in_flight_at_exit() -> None:
     assert leftovers(flat([*store, (Op.WAIT_GROUP, Engine.BULK, 0)])) == ()
 
 
+def test_a_commit_that_nobody_waits_for_is_in_flight_at_exit() -> None:
+    multiply = [(Op.WRITE, 0, 1), (Op.TRANSFER_READ, Engine.TCGEN05, 0, 64, 1), (Op.COMMIT, Engine.TCGEN05, GO)]
+    program = flat(multiply)
+    found = leftovers(program)
+    assert {left.what for left in found} == {Left.IN_FLIGHT, Left.COMMIT}
+    assert [said.claim for said in advisories(program, found) if "commit" in said.claim] == [
+        f"a commit of r0 may arrive on {program.barrier_name(GO)} when the CTA of that barrier has exited"
+    ]
+    assert leftovers(flat([*multiply, wait(GO)])) == ()
+
+
 def test_data_that_nobody_reads_is_told() -> None:
     program = flat([(Op.WRITE, 0, 1), arrive(GO)], [wait(GO)])
     assert leftovers(program) == (Leftover(Left.UNREAD, 0, 5, 0),)

@@ -2,7 +2,9 @@
 
 ``rings``: hand-overs between agents as a protocol has them, half of them with mistakes. ``corners``: what a certificate
 is easily wrong about. ``all_operations``: every operation with right and wrong operands. ``loops``: loops that repeat,
-and random ends for them. ``orders_and_scopes``: rings whose memory orders, scopes and fences are drawn.
+and random ends for them. ``orders_and_scopes``: rings whose memory orders, scopes and fences are drawn. ``contested``:
+phases that now one arrival completes, now another. ``exits``: agents that end while others wait at the cluster barrier.
+``registers``: requests for registers that have to wait.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from collections.abc import Callable, Mapping
 from pipesim.model.program import Program
 from tests.support.random_programs.all_operations import random_operations
 from tests.support.random_programs.corners import random_corners
+from tests.support.random_programs.exits import random_exits
+from tests.support.random_programs.registers import random_registers
 from tests.support.random_programs.rings import random_ring
 
 #: By name the families on which the engines of the proof are compared (``tools/judge_proof.py``, ``judge_spin.py``).
@@ -19,4 +23,6 @@ FAMILIES: Mapping[str, Callable[[int], Program]] = {
     "rings": random_ring,
     "corners": random_corners,
     "operations": random_operations,
+    "exits": random_exits,
+    "registers": random_registers,
 }

@@ -29,6 +29,8 @@ def contested(seed: int, *, overwrites: bool = False) -> Program:
     Or it ``overwrites``, through the other proxy, what the first of them has read.
     """
     rng = random.Random(seed)
+    if rng.random() < 0.25:
+        return _assembled([_writer(rng), [(Op.ARRIVE, _SIDE, 1, 0, -1, 0), *_reader(rng)]], 1)
     arrivers = rng.choice([2, 2, 3, 3, 4])
     count = rng.randint(1, arrivers)
     codes = [_arriver(rng, n, arrivers) for n in range(arrivers)]
@@ -54,6 +56,13 @@ def _arriver(rng: random.Random, n: int, arrivers: int) -> Code:
     if rng.random() < 0.9:
         code.append((Op.ARRIVE, _FULL, 1, 0, -1, semantics(rng.choice(_RELEASES), Scope.DEFAULT)))
     return code
+
+
+def _writer(rng: random.Random) -> Code:
+    """The only one who arrives: it fences its write, unless a try steers it over the fence, or it forgets to."""
+    fence: Code = [(Op.FENCE, Fence.PROXY_ASYNC, 0)] if rng.random() < 0.8 else []
+    jump: Code = [(Op.TRY_WAIT, _SIDE, 0, 0, 0), (Op.JUMP_IF, 0, rng.randint(0, 1), rng.randint(0, len(fence)))]
+    return [(Op.WRITE, 0, 7), *(jump if rng.random() < 0.7 else []), *fence, (Op.ARRIVE, _FULL, 1, 0, -1, 0)]
 
 
 def _fence(rng: random.Random) -> Code:

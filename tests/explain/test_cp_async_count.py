@@ -1,0 +1,42 @@
+"""cp.async arrivals without .noinc on a barrier that counts bytes: PTX and the hardware count them differently."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipesim import Engine, Protocol, Warp
+from pipesim.explain.cp_async_count import advisories
+from pipesim.model.program import Program
+
+
+def filled(*, noinc: bool, expects: bool) -> Program:
+    """A stage that cp.async fills, and perhaps a bulk copy, too."""
+    p = Protocol("filled")
+    tiles, full = p.smem("tile", 2, 128), p.mbarriers("full", 1, count=33 if expects else 32)
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        if expects:
+            with w.elect_one():
+                full[0].expect_bytes(128)
+                w.tma_load(tiles[1], full[0], 0)
+        w.async_write(Engine.CP_ASYNC, tiles[0], 0)
+        full[0].cp_async_arrive(noinc=noinc)
+        if not noinc:
+            full[0].arrive()
+
+    return p.flatten()
+
+
+def test_where_bytes_are_counted_too_it_is_said() -> None:
+    (said,) = advisories(filled(noinc=False, expects=True))
+    assert said.role == "load"
+    assert said.claim == (
+        "load arrives on full by cp.async without .noinc, and full counts bytes, too: PTX adds these arrivals to the "
+        "pending count, as here; H100 and H200 add them to the bytes"
+    )
+
+
+@pytest.mark.parametrize(("noinc", "expects"), [(True, True), (False, False), (True, False)])
+def test_elsewhere_nobody_can_tell(noinc: bool, expects: bool) -> None:
+    assert advisories(filled(noinc=noinc, expects=expects)) == ()

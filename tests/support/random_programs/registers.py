@@ -1,0 +1,45 @@
+"""Random warp groups that ask for registers, give some back, and wait for each other in between."""
+
+from __future__ import annotations
+
+import random
+
+from pipesim.model.ops import Op, Operation
+from pipesim.model.program import ALL_LANES, Agent, Barrier, Program
+
+
+def random_registers(seed: int) -> Program:
+    """The program of this seed: two or three warp groups of one or two warps."""
+    rng = random.Random(seed)
+    groups, warps = rng.choice([2, 2, 3]), rng.choice([1, 1, 2])
+    codes: list[tuple[Operation, ...]] = []
+    agents: list[Agent] = []
+    bars = groups
+    for group in range(groups):
+        plan: list[Operation] = []
+        for _ in range(rng.randint(1, 3)):
+            kind = rng.choice(["take", "take", "arrive", "wait"])
+            if kind == "take":
+                plan.append((int(Op.SETMAXNREG), rng.choice([24, 40, 104, 168, 232])))
+            elif kind == "arrive":
+                plan.append((int(Op.ARRIVE), rng.randrange(bars), 1, 0, -1, 0))
+            else:
+                plan.append((int(Op.WAIT), rng.randrange(bars), 0, 0))
+        for warp in range(warps):
+            agents.append(Agent(0, 4 * group + warp, ALL_LANES, f"g{group}", warp))
+            start = tuple((int(Op.INIT), b, warps) for b in range(bars)) if not group and not warp else ()
+            meet = ((int(Op.BAR_SYNC), 0, 32 * groups * warps, 32),)
+            codes.append((*start, *meet, *plan))
+    return Program(
+        name="drawn",
+        params={},
+        agents=tuple(agents),
+        barriers=tuple(Barrier(0, "b", b) for b in range(bars)),
+        accesses=(),
+        tiles=(),
+        code=tuple(codes),
+        lines=tuple((0,) * len(code) for code in codes),
+        sources=("drawn:1",),
+        named_barriers=((0, 0),),
+        launch_registers=rng.choice([0, 104, 136, 168]),
+    )

@@ -1,0 +1,261 @@
+"""Do the judges see each rule? ``python tools/judge_rules.py [--most COUNT] [--only WORD] [--write]``.
+
+Each rule of the certificate, of memory order, of loop acceleration and of the search is switched off in turn, and
+random programs are judged until one contradicts: a program called proved in which a search or a schedule shows a fault,
+or a reduced search that sees less than the plain one. A rule whose absence no judge notices among COUNT programs is one
+that nothing would miss. ``--write`` puts the table into docs/proof.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
+
+from pipesim.model.finding import Verdict
+from pipesim.model.groups import BRANCHES
+from pipesim.model.moves import moves
+from pipesim.model.ops import Order
+from pipesim.model.program import Program
+from pipesim.prove.any_size.skip_laps import accelerated
+from pipesim.prove.certificate.certificate import Certificate
+from pipesim.prove.check import check
+from pipesim.prove.counterexample.play import Play
+from pipesim.prove.doubt import Doubt, Why
+from pipesim.prove.happens_before.snapshot import Snapshot
+from pipesim.prove.memory_order import may_fail
+from pipesim.prove.search.breadth_first import explore
+from pipesim.prove.search.footprint import NOTHING
+from pipesim.prove.search.with_clocks import MemorySearch
+from tests.prove.any_size.test_skipped_random_loops import numbered, whole
+from tests.support.memory_order_graph import Graph
+from tests.support.random_programs import FAMILIES
+from tests.support.random_programs.contested import contested
+from tests.support.random_programs.orders_and_scopes import random_orders
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "proof.md"
+BEGIN, END = "<!-- the rules -->\n", "<!-- end of the rules -->\n"
+_CHUNK = 20
+
+Judge = Callable[[int], bool]  #: whether the program of a seed shows a contradiction
+
+
+def of_certificate(family: str, seed: int) -> bool:
+    """The certificate says proved, and a plain search finds a fault or several ends."""
+    program = FAMILIES[family](seed)
+    if check(program, max_states=1, one_memory=True).verdict is not Verdict.PROVED:
+        return False
+    with _unbroken():
+        seen = explore(program, 10_000, reduced=False)
+    return seen.complete and (seen.verdict is not Verdict.PROVED or seen.outcomes != 1)
+
+
+def of_search(family: str, seed: int) -> bool:
+    """The reduced search is complete and sees something else than the plain one."""
+    program = FAMILIES[family](seed)
+    reduced = explore(program, 3_000)
+    if not reduced.complete:
+        return False
+    with _unbroken():
+        plain = explore(program, 10_000, reduced=False)
+    return plain.complete and (plain.wrong, plain.outcomes) != (reduced.wrong, reduced.outcomes)
+
+
+def of_memory(make: Callable[[int], Program], seed: int) -> bool:
+    """A program is proved, and schedules made at random show a fault of memory order, by the naive graph."""
+    program = make(seed)
+    if check(program, max_states=3_000).verdict is not Verdict.PROVED:
+        return False
+    with _unbroken():
+        return any(_faulty(program, 50 * seed + n) for n in range(10))
+
+
+def of_laps(seed: int) -> bool:
+    """A run without some of its laps stands for every schedule where the whole run does not, or counts otherwise."""
+    short = accelerated(numbered(seed))
+    if short is None:
+        return False
+    with _unbroken():
+        return whole(numbered(seed)) != short
+
+
+def _faulty(program: Program, seed: int) -> bool:
+    rng, graph = random.Random(seed), Graph(program)
+    play = Play(program, observers=[graph])
+    while possible := moves(program, play.state):
+        play.make(rng.choice(possible))
+    return bool(graph.faults())
+
+
+class Rule(NamedTuple):
+    """A rule: where it is, what it says, what takes its place while it is off, and who should notice."""
+
+    engine: str
+    said: str
+    target: str
+    instead: Any
+    judges: tuple[tuple[str, Judge], ...]
+
+
+def _without(why: Why) -> Callable[[Certificate, Doubt], None]:
+    """A certificate that never has this doubt."""
+    doubt = Certificate._doubt  # noqa: SLF001  # the rule that is switched off
+
+    def silent(self: Certificate, found: Doubt) -> None:
+        if found.why is not why:
+            doubt(self, found)
+
+    return silent
+
+
+def _certificate_rules() -> Iterator[Rule]:
+    judges = tuple((family, partial(of_certificate, family)) for family in FAMILIES)
+    for why in Why:
+        yield Rule("certificate", why.value, "certificate.certificate.Certificate._doubt", _without(why), judges)
+
+
+def _search_rules() -> Iterator[Rule]:
+    judges = tuple((family, partial(of_search, family)) for family in FAMILIES)
+    prints, reach = "search.footprint.Footprints.", "search.reach."
+    nothing: Callable[..., object] = lambda *_, **__: NOTHING  # noqa: E731  # a value, one for each rule
+    for said, target, instead in (
+        ("who arrives, expects or lands touches the barrier", f"{prints}_signal", nothing),
+        ("who accesses memory touches its cells", f"{prints}_access", nothing),
+        ("transfers of an agent on an engine touch each other", f"{prints}_group", nothing),
+        ("a wait for groups touches the transfers", f"{prints}_awaited", nothing),
+        ("an operation on another CTA touches whether it has ended", f"{prints}_outlives", nothing),
+        ("the last operation of an agent touches its end", f"{prints}_end", nothing),
+        ("others that may interfere join the chosen processes", f"{reach}Reach.noticing", lambda *_: []),
+        ("arrivals that may complete more than one phase are not exchanged", f"{reach}_Meanwhile.mixed", lambda *_: 0),
+        ("a phase may complete while others are held still", f"{reach}_Meanwhile._most_done", _not_yet),
+        ("a choice with a move that fails in it is not made", "search.persistent.Persistent._closed", _alone),
+    ):
+        yield Rule("reduced search", said, target, instead, judges)
+
+
+def _memory_rules() -> Iterator[Rule]:
+    judges = (("orders", partial(of_memory, random_orders)), ("contested", partial(of_memory, contested)))
+    fenced = may_fail._fenced  # noqa: SLF001  # the rule that is switched off
+
+    def straight(code: Any, what: Any, by: Any) -> bool:
+        return fenced([op for op in code if op[0] not in BRANCHES], what, by)
+
+    order = "memory_order.order."
+    blind = MemorySearch(complete=True, states=1, refutations=())
+    for said, target, instead in (
+        ("a relaxed arrive hands nothing on", f"{order}_RELEASES", frozenset(Order)),
+        ("a relaxed wait takes nothing over", f"{order}_ACQUIRES", frozenset(Order)),
+        ("the asynchronous proxy sees only what was fenced", f"{order}MemoryOrder._wrong", _never_wrong),
+        ("an init is used only after it was published", f"{order}MemoryOrder._use", lambda *_, **__: None),
+        ("a jump may lead over a fence", "memory_order.may_fail._fenced", straight),
+        ("a program that needs a look gets one", "memory_order.faults.order_may_fail", lambda _: False),
+        ("every schedule is looked at where no run represents them", "check.search_memory_order", lambda *_: blind),
+    ):
+        yield Rule("memory order", said, target, instead, judges)
+
+
+def _lap_rules() -> Iterator[Rule]:
+    judges = (("loops", of_laps),)
+    for said, target, instead in (
+        ("the items of every lap that is left out are looked at", "any_size.skip_laps._LapRun._items_go_on", _yes),
+        ("a lap ends where everything stands as at its beginning", "any_size.skip_laps.is_again", _yes),
+        ("what is remembered is not older than the lap", "certificate.canonical._is_fresh", _yes),
+        ("what the certificate remembers is compared", "certificate.certificate.Certificate.snapshot", _empty),
+    ):
+        yield Rule("loop acceleration", said, target, instead, judges)
+
+
+def _yes(*_: object) -> bool:
+    return True
+
+
+def _empty(_: object) -> Snapshot:
+    return Snapshot((), (), ())
+
+
+def _never_wrong(*_: object) -> None:
+    return None
+
+
+def _not_yet(self: Any, barrier: int) -> int:
+    """No phase completes meanwhile."""
+    done: int = self._value(self._parts.barriers[barrier]).done  # it stands in for a method
+    return done
+
+
+def _alone(_self: object, _row: object, seed: object, _processes: object) -> set[int]:
+    return {id(seed)}
+
+
+RULES = [*_certificate_rules(), *_memory_rules(), *_lap_rules(), *_search_rules()]
+_off: list[Any] = []  # the patches of the rule that is off now
+
+
+@contextmanager
+def _unbroken() -> Iterator[None]:
+    """The yardstick runs with every rule on."""
+    for each in _off:
+        each.stop()
+    try:
+        yield
+    finally:
+        for each in _off:
+            each.start()
+
+
+def noticed(rule: Rule, most: int, jobs: int) -> tuple[str, int]:
+    """The judge that notices first, and after how many programs; ("", programs) if none does."""
+    with ExitStack() as stack:
+        off = patch(f"pipesim.prove.{rule.target}", rule.instead)
+        off.start()
+        _off[:] = [off]
+        stack.callback(_off.clear)
+        stack.callback(off.stop)
+        with get_context("fork").Pool(jobs) as pool:
+            streams = [(name, pool.imap(partial(_judged, judge), range(most), _CHUNK)) for name, judge in rule.judges]
+            for seed in range(most):
+                for name, stream in streams:
+                    if next(stream):
+                        pool.terminate()
+                        return name, seed + 1
+    return "", most
+
+
+def _judged(judge: Judge, seed: int) -> bool:
+    return judge(seed)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Judge the judges; exit code 1 if a rule is missed by all of them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--most", type=int, default=20_000, help="programs of each family")
+    parser.add_argument("--only", default="", help="rules whose engine or sentence has this word")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="processes")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/proof.md")
+    options = parser.parse_args(argv)
+    rows, missed = ["| engine | rule | noticed by | after programs |", "| --- | --- | --- | --- |"], 0
+    for rule in (rule for rule in RULES if options.only in f"{rule.engine}: {rule.said}"):
+        name, count = noticed(rule, options.most, options.jobs)
+        missed += not name
+        rows.append(f"| {rule.engine} | {rule.said} | {name or 'nobody'} | {count:,} |")
+        print(rows[-1], flush=True)
+    if options.write:
+        text = PAGE.read_text(encoding="utf-8")
+        table = BEGIN + "\n" + "\n".join(rows) + "\n\n" + END
+        PAGE.write_text(re.sub(re.escape(BEGIN) + ".*?" + re.escape(END), lambda _: table, text, flags=re.DOTALL))
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
