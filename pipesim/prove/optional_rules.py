@@ -9,7 +9,8 @@ from __future__ import annotations
 from pipesim.model.finding import Advisory, Fault, FaultKind
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
-from pipesim.model.strictness import STRICTEST
+from pipesim.model.strictness import STRICTEST, Strictness
+from pipesim.prove.any_size.skip_laps import LONG, accelerated
 from pipesim.prove.certificate.canonical import CanonicalRun
 from pipesim.prove.memory_order.may_fail import inits_may_be_unfenced, reads_may_be_unfenced
 from pipesim.prove.memory_order.order import MemoryOrder
@@ -26,8 +27,11 @@ def rests_on_reads(program: Program, *, by_search: bool = False) -> bool:
         return False
     if by_search:
         return True
-    order = MemoryOrder(program.judged(STRICTEST))
-    run = CanonicalRun(program, [order])
+    strict = program.judged(Strictness(proxies=True))
+    if sum(map(len, program.code)) >= LONG and accelerated(strict, MemoryOrder(strict)) is not None:
+        return False
+    order = MemoryOrder(strict)
+    run = CanonicalRun(strict, [order])
     while not run.over and sum(run.state.pcs) < MOST:
         run.round()
         if any(fault.kind is FaultKind.READ_NOT_FENCED for fault in order.faults):

@@ -19,7 +19,8 @@ from pipesim.protocols.broken.memory import MEMORY, RIGHT
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.prove.check import How
 from pipesim.prove.check import check as prove
-from pipesim.prove.optional_rules import noted, rests_on_reads
+from pipesim.prove.memory_order.may_fail import reads_may_be_unfenced
+from pipesim.prove.optional_rules import MOST, noted, rests_on_reads
 from pipesim.prove.repair.edits import RepairKind
 from pipesim.report.sentences.check import check_sentence
 from pipesim.targets import find, target_of
@@ -66,6 +67,15 @@ def test_it_is_said_of_the_sizes_that_are_claimed_too() -> None:
     assert not rests_on_reads(MEMORY["read_not_fenced"](stages=2, tiles=2).flatten())
     assert report.assumed_reads
     assert "for any number of tiles" in check_sentence(report)
+
+
+def test_a_long_program_whose_fences_are_the_writers_assumes_nothing() -> None:
+    """The operations alone do not show it, and the run is longer than what is followed: its laps are left out."""
+    program = RIGHT["product_not_fenced"][1](tiles=5_000).flatten()
+    assert reads_may_be_unfenced(program)
+    assert sum(map(len, program.code)) > MOST
+    assert not rests_on_reads(program)
+    assert rests_on_reads(MEMORY["product_not_fenced"](tiles=5_000).flatten())
 
 
 def test_a_family_is_judged_by_the_strict_rule() -> None:
