@@ -16,6 +16,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.raised import hint, in_words, raised_at
 from pipesim.model.program import Program
 from pipesim.model.program_json import loads
+from pipesim.model.strictness import LENIENT, Strictness
 from pipesim.protocols.catalog import BUILT_IN, ProtocolFunction
 from pipesim.protocols.limits import require_fits
 
@@ -27,7 +28,7 @@ class Target:
     """What a command's first argument names: a function that makes a protocol, or a program that is ready.
 
     ``defaults`` are the function's parameters in its order. ``spelling`` is what a command line calls it,
-    "" where it has no name there.
+    "" where it has no name there. ``strictness``: the optional rules that its programs are checked for.
     """
 
     name: str
@@ -36,6 +37,11 @@ class Target:
     defaults: dict[str, int]
     summary: str
     spelling: str = ""
+    strictness: Strictness = LENIENT
+
+    def judging(self, strictness: Strictness) -> Target:
+        """The same target, its programs checked for these optional rules."""
+        return replace(self, strictness=strictness)
 
     def build(self, params: Mapping[str, int] | None = None, *, grid: int | None = None, twice: bool = True) -> Program:
         """The flat program with these parameters (defaults for the rest); it fits the hardware, or ConfigurationError.
@@ -65,7 +71,7 @@ class Target:
         copies = program.grid if grid is None else grid // program.ctas
         program = program if copies == program.grid else replace(program, grid=copies)
         require_fits(program)
-        return program
+        return program.judged(self.strictness)
 
     def _flatten(self, given: dict[str, int], *, twice: bool) -> Program:
         for name, value in given.items():

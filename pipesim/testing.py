@@ -14,6 +14,7 @@ from pipesim.answers.check import check
 from pipesim.lang.protocol import Protocol
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
+from pipesim.model.strictness import Strictness
 from pipesim.prove.check import MOST_STATES
 from pipesim.report.findings.in_short import in_one_line
 from pipesim.report.pages.check import check_lines
@@ -23,15 +24,23 @@ WIDTH = 100  #: cells of a message
 
 
 def assert_verified(
-    protocol: Callable[..., Protocol] | Program, *, max_states: int = MOST_STATES, **params: int
+    protocol: Callable[..., Protocol] | Program,
+    *,
+    max_states: int = MOST_STATES,
+    strict_proxies: bool = False,
+    strict_init: bool = False,
+    strict_tensor_memory: bool = False,
+    **params: int,
 ) -> None:
     """Raise AssertionError, with the finding and its schedule, unless ``protocol`` is proved at these parameters.
 
     The message begins with the verdict in one line, which is all that pytest's summary shows of it.
-    ``protocol``: a function that makes one, or a flat program. What hits a limit is not proved.
+    ``protocol``: a function that makes one, or a flat program. What hits a limit is not proved. The strict rules are
+    those of :func:`pipesim.check`.
     """
     __tracebackhide__ = True  # pytest shows the test's line
-    target = target_of(protocol)
+    strictness = Strictness(strict_proxies, strict_init, strict_tensor_memory)
+    target = target_of(protocol).judging(strictness)
     report = check(target, params, max_states=max_states, most_ranges=0)
     if report.verdict is not Verdict.PROVED:
         raise AssertionError("\n".join([in_one_line(report), "", *check_lines(report, WIDTH)]))

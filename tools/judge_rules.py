@@ -29,11 +29,13 @@ from pipesim.model.groups import BRANCHES
 from pipesim.model.moves import moves
 from pipesim.model.ops import Order
 from pipesim.model.program import Program
+from pipesim.model.strictness import LENIENT, STRICTEST
 from pipesim.prove.any_size.skip_laps import accelerated
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.check import check
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.doubt import Doubt, Why
+from pipesim.prove.happens_before.accesses import AccessEvent
 from pipesim.prove.happens_before.snapshot import Snapshot
 from pipesim.prove.memory_order import may_fail
 from pipesim.prove.search.breadth_first import explore
@@ -149,8 +151,25 @@ def _search_rules() -> Iterator[Rule]:
         yield Rule("reduced search", said, target, instead, judges)
 
 
+def _strict_orders(seed: int) -> Program:
+    return random_orders(seed).judged(STRICTEST)
+
+
+def _lenient_orders(seed: int) -> Program:
+    return random_orders(seed).judged(LENIENT)
+
+
+def _overwritten(seed: int) -> Program:
+    return contested(seed, overwrites=True).judged(STRICTEST)
+
+
 def _memory_rules() -> Iterator[Rule]:
-    judges = (("orders", partial(of_memory, random_orders)), ("contested", partial(of_memory, contested)))
+    judges = (
+        ("orders", partial(of_memory, random_orders)),
+        ("contested", partial(of_memory, contested)),
+    )
+    strict = (("orders, strict", partial(of_memory, _strict_orders)), ("overwritten", partial(of_memory, _overwritten)))
+    lenient = (("orders, lenient", partial(of_memory, _lenient_orders)),)
     fenced = may_fail._fenced  # noqa: SLF001  # the rule that is switched off
 
     def straight(code: Any, what: Any, by: Any) -> bool:
@@ -168,6 +187,12 @@ def _memory_rules() -> Iterator[Rule]:
         ("every schedule is looked at where no run represents them", "check.search_memory_order", lambda *_: blind),
     ):
         yield Rule("memory order", said, target, instead, judges)
+    for said, target, off, judge in (
+        ("under --strict-proxies reads are fenced, too", f"{order}MemoryOrder._needs_fence", _if_written, strict),
+        ("a program whose reads need a look gets one", "memory_order.may_fail.reads_may_be_unfenced", _no, strict),
+        ("an init without a fence is met first by a barrier", f"{order}MemoryOrder._is_enough", _yes, lenient),
+    ):
+        yield Rule("memory order", said, target, off, judge)
 
 
 def _lap_rules() -> Iterator[Rule]:
@@ -185,12 +210,20 @@ def _yes(*_: object) -> bool:
     return True
 
 
+def _no(*_: object) -> bool:
+    return False
+
+
 def _empty(_: object) -> Snapshot:
     return Snapshot((), (), ())
 
 
 def _never_wrong(*_: object) -> None:
     return None
+
+
+def _if_written(_: object, other: AccessEvent) -> bool:
+    return other.writes and other.generic
 
 
 def _not_yet(_self: object, _part: int, word: BarrierState) -> int:

@@ -223,6 +223,34 @@ def _remote(bench: Bench, case: Case) -> Result:
     return _result(outcomes, said=out.copy())
 
 
+FINISHED_SOURCES, FINISHED_TILE, FINISHED_SMEM = 16, 32768, 40960  #: SOURCES, TILE_BYTES, A_BYTES + B_BYTES
+FINISHED_UNITS = {"word": 128 * 64, "sum": 128 * 128}  #: compared in a lap: words of the slot, sums of a product
+
+
+def _finished(bench: Bench, case: Case) -> Result:
+    """laps: of all CTAs; cycles_after_arrive: least and mean of a lap until all loaded values were used."""
+    a = case.arguments
+    cluster = 2 if a["whose"] else 1
+    grid = bench.sms // cluster * cluster
+    tiles = np.repeat(np.arange(1, FINISHED_SOURCES + 1, dtype=np.uint32), FINISHED_TILE // 4)
+    source, out = bench.gpu.allocate(tiles.nbytes), bench.zeroed(32 * grid)
+    bench.gpu.upload(source, tiles)
+    numbers = _u32(a["kind"], a["control"], a["whose"], a["laps"], 4, _TOKEN_DEADLINE_NS)
+    if trapped := bench.launch(grid, 160, (*numbers, source, out), smem=FINISHED_SMEM, cluster=cluster):
+        return _result({trapped: 1})
+    laps, torn, cycles, least = bench.fetch(out, (grid, 4), np.uint64).T
+    unit = "word" if a["kind"] < 4 else "sum"
+    compared, wrong = int(laps.sum()) * FINISHED_UNITS[unit], int(torn.sum())
+    short = int((laps != a["laps"]).sum())
+    outcomes = {f"{unit}s whole": max(0, compared - wrong), f"{unit}s torn": wrong, "CTAs at the deadline": short}
+    timed = a["kind"] < 3 and bool(laps.all())
+    return _result(
+        {name: count for name, count in outcomes.items() if count},
+        laps=[laps.sum()],
+        cycles_after_arrive=[least.min(), cycles.sum() // laps.sum()] if timed else [],
+    )
+
+
 def _look(bench: Bench, shape: tuple[int, int], mode: int, count: int, out: int) -> None:
     """One launch of the clocks' kernel, a CTA an SM."""
     if trapped := bench.launch(*shape, (*_u32(mode, count), out, bench.zeroed(256)), smem=SMEM_LIMIT):
@@ -370,6 +398,7 @@ BENCHES: dict[str, Callable[[Bench, Case], Result]] = {
     "pieces": _pieces,
     "laps": _laps,
     "remote": _remote,
+    "finished": _finished,
     "timer_step": _timer_step,
     "reading_cost": _reading_cost,
     "quarters": _quarters,

@@ -112,6 +112,30 @@ def _laps() -> tuple[Case, ...]:
     return held + waiting
 
 
+#: Kind and Whose of finished.cu: what accesses the slot, and whose copy then overwrites it.
+_ACCESSES = ("ld", "ld, arrive by one lane", "ldmatrix", "st")
+_OVERWRITERS = ("the CTA's copy", "the other CTA's copy", "a multicast copy")
+_PRODUCTS = ("wgmma read, then st by the same threads", "wgmma read, arrive, then st by another warp")
+_FINISHED_LAPS = 100_000  # of each CTA: half a second
+
+
+def _finished() -> tuple[Case, ...]:
+    rings = tuple(
+        (f"{access}, then {overwriter}", {"kind": kind, "whose": whose})
+        for kind, access in enumerate(_ACCESSES)
+        for whose, overwriter in enumerate(_OVERWRITERS)
+        if kind != 1 or whose == 0
+    )
+    products = tuple((name, {"kind": len(_ACCESSES) + n, "whose": 0}) for n, name in enumerate(_PRODUCTS))
+    early = ("control: arrive first", "control: no wait_group")
+    return tuple(
+        Case(f"{name} ({early[case['kind'] >= len(_ACCESSES)]})" if control else name,
+             case | {"control": control, "laps": _FINISHED_LAPS})
+        for name, case in rings + products
+        for control in (0, 1)
+    )  # fmt: skip
+
+
 EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
         "mbarrier",
@@ -163,6 +187,16 @@ EXPERIMENTS: tuple[Experiment, ...] = (
             Case("alive", {"exited": 0, "launches": 20}),
             Case("exited", {"exited": 1, "launches": 1}, may_trap=True),
         ),
+    ),
+    Experiment(
+        "finished",
+        "Is an access finished when the arrive after it lets the other proxy's access go, without a proxy fence?",
+        "On every SM, a slot of 32 KB whose words hold the number of their tile. Four warps access it with 32-way bank "
+        "conflicts, so that accesses are still in the pipe at the arrive, which lets the slot be overwritten; a word "
+        "of another tile is torn. A control, which arrives first or does not wait for the products, must tear.",
+        "finished",
+        "finished",
+        _finished(),
     ),
     Experiment(
         "timer_step",

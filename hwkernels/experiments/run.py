@@ -20,7 +20,7 @@ from typing import Any
 
 from hwkernels.experiments.catalogue import EXPERIMENTS, Case, Experiment, experiment
 from hwkernels.experiments.results import FAILED, TRAP, VERSION, dump
-from pipesim.errors import OutputExistsError, PipesimError
+from pipesim.errors import EvidenceError, OutputExistsError, PipesimError
 
 CHILD_SECONDS = 60  #: how long a child may take
 _AHEAD = 8  # children that start up while another one has the GPU
@@ -32,7 +32,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line; the exit code is that of the error, if any."""
     parser = argparse.ArgumentParser(prog="python -m hwkernels.experiments.run", description="experiments on the GPU")
     parser.add_argument("--json", type=Path, help="output file")
-    parser.add_argument("--only", action="append", metavar="NAME", help="only this experiment (may be repeated)")
+    parser.add_argument(
+        "--only",
+        action="append",
+        metavar="NAME",
+        help="only this experiment (may be repeated); with --force the file keeps its others",
+    )
     parser.add_argument("--repeat", type=int, default=2, help="processes for each case that may trap (default 2)")
     parser.add_argument("--force", action="store_true", help="overwrite the file")
     parser.add_argument("--list", action="store_true", help="list the experiments and run nothing")
@@ -51,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise OutputExistsError("the file exists", place=str(options.json), correction="add --force")
         chosen = tuple(experiment(name) for name in options.only) if options.only else EXPERIMENTS
         document = run(chosen, max(1, options.repeat))
+        if options.only and options.json.exists():
+            document = with_others(document, options.json)
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(dump(document), encoding="utf-8")
     except PipesimError as error:
@@ -77,6 +84,20 @@ def run(chosen: Sequence[Experiment], repeat: int = 2) -> Result:
         _say(each, cases, time.monotonic() - began)
     device = {"name": info.name, "sms": info.sms, "driver": info.driver, "nvrtc": nvrtc}
     return {"version": VERSION, "device": device, "experiments": found}
+
+
+def with_others(document: Result, path: Path) -> Result:
+    """The document and the answers to other questions that the file has. Raises EvidenceError if they are of another
+    device, driver or compiler.
+    """
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    if (stored["version"], stored["device"]) != (document["version"], document["device"]):
+        raise EvidenceError(
+            f"the answers there are of {stored['device']}, the new ones of {document['device']}",
+            place=str(path),
+            correction="give another file, or ask all questions again",
+        )
+    return document | {"experiments": stored["experiments"] | document["experiments"]}
 
 
 def _say(each: Experiment, cases: dict[str, Result], seconds: float) -> None:

@@ -22,6 +22,7 @@ from pipesim.model import barrier
 from pipesim.model.barrier import FRESH, LIVE, BarrierState, Effect
 from pipesim.model.barrier_word import word_of
 
+FINISHED_STORE = 3  #: ST of finished.cu: written by a thread, overwritten by a copy
 FAILS = "the launch fails"
 SILENT = "–"  #: shown if the model does not cover a question
 
@@ -168,6 +169,18 @@ def _remote(case: Case, outcome: Outcome) -> Verdict:
     return Verdict("the wait returns", _counts(outcome), list(outcome.outcomes) == ["the wait returned"])
 
 
+def _finished(case: Case, outcome: Outcome) -> Verdict:
+    """A control that does not tear proves nothing about its case: that is a disagreement too."""
+    a, names = case.arguments, set(outcome.outcomes)
+    torn = any(name.endswith("torn") for name in names)
+    ended = all(name.endswith(("torn", "whole")) for name in names)
+    if a["control"]:
+        return Verdict("torn", _counts(outcome), ended and torn)
+    if a["kind"] == FINISHED_STORE:
+        return Verdict("not ordered without a fence", _counts(outcome), ended)
+    return Verdict("whole, as assumed", _counts(outcome), ended and not torn)
+
+
 def _timer_step(_: Case, outcome: Outcome) -> Verdict:
     steps = {int(name.split()[0]): count for name, count in outcome.outcomes.items()}
     usual = mode([step for step, count in steps.items() for _ in range(count)])
@@ -261,6 +274,7 @@ _VERDICTS: dict[str, Callable[[Case, Outcome], Verdict]] = {
     "pieces": _pieces,
     "laps": _laps,
     "remote": _remote,
+    "finished": _finished,
     "timer_step": _timer_step,
     "reading_cost": _reading_cost,
     "quarters": _quarters,

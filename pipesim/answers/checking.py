@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from pipesim.answers.any_size import Families, Together, trip_counts
+from pipesim.answers.any_size import Families, Together, building, trip_counts
 from pipesim.answers.budget import Budget, TimeUpError, Unit, watched
 from pipesim.answers.counterexample import (
     FEW_STATES,
@@ -46,6 +46,8 @@ from pipesim.prove.check import check as prove
 from pipesim.prove.counterexample.confirm import carried
 from pipesim.prove.counterexample.words import doubt_line
 from pipesim.prove.memory_order.may_fail import advisories
+from pipesim.prove.optional_rules import advisories as noted_rules
+from pipesim.prove.optional_rules import rests_on_reads
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.correction import Correction
 from pipesim.prove.search.leftovers import advisories as left_over
@@ -96,6 +98,7 @@ class Checking:
         self._now: CheckStep | None = None
         self._units = (0, 0)
         self._left_out: list[LeftOut] = []
+        self._reads_assumed = False
 
     def verdict(self) -> CheckReport:
         """What is known for every schedule: the report as far as the verdict goes, without what is wrong."""
@@ -144,10 +147,11 @@ class Checking:
             refutations=wrong,
             ranges=tuple(self._ranges),
             together=self._together,
-            advisories=_advisories(asked.program) + self._left,
+            advisories=_advisories(asked.program, found) + self._left,
             also=self._also,
             assumed_registers=_assumed_registers(asked.program),
             left_out=tuple(self._left_out),
+            assumed_reads=self._reads_assumed,
         )
 
     # steps
@@ -174,6 +178,7 @@ class Checking:
         asked = self._asked
         self._found, self._wrong = found, list(found.refutations)
         self._small = SmallestFailure(asked.target, asked.params, asked.program, found)
+        self._reads_assumed = self._rests_on_reads(asked.program)
         self._due = list(_EXPLAINED if found.refutations else _WIDENED if found.verdict is Verdict.PROVED else ())
 
     def _leave_out(self, why: CutBy) -> None:
@@ -265,7 +270,20 @@ class Checking:
             if len(shown) < most:
                 break
             self._ranges.append(_range(target, asked.params, asked.program, shown[-1]))
+            self._look_at_reads(target, shown[-1])
         self._together = _together(target, asked.params, families.together(shown))
+
+    def _look_at_reads(self, target: Target, shown: EveryValue | SomeValues) -> None:
+        """A claim about every value may rest on an assumption that the size asked for does not need."""
+        if isinstance(shown, EveryValue) and not self._reads_assumed:
+            larger = building(target, self._asked.params, shown.parameter)(shown.checked)
+            self._reads_assumed = larger is not None and self._rests_on_reads(larger)
+
+    def _rests_on_reads(self, program: Program) -> bool:
+        found = self._found
+        if found is None or found.verdict is not Verdict.PROVED:
+            return False
+        return rests_on_reads(program, by_search=found.how is How.SEARCH)
 
     def _counterexample(self, n: int) -> Counterexample:
         """What is known of one way in which it fails."""
@@ -279,9 +297,10 @@ class Checking:
         return replace(shown, corrections=self._corrections.get(n, ()), unfinished=unfinished)
 
 
-def _advisories(program: Program) -> tuple[Advisory, ...]:
+def _advisories(program: Program, found: Check) -> tuple[Advisory, ...]:
     """What breaks no rule and may not be meant: arrives without a scope, requests and counts that may surprise."""
-    return advisories(program) + register_requests(program) + cp_async_count(program)
+    of_rules = noted_rules(program) if found.verdict is Verdict.PROVED else ()
+    return advisories(program) + of_rules + register_requests(program) + cp_async_count(program)
 
 
 def _assumed_registers(program: Program) -> int:

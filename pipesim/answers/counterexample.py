@@ -93,7 +93,8 @@ def other_ends(program: Program, known: Collection[Refutation]) -> tuple[FaultKi
 def corrections_of(small: Program, refuted: Refutation, asked: Program, unit: Unit) -> tuple[Correction, ...]:
     """Its likely corrections, where the finding has none of its own and a change of the program shows them."""
     has_one = refuted.fault is not None and report_fault(small, refuted.fault).correction
-    return () if has_one or refuted.kind in _NO_MOVE_SHOWS else corrections(small, refuted, asked, unit)
+    shown = refuted.kind not in _NO_MOVE_SHOWS or refuted.kind is FaultKind.READ_NOT_FENCED
+    return corrections(small, refuted, asked, unit) if shown and not has_one else ()
 
 
 def counterexample_of(
@@ -128,7 +129,8 @@ def command_of(target: Target, sizes: Mapping[str, int], ctas: int | None) -> st
     if not target.spelling:
         return ""
     words = [target.spelling, *(word for name, value in sizes.items() for word in ("-p", f"{name}={value}"))]
-    return shlex.join(words + (["--ctas", str(ctas)] if ctas is not None else []))
+    words += ["--ctas", str(ctas)] if ctas is not None else []
+    return shlex.join([*words, *target.strictness.arguments()])
 
 
 def _with_causes(program: Program, refuted: Refutation, deadlock: Deadlock) -> Deadlock:

@@ -28,6 +28,7 @@ from pipesim.conform.compare import times_of
 from pipesim.errors import EvidenceError, PipesimError
 from pipesim.model.finding import Advisory, Finding
 from pipesim.model.program import Program
+from pipesim.model.strictness import LENIENT, Strictness
 from pipesim.targets import Target, find
 from pipesim.timed.profile import load_profile
 from pipesim.trace.files import read_meta, read_trace
@@ -41,19 +42,21 @@ class Subject:
     name: str
     params: tuple[tuple[str, int], ...] = ()
     ctas: int | None = None
+    strictness: Strictness = LENIENT
 
     def target(self) -> Target:
         """The protocol of this name. Raises as :func:`find` does."""
-        return _target(self.name)
+        return _target(self.name).judging(self.strictness)
 
     def program(self) -> Program:
         """Its program with what was given. Raises as ``Target.build`` does."""
-        return _program(self.name, self.params, self.ctas)
+        return _program(self.name, self.params, self.ctas).judged(self.strictness)
 
     def arguments(self) -> tuple[str, ...]:
         """How a command line says it."""
         words = [word for name, value in self.params for word in ("-p", f"{name}={value}")]
-        return (self.name, *words, *(("--ctas", str(self.ctas)) if self.ctas is not None else ()))
+        words += ["--ctas", str(self.ctas)] if self.ctas is not None else []
+        return (self.name, *words, *self.strictness.arguments())
 
 
 @dataclass(frozen=True)

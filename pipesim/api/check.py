@@ -16,6 +16,7 @@ from pipesim.api.show import diagram_picture
 from pipesim.export.documents import document_of
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
+from pipesim.model.strictness import Strictness
 from pipesim.prove.check import MOST_STATES
 from pipesim.report.findings.in_short import in_short
 from pipesim.report.pages.check import check_lines
@@ -66,6 +67,9 @@ def check(
     ctas: int | None = None,
     quick: bool = False,
     time_limit: float | None = None,
+    strict_proxies: bool = False,
+    strict_init: bool = False,
+    strict_tensor_memory: bool = False,
     **params: int,
 ) -> CheckResult:
     """Check a protocol in every schedule: proved, refuted with a counterexample, or unknown.
@@ -75,10 +79,14 @@ def check(
     ``max_states``: states to search where one run does not decide. ``ctas``: CTAs of the launch, whole clusters.
     ``quick``: the verdict alone. ``time_limit``: seconds of each step after the verdict (smallest size, shorter
     schedule, corrections, other sizes), 60 if None; ``report.left_out`` has the steps that it ended.
+    ``strict_proxies``: a read needs a fence before a write through the other proxy; ``strict_init``: inits need one in
+    a kernel of one CTA; ``strict_tensor_memory``: tensor memory is written before it is read. What breaks these rules
+    is a finding then, and otherwise an assumption of the verdict, or a note.
     Raises UsageError for what cannot be built; what is wrong with the protocol is in the result.
     """
     most = at_least_one("max_states", max_states)
-    target, given, program = built(x, params, ctas)
+    strictness = Strictness(strict_proxies, strict_init, strict_tensor_memory)
+    target, given, program = built(x, params, ctas, strictness)
     budget = budget_of(above_zero("time_limit", time_limit))
     report = check_answer(target, given, max_states=most, ctas=ctas, program=program, quick=quick, budget=budget)
     return CheckResult(program, report)

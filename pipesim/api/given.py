@@ -13,6 +13,7 @@ from typing import TypeAlias
 from pipesim.errors import ParameterError, ProtocolError, UsageError
 from pipesim.lang.protocol import Protocol
 from pipesim.model.program import Program
+from pipesim.model.strictness import Strictness
 from pipesim.targets import Target, find, target_of
 from pipesim.timed.profile import Profile, load_profile
 from pipesim.trace.files import read_trace
@@ -50,7 +51,10 @@ def target_from(given: object, params: Mapping[str, int]) -> Target:
 
 
 #: Keywords of the public functions that are no parameters of a protocol: proposed where a name is nearly one of them.
-_OWN = ("ctas", "hardware", "max_states", "profile", "tolerance", "traced", "traces")
+_OWN = (
+    "ctas", "hardware", "max_states", "profile", "strict_init", "strict_proxies", "strict_tensor_memory", "tolerance",
+    "traced", "traces",
+)  # fmt: skip
 
 
 def whole_params(params: Mapping[str, int]) -> dict[str, int]:
@@ -64,10 +68,13 @@ def _meant(name: str) -> str:
     return near[0] if near else ""
 
 
-def built(given: Given, params: Mapping[str, int], ctas: int | None) -> tuple[Target, dict[str, int], Program]:
+def built(
+    given: Given, params: Mapping[str, int], ctas: int | None, strictness: Strictness | None = None
+) -> tuple[Target, dict[str, int], Program]:
     """The target, its parameters and its program; UsageError for what cannot be built."""
     whole = whole_params(params)
     target = target_from(given, whole)
+    target = target if strictness is None else target.judging(strictness)
     for name in whole:
         if name not in target.defaults and (meant := _meant(name)):
             raise ParameterError(f"there is no keyword {name!r}", correction=f"did you mean {meant}?")

@@ -22,6 +22,7 @@ from pipesim.errors import EvidenceError, UsageError
 from pipesim.export.documents import document_of
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
+from pipesim.model.strictness import Strictness
 from pipesim.report.pages.verify import verify_lines
 
 
@@ -88,13 +89,16 @@ def verify(
     ctas: int | None = None,
     max_states: int = MOST_STATES,
     time_limit: float | None = None,
+    strict_proxies: bool = False,
+    strict_init: bool = False,
+    strict_tensor_memory: bool = False,
     **params: int,
 ) -> VerifyResult:
     """Check a protocol in every schedule, simulate it, and compare it with traces recorded on hardware.
 
-    ``x``, ``ctas``, ``time_limit`` and ``params`` as in :func:`pipesim.check`. ``profile``: one latency profile for all
-    simulations, that of each device if None. ``traces``: a folder of recorded traces, those that came with pipesim if
-    None.
+    ``x``, ``ctas``, ``time_limit``, ``params`` and the strict rules as in :func:`pipesim.check`. ``profile``: one
+    latency profile for all simulations, that of each device if None. ``traces``: a folder of recorded traces, those
+    that came with pipesim if None.
     ``hardware``: True records a fresh trace if this machine has a GPU and pipesim a kernel of the protocol, else it
     takes the recorded ones; "recorded" never records; False leaves the hardware out. ``tolerance``: percent of the
     measured period. Missing evidence is part of the result. Raises UsageError.
@@ -108,7 +112,8 @@ def verify(
         )
     most = at_least_one("max_states", max_states)
     chosen = None if profile is None else profile_from(profile)
-    target, whole, program = built(x, params, ctas)
+    strictness = Strictness(strict_proxies, strict_init, strict_tensor_memory)
+    target, whole, program = built(x, params, ctas, strictness)
     report = verify_answer(
         target,
         whole,

@@ -9,10 +9,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipesim.cli.completers import complete, parameters, profiles, protocols
 from pipesim.errors import ParameterError, UsageError
 from pipesim.trace.whole import require_free
+
+if TYPE_CHECKING:
+    from pipesim.model.strictness import Strictness
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,4000}")  # int() takes 1_0 for 10, other alphabets' digits, and spaces
 
@@ -66,6 +70,25 @@ def add_params(parser: argparse.ArgumentParser, text: str) -> None:
 def add_profile(parser: argparse.ArgumentParser, text: str) -> None:
     """``--profile``, whose default ``text`` says."""
     complete(parser.add_argument("--profile", help=text), profiles)
+
+
+def add_strict(parser: argparse.ArgumentParser) -> None:
+    """``--strict-...``: rules of PTX that the measured hardware does not need, read with :func:`strictness_of`."""
+    for name, text in (
+        ("proxies", "a fence.proxy.async is missing also where a thread or an engine has only read"),
+        ("init", "the fence after the inits of a kernel of one CTA is required"),
+        ("tensor-memory", "tensor memory is written before it is read"),
+    ):
+        parser.add_argument(
+            f"--strict-{name}", action="store_true", help=f"{text}: a finding, not an assumption or note"
+        )
+
+
+def strictness_of(options: argparse.Namespace) -> Strictness:
+    """Which of the rules a command line asks for."""
+    from pipesim.model.strictness import Strictness
+
+    return Strictness(options.strict_proxies, options.strict_init, options.strict_tensor_memory)
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_ctas, add_output, add_params, add_time_limit, params_of
+from pipesim.cli.arguments import (
+    Command,
+    add_ctas,
+    add_output,
+    add_params,
+    add_strict,
+    add_time_limit,
+    params_of,
+    strictness_of,
+)
 from pipesim.cli.completers import complete, protocols
 from pipesim.cli.output import complain, emit, progress, write
 from pipesim.errors import ParameterError, PipesimError
@@ -41,6 +50,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="the verdict alone: no smallest size, shorter schedule, corrections or other sizes",
     )  # fmt: skip
     parser.add_argument("--replay", metavar="TEXT", help="replay one schedule: the line at the end of a finding")
+    add_strict(parser)
     add_output(parser)
     parser.add_argument(
         "--format", choices=("text", "json", "github", "junit"),
@@ -152,7 +162,7 @@ def _built(options: argparse.Namespace, name: str) -> tuple[Target, Program]:
     from pipesim.targets import find
 
     with progress(f"flattening {name}"):
-        target = find(name)
+        target = find(name).judging(strictness_of(options))
         return target, target.build(params_of(options), grid=options.ctas)
 
 

@@ -12,9 +12,11 @@ from pipesim.cli.arguments import (
     add_output,
     add_profile,
     add_protocol,
+    add_strict,
     add_window,
     params_of,
     require_output,
+    strictness_of,
 )
 from pipesim.cli.output import emit, progress
 from pipesim.errors import ParameterError
@@ -36,6 +38,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--schedule", metavar="TEXT", help="replay this schedule, as printed by `pipesim check`, instead of simulating"
     )
+    add_strict(parser)
     add_force(parser)
     add_output(parser)
 
@@ -61,7 +64,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     profile = load_profile(options.profile or "h100")
     with progress(f"flattening {options.protocol}"):
-        program = find(options.protocol).build(params_of(options), grid=options.ctas)
+        program = find(options.protocol).judging(strictness_of(options)).build(params_of(options), grid=options.ctas)
     window = _clipped(options.window, program) if options.window is not None else None
     if options.save_program is not None:
         write_whole(options.save_program, dumps(program).encode(), force=options.force)
@@ -93,7 +96,7 @@ def _walk(options: argparse.Namespace) -> int:
     from pipesim.trace.whole import write_whole
 
     with progress(f"flattening {options.protocol}"):
-        program = find(options.protocol).build(params_of(options), grid=options.ctas)
+        program = find(options.protocol).judging(strictness_of(options)).build(params_of(options), grid=options.ctas)
     if options.save_program is not None:
         write_whole(options.save_program, dumps(program).encode(), force=options.force)
     report = walked(program, options.schedule)

@@ -12,9 +12,11 @@ from pipesim.cli.arguments import (
     add_output,
     add_params,
     add_profile,
+    add_strict,
     add_time_limit,
     add_tolerance,
     params_of,
+    strictness_of,
 )
 from pipesim.cli.completers import built_in, complete, protocols
 from pipesim.cli.output import emit, progress
@@ -53,6 +55,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--jobs", type=int, metavar="N", help="processes for several protocols (default: one a processor)"
     )
     add_time_limit(parser)
+    add_strict(parser)
     add_output(parser)
 
 
@@ -78,7 +81,7 @@ def _verify(options: argparse.Namespace, name: str) -> int:
     profile = load_profile(options.profile) if options.profile else None
     source = HardwareSource.RECORDED if options.recorded else HardwareSource.GPU_OR_RECORDED
     with progress(f"flattening {name}"):
-        target = find(name)
+        target = find(name).judging(strictness_of(options))
     report = verify(
         target,
         params_of(options),
@@ -106,7 +109,7 @@ def _verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
     _refuse(options)
     params = tuple(params_of(options).items())
     report = verify_several(
-        [Subject(name, params, options.ctas) for name in names],
+        [Subject(name, params, options.ctas, strictness_of(options)) for name in names],
         profile=options.profile,
         traces=options.traces,
         hardware=not options.no_hardware,

@@ -30,6 +30,8 @@ def strengthened(program: Program, fault: Fault) -> str:
     other = program.agent_name(fault.other_agent)
     if fault.kind is FaultKind.MISSING_PROXY_FENCE:
         return f"{other} executes fence.proxy.async after its write, before it signals any other agent"
+    if fault.kind is FaultKind.READ_NOT_FENCED:
+        return ""  # who can execute the fence depends on who waits for the read: what is proved is proposed
     if fault.kind is FaultKind.UNPUBLISHED_INIT:
         return f"{other} executes fence.mbarrier_init after its inits, before the barrier of the CTA or cluster"
     if fault.cause_agent < 0:

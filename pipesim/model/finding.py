@@ -37,6 +37,7 @@ class FaultKind(Enum):
     TWO_OUTCOMES = "two schedules that both finish leave different results"
     # of the memory model: what no machine of one memory shows (docs/memory-order.md)
     MISSING_PROXY_FENCE = "no fence.proxy.async between an ordinary write and the later asynchronous access"
+    READ_NOT_FENCED = "no fence.proxy.async between a read and the later write through the other proxy"
     WEAK_ORDER = "two accesses to the same bytes are ordered by a relaxed operation, which orders no data"
     NARROW_SCOPE = "two accesses to the same bytes are ordered across CTAs by an operation of CTA scope"
     UNPUBLISHED_INIT = "a barrier is used before its init is visible to the user"
@@ -64,7 +65,13 @@ _TRAPS = frozenset(
 OF_SCHEDULES = frozenset({FaultKind.TWO_OUTCOMES})
 #: What no schedule shows: each access sees what it should, and only the memory model says that it need not.
 MEMORY_ORDER = frozenset(
-    {FaultKind.MISSING_PROXY_FENCE, FaultKind.WEAK_ORDER, FaultKind.NARROW_SCOPE, FaultKind.UNPUBLISHED_INIT}
+    {
+        FaultKind.MISSING_PROXY_FENCE,
+        FaultKind.READ_NOT_FENCED,
+        FaultKind.WEAK_ORDER,
+        FaultKind.NARROW_SCOPE,
+        FaultKind.UNPUBLISHED_INIT,
+    }
 )
 
 

@@ -79,6 +79,9 @@ MAY_RELEASE = ARRIVALS | _of(Op.CLUSTER_ARRIVE)  #: can be written with an order
 MAY_ACQUIRE = ASKS | _of(Op.CLUSTER_WAIT)  #: can be written with an order that takes over what came before
 #: By these others may learn of what their agent has done before, or they start what needs it.
 HANDS_ON = SIGNALS | (MEETINGS - _of(Op.CLUSTER_WAIT)) | IN_FLIGHT
+OWN_WRITES = ACCESSES & WRITES_MEMORY  #: written by the thread itself, in the moment in which it is carried out
+ENDS_READS = _of(Op.READ, Op.WAIT_GROUP)  #: after them a read has ended of which their agent knows
+SEES_READS_END = BLOCKING_WAITS | MEETING_WAITS | _of(Op.WAIT_GROUP)  #: after them an agent may know of another's, too
 
 # an agent by itself
 

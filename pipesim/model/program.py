@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import chain
 
 from pipesim.errors import ProgramFormatError
-from pipesim.model.groups import ON_ENGINE, REGISTER_OPTIONAL, WRITES_MEMORY
+from pipesim.model.groups import ON_ENGINE, READS_MEMORY, REGISTER_OPTIONAL, WRITES_MEMORY
 from pipesim.model.ops import (
     OPERANDS,
     Engine,
@@ -23,11 +23,13 @@ from pipesim.model.ops import (
     Order,
     Scope,
     Space,
+    operand,
     semantics,
     with_operand,
 )
 from pipesim.model.positions import ASYNC_ACCESS, BARRIER, COMMIT_BARRIER, COMMIT_MASK, COPY_MASK, ENGINE, SKIP
 from pipesim.model.register_pool import RegisterPools
+from pipesim.model.strictness import BY_ITSELF, Strictness
 
 PROGRAM_VERSION = 1
 MAX_REGISTERS = 1 << 16
@@ -111,6 +113,8 @@ class Program:
     notes: tuple[str, ...] = field(default=())  #: what the flattener added, in words
     pipelines: tuple[str, ...] = ()  #: pipeline structs that its roles made, by upstream's names
     launch_registers: int = 0  #: registers of each thread at the launch, 0 if not known
+    #: Which optional rules it is checked for: whoever asks says so, and its JSON form does not.
+    strictness: Strictness = field(default=BY_ITSELF, compare=False)
 
     def __post_init__(self) -> None:
         _validate(self)
@@ -162,11 +166,20 @@ class Program:
 
         Not validated: they are operations of a valid program. Marks of loops tell the iterations of the whole.
         """
+        assert self._tensor_written is not None  # of the whole, before operations that write are left out
         rest = copy(self)
         for table in ("code", "lines"):
             rows = zip(getattr(self, table), begin, end, strict=True)
             object.__setattr__(rest, table, tuple(row[:a] + row[b:] for row, a, b in rows))
         return rest
+
+    def judged(self, strictness: Strictness) -> Program:
+        """The same program under other optional rules. Not validated again."""
+        if strictness == self.strictness:
+            return self
+        same = copy(self)
+        object.__setattr__(same, "strictness", strictness)
+        return same
 
     def at_rank(self, barrier: int, access: int, rank: int) -> tuple[int, int]:
         """The access at the same place in the CTA of this rank, where a multicast lands, and the barrier it signals.
@@ -221,6 +234,29 @@ class Program:
             if any(op[0] in ON_ENGINE and op[ENGINE] == Engine.WGMMA for op in self.code[a]):
                 members.setdefault((agent.cta, agent.warp // WARP_GROUP), []).append(a)
         return tuple(tuple(members.get((agent.cta, agent.warp // WARP_GROUP), ())) for agent in self.agents)
+
+    def may_hold_nothing(self, access: int, item: int) -> bool:
+        """True if a read of this access may find bytes that nothing has written: of tensor memory, if the reader names
+        no item, or if no operation of the program ever writes there. A note then, unless the rule is asked for.
+        """
+        if self.accesses[access].space != Space.TENSOR or self.strictness.tensor_memory:
+            return False
+        return item < 0 or self._tensor_written.isdisjoint(range(*self.cells[access]))
+
+    @cached_property
+    def reads_tensor_memory(self) -> bool:
+        """True if an operation reads tensor memory."""
+        tensor = {i for i, access in enumerate(self.accesses) if access.space == Space.TENSOR}
+        return bool(tensor) and any(
+            op[0] in READS_MEMORY and operand(op, "access") in tensor for code in self.code for op in code
+        )
+
+    @cached_property
+    def _tensor_written(self) -> frozenset[int]:
+        """The cells of tensor memory that an operation of the program writes."""
+        written = {operand(op, "access") for code in self.code for op in code if op[0] in WRITES_MEMORY}
+        tensor = (a for a in written if self.accesses[a].space == Space.TENSOR)
+        return frozenset(cell for a in tensor for cell in range(*self.cells[a]))
 
     @cached_property
     def register_pools(self) -> RegisterPools | None:

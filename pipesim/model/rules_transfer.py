@@ -228,6 +228,8 @@ def _look(program: Program, state: State, agent: int, access: int, item: int, en
             if held == item:
                 continue
         if held == UNINITIALISED:
+            if program.may_hold_nothing(access, item):
+                continue
             return (Fault(FaultKind.UNINITIALISED_READ, agent, state.pcs[agent], -1, access, item),)
         if item >= 0:
             return (Fault(FaultKind.WRONG_ITEM, agent, state.pcs[agent], -1, held, item),)

@@ -89,7 +89,7 @@ def test_a_users_file_may_import_its_neighbours(call: Call, ring: str, user: Cal
 
 def of_one_size(answer: Any) -> Any:
     """The same of a saved program, which is of one size: nothing is known of any number of tiles."""
-    claim = " · for any number of tiles\n" + " " * 15
+    claim = "\n" + " " * 15 + "for any number of tiles (assumed to continue) · "
     assert answer.out.count(claim) == 1
     return replace(answer, out=answer.out.replace(claim, " · "))
 

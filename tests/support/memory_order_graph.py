@@ -280,7 +280,8 @@ class Graph:
         """Every fault of memory order of the run."""
         found = {self.said(FaultKind.UNPUBLISHED_INIT, node, init) for node, here, init, asynchronous in self.uses
                  if self.path("occurs", init, here) and not self.published(init, here)
-                 and (asynchronous or not self.path("synced", init, here))}  # fmt: skip
+                 and ((asynchronous and self.needs_fence(init, node)) or not self.path("synced", init, here))
+                 }  # fmt: skip
         write: dict[int, _Access] = {}
         reads: dict[int, dict[tuple[int, int], _Access]] = {}
         for access in self.accesses:
@@ -314,10 +315,29 @@ class Graph:
             return FaultKind.WEAK_ORDER
         if not self.over("synced", one, here):
             return FaultKind.NARROW_SCOPE
-        if not (one.writes and one.generic) or other.generic or not self.in_both_proxies(other.cell):
+        if one.generic == other.generic or not self.in_both_proxies(other.cell):
             return None
-        fenced = any(self.over("synced", one, f) and self.path("synced", f, here) for f in self.proxy)
-        return None if fenced else FaultKind.MISSING_PROXY_FENCE
+        if any(self.over("synced", one, f) and self.path("synced", f, here) for f in self.proxy):
+            return None
+        if not one.writes:
+            return FaultKind.READ_NOT_FENCED if self.program.strictness.proxies else None
+        return FaultKind.MISSING_PROXY_FENCE if one.generic else None
+
+    def needs_fence(self, init: Node, use: Node) -> bool:
+        """Without the strict rule it is enough that a barrier of the only CTA is what its agent comes to first."""
+        if self.program.strictness.init or self.program.ctas > 1:
+            return True
+        (_, owner, first), (_, user, last) = init, use
+        assert isinstance(owner, int)
+        assert isinstance(first, int)
+        after = list(self.program.code[owner])[first + 1 :]
+        if user == owner:
+            assert isinstance(last, int)
+            after = after[: last - first - 1]
+        meets = {Op.BAR_SYNC, Op.BAR_ARRIVE, Op.CLUSTER_ARRIVE}
+        tells = meets | _ARRIVES | {Op.TMA_LOAD, Op.TRANSFER_READ, Op.TRANSFER_WRITE, Op.COMMIT, Op.CP_ASYNC_ARRIVE}
+        first = [op[0] for op in after if op[0] in tells | {Op.COMMIT_MULTICAST}][:1]
+        return not set(first) & meets
 
     def in_both_proxies(self, cell: int) -> bool:
         return any(

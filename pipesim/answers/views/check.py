@@ -117,6 +117,8 @@ class CheckReport:
     none. ``also``: other ways in which schedules of the smallest size end. ``assumed_registers``: of each thread at the
     launch, where requests for more may have to wait and the protocol does not say with how many it is launched; else 0.
     ``left_out``: the steps that did not come to their end.
+    ``assumed_reads``: that reads complete before the arrive that follows them is assumed, as no proxy fence comes
+    between some read and a later write through the other proxy.
     """
 
     heading: Heading
@@ -134,6 +136,7 @@ class CheckReport:
     replayed: int | None = None
     assumed_registers: int = 0
     left_out: tuple[LeftOut, ...] = ()
+    assumed_reads: bool = False
 
     @property
     def conclusion(self) -> Conclusion:

@@ -272,7 +272,7 @@ def _transfer(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
                 for other in words.flights.of_engine(agent, engine)
                 if other.pc < pc and other.writes and other.first <= cell < other.end
             ]
-        effects.append(f"look({item})")
+        effects.append(f"{_look(words, operand(op, 'access'), item)}({item})")
     group = words.groups.get((agent, engine))
     effects.append(f"{words.flights.name(flight)} = {f'{group} + 1' if group else '1'}")
     return always(*words.unless_exited(flight.ctas, tuple(effects)))
@@ -300,6 +300,11 @@ def _wait_group(words: Words, agent: int, _pc: int, op: Operation) -> list[Choic
     return [(PromelaStep(" && ".join(conditions), ("skip",)),)]
 
 
+def _look(words: Words, access: int, item: int) -> str:
+    """The rule for a cell that is read."""
+    return "look_unless_empty" if words.program.may_hold_nothing(access, item) else "look"
+
+
 def _access(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
     """A read or write opens and closes: whatever conflicts with it until then is a race."""
     code = op[0]
@@ -310,7 +315,8 @@ def _access(words: Words, agent: int, pc: int, op: Operation) -> list[Choice]:
     if code == Op.WRITE:
         effects = [f"cell[{cell}] = {item}" for cell in cells]
     else:
-        effects = [effect for cell in cells for effect in (f"held = cell[{cell}]", f"look({item})")]
+        look = _look(words, access, item)
+        effects = [effect for cell in cells for effect in (f"held = cell[{cell}]", f"{look}({item})")]
     closed = words.unless_exited(memory_away(words.program, agent, access), tuple(effects))
     return [*always(*words.conflict(flight), f"{name} = 1"), *always(f"{name} = 0", *closed)]
 

@@ -219,9 +219,19 @@ inline look(item) {
 }
 """
 
+_LOOK_UNLESS_EMPTY = """\
+/* the same of tensor memory, where nothing (-1) may be found */
+inline look_unless_empty(item) {
+  if
+  :: held == -1 -> skip
+  :: else -> look(item)
+  fi
+}
+"""
+
 
 _CALL = re.compile(r"(\w+)\(")
-_RULES = "\n".join([_FAULT, _BARRIER, _STATE, _NAMED, _CLUSTER, _CLUSTER_WITHOUT_THE_ENDED, _LOOK])
+_RULES = "\n".join([_FAULT, _BARRIER, _STATE, _NAMED, _CLUSTER, _CLUSTER_WITHOUT_THE_ENDED, _LOOK, _LOOK_UNLESS_EMPTY])
 
 
 def rules(used_by: str, *, tokens: bool) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence, Order, Scope
+from pipesim.model.strictness import Strictness
 from pipesim.protocols.broken.ring import TILE, ring
 from pipesim.protocols.limits import require
 
@@ -95,6 +96,76 @@ def copy_over_a_written_tile(stages: int = 2, tiles: int = 3) -> Protocol:
     else: proved
     """
     return _in_place("copy_over_a_written_tile", stages, tiles, fenced=False)
+
+
+def _read(name: str, stages: int, tiles: int, *, fenced: bool) -> Protocol:
+    """The consumer reads the tile before it gives the slot back."""
+    r = ring(name, stages, tiles)
+    r.right_producer()
+
+    @r.role("consumer")
+    def consumer(w: Warp) -> None:
+        for i in range(tiles):
+            r.read(w, i)
+            if fenced:
+                w.fence(Fence.PROXY_ASYNC)
+            r.release(i)
+
+    return r.p
+
+
+def read_not_fenced(stages: int = 2, tiles: int = 3) -> Protocol:
+    """Between the consumer's reads of a slot and the next copy into it there is no proxy fence (--strict-proxies).
+
+    tiles > stages: READ_NOT_FENCED
+    else: proved
+    """
+    return _read("read_not_fenced", stages, tiles, fenced=False)
+
+
+def _multiplied_and_filled(name: str, tiles: int, *, reader: bool = False, writer: bool = False) -> Protocol:
+    """A warp group multiplies from a slot that another warp fills; one of them fences before it is filled again."""
+    require("tiles", tiles, 0, 1 << 16)
+    p = Protocol(name)
+    tile = p.smem("tile", slots=1, nbytes=TILE)
+    full, empty = p.mbarriers("full", 1)[0], p.mbarriers("empty", 1)[0]
+
+    @p.init
+    def init() -> None:
+        full.init(32)
+        empty.init(32)
+
+    @p.role("writer")
+    def fill(w: Warp) -> None:
+        for i in range(tiles):
+            empty.wait((i & 1) ^ 1)
+            if writer:
+                w.fence(Fence.PROXY_ASYNC)
+            w.write(tile[0], i)
+            w.fence(Fence.PROXY_ASYNC)
+            full.arrive()
+
+    @p.role("mma")
+    def mma(w: Warp) -> None:
+        for i in range(tiles):
+            full.wait(i & 1)
+            w.mma(Engine.WGMMA, reads=[(tile[0], i)])
+            w.commit(Engine.WGMMA)
+            w.wait_group(Engine.WGMMA)
+            if reader:
+                w.fence(Fence.PROXY_ASYNC)
+            empty.arrive()
+
+    return p
+
+
+def product_not_fenced(tiles: int = 3) -> Protocol:
+    """Between what wgmma reads and the next ordinary write there is no proxy fence (--strict-proxies).
+
+    tiles > 1: READ_NOT_FENCED
+    else: proved
+    """
+    return _multiplied_and_filled("product_not_fenced", tiles)
 
 
 def _multiplied(name: str, stages: int, tiles: int, *, fenced: bool) -> Protocol:
@@ -262,7 +333,8 @@ def _initialised_by_a_role(name: str, stages: int, tiles: int, *, fenced: bool) 
 
 
 def init_not_fenced(stages: int = 2, tiles: int = 3) -> Protocol:
-    """The barriers are initialised before the CTA barrier, but no fence publishes that to the copies counted on them.
+    """The barriers are initialised before the CTA barrier, but no fence publishes that to the copies counted on them
+    (--strict-init; without it a note).
 
     tiles > 0: UNPUBLISHED_INIT
     else: proved
@@ -310,6 +382,8 @@ MEMORY: dict[str, Callable[..., Protocol]] = {
     "store_not_fenced": store_not_fenced,
     "fence_too_late": fence_too_late,
     "copy_over_a_written_tile": copy_over_a_written_tile,
+    "read_not_fenced": read_not_fenced,
+    "product_not_fenced": product_not_fenced,
     "cp_async_not_fenced": cp_async_not_fenced,
     "release_relaxed": release_relaxed,
     "wait_relaxed": wait_relaxed,
@@ -318,6 +392,12 @@ MEMORY: dict[str, Callable[..., Protocol]] = {
     "init_not_fenced": init_not_fenced,
     "init_behind_a_relaxed_arrive": init_behind_a_relaxed_arrive,
 }  #: every wrong twin by its name
+#: The rules that a twin needs to be wrong; the others are wrong without.
+STRICT: dict[str, Strictness] = {
+    "read_not_fenced": Strictness(proxies=True),
+    "product_not_fenced": Strictness(proxies=True),
+    "init_not_fenced": Strictness(init=True),
+}
 
 
 def _cluster_scope(stages: int = 1, tiles: int = 2) -> Protocol:
@@ -331,6 +411,11 @@ RIGHT: dict[str, tuple[Callable[..., Protocol], ...]] = {
         lambda tiles: _store("right", tiles, reader=True),
     ),
     "copy_over_a_written_tile": (lambda stages, tiles: _in_place("right", stages, tiles, fenced=True),),
+    "read_not_fenced": (lambda stages, tiles: _read("right", stages, tiles, fenced=True),),
+    "product_not_fenced": (
+        lambda tiles: _multiplied_and_filled("right", tiles, reader=True),
+        lambda tiles: _multiplied_and_filled("right", tiles, writer=True),
+    ),
     "cp_async_not_fenced": (lambda stages, tiles: _multiplied("right", stages, tiles, fenced=True),),
     "release_relaxed": (
         lambda stages, tiles: _released("right", stages, tiles, Order.RELEASE),

@@ -7,10 +7,19 @@ used. Such a program needs no second look; any other gets one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import NamedTuple
 
 from pipesim.model.finding import Advisory
-from pipesim.model.groups import HANDS_ON, MAY_ACQUIRE, MAY_RELEASE, TOUCHES_MEMORY
+from pipesim.model.groups import (
+    ACCESSES,
+    ENGINE_ACCESSES,
+    HANDS_ON,
+    MAY_ACQUIRE,
+    MAY_RELEASE,
+    TOUCHES_MEMORY,
+    WRITES_MEMORY,
+)
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, operand, order_of, scope_of
 from pipesim.model.positions import ACCESS, ASYNC_ACCESS, BARRIER, COPY_MASK, ENGINE, FENCE, SKIP
 from pipesim.model.program import Program
@@ -20,23 +29,41 @@ _TOO_WEAK = {
     **dict.fromkeys(MAY_ACQUIRE, frozenset({Order.RELAXED, Order.RELEASE})),
 }
 _PUBLISHES = frozenset({Fence.MBARRIER_INIT, Fence.PROXY_ASYNC})
+_FENCES_PROXY = frozenset({Fence.PROXY_ASYNC})
 
 
 def order_may_fail(program: Program) -> bool:
     """True if only a run can tell whether its memory order is right."""
-    each = [frozenset(code) for code in program.code]
-    used = frozenset().union(*each)
+    used = frozenset().union(*program.code)
     if any(_weak(program, op) for op in used):
         return True
-    shared = _shared(program, used)
+    if program.strictness.proxies and reads_may_be_unfenced(program):
+        return True
+    touched = _touched(program, used)
+    shared = touched.both(_Made(generic=True, writes=True), _ASYNCHRONOUS)
     if any(op[0] == Op.TRANSFER_WRITE and op[ENGINE] == Engine.CP_ASYNC and op[ASYNC_ACCESS] in shared for op in used):
         return True
-    inits = {op for op in used if op[0] == Op.INIT}
-    writes = {op for op in used if op[0] == Op.WRITE and op[ACCESS] in shared}
-    return any(
-        not (_fenced(code, inits & own, _PUBLISHES) and _fenced(code, writes & own, {Fence.PROXY_ASYNC}))
-        for code, own in zip(program.code, each, strict=True)
-    )
+    writes = frozenset(op for op in used if op[0] == Op.WRITE and op[ACCESS] in shared)
+    return inits_may_be_unfenced(program) or not _all_fenced(program, writes, _FENCES_PROXY)
+
+
+def reads_may_be_unfenced(program: Program) -> bool:
+    """True if a read may be followed, without a fence, by a write of the same bytes through the other proxy."""
+    used = frozenset().union(*program.code)
+    touched = _touched(program, used)
+    if touched.both(_Made(generic=True, writes=True), (_Made(generic=False, writes=False),)):
+        return True
+    shared = touched.both(_Made(generic=True, writes=False), (_Made(generic=False, writes=True),))
+    if any(op[0] == Op.TRANSFER_READ and op[ASYNC_ACCESS] in shared for op in used if op[0] in ENGINE_ACCESSES):
+        return True  # of cp.async: it ends after the operation, so no fence after that is enough
+    reads = frozenset(op for op in used if op[0] == Op.READ and op[ACCESS] in shared)
+    return not _all_fenced(program, reads, _FENCES_PROXY)
+
+
+def inits_may_be_unfenced(program: Program) -> bool:
+    """True if an agent may learn of an init that no fence has published."""
+    inits = frozenset(op for code in program.code for op in code if op[0] == Op.INIT)
+    return not _all_fenced(program, inits, _PUBLISHES)
 
 
 def advisories(program: Program) -> tuple[Advisory, ...]:
@@ -65,25 +92,53 @@ def _weak(program: Program, op: Operation) -> bool:
     return narrow or order_of(written) in too_weak
 
 
-def _shared(program: Program, used: Iterable[Operation]) -> frozenset[int]:
-    """The accesses to bytes that both a thread (or ``cp.async``) writes and another engine touches."""
-    generic: set[int] = set()
-    asynchronous: set[int] = set()
+class _Made(NamedTuple):
+    """How an access is made: through the generic proxy or the asynchronous one, as a write or a read."""
+
+    generic: bool
+    writes: bool
+
+
+_ASYNCHRONOUS = (_Made(generic=False, writes=True), _Made(generic=False, writes=False))
+
+
+class _AccessesByKind:
+    """The accesses of a program by how they are made."""
+
+    def __init__(self, program: Program, accesses: Mapping[_Made, frozenset[int]]) -> None:
+        self._program = program
+        self._accesses = accesses
+
+    def both(self, mine: _Made, others: Iterable[_Made]) -> frozenset[int]:
+        """Of the accesses made so those that share bytes with one of the others, in memory that has two proxies."""
+        cells = self._program.cells
+        asked = {a for a in self._accesses[mine] if self._program.accesses[a].space in (Space.SHARED, Space.GLOBAL)}
+        if not asked:
+            return frozenset()
+        theirs = {c for made in others for a in self._accesses[made] for c in range(*cells[a])}
+        return frozenset(a for a in asked if not theirs.isdisjoint(range(*cells[a])))
+
+
+def _touched(program: Program, used: Iterable[Operation]) -> _AccessesByKind:
+    found: dict[_Made, set[int]] = {
+        _Made(generic, writes): set() for generic in (True, False) for writes in (True, False)
+    }
     for op in used:
-        if op[0] not in TOUCHES_MEMORY or op[0] == Op.READ:
+        if op[0] not in TOUCHES_MEMORY:
             continue
-        thread = op[0] == Op.WRITE or (op[0] != Op.TMA_LOAD and op[ENGINE] == Engine.CP_ASYNC)
+        writes = op[0] in WRITES_MEMORY
         if op[0] == Op.TMA_LOAD and op[COPY_MASK]:
             ranks = (rank for rank in range(program.ctas) if op[COPY_MASK] >> rank & 1)
-            asynchronous.update(program.at_rank(op[BARRIER], op[ASYNC_ACCESS], rank)[1] for rank in ranks)
+            accesses = {program.at_rank(op[BARRIER], op[ASYNC_ACCESS], rank)[1] for rank in ranks}
         else:
-            (generic if thread else asynchronous).add(operand(op, "access"))
-    spaces = {Space.SHARED, Space.GLOBAL}
-    generic = {a for a in generic if program.accesses[a].space in spaces}
-    if not generic:
-        return frozenset()
-    cells = {c for a in asynchronous for c in range(*program.cells[a])}
-    return frozenset(a for a in generic if not cells.isdisjoint(range(*program.cells[a])))
+            accesses = {operand(op, "access")}
+        thread = op[0] in ACCESSES or (op[0] in ENGINE_ACCESSES and op[ENGINE] == Engine.CP_ASYNC)
+        found[_Made(thread, writes)] |= accesses
+    return _AccessesByKind(program, {made: frozenset(accesses) for made, accesses in found.items()})
+
+
+def _all_fenced(program: Program, what: frozenset[Operation], by: Set[Fence]) -> bool:
+    return all(not what or what.isdisjoint(code) or _fenced(code, what, by) for code in program.code)
 
 
 def _fenced(code: Sequence[Operation], what: Set[Operation], by: Set[Fence]) -> bool:

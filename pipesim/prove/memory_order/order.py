@@ -345,16 +345,36 @@ class MemoryOrder:
             return FaultKind.WEAK_ORDER
         if here.synced is not here.ordered and not ordered(here.synced, other, access):
             return FaultKind.NARROW_SCOPE
-        to_proxy = other.writes and other.generic and not access.generic and cell in self._proxies
-        return FaultKind.MISSING_PROXY_FENCE if to_proxy and not self._accesses.over(here.proxied, other) else None
+        if other.generic == access.generic or cell not in self._proxies:
+            return None
+        if not self._needs_fence(other) or self._accesses.over(here.proxied, other):
+            return None
+        return FaultKind.MISSING_PROXY_FENCE if other.writes else FaultKind.READ_NOT_FENCED
+
+    def _needs_fence(self, other: AccessEvent) -> bool:
+        """True if a fence has to follow the access before one through the other proxy.
+
+        What an engine has written is visible to whoever has waited for it; of reads it may be assumed that they have
+        ended before the next arrive.
+        """
+        return other.generic if other.writes else self._program.strictness.proxies
 
     def _use(self, bar: int, agent: int, pc: int, *, asynchronous: bool = False) -> None:
         """An operation on a barrier, or (asynchronous) of an engine: its init must have come to it."""
         init, here = self._inits.get(bar), self._now(agent, pc)
         if init is None or not here.occurs.covers(*init) or here.published.covers(*init):
             return
-        if asynchronous or not here.synced.covers(*init):
-            self._report(FaultKind.UNPUBLISHED_INIT, here, agent, pc, init, bar, None)
+        if here.synced.covers(*init) and (not asynchronous or self._is_enough(init, agent, pc)):
+            return
+        self._report(FaultKind.UNPUBLISHED_INIT, here, agent, pc, init, bar, None)
+
+    def _is_enough(self, init: tuple[int, int], agent: int, pc: int) -> bool:
+        """True if an init in a kernel of one CTA needs no fence: others first learn of it by a barrier of the CTA."""
+        if self._program.strictness.init or self._program.ctas > 1:
+            return False
+        owner, began = init
+        following = self._program.code[owner][began + 1 : pc if agent == owner else None]
+        return next((op[0] in groups.MEETINGS for op in following if op[0] in groups.HANDS_ON), False)
 
     def _report(
         self,

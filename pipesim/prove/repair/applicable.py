@@ -20,6 +20,13 @@ def repairs(program: Program, groups: frozenset[str]) -> Iterator[Repair]:
     yield from (repair for repair in every if repair.group not in groups)
 
 
+def fences(reader: str, writer: str) -> Iterator[Repair]:
+    """Proxy fences between what one role reads and another writes: of the reader, of everyone, of the writer."""
+    yield Repair(RepairKind.FENCE, reader, "")
+    yield Repair(RepairKind.FENCE, "", "")
+    yield Repair(RepairKind.FENCE, writer, "", 1)
+
+
 def _possible(program: Program) -> Iterator[Repair]:
     """Every correction of the list, the plainest kinds first; some of them may change nothing."""
     roles = dict.fromkeys(agent.role for agent in program.agents)

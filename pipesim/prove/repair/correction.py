@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
-from pipesim.model.finding import Verdict
+from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.groups import CORRECTABLE, ON_NAMED_BARRIER
 from pipesim.model.ops import operand
 from pipesim.model.program import Program
@@ -14,7 +14,7 @@ from pipesim.prove.any_size.forks import holds
 from pipesim.prove.check import check
 from pipesim.prove.counterexample.past import core
 from pipesim.prove.refutation import Refutation
-from pipesim.prove.repair.applicable import repairs
+from pipesim.prove.repair.applicable import fences, repairs
 from pipesim.prove.repair.edits import Repair, RepairKind, place_of, repaired
 
 MOST = 2  #: corrections of one finding
@@ -44,7 +44,7 @@ def corrections(
     left = MOST_TRIED
     found: list[Correction] = []
     tried: set[object] = set()
-    for repair in repairs(program, groups_of(program, refuted)):
+    for repair in _candidates(program, refuted):
         small = repaired(program, repair)
         if small is None or small.code in tried:
             continue
@@ -63,6 +63,14 @@ def corrections(
         if len(found) == MOST:
             break
     return tuple(found)
+
+
+def _candidates(program: Program, refuted: Refutation) -> Iterator[Repair]:
+    """What may correct it: of a fault that only a fence mends, fences."""
+    fault = refuted.fault
+    if fault is not None and fault.kind is FaultKind.READ_NOT_FENCED:
+        return fences(program.agents[fault.other_agent].role, program.agents[fault.agent].role)
+    return repairs(program, groups_of(program, refuted))
 
 
 def groups_of(program: Program, refuted: Refutation) -> frozenset[str]:
@@ -104,6 +112,9 @@ def _said(repair: Repair) -> str:
             return f"{role} arrives on {group} whenever it has finished with a stage"
         case RepairKind.STAY:
             return f"{role} arrives on {group} without dropping out of it"
+        case RepairKind.FENCE:
+            when = "waits, before it writes" if value else "reads, before it signals any other agent"
+            return f"{role or 'every role'} executes fence.proxy.async after its {when}"
         case RepairKind.LAPS:
             return "every role flips the parity of its waits exactly once in each lap of the stages"
         case RepairKind.DEPTH:

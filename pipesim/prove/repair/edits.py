@@ -7,7 +7,7 @@ barriers, not by positions: what fixes the smallest program that fails can be tr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
@@ -30,13 +30,18 @@ from pipesim.model.groups import (
     BRANCHES,
     BY_PARITY,
     COMMITS,
+    ENDS_READS,
     ENGINE_ACCESSES,
+    HANDS_ON,
     LOOP_MARKS,
     ON_NAMED_BARRIER,
+    OWN_WRITES,
     PARITY_WAITS,
+    SEES_READS_END,
     STAGE_WORK,
 )
-from pipesim.model.ops import Op, Operation, operand, with_operand
+from pipesim.model.ops import Fence, Op, Operation, operand, with_operand
+from pipesim.model.positions import FENCE
 from pipesim.model.program import Program
 
 
@@ -54,6 +59,7 @@ class RepairKind(Enum):
     ACQUIRE = "acquire"  #: a role waits before it uses a stage
     THREADS = "threads"  #: the number of threads at a named barrier
     DEPTH = "depth"  #: how many groups of transfers a role leaves under way when it waits for them
+    FENCE = "fence"  #: a proxy fence: of a reader before it signals (0), of a writer after its waits (1)
     LAPS = "laps"  #: the parities of all waits of all roles: the first as it is, then the other one at every lap
 
 
@@ -146,6 +152,8 @@ def _applied(program: Program, agent: int, repair: Repair) -> Listing:
             return _in_turn(before, stages, repair)
         case RepairKind.LAPS:
             return _in_laps(before)
+        case RepairKind.FENCE:
+            return _fencing(before, *(_FENCE_BEFORE_WRITES if repair.value else _FENCE_AFTER_READS))
         case RepairKind.DROP:
             return _without(before, mine, repair.value)
         case RepairKind.LATER:
@@ -219,6 +227,26 @@ def _in_laps(before: Listing) -> Listing:
             if op[0] in PARITY_WAITS:
                 turns[operand(op, "barrier")] = 1 - turn
     return changed(before, found)
+
+
+_FENCE_AFTER_READS = ENDS_READS, HANDS_ON
+_FENCE_BEFORE_WRITES = SEES_READS_END, OWN_WRITES
+
+
+def _fencing(before: Listing, after: Set[int], until: Set[int]) -> Listing:
+    """A proxy fence between each operation of ``after`` and the next one of ``until``, where there is none."""
+    found: list[Insertion] = []
+    line = -1
+    for place, op in enumerate(before.code):
+        if line >= 0 and op[0] in until:
+            at = before.lines[place] if op[0] in OWN_WRITES else line
+            found.append(Insertion(place, (int(Op.FENCE), int(Fence.PROXY_ASYNC), 0), at))
+            line = -1
+        if op[0] == Op.FENCE and op[FENCE] == Fence.PROXY_ASYNC:
+            line = -1
+        elif op[0] in after:
+            line = before.lines[place]
+    return inserted(before, found)
 
 
 def _without(before: Listing, mine: set[int], nth: int) -> Listing:

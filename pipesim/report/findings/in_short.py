@@ -20,7 +20,7 @@ def in_one_line(report: CheckReport) -> str:
     """A verdict and what is wrong: ``refuted: ring: deadlock: 2 of 2 agents wait indefinitely (smallest: tiles 3)``."""
     verdict, name = report.verdict.value, report.heading.protocol
     if not report.refutations:
-        return f"{verdict}: {name}: {check_sentence(report).removeprefix(f'{verdict}: ')}"
+        return f"{verdict}: {name}: {check_sentence(report).removeprefix(verdict).lstrip(':, ')}"
     first, *others = report.refutations
     sizes = f" (smallest: {', '.join(parameters(first.at, ()))})" if first.at else ""
     more = f"; and {number(len(others))} more" if others else ""

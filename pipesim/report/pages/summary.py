@@ -14,12 +14,12 @@ from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, Finding, Verdict
 from pipesim.report.findings.finding import who_waits
 from pipesim.report.pages.times import times_lines
-from pipesim.report.sentences.check import ASSUMED, check_sentence, sizes_words
+from pipesim.report.sentences.check import ASSUMED, READS, check_sentence, sizes_words
 from pipesim.report.sentences.stage import failure_words
 from pipesim.report.sentences.trace import trace_line_reason
 from pipesim.report.text.console import BAD, GOOD, UNSURE, mark, paint, width_of
 from pipesim.report.text.layout import columns, field, wrap, wrap_parts
-from pipesim.report.text.words import NONE, count, cycles, number, place
+from pipesim.report.text.words import NONE, count, cycles, listed, number, place
 
 WIDE = 100  #: cells from which on the table has the periods, too
 MOST_TRACES = 3  #: of one protocol that are told, the others only counted
@@ -36,9 +36,13 @@ def summary_lines(report: SummaryReport, width: int) -> list[str]:
     parts = ["checked for every schedule", f"simulated on the profile {report.profile}, in cycles"]
     parts += ["compared with every recorded trace"] * any(each.traces for each in report.protocols)
     lines = [*wrap_parts(parts, width, title), "", *_table(report.protocols, width)]
-    if any(each.proof is not None and sizes_words(each.proof.ranges) for each in report.protocols):
+    sized = any(each.proof is not None and sizes_words(each.proof.ranges) for each in report.protocols)
+    if sized:
         said = f"any number of one, the others as they are by default, {ASSUMED}"
         lines += ["", *field("sizes", [said], width)]
+    reads = [each.name for each in report.protocols if each.proof is not None and each.proof.assumed_reads]
+    if reads:
+        lines += [*([] if sized else [""]), *field("reads", [f"{listed(reads)}: {READS}"], width)]
     lines += _traces([line for each in report.protocols for line in each.traces], width)
     lines += times_lines(report.protocols, width)
     lines += _pipelines(report, width)

@@ -20,7 +20,8 @@ def check_sentence(report: CheckReport) -> str:
         case Verdict.PROVED:
             sizes = sizes_words(report.ranges)
             sizes = f"{sizes}, {ASSUMED}{_not_both(report.together)}" if sizes else "at these parameters"
-            return f"proved: no schedule of {name} deadlocks or breaks a rule, {sizes}{_launched(report)}"
+            on = f", {READS}" if report.assumed_reads else ""
+            return f"proved{on}: no schedule of {name} deadlocks or breaks a rule, {sizes}{_launched(report)}"
         case Verdict.REFUTED:
             return (
                 f"refuted: a schedule of {name} fails"
@@ -33,6 +34,8 @@ def check_sentence(report: CheckReport) -> str:
             assert_never(report.verdict)
 
 
+#: What a proof rests on where no proxy fence follows a read.
+READS = "assuming that reads complete before the arrive that follows them"
 #: What a claim about any number of iterations rests on.
 ASSUMED = "assuming the roles keep repeating the pattern seen in the checked sizes"
 

@@ -9,6 +9,7 @@ from pipesim.conform.agreement import Agreement
 from pipesim.errors import EvidenceError, HardwareError, NoTraceError
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
+from pipesim.report.sentences.check import READS
 from pipesim.report.sentences.times import times_clause
 from pipesim.report.sentences.trace import HANGS_TOO, agreeing_device, comparison_reason, device_words, side_words
 from pipesim.report.text.words import number
@@ -50,7 +51,8 @@ def _without_hardware(report: VerifyReport) -> str:
     """What the proof and the simulations say."""
     wrong = next((line for line in report.simulations if line.conclusion is not Conclusion.AGREES), None)
     said = _simulation_words(wrong) if wrong is not None else "the simulation finishes without a finding"
-    return f"proved for every schedule; {said}" if report.proof.verdict is Verdict.PROVED else said
+    on = f", {READS}" if report.proof.assumed_reads else ""
+    return f"proved for every schedule{on}; {said}" if report.proof.verdict is Verdict.PROVED else said
 
 
 def _simulation_words(line: SimulationLine) -> str:

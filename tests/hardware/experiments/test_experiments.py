@@ -69,7 +69,7 @@ def test_the_model_agrees_with_every_stored_answer() -> None:
     for stored in stored_results(TRACES):
         measured = [each for each in EXPERIMENTS if each.name in stored.cases]
         assert len(measured) == len(stored.cases), stored.path
-        assert {each.name for each in EXPERIMENTS} - set(stored.cases) <= {"latency"}, stored.path
+        assert {each.name for each in EXPERIMENTS} - set(stored.cases) <= {"latency", "finished"}, stored.path
         for each in measured:
             outcomes = stored.cases[each.name]
             assert list(outcomes) == sorted(case.name for case in each.cases)
@@ -137,6 +137,14 @@ def test_copies_pieces_laps_and_clocks_that_do_something_else_are_seen() -> None
     assert not agrees("remote", "alive", {"the wait returned": 19, "the wait did not return": 1})
     assert agrees("remote", "exited", {"trap: X": 2})
     assert not agrees("remote", "exited", {"the wait returned": 2})
+    for case in experiment("finished").cases:
+        unit = "word" if case.arguments["kind"] < 4 else "sum"
+        whole, torn = {f"{unit}s whole": 5}, {f"{unit}s torn": 1, f"{unit}s whole": 4}
+        either = case.arguments["kind"] == 3 and not case.arguments["control"]
+        assert agrees("finished", case.name, torn) == (bool(case.arguments["control"]) or either), case
+        assert agrees("finished", case.name, whole) == (not case.arguments["control"]), "a control has to tear"
+        assert not agrees("finished", case.name, torn | {"CTAs at the deadline": 1})
+        assert not agrees("finished", case.name, {"trap: X": 1})
     assert agrees("timer_step", "one thread", {"32 ns": 999, "64 ns": 1})
     assert not agrees("timer_step", "one thread", {"32 ns": 999, "96 ns": 1})
     behind = {"least_behind": [0] * 8, "most_behind": [9] * 8}
@@ -340,6 +348,14 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], mo
     monkeypatch.setattr(runner, "run", lambda chosen, repeat: document | {"chosen": [e.name for e in chosen]})
     assert runner.main(["--json", str(target), "--only", "lanes"]) == 0
     assert json.loads(target.read_text())["chosen"] == ["lanes"]
+    again = document | {"experiments": {"lanes": 2, "laps": 3}}
+    target.write_text(json.dumps(document | {"experiments": {"copies": 1, "lanes": 1}}))
+    monkeypatch.setattr(runner, "run", lambda chosen, repeat: again)
+    assert runner.main(["--json", str(target), "--only", "lanes", "--only", "laps", "--force"]) == 0
+    assert json.loads(target.read_text())["experiments"] == {"copies": 1, "lanes": 2, "laps": 3}
+    monkeypatch.setattr(runner, "run", lambda chosen, repeat: again | {"device": {"name": "another"}})
+    assert runner.main(["--json", str(target), "--only", "lanes", "--force"]) != 0
+    assert "the answers there are of" in capsys.readouterr().err
     assert runner.main(["--json", str(target)]) == 2
     assert "the file exists" in capsys.readouterr().err
     assert runner.main(["--json", str(target), "--force", "--only", "nothing"]) == 2

@@ -17,14 +17,15 @@ from pipesim.model.machine import finished, initial_state, land, step
 from pipesim.model.moves import can_land, moves
 from pipesim.model.ops import Engine, Fence, Op, Order, Scope, Space, semantics
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
-from pipesim.protocols.broken.memory import MEMORY, RIGHT
+from pipesim.model.strictness import LENIENT, STRICTEST
+from pipesim.protocols.broken.memory import MEMORY, RIGHT, STRICT
 from pipesim.prove.any_size.family import EveryValue, Family, SomeValues
 from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.counterexample.replay_text import to_text
 from pipesim.prove.happens_before.snapshot import Snapshot, repeats
 from pipesim.prove.memory_order.faults import memory_faults
-from pipesim.prove.memory_order.may_fail import order_may_fail
+from pipesim.prove.memory_order.may_fail import order_may_fail, reads_may_be_unfenced
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.targets import find
 from tests.support.lanes import slow_but
@@ -53,9 +54,10 @@ def both(program: Program) -> tuple[set[Said], set[Said]]:
 def test_the_observer_says_what_the_graph_says(first: int) -> None:
     seen: Counter[object] = Counter()
     for seed in range(first, first + 100):
-        program = random_orders(seed)
+        program = random_orders(seed).judged(STRICTEST if seed % 3 else LENIENT)
         mine, its = both(program)
         assert mine == its, seed
+        assert not program.strictness.proxies or reads_may_be_unfenced(program) or not _reads(its), seed
         assert order_may_fail(program) or not its, seed
         seen.update({said[0] for said in its})
         seen["right"] += not its
@@ -81,10 +83,26 @@ def test_what_holds_of_the_canonical_run_holds_of_every_schedule() -> None:
     assert certified >= 40
 
 
+def _reads(said: set[Said]) -> set[Said]:
+    return {each for each in said if each[0] is FaultKind.READ_NOT_FENCED}
+
+
+@pytest.mark.parametrize("first", slow_but([0], range(0, 400, 100)))
+def test_an_optional_rule_adds_findings_of_its_own_kind_and_hides_none(first: int) -> None:
+    more: Counter[FaultKind] = Counter()
+    for seed in range(first, first + 100):
+        lenient, strict = (both(random_orders(seed).judged(how))[0] for how in (LENIENT, STRICTEST))
+        assert lenient <= strict, seed
+        more.update({kind for kind, *_ in strict - lenient})
+    assert set(more) == {FaultKind.READ_NOT_FENCED, FaultKind.UNPUBLISHED_INIT}
+    assert min(more.values()) >= 5
+
+
 def _blind(monkeypatch: pytest.MonkeyPatch, name: str, value: object) -> int:
     """On how many programs the two disagree when one rule of the observer is broken."""
     monkeypatch.setattr(f"pipesim.prove.memory_order.order.{name}", value)
-    return sum(mine != its for mine, its in (both(random_orders(seed)) for seed in range(60)))
+    programs = (random_orders(seed).judged(STRICTEST if seed % 2 else LENIENT) for seed in range(100))
+    return sum(mine != its for mine, its in map(both, programs))
 
 
 @pytest.mark.parametrize(
@@ -95,6 +113,10 @@ def _blind(monkeypatch: pytest.MonkeyPatch, name: str, value: object) -> int:
         ("MemoryOrder._fence", lambda *_: None),
         ("MemoryOrder._wait_group", lambda *_: None),
         ("MemoryOrder._use", lambda *_, **__: None),
+        ("MemoryOrder._needs_fence", lambda _, other: other.writes and other.generic),  # reads need none
+        ("MemoryOrder._needs_fence", lambda *_: True),  # everybody needs one
+        ("MemoryOrder._is_enough", lambda *_: False),
+        ("MemoryOrder._is_enough", lambda *_: True),
     ],
 )
 def test_a_rule_less_is_seen(monkeypatch: pytest.MonkeyPatch, name: str, value: object) -> None:
@@ -121,7 +143,7 @@ def claimed(name: str, size: dict[str, int]) -> set[str]:
 def test_a_twin_bites_where_its_docstring_says(name: str) -> None:
     assert (MEMORY[name].__name__, MEMORY[name]().name) == (name, name)
     for size in sizes(name):
-        program = MEMORY[name](**size).flatten()
+        program = MEMORY[name](**size).flatten().judged(STRICT.get(name, LENIENT))
         found, kinds = check(program), claimed(name, size)
         assert {shown.kind.name for shown in found.refutations} == kinds, size
         assert found.verdict is (Verdict.REFUTED if kinds else Verdict.PROVED), size
@@ -140,7 +162,7 @@ def test_a_twin_bites_where_its_docstring_says(name: str) -> None:
 def test_its_right_twins_are_proved(name: str) -> None:
     for size in sizes(name):
         for right in RIGHT[name]:
-            found = check(right(**size).flatten())
+            found = check(right(**size).flatten().judged(STRICT.get(name, LENIENT)))
             assert (found.verdict, found.how) == (Verdict.PROVED, How.CERTIFICATE), size
 
 

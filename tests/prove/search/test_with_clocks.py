@@ -16,6 +16,7 @@ from pipesim.model.moves import moves
 from pipesim.model.ops import Op, Operation
 from pipesim.model.positions import ANSWER
 from pipesim.model.program import Program
+from pipesim.model.strictness import LENIENT, STRICTEST
 from pipesim.prove import check as checking
 from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.play import Play
@@ -127,11 +128,11 @@ def test_a_fence_that_is_jumped_over_is_no_fence() -> None:
     assert check(right).verdict is Verdict.PROVED
 
 
-def contradictions(seeds: range) -> tuple[list[int], Counter[object]]:
+def contradictions(seeds: range, *, overwrites: bool = False) -> tuple[list[int], Counter[object]]:
     """The programs proved of which a schedule made at random shows a fault of memory order, by the naive graph."""
     wrong, seen = [], Counter[object]()
     for seed in seeds:
-        program = contested(seed)
+        program = contested(seed, overwrites=overwrites).judged(STRICTEST if overwrites else LENIENT)
         said = check(program, max_states=3_000)
         seen[said.verdict, said.how] += 1
         seen.update(shown.kind for shown in said.refutations)
@@ -154,6 +155,20 @@ def test_no_schedule_at_random_contradicts_a_proof(first: int) -> None:
     assert wrong == []
     wanted = [FaultKind.MISSING_PROXY_FENCE, FaultKind.WEAK_ORDER, (Verdict.PROVED, How.SEARCH)]
     assert all(seen[each] >= 5 for each in wanted), seen
+
+
+@pytest.mark.parametrize("first", slow_but([0], range(0, 1_000, 100)))
+def test_nor_one_of_reads_under_the_strict_rule(first: int) -> None:
+    wrong, seen = contradictions(range(first, first + 100), overwrites=True)
+    assert wrong == []
+    wanted = [FaultKind.READ_NOT_FENCED, FaultKind.WEAK_ORDER, (Verdict.PROVED, How.SEARCH)]
+    assert all(seen[each] >= 5 for each in wanted), seen
+
+
+def test_a_cheap_test_that_forgets_reads_is_contradicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(may_fail, "reads_may_be_unfenced", lambda _: False)
+    wrong, _ = contradictions(range(100), overwrites=True)
+    assert len(wrong) >= 3
 
 
 def test_a_search_without_clocks_is_contradicted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,16 +19,33 @@ _RELEASES = [Order.DEFAULT] * 5 + [Order.RELAXED]
 _FENCES = [Fence.PROXY_ASYNC] * 4 + [Fence.ACQ_REL]
 
 
-def contested(seed: int) -> Program:
-    """The program of this seed: two to four agents arrive, one reads what the first of them has written."""
+_BULK = int(Engine.BULK)
+_OVERWRITE: Code = [(Op.TRANSFER_WRITE, _BULK, 0, _BYTES, 8), (Op.COMMIT, _BULK, -1), (Op.WAIT_GROUP, _BULK, 0)]
+
+
+def contested(seed: int, *, overwrites: bool = False) -> Program:
+    """The program of this seed: two to four agents arrive, one reads what the first of them has written.
+
+    Or it ``overwrites``, through the other proxy, what the first of them has read.
+    """
     rng = random.Random(seed)
     if rng.random() < 0.25:
-        return _assembled([_writer(rng), [(Op.ARRIVE, _SIDE, 1, 0, -1, 0), *_reader(rng)]], 1)
+        alone, reader = _writer(rng), _reader(rng)
+        alone, reader = _overwriting(alone, reader) if overwrites else (alone, reader)
+        return _assembled([alone, [(Op.ARRIVE, _SIDE, 1, 0, -1, 0), *reader]], 1)
     arrivers = rng.choice([2, 2, 3, 3, 4])
     count = rng.randint(1, arrivers)
     codes = [_arriver(rng, n, arrivers) for n in range(arrivers)]
     codes.append(_reader(rng))
+    if overwrites:
+        codes[0], codes[-1] = _overwriting(codes[0], codes[-1])
     return _assembled(codes, count)
+
+
+def _overwriting(first: Code, reader: Code) -> tuple[Code, Code]:
+    """Who wrote at first fences that and then reads; who read overwrites."""
+    read: Code = [(Op.WRITE, 0, 7), (Op.FENCE, Fence.PROXY_ASYNC, 0), (Op.READ, 0, 7)]
+    return [*read, *first[1:]], [reader[0], *_OVERWRITE]
 
 
 def _arriver(rng: random.Random, n: int, arrivers: int) -> Code:

@@ -1,0 +1,30 @@
+"""Which rules of PTX that the measured hardware does not need a verdict applies: each is a switch, off by default."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Strictness:
+    """Rules that are faults where they are broken; without the switch the verdict states an assumption, or notes it.
+
+    ``proxies``: a fence between an access and a later write through the other proxy, also where the first one reads.
+    ``init``: a fence after the inits of a kernel of one CTA, also where a barrier of the CTA follows them.
+    ``tensor_memory``: tensor memory is written before it is read.
+    """
+
+    proxies: bool = False
+    init: bool = False
+    tensor_memory: bool = False
+
+    def arguments(self) -> tuple[str, ...]:
+        """How a command line says it."""
+        given = (("proxies", self.proxies), ("init", self.init), ("tensor-memory", self.tensor_memory))
+        return tuple(f"--strict-{name}" for name, on in given if on)
+
+
+LENIENT = Strictness()  #: what the commands check for if nothing is asked
+#: Of a program by itself, which nobody has chosen rules for: those that are part of the machine and of the fences.
+BY_ITSELF = Strictness(init=True, tensor_memory=True)
+STRICTEST = Strictness(proxies=True, init=True, tensor_memory=True)

@@ -1,0 +1,271 @@
+"""The optional rules: what a proof without them rests on or notes, and what they find, with its correction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+import pipesim
+from pipesim import Protocol
+from pipesim.answers.check import check
+from pipesim.answers.views.check import CheckReport
+from pipesim.cli.main import main
+from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.ops import Engine, Fence
+from pipesim.model.strictness import LENIENT, STRICTEST, Strictness
+from pipesim.protocols.broken.memory import MEMORY, RIGHT
+from pipesim.protocols.catalog import BUILT_IN
+from pipesim.prove.check import How
+from pipesim.prove.check import check as prove
+from pipesim.prove.memory_order.may_fail import reads_may_be_unfenced
+from pipesim.prove.optional_rules import MOST, noted, rests_on_reads
+from pipesim.prove.repair.edits import RepairKind
+from pipesim.report.sentences.check import check_sentence
+from pipesim.targets import find, target_of
+from pipesim.testing import assert_verified
+
+ASSUMING = "proved, assuming that reads complete before the arrive that follows them: no schedule of"
+PROXIES, INIT, TENSOR = Strictness(proxies=True), Strictness(init=True), Strictness(tensor_memory=True)
+
+#: Those whose reads and writes through the two proxies have a fence in between, or do not meet.
+RESTS_ON_NOTHING = {"attention_sm90"}
+
+
+def judged(protocol: Callable[..., Protocol], how: Strictness = LENIENT, **params: int) -> CheckReport:
+    return check(target_of(protocol).judging(how), params)
+
+
+@pytest.mark.parametrize("name", [name for name in sorted(BUILT_IN) if name != "conv_epilogue"])
+def test_which_ready_made_protocols_rest_on_the_assumption(name: str) -> None:
+    program = find(name).build({})
+    strict = prove(program.judged(PROXIES))
+    assert rests_on_reads(program) == (name not in RESTS_ON_NOTHING)
+    assert {shown.kind for shown in strict.refutations} == (
+        {FaultKind.READ_NOT_FENCED} - ({FaultKind.READ_NOT_FENCED} if name in RESTS_ON_NOTHING else set())
+    )
+    assert not rests_on_reads(program.judged(PROXIES)), "the strict rule assumes nothing"
+    assert noted(program) == ()
+
+
+@pytest.mark.parametrize("name", ["read_not_fenced", "product_not_fenced"])
+def test_a_proof_says_that_it_rests_on_reads(name: str) -> None:
+    lenient, strict = judged(MEMORY[name], tiles=4), judged(MEMORY[name], PROXIES, tiles=4)
+    assert (lenient.verdict, lenient.assumed_reads) == (Verdict.PROVED, True)
+    assert check_sentence(lenient).startswith(f"{ASSUMING} {name}")
+    assert (strict.verdict, strict.assumed_reads) == (Verdict.REFUTED, False)
+    for right in RIGHT[name]:
+        program = right(**({"stages": 2, "tiles": 4} if name == "read_not_fenced" else {"tiles": 4})).flatten()
+        assert not rests_on_reads(program)
+        assert prove(program.judged(STRICTEST)).verdict is Verdict.PROVED
+
+
+def test_it_is_said_of_the_sizes_that_are_claimed_too() -> None:
+    """With two tiles no slot is filled twice; the claim is for any number of tiles."""
+    report = judged(MEMORY["read_not_fenced"], stages=2, tiles=2)
+    assert not rests_on_reads(MEMORY["read_not_fenced"](stages=2, tiles=2).flatten())
+    assert report.assumed_reads
+    assert "for any number of tiles" in check_sentence(report)
+
+
+def test_a_long_program_whose_fences_are_the_writers_assumes_nothing() -> None:
+    """The operations alone do not show it, and the run is longer than what is followed: its laps are left out."""
+    program = RIGHT["product_not_fenced"][1](tiles=5_000).flatten()
+    assert reads_may_be_unfenced(program)
+    assert sum(map(len, program.code)) > MOST
+    assert not rests_on_reads(program)
+    assert rests_on_reads(MEMORY["product_not_fenced"](tiles=5_000).flatten())
+
+
+def test_a_family_is_judged_by_the_strict_rule() -> None:
+    wrong = judged(MEMORY["read_not_fenced"], PROXIES, stages=2, tiles=2)
+    (found,) = wrong.ranges
+    assert (wrong.verdict, found.lap, found.fails, found.refuted) == (Verdict.PROVED, 0, 3, True)
+    assert check_sentence(wrong).startswith("proved: no schedule of")
+
+    def fenced(tiles: int = 2) -> Protocol:
+        return RIGHT["read_not_fenced"][0](stages=2, tiles=tiles)
+
+    (every,) = judged(fenced, PROXIES).ranges
+    assert every.lap > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("read_not_fenced", ["consumer executes fence.proxy.async after its reads, before it signals any other agent"]),
+        ("product_not_fenced", ["mma executes fence.proxy.async after its reads, before it signals any other agent"]),
+    ],
+)
+def test_the_finding_names_both_accesses_and_a_fence_that_is_proved(name: str, said: list[str]) -> None:
+    (shown,) = judged(MEMORY[name], PROXIES).refutations
+    assert shown.finding.kind is FaultKind.READ_NOT_FENCED  # type: ignore[union-attr]
+    assert "was read by" in shown.finding.claim  # type: ignore[union-attr]
+    assert ".py:" in shown.finding.line  # type: ignore[union-attr]
+    assert [each.said for each in shown.corrections][:1] == said
+    assert {each.repair.kind for each in shown.corrections} == {RepairKind.FENCE}
+
+
+def test_what_a_search_has_proved_is_assumed_where_the_operations_alone_cannot_exclude_it() -> None:
+    """Two of three arrivals complete the phase: which fence comes before the copy depends on the schedule."""
+    p = Protocol("contested")
+    tile, full, start = p.smem("tile", 1, 128), p.mbarriers("full", 1, 2), p.mbarriers("start", 1, 1)
+
+    def arriver(n: int) -> None:
+        @p.role(f"arriver{n}")
+        def role(w: pipesim.Warp) -> None:
+            if n == 0:
+                start[0].wait(0)
+                w.read(tile[0], 0)
+            w.bar_sync(1, 96)
+            if n == 2:
+                w.fence(Fence.PROXY_ASYNC)
+            with w.elect_one():
+                full[0].arrive()
+
+    for n in range(3):
+        arriver(n)
+
+    @p.role("load")
+    def load(w: pipesim.Warp) -> None:
+        with w.elect_one():
+            start[0].expect_bytes(128)
+            w.tma_load(tile[0], start[0], 0)
+            full[0].wait(0)
+            w.tma_load(tile[0], start[0], 1)
+
+    program = p.flatten()
+    lenient, strict = (check(target_of(program).judging(how), {}) for how in (LENIENT, PROXIES))
+    assert (lenient.verdict, lenient.how, lenient.assumed_reads) == (Verdict.PROVED, How.SEARCH, True)
+    assert FaultKind.READ_NOT_FENCED in {shown.finding.kind for shown in strict.refutations}  # type: ignore[union-attr]
+
+
+# inits
+
+
+def test_an_init_without_a_fence_is_a_note_in_a_kernel_of_one_cta() -> None:
+    lenient, strict = judged(MEMORY["init_not_fenced"]), judged(MEMORY["init_not_fenced"], INIT)
+    assert lenient.verdict is Verdict.PROVED
+    assert [note.claim for note in lenient.advisories] == [
+        "producer initialises full without a fence before the barrier of the CTA: --strict-init makes it a finding"
+    ]
+    assert strict.verdict is Verdict.REFUTED
+    assert judged(MEMORY["init_behind_a_relaxed_arrive"]).verdict is Verdict.REFUTED, "of a cluster it is a finding"
+
+
+def test_without_a_barrier_of_the_cta_it_is_a_finding() -> None:
+    def alone(tiles: int = 1) -> Protocol:
+        p = Protocol("alone")
+        tile, full = p.smem("tile", 1, 128), p.mbarriers("full", 1)
+
+        @p.init
+        def init() -> None:
+            """Nothing: the role does it."""
+
+        @p.role("only")
+        def only(w: pipesim.Warp) -> None:
+            with w.elect_one():
+                full[0].init(1)
+                full[0].expect_bytes(128)
+                w.tma_load(tile[0], full[0], 0)
+                full[0].wait(0)
+                w.read(tile[0], 0)
+
+        return p
+
+    report = judged(alone)
+    assert {shown.finding.kind for shown in report.refutations} == {FaultKind.UNPUBLISHED_INIT}  # type: ignore[union-attr]
+
+
+# tensor memory
+
+
+def tensor(item: int, *, written: bool) -> Callable[..., Protocol]:
+    def reads(tiles: int = 1) -> Protocol:
+        p = Protocol("tensor")
+        acc, full = p.tmem("acc", slots=1, nbytes=16384), p.mbarriers("full", 2, 1)
+
+        @p.role("epilogue")
+        def epilogue(w: pipesim.Warp) -> None:
+            with w.elect_one():
+                for _ in range(tiles):
+                    w.read(acc[0], item)
+                full[0].arrive()
+
+        @p.role("mma")
+        def mma(w: pipesim.Warp) -> None:
+            with w.elect_one():
+                full[0].wait(0)
+                if written:
+                    w.async_write(Engine.TCGEN05, acc[0], 0)
+                    w.commit(Engine.TCGEN05, full[1])
+                    full[1].wait(0)
+
+        return p
+
+    return reads
+
+
+@pytest.mark.parametrize(
+    ("item", "written", "noted"), [(-1, False, True), (-1, True, True), (0, False, True), (0, True, False)]
+)
+def test_a_read_of_tensor_memory_that_nothing_has_written(item: int, *, written: bool, noted: bool) -> None:
+    """A finding where the reader names the item that an operation writes later; otherwise a note."""
+    lenient = judged(tensor(item, written=written))
+    strict = judged(tensor(item, written=written), TENSOR)
+    assert {shown.finding.kind for shown in strict.refutations} == {FaultKind.UNINITIALISED_READ}  # type: ignore[union-attr]
+    if not noted:
+        assert lenient.verdict is Verdict.REFUTED
+        return
+    assert lenient.verdict is Verdict.PROVED
+    claim = "epilogue reads acc[0], where nothing has been written: --strict-tensor-memory makes it a finding"
+    assert claim in [note.claim for note in lenient.advisories]
+
+
+# the interfaces
+
+
+FILE = "pipesim/protocols/broken/memory.py"
+
+
+def test_the_switches_of_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, switch in (("read_not_fenced", "--strict-proxies"), ("init_not_fenced", "--strict-init")):
+        assert main(["check", f"{FILE}:{name}"]) == 0
+        assert main(["verify", f"{FILE}:{name}", "--no-hardware"]) == 0
+        capsys.readouterr()
+        assert main(["check", f"{FILE}:{name}", switch]) == 1
+        said = " ".join(capsys.readouterr().out.split())
+        assert f"{switch}" in said.partition("again: ")[2], "the line that shows it again asks for the rule, too"
+        assert main(["verify", f"{FILE}:{name}", "--no-hardware", switch]) == 1
+        capsys.readouterr()
+
+
+def test_the_schedule_of_a_finding_shows_it_again_with_the_switch(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["-p", "tiles=3", "--strict-proxies"]
+    assert main(["check", f"{FILE}:read_not_fenced", *asked, "--json"]) == 1
+    replay = json.loads(capsys.readouterr().out)["report"]["refutations"][0]["replay"]
+    for command in (["check", f"{FILE}:read_not_fenced", "--replay"], ["run", f"{FILE}:read_not_fenced", "--schedule"]):
+        assert main([*command, replay, *asked]) == 1
+        assert main([*command, replay, *asked[:-1]]) == 3
+    capsys.readouterr()
+
+
+def test_the_switches_in_python() -> None:
+    ring = MEMORY["read_not_fenced"]
+    assert pipesim.check(ring).verdict is Verdict.PROVED
+    assert pipesim.check(ring, strict_proxies=True).verdict is Verdict.REFUTED
+    assert pipesim.check(MEMORY["init_not_fenced"], strict_init=True).verdict is Verdict.REFUTED
+    assert pipesim.check(tensor(-1, written=False), strict_tensor_memory=True).verdict is Verdict.REFUTED
+    assert pipesim.verify(ring, hardware=False, strict_proxies=True).verdict is Verdict.REFUTED
+    assert_verified(ring)
+    with pytest.raises(AssertionError, match=r"no fence\.proxy\.async between a read and the later write"):
+        assert_verified(ring, strict_proxies=True)
+    assert_verified(ring, strict_init=True, strict_tensor_memory=True)
+
+
+def test_several_protocols_are_verified_by_the_same_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [f"{FILE}:read_not_fenced", f"{FILE}:product_not_fenced"]
+    assert main(["verify", *names, "--no-hardware", "--jobs", "1"]) == 0
+    assert main(["verify", *names, "--no-hardware", "--jobs", "1", "--strict-proxies"]) == 1
+    capsys.readouterr()
