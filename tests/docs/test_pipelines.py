@@ -13,7 +13,9 @@ from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import OPERANDS, Op, Operation
 from pipesim.model.program import Program
+from pipesim.pipelines.common.pipeline_struct import MODULAR_PIPELINES
 from tests.support.paths import ROOT
+from tools import pipelines_doc
 
 PAGE = (ROOT / "docs" / "pipelines.md").read_text(encoding="utf-8")
 TABLES, VOCABULARY = PAGE.split("## The vocabulary\n")
@@ -91,3 +93,14 @@ def test_every_method_that_a_row_names_exists() -> None:
 def test_every_word_has_an_example(kind: type) -> None:
     words = {name for name, value in vars(kind).items() if callable(value) and not name.startswith("_")}
     assert {word for word in words if f".{word}(" not in VOCABULARY} <= LEFT_OUT
+
+
+@pytest.mark.slow
+def test_the_table_of_recordings_is_what_is_stored() -> None:
+    assert pipelines_doc.page(PAGE) == PAGE, "run python tools/pipelines_doc.py"
+
+
+def test_every_struct_of_modulars_has_a_kernel_that_is_recorded() -> None:
+    rows = [line.split(" | ") for line in TABLES.split(pipelines_doc.BEGIN)[1].splitlines() if line.count(" | ") == 5]
+    recorded = {struct.removeprefix("| ") for struct, _, _, traces, _, _ in rows if "H200" in traces}
+    assert recorded == {*MODULAR_PIPELINES, "struct"} - {"struct"}

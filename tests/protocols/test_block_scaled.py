@@ -11,6 +11,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Engine, Op, Space, operand
 from pipesim.model.program import Program
+from pipesim.model.strictness import Strictness
 from pipesim.pipelines import BlockScaledTilePayload
 from pipesim.protocols.blackwell import grouped, grouped_1d1d
 from pipesim.protocols.blackwell.block_scaled import BlockScaled
@@ -101,7 +102,8 @@ def test_a_wrong_twin_is_found(
     where: type, name: str, instead: Any, kinds: set[Any], pair: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(where, name, instead)
-    found = check(find("gemm_sm100_block_scaled").build({"k_iters": 3, "stages": 2, "tiles": 2, "cta_group": pair}))
+    program = find("gemm_sm100_block_scaled").build({"k_iters": 3, "stages": 2, "tiles": 2, "cta_group": pair})
+    found = check(program.judged(Strictness(tensor_memory=True)))
     assert found.verdict is Verdict.REFUTED
     assert {shown.kind for shown in found.refutations} <= kinds
 

@@ -30,7 +30,7 @@ ASSUMING = "proved, assuming that reads complete before the arrive that follows 
 PROXIES, INIT, TENSOR = Strictness(proxies=True), Strictness(init=True), Strictness(tensor_memory=True)
 
 #: Those whose reads and writes through the two proxies have a fence in between, or do not meet.
-RESTS_ON_NOTHING = {"attention_sm90"}
+RESTS_ON_NOTHING = {"attention_sm90", "attention_sm90_fused"}
 
 
 def judged(protocol: Callable[..., Protocol], how: Strictness = LENIENT, **params: int) -> CheckReport:
