@@ -26,15 +26,15 @@ def advisories(program: Program) -> tuple[Advisory, ...]:
             if mine != asked:
                 role, line = program.agents[other].role, _line(program, pools, other, first)
                 said = (
-                    f"{role} asks for {_words(mine)} registers a thread, {program.agents[first].role} in the same "
-                    f"warp group for {_words(asked)}, which PTX leaves undefined"
+                    f"{program.agent_name(other)} {_words(mine)}, {program.agent_name(first)} in the same warp group "
+                    f"{_words(asked)}, which PTX leaves undefined"
                 )
                 found.setdefault((role, line), Advisory(role, said, line))
     return tuple(found.values())
 
 
 def _words(asked: list[int]) -> str:
-    return " and ".join(map(str, asked)) or "no other number of"
+    return f"asks for {' and '.join(map(str, asked))} registers a thread" if asked else "never executes setmaxnreg"
 
 
 def _line(program: Program, pools: RegisterPools, *agents: int) -> str:

@@ -40,6 +40,17 @@ def require_mma(rec: Recorder, engine: Engine) -> None:
         )
 
 
+def require_register_request(rec: Recorder) -> None:
+    """``setmaxnreg.sync.aligned`` is executed by whole warps."""
+    if rec.executing != WARP:
+        raise ProtocolError(
+            f"{rec.who}: {rec.executing} of {WARP} lanes execute setmaxnreg",
+            place=author_line(),
+            cause="all threads of a warp group execute a setmaxnreg together",
+            correction="put it outside `with w.elect_one():`",
+        )
+
+
 def require_ordinary(rec: Recorder, name: str, space: Space, rank: int) -> None:
     """Ordinary loads and stores reach shared memory of the whole cluster, tensor memory and registers of one CTA."""
     if space not in (Space.SHARED, Space.GLOBAL) and rank != rec.cta:

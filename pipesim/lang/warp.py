@@ -18,6 +18,7 @@ from pipesim.lang.legality import (
     require_mma,
     require_one_lane,
     require_ordinary,
+    require_register_request,
     require_transfer,
 )
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier, barrier_address
@@ -398,5 +399,7 @@ class Warp:
         self._mine().emit(Op.FENCE, kind, semantics(scope=scope))
 
     def setmaxnreg(self, registers: int) -> None:
-        """``setmaxnreg``: the warp's registers from here on."""
-        self._mine().emit(Op.SETMAXNREG, registers)
+        """``setmaxnreg``: the registers of each of the warp's threads from here on; a request for more may wait."""
+        rec = self._mine()
+        require_register_request(rec)
+        rec.emit(Op.SETMAXNREG, registers)

@@ -168,6 +168,7 @@ class Program:
         """
         assert self._tensor_written is not None  # of the whole, before operations that write are left out
         rest = copy(self)
+        vars(rest).pop("register_pools", None)  # it knows where requests stand in the code
         for table in ("code", "lines"):
             rows = zip(getattr(self, table), begin, end, strict=True)
             object.__setattr__(rest, table, tuple(row[:a] + row[b:] for row, a, b in rows))

@@ -94,7 +94,7 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
         return verdict(Verdict.REFUTED, How.SCHEDULE, seen.states, of_two(program, ends.different))
     if not ends.complete:
         return verdict(Verdict.UNKNOWN, How.NOTHING, seen.states)
-    if memory is None:
+    if one_memory:
         return verdict(Verdict.PROVED, How.SEARCH, seen.states)
     ordered = search_memory_order(program, min(max_states, MOST_WITH_CLOCKS))
     if ordered.refutations:

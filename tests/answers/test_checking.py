@@ -141,7 +141,7 @@ def test_the_range_of_one_trip_count_stays_where_the_time_ends_in_the_next(ring:
     params, heard = {"tiles": 1, "k_steps": 1}, Heard()
     whole = check(ring, params, progress=heard)
     known = set()
-    for seconds in range(2, len(heard.units[CheckStep.SIZES]), 9):  # the last programs of them are not made
+    for seconds in range(2, len(heard.units[CheckStep.SIZES]), 30):  # the last programs of them are not made
         report = check(ring, params, budget=Budget(seconds, Clock()))
         assert report.ranges == whole.ranges[: len(report.ranges)]
         assert report.left_out == (LeftOut(CheckStep.SIZES, CutBy.TIME, seconds - 1),)

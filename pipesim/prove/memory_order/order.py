@@ -26,9 +26,10 @@ from pipesim.model.positions import (
     ENGINE,
     FENCE,
     GROUPS,
+    PARITY,
 )
 from pipesim.model.program import Program
-from pipesim.model.state import meeting_channel, own_channel
+from pipesim.model.state import cluster_channel, meeting_channel, own_channel
 from pipesim.prove.happens_before.accesses import OWN, Accesses, AccessEvent
 from pipesim.prove.happens_before.clock import Clock
 from pipesim.prove.happens_before.groups import Groups
@@ -72,7 +73,9 @@ class MemoryOrder:
         self._taken: dict[int, PhaseKnowledge] = {}  # by agent: what relaxed waits have seen and a fence may yet order
         self._tries: dict[tuple[int, int], tuple[int, int]] = {}  # (agent, register) → semantics and pc
         self._inits: dict[int, tuple[int, int]] = {}
-        self._issued: dict[tuple[int, int, int], _Issued] = {}  # by agent, pc and barrier
+        self._issued: dict[tuple[int, int, int], tuple[_Issued, ...]] = {}  # by agent, pc and barrier
+        self._fresh: set[int] = set()  # mbarriers no phase of which has completed since their last init
+        self._unordered = False
         self._flights = 0
         self._groups = Groups[Knowledge](program)
         self._accesses = Accesses()
@@ -88,6 +91,14 @@ class MemoryOrder:
     def faults(self) -> tuple[Fault, ...]:
         """What is wrong so far."""
         return tuple(fault for fault, _ in self._faults.values())
+
+    @property
+    def unordered(self) -> bool:
+        """True if two accesses, or an init and a use, that no overlap shows were ordered by nothing that is known here.
+
+        An exit, a request for registers or a count that is read orders agents in every schedule, and no memory.
+        """
+        return self._unordered
 
     @property
     def pasts(self) -> tuple[tuple[int, ...], ...]:
@@ -118,9 +129,11 @@ class MemoryOrder:
     def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
         """A transfer delivered ``nbytes``, or the arrival that it represents."""
         key = (flight.agent, flight.pc, flight.barrier)
-        issued = self._issued[key]
+        issued, *others = self._issued[key]
         last = nbytes >= flight.remaining
-        if last:
+        if last and others:
+            self._issued[key] = tuple(others)
+        elif last:
             del self._issued[key]
         if flight.barrier < 0:
             return
@@ -139,7 +152,7 @@ class MemoryOrder:
         if code in groups.SIGNALS:
             self._contribute(agent, pc, op, result)
         elif code in groups.BLOCKING_WAITS:
-            self._wait(agent, pc, op)
+            self._wait(before, agent, pc, op)
         elif code in groups.TRIES:
             self._try(agent, pc, op, result)
         elif code in groups.MEETING_ARRIVALS:
@@ -157,6 +170,7 @@ class MemoryOrder:
         elif code == Op.INIT:
             self._inits[op[BARRIER]] = (agent, pc)
             self._open[op[BARRIER]] = None
+            self._fresh.add(op[BARRIER])
         elif code == Op.INVAL:
             self._inits.pop(op[BARRIER], None)
         self._issue(before, agent, pc, op)
@@ -209,10 +223,13 @@ class MemoryOrder:
             return
         self._done[channel].append(phase.knowing(channel, len(self._done[channel]) + 1))
         self._open[channel] = None
+        self._fresh.discard(channel)
 
-    def _wait(self, agent: int, pc: int, op: Operation) -> None:
+    def _wait(self, before: State, agent: int, pc: int, op: Operation) -> None:
         code = Op(op[0])
         written = [operand(op, "semantics")]
+        if op[BARRIER] in self._fresh or self._is_told_by_another(before, agent, op):
+            return
         if code == Op.WAIT_UNLESS and op[ANSWER] >= 0 and (agent, op[ANSWER]) in self._tries:
             written.append(self._tries[agent, op[ANSWER]][0])  # it may be either of the two that sees the phase
         if self._done[op[BARRIER]]:
@@ -221,6 +238,15 @@ class MemoryOrder:
             acquires = all(order_of(each) in _ACQUIRES for each in written)
             narrow = any(scope_of(each) == Scope.CTA for each in written)
             self._take(agent, pc, self._done[op[BARRIER]][-1], acquires=acquires, narrow=narrow)
+
+    def _is_told_by_another(self, before: State, agent: int, op: Operation) -> bool:
+        """True of a wait that is skipped, though no try of its barrier and parity has said that its phase is over."""
+        if op[0] != Op.WAIT_UNLESS or op[ANSWER] < 0 or not before.registers[agent][op[ANSWER]]:
+            return False
+        if (agent, op[ANSWER]) not in self._tries:
+            return True
+        tried = self._program.code[agent][self._tries[agent, op[ANSWER]][1]]
+        return tried[BARRIER] != op[BARRIER] or operand(tried, "parity") != op[PARITY]
 
     def _require_as_strong(self, agent: int, pc: int, tried: int, waited: int) -> None:
         """Remember a try that is weaker than its wait as the operation to blame."""
@@ -232,6 +258,8 @@ class MemoryOrder:
         if register < 0:
             return
         self._tries[agent, register] = (written, pc)
+        if bar in self._fresh:
+            return
         passed = result.state.registers[agent][register] and self._reader(agent, pc, register) == Op.JUMP_IF
         if passed and self._done[bar]:
             acquires, narrow = order_of(written) in _ACQUIRES, scope_of(written) == Scope.CTA
@@ -262,8 +290,11 @@ class MemoryOrder:
     def _meet(self, channel: int, agent: int, pc: int, order: Order, result: Step) -> None:
         """An arrival at a named barrier or the cluster barrier. That of a sync is the first half of its operation."""
         self._joined[agent, channel] = len(self._done[channel])
-        given = self._given(agent, pc, order, Scope.CLUSTER, crossing=False)
-        self._part(channel, PhaseKnowledge(given, given))
+        crossing = self._program.ctas > 1 and channel == cluster_channel(self._program)
+        given = near = self._given(agent, pc, order, Scope.CLUSTER, crossing=crossing)
+        if crossing:
+            near = given._replace(synced=self._nothing, proxied=self._nothing, published=self._nothing)
+        self._part(channel, PhaseKnowledge(given, near))
         self._complete(channel, result)
 
     def _met(self, agent: int, pc: int, op: Operation) -> None:
@@ -320,7 +351,8 @@ class MemoryOrder:
 
     def _flies(self, agent: int, pc: int, bar: int, moment: Knowledge) -> int:
         self._flights += 1
-        self._issued[agent, pc, bar] = _Issued(moment, self._flights)
+        key = agent, pc, bar  # of a multicast to a pair of CTAs two landings may be counted on one barrier
+        self._issued[key] = (*self._issued.get(key, ()), _Issued(moment, self._flights))
         return self._flights
 
     def _wait_group(self, before: State, agent: int, pc: int, op: Operation) -> None:
@@ -340,6 +372,7 @@ class MemoryOrder:
     def _wrong(self, here: Knowledge, cell: int, other: AccessEvent, access: AccessEvent) -> FaultKind | None:
         ordered = self._accesses.ordered
         if not ordered(here.occurs, other, access):
+            self._unordered = True
             return None  # a race in some schedule: the certificate's to tell
         if here.ordered is not here.occurs and not ordered(here.ordered, other, access):
             return FaultKind.WEAK_ORDER
@@ -362,6 +395,8 @@ class MemoryOrder:
     def _use(self, bar: int, agent: int, pc: int, *, asynchronous: bool = False) -> None:
         """An operation on a barrier, or (asynchronous) of an engine: its init must have come to it."""
         init, here = self._inits.get(bar), self._now(agent, pc)
+        if init is not None and init[0] != agent and not here.occurs.covers(*init):
+            self._unordered = True
         if init is None or not here.occurs.covers(*init) or here.published.covers(*init):
             return
         if here.synced.covers(*init) and (not asynchronous or self._is_enough(init, agent, pc)):
@@ -410,7 +445,7 @@ class MemoryOrder:
         twin._moments = self._moments.copy()
         twin._open = self._open.copy()
         twin._done = [done.copy() for done in self._done]
-        for name in ("_joined", "_released", "_taken", "_tries", "_inits", "_issued", "_faults"):
+        for name in ("_joined", "_released", "_taken", "_tries", "_inits", "_issued", "_faults", "_fresh"):
             setattr(twin, name, getattr(self, name).copy())
         twin._groups = self._groups.fork(self._program)
         twin._accesses = self._accesses.fork()
@@ -420,14 +455,15 @@ class MemoryOrder:
     def standing(self) -> Hashable:
         """Equal for two observers of one program that will find the same faults in the same moves from here on."""
         marks = Marks()
-        for key, issued in sorted(self._issued.items()):  # by agent and operation: in the order of issue
-            marks.shape.append(key)
-            marks.moment(issued.moment)
+        for key, flights in sorted(self._issued.items()):  # by agent and operation: in the order of issue
+            marks.shape += (key, len(flights))
+            for issued in flights:
+                marks.moment(issued.moment)
         return self.snapshot(), marks.snapshot()
 
     def snapshot(self) -> Snapshot:
         """Everything that it may yet compare, and nothing that grows with the run."""
-        marks = Marks([len(self._faults)])
+        marks = Marks([len(self._faults), *sorted(self._fresh)])
         for moment in self._moments:
             marks.moment(moment)
         for channel in range(self._channels):

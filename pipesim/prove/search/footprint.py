@@ -165,7 +165,8 @@ class Footprints:
         if not ends:
             return NOTHING
         running = self._parts.running[self._program.agents[agent].cta : self._program.agents[agent].cta + 1]
-        return Touch(writes=_bits([*running, *self._parts.gone]))
+        looks = _bits([self._parts.cluster]) if self._parts.gone else 0  # whether it has arrived in this generation
+        return Touch(writes=_bits([*running, *self._parts.gone]), looks=looks)
 
     def _issued(self, agent: int, op: Operation) -> Touch:
         """Everything that the transfers and commits touch later which this operation puts under way."""

@@ -55,7 +55,7 @@ class Parts:
         self.barriers = [self._add(_barrier(b)) for b in range(len(program.barriers))]
         self.named = [self._add(_named(n)) for n in range(len(program.named_barriers))]
         self.cluster = self._add(lambda s: s.cluster)
-        #: how many have ended that have not arrived at the cluster barrier, if it may go on without them
+        #: how many have ended without having arrived at the cluster barrier, and in all, if it may go on without them
         self.gone = [self._add(_gone(program))] if program.leaves_cluster_barrier else []
         #: what a thread of each agent holds, by CTA, where an agent may have to wait for registers
         self.pools = [self._add(_pool(program, cta)) for cta in range(program.ctas)] if program.register_pools else []
@@ -176,10 +176,10 @@ def _pool(program: Program, cta: int) -> Callable[[State], tuple[int, ...]]:
     return lambda state: tuple(pools.of_thread(a, state.pcs[a]) for a in mine)
 
 
-def _gone(program: Program) -> Callable[[State], int]:
-    def gone(state: State) -> int:
-        ended = (a for a in range(len(program.agents)) if finished(program, state, a))
-        return sum(state.cluster_held[a] != state.cluster[1] for a in ended)
+def _gone(program: Program) -> Callable[[State], tuple[int, int]]:
+    def gone(state: State) -> tuple[int, int]:
+        ended = [a for a in range(len(program.agents)) if finished(program, state, a)]
+        return sum(state.cluster_held[a] != state.cluster[1] for a in ended), len(ended)
 
     return gone
 

@@ -38,7 +38,11 @@ class MemorySearch:
 
 
 def search_memory_order(program: Program, max_states: int = MOST_STATES) -> MemorySearch:
-    """Follow every schedule of a program in which nothing else fails, up to this many states, to the first fault."""
+    """Follow every schedule of a program in which nothing else fails, up to this many states, to the first fault.
+
+    Not complete either where two accesses are ordered in every schedule by something that orders no memory: the end of
+    an agent, a request for registers, a count that was read.
+    """
     following = Successors(program)
     persistent = Persistent(program, following)
     first = MemoryOrder(program)
@@ -55,6 +59,8 @@ def search_memory_order(program: Program, max_states: int = MOST_STATES) -> Memo
             for outcome in found:
                 move = following.move(row, outcome, process)
                 after = _after(program, following, row, order, move)
+                if after.unordered:  # by something that orders agents and no memory
+                    return MemorySearch(complete=False, states=len(came), refutations=())
                 fault = next(iter(after.faults), None)
                 if fault is not None:
                     return MemorySearch(complete=True, states=len(came), refutations=(_shown(came, node, move, fault),))

@@ -43,6 +43,14 @@ def summary_lines(report: SummaryReport, width: int) -> list[str]:
     reads = [each.name for each in report.protocols if each.proof is not None and each.proof.assumed_reads]
     if reads:
         lines += [*([] if sized else [""]), *field("reads", [f"{listed(reads)}: {READS}"], width)]
+    launched = [
+        f"{each.name} {each.proof.assumed_registers}"
+        for each in report.protocols
+        if each.proof is not None and each.proof.assumed_registers
+    ]
+    if launched:
+        said = f"assuming a launch with so many of each thread, which setmaxnreg distributes: {listed(launched)}"
+        lines += [*([] if sized or reads else [""]), *field("registers", [said], width)]
     lines += _traces([line for each in report.protocols for line in each.traces], width)
     lines += times_lines(report.protocols, width)
     lines += _pipelines(report, width)

@@ -46,9 +46,13 @@ def sizes_words(ranges: Sequence[ProvedRange]) -> str:
     return f"for any number of {' or of '.join(free)}" if free else ""
 
 
+def launched_words(registers: int) -> str:
+    """What a proof assumes of the registers of a thread at the launch."""
+    return f"assuming a launch with {registers} registers a thread, which setmaxnreg distributes"
+
+
 def _launched(report: CheckReport) -> str:
-    n = report.assumed_registers
-    return f"; assuming a launch with {n} registers a thread, which setmaxnreg distributes" if n else ""
+    return f"; {launched_words(report.assumed_registers)}" if report.assumed_registers else ""
 
 
 def _not_both(together: ProvedTogether | None) -> str:

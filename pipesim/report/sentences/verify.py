@@ -9,7 +9,7 @@ from pipesim.conform.agreement import Agreement
 from pipesim.errors import EvidenceError, HardwareError, NoTraceError
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
-from pipesim.report.sentences.check import READS
+from pipesim.report.sentences.check import READS, launched_words
 from pipesim.report.sentences.times import times_clause
 from pipesim.report.sentences.trace import HANGS_TOO, agreeing_device, comparison_reason, device_words, side_words
 from pipesim.report.text.words import number
@@ -52,6 +52,8 @@ def _without_hardware(report: VerifyReport) -> str:
     wrong = next((line for line in report.simulations if line.conclusion is not Conclusion.AGREES), None)
     said = _simulation_words(wrong) if wrong is not None else "the simulation finishes without a finding"
     on = f", {READS}" if report.proof.assumed_reads else ""
+    registers = report.proof.assumed_registers
+    on += f"{' and' if on else ','} {launched_words(registers)}" if registers else ""
     return f"proved for every schedule{on}; {said}" if report.proof.verdict is Verdict.PROVED else said
 
 
