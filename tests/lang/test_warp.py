@@ -55,7 +55,6 @@ CALLS: dict[str, tuple[Body, list[Operation]]] = {
     "cluster_wait": (lambda w, *_: w.cluster_wait(), [(Op.CLUSTER_WAIT, semantics(scope=Scope.CLUSTER))]),
     "cluster_sync": (lambda w, *_: w.cluster_sync(), [(Op.CLUSTER_ARRIVE, 2), (Op.CLUSTER_WAIT, 2)]),
     "fence": (lambda w, *_: w.fence(Fence.PROXY_ASYNC, Scope.CTA), [(Op.FENCE, 1, 1)]),
-    "setmaxnreg": (lambda w, *_: w.setmaxnreg(40), [(Op.SETMAXNREG, 40)]),
 }
 
 
@@ -63,6 +62,12 @@ CALLS: dict[str, tuple[Body, list[Operation]]] = {
 def test_each_method_records_its_operation(call: str) -> None:
     body, expected = CALLS[call]
     assert recorded(body) == expected
+
+
+def test_a_whole_warp_asks_for_registers() -> None:
+    p = Protocol("registers")
+    p.role("r")(lambda w: w.setmaxnreg(40))
+    assert p.flatten().code[0][-1] == (Op.SETMAXNREG, 40)
 
 
 def test_a_warp_knows_its_place() -> None:
