@@ -231,9 +231,13 @@ def program() -> Schema:
         "loops": rows(TEXT),
         "sources": rows(TEXT),
         "notes": rows(TEXT),
+        "pipelines": rows(TEXT),
+        "launch_registers": WHOLE,
         "code": rows(rows({"anyOf": operations})),
     }
-    return document("program", PROGRAM_VERSION, "a flat program (docs/flat-program.md)", record(members))
+    optional = ("pipelines", "launch_registers")  # files of earlier versions are without them
+    form = record(members, optional=optional)
+    return document("program", PROGRAM_VERSION, "a flat program (docs/flat-program.md)", form)
 
 
 def profile() -> Schema:
