@@ -52,6 +52,7 @@ PAGES = (
 _FENCED = re.compile(
     r"(<!-- (output of(?:, exit \d)?|file|excerpt|diff): (.+?) -->\n```\w*\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE
 )
+_AT_A_LIMIT = re.compile(r"(time limit after) [\d,]+")  # how far a step came depends on the machine
 _TABLE = re.compile(r"(<!-- (operations|profile fields|protocols) -->\n)((?:\|.*\n)*)")
 
 
@@ -72,7 +73,8 @@ def output_of(command: str, exit_code: int | None = None) -> str:
         ended = pipesim(arguments)
     if exit_code not in (None, ended):
         raise ValueError(f"{command}: exit code {ended}, and the page says {exit_code}")
-    return "\n".join(line.rstrip() for line in stream.getvalue().replace(f"{ROOT}/", "").strip("\n").split("\n")) + "\n"
+    printed = _AT_A_LIMIT.sub(r"\1 …", stream.getvalue()).replace(f"{ROOT}/", "")
+    return "\n".join(line.rstrip() for line in printed.strip("\n").split("\n")) + "\n"
 
 
 def page(text: str) -> str:

@@ -22,6 +22,8 @@ from pipesim.model.ending import Ending
 from pipesim.trace.files import _encode, read_meta, read_trace, write_trace
 from pipesim.trace.schema import (
     COLUMNS,
+    ON_GROUPS,
+    ON_NAMED_BARRIER,
     AgentInfo,
     Anchor,
     BarrierGroup,
@@ -34,6 +36,7 @@ from pipesim.trace.schema import (
     Trace,
     TraceMeta,
 )
+from pipesim.trace.sites import ENGINE_NAMES
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 SIZES = st.one_of(st.integers(0, 3), st.integers(0, 2**31), st.integers(0, 2**63 - 1))
@@ -45,13 +48,20 @@ JSON = st.recursive(
 )
 
 
+def on(kind: EventKind) -> tuple[str, ...]:
+    """What a site of this kind may be on."""
+    if kind in ON_NAMED_BARRIER:
+        return tuple(str(number) for number in range(16))
+    return tuple(ENGINE_NAMES.values()) if kind in ON_GROUPS else ("", "full", "empty")
+
+
 @st.composite
 def traces(draw: st.DrawFn) -> Trace:
     roles = draw(st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=3, unique=True))
     agents = tuple(AgentInfo(role, i, i) for role in roles for i in range(draw(st.integers(1, 2))))
     groups = tuple(BarrierGroup(name, draw(st.integers(1, 300)), 1) for name in ("full", "empty"))
     sites = tuple(
-        Site(f"{role}.{kind.name}", role, kind, draw(st.sampled_from(("", "full", "empty"))))
+        Site(f"{role}.{kind.name}", role, kind, draw(st.sampled_from(on(kind))))
         for role in roles
         for kind in draw(st.lists(st.sampled_from(EventKind), min_size=1, max_size=3))
     )

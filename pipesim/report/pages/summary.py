@@ -49,7 +49,7 @@ def summary_lines(report: SummaryReport, width: int) -> list[str]:
         if each.proof is not None and each.proof.assumed_registers
     ]
     if launched:
-        said = f"assuming a launch with so many of each thread, which setmaxnreg distributes: {listed(launched)}"
+        said = f"assuming registers of each thread at the launch, which setmaxnreg distributes: {listed(launched)}"
         lines += [*([] if sized or reads else [""]), *field("registers", [said], width)]
     lines += _traces([line for each in report.protocols for line in each.traces], width)
     lines += times_lines(report.protocols, width)
