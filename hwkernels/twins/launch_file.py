@@ -1,0 +1,85 @@
+"""A twin's PTX and the launch file beside it: what ``pipesim check kernel.ptx`` is given of our own kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from hwkernels.device.compile import compile_ptx
+from hwkernels.twins.buffers import RUN_PARAMS, Argument, Bytes, Input, OfLaunch, Output, TensorMap
+from hwkernels.twins.twin import Twin
+from pipesim.errors import UsageError
+from pipesim.ptx.launch import values
+
+_DEADLINE_NS = 2_000_000_000
+_ELEMENTS = {"BFLOAT16": "bf16", "FLOAT16": "f16", "FLOAT32": "f32", "UINT8": "u8", "UINT32": "u32"}
+_NUMBERS = {"f": "f", "i": "s", "u": "u"}
+
+
+def ptx_of(twin: Twin, params: Mapping[str, int], fault: int = 0) -> str:
+    """The PTX of a twin without its recorder, for Hopper. Raises CompileError and MissingExtraError."""
+    defines = {**twin.defines(params), "PIPESIM_TRACE": 0} | ({"PIPESIM_FAULT": fault} if fault else {})
+    return compile_ptx(twin.source, defines)
+
+
+def launch_of(twin: Twin, params: Mapping[str, int], grid: int = 1, fault_at: int = 0) -> values.Launch:
+    """The launch of a twin with these parameters and so many CTAs (or clusters)."""
+    shape = twin.shape(params, grid)
+    arguments = twin.arguments(params, grid, 0)
+    if OfLaunch.REPORTS not in arguments:
+        arguments = (*arguments, *RUN_PARAMS)
+    return values.Launch(
+        twin.name,
+        _three(shape.grid),
+        _three(shape.block),
+        (shape.cluster, 1, 1),
+        shape.smem_bytes,
+        parameters=parameters_of(arguments, fault_at),
+    )
+
+
+def _three(sizes: tuple[int, ...]) -> values.Shape:
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z
+
+
+def parameters_of(arguments: tuple[Argument, ...], fault_at: int = 0) -> tuple[values.Parameter, ...]:
+    """The parameters of a launch file for a kernel's arguments, in order."""
+    found = []
+    for argument in arguments:
+        match argument:
+            case Input(name=name, given=given) | Output(name=name, given=given) | Bytes(name=name, given=given):
+                if given:
+                    found.append(values.Parameter(name, values.Pointer()))
+            case TensorMap(of=of):
+                found.append(values.Parameter(of, _tensor_map(argument)))
+            case OfLaunch():
+                found.append(values.Parameter(argument.value, _of_launch(argument, fault_at)))
+            case number:
+                found.append(values.Parameter("", _number(number)))
+    return tuple(found)
+
+
+def _of_launch(argument: OfLaunch, fault_at: int) -> values.Content:
+    match argument:
+        case OfLaunch.DEADLINE:
+            return values.Number("u32", _DEADLINE_NS)
+        case OfLaunch.FAULT_AT:
+            return values.Number("u32", fault_at)
+        case OfLaunch.REPORTS | OfLaunch.STOP:
+            return values.Pointer()
+
+
+def _tensor_map(given: TensorMap) -> values.TensorMap:
+    swizzle = "none" if given.swizzle == "NONE" else given.swizzle
+    element = _ELEMENTS[given.dtype]
+    return values.TensorMap(element, given.dims, given.box, given.strides, swizzle=swizzle)
+
+
+def _number(number: np.generic) -> values.Number:
+    kind = number.dtype.kind
+    if kind not in _NUMBERS:
+        raise UsageError(f"an argument of type {number.dtype} cannot be written to a launch file")
+    value = number.item()
+    return values.Number(f"{_NUMBERS[kind]}{8 * number.dtype.itemsize}", value)

@@ -1,0 +1,153 @@
+"""Triton and Gluon without a GPU: ``triton(kernel, *args, grid=...)`` compiles a launch and describes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pipesim.errors import MissingExtraError, UsageError
+from pipesim.launches.compiled import CompiledLaunch
+from pipesim.launches.triton_driver import Noted, offline
+from pipesim.ptx.launch.values import Array, Content, Field, Launch, Number, Parameter, Pointer, TensorMap
+
+_ARCHITECTURES = {"sm_90a": 90, "sm_100a": 100}
+_SCALARS = {"i1": "u8", "u1": "u8", "fp16": "f16", "fp32": "f32", "fp64": "f64", "bf16": "bf16"}
+_INTEGERS = {"torch.int32": "s32", "torch.int64": "s64", "torch.int8": "s8", "torch.uint8": "u8", "torch.int16": "s16"}
+_MOST = 1 << 16  #: elements of an integer tensor that a launch file holds
+_ELEMENTS = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32_ftz", "tf32")
+_ON_DEVICE = {8: 10, 9: 8, 10: 9}  #: the device's number of an element type and the driver's, where they differ
+_SWIZZLES = ("none", "32B", "64B", "128B")
+
+
+def triton(
+    kernel: Any, *args: Any, grid: Sequence[int] | Callable[..., Sequence[int]], arch: str = "sm_90a", **options: Any
+) -> CompiledLaunch:
+    """Compile ``kernel[grid](*args, **options)`` for ``arch`` and describe its launch. Needs Triton, and no GPU.
+
+    ``kernel`` is a function of ``triton.jit`` or Gluon, also autotuned: the first configuration is taken. A tensor's
+    contents are never read, so it can be on PyTorch's device ``meta``; integers of one on the CPU, up to 65,536, are
+    written to the launch file, because a kernel's control flow may depend on them. UsageError for an unknown
+    architecture or a launch that did not happen; MissingExtraError without Triton; Triton's own errors as they are.
+    """
+    if arch not in _ARCHITECTURES:
+        raise UsageError(f"the architecture {arch!r} is not known", correction=f"use {' or '.join(_ARCHITECTURES)}")
+    try:
+        import triton as _triton  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError("Triton is not installed", cause=str(error), correction="pip install triton") from error
+    with offline(_ARCHITECTURES[arch]) as driver, _first_configuration(kernel):
+        kernel[grid](*args, **options)
+    if len(driver.noted) != 1:
+        raise UsageError(
+            f"the call launched {len(driver.noted)} kernels",
+            cause="a hook or a wrapper may launch others" if driver.noted else "it was not a kernel",
+            correction="give a function with @triton.jit or @gluon.jit",
+        )
+    return _described(driver.noted[0], kernel, arch)
+
+
+class _first_configuration:  # noqa: N801  # a context manager, used like a function
+    """While it is open, an autotuned kernel has one configuration, which then needs no measurement."""
+
+    def __init__(self, kernel: Any) -> None:
+        self._changed: list[tuple[Any, Any]] = []
+        while kernel is not None:
+            if len(getattr(kernel, "configs", ())) > 1:
+                self._changed.append((kernel, kernel.configs))
+            kernel = getattr(kernel, "fn", None)
+
+    def __enter__(self) -> None:
+        for tuner, configs in self._changed:
+            tuner.configs = configs[:1]
+
+    def __exit__(self, *_: object) -> None:
+        for tuner, configs in self._changed:
+            tuner.configs = configs
+
+
+def _described(noted: Noted, kernel: Any, arch: str) -> CompiledLaunch:
+    metadata, compiled = noted.metadata, _compiled(kernel, noted)
+    ptx = compiled.asm["ptx"]
+    clusters, x = metadata.num_ctas, noted.grid[0]
+    found = re.search(r"^\.maxnreg\s+(\d+)", ptx, re.MULTILINE)
+    launch = Launch(
+        metadata.name,
+        (x * clusters, noted.grid[1], noted.grid[2]),
+        (32 * metadata.num_warps, 1, 1),
+        (clusters, 1, 1),
+        metadata.shared,
+        int(found[1]) if found else 0,
+        tuple(_parameters(noted)),
+    )
+    return CompiledLaunch(metadata.name, arch, ptx, launch)
+
+
+def _compiled(kernel: Any, noted: Noted) -> Any:
+    """The compiled kernel whose launch was noted, in the caches of the function."""
+    while not hasattr(kernel, "device_caches"):
+        kernel = kernel.fn
+    caches = [cache[0] for cache in kernel.device_caches.values()]
+    return next(each for cache in caches for each in cache.values() if each.metadata is noted.metadata)
+
+
+def _parameters(noted: Noted) -> Iterator[Parameter]:
+    """The kernel's parameters: constants are compiled in, and two scratch buffers come last."""
+    descriptors = iter(getattr(noted.metadata, "tensordesc_meta", None) or ())
+    names = noted.source.fn.arg_names
+    for name, kind, value in zip(names, noted.source.signature.values(), noted.arguments, strict=True):
+        for content in _contents(kind, value, descriptors):
+            yield Parameter(name, content)
+    yield Parameter("global_scratch", Pointer())
+    yield Parameter("profile_scratch", Pointer())
+
+
+def _contents(kind: Any, value: Any, descriptors: Iterator[Mapping[str, Any]]) -> Iterator[Content]:
+    if isinstance(kind, tuple):
+        for each, part in zip(kind, value, strict=True):
+            yield from _contents(each, part, descriptors)
+    elif kind == "constexpr":
+        return
+    elif kind.startswith("tensordesc"):
+        yield from _descriptor(value, next(descriptors, None))
+    elif kind.startswith("*"):
+        yield _pointer(value)
+    else:
+        yield Number(_SCALARS.get(kind) or kind.replace("i", "s"), value if not isinstance(value, bool) else int(value))
+
+
+def _descriptor(value: Any, given: Mapping[str, Any] | None) -> Iterator[Content]:
+    """A tensor descriptor: its map (or, where the kernel makes the map, pointer, sizes and flags), then its sizes."""
+    sizes = [Number("s32", size) for size in value.shape]
+    strides = [Number("s64", stride) for stride in value.strides]
+    if given is None:
+        yield _pointer(value.base)
+        yield from (Number("s64", size) for size in value.shape)
+        yield from strides
+        yield from (Number("u8", int(value.padding == "nan")), Number("u8", int(value.round_f32_to_tf32)))
+    else:
+        yield tensor_map(given, value.shape, value.strides, tf32=getattr(value, "round_f32_to_tf32", False))
+    yield from sizes
+    yield from strides
+
+
+def tensor_map(given: Mapping[str, Any], shape: Sequence[int], strides: Sequence[int], *, tf32: bool) -> TensorMap:
+    """The map that Triton's launcher encodes: a block's shape is not the box, which is in the metadata."""
+    kind, dims = int(given["elem_type"]), [int(each) for each in shape]
+    if given.get("fp4_padded"):
+        dims[-1] *= 2
+    element = "u4_align16" if given.get("fp4_padded") else _ELEMENTS[11 if tf32 else _ON_DEVICE.get(kind, kind)]
+    steps = tuple(int(each) * int(given["elem_size"]) for each in reversed(strides[:-1]))
+    box = tuple(int(each) for each in reversed(given["block_size"]))
+    swizzle = _SWIZZLES[int(given["swizzle"])]
+    if given.get("is_im2col"):
+        return TensorMap(element, tuple(reversed(dims)), box[:1], steps, (), swizzle, pixels=box[1])
+    return TensorMap(element, tuple(reversed(dims)), box, steps, (), swizzle)
+
+
+def _pointer(value: Any) -> Pointer:
+    kind = _INTEGERS.get(str(getattr(value, "dtype", "")))
+    on_host = str(getattr(value, "device", "")) == "cpu"
+    if kind is None or not on_host or value.numel() > _MOST:
+        return Pointer()
+    return Pointer(contents=(Field(0, Array(kind, tuple(value.flatten().tolist()))),))

@@ -1,0 +1,119 @@
+"""The user's names: lines of the source, barriers by the line that initialises them, roles by what they do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from pipesim.model.groups import ENGINE_ACCESSES, MEETINGS, READS_MEMORY, SIGNALS, TOUCHES_MEMORY, WAITS_FOR_OTHERS
+from pipesim.model.ops import IN_ORDER, Engine, Op, Space, operand
+from pipesim.model.program import Tile
+from pipesim.ptx.emit.record import Place, Stream, StreamRecorder
+from pipesim.ptx.text.instruction import Instruction
+from pipesim.ptx.text.module import Function, Module
+
+
+def source_of(each: Instruction, module: Module) -> str:
+    """``file:line`` of the author's line, else of the PTX."""
+    if each.source is not None and each.source.line:
+        return f"{_short(each.source.file)}:{each.source.line}"
+    return f"{module.name}:{each.line}"
+
+
+def _short(file: str) -> str:
+    return file.rpartition("/")[2] or file
+
+
+# barriers
+
+
+def barrier_names(
+    barriers: dict[Place, int], initialised: dict[Place, int], function: Function, module: Module
+) -> dict[Place, tuple[str, int]]:
+    """Group and stage of each mbarrier: those of one group are initialised by one line, and numbered by address."""
+    groups: dict[str, list[int]] = {}
+    by_offset: dict[int, str] = {}
+    chains = {
+        offset: _chain(function.body[initialised[place]], module) for place in initialised for offset in (place[1],)
+    }
+    depth = _depth(chains)
+    for offset in sorted({place[1] for place in barriers}):
+        chain = chains.get(offset)
+        name = chain[min(depth, len(chain) - 1)] if chain else "barrier"
+        by_offset[offset] = name
+        groups.setdefault(name, []).append(offset)
+    return {place: (by_offset[place[1]], groups[by_offset[place[1]]].index(place[1])) for place in barriers}
+
+
+def _chain(each: Instruction, module: Module) -> list[str]:
+    """The places of a line from the outermost on."""
+    if each.source is None or not each.source.line:
+        return [f"{module.name}:{each.line}"]
+    return [f"{_short(frame.file)}:{frame.line}" for frame in each.source.frames] or [source_of(each, module)]
+
+
+def _depth(chains: dict[int, list[str]]) -> int:
+    """How many levels of inlining are needed until no more groups come apart."""
+    deepest = max((len(chain) for chain in chains.values()), default=1)
+    counts = [len({tuple(chain[: d + 1]) for chain in chains.values()}) for d in range(deepest)]
+    return next((d for d, count in enumerate(counts) if count == counts[-1]), 0)
+
+
+# roles
+
+
+def role_names(streams: Sequence[Stream]) -> list[str]:
+    """A name for each agent: agents that run the same instructions share one."""
+    shapes: dict[tuple[tuple[int, ...], ...], str] = {}
+    used: Counter[str] = Counter()
+    found = []
+    for stream in streams:
+        shape = tuple(sorted(set(zip((op[0] for op in stream.code), stream.positions, strict=True))))
+        if shape not in shapes:
+            name = _role(stream)
+            used[name] += 1
+            shapes[shape] = name if used[name] == 1 else f"{name}_{used[name]}"
+        found.append(shapes[shape])
+    return found
+
+
+def _role(stream: Stream) -> str:
+    """What the agents of a role do: they load, multiply, store, or wait and arrive, or none of these."""
+    kinds = {op[0] for op in stream.code}
+    engines = {operand(op, "engine") for op in stream.code if op[0] in ENGINE_ACCESSES & READS_MEMORY}
+    found = ["load"] if Op.TMA_LOAD in kinds else []
+    found += ["mma"] if engines & IN_ORDER else []
+    found += ["store"] if Engine.BULK in engines else []
+    if found:
+        return "_".join(found)
+    return "compute" if kinds & (WAITS_FOR_OTHERS | SIGNALS | TOUCHES_MEMORY) - MEETINGS else "idle"
+
+
+# tiles
+
+
+def tiles_of(recorder: StreamRecorder, function: Function, module: Module) -> tuple[Tile, ...]:
+    """Ranges that copies write, named by the line of the first copy into them: equal ranges are slots of one tile."""
+    first: dict[tuple[int, int, int], int] = {}
+    accesses = list(recorder.accesses)
+    for stream in recorder.streams:
+        for op, at in zip(stream.code, stream.positions, strict=True):
+            if op[0] == Op.TMA_LOAD:
+                access = accesses[operand(op, "access")]
+                first.setdefault((access.cta, access.offset, access.nbytes), at)
+    found: list[Tile] = []
+    names: Counter[str] = Counter()
+    taken: dict[tuple[int, int, int], None] = dict.fromkeys(sorted(first))
+    while taken:
+        cta, offset, nbytes = next(iter(taken))
+        at = first[cta, offset, nbytes]
+        slots = 0
+        while (cta, offset + slots * nbytes, nbytes) in taken and first[cta, offset + slots * nbytes, nbytes] == at:
+            del taken[cta, offset + slots * nbytes, nbytes]
+            slots += 1
+        base = f"tile from {source_of(function.body[at], module)}"
+        names[f"{cta} {base}"] += 1
+        number = names[f"{cta} {base}"]
+        name = base if number == 1 else f"{base} ({number})"
+        found.append(Tile(name, Space.SHARED, cta, offset, nbytes, slots))
+    return tuple(found)

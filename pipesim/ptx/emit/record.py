@@ -1,0 +1,118 @@
+"""Operations of the agents as they are emulated: tables by address, lines by position in the kernel's body."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pipesim.model.groups import ASKS, PARITY_TRIES, PARITY_WAITS
+from pipesim.model.ops import Op, Operation, Space
+from pipesim.model.positions import ANSWER, BARRIER, PARITY
+from pipesim.model.program import Access
+
+Place = tuple[int, int]  #: rank of a CTA, byte offset in its shared memory
+
+_NOWHERE = -1
+
+
+@dataclass
+class Stream:
+    """What one agent did: its operations, and for each the position of its instruction.
+
+    ``held``: where the ways of a try's answer begin and end while both are run.
+    """
+
+    cta: int
+    warp: int
+    lanes: int
+    code: list[Operation] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
+    held: list[int] = field(default_factory=list)
+
+
+class WaysDiffer(Exception):  # noqa: N818  # a result of the emulation: it stops there
+    """What an agent does depends on the answer of a try by more than a wait for the same phase."""
+
+
+@dataclass
+class StreamRecorder:
+    """Everything that becomes the flat program."""
+
+    streams: list[Stream] = field(default_factory=list)
+    barriers: dict[Place, int] = field(default_factory=dict)
+    accesses: dict[Access, int] = field(default_factory=dict)
+    named: dict[tuple[int, int], int] = field(default_factory=dict)
+    answers: int = 0
+
+    def agent(self, cta: int, warp: int, lanes: int) -> int:
+        """A new agent."""
+        self.streams.append(Stream(cta, warp, lanes))
+        return len(self.streams) - 1
+
+    def barrier(self, place: Place) -> int:
+        """The number of the mbarrier at this place."""
+        return self.barriers.setdefault(place, len(self.barriers))
+
+    def access(self, space: Space, cta: int, offset: int, nbytes: int) -> int:
+        """The number of this range."""
+        return self.accesses.setdefault(Access(space, cta, offset, nbytes), len(self.accesses))
+
+    def named_barrier(self, cta: int, number: int) -> int:
+        """The number of this named barrier of a CTA."""
+        return self.named.setdefault((cta, number), len(self.named))
+
+    def answer(self) -> int:
+        """A register for the answer of a try."""
+        self.answers += 1
+        return self.answers - 1
+
+    def add(self, agent: int, position: int, *operation: int) -> None:
+        """An operation, at the position of its instruction."""
+        stream = self.streams[agent]
+        stream.code.append(tuple(map(int, operation)))
+        stream.positions.append(position)
+
+    # both ways of a try's answer
+
+    def mark(self, agent: int) -> int:
+        """Before the way of the answer "not yet"."""
+        return len(self.streams[agent].code)
+
+    def hold(self, agent: int) -> None:
+        """Before the way of the answer "complete"."""
+        self.streams[agent].held.append(len(self.streams[agent].code))
+
+    def release(self, agent: int, asked: int, mark: int) -> None:
+        """After both ways: they may differ by a wait for the phase that was asked for, which then depends on it.
+
+        WaysDiffer if there is more.
+        """
+        stream = self.streams[agent]
+        between = stream.held.pop()
+        if len(stream.code) != between:
+            raise WaysDiffer
+        if between == mark:
+            return
+        asking = next((i for i in range(mark - 1, -1, -1) if _asks_for(stream.code[i], asked)), _NOWHERE)
+        waits = stream.code[mark:between]
+        last = waits[-1]
+        alike = asking != _NOWHERE and all(_waits_for(op, stream.code[asking]) for op in waits)
+        if asking == _NOWHERE or not (alike or len(waits) == 1) or last[0] not in PARITY_WAITS:
+            raise WaysDiffer
+        if last[0] == Op.WAIT_UNLESS and not alike:
+            raise WaysDiffer
+        position = stream.positions[between - 1]
+        del stream.code[mark:], stream.positions[mark:]
+        if alike and asking == mark - 1:  # nothing in between: a try and a wait are a wait
+            del stream.code[asking:], stream.positions[asking:]
+            self.add(agent, position, Op.WAIT, last[BARRIER], last[PARITY], last[-1])
+        else:
+            self.add(agent, position, Op.WAIT_UNLESS, last[BARRIER], last[PARITY], asked, last[-1])
+
+
+def _asks_for(operation: Operation, asked: int) -> bool:
+    return operation[0] in PARITY_TRIES and operation[ANSWER] == asked
+
+
+def _waits_for(operation: Operation, asking: Operation) -> bool:
+    """Whether it asks for the same phase of the same barrier."""
+    return operation[0] in ASKS and operation[BARRIER : PARITY + 1] == asking[BARRIER : PARITY + 1]

@@ -1,0 +1,158 @@
+"""Ordinary accesses of a warp: between two operations that synchronise, the union of the bytes that its lanes touch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pipesim.model.barrier import BarrierState
+from pipesim.model.ops import Engine, Op, Space
+from pipesim.ptx.emit.record import Place, StreamRecorder
+from pipesim.ptx.emulate.memory import Items, merged
+from pipesim.ptx.emulate.notes import Notes
+
+Where = tuple[Space, int]
+Range = tuple[int, int]
+_MBARRIER_BYTES = 8
+
+
+@dataclass
+class Pending:
+    """What a warp has touched since its last operation. ``issued``: the transfers since then, so that each is one."""
+
+    reads: dict[Where, list[Range]] = field(default_factory=dict)
+    writes: dict[Where, list[Range]] = field(default_factory=dict)
+    values: dict[Where, dict[int, object]] = field(default_factory=dict)
+    copies: dict[Where, list[Range]] = field(default_factory=dict)  #: of cp.async
+    position: int = -1
+    issued: set[tuple[int, ...]] = field(default_factory=set)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to record."""
+        return not (self.reads or self.writes or self.copies)
+
+
+class Recorded(Protocol):
+    """What recording an access needs of the cluster."""
+
+    recorder: StreamRecorder
+    notes: Notes
+    barriers: dict[Place, BarrierState]
+    stored_by: dict[object, int]
+
+    def item(self, value: object = None) -> int:
+        """A number for what a range of bytes holds."""
+
+    def held(self, space: Space, cta: int) -> Items:
+        """The items of a memory."""
+
+
+class Accessing(Protocol):
+    """What it needs of the warp."""
+
+    agent: int
+    pending: Pending
+    stores: dict[tuple[int, tuple[int, int, int]], int]
+
+
+def overlaps(ranges: list[Range], others: list[Range]) -> bool:
+    """Whether a range of one list may share bytes with one of the other, by their bounds."""
+    if not ranges or not others:
+        return False
+    return min(r[0] for r in ranges) < max(o[1] for o in others) and min(o[0] for o in others) < max(
+        r[1] for r in ranges
+    )
+
+
+def read(cluster: Recorded, warp: Accessing, where: Where, ranges: list[Range], position: int) -> None:
+    """The warp loads these bytes."""
+    pending = warp.pending
+    if overlaps(pending.writes.get(where, []), ranges):
+        flush(cluster, warp)
+    pending.position = position if pending.empty else pending.position
+    pending.reads.setdefault(where, []).extend(ranges)
+
+
+def write(warp: Accessing, where: Where, ranges: list[Range], values: list[object], position: int) -> None:
+    """The warp stores these bytes; ``values``: what is stored in each range, None where it is not known."""
+    pending = warp.pending
+    pending.position = position if pending.empty else pending.position
+    pending.writes.setdefault(where, []).extend(ranges)
+    held = pending.values.setdefault(where, {})
+    for (first, _), value in zip(ranges, values, strict=True):
+        held[first] = value
+
+
+def copy(warp: Accessing, where: Where, ranges: list[Range], position: int) -> None:
+    """The warp issues ``cp.async`` into these bytes."""
+    pending = warp.pending
+    pending.position = position if pending.empty else pending.position
+    pending.copies.setdefault(where, []).extend(ranges)
+
+
+def flush(cluster: Recorded, warp: Accessing) -> None:
+    """Record what is pending: reads, then writes, then copies."""
+    pending = warp.pending
+    if pending.empty:
+        return
+    reads, writes, values, copies = pending.reads, pending.writes, pending.values, pending.copies
+    pending.reads, pending.writes, pending.values, pending.copies = {}, {}, {}, {}
+    record, at, agent = cluster.recorder, pending.position, warp.agent
+    for (space, cta), ranges in reads.items():
+        for first, end in merged(ranges):
+            for low, high, item in cluster.held(space, cta).inside(first, end):
+                if space == Space.SHARED and item < 0 and _is_barrier(cluster, cta, low, high):
+                    continue
+                record.add(agent, at, Op.READ, record.access(space, cta, low, high - low), item)
+    for (space, cta), ranges in writes.items():
+        stored = values[space, cta]
+        for first, end in merged(ranges):
+            within = [(a - first, stored[a]) for a in stored if first <= a < end]
+            if all(value is not None for _, value in within):
+                item = cluster.item(("stored", tuple(sorted(within))))
+            else:
+                item = _item_of_stores(cluster, warp, at, (cta, first, end))
+            cluster.held(space, cta).put(first, end, item)
+            record.add(agent, at, Op.WRITE, record.access(space, cta, first, end - first), item)
+    for (space, cta), ranges in copies.items():
+        for first, end in merged(ranges):
+            item = cluster.item()
+            cluster.held(space, cta).put(first, end, item)
+            access = record.access(space, cta, first, end - first)
+            record.add(agent, at, Op.TRANSFER_WRITE, Engine.CP_ASYNC, access, end - first, item)
+    pending.issued.clear()
+
+
+def _item_of_stores(cluster: Recorded, warp: Accessing, at: int, where: tuple[int, int, int]) -> int:
+    """What stores of unknown values leave: the same for warps that run the same stores on just the same bytes.
+
+    Compilers let several warps hold and store the same part of a tile. That their values are equal is an assumption,
+    noted where it is needed.
+    """
+    count = warp.stores[at, where] = warp.stores.get((at, where), 0) + 1
+    key = ("stores", at, where, count)
+    owner = cluster.stored_by.setdefault(key, warp.agent)
+    if owner != warp.agent:
+        cluster.notes.equal_stores.add(at)
+    return cluster.item(key)
+
+
+def _is_barrier(cluster: Recorded, cta: int, first: int, end: int) -> bool:
+    """Whether these bytes are part of an mbarrier's: reading those is no access to data."""
+    return any((cta, at) in cluster.barriers for at in range(first & ~7, end, _MBARRIER_BYTES))
+
+
+def record(cluster: Recorded, warp: Accessing, position: int, *operation: int) -> None:
+    """An operation of the warp, after what it has touched before."""
+    flush(cluster, warp)
+    warp.pending.issued.clear()
+    cluster.recorder.add(warp.agent, position, *operation)
+
+
+def transfer(cluster: Recorded, warp: Accessing, position: int, *operation: int) -> None:
+    """A transfer of the warp; the same one again, with nothing in between that synchronises, is left out."""
+    flush(cluster, warp)
+    if operation not in warp.pending.issued:
+        warp.pending.issued.add(operation)
+        cluster.recorder.add(warp.agent, position, *operation)

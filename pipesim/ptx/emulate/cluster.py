@@ -1,0 +1,331 @@
+"""All warps of one cluster, round-robin until nobody can go on; then the oldest copy lands, and so on.
+
+That is one schedule of the launch, a legal one in which copies land as late as possible. What every warp did in it is
+recorded; whether it does the same in every schedule is the proof's question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pipesim.model import barrier as mbarrier
+from pipesim.model.barrier import BarrierState
+from pipesim.model.finding import FaultKind
+from pipesim.model.ops import Space
+from pipesim.ptx.emit.record import Place, StreamRecorder, WaysDiffer
+from pipesim.ptx.emulate.addresses import WINDOW, in_shared, place
+from pipesim.ptx.emulate.code import Code, DecodedStep
+from pipesim.ptx.emulate.global_memory import GlobalMemory
+from pipesim.ptx.emulate.memory import Bytes, Items
+from pipesim.ptx.emulate.notes import Notes
+from pipesim.ptx.emulate.regions import BranchRegion
+from pipesim.ptx.emulate.values import Leaf, Unknown, Value
+from pipesim.ptx.emulate.warp import EmulatedWarp, Status
+from pipesim.ptx.launch.image import Image
+from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.text.instruction import Instruction
+
+Apart = Mapping[tuple[int, int], tuple[int, ...]]  #: for warps, by CTA and number, sets of lanes that go on alone
+TURN = 2_000  #: instructions of one warp before the next has its turn
+
+
+@dataclass
+class Limits:
+    """What bounds an emulation: instructions of all warps together, operations."""
+
+    instructions: int = 50_000_000
+    operations: int = 5_000_000
+
+
+@dataclass
+class Landing:
+    """Something under way: when it ends, ``land`` is called."""
+
+    agent: int
+    position: int
+    land: Callable[[], None]
+
+
+@dataclass
+class NamedBarrier:
+    """A named barrier of a CTA: threads that have arrived, those that it counts to, and how often it was complete.
+
+    ``votes``: what arrived with ``bar.red``; ``results``: the votes of each generation that is complete.
+    """
+
+    arrived: int = 0
+    generation: int = 0
+    votes: list[Value] = field(default_factory=list)
+    results: dict[int, list[Value]] = field(default_factory=dict)
+
+
+class Cluster:
+    """The CTAs of one cluster and their warps. ``ctas``: how many; ``code``: what every warp runs."""
+
+    def __init__(
+        self,
+        code: Code,
+        launch: Launch,
+        image: Image,
+        constants: Callable[[Cluster, int, int], list[Value]],
+        apart: Apart | None = None,
+    ) -> None:
+        self.code, self.launch, self.image = code, launch, image
+        x, y, z = launch.cluster
+        self.ctas = x * y * z
+        bx, by, bz = launch.block
+        self.threads = bx * by * bz
+        self.warps_of_cta = -(-self.threads // 32)
+        self.recorder = StreamRecorder()
+        self.notes = Notes()
+        self.barriers: dict[Place, BarrierState] = {}
+        self.written_maps: dict[int, dict[tuple[str, int], int]] = {}  #: fields of tensor maps that the kernel writes
+        self.stored_by: dict[object, int] = {}  #: the first agent that left an item of stores
+        self.initialised: dict[Place, int] = {}  #: the position of the first init
+        self.uncertified = False
+        self.sizes: dict[object, int] = {}  #: bytes of a copy by its tensor map, where they were worked out
+        self.equations: list[tuple[tuple[object, ...], int]] = []
+        self.open_copies: dict[Place, int] = {}
+        self.landed_copies: dict[Place, list[object]] = {}
+        self._tokens: list[tuple[Place, int]] = []
+        self.named: dict[tuple[int, int], NamedBarrier] = {}
+        self.bytes = [Bytes() for _ in range(self.ctas)]
+        self.items = [Items() for _ in range(self.ctas)]
+        self.tensor = [Items() for _ in range(self.ctas)]
+        self.columns = [0] * self.ctas  #: of tensor memory that are allocated
+        self.tensor_lanes = 0  #: of a part of tensor memory, 0 until somebody asks
+        self.globals = GlobalMemory(image, launch.policies.tile_counter)
+        self._loads: dict[int, Unknown] = {}
+        self.flights: list[Landing] = []
+        self.pending: dict[int, list[int]] = {}
+        self._at_cluster: dict[int, int] = {}  #: how often each warp has arrived at the cluster barrier
+        self.handed_out = 0
+        self.generic_is_global = True
+        self._items = 0
+        self._interned: dict[object, int] = {}
+        self.warps: list[EmulatedWarp] = []
+        for cta in range(self.ctas):
+            for number in range(self.warps_of_cta):
+                lanes = min(32, self.threads - 32 * number)
+                whole = (1 << lanes) - 1
+                for mask in (apart or {}).get((cta, number), (whole,)):
+                    warp = EmulatedWarp(self, code, cta, number, mask, constants(self, cta, number))
+                    warp.lanes, warp.all_lanes = mask, whole
+                    warp.agent = self.recorder.agent(cta, number, mask)
+                    self.warps.append(warp)
+
+    # running
+
+    def run(self, limits: Limits | None = None) -> int:
+        """Go on until nobody can; how many warp instructions that took."""
+        limits = limits or Limits()
+        total = 0
+        while True:
+            moved = 0
+            for warp in self.warps:
+                if warp.status in (Status.READY, Status.BLOCKED):
+                    moved += self._turn(warp)
+            total += moved
+            if total > limits.instructions:
+                self._stop_all(f"the limit of {limits.instructions:,} instructions was reached")
+                return total
+            if not moved:
+                if self.flights:
+                    self.flights.pop(0).land()
+                elif not sum(map(self._settle, list(self.landed_copies))):
+                    return total
+
+    def must_part(self) -> dict[tuple[int, int], tuple[int, ...]]:
+        """Where nobody can go on: the warps of which some lanes wait and others still have to run, as sets of lanes."""
+        found: dict[tuple[int, int], tuple[int, ...]] = {}
+        for warp in self.warps:
+            if warp.status is Status.BLOCKED:
+                waiting = warp.lanes_that_wait_to_run()
+                if waiting:
+                    others = tuple(
+                        w.lanes for w in self.warps if (w.cta, w.number) == (warp.cta, warp.number) and w is not warp
+                    )
+                    found[warp.cta, warp.number] = tuple(sorted((warp.lanes & ~waiting, waiting, *others)))
+        return found
+
+    def _turn(self, warp: EmulatedWarp) -> int:
+        if warp.status is Status.BLOCKED and warp.ready is not None and not warp.ready_now():
+            return 0
+        try:
+            return max(warp.run(TURN), 1)
+        except WaysDiffer:
+            warp.end_at("what follows depends on the result of a try_wait by more than a wait for the same phase", None)
+            return 1
+
+    def _stop_all(self, what: str) -> None:
+        for warp in self.warps:
+            if warp.status in (Status.READY, Status.BLOCKED):
+                warp.end_at(what, None)
+
+    # what warps do
+
+    def barrier(self, place: Place) -> BarrierState:
+        """The state of the mbarrier at this place."""
+        return self.barriers.get(place, mbarrier.FRESH)
+
+    def effect(self, place: Place, effect: mbarrier.Effect) -> FaultKind | None:
+        """Put the effect of an operation on an mbarrier into its state; a fault is found again by the proof."""
+        self.barriers[place] = effect[0]
+        return effect[2]
+
+    def token(self, place: Place, before: BarrierState) -> int:
+        """The state that an arrive returns: a number that stands for the barrier and its phase."""
+        self._tokens.append((place, before.done))
+        return (1 << 62) + len(self._tokens) - 1
+
+    def of_token(self, token: int) -> tuple[Place, int] | None:
+        """Barrier and phase that a state stands for; None if it is none."""
+        at = token - (1 << 62)
+        return self._tokens[at] if 0 <= at < len(self._tokens) else None
+
+    def product_item(self, warp: EmulatedWarp, key: tuple[int, ...]) -> int:
+        """What a product leaves: the same for products one after the other with nothing in between."""
+        at = len(self.recorder.streams[warp.agent].code) if not warp.pending.issued else -1
+        held = warp.products.get(key)
+        if held is None or at >= 0:
+            held = warp.products[key] = self.item()
+        return held
+
+    def columns_around(self, cta: int, column: int, most: int) -> int:
+        """Columns of tensor memory from this one on that are allocated."""
+        return max(min(self.columns[cta] - column, most), 1) if self.columns[cta] else most
+
+    def unknown_bytes(self, each: Instruction, map_address: Value) -> int:
+        """The bytes of a copy whose tensor map the launch file does not give: as worked out, or a guess until then."""
+        found = self.sizes.get(_map_key(each, map_address))
+        if found is not None:
+            self.notes.inferred[each.position] = f"{found:,} bytes of a copy, from the phases of its mbarriers"
+            return found
+        return _GUESS
+
+    def land_on(self, agent: int, position: int, place: Place, nbytes: int, key: object) -> None:
+        """A copy lands later; ``key``: of the tensor map whose box is not known."""
+        if key is None or key in self.sizes:
+
+            def land() -> None:
+                self.effect(place, mbarrier.add_tx(self.barrier(place), -nbytes))
+
+            self.fly(agent, position, land)
+            return
+        self.open_copies[place] = self.open_copies.get(place, 0) + 1
+
+        def landed() -> None:
+            self.open_copies[place] -= 1
+            self.landed_copies.setdefault(place, []).append(key)
+            self._settle(place)
+
+        self.fly(agent, position, landed)
+
+    def _settle(self, place: Place) -> bool:
+        """Complete a phase whose bytes are those of copies of unknown size, all of which have landed."""
+        state = self.barrier(place)
+        landed = self.landed_copies.get(place)
+        if not landed or self.open_copies[place] or state.pending or state.tx <= 0:
+            return False
+        self.equations.append((tuple(landed), state.tx))
+        self.landed_copies[place] = []
+        self.effect(place, mbarrier.add_tx(state, -state.tx))
+        return True
+
+    def fly(self, agent: int, position: int, land: Callable[[], None]) -> None:
+        """Something ends later."""
+        self.flights.append(Landing(agent, position, land))
+
+    def item(self, value: object = None) -> int:
+        """A number for what a range of bytes holds: the same for the same value, a new one without."""
+        if value is not None and value in self._interned:
+            return self._interned[value]
+        self._items += 1
+        if value is not None:
+            self._interned[value] = self._items
+        return self._items
+
+    def held(self, space: Space, cta: int) -> Items:
+        """The items of a memory."""
+        return self.tensor[cta] if space == Space.TENSOR else self.items[cta]
+
+    def ended(self, warp: EmulatedWarp) -> None:
+        """A warp has ended."""
+
+    def arrive_at_cluster(self, warp: EmulatedWarp) -> None:
+        """A warp arrives at the cluster barrier."""
+        self._at_cluster[warp.agent] = self._at_cluster.get(warp.agent, 0) + 1
+
+    def cluster_passed(self, warp: EmulatedWarp) -> bool:
+        """Whether every warp that has not ended has arrived as often as this one."""
+        wanted = self._at_cluster.get(warp.agent, 0)
+        return all(w.status is Status.ENDED or self._at_cluster.get(w.agent, 0) >= wanted for w in self.warps)
+
+    # memory
+
+    def unknown_load(self, each: Instruction) -> Unknown:
+        """What a load of shared memory gives where nothing is known."""
+        found = self._loads.get(each.position)
+        if found is None:
+            leaf = Leaf(f"a load from shared memory ({each.mnemonic})", each.line)
+            found = self._loads[each.position] = Unknown(leaf)
+        return found
+
+    def leaf_of_shared(self, each: Instruction) -> Leaf:
+        """What a load of shared memory that is not known hangs on."""
+        return Leaf(f"a load from shared memory ({each.mnemonic})", each.line)
+
+    def atomic(self, warp: EmulatedWarp, each: Instruction, address: Value, operands: list[Value]) -> Value:
+        """What an atomic returns: on shared memory unknown, since warps come there in any order."""
+        leaf = Leaf(f"the result of an atomic ({each.mnemonic})", each.line)
+        if not isinstance(address, int):
+            return Unknown(leaf)
+        if each.has_any("shared", "shared::cta", "shared::cluster") or in_shared(address):
+            cta, offset = place(address if not in_shared(address) else address - WINDOW)
+            if 0 <= cta < self.ctas:
+                self.bytes[cta].forget(offset, offset + 8)
+            return Unknown(leaf)
+        return self.globals.atomic(warp.agent, address, each, operands, warp.mask.bit_count() if not warp.maybe else 0)
+
+    def forget_results(self, warp: EmulatedWarp, step: DecodedStep, what: str) -> None:
+        """The results of an instruction are not known."""
+        unknown = Unknown(Leaf(what, step.instruction.line))
+        for register in step.results:
+            warp.write(register, unknown)
+
+    # notes
+
+    def parted(self, region: BranchRegion) -> None:
+        """Lanes of a warp part here; that they meet again is an assumption."""
+        if region.synchronising:
+            self.notes.joins.add(region.join)
+
+    def assume_no_time_out(self, position: int) -> None:
+        """The way out of a loop that waits, other than by the phase, is not followed."""
+        self.notes.time_outs.add(position)
+
+    def assume_not_taken(self, position: int) -> None:
+        """A way that only traps is not followed."""
+        self.notes.traps.add(position)
+
+    def passed_over(self, position: int) -> None:
+        """A branch on an unknown value was passed over."""
+        self.notes.passed_over.add(position)
+
+    def left_out(self, warp: EmulatedWarp, step: DecodedStep, leaf: Leaf | None) -> None:
+        """An access is left out: its results are not known."""
+        self.notes.left_out.setdefault(step.instruction.position, leaf.what if leaf else "an unknown value")
+        for register in step.results:
+            warp.R[register] = self.code.unknown_value(leaf)
+
+
+_GUESS = 16  #: bytes of a copy of unknown size in a first run, whose operations are not used
+
+
+def _map_key(each: Instruction, map_address: Value) -> object:
+    """What tells tensor maps apart: their address, else the instruction."""
+    return map_address if isinstance(map_address, int) else ("at", each.position)
+
+
+map_key = _map_key

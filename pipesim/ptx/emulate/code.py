@@ -1,0 +1,403 @@
+"""A kernel's body, ready to run: registers and constants by number, straight runs compiled, the rest in steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, cast
+
+from pipesim.ptx.emulate import integers
+from pipesim.ptx.emulate.addresses import at_rank, from_generic, rank_of, to_generic
+from pipesim.ptx.emulate.expressions import Assignment, NotAnExpression, assignments, operand_text
+from pipesim.ptx.emulate.regions import Regions
+from pipesim.ptx.emulate.synchronising import synchronises
+from pipesim.ptx.emulate.values import Leaf, Unknown, Value, select
+from pipesim.ptx.flow.slice import Slice
+from pipesim.ptx.text.instruction import (
+    Address,
+    Arguments,
+    CodeLabel,
+    Float,
+    Immediate,
+    Instruction,
+    Negated,
+    Operand,
+    Register,
+    RegisterPair,
+    Sink,
+    Special,
+    Symbol,
+    TensorAddress,
+    Vector,
+)
+from pipesim.ptx.text.module import Function
+
+Run = Callable[[list[Value], list[Value], Any], None]  #: registers, constants, warp
+Getter = Callable[[list[Value], list[Value], Any], Value]
+
+
+class After(Enum):
+    """What ends a straight run."""
+
+    NEXT = 0  #: nothing: another run begins
+    BRANCH = 1
+    EXIT = 2
+    EFFECT = 3
+
+
+@dataclass
+class StraightRun:
+    """A straight run of computations, and what ends it.
+
+    ``guard``: the register of the predicate, -1 for none; ``target``: of a branch; ``next``: the position after it.
+    """
+
+    run: Run | None
+    count: int
+    after: After
+    position: int
+    next: int
+    guard: int = -1
+    negated: bool = False
+    target: int = -1
+    step: DecodedStep | None = None
+
+
+@dataclass
+class DecodedStep:
+    """An instruction that does more than compute: its operands as functions of the warp."""
+
+    instruction: Instruction
+    guard: int
+    negated: bool
+    getters: tuple[Getter | None, ...]
+    results: tuple[int, ...]
+    needed: bool  #: others may notice whether it runs
+    valued: bool  #: its result matters
+    converges: bool  #: all lanes of a warp execute it together
+    by_threads: bool  #: a barrier, which counts threads
+    effect: Callable[..., Any] = field(default=lambda *_: None)
+
+    def get(self, index: int, warp: Any) -> Value:
+        """The value of an operand."""
+        getter = self.getters[index]
+        assert getter is not None
+        return getter(warp.R, warp.K, warp)
+
+    def tensor(self, index: int, warp: Any) -> tuple[Value, list[Value]]:
+        """The address of a tensor map and the coordinates of a box."""
+        map_, coordinates = self.get(index, warp)
+        return map_, coordinates
+
+
+_WIDTHS = {"pred": 1, "b128": 128} | {f"{k}{w}": w for k in "usbf" for w in (8, 16, 32, 64)} | {"f16x2": 32, "bf16": 16}
+_PLAIN = (int, bool)
+_NAMESPACE: dict[str, Any] = {
+    name: function
+    for name, function in vars(integers).items()
+    if callable(function) and not name.startswith("_") and name not in ("lift", "Value")
+}
+_NAMESPACE |= {"select": select, "PLAIN": _PLAIN, "to_generic": to_generic, "from_generic": from_generic}
+_NAMESPACE |= {"at_rank": at_rank, "rank_of": rank_of, "__builtins__": {}}
+
+
+class Code:
+    """A kernel's body. ``part``: the positions that matter; the rest is passed over.
+
+    ``constants`` are what ``K`` holds, in order: special registers, and addresses of variables and parameters.
+    """
+
+    def __init__(self, function: Function, regions: Regions, part: Slice) -> None:
+        self.function = function
+        self.body = function.body
+        self.regions = regions
+        self.kept, self.opaque, self.valued = part.kept, part.opaque, part.valued
+        self._writes = regions.uses.writes
+        self.end = len(function.body)
+        self.constants: list[Special | Symbol | Address] = []
+        self._constant_at: dict[Special | Symbol | Address, int] = {}
+        self._number: dict[str, int] = {name: i for i, name in enumerate(function.registers)}
+        self._space = dict(_NAMESPACE)
+        self.segments: dict[int, StraightRun] = {}
+        self._starts = frozenset(function.labels.values())
+        for position in sorted(self.kept | self.opaque):
+            for operand in self.body[position].operands:
+                self._collect(operand)
+        self.effect_of: Callable[[Instruction], Callable[..., Any]] = lambda _: lambda *__: None
+
+    @property
+    def registers(self) -> int:
+        """How many registers there are."""
+        return len(self._number)
+
+    # Names
+
+    def register(self, name: str) -> int:
+        """The number of a register; one that is not declared gets a number too."""
+        return self._number.setdefault(name, len(self._number))
+
+    def width(self, name: str) -> int:
+        """Its width in bits."""
+        return _WIDTHS.get(self.function.registers.get(name, "b32"), 32)
+
+    def constant(self, operand: Special | Symbol | Address) -> str:
+        """What does not change while a warp runs."""
+        if isinstance(operand, Address) and not isinstance(operand.base, Symbol):
+            base = operand_text(operand.base, self, 64)
+            return f"({base}+{operand.offset})"
+        if operand not in self._constant_at:
+            self._constant_at[operand] = len(self.constants)
+            self.constants.append(operand)
+        return f"K[{self._constant_at[operand]}]"
+
+    def _collect(self, operand: Operand) -> None:
+        """Give the constants and registers of an operand their numbers, before any warp has its own."""
+        match operand:
+            case Special() | Symbol():
+                self.constant(operand)
+            case Address(Symbol(), _):
+                self.constant(operand)
+            case Address(base, _):
+                self._collect(base)
+            case TensorAddress(map_, coordinates):
+                self._collect(map_)
+                self._collect(coordinates)
+            case Vector(parts) | Arguments(parts):
+                for part in parts:
+                    self._collect(part)
+            case RegisterPair(first, second):
+                self._collect(first)
+                self._collect(second)
+            case Register(name):
+                self.register(name)
+            case _:
+                pass
+
+    def unknown(self, leaf: Leaf) -> str:
+        """A value of which nothing is known."""
+        name = f"u{len(self._space)}"
+        self._space[name] = Unknown(leaf)
+        return name
+
+    def unknown_value(self, leaf: Leaf | None) -> Unknown:
+        """A value of which nothing is known."""
+        return Unknown(leaf or Leaf("an unknown value", 0))
+
+    # what runs
+
+    def segment(self, position: int) -> StraightRun:
+        """The straight run that begins here, and what ends it."""
+        found = self.segments.get(position)
+        if found is None:
+            found = self.segments[position] = self._compiled(position)
+        return found
+
+    def _compiled(self, start: int) -> StraightRun:
+        lines: list[str] = []
+        position = start
+        count = 0
+        while position < self.end:
+            each = self.body[position]
+            if position > start and position in self._starts:
+                return StraightRun(self._function(lines), count, After.NEXT, position, position)
+            if each.opcode in _CONTROL:
+                return self._control(each, self._function(lines), count)
+            if position in self.opaque:
+                lines += [f"R[{register}]={text}" for register, text in self._unknowns(each)]
+            elif position in self.kept:
+                computed = self.computed(each)
+                if computed is None:
+                    step = self._step(each)
+                    run = self._function(lines)
+                    return StraightRun(run, count + 1, After.EFFECT, position, position + 1, step=step)
+                lines += self._lines(each, computed)
+            count += 1
+            position += 1
+        return StraightRun(self._function(lines), count, After.EXIT, position, position)
+
+    def computed(self, each: Instruction) -> list[Assignment] | None:
+        """What a mere computation assigns, None for what does more."""
+        try:
+            return assignments(each, self)
+        except NotAnExpression:
+            if each.opcode in _FLOATING and not _reads_memory(each):
+                return self._unknowns(each)
+            return None
+
+    def _unknowns(self, each: Instruction) -> list[Assignment]:
+        text = self.unknown(Leaf(f"the result of {each.mnemonic}", each.line))
+        return [(self.register(name), text) for name in self._writes[each.position]]
+
+    def _lines(self, each: Instruction, computed: list[Assignment]) -> list[str]:
+        if each.guard is None:
+            return [f"R[{register}]={text}" for register, text in computed]
+        guard = f"R[{self.register(each.guard.register)}]"
+        made = []
+        for register, text in computed:
+            order = f"R[{register}],{text}" if each.guard.negated else f"{text},R[{register}]"
+            made.append(f"R[{register}]=select({guard},{order})")
+        return made
+
+    def _function(self, lines: list[str]) -> Run | None:
+        if not lines:
+            return None
+        text = "def run(R,K,W):\n " + "\n ".join(lines)
+        space: dict[str, Any] = {}
+        exec(compile(text, "<a run of PTX>", "exec"), self._space, space)  # noqa: S102  # our own text: numbers and names of ours
+        return cast("Run", space["run"])
+
+    def _control(self, each: Instruction, run: Run | None, count: int) -> StraightRun:
+        guard = self.register(each.guard.register) if each.guard is not None else -1
+        negated = each.guard is not None and each.guard.negated
+        here, after = each.position, each.position + 1
+        if each.guard is not None and here not in self.kept:  # decides nothing
+            return StraightRun(run, count + 1, After.NEXT, here, self.regions.graph.meeting_point(here))
+        if each.opcode == "bra" and isinstance(each.operands[0], CodeLabel):
+            target = self.function.labels[each.operands[0].name]
+            return StraightRun(run, count + 1, After.BRANCH, here, after, guard, negated, target)
+        if each.opcode in ("ret", "exit"):
+            if guard >= 0:
+                return StraightRun(run, count + 1, After.BRANCH, here, after, guard, negated, self.end)
+            return StraightRun(run, count + 1, After.EXIT, here, after)
+        return StraightRun(run, count + 1, After.EFFECT, here, after, step=self._step(each))
+
+    def _step(self, each: Instruction) -> DecodedStep:
+        guard = self.register(each.guard.register) if each.guard is not None else -1
+        negated = each.guard is not None and each.guard.negated
+        getters = tuple(self._getter(operand) for operand in each.operands)
+        results = tuple(map(self.register, self._writes[each.position]))
+        valued = each.position in self.valued
+        together = each.has("aligned") or (each.opcode in ("bar", "barrier") and not each.has("cluster"))
+        needed = synchronises(each)
+        counts = each.opcode in ("bar", "barrier")
+        return DecodedStep(
+            each, guard, negated, getters, results, needed, valued, together, counts, self.effect_of(each)
+        )
+
+    def _getter(self, operand: Operand) -> Getter | None:
+        """A function that gives the value of an operand; None for one that is only written."""
+        if isinstance(operand, Vector):
+            return self._vector_getter(operand)
+        if isinstance(operand, TensorAddress):
+            map_, coordinates = self._getter(operand.map), self._vector_getter(operand.coordinates)
+            return lambda r, k, w: (None if map_ is None else map_(r, k, w), coordinates(r, k, w))
+        match operand:
+            case Immediate(value):
+                return lambda r, k, w: value
+            case Register(name):
+                at = self.register(name)
+                return lambda r, k, w: r[at]
+            case Negated(Register(name)):
+                at = self.register(name)
+                return lambda r, k, w: r[at] ^ 1
+            case Special() | Symbol() | Address(Symbol(), _):
+                self.constant(operand)
+                at = self._constant_at[operand]
+                return lambda r, k, w: k[at]
+            case Address(Register(name), offset):
+                at = self.register(name)
+                return (lambda r, k, w: r[at] + offset) if offset else (lambda r, k, w: r[at])
+            case Address(Immediate(value), offset):
+                return lambda r, k, w: value + offset
+            case Float(bits, _):
+                return lambda r, k, w: bits
+            case _:
+                return None
+
+    def _vector_getter(self, vector: Vector) -> Getter:
+        parts = [None if isinstance(part, Sink) else self._getter(part) for part in vector.parts]
+        return lambda r, k, w: [None if part is None else part(r, k, w) for part in parts]
+
+
+_CONTROL = frozenset({"bra", "brx", "ret", "exit", "trap"})
+#: Compute what no synchronisation hangs on; their results are not known.
+_FLOATING = frozenset(
+    [
+        "abs",
+        "add",
+        "sub",
+        "mul",
+        "fma",
+        "mad",
+        "div",
+        "rem",
+        "min",
+        "max",
+        "neg",
+        "sqrt",
+        "rsqrt",
+        "rcp",
+        "ex2",
+        "lg2",
+        "sin",
+        "cos",
+        "tanh",
+        "copysign",
+        "testp",
+        "cvt",
+        "set",
+        "setp",
+        "selp",
+        "slct",
+        "sad",
+        "mul24",
+        "mad24",
+        "addc",
+        "subc",
+        "madc",
+        "dp4a",
+        "dp2a",
+        "bmsk",
+        "szext",
+        "fns",
+        "vadd",
+        "vsub",
+        "vmax",
+        "vmin",
+        "vset",
+        "vadd2",
+        "vadd4",
+        "mma",
+        "wmma",
+        "movmatrix",
+        "createpolicy",
+        "istypep",
+        "isspacep",
+        "tex",
+        "suld",
+        "sust",
+        "tld4",
+        "txq",
+        "suq",
+        "match",
+        "mov",
+        "prmt",
+        "lop3",
+        "shf",
+        "vote",
+        "shfl",
+        "redux",
+        "elect",
+        "and",
+        "or",
+        "xor",
+        "not",
+        "cnot",
+        "shl",
+        "shr",
+        "bfe",
+        "bfi",
+        "bfind",
+        "popc",
+        "clz",
+        "brev",
+        "cvta",
+        "mapa",
+        "getctarank",
+    ]
+)
+
+
+def _reads_memory(each: Instruction) -> bool:
+    return each.has_any("load", "store")

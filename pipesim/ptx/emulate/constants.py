@@ -1,0 +1,107 @@
+"""What does not change while a warp runs: special registers, and addresses of variables and parameters (PTX ISA,
+"Special Registers").
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipesim.ptx.emulate.addresses import LOCAL_WINDOW, MODULE_VARIABLES, RANK_SHIFT, SHARED_BASE
+from pipesim.ptx.emulate.values import FULL, WARP, Leaf, Unknown, Value, lanes_of
+from pipesim.ptx.text.instruction import Address, Special, Symbol
+from pipesim.ptx.text.module import Module
+
+if TYPE_CHECKING:
+    from pipesim.ptx.emulate.cluster import Cluster
+
+
+_PARAMETERS_OF_CALLS = 1 << 20  #: between the variables that calls pass, which have no places of their own
+
+
+class Constants:
+    """The values of the constants of a kernel's code, for each warp."""
+
+    def __init__(self, module: Module) -> None:
+        self._globals: dict[str, int] = {}
+        at = MODULE_VARIABLES
+        for variable in module.globals:
+            if variable.space in ("global", "const"):
+                at = -(-at // max(variable.align, 256)) * max(variable.align, 256)
+                self._globals[variable.name] = at
+                at += variable.size
+        self.module = module
+
+    def address_of_global(self, name: str) -> int:
+        """The address of a variable of the module."""
+        return self._globals[name]
+
+    def __call__(self, cluster: Cluster, cta: int, number: int) -> list[Value]:
+        """``K`` of a warp."""
+        return [self._one(cluster, cta, number, each) for each in cluster.code.constants]
+
+    def _one(self, cluster: Cluster, cta: int, number: int, of: Special | Symbol | Address) -> Value:
+        match of:
+            case Special(name):
+                return _special(cluster, cta, number, name.removeprefix("%"))
+            case Symbol(name):
+                return self._symbol(cluster, cta, name)
+            case Address(Symbol(name), offset):
+                return self._symbol(cluster, cta, name) + offset
+        raise AssertionError(of)
+
+    def _symbol(self, cluster: Cluster, cta: int, name: str) -> Value:
+        function = cluster.code.function
+        for param in function.params:
+            if param.name == name:
+                return param.offset  # an address in the parameters' own space, which may have 32 bits
+        for variable in function.shared:
+            if variable.name == name:
+                return (cta << RANK_SHIFT) + SHARED_BASE + variable.offset
+        for number, variable in enumerate(function.local):
+            if variable.name == name:
+                apart = (number + 1) * _PARAMETERS_OF_CALLS if variable.space == "param" else 0
+                return LOCAL_WINDOW + apart + variable.offset
+        if name in self._globals:
+            return self._globals[name]
+        return Unknown(Leaf(f"the address of {name[:40]}", 0))
+
+
+def _special(cluster: Cluster, cta: int, number: int, name: str) -> Value:
+    launch = cluster.launch
+    base, _, part = name.partition(".")
+    axis = "xyz".find(part) if part else 0
+    if base == "tid":
+        return _thread(launch.block, number, axis)
+    shapes = {"ntid": launch.block, "cluster_nctaid": launch.cluster}
+    shapes["nctaid"] = launch.grid
+    shapes["nclusterid"] = tuple(g // c for g, c in zip(launch.grid, launch.cluster, strict=True))  # type: ignore[assignment]
+    if base in shapes and 0 <= axis < 3:
+        return shapes[base][axis]
+    x, y, _ = launch.cluster
+    inside = (cta % x, cta // x % y, cta // (x * y))
+    if base in ("ctaid", "cluster_ctaid") and 0 <= axis < 3:
+        return inside[axis]  # of the launch's first cluster
+    if base == "clusterid":
+        return 0
+    values: dict[str, Value] = {
+        "cluster_ctarank": cta,
+        "cluster_nctarank": cluster.ctas,
+        "is_explicit_cluster": int(cluster.ctas > 1),
+        "laneid": lanes_of(list(range(WARP))),
+        "warpid": number,
+        "nwarpid": cluster.warps_of_cta,
+        "gridid": 0,
+        "lanemask_eq": lanes_of([1 << i for i in range(WARP)]),
+        "lanemask_lt": lanes_of([(1 << i) - 1 for i in range(WARP)]),
+        "lanemask_le": lanes_of([(2 << i) - 1 for i in range(WARP)]),
+        "lanemask_gt": lanes_of([FULL & ~((2 << i) - 1) for i in range(WARP)]),
+        "lanemask_ge": lanes_of([FULL & ~((1 << i) - 1) for i in range(WARP)]),
+        "dynamic_smem_size": launch.dynamic_shared,
+    }
+    return values.get(base, Unknown(Leaf(f"the special register %{name}", 0)))
+
+
+def _thread(block: tuple[int, int, int], number: int, axis: int) -> Value:
+    x, y, _ = block
+    threads = range(WARP * number, WARP * (number + 1))
+    return lanes_of([(t % x, t // x % y, t // (x * y))[axis] for t in threads])

@@ -1,0 +1,123 @@
+"""Barriers of a CTA and of the cluster, fences, and requests for registers (PTX ISA, "bar", "barrier.cluster",
+"membar", "setmaxnreg").
+"""
+
+from __future__ import annotations
+
+from pipesim.model.ops import Fence, Op, Scope, semantics
+from pipesim.ptx.emulate.accesses import record
+from pipesim.ptx.emulate.cluster import Cluster, NamedBarrier
+from pipesim.ptx.emulate.code import DecodedStep
+from pipesim.ptx.emulate.effects.operands import depends_on_answer, one_of, semantics_of, unknown
+from pipesim.ptx.emulate.values import PerLane, Value, lanes_in, leaf_of
+from pipesim.ptx.emulate.warp import EmulatedWarp, Stopped
+
+_WARP = 32
+
+
+def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``bar`` and ``barrier``: sync, arrive and red on a named barrier, ``bar.warp.sync``, ``barrier.cluster``."""
+    each = step.instruction
+    if each.has("warp"):
+        return
+    if each.has("cluster"):
+        _cluster_barrier(cluster, warp, step)
+        return
+    first = 1 if each.has("red") else 0
+    number = one_of(warp, step.get(first, warp), "the number of a named barrier")
+    rest = len(each.operands) - first - 1 - (1 if each.has("red") else 0)
+    count = one_of(warp, step.get(first + 1, warp), "the thread count of a named barrier") if rest > 0 else 0
+    threads = count or _WARP * cluster.warps_of_cta
+    named = cluster.named.setdefault((warp.cta, number), NamedBarrier())
+    operation = Op.BAR_ARRIVE if each.has("arrive") else Op.BAR_SYNC
+    lanes = warp.lanes.bit_count() if warp.is_part else _WARP
+    record(cluster, warp, each.position, operation, cluster.recorder.named_barrier(warp.cta, number), threads, lanes)
+    vote = _vote(warp, step, len(each.operands) - 1) if each.has("red") else None
+    generation = named.generation
+    _arrive(named, threads, lanes, vote)
+    if operation == Op.BAR_ARRIVE:
+        return
+    mask, whole = warp.mask, warp.whole
+
+    def done() -> bool:
+        if named.generation == generation:
+            return False
+        if vote is not None:
+            inside, warp.mask, warp.whole = (warp.mask, warp.whole), mask, whole
+            for register in step.results:
+                warp.write(register, _reduced(each.modifiers, named.results[generation], each.line))
+            warp.mask, warp.whole = inside
+        return True
+
+    if not done():
+        warp.block(done)
+
+
+def _vote(warp: EmulatedWarp, step: DecodedStep, index: int) -> list[Value]:
+    p = step.get(index, warp)
+    if depends_on_answer(p):
+        raise Stopped("a vote of the CTA depends on the result of a try_wait", leaf_of(p))
+    return [p.each[lane] for lane in lanes_in(warp.mask)] if isinstance(p, PerLane) else [p] * warp.mask.bit_count()
+
+
+def _arrive(named: NamedBarrier, threads: int, lanes: int, vote: list[Value] | None) -> None:
+    named.arrived += lanes
+    named.votes += vote or []
+    if named.arrived >= threads:
+        named.results[named.generation] = named.votes
+        named.arrived, named.votes = 0, []
+        named.generation += 1
+
+
+def _reduced(modifiers: tuple[str, ...], votes: list[Value], line: int) -> Value:
+    if any(not isinstance(v, int) for v in votes):
+        return unknown("a reduction over the threads of a CTA", line)
+    if "and" in modifiers:
+        return int(all(votes))
+    if "or" in modifiers:
+        return int(any(votes))
+    return sum(bool(v) for v in votes)
+
+
+def _cluster_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    each = step.instruction
+    meaning = semantics_of(each)
+    meaning = meaning // 8 * 8 + Scope.CLUSTER
+    if each.has("arrive"):
+        record(cluster, warp, each.position, Op.CLUSTER_ARRIVE, meaning)
+        cluster.arrive_at_cluster(warp)
+        return
+    record(cluster, warp, each.position, Op.CLUSTER_WAIT, meaning)
+    if not cluster.cluster_passed(warp):
+        warp.block(lambda: cluster.cluster_passed(warp))
+
+
+def fence(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``fence`` and ``membar``; those that order nothing a proof knows of are left out."""
+    each = step.instruction
+    meaning = semantics_of(each) % 8
+    kind: Fence | None = None
+    if each.has("mbarrier_init"):
+        kind = Fence.MBARRIER_INIT
+    elif each.has("proxy"):
+        is_map = any(m.startswith("tensormap") for m in each.modifiers)
+        kind = Fence.PROXY_TENSORMAP if is_map else Fence.PROXY_ASYNC if _is_async(each.modifiers) else None
+    elif each.opcode == "membar" or each.has("sc"):
+        kind = Fence.SC
+    elif each.has_any("acq_rel", "acquire", "release"):
+        kind = Fence.ACQ_REL
+    if kind is not None:
+        record(cluster, warp, each.position, Op.FENCE, kind, meaning)
+
+
+def _is_async(modifiers: tuple[str, ...]) -> bool:
+    return any(m == "async" or m.startswith("async::") for m in modifiers)
+
+
+def setmaxnreg(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``setmaxnreg``: the registers of a thread from here on."""
+    registers = one_of(warp, step.get(0, warp), "the registers that are asked for")
+    record(cluster, warp, step.instruction.position, Op.SETMAXNREG, registers)
+
+
+TCGEN05_FENCE = semantics()

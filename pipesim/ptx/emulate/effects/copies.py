@@ -1,0 +1,270 @@
+"""Asynchronous copies (PTX ISA, "Data Movement: Asynchronous copy", "cp.async.bulk", "cp.async.bulk.tensor").
+
+A copy into shared memory is recorded with the mbarrier that counts its bytes; it lands when nobody else can go on. Its
+bytes are an operand, or those of the tensor map's box; of a map that the launch file does not give they are worked out
+from the phases of the barriers that count them.
+"""
+
+from __future__ import annotations
+
+from pipesim.model.ops import Engine, Op, Space
+from pipesim.ptx.emulate.accesses import copy, flush, record, transfer
+from pipesim.ptx.emulate.cluster import Cluster, map_key
+from pipesim.ptx.emulate.code import DecodedStep
+from pipesim.ptx.emulate.effects.operands import Place, by_lane, one_of, shared_place
+from pipesim.ptx.emulate.effects.tensor_maps import written_bytes
+from pipesim.ptx.emulate.values import Leaf, Value, lanes_in, leaf_of, of_lane
+from pipesim.ptx.emulate.warp import EmulatedWarp, Stopped
+from pipesim.ptx.launch.image import PARAMETERS
+from pipesim.ptx.text.instruction import Instruction, TensorAddress, Vector
+
+_PARAMETER_SPACE = 1 << 16  #: bytes that parameters can have at most
+RESPONSE_BYTES = 16  #: of clusterlaunchcontrol.try_cancel
+
+
+def copy_instruction(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``cp``: a copy, a group of copies, or a wait for groups."""
+    each = step.instruction
+    bulk = each.has("bulk")
+    engine = Engine.BULK if bulk else Engine.CP_ASYNC
+    if each.has_any("commit_group"):
+        record(cluster, warp, each.position, Op.COMMIT, engine, -1)
+    elif each.has_any("wait_group", "wait_all"):
+        groups = one_of(warp, step.get(0, warp), "the number of groups") if each.operands else 0
+        if each.has("wait_all"):
+            record(cluster, warp, each.position, Op.COMMIT, engine, -1)
+        record(cluster, warp, each.position, Op.WAIT_GROUP, engine, groups)
+    elif each.has("prefetch"):
+        return
+    elif not bulk:
+        _cp_async(cluster, warp, step)
+    elif each.has("tensor"):
+        _tensor(cluster, warp, step)
+    else:
+        _bulk(cluster, warp, step)
+
+
+def _cp_async(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``cp.async``: so many bytes at each lane's address, by a copy engine of its own."""
+    each = step.instruction
+    size = one_of(warp, step.get(2, warp), "the bytes of a copy")
+    address = step.get(0, warp)
+    if leaf_of(address) is not None:
+        cluster.notes.left_out.setdefault(each.position, "an address that is not known")
+        return
+    found: dict[int, list[tuple[int, int]]] = {}
+    for one in by_lane(warp, address, "the address of a copy").values():
+        cta, at = shared_place(one, cluster.ctas)
+        found.setdefault(cta, []).append((at, at + size))
+    for cta, ranges in found.items():
+        copy(warp, (Space.SHARED, cta), ranges, each.position)
+        for first, end in ranges:
+            cluster.bytes[cta].forget(first, end)
+
+
+def _into_shared(each: Instruction) -> bool:
+    spaces = [m for m in each.modifiers if m.startswith("shared") or m == "global"]
+    return bool(spaces) and spaces[0].startswith("shared")
+
+
+def _bulk(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``cp.async.bulk`` and ``cp.reduce.async.bulk`` of a number of bytes."""
+    each = step.instruction
+    nbytes = step.get(2, warp)
+    if _into_shared(each):
+        mask = _multicast(cluster, warp, step, 4) if each.has("multicast::cluster") else 0
+        for lane in _lanes(warp, step):
+            size = one_of_lane(nbytes, lane, "the bytes of a copy")
+            source = of_lane(step.get(1, warp), lane)
+            _land(cluster, warp, step, lane, 0, 3, size, mask, ("bulk", source, size))
+        return
+    for lane in _lanes(warp, step):
+        size = one_of_lane(nbytes, lane, "the bytes of a copy")
+        _read_shared(cluster, warp, step, 1, lane, size)
+
+
+def _lanes(warp: EmulatedWarp, step: DecodedStep) -> list[int]:
+    return lanes_in(warp.mask)
+
+
+def one_of_lane(value: Value, lane: int, what: str) -> int:
+    """A known integer of one lane."""
+    one = of_lane(value, lane)
+    if not isinstance(one, int):
+        raise Stopped(f"{what} is not known", leaf_of(one))
+    return int(one)
+
+
+def _multicast(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, index: int) -> int:
+    return within(cluster, one_of(warp, step.get(index, warp), "the mask of a multicast") & 0xFFFF)
+
+
+def within(cluster: Cluster, mask: int) -> int:
+    """A mask of CTAs. Stopped if it names one that the cluster does not have."""
+    if mask >> cluster.ctas:
+        raise Stopped(f"a multicast to the CTAs {mask:#b} of a cluster of {cluster.ctas}")
+    return mask
+
+
+def _tensor(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``cp.async.bulk.tensor`` in both directions, and ``cp.reduce.async.bulk.tensor``."""
+    each = step.instruction
+    at = next(i for i, operand in enumerate(each.operands) if isinstance(operand, TensorAddress))
+    for lane in lanes_in(warp.mask):
+        map_address, coordinates = step.tensor(at, warp)
+        where = of_lane(map_address, lane)
+        if isinstance(where, int) and where < _PARAMETER_SPACE:
+            where += PARAMETERS  # an address in the parameters' own space
+        box = cluster.image.tensor_map(where) if isinstance(where, int) else None
+        size = box.box_bytes if box is not None else written_bytes(cluster, where) if isinstance(where, int) else -1
+        corner = tuple(of_lane(c, lane) for c in coordinates)
+        known = isinstance(where, int) and all(isinstance(c, int) for c in corner)
+        if _into_shared(each):
+            value = (where, corner, each.modifiers) if known else None
+            extra = _cta_mask(cluster, warp, step)
+            nbytes = _box_bytes(each, size) if size > 0 else -1
+            _land(cluster, warp, step, lane, 0, 2, nbytes, extra, value, where)
+        else:
+            _read_shared(cluster, warp, step, 1 - at, lane, size, where)
+
+
+def _box_bytes(each: Instruction, box: int) -> int:
+    """What one copy writes: four rows of the box where rows are gathered one by one."""
+    return 4 * box if each.has("tile::gather4") else box
+
+
+def _cta_mask(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> int:
+    """The mask of a multicast: the operand after the mbarrier, or after the offsets of im2col; 0 without one."""
+    each = step.instruction
+    if not each.has("multicast::cluster"):
+        return 0
+    rest = range(3, len(each.operands))
+    at = next(i for i in rest if step.getters[i] is not None and not _is_vector(step, i))
+    return _multicast(cluster, warp, step, at)
+
+
+def _is_vector(step: DecodedStep, index: int) -> bool:
+    return isinstance(step.instruction.operands[index], Vector)
+
+
+def _land(
+    cluster: Cluster,
+    warp: EmulatedWarp,
+    step: DecodedStep,
+    lane: int,
+    to: int,
+    counted: int,
+    nbytes: int,
+    mask: int,
+    value: object,
+    map_address: Value = None,
+) -> None:
+    """A copy into shared memory, counted by an mbarrier. ``nbytes``: -1 if not known."""
+    each = step.instruction
+    cta, offset = shared_place(one_of_lane(step.get(to, warp), lane, "the address of a copy"), cluster.ctas)
+    bar = shared_place(one_of_lane(step.get(counted, warp), lane, "the mbarrier of a copy"), cluster.ctas)
+    if bar[0] != cta and each.has("tensor") and not each.has("cta_group::2"):
+        # PTX wants it in the CTA where the copy lands; Mojo clears the rank's lowest bit also here
+        bar = (cta, bar[1])
+        cluster.notes.policies[each.position] = (
+            "a copy signals the mbarrier at the same place in the CTA where it lands"
+        )
+    ranks = [r for r in range(cluster.ctas) if mask >> r & 1] if mask else [cta]
+    size = nbytes if nbytes > 0 else cluster.unknown_bytes(each, map_address)
+    item = cluster.item(None if value is None else ("copy", value))
+    where = [(rank, _signalled(bar, cta, rank)) for rank in ranks]
+    flush(cluster, warp)
+    for rank, place in where:
+        cluster.recorder.barrier(place)
+        cluster.recorder.access(Space.SHARED, rank, offset, size)
+        cluster.items[rank].put(offset, offset + size, item)
+        cluster.bytes[rank].forget(offset, offset + size)
+    access = cluster.recorder.access(Space.SHARED, cta, offset, size)
+    operands = (cluster.recorder.barrier(bar), access, size, item, mask)
+    record(cluster, warp, each.position, Op.TMA_LOAD, *operands)
+    for _, place in where:
+        cluster.land_on(warp.agent, each.position, place, size, map_key(each, map_address) if nbytes < 0 else None)
+
+
+def _signalled(bar: Place, issued: int, rank: int) -> Place:
+    """The mbarrier that counts what lands in the CTA of this rank: as ``Program.at_rank`` says."""
+    return (rank if bar[0] == issued else rank & ~1 | bar[0] & 1, bar[1])
+
+
+def _read_shared(
+    cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, lane: int, nbytes: int, map_address: Value = None
+) -> None:
+    """A copy that reads shared memory until its group is complete."""
+    each = step.instruction
+    address = one_of_lane(step.get(at, warp), lane, "the address of a copy")
+    cta, offset = shared_place(address, cluster.ctas)
+    if nbytes < 0:
+        flush(cluster, warp)
+        around = cluster.items[cta].around(offset)
+        nbytes = around[1] - offset if around is not None else RESPONSE_BYTES
+        cluster.notes.inferred[each.position] = (
+            "the bytes of a store by a tensor map that the launch file does not give"
+        )
+    flush(cluster, warp)
+    for low, high, item in cluster.items[cta].inside(offset, offset + nbytes):
+        access = cluster.recorder.access(Space.SHARED, cta, low, high - low)
+        transfer(cluster, warp, each.position, Op.TRANSFER_READ, Engine.BULK, access, high - low, item)
+
+
+def store_async(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``st.async`` and ``red.async``: each lane's bytes are counted by an mbarrier of the CTA where they land."""
+    each = step.instruction
+    size = max(int("".join(c for c in each.modifiers[-1] if c.isdigit()) or 8) // 8, 1)
+    values = step.get(1, warp)
+    size *= len(values) if isinstance(values, list) else 1
+    for lane in lanes_in(warp.mask):
+        _land(cluster, warp, step, lane, 0, 2, size, 0, None)
+
+
+def launch_control(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``clusterlaunchcontrol``: a request for the next cluster's work, and questions about the response."""
+    each = step.instruction
+    if each.has("try_cancel"):
+        _try_cancel(cluster, warp, step)
+        return
+    response = step.get(1, warp)
+    for register, value in zip(step.results, _asked_of(cluster, step, response), strict=False):
+        warp.write(register, value)
+
+
+def _try_cancel(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """The response arrives as 16 bytes in shared memory, of every CTA of the cluster if it is a multicast."""
+    each = step.instruction
+    mask = (1 << cluster.ctas) - 1 if each.has("multicast::cluster::all") and cluster.ctas > 1 else 0
+    number = cluster.handed_out
+    cluster.handed_out += 1
+    given = cluster.launch.policies.launch_control
+    cluster.notes.policies[each.position] = f"cluster launch control hands out {given} more tiles"
+    response = _response(cluster, number) if number < given else 0
+    for lane in lanes_in(warp.mask):
+        _land(cluster, warp, step, lane, 0, 1, RESPONSE_BYTES, mask, ("response", number, response))
+        cta, offset = shared_place(one_of_lane(step.get(0, warp), lane, "the address of a response"), cluster.ctas)
+        for rank in [r for r in range(cluster.ctas) if mask >> r & 1] if mask else [cta]:
+            cluster.bytes[rank].store(offset, RESPONSE_BYTES, response)
+
+
+def _response(cluster: Cluster, number: int) -> int:
+    """Our own form of a successful response: bit 0, then the first CTA's x, y and z from bit 32 on."""
+    gx, gy, _ = cluster.launch.grid
+    cx, cy, cz = cluster.launch.cluster
+    at = number + 1
+    columns, rows = max(gx // cx, 1), max(gy // cy, 1)
+    x, y, z = at % columns * cx, at // columns % rows * cy, at // (columns * rows) * cz
+    return 1 | x << 32 | y << 64 | z << 96
+
+
+def _asked_of(cluster: Cluster, step: DecodedStep, response: Value) -> list[Value]:
+    each = step.instruction
+    if not isinstance(response, int):
+        leaf = leaf_of(response) or Leaf("the response of cluster launch control", each.line)
+        return [cluster.code.unknown_value(leaf)] * 4
+    if each.has("is_canceled"):
+        return [response & 1]
+    parts = [response >> 32 & 0xFFFFFFFF, response >> 64 & 0xFFFFFFFF, response >> 96 & 0xFFFFFFFF]
+    one = next((m.rpartition("::")[2] for m in each.modifiers if m.startswith("get_first_ctaid::")), "")
+    return [parts["xyz".index(one)]] if one else [*parts, 0]

@@ -1,0 +1,296 @@
+"""Ordinary loads, stores and atomics (PTX ISA, "Data Movement and Conversion Instructions", "atom", "red").
+
+Known words are followed exactly; shared accesses are recorded as ranges of bytes; what is not known stays unknown.
+"""
+
+from __future__ import annotations
+
+from pipesim.model.ops import Space
+from pipesim.ptx.emulate.accesses import Range, flush, overlaps, read, write
+from pipesim.ptx.emulate.addresses import (
+    LOCAL_WINDOW,
+    LOCAL_WINDOW_END,
+    RANK_SHIFT,
+    SHARED_BASE,
+    WINDOW,
+    WINDOW_END,
+)
+from pipesim.ptx.emulate.cluster import Cluster
+from pipesim.ptx.emulate.code import DecodedStep
+from pipesim.ptx.emulate.effects.operands import unknown
+from pipesim.ptx.emulate.values import (
+    FULL,
+    WARP,
+    OpenAnswer,
+    PerLane,
+    Ramp,
+    Unknown,
+    Value,
+    lanes_in,
+    lanes_of,
+    leaf_of,
+    of_lane,
+)
+from pipesim.ptx.emulate.warp import EmulatedWarp
+from pipesim.ptx.launch.image import PARAMETERS
+from pipesim.ptx.text.instruction import Instruction, Sink, Vector
+
+_OFFSET = (1 << RANK_SHIFT) - 1
+_SPACES = (
+    "param",
+    "param::entry",
+    "param::func",
+    "const",
+    "global",
+    "local",
+    "shared",
+    "shared::cta",
+    "shared::cluster",
+)
+_ROWS = {"x1": 8, "x2": 16, "x4": 32}
+
+
+def _size(each: Instruction) -> int:
+    """Bytes of one element."""
+    return max(int("".join(c for c in each.modifiers[-1] if c.isdigit()) or 8) // 8, 1)
+
+
+def _sign(each: Instruction) -> bool:
+    return each.modifiers[-1].startswith("s")
+
+
+def _space(each: Instruction) -> str:
+    return next((m for m in each.modifiers if m in _SPACES), "")
+
+
+def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``ld``, ``ldu``."""
+    each = step.instruction
+    size = _size(each)
+    first = each.operands[0]
+    parts = first.parts if isinstance(first, Vector) else (first,)
+    address = step.get(1, warp)
+    space = _space(each)
+    if not step.valued or (space.startswith("shared") and _nothing_known(cluster, warp, address, size * len(parts))):
+        results = [cluster.unknown_load(each)] * len(parts)
+    else:
+        results = [_loaded(cluster, warp, each, space, address, i * size, size) for i in range(len(parts))]
+    if space.startswith("shared") or not space:
+        _record(cluster, warp, each, address, size * len(parts), space, None)
+    registers = iter(step.results)
+    for part, value in zip(parts, results, strict=True):
+        if not isinstance(part, Sink):
+            warp.write(next(registers), value)
+
+
+def _nothing_known(cluster: Cluster, warp: EmulatedWarp, address: Value, size: int) -> bool:
+    """Whether no byte is known of what the lanes load from shared memory."""
+    if not isinstance(address, PerLane):
+        return False
+    lanes = address.each
+    if not all(one.__class__ is int for one in lanes):
+        return False
+    low, high = min(lanes), max(lanes) + size
+    cta = low >> RANK_SHIFT
+    if cta != high >> RANK_SHIFT or not 0 <= cta < cluster.ctas:
+        return False
+    return not cluster.bytes[cta].knows_any((low & _OFFSET) - SHARED_BASE, (high & _OFFSET) - SHARED_BASE)
+
+
+def _loaded(
+    cluster: Cluster, warp: EmulatedWarp, each: Instruction, space: str, address: Value, offset: int, size: int
+) -> Value:
+    if isinstance(address, Unknown | OpenAnswer):
+        return unknown(f"a load from an address that is not known ({each.mnemonic})", each.line)
+    if isinstance(address, PerLane):
+        found: list[Value] = [0] * 32
+        active = lanes_in(warp.mask)
+        for lane in active:
+            one = address.each[lane]
+            found[lane] = (
+                one if isinstance(one, Unknown) else _word(cluster, warp, each, space, one + offset, size, lane)
+            )
+        for lane in range(32):
+            if not warp.mask >> lane & 1:
+                found[lane] = found[active[0]]
+        return lanes_of(found)
+    return _word(cluster, warp, each, space, address + offset, size, -1)
+
+
+def _word(
+    cluster: Cluster, warp: EmulatedWarp, each: Instruction, space: str, address: int, size: int, lane: int
+) -> Value:
+    value = _raw(cluster, warp, each, space, address, size, lane)
+    if _sign(each) and size < 8 and isinstance(value, int) and value >> (8 * size - 1):
+        return value | (0xFFFFFFFF if size < 4 else 0) & ~((1 << 8 * size) - 1)
+    return value
+
+
+def _raw(
+    cluster: Cluster, warp: EmulatedWarp, each: Instruction, space: str, address: int, size: int, lane: int
+) -> Value:
+    if space.startswith("param") and address < 1 << 16:
+        address += PARAMETERS
+    if space.startswith("shared") or (not space and WINDOW <= address < WINDOW_END):
+        shared = address - WINDOW if not space else address
+        cta, at = shared >> RANK_SHIFT, (shared & _OFFSET) - SHARED_BASE
+        if not 0 <= cta < cluster.ctas:
+            return unknown("a load outside of the cluster's shared memory", each.line)
+        return cluster.bytes[cta].load(at, size, cluster.leaf_of_shared(each))
+    if space == "local" or LOCAL_WINDOW <= address < LOCAL_WINDOW_END:
+        value = warp.local.load(address if address >= LOCAL_WINDOW else address + LOCAL_WINDOW, size)
+        if value is None:
+            return unknown("a word of local memory", each.line)
+        return of_lane(value, lane) if lane >= 0 else value
+    return cluster.globals.load(warp.agent, address, size, each)
+
+
+def store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``st``; ``st.async`` is a copy."""
+    each = step.instruction
+    size = _size(each)
+    space = _space(each)
+    address = step.get(0, warp)
+    given = step.get(1, warp)
+    values = given if isinstance(given, list) else [given]
+    if space.startswith("shared") or not space:
+        _record(cluster, warp, each, address, size * len(values), space, values)
+    if isinstance(address, Unknown | OpenAnswer) or leaf_of(address) is not None:
+        return
+    if isinstance(address, int):
+        for i, value in enumerate(values):
+            _put(cluster, warp, space, address + i * size, size, value)
+        return
+    if _forgets_nothing(cluster, warp, space, address, size * len(values), values):
+        return
+    for lane in lanes_in(warp.mask):
+        for i, value in enumerate(values):
+            seen = Unknown(leaf) if isinstance(value, OpenAnswer) and (leaf := leaf_of(value)) else of_lane(value, lane)
+            _put(cluster, warp, space, address.each[lane] + i * size, size, seen, lane)
+
+
+def _forgets_nothing(
+    cluster: Cluster, warp: EmulatedWarp, space: str, address: Value, size: int, values: list[Value]
+) -> bool:
+    """Whether a store of unknown values to shared memory goes where nothing is known anyway."""
+    if not space.startswith("shared") or not all(isinstance(value, Unknown) for value in values):
+        return False
+    return _nothing_known(cluster, warp, address, size)
+
+
+def _put(
+    cluster: Cluster, warp: EmulatedWarp, space: str, address: int, size: int, value: Value, lane: int = -1
+) -> None:
+    if warp.maybe:
+        value = unknown("what may or may not have been stored", 0)
+    if space.startswith("shared") or (not space and WINDOW <= address < WINDOW_END):
+        shared = address - WINDOW if not space else address
+        cta, at = shared >> RANK_SHIFT, (shared & _OFFSET) - SHARED_BASE
+        if 0 <= cta < cluster.ctas:
+            if isinstance(value, PerLane) and warp.mask.bit_count() == 1:
+                value = value.each[lanes_in(warp.mask)[0]]
+            cluster.bytes[cta].store(at, size, value)
+    elif space == "local" or LOCAL_WINDOW <= address < LOCAL_WINDOW_END:
+        at = address if address >= LOCAL_WINDOW else address + LOCAL_WINDOW
+        warp.local.store(at, size, value, warp.mask if lane < 0 else 1 << lane)
+    elif space in ("global", ""):
+        cluster.globals.store(warp.agent, address, size, value)
+
+
+def _record(
+    cluster: Cluster,
+    warp: EmulatedWarp,
+    each: Instruction,
+    address: Value,
+    size: int,
+    space: str,
+    values: list[Value] | None,
+) -> None:
+    """A shared access as ranges of bytes; one at an address that is not known is left out."""
+    found = _ranges(cluster, warp, address, size, space)
+    if found is None:
+        if space or not cluster.generic_is_global:
+            cluster.notes.left_out.setdefault(each.position, "an address that is not known")
+        return
+    for cta, ranges in found.items():
+        if values is None:
+            read(cluster, warp, (Space.SHARED, cta), ranges, each.position)
+            continue
+        if overlaps(warp.pending.reads.get((Space.SHARED, cta), []), ranges):
+            flush(cluster, warp)
+        known = not warp.maybe and isinstance(address, int) and all(isinstance(v, int) for v in values)
+        content = tuple(values) if known else None
+        write(warp, (Space.SHARED, cta), ranges, [content] * len(ranges), each.position)
+
+
+def _ranges(
+    cluster: Cluster, warp: EmulatedWarp, address: Value, size: int, space: str
+) -> dict[int, list[Range]] | None:
+    """The bytes of shared memory at each lane's address, by CTA; None if an address is not known."""
+    if isinstance(address, int):
+        lanes = [address]
+    elif isinstance(address, Ramp) and abs(address.step) == size and warp.mask == FULL and space:
+        low = min(address.first, address.first + (WARP - 1) * address.step)
+        cta, at = low >> RANK_SHIFT, (low & _OFFSET) - SHARED_BASE
+        return {cta: [(at, at + WARP * size)]} if 0 <= cta < cluster.ctas and at >= 0 else {}
+    elif isinstance(address, PerLane):
+        lanes = [address.each[lane] for lane in lanes_in(warp.mask)]
+        if not all(isinstance(one, int) for one in lanes):
+            return None
+    else:
+        return None
+    found: dict[int, list[Range]] = {}
+    for one in lanes:
+        if not space:
+            if not WINDOW <= one < WINDOW_END:
+                continue
+            one -= WINDOW
+        cta, at = one >> RANK_SHIFT, (one & _OFFSET) - SHARED_BASE
+        if 0 <= cta < cluster.ctas and at >= 0:
+            found.setdefault(cta, []).append((at, at + size))
+    return found
+
+
+def load_matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``ldmatrix``: rows of 16 bytes, each at one lane's address."""
+    _matrix(cluster, warp, step, 1, stores=False)
+    if step.valued:
+        cluster.forget_results(warp, step, "a matrix loaded from shared memory")
+
+
+def store_matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``stmatrix``."""
+    _matrix(cluster, warp, step, 0, stores=True)
+
+
+def _matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, *, stores: bool) -> None:
+    each = step.instruction
+    rows = next((_ROWS[m] for m in each.modifiers if m in _ROWS), 32)
+    address = step.get(at, warp)
+    if isinstance(address, PerLane):
+        address = lanes_of(address.each[:rows] + address.each[:1] * (32 - rows))
+    space = _space(each)
+    found = _ranges(cluster, warp, address, 16, space)
+    if found is None:
+        cluster.notes.left_out.setdefault(each.position, "an address that is not known")
+        return
+    for cta, ranges in found.items():
+        if stores:
+            write(warp, (Space.SHARED, cta), ranges, [None] * len(ranges), each.position)
+            for first, end in ranges:
+                cluster.bytes[cta].forget(first, end)
+        else:
+            read(cluster, warp, (Space.SHARED, cta), ranges, each.position)
+
+
+def atomic(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``atom``, ``red``: on global memory by the launch's policy, on shared memory exact for one lane."""
+    each = step.instruction
+    at = 0 if each.opcode == "red" else 1
+    address = step.get(at, warp)
+    operands = [step.get(i, warp) for i in range(at + 1, len(step.getters)) if step.getters[i] is not None]
+    if isinstance(address, PerLane) and warp.mask.bit_count() == 1:
+        address = of_lane(address, lanes_in(warp.mask)[0])
+    value = cluster.atomic(warp, each, address, operands)
+    for register in step.results:
+        warp.write(register, value)

@@ -1,0 +1,293 @@
+"""Matrix instructions with asynchronous operands: wgmma and tcgen05 (PTX ISA, "Asynchronous Warpgroup Level Matrix
+Instructions", "TensorCore 5th Generation Family Instructions").
+
+A shared descriptor reads the range that a copy or store has written and that contains its address. Tensor memory has
+128 lanes in parts of 32, or of 16 in a kernel with accesses of 16 lanes; a part's columns lie one after the other.
+"""
+
+from __future__ import annotations
+
+from pipesim.model import barrier as mbarrier
+from pipesim.model.ops import Engine, Fence, Op, Space
+from pipesim.ptx.emulate.accesses import flush, read, record, transfer, write
+from pipesim.ptx.emulate.addresses import SHARED_BASE
+from pipesim.ptx.emulate.cluster import Cluster
+from pipesim.ptx.emulate.code import DecodedStep
+from pipesim.ptx.emulate.effects.copies import within
+from pipesim.ptx.emulate.effects.mbarriers import places
+from pipesim.ptx.emulate.effects.operands import one_of, shared_place
+from pipesim.ptx.emulate.values import PerLane, lanes_in, leaf_of
+from pipesim.ptx.emulate.warp import EmulatedWarp, Stopped
+from pipesim.ptx.text.instruction import Address, Immediate, Vector
+
+COLUMNS = 512  #: of tensor memory
+_HALVED = ("16x64b", "16x128b", "16x256b", "16x32bx2")  #: shapes of which a warp's access touches 16 lanes of its 32
+_LEADING = {"32x32b": 1, "16x64b": 2, "16x128b": 4, "16x256b": 8, "16x32bx2": 1}
+_COPIED = {"128x256b": 8, "4x256b": 8, "128x128b": 4, "64x128b": 4, "32x128b": 4}
+
+
+def wgmma(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``wgmma``: a product, a group of products, or a wait for groups."""
+    each = step.instruction
+    if each.has("commit_group"):
+        record(cluster, warp, each.position, Op.COMMIT, Engine.WGMMA, -1)
+    elif each.has("wait_group"):
+        groups = one_of(warp, step.get(0, warp), "the number of groups")
+        record(cluster, warp, each.position, Op.WAIT_GROUP, Engine.WGMMA, groups)
+    elif each.has("mma_async"):
+        for index in (1, 2):
+            if not isinstance(each.operands[index], Vector):
+                _described(cluster, warp, step, index, Engine.WGMMA, (warp.cta,))
+        if step.valued:
+            cluster.forget_results(warp, step, "the result of a product")
+
+
+def _described(
+    cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, index: int, engine: Engine, ctas: tuple[int, ...]
+) -> None:
+    """The shared memory that a descriptor describes is read."""
+    each = step.instruction
+    value = step.get(index, warp)
+    if leaf_of(value) is not None:
+        cluster.notes.left_out.setdefault(each.position, "a descriptor that is not known")
+        return
+    descriptor = one_of(warp, value, "a descriptor")
+    offset = ((descriptor & 0x3FFF) << 4) - SHARED_BASE
+    flush(cluster, warp)
+    for cta in ctas:
+        around = cluster.items[cta].around(offset)
+        if around is None:
+            cluster.notes.left_out.setdefault(each.position, "a descriptor of memory that nothing has written")
+            continue
+        first, end, item = around
+        access = cluster.recorder.access(Space.SHARED, cta, first, end - first)
+        transfer(cluster, warp, each.position, Op.TRANSFER_READ, engine, access, end - first, item)
+
+
+def tcgen05(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """Any ``tcgen05`` instruction, by its modifiers."""
+    each = step.instruction
+    kinds = each.modifiers
+    match kinds[0]:
+        case "mma":
+            _mma(cluster, warp, step)
+        case "commit":
+            _commit(cluster, warp, step)
+        case "ld":
+            _load(cluster, warp, step)
+        case "st":
+            _store(cluster, warp, step)
+        case "wait::ld" | "wait::st":
+            settle(cluster, warp, loads=kinds[0] == "wait::ld")
+        case "cp":
+            _copy(cluster, warp, step)
+        case "alloc":
+            _alloc(cluster, warp, step)
+        case "dealloc":
+            _dealloc(cluster, warp, step)
+        case "fence::before_thread_sync" | "fence::after_thread_sync":
+            record(cluster, warp, each.position, Op.FENCE, Fence.TCGEN05, 0)
+        case "relinquish_alloc_permit":
+            pass
+        case _:
+            raise Stopped(f"{each.mnemonic} is not known")
+
+
+def _pair(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> tuple[int, ...]:
+    """The CTAs whose memory an instruction works on: both of the pair with ``.cta_group::2``."""
+    if step.instruction.has("cta_group::2") and cluster.ctas > 1:
+        return (warp.cta & ~1, warp.cta | 1)
+    return (warp.cta,)
+
+
+def _mma(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    each = step.instruction
+    ctas = _pair(cluster, warp, step)
+    plain = [i for i, operand in enumerate(each.operands) if not isinstance(operand, Address | Vector)]
+    a_in_tensor = isinstance(each.operands[1], Address)
+    at_descriptor = 3
+    target = one_of(warp, step.get(0, warp), "the tensor memory of a product")
+    instruction = step.get(at_descriptor, warp) if at_descriptor in plain else None
+    columns = COLUMNS - (target & 0xFFFF) % COLUMNS
+    rows = 128
+    if isinstance(instruction, int):
+        columns = max((instruction >> 17 & 0x3F) << 3, 8)
+        rows = (instruction >> 24 & 0x1F) << 4
+    else:
+        columns = cluster.columns_around(warp.cta, target & 0xFFFF, columns)
+        cluster.notes.inferred[each.position] = "the columns of a product whose descriptor is not known"
+    for index in (1, 2):
+        if index == 1 and a_in_tensor:
+            source = one_of(warp, step.get(1, warp), "the tensor memory of a product")
+            for cta in ctas:
+                _tensor_transfer(cluster, warp, step, Op.TRANSFER_READ, cta, source, _width_of_a(each.modifiers))
+        else:
+            _described(cluster, warp, step, index, Engine.TCGEN05, ctas)
+    for cta in ctas:
+        _tensor_transfer(cluster, warp, step, Op.TRANSFER_WRITE, cta, target, columns, rows)
+
+
+def _width_of_a(modifiers: tuple[str, ...]) -> int:
+    """Columns of the operand A in tensor memory: one step of K is 32 bytes a row."""
+    return 8
+
+
+def _tensor_transfer(
+    cluster: Cluster,
+    warp: EmulatedWarp,
+    step: DecodedStep,
+    op: Op,
+    cta: int,
+    address: int,
+    columns: int,
+    rows: int = 128,
+) -> None:
+    """A product reads or writes so many columns in all four quarters."""
+    column = address & 0xFFFF
+    flush(cluster, warp)
+    item = -1
+    if op == Op.TRANSFER_WRITE:
+        key = (warp.agent, cta, column, columns)
+        item = cluster.product_item(warp, key)
+    lanes = part_lanes(cluster)
+    halves = rows == 64 and lanes == 16  # one half of each warp's lanes
+    upper = address >> 20 & 1
+    for part in range(128 // lanes):
+        if halves and part % 2 != upper:
+            continue
+        first, end = _columns(part, lanes, column, columns)
+        if op == Op.TRANSFER_WRITE:
+            cluster.tensor[cta].put(first, end, item)
+            access = cluster.recorder.access(Space.TENSOR, cta, first, end - first)
+            transfer(cluster, warp, step.instruction.position, op, Engine.TCGEN05, access, end - first, item)
+            continue
+        for low, high, held in cluster.tensor[cta].inside(first, end):
+            access = cluster.recorder.access(Space.TENSOR, cta, low, high - low)
+            transfer(cluster, warp, step.instruction.position, op, Engine.TCGEN05, access, high - low, held)
+
+
+def _commit(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    each = step.instruction
+    (place, lanes), *others = places(cluster, warp, step, 0).items()
+    if others or lanes != 1:
+        raise Stopped("several lanes commit in one instruction")
+    mask = one_of(warp, step.get(1, warp), "the mask of a multicast") if len(each.operands) > 1 else 0
+    within(cluster, mask)
+    ranks = [r for r in range(cluster.ctas) if mask >> r & 1] if mask else [place[0]]
+    bars = [(rank, place[1]) for rank in ranks]
+    for bar in bars:
+        cluster.recorder.barrier(bar)
+    number = cluster.recorder.barrier(place)
+    if mask:
+        record(cluster, warp, each.position, Op.COMMIT_MULTICAST, Engine.TCGEN05, number, mask)
+    else:
+        record(cluster, warp, each.position, Op.COMMIT, Engine.TCGEN05, number)
+    for bar in bars:
+
+        def land(bar: tuple[int, int] = bar) -> None:
+            cluster.effect(bar, mbarrier.arrive(cluster.barrier(bar), 1))
+
+        cluster.fly(warp.agent, each.position, land)
+
+
+def part_lanes(cluster: Cluster) -> int:
+    """Lanes of tensor memory in a part: what every access covers whole."""
+    if not cluster.tensor_lanes:
+        body = cluster.code.body
+        halved = any(each.opcode == "tcgen05" and each.has_any(*_HALVED) for each in body)
+        cluster.tensor_lanes = 16 if halved else 32
+    return cluster.tensor_lanes
+
+
+def _columns(part: int, lanes: int, column: int, columns: int) -> tuple[int, int]:
+    """The bytes of so many columns of a part, 4 for each lane and column."""
+    first = (part * COLUMNS + column) * lanes * 4
+    return first, first + columns * lanes * 4
+
+
+def _ranges(cluster: Cluster, step: DecodedStep, address: int, number: int) -> list[tuple[int, int]]:
+    """The bytes of tensor memory that a load or store of a warp touches."""
+    each = step.instruction
+    lanes = part_lanes(cluster)
+    shape = next((m for m in each.modifiers if m in _LEADING), "")
+    times = next((int(m[1:]) for m in each.modifiers if m[:1] == "x" and m[1:].isdigit()), 1)
+    columns = _LEADING.get(shape, 1) * times
+    column = address & 0xFFFF
+    lane = number % 4 * 32 + (address >> 16 & 31)  # a warp reaches its own quarter only, whatever the address says
+    if shape == "16x32bx2":
+        split = next(o.value for o in reversed(each.operands) if isinstance(o, Immediate))
+        part = lane // lanes
+        return [_columns(part, lanes, column, columns), _columns(part, lanes, column + split, columns)]
+    if shape in _HALVED:
+        return [_columns(lane // lanes, lanes, column, columns)]
+    parts = range(lane // 32 * 32 // lanes, (lane // 32 + 1) * 32 // lanes)
+    return [_columns(part, lanes, column, columns) for part in parts]
+
+
+def _load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``tcgen05.ld``: its result is there after ``tcgen05.wait::ld``, where the read is recorded."""
+    each = step.instruction
+    address = one_of(warp, step.get(1, warp), "an address of tensor memory")
+    warp.tensor_reads.append((each.position, _ranges(cluster, step, address, warp.number)))
+    if step.valued:
+        cluster.forget_results(warp, step, "a word of tensor memory")
+
+
+def _store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    address = one_of(warp, step.get(0, warp), "an address of tensor memory")
+    warp.tensor_writes.append((step.instruction.position, _ranges(cluster, step, address, warp.number)))
+
+
+def settle(cluster: Cluster, warp: EmulatedWarp, *, loads: bool) -> None:
+    """``tcgen05.wait``: what the warp has loaded, or stored, in tensor memory is done."""
+    where = Space.TENSOR, warp.cta
+    if loads:
+        for position, ranges in warp.tensor_reads:
+            read(cluster, warp, where, ranges, position)
+        warp.tensor_reads.clear()
+        return
+    for position, ranges in warp.tensor_writes:
+        write(warp, where, ranges, [None] * len(ranges), position)
+    warp.tensor_writes.clear()
+
+
+def _copy(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``tcgen05.cp``: shared memory into columns of tensor memory."""
+    each = step.instruction
+    ctas = _pair(cluster, warp, step)
+    target = one_of(warp, step.get(0, warp), "the tensor memory of a copy")
+    columns = next((_COPIED[m] for m in each.modifiers if m in _COPIED), 8)
+    _described(cluster, warp, step, 1, Engine.TCGEN05, ctas)
+    for cta in ctas:
+        _tensor_transfer(cluster, warp, step, Op.TRANSFER_WRITE, cta, target, columns)
+
+
+def _dealloc(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``tcgen05.dealloc``: the columns may be another's now, so that nobody may use them: a write of all."""
+    each = step.instruction
+    address = one_of(warp, step.get(0, warp), "the tensor memory that is released")
+    columns = one_of(warp, step.get(1, warp), "the columns that are released")
+    cluster.columns[warp.cta] = 0
+    _tensor_transfer(cluster, warp, step, Op.TRANSFER_WRITE, warp.cta, address, columns)
+    record(cluster, warp, each.position, Op.COMMIT, Engine.TCGEN05, -1)
+    record(cluster, warp, each.position, Op.WAIT_GROUP, Engine.TCGEN05, 0)
+
+
+def _alloc(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``tcgen05.alloc``: the address of the columns is stored in shared memory."""
+    each = step.instruction
+    columns = one_of(warp, step.get(1, warp), "the columns of an allocation")
+    where = step.get(0, warp)
+    if isinstance(where, PerLane):
+        where = where.each[lanes_in(warp.mask)[0]]
+    cta, offset = shared_place(one_of(warp, where, "where an allocation is published"), cluster.ctas)
+    address = cluster.columns[warp.cta]
+    cluster.columns[warp.cta] += columns
+    cluster.bytes[cta].store(offset, 4, address)
+    # A write of the tensor unit, done when the instruction is: a thread's store would need a proxy fence.
+    item = cluster.item(("allocated", address))
+    cluster.items[cta].put(offset, offset + 4, item)
+    access = cluster.recorder.access(Space.SHARED, cta, offset, 4)
+    record(cluster, warp, each.position, Op.TRANSFER_WRITE, Engine.TCGEN05, access, 4, item)
+    record(cluster, warp, each.position, Op.COMMIT, Engine.TCGEN05, -1)
+    record(cluster, warp, each.position, Op.WAIT_GROUP, Engine.TCGEN05, 0)

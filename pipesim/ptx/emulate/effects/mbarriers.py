@@ -1,0 +1,196 @@
+"""mbarrier instructions (PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier").
+
+What they do to a barrier is ``model/barrier.py``'s; here is which barrier, with which count, and what is recorded.
+"""
+
+from __future__ import annotations
+
+from pipesim.model import barrier as mbarrier
+from pipesim.model.ops import Op
+from pipesim.ptx.emulate.accesses import flush, record
+from pipesim.ptx.emulate.cluster import Cluster
+from pipesim.ptx.emulate.code import DecodedStep
+from pipesim.ptx.emulate.effects.operands import Place, by_lane, grouped, one_of, semantics_of, shared_place, unknown
+from pipesim.ptx.emulate.values import OpenAnswer
+from pipesim.ptx.emulate.warp import EmulatedWarp, Stopped
+from pipesim.ptx.text.instruction import Address, Sink
+
+_WHAT = "the address of an mbarrier"
+
+
+def mbarrier_instruction(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """Any ``mbarrier`` instruction, by its modifiers."""
+    each = step.instruction
+    if each.has_any("try_wait", "test_wait"):
+        _ask(cluster, warp, step)
+    elif each.has("arrive") or each.has("arrive_drop"):
+        _arrive(cluster, warp, step)
+    elif each.has("init"):
+        _init(cluster, warp, step)
+    elif each.has("inval"):
+        _inval(cluster, warp, step)
+    elif each.has_any("expect_tx", "complete_tx"):
+        _transactions(cluster, warp, step)
+    elif each.has("pending_count"):
+        for register in step.results:
+            warp.write(register, unknown("mbarrier.pending_count", each.line))
+    else:
+        raise Stopped(f"{each.mnemonic} is not known")
+
+
+def places(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, index: int) -> dict[Place, int]:
+    """The mbarriers of the lanes that execute, and how many lanes name each."""
+    found: dict[Place, int] = {}
+    for address, lanes in grouped(warp, step.get(index, warp), _WHAT).items():
+        place = shared_place(address, cluster.ctas)
+        found[place] = found.get(place, 0) + lanes
+    return found
+
+
+def _init(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """Each lane may initialise another mbarrier, with another count."""
+    addresses = by_lane(warp, step.get(0, warp), _WHAT)
+    counts = by_lane(warp, step.get(1, warp), "the count of an mbarrier's init")
+    found = {shared_place(addresses[lane], cluster.ctas): counts[lane] & 0xFFFFFFFF for lane in addresses}
+    for place, count in found.items():
+        cluster.effect(place, mbarrier.init(cluster.barrier(place), count))
+        cta, offset = place
+        cluster.bytes[cta].forget(offset, offset + 8)
+        position = step.instruction.position
+        record(cluster, warp, position, Op.INIT, cluster.recorder.barrier(place), count)
+        cluster.initialised.setdefault(place, position)
+
+
+def _inval(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    for place in places(cluster, warp, step, 0):
+        cluster.effect(place, mbarrier.inval(cluster.barrier(place)))
+        record(cluster, warp, step.instruction.position, Op.INVAL, cluster.recorder.barrier(place))
+
+
+def _address_at(step: DecodedStep) -> int:
+    """Which operand is the barrier's address: the first, or the second after a result."""
+    return 0 if isinstance(step.instruction.operands[0], Address) else 1
+
+
+def _arrive(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    each, at = step.instruction, _address_at(step)
+    extra = len(each.operands) > at + 1
+    number = one_of(warp, step.get(at + 1, warp), "the count or bytes of an arrive") if extra else 0
+    expects = each.has("expect_tx")
+    drop = each.has("arrive_drop")
+    if drop or each.has("noComplete"):
+        cluster.uncertified = True
+    for place, lanes in places(cluster, warp, step, at).items():
+        count = lanes if expects or not extra else lanes * number
+        expect = lanes * number if expects else 0
+        before = cluster.barrier(place)
+        bar = cluster.recorder.barrier(place)
+        meaning = semantics_of(each)
+        if each.has("noComplete"):
+            effect = mbarrier.arrive_no_complete(before, count)
+            record(cluster, warp, each.position, Op.ARRIVE_NO_COMPLETE, bar, count, -1, meaning)
+        elif drop:
+            effect = mbarrier.arrive_drop(before, count, expect)
+            record(cluster, warp, each.position, Op.ARRIVE_DROP, bar, count, expect, -1, meaning)
+        else:
+            effect = mbarrier.arrive(before, count, expect)
+            record(cluster, warp, each.position, Op.ARRIVE, bar, count, expect, -1, meaning)
+        cluster.effect(place, effect)
+        for register in step.results:
+            warp.write(register, cluster.token(place, before))
+
+
+def _transactions(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    each = step.instruction
+    nbytes = one_of(warp, step.get(1, warp), "the bytes of an mbarrier instruction")
+    expects = each.has("expect_tx")
+    for place, lanes in places(cluster, warp, step, 0).items():
+        total = nbytes * lanes
+        bar = cluster.recorder.barrier(place)
+        op = Op.EXPECT_TX if expects else Op.COMPLETE_TX
+        record(cluster, warp, each.position, op, bar, total, semantics_of(each))
+        cluster.effect(place, mbarrier.add_tx(cluster.barrier(place), total if expects else -total))
+
+
+# waiting
+
+
+def _ask(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """A try: inside a loop that only spins it is a wait, else its answer is left open."""
+    each = step.instruction
+    found = places(cluster, warp, step, 1)
+    if len(found) != 1:
+        raise Stopped("the lanes of a warp ask different mbarriers in one instruction")
+    place = next(iter(found))
+    if not each.has("parity"):
+        _ask_by_state(cluster, warp, step, place)
+        return
+    parity = one_of(warp, step.get(2, warp), "the parity of a wait") & 1
+    before = warp.asked
+    warp.asked = (each.position, *place, parity, len(cluster.recorder.streams[warp.agent].code))
+    if each.position in cluster.code.regions.spins or before == warp.asked:
+        _wait(cluster, warp, step, place, parity)
+    elif isinstance(each.operands[0], Sink) or not step.results:
+        return
+    else:
+        _try(cluster, warp, step, place, parity)
+
+
+def _wait(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place, parity: int) -> None:
+    bar = cluster.recorder.barrier(place)
+    position = step.instruction.position
+    record(cluster, warp, position, Op.WAIT, bar, parity, semantics_of(step.instruction))
+    for register in step.results:
+        warp.write(register, 1)
+    for loop in (cluster.code.regions.spins.get(position),):
+        if loop is not None and cluster.code.regions.has_other_way_out(position):
+            cluster.assume_no_time_out(position)
+
+    def ready() -> bool:
+        return mbarrier.passes(cluster.barrier(place), parity)
+
+    if cluster.barrier(place).life != mbarrier.LIVE or ready():
+        return
+    warp.block(ready)
+
+
+def _try(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place, parity: int) -> None:
+    each = step.instruction
+    asked = cluster.recorder.answer()
+    bar = cluster.recorder.barrier(place)
+    op = Op.TRY_WAIT if each.has("try_wait") else Op.TEST_WAIT
+    record(cluster, warp, each.position, op, bar, parity, asked, semantics_of(each))
+    warp.asked = (each.position, *place, parity, len(cluster.recorder.streams[warp.agent].code))
+    for register in step.results:
+        warp.write(register, OpenAnswer(asked, 0, 1))
+
+
+def _ask_by_state(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place) -> None:
+    """A wait by the state that an arrive returned: by the parity of its phase, which is the same question."""
+    token = cluster.of_token(one_of(warp, step.get(2, warp), "the state that a wait asks for"))
+    if token is None or token[0] != place:
+        raise Stopped("a wait asks for a state that no arrive on this mbarrier returned")
+    parity = token[1] & 1
+    before = warp.asked
+    warp.asked = (step.instruction.position, *place, parity, len(cluster.recorder.streams[warp.agent].code))
+    if step.instruction.position in cluster.code.regions.spins or before == warp.asked:
+        _wait(cluster, warp, step, place, parity)
+    else:
+        _try(cluster, warp, step, place, parity)
+
+
+def cp_async_arrive(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``cp.async.mbarrier.arrive``: arrives when the warp's earlier cp.async have landed."""
+    each = step.instruction
+    flush(cluster, warp)
+    noinc = each.has("noinc")
+    for place, lanes in places(cluster, warp, step, 0).items():
+        bar = cluster.recorder.barrier(place)
+        record(cluster, warp, each.position, Op.CP_ASYNC_ARRIVE, bar, lanes, int(noinc))
+        if not noinc:
+            cluster.effect(place, mbarrier.raise_pending(cluster.barrier(place), lanes))
+
+        def land(place: Place = place, lanes: int = lanes) -> None:
+            cluster.effect(place, mbarrier.arrive(cluster.barrier(place), lanes))
+
+        cluster.fly(warp.agent, each.position, land)

@@ -1,0 +1,89 @@
+"""Operands of instructions that do more than compute: addresses by lane, and modifiers that many of them share."""
+
+from __future__ import annotations
+
+from pipesim.model.ops import Order, Scope, semantics
+from pipesim.ptx.emulate.addresses import RANK_SHIFT, SHARED_BASE, from_generic, in_shared
+from pipesim.ptx.emulate.code import DecodedStep
+from pipesim.ptx.emulate.values import Leaf, OpenAnswer, PerLane, Unknown, Value, lanes_in, leaf_of
+from pipesim.ptx.emulate.warp import EmulatedWarp, Stopped
+from pipesim.ptx.text.instruction import Instruction
+
+Place = tuple[int, int]
+_OFFSET = (1 << RANK_SHIFT) - 1
+_ORDERS = {
+    "relaxed": Order.RELAXED,
+    "release": Order.RELEASE,
+    "acquire": Order.ACQUIRE,
+    "acq_rel": Order.ACQ_REL,
+}
+_SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS, "gl": Scope.GPU}
+
+
+def semantics_of(each: Instruction) -> int:
+    """Order and scope as written."""
+    order = next((_ORDERS[m] for m in each.modifiers if m in _ORDERS), Order.DEFAULT)
+    scope = next((_SCOPES[m] for m in each.modifiers if m in _SCOPES), Scope.DEFAULT)
+    return semantics(order, scope)
+
+
+def by_lane(warp: EmulatedWarp, value: Value, what: str) -> dict[int, int]:
+    """The known integer of each lane that executes. Stopped if one is not known."""
+    if isinstance(value, int):
+        return dict.fromkeys(lanes_in(warp.mask), int(value))
+    if isinstance(value, PerLane):
+        found = {}
+        for lane in lanes_in(warp.mask):
+            one = value.each[lane]
+            if not isinstance(one, int):
+                raise Stopped(f"{what} is not known", leaf_of(one))
+            found[lane] = int(one)
+        return found
+    raise Stopped(f"{what} is not known", leaf_of(value))
+
+
+def grouped(warp: EmulatedWarp, value: Value, what: str) -> dict[int, int]:
+    """How many of the lanes that execute have each value, in the order of the lanes."""
+    if isinstance(value, int):
+        return {int(value): warp.mask.bit_count()}
+    found: dict[int, int] = {}
+    for one in by_lane(warp, value, what).values():
+        found[one] = found.get(one, 0) + 1
+    return found
+
+
+def one_of(warp: EmulatedWarp, value: Value, what: str) -> int:
+    """The integer on which the lanes that execute agree. Stopped if it is not known, or they do not."""
+    if isinstance(value, int):
+        return int(value)
+    found = grouped(warp, value, what)
+    if len(found) != 1:
+        raise Stopped(f"{what} differs between the lanes")
+    return next(iter(found))
+
+
+def shared_place(address: int, ctas: int) -> Place:
+    """CTA and offset of a shared address, which may be generic. Stopped if it is outside of the cluster's."""
+    if in_shared(address):
+        address = from_generic(address)
+    cta, offset = address >> RANK_SHIFT, (address & _OFFSET) - SHARED_BASE
+    if not 0 <= cta < ctas or offset < 0:
+        raise Stopped(f"the shared address {address:#x} is outside of the cluster's memory")
+    return cta, offset
+
+
+def operand_or(warp: EmulatedWarp, step: DecodedStep, index: int, default: int, what: str) -> int:
+    """A known integer operand, ``default`` if it is not written."""
+    if index >= len(step.getters) or step.getters[index] is None:
+        return default
+    return one_of(warp, step.get(index, warp), what)
+
+
+def unknown(what: str, line: int) -> Unknown:
+    """A value that is not known, with where it comes from."""
+    return Unknown(Leaf(what, line))
+
+
+def depends_on_answer(value: Value) -> bool:
+    """Whether it depends on the answer of a try."""
+    return isinstance(value, OpenAnswer)

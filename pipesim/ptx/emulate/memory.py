@@ -1,0 +1,162 @@
+"""Memory exact to the byte: what is known of shared memory, and which item each range of it holds."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+
+from pipesim.ptx.emulate.values import Leaf, Unknown, Value, joined, lift
+
+
+@dataclass
+class Bytes:
+    """Known bytes of one memory by address; a byte that is missing is not known."""
+
+    known: dict[int, Value] = field(default_factory=dict)
+
+    def store(self, address: int, size: int, value: Value) -> None:
+        """Put the low ``size`` bytes of a value that is one integer, or not known."""
+        if not isinstance(value, int):
+            self.forget(address, address + size)
+            return
+        for i in range(size):
+            self.known[address + i] = value >> 8 * i & 255
+
+    def load(self, address: int, size: int, leaf: Leaf) -> Value:
+        """The integer in these bytes; unknown, from ``leaf``, if one of them is."""
+        known = self.known
+        value = 0
+        for i in range(size):
+            byte = known.get(address + i)
+            if byte is None:
+                return Unknown(leaf)
+            value |= byte << 8 * i
+        return value
+
+    def knows_any(self, first: int, end: int) -> bool:
+        """Whether a byte of this range is known."""
+        known = self.known
+        if len(known) > end - first:
+            return any(address in known for address in range(first, end))
+        return any(first <= address < end for address in known)
+
+    def forget(self, first: int, end: int) -> None:
+        """These bytes are not known any more."""
+        known = self.known
+        if not known:
+            return
+        if end - first < len(known):
+            for address in range(first, end):
+                known.pop(address, None)
+        else:
+            for address in [a for a in known if first <= a < end]:
+                del known[address]
+
+
+@dataclass
+class LocalMemory:
+    """A warp's local memory: words of four bytes, each a value of any kind, and what was stored in less."""
+
+    words: dict[int, Value] = field(default_factory=dict)
+    small: dict[tuple[int, int], Value] = field(default_factory=dict)
+
+    def store(self, address: int, size: int, value: Value, mask: int) -> None:
+        """Put a value in the lanes of ``mask``."""
+        if size < _WORD:
+            self.small[address, size] = joined(mask, value, self.small.get((address, size), value))
+            self.words.pop(address & -_WORD, None)
+            return
+        for i in range(0, size, _WORD):
+            part = lift(_part, value, i)
+            self.words[address + i] = joined(mask, part, self.words.get(address + i, part))
+            for at in range(_WORD):
+                for less in (1, 2):
+                    self.small.pop((address + i + at, less), None)
+
+    def load(self, address: int, size: int) -> Value | None:
+        """The value there, None if it is not known."""
+        if size < _WORD:
+            held = self.small.get((address, size))
+            if held is None and address & -_WORD in self.words:
+                held = lift(_low, lift(_part, self.words[address & -_WORD], address % _WORD), size)
+            return held
+        value: Value = 0
+        for i in range(0, size, _WORD):
+            word = self.words.get(address + i)
+            if word is None:
+                return None
+            value = value + word * (1 << 8 * i)
+        return value
+
+
+@dataclass
+class Items:
+    """Which item each range of a memory holds: disjoint ranges, sorted."""
+
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    items: list[int] = field(default_factory=list)
+
+    def put(self, first: int, end: int, item: int) -> None:
+        """The range holds ``item`` now."""
+        low = bisect_right(self.ends, first)
+        high = bisect_left(self.starts, end)
+        starts, ends, items = [first], [end], [item]
+        if low < high:
+            if self.starts[low] < first:
+                starts.insert(0, self.starts[low])
+                ends.insert(0, first)
+                items.insert(0, self.items[low])
+            if self.ends[high - 1] > end:
+                starts.append(end)
+                ends.append(self.ends[high - 1])
+                items.append(self.items[high - 1])
+        self.starts[low:high], self.ends[low:high], self.items[low:high] = starts, ends, items
+
+    def inside(self, first: int, end: int) -> list[tuple[int, int, int]]:
+        """The parts of this range with their items, -1 for what nothing has written; neighbours of one item as one."""
+        found: list[tuple[int, int, int]] = []
+        at = first
+        for i in range(bisect_right(self.ends, first), bisect_left(self.starts, end)):
+            if self.starts[i] > at:
+                found.append((at, self.starts[i], -1))
+            at = max(self.starts[i], first)
+            stop = min(self.ends[i], end)
+            if found and found[-1][1:] == (at, self.items[i]):
+                found[-1] = (found[-1][0], stop, self.items[i])
+            else:
+                found.append((at, stop, self.items[i]))
+            at = stop
+        if at < end:
+            found.append((at, end, -1))
+        return found
+
+    def around(self, address: int) -> tuple[int, int, int] | None:
+        """The range that holds this address, and its item; None if nothing has written there."""
+        i = bisect_right(self.starts, address) - 1
+        if i < 0 or self.ends[i] <= address:
+            return None
+        return self.starts[i], self.ends[i], self.items[i]
+
+
+_WORD = 4
+
+
+def _part(value: int, byte: int) -> int:
+    return value >> 8 * byte & 0xFFFFFFFF
+
+
+def _low(value: int, size: int) -> int:
+    return value & ((1 << 8 * size) - 1)
+
+
+def merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The union of ranges as disjoint ones, sorted."""
+    found: list[tuple[int, int]] = []
+    for first, end in sorted(ranges):
+        if found and first <= found[-1][1]:
+            if end > found[-1][1]:
+                found[-1] = found[-1][0], end
+        else:
+            found.append((first, end))
+    return found

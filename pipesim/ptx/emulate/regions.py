@@ -1,0 +1,199 @@
+"""Regions of a kernel's control flow: what lies between a branch and the place where its ways meet again, and loops
+that only spin on an mbarrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import cached_property
+
+from pipesim.ptx.emulate.synchronising import ends_a_spin, is_try, makes_others_wait, synchronises
+from pipesim.ptx.flow.graph import Graph
+from pipesim.ptx.flow.opcodes import may_touch_shared
+from pipesim.ptx.flow.uses import Uses
+from pipesim.ptx.text.module import Function
+
+_MOST_AHEAD = 200  #: positions of a way in which a meeting place is looked for
+
+
+@dataclass(frozen=True)
+class BranchRegion:
+    """The instructions between a branch and ``join``, which is the end of the body if its ways meet nowhere.
+
+    ``written``: names of the registers that they may write; ``synchronising``: the positions that synchronise.
+    ``noticed``: others wait for one of them or go on by it; ``accesses``: there are accesses that may be shared.
+    """
+
+    join: int
+    positions: frozenset[int]
+    written: tuple[str, ...]
+    synchronising: tuple[int, ...]
+    noticed: bool
+    accesses: bool
+    has_loop: bool
+
+
+class Regions:
+    """The regions of a function, each computed when it is first asked for."""
+
+    def __init__(
+        self, function: Function, graph: Graph, kept: Collection[int], uses: Uses, opaque: Collection[int] = ()
+    ) -> None:
+        self.function = function
+        self.graph = graph
+        self.kept = frozenset(kept)
+        self.uses = uses
+        self.changing = self.kept | frozenset(opaque)  #: positions whose registers matter
+        self._regions: dict[int, BranchRegion] = {}
+        self._ahead: dict[int, tuple[int, ...]] = {}
+        self._only_exits: dict[int, bool] = {}
+
+    def successors(self, position: int) -> tuple[int, ...]:
+        """The positions that may come next; the length of the body is the end of the kernel."""
+        block = self.graph.blocks[self.graph.block_of[position]]
+        if position + 1 < block.end:
+            return (position + 1,)
+        end = len(self.function.body)
+        return tuple(self.graph.blocks[b].first if b != self.graph.exit else end for b in block.successors)
+
+    def synchronises_before(self, position: int, branch: int) -> bool:
+        """Whether something synchronises on a way from here to where the ways of a branch meet."""
+        join = self.of(branch).join
+        seen: set[int] = set()
+        open_ = [position]
+        while open_:
+            at = open_.pop()
+            if at == join or at in seen or at >= len(self.function.body):
+                continue
+            seen.add(at)
+            if at in self.kept and synchronises(self.function.body[at]):
+                return True
+            open_ += self.successors(at)
+        return False
+
+    def ahead(self, position: int) -> tuple[int, ...]:
+        """Positions of a straight way from here on, up to what synchronises first, where another way may join it."""
+        found = self._ahead.get(position)
+        if found is None:
+            at = position
+            seen: list[int] = []
+            while at < len(self.function.body) and at not in seen and len(seen) < _MOST_AHEAD:
+                seen.append(at)
+                if at in self.kept and synchronises(self.function.body[at]):
+                    break
+                after = self.successors(at)
+                if len(after) != 1:
+                    break
+                at = after[0]
+            found = self._ahead[position] = tuple(seen)
+        return found
+
+    def of(self, branch: int) -> BranchRegion:
+        """The region of the branch at this position."""
+        found = self._regions.get(branch)
+        if found is None:
+            found = self._regions[branch] = self._region(branch)
+        return found
+
+    def _region(self, branch: int) -> BranchRegion:
+        join = self.graph.meeting_point(branch)
+        inside: set[int] = set()
+        open_ = [s for s in self.successors(branch) if s != join]
+        while open_:
+            position = open_.pop()
+            if position in inside or position >= len(self.function.body):
+                continue
+            inside.add(position)
+            open_ += [s for s in self.successors(position) if s != join]
+        body = self.function.body
+        kept = sorted(inside & self.kept)
+        written = dict.fromkeys(name for p in sorted(inside & self.changing) for name in self.uses.writes[p])
+        sync = tuple(p for p in kept if synchronises(body[p]))
+        loop = branch in inside or any(s <= p and s in inside for p in inside for s in self.successors(p))
+        noticed = any(makes_others_wait(body[p]) for p in sync)
+        accesses = any(may_touch_shared(body[p]) for p in kept) or bool(sync)
+        return BranchRegion(join, frozenset(inside), tuple(written), sync, noticed, accesses, loop)
+
+    @cached_property
+    def spins(self) -> dict[int, frozenset[int]]:
+        """For each try inside a loop that synchronises nothing else and keeps its operands, the loop's positions."""
+        body = self.function.body
+        found: dict[int, frozenset[int]] = {}
+        for position in sorted(self.kept):
+            each = body[position]
+            if not is_try(each):
+                continue
+            operands = set(self.uses.needs[position])
+            loop = self._loop(position, lambda p, names=operands: not names.isdisjoint(self.uses.writes[p]))  # type: ignore[misc]
+            if loop:
+                found[position] = loop
+        return found
+
+    def has_other_way_out(self, position: int) -> bool:
+        """Whether a loop that spins at this try has a branch out of it that does not come right after the try."""
+        loop = self.spins[position]
+        exits = [p for p in loop if any(s not in loop for s in self.successors(p))]
+        return len(exits) > 1
+
+    def _loop(self, position: int, stops: Callable[[int], bool]) -> frozenset[int]:
+        """The positions on ways from here back to here that synchronise nothing and do not stop; empty without one."""
+        body = self.function.body
+
+        def passable(p: int) -> bool:
+            return p < len(body) and not ends_a_spin(body[p]) and not stops(p)
+
+        ahead: set[int] = set()
+        open_ = [s for s in self.successors(position) if passable(s)]
+        before: dict[int, list[int]] = {}
+        while open_:
+            p = open_.pop()
+            if p in ahead:
+                continue
+            ahead.add(p)
+            for s in self.successors(p):
+                if passable(s):
+                    before.setdefault(s, []).append(p)
+                    open_.append(s)
+        if position not in ahead:
+            return frozenset()
+        for s in self.successors(position):
+            before.setdefault(s, []).append(position)
+        loop: set[int] = set()
+        open_ = [position]
+        while open_:
+            p = open_.pop()
+            for q in before.get(p, ()):
+                if q in ahead and q not in loop:
+                    loop.add(q)
+                    open_.append(q)
+        return frozenset(loop | {position})
+
+    def leads_nowhere(self, position: int) -> bool:
+        """Whether every way from here ends the kernel, or a trap, and synchronises nothing."""
+        found = self._only_exits.get(position)
+        if found is None:
+            found = self._only_exits[position] = self._nowhere(position)
+        return found
+
+    def _nowhere(self, position: int) -> bool:
+        body = self.function.body
+        seen: set[int] = set()
+        open_ = [position]
+        trapped = False
+        while open_:
+            p = open_.pop()
+            if p in seen:
+                continue
+            seen.add(p)
+            if p >= len(body):
+                return False
+            if body[p].opcode == "trap":
+                trapped = True
+                continue
+            if synchronises(body[p]) and p in self.kept:
+                return False
+            if body[p].opcode in ("ret", "exit"):
+                return False
+            open_ += self.successors(p)
+        return trapped

@@ -1,0 +1,36 @@
+"""Which instructions synchronise, issue a copy or a product, or touch shared memory (PTX ISA, "Instruction Set")."""
+
+from __future__ import annotations
+
+from pipesim.ptx.text.instruction import Instruction
+
+TRIES = ("try_wait", "test_wait")
+_ALWAYS = frozenset({"mbarrier", "bar", "barrier", "wgmma", "setmaxnreg", "clusterlaunchcontrol", "multimem"})
+#: Of tcgen05: those that only order or wait for what their own thread has issued.
+_LOCAL_TCGEN05 = ("fence::", "wait::")
+
+
+def synchronises(each: Instruction) -> bool:
+    """Whether other warps may notice whether it runs: what a proof is about."""
+    if each.opcode in _ALWAYS:
+        return not (each.opcode in ("bar", "barrier") and each.has("warp")) and not each.has("query_cancel")
+    if each.opcode == "tcgen05":
+        return not each.modifiers[0].startswith(_LOCAL_TCGEN05)
+    if each.opcode in ("cp", "st", "red"):
+        return each.has_any("async", "bulk")
+    return False
+
+
+def makes_others_wait(each: Instruction) -> bool:
+    """Whether it is more than an access of its own warp: whether it runs decides how others go on."""
+    return synchronises(each) and not (each.opcode == "tcgen05" and each.has_any("ld", "st"))
+
+
+def ends_a_spin(each: Instruction) -> bool:
+    """Whether a loop with this instruction does more than wait."""
+    return synchronises(each) and not is_try(each)
+
+
+def is_try(each: Instruction) -> bool:
+    """Whether it asks an mbarrier without waiting for it."""
+    return each.opcode == "mbarrier" and each.has_any(*TRIES)

@@ -1,0 +1,325 @@
+"""What a register of a warp can hold: one integer for all lanes, 32 integers, nothing known, or a try's answer.
+
+Plain integers are Python's own, so that the expressions compiled of a kernel's text run at their speed; the other kinds
+overload the operators. Integers are held without a sign, in the width of their register.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+WARP = 32
+FULL = (1 << WARP) - 1
+
+Value: TypeAlias = Any  #: int | bool | Unknown | Lanes | Answer; Any, since the operators are the types' own
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """Where a value comes from that is not known: ``what`` in words, and the line of the PTX."""
+
+    what: str
+    line: int
+
+
+class _Lifted:
+    """The operators of a value that is not one integer."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    def __add__(self, other: Value) -> Value:
+        return lift(operator.add, self, other)
+
+    def __radd__(self, other: Value) -> Value:
+        return lift(operator.add, other, self)
+
+    def __sub__(self, other: Value) -> Value:
+        return lift(operator.sub, self, other)
+
+    def __rsub__(self, other: Value) -> Value:
+        return lift(operator.sub, other, self)
+
+    def __mul__(self, other: Value) -> Value:
+        return lift(_times, self, other)
+
+    def __rmul__(self, other: Value) -> Value:
+        return lift(_times, other, self)
+
+    def __and__(self, other: Value) -> Value:
+        return lift(_both, self, other)
+
+    def __rand__(self, other: Value) -> Value:
+        return lift(_both, other, self)
+
+    def __or__(self, other: Value) -> Value:
+        return lift(operator.or_, self, other)
+
+    def __ror__(self, other: Value) -> Value:
+        return lift(operator.or_, other, self)
+
+    def __xor__(self, other: Value) -> Value:
+        return lift(operator.xor, self, other)
+
+    def __rxor__(self, other: Value) -> Value:
+        return lift(operator.xor, other, self)
+
+    def __lshift__(self, other: Value) -> Value:
+        return lift(operator.lshift, self, other)
+
+    def __rshift__(self, other: Value) -> Value:
+        return lift(operator.rshift, self, other)
+
+    def __lt__(self, other: Value) -> Value:
+        return lift(operator.lt, self, other)
+
+    def __le__(self, other: Value) -> Value:
+        return lift(operator.le, self, other)
+
+    def __gt__(self, other: Value) -> Value:
+        return lift(operator.gt, self, other)
+
+    def __ge__(self, other: Value) -> Value:
+        return lift(operator.ge, self, other)
+
+    def __eq__(self, other: object) -> Value:
+        return lift(operator.eq, self, other)
+
+    def __ne__(self, other: object) -> Value:
+        return lift(operator.ne, self, other)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a value of several lanes, or an unknown one, is neither true nor false")
+
+
+class Unknown(_Lifted):
+    """Nothing is known of it but where it comes from."""
+
+    __slots__ = ("leaf",)
+
+    def __init__(self, leaf: Leaf) -> None:
+        self.leaf = leaf
+
+    def __repr__(self) -> str:
+        return f"Unknown({self.leaf.what}, line {self.leaf.line})"
+
+
+class PerLane(_Lifted):
+    """One value for each of the 32 lanes, of which each is an integer or unknown."""
+
+    __slots__ = ("each",)
+
+    def __init__(self, each: list[Value]) -> None:
+        self.each = each
+
+    def __repr__(self) -> str:
+        return f"PerLane({self.each})"
+
+
+class Ramp(PerLane):
+    """Lanes whose values rise evenly from lane to lane: ``first + step * lane``, as addresses mostly do."""
+
+    __slots__ = ("first", "step")
+
+    def __init__(self, first: int, step: int) -> None:
+        self.first, self.step = first, step
+        self.each = list(range(first, first + WARP * step, step))
+
+    def __add__(self, other: Value) -> Value:
+        if other.__class__ is int:
+            return Ramp(self.first + other, self.step)
+        return lift(operator.add, self, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Value) -> Value:
+        if other.__class__ is int:
+            return Ramp(self.first - other, self.step)
+        return lift(operator.sub, self, other)
+
+    def __mul__(self, other: Value) -> Value:
+        if other.__class__ is int and other:
+            return Ramp(self.first * other, self.step * other)
+        return lift(_times, self, other)
+
+    __rmul__ = __mul__
+
+    def __lshift__(self, other: Value) -> Value:
+        return Ramp(self.first << other, self.step << other)
+
+    def __and__(self, other: Value) -> Value:
+        if other.__class__ is int and not other & (other + 1):  # the mask of a width
+            last = self.first + (WARP - 1) * self.step
+            if 0 <= self.first <= other and 0 <= last <= other:
+                return self
+        return lift(_both, self, other)
+
+    __rand__ = __and__
+
+
+class OpenAnswer(_Lifted):
+    """What depends on the answer of one try of an mbarrier: the value if it was false, and the value if it was true."""
+
+    __slots__ = ("asked", "if_false", "if_true")
+
+    def __init__(self, asked: int, if_false: Value, if_true: Value) -> None:
+        self.asked, self.if_false, self.if_true = asked, if_false, if_true
+
+    def __repr__(self) -> str:
+        return f"OpenAnswer({self.asked}: {self.if_false} | {self.if_true})"
+
+
+def lanes_of(each: list[Value]) -> Value:
+    """The value that holds these: one of them if all are the same."""
+    first = each[0]
+    if isinstance(first, Unknown):
+        return first if all(isinstance(v, Unknown) for v in each) else PerLane(each)
+    try:
+        if each.count(first) == WARP:
+            return first
+        step = each[1] - first
+        if step.__class__ is int and step and each == list(range(first, first + WARP * step, step)):
+            return Ramp(first, step)
+    except TypeError:  # some are unknown
+        pass
+    return PerLane(each)
+
+
+def answer_of(asked: int, if_false: Value, if_true: Value) -> Value:
+    """The value that depends on this answer; the value itself if it is the same in both cases."""
+    if same(if_false, if_true):
+        return if_false
+    for value in (if_false, if_true):
+        if isinstance(value, OpenAnswer) and value.asked != asked:
+            return Unknown(Leaf("the answers of two tries", 0))
+    if isinstance(if_false, OpenAnswer):
+        if_false = if_false.if_false
+    if isinstance(if_true, OpenAnswer):
+        if_true = if_true.if_true
+    return if_false if same(if_false, if_true) else OpenAnswer(asked, if_false, if_true)
+
+
+def same(a: Value, b: Value) -> bool:
+    """Whether two values are known to be equal; an unknown one is only itself."""
+    if a is b:
+        return True
+    if isinstance(a, int):
+        return isinstance(b, int) and a == b
+    if isinstance(a, PerLane) and isinstance(b, PerLane):
+        return all(map(same, a.each, b.each))
+    if isinstance(a, OpenAnswer) and isinstance(b, OpenAnswer):
+        return a.asked == b.asked and same(a.if_false, b.if_false) and same(a.if_true, b.if_true)
+    return isinstance(a, Unknown) and isinstance(b, Unknown) and a.leaf == b.leaf
+
+
+def lift(function: Callable[..., Value], *args: Value) -> Value:
+    """A function of integers, applied to values of any kind."""
+    lanes = unknown = None
+    for a in args:
+        if isinstance(a, OpenAnswer):
+            return _of_answer(function, a.asked, args)
+        if isinstance(a, PerLane):
+            lanes = a
+        elif isinstance(a, Unknown):
+            unknown = unknown or (a,)
+    if lanes is not None:
+        spread = [a.each if isinstance(a, PerLane) else [a] * WARP for a in args]
+        if function in _TOTAL:
+            return lanes_of([function(*each) for each in zip(*spread, strict=True)])
+        return lanes_of([lift(function, *each) for each in zip(*spread, strict=True)])
+    if unknown is not None and function not in _TOTAL:
+        return unknown[0]
+    return function(*args)
+
+
+def _of_answer(function: Callable[..., Value], asked: int, args: tuple[Value, ...]) -> Value:
+    for a in args:
+        if isinstance(a, OpenAnswer) and a.asked != asked:
+            return Unknown(Leaf("the answers of two tries", 0))
+    if_false = lift(function, *(a.if_false if isinstance(a, OpenAnswer) else a for a in args))
+    if_true = lift(function, *(a.if_true if isinstance(a, OpenAnswer) else a for a in args))
+    return answer_of(asked, if_false, if_true)
+
+
+def _times(a: Value, b: Value) -> Value:
+    """A product; 0 times what is not known is 0."""
+    if isinstance(a, Unknown):
+        return 0 if isinstance(b, int) and b == 0 else a
+    if isinstance(b, Unknown):
+        return 0 if a == 0 else b
+    return a * b
+
+
+def _both(a: Value, b: Value) -> Value:
+    """Bitwise and; 0 and what is not known is 0."""
+    if isinstance(a, Unknown):
+        return 0 if isinstance(b, int) and b == 0 else a
+    if isinstance(b, Unknown):
+        return 0 if a == 0 else b
+    return a & b
+
+
+def _choose(p: Value, a: Value, b: Value) -> Value:
+    if isinstance(p, Unknown):
+        return a if same(a, b) else p
+    return a if p else b
+
+
+#: Take unknown values as arguments, and may know their result.
+_TOTAL: frozenset[Callable[..., Value]] = frozenset({_times, _both, _choose})
+
+
+def select(p: Value, a: Value, b: Value) -> Value:
+    """``a`` where the predicate holds, else ``b``."""
+    if isinstance(p, int):
+        return a if p else b
+    return lift(_choose, p, a, b)
+
+
+def of_lane(value: Value, lane: int) -> Value:
+    """What one lane sees of a value that does not depend on an answer."""
+    return value.each[lane] if isinstance(value, PerLane) else value
+
+
+def joined(mask: int, value: Value, other: Value) -> Value:
+    """``value`` in the lanes of ``mask``, ``other`` in the rest."""
+    if value is other or mask == FULL:
+        return value
+    if isinstance(value, OpenAnswer) or isinstance(other, OpenAnswer):
+        return _joined_answers(mask, value, other)
+    if isinstance(value, int) and isinstance(other, int) and value == other:
+        return value
+    ours = value.each if isinstance(value, PerLane) else [value] * WARP
+    theirs = other.each if isinstance(other, PerLane) else [other] * WARP
+    return lanes_of([ours[i] if mask >> i & 1 else theirs[i] for i in range(WARP)])
+
+
+def _joined_answers(mask: int, value: Value, other: Value) -> Value:
+    asked = {v.asked for v in (value, other) if isinstance(v, OpenAnswer)}
+    if len(asked) > 1:
+        return Unknown(Leaf("the answers of two tries", 0))
+
+    def part(v: Value, *, true: bool) -> Value:
+        return (v.if_true if true else v.if_false) if isinstance(v, OpenAnswer) else v
+
+    if_false = joined(mask, part(value, true=False), part(other, true=False))
+    return answer_of(asked.pop(), if_false, joined(mask, part(value, true=True), part(other, true=True)))
+
+
+def lanes_in(mask: int) -> list[int]:
+    """The numbers of the lanes of a mask, the lowest first."""
+    return [lane for lane in range(WARP) if mask >> lane & 1]
+
+
+def leaf_of(value: Value) -> Leaf | None:
+    """Where a value comes from that is not known in some lane; None if it is known."""
+    if isinstance(value, Unknown):
+        return value.leaf
+    if isinstance(value, PerLane):
+        return next((v.leaf for v in value.each if isinstance(v, Unknown)), None)
+    if isinstance(value, OpenAnswer):
+        return Leaf("the result of a try_wait", 0)
+    return None

@@ -1,0 +1,222 @@
+"""A kernel's PTX and one launch in, a flat program with its coverage out: reading, emulation, emission."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from pipesim.errors import LaunchFileError
+from pipesim.model.coverage import Coverage
+from pipesim.model.ops import Op
+from pipesim.model.program import Program
+from pipesim.ptx.emit.build import program_of
+from pipesim.ptx.emit.names import source_of
+from pipesim.ptx.emulate.cluster import Cluster, Limits
+from pipesim.ptx.emulate.code import Code
+from pipesim.ptx.emulate.constants import Constants
+from pipesim.ptx.emulate.effects.table import effect_of
+from pipesim.ptx.emulate.regions import Regions
+from pipesim.ptx.emulate.warp import EmulatedWarp, Status
+from pipesim.ptx.flow.graph import graph_of
+from pipesim.ptx.flow.inline import inlined
+from pipesim.ptx.flow.slice import slice_of
+from pipesim.ptx.flow.uses import uses_of
+from pipesim.ptx.launch.image import Image
+from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.text.instruction import Instruction
+from pipesim.ptx.text.module import Function, Module
+
+_MOST_PARTINGS = 8  #: times that the lanes of warps are followed apart in more parts
+_MOST_LISTED = 8  #: entries of a kind in the coverage
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """A flat program and how much was run for it: warp instructions, and those of the kernel that were kept."""
+
+    program: Program
+    places: tuple[tuple[int, int], ...]  #: CTA and byte offset in shared memory of each barrier of the program
+    instructions: int
+    kept: int
+    body: int
+
+
+def extract(module: Module, launch: Launch, limits: Limits | None = None) -> Extraction:
+    """Emulate one cluster of the launch and write what it did as a flat program.
+
+    Raises LaunchFileError if launch and kernel do not fit.
+    """
+    entry = entry_of(module, launch)
+    launch = _with_cluster(launch, entry)
+    function = inlined(module, entry)
+    graph = graph_of(function)
+    part = slice_of(function, graph)
+    code = Code(function, Regions(function, graph, part.kept, uses_of(function), part.opaque), part)
+    code.effect_of = effect_of
+    image, constants = Image(launch, entry), Constants(module)
+    cluster = Cluster(code, launch, image, constants)
+    instructions = cluster.run(limits)
+    apart: dict[tuple[int, int], tuple[int, ...]] = {}
+    for _ in range(_MOST_PARTINGS):
+        parted = cluster.must_part()
+        if not parted:
+            break
+        apart |= parted
+        cluster = Cluster(code, launch, image, constants, apart)
+        instructions += cluster.run(limits)
+    unsolved = ""
+    if cluster.equations or any(cluster.landed_copies.values()):
+        sizes = solved(cluster.equations)
+        if sizes is None:
+            unsolved = "the bytes of copies by tensor maps that the launch file does not give cannot be worked out"
+        else:
+            cluster = Cluster(code, launch, image, constants, apart)
+            cluster.sizes = sizes
+            instructions += cluster.run(limits)
+    coverage = coverage_of(cluster, function, module, instructions, unsolved)
+    name = launch.entry
+    program = program_of(name, cluster.recorder, cluster.initialised, function, module, launch, coverage)
+    return Extraction(program, tuple(cluster.recorder.barriers), instructions, len(part.kept), len(function.body))
+
+
+def _with_cluster(launch: Launch, entry: Function) -> Launch:
+    """The launch with the cluster that the kernel requires (``.reqnctapercluster``). LaunchFileError if another."""
+    required = tuple((*entry.directives.get("reqnctapercluster", ()), 1, 1, 1)[:3])
+    if "reqnctapercluster" not in entry.directives or required == launch.cluster:
+        return launch
+    x, y, z = required
+    if launch.cluster != (1, 1, 1):
+        raise LaunchFileError(
+            f"the launch file has clusters of {launch.cluster}, and {entry.name} requires {required}",
+            place="cluster",
+            correction=f"write {list(required)}",
+        )
+    if any(g % c for g, c in zip(launch.grid, required, strict=True)):
+        raise LaunchFileError(
+            f"a grid of {launch.grid} does not consist of whole clusters of {required}",
+            place="grid",
+            cause=f"{entry.name} requires them",
+            correction="use multiples",
+        )
+    return replace(launch, cluster=(x, y, z))
+
+
+def entry_of(module: Module, launch: Launch) -> Function:
+    """The kernel that is launched. LaunchFileError if the file does not have it."""
+    entry = module.function(launch.entry)
+    if entry is None or not entry.body:
+        names = ", ".join(each.name for each in module.entries)
+        raise LaunchFileError(
+            f"{module.name} has no kernel {launch.entry}", cause=f"it has {names or 'none'}", correction="name one"
+        )
+    return entry
+
+
+def solved(equations: list[tuple[tuple[object, ...], int]]) -> dict[object, int] | None:
+    """Bytes of one copy by each tensor map, from phases: so many copies of each, and their bytes together.
+
+    None unless there is one solution, of positive integers.
+    """
+    keys = list(dict.fromkeys(key for copies, _ in equations for key in copies))
+    rows = {(*(copies.count(key) for key in keys), total) for copies, total in equations}
+    matrix = [[Fraction(v) for v in row] for row in sorted(rows)]
+    rank = 0
+    for column in range(len(keys)):
+        pivot = next((r for r in range(rank, len(matrix)) if matrix[r][column]), None)
+        if pivot is None:
+            return None
+        matrix[rank], matrix[pivot] = matrix[pivot], matrix[rank]
+        matrix[rank] = [v / matrix[rank][column] for v in matrix[rank]]
+        for r in range(len(matrix)):
+            if r != rank and matrix[r][column]:
+                matrix[r] = [a - matrix[r][column] * b for a, b in zip(matrix[r], matrix[rank], strict=True)]
+        rank += 1
+    if any(row[-1] for row in matrix[rank:]):
+        return None
+    sizes = {key: matrix[i][-1] for i, key in enumerate(keys)}
+    if any(size.denominator != 1 or size <= 0 for size in sizes.values()):
+        return None
+    return {key: int(size) for key, size in sizes.items()}
+
+
+def coverage_of(cluster: Cluster, function: Function, module: Module, instructions: int, unsolved: str) -> Coverage:
+    """What the emulation did not follow, left out and assumed, in sentences."""
+
+    def at(position: int) -> str:
+        each = function.body[min(position, len(function.body) - 1)]
+        return f"{source_of(each, module)} ({module.name}:{each.line})" if each.source else f"{module.name}:{each.line}"
+
+    def who(*warps: EmulatedWarp) -> str:
+        said = []
+        for cta in sorted({warp.cta for warp in warps}):
+            numbers = sorted({warp.number for warp in warps if warp.cta == cta})
+            runs = "warp " + _numbers(numbers) if len(numbers) == 1 else "warps " + _numbers(numbers)
+            said.append(runs + (f" of CTA {cta}" if cluster.ctas > 1 else ""))
+        return ", ".join(said)
+
+    stopped: dict[str, list[EmulatedWarp]] = {unsolved: []} if unsolved else {}
+    blocked: dict[str, list[EmulatedWarp]] = {}
+    for warp in cluster.warps:
+        if warp.status is Status.STOPPED and warp.stop is not None:
+            leaf = warp.stop.leaf
+            tail = ""
+            if leaf is not None:
+                tail = f": {leaf.what}" + (f" ({module.name}:{leaf.line})" if leaf.line else "")
+            stopped.setdefault(f"not followed beyond {at(warp.stop.position)}: {warp.stop.what}{tail}", []).append(warp)
+        elif warp.status is Status.BLOCKED:
+            blocked.setdefault(f"waiting at {at(warp.pc)} when every warp waits", []).append(warp)
+    notes = cluster.notes
+    left_out = [f"{at(p)}: {function.body[p].mnemonic}: {why}" for p, why in sorted(notes.left_out.items())]
+    left_out += [f"{at(p)}: {mnemonic} is not known" for p, mnemonic in sorted(notes.unread.items())]
+    assumed = [f"the wait at {at(p)} does not time out" for p in sorted(notes.time_outs)]
+    assumed += [f"the trap after {at(p)} is not reached" for p in sorted(notes.traps)]
+    assumed += [f"{at(p)}: {what}" for p, what in sorted((notes.policies | cluster.globals.policies).items())]
+    assumed += [f"warps that store to the same bytes at {at(p)} store the same" for p in sorted(notes.equal_stores)]
+    joins = [p for p in sorted(notes.joins) if p < len(function.body) and not _converges(function.body[p])]
+    if joins:
+        assumed.append(f"lanes that part meet again at {_some([at(p) for p in joins])}")
+    weakened = [
+        f"{who(warp)}: lanes {warp.lanes:#010x} are followed apart from the others"
+        for warp in cluster.warps
+        if warp.is_part
+    ]
+    inferred = [f"{at(p)}: {what}" for p, what in sorted(notes.inferred.items())]
+    kinds: dict[str, int] = {}
+    for stream in cluster.recorder.streams:
+        for op in stream.code:
+            kinds[Op(op[0]).name] = kinds.get(Op(op[0]).name, 0) + 1
+    extracted = [f"{count:,} {name}" for name, count in sorted(kinds.items())]
+    return Coverage(
+        stopped=tuple(f"{who(*warps)}: {why}" if warps else why for why, warps in stopped.items()),
+        blocked=tuple(f"{who(*warps)}: {why}" for why, warps in blocked.items()),
+        left_out=tuple(_few(left_out)),
+        inferred=tuple(_few(inferred)),
+        weakened=tuple(_few(weakened)),
+        assumed=tuple(_few(assumed)),
+        extracted=(f"{instructions:,} warp instructions", *extracted),
+    )
+
+
+def _converges(each: Instruction) -> bool:
+    """Whether PTX itself says that the lanes of a warp execute it together."""
+    return each.has("aligned") or (each.opcode == "bar" and not each.has("arrive"))
+
+
+def _numbers(numbers: list[int]) -> str:
+    """``0 to 3, 5``."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in runs)
+
+
+def _few(sentences: list[str]) -> list[str]:
+    more = len(sentences) - _MOST_LISTED
+    return sentences if more <= 0 else [*sentences[:_MOST_LISTED], f"and {more} more"]
+
+
+def _some(places: list[str]) -> str:
+    return ", ".join(places[:4]) + (f" and {len(places) - 4} more places" if len(places) > 4 else "")

@@ -1,0 +1,88 @@
+"""What the slice must know of an opcode: whether it synchronises, touches shared memory, or only makes a value.
+
+An opcode in none of these sets was never heard of (PTX ISA 8.0 to 9.4). It is listed, and its result is unknown.
+"""
+
+from __future__ import annotations
+
+from pipesim.ptx.text.instruction import Address, Instruction, TensorAddress
+
+#: Instructions that make agents wait or signal, move bytes asynchronously, or order memory.
+SYNCHRONISING = frozenset(
+    {
+        "mbarrier", "bar", "barrier", "fence", "membar", "wgmma", "tcgen05", "setmaxnreg", "clusterlaunchcontrol",
+        "griddepcontrol", "tensormap", "elect",
+    }
+)  # fmt: skip
+
+#: Loads and stores of memory that may be the CTA's or the cluster's shared memory.
+ACCESSES = frozenset({"ld", "st", "atom", "red", "ldmatrix", "stmatrix", "ldu"})
+
+#: Opcodes whose only effect is to write their first operand.
+VALUES = frozenset(
+    {
+        "abs", "activemask", "add", "addc", "and", "alloca", "bfe", "bfi", "bfind", "bmsk", "brev", "clz", "cnot",
+        "copysign", "cos", "createpolicy", "cvt", "cvta", "div", "dp2a", "dp4a", "ex2", "fma", "fns", "getctarank",
+        "isspacep", "istypep", "lg2", "lop3", "mad", "mad24", "madc", "mapa", "match", "max", "min", "mma", "mov",
+        "movmatrix", "mul", "mul24", "neg", "not", "or", "popc", "prmt", "rcp", "redux", "rem", "rsqrt", "sad",
+        "selp", "set", "setp", "shf", "shfl", "shl", "shr", "sin", "slct", "sqrt", "stackrestore", "stacksave", "sub",
+        "subc", "suld", "szext", "tanh", "testp", "tex", "tld4", "txq", "suq", "vadd", "vmax", "vmin", "vote", "vset",
+        "vsub", "vabsdiff", "vshl", "vshr", "vmad", "vadd2", "vadd4", "vsub2", "vsub4", "vavrg2", "vavrg4", "vmin2",
+        "vmin4", "vmax2", "vmax4", "vset2", "vset4", "vabsdiff2", "vabsdiff4", "wmma", "xor",
+    }
+)  # fmt: skip
+
+#: Opcodes that neither synchronise nor make a value that could decide anything.
+WITHOUT_EFFECT = frozenset(
+    {"applypriority", "brkpt", "discard", "multimem", "nanosleep", "pmevent", "prefetch", "prefetchu", "sust", "sured"}
+)
+
+
+CONTROL = frozenset({"bra", "brx", "call", "exit", "ret", "trap"})
+
+#: Opcodes of which only these forms synchronise: the others are accesses, values or hints.
+_FORMS = {"cp": {"async", "reduce"}, "st": {"async", "bulk"}, "red": {"async"}}
+#: Library functions that a compiler calls and that do not synchronise.
+LIBRARY = frozenset({"vprintf", "malloc", "free", "__assertfail", "__nv_printf"})
+
+#: Opcodes that have no destination, whatever their first operand is.
+_NO_RESULT = frozenset(
+    {"st", "red", "fence", "membar", "setmaxnreg", "griddepcontrol", "stmatrix", "cp", "tensormap"}
+) | WITHOUT_EFFECT - {"multimem"} | CONTROL - {"call"}  # fmt: skip
+
+_KNOWN = VALUES | ACCESSES | CONTROL | WITHOUT_EFFECT | {"cp"}
+
+
+def is_known(instruction: Instruction) -> bool:
+    """Whether the slice knows what kind of instruction it is."""
+    return instruction.opcode in _KNOWN or synchronises(instruction)
+
+
+def synchronises(instruction: Instruction) -> bool:
+    """Whether agents wait for, signal or order something by it, or it moves bytes of shared memory asynchronously."""
+    opcode, modifiers = instruction.opcode, instruction.modifiers
+    if opcode in _FORMS:
+        return not _FORMS[opcode].isdisjoint(modifiers) and "prefetch" not in modifiers
+    return opcode in SYNCHRONISING
+
+
+def may_touch_shared(instruction: Instruction) -> bool:
+    """Whether a load, store or atomic names shared memory, or names no space and may mean it."""
+    if instruction.opcode not in ACCESSES:
+        return False
+    spaces = {name.partition("::")[0] for name in instruction.modifiers}
+    return "shared" in spaces or not spaces & {"global", "local", "param", "const"}
+
+
+def has_result(instruction: Instruction) -> bool:
+    """Whether the first operand (of a call, the first list) is written."""
+    opcode, operands = instruction.opcode, instruction.operands
+    if not operands or opcode in _NO_RESULT or isinstance(operands[0], Address | TensorAddress):
+        return False
+    if opcode in {"bar", "barrier"}:
+        return "red" in instruction.modifiers
+    if opcode == "tcgen05":
+        return "ld" in instruction.modifiers
+    if opcode == "wgmma":
+        return "mma_async" in instruction.modifiers
+    return True

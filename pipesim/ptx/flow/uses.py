@@ -1,0 +1,143 @@
+"""Which registers an instruction reads and writes, and which of what it reads its synchronisation depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pipesim.ptx.flow.opcodes import has_result
+from pipesim.ptx.text.instruction import (
+    Address,
+    Arguments,
+    Instruction,
+    Negated,
+    Operand,
+    Register,
+    RegisterPair,
+    TensorAddress,
+    Vector,
+)
+from pipesim.ptx.text.module import Function
+
+CARRY = "%CC.CF"  #: the carry flag, which ``add.cc`` writes and ``addc`` reads (PTX ISA, "Extended-Precision")
+_WITH_CARRY = frozenset({"addc", "subc", "madc"})
+_SPACES = ("global", "shared::cta", "shared::cluster", "shared")
+_SIZES = frozenset({"box_dim", "elemtype", "element_stride", "rank", "cp_fenceproxy"})
+_OF_GROUPS = frozenset({"commit_group", "wait_group", "wait_all", "mbarrier"})
+
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Uses:
+    """By position in a body, the registers that each instruction reads (without the guard), writes, and needs.
+
+    ``needs`` are those on which its effect on synchronisation depends: which bytes, which barrier, how many. What is
+    stored, added or multiplied is not among them, nor where in global memory a copy reads or writes.
+    """
+
+    reads: Sequence[Names]
+    writes: Sequence[Names]
+    needs: Sequence[Names]
+
+
+def uses_of(function: Function) -> Uses:
+    """The registers of every instruction of a function."""
+    made = _Registers()
+    reads, writes, needs = [], [], []
+    for each in function.body:
+        operands, result = each.operands, has_result(each)
+        after = operands[1:] if result else operands
+        wrote = made.of(operands[:1]) if result and _names_registers(each) else ()
+        was = made.of(operands) if result and each.opcode == "wgmma" else made.of(after)
+        if "cc" in each.modifiers:
+            wrote = (*wrote, CARRY)
+        reads.append((*was, CARRY) if each.opcode in _WITH_CARRY else was)
+        writes.append(wrote)
+        needs.append(made.of(_decisive(each, after)))
+    return Uses(reads, writes, needs)
+
+
+def _names_registers(instruction: Instruction) -> bool:
+    """Whether the first operand can be a result: a call without one begins with the function's name."""
+    return instruction.opcode != "call" or isinstance(instruction.operands[0], Arguments)
+
+
+@dataclass
+class _Registers:
+    """The registers in operands, remembered by identity: the reader shares operands of the same text."""
+
+    _found: dict[int, Names] = field(default_factory=dict)
+
+    def of(self, operands: Iterable[Operand]) -> Names:
+        """The registers of some operands, in order."""
+        found: Names = ()
+        for operand in operands:
+            names = self._found.get(id(operand))
+            if names is None:
+                names = self._found[id(operand)] = self._names(operand)
+            found += names
+        return found
+
+    def _names(self, operand: Operand) -> Names:
+        match operand:
+            case Register(name) | Address(base=Register(name)) | Negated(Register(name)):
+                return (name,)
+            case TensorAddress(place, coordinates):
+                return self.of((place, coordinates))
+            case Vector(parts) | Arguments(parts):
+                return self.of(parts)
+            case RegisterPair(first, second):
+                return self.of((first, second))
+            case _:
+                return ()
+
+
+def _decisive(instruction: Instruction, after: Sequence[Operand]) -> Sequence[Operand]:
+    """The operands on which the effect on synchronisation depends; ``after`` are those after a result."""
+    operands, modifiers = instruction.operands, instruction.modifiers
+    match instruction.opcode:
+        case "ld" | "ldu" | "ldmatrix" | "atom":
+            return operands[1:2]
+        case "st" | "red" if "async" in modifiers:
+            return (*operands[:1], *operands[2:])
+        case "st" if "bulk" in modifiers:
+            return operands[:2]
+        case "st" | "red" | "stmatrix":
+            return operands[:1]
+        case "cp":
+            return _copy(operands, modifiers)
+        case "wgmma":
+            # The result and a matrix in registers are vectors, descriptors are registers; the rest scales values.
+            return [each for each in operands[1:3] if not isinstance(each, Vector)]
+        case "tcgen05":
+            return _tensor_core(operands, modifiers)
+        case "tensormap":
+            return operands if not _SIZES.isdisjoint(modifiers) else operands[:1]
+        case _:
+            return after
+
+
+def _copy(operands: Sequence[Operand], modifiers: Names) -> Sequence[Operand]:
+    """Of an asynchronous copy: addresses in shared memory, bytes, barrier, mask; of a tensor only its map."""
+    if not _OF_GROUPS.isdisjoint(modifiers):
+        return operands
+    if "L2::cache_hint" in modifiers:
+        operands = operands[:-1]
+    if "tensor" in modifiers:
+        places = [each.map if isinstance(each, TensorAddress) else each for each in operands]
+        return [each for each in places if not isinstance(each, Vector)]
+    spaces = [each for each in modifiers if each in _SPACES]  # the destination's, then the source's
+    if "global" not in spaces or len(operands) < 2:
+        return operands
+    return operands[1:] if spaces[0] == "global" else (operands[0], *operands[2:])
+
+
+def _tensor_core(operands: Sequence[Operand], modifiers: Names) -> Sequence[Operand]:
+    if "ld" in modifiers:
+        return [each for each in operands if isinstance(each, Address)]
+    if "st" in modifiers:
+        return operands[:1]
+    if "mma" in modifiers:  # the matrices, the instruction's description, and the addresses of scales and metadata
+        return (*operands[:4], *(each for each in operands[4:] if isinstance(each, Address)))
+    return operands

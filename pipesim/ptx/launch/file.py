@@ -1,0 +1,203 @@
+"""The JSON form of a launch: ``read_launch`` and ``launch_json`` are inverse (docs/launch-file.md)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from pipesim.errors import LaunchFileError
+from pipesim.ptx.launch.encoding import encoded
+from pipesim.ptx.launch.members import PAGE, Members
+from pipesim.ptx.launch.values import (
+    ELEMENTS,
+    FORMAT,
+    INTERLEAVES,
+    LAUNCH_VERSION,
+    SWIZZLES,
+    TYPES,
+    Array,
+    Content,
+    Field,
+    Launch,
+    Number,
+    Parameter,
+    Pointer,
+    Policies,
+    Shape,
+    Struct,
+    TensorMap,
+    size_of,
+)
+
+MAX_BYTES = 1 << 24  #: of a launch file
+MOST_VALUES = 1 << 20  #: of an array
+MOST_SPACE = 1 << 15  #: bytes of all parameters (PTX ISA, "Kernel Function Parameters": 32,764)
+_MEMBERS = ("format", "version", "entry", "grid", "block", "cluster", "dynamic_shared_bytes", "registers_per_thread")
+_MAP = ("kind", "element", "dims", "box", "strides", "element_strides", "swizzle", "interleave", "pixels")
+KINDS = {
+    "value": ("kind", "type", "value"),
+    "array": ("kind", "type", "values"),
+    "pointer": ("kind", "align", "contents"),
+    "tensor_map": _MAP,
+    "struct": ("kind", "size", "fields"),
+}
+_DEEPEST = 8  #: structures and pointers inside each other
+
+
+def read_launch(text: str, name: str) -> Launch:
+    """The launch that a file's text describes; ``name`` is the file's, for messages. Raises LaunchFileError."""
+    if len(text) > MAX_BYTES:
+        raise LaunchFileError(f"the launch file has {len(text):,} characters", place=name, correction=PAGE)
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise LaunchFileError("this is not JSON", place=name, cause=str(error)[:200], correction=PAGE) from None
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise LaunchFileError(f'this is not a launch file: it has no "format": "{FORMAT}"', place=name, correction=PAGE)
+    if data.get("version") != LAUNCH_VERSION:
+        raise LaunchFileError(
+            f"a launch file of version {str(data.get('version'))[:20]} cannot be read",
+            place=name,
+            cause=f"this pipesim reads version {LAUNCH_VERSION}",
+            correction="update pipesim",
+        )
+    return _launch(Members(data, name, (*_MEMBERS, "parameters", "policies")))
+
+
+def _launch(given: Members) -> Launch:
+    policies = Members(given.data.get("policies", {}), given.at("policies"), ("tile_counter", "launch_control"))
+    parameters = []
+    for number, each in enumerate(given.items("parameters", [])):
+        place = given.at(f"parameters[{number}]")
+        name = Members(each, place, tuple(each)).text("name", "") if isinstance(each, dict) else ""
+        plain = {key: value for key, value in each.items() if key != "name"} if isinstance(each, dict) else each
+        parameters.append(Parameter(name, _content(plain, place, 0)))
+    return Launch(
+        given.text("entry", ""),
+        _shape(given, "grid", (1 << 31) - 1),
+        _shape(given, "block", 1024),
+        _shape(given, "cluster", 16, default=(1, 1, 1)),
+        given.whole("dynamic_shared_bytes", 0, high=1 << 20),
+        given.whole("registers_per_thread", 0, high=256),
+        tuple(parameters),
+        Policies(policies.whole("tile_counter", 0), policies.whole("launch_control", 1)),
+    )
+
+
+def _shape(given: Members, name: str, high: int, default: Shape | None = None) -> Shape:
+    found = given.wholes(name, default, low=1, high=high, most=3)
+    if not found:
+        raise given.error(name, "expected one to three numbers")
+    return cast("Shape", (*found, 1, 1)[:3])
+
+
+def _content(data: Any, place: str, depth: int) -> Content:
+    kind = Members(data, place, tuple(data) if isinstance(data, dict) else ()).text("kind", among=tuple(KINDS))
+    given = Members(data, place, KINDS[kind])
+    if depth > _DEEPEST:
+        raise LaunchFileError("structures and pointers are nested too deeply", place=place, correction=PAGE)
+    match kind:
+        case "value":
+            return _number(given)
+        case "array":
+            name = given.text("type", among=tuple(TYPES))
+            bits = 8 * TYPES[name]
+            low, high = -(1 << bits - 1), (1 << bits) - 1
+            return Array(name, given.wholes("values", low=low, high=high, most=MOST_VALUES))
+        case "pointer":
+            align = given.whole("align", 256, low=1, high=1 << 30)
+            if align & (align - 1):
+                raise given.error("align", f"{align} is not a power of two")
+            return Pointer(align, _fields(given, "contents", 1 << 40, depth))
+        case "tensor_map":
+            return _tensor_map(given)
+        case _:
+            size = given.whole("size", low=1, high=MOST_SPACE)
+            return Struct(size, _fields(given, "fields", size, depth))
+
+
+def _number(given: Members) -> Number:
+    name, value = given.text("type", among=tuple(TYPES)), given.number("value")
+    bits = 8 * TYPES[name]
+    if isinstance(value, int) and not -(1 << bits - 1) <= value < 1 << bits:
+        raise given.error("value", f"{value} does not fit {name}")
+    if isinstance(value, float) and not name.startswith(("f", "bf")):
+        raise given.error("value", f"{value} is not a whole number")
+    try:
+        encoded(name, value or 0)
+    except ValueError as error:
+        raise given.error("value", str(error)) from None
+    return Number(name, value)
+
+
+def _fields(given: Members, name: str, size: int, depth: int) -> tuple[Field, ...]:
+    found = []
+    for number, each in enumerate(given.items(name, [])):
+        place = given.at(f"{name}[{number}]")
+        offset = Members(each, place, tuple(each) if isinstance(each, dict) else ()).whole("offset", high=size)
+        content = _content({key: value for key, value in each.items() if key != "offset"}, place, depth + 1)
+        if offset + size_of(content) > size:
+            raise LaunchFileError(f"the field ends after the {size:,} bytes of its structure", place=place)
+        found.append(Field(offset, content))
+    return tuple(sorted(found, key=lambda each: each.offset))
+
+
+def _tensor_map(given: Members) -> TensorMap:
+    pixels = given.whole("pixels", 0, high=1024)
+    found = TensorMap(
+        given.text("element", "", ("", *ELEMENTS)),
+        given.wholes("dims", [], low=1, high=1 << 40),
+        given.wholes("box", [], low=1, high=1 << 16),
+        given.wholes("strides", [], low=0),
+        given.wholes("element_strides", [], low=1, high=8),
+        given.text("swizzle", "none", SWIZZLES),
+        given.text("interleave", "none", INTERLEAVES),
+        pixels,
+    )
+    if pixels and len(found.box) != 1:
+        raise given.error("box", "expected the channels alone, because pixels is given")
+    if bool(found.element) != bool(found.box):
+        raise given.error("box", "box and element are given together, or neither of them")
+    return found
+
+
+def launch_json(launch: Launch) -> str:
+    """The launch as JSON text; members that have their default value are left out."""
+    data: dict[str, Any] = {"format": FORMAT, "version": launch.version, "entry": launch.entry}
+    data |= {"grid": list(launch.grid), "block": list(launch.block), "cluster": list(launch.cluster)}
+    data |= {"dynamic_shared_bytes": launch.dynamic_shared, "registers_per_thread": launch.registers}
+    named = [{"name": each.name} if each.name else {} for each in launch.parameters]
+    data["parameters"] = [name | _document(each.content) for name, each in zip(named, launch.parameters, strict=True)]
+    data["policies"] = {
+        "tile_counter": launch.policies.tile_counter,
+        "launch_control": launch.policies.launch_control,
+    }
+    rows = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in data.items() if key != "parameters"]
+    listed = ",\n".join(f"    {json.dumps(each)}" for each in data["parameters"])
+    rows.insert(-1, f'  "parameters": [\n{listed}\n  ]' if listed else '  "parameters": []')
+    return "{\n" + ",\n".join(rows) + "\n}\n"
+
+
+def _document(content: Content) -> dict[str, Any]:
+    match content:
+        case Number(type=kind, value=value):
+            return {"kind": "value", "type": kind, "value": value}
+        case Array(type=kind, values=values):
+            return {"kind": "array", "type": kind, "values": list(values)}
+        case Pointer(align=align, contents=contents):
+            found: dict[str, Any] = {"kind": "pointer"} | ({"align": align} if align != 256 else {})
+            return found | ({"contents": [_field(each) for each in contents]} if contents else {})
+        case Struct(size=size, fields=fields):
+            return {"kind": "struct", "size": size, "fields": [_field(each) for each in fields]}
+        case TensorMap():
+            sizes = {"dims": content.dims, "box": content.box, "strides": content.strides}
+            sizes["element_strides"] = content.element_strides
+            found = {"kind": "tensor_map"}
+            found |= {"element": content.element} if content.element else {}
+            found |= {name: list(size) for name, size in sizes.items() if size}
+            found |= {"swizzle": content.swizzle} | ({"pixels": content.pixels} if content.pixels else {})
+            return found | ({"interleave": content.interleave} if content.interleave != "none" else {})
+
+
+def _field(each: Field) -> dict[str, Any]:
+    return {"offset": each.offset} | _document(each.content)

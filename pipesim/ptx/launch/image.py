@@ -1,0 +1,136 @@
+"""The memory that a launch gives a kernel: bytes of the parameters and of what its pointers lead to, where known."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+from pipesim.errors import LaunchFileError
+from pipesim.ptx.launch.encoding import encoded
+from pipesim.ptx.launch.values import (
+    Array,
+    Content,
+    Launch,
+    Number,
+    Pointer,
+    Struct,
+    TensorMap,
+    size_of,
+)
+from pipesim.ptx.text.module import Function
+
+PARAMETERS = 0x7E00_0000_0000  #: the generic address of the first byte of the parameters
+_FIRST, _STEP = 1 << 40, 1 << 38  #: the memory of the first pointer, and the distance to the next one's
+
+
+@dataclass
+class Region:
+    """Bytes from an address on, and which of them are known; ``label`` says in words where they come from."""
+
+    base: int
+    label: str
+    data: bytearray = field(default_factory=bytearray)
+    known: bytearray = field(default_factory=bytearray)
+
+    def put(self, offset: int, data: bytes) -> None:
+        """Write known bytes."""
+        self.grow(offset + len(data))
+        self.data[offset : offset + len(data)] = data
+        self.known[offset : offset + len(data)] = b"\1" * len(data)
+
+    def grow(self, size: int) -> None:
+        """Have at least so many bytes; new ones are unknown."""
+        more = bytes(max(0, size - len(self.data)))
+        self.data += more
+        self.known += more
+
+
+class Image:
+    """The parameters and memory of a launch. Everything is a function of the launch alone: addresses are made up.
+
+    Raises LaunchFileError if the parameters are not those of the function.
+    """
+
+    def __init__(self, launch: Launch, function: Function) -> None:
+        self._maps: dict[int, TensorMap] = {}
+        self._regions = [Region(PARAMETERS, "parameters")]
+        _check(launch, function)
+        self._regions[0].grow(max((each.offset + each.size for each in function.params), default=0))
+        for number, (given, formal) in enumerate(zip(launch.parameters, function.params, strict=True)):
+            label = f"parameter {number}" + (f" ({given.name})" if given.name else "")
+            self._place(self._regions[0], formal.offset, given.content, label)
+        self._regions.sort(key=lambda each: each.base)
+        self._bases = [each.base for each in self._regions]
+
+    def parameter(self, offset: int, size: int) -> int | None:
+        """The unsigned value of so many bytes at an offset of the parameters; None if one of them is unknown."""
+        return self.load(PARAMETERS + offset, size)
+
+    def load(self, address: int, size: int) -> int | None:
+        """The unsigned value of so many bytes at a generic or global address; None if one of them is unknown."""
+        region = self._region(address)
+        if region is None:
+            return None
+        first = address - region.base
+        if region.known[first : first + size] != b"\1" * size:
+            return None
+        return int.from_bytes(region.data[first : first + size], "little")
+
+    def tensor_map(self, address: int) -> TensorMap | None:
+        """The tensor map at an address, None if none is known there."""
+        return self._maps.get(address)
+
+    def describe(self, address: int) -> str:
+        """An address in words: ``byte 16 behind parameter 3 (tiles)``; "" if it is in no memory of the launch."""
+        region = self._region(address)
+        if region is None:
+            return ""
+        offset = address - region.base
+        return (
+            f"byte {offset:,} of the parameters" if region.base == PARAMETERS else f"byte {offset:,} at {region.label}"
+        )
+
+    def _region(self, address: int) -> Region | None:
+        found = bisect_right(self._bases, address) - 1
+        return self._regions[found] if found >= 0 and address - self._bases[found] < _STEP else None
+
+    def _place(self, region: Region, offset: int, content: Content, label: str) -> None:
+        match content:
+            case Number(type=kind, value=value):
+                if value is not None:
+                    region.put(offset, encoded(kind, value))
+            case Array(type=kind, values=values):
+                region.put(offset, b"".join(encoded(kind, value) for value in values))
+            case TensorMap():
+                self._maps[region.base + offset] = content
+            case Struct(fields=fields):
+                for each in fields:
+                    self._place(region, offset + each.offset, each.content, label)
+            case Pointer(align=align, contents=contents):
+                base = _FIRST + (len(self._regions) - 1) * _STEP
+                base = -(-base // align) * align
+                memory = Region(base, label)
+                self._regions.append(memory)
+                region.put(offset, base.to_bytes(8, "little"))
+                for each in contents:
+                    inner = f"{label}, byte {each.offset:,}" if isinstance(each.content, Pointer) else label
+                    self._place(memory, each.offset, each.content, inner)
+
+
+def _check(launch: Launch, function: Function) -> None:
+    """LaunchFileError unless the launch has the function's parameters."""
+    if len(launch.parameters) != len(function.params):
+        raise LaunchFileError(
+            f"the launch file has {len(launch.parameters)} parameters, and {function.name} has {len(function.params)}",
+            place="parameters",
+            cause="a compiler may add parameters that the source does not show",
+            correction="write a template with `pipesim new --ptx KERNEL.ptx`, which lists them",
+        )
+    for number, (given, formal) in enumerate(zip(launch.parameters, function.params, strict=True)):
+        size = size_of(given.content)
+        if size != formal.size:
+            raise LaunchFileError(
+                f"parameter {number} has {size} bytes in the launch file and {formal.size} in {function.name}",
+                place=f"parameters[{number}]",
+                correction=f"use a value of {formal.size} bytes, or a struct with fields",
+            )

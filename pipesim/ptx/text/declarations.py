@@ -1,0 +1,142 @@
+"""Declarations: registers, variables with their initial values, and parameters (PTX ISA, "Variables")."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from pipesim.ptx.text.module import Param, Variable
+from pipesim.ptx.text.numbers import floating, integer
+from pipesim.ptx.text.operands import NAME, split
+
+SPACES = ("shared", "global", "const", "local", "param", "reg", "tex", "sreg")
+TYPE = r"\.(?:pred|[bsuf](?:8|16|32|64|128)|bf16x2|f16x2|bf16|tf32|e4m3|e5m2|e4m3x2|e5m2x2|texref|samplerref|surfref)\b"
+MOST_BYTES = 1 << 40  #: of one variable; initial values are limited by the text
+_NOT_DECIMAL = re.compile(
+    r"[^0-9\s,-]|(?<![0-9])0[0-9]|[0-9]{40}|[0-9-]\s+[0-9-]|-(?![0-9])|,\s*(?:,|\Z)|\A\s*(?:,|\Z)"
+)
+_ADDRESS = re.compile(rf"(?:(?:generic|0x[fF]{{2}}\w*)\s*\(\s*({NAME})\s*\)|({NAME}))\s*(?:\+\s*\d+)?")
+_ITEM = re.compile(rf"({NAME}|_)\s*(<\s*\d{{1,10}}\s*>)?\s*((?:\[[^\[\]]*\]\s*)*)(?:=(.*))?", re.DOTALL)
+_POINTER = re.compile(r"\.ptr\b\s*(?:\.(global|shared|const|local|param)\b)?")
+_ATTRIBUTE = re.compile(r"\.attribute\s*\([^()]*(?:\([^()]*\))?[^()]*\)")
+_WORD = re.compile(r"\.([\w:]+)")
+
+
+class DeclarationError(ValueError):
+    """A text that declares nothing; the message says why, the reader adds the line."""
+
+
+class Declared(NamedTuple):
+    """One item of a declaration, as written: its bytes and initial values.
+
+    ``many`` is the number of registers of a family (``%r<9>``), None for a single name.
+    """
+
+    name: str
+    many: int | None
+    space: str
+    type: str
+    size: int
+    align: int
+    init: bytes
+    addresses: tuple[tuple[int, str], ...]
+    words: frozenset[str]
+    pointer: str
+
+
+def type_bytes(name: str) -> int:
+    """Bytes of a value of a type: ``b32`` has 4, ``pred`` 1, a reference 8."""
+    if name == "pred":
+        return 1
+    if name.endswith("ref"):
+        return 8
+    if name.startswith(("e4m3", "e5m2")):
+        return 2 if name.endswith("x2") else 1
+    if name.endswith("x2"):
+        return 4
+    return 2 if name == "bf16" else 4 if name == "tf32" else int(name[1:]) // 8
+
+
+def declared(text: str) -> list[Declared]:
+    """The items of ``.shared .align 8 .b64 a[4], b`` without its semicolon. Raises DeclarationError."""
+    text = _ATTRIBUTE.sub(" ", text)
+    pointer = _POINTER.search(text)
+    head, rest = _head(_POINTER.sub(" ", text))
+    words = frozenset(_WORD.findall(re.sub(r"\.align\s+\d+", "", head)))
+    spaces = [each for each in SPACES if each in words]
+    kinds = [word for word in words if re.fullmatch(TYPE, f".{word}")]
+    aligned = re.findall(r"\.align\s+(\d{1,6})", head)
+    if len(spaces) != 1 or len(kinds) != 1:
+        raise DeclarationError("a declaration must have one state space and one type")
+    lanes = next((int(word[1:]) for word in words if word in {"v2", "v4", "v8"}), 1)
+    unit = type_bytes(kinds[0]) * lanes
+    # The last alignment is the variable's: before it may be that of the memory which a pointer refers to.
+    align = int(aligned[-1]) if aligned and pointer is None else unit
+    space = f"{pointer[1] or 'generic'}" if pointer is not None else ""
+    if not rest:
+        raise DeclarationError("a declaration names nothing")
+    return [_item(each, spaces[0], kinds[0], unit, align, words, space) for each in split(rest)]
+
+
+def _head(text: str) -> tuple[str, str]:
+    """The directives of a declaration, and the items."""
+    found = re.match(r"(?:\s*\.(?:align\s+\d+|[\w:]+))*", text)
+    assert found is not None
+    return found[0], text[found.end() :].strip()
+
+
+def _item(text: str, space: str, kind: str, unit: int, align: int, words: frozenset[str], pointer: str) -> Declared:
+    found = _ITEM.fullmatch(text)
+    if found is None or align < 1 or align & (align - 1):
+        raise DeclarationError(f"{' '.join(text[:60].split())!r} does not declare a name")
+    count = int(found[2].strip("<> \t\n")) if found[2] else None
+    size = unit
+    sizes = [part.strip() for part in re.findall(r"\[([^\[\]]*)\]", found[3])]
+    init, addresses = _initial(found[4].strip(), kind) if found[4] else (b"", ())
+    for number, part in enumerate(sizes):
+        length = integer(part) if part else (len(init) // unit if number == 0 and init else 0)
+        if length is None or not 0 <= length * size <= MOST_BYTES:
+            raise DeclarationError(f"{part[:40]!r} is not a size of an array")
+        size *= length
+    if len(init) > size:
+        raise DeclarationError(f"{found[1]} has {size} bytes, and its initial values have {len(init)}")
+    return Declared(found[1], count, space, kind, size, align, init, addresses, words, pointer)
+
+
+def _initial(text: str, kind: str) -> tuple[bytes, tuple[tuple[int, str], ...]]:
+    """The bytes of initial values, nested braces flattened, and the names of those that are addresses."""
+    width = type_bytes(kind)
+    found, addresses = bytearray(), []
+    text = re.sub(r"[{}]", " ", text)
+    if _NOT_DECIMAL.search(text) is None:
+        modulus = 1 << 8 * width
+        return b"".join((int(part) % modulus).to_bytes(width, "little") for part in text.split(",")), ()
+    for part in text.split(","):
+        value = integer(part.strip())
+        if value is None and (bits := floating(part.strip())) is not None:
+            value = bits[0]
+        if value is None:
+            name = _ADDRESS.fullmatch(part.strip())
+            if name is None:
+                raise DeclarationError(f"{part.strip()[:40]!r} is not an initial value")
+            addresses.append((len(found), name[1] or name[2]))
+            value = 0
+        found += (value % (1 << 8 * width)).to_bytes(width, "little")
+    return bytes(found), tuple(addresses)
+
+
+def laid_out(items: list[Declared], first: int = 0) -> list[Param]:
+    """Parameters in order, each at the next offset of its alignment (PTX ISA, "Kernel Function Parameters")."""
+    found, offset = [], first
+    for each in items:
+        offset = -(-offset // each.align) * each.align
+        found.append(Param(each.name, each.type, each.size, each.align, offset, each.pointer))
+        offset += each.size
+    return found
+
+
+def variable(item: Declared, name: str, offset: int, line: int) -> Variable:
+    """The variable of a declared item at an offset of its space."""
+    external = "extern" in item.words
+    size = item.size
+    return Variable(name, item.space, item.type, size, item.align, offset, line, external, item.init, item.addresses)

@@ -1,0 +1,215 @@
+"""What warps do, read from small kernels: lanes, waits, unknown values, and where a warp is not followed further."""
+
+from pipesim.model.finding import Verdict
+from pipesim.model.ops import Op
+from pipesim.prove.check import How, check
+from tests.support.small_ptx import SET_UP, program_of, said, word
+
+READ_TWO = SET_UP.format(first=1, count=1)
+BY_WARP = SET_UP.format(first=32, count=32)
+INIT = ["INIT barrier=0 count=1", "INIT barrier=1 count=1", "FENCE fence=0 semantics=2"]
+MEET = "BAR_SYNC named_barrier=0 threads=64 lanes=32"
+SPIN = """again{0}:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3{1}], {2};
+ @!%p9 bra again{0};
+"""
+ARRIVE = " mbarrier.arrive.shared::cta.b64 _, [%r3{0}];\n"
+RING = """ mov.u32 %r10, 0;
+ setp.eq.u32 %p1, %r1, 1;
+ @%p1 bra reader;
+writer:
+ xor.b32 %r11, %r10, 1;
+ and.b32 %r11, %r11, 1;
+free:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3+8], %r11;
+ @!%p9 bra free;
+ st.shared.u32 [tile], %r10;
+ setp.ne.u32 %p2, %r2, 0;
+ @%p2 bra written;
+ mbarrier.arrive.shared::cta.b64 _, [%r3];
+written:
+ add.u32 %r10, %r10, 1;
+ setp.lt.u32 %p3, %r10, {laps};
+ @%p3 bra writer;
+ bra.uni over;
+reader:
+ and.b32 %r11, %r10, 1;
+full:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3], %r11;
+ @!%p9 bra full;
+ ld.shared.u32 %r12, [tile];
+ setp.ne.u32 %p2, %r2, 0;
+ @!%p2 mbarrier.arrive.shared::cta.b64 _, [%r3+8];
+ add.u32 %r10, %r10, 1;
+ setp.lt.u32 %p3, %r10, {laps};
+ @%p3 bra reader;
+over:
+"""
+
+
+def test_a_loop_that_spins_on_a_try_is_a_wait_and_lanes_together_are_one_arrival():
+    program = program_of(READ_TWO + SPIN.format(0, "+8", 1) + " @!%p0 mbarrier.arrive.shared::cta.b64 _, [%r3];\n")
+    wait = "WAIT barrier=1 parity=1 semantics=0"
+    assert said(program, 0) == [
+        *INIT,
+        MEET,
+        wait,
+        "ARRIVE barrier=0 count=1 expect=0 register=-1 semantics=0",
+    ]
+    assert said(program, 1) == [MEET, wait]
+    assert program.coverage.complete
+
+
+def test_lanes_that_part_arrive_as_often_as_they_are():
+    half = " setp.lt.u32 %p4, %r2, 16;\n @!%p4 bra rest;\n" + ARRIVE.format("+8") + "rest:\n" + ARRIVE.format("")
+    program = program_of(READ_TWO + half, warps=1)
+    assert said(program, 0)[4:] == [
+        "ARRIVE barrier=1 count=16 expect=0 register=-1 semantics=0",
+        "ARRIVE barrier=0 count=32 expect=0 register=-1 semantics=0",
+    ]
+
+
+def test_a_ring_is_proved_and_its_words_are_followed_through_shared_memory():
+    program = program_of(READ_TWO + RING.format(laps=3))
+    found = check(program)
+    assert (found.verdict, found.how) == (Verdict.PROVED, How.CERTIFICATE)
+    reads = [line for line in said(program, 1) if line.startswith("READ")]
+    writes = [line for line in said(program, 0) if line.startswith("WRITE")]
+    assert [r.removeprefix("READ") for r in reads] == [w.removeprefix("WRITE") for w in writes]
+    assert len(set(reads)) == 3
+
+
+def test_its_mutants_are_not():
+    for right, wrong in (
+        ("xor.b32 %r11, %r10, 1;", "mov.u32 %r11, %r10;"),
+        ("@%p2 bra written;", "bra written;"),
+        ("@!%p2 mbarrier.arrive.shared::cta.b64 _, [%r3+8];", ""),
+        ("@!%p9 bra full;", ""),
+    ):
+        text = RING.format(laps=3)
+        assert right in text
+        program = program_of(READ_TWO + text.replace(right, wrong))
+        assert check(program).verdict is Verdict.REFUTED, wrong
+
+
+def test_a_warp_that_waits_when_nobody_can_go_on_ends_with_that_wait_and_nothing_is_proved():
+    program = program_of(READ_TWO + SPIN.format(0, "", 0) + ARRIVE.format(""))
+    assert said(program, 1) == [MEET, "WAIT barrier=0 parity=0 semantics=0"]
+    assert program.coverage.blocked == ("warps 0 to 1: waiting at small.ptx:23 when every warp waits",)
+    assert check(program).verdict is Verdict.REFUTED
+
+
+LATER = """ mbarrier.try_wait.parity.shared::cta.b64 %p5, [%r3], 0;
+ st.shared.u32 [tile], 7;
+ fence.acq_rel.cta;
+ @%p5 bra known;
+""" + SPIN.format(0, "", 0) + "known:\n" + ARRIVE.format("+8")  # fmt: skip
+
+
+FIRST = " setp.eq.u32 %p1, %r1, 0;\n @%p1 bra first;\n"
+
+
+def test_a_try_with_work_before_its_wait_is_a_try_and_a_wait_that_depends_on_it():
+    program = program_of(BY_WARP + FIRST + LATER + " bra over;\nfirst:\n" + ARRIVE.format("") + "over:\n")
+    names = [line.split()[0] for line in said(program, 1)]
+    assert names == ["BAR_SYNC", "TRY_WAIT", "WRITE", "FENCE", "WAIT_UNLESS", "ARRIVE"]
+    code = program.code[1]
+    assert code[1][:4] == (Op.TRY_WAIT, 0, 0, 0)
+    assert code[4][:4] == (Op.WAIT_UNLESS, 0, 0, 0)
+
+
+def test_a_try_right_before_its_wait_is_the_wait():
+    near = LATER.replace(" st.shared.u32 [tile], 7;\n fence.acq_rel.cta;\n", "")
+    program = program_of(BY_WARP + FIRST + near + " bra over;\nfirst:\n" + ARRIVE.format("") + "over:\n")
+    assert [line.split()[0] for line in said(program, 1)] == ["BAR_SYNC", "WAIT", "ARRIVE"]
+
+
+def test_what_differs_by_the_answer_of_a_try_otherwise_is_not_followed():
+    text = FIRST + LATER.replace("@%p5 bra known;", "@%p5 bra known;\n" + ARRIVE.format("+8"))
+    program = program_of(BY_WARP + text + " bra over;\nfirst:\n" + ARRIVE.format("") + "over:\n")
+    assert "depends on the result of a try_wait" in program.coverage.stopped[0]
+    assert check(program).how is How.CUT
+    assert check(program).verdict is Verdict.UNKNOWN
+
+
+PARAM = ".param .u32 laps"
+UNTIL = """ ld.param.u32 %r20, [laps];
+ setp.eq.u32 %p6, %r20, 0;
+ @%p6 bra over;
+""" + ARRIVE.format("") + "over:\n"  # fmt: skip
+
+
+def test_a_branch_on_an_open_parameter_that_decides_an_arrive_names_the_word():
+    program = program_of(READ_TWO + UNTIL, params=PARAM, values=[word(None)])
+    (said_of_both,) = program.coverage.stopped
+    assert said_of_both == (
+        "warps 0 to 1: not followed beyond small.ptx:24: a branch depends on a value that is not known: "
+        "byte 0 of the parameters (small.ptx:22)"
+    )
+    assert check(program).verdict is Verdict.UNKNOWN
+    known = program_of(READ_TWO + UNTIL, params=PARAM, values=[word(0)])
+    assert known.coverage.complete
+    assert check(known).verdict is Verdict.PROVED
+
+
+def test_a_branch_on_it_that_decides_no_more_than_numbers_is_run_both_ways():
+    numbers = UNTIL.replace(ARRIVE.format(""), " mov.u32 %r30, 5;\n mov.u32 %r31, 1;\n")
+    before = " mov.u32 %r30, 5;\n mov.u32 %r31, 2;\n"
+    after = " setp.eq.u32 %p7, %r{0}, 5;\n @%p7 bra end;\n" + ARRIVE.format("") + "end:\n"
+    same = program_of(READ_TWO + before + numbers + after.format(30), params=PARAM, values=[word(None)])
+    assert same.coverage.complete
+    differs = program_of(READ_TWO + before + numbers + after.format(31), params=PARAM, values=[word(None)])
+    assert "byte 0 of the parameters" in differs.coverage.stopped[0]
+
+
+BOUNDED = """ mov.u32 %r40, %globaltimer_lo;
+again:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3+8], 1;
+ @%p9 bra done;
+ mov.u32 %r41, %globaltimer_lo;
+ sub.u32 %r41, %r41, %r40;
+ setp.lt.u32 %p8, %r41, 1000;
+ @%p8 bra again;
+ trap;
+done:
+"""
+
+
+def test_the_time_out_of_a_wait_is_not_followed_and_said():
+    program = program_of(READ_TWO + BOUNDED)
+    assert said(program, 1) == [MEET, "WAIT barrier=1 parity=1 semantics=0"]
+    assert "the wait at small.ptx:24 does not time out" in program.coverage.assumed
+    assert check(program).verdict is Verdict.PROVED
+
+
+def test_a_warp_that_traps_is_not_followed():
+    program = program_of(READ_TWO + " trap;\n")
+    assert "the kernel traps here" in program.coverage.stopped[0]
+    assert check(program).verdict is Verdict.UNKNOWN
+
+
+ALONE = """ setp.eq.u32 %p1, %r0, 1;
+ @%p1 bra waits;
+ setp.ne.u32 %p1, %r0, 0;
+ @%p1 bra over;
+again:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3+8], 0;
+ @!%p9 bra again;
+ mbarrier.arrive.shared::cta.b64 _, [%r3];
+ bra.uni over;
+waits:
+ mbarrier.arrive.shared::cta.b64 _, [%r3+8];
+full:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3], 0;
+ @!%p9 bra full;
+over:
+"""
+
+
+def test_lanes_of_a_warp_that_wait_for_each_other_are_agents_of_their_own():
+    program = program_of(READ_TWO + ALONE, warps=1)
+    assert sorted(agent.lanes for agent in program.agents) == [0b10, 0xFFFFFFFD]
+    assert program.coverage.complete
+    assert check(program).verdict is Verdict.PROVED
+    syncs = [op[2:] for code in program.code for op in code if op[0] == Op.BAR_SYNC]
+    assert sorted(syncs) == [(32, 1), (32, 31)]

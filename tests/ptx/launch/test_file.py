@@ -1,0 +1,180 @@
+"""Launch files: what is written is read again, and what is wrong with one is said with its place."""
+
+import json
+
+import pytest
+
+from pipesim.errors import LaunchFileError
+from pipesim.ptx.launch.file import launch_json, read_launch
+from pipesim.ptx.launch.values import (
+    Array,
+    Field,
+    Launch,
+    Number,
+    Parameter,
+    Pointer,
+    Policies,
+    Struct,
+    TensorMap,
+    size_of,
+)
+
+MAP = TensorMap("bf16", (1024, 512), (64, 128), (2048,), (1, 2), "128B")
+EVERYTHING = Launch(
+    "kernel",
+    (132, 2, 1),
+    (384, 1, 1),
+    (2, 1, 1),
+    227328,
+    168,
+    (
+        Parameter("a", MAP),
+        Parameter("", TensorMap("u8", (64, 8, 8, 2), (32,), (64, 512, 4096), interleave="16B", pixels=128)),
+        Parameter("unknown", TensorMap()),
+        Parameter("n", Number("u32", 7)),
+        Parameter("scale", Number("f32", 0.5)),
+        Parameter("open", Number("s64", None)),
+        Parameter("sizes", Pointer(16, (Field(0, Array("s32", (1, -2))), Field(8, Pointer())))),
+        Parameter("args", Struct(256, (Field(0, Number("u64", 1 << 40)), Field(64, MAP)))),
+    ),
+    Policies(3, 5),
+)
+
+
+def test_a_launch_is_the_same_after_it_was_written_and_read():
+    assert read_launch(launch_json(EVERYTHING), "k.json") == EVERYTHING
+
+
+def test_what_a_small_file_looks_like():
+    launch = Launch("k", (2, 1, 1), (64, 1, 1), parameters=(Parameter("n", Number("u32", 7)), Parameter("", Pointer())))
+    assert launch_json(launch) == (
+        """{
+  "format": "pipesim-launch",
+  "version": 1,
+  "entry": "k",
+  "grid": [2, 1, 1],
+  "block": [64, 1, 1],
+  "cluster": [1, 1, 1],
+  "dynamic_shared_bytes": 0,
+  "registers_per_thread": 0,
+  "parameters": [
+    {"name": "n", "kind": "value", "type": "u32", "value": 7},
+    {"kind": "pointer"}
+  ],
+  "policies": {"tile_counter": 0, "launch_control": 1}
+}
+"""
+    )
+
+
+def test_members_that_are_left_out():
+    text = '{"format": "pipesim-launch", "version": 1, "grid": [4], "block": [32, 2]}'
+    assert read_launch(text, "k.json") == Launch("", (4, 1, 1), (32, 2, 1))
+
+
+@pytest.mark.parametrize(
+    ("box", "nbytes"),
+    [
+        (MAP, 64 * 64 * 2),  # every second row
+        (TensorMap("u8", (64,), (32,), pixels=128), 32 * 128),
+        (TensorMap("u4_align8", (64,), (64, 4)), 128),
+        (TensorMap(), 0),
+    ],
+)
+def test_bytes_of_a_box(box, nbytes):
+    assert box.box_bytes == nbytes
+
+
+def test_sizes_of_contents():
+    assert [size_of(each.content) for each in EVERYTHING.parameters] == [128, 128, 128, 4, 4, 8, 8, 256]
+    assert size_of(Array("u16", (1, 2, 3))) == 6
+
+
+GOOD: dict[str, object] = {"format": "pipesim-launch", "version": 1, "entry": "k", "grid": [1], "block": [32]}
+
+
+def changed(**members):
+    return json.dumps(GOOD | members)
+
+
+@pytest.mark.parametrize(
+    ("text", "fact", "place"),
+    [
+        ("{", "this is not JSON", "k.json"),
+        ("[" * 100000, "this is not JSON", "k.json"),
+        ("[]", "this is not a launch file", "k.json"),
+        ('{"format": "other"}', "this is not a launch file", "k.json"),
+        (changed(version=2), "a launch file of version 2 cannot be read", "k.json"),
+        (changed(gird=[1]), "the member 'gird' is not known", "k.json"),
+        (json.dumps({**GOOD, "grid": None} | {"grid": []}), "grid: expected one to three numbers", "k.json.grid"),
+        (changed(grid=[0]), "grid: expected a list of up to 3 whole numbers", "k.json.grid"),
+        (changed(block=[2048]), "block: expected a list of up to 3 whole numbers", "k.json.block"),
+        (changed(block=[True]), "block: expected a list of up to 3 whole numbers", "k.json.block"),
+        (changed(entry=7), "entry: expected text, found 7", "k.json.entry"),
+        (changed(parameters={}), "parameters: expected a list, found an object", "k.json.parameters"),
+        (changed(parameters=[7]), "this is 7, not an object", "k.json.parameters[0]"),
+        (changed(parameters=[{}]), "kind is missing", "k.json.parameters[0]"),
+        (changed(parameters=[{"kind": "x"}]), "kind: expected one of value, array", "k.json.parameters[0].kind"),
+        (changed(parameters=[{"kind": "pointer"}, 0]), "this is 0", "k.json.parameters[1]"),
+        (changed(parameters=[{"kind": "value", "type": "u32"}]), "value is missing", "k.json.parameters[0]"),
+        (
+            changed(parameters=[{"kind": "value", "type": "u8", "value": 256}]),
+            "value: 256 does not fit u8",
+            "k.json.parameters[0].value",
+        ),
+        (
+            changed(parameters=[{"kind": "value", "type": "u8", "value": 1.5}]),
+            "value: 1.5 is not a whole number",
+            "k.json.parameters[0].value",
+        ),
+        (
+            changed(parameters=[{"kind": "value", "type": "f16", "value": 1e9}]),
+            "value: 1000000000.0 does not fit f16",
+            "k.json.parameters[0].value",
+        ),
+        (
+            changed(parameters=[{"kind": "value", "type": "u64", "value": 1 << 80}]),
+            "value: the number has more than 64 bits",
+            "k.json.parameters[0].value",
+        ),
+        (
+            changed(parameters=[{"kind": "pointer", "align": 12}]),
+            "align: 12 is not a power of two",
+            "k.json.parameters[0].align",
+        ),
+        (
+            changed(parameters=[{"kind": "tensor_map", "element": "bf16"}]),
+            "box: box and element are given together",
+            "k.json.parameters[0].box",
+        ),
+        (
+            changed(parameters=[{"kind": "tensor_map", "element": "u8", "box": [1, 2], "pixels": 4}]),
+            "box: expected the channels alone",
+            "k.json.parameters[0].box",
+        ),
+        (
+            changed(parameters=[{"kind": "struct", "size": 8, "fields": [{"offset": 4, "kind": "pointer"}]}]),
+            "the field ends after the 8 bytes of its structure",
+            "k.json.parameters[0].fields[0]",
+        ),
+        (changed(policies={"tiles": 1}), "the member 'tiles' is not known", "k.json.policies"),
+    ],
+)
+def test_what_is_wrong_with_a_file(text, fact, place):
+    with pytest.raises(LaunchFileError) as raised:
+        read_launch(text, "k.json")
+    assert fact in raised.value.fact
+    assert raised.value.place == place
+
+
+def test_structures_inside_each_other_have_a_limit():
+    inner: dict[str, object] = {"kind": "pointer"}
+    for _ in range(20):
+        inner = {"kind": "pointer", "contents": [{"offset": 0, **inner}]}
+    with pytest.raises(LaunchFileError, match="nested too deeply"):
+        read_launch(changed(parameters=[inner]), "k.json")
+
+
+def test_a_file_that_is_too_large():
+    with pytest.raises(LaunchFileError, match="the launch file has 20,000,000 characters"):
+        read_launch(" " * 20_000_000, "k.json")

@@ -1,0 +1,73 @@
+"""``--set``: words of a launch given on the command line."""
+
+import pytest
+
+from pipesim.errors import ParameterError
+from pipesim.ptx.launch.settings import with_settings
+from pipesim.ptx.launch.values import Array, Content, Field, Launch, Number, Parameter, Pointer, Struct, TensorMap
+from tests.support.ptx_text import kernel
+
+FUNCTION = kernel("ret;", ".param .u32 n, .param .u64 p, .param .align 8 .b8 s[24], .param .align 64 .b8 m[128]")
+BEHIND = (Field(0, Array("u32", (1, 2))), Field(8, Pointer()))
+INSIDE = (Field(8, Number("f32", 0.0)), Field(16, Pointer()))
+GIVEN: tuple[Content, ...] = (Number("s32", None), Pointer(contents=BEHIND), Struct(24, INSIDE), TensorMap())
+
+
+def after(*settings: str) -> list[Content]:
+    parameters = tuple(Parameter(name, each) for name, each in zip("npsm", GIVEN, strict=True))
+    launch = Launch("k", (1, 1, 1), (32, 1, 1), parameters=parameters)
+    return [each.content for each in with_settings(launch, FUNCTION, settings).parameters]
+
+
+@pytest.mark.parametrize(
+    ("setting", "number", "content"),
+    [
+        ("0=5", 0, Number("s32", 5)),
+        ("n=-1", 0, Number("s32", -1)),
+        ("0x0=0x10", 0, Number("s32", 16)),
+        ("n=u16:3", 0, Number("u16", 3)),
+        ("8=7", 1, Number("u64", 7)),
+        ("8:4=9", 1, Pointer(contents=(Field(0, Array("u32", (1, 9))), Field(8, Pointer())))),
+        ("p:16=9", 1, Pointer(contents=(*BEHIND, Field(16, Number("u32", 9))))),
+        ("p:8:4=9", 1,
+         Pointer(contents=(Field(0, Array("u32", (1, 2))), Field(8, Pointer(contents=(Field(4, Number("u32", 9)),)))))),
+        ("16=4", 2, Struct(24, (Field(0, Number("u32", 4)), *INSIDE))),
+        ("s=u64:4", 2, Struct(24, (Field(0, Number("u64", 4)), *INSIDE))),
+        ("24=1.5", 2, Struct(24, (Field(8, Number("f32", 1.5)), Field(16, Pointer())))),
+        ("32:0=1", 2, Struct(24, (INSIDE[0], Field(16, Pointer(contents=(Field(0, Number("u32", 1)),)))))),
+        ("20=0x100000000", 2, Struct(24, (Field(4, Number("u64", 1 << 32)), *INSIDE))),
+    ],
+)  # fmt: skip
+def test_a_word_is_set(setting, number, content):
+    assert after(setting) == [*GIVEN[:number], content, *GIVEN[number + 1 :]]
+
+
+def test_later_settings_see_earlier_ones():
+    assert after("n=1", "s=2", "n=3")[0] == Number("s32", 3)
+
+
+@pytest.mark.parametrize(
+    ("setting", "fact"),
+    [
+        ("0", "--set 0: '' is not a number"),
+        ("x=1", "the kernel has no parameter x"),
+        ("4096=1", "the kernel has no parameter 4096"),
+        ("n=abc", "'abc' is not a number"),
+        ("n=q7:1", "q7 is not a type"),
+        ("n=1.5", "f32 has"),
+        ("n=0x100000000", "4294967296 does not fit s32"),
+        ("2=1", "byte 2 is inside of a value"),
+        ("n:0=1", "there is no word at this place"),
+        ("p:x=1", "expected a place and a value"),
+        ("s:0=1", "no pointer is known at byte 0"),
+        ("36=1", "there is no word at this place"),
+        ("m=1", "there is no word at this place"),
+    ],
+)
+def test_what_cannot_be_set(setting, fact):
+    if setting == "n=1.5":
+        assert after(setting)[0] == Number("f32", 1.5)
+        return
+    with pytest.raises(ParameterError) as raised:
+        after(setting)
+    assert fact in raised.value.fact

@@ -1,0 +1,51 @@
+"""A template names what the slice needs and leaves it open."""
+
+from pipesim.ptx.flow.slice import slice_of
+from pipesim.ptx.launch.file import launch_json, read_launch
+from pipesim.ptx.launch.settings import with_settings
+from pipesim.ptx.launch.template import open_words, template
+from pipesim.ptx.launch.values import Field, Launch, Number, Parameter, Pointer, Struct, TensorMap
+from tests.support.ptx_text import kernel
+
+PARAMS = (
+    ".param .align 64 .b8 map[128], .param .u32 n, .param .f32 scale, .param .u64 .ptr .global .align 16 p, "
+    ".param .u64 q, .param .align 64 .b8 args[256]"
+)
+BODY = """ld.param.u32 %r1, [n];
+ld.param.u64 %rd1, [q];
+ld.global.u32 %r2, [%rd1];
+ld.param.u32 %r3, [args+8];
+ld.param.u64 %rd2, [args+16];
+atom.global.add.u32 %r4, [%rd2], 1;
+mov.b64 %rd3, args;
+add.s64 %rd4, %rd3, 64;
+cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd4, {0}], [%r2];
+bar.sync %r3, %r4;
+ret;"""
+
+
+def test_a_template():
+    function = kernel(BODY, PARAMS, directives=".maxntid 384 .reqnctapercluster 2, 1 .maxnreg 168")
+    made = template(function, slice_of(function))
+    contents = (
+        TensorMap(),
+        Number("u32", None),
+        Number("f32", 0),
+        Pointer(),
+        Pointer(),
+        Struct(256, (Field(8, Number("u32", None)), Field(16, Pointer()), Field(64, TensorMap()))),
+    )
+    parameters = tuple(Parameter("", each) for each in contents)
+    assert made == Launch("k", (2, 1, 1), (384, 1, 1), (2, 1, 1), 0, 168, parameters)
+    assert read_launch(launch_json(made), "k.json") == made
+    assert open_words(made, function) == (128, 200)
+    filled = with_settings(made, function, ("128=3", "200=7"))
+    assert open_words(filled, function) == ()
+    assert filled.parameters[5].content == Struct(
+        256, (Field(8, Number("u32", 7)), Field(16, Pointer()), Field(64, TensorMap()))
+    )
+
+
+def test_a_kernel_without_parameters_and_directives():
+    function = kernel("bar.sync 0;\nret;")
+    assert template(function, slice_of(function)) == Launch("k", (1, 1, 1), (32, 1, 1))

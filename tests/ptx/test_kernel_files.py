@@ -1,0 +1,60 @@
+"""A kernel's PTX as the command line names it: launch file, words set, coverage in reports and in a program's file."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipesim.cli.main import main
+from pipesim.errors import LaunchFileError, ParameterError
+from pipesim.model.coverage import Coverage
+from pipesim.model.program_json import dumps, loads
+from pipesim.targets import find
+from tests.ptx.emulate.test_warps import PARAM, READ_TWO, UNTIL
+from tests.support.small_ptx import program_of, text_of, word
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    """A kernel of two warps with a parameter that the launch file leaves open."""
+    path = tmp_path / "small.ptx"
+    path.write_text(text_of(READ_TWO + UNTIL, PARAM))
+    launch = {
+        "format": "pipesim-launch", "version": 1, "entry": "kernel", "grid": [1, 1, 1], "block": [64, 1, 1],
+        "cluster": [1, 1, 1], "dynamic_shared_bytes": 0, "registers_per_thread": 0,
+        "parameters": [{"name": "laps", "kind": "value", "type": "u32", "value": None}],
+        "policies": {"tile_counter": 0, "launch_control": 1},
+    }  # fmt: skip
+    path.with_suffix(".json").write_text(json.dumps(launch))
+    return path
+
+
+def test_an_open_word_makes_the_verdict_unknown_and_is_named(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(kernel)]) == 3
+    said = capsys.readouterr().out
+    assert "byte 0 of the parameters" in said.replace("\n               ", " ")
+    assert "was not followed to its end" in said
+
+
+def test_a_word_that_is_set_decides(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(kernel), "--set", "laps=0"]) == 0
+    assert "proved" in capsys.readouterr().out
+
+
+def test_a_kernel_without_its_launch_file_is_an_error(kernel: Path) -> None:
+    kernel.with_suffix(".json").unlink()
+    with pytest.raises(LaunchFileError, match="there is no launch file"):
+        find(str(kernel))
+    with pytest.raises(ParameterError, match="takes no launch file"):
+        find("producer_consumer", launch="small.json")
+
+
+def test_coverage_is_part_of_a_programs_file() -> None:
+    program = program_of(READ_TWO + UNTIL, params=PARAM, values=[word(None)])
+    assert program.coverage.stopped
+    again = loads(dumps(program))
+    assert again == program
+    assert again.coverage == program.coverage
+    whole = find("producer_consumer").build({"tiles": 1})
+    assert whole.coverage == Coverage()
+    assert '"coverage"' not in dumps(whole)

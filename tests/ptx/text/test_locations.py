@@ -1,0 +1,77 @@
+"""Source lines of instructions: ``.file``, ``.loc``, and functions that were inlined into each other."""
+
+from pipesim.ptx.text.instruction import Frame, SourceLine
+from pipesim.ptx.text.read import read_module
+from tests.support.ptx_text import ptx
+
+STRINGS = """
+.file 1 "/src/kernel.cu"
+.file 2 "include" "ring.cuh", 1234, 99
+.section .debug_str
+{
+$L__info_string0:
+.b8 97,99,113,117,105,114,101,0
+.b8 120,0
+$L__info_string1:
+.b8 0x77, 0x61, 0x69, 0x74, 0
+}
+"""
+
+
+def sources(body: str) -> list[SourceLine | None]:
+    made = read_module(ptx(body) + STRINGS, "k.ptx")
+    return [each.source for each in made.entries[0].body]
+
+
+def test_no_line_before_the_first_loc_and_none_for_line_0():
+    assert sources("mov.u32 %r1, 0;\n.loc 1 0 0\nret;") == [None, None]
+
+
+def test_a_line_lasts_until_the_next():
+    first, second, third = sources(".loc\t1 7 3\nmov.u32 %r1, 0;\nmov.u32 %r1, 1;\n.loc 1 8 1 // kernel.cu:8:1\nret;")
+    assert first == second == SourceLine("/src/kernel.cu", 7, "k", (Frame("/src/kernel.cu", 7, "k"),))
+    assert third is not None
+    assert third.line == 8
+
+
+def test_an_inlined_function_is_at_the_line_that_calls_it():
+    body = """.loc 1 20 5
+    mov.u32 %r1, 0;
+    .loc 2 9 1, function_name $L__info_string0, inlined_at 1 20 5
+    mov.u32 %r1, 1;
+    .loc 2 3 5, function_name $L__info_string1, inlined_at 2 9 1
+    mov.u32 %r1, 2;"""
+    outer, ring = Frame("/src/kernel.cu", 20, "k"), Frame("include/ring.cuh", 9, "acquire")
+    assert sources(body)[1:] == [
+        SourceLine("/src/kernel.cu", 20, "k", (outer, ring)),
+        SourceLine("/src/kernel.cu", 20, "k", (outer, ring, Frame("include/ring.cuh", 3, "wait"))),
+    ]
+
+
+def test_the_latest_loc_of_a_place_is_the_one_that_is_referred_to():
+    """The same line is inlined at two places: what is inlined into it belongs to the place before it in the text."""
+    body = """.loc 1 20 5
+    .loc 2 9 1, function_name $L__info_string0, inlined_at 1 20 5
+    .loc 1 30 5
+    .loc 2 9 1, function_name $L__info_string0, inlined_at 1 30 5
+    .loc 2 3 5, function_name $L__info_string1, inlined_at 2 9 1
+    mov.u32 %r1, 2;"""
+    (found,) = sources(body)
+    assert found is not None
+    assert [each.line for each in found.frames] == [30, 9, 3]
+
+
+def test_a_place_that_was_never_named_and_a_function_name_with_an_offset():
+    (found,) = sources(".loc 2 3 5, function_name $L__info_string0+3, inlined_at 1 77 5\nret;")
+    assert found == SourceLine(
+        "/src/kernel.cu",
+        77,
+        "k",
+        (Frame("/src/kernel.cu", 77, "k"), Frame("include/ring.cuh", 3, "uire")),
+    )
+
+
+def test_a_file_without_a_name():
+    (found,) = sources(".loc 9 3 5\nret;")
+    assert found is not None
+    assert found.file == "file 9"

@@ -1,0 +1,1 @@
+"""The corpus of real kernels: what builds each family, for ``tools/ptx_corpus.py``."""

@@ -1,0 +1,54 @@
+"""Environments of their own, outside of the repository, with the packages of a family from the package index."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pipesim-corpus"
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment with some packages."""
+
+    name: str
+    packages: tuple[str, ...]
+
+    @property
+    def folder(self) -> Path:
+        """Where it is."""
+        return CACHE / self.name
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.folder / "bin" / "python"
+
+    def made(self) -> Path:
+        """Make it if it is not there, and install what is missing; where its packages are."""
+        if not self.python.is_file():
+            subprocess.run([sys.executable, "-m", "venv", self.folder], check=True)
+        done = self.folder / "installed.txt"
+        wanted = "\n".join(self.packages)
+        if not done.is_file() or done.read_text(encoding="utf-8") != wanted:
+            subprocess.run([self.python, "-m", "pip", "install", "--quiet", *self.packages], check=True)
+            done.write_text(wanted, encoding="utf-8")
+        (found,) = self.folder.glob("lib/python*/site-packages")
+        return found
+
+    def lines(self, *arguments: str | Path, **variables: str) -> Iterator[str]:
+        """Run a Python program in it; its lines as they come. It can import pipesim, but not what pipesim needs."""
+        given = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **variables}
+        command = [self.python, *arguments]
+        with subprocess.Popen(command, env=given, cwd=ROOT, stdout=subprocess.PIPE, text=True) as running:
+            assert running.stdout is not None
+            for line in running.stdout:
+                yield line.rstrip()
+        if running.returncode:
+            yield f"{Path(arguments[0]).name} ended with {running.returncode}"

@@ -1,0 +1,65 @@
+"""Build the corpus of real kernels: PTX and a launch file each, outside of the repository."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from tools.corpus.cutlass import cutlass
+from tools.corpus.environment import CACHE, ROOT
+from tools.corpus.modular import modular
+from tools.corpus.on_triton import gluon, triton
+from tools.corpus.twins import twins
+
+#: What builds a family: it writes into a folder, and says what it wrote or what was wrong.
+FAMILIES: Mapping[str, Callable[[Path], Iterator[str]]] = {
+    "twins": twins,
+    "triton": triton,
+    "gluon": gluon,
+    "cutlass": cutlass,
+    "modular": modular,
+}
+
+
+#: Kernels of ours that the tests read: their PTX is in the repository.
+COMMITTED = (
+    "gluon/scale_pipelined_s3-sm_90a",
+    "gluon/scale_ws_s3-sm_90a",
+    "gluon/gemm_wgmma_ws-sm_90a",
+    "gluon/gemm_tcgen05-sm_100a",
+    "gluon/gemm_clc-sm_100a",
+    "triton/gemm_tma_ws-sm_100a",
+)
+
+
+def copied(folder: Path) -> int:
+    """Copy the files that the tests read out of the corpus."""
+    for stem in COMMITTED:
+        for suffix in (".ptx", ".json"):
+            source = folder / f"{stem}{suffix}"
+            (ROOT / "tests" / "ptx" / "kernels" / source.name).write_bytes(source.read_bytes())
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Build what the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("families", nargs="*", help=f"of {', '.join(FAMILIES)}; all without one")
+    parser.add_argument("--to", type=Path, default=CACHE / "kernels", metavar="FOLDER", help="where to write")
+    parser.add_argument("--tests", action="store_true", help="copy the small kernels of ours to tests/ptx/kernels")
+    given = parser.parse_args(argv)
+    if given.tests:
+        return copied(given.to)
+    for family in given.families or FAMILIES:
+        start = time.monotonic()
+        for line in FAMILIES[family](given.to / family):
+            print(f"{family:8} {line:50} {time.monotonic() - start:7.1f} s", flush=True)
+            start = time.monotonic()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
