@@ -12,13 +12,9 @@ everything else is private (``docs/api.md``). Names are imported when they are f
 costs nothing.
 """
 
-from __future__ import annotations
-
-from importlib import import_module
-from typing import TYPE_CHECKING
-
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False  # which a type checker takes for true; typing itself would be most of what this file costs
 if TYPE_CHECKING:
     from pipesim.answers.views.conclusion import Conclusion
     from pipesim.api.check import CheckResult, check
@@ -155,6 +151,8 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and reports a na
     def __getattr__(name: str) -> object:
         if name not in _HOMES:
             raise AttributeError(f"module 'pipesim' has no attribute {name!r}")
+        from importlib import import_module
+
         return getattr(import_module(_HOMES[name]), name)
 
 

@@ -1,10 +1,17 @@
 """Every exception that pipesim raises deliberately, each with the exit code of a command that ends with it.
 
 A fault of the *modelled* program is never an exception: it is a value (``pipesim.model.finding``). What is raised here
-is misuse of pipesim itself: a wrong parameter, a file that is not a trace, a role that drops a handle.
+is misuse of pipesim itself: a wrong parameter, a file that is not a trace, a role that drops a handle. An exception of
+any other kind is a mistake in pipesim, and :func:`internal_error` says so.
 """
 
 from __future__ import annotations
+
+import traceback
+from typing import Self
+
+TRACEBACK = "PIPESIM_TRACEBACK"  #: the environment variable that asks for the traceback of an internal error
+ISSUES = "the issues of pipesim's repository"  #: where a mistake in pipesim is reported
 
 
 class PipesimError(Exception):
@@ -21,6 +28,13 @@ class PipesimError(Exception):
         self.place = place
         self.cause = cause
         self.correction = correction
+
+    def completed(self, *, place: str = "", cause: str = "", correction: str = "") -> Self:
+        """The same error, with these where it does not say so itself: what holds of everything of its kind."""
+        self.place = self.place or place
+        self.cause = self.cause or cause
+        self.correction = self.correction or correction
+        return self
 
     def __str__(self) -> str:
         parts = [self.fact]
@@ -53,12 +67,24 @@ class ProtocolError(UsageError):
     """A protocol breaks a rule of the description language: its place is the author's line."""
 
 
+class TooManyOperationsError(ProtocolError):
+    """The roles of a protocol record more operations than a program may have."""
+
+
 class HandleError(ProtocolError):
     """A stage handle was dropped, released twice, or used after its release."""
 
 
 class ProgramFormatError(UsageError):
     """A flat program's JSON form is damaged, foreign, or of a newer version."""
+
+
+class PtxError(UsageError):
+    """A PTX text cannot be read: its place is the file and the line."""
+
+
+class LaunchFileError(UsageError):
+    """A launch file is damaged, or does not describe a launch of this kernel."""
 
 
 class ProfileError(UsageError):
@@ -75,6 +101,12 @@ class MissingExtraError(UsageError):
 
 class CompileError(PipesimError):
     """NVRTC refused a kernel; the message carries the full log (exit code 2)."""
+
+
+class LimitError(PipesimError):
+    """A limit of time or memory was reached before there was an answer (exit code 3)."""
+
+    exit_code = 3
 
 
 class EvidenceError(PipesimError):
@@ -111,3 +143,40 @@ class KernelTrapError(HardwareError):
 
 class KernelHangError(HardwareError):
     """A launch did not end in the time it was given; it may still be running, so the process must go."""
+
+
+class InternalError(PipesimError):
+    """A mistake in pipesim itself (exit code 70, which sysexits.h calls EX_SOFTWARE)."""
+
+    exit_code = 70
+
+
+def internal_error(error: BaseException) -> InternalError:
+    """An exception that pipesim does not expect, as an error with a place, and with where to report it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return InternalError(
+        f"an internal error of pipesim: {described(error)}",
+        place=f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "",
+        cause="pipesim has a mistake there: an input may be wrong, but the answer to that is another message",
+        correction=f"report it in {ISSUES}, with the command and the traceback, which {TRACEBACK}=1 prints",
+    )
+
+
+class Interruption(BaseException):
+    """What ends the work from outside: nobody who makes an answer of a failure makes one of this."""
+
+
+def described(error: BaseException) -> str:
+    """``ZeroDivisionError: division by zero`` in one line, whatever the exception's own methods do.
+
+    The place of a syntax error is left out.
+    """
+    name: str = type.__dict__["__name__"].__get__(type(error))  # past a metaclass, which may be the author's
+    try:
+        text = str(error.msg or "") if isinstance(error, SyntaxError) else str(error)
+        text = " ".join(text.split())
+    except (KeyboardInterrupt, Interruption):
+        raise
+    except BaseException:  # noqa: BLE001  # __str__ is its author's, and may raise what it likes
+        text = "(its text cannot be read)"
+    return f"{name}: {text}" if text else name

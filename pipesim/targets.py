@@ -6,21 +6,32 @@ import difflib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from reprlib import repr as brief
 from types import ModuleType
 
-from pipesim.errors import ParameterError, PipesimError, ProtocolError, UnknownProtocolError
+from pipesim.bounds import MAX_GRID, MAX_PARAMETER
+from pipesim.errors import (
+    ParameterError,
+    ProtocolError,
+    TooManyOperationsError,
+    UnknownProtocolError,
+)
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.raised import hint, in_words, raised_at
+from pipesim.lang.raised import NOT_OURS, hint, in_words, raised_at
 from pipesim.model.program import Program
-from pipesim.model.program_json import loads
+from pipesim.model.program_json import PROGRAM, loads
 from pipesim.model.strictness import LENIENT, Strictness
 from pipesim.protocols.catalog import BUILT_IN, ProtocolFunction
 from pipesim.protocols.limits import require_fits
 
+Maker = Callable[[dict[str, int], bool], Program]  #: with all parameters, and whether every role is recorded twice
+
 _MOST_PROPOSED = 4  #: functions of a file that an error proposes
+_PROGRAM_FILE = replace(PROGRAM, name="program", error=UnknownProtocolError)
 
 
 @dataclass(frozen=True)
@@ -29,6 +40,8 @@ class Target:
 
     ``defaults`` are the function's parameters in its order. ``spelling`` is what a command line calls it,
     "" where it has no name there. ``strictness``: the optional rules that its programs are checked for.
+    ``description``: what the function's docstring says, of which ``summary`` is the first line. ``maker``: what makes
+    the program of all parameters, where another process has the function (:mod:`pipesim.protocol_process`).
     """
 
     name: str
@@ -38,22 +51,34 @@ class Target:
     summary: str
     spelling: str = ""
     strictness: Strictness = LENIENT
+    description: str = ""
+    maker: Maker | None = None
 
     def judging(self, strictness: Strictness) -> Target:
         """The same target, its programs checked for these optional rules."""
         return replace(self, strictness=strictness)
 
-    def build(self, params: Mapping[str, int] | None = None, *, grid: int | None = None, twice: bool = True) -> Program:
+    def build(
+        self,
+        params: Mapping[str, int] | None = None,
+        *,
+        grid: int | None = None,
+        twice: bool = True,
+        most: int | None = None,
+    ) -> Program:
         """The flat program with these parameters (defaults for the rest); it fits the hardware, or ConfigurationError.
 
-        ``grid``: CTAs of the launch, whole clusters; if None, one cluster, or what a flat program says. ``twice``: see
-        ``Protocol.flatten``.
+        ``grid``: CTAs of the launch, whole clusters; if None, one cluster, or what a flat program says. ``twice`` and
+        ``most``: see ``Protocol.flatten``.
         """
-        if grid is not None and (type(grid) is not int or grid < 1):
-            raise ParameterError(f"a launch of {grid!r} CTAs", correction="use 1 or more")
+        if grid is not None and (type(grid) is not int or not 1 <= grid <= MAX_GRID):
+            large = type(grid) is int and grid > MAX_GRID
+            raise ParameterError(
+                f"a launch of {brief(grid)} CTAs", correction=f"use at most {MAX_GRID:,}" if large else "use 1 or more"
+            )
         given = dict(params or {})
         if self.program is None:
-            program = self._flatten(given, twice=twice)
+            program = self._flatten(given, twice=twice, most=most)
         elif given:
             raise ParameterError(
                 f"{self.name} is a flat program and takes no parameters",
@@ -62,6 +87,8 @@ class Target:
             )
         else:
             program = self.program
+            if most is not None and sum(map(len, program.code)) > most:
+                raise TooManyOperationsError(f"{program.name} has more than {most:,} operations")
         if grid is not None and grid % program.ctas:
             raise ParameterError(
                 f"a launch of {grid} CTAs of {self.name}, whose clusters have {program.ctas}",
@@ -73,7 +100,7 @@ class Target:
         require_fits(program)
         return program.judged(self.strictness)
 
-    def _flatten(self, given: dict[str, int], *, twice: bool) -> Program:
+    def _flatten(self, given: dict[str, int], *, twice: bool, most: int | None) -> Program:
         for name, value in given.items():
             if name not in self.defaults:
                 near = difflib.get_close_matches(name, self.defaults, n=1, cutoff=0.5)
@@ -83,10 +110,14 @@ class Target:
                 )
             if type(value) is not int:
                 raise ParameterError(f"{name} takes a whole number, not {value!r}")
+            if not -MAX_PARAMETER <= value <= MAX_PARAMETER:
+                raise ParameterError(f"{name} takes a whole number of 64 bits", correction=f"for example {name}=4")
         values = self.defaults | given
+        if self.maker is not None:
+            return self.maker(values, twice)
         protocol = self._call(values)
         try:
-            return protocol.flatten(values, twice=twice)
+            return protocol.flatten(values, twice=twice, most=most)
         except SystemExit as error:  # sys.exit() in a role must not end the command as if it had succeeded
             raise ProtocolError(f"a role of {self.name} calls sys.exit()", place=raised_at(error)) from error
 
@@ -94,9 +125,9 @@ class Target:
         assert self.function is not None
         try:
             protocol = self.function(**values)
-        except PipesimError:
+        except NOT_OURS:
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             raise ProtocolError(
                 f"{self.name} raised {in_words(error)}",
                 place=raised_at(error),
@@ -112,8 +143,19 @@ class Target:
         return protocol
 
 
-def find(text: str) -> Target:
-    """The target that ``text`` names. UnknownProtocolError with the nearest names if there is none."""
+def find(text: str, *, launch: str = "", sets: Sequence[str] = ()) -> Target:
+    """The target that ``text`` names. UnknownProtocolError with the nearest names if there is none.
+
+    ``launch`` and ``sets`` are for a kernel's PTX: its launch file, and words of the parameters, ``OFFSET=VALUE``.
+    """
+    if text.endswith(".ptx"):
+        return _from_kernel(Path(text), launch, sets)
+    if launch or sets:
+        raise ParameterError(
+            f"{text} takes no {'launch file' if launch else 'words of parameters'}",
+            cause="only a kernel's PTX has a launch file",
+            correction="leave --launch and --set out, or name a .ptx file",
+        )
     if text in BUILT_IN:
         return replace(_target(text, BUILT_IN[text]), spelling=text)
     path, _, function = text.rpartition(":")
@@ -130,7 +172,7 @@ def find(text: str) -> Target:
         f"there is no protocol {text!r}",
         correction=f"did you mean {' or '.join(near)}?"
         if near
-        else "see `pipesim list`, or give file.py:function or a program's .json",
+        else "see `pipesim list`, or give file.py:function, a program's .json or a kernel's .ptx",
     )
 
 
@@ -147,16 +189,16 @@ def _only_one(file: str) -> Target:
             else "write one that ends with `return p`, each of its parameters with a whole number as its default",
         )
     spelling = f"{file}:{found[0]}"
-    return replace(_target(spelling, getattr(module, found[0])), spelling=spelling)
+    return replace(_target(spelling, vars(module)[found[0]]), spelling=spelling)
 
 
 def _makers(module: ModuleType) -> list[str]:
     """The functions of a file that may make a protocol: those that say so, else all that can be called without more."""
     said, silent = [], []
     for name in _public(module):
-        function = getattr(module, name)
+        function = vars(module)[name]
         returns = inspect.get_annotations(function).get("return", inspect.Signature.empty)
-        if returns in (Protocol, "Protocol", "pipesim.Protocol"):
+        if returns is Protocol or (isinstance(returns, str) and returns in ("Protocol", "pipesim.Protocol")):
             said.append(name)
         elif returns is inspect.Signature.empty and all(
             type(parameter.default) is int for parameter in inspect.signature(function).parameters.values()
@@ -213,7 +255,7 @@ def _target(name: str, function: ProtocolFunction) -> Target:
         )
     try:
         parameters = inspect.signature(function).parameters.values()
-    except ValueError:
+    except (TypeError, ValueError):
         raise ProtocolError(
             f"{name} is not a function written in Python", correction="give a Python function"
         ) from None
@@ -228,33 +270,30 @@ def _target(name: str, function: ProtocolFunction) -> Target:
                 else f"write {parameter.name}: int = 4",
             )
         defaults[parameter.name] = parameter.default
-    return Target(name, function, None, defaults, (inspect.getdoc(function) or "").partition("\n")[0])
+    description = inspect.getdoc(function) or ""
+    return Target(name, function, None, defaults, description.partition("\n")[0], description=description)
+
+
+def _from_kernel(path: Path, launch: str, sets: Sequence[str]) -> Target:
+    from pipesim.ptx.kernel import read_kernel  # a quarter of the package, which few commands need
+
+    program = read_kernel(path, Path(launch) if launch else None, sets).program
+    return Target(program.name, None, program, {}, f"kernel {program.name} of {path}", str(path))
 
 
 def _from_program(path: Path) -> Target:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise UnknownProtocolError(
-            f"the program {path} cannot be read",
-            cause="it is not a text file",
-            correction="write one with `pipesim run NAME --save-program FILE`",
-        ) from None
-    except OSError as error:
-        raise UnknownProtocolError(
-            f"the program {path} cannot be read", cause=error.strerror or str(error), correction="check the path"
-        ) from None
-    program = loads(text, str(path))
+    program = loads(_PROGRAM_FILE.read_text(path), str(path))
     return Target(str(path), None, program, dict(program.params), f"flat program {program.name}")
 
 
 def _from_file(path: Path, function: str) -> ProtocolFunction:
     """The function of this name in a Python file."""
     module = _module_of(path)
-    found = getattr(module, function, None)
+    found = vars(module).get(function)  # what the file has, not what a __getattr__ of it makes up
     if not callable(found):
         raise UnknownProtocolError(f"{path} has no function {function!r}", correction=_functions(module, function))
-    return found  # type: ignore[no-any-return]  # what it returns is checked when it is called
+    made: ProtocolFunction = found  # what it returns is checked when it is called
+    return made
 
 
 def _module_of(path: Path) -> ModuleType:
@@ -274,16 +313,17 @@ def _module_of(path: Path) -> ModuleType:
     sys.path.insert(0, folder)
     try:
         spec.loader.exec_module(module)
-    except PipesimError:
+    except NOT_OURS:
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise ProtocolError(
             f"{path} cannot be imported: {in_words(error)}",
             place=_line_of(error, path),
             correction=_mend(error, path),
         ) from error
     finally:
-        sys.path.remove(folder)
+        with suppress(ValueError):  # the file may have changed the list
+            sys.path.remove(folder)
     return module
 
 

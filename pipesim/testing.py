@@ -18,6 +18,7 @@ from pipesim.model.strictness import Strictness
 from pipesim.prove.check import MOST_STATES
 from pipesim.report.findings.in_short import in_one_line
 from pipesim.report.pages.check import check_lines
+from pipesim.report.text.console import text_of
 from pipesim.targets import target_of
 
 WIDTH = 100  #: cells of a message
@@ -43,4 +44,4 @@ def assert_verified(
     target = target_of(protocol).judging(strictness)
     report = check(target, params, max_states=max_states, most_ranges=0)
     if report.verdict is not Verdict.PROVED:
-        raise AssertionError("\n".join([in_one_line(report), "", *check_lines(report, WIDTH)]))
+        raise AssertionError(text_of([in_one_line(report), "", *check_lines(report, WIDTH)]))

@@ -11,13 +11,18 @@ deadline. The scheduler of pytest-xdist sees names of tests, not marks, so they 
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pytest
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
+
+    from pipesim.trace.schema import TraceMeta
 
 
 def needs_gpu(nodeid: str) -> bool:
@@ -50,6 +55,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Any:
             super()._send_tests(node, num)
 
     return OneProcessOnTheGpu(config, log)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def recordings_described_once() -> Iterator[None]:
+    """A process reads the metadata of the checkout's recordings once, not for each command that looks for one."""
+    from pipesim.trace import library
+    from pipesim.trace.files import read_meta
+
+    once, recordings = cache(read_meta), Path(__file__).resolve().parents[1] / "traces"
+
+    def read(path: Path) -> TraceMeta:
+        return once(path) if recordings in path.parents else read_meta(path)
+
+    with mock.patch.object(library, "read_meta", read):
+        yield
 
 
 def pytest_collection_finish() -> None:

@@ -8,11 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
 
+from tests import conftest
 from tests.support.paths import ROOT
 
 PER_FILE = 20  #: tests that need no GPU
-SETTINGS = "[pytest]\nmarkers =\n    gpu: needs a GPU\naddopts = -q --strict-markers -p no:cacheprovider\n"
+SETTINGS = """[pytest]
+markers = gpu: needs a GPU
+addopts = -q --strict-markers -p no:cacheprovider -p no:hypothesispytest
+"""
 WRITE = """
 import os, pathlib, pytest
 
@@ -58,29 +63,26 @@ def run(folder: Path, *options: str, crashes: bool = False, gpu_file: str = "tes
     return ended, gpu, cpu
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        pytest.param(("-n3",), id="any number of workers"),
-        pytest.param(("-n2", "--dist=load"), id="load", marks=pytest.mark.slow),
-        pytest.param(("-n3", "--dist=worksteal"), id="worksteal", marks=pytest.mark.slow),
-        pytest.param(("-n3", "--dist=loadfile"), id="loadfile", marks=pytest.mark.slow),
-        pytest.param(("-n3", "--dist=loadgroup"), id="loadgroup", marks=pytest.mark.slow),
-    ],
-)
-def test_the_tests_that_need_the_gpu_run_in_one_process_and_the_others_in_all(tmp_path, options):
-    ended, gpu, cpu = run(tmp_path, *options)
+def test_the_tests_that_need_the_gpu_run_in_one_process_and_the_others_in_all(tmp_path):
+    ended, gpu, cpu = run(tmp_path, "-n3", "--dist=loadfile")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert (len(gpu), len(cpu)) == (15, 3 * PER_FILE)
     assert len(set(gpu)) == 1
-    if "-n3" in options:
-        assert len(set(cpu)) >= 2
+    assert len(set(cpu)) >= 2
+
+
+@pytest.mark.parametrize("dist", ["load", "worksteal", "loadscope", "loadfile", "loadgroup", "each"])
+def test_every_way_to_hand_out_tests_but_each_is_that_one(pytestconfig, monkeypatch, dist):
+    monkeypatch.setattr(pytestconfig.option, "dist", dist)
+    monkeypatch.setattr(pytestconfig.option, "tx", ["popen"])
+    made = conftest.pytest_xdist_make_scheduler(pytestconfig, Producer("test"))
+    assert (type(made).__name__ if made is not None else "") == ("OneProcessOnTheGpu" if dist != "each" else "")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [("-m", "gpu", "-n8"), ("-m", "gpu", "-n4", "-k", "test_gpu_a and test_crash")])
+@pytest.mark.parametrize("options", [("-m", "gpu", "-n3"), ("-m", "gpu", "-n2", "-k", "test_gpu_a and test_crash")])
 def test_alone_they_run_in_one_process_too(tmp_path, options):
-    """More processes than tests, and a single test."""
+    """All, and more processes than tests."""
     ended, gpu, cpu = run(tmp_path, *options)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert (len(gpu), len(set(gpu)), cpu) == (1 if "-k" in options else 15, 1, [])

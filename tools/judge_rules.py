@@ -13,7 +13,7 @@ import os
 import random
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from multiprocessing import get_context
@@ -23,33 +23,47 @@ from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
+from pipesim.answers.any_size import Families
 from pipesim.model.barrier import BarrierState
 from pipesim.model.finding import Verdict
 from pipesim.model.groups import BRANCHES
-from pipesim.model.moves import moves
-from pipesim.model.ops import Order
+from pipesim.model.machine import TMA, finished
+from pipesim.model.moves import Kind, moves
+from pipesim.model.ops import Engine, Op, Operation, Order, Scope
 from pipesim.model.program import Program
+from pipesim.model.state import meeting_channel
 from pipesim.model.strictness import LENIENT, STRICTEST
+from pipesim.prove.any_size.family import EveryValue
+from pipesim.prove.any_size.forks import holds
 from pipesim.prove.any_size.skip_laps import accelerated
 from pipesim.prove.certificate.certificate import Certificate
+from pipesim.prove.certificate.lives import Lives
 from pipesim.prove.check import check
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.doubt import Doubt, Why
-from pipesim.prove.happens_before.accesses import AccessEvent
+from pipesim.prove.happens_before.access_event import AccessEvent
+from pipesim.prove.happens_before.equal_writes import EqualWrites
 from pipesim.prove.happens_before.snapshot import Snapshot
 from pipesim.prove.memory_order import may_fail
+from pipesim.prove.memory_order.may_fail import order_may_fail
+from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.search.breadth_first import explore
-from pipesim.prove.search.footprint import NOTHING
+from pipesim.prove.search.footprint import NOTHING, Footprints, Touch
+from pipesim.prove.search.leftovers import Left, leftovers
 from pipesim.prove.search.with_clocks import MemorySearch
+from pipesim.targets import target_of
 from tests.prove.any_size.test_skipped_random_loops import numbered, whole
+from tests.prove.happens_before.test_snapshot import compared
 from tests.support.memory_order_graph import Graph
 from tests.support.random_programs import FAMILIES
 from tests.support.random_programs.contested import contested
 from tests.support.random_programs.orders_and_scopes import random_orders
+from tests.support.random_programs.sizes import MOST as MOST_TRIPS
+from tests.support.random_programs.sizes import random_sizes
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "proof.md"
 BEGIN, END = "<!-- the rules -->\n", "<!-- end of the rules -->\n"
-_CHUNK = 20
+_CHUNK = 16
 
 Judge = Callable[[int], bool]  #: whether the program of a seed shows a contradiction
 
@@ -93,12 +107,65 @@ def of_laps(seed: int) -> bool:
         return whole(numbered(seed)) != short
 
 
+def of_sizes(seed: int) -> bool:
+    """What is claimed of every value of a trip count, or of several at once, does not hold at values drawn."""
+    target = target_of(random_sizes(seed))
+    asked = Families(target, {}, target.build(twice=False))
+    ranges = asked.ranges(2)
+    free = [each for each in ranges if isinstance(each, EveryValue)]
+    together = asked.together(ranges)
+    rng = random.Random(seed)
+    drawn = [{each.parameter: rng.randint(each.least, most)} for each in free for most in (9, MOST_TRIPS)]
+    if together is not None and not together.fails:
+        drawn += [{each.parameter: rng.randint(each.least, each.least + 6) for each in free} for _ in range(3)]
+    with _unbroken():
+        return not all(holds(target.build(params, twice=False)) for params in drawn)
+
+
+def of_leftovers(family: str, seed: int) -> bool:
+    """A program leaves nothing under way, it is said, and a schedule made at random does when its agents have ended."""
+    program = FAMILIES[family](seed)
+    if any(left.what is not Left.UNREAD for left in leftovers(program)):
+        return False
+    if check(program, max_states=1, one_memory=True).verdict is not Verdict.PROVED:
+        return False
+    with _unbroken():
+        return any(_leaves(program, 50 * seed + n) for n in range(10))
+
+
+def of_concern(make: Callable[[int], Program], seed: int) -> bool:
+    """A program without copies needs no look at its memory order, it is said, and a schedule shows a fault of it."""
+    program = make(seed)
+    if order_may_fail(program) or any(op[0] == Op.TMA_LOAD for code in program.code for op in code):
+        return False
+    with _unbroken():
+        return any(_faulty(program, 50 * seed + n) for n in range(10))
+
+
+def of_moments(seed: int) -> bool:
+    """Two moments of a loop that nobody can tell apart go on unlike, if what follows is drawn."""
+    return not all(same for _, same in compared(seed))
+
+
 def _faulty(program: Program, seed: int) -> bool:
     rng, graph = random.Random(seed), Graph(program)
     play = Play(program, observers=[graph])
     while possible := moves(program, play.state):
         play.make(rng.choice(possible))
     return bool(graph.faults())
+
+
+def _leaves(program: Program, seed: int) -> bool:
+    """True if something is under way when the last agent has ended: a landing comes when nothing else can."""
+    rng, play = random.Random(seed), Play(program)
+    agents = range(len(program.agents))
+    while not all(finished(program, play.state, agent) for agent in agents):
+        possible = moves(program, play.state)
+        if not possible or play.faults:
+            return False
+        stepping = [move for move in possible if move.kind != Kind.LAND]
+        play.make(rng.choice(stepping if stepping and rng.random() < 0.8 else possible))
+    return bool(play.state.flights)
 
 
 class Rule(NamedTuple):
@@ -126,11 +193,47 @@ def _certificate_rules() -> Iterator[Rule]:
     judges = tuple((family, partial(of_certificate, family)) for family in FAMILIES)
     for why in Why:
         yield Rule("certificate", why.value, "certificate.certificate.Certificate._doubt", _without(why), judges)
+    lives, equal = "certificate.lives.Lives.", "happens_before.equal_writes.EqualWrites."
+    for said, target, instead in (
+        ("an inval comes after the transfers that arrive on its barrier", f"{lives}land", _nothing),
+        ("an init comes after the inval before it", f"{lives}begin", _always(Lives.begin)),
+        ("a read comes after each of several equal writes", f"{equal}latest", lambda *_: ()),
+        ("equal writes come after what came before the first", f"{equal}enter", _later_ones_follow_nothing),
+    ):
+        yield Rule("certificate", said, target, instead, judges)
+
+
+def _nothing(*_: object) -> None:
+    """Not remembered."""
+
+
+def _always(rule: Callable[..., object]) -> Callable[..., bool]:
+    def done(*given: object) -> bool:
+        rule(*given)
+        return True
+
+    return done
+
+
+_enter = EqualWrites.enter  # the rule that is switched off
+
+
+def _later_ones_follow_nothing(
+    self: EqualWrites, cell: int, access: AccessEvent, before: tuple[AccessEvent, ...]
+) -> tuple[AccessEvent, ...]:
+    known = access.written >= 0 and any(each.written == access.written for each in self.latest(cell))
+    _enter(self, cell, access, before)
+    return () if known else before
 
 
 def _search_rules() -> Iterator[Rule]:
     judges = tuple((family, partial(of_search, family)) for family in FAMILIES)
     prints, reach = "search.footprint.Footprints.", "search."
+    rule = Footprints._rule  # noqa: SLF001  # the rule that is switched off
+
+    def without_pool(self: Footprints, agent: int, op: Operation) -> Touch:
+        return NOTHING if op[0] == Op.SETMAXNREG else rule(self, agent, op)
+
     nothing: Callable[..., object] = lambda *_, **__: NOTHING  # noqa: E731  # a value, one for each rule
     for said, target, instead in (
         ("who arrives, expects or lands touches the barrier", f"{prints}_signal", nothing),
@@ -139,6 +242,7 @@ def _search_rules() -> Iterator[Rule]:
         ("a wait for groups touches the transfers", f"{prints}_awaited", nothing),
         ("an operation on another CTA touches whether it has ended", f"{prints}_outlives", nothing),
         ("the last operation of an agent touches its end", f"{prints}_end", nothing),
+        ("who asks for registers touches the pool of its CTA", f"{prints}_rule", without_pool),
         ("others that may interfere join the chosen processes", f"{reach}reach.Here.noticing", lambda *_: []),
         (
             "arrivals that may complete more than one phase are not exchanged",
@@ -175,35 +279,66 @@ def _memory_rules() -> Iterator[Rule]:
     def straight(code: Any, what: Any, by: Any) -> bool:
         return fenced([op for op in code if op[0] not in BRANCHES], what, by)
 
-    order = "memory_order.order."
+    order, compared = "memory_order.order.", "memory_order.comparison."
     blind = MemorySearch(complete=True, states=1, refutations=())
+    fence_order = MemoryOrder._fence_order  # noqa: SLF001  # as above
+
+    def wide(self: MemoryOrder, agent: int, pc: int, _: Scope) -> None:
+        fence_order(self, agent, pc, Scope.CLUSTER)
+
     for said, target, instead in (
         ("a relaxed arrive hands nothing on", f"{order}_RELEASES", frozenset(Order)),
-        ("a relaxed wait takes nothing over", f"{order}_ACQUIRES", frozenset(Order)),
-        ("the asynchronous proxy sees only what was fenced", f"{order}MemoryOrder._wrong", _never_wrong),
-        ("an init is used only after it was published", f"{order}MemoryOrder._use", lambda *_, **__: None),
-        ("a jump may lead over a fence", "memory_order.may_fail._fenced", straight),
+        ("a relaxed wait takes nothing over", "memory_order.strength._ACQUIRES", frozenset(Order)),
+        ("the asynchronous proxy sees only what was fenced", f"{compared}AccessOrder._wrong", _never_wrong),
+        ("an init is used only after it was published", f"{compared}AccessOrder.use", lambda *_, **__: None),
+        ("a fence of the CTA does not reach another one", f"{order}MemoryOrder._fence_order", wide),
+        ("the bytes of a copy pass nothing else on", f"{order}_HAND_ON_THE_ISSUE", frozenset({TMA, *Engine})),
+        ("who issues a copy arrives before it", "memory_order.may_fail._arrives_before_each_copy", _yes),
         ("a program that needs a look gets one", "memory_order.faults.order_may_fail", lambda _: False),
         ("every schedule is looked at where no run represents them", "check.search_memory_order", lambda *_: blind),
     ):
         yield Rule("memory order", said, target, instead, judges)
+    concern = (("concern", partial(of_concern, contested)),)
     for said, target, off, judge in (
-        ("under --strict-proxies reads are fenced, too", f"{order}MemoryOrder._needs_fence", _if_written, strict),
+        ("a jump may lead over a fence", "memory_order.may_fail._fenced", straight, concern),
+        ("under --strict-proxies reads are fenced, too", f"{compared}AccessOrder._needs_fence", _if_written, strict),
         ("a program whose reads need a look gets one", "memory_order.may_fail.reads_may_be_unfenced", _no, strict),
-        ("an init without a fence is met first by a barrier", f"{order}MemoryOrder._is_enough", _yes, lenient),
+        ("an init without a fence is met first by a barrier", f"{compared}AccessOrder._is_enough", _yes, lenient),
     ):
         yield Rule("memory order", said, target, off, judge)
 
 
 def _lap_rules() -> Iterator[Rule]:
-    judges = (("loops", of_laps),)
+    judges: tuple[tuple[str, Judge], ...] = (("loops", of_laps), ("moments", of_moments))
     for said, target, instead in (
         ("the items of every lap that is left out are looked at", "any_size.skip_laps._LapRun._items_go_on", _yes),
-        ("a lap ends where everything stands as at its beginning", "any_size.skip_laps.is_again", _yes),
-        ("what is remembered is not older than the lap", "certificate.canonical._is_fresh", _yes),
+        ("a lap ends where everything is as at its beginning", "any_size.skip_laps.is_again", _yes),
         ("what the certificate remembers is compared", "certificate.certificate.Certificate.snapshot", _empty),
     ):
         yield Rule("loop acceleration", said, target, instead, judges)
+
+
+def _size_rules() -> Iterator[Rule]:
+    judges = (("sizes", of_sizes),)
+    for said, target, instead in (
+        ("values far beyond are compared with the lap", "any_size.family.Family.far", lambda _, every: every),
+        ("several trip counts are tried together", "pipesim.answers.any_size._small", lambda _: ()),
+        ("one value after the other is run", "any_size.family.Family._all_hold", _yes),
+    ):
+        yield Rule("any number", said, target, instead, judges)
+
+
+def _exit_rules() -> Iterator[Rule]:
+    leaving = tuple((family, partial(of_leftovers, family)) for family in FAMILIES)
+    exits = (("exits", partial(of_certificate, "exits")),)
+    yield Rule("exits", "a copy lands as late as it can", "search.leftovers._serves", _yes, leaving)
+    target = "certificate.certificate.Certificate._meet"
+    yield Rule("exits", "an end may take the place of an arrival at the cluster barrier", target, _met_by_all, exits)
+
+
+def _met_by_all(self: Certificate, did: Any) -> None:
+    channel = meeting_channel(self._program, did.op)  # the rule that is switched off
+    self._arrive_at(channel, did.agent, did.pc, did.result)
 
 
 def _yes(*_: object) -> bool:
@@ -235,7 +370,9 @@ def _alone(_here: object, seed: object, _weights: object, _most: object) -> set[
     return {id(seed)}
 
 
-RULES = [*_certificate_rules(), *_memory_rules(), *_lap_rules(), *_search_rules()]
+RULES = [
+    *_certificate_rules(), *_memory_rules(), *_lap_rules(), *_size_rules(), *_exit_rules(), *_search_rules()
+]  # fmt: skip
 _off: list[Any] = []  # the patches of the rule that is off now
 
 
@@ -254,19 +391,32 @@ def _unbroken() -> Iterator[None]:
 def noticed(rule: Rule, most: int, jobs: int) -> tuple[str, int]:
     """The judge that notices first, and after how many programs; ("", programs) if none does."""
     with ExitStack() as stack:
-        off = patch(f"pipesim.prove.{rule.target}", rule.instead)
+        off = patch(rule.target if rule.target.startswith("pipesim.") else f"pipesim.prove.{rule.target}", rule.instead)
         off.start()
         _off[:] = [off]
         stack.callback(_off.clear)
         stack.callback(off.stop)
-        with get_context("fork").Pool(jobs) as pool:
-            streams = [(name, pool.imap(partial(_judged, judge), range(most), _CHUNK)) for name, judge in rule.judges]
-            for seed in range(most):
-                for name, stream in streams:
-                    if next(stream):
-                        pool.terminate()
-                        return name, seed + 1
+        pool = stack.enter_context(get_context("fork").Pool(jobs))
+        for name, seed in pool.imap(partial(_first, rule.judges), _chunks(len(rule.judges), most)):
+            if seed >= 0:
+                return name, seed + 1  # whoever is still at work is terminated with the pool
     return "", most
+
+
+def _chunks(judges: int, most: int) -> Iterator[tuple[int, range]]:
+    """All seeds for each judge: each asks a few programs before any asks many."""
+    begin, size = 0, 1
+    while begin < most:
+        end = min(begin + size, most)
+        for judge in range(judges):
+            yield judge, range(begin, end)
+        begin, size = end, min(2 * size, _CHUNK)
+
+
+def _first(judges: Sequence[tuple[str, Judge]], chunk: tuple[int, range]) -> tuple[str, int]:
+    """The first seed of a chunk that its judge notices, -1 if there is none."""
+    name, judge = judges[chunk[0]]
+    return name, next((seed for seed in chunk[1] if _judged(judge, seed)), -1)
 
 
 def _judged(judge: Judge, seed: int) -> bool:

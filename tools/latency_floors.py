@@ -14,7 +14,7 @@ import argparse
 import sys
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,7 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     wrong = 0
     for result in results():
-        path = FOLDER / f"{device_slug(result.floors.device)}.json"
+        path = path_of(result.floors)
         text = floors_text(result.floors)
         margins = ", ".join(f"{name} {margin}" for name, margin in sorted(result.least_margin.items()))
         print(f"{result.floors.device}: bounds from {result.chosen_from} recordings and the experiments;", end=" ")
@@ -78,16 +78,27 @@ def main(arguments: list[str] | None = None) -> int:
         wrong += any(margin < 0 for margin in result.least_margin.values())
         if not options.check:
             path.write_text(text, encoding="utf-8")
-        elif not path.is_file() or path.read_text(encoding="utf-8") != text:
+        elif is_stale(result.floors):
             print(f"{path} is stale: run python tools/latency_floors.py", file=sys.stderr)
             wrong += 1
     return int(wrong > 0)
 
 
-def results() -> list[Result]:
-    """The bounds of every device with recordings."""
+def path_of(floors: LatencyFloors) -> Path:
+    """Where a device's document is stored."""
+    return FOLDER / f"{device_slug(floors.device)}.json"
+
+
+def is_stale(floors: LatencyFloors) -> bool:
+    """True if the stored document is not this one."""
+    path = path_of(floors)
+    return not path.is_file() or path.read_text(encoding="utf-8") != floors_text(floors)
+
+
+def results(*, held_out: bool = True) -> list[Result]:
+    """The bounds of every device with recordings; without ``held_out`` the other recordings are not compared."""
     measured = {one.device: one.cases["latency"] for one in stored_results(TRACES) if "latency" in one.cases}
-    seen = _seen()
+    seen = _seen((0, 1) if held_out else (0,))
     found = []
     for device, recordings in seen.items():
         other = device if device in measured else next(iter(measured), "")
@@ -96,12 +107,12 @@ def results() -> list[Result]:
         )
         halves: tuple[list[list[Seen]], ...] = ([], [])
         for name, times in recordings.items():
-            halves[zlib.crc32(name.encode()) % 2].append(times)
-        chosen, held_out = halves
+            halves[_half(name)].append(times)
+        chosen, others = halves
         permille = _lower(tables, khz, [s for recording in chosen for s in recording])
         floors = LatencyFloors(device, khz, _source(device, other, len(chosen), permille), _rising(tables))
-        compared = [s for recording in held_out for s in recording]
-        found.append(Result(floors, len(chosen), len(held_out), len(compared), _margins(floors, compared)))
+        compared = [s for recording in others for s in recording]
+        found.append(Result(floors, len(chosen), len(others), len(compared), _margins(floors, compared)))
     return found
 
 
@@ -113,12 +124,17 @@ def _source(device: str, measured: str, recordings: int, permille: int) -> str:
     return f"the experiment `latency` on the {measured}, less {share}, the most by which {half} were below it"
 
 
-def _seen() -> dict[str, dict[str, list[Seen]]]:
-    """By device, of each good recording by its name, all times from a release to the return."""
+def _half(name: str) -> int:
+    """0: a recording of this name gives the margin; 1: it is held out."""
+    return zlib.crc32(name.encode()) % 2
+
+
+def _seen(halves: Collection[int]) -> dict[str, dict[str, list[Seen]]]:
+    """By device, of each good recording of these halves by its name, all times from a release to the return."""
     found: defaultdict[str, dict[str, list[Seen]]] = defaultdict(dict)
     for stored in stored_traces(TRACES):
         meta = stored.meta
-        if meta.source != "hardware" or meta.fault:
+        if meta.source != "hardware" or meta.fault or _half(stored.path.name) not in halves:
             continue
         program = find(meta.protocol).build(meta.params, twice=False)
         times = release_times(program, read_trace(stored.path))

@@ -24,16 +24,21 @@ from pipesim.answers.views.run import RunReport
 from pipesim.answers.views.summary import Failure, ProtocolReport, SummaryReport, TraceLine
 from pipesim.answers.views.trace import CompareReport, PairReport, PairTime, TraceComparison
 from pipesim.answers.views.verify import VerifyReport
+from pipesim.bounds import MAX_KHZ
 from pipesim.conform.replay.latency_floor import FORMAT, ReleasePath
 from pipesim.conform.replay.latency_floor import VERSION as FLOORS_VERSION
 from pipesim.conform.result import TraceVerdict
 from pipesim.conform.times import TimeComparison
 from pipesim.errors import PipesimError
 from pipesim.explain.anatomy.parts import Anatomy
+from pipesim.model.coverage import Coverage
 from pipesim.model.finding import Deadlock, Finding
 from pipesim.model.ops import OPERANDS, Space
 from pipesim.model.program import PROGRAM_VERSION
-from pipesim.timed.profile import FIELDS, MAX_KHZ, MAX_VALUE, PROFILE_VERSION
+from pipesim.ptx.launch import file as launch_file
+from pipesim.ptx.launch.values import ELEMENTS, INTERLEAVES, LAUNCH_VERSION, SWIZZLES, TYPES
+from pipesim.ptx.launch.values import FORMAT as LAUNCH_FORMAT
+from pipesim.timed.profile import FIELDS, MAX_VALUE, PROFILE_VERSION
 from pipesim.timed.stated_error import MOST_PERMILLE
 from pipesim.trace.schema import SCHEMA_VERSION, EventKind, Trace, TraceMeta
 
@@ -47,7 +52,7 @@ TEXT, WHOLE, YES_NO, NOTHING = ({"type": kind} for kind in ("string", "integer",
 VERDICT_OK: Schema = {"enum": [True, False, None]}
 BEHAVIOUR: Schema = {"enum": [each.name.lower() for each in TraceVerdict]}
 PAIR_TIME: Schema = {"enum": [each.name.lower() for each in PairTime]}
-EXIT_CODE: Schema = {"enum": [0, 1, 2, 3, 4]}
+EXIT_CODE: Schema = {"enum": [0, 1, 2, 3, 4, 70]}
 
 #: The sentences that a document has beside a dataclass's fields, or in their place (``report/sentences/document.py``).
 SENTENCES: Mapping[type, Schema] = {
@@ -162,12 +167,12 @@ def answer(name: str, title: str, report: type, *, more: dict[str, Schema] | Non
     return document(name, ANSWERS, title, record(members, optional=tuple(more or {})), found.defs)
 
 
-def several(name: str, title: str, report: type, head: Mapping[str, Schema], *, may_fail: bool) -> Schema:
-    """The same of several protocols, each under its name."""
+def several(name: str, title: str, report: type, head: Mapping[str, Schema], *, codes: bool) -> Schema:
+    """The same of several protocols, each under its name, or its error; ``codes``: each with its own exit code."""
     found = Types(lower_names)
+    code = {"exit_code": EXIT_CODE} if codes else {}
     one = {"findings": rows(found.of(Finding)), "report": found.of(report)}
-    each = record(one if may_fail else {"exit_code": EXIT_CODE, **one})
-    each = {"anyOf": [each, record({"error": error()})]} if may_fail else each
+    each = {"anyOf": [record({**code, **one}), record({**code, "error": error()})]}
     protocols = {"type": "object", "additionalProperties": each}
     return document(name, ANSWERS, title, record({"exit_code": EXIT_CODE, **head, "protocols": protocols}), found.defs)
 
@@ -175,20 +180,22 @@ def several(name: str, title: str, report: type, head: Mapping[str, Schema], *, 
 def answers() -> dict[str, Schema]:
     """The documents of ``--json``."""
     shown, listed = Types(lower_names), Types(lower_names)
-    anatomy, protocols = shown.of(Anatomy), listed.of(ProtocolRow)
+    protocols = listed.of(ProtocolRow)
+    shown.of(Anatomy)
+    anatomy = record({"exit_code": EXIT_CODE, **shown.defs.pop("Anatomy")["properties"]})
     lacking = {"error": error()}
     head = {"profile": TEXT, "excepted": rows(TEXT)}
     text = {"exit_code": EXIT_CODE, "format": TEXT, "file": {"anyOf": [TEXT, NOTHING]}, "text": TEXT}
     table = {"exit_code": EXIT_CODE, "file": {"anyOf": [TEXT, NOTHING]}, "text": TEXT}
     completion = {"exit_code": EXIT_CODE, "shell": TEXT, "text": TEXT}
-    made = {"file": TEXT, "function": TEXT, "next": rows(TEXT)}
+    made = {"exit_code": EXIT_CODE, "file": TEXT, "function": TEXT, "next": rows(TEXT)}
     return {
         "check": answer("check", "pipesim check NAME --json", CheckReport),
-        "check-several": several("check-several", "pipesim check A B --json", CheckReport, {}, may_fail=True),
+        "check-several": several("check-several", "pipesim check A B --json", CheckReport, {}, codes=False),
         "run": answer("run", "pipesim run NAME --json", RunReport),
         "run-schedule": answer("run-schedule", "pipesim run NAME --schedule TEXT --json", WalkReport),
         "verify": answer("verify", "pipesim verify NAME --json", VerifyReport, more=lacking),
-        "verify-several": several("verify-several", "pipesim verify A B --json", ProtocolReport, head, may_fail=False),
+        "verify-several": several("verify-several", "pipesim verify A B --json", ProtocolReport, head, codes=True),
         "compare": answer("compare", "pipesim diff TRACE --json, pipesim capture NAME --json", CompareReport),
         "compare-pair": answer("compare-pair", "pipesim diff A B --json", PairReport),
         "show": document("show", ANSWERS, "pipesim show NAME --json", anatomy, shown.defs),
@@ -233,11 +240,56 @@ def program() -> Schema:
         "notes": rows(TEXT),
         "pipelines": rows(TEXT),
         "launch_registers": WHOLE,
+        "coverage": record({each.name: rows(TEXT) for each in fields(Coverage)}),
         "code": rows(rows({"anyOf": operations})),
     }
-    optional = ("pipelines", "launch_registers")  # files of earlier versions are without them
+    optional = ("pipelines", "launch_registers", "coverage")  # files of earlier versions are without them
     form = record(members, optional=optional)
     return document("program", PROGRAM_VERSION, "a flat program (docs/flat-program.md)", form)
+
+
+def launch() -> Schema:
+    """A launch file (docs/launch-file.md)."""
+    positive: Schema = {"type": "integer", "minimum": 1}
+    natural: Schema = {"type": "integer", "minimum": 0}
+    shape: Schema = {"type": "array", "items": positive, "minItems": 1, "maxItems": 3}
+    sizes: Schema = {"type": "array", "items": natural, "maxItems": 5}
+    types: Schema = {"enum": list(TYPES)}
+    fields = rows({"$ref": "#/$defs/field"})
+    kinds: dict[str, tuple[dict[str, Schema], tuple[str, ...]]] = {
+        "value": ({"type": types, "value": {"type": ["number", "null"]}}, ()),
+        "array": ({"type": types, "values": rows(WHOLE)}, ()),
+        "pointer": ({"align": positive, "contents": fields}, ("align", "contents")),
+        "struct": ({"size": positive, "fields": fields}, ("fields",)),
+    }
+    words = {"element": {"enum": list(ELEMENTS)}, "swizzle": {"enum": list(SWIZZLES)}}
+    tensor_map = words | {"interleave": {"enum": list(INTERLEAVES)}, "pixels": natural}
+    tensor_map |= dict.fromkeys(("dims", "box", "strides", "element_strides"), sizes)
+    kinds["tensor_map"] = (tensor_map, tuple(tensor_map))
+    for name, (known, _) in kinds.items():
+        assert {"kind", *known} == set(launch_file.KINDS[name])
+
+    def contents(more: dict[str, Schema], optional: tuple[str, ...]) -> Schema:
+        made = (({"kind": {"const": kind}} | own | more, spare) for kind, (own, spare) in kinds.items())
+        return {"anyOf": [record(members, optional=(*spare, *optional)) for members, spare in made]}
+
+    policies = dict.fromkeys(("tile_counter", "launch_control"), natural)
+    members: dict[str, Schema] = {
+        "format": {"const": LAUNCH_FORMAT},
+        "version": {"const": LAUNCH_VERSION},
+        "entry": TEXT,
+        "grid": shape,
+        "block": shape,
+        "cluster": shape,
+        "dynamic_shared_bytes": natural,
+        "registers_per_thread": natural,
+        "parameters": rows(contents({"name": TEXT}, ("name",))),
+        "policies": record(policies, optional=tuple(policies)),
+    }
+    needed = ("format", "version", "grid", "block")
+    form = record(members, optional=tuple(name for name in members if name not in needed))
+    defs = {"field": contents({"offset": natural}, ())}
+    return document("launch", LAUNCH_VERSION, "a launch of a kernel (docs/launch-file.md)", form, defs)
 
 
 def profile() -> Schema:
@@ -316,6 +368,7 @@ def schemas() -> dict[str, Schema]:
     """Every schema, by its name."""
     files = {
         "program": program(),
+        "launch": launch(),
         "profile": profile(),
         "trace-metadata": trace_metadata(),
         "experiments": experiments(),

@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 from pipesim.errors import EvidenceError, PipesimError
 from pipesim.trace.files import read_trace
@@ -69,12 +70,18 @@ def index(folder: Path) -> str:
                 correction="move the file to another folder",
             )
         name = stored.path.relative_to(folder).as_posix()
-        rows.append((f"[{name}]({name})", *_cells(read_trace(stored.path)), _size(stored.path.stat().st_size)))
+        cells = map(markdown_text, (*_cells(read_trace(stored.path)), _size(stored.path.stat().st_size)))
+        rows.append((f"[{markdown_text(name)}]({quote(name, errors='replace')})", *cells))
     if not rows:
         return f"{INTRODUCTION}\nNothing is recorded yet.\n"
     table = [HEADINGS, tuple("---" for _ in HEADINGS), *rows]
-    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in table]
+    lines = ["| " + " | ".join(row) + " |" for row in table]
     return f"{INTRODUCTION}\n{EXPLANATION}\n" + "\n".join(lines) + "\n"
+
+
+def markdown_text(text: str) -> str:
+    """A name from a file as Markdown shows it: no cell, link, code or HTML begins or ends in it."""
+    return "".join(f"\\{c}" if c in "\\|[]`*<>&" else c if c.isprintable() else "?" for c in text)
 
 
 def _cells(trace: Trace) -> tuple[str, ...]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from tokenize import TokenError
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +18,9 @@ from hwkernels.capture.map_argument import MAP_BYTES, parse_map
 from hwkernels.capture.map_argument import SPELLING as MAP_SPELLING
 from hwkernels.device.compile import Compiled
 from hwkernels.device.cubin_parameters import sizes_in_cubin
+from pipesim.bounds import MAX_BUFFER_BYTES
 from pipesim.errors import ParameterError
+from pipesim.inputs import InputKind
 
 NUMBERS: dict[str, Any] = {
     "u8": np.uint8,
@@ -37,7 +42,14 @@ SPELLINGS = (
     f"or {MAP_SPELLING}"
 )
 POINTER_BYTES = 8
-_MAX_BYTES = 1 << 36
+_ZIP_MARK = b"PK\x03\x04"
+_ZIP_MARK_BYTES = len(_ZIP_MARK)
+#: What NumPy raises for a header that is none, or that no array can have.
+_NOT_NPY = (
+    ValueError, TypeError, KeyError, SyntaxError, TokenError, EOFError, OverflowError, MemoryError, RecursionError,
+)  # fmt: skip
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+_NPY = InputKind(".npy file", MAX_BUFFER_BYTES, ParameterError, "write it with numpy.save")
 
 
 @dataclass(frozen=True)
@@ -83,7 +95,7 @@ def parse_argument(text: str, position: int) -> Argument:
         if not Path(value).is_file():
             raise ParameterError(f"--arg {text}: there is no file {value or 'of no name'}", correction="check its path")
     else:
-        _size(argument)
+        size_of(argument)
     return argument
 
 
@@ -109,28 +121,48 @@ def contents(argument: Argument, seed: int, position: int) -> npt.NDArray[np.uin
     """The bytes that a buffer holds before each launch; those of ``buf`` follow from the seed and the position."""
     match argument.kind:
         case "buf":
-            return np.random.default_rng([seed, position]).integers(0, 256, size=_size(argument), dtype=np.uint8)
+            return np.random.default_rng([seed, position]).integers(0, 256, size=size_of(argument), dtype=np.uint8)
         case "npy":
             return as_bytes(read_npy(argument.text))
         case _:
-            return np.zeros(_size(argument), dtype=np.uint8)
+            return np.zeros(size_of(argument), dtype=np.uint8)
 
 
 def read_npy(path: str) -> npt.NDArray[Any]:
-    """The array of a ``.npy`` file. ParameterError if there is none in it."""
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        if not isinstance(loaded, np.ndarray):
-            raise ValueError("it is an archive of several arrays (.npz)")
-        return loaded
-    except OSError as error:
-        raise ParameterError(f"{path} cannot be read", cause=error.strerror or str(error)) from error
-    except (ValueError, EOFError) as error:
-        raise ParameterError(
-            f"{path} is not a .npy file of numbers",
-            cause=str(error).splitlines()[0],
-            correction="write it with numpy.save",
-        ) from error
+    """The array of a ``.npy`` file. ParameterError if there is none in it, or if its header promises more bytes."""
+    with _NPY.open(Path(path)) as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of NumPy, about headers that it repairs
+        try:
+            _check_header(file)
+            file.seek(0)
+            loaded: npt.NDArray[Any] = np.load(file, allow_pickle=False)
+        except OSError as error:
+            raise ParameterError(f"{path} cannot be read", cause=error.strerror or str(error)) from error
+        except _NOT_NPY as error:
+            raise ParameterError(
+                f"{path} is not a .npy file of numbers",
+                cause=(str(error).splitlines() or [type(error).__name__])[0],
+                correction=_NPY.correction,
+            ) from error
+    return loaded
+
+
+def _check_header(file: BinaryIO) -> None:
+    """ValueError unless the header of a ``.npy`` file is of as many numbers as follow it."""
+    head = file.read(_ZIP_MARK_BYTES)
+    if head.startswith(_ZIP_MARK):
+        raise ValueError("it is an archive of several arrays (.npz)")
+    file.seek(0)
+    version = np.lib.format.read_magic(file)
+    if version not in _HEADERS:
+        raise ValueError(f"its format has version {version[0]}.{version[1]}; 1.0 and 2.0 are read")
+    shape, _, kind = _HEADERS[version](file)
+    if kind.hasobject or not kind.itemsize:
+        raise ValueError(f"its elements are of type {kind}, which have no fixed bytes")
+    there = os.fstat(file.fileno()).st_size - file.tell()
+    needed = math.prod(shape) * kind.itemsize
+    if min(shape, default=1) < 0 or needed > there:
+        raise ValueError(f"its header promises {needed:,} bytes, {there:,} follow it")
 
 
 def as_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
@@ -138,12 +170,13 @@ def as_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
-def _size(argument: Argument) -> int:
+def size_of(argument: Argument) -> int:
+    """The bytes of a buffer that is spelled by its size. ParameterError if it is none that can be."""
     try:
         size = int(argument.text, 0)
     except ValueError:
         size = -1
-    if not 1 <= size <= _MAX_BYTES:
+    if not 1 <= size <= MAX_BUFFER_BYTES:
         raise ParameterError(
             f"--arg {argument}: {argument.text!r} is not a number of bytes",
             correction=f"for example {argument.kind}:1048576",

@@ -11,7 +11,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from pipesim.errors import CompileError
+from hwkernels.device.compile import SOURCE
+from pipesim.bounds import MAX_SOURCE_BYTES, MAX_SOURCES
+from pipesim.errors import CompileError, UsageError
 
 _IFNDEF = re.compile(r"^\s*#\s*ifndef\s+([A-Za-z_]\w*)", re.MULTILINE)
 _DEFINE = re.compile(
@@ -22,15 +24,33 @@ _UNDEFINED = re.compile(r'identifier "([A-Za-z_]\w*)" is undefined')
 
 
 def own_text(source: Path) -> str:
-    """The source and the headers beside it that it includes, directly or not; "" if there is no such file."""
+    """The source and the headers beside it that it includes, directly or not; "" if there is no such file.
+
+    UsageError for a file that is not an ordinary one, which the compiler would wait for, and for too many or too long.
+    """
     found: dict[Path, str] = {}
-    left = [source]
+    left = [source.resolve()]
     while left:
         path = left.pop()
-        if path not in found and path.is_file():
-            found[path] = path.read_text(encoding="utf-8", errors="replace")
-            left += [path.with_name(name) for name in _INCLUDE.findall(found[path])]
+        if path in found or not _is_there(path):
+            continue
+        found[path] = SOURCE.read_bytes(path).decode("utf-8", errors="replace")
+        if len(found) > MAX_SOURCES or sum(map(len, found.values())) > MAX_SOURCE_BYTES:
+            raise UsageError(
+                f"{source.name} includes more than {MAX_SOURCES} files, or {MAX_SOURCE_BYTES:,} characters",
+                place=str(source),
+                correction="include less",
+            )
+        left += [(path.parent / name).resolve() for name in _INCLUDE.findall(found[path]) if "\0" not in name]
     return "\n".join(found.values())
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is something but a folder. A name that no file can have is none."""
+    try:
+        return path.exists() and not path.is_dir()
+    except OSError:
+        return False
 
 
 def defaults(text: str) -> dict[str, int]:

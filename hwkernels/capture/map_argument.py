@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from hwkernels.device.tensor_maps import ELEMENT_BYTES
 from hwkernels.twins import buffers
+from pipesim.bounds import MAX_DIGITS
 from pipesim.errors import ParameterError
 
 Array = npt.NDArray[Any]
@@ -107,8 +109,8 @@ def _type_of(spelled: MapSpelling, array: Array | None) -> str:
 
 def _sizes(text: str, value: str) -> tuple[int, ...]:
     parts = value.split("x") if value else []
-    if not all(part.isascii() and part.isdecimal() for part in parts):
-        raise _wrong(text, f"{value!r} is not a list of whole numbers with x between them")
+    if not all(part.isascii() and part.isdecimal() and len(part) <= MAX_DIGITS for part in parts):
+        raise _wrong(text, f"{brief(value)} is not a list of whole numbers with x between them")
     return tuple(map(int, parts))
 
 

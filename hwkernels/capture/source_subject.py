@@ -18,6 +18,7 @@ from hwkernels.capture.arguments import (
     parse_argument,
     read_npy,
     require_parameters,
+    size_of,
 )
 from hwkernels.capture.kernel_names import asked_for, defaults, lacking, own_text, undefined
 from hwkernels.capture.map_argument import parse_map, tensor_map
@@ -168,7 +169,7 @@ class SourceSubject:
                     f"--expect {name}={path} does not name an output",
                     correction=f"they are {', '.join(outputs) or 'none'}",
                 )
-            size, wanted = len(contents(outputs[name], 0, 0)), as_bytes(read_npy(path)).nbytes
+            size, wanted = size_of(outputs[name]), as_bytes(read_npy(path)).nbytes
             if size != wanted:
                 raise ParameterError(f"{path} has {wanted:,} bytes, the output {name} has {size:,}")
 
@@ -242,7 +243,7 @@ class SourceSubject:
                 f"--arg {argument}: there is no output {spelled.base}",
                 correction=f"name a .npy file, or one of {', '.join(outputs) or 'no output'}",
             )
-        return tensor_map(spelled, spelled.base, None, len(contents(outputs[spelled.base], 0, 0)))
+        return tensor_map(spelled, spelled.base, None, size_of(outputs[spelled.base]))
 
     def _argument(self, argument: Argument, seed: int, position: int) -> buffers.Argument:
         if argument.kind in NUMBERS:

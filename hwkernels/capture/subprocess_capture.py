@@ -19,6 +19,7 @@ from hwkernels.capture.source_subject import SourceSubject
 from hwkernels.capture.twin_subject import TwinSubject
 from hwkernels.device.compile import Compiled
 from hwkernels.twins.fault import KernelFault
+from pipesim.bounds import MAX_CUBIN_BYTES
 from pipesim.errors import (
     CompileError,
     ConfigurationError,
@@ -29,11 +30,14 @@ from pipesim.errors import (
     PipesimError,
     UsageError,
 )
+from pipesim.inputs import InputKind
+from pipesim.process.parent import end_with_parent, environment
 from pipesim.trace.schema import Trace
 
 MODULE = "hwkernels.capture"  #: ``python -m MODULE FOLDER`` is the process
 _START_S = 60  #: what importing, compiling and starting CUDA may take
 _REQUEST, _TRACE, _ERROR = "request.json", "trace.parquet", "error.json"
+_LEFT = InputKind("document of a capture", 2 * MAX_CUBIN_BYTES, HardwareError, "capture again")
 #: Errors that are raised here as they were raised there: they say all by themselves.
 _PLAIN: dict[str, type[PipesimError]] = {
     kind.__name__: kind
@@ -51,12 +55,12 @@ def run_in_subprocess(document: str, what: str, limit_s: float, module: str = MO
 
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / _REQUEST).write_text(document, encoding="utf-8")
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p or "." for p in sys.path)}
+        variables = {**os.environ, **environment(), "PYTHONPATH": os.pathsep.join(p or "." for p in sys.path)}
         limit = _START_S + limit_s
         try:
             done = subprocess.run(  # noqa: S603  # our own interpreter and module
                 [sys.executable, "-m", module, folder],
-                env=environment, capture_output=True, text=True, errors="replace", timeout=limit, check=False,
+                env=variables, capture_output=True, text=True, errors="replace", timeout=limit, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired as error:
             raise HardwareError(
@@ -65,8 +69,7 @@ def run_in_subprocess(document: str, what: str, limit_s: float, module: str = MO
             ) from error
         path = Path(folder) / _TRACE
         if (Path(folder) / _ERROR).exists():
-            said = json.loads((Path(folder) / _ERROR).read_text(encoding="utf-8"))
-            raise _PLAIN[said.pop("kind")](**said)
+            raise _error_of(Path(folder) / _ERROR, what)
         if done.returncode or not path.exists():
             lines = done.stderr.strip().splitlines()
             raise HardwareError(
@@ -76,12 +79,31 @@ def run_in_subprocess(document: str, what: str, limit_s: float, module: str = MO
         return read_trace(path)
 
 
+def _error_of(path: Path, what: str) -> PipesimError:
+    """The error that a process left; one that says so if what it left is none."""
+    try:
+        said = _LEFT.parse_json(_LEFT.read_text(path))
+        return _PLAIN[said.pop("kind")](**said)
+    except (HardwareError, KeyError, TypeError, AttributeError):
+        return HardwareError(
+            f"the process of {what} left an error that cannot be read",
+            place=str(path),
+            cause="the folder of temporary files is full, or another program wrote there",
+            correction="capture again",
+        )
+
+
 def answer(folder: str, carry_out: Callable[[str], Trace]) -> int:
-    """In the new process: carry out the request of a folder and write its trace, or what went wrong."""
+    """In the new process: carry out the request of a folder and write its trace, or what went wrong.
+
+    The process ends with the one that asked.
+    """
+    end_with_parent()
+
     from pipesim.trace.files import write_trace
 
     try:
-        trace = carry_out((Path(folder) / _REQUEST).read_text(encoding="utf-8"))
+        trace = carry_out(_LEFT.read_text(Path(folder) / _REQUEST))
         write_trace(trace, Path(folder) / _TRACE)
     except PipesimError as error:
         print(str(error).replace("\n", ";"), file=sys.stderr)
@@ -103,8 +125,8 @@ def dump(request: CaptureRequest, builds: Builds | None) -> str:
 
 
 def load(text: str) -> tuple[CaptureRequest, dict[str, Compiled] | None]:
-    """The request and the builds of :func:`dump`."""
-    document = json.loads(text)
+    """The request and the builds of :func:`dump`. HardwareError for what is no JSON, or larger than a request."""
+    document = _LEFT.parse_json(text)
     own = _tuples(document["request"])
     own["subject"] = _subject(_tuples(own["subject"]))
     own["fault"] = None if own["fault"] is None else KernelFault(**own["fault"])

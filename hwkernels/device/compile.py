@@ -10,21 +10,27 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hwkernels.device.sources import HEADERS, PACKAGE, PTX_HEADERS, RECORDER, headers
+from pipesim.bounds import MAX_CUBIN_BYTES, MAX_SOURCE_BYTES
 from pipesim.errors import CompileError, MissingExtraError, UsageError
+from pipesim.inputs import InputKind
+from pipesim.trace.whole import write_whole
 
 _ENTRY = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\(')
-_PARENTHESES = r"\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
-_ATTRIBUTE = rf"(?:__\w+__\s*(?:{_PARENTHESES}\s*)?|static\s+|inline\s+)*"
+_PARENTHESES = r"\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\)"
+#: Possessive: a text of many underscores could be divided into attributes in very many ways.
+_ATTRIBUTE = rf"(?:__\w++(?<=__)\s*+(?:{_PARENTHESES}\s*+)?+|static\s++|inline\s++)*+"
 _KERNEL = re.compile(rf"__global__\s+{_ATTRIBUTE}void\s+{_ATTRIBUTE}(\w+)\s*\(")
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _MAGIC = b"pipesim-cubin-1\n"
+SOURCE = InputKind("CUDA source", MAX_SOURCE_BYTES, UsageError, "give a smaller one")
+_ENTRY_FILE = InputKind("entry of the compile cache", MAX_CUBIN_BYTES, UsageError, "remove it")
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,17 @@ def compile_cubin(source: Path, defines: Mapping[str, int], arch: str = "sm_90a"
     return Compiled(cached[0], cached[1], key, options, version, entry)
 
 
+def compile_ptx(source: Path, defines: Mapping[str, int], arch: str = "sm_90a") -> str:
+    """The PTX of the kernel of :func:`compile_cubin`, with the source line of every instruction.
+
+    Raises CompileError with the whole log, and MissingExtraError if NVRTC is not installed.
+    """
+    nvrtc = _nvrtc()
+    macros = (f"-D{n}={defines[n]}" for n in sorted(defines))
+    options = (f"--gpu-architecture={arch}", "--std=c++17", "--generate-line-info", *macros)
+    return _run_nvrtc(nvrtc, source.name, _sources(source), options, ptx=True)[0].rstrip(b"\0").decode()
+
+
 def compile_source(
     source: Path, defines: Mapping[str, str], options: Sequence[str] = (), entry: str = "", arch: str = "sm_90a"
 ) -> Compiled:
@@ -79,7 +96,7 @@ def compile_source(
     standard = () if any("-std" in option for option in options) else ("--std=c++17",)
     said = (f"--gpu-architecture={arch}", *standard, *(f"-D{n}={defines[n]}" for n in sorted(defines)), *options)
     folders = tuple(f"--include-path={folder}" for folder in (source.parent.resolve(), RECORDER, PTX_HEADERS))
-    text = source.read_bytes()
+    text = SOURCE.read_bytes(source)
     name = entry or _only_kernel(source, text)
     cubin, log, lowered = _run_nvrtc(nvrtc, source.name, {source.name: text}, (*said, *folders), name)
     key = _hash(source.name, {source.name: text, "cubin": cubin}, said, version)
@@ -118,7 +135,7 @@ def _sources(source: Path) -> dict[str, bytes]:
     ours = headers() if PACKAGE in source.resolve().parents else ()
     beside = [path for path in source.parent.iterdir() if path.suffix in HEADERS]
     found = {path.name: path for path in (*ours, *beside)}
-    return {source.name: source.read_bytes()} | {name: found[name].read_bytes() for name in sorted(found)}
+    return {source.name: SOURCE.read_bytes(source)} | {name: SOURCE.read_bytes(found[name]) for name in sorted(found)}
 
 
 def _entry(source: Path, text: bytes) -> str:
@@ -143,9 +160,15 @@ def _checked(nvrtc: Any, result: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _run_nvrtc(
-    nvrtc: Any, name: str, sources: Mapping[str, bytes], options: tuple[str, ...], entry: str = ""
+    nvrtc: Any,
+    name: str,
+    sources: Mapping[str, bytes],
+    options: tuple[str, ...],
+    entry: str = "",
+    *,
+    ptx: bool = False,
 ) -> tuple[bytes, str, str]:
-    """Cubin, log, and what the cubin calls the kernel that C++ calls ``entry`` (if one is named)."""
+    """Cubin (or PTX), log, and what the cubin calls the kernel that C++ calls ``entry`` (if one is named)."""
     headers = [file for file in sources if file != name]
     (program,) = _checked(
         nvrtc,
@@ -168,41 +191,39 @@ def _run_nvrtc(
         log = bytes(buffer).rstrip(b"\0").decode(errors="replace").strip()
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise CompileError(f"NVRTC rejected {name} ({status.name}) with {' '.join(options)}:\n{log}")
-        (size,) = _checked(nvrtc, nvrtc.nvrtcGetCUBINSize(program))
-        cubin = bytearray(size)
-        _checked(nvrtc, nvrtc.nvrtcGetCUBIN(program, cubin))
+        size_of, get = (
+            (nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX) if ptx else (nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+        )
+        (size,) = _checked(nvrtc, size_of(program))
+        code = bytearray(size)
+        _checked(nvrtc, get(program, code))
         if entry:
             (lowered,) = _checked(nvrtc, nvrtc.nvrtcGetLoweredName(program, entry.encode()))
     finally:
         nvrtc.nvrtcDestroyProgram(program)
-    return bytes(cubin), log, lowered.decode()
+    return bytes(code), log, lowered.decode()
 
 
 def _read_cache(path: Path) -> tuple[bytes, str] | None:
     """Cubin and log of a cache entry, or None if there is none or its checksum does not fit."""
     try:
-        content = path.read_bytes()
-    except OSError:
+        content = _ENTRY_FILE.read_bytes(path)
+    except UsageError:
         return None
     header = len(_MAGIC) + 32
     body = content[header:]
     if content[: len(_MAGIC)] != _MAGIC or content[len(_MAGIC) : header] != hashlib.sha256(body).digest():
         return None
-    log_size = int.from_bytes(body[:4], "little")
-    return body[4 + log_size :], body[4 : 4 + log_size].decode()
+    end = 4 + int.from_bytes(body[:4], "little")
+    try:
+        return (body[end:], body[4:end].decode()) if len(body) > end else None
+    except UnicodeDecodeError:  # whoever wrote it knows how to make a checksum
+        return None
 
 
 def _write_cache(path: Path, cubin: bytes, log: str) -> None:
-    """Write an entry under another name and rename it, so that no reader sees half of one.
-
-    A cache that cannot be written only costs time, so that is no error.
-    """
+    """Write an entry. A cache that cannot be written only costs time, so that is no error."""
     text = log.encode()
     body = len(text).to_bytes(4, "little") + text + cubin
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(_MAGIC + hashlib.sha256(body).digest() + body)
-        Path(file.name).replace(path)
-    except OSError:
-        return
+    with suppress(UsageError):
+        write_whole(path, _MAGIC + hashlib.sha256(body).digest() + body, force=True)

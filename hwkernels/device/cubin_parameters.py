@@ -37,7 +37,7 @@ def sizes_in_cubin(compiled: Compiled) -> tuple[int, ...] | None:
             elif attribute == _PARAMETER:
                 _, ordinal, offset, flags = _PARAMETER_INFO.unpack(value)
                 found[ordinal] = (offset, flags >> _SIZE_BIT)
-    except struct.error:
+    except (struct.error, OverflowError):  # an offset beyond the file, or beyond any
         return None
     end = 0
     for ordinal in range(len(found)):
@@ -60,7 +60,8 @@ def _sections(cubin: bytes) -> Iterator[tuple[str, bytes]]:
     _, start, size = headers[names]
     texts = cubin[start : start + size]
     for name, offset, length in headers:
-        yield texts[name:].partition(b"\0")[0].decode(errors="replace"), cubin[offset : offset + length]
+        end = texts.find(b"\0", name)
+        yield texts[name : end if end >= 0 else len(texts)].decode(errors="replace"), cubin[offset : offset + length]
 
 
 def _entries(info: bytes) -> Iterator[tuple[int, bytes]]:

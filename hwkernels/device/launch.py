@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from hwkernels.device.compile import Compiled
 from pipesim.errors import HardwareError, KernelHangError, KernelTrapError, MissingExtraError
+from pipesim.process.watch import current
 
 HOPPER = 9  #: compute capability 9.x: the kernels are built for sm_90a, which runs on nothing else
 _LOST = {"CUDA_ERROR_ASSERT", "CUDA_ERROR_HARDWARE_STACK_ERROR", "CUDA_ERROR_ILLEGAL_ADDRESS",
@@ -57,6 +58,7 @@ class Shape:
 def require_gpu(ordinal: int = 0) -> DeviceInfo:
     """The GPU of this number. Raises HardwareError if there is no driver, no such GPU, or none that runs sm_90a."""
     driver = _driver()
+    current().allow_reserving()  # the driver reserves more addresses than there is memory
     try:
         checked(driver.cuInit(0), "cuInit")
     except RuntimeError as error:  # the bindings found no libcuda

@@ -12,11 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipesim.bounds import MAX_JSON_BYTES
 from pipesim.errors import EvidenceError, TraceFormatError
+from pipesim.inputs import InputKind
 
 VERSION = 1
 FILE = "experiments.json"  #: its name in each device's folder of traces
 TRAP = "trap"  #: how an outcome begins that ended the launch
+_RESULTS = InputKind(
+    "results file of the experiments",
+    MAX_JSON_BYTES,
+    TraceFormatError,
+    "ask again: python -m hwkernels.experiments.run",
+)
 FAILED = "failed"  #: how one begins that says why there is no answer
 
 
@@ -48,7 +56,7 @@ class Stored:
 def read_results(path: Path) -> Stored:
     """The answers in a file. Raises TraceFormatError for a damaged or newer one."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = _RESULTS.parse_json(_RESULTS.read_text(path), str(path))
         if document["version"] != VERSION:
             raise TraceFormatError(f"results of version {document['version']}, not {VERSION}", place=str(path))
         device = document["device"]
@@ -57,7 +65,7 @@ def read_results(path: Path) -> Stored:
             for name, entry in document["experiments"].items()
         }
         return Stored(path, device["name"], device["driver"], device["nvrtc"], device["sms"], cases)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise TraceFormatError(
             "this is not a results file of the experiments", place=str(path), cause=f"{type(error).__name__}: {error}"
         ) from error

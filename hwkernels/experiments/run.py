@@ -21,6 +21,8 @@ from typing import Any
 from hwkernels.experiments.catalogue import EXPERIMENTS, Case, Experiment, experiment
 from hwkernels.experiments.results import FAILED, TRAP, VERSION, dump
 from pipesim.errors import EvidenceError, OutputExistsError, PipesimError
+from pipesim.process.parent import end_with_parent, environment
+from pipesim.trace.whole import write_whole
 
 CHILD_SECONDS = 60  #: how long a child may take
 _AHEAD = 8  # children that start up while another one has the GPU
@@ -59,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.only and options.json.exists():
             document = with_others(document, options.json)
         options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(dump(document), encoding="utf-8")
+        write_whole(options.json, dump(document).encode(), force=True)
     except PipesimError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
@@ -159,8 +161,11 @@ def _failed(how: str) -> Result:
 
 def _start() -> subprocess.Popen[str]:
     """A child that gets ready and then waits for its job on standard input, away from the GPU."""
-    command = [sys.executable, "-m", "hwkernels.experiments.run", "--child"]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
+    return subprocess.Popen(  # our own interpreter and module
+        [sys.executable, "-m", "hwkernels.experiments.run", "--child"],
+        env={**os.environ, **environment()},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
 
 
 def _finish(child: subprocess.Popen[str], each: Experiment, cases: Sequence[Case]) -> tuple[list[Result], str]:
@@ -183,6 +188,8 @@ def _finish(child: subprocess.Popen[str], each: Experiment, cases: Sequence[Case
 
 def _child() -> int:
     """Read a job, run its cases, write a line for each; stop behind a trap, which takes the context."""
+    end_with_parent()
+
     from hwkernels.device.launch import require_gpu
     from hwkernels.experiments.bench import run_case
 

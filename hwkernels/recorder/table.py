@@ -7,10 +7,22 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from reprlib import repr as brief
 
 from hwkernels.recorder.record_format import MAX_SITES
+from pipesim.bounds import (
+    MAX_AGENTS,
+    MAX_BARRIERS,
+    MAX_COUNT_OPERAND,
+    MAX_EXPRESSION,
+    MAX_INCLUDES,
+    MAX_SMALL_BYTES,
+    MAX_TABLE_LINES,
+)
 from pipesim.errors import UsageError
+from pipesim.inputs import InputKind
 from pipesim.model.program import NAMED_BARRIERS
+from pipesim.names import shown, wrong_identifier
 from pipesim.trace.schema import ON_GROUPS, ON_NAMED_BARRIER, AgentInfo, BarrierGroup, EventKind, Site
 from pipesim.trace.sites import ENGINE_NAMES
 
@@ -20,7 +32,11 @@ NONE = "none"  #: how the file spells that a site touches no barrier
 _ARGUMENTS = {"ROLE": 2, "BARRIER": 3, "SITE": 4}
 _ENTRY = re.compile(r"PIPESIM_(ROLE|BARRIER|SITE)\((.*)\)")
 _INCLUDE = re.compile(r'#\s*include\s+"([^"/]+)"')
-_NAME = re.compile(r"[A-Za-z_]\w*")
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_EXPRESSION = re.compile(r"(?:0[xX][0-9a-fA-F]+(?!\w)|\d+(?!\w)|[A-Za-z_]\w*|[-+*()\s])*+", re.ASCII)
+_SUPPORTED = "only numbers, names, + - * and parentheses are supported"
+_EXAMPLE = "write PIPESIM_ROLE(...), PIPESIM_BARRIER(...) or PIPESIM_SITE(...), one a line"
+_TABLE = InputKind("table", MAX_SMALL_BYTES, UsageError, _EXAMPLE)
 
 
 @dataclass(frozen=True)
@@ -40,6 +56,15 @@ class Table:
 
 def read_table(path: Path, values: Mapping[str, int]) -> Table:
     """The table in ``path``, its expressions evaluated with ``values``. Raises UsageError with the line at fault."""
+    try:
+        return _table(path, values)
+    except UsageError as error:
+        raise error.completed(
+            place=str(path), cause="the table was edited by hand, or is of another kernel", correction=_EXAMPLE
+        ) from None
+
+
+def _table(path: Path, values: Mapping[str, int]) -> Table:
     roles: dict[str, int] = {}
     barriers: dict[str, BarrierGroup] = {}
     sites: dict[str, Site] = {}
@@ -47,9 +72,11 @@ def read_table(path: Path, values: Mapping[str, int]) -> Table:
         if name in {"ROLE": roles.keys(), "BARRIER": barriers.keys(), "SITE": sites.keys()}[kind]:
             raise UsageError(f"{kind.lower()} {name} is defined twice", place=place)
         if kind == "ROLE":
-            roles[name] = _positive(rest[0], values, place)
+            roles[name] = _within(1, MAX_AGENTS - sum(roles.values()), rest[0], values, place)
         elif kind == "BARRIER":
-            barriers[name] = BarrierGroup(name, _positive(rest[0], values, place), _positive(rest[1], values, place))
+            left = MAX_BARRIERS - sum(group.stages for group in barriers.values())
+            stages = _within(1, left, rest[0], values, place)
+            barriers[name] = BarrierGroup(name, stages, _within(0, MAX_COUNT_OPERAND, rest[1], values, place))
         else:
             sites[name] = _site(name, rest, (roles, barriers), place)
     _require_pairs(sites.values(), path)
@@ -79,51 +106,93 @@ def names_in(path: Path) -> frozenset[str]:
     return frozenset(names)
 
 
-def _entries(path: Path, including: tuple[Path, ...] = ()) -> Iterator[tuple[str, str, list[str]]]:
-    """Place, kind and arguments of each entry, those of an included file, beside this one, where its line stands."""
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        text, place = line.split("//")[0].strip(), f"{path}:{number}"
+def _entries(path: Path) -> Iterator[tuple[str, str, list[str]]]:
+    """Place, kind and arguments of each entry, those of an included file, beside this one, where its line stands.
+
+    UsageError beyond so many lines and characters: a file that is included twice by each of many would have no end.
+    """
+    lines, characters = 0, 0
+    including = [(path, iter(_lines(path)))]  # the files that are being read, the innermost last
+    while including:
+        file, rest = including[-1]
+        number, line = next(rest, (0, ""))
+        if not number:
+            including.pop()
+            continue
+        lines, characters = lines + 1, characters + len(line)
+        text, place = line.split("//")[0].strip(), f"{file}:{number}"
+        if lines > MAX_TABLE_LINES or characters > MAX_SMALL_BYTES:
+            raise UsageError(
+                f"the table has more than {MAX_TABLE_LINES:,} lines with all that it includes",
+                place=place,
+                cause="a file is included again and again",
+                correction="include each file once",
+            )
+        if line.rstrip().endswith("\\"):
+            raise UsageError(
+                "this line ends in a backslash",
+                place=place,
+                cause="a CUDA compiler joins it with the next line, also where it is a comment",
+                correction="remove the backslash",
+            )
         if include := _INCLUDE.fullmatch(text):
-            other = path.with_name(include[1])
-            if other in (*including, path) or not other.is_file():
-                cause = "it includes this one" if other.is_file() else "there is no such file"
-                raise UsageError(f"cannot include {include[1]}", place=place, cause=cause)
-            yield from _entries(other, (*including, path))
+            other = file.parent / include[1]
+            _require_included(other, [each for each, _ in including], place)
+            including.append((other, iter(_lines(other))))
         elif text:
             yield place, *_entry(text, place)
+
+
+def _lines(path: Path) -> list[tuple[int, str]]:
+    return list(enumerate(_TABLE.read_text(path).split("\n"), start=1))  # as C reads them
+
+
+def _require_included(other: Path, including: list[Path], place: str) -> None:
+    """UsageError unless a file can be included where these are being read."""
+    cause = ""
+    if other in including:
+        cause = "it includes this one"
+    elif not other.is_file():
+        cause = "there is no such file"
+    elif len(including) >= MAX_INCLUDES:
+        cause = f"files include each other more than {MAX_INCLUDES} deep"
+    if cause:
+        raise UsageError(f"cannot include {other.name}", place=place, cause=cause, correction="leave the line out")
 
 
 def _entry(text: str, place: str) -> tuple[str, list[str]]:
     """Kind and arguments of one line, the first of them a name."""
     match = _ENTRY.fullmatch(text)
     if match is None:
-        raise UsageError(
-            f"this is not a table entry: {text}",
-            place=place,
-            correction="write PIPESIM_ROLE(...), PIPESIM_BARRIER(...) or PIPESIM_SITE(...), one a line",
-        )
+        raise UsageError(f"this is not a table entry: {_cut(text)}", place=place, correction=_EXAMPLE)
     kind = match[1]
     arguments = [part.strip() for part in match[2].split(",")]
     if len(arguments) != _ARGUMENTS[kind]:
         raise UsageError(f"PIPESIM_{kind} takes {_ARGUMENTS[kind]} arguments, not {len(arguments)}", place=place)
-    if not _NAME.fullmatch(arguments[0]):
-        raise UsageError(f"{arguments[0]!r} is not a name", place=place)
+    wrong = wrong_identifier(arguments[0])
+    if wrong or not _NAME.fullmatch(arguments[0]):
+        raise UsageError(f"{shown(arguments[0])} is not a name", place=place, cause=wrong)
     return kind, arguments
+
+
+def _cut(text: str) -> str:
+    """A line that may be of any length and have any character, for an error."""
+    return text if text.isprintable() and len(text) <= MAX_EXPRESSION else f"{text[:MAX_EXPRESSION]!r}"
 
 
 def _site(name: str, rest: list[str], known: tuple[Mapping[str, int], Mapping[str, BarrierGroup]], place: str) -> Site:
     role, kind, barrier = rest
     kinds = [k.name for k in EventKind]
     if role not in known[0]:
-        raise UsageError(f"site {name}: no role {role} above this line", place=place)
+        raise UsageError(f"site {name}: no role {_cut(role)} above this line", place=place)
     if kind not in kinds:
-        raise UsageError(f"site {name}: no kind {kind}", place=place, correction=f"use one of {', '.join(kinds)}")
+        raise UsageError(f"site {name}: no kind {_cut(kind)}", place=place, correction=f"use one of {', '.join(kinds)}")
     on = _on(EventKind[kind], known[1])
     if barrier not in on:
-        what = f"no barrier {barrier} above this line (or {NONE})"
+        what = f"no barrier {_cut(barrier)} above this line (or {NONE})"
         if EventKind[kind] in ON_NAMED_BARRIER | ON_GROUPS:
             where = "a named barrier" if EventKind[kind] in ON_NAMED_BARRIER else "an engine"
-            what = f"{kind} is on {where}, not {barrier}"
+            what = f"{kind} is on {where}, not {_cut(barrier)}"
         raise UsageError(f"site {name}: {what}", place=place, correction=f"write one of {', '.join(on)}")
     return Site(name, role, EventKind[kind], "" if barrier == NONE else barrier)
 
@@ -135,14 +204,29 @@ def _on(kind: EventKind, barriers: Mapping[str, BarrierGroup]) -> tuple[str, ...
     return tuple(ENGINE_NAMES.values()) if kind in ON_GROUPS else (*barriers, NONE)
 
 
-def _positive(expression: str, values: Mapping[str, int], place: str) -> int:
-    """The value of an expression of numbers, names, + - * and parentheses, which must be at least 1."""
+def _within(least: int, most: int, expression: str, values: Mapping[str, int], place: str) -> int:
+    """The value of an expression of numbers, names, + - * and parentheses, which must be ``least`` to ``most``.
+
+    A count of 0 is of barriers that no init touches.
+    """
     try:
+        if len(expression) > MAX_EXPRESSION:
+            raise ValueError(f"it has {len(expression):,} characters; at most {MAX_EXPRESSION} are read")
+        if not _EXPRESSION.fullmatch(expression):
+            raise ValueError(_SUPPORTED)
         value = _evaluate(ast.parse(expression, mode="eval").body, values)
     except (SyntaxError, ValueError) as error:
-        raise UsageError(f"cannot evaluate {expression!r}: {error}", place=place) from error
-    if value < 1:
-        raise UsageError(f"{expression} is {value}; it must be at least 1", place=place)
+        raise UsageError(f"cannot evaluate {_cut(expression)!r}: {error}", place=place) from error
+    if value < least:
+        what = "the number here" if expression.strip() == str(value) else expression
+        raise UsageError(f"{what} is {value}; it must be at least {least}", place=place)
+    if value > most:
+        raise UsageError(
+            f"{expression} is {brief(value)}",
+            place=place,
+            cause=f"at most {most:,} are possible here, after the lines above it",
+            correction="give a smaller number",
+        )
     return value
 
 
@@ -161,4 +245,4 @@ def _evaluate(node: ast.expr, values: Mapping[str, int]) -> int:
         case ast.BinOp(left=left, op=ast.Mult(), right=right):
             return _evaluate(left, values) * _evaluate(right, values)
         case _:
-            raise ValueError("only numbers, names, + - * and parentheses are supported")
+            raise ValueError(_SUPPORTED)

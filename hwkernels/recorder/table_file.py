@@ -16,8 +16,10 @@ import numpy as np
 
 from hwkernels.recorder.record_format import MAX_SITES
 from hwkernels.recorder.table import NONE, Table, read_table
-from pipesim.errors import ConfigurationError, PipesimError
+from pipesim.bounds import MAX_NAME
+from pipesim.errors import ConfigurationError, PipesimError, UsageError
 from pipesim.model.program import Program
+from pipesim.names import shown
 from pipesim.trace.schema import Column, EventKind
 from pipesim.trace.sites import NO_SITES, SiteTable, identifier, optional_sites, site_table
 
@@ -75,20 +77,28 @@ def table_text(variants: Sequence[Variant], spelling: Spelling | None = None) ->
     """
     spelled = spelling or Spelling()
     first = variants[0].table
+    _require_names(first, variants[0].values, spelled)
     alike = _alike(variants)
     sites = _sites([v.table for v in alike], spelled)
     if len(sites) > MAX_SITES:
         raise ConfigurationError(f"{len(sites)} sites; a record can name {MAX_SITES}")
-    lines = [f"// {line}".rstrip() for line in spelled.head] + [""] * bool(spelled.head)
+    lines = [_comment(line) for line in spelled.head] + [""] * bool(spelled.head)
     lines.append("// name, warps. Warps are numbered in this order.")
     for role in _roles(first):
         warps = _number([sum(a.role == role for a in v.table.agents) for v in alike], alike)
         lines.append(_line("ROLE", role, warps.text) + warps.remark)
     lines += ["", "// name, stages, arrivals that complete a phase. Barriers lie in shared memory in this order."]
     for n, group in enumerate(first.barriers):
+        if group.count < 1:
+            raise ConfigurationError(
+                f"no table can say the count of {group.name}, which no agent initialises",
+                cause="a table gives the arrivals that complete a phase of each barrier",
+                correction=f"initialise {group.name}, or leave it out",
+            )
         stages = _number([v.table.barriers[n].stages for v in alike], alike)
         count = _number([v.table.barriers[n].count for v in alike], alike)
-        remark = stages.remark or count.remark
+        unused = all(v.table.barriers[n].count == 0 for v in alike)
+        remark = stages.remark or count.remark or ("  // unused: no init has a count for it" if unused else "")
         lines.append(_line("BARRIER", spelled.group(group.name), stages.text, count.text) + remark)
     lines += [
         "",
@@ -152,6 +162,25 @@ def _line(kind: str, *parts: str) -> str:
     return f"PIPESIM_{kind}({', '.join(parts)})"
 
 
+def _require_names(table: SiteTable, values: Values, spelled: Spelling) -> None:
+    """ConfigurationError for a role, barrier group or parameter that C cannot name: a compiler reads the table."""
+    named = [("role", role, role) for role in _roles(table)]
+    named += [("barrier group", group.name, spelled.group(group.name)) for group in table.barriers]
+    named += [("parameter", name, name) for name in values]
+    for what, name, written in named:
+        if not written.isidentifier() or len(written) > MAX_NAME:
+            raise ConfigurationError(
+                f"the {what} {shown(name)} cannot be written into a table",
+                cause="a CUDA compiler reads it: a name consists of letters, digits and _, and begins with no digit",
+                correction=f"rename the {what} in the protocol",
+            )
+
+
+def _comment(line: str) -> str:
+    """A comment of one line: nothing in it begins another line, and no backslash at its end continues it."""
+    return f"// {''.join(c if c.isprintable() else '?' for c in line)}".rstrip(" \\")
+
+
 def _roles(table: SiteTable) -> list[str]:
     return list(dict.fromkeys(agent.role for agent in table.agents))
 
@@ -164,6 +193,12 @@ def _sites(tables: Sequence[SiteTable], spelled: Spelling) -> list[Key]:
     """The sites of all tables: by role, each where a table first has it after what comes before it there."""
     order: dict[str, list[Key]] = {role: [] for role in _roles(tables[0])}
     for table in tables:
+        elsewhere = next((site.role for site in table.sites if site.role not in order), None)
+        if elsewhere is not None:
+            raise ConfigurationError(
+                f"no table can have the role {elsewhere!r}, which only other CTAs of the cluster have",
+                cause="a table is of a kernel, and every CTA of a launch runs the same one",
+            )
         before: dict[str, int] = dict.fromkeys(order, 0)
         for site in table.sites:
             known, key = order[site.role], site.key
@@ -239,14 +274,29 @@ def _check(text: str, variants: Sequence[Variant], spelled: Spelling) -> None:
         path = Path(folder) / "read.table.h"
         path.write_text(text, encoding="utf-8")
         for variant in variants:
-            found = read_table(path, variant.values)
+            try:
+                found = read_table(path, variant.values)
+            except UsageError as error:
+                raise _no_table(text, error) from error
             if found.agents != variant.table.agents:
                 raise ConfigurationError(
                     f"no table can say which warps the roles {', '.join(_roles(variant.table))} have",
                     cause="a table numbers warps role by role, from 0 on, without a gap",
+                    correction="number the warps of a CTA so, with all lanes of a warp in one role",
                 )
             if not _remarked(text) and _barriers(found) != _barriers_of(variant.table, spelled):
                 raise AssertionError(f"{text} is not the table of {variant}")
+
+
+def _no_table(text: str, error: UsageError) -> ConfigurationError:
+    """What a protocol has that the lines of a table cannot say; the file that was read back is of no interest."""
+    number = error.place.rpartition(":")[2]
+    line = text.splitlines()[int(number) - 1] if number.isdecimal() else ""
+    return ConfigurationError(
+        f"no table can be written of this protocol: {error.fact}",
+        cause=f"its line would be {line.partition('  //')[0]}" if line else "",
+        correction="change the name or number of that line in the protocol",
+    )
 
 
 def _remarked(text: str) -> bool:

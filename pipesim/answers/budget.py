@@ -11,6 +11,9 @@ from pipesim.targets import Target
 
 TIME_LIMIT = 60.0  #: seconds of a step, unless a person sets another limit
 
+_STEPS = 20  #: all of a protocol may take as long as so many steps
+_LEAST_WHOLE = 10.0  #: seconds that it may take at least
+
 Unit = Callable[[int, int], None]  #: called before a unit of work: units done, and how many there are (0: not known)
 
 
@@ -36,6 +39,11 @@ class Budget:
             raise TimeUpError
 
 
+def protocol_seconds(time_limit: float | None) -> float:
+    """How long all of one protocol may take where each step may take ``time_limit`` seconds (None: the usual ones)."""
+    return max(_LEAST_WHOLE, _STEPS * (TIME_LIMIT if time_limit is None else time_limit))
+
+
 def budget_of(seconds: float | None) -> Budget:
     """The budget of a person's time limit, the usual one if none was set."""
     return Budget() if seconds is None else Budget(seconds)
@@ -47,10 +55,17 @@ class WatchedTarget(Target):
 
     before: Callable[[], None] = lambda: None
 
-    def build(self, params: Mapping[str, int] | None = None, *, grid: int | None = None, twice: bool = True) -> Program:
+    def build(
+        self,
+        params: Mapping[str, int] | None = None,
+        *,
+        grid: int | None = None,
+        twice: bool = True,
+        most: int | None = None,
+    ) -> Program:
         """As the target's."""
         self.before()
-        return super().build(params, grid=grid, twice=twice)
+        return super().build(params, grid=grid, twice=twice, most=most)
 
 
 def watched(target: Target, before: Callable[[], None]) -> Target:

@@ -21,7 +21,7 @@ from pipesim.prove.counterexample.activity import activity
 from pipesim.prove.counterexample.confirm import refutation
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.counterexample.replay_text import walk
-from pipesim.prove.memory_order.faults import memory_fault_of
+from pipesim.prove.memory_order.faults import memory_faults_of
 from pipesim.prove.refutation import Refutation
 from pipesim.targets import Target
 
@@ -82,6 +82,6 @@ def walked(program: Program, text: str) -> WalkReport:
 def _wrong(program: Program, play: Play) -> Refutation | None:
     """The finding at the end of a play, including the memory order of its last access."""
     found = refutation(play)
-    if found is None and (unordered := memory_fault_of(program, play.moves)) is not None:
-        return Refutation(Ending.FAULT, tuple(play.moves), unordered)
+    if found is None and (unordered := memory_faults_of(program, play.moves)):
+        return Refutation(Ending.FAULT, tuple(play.moves), unordered[-1])
     return found

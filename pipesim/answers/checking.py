@@ -40,8 +40,10 @@ from pipesim.explain.register_requests import advisories as register_requests
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, FaultKind, Verdict
 from pipesim.model.program import Program
+from pipesim.process.limits import Limit, LimitReachedError
+from pipesim.process.watch import current
 from pipesim.prove.any_size.family import EveryValue, SomeValues
-from pipesim.prove.check import MOST_STATES, Check, How
+from pipesim.prove.check import MOST_STATES, Check, How, unknown
 from pipesim.prove.check import check as prove
 from pipesim.prove.counterexample.confirm import carried
 from pipesim.prove.counterexample.words import doubt_line
@@ -58,6 +60,8 @@ EVERY_RANGE = 1 << 10
 _MOST_LEFT = 20_000  #: operations of a program that is run once more for what it leaves
 _EXPLAINED = (CheckStep.SMALLEST, CheckStep.SCHEDULE, CheckStep.CORRECTIONS, CheckStep.OTHERS)
 _SHORTENING = (CheckStep.SMALLEST, CheckStep.SCHEDULE)
+_ENDED = {Limit.TIME: How.OUT_OF_TIME, Limit.MEMORY: How.OUT_OF_MEMORY}
+_CUT = {Limit.TIME: CutBy.TIME, Limit.MEMORY: CutBy.MEMORY}
 _WIDENED = (CheckStep.LEFTOVERS, CheckStep.SIZES)
 
 
@@ -99,14 +103,20 @@ class Checking:
         self._units = (0, 0)
         self._left_out: list[LeftOut] = []
         self._reads_assumed = False
+        self._cut: Limit | None = None
 
     def verdict(self) -> CheckReport:
         """What is known for every schedule: the report as far as the verdict goes, without what is wrong."""
         asked = self._asked
         with self._progress.check_step(asked.program.name, CheckStep.VERDICT):
-            self._found = prove(asked.program, asked.max_states)
-        self._take(self._found)
-        if self._found.verdict is Verdict.UNKNOWN:
+            try:
+                found = prove(asked.program, asked.max_states)
+            except LimitReachedError as reached:
+                current().resume()
+                self._cut = reached.limit
+                found = unknown(asked.program, _ENDED[reached.limit])
+        self._take(found)
+        if found.verdict is Verdict.UNKNOWN and found.how not in _ENDED.values():
             self._step(CheckStep.SMALLER)
         if asked.quick:
             self._leave_out(CutBy.NOT_ASKED)
@@ -116,6 +126,11 @@ class Checking:
     def has_verdict(self) -> bool:
         """True if there is something to report."""
         return self._found is not None
+
+    @property
+    def is_cut(self) -> bool:
+        """True if a limit of the whole work was reached, so that nothing more is to be done."""
+        return self._cut is not None
 
     def details(self) -> None:
         """Carry out the steps that are left. A KeyboardInterrupt goes on to the caller, who may ask for the report."""
@@ -147,11 +162,12 @@ class Checking:
             refutations=wrong,
             ranges=tuple(self._ranges),
             together=self._together,
-            advisories=_advisories(asked.program, found) + self._left,
+            advisories=() if found.how in _ENDED.values() else _advisories(asked.program, found) + self._left,
             also=self._also,
             assumed_registers=_assumed_registers(asked.program),
             left_out=tuple(self._left_out),
             assumed_reads=self._reads_assumed,
+            cut=self._cut,
         )
 
     # steps
@@ -171,6 +187,11 @@ class Checking:
                 self._work(step)(unit)
             except TimeUpError:
                 self._left_out.append(LeftOut(step, CutBy.TIME, *self._units))
+            except LimitReachedError as reached:  # that of the whole protocol: nothing more is done for it
+                current().resume()
+                self._cut = reached.limit
+                self._left_out.append(LeftOut(step, _CUT[reached.limit], *self._units))
+                self._leave_out(_CUT[reached.limit])
         self._now = None
 
     def _take(self, found: Check) -> None:
@@ -291,7 +312,9 @@ class Checking:
         assert small is not None
         lowered = {name: value for name, value in small.sizes.items() if asked.params.get(name) != value}
         command = command_of(asked.target, small.sizes, asked.ctas)
-        shown = counterexample_of(small.program, self._wrong[n], lowered, command, quick=asked.quick)
+        shown = counterexample_of(
+            small.program, self._wrong[n], lowered, command, asked=asked.program, quick=asked.quick
+        )
         cut = [each.step for each in self._left_out if each.step in _SHORTENING]
         unfinished = tuple(step for step in cut if step is not CheckStep.SCHEDULE or n not in self._shortened)
         return replace(shown, corrections=self._corrections.get(n, ()), unfinished=unfinished)

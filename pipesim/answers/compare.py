@@ -6,11 +6,15 @@ from pipesim.answers.views.heading import heading
 from pipesim.answers.views.trace import CompareReport, PeriodCheck, TraceComparison
 from pipesim.conform.agreement import agreement_of
 from pipesim.conform.compare import compare
-from pipesim.conform.result import Timing
-from pipesim.conform.times import PERIOD
+from pipesim.conform.replay.conformance import conform
+from pipesim.conform.result import Conformance, Timing
+from pipesim.conform.times import PERIOD, NoTime, TimeComparison, no_time
 from pipesim.conform.timing import TRACED_PERIOD, noise_millicycles
 from pipesim.errors import EvidenceError
 from pipesim.model.program import Program
+from pipesim.process.limits import LimitReachedError
+from pipesim.process.watch import current
+from pipesim.timed.choice import profile_for
 from pipesim.timed.profile import Profile
 from pipesim.trace.schema import Trace
 
@@ -38,13 +42,14 @@ def trace_comparison(
 ) -> TraceComparison:
     """The comparison alone, as part of another answer. Raises as :func:`compare_trace` does."""
     try:
-        comparison = compare(program, trace, profile)
+        behaviour = conform(program, trace)
+        stands = agreement_of(program, trace, behaviour)
+        timing, simulated, time = _times(program, trace, profile, behaviour)
     except EvidenceError as error:
         error.place = error.place or source
         raise
-    stands = agreement_of(program, trace, comparison.conformance)
     meta = trace.meta
-    plain, traced = (_measured(comparison.timing, name) for name in (PERIOD, TRACED_PERIOD))
+    plain, traced = (_measured(timing, name) for name in (PERIOD, TRACED_PERIOD))
     noise = noise_millicycles(meta.runs, traced=False)
     return TraceComparison(
         source=source,
@@ -53,20 +58,32 @@ def trace_comparison(
         runs=sum(1 for run in meta.runs if run.traced),
         agreement=stands.agreement,
         reason=stands.reason,
-        conformance=comparison.conformance,
-        dropped=comparison.conformance.lost,
+        conformance=behaviour,
+        dropped=behaviour.lost,
         clock_error_ps=int(trace.events.error_ps.max()) if len(trace.events) else 0,
-        order_error_cycles=comparison.conformance.uncertainty_cycles,
+        order_error_cycles=behaviour.uncertainty_cycles,
         overhead_permille=round(1000 * (traced - plain) / plain) if plain and traced else None,
         noise_permille=round(1000 * noise / plain) if plain and noise is not None else None,
         sm_khz=meta.device.sm_khz,
-        timing=comparison.timing,
-        simulated=comparison.simulated,
+        timing=timing,
+        simulated=simulated,
         measured=trace,
         examination=stands.examination,
-        time=comparison.time,
-        period=_period(comparison.timing, tolerance) if tolerance is not None else None,
+        time=time,
+        period=_period(timing, tolerance) if tolerance is not None else None,
     )
+
+
+def _times(
+    program: Program, trace: Trace, profile: Profile | None, behaviour: Conformance
+) -> tuple[Timing | None, Trace | None, TimeComparison]:
+    """The times of ``trace`` beside simulated ones; without numbers where a limit of the process ended that."""
+    try:
+        found = compare(program, trace, profile, behaviour)
+    except LimitReachedError:
+        current().resume()
+        return None, None, no_time(profile or profile_for(trace.meta.device.name), NoTime.LIMIT)
+    return found.timing, found.simulated, found.time
 
 
 def _measured(timing: Timing | None, name: str) -> int | None:

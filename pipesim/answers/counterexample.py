@@ -103,14 +103,16 @@ def counterexample_of(
     lowered: Mapping[str, int] | None = None,
     command: str = "",
     *,
+    asked: Program | None = None,
     quick: bool = False,
 ) -> Counterexample:
     """One way in which it fails, with all that a report says of it; ``lowered`` and ``command`` as there.
 
-    ``quick``: without the schedule in words.
+    ``asked``: the program that was asked about, if this is one of smaller sizes. ``quick``: without the schedule in
+    words.
     """
     if refuted.deadlock is not None:
-        refuted = replace(refuted, deadlock=_with_causes(program, refuted, refuted.deadlock))
+        refuted = replace(refuted, deadlock=_with_causes(program, refuted, refuted.deadlock, asked))
     finding = report_fault(program, refuted.fault) if refuted.fault is not None else refuted.deadlock
     assert finding is not None
     return Counterexample(
@@ -133,12 +135,12 @@ def command_of(target: Target, sizes: Mapping[str, int], ctas: int | None) -> st
     return shlex.join([*words, *target.strictness.arguments()])
 
 
-def _with_causes(program: Program, refuted: Refutation, deadlock: Deadlock) -> Deadlock:
+def _with_causes(program: Program, refuted: Refutation, deadlock: Deadlock, asked: Program | None) -> Deadlock:
     """The deadlock with its causes: a phase that an agent asks for and has missed, a count that is never reached."""
     laps = Laps(program)
     play = Play(program, refuted.schedule, [laps])
     play.ask_all()
-    return with_causes(program, play.state, deadlock, laps.disagreements)
+    return with_causes(program, play.state, deadlock, laps.disagreements, asked)
 
 
 def at_size(target: Target, sizes: dict[str, int], max_states: int) -> tuple[Program, Check] | None:

@@ -26,7 +26,7 @@ def compare_pair(a: Trace, b: Trace, sources: tuple[str, str] = ("", ""), tolera
 def _side(label: str, source: str, trace: Trace) -> PairSide:
     """One of the traces, compared with its own protocol where that is built in."""
     try:
-        found = agreement_of(recorded_program(trace.meta, place=source), trace)
+        found = agreement_of(recorded_program(trace.meta, place=source, records=len(trace.events)), trace)
     except UnknownProtocolError:
         return PairSide(label, source, trace, None)
     except PipesimError as error:

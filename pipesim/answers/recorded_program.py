@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipesim.errors import EvidenceError, UnknownProtocolError
+from pipesim.bounds import MAX_OPERATIONS, OPERATIONS_A_RECORD, SPARE_OPERATIONS
+from pipesim.errors import EvidenceError, TooManyOperationsError, UnknownProtocolError
+from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import Target, find
@@ -20,28 +22,65 @@ def recorded_program(
     *,
     place: str = "",
     correction: str = NAME_IT,
+    records: int | None = None,
 ) -> Program:
     """The program of a trace: the protocol that it names (or ``target``) with its parameters and its CTAs.
 
     A trace may name a built-in protocol only: it never makes us run a file. ``given`` replaces recorded values and
     supplies those that the trace lacks. ``place``: the trace's file, ``correction``: how a protocol is named, both for
-    the errors. UnknownProtocolError if the protocol is not built in, EvidenceError if the trace has a parameter that
-    the protocol does not have or lacks one that it has; raises as ``Target.build`` does for values.
+    the errors. ``records``: how many the trace has, None for what its headers say. UnknownProtocolError if the protocol
+    is not built in, EvidenceError if the trace has a parameter that the protocol does not have or lacks one that it
+    has, or too few records for so large a program; raises as ``Target.build`` does for values.
     """
     target = _built_in(meta, correction) if target is None else target
     given = given or {}
     _require_same_parameters(meta, target, given, place)
     recorded = {} if target.program is not None else meta.params
-    return target.build({**recorded, **given}, grid=meta.grid)
+    return _built(meta, target, {**recorded, **given}, place, records)
 
 
-def named_program(meta: TraceMeta, target: Target, given: Mapping[str, int] | None = None) -> Program:
+def named_program(
+    meta: TraceMeta,
+    target: Target,
+    given: Mapping[str, int] | None = None,
+    *,
+    place: str = "",
+    records: int | None = None,
+) -> Program:
     """The program of a protocol that somebody chose for the trace, which may be another one than was recorded.
 
-    It takes those of the recorded parameters that it has, and its defaults for the others. Raises as ``Target.build``.
+    It takes those of the recorded parameters that it has, and its defaults for the others. ``place`` and ``records`` as
+    of :func:`recorded_program`. EvidenceError for too few records; else raises as ``Target.build``.
     """
     recorded = {} if target.program is not None else {n: v for n, v in meta.params.items() if n in target.defaults}
-    return target.build({**recorded, **(given or {})}, grid=meta.grid)
+    return _built(meta, target, {**recorded, **(given or {})}, place, records)
+
+
+def most_operations(meta: TraceMeta, records: int | None = None) -> int:
+    """The operations that a program of this trace may have.
+
+    The records of a whole run that finished say how long it was. One that hung, and a window, may be of any program.
+    """
+    lost = bool(meta.window) or any(any(header.dropped) for header in meta.ctas)
+    if records is None:
+        records = sum(sum(header.written) for header in meta.ctas)
+        lost = lost or not meta.ctas
+    if lost or meta.status != Ending.FINISHED:
+        return MAX_OPERATIONS
+    return min(MAX_OPERATIONS, SPARE_OPERATIONS + OPERATIONS_A_RECORD * records)
+
+
+def _built(meta: TraceMeta, target: Target, params: Mapping[str, int], place: str, records: int | None) -> Program:
+    most = most_operations(meta, records)
+    try:
+        return target.build(params, grid=meta.grid, most=most)
+    except TooManyOperationsError as error:
+        raise EvidenceError(
+            f"the program of these parameters has more than {most:,} operations, which the trace is too short for",
+            place=place,
+            cause="the parameters are not those of the recording",
+            correction="record it again, or give the parameters with -p NAME=VALUE",
+        ) from error
 
 
 def _built_in(meta: TraceMeta, correction: str) -> Target:

@@ -19,12 +19,20 @@ from pipesim.timed.engine import DEFAULT_BUDGET, Simulation, simulate
 from pipesim.timed.profile import Profile
 
 
-def run(program: Program, profile: Profile, *, traced: bool = False, max_steps: int = DEFAULT_BUDGET) -> RunReport:
+def run(
+    program: Program,
+    profile: Profile,
+    *,
+    traced: bool = False,
+    max_steps: int = DEFAULT_BUDGET,
+    until_time_limit: bool = False,
+) -> RunReport:
     """Simulate ``program`` on ``profile``.
 
     ``traced``: with what recording each event costs on the chip. ``max_steps``: operations after which it is cut off.
+    ``until_time_limit``: so it is at a time limit of the process.
     """
-    result = simulate(program, profile, traced=traced, max_steps=max_steps)
+    result = simulate(program, profile, traced=traced, max_steps=max_steps, until_time_limit=until_time_limit)
     reading = read(result.trace, waits_per_trip(program))
     faults = report_faults(program, result.faults)
     deadlock, notes = _explained(result, traced=traced, max_steps=max_steps)
@@ -51,7 +59,8 @@ def _explained(result: Simulation, *, traced: bool, max_steps: int) -> tuple[Dea
     if result.deadlock is None and not result.faults:
         return None, notes
     laps = Laps(program)
-    simulate(program, result.profile, traced=traced, max_steps=max_steps, observers=[laps])
+    most = max_steps if result.cut is None else result.steps
+    simulate(program, result.profile, traced=traced, max_steps=most, observers=[laps])
     deadlock = with_causes(program, result.state, result.deadlock, laps.disagreements) if result.deadlock else None
     return deadlock, notes + early_passes(program, laps.disagreements)
 
@@ -60,18 +69,19 @@ def _line(
     result: Simulation, reading: Reading | None, faults: tuple[FaultReport, ...], max_steps: int
 ) -> SimulationLine:
     """One simulation in one line. Its seconds are left out, so that a report depends on its input only."""
-    bound = least_period(result.program, result.profile)
-    period = reading.period_millicycles if reading else None
     finished = result.outcome is Ending.FINISHED
-    steady = not (finished and bound and period and beats(period, bound.period_millicycles))
+    bound = least_period(result.program, result.profile) if finished else None
+    period = reading.period_millicycles if reading else None
+    steady = not (bound and period and beats(period, bound.period_millicycles))
     return SimulationLine(
         profile=result.profile.name,
         device=result.profile.device,
         seconds=None,
         period_millicycles=period if steady else None,
-        bound_by=bound.by if bound and finished else "",
+        bound_by=bound.by if bound else "",
         outcome=result.outcome,
         steady=steady,
         broken=faults[0].kind if faults else None,
         budget=max_steps,
+        cut=result.cut,
     )

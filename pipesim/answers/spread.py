@@ -1,13 +1,18 @@
-"""The parts of a long work spread over processes: results in the order of the parts, Ctrl-C ends them all."""
+"""The parts of a long work spread over processes: results in the order of the parts; whatever ends one ends all."""
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from multiprocessing import active_children, get_context
+from multiprocessing.resource_tracker import ensure_running
 from typing import TypeVar
+
+from pipesim.process.parent import end_with
+from pipesim.process.watch import ENDING, HELD, Watch, current, signals_held
 
 _Part = TypeVar("_Part")
 _Result = TypeVar("_Result")
@@ -30,20 +35,42 @@ def spread(
     """``do`` of every part, in ``jobs`` processes; in this one if that is 1.
 
     ``do`` must not raise, and parts and results can be pickled; ``failed`` is asked for the result of a part whose
-    process died. ``done`` is called with the index of every part that is over, in any order.
+    process died, and of all that is left when a KeyboardInterrupt ends the work, which is raised if nothing is over.
+    ``done`` is called with the index of every part that is over, in any order. The processes have the memory limit of
+    this one. They end with it, however it ends, and leave the signals to it.
     """
-    if min(jobs, len(parts)) <= 1:
-        results = []
-        for n, part in enumerate(parts):
-            results.append(do(part))
-            done(n)
-        return results
     found: dict[int, _Result] = {}
+    try:
+        if min(jobs, len(parts)) <= 1:
+            for n, part in enumerate(parts):
+                found[n] = do(part)
+                done(n)
+        else:
+            _in_processes(parts, do, failed, done, jobs, found)
+    except KeyboardInterrupt as error:
+        if not found:
+            raise
+        found = {n: failed(part, error) for n, part in enumerate(parts)} | found
+    return [found[n] for n in range(len(parts))]
+
+
+def _in_processes(
+    parts: Sequence[_Part],
+    do: Callable[[_Part], _Result],
+    failed: Callable[[_Part, BaseException], _Result],
+    done: Callable[[int], None],
+    jobs: int,
+    found: dict[int, _Result],
+) -> None:
+    """Enter in ``found`` what becomes of every part; whatever is raised, no process stays."""
     others = set(active_children())
     # spawned, not forked: a fork would copy the locks of the threads that Arrow and the progress line have
-    pool = ProcessPoolExecutor(min(jobs, len(parts)), get_context("spawn"), _leave_interrupts_to_the_parent)
+    begin = (os.getpid(), current().most_bytes)
+    with _children_started():
+        pool = ProcessPoolExecutor(min(jobs, len(parts)), get_context("spawn"), _begin, begin)
     try:
-        waiting = {pool.submit(do, part): n for n, part in enumerate(parts)}
+        with _children_started():
+            waiting = {pool.submit(do, part): n for n, part in enumerate(parts)}
         for future in as_completed(waiting):
             n, error = waiting[future], future.exception()
             found[n] = future.result() if error is None else failed(parts[n], error)
@@ -54,8 +81,24 @@ def spread(
         raise
     finally:
         pool.shutdown(cancel_futures=True)
-    return [found[n] for n in range(len(parts))]
 
 
-def _leave_interrupts_to_the_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+@contextmanager
+def _children_started() -> Iterator[None]:
+    """Processes are started in the block, whole, and get no signal of a terminal before they can ignore it.
+
+    One of them keeps the semaphores of the others, and ignores only two of the signals by itself.
+    """
+    with signals_held():
+        ensure_running()
+        signal.pthread_sigmask(signal.SIG_BLOCK, HELD)  # starting that process has unblocked two
+        yield
+
+
+def _begin(parent: int, most_bytes: int | None) -> None:
+    """In a new process."""
+    end_with(parent)
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)  # a signal that waits is dropped
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
+    Watch(most_bytes, signals=()).__enter__()  # as long as the process lives

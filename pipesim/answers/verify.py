@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pipesim.answers.budget import budget_of
-from pipesim.answers.check import check
+from pipesim.answers.checking import Asked, Checking
 from pipesim.answers.compare import trace_comparison
 from pipesim.answers.evidence import Capture, CollectedTraces, HardwareSource, collect
 from pipesim.answers.progress import SILENT, Progress, Stage
@@ -17,6 +17,8 @@ from pipesim.answers.views.trace import TraceComparison
 from pipesim.answers.views.verify import VerifyReport
 from pipesim.errors import EvidenceError
 from pipesim.model.program import Program
+from pipesim.process.limits import LimitReachedError
+from pipesim.process.watch import current
 from pipesim.targets import Target
 from pipesim.timed.choice import DEFAULT, profile_for
 from pipesim.timed.profile import Profile, load_profile
@@ -36,6 +38,7 @@ def verify(
     capture: Capture | None = None,
     max_states: int = MOST_STATES,
     time_limit: float | None = None,
+    keeps_known: bool = False,
     progress: Progress = SILENT,
 ) -> VerifyReport:
     """The verdict on a protocol, its simulation, and every trace that there is of it.
@@ -43,62 +46,77 @@ def verify(
     ``profile``: for all simulations (default: the one of each device that was recorded). ``traces``: a folder of
     recorded traces to use. ``tolerance``: of the simulated period, in percent of the measured one. ``ctas``: of the
     launch. ``capture``: what records a fresh trace where there is a GPU (default: the kernel of pipesim).
-    ``time_limit``: seconds of each step of the check after its verdict (default: the usual one). Missing evidence is
-    part of the answer. Raises as ``Target.build`` does.
+    ``time_limit``: seconds of each step of the check after its verdict (default: the usual one). ``keeps_known``: a
+    KeyboardInterrupt after the verdict ends the work, and the answer has what is known; else it is raised. Missing
+    evidence is part of the answer. Raises as ``Target.build`` does.
     """
     with progress.doing(Stage.FLATTEN, target.name):
         program = target.build(params, grid=ctas)
     collected = collect(target, program, hardware, traces, capture, progress)
     if collected.missing is not None:
         progress.missing(collected.missing)  # now: the simulation may take long, and its report follows all the same
-    proof = check(
-        target,
-        params,
-        max_states=max_states,
-        ctas=ctas,
-        most_ranges=1,
-        program=program,
-        budget=budget_of(time_limit),
-        progress=progress,
-    )
-    runs = _simulated(program, collected, profile, progress)
-    compared, unusable = _compared(program, collected, profile, tolerance, progress)
+    asked = Asked(target, params, program, ctas, max_states, most_ranges=1)
+    checking = Checking(asked, budget_of(time_limit), progress)
+    runs: list[RunReport] = []
+    compared: list[TraceComparison] = []
+    unusable, interrupted, cut = None, False, None
+    try:
+        checking.verdict()
+        checking.details()
+        if not checking.is_cut:
+            runs.extend(_simulated(program, collected, profile, progress))
+            for found in _compared(program, collected, profile, tolerance, progress):
+                if isinstance(found, EvidenceError):
+                    unusable = unusable or found
+                else:
+                    compared.append(found)
+    except LimitReachedError as reached:
+        current().resume()
+        cut = reached.limit
+    except KeyboardInterrupt:
+        if not keeps_known or not checking.has_verdict:
+            raise
+        current().resume()
+        checking.interrupted()
+        interrupted = True
     if collected.missing is None and unusable is not None:
         progress.missing(unusable)
-    found = [*proof.findings, *(finding for ran in runs for finding in ran.findings)]
+    proof = checking.report()
+    wrong = [*proof.findings, *(finding for ran in runs for finding in ran.findings)]
     return VerifyReport(
         heading=heading(program),
         proof=proof,
         simulations=tuple(ran.simulation for ran in runs),
-        hardware=compared,
+        hardware=tuple(compared),
         missing=collected.missing or unusable,
+        cut=proof.cut or cut,
         left_out=hardware is HardwareSource.LEFT_OUT,
-        findings=tuple(dict.fromkeys(found)),
+        findings=tuple(dict.fromkeys(wrong)),
         advisories=tuple(dict.fromkeys(note for ran in runs for note in ran.advisories)),
+        interrupted=interrupted,
     )
 
 
 def _simulated(
     program: Program, collected: CollectedTraces, chosen: Profile | None, progress: Progress
-) -> tuple[RunReport, ...]:
+) -> Iterator[RunReport]:
     """A run on every profile that matters: the one that was chosen, else that of each device."""
     near = [chosen] if chosen else [profile_for(trace.meta.device.name) for _, trace in collected.traces]
-    runs = []
     for profile in {p.name: p for p in near or [load_profile(DEFAULT)]}.values():
         with progress.doing(Stage.SIMULATE, program.name, profile.name):
-            runs.append(run(program, profile))
-    return tuple(runs)
+            ran = run(program, profile)
+        yield ran
 
 
 def _compared(
     program: Program, collected: CollectedTraces, profile: Profile | None, tolerance: float | None, progress: Progress
-) -> tuple[tuple[TraceComparison, ...], EvidenceError | None]:
-    """Every trace beside the program, and the first error of one that cannot be compared."""
-    found, unusable = [], None
+) -> Iterator[TraceComparison | EvidenceError]:
+    """Every trace beside the program, or the error of one that cannot be compared."""
     for source, trace in collected.traces:
+        found: TraceComparison | EvidenceError
         with progress.doing(Stage.COMPARE, source):
             try:
-                found.append(trace_comparison(program, trace, source, profile, tolerance))
+                found = trace_comparison(program, trace, source, profile, tolerance)
             except EvidenceError as error:
-                unusable = unusable or error
-    return tuple(found), unusable
+                found = error
+        yield found

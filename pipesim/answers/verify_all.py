@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from pipesim.answers.budget import protocol_seconds
 from pipesim.answers.evidence import left_out_files
 from pipesim.answers.progress import SILENT, Progress, Stage
 from pipesim.answers.spread import spread
@@ -27,6 +29,8 @@ from pipesim.answers.views.heading import heading
 from pipesim.answers.views.summary import Failure, Hardware, ProtocolReport, SummaryReport
 from pipesim.errors import EvidenceError, ParameterError, PipesimError
 from pipesim.model.program import Program
+from pipesim.process.limits import LimitReachedError, limit_error
+from pipesim.process.watch import current
 from pipesim.timed.choice import DEFAULT
 from pipesim.timed.profile import load_profile
 from pipesim.trace.library import StoredTrace, stored_traces, trace_folder
@@ -60,15 +64,18 @@ def verify_several(
     hardware: bool = True,
     jobs: int = 1,
     excepted: Sequence[str] = (),
+    unknown: Sequence[str] = (),
     time_limit: float | None = None,
     progress: Progress = SILENT,
 ) -> SummaryReport:
     """Verify these protocols, whose names must be those that :func:`pipesim.targets.find` takes.
 
     ``profile``: its name or file (default: the usual one). ``traces``: a folder of recorded traces to use (default: the
-    library). ``hardware`` False leaves it out. ``jobs``: processes. ``excepted`` are only repeated in the answer.
-    ``time_limit``: seconds of each step of a check after its verdict (default: the usual one). What fails is part of
-    the answer; raises ParameterError for a parameter that a protocol does not have, and UnknownProtocolError.
+    library). ``hardware`` False leaves it out. ``jobs``: processes. ``excepted`` and ``unknown`` (names that
+    no protocol has) are only repeated in the answer.
+    ``time_limit``: seconds of each step of a check after its verdict (default: the usual one), of which follows how
+    long each part of the work may take. What fails is part of the answer; raises ParameterError for a parameter that a
+    protocol does not have, and UnknownProtocolError.
     """
     profile = profile or DEFAULT
     name = load_profile(profile).name
@@ -77,8 +84,10 @@ def verify_several(
     if shelf is not None and shelf.missing is not None:
         progress.missing(shelf.missing)
     cases = [_case(subject, profile, shelf, time_limit) for subject in subjects]
-    results = _carried_out(cases, jobs, progress)
-    return SummaryReport(name, tuple(_report(case, results) for case in cases), tuple(dict.fromkeys(excepted)))
+    results = _carried_out(cases, jobs, protocol_seconds(time_limit), progress)
+    return SummaryReport(
+        name, tuple(_report(case, results) for case in cases), tuple(dict.fromkeys(excepted)), tuple(unknown)
+    )
 
 
 def _check_parameters(subjects: Sequence[Subject]) -> None:
@@ -116,12 +125,17 @@ def _case(subject: Subject, profile: str, shelf: _Shelf | None, time_limit: floa
     """What is to be done for one protocol: its proof first, which takes longest. ``shelf`` None: no hardware."""
     from hwkernels.twins import kernel_names
 
+    watch = current()
+    watch.start(protocol_seconds(time_limit))
     try:
         program = subject.program()
     except ParameterError:
         raise
     except PipesimError as error:
         return _Case(subject, None, failures=(failure(Stage.FLATTEN, "", error),))
+    except LimitReachedError as reached:
+        watch.resume()
+        return _Case(subject, None, failures=(failure(Stage.FLATTEN, "", limit_error(reached)),))
     parts: list[Part] = [ProofPart(subject, time_limit), SimulationPart(subject, profile)]
     if shelf is None:
         return _Case(subject, program, tuple(parts))
@@ -147,10 +161,11 @@ def _recordings(subject: Subject, folder: Path, stored: Iterable[StoredTrace]) -
     return [TracesPart(subject, folder, tuple(paths)) for paths in alike.values()]
 
 
-def _carried_out(cases: Sequence[_Case], jobs: int, progress: Progress) -> dict[Part, Result]:
-    """Every part of every case; the proofs begin, so that none is left alone at the end."""
+def _carried_out(cases: Sequence[_Case], jobs: int, seconds: float, progress: Progress) -> dict[Part, Result]:
+    """Every part of every case, each in so many seconds; the proofs begin, so that none is left alone at the end."""
     parts = sorted((part for case in cases for part in case.parts), key=lambda part: not isinstance(part, ProofPart))
     left = {case.subject: len(case.parts) for case in cases}
+    current().start(None)  # of this process, which waits for the parts
     with progress.steps(len(cases), len(parts)) as step:
 
         def done(n: int) -> None:
@@ -158,7 +173,8 @@ def _carried_out(cases: Sequence[_Case], jobs: int, progress: Progress) -> dict[
             ended = sum(not open_ for open_ in left.values())
             step(ended, parts[n].subject.name, *stage_of(parts[n]))
 
-        found = spread(parts, carry_out, lambda part, error: failure(*stage_of(part), error), done, jobs)
+        do = partial(carry_out, seconds=seconds)
+        found = spread(parts, do, lambda part, error: failure(*stage_of(part), error), done, jobs)
     return dict(zip(parts, found, strict=True))
 
 

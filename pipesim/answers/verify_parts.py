@@ -6,8 +6,8 @@ A part is described by names and numbers only, and gives plain data; what it rai
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Callable, Mapping
+from concurrent.futures import BrokenExecutor
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -25,11 +25,14 @@ from pipesim.answers.views.run import SimulationLine
 from pipesim.answers.views.summary import Failure, TraceLine
 from pipesim.conform.agreement import Agreement, agreement_of
 from pipesim.conform.compare import times_of
-from pipesim.errors import EvidenceError, PipesimError
+from pipesim.errors import EvidenceError, InternalError, PipesimError, internal_error
 from pipesim.model.finding import Advisory, Finding
 from pipesim.model.program import Program
 from pipesim.model.strictness import LENIENT, Strictness
-from pipesim.targets import Target, find
+from pipesim.process.limits import Limit, LimitReachedError, limit_error
+from pipesim.process.watch import current
+from pipesim.protocol_process import find
+from pipesim.targets import Target
 from pipesim.timed.profile import load_profile
 from pipesim.trace.files import read_meta, read_trace
 from pipesim.trace.library import device_slug
@@ -100,14 +103,22 @@ class SimulatedPart:
 Result = CheckReport | SimulatedPart | tuple[TraceLine, ...] | Failure
 
 
-def carry_out(part: Part) -> Result:
-    """Do one part. What is raised becomes a Failure, so that nothing is lost of the other parts.
+def carry_out(part: Part, seconds: float | None = None) -> Result:
+    """Do one part. What is raised becomes a Failure, so that nothing is lost of the other parts; a limit, too.
 
-    What a protocol prints goes to standard error, in another process, too.
+    ``seconds``: what it may take. What a protocol prints goes to standard error, in another process, too.
     """
+    watch = current()
     try:
         with redirect_stdout(sys.stderr):
-            return _done(part)
+            watch.start(seconds)
+            result = _done(part)
+            watch.stop()
+            return result
+    except (LimitReachedError, MemoryError) as error:
+        watch.resume()
+        reached = LimitReachedError(Limit.MEMORY, watch.most_bytes or 0) if isinstance(error, MemoryError) else error
+        return failure(*stage_of(part), limit_error(reached))
     except Exception as error:  # noqa: BLE001  # whatever it is, it is reported with the protocol, and the others go on
         return failure(*stage_of(part), error)
 
@@ -147,13 +158,15 @@ def stage_of(part: Part) -> tuple[Stage, str]:
 
 
 def failure(stage: Stage, name: str, error: BaseException) -> Failure:
-    """An exception as data: a PipesimError by its fact and place, any other by its kind and the line that raised it."""
-    if isinstance(error, PipesimError):
-        return Failure(stage, name, error.fact, error.place)
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return Failure(stage, name, said, place)
+    """An exception as data, by its fact and place: a PipesimError, an end of the process, or a mistake in pipesim."""
+    if isinstance(error, KeyboardInterrupt):
+        return Failure(stage, name, "interrupted", interrupted=True)
+    if isinstance(error, MemoryError):
+        return Failure(stage, name, "there is not enough memory")
+    if isinstance(error, BrokenExecutor):
+        return Failure(stage, name, "its process ended before it had an answer")
+    said = error if isinstance(error, PipesimError) else internal_error(error)
+    return Failure(stage, name, said.fact, said.place, internal=isinstance(said, InternalError))
 
 
 @lru_cache(maxsize=64)

@@ -125,10 +125,10 @@ def compare(
     found, source = trace_from(trace)
     whole = whole_params(params)
     if x is not None:
-        program = named_program(found.meta, target_from(x, whole), whole)
+        program = named_program(found.meta, target_from(x, whole), whole, place=source, records=len(found.events))
     else:
         how = "give the protocol first: compare(my_kernel, trace)"
-        program = recorded_program(found.meta, given=whole, place=source, correction=how)
+        program = recorded_program(found.meta, given=whole, place=source, correction=how, records=len(found.events))
     return ComparisonResult(program, compare_trace(program, found, source, chosen, within))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ from pipesim.api.given import Given, built
 from pipesim.api.result import Result
 from pipesim.explain.anatomy.parts import Anatomy
 from pipesim.explain.anatomy.read import anatomy
+from pipesim.export.documents import anatomy_document
 from pipesim.model.program import Program
 from pipesim.report.pages.show import show_lines
 from pipesim.report.pictures.svg import show_svg
@@ -35,7 +35,7 @@ class Diagram(Result):
         return show_lines(self.data, width, self.description)
 
     def _document(self) -> object:
-        return self.data
+        return anatomy_document(self.data)
 
     def pictures(self) -> Sequence[tuple[str, str]]:
         """The diagram."""
@@ -48,8 +48,7 @@ def show(x: Given, *, rank: int = 0, ctas: int | None = None, **params: int) -> 
     ``x`` and ``params`` as in :func:`pipesim.check`; ``rank`` is the CTA of its cluster to show. Raises UsageError.
     """
     target, _, program = built(x, params, ctas)
-    description = inspect.getdoc(target.function) if target.function is not None else None
-    return Diagram(anatomy(program, rank), description or "")
+    return Diagram(anatomy(program, rank), target.description)
 
 
 def diagram_picture(program: Program) -> tuple[str, str]:

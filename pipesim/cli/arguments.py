@@ -17,7 +17,10 @@ from pipesim.trace.whole import require_free
 
 if TYPE_CHECKING:
     from pipesim.model.strictness import Strictness
+    from pipesim.targets import Target
 
+WHOLE_TIME = 600.0  #: seconds that a command may take that has no steps, unless a person sets another limit
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([KMGTkmgt]?)(?:i?[Bb])?")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,4000}")  # int() takes 1_0 for 10, other alphabets' digits, and spaces
 
 
@@ -28,7 +31,8 @@ Example = tuple[str, str]  #: a command as it is typed, and what it is for
 class Command:
     """One command: its name, its line in the overview, its arguments, and what carries it out (gives the exit code).
 
-    ``examples`` end its help; a test runs them.
+    ``examples`` end its help; a test runs them. ``in_steps``: the time limit is that of each step (check and verify),
+    and the command says itself when the work on one protocol begins (:func:`pipesim.cli.limits.start_protocol`).
     """
 
     name: str
@@ -37,6 +41,7 @@ class Command:
     arguments: Callable[[argparse.ArgumentParser], None]
     carry_out: Callable[[argparse.Namespace], int]
     examples: tuple[Example, ...] = ()
+    in_steps: bool = False
 
 
 def add_protocol(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
@@ -49,6 +54,32 @@ def add_protocol(parser: argparse.ArgumentParser, *, optional: bool = False) -> 
     complete(named, protocols)
     add_params(parser, "a parameter of the protocol; may be repeated")
     add_ctas(parser)
+
+
+def add_launch(parser: argparse.ArgumentParser) -> None:
+    """``--launch`` and ``--set`` of a kernel's PTX, to be read with :func:`target_of`."""
+    parser.add_argument(
+        "--launch", default="", metavar="FILE", help="the launch file of a .ptx (default: the .json beside it)"
+    )
+    parser.add_argument(
+        "--set",
+        dest="sets",
+        action="append",
+        default=[],
+        metavar="OFFSET=VALUE",
+        help="a word of a .ptx kernel's parameters, by its byte offset; may be repeated",
+    )
+
+
+def target_of(options: argparse.Namespace, name: str) -> Target:
+    """What a command's argument names, with the launch that the options give."""
+    if name.endswith(".ptx") or options.launch or options.sets:
+        from pipesim.targets import find
+
+        return find(name, launch=options.launch, sets=options.sets)
+    from pipesim.protocol_process import find as find_in_process
+
+    return find_in_process(name)
 
 
 def add_ctas(parser: argparse.ArgumentParser) -> None:
@@ -111,14 +142,44 @@ def add_tolerance(parser: argparse.ArgumentParser, more: str = "") -> None:
     )
 
 
-def add_time_limit(parser: argparse.ArgumentParser) -> None:
-    """``--time-limit``: None if it is not given."""
+def add_time_limit(parser: argparse._ActionsContainer) -> None:
+    """``--time-limit`` of a command in steps: None if it is not given."""
     parser.add_argument(
         "--time-limit",
         type=seconds_of,
         metavar="SECONDS",
-        help="for each step after the verdict: smallest size, shorter schedule, corrections, other sizes (default 60)",
+        help="for each step after the verdict: smallest size, shorter schedule, corrections, other sizes (default 60); "
+        "all of a protocol may take 20 times as long, and at least 10",
     )
+
+
+def add_limits(parser: argparse.ArgumentParser, *, in_steps: bool) -> None:
+    """``--time-limit`` and ``--max-memory``, which every command has: None if they are not given."""
+    limits = parser.add_argument_group("limits: what is not known by then is unknown (exit code 3)")
+    if in_steps:
+        add_time_limit(limits)
+    else:
+        limits.add_argument(
+            "--time-limit",
+            type=seconds_of,
+            metavar="SECONDS",
+            help=f"time that the command may take (default {WHOLE_TIME:.0f})",
+        )
+    limits.add_argument(
+        "--max-memory",
+        type=bytes_of,
+        metavar="SIZE",
+        help="memory of each of its processes, as 500M or 4G (default 8G, or three quarters of what the machine has)",
+    )
+
+
+def bytes_of(text: str) -> int:
+    """A size above 0 in bytes, or in units of 1024 (K), 1024² (M), 1024³ (G), as ``4G``; argparse reports the rest."""
+    found = _SIZE.fullmatch(text.strip())
+    size = int(float(found[1]) * 1024 ** " KMGT".index((found[2] or " ").upper())) if found else 0
+    if size < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a size of memory, for example 500M or 4G")
+    return size
 
 
 def seconds_of(text: str) -> float:

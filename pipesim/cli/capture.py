@@ -65,8 +65,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.compare import compare_trace
     from pipesim.answers.evidence import captured
     from pipesim.export.exit_codes import exit_code
+    from pipesim.protocol_process import find
     from pipesim.report.pages.verify import paint_compare
-    from pipesim.targets import find
     from pipesim.trace.files import write_trace
 
     if options.output is not None:

@@ -94,8 +94,8 @@ def capture_kernel(options: argparse.Namespace) -> int:
     from hwkernels.capture.request import check_request
     from pipesim.answers.compare import compare_trace
     from pipesim.export.exit_codes import exit_code
+    from pipesim.protocol_process import find
     from pipesim.report.pages.verify import paint_compare
-    from pipesim.targets import find
     from pipesim.trace.files import write_trace
 
     _refuse_others(options)

@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING
 from pipesim.cli.arguments import (
     Command,
     add_ctas,
+    add_launch,
     add_output,
     add_params,
     add_strict,
-    add_time_limit,
     params_of,
     strictness_of,
+    target_of,
 )
-from pipesim.cli.completers import complete, protocols
+from pipesim.cli.chosen import add_chosen, chosen
+from pipesim.cli.limits import start
 from pipesim.cli.output import complain, emit, progress, write
-from pipesim.errors import ParameterError, PipesimError
+from pipesim.errors import LimitError, ParameterError, PipesimError
+from pipesim.process.limits import LimitReachedError, limit_error
+from pipesim.process.watch import current
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,19 +36,18 @@ _MOST_STATES = 200_000
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    named = parser.add_argument(
-        "protocol", nargs="*",
-        help="built-in names (see `pipesim list`), file.py, file.py:function, or programs' .json; each is checked",
-    )  # fmt: skip
-    complete(named, protocols)
-    parser.add_argument("--all", action="store_true", help="check every built-in protocol")
+    add_chosen(
+        parser,
+        named="built-in names (see `pipesim list`), file.py, file.py:function, programs' .json, kernels' .ptx",
+        every="check every built-in protocol",
+    )
     add_params(parser, "a parameter of every protocol named; may be repeated")
     add_ctas(parser)
+    add_launch(parser)
     parser.add_argument(
         "--max-states", type=int, default=_MOST_STATES, metavar="N",
         help=f"limit of the search, in states, where one run does not decide (default {_MOST_STATES:,})",
     )  # fmt: skip
-    add_time_limit(parser)
     parser.add_argument(
         "--quick", action="store_true",
         help="the verdict alone: no smallest size, shorter schedule, corrections or other sizes",
@@ -69,10 +72,10 @@ def _carry_out(options: argparse.Namespace) -> int:
     for name in names:
         try:
             built[name] = _built(options, name)
-        except PipesimError as error:
+        except (PipesimError, LimitReachedError) as raised:
             if not together:
                 raise
-            failed[name] = error
+            failed[name] = error = _dealt_with(raised)
             complain(error)  # now: the others may take long, and are checked all the same
     checks = _Checks(options, paints=options.format in (None, "text") and not options.json)
     for name in [name for name in names if name in built]:
@@ -81,7 +84,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.export.exit_codes import exit_code
 
     reports = checks.reports
-    code = PipesimError.exit_code if failed else exit_code(*reports.values())
+    code = _worst(exit_code(*reports.values()), {error.exit_code for error in failed.values()})
     emit(options, _document(reports, failed, code), lambda console: _paint(options, console, reports, failed))
     return code
 
@@ -120,6 +123,7 @@ class _Checks:
         from pipesim.report.pages.check import paint_check, paint_details, paint_verdict
 
         options = self._options
+        start(options)
         asked = Asked(
             target, params_of(options), program, options.ctas, max_states=options.max_states, quick=self._quick
         )
@@ -134,6 +138,7 @@ class _Checks:
             if not checking.has_verdict:
                 raise
             checking.interrupted()
+            current().resume()
             self._quick = True
         report = checking.report()
         self._write(lambda console: (paint_details if begun else paint_check)(console, report))
@@ -145,25 +150,35 @@ class _Checks:
 
 
 def _names(options: argparse.Namespace) -> list[str]:
-    """The protocols to check, each once. ParameterError if there is none, or several for one schedule."""
-    from pipesim.protocols.catalog import BUILT_IN
-
+    """The protocols to check, each once. UsageError if there is none, or several for one schedule."""
     if options.max_states < 1:
         raise ParameterError(f"--max-states {options.max_states}", correction="give 1 or more")
-    names = list(dict.fromkeys([*options.protocol, *(sorted(BUILT_IN) if options.all else [])]))
-    if not names:
-        raise ParameterError("no protocol is named", correction="give one or several, or --all for the built-in ones")
+    names = chosen(options, "check")
     if options.replay is not None and len(names) > 1:
         raise ParameterError("--replay takes the schedule of one protocol", correction="name only that one")
     return names
 
 
 def _built(options: argparse.Namespace, name: str) -> tuple[Target, Program]:
-    from pipesim.targets import find
-
+    start(options)
     with progress(f"flattening {name}"):
-        target = find(name).judging(strictness_of(options))
+        target = target_of(options, name).judging(strictness_of(options))
         return target, target.build(params_of(options), grid=options.ctas)
+
+
+def _dealt_with(raised: PipesimError | LimitReachedError) -> PipesimError:
+    """Why there is no program of one protocol; the others are built all the same."""
+    if isinstance(raised, PipesimError):
+        return raised
+    current().resume()
+    return limit_error(raised)
+
+
+def _worst(known: int, failed: set[int]) -> int:
+    """The exit code where some protocols were not built: usage, then a finding, then what is not known."""
+    if failed - {LimitError.exit_code}:
+        return PipesimError.exit_code
+    return LimitError.exit_code if failed and known == 0 else known
 
 
 def _document(reports: dict[str, CheckReport], failed: dict[str, PipesimError], code: int) -> dict[str, object]:
@@ -182,11 +197,11 @@ def _paint(
 ) -> None:
     from pipesim.report.pages.annotations import github_lines, junit_text
     from pipesim.report.pages.check import paint_summary
-    from pipesim.report.text.console import paint
+    from pipesim.report.text.console import paint_commands
 
     match options.format:
         case "github":
-            paint(console, github_lines(reports, failed))
+            paint_commands(console, github_lines(reports, failed))
         case "junit":
             print(junit_text(reports, failed))
         case _:
@@ -206,4 +221,5 @@ COMMAND = Command(
         ("pipesim check my_kernel.py --quick", "the protocol of a file of your own, its verdict alone"),
         ("pipesim check my_kernel.py producer_consumer --format junit", "several, for a CI system"),
     ),
+    in_steps=True,
 )

@@ -72,9 +72,13 @@ def _parameters(text: str) -> list[str]:
 
 def _functions(file: Path) -> dict[str, list[str]]:
     """The functions of a Python file whose parameters all have defaults, with their parameters; {} if it has none."""
+    from pipesim.bounds import MAX_SOURCE_BYTES
+    from pipesim.errors import UsageError
+    from pipesim.inputs import InputKind
+
     try:
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-    except (OSError, SyntaxError, ValueError):
+        tree = ast.parse(InputKind("Python file", MAX_SOURCE_BYTES, UsageError, "give a smaller one").read_text(file))
+    except (UsageError, SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
     return {
         node.name: [argument.arg for argument in node.args.args]
@@ -86,7 +90,10 @@ def _functions(file: Path) -> dict[str, list[str]]:
 
 
 def _files(prefix: str, *suffixes: str) -> list[str]:
-    """The files with these suffixes, and the folders, that a word may become."""
+    """The files with these suffixes, and the folders, that a word may become.
+
+    argcomplete quotes them for the shell; a name with a control character, which would end a word there, is left out.
+    """
     folder = prefix.rpartition("/")[0]
     try:
         entries = sorted(Path(folder or ("/" if prefix.startswith("/") else ".")).iterdir())
@@ -97,5 +104,7 @@ def _files(prefix: str, *suffixes: str) -> list[str]:
     return [
         f"{lead}{entry.name}" + ("/" if entry.is_dir() else "")
         for entry in entries
-        if (hidden or not entry.name.startswith(".")) and (entry.is_dir() or entry.suffix in suffixes)
+        if (hidden or not entry.name.startswith("."))
+        and entry.name.isprintable()
+        and (entry.is_dir() or entry.suffix in suffixes)
     ]

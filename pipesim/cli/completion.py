@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 
 from pipesim.cli.arguments import Command, add_output
 
@@ -29,16 +28,11 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _carry_out(options: argparse.Namespace) -> int:
     from argcomplete.shell_integration import shellcode
 
-    from pipesim.cli.output import emit
+    from pipesim.cli.output import emit, write_text
 
     text = shellcode([WORD], shell=options.shell).strip() + "\n"
-    emit(options, {"exit_code": 0, "shell": options.shell, "text": text}, lambda _: _write(text))
+    emit(options, {"exit_code": 0, "shell": options.shell, "text": text}, lambda _: write_text(text))
     return 0
-
-
-def _write(text: str) -> None:
-    """As it is, whatever the width: a shell reads it."""
-    sys.stdout.write(text)
 
 
 COMMAND = Command(

@@ -44,7 +44,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     trace = read_trace(options.trace)
     meta = trace.meta
     with progress(f"flattening {options.protocol or meta.protocol}"):
-        program = _program(options, meta)
+        program = _program(options, meta, len(trace.events))
     profile = load_profile(options.profile) if options.profile else None
     with progress(f"comparing {options.trace.name} with {program.name}"):
         report = compare_trace(program, trace, str(options.trace), profile, options.tolerance)
@@ -52,16 +52,16 @@ def _carry_out(options: argparse.Namespace) -> int:
     return exit_code(report)
 
 
-def _program(options: argparse.Namespace, meta: TraceMeta) -> Program:
+def _program(options: argparse.Namespace, meta: TraceMeta, records: int) -> Program:
     """What to compare the trace with: the protocol that is named, else the one that was recorded."""
     from pipesim.answers.recorded_program import NAME_IT, named_program, recorded_program
-    from pipesim.targets import find
+    from pipesim.protocol_process import find
 
-    given = params_of(options)
+    given, place = params_of(options), str(options.trace)
     if options.protocol is not None:
-        return named_program(meta, find(options.protocol), given)
+        return named_program(meta, find(options.protocol), given, place=place, records=records)
     how = f"{NAME_IT}: --protocol file.py:function, or a program's .json"
-    return recorded_program(meta, given=given, place=str(options.trace), correction=how)
+    return recorded_program(meta, given=given, place=place, correction=how, records=records)
 
 
 COMMAND = Command(

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_force, add_output, add_protocol, params_of, require_output
+from pipesim.cli.arguments import (
+    Command,
+    add_force,
+    add_launch,
+    add_output,
+    add_protocol,
+    params_of,
+    require_output,
+    target_of,
+)
 from pipesim.cli.completers import complete, names_of
-from pipesim.cli.output import emit, progress
+from pipesim.cli.output import emit, progress, write_text
 from pipesim.errors import UsageError
 
 PROMELA = "promela"
@@ -17,6 +25,7 @@ FORMATS = (PROMELA,)
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     add_protocol(parser)
+    add_launch(parser)
     to = parser.add_argument("--to", metavar="FORMAT", required=True, help="promela, the modelling language of SPIN")
     complete(to, names_of(FORMATS))
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="output file (default: standard output)")
@@ -31,26 +40,21 @@ def _carry_out(options: argparse.Namespace) -> int:
         require_output(options.output, force=options.force)
 
     from pipesim.export.promela import to_promela
-    from pipesim.targets import find
+    from pipesim.report.text.printable import printable
     from pipesim.trace.whole import write_whole
 
     with progress(f"flattening {options.protocol}"):
-        program = find(options.protocol).build(params_of(options), grid=options.ctas)
+        program = target_of(options, options.protocol).build(params_of(options), grid=options.ctas)
     with progress(f"translating {program.name}"):
         text = to_promela(program)
     if options.output is not None:
         write_whole(options.output, text.encode(), force=options.force)
-        said = f"wrote {options.output}: its first lines explain how to run SPIN on it\n"
+        said = f"wrote {printable(str(options.output))}: its first lines explain how to run SPIN on it\n"
     else:
         said = text
     document = {"exit_code": 0, "format": options.to, "file": options.output, "text": text}
-    emit(options, document, lambda _: _write(said))
+    emit(options, document, lambda _: write_text(said))
     return 0
-
-
-def _write(text: str) -> None:
-    """As it is, whatever the width: a model has its own lines."""
-    sys.stdout.write(text)
 
 
 COMMAND = Command(

@@ -23,9 +23,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _carry_out(options: argparse.Namespace) -> int:
+    from pipesim.protocol_process import find
     from pipesim.protocols.catalog import BUILT_IN
     from pipesim.report.text.table import paint_list, paint_protocol
-    from pipesim.targets import find
 
     if options.protocol is not None:
         with progress(f"flattening {options.protocol}"):

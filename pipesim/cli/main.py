@@ -1,22 +1,27 @@
 """The command ``pipesim``: parses, hands over to one command, turns errors into exit codes.
 
 0 agrees or safe; 1 findings or divergence; 2 usage; 3 unknown, untrustworthy or nothing to compare with; 4 outside the
-tolerance. Only the modules of arguments are imported before a command is known, so that ``--help`` is fast.
+tolerance; 70 an internal error of pipesim. Only the modules of arguments are imported before a command is known, so
+that ``--help`` is fast.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
-from pathlib import Path
 
 from pipesim.cli import capture, check, completion, diff, export, list_, new, run, show, table, verify
 from pipesim.cli.arguments import Command
 from pipesim.cli.completion import complete_if_asked
-from pipesim.cli.output import complain, discard_output, refuse
+from pipesim.cli.limits import carry_out, interrupted
+from pipesim.cli.output import complain, refuse, remark, remark_text
 from pipesim.cli.parser import HELP, Parser, make_parser, parse, require_command
-from pipesim.errors import PipesimError, UsageError
+from pipesim.cli.streams import deliver, lasting_streams
+from pipesim.errors import TRACEBACK, LimitError, PipesimError, UsageError, internal_error
+from pipesim.process.watch import exit_code_of
 
 COMMANDS: tuple[Command, ...] = (
     list_.COMMAND,
@@ -31,7 +36,6 @@ COMMANDS: tuple[Command, ...] = (
     verify.COMMAND,
     completion.COMMAND,
 )
-INTERRUPTED = 130  #: as a shell reports a command that Ctrl-C ended
 
 
 def parser() -> Parser:
@@ -46,41 +50,73 @@ def main(argv: Sequence[str] | None = None) -> int:
     words fails.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    top = parser()
-    complete_if_asked(top)
-    if sys.stdout is None:  # closed by the caller: there is nobody to report to
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # it lives as long as the process
-    if sys.stderr is None:
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
-    if not words:
-        top.print_help(sys.stderr)
-        return UsageError.exit_code
-    try:
-        return _carry_out(top, words)
-    except OSError as error:  # standard output is a full disk, or a file vanished under our hands
-        complain(UsageError(error.strerror or str(error), place=str(error.filename or "")))
-        discard_output()
-        return UsageError.exit_code
-    except KeyboardInterrupt:
-        print("pipesim: interrupted", file=sys.stderr)  # there is no PipesimError to complain about
-        return INTERRUPTED
+    with lasting_streams():
+        try:
+            return _delivered(_carry_out(words))
+        except SystemExit as error:  # argparse has printed a help, or refused the line
+            raise SystemExit(_delivered(error.code if isinstance(error.code, int) else 0)) from None
 
 
-def _carry_out(top: Parser, words: list[str]) -> int:
-    if words[0] == HELP:
-        words = [*words[1:2], "--help"]
+def _carry_out(words: list[str]) -> int:
+    """Run one command, and turn whatever ends it into an exit code: the one place where that is done."""
+    options = argparse.Namespace(json=False)
     try:
+        top = parser()
+        complete_if_asked(top)
+        if not words:
+            top.print_help(sys.stderr)
+            return UsageError.exit_code
+        if words[0] == HELP:
+            words = [*words[1:2], "--help"]
         if not words[0].startswith("-"):
             require_command(words[0], [command.name for command in COMMANDS] + [HELP])
+        options = parse(top, words)
+        return _ended(options)
+    except KeyboardInterrupt as error:
+        remark(interrupted(error))  # there is no PipesimError to complain about
+        return exit_code_of(error)
+    except SystemExit:
+        raise
+    except BaseException as error:  # noqa: BLE001  # the net: a command ends with an error, never with a traceback
+        if os.environ.get(TRACEBACK):
+            remark_text("".join(traceback.format_exception(error)).rstrip())
+        return refuse(_as_error(error), json=options.json)
+
+
+def _ended(options: argparse.Namespace) -> int:
+    """The exit code of a command. A SystemExit of its own, such as that of an author's code, would hide its verdict."""
+    try:
+        return carry_out(options)
+    except SystemExit as error:
+        raise internal_error(error) from error
+
+
+def _as_error(error: BaseException) -> PipesimError:
+    """What ended a command, as an error that a person can act on."""
+    match error:
+        case PipesimError():
+            return error
+        case OSError():  # a file vanished under our hands, or there are too many of them
+            said = error.strerror or str(error) or type(error).__name__
+            return UsageError(said, place=str(error.filename or ""), cause="the operating system refused")
+        case MemoryError():
+            return LimitError(
+                "there is not enough memory for this command",
+                cause="the input is too large for this machine, or for the limit that the process was given",
+                correction="use smaller parameters, fewer states (--max-states), or a machine with more memory",
+            )
+        case _:
+            return internal_error(error)
+
+
+def _delivered(code: int) -> int:
+    """The exit code, after what standard output still holds has been written; that of the error if it cannot be."""
+    try:
+        deliver()
     except UsageError as error:
         complain(error)
         return error.exit_code
-    options = parse(top, words)
-    try:
-        return int(options.carry_out(options))
-    except PipesimError as error:
-        refuse(options, error)
-        return error.exit_code
+    return code
 
 
 def _version() -> str:

@@ -23,7 +23,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    from pipesim.cli.output import emit
+    from pipesim.cli.output import emit, write_text
+    from pipesim.report.text.printable import inert_text
     from pipesim.trace.whole import write_whole
 
     text = TEMPLATE.read_text(encoding="utf-8")
@@ -31,8 +32,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     require_output(options.file, force=options.force)
     write_whole(options.file, text.replace(NAME, name).encode(), force=options.force)
     steps = _steps(str(options.file))
-    made = {"file": str(options.file), "function": name, "next": [command for command, _ in steps]}
-    emit(options, made, lambda _: _say(options.file, steps))
+    made = {"exit_code": 0, "file": str(options.file), "function": name, "next": [command for command, _ in steps]}
+    emit(options, made, lambda _: write_text(inert_text(_said(options.file, steps))))
     return 0
 
 
@@ -75,12 +76,11 @@ def _steps(target: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _say(file: Path, steps: tuple[tuple[str, str], ...]) -> None:
+def _said(file: Path, steps: tuple[tuple[str, str], ...]) -> str:
     """Commands are printed in whole lines, whatever the width: they are there to be copied."""
-    print(f"wrote {file}: one warp loads tiles, two compute, one stores the results\n")
-    for command, purpose in steps:
-        print(f"  {command}\n      {purpose}")
-    print(f"\nThen adapt it: the first lines of {file} say what to change first.")
+    lines = [f"wrote {file}: one warp loads tiles, two compute, one stores the results", ""]
+    lines += [f"  {command}\n      {purpose}" for command, purpose in steps]
+    return "\n".join([*lines, "", f"Then adapt it: the first lines of {file} say what to change first.", ""])
 
 
 COMMAND = Command(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TYPE_CHECKING
 
-from pipesim.errors import PipesimError
+from pipesim.cli.streams import discard_output, undelivered
+from pipesim.errors import PipesimError, UsageError
+from pipesim.report.text.printable import inert_text, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,43 +20,53 @@ if TYPE_CHECKING:
 _CAUSE = "  probable cause: "  # as PipesimError has it
 
 
-def refuse(options: argparse.Namespace, error: PipesimError) -> None:
-    """Say that a command cannot be carried out; with ``--json`` standard output has ``{"exit_code", "error"}`` too."""
+def refuse(error: PipesimError, *, json: bool) -> int:
+    """Say that a command cannot be carried out; ``json``: standard output has ``{"exit_code", "error"}``, too.
+
+    The exit code, which is the error's, whether or not the document can be written.
+    """
     complain(error)
-    if options.json:
-        emit(options, {"exit_code": error.exit_code, "error": error}, lambda _: None)
+    if json:
+        with suppress(UsageError):  # standard output may be what failed
+            emit(argparse.Namespace(json=True), {"exit_code": error.exit_code, "error": error}, lambda _: None)
+    return error.exit_code
 
 
 def emit(options: argparse.Namespace, value: object, paint: Callable[[Console], None]) -> None:
     """Print ``value`` as JSON if ``--json`` was given, else let ``paint`` write.
 
     A reader that has gone (``| head``) is not an error and must not change the exit code, so the rest is dropped.
+    UsageError if standard output cannot be written.
     """
     if options.json:
         from pipesim.export.as_json import as_json
         from pipesim.report.sentences.document import in_words
 
-        write(lambda _: print(as_json(value, in_words)))  # the command's output
+        text = as_json(value, in_words)
+        write(lambda _: print(text))  # the command's output
     else:
         write(paint)
 
 
 def write(paint: Callable[[Console], None]) -> None:
-    """Let ``paint`` write to standard output now; what it writes is there before this returns."""
+    """Let ``paint`` write to standard output now; what it writes is there before this returns. Raises as emit does."""
     from pipesim.report.text.console import make_console
 
     try:
         paint(make_console())
         sys.stdout.flush()
-    except (BrokenPipeError, SystemExit):  # rich turns the first into the second
+    except SystemExit:  # rich makes one of a broken pipe
         discard_output()
+    except OSError as error:
+        if error.filename is not None:  # another file than standard output
+            raise
+        undelivered(error)
 
 
-def discard_output() -> None:
-    """Send the rest of standard output nowhere, so that the interpreter does not fail on it when it ends."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+def write_text(text: str) -> None:
+    """A text for another tool, as it is, whatever the width; ``?`` for what the stream's encoding lacks."""
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
 
 
 def complain(error: PipesimError) -> None:
@@ -63,19 +74,28 @@ def complain(error: PipesimError) -> None:
 
     The others are left alone: they have paths, commands to copy, and a compiler's log.
     """
-    cause = _wrapped(error.cause)
-    remark(str(PipesimError(error.fact, place=error.place, cause=cause, correction=error.correction)))
+    parts = {name: _indented(getattr(error, name)) for name in ("place", "correction")}
+    cause = _wrapped(error.cause) if error.cause and "\n" not in error.cause else _indented(error.cause)
+    remark_text("pipesim: " + str(PipesimError(_indented(error.fact), cause=cause, **parts)))
 
 
 def remark(text: str) -> None:
-    """A text on standard error, as pipesim's: the one place where errors and notes reach a person."""
-    print(f"pipesim: {text}", file=sys.stderr)
+    """A note of one line on standard error."""
+    remark_text(f"pipesim: {printable(text)}")
+
+
+def remark_text(text: str) -> None:
+    """Lines on standard error: the one place where errors and notes reach a person."""
+    print(inert_text(text), file=sys.stderr)
+
+
+def _indented(text: str) -> str:
+    """A part of an error. Its lines after the first stand below it, so that none of them looks like another part."""
+    return text.replace("\n", "\n    ")
 
 
 def _wrapped(cause: str) -> str:
     """The cause in lines of the terminal's width; words, such as paths, stay whole."""
-    if not cause or "\n" in cause:
-        return cause
     from pipesim.report.text.console import make_console, width_of
 
     wrapped = textwrap.fill(
@@ -128,11 +148,11 @@ def counted_units(what: str) -> Iterator[Callable[[int, int], None]]:
 
         columns = (SpinnerColumn("line"), TextColumn("{task.description}"), TimeElapsedColumn())
         with Progress(*columns, console=make_console(sys.stderr), transient=True) as shown:
-            task = shown.add_task(what, total=None)
+            task = shown.add_task(printable(what), total=None)
 
             def tell(done: int, of: int) -> None:
                 counted = f": {done:,} of {of:,}" if of else f": {done:,} tried" if done else ""
-                shown.update(task, description=f"{what}{counted}")
+                shown.update(task, description=printable(f"{what}{counted}"))
 
             yield tell
 
@@ -145,5 +165,6 @@ def _line(what: str) -> Iterator[Callable[[str], None]]:
         return
     from pipesim.report.text.console import make_console
 
-    with make_console(sys.stderr).status(f"{what} ...", spinner="line") as status:  # ASCII: any terminal prints it
-        yield lambda said: status.update(f"{said} ...")
+    shown = printable(what)
+    with make_console(sys.stderr).status(f"{shown} ...", spinner="line") as status:  # ASCII: any terminal prints it
+        yield lambda said: status.update(f"{printable(said)} ...")

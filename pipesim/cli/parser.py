@@ -5,20 +5,26 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
+import shlex
+import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from pipesim.cli.arguments import Command, Example
+from pipesim.cli.arguments import Command, Example, add_limits
 from pipesim.cli.completers import complete, names_of
 from pipesim.cli.output import complain
+from pipesim.cli.streams import undelivered
 from pipesim.errors import UsageError
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 TITLE = "Verify, explain and time the mbarrier pipelines of warp-specialised GPU kernels."
 HELP = "help"  #: ``pipesim help COMMAND`` is ``pipesim COMMAND --help``
 EXIT_CODES = (
     "exit codes: 0 agrees; 1 findings or divergence; 2 usage; 3 unknown or nothing to compare with; "
-    "4 outside --tolerance"
+    "4 outside --tolerance; 70 an internal error of pipesim; 130 interrupted"
 )
 EXAMPLES: tuple[Example, ...] = (
     ("pipesim check producer_consumer -p stages=2", "every schedule of a built-in protocol: proved, or one that fails"),
@@ -33,6 +39,13 @@ class Parser(argparse.ArgumentParser):
     def flags(self) -> list[str]:
         """The options that it knows, as they are written."""
         return list(self._option_string_actions)
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        """Write a help or a version. argparse ignores a disk that is full: UsageError."""
+        try:
+            (file or sys.stderr).write(message)
+        except OSError as error:
+            undelivered(error)
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the line, and end with the exit code of a usage error."""
@@ -75,7 +88,8 @@ def make_parser(commands: Sequence[Command], version: str) -> Parser:
             formatter_class=_Help,
         )
         command.arguments(sub)
-        sub.set_defaults(carry_out=command.carry_out, parser=sub)
+        add_limits(sub, in_steps=command.in_steps)
+        sub.set_defaults(carry_out=command.carry_out, parser=sub, in_steps=command.in_steps)
     about = below.add_parser(HELP, help="this help, or that of a command").add_argument("about", nargs="?")
     complete(about, names_of(command.name for command in commands))
     return top
@@ -99,7 +113,7 @@ def require_command(name: str, known: Sequence[str]) -> None:
         cause="a protocol is named after a command" if _names_a_protocol(name) else "",
         correction=f"did you mean {' or '.join(near)}?"
         if near
-        else f"pipesim check {name}"
+        else f"pipesim check {shlex.quote(name)}"
         if _names_a_protocol(name)
         else "`pipesim help` names them all",
     )

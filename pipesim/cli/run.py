@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pipesim.cli.arguments import (
     Command,
     add_force,
+    add_launch,
     add_output,
     add_profile,
     add_protocol,
@@ -17,6 +18,7 @@ from pipesim.cli.arguments import (
     params_of,
     require_output,
     strictness_of,
+    target_of,
 )
 from pipesim.cli.output import emit, progress
 from pipesim.errors import ParameterError
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     add_protocol(parser)
+    add_launch(parser)
     add_profile(parser, "latency profile: h100, h200 or a JSON file (default h100)")
     parser.add_argument("--recording", action="store_true", help="add the cost of recording each event on the GPU")
     parser.add_argument("--max-steps", type=int, metavar="N", help="give up (exit code 3) after N operations")
@@ -55,7 +58,6 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.export.exit_codes import exit_code
     from pipesim.model.program_json import dumps
     from pipesim.report.pages.run import paint_run
-    from pipesim.targets import find
     from pipesim.timed.engine import DEFAULT_BUDGET
     from pipesim.timed.profile import load_profile
     from pipesim.trace.files import write_trace
@@ -64,12 +66,17 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     profile = load_profile(options.profile or "h100")
     with progress(f"flattening {options.protocol}"):
-        program = find(options.protocol).judging(strictness_of(options)).build(params_of(options), grid=options.ctas)
+        program = (
+            target_of(options, options.protocol)
+            .judging(strictness_of(options))
+            .build(params_of(options), grid=options.ctas)
+        )
     window = _clipped(options.window, program) if options.window is not None else None
     if options.save_program is not None:
         write_whole(options.save_program, dumps(program).encode(), force=options.force)
     with progress(f"simulating {program.name} on {profile.name}"):
-        report = run(program, profile, traced=options.recording, max_steps=options.max_steps or DEFAULT_BUDGET)
+        most = options.max_steps or DEFAULT_BUDGET
+        report = run(program, profile, traced=options.recording, max_steps=most, until_time_limit=True)
     if options.save_trace is not None:
         trace = report.trace
         write_trace(cut(trace, *window) if window else trace, options.save_trace, force=options.force)
@@ -92,11 +99,14 @@ def _walk(options: argparse.Namespace) -> int:
     from pipesim.export.exit_codes import exit_code
     from pipesim.model.program_json import dumps
     from pipesim.report.pages.walked import paint_walk
-    from pipesim.targets import find
     from pipesim.trace.whole import write_whole
 
     with progress(f"flattening {options.protocol}"):
-        program = find(options.protocol).judging(strictness_of(options)).build(params_of(options), grid=options.ctas)
+        program = (
+            target_of(options, options.protocol)
+            .judging(strictness_of(options))
+            .build(params_of(options), grid=options.ctas)
+        )
     if options.save_program is not None:
         write_whole(options.save_program, dumps(program).encode(), force=options.force)
     report = walked(program, options.schedule)

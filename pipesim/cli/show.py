@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_force, add_output, add_protocol, params_of, require_output
+from pipesim.cli.arguments import (
+    Command,
+    add_force,
+    add_launch,
+    add_output,
+    add_protocol,
+    params_of,
+    require_output,
+    target_of,
+)
 from pipesim.cli.output import emit, progress
 from pipesim.errors import UsageError
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     add_protocol(parser)
+    add_launch(parser)
     parser.add_argument(
         "--rank", type=int, default=0, metavar="R", help="the CTA of this rank in its cluster (default 0)"
     )
@@ -31,19 +40,18 @@ def _carry_out(options: argparse.Namespace) -> int:
         require_output(options.svg, force=options.force)
 
     from pipesim.explain.anatomy.read import anatomy
+    from pipesim.export.documents import anatomy_document
     from pipesim.report.pages.show import paint_show
     from pipesim.report.pictures.svg import show_svg
-    from pipesim.targets import find
     from pipesim.trace.whole import write_whole
 
     with progress(f"flattening {options.protocol}"):
-        target = find(options.protocol)
+        target = target_of(options, options.protocol)
         program = target.build(params_of(options), grid=options.ctas)
     found = anatomy(program, options.rank)
     if options.svg is not None:
         write_whole(options.svg, show_svg(found).encode(), force=options.force)
-    told = inspect.getdoc(target.function) if target.function is not None else None
-    emit(options, found, lambda console: paint_show(console, found, told or ""))
+    emit(options, anatomy_document(found), lambda console: paint_show(console, found, target.description))
     return 0
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from pipesim.cli.arguments import Command, add_force, add_output, add_protocol, params_of, require_output
-from pipesim.cli.output import emit, progress
+from pipesim.cli.output import emit, progress, write_text
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +30,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     from hwkernels.recorder.record_format import MAX_SITES
     from hwkernels.recorder.table_file import Spelling, fixed, table_text, variants_of
     from pipesim.model.program import Program
-    from pipesim.targets import find
+    from pipesim.protocol_process import find
+    from pipesim.report.text.printable import printable
     from pipesim.trace.whole import write_whole
 
     target = find(options.protocol)
@@ -49,11 +49,11 @@ def _carry_out(options: argparse.Namespace) -> int:
     text = table_text(variants, Spelling((*_head(build(params).name, fixed(variants)), *note)))
     if options.output is not None:
         write_whole(options.output, text.encode(), force=options.force)
-        said = f"wrote {options.output}: name it as PIPESIM_TABLE in the kernel, before table.cuh\n"
+        said = f"wrote {printable(str(options.output))}: name it as PIPESIM_TABLE in the kernel, before table.cuh\n"
     else:
         said = text
     document = {"exit_code": 0, "file": options.output, "text": text}
-    emit(options, document, lambda _: _write(said))
+    emit(options, document, lambda _: write_text(said))
     return 0
 
 
@@ -80,11 +80,6 @@ def _left_out(sites: int, most: int) -> tuple[str, ...]:
 def _macros(params: Mapping[str, int]) -> dict[str, int]:
     """The names that a table may use, which ``pipesim capture --kernel`` gives values to: parameters in capitals."""
     return {name.upper() if name == name.lower() else name: value for name, value in params.items()}
-
-
-def _write(text: str) -> None:
-    """As it is, whatever the width: a table has its own lines."""
-    sys.stdout.write(text)
 
 
 COMMAND = Command(

@@ -13,31 +13,22 @@ from pipesim.cli.arguments import (
     add_params,
     add_profile,
     add_strict,
-    add_time_limit,
     add_tolerance,
     params_of,
     strictness_of,
 )
-from pipesim.cli.completers import built_in, complete, protocols
-from pipesim.cli.output import emit, progress
-from pipesim.errors import ParameterError, UnknownProtocolError, UsageError
+from pipesim.cli.chosen import add_chosen, chosen
+from pipesim.cli.output import complain, emit, progress
+from pipesim.errors import ParameterError, PipesimError, UnknownProtocolError, UsageError
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    named = parser.add_argument(
-        "protocol", nargs="*",
-        help="a built-in name (see `pipesim list`), file.py, file.py:function, or a program's .json; "
+    add_chosen(
+        parser,
+        named="a built-in name (see `pipesim list`), file.py, file.py:function, or a program's .json; "
         "several are summed up",
-    )  # fmt: skip
-    complete(named, protocols)
-    parser.add_argument(
-        "--all", action="store_true", help="every built-in protocol, each compared with every recorded trace of it"
+        every="every built-in protocol, each compared with every recorded trace of it",
     )
-    excepted = parser.add_argument(
-        "--except", dest="excepted", metavar="NAME", action="append", default=[],
-        help="leave this one out of --all; may be repeated",
-    )  # fmt: skip
-    complete(excepted, built_in)
     add_params(parser, "a parameter of every protocol named; may be repeated")
     add_ctas(parser)
     which = parser.add_mutually_exclusive_group()
@@ -54,13 +45,12 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="processes for several protocols (default: one a processor)"
     )
-    add_time_limit(parser)
     add_strict(parser)
     add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    names = _chosen(options)
+    names = chosen(options, "verify")
     _check(options)
     if options.all or len(names) > 1:
         return _verify_several(options, names)
@@ -74,8 +64,8 @@ def _verify(options: argparse.Namespace, name: str) -> int:
     from pipesim.cli.progress import TerminalProgress
     from pipesim.export.documents import document_of
     from pipesim.export.exit_codes import exit_code
+    from pipesim.protocol_process import find
     from pipesim.report.pages.verify import paint_verify
-    from pipesim.targets import find
     from pipesim.timed.profile import load_profile
 
     profile = load_profile(options.profile) if options.profile else None
@@ -91,6 +81,7 @@ def _verify(options: argparse.Namespace, name: str) -> int:
         tolerance=options.tolerance,
         ctas=options.ctas,
         time_limit=options.time_limit,
+        keeps_known=True,
         progress=TerminalProgress(),
     )
     emit(options, document_of(report), lambda console: paint_verify(console, report))
@@ -98,7 +89,10 @@ def _verify(options: argparse.Namespace, name: str) -> int:
 
 
 def _verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
-    """The summary of several protocols. UsageError for options that mean nothing for several."""
+    """The summary of several protocols; a name that no protocol has is reported now, and the others are verified.
+
+    UsageError for options that mean nothing for several.
+    """
     from pipesim.answers.spread import processors
     from pipesim.answers.verify_all import verify_several
     from pipesim.answers.verify_parts import Subject
@@ -108,52 +102,41 @@ def _verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
 
     _refuse(options)
     params = tuple(params_of(options).items())
+    subjects = [Subject(name, params, options.ctas, strictness_of(options)) for name in names]
+    unknown: dict[str, PipesimError] = {}
+    for subject in subjects:
+        try:
+            subject.target()
+        except UnknownProtocolError as lacking:
+            unknown[subject.name] = lacking
+    errors = list(unknown.values())
+    last = errors.pop() if len(errors) == len(subjects) else None
+    for error in errors:  # now: the others may take long, and are verified all the same
+        complain(error)
+    if last is not None:
+        raise last
     report = verify_several(
-        [Subject(name, params, options.ctas, strictness_of(options)) for name in names],
+        [subject for subject in subjects if subject.name not in unknown],
         profile=options.profile,
         traces=options.traces,
         hardware=not options.no_hardware,
         jobs=options.jobs or processors(),
         excepted=options.excepted,
+        unknown=tuple(unknown),
         time_limit=options.time_limit,
         progress=TerminalProgress(),
     )
-    code = exit_code(report)
-    each = {
+    code = PipesimError.exit_code if unknown else exit_code(report)
+    each: dict[str, dict[str, object]] = {
         one.name: {"exit_code": exit_code(one), "findings": one.findings, "report": one} for one in report.protocols
     }
+    each |= {name: {"exit_code": error.exit_code, "error": error} for name, error in unknown.items()}
     document = {"exit_code": code, "profile": report.profile, "excepted": report.excepted, "protocols": each}
     emit(options, document, lambda console: paint_summary(console, report))
     return code
 
 
 # what argparse cannot say
-
-
-def _chosen(options: argparse.Namespace) -> list[str]:
-    """The protocols that a command line names, each once, in its order; with ``--all`` those built in after them.
-
-    UsageError if there is none, or if something is to be left out that is not there.
-    """
-    import difflib
-
-    from pipesim.protocols.catalog import BUILT_IN
-
-    if options.excepted and not options.all:
-        raise UsageError("--except removes protocols from --all, which was not given", correction="give both")
-    names = list(dict.fromkeys([*options.protocol, *(sorted(BUILT_IN) if options.all else [])]))
-    for name in options.excepted:
-        if name not in names:
-            near = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
-            raise UnknownProtocolError(
-                f"there is no protocol {name!r} to leave out",
-                correction=f"did you mean {' or '.join(near)}?" if near else "see `pipesim list`",
-            )
-    left = [name for name in names if name not in options.excepted]
-    if not left:
-        nothing = "nothing is left to verify" if names else "no protocol is named"
-        raise UsageError(nothing, correction="give one or several, or --all for the built-in ones")
-    return left
 
 
 def _refuse(options: argparse.Namespace) -> None:
@@ -190,4 +173,5 @@ COMMAND = Command(
         ("pipesim verify my_kernel.py --no-hardware", "the protocol of a file of your own: proof and simulation"),
         ("pipesim verify --all", "every built-in protocol and every recorded trace, in a table"),
     ),
+    in_steps=True,
 )

@@ -53,7 +53,7 @@ class ReasonKind(Enum):
     RECORDS_LOST = "records lost"  #: ``count`` records were lost
     CUT_OFF = "cut off"  #: a simulation that ran out of its budget
     NO_CTA = "no CTA"  #: nothing was recorded
-    NO_EVENT = "no event"  #: the recorded window has no event of the program
+    NO_EVENT = "no event"  #: no event was recorded, or none in the window: there is nothing to compare
     END_NOT_SEEN = "end not seen"  #: the trace does not show what the kernel did after its window
 
 

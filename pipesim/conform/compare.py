@@ -42,13 +42,16 @@ class Comparison:
     time: TimeComparison
 
 
-def compare(program: Program, measured: Trace, profile: Profile | None = None) -> Comparison:
+def compare(
+    program: Program, measured: Trace, profile: Profile | None = None, behaviour: Conformance | None = None
+) -> Comparison:
     """Replay ``measured`` on the machine, and set it beside two simulations, with and without the cost of recording.
 
-    ``profile``: of the device that recorded, if not given. Raises EvidenceError if the trace was recorded from another
+    ``profile``: of the device that recorded, if not given. ``behaviour``: what :func:`conform` says of the two, if that
+    is known already. Raises EvidenceError if the trace was recorded from another
     kernel than ``program`` describes. Without timing if a simulation did not finish.
     """
-    behaviour = conform(program, measured)
+    behaviour = conform(program, measured) if behaviour is None else behaviour
     profile = profile or profile_for(measured.meta.device.name)
     program, stamps, also = launched(program, measured), _stamps(measured), optional_of(measured.meta)
     traces = {t: simulate(program, profile, traced=t and stamps, also=also).trace for t in (False, True)}

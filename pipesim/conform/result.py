@@ -107,7 +107,8 @@ class Divergence:
 class Conformance:
     """Whether the recorded behaviour is one that the model has.
 
-    AGREES means: every recorded event was replayed, and every agent went through all its iterations. ``ctas`` counts
+    AGREES means: every recorded event was replayed, there was one at least, and every agent went through all its
+    iterations. ``ctas`` counts
     the CTAs whose records these are, each of a cluster by itself. ``lost`` counts
     records that the capture dropped: with any, the verdict is at best UNKNOWN, ``events`` of it having been replayed.
     ``window`` is the trace's: (first, end) of the iterations that were kept, () for all; of the others, of the

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from pipesim.conform.result import Spread
 from pipesim.model.ending import Ending
 from pipesim.trace.meaning import WAITS_FROM, waited_for
-from pipesim.trace.schema import Column, CtaInfo, EventKind, Events, Trace
+from pipesim.trace.schema import Column, CtaInfo, EventKind, Events, Site, Trace
 from pipesim.trace.steady import steady_window
 
 
@@ -50,7 +49,7 @@ def read(trace: Trace, waits: int = 1) -> Reading | None:
         epilogue=end - last_feed if kept.ends else None,
         total=end - start if kept.begins and kept.ends else None,
         sites=_sites(trace, events),
-        shares=_shares(trace, events, kinds),
+        shares=_shares(trace, events),
     )
 
 
@@ -143,26 +142,30 @@ def gaps_from(trace: Trace, role: str, kind: EventKind) -> Column:
     return np.asarray(events.cycle[follows + 1] - events.cycle[follows], dtype=np.int64)
 
 
-def _shares(trace: Trace, events: Events, kinds: Column) -> dict[tuple[str, str], int]:
+def _shares(trace: Trace, events: Events) -> dict[tuple[str, str], int]:
     """Thousandths of each agent's time, first to last event: waiting (by barrier group), working, and the rest."""
     shares: dict[tuple[str, str], int] = {}
+    words = [_spends(site) for site in trace.meta.sites]
     for agent in range(len(trace.meta.agents)):
         mine = np.flatnonzero(events.agent == agent)
         if len(mine) < 2:
             continue
-        span = int(events.cycle[mine[-1]] - events.cycle[mine[0]])
+        cycles, sites = events.cycle[mine], events.site[mine[:-1]]
+        span = int(cycles[-1] - cycles[0])
         if span <= 0:
             continue
+        by_site = np.zeros(len(words), dtype=np.int64)
+        np.add.at(by_site, sites, np.diff(cycles))
         spent: dict[str, int] = {}
-        for here, following in pairwise(mine):
-            kind = kinds[here]
-            if kind in WAITS_FROM:
-                what = f"waiting for {waited_for(trace.meta.sites[int(events.site[here])])}"
-            elif kind == EventKind.WORK_BEGIN:
-                what = "work"
-            else:
-                what = "everything else"
-            spent[what] = spent.get(what, 0) + int(events.cycle[following] - events.cycle[here])
-        for what, cycles in spent.items():
-            shares[trace.meta.agent_name(agent), what] = round(1000 * cycles / span)
+        for site in dict.fromkeys(sites.tolist()):
+            spent[words[site]] = spent.get(words[site], 0) + int(by_site[site])
+        for what, cycles_spent in spent.items():
+            shares[trace.meta.agent_name(agent), what] = round(1000 * cycles_spent / span)
     return shares
+
+
+def _spends(site: Site) -> str:
+    """What an agent does from an event of this site to its next."""
+    if site.kind in WAITS_FROM:
+        return f"waiting for {waited_for(site)}"
+    return "work" if site.kind is EventKind.WORK_BEGIN else "everything else"

@@ -37,6 +37,7 @@ class NoTime(Enum):
     UNFINISHED = "unfinished"  #: the recorded run did not finish
     FAULT = "fault"  #: it has an injected fault, which the simulation does not have
     NOT_SIMULATED = "not simulated"  #: the simulation did not finish
+    LIMIT = "limit"  #: a limit of time or memory ended the simulation
     NOT_RECORDED = "not recorded"  #: too few iterations for a period, and the run was not recorded from end to end
 
 

@@ -179,7 +179,7 @@ def _blocked_on_mbarrier(
     parity = operand(operation, "parity") if operation[0] in PARITY_WAITS else -1
     flying = in_flight(state, barrier)
     lacks = word._replace(tx=0) if 0 < word.tx <= flying else word  # what is under way, nobody has to send
-    needs = {part: _contributes(program, barrier, part) for part, missing in _PARTS.items() if missing(lacks)}
+    needs = {part: contributes(program, barrier, part) for part, missing in _PARTS.items() if missing(lacks)}
     able = [a for a in range(len(program.agents)) if any(_any(program, a, wanted) for wanted in needs.values())]
     found = Blocked(
         agent=program.agent_name(agent),
@@ -198,7 +198,7 @@ def _blocked_on_mbarrier(
     return found, [a for a in ahead if a in waiting]
 
 
-def _contributes(program: Program, barrier: int, part: str) -> Wanted:
+def contributes(program: Program, barrier: int, part: str) -> Wanted:
     """A test for operations that supply this part of a phase of this barrier."""
     if part == "arrival":
         return lambda op: (_arrives(op) and operand(op, "barrier") == barrier) or barrier in committed(program, op)

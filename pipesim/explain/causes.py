@@ -8,6 +8,7 @@ from dataclasses import replace
 from pipesim.explain.anatomy.groups import SignalLedger, ledger
 from pipesim.explain.anatomy.parts import Means
 from pipesim.explain.lap_counters import Aliasing
+from pipesim.explain.no_supplier import correction_of
 from pipesim.model.finding import Blocked, Deadlock
 from pipesim.model.groups import PARITY_WAITS
 from pipesim.model.machine import State
@@ -15,8 +16,13 @@ from pipesim.model.ops import operand
 from pipesim.model.program import Program
 
 
-def with_causes(program: Program, state: State, found: Deadlock, laps: Sequence[Aliasing]) -> Deadlock:
-    """The same deadlock in ``state``, with the causes that can be told; ``laps`` are the disagreements of its run."""
+def with_causes(
+    program: Program, state: State, found: Deadlock, laps: Sequence[Aliasing], asked: Program | None = None
+) -> Deadlock:
+    """The same deadlock in ``state``, with the causes that are known; ``laps`` are the disagreements of its run.
+
+    ``asked``: the program that was asked about, if this is one of smaller sizes.
+    """
     book = ledger(program)
     agents = {program.agent_name(a): a for a in range(len(program.agents))}
     blocked = []
@@ -24,7 +30,7 @@ def with_causes(program: Program, state: State, found: Deadlock, laps: Sequence[
         agent = agents[each.agent]
         missed = _missed(program, state, agent, laps)
         blocked.append(replace(each, missed=missed, given=_given(book, state, agent, each) if missed < 0 else -1))
-    return replace(found, blocked=tuple(blocked))
+    return replace(found, blocked=tuple(blocked), correction=correction_of(program, found, asked or program))
 
 
 def _missed(program: Program, state: State, agent: int, laps: Sequence[Aliasing]) -> int:

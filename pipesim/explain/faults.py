@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from pipesim.explain.memory_words import behind, strengthened
+from pipesim.explain.no_supplier import own_barriers
 from pipesim.explain.operation_words import accessed, memory_name, operation_in_words
 from pipesim.model.finding import MEMORY_ORDER, Fault, FaultKind, FaultReport
 from pipesim.model.groups import READS_MEMORY, TOUCHES_MEMORY
@@ -33,7 +34,11 @@ def report_fault(program: Program, fault: Fault) -> FaultReport:
 
 
 def _correction(program: Program, fault: Fault) -> str:
-    """The correction, where the program leaves no doubt: a barrier that no operation initialises, or every lane."""
+    """The correction, where the program leaves no doubt: pipelines that overlap, a barrier that no operation
+    initialises, or every lane.
+    """
+    if program.overlaps and fault.kind is not FaultKind.NOT_INITIALISED:
+        return own_barriers(program)
     if fault.kind in MEMORY_ORDER:
         return strengthened(program, fault)
     if fault.kind is FaultKind.REINITIALISED:

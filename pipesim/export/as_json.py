@@ -16,8 +16,12 @@ Words = Callable[[object], dict[str, object]]  #: members that a dataclass gets 
 
 
 def as_json(value: object, words: Words | None = None) -> str:
-    """``value`` as indented JSON, in ASCII: the same bytes whatever the terminal can print."""
-    return json.dumps(plain(value, words), indent=2)
+    """``value`` as indented JSON, in ASCII: the same bytes whatever the terminal can print.
+
+    In a log of a CI system no text of it is a command: ``##[`` anywhere in a line would be one, and a line begins with
+    a quote, a bracket or a digit. What is read back is the same.
+    """
+    return json.dumps(plain(value, words), indent=2).replace("##", "#\\u0023")
 
 
 def plain(value: object, words: Words | None = None) -> object:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from pipesim.answers.views.check import CheckReport, WalkReport
 from pipesim.answers.views.run import RunReport
 from pipesim.answers.views.trace import CompareReport
 from pipesim.answers.views.verify import VerifyReport
+from pipesim.explain.anatomy.parts import Anatomy
 from pipesim.export.exit_codes import exit_code
 
 Report = CheckReport | RunReport | WalkReport | VerifyReport | CompareReport
@@ -18,3 +21,8 @@ def document_of(report: Report) -> dict[str, object]:
     if isinstance(report, VerifyReport) and report.missing is not None:
         document["error"] = report.missing
     return document
+
+
+def anatomy_document(found: Anatomy) -> dict[str, object]:
+    """The document of a diagram: its exit code, and the parts of the CTA."""
+    return {"exit_code": 0} | {field.name: getattr(found, field.name) for field in fields(found)}

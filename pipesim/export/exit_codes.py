@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pipesim.answers.views.conclusion import Answer, Conclusion, worst
+from pipesim.errors import InternalError
 
 _CODES = {
     Conclusion.AGREES: 0,
     Conclusion.WRONG: 1,
     Conclusion.UNKNOWN: 3,
     Conclusion.OUTSIDE_TOLERANCE: 4,
+    Conclusion.INTERNAL_ERROR: InternalError.exit_code,
 }
 
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from operator import index
 from types import CodeType, FrameType, TracebackType
 
-from pipesim.errors import HandleError, ProtocolError
+from pipesim.bounds import MAX_AGENT_OPERATIONS
+from pipesim.errors import HandleError, ProtocolError, TooManyOperationsError
 from pipesim.model.ops import OPERANDS, Op, Operation, Space
 
-MAX_OPERATIONS = 1 << 23  #: of one agent; a ring of a million tiles has less
 _INSIDE = ("pipesim.lang.", "pipesim.model.", "pipesim.pipelines.", "contextlib")
 Place = tuple[CodeType, int]  #: code, and an instruction in it
 Bytes = tuple[Space, int, int, int]  #: the fields of an ``Access``; a plain tuple is made and found much sooner
@@ -181,9 +181,15 @@ class Linear:
 
 
 class Recorder:
-    """The operations of one agent, while its role runs. ``located``: this many have their line from an earlier run."""
+    """The operations of one agent, while its role runs. ``located``: this many have their line from an earlier run.
 
-    def __init__(self, tables: Tables, who: str, cta: int, lanes: int, located: int = 0) -> None:
+    ``most``: how many it may record, None for as many as any agent.
+    """
+
+    def __init__(
+        self, tables: Tables, who: str, cta: int, lanes: int, located: int = 0, most: int | None = None
+    ) -> None:
+        self.most = MAX_AGENT_OPERATIONS if most is None else min(most, MAX_AGENT_OPERATIONS)
         self.tables = tables
         self.who = who
         self.cta = cta
@@ -225,7 +231,7 @@ class Recorder:
         code = self.code
         code.append(operation)
         if len(code) > self.located:
-            if len(code) > MAX_OPERATIONS:
+            if len(code) > self.most:
                 raise self._too_many()
             self.lines.append(source if source >= 0 else self.tables.source_here(3))
 
@@ -239,13 +245,13 @@ class Recorder:
         self.code += block
         unlocated = len(self.code) - max(before, self.located)
         if unlocated > 0:
-            if len(self.code) > MAX_OPERATIONS:
+            if len(self.code) > self.most:
                 raise self._too_many()
             self.lines += [self.tables.source_here(3)] * unlocated
 
-    def _too_many(self) -> ProtocolError:
-        return ProtocolError(
-            f"{self.who} records more than {MAX_OPERATIONS:,} operations",
+    def _too_many(self) -> TooManyOperationsError:
+        return TooManyOperationsError(
+            f"{self.who} records more than {self.most:,} operations",
             place=author_line(),
             cause="a loop in the role that does not end, or more iterations than can be recorded",
             correction="make it end, for example: for i in range(tiles)",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from pipesim.lang.builder import Recorder, Tables
@@ -80,7 +80,22 @@ def assemble(
         notes=notes,
         pipelines=tuple(tables.pipelines),
         launch_registers=protocol.launch_registers,
+        overlaps=tuple(said for storage in protocol.storages for said in _overlaps(storage)),
     )
+
+
+def _overlaps(storage: BarrierStorage) -> Iterator[str]:
+    """The barriers of a storage that several pipelines have, in words; those of the same pipelines together."""
+    found: dict[tuple[int, ...], list[int]] = {}
+    for index, places in sorted(storage.places.items()):
+        if len(places) > 1:
+            found.setdefault(tuple(sorted({ring for ring, _ in places})), []).append(index)
+    for rings, indices in found.items():
+        barriers = " and ".join(f"{storage.name}[{index}]" for index in dict.fromkeys((indices[0], indices[-1])))
+        several = "belong" if len(indices) > 1 else "belongs"
+        which = f"{barriers}{' and those between' if len(indices) > 2 else ''} {several} to several pipelines"
+        begins = " and ".join(f"{storage.name}[{ring}]" for ring in rings)
+        yield f"{which}, which begin at {begins}" if len(rings) > 1 else f"{which} of different size at {begins}"
 
 
 def _barriers(protocol: _Described) -> tuple[Barrier, ...]:

@@ -51,6 +51,20 @@ def require_register_request(rec: Recorder) -> None:
         )
 
 
+def require_whole_warp(rec: Recorder, instruction: str) -> None:
+    """A named barrier counts whole warps: it waits for every thread of the executing warp that has not exited, and
+    ``.aligned``, which ``bar`` implies, requires that all of them execute the instruction (PTX ISA, barrier).
+    """
+    if rec.executing != WARP:
+        raise ProtocolError(
+            f"{rec.who}: {rec.executing} of {WARP} lanes execute {instruction}",
+            place=author_line(),
+            cause="a named barrier counts whole warps: the lanes that execute it wait for the other lanes of their "
+            "warp, which do not arrive there",
+            correction="put it outside `with w.elect_one():` or `with w.lanes(n):`, where all lanes execute",
+        )
+
+
 def require_ordinary(rec: Recorder, name: str, space: Space, rank: int) -> None:
     """Ordinary loads and stores reach shared memory of the whole cluster, tensor memory and registers of one CTA."""
     if space not in (Space.SHARED, Space.GLOBAL) and rank != rec.cta:

@@ -6,16 +6,17 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipesim.errors import PipesimError, ProtocolError
+from pipesim.errors import ProtocolError
 from pipesim.lang.builder import Recorder, Tables, author_line, recording, whole
 from pipesim.lang.flatten import assemble
-from pipesim.lang.raised import hint, in_words, raised_at
+from pipesim.lang.raised import NOT_OURS, hint, in_words, raised_at
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.warp import TileArray, Warp
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.ops import Fence, Op, Scope, Space, semantics
 from pipesim.model.positions import BARRIER
 from pipesim.model.program import MAX_CLUSTER, MAX_THREAD_REGISTERS, Program
+from pipesim.names import shown, wrong_name
 
 RoleBody = Callable[[Warp], None]
 InitBody = Callable[[], None]
@@ -169,10 +170,13 @@ class Protocol:
 
     # flattening
 
-    def flatten(self, params: Mapping[str, int] | None = None, *, twice: bool = True) -> Program:
+    def flatten(
+        self, params: Mapping[str, int] | None = None, *, twice: bool = True, most: int | None = None
+    ) -> Program:
         """Run every role once for each of its warps, twice over to see that it is deterministic; the flat program.
 
-        Not ``twice`` where the same roles have been seen to be: many sizes of one protocol, say.
+        Not ``twice`` where the same roles have been seen to be: many sizes of one protocol, say. ``most``: operations
+        of all agents together, beyond which TooManyOperationsError is raised; None bounds each agent alone.
         """
         if not self.roles:
             raise ProtocolError(
@@ -181,7 +185,7 @@ class Protocol:
                 correction="mark at least one function with @protocol.role(...)",
             )
         tables = Tables(self.cluster)
-        first = self._record(tables)
+        first = self._record(tables, most=most)
         self._require_initialised(first)
         if twice:
             self._require_deterministic(first, tables)
@@ -203,13 +207,14 @@ class Protocol:
                     cause="the role depends on state that changes between two calls",
                 )
 
-    def _record(self, tables: Tables, located: Sequence[int] = ()) -> list[Recorder]:
+    def _record(self, tables: Tables, located: Sequence[int] = (), most: int | None = None) -> list[Recorder]:
         recorders: list[Recorder] = []
         for cta in range(self.cluster):
             for role in self.roles:
                 for index in range(role.warps):
                     who = role.name if role.warps == 1 else f"{role.name}/{index}"
-                    rec = Recorder(tables, who, cta, ALL_LANES, located[len(recorders)] if located else 0)
+                    known = located[len(recorders)] if located else 0
+                    rec = Recorder(tables, who, cta, ALL_LANES, known, most)
                     warp = Warp(rec, index, role.first_warp + index, 32 * self.warps)
                     with recording(rec):
                         if self._has_prologue:
@@ -218,6 +223,7 @@ class Protocol:
                             self._record_sync(rec)
                         _run(lambda body=role.body, w=warp: body(w), rec.who)  # type: ignore[misc]  # bound now, on purpose
                     recorders.append(rec)
+                    most = None if most is None else most - len(rec.code)
         return recorders
 
     @property
@@ -292,6 +298,14 @@ def _name_of(what: str, name: object) -> str:
             cause="a decorator without parentheses and name" if callable(name) else "",
             correction='write @protocol.role("load")' if what == "role" else "write the name first, in quotes",
         )
+    wrong = wrong_name(name)
+    if wrong:
+        raise ProtocolError(
+            f"the name of a {what} is {shown(name)}",
+            place=author_line(),
+            cause=wrong,
+            correction="choose a short name of letters, digits and _",
+        )
     return name
 
 
@@ -337,9 +351,9 @@ def _run(body: Callable[[], object], who: str) -> None:
     """Run an author's function; whatever it raises that is not ours is reported with the author's line."""
     try:
         returned = body()
-    except PipesimError:
+    except (*NOT_OURS, SystemExit):
         raise
-    except Exception as error:
+    except BaseException as error:
         raise ProtocolError(
             f"{who} raised {in_words(error)}", place=raised_at(error), correction=hint(error)
         ) from error

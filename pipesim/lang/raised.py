@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import difflib
 
+from pipesim.errors import PipesimError, described
 from pipesim.lang.builder import is_inside
 from pipesim.lang.other_names import meant_by
+from pipesim.process.limits import LimitReachedError
+
+#: What an author's function may raise that is not reported as its fault, but goes to the caller as it is.
+NOT_OURS = (PipesimError, KeyboardInterrupt, LimitReachedError)
 
 
 def in_words(error: BaseException) -> str:
     """``ZeroDivisionError: division by zero``, in one line; the place of a syntax error is separate."""
-    text = error.msg if isinstance(error, SyntaxError) else str(error)
-    return f"{type(error).__name__}: {' '.join(text.split())}" if text else type(error).__name__
+    return described(error)
 
 
 def raised_at(error: BaseException) -> str:

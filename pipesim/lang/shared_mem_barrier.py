@@ -50,6 +50,8 @@ class BarrierStorage:
         int
     ]  #: one growing cell: how many barriers a CTA has in all (known when the protocol is flattened)
     labels: dict[int, Label] = field(default_factory=dict)  #: by index, what a pipeline calls the barrier
+    #: by index, the rings that the barrier is of, each with the stage: more than one where pipelines overlap
+    places: dict[int, set[tuple[int, int]]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.size
@@ -90,8 +92,10 @@ class BarrierStorage:
 
         ``ring`` is where the pipeline begins, unless it begins at ``first``.
         """
+        begin = first if ring is None else ring
         for stage in range(count):
-            self.labels[first + stage] = Label(group, stage, first if ring is None else ring)
+            self.labels[first + stage] = Label(group, stage, begin)
+            self.places.setdefault(first + stage, set()).add((begin, stage))
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,18 +210,20 @@ class SharedMemBarrier:
         """``mapa`` and ``mbarrier.arrive.expect_tx.shared::cluster`` on the CTA of this rank, if ``pred``."""
         if pred:
             rec = recorder()
+            nbytes = _bytes(rec, nbytes)
             rec.emit(Op.ARRIVE, self._address(cta), rec.executing, nbytes * rec.executing, -1, semantics())
 
     def expect_tx(self, nbytes: int) -> None:
         """``mbarrier.expect_tx``: expect ``nbytes`` more, without an arrival."""
-        nbytes = whole("the number of bytes", nbytes)
         rec = recorder()
+        nbytes = _bytes(rec, nbytes)
         rec.emit(Op.EXPECT_TX, self._address(), nbytes * rec.executing, semantics(Order.RELAXED))
 
     def complete_transaction(self, cta: int, nbytes: int, pred: bool = True) -> None:  # noqa: FBT001, FBT002  # upstream's signature
         """``mbarrier.complete_tx`` on the CTA of this rank, if ``pred``: pays for a copy that was skipped."""
         if pred:
             rec = recorder()
+            nbytes = _bytes(rec, nbytes)
             rec.emit(
                 Op.COMPLETE_TX, self._address(cta), nbytes * rec.executing, semantics(Order.RELAXED, Scope.CLUSTER)
             )
@@ -286,6 +292,8 @@ class SharedMemBarrier:
             count, nbytes = whole("the count of an arrive", count), whole("the number of bytes", nbytes)
             sem = whole("order and scope", sem)
         rec = current_recorder() or recorder()
+        if nbytes < 0:
+            raise _negative(rec, nbytes)
         register, executing = rec.new_register(), rec.lanes.bit_count()
         rec.append((op, self._address(rec=rec), count * executing, nbytes * executing, register, sem))
         return StateToken(register, rec)
@@ -315,6 +323,23 @@ def _require_own(result: TryResult | StateToken, what: str) -> None:
             place=author_line(),
             correction="test in the role that uses the result",
         )
+
+
+def _bytes(rec: Recorder, nbytes: int) -> int:
+    """A number of bytes as an integer; ProtocolError if it is negative or not a whole number."""
+    nbytes = whole("the number of bytes", nbytes)
+    if nbytes < 0:
+        raise _negative(rec, nbytes)
+    return nbytes
+
+
+def _negative(rec: Recorder, nbytes: int) -> ProtocolError:
+    return ProtocolError(
+        f"{rec.who}: {nbytes:,} bytes are expected or completed on a barrier",
+        place=author_line(),
+        cause="the transaction count of an instruction is 0 or more; a difference of two sizes may be the wrong way",
+        correction="give the number of bytes that the copy brings, for example tile[stage.index()].nbytes",
+    )
 
 
 def _semantics(order: Order, scope: Scope) -> int:

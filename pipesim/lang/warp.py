@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from operator import index
 
+from pipesim.bounds import MAX_CYCLES
 from pipesim.errors import ProtocolError
 from pipesim.lang.builder import Recorder, author_line, author_place, current_recorder, recorder, whole
 from pipesim.lang.legality import (
+    WARP,
     note_tcgen05,
     require_commit,
     require_groups,
@@ -20,6 +22,7 @@ from pipesim.lang.legality import (
     require_ordinary,
     require_register_request,
     require_transfer,
+    require_whole_warp,
 )
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier, barrier_address
 from pipesim.lang.tcgen05 import mma_arrive
@@ -339,8 +342,13 @@ class Warp:
     def work(self, cycles: int) -> None:
         """Occupy the warp for ``cycles`` SM cycles."""
         cycles = whole("the number of cycles", cycles)
-        if cycles < 0:
-            raise ProtocolError(f"work of {cycles} cycles", place=author_line(), correction="give 0 or more")
+        if not 0 <= cycles <= MAX_CYCLES:
+            raise ProtocolError(
+                f"work of {cycles} cycles",
+                place=author_line(),
+                cause=f"one operation takes at most {MAX_CYCLES:,} cycles, which are minutes",
+                correction="give 0 or more" if cycles < 0 else f"give at most {MAX_CYCLES:,}",
+            )
         self._mine().append((_WORK, cycles))
 
     def loop(self, trips: int, parameter: str = "") -> Iterator[int]:
@@ -364,11 +372,13 @@ class Warp:
     # other barriers and fences
 
     def bar_sync(self, number: int, threads: int) -> None:
-        """``barrier.sync``: wait until ``threads`` threads have arrived. A warp always counts as 32 (PTX)."""
+        """``barrier.sync``: wait until ``threads`` threads have arrived. A warp counts as 32, and all of it executes
+        it (PTX): ProtocolError where only some lanes do.
+        """
         self._named(Op.BAR_SYNC, number, threads)
 
     def bar_arrive(self, number: int, threads: int) -> None:
-        """``barrier.arrive``: arrive without waiting."""
+        """``barrier.arrive``: arrive without waiting; all lanes of the warp do, as for :meth:`bar_sync`."""
         self._named(Op.BAR_ARRIVE, number, threads)
 
     def sync_threads(self) -> None:
@@ -379,7 +389,8 @@ class Warp:
         if not 0 <= number < 16:
             raise ProtocolError(f"named barrier {number}", place=author_line(), cause="a CTA has 16, numbered 0 to 15")
         rec = self._mine()
-        rec.emit(op, rec.tables.named_barrier(rec.cta, number), threads, 32)
+        require_whole_warp(rec, "bar.sync" if op == Op.BAR_SYNC else "bar.arrive")
+        rec.emit(op, rec.tables.named_barrier(rec.cta, number), threads, WARP)
 
     def cluster_arrive(self, order: Order = Order.DEFAULT) -> None:
         """``barrier.cluster.arrive``."""

@@ -156,11 +156,15 @@ class Blocked:
 
 @dataclass(frozen=True)
 class Deadlock:
-    """The program can go no further and these agents have not finished; ``cycle`` names agents that wait in a ring."""
+    """The program can go no further and these agents have not finished; ``cycle`` names agents that wait in a ring.
+
+    ``correction``: what fixes it, if the program leaves no doubt.
+    """
 
     blocked: tuple[Blocked, ...]
     finished: tuple[str, ...]
     cycle: tuple[str, ...] = ()
+    correction: str = ""
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,7 @@ BRANCHES = _having("skip")  #: the next operation depends on a register
 #: Change no part of the machine's state: they order memory, carry names, or take time. Listed, not derived: a new
 #: operation without a rule of its own is refused until it is decided, so that no proof skips it.
 NO_EFFECT = _of(Op.FENCE, Op.ENGINE_WORK, Op.WORK, Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END)
+LEARNS_NOTHING = NO_EFFECT - _of(Op.FENCE)  #: after them their agent knows no more of memory than before
 #: No other agent can see or change what they name: when they happen makes no difference to others.
 PRIVATE = NO_EFFECT | _of(Op.JUMP_IF, Op.PENDING_COUNT)
 TIMES_ITSELF_ONLY = PRIVATE - ON_ENGINE  #: private, and no engine starts work whose end others may wait for
@@ -115,7 +116,7 @@ SUPPLIES_HERE = SIGNALS | BRINGS_BYTES | _of(Op.INIT)
 AT_ONCE_UNRECORDED = (NO_EFFECT - ON_ENGINE) | PARITY_TRIES | TAKES_REGISTERS | _of(Op.BAR_SYNC, Op.READ)
 CHANGES_PHASE = (LIFE | SIGNALS) - _of(Op.ARRIVE)  #: do not commute on a barrier, as plain arrivals do
 #: No rule in the certificate: they change what a phase needs, or ask in other ways than by parity.
-UNCERTIFIED = BRANCHES | BY_STATE | _of(Op.INVAL, Op.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE, Op.PENDING_COUNT)
+UNCERTIFIED = BRANCHES | BY_STATE | _of(Op.ARRIVE_NO_COMPLETE, Op.PENDING_COUNT)
 CORRECTABLE = PARITY_WAITS | _of(Op.ARRIVE, Op.TMA_LOAD)  #: a correction may be about the barrier that they name
 UNLISTED = (PRIVATE | TAKES_REGISTERS) - _of(
     Op.FENCE

@@ -147,7 +147,9 @@ def failed(program: Program, state: State, agent: int, pc: int) -> State:
 def can_land(state: State, flight: Flight) -> bool:
     """True if nothing that this flight must follow is still under way.
 
-    A commit follows what its agent issued on the engine before it; on an engine that works in order so does everything.
+    A commit follows the work that its agent issued on the engine before it, and on an engine that works in order so
+    does all other work. Two commits do not follow one another: PTX says after which work each arrives, and keeps no
+    order between them (tcgen05, "Pipelined instructions").
     """
     if flight.after == 0 and flight.engine not in IN_ORDER:
         return flight.engine != OWN  # an agent's own access ends when its operation is carried out
@@ -159,7 +161,7 @@ def can_land(state: State, flight: Flight) -> bool:
 
 def _follows(flight: Flight, other: Flight) -> bool:
     """True if the flight must land after the other, of the same agent and engine."""
-    return other.sequence < (flight.after or flight.sequence) and (flight.after > 0 or other.after == 0)
+    return other.after == 0 and other.sequence < (flight.after or flight.sequence)
 
 
 def landing(state: State) -> list[tuple[int, Flight]]:

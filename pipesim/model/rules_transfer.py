@@ -122,10 +122,15 @@ def _opened(
     return new(State, (pcs, registers, holds, barriers, named, cluster, held, flights, commits, issued, cells)), faults
 
 
-def _conflict(flights: Iterable[Flight], first: int, end: int, *, writes: bool) -> Flight | None:
-    """The first open access that overlaps these cells where one of the two writes, None if there is none."""
+def _conflict(flights: Iterable[Flight], first: int, end: int, *, writes: bool, item: int = -1) -> Flight | None:
+    """The first open access that overlaps these cells where one of the two writes, None if there is none.
+
+    A thread's write of ``item``, if that is given, is no conflict with another thread's of the same item to them.
+    """
     for f in flights:
         if f.first < end and first < f.end and (writes or f.writes):
+            if 0 <= item == f.item and f.engine == OWN and (f.first, f.end) == (first, end):
+                continue
             return f
     return None
 
@@ -186,10 +191,11 @@ def begin(program: Program, state: State, agent: int) -> Step:
     first, end = program.cells[op[ACCESS]]
     writes = op[0] == Op.WRITE
     faults: tuple[Fault, ...] = ()
-    open_ = _conflict(state.flights, first, end, writes=writes)
+    item = op[ITEM] if writes else -1
+    open_ = _conflict(state.flights, first, end, writes=writes, item=item)
     if open_ is not None:
         faults = (Fault(FaultKind.RACE, agent, pc, -1, op[ACCESS], 0, open_.agent, open_.pc),)
-    flight = Flight(agent, pc, -1, 0, 0, OWN, -1, first, end, writes, -1, 0, 0)
+    flight = Flight(agent, pc, -1, 0, 0, OWN, -1, first, end, writes, item, 0, 0)
     return Step(state._replace(flights=(*state.flights, flight)), faults=faults)
 
 
@@ -249,7 +255,7 @@ def _write(program: Program, state: State, agent: int, op: Operation) -> Step:
         return _gone(state, agent, op[ACCESS])
     first, end = program.cells[op[ACCESS]]
     faults: tuple[Fault, ...] = ()
-    open_ = _conflict(state.flights, first, end, writes=True)
+    open_ = _conflict(state.flights, first, end, writes=True, item=op[ITEM])
     if open_ is not None:
         faults = (Fault(FaultKind.RACE, agent, state.pcs[agent], -1, op[ACCESS], 0, open_.agent, open_.pc),)
     state = state._replace(cells=fill(state.cells, first, end, op[ITEM]))

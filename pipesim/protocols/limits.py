@@ -72,6 +72,7 @@ def require_fits(program: Program) -> None:
             f"{program.name} needs {threads:,} threads; a CTA has at most {MAX_THREADS:,}",
             correction="use fewer warps",
         )
+    _require_warp_numbers(program)
     for agent, code in enumerate(program.code):
         for pc, op in _of_kind(code, COUNTS_BYTES):
             expected = _expected(op)
@@ -89,6 +90,17 @@ def require_fits(program: Program) -> None:
                     place=program.line(agent, pc),
                     cause=f"a bulk copy moves a multiple of {COPY_MULTIPLE} bytes",
                 )
+
+
+def _require_warp_numbers(program: Program) -> None:
+    """The warps of a CTA are numbered from 0 on: setmaxnreg and wgmma go by groups of four of them."""
+    for number, agent in enumerate(program.agents):
+        if agent.warp >= MAX_THREADS // 32:
+            raise ConfigurationError(
+                f"{program.name}: {program.agent_name(number)} is in warp {agent.warp} of its CTA",
+                cause=f"a CTA has at most {MAX_THREADS:,} threads, which are warps 0 to {MAX_THREADS // 32 - 1}",
+                correction="number its warps from 0 on",
+            )
 
 
 def _expected(op: Operation) -> int:

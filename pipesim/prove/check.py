@@ -33,6 +33,10 @@ class How(Enum):
     SCHEDULE = "counterexample found"
     SEARCH = "every schedule searched"
     NOTHING = "the search reached its limit"
+    OUT_OF_TIME = "the time limit was reached"
+    OUT_OF_MEMORY = "the memory limit was reached"
+    CUT = "agents were not followed to their end: see coverage"
+    WEAKENED = "the kernel has an order that the program has not: see coverage"
     MEMORY_NOT_SEARCHED = "the search of fences and scopes reached its limit"
 
 
@@ -55,8 +59,24 @@ class Check:
 def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool = False) -> Check:
     """Check ``program`` for every schedule. Proved, refuted with schedules, or unknown with what is doubtful.
 
-    ``one_memory``: as on a machine that needs no fences and knows no scopes, which is what the search follows.
+    ``one_memory``: as on a machine that needs no fences and knows no scopes, which is what the search follows. Where
+    the program's coverage says that agents stop before their end, nothing is proved or refuted of the kernel; where
+    agents wait when nobody can go on, nothing is proved.
     """
+    operations = sum(map(len, program.code))
+    cut = Check(Verdict.UNKNOWN, How.CUT, operations, 0, 0, (), ())
+    if program.coverage.stopped:
+        return cut
+    found = _check(program, max_states, one_memory=one_memory)
+    if program.coverage.blocked and found.verdict is Verdict.PROVED:
+        return cut
+    if program.coverage.weakened and found.verdict is Verdict.REFUTED:
+        return replace(found, verdict=Verdict.UNKNOWN, how=How.WEAKENED, refutations=())
+    return found
+
+
+def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
+    """The verdict on the program as it is."""
 
     def memory_of_a_run() -> MemoryOrder | None:
         return None if one_memory else memory_order(program)
@@ -102,6 +122,11 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
     if not ordered.complete:
         return verdict(Verdict.UNKNOWN, How.MEMORY_NOT_SEARCHED, seen.states)
     return verdict(Verdict.PROVED, How.SEARCH, seen.states)
+
+
+def unknown(program: Program, how: How) -> Check:
+    """What is known of a program where its check was ended."""
+    return Check(Verdict.UNKNOWN, how, sum(map(len, program.code)), 0, 0, (), ())
 
 
 def _first_of_each(program: Program, doubts: tuple[Doubt, ...]) -> tuple[Refutation, ...]:

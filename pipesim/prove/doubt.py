@@ -11,6 +11,7 @@ class Why(Enum):
 
     UNSUPPORTED = "an operation that only the search supports"
     UNPUBLISHED = "a barrier operation that may precede the init"
+    EARLY_INVAL = "the inval can come before an operation on its barrier, or before a transfer has landed"
     EARLY_PART = "the arrival or its bytes can be counted in an earlier phase"
     EARLY_PASS = "the wait can pass one lap early"  # noqa: S105  # no password
     LAP = "the next phase can complete before this wait looks, so the wait misses one (parity ABA)"

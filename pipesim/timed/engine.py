@@ -24,6 +24,8 @@ from pipesim.model.ops import IN_ORDER, Op
 from pipesim.model.positions import ANSWER, BARRIER
 from pipesim.model.program import Program
 from pipesim.model.state import cluster_channel, pool_channel
+from pipesim.process.limits import Limit, LimitReachedError
+from pipesim.process.watch import current
 from pipesim.timed.costs import Cost
 from pipesim.timed.plan import Planned, plan
 from pipesim.timed.profile import Profile
@@ -40,7 +42,8 @@ class Simulation:
 
     ``cycles`` is the time at which the last agent ended (or the last thing happened), ``ends`` that of each agent, -1
     for one that did not end. ``queue_events`` counts what passed through SimPy's queue. ``late`` are the transfers
-    (agent, operation) that were still under way when the last agent of their CTA had ended.
+    (agent, operation) that were still under way when the last agent of their CTA had ended. ``cut``: the limit of this
+    process that ended it.
     """
 
     program: Program
@@ -55,6 +58,7 @@ class Simulation:
     queue_events: int
     state: State
     late: tuple[tuple[int, int], ...] = ()
+    cut: Limit | None = None
 
 
 def simulate(
@@ -65,15 +69,18 @@ def simulate(
     max_steps: int = DEFAULT_BUDGET,
     observers: Sequence[Observer] = (),
     also: frozenset[SiteKey] = NO_SITES,
+    until_time_limit: bool = False,
 ) -> Simulation:
     """Run one CTA (or cluster) of ``program`` under ``profile``.
 
     ``traced`` adds what each record costs on the chip, to be compared with a traced kernel. ``observers`` see
     every move (which operation completed which phase, whether parity waits mean what they say) and change nothing.
     ``also``: optional sites at which records are made, as a trace to compare with has them.
+    ``until_time_limit``: a time limit of the process ends the run, as ``max_steps`` does.
     Same arguments, same result, to the last event.
     """
-    return _Run(program, profile, traced=traced, max_steps=max_steps, observers=observers, also=also).result()
+    run = _Run(program, profile, traced=traced, max_steps=max_steps, observers=observers, also=also)
+    return run.result(until_time_limit=until_time_limit)
 
 
 class _Run:
@@ -122,9 +129,17 @@ class _Run:
         for agent in range(len(program.agents)):
             self._after(0, self._moves[agent])
 
-    def result(self) -> Simulation:
+    def result(self, *, until_time_limit: bool) -> Simulation:
         """Run the queue dry and say how it ended."""
-        self._env.run()
+        cut = None
+        try:
+            self._env.run()
+        except LimitReachedError as reached:
+            if reached.limit is not Limit.TIME or not until_time_limit:
+                raise
+            current().resume()
+            cut = reached.limit
+            self._stop()
         stuck = None if self._stopped else explain(self._program, self._state)
         if any(f.kind.traps for f in self._faults):
             ending = Ending.FAULT
@@ -145,6 +160,7 @@ class _Run:
             self._queued,
             self._state,
             tuple(self._late),
+            cut,
         )
 
     # moving

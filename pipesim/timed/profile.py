@@ -7,20 +7,26 @@ list of numbers that it must give (documented in ``docs/latency-profile.md``).
 from __future__ import annotations
 
 import difflib
-import json
 from dataclasses import dataclass
 from pathlib import Path
+from reprlib import repr as brief  # of a value that may be as long as its file
 
+from pipesim.bounds import MAX_CYCLES, MAX_KHZ, MAX_SMALL_BYTES
 from pipesim.errors import ProfileError
+from pipesim.inputs import InputKind
+from pipesim.names import readable, shown, wrong_name
 from pipesim.timed.stated_error import StatedError, parse_assumed, parse_errors
 
 FORMAT = "pipesim-profile"
 PROFILE_VERSION = 3
 ADDED: dict[str, tuple[int, int]] = {"matrix.latency": (2, 30)}  #: value → since which version, what it was before
 STATES_ERRORS = 3  #: the first version that states its errors and which values are assumed
-MAX_VALUE = 10**12  #: of any number in a profile: sums of many still fit the 64 bits of an event's time
-MAX_KHZ = 8_000_000  #: of an SM clock, as ``trace.recorder`` converts it
+MAX_VALUE = MAX_CYCLES  #: of any number in a profile: sums of many still fit the 64 bits of an event's time
 FOLDER = Path(__file__).parent / "profiles"
+_EDITED = "the file was edited, or is of another kind"
+PROFILE = InputKind(
+    "latency profile", MAX_SMALL_BYTES, ProfileError, "copy one of pipesim/timed/profiles, and change its values"
+)
 
 FIELDS: dict[str, str] = {
     "wait.issue": "a wait that passes immediately, from its issue to its return",
@@ -88,11 +94,7 @@ def load_profile(name: str) -> Profile:
                 f"there is no latency profile {name!r}",
                 correction=f"did you mean {near[0]}? If not, {others}" if near else others,
             )
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:  # no such file; no UTF-8; a name with a zero in it
-        raise ProfileError(f"the latency profile {path} cannot be read", cause=str(error)) from None
-    return parse_profile(text, str(path))
+    return parse_profile(PROFILE.read_text(path), str(path))
 
 
 def profile_names() -> list[str]:
@@ -103,15 +105,19 @@ def profile_names() -> list[str]:
 def parse_profile(text: str, place: str = "") -> Profile:
     """The profile in ``text``, from the file ``place``. ProfileError: what is missing, unknown, or no whole number."""
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ProfileError("this latency profile is not JSON", place=place, cause=str(error)) from None
+        return _profile(PROFILE.parse_json(text, place), place)
+    except ProfileError as error:
+        raise error.completed(cause=_EDITED, correction=PROFILE.correction) from None
+
+
+def _profile(data: object, place: str) -> Profile:
+    """The profile in a JSON document."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ProfileError(f'this JSON is not a latency profile: it has no "format": "{FORMAT}"', place=place)
     version = data.get("version")
     if type(version) is not int or not 1 <= version <= PROFILE_VERSION:
         raise ProfileError(
-            f"this latency profile is of version {version!r}; this pipesim reads versions 1 to {PROFILE_VERSION}",
+            f"this latency profile is of version {brief(version)}; this pipesim reads versions 1 to {PROFILE_VERSION}",
             place=place,
         )
     if data.get("units") != "SM cycles, bytes":
@@ -125,6 +131,10 @@ def parse_profile(text: str, place: str = "") -> Profile:
             place=place,
             cause=f"sm_khz is the SM clock in kHz, at most {MAX_KHZ:,}",
         )
+    for key, text in zip(("name", "device", "fitted"), map(str, texts), strict=True):
+        wrong = wrong_name(text)
+        if wrong:
+            raise ProfileError(f"the {key} of this latency profile is {shown(text)}", place=place, cause=wrong)
     name, device, fitted = map(str, texts)
     states = version >= STATES_ERRORS
     errors = parse_errors(data.get("errors"), place) if states else ()
@@ -139,7 +149,7 @@ def _values(values: object, version: int, place: str) -> dict[str, int]:
     for field in sorted(FIELDS.keys() ^ values.keys()):
         known = field in FIELDS
         raise ProfileError(
-            f"the profile {'lacks' if known else 'has an unknown'} value {field}",
+            f"the profile lacks value {field}" if known else f"the profile has an unknown value {readable(field)}",
             place=place,
             cause=f"{field} is {FIELDS[field]}" if known else "",
         )
@@ -148,7 +158,7 @@ def _values(values: object, version: int, place: str) -> dict[str, int]:
         if type(value) is not int or not least <= value <= MAX_VALUE:
             what = "bytes" if "bytes" in field else "cycles"
             raise ProfileError(
-                f"{field} = {value!r}: a whole number of {what} is needed, {least} to {MAX_VALUE:,}", place=place
+                f"{field} = {brief(value)}: a whole number of {what} is needed, {least} to {MAX_VALUE:,}", place=place
             )
     return dict(values)
 

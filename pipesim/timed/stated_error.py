@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from pipesim.bounds import MAX_GRID
 from pipesim.errors import ProfileError
+from pipesim.names import wrong_name
 
 _NUMBERS = ("configurations", "median_permille", "worst_permille")
 _MEMBERS = ("kernel", "ctas", *_NUMBERS)
@@ -54,9 +56,9 @@ def _parse(data: object, place: str) -> StatedError:
         raise ProfileError(f'each of "errors" is an object with {", ".join(_MEMBERS)}', place=place)
     kernel, ctas = data["kernel"], data["ctas"]
     numbers = [data[name] for name in _NUMBERS]
-    if not isinstance(kernel, str) or not kernel:
+    if not isinstance(kernel, str) or wrong_name(kernel):
         raise ProfileError('the "kernel" of a stated error is the name of a protocol', place=place)
-    if not isinstance(ctas, list) or len(ctas) != 2 or not _whole(*ctas) or not 1 <= ctas[0] <= ctas[1]:
+    if not isinstance(ctas, list) or len(ctas) != 2 or not _whole(*ctas) or not 1 <= ctas[0] <= ctas[1] <= MAX_GRID:
         raise ProfileError('the "ctas" of a stated error are the least and the most CTAs of a launch', place=place)
     if not _whole(*numbers) or not numbers[0] >= 1 or not 0 <= numbers[1] <= numbers[2] <= MOST_PERMILLE:
         raise ProfileError(

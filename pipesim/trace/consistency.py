@@ -6,15 +6,18 @@ the *recorded program* behaved (clocks that run backwards, phases out of order) 
 
 from __future__ import annotations
 
+from reprlib import repr as brief
 from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
+from pipesim.bounds import MAX_BARRIERS, MAX_TRACE_CYCLE, MAX_TRACE_TIME, MAX_TRACE_VALUE
 from pipesim.errors import TraceFormatError
 from pipesim.model.ending import Ending
 from pipesim.model.program import NAMED_BARRIERS
 from pipesim.trace.metadata import DAMAGED, RECOPY
+from pipesim.trace.ranges import out_of_range
 from pipesim.trace.schema import (
     COLUMNS,
     FAULTS,
@@ -36,6 +39,17 @@ _VOCABULARY = {
 
 _NAMED = frozenset(map(str, range(NAMED_BARRIERS)))
 _LARGEST_WORD = (1 << 64) - 1
+#: The least and the largest value of each column but the indices, which :func:`_check_indices` compares with tables.
+_RANGES = {
+    "stage": (-1, MAX_BARRIERS - 1),
+    "parity": (-1, 1),
+    "iteration": (0, MAX_TRACE_VALUE),
+    "value": (0, MAX_TRACE_VALUE),
+    "error_ps": (0, MAX_TRACE_TIME),
+    "cycle": (-MAX_TRACE_CYCLE, MAX_TRACE_CYCLE),
+    "time_ps": (-MAX_TRACE_TIME, MAX_TRACE_TIME),
+    "globaltimer_ns": (-MAX_TRACE_TIME, MAX_TRACE_TIME),
+}
 
 
 def check_trace(trace: Trace, place: str) -> None:
@@ -53,12 +67,15 @@ def check_meta(meta: TraceMeta, place: str) -> None:
         _refuse(f"the trace says schema version {meta.schema}, its fields are those of {SCHEMA_VERSION}", place)
     for name, words in _VOCABULARY.items():
         if getattr(meta, name) not in words:
-            _refuse(f"{name} is {getattr(meta, name)!r}, which is none of {', '.join(words)}", place)
+            _refuse(f"{name} is {brief(getattr(meta, name))}, which is none of {', '.join(words)}", place)
     if meta.grid < 1:
         _refuse(f"the launch has {meta.grid} CTAs", place)
     if meta.window and not (len(meta.window) == 2 and 0 <= meta.window[0] < meta.window[1]):
-        _refuse(f"the window is {meta.window}, not the first and the end of some iterations", place)
+        _refuse(f"the window is {brief(meta.window)}, not the first and the end of some iterations", place)
     _check_fault(meta.fault, place)
+    wrong = out_of_range(meta)
+    if wrong:
+        _refuse(wrong, place)
     _check_sites(meta, place)
     _check_headers(meta, place)
     for i, run in enumerate(meta.runs):
@@ -74,10 +91,8 @@ def _refuse(fact: str, place: str, *, cause: str = DAMAGED) -> NoReturn:
 def _check_fault(fault: str, place: str) -> None:
     kind, _, iteration = fault.partition("@")
     if fault and not (kind in FAULTS and iteration.isascii() and iteration.isdecimal()):
-        _refuse(
-            f"field fault of the trace's metadata is {fault!r}, which is not KIND@ITERATION of {', '.join(FAULTS)}",
-            place,
-        )
+        kinds = ", ".join(FAULTS)
+        _refuse(f"field fault of the trace's metadata is {brief(fault)}, which is not KIND@ITERATION of {kinds}", place)
 
 
 def _check_sites(meta: TraceMeta, place: str) -> None:
@@ -105,8 +120,6 @@ def _check_headers(meta: TraceMeta, place: str) -> None:
         for name, counts in (("written", header.written), ("dropped", header.dropped), ("passes", header.passes)):
             if len(counts) not in {0, len(meta.agents)}:
                 _refuse(f"CTA {header.cta} has {len(counts)} counts in `{name}` for {len(meta.agents)} agents", place)
-            if min(counts, default=0) < 0:
-                _refuse(f"CTA {header.cta} has a negative count in `{name}`", place)
         barriers = sum(group.stages for group in meta.barriers)
         field = f"field ctas[{number}].barrier_words"
         if len(header.barrier_words) not in {0, barriers}:
@@ -115,8 +128,6 @@ def _check_headers(meta: TraceMeta, place: str) -> None:
         for i, word in enumerate(header.barrier_words):
             if not 0 <= word <= _LARGEST_WORD:
                 _refuse(f"{field}[{i}] of the trace's metadata is {word}, which is not a 64-bit word", place)
-        if min((anchor.error_ps for anchor in header.anchors), default=0) < 0:
-            _refuse(f"CTA {header.cta} has an anchor of negative error", place)
 
 
 def _check_shape(trace: Trace, place: str) -> None:
@@ -153,14 +164,13 @@ def _check_indices(trace: Trace, place: str) -> None:
 
 def _check_ranges(trace: Trace, place: str) -> None:
     meta, events = trace.meta, trace.events
-    for name, low in (("stage", -1), ("parity", -1), ("iteration", 0), ("value", 0), ("error_ps", 0)):
+    for name, (low, high) in _RANGES.items():
         column: Column = getattr(events, name)
-        row = _first(column < low)
-        if row is not None:
+        row = _first((column < low) | (column > high))
+        if row is not None and column[row] < low:
             _refuse(f"row {row}: {name} is {column[row]}; the minimum is {low}", place)
-    row = _first(events.parity > 1)
-    if row is not None:
-        _refuse(f"row {row}: parity is {events.parity[row]}; a parity is 0 or 1", place)
+        if row is not None:
+            _refuse(f"row {row}: {name} is {column[row]}; the maximum is {high}", place)
     stages = {group.name: group.stages for group in meta.barriers}
     for number, site in enumerate(meta.sites):
         if site.group:
@@ -174,12 +184,13 @@ def _check_ranges(trace: Trace, place: str) -> None:
 def _check_counts(trace: Trace, place: str) -> None:
     """Compare the rows of each (CTA, agent) with what its header says it wrote."""
     meta, events = trace.meta, trace.events
-    per_agent = np.zeros((meta.grid, len(meta.agents)), dtype=np.int64)
-    np.add.at(per_agent, (events.cta, events.agent), 1)
+    width = max(len(meta.agents), 1)
+    lanes, rows = np.unique(events.cta * width + events.agent, return_counts=True)
+    per_agent = dict(zip(lanes.tolist(), rows.tolist(), strict=True))
     missing, surplus, first = 0, 0, ""
     for header in meta.ctas:
         for agent, written in enumerate(header.written):
-            found = int(per_agent[header.cta, agent])
+            found = per_agent.get(header.cta * width + agent, 0)
             missing += max(written - found, 0)
             surplus += max(found - written, 0)
             if found != written and not first:

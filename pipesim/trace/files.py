@@ -10,11 +10,20 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
+from pipesim.bounds import (
+    MAX_JSON_BYTES,
+    MAX_ROW_GROUPS,
+    MAX_ROWS,
+    MAX_TRACE_BYTES,
+    MAX_VALUE_BYTES,
+    SPARE_COLUMN_BYTES,
+)
 from pipesim.errors import ForeignFileError, TraceFormatError, UsageError
+from pipesim.inputs import InputKind
 from pipesim.trace.consistency import check_meta, check_trace
 from pipesim.trace.metadata import DAMAGED, RECOPY, StoredMeta, metadata_text, parse_metadata
 from pipesim.trace.schema import COLUMNS, Column, Events, Trace, TraceMeta
@@ -22,8 +31,14 @@ from pipesim.trace.whole import require_free, write_whole
 
 METADATA_KEY = b"pipesim"  #: the entry of the Parquet file's metadata that makes it a trace
 
+_OURS = "give a file that `pipesim capture` or `pipesim run` wrote"
+TRACE = InputKind("trace file", MAX_TRACE_BYTES, UsageError, _OURS)
+
 _MAGIC = b"PAR1"  # a Parquet file begins and ends with it
-_SMALLEST = 12  # both marks, and the length of the footer before the last
+_TAIL = 8  # the length of the footer, and the last mark
+_SMALLEST = len(_MAGIC) + _TAIL
+_MOST_FOOTER = MAX_JSON_BYTES + (1 << 20)  # the document is in it
+_DAMAGES = (OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError)  # of a reader of damaged bytes
 _NARROW = (np.int8, np.int16, np.int32, np.int64)
 #: Columns that climb: stored as differences, which takes a fraction of the space. The others repeat a few values.
 _CLIMBING = ("iteration", "cycle", "time_ps", "globaltimer_ns")
@@ -52,17 +67,19 @@ def write_trace(trace: Trace, path: str | Path, *, force: bool = False) -> None:
 def read_trace(path: str | Path) -> Trace:
     """Read a trace and verify it: its checksums, its tables, and that no record is missing.
 
-    Raises UsageError if there is no such file, TraceFormatError for whatever is wrong with the one there is.
+    Raises UsageError if there is no such file, TraceFormatError for whatever is wrong with the one there is. What the
+    file says of itself is checked first, so that a small file does not make a large table.
     """
     import pyarrow as pa
 
     path = Path(path)
-    _check_outside(path)
+    with _opened(path) as file:
+        data = file.read()
     try:
-        stored, table = _load(path)
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, MemoryError) as error:
+        stored, events = _load(data, path)
+    except (pa.ArrowException, *_DAMAGES) as error:
         _refuse_damaged(path, error)
-    trace = Trace(stored.meta, Events(*(_widen(table, name, path) for name in COLUMNS)))
+    trace = Trace(stored.meta, events)
     check_trace(trace, str(path))
     if len(trace.events) != stored.rows:
         _refuse(f"the trace says that it has {stored.rows} records, the file holds {len(trace.events)}", path)
@@ -74,13 +91,14 @@ def read_trace(path: str | Path) -> Trace:
 def read_meta(path: str | Path) -> TraceMeta:
     """The description of a trace, without its events: only the end of the file is read. Raises as read_trace does."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     path = Path(path)
-    _check_outside(path)
+    with _opened(path) as file:
+        end = _end_of(file, path)
     try:
-        schema = pq.read_schema(path)
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, MemoryError) as error:
+        with _parquet(_MAGIC + end) as parquet:
+            schema = parquet.schema_arrow
+    except (pa.ArrowException, *_DAMAGES) as error:
         _refuse_damaged(path, error)
     meta = _stored_meta(schema, path).meta
     check_meta(meta, str(path))
@@ -88,6 +106,13 @@ def read_meta(path: str | Path) -> TraceMeta:
 
 
 def _check_writable(trace: Trace, place: str) -> None:
+    if len(trace.events) > MAX_ROWS:
+        raise TraceFormatError(
+            f"the trace has {len(trace.events):,} records; a file holds at most {MAX_ROWS:,}",
+            place=place,
+            cause="a recording of very many iterations or CTAs; none was written",
+            correction="record fewer CTAs (--record-ctas) or fewer iterations (--window)",
+        )
     try:
         metadata_text(StoredMeta(trace.meta, len(trace.events), ""), place)  # types first: the rules rely on them
         check_trace(trace, place)
@@ -121,31 +146,61 @@ def _encode(trace: Trace, place: str) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-def _load(path: Path) -> tuple[StoredMeta, Any]:
-    """The verified document and the raw pyarrow table."""
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+def _load(data: bytes, path: Path) -> tuple[StoredMeta, Events]:
+    """The verified document and the columns, one after the other: only one is there twice."""
+    with _parquet(data) as file:
         stored = _stored_meta(file.schema_arrow, path)
         _check_columns(file.schema_arrow, path)
-        return stored, file.read(use_threads=False)
+        _check_rows(file.metadata, stored.rows, path)
+        return stored, Events(*(_widen(file.read([name], use_threads=False), name, path) for name in COLUMNS))
 
 
-def _check_outside(path: Path) -> None:
-    """What can be told from a file's size and its first and last bytes."""
-    if not path.exists():
-        raise UsageError("there is no such trace file", place=str(path), correction="check the path")
-    if path.is_dir():
-        raise UsageError("this is a folder, not a trace file", place=str(path), correction="name a file in it")
+def _parquet(data: bytes) -> Any:
+    """The reader of a file's bytes, or of its first mark and its end alone, which suffice for the schema.
+
+    It allocates what the footer says before it has read that much: the limits keep that small.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    return pq.ParquetFile(
+        pa.BufferReader(data),
+        page_checksum_verification=True,
+        thrift_container_size_limit=MAX_ROW_GROUPS,
+        thrift_string_size_limit=_MOST_FOOTER,
+    )
+
+
+def _opened(path: Path) -> BinaryIO:
+    """The file at its beginning, with the first and last bytes of a Parquet file."""
     try:
-        with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(0)
-            head = file.read(len(_MAGIC))
-            file.seek(max(size - len(_MAGIC), 0))
-            tail = file.read(len(_MAGIC))
+        there, folder = path.exists(), path.is_dir()
+    except (OSError, ValueError):  # a name that no file can have
+        there = folder = False
+    if not there:
+        raise UsageError("there is no such trace file", place=str(path), correction="check the path")
+    if folder:
+        raise UsageError("this is a folder, not a trace file", place=str(path), correction="name a file in it")
+    file = TRACE.open(path)
+    try:
+        _check_outside(file, path)
     except OSError as error:
-        raise UsageError("the trace file cannot be opened", place=str(path), cause=str(error)) from error
+        file.close()
+        raise UsageError("the trace file cannot be read", place=str(path), cause=str(error)) from error
+    except TraceFormatError:
+        file.close()
+        raise
+    return file
+
+
+def _check_outside(file: BinaryIO, path: Path) -> None:
+    """What can be told from a file's size and its first and last bytes."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    head = file.read(len(_MAGIC))
+    file.seek(max(size - len(_MAGIC), 0))
+    tail = file.read(len(_MAGIC))
+    file.seek(0)
     if not size:
         _refuse("the trace file is empty", path, cause="the program that should have written it stopped first")
     if not _MAGIC.startswith(head):
@@ -153,11 +208,21 @@ def _check_outside(path: Path) -> None:
             "this is not a trace: a trace is a Parquet file",
             place=str(path),
             cause="it is another kind of file, such as text or CSV",
-            correction="give a file that `pipesim capture` or `pipesim run` wrote",
+            correction=_OURS,
         )
     if size < _SMALLEST or tail != _MAGIC:
         cause = "copying or writing it was interrupted"
         _refuse(f"the trace file is truncated: it ends after {size} bytes", path, cause=cause)
+
+
+def _end_of(file: BinaryIO, path: Path) -> bytes:
+    """The footer of a Parquet file, its length and the last mark."""
+    size = file.seek(-_TAIL, os.SEEK_END) + _TAIL
+    length = int.from_bytes(file.read(4), "little")
+    if length > min(_MOST_FOOTER, size - _SMALLEST):
+        _refuse("the trace file is damaged", path, cause=f"{DAMAGED}; it says that its footer has {length:,} bytes")
+    file.seek(-_TAIL - length, os.SEEK_END)
+    return file.read(length + _TAIL)
 
 
 def _stored_meta(schema: Any, path: Path) -> StoredMeta:
@@ -167,7 +232,7 @@ def _stored_meta(schema: Any, path: Path) -> StoredMeta:
             "this is a Parquet file, but not a pipesim trace: it has no metadata under the key `pipesim`",
             place=str(path),
             cause="another program wrote it, or rewrote a trace without its metadata",
-            correction="give a file that `pipesim capture` or `pipesim run` wrote",
+            correction=_OURS,
         )
     return parse_metadata(metadata[METADATA_KEY], str(path))
 
@@ -184,6 +249,22 @@ def _check_columns(schema: Any, path: Path) -> None:
     for name in schema.names:
         if name not in COLUMNS or schema.names.count(name) > 1:
             _refuse(f"the trace has a column {name} that its schema version does not have, or has it twice", path)
+
+
+def _check_rows(footer: Any, rows: int, path: Path) -> None:
+    """What the file says of its size, before anything is unpacked; fewer rows than promised are counted later."""
+    found = footer.num_rows
+    if max(rows, found) > MAX_ROWS:
+        most, cause = max(rows, found), "a recording of too many iterations, or another program wrote the file"
+        _refuse(f"the trace has {most:,} records; at most {MAX_ROWS:,} are read", path, cause=cause)
+    if found > rows:
+        _refuse(f"the trace says that it has {rows} records, the file holds {found}", path)
+    for group in map(footer.row_group, range(footer.num_row_groups)):
+        for chunk in map(group.column, range(group.num_columns)):
+            most = MAX_VALUE_BYTES * max(group.num_rows, 0) + SPARE_COLUMN_BYTES
+            if chunk.num_values != group.num_rows or not 0 <= chunk.total_uncompressed_size <= most:
+                fact = f"column {chunk.path_in_schema} of the trace has {chunk.total_uncompressed_size:,} bytes"
+                _refuse(f"{fact} for {group.num_rows:,} rows", path)
 
 
 def _widen(table: Any, name: str, path: Path) -> Column:

@@ -7,6 +7,7 @@ with a injected fault, are never found; windows of a run only where the device h
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,18 +88,23 @@ def trace_name(meta: TraceMeta) -> str:
     grid. What timestamped the records, where they went, the window and the fault follow where they are not as usual.
     """
     short = abbreviations(meta.params)
-    parts = [re.sub(r"[^A-Za-z0-9_.]+", "-", meta.protocol).strip("-.") or "protocol"]
-    parts += [f"{short[name]}{meta.params[name]}" for name in sorted(meta.params)]
+    parts = [_in_a_path(meta.protocol) or "protocol"]
+    parts += [f"{_in_a_path(short[name])}{meta.params[name]}" for name in sorted(meta.params)]
     parts.append(f"{_grid_letters(short)}{meta.grid}")
     if meta.clock != "clock":
-        parts.append(meta.clock)
+        parts.append(_in_a_path(meta.clock))
     if meta.memory == "device":
         parts.append(meta.memory)
     if meta.window:
         parts.append(f"window{meta.window[0]}..{meta.window[1]}")
     if meta.fault:
-        parts.append(meta.fault.replace("@", "-at-"))
+        parts.append(_in_a_path(meta.fault.replace("@", "-at-")))
     return f"{device_slug(meta.device.name)}/{'-'.join(parts)}.parquet"
+
+
+def _in_a_path(name: str) -> str:
+    """A name as a part of a file's name: whatever it holds, it names no other folder and needs no quotes in a shell."""
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", name).strip("-.")
 
 
 def device_slug(name: str) -> str:
@@ -186,12 +192,12 @@ def _no_trace(
     else:
         cause = "the folder holds no recording"
     asked = "".join(f" {name}={params[name]}" for name in sorted(params))
-    options = "".join(f" -p {name}={params[name]}" for name in sorted(params))
+    command = ["pipesim", "capture", protocol]
+    command += [word for name in sorted(params) for word in ("-p", f"{name}={params[name]}")]
+    command += ["--ctas", str(grid)] if grid > 1 else []
     return NoTraceError(
         f"no recorded trace of {protocol} with{asked} grid={grid}" + (f" on {device}" if device else ""),
         place=str(folder),
         cause=cause,
-        correction=f"record it on a GPU: pipesim capture {protocol}{options}"
-        + (f" --ctas {grid}" if grid > 1 else "")
-        + "; or name another folder that has it: --traces FOLDER",
+        correction=f"record it on a GPU: {shlex.join(command)}; or name another folder that has it: --traces FOLDER",
     )

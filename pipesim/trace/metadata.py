@@ -12,11 +12,15 @@ import json
 import operator
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from reprlib import repr as brief  # of a value that may be as long as its file
 from typing import Any, NoReturn, cast
 
+from pipesim.bounds import MAX_JSON_BYTES
 from pipesim.errors import TraceFormatError
+from pipesim.inputs import BoundError, json_value
 from pipesim.model.awaited import Awaited
 from pipesim.model.ending import Ending
+from pipesim.names import readable
 from pipesim.trace.schema import (
     SCHEMA_VERSION,
     AgentInfo,
@@ -74,8 +78,12 @@ def metadata_text(stored: StoredMeta, place: str) -> str:
 def parse_metadata(text: str | bytes, place: str) -> StoredMeta:
     """Read a document back; every missing, unknown or wrong-typed field is a TraceFormatError naming field and file."""
     try:
-        document = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
+        document = json_value(text if isinstance(text, str) else text.decode("utf-8"), MAX_JSON_BYTES)
+    except BoundError as error:
+        raise TraceFormatError(
+            f"the trace's metadata is larger than pipesim reads: {error}", place=place, cause=DAMAGED, correction=RECOPY
+        ) from error
+    except ValueError as error:
         raise TraceFormatError(
             f"the trace's metadata is not valid JSON: {error}", place=place, cause=DAMAGED, correction=RECOPY
         ) from error
@@ -121,10 +129,6 @@ def _canonical(document: Mapping[str, Any]) -> str:
 def _seal(document: Mapping[str, Any]) -> str:
     rest = {key: value for key, value in document.items() if key != "sha256"}
     return hashlib.sha256(_canonical(rest).encode()).hexdigest()
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _check_version(version: int, place: str) -> None:
@@ -184,7 +188,7 @@ def _trace_meta(top: _Fields) -> TraceMeta:
 def _ending(top: _Fields) -> Ending:
     status = top.text("status")
     if status not in set(Ending):
-        top.fail("status", f"is {status!r}, which is none of {', '.join(Ending)}")
+        top.fail("status", f"is {brief(status)}, which is none of {', '.join(Ending)}")
     return Ending(status)
 
 
@@ -211,11 +215,11 @@ def _barrier(entry: _Fields) -> BarrierGroup:
 def _site(entry: _Fields) -> Site:
     kind = entry.text("kind")
     if kind not in EventKind.__members__:
-        entry.fail("kind", f"is {kind!r}, which is none of {', '.join(EventKind.__members__)}")
+        entry.fail("kind", f"is {brief(kind)}, which is none of {', '.join(EventKind.__members__)}")
     awaited = entry.text("awaited")
     known = {"": None, **{each.value: each for each in Awaited}}
     if awaited not in known:
-        entry.fail("awaited", f"is {awaited!r}, which is none of {', '.join(filter(None, known))}")
+        entry.fail("awaited", f"is {brief(awaited)}, which is none of {', '.join(filter(None, known))}")
     return Site(entry.text("name"), entry.text("role"), EventKind[kind], entry.text("barrier"), known[awaited])
 
 
@@ -251,7 +255,7 @@ class _Fields:
 
     def fail(self, name: str, problem: str) -> NoReturn:
         raise TraceFormatError(
-            f"field {self.path}{name} of the trace's metadata {problem}",
+            f"field {self.path}{readable(name)} of the trace's metadata {problem}",
             place=self.place, cause=DAMAGED, correction=RECOPY,
         )  # fmt: skip
 

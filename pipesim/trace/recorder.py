@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipesim.bounds import MAX_KHZ, MAX_TRACE_TIME
 from pipesim.errors import ParameterError
 from pipesim.trace.schema import Column, Events
 
@@ -19,19 +20,32 @@ def cycles_to_ps(cycles: Column, sm_khz: int) -> Column:
     """Picoseconds of these cycles at this clock, rounded down, in integers: ``cycles * 10**9 // sm_khz``.
 
     The product would leave 64 bits after a few seconds, so whole milliseconds and the rest are converted apart.
-    Raises ParameterError for a clock below 1 kHz or above 2 GHz times four, or a time of more than 106 days.
+    Raises ParameterError for a clock below 1 kHz or above MAX_KHZ, or a time of more than 53 days.
     """
-    if not 1 <= sm_khz <= 8_000_000:
+    if not 1 <= sm_khz <= MAX_KHZ:
         raise ParameterError(
             f"an SM clock of {sm_khz} kHz is out of range",
             cause="the latency profile or the device gives no SM clock, or gives it in another unit",
-            correction="give sm_khz in kHz, between 1 and 8000000",
+            correction=f"give sm_khz in kHz, between 1 and {MAX_KHZ}",
         )
     milliseconds, rest = np.divmod(cycles, sm_khz)
-    limit = np.iinfo(np.int64).max // _PS_PER_MS - 1
-    if np.any(np.abs(milliseconds) > limit):
-        raise ParameterError("the trace is longer than 106 days, which 64-bit picoseconds cannot hold")
+    limit = MAX_TRACE_TIME // _PS_PER_MS - 1
+    if np.any((milliseconds > limit) | (milliseconds < -limit)):  # there is no magnitude of the least 64-bit integer
+        raise ParameterError(
+            "the trace is longer than 53 days, the most that a time in picoseconds holds",
+            cause="operations of very many cycles, or a clock that is in another unit",
+            correction="choose fewer cycles of work",
+        )
     return np.asarray(milliseconds * _PS_PER_MS + rest * _PS_PER_MS // sm_khz, dtype=np.int64)
+
+
+def ps_to_cycles(ps: Column, sm_khz: int) -> Column:
+    """Cycles of these picoseconds at this clock, rounded down: ``ps * sm_khz // 10**9``, of up to MAX_TRACE_TIME.
+
+    The product would leave 64 bits, so whole milliseconds and the rest are converted apart.
+    """
+    milliseconds, rest = np.divmod(ps, _PS_PER_MS)
+    return np.asarray(milliseconds * sm_khz + rest * sm_khz // _PS_PER_MS, dtype=np.int64)
 
 
 class Meaning(NamedTuple):
@@ -104,10 +118,11 @@ def _integers(values: list[int]) -> Column:
     """The values as 64-bit integers. NumPy would cut a fraction silently if the type were asked for."""
     array = np.array(values) if values else np.zeros(0, dtype=np.int64)
     if array.dtype != np.int64:
+        whole = all(type(value) is int for value in values)
         raise ParameterError(
             "an event holds a value that is not a 64-bit integer",
-            cause="a latency or a count was computed as a fraction",
-            correction="keep times and counts in integers: // instead of /",
+            cause="an operation of very many cycles" if whole else "a latency or a count was computed as a fraction",
+            correction="choose smaller numbers" if whole else "keep times and counts in integers: // instead of /",
         )
     return array
 

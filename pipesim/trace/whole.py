@@ -1,11 +1,15 @@
-"""Files that appear whole or not at all: traces, and the programs that a command saves."""
+"""Files that appear whole or not at all, whatever pipesim writes: traces, programs, exports, pictures, caches."""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from pipesim.errors import OutputExistsError, UsageError
+from pipesim.process.temporary import temporary_beside
+
+_SYSTEM = re.compile(r"/dev/(fd/)?[^/]*|/(proc|sys)/.*")  #: devices, and links to what a process has open
 
 
 def write_whole(path: Path, data: bytes, *, force: bool = False) -> None:
@@ -14,28 +18,30 @@ def write_whole(path: Path, data: bytes, *, force: bool = False) -> None:
     Raises OutputExistsError if the file is there and ``force`` is not given, UsageError if the disk refuses.
     """
     require_free(path, force=force)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with temporary.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+        with temporary_beside(path) as (temporary, file):
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
             _show(temporary, path, force=force)
-        finally:
-            temporary.unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(f"{path} cannot be written", cause=error.strerror or str(error)) from error
 
 
 def require_free(path: Path, *, force: bool = False) -> None:
-    """OutputExistsError if a file is there and ``force`` is not given, UsageError if it is not a file."""
+    """OutputExistsError if a file is there and ``force`` is not given, UsageError if it is not an ordinary file.
+
+    A link to nothing is there, too: it would be replaced.
+    """
     if path.exists() and not path.is_file():
         raise UsageError(
             f"{path} is {'a folder' if path.is_dir() else 'not an ordinary file'}", correction="name a file"
         )
-    if path.exists() and not force:
+    # Links are not followed here: /dev/stdout may lead to a file, and would be replaced by another.
+    if _SYSTEM.fullmatch(os.path.abspath(path)):  # noqa: PTH100
+        raise UsageError(f"{path} is not an ordinary file", correction="name a file in another folder")
+    if os.path.lexists(path) and not force:
         raise OutputExistsError(f"{path} exists already", correction="choose another name, or add --force to overwrite")
 
 

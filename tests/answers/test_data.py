@@ -69,17 +69,18 @@ def test_every_answer_is_frozen() -> None:
 class TestConclusion:
     def test_what_is_wrong_beats_the_unknown_and_that_the_tolerance(self) -> None:
         order = [Conclusion.AGREES, Conclusion.OUTSIDE_TOLERANCE, Conclusion.UNKNOWN, Conclusion.WRONG]
+        order.append(Conclusion.INTERNAL_ERROR)
         for n, each in enumerate(order):
             assert worst(order[: n + 1]) is each
         assert worst([]) is Conclusion.AGREES
-        assert [each.ok for each in order] == [True, False, None, False]
+        assert [each.ok for each in order] == [True, False, None, False, None]
 
     def test_each_has_an_exit_code_of_its_own(self) -> None:
         class One:
             def __init__(self, conclusion: Conclusion) -> None:
                 self.conclusion = conclusion
 
-        assert [exit_code(One(each)) for each in Conclusion] == [0, 4, 3, 1]
+        assert [exit_code(One(each)) for each in Conclusion] == [0, 4, 3, 1, 70]
         assert exit_code(One(Conclusion.AGREES), One(Conclusion.UNKNOWN)) == 3
         assert exit_code() == 0
 

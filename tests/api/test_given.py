@@ -13,7 +13,7 @@ import pipesim
 from pipesim.errors import ForeignFileError, ParameterError, PipesimError, UsageError
 from pipesim.model.program_json import dumps
 from pipesim.pipelines import ProducerConsumerPipeline
-from pipesim.protocols.producer_consumer import producer_consumer
+from pipesim.protocols.hopper.producer_consumer import producer_consumer
 from pipesim.trace.library import trace_folder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,7 +87,7 @@ def test_a_profile_is_a_name_a_path_or_itself(tmp_path: Path) -> None:
         (Path("nothing.json"), {}, ["the program nothing.json cannot be read", "check the path"]),
         (lambda: None, {}, ["<lambda> returned NoneType, not a Protocol", "end it with: return p"]),
         (print, {}, ["print: parameter *args has no whole number", "leave *args out"]),
-        ("producer_consumer", {"ctas": 0}, ["a launch of 0 CTAs", "use 1 or more"]),
+        ("producer_consumer", {"ctas": 0}, ["a launch of 0 CTAs", "use 1 to 2,147,483,647"]),
         ("producer_consumer", {"ctas": "2"}, ["ctas takes a whole number, not '2'"]),
         ("producer_consumer", {"stages": 32}, ["shared memory"]),
     ],

@@ -93,7 +93,7 @@ def test_the_repr_is_one_short_line_that_says_what_was_found(results: dict[str, 
     )
     assert reprs["finding"].startswith("<CheckFinding deadlock: 2 of 2 agents")
     assert reprs["counterexample"].startswith("<CounterexampleDiagram 55 steps to deadlock")
-    long = pipesim.Protocol("x" * 300)
+    long = pipesim.Protocol("x" * 200)
     long.role("worker")(lambda w: w.work(1))
     assert len(repr(pipesim.check(long))) == 100
 

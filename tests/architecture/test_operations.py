@@ -12,6 +12,7 @@ import pytest
 from pipesim.explain.operation_words import operation_in_short, operation_in_words
 from pipesim.export.promela import to_promela
 from pipesim.model import groups, positions
+from pipesim.model.groups import LOOP_MARKS
 from pipesim.model.machine import initial_state, step
 from pipesim.model.ops import AT, OPERANDS, Op, OperandName, Operation, Space, describe, operand, operands, with_operand
 from pipesim.model.program import Access, Agent, Barrier, Program, Tile
@@ -40,8 +41,9 @@ def example(op: Op) -> Operation:
 
 
 def program(*code: Operation) -> Program:
-    """One agent with these operations after the init of the barrier."""
-    code = (example(Op.INIT), *code)
+    """One agent with these operations after the init of the barrier and, for the mark of a loop, its begin."""
+    begun = [example(Op.LOOP_BEGIN)] if any(op[0] in LOOP_MARKS - {Op.LOOP_BEGIN} for op in code) else []
+    code = (*begun, example(Op.INIT), *code)
     return Program(
         "made", {}, (Agent(0, 0, 1, "only", 0),), (Barrier(0, "bar", 0),), (Access(Space.SHARED, 0, 0, 16),),
         (Tile("tile", Space.SHARED, 0, 0, 16, 1),), (code,), ((0,) * len(code),), ("made.py:1",),
@@ -57,9 +59,12 @@ def test_names_of_operands_are_those_of_the_table() -> None:
 @pytest.mark.parametrize("op", EVERY)
 def test_the_machine_has_a_rule(op: Op) -> None:
     made = program(example(op))
-    first = step(made, initial_state(made), 0)
-    assert not first.faults
-    assert step(made, first.state, 0) is not None
+    state = initial_state(made)
+    for _ in made.code[0][:-1]:
+        before = step(made, state, 0)
+        assert not before.faults
+        state = before.state
+    assert step(made, state, 0) is not None
 
 
 @pytest.mark.parametrize("op", EVERY)

@@ -173,7 +173,7 @@ def test_junit(call: Call) -> None:
 def test_characters_that_xml_cannot_hold_are_replaced() -> None:
     from pipesim.report.pages.annotations import _clean
 
-    assert _clean("a\x00b\x1b[1m\ud800\ufffe é→\n\t") == "a?b?[1m?? é→\n\t"
+    assert _clean("a\x00b\x1b[1m\ud800\ufffe é→\n\t") == "a?b?[1m?? é→??"
 
 
 @pytest.mark.parametrize(
@@ -200,6 +200,33 @@ def test_a_format_that_does_not_exist() -> None:
 
 WRONG = f"{ROOT}/tests/support/nine_warps.py:nine_warps"
 OF_THIS = ("-p", "stages=1", "-p", "tiles=2", "-p", "k_steps=3", "-p", "empty_count=9")
+
+
+class TestAll:
+    @pytest.fixture(autouse=True)
+    def few(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in set(BUILT_IN) - {"producer_consumer", "cluster_multicast"}:  # the others take their time
+            monkeypatch.delitem(BUILT_IN, name)
+
+    def test_one_can_be_left_out(self, call: Call) -> None:
+        answer = call("check", "--all", "--except", "cluster_multicast", "--quick")
+        assert answer.code == 0
+        assert "cluster_multicast" not in answer.out
+        assert "no schedule of producer_consumer deadlocks" in " ".join(answer.out.split())
+
+    @pytest.mark.parametrize(
+        ("words", "fact"),
+        [
+            (("producer_consumer", "--except", "producer_consumer"), "--except removes protocols from --all"),
+            (("--all", "--except", "producer"), "there is no protocol 'producer' to leave out"),
+            (("--all", "--except", "producer_consumer", "--except", "cluster_multicast"), "nothing is left to check"),
+            ((), "no protocol is named"),
+        ],
+    )
+    def test_what_cannot_be_left_out_is_refused(self, call: Call, words: tuple[str, ...], fact: str) -> None:
+        answer = call("check", *words)
+        assert (answer.code, answer.out) == (2, "")
+        assert answer.err.startswith(f"pipesim: {fact}"), answer.err
 
 
 class TestSteps:

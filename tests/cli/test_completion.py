@@ -35,7 +35,7 @@ def test_commands() -> None:
 
 
 def test_options() -> None:
-    assert complete("pipesim check --max") == ["--max-states"]
+    assert complete("pipesim check --max-s") == ["--max-states"]
     assert set(complete("pipesim check --format ")) >= {"text", "json", "github", "junit"}
     assert complete("pipesim export producer_consumer --to p") == ["promela"]
 
@@ -99,21 +99,48 @@ def test_a_shell_that_is_not_known(call: Call) -> None:
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_in_bash(tmp_path: Path) -> None:
     """The whole way: what bash calls when the tabulator is pressed, by the words that it would have."""
-    script = tmp_path / "pipesim"
+    assert in_bash("pipesim run producer_consumer -p st", 4, tmp_path).split() == ["stages="]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_the_name_of_a_file_is_a_word_in_bash(tmp_path: Path) -> None:
+    """What bash puts into the line is evaluated as it would be when the line is entered."""
+    names = [
+        "$(touch pwned).py",
+        "`touch pwned`.py",
+        "a; touch pwned;.py",
+        "a b|touch pwned|.py",
+        "a'b\".py",
+        "x\\y.py",
+    ]
+    for name in [*names, "new\nline.py", "escape\x1b[2J.py", "bell\x0bx.py"]:
+        Path(name).touch()
+    offered = in_bash("pipesim check ", 2, tmp_path, then='printf "%s\\n" "${COMPREPLY[@]}"').splitlines()
+    words = [word for word in offered if word.rstrip().endswith(".py")]
+    again = subprocess.run(
+        ["bash", "-c", f"printf '%s\\n' {' '.join(words)}"], check=True, capture_output=True, text=True
+    )
+    assert sorted(again.stdout.splitlines()) == sorted(names)
+    assert not Path("pwned").exists()
+
+
+def in_bash(line: str, word: int, folder: Path, then: str = 'echo "${COMPREPLY[@]}"') -> str:
+    """What bash prints after the completion of a line's last word."""
+    script = folder / "pipesim"
     script.write_text(
         f"#!{sys.executable}\nfrom pipesim.cli.main import main\nraise SystemExit(main())\n", encoding="utf-8"
     )
     script.chmod(0o755)
-    line = "pipesim run producer_consumer -p st"
     typed = f"""
         eval "$(pipesim completion bash)"
         COMP_LINE={line!r}; COMP_POINT={len(line)}; COMP_TYPE=9
-        COMP_WORDS=({line}); COMP_CWORD=4
+        COMP_WORDS=({line}); COMP_CWORD={word}
         _python_argcomplete pipesim
-        echo "${{COMPREPLY[@]}}"
+        {then}
     """
-    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
+    path = os.pathsep.join([str(folder), os.environ["PATH"]])
     answer = subprocess.run(
         ["bash", "-c", typed], env={**os.environ, "PATH": path}, check=True, capture_output=True, text=True
     )
-    assert answer.stdout.split() == ["stages="]
+    return answer.stdout

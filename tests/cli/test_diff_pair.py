@@ -230,13 +230,6 @@ def test_totals_and_cycles_a_tile_are_told_apart(call: Call, bare: Path, slow: P
     assert lines[at].split()[-6:] == ["A", "B", "B", "−", "A", "B", "−", "A"][-6:]
 
 
-def test_an_impossible_clock_names_its_file(call: Call, good: Trace) -> None:
-    write_trace(Trace(replace(good.meta, extra={"order_error_cycles": -1}), good.events), Path("odd.parquet"))
-    answer = call("diff", "odd.parquet")
-    assert answer.code == 3
-    assert answer.err == "pipesim: the trace states an impossible clock uncertainty: -1 cycles\n  at: odd.parquet\n"
-
-
 class TestAgreementOfEach:
     """What one trace alone agrees by, two of it agree by."""
 

@@ -32,7 +32,10 @@ def refused(answer: Any, code: int = 2) -> list[str]:
         ("producer_consumr", ["there is no protocol 'producer_consumr'", "try: did you mean producer_consumer?"]),
         (
             "xyzzy",
-            ["there is no protocol 'xyzzy'", "try: see `pipesim list`, or give file.py:function or a program's .json"],
+            [
+                "there is no protocol 'xyzzy'",
+                "try: see `pipesim list`, or give file.py:function, a program's .json or a kernel's .ptx",
+            ],
         ),
         ("gone.py", ["there is no file gone.py", "try: give the path of a Python file"]),
         ("gone.py:", ["there is no file gone.py", "try: give the path of a Python file"]),
@@ -40,7 +43,7 @@ def refused(answer: Any, code: int = 2) -> list[str]:
         ("gone.json", ["the program gone.json cannot be read", "probable cause: No such file or directory",
                        "try: check the path"]),
         ("bytes.json", ["the program bytes.json cannot be read",
-                        "probable cause: it is not a text file",
+                        "probable cause: it is not text in UTF-8: invalid start byte at byte 0",
                         "try: write one with `pipesim run NAME --save-program FILE`"]),
     ],
 )  # fmt: skip
@@ -223,7 +226,7 @@ class TestParameters:
 
     @pytest.mark.parametrize("command", ["run", "verify", "capture"])
     def test_a_launch_of_no_cta(self, call: Call, command: str) -> None:
-        assert refused(call(command, PC, "--ctas", "0")) == ["a launch of 0 CTAs", "try: use 1 or more"]
+        assert refused(call(command, PC, "--ctas", "0")) == ["a launch of 0 CTAs", "try: use 1 to 2,147,483,647"]
 
 
 class TestTooLarge:

@@ -109,8 +109,9 @@ class TestTolerance:
 
     @pytest.mark.slow
     def test_without_an_event_neither(self, call: Call) -> None:
-        assert call("verify", PC, "-p", "tiles=0").code == 0
+        assert call("verify", PC, "-p", "tiles=0").code == 3
         assert call("verify", PC, "-p", "tiles=0", "--tolerance", "50").code == 3
+        assert call("verify", PC, "-p", "tiles=0", "--no-hardware").code == 0
 
     def test_a_divergence_comes_first(self, call: Call, refuted: Path) -> None:
         answer = call("verify", PC, "--traces", refuted, "--tolerance", "0")

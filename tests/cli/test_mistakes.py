@@ -195,7 +195,7 @@ def test_the_file_without_a_mistake_runs(call: Call, user: Callable[[str], None]
 def test_a_mistake_is_told_with_the_users_line(
     call: Call, user: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mistake: str
 ) -> None:
-    monkeypatch.setattr(recording, "MAX_OPERATIONS", 1000)
+    monkeypatch.setattr(recording, "MAX_AGENT_OPERATIONS", 1000)
     source = source_of(mistake)
     user(source)
     answer = call("run", "mine.py:f")

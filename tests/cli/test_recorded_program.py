@@ -11,7 +11,12 @@ import pytest
 
 import pipesim
 from pipesim.answers.pair import compare_pair
-from pipesim.errors import EvidenceError
+from pipesim.answers.recorded_program import most_operations
+from pipesim.answers.verify_parts import Subject, TracesPart, carry_out
+from pipesim.bounds import MAX_OPERATIONS, OPERATIONS_A_RECORD, SPARE_OPERATIONS
+from pipesim.errors import EvidenceError, TooManyOperationsError
+from pipesim.model.ending import Ending
+from pipesim.targets import find, target_of
 from pipesim.trace.files import read_trace, write_trace
 from pipesim.trace.schema import Trace
 
@@ -77,3 +82,82 @@ def test_a_value_that_is_given_is_not_missing(call: Call, good: Trace) -> None:
     write_trace(Trace(replace(good.meta, params=without(good.meta.params)), good.events), "t.parquet")
     assert call("diff", "t.parquet", "-p", f"work={good.meta.params['work']}").code == 0
     assert pipesim.compare("t.parquet", work=good.meta.params["work"]).ok
+
+
+class TestSizes:
+    """A program for a trace is never larger than its records allow: a small file does not make a large program."""
+
+    LARGE = 1_000_000
+
+    @pytest.fixture
+    def large(self, good: Trace) -> Path:
+        """A recording whose parameters say another number of tiles than it has."""
+        path = Path("mine", "h100", "large.parquet")
+        write_trace(Trace(replace(good.meta, params={**good.meta.params, "tiles": self.LARGE}), good.events), path)
+        return path
+
+    def refuses(self, answer: Any, path: Path) -> None:
+        most = SPARE_OPERATIONS + OPERATIONS_A_RECORD * len(read_trace(path).events)
+        too_large = f"the program of these parameters has more than {most:,} operations"
+        assert answer.code == 3
+        assert answer.error == [
+            f"pipesim: {too_large}, which the trace is too short for",
+            f"  at: {path}",
+            "  probable cause: the parameters are not those of the recording",
+            "  try: record it again, or give the parameters with -p NAME=VALUE",
+        ]
+
+    def test_diff(self, call: Call, large: Path) -> None:
+        self.refuses(call("diff", large), large)
+        assert call("diff", large, "-p", "tiles=64").code == 0
+
+    def test_diff_with_a_protocol_that_is_named(self, call: Call, large: Path) -> None:
+        self.refuses(call("diff", large, "--protocol", PC), large)
+
+    def test_diff_of_two_compares_neither_with_it(self, large: Path) -> None:
+        trace = read_trace(large)
+        refused = compare_pair(trace, trace).b.refused
+        assert refused is not None
+        assert refused.fact.startswith("the program of these parameters has more than ")
+
+    def test_compare(self, large: Path) -> None:
+        for given in ((large,), (PC, large)):
+            with pytest.raises(EvidenceError, match="which the trace is too short for"):
+                pipesim.compare(*given)
+
+    def test_verify_says_so_of_the_trace(self, large: Path) -> None:
+        lines = carry_out(TracesPart(Subject(PC), Path("mine"), (large,)))
+        assert isinstance(lines, tuple)
+        (line,) = lines
+        assert line.unusable.startswith("the program of these parameters has more than ")
+
+    def test_a_run_that_hung_or_was_cut_may_be_of_any_program(self, good: Trace) -> None:
+        meta, records = good.meta, len(good.events)
+        header = meta.ctas[0]
+        whole = SPARE_OPERATIONS + OPERATIONS_A_RECORD * records
+        assert most_operations(meta, records) == most_operations(meta) == whole
+        assert most_operations(meta, 10**9) == MAX_OPERATIONS
+        lost = replace(header, dropped=(1,) * len(meta.agents))
+        for other in (
+            replace(meta, status=Ending.DEADLINE),
+            replace(meta, status=Ending.UNKNOWN),
+            replace(meta, window=(2, 4)),
+            replace(meta, ctas=(lost,)),
+        ):
+            assert most_operations(other, records) == MAX_OPERATIONS
+        assert most_operations(replace(meta, ctas=())) == MAX_OPERATIONS  # nobody says how many records there are
+        assert most_operations(replace(meta, ctas=()), 10) == SPARE_OPERATIONS + 10 * OPERATIONS_A_RECORD
+
+    def test_a_program_that_is_ready_is_compared_with_the_same_bound(self, good: Trace) -> None:
+        target = target_of(find(PC).build({"tiles": 64}))
+        assert target.build(most=1000) is not None
+        with pytest.raises(TooManyOperationsError, match="has more than 10 operations"):
+            target.build(most=10)
+
+    def test_the_bound_holds_for_all_agents_together(self) -> None:
+        target = find(PC)
+        program = target.build({"tiles": 64})
+        operations = sum(map(len, program.code))
+        assert target.build({"tiles": 64}, most=operations) == program
+        with pytest.raises(TooManyOperationsError):
+            target.build({"tiles": 64}, most=operations - 1)

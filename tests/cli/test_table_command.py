@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hwkernels.recorder.table import read_table
+from pipesim.model.program_json import dumps
 from pipesim.targets import find
 from pipesim.trace.schema import OPTIONAL
 from pipesim.trace.sites import site_table
@@ -60,6 +64,44 @@ def test_a_file_is_overwritten_on_demand_only(call: Call, ring: str) -> None:
     assert call("table", ring, "-o", "ring.table.h", "--force").code == 0
 
 
+def test_barriers_before_a_ring_that_nothing_uses(call: Call, ring: str, user: Callable[[str], None]) -> None:
+    """A ring that begins at a pointer leaves barriers without an init: they keep their place, with a count of 0."""
+    text = Path("ring.py").read_text(encoding="utf-8").replace("2 * stages)", "2 * stages + 3)")
+    assert (ring, text.count("Pipeline(storage, stages)")) == ("ring.py:ring", 3)
+    user(text.replace("Pipeline(storage, stages)", "Pipeline(storage.ptr() + 3, stages)"))
+    answer = call("table", "mine.py", "-o", "mine.table.h")
+    assert (answer.code, answer.err) == (0, "")
+    written = Path("mine.table.h").read_text(encoding="utf-8")
+    assert "PIPESIM_BARRIER(pipe, 3, 0)  // unused: no init has a count for it\n" in written
+    table = read_table(Path("mine.table.h"), {"STAGES": 2, "WARPS": 1})
+    assert [(b.name, b.stages, b.count) for b in table.barriers] == [("pipe", 3, 0), ("full", 2, 1), ("empty", 2, 1)]
+
+
+def test_what_no_line_can_say_is_refused_without_the_file_that_was_tried(
+    call: Call, user: Callable[[str], None]
+) -> None:
+    source = """
+from pipesim import Protocol
+
+
+def odd():
+    p = Protocol("odd")
+    p.role("load tiles")(lambda w: w.work(1))
+    return p
+"""
+    user(source)
+    answer = call("table", "mine.py")
+    assert answer.code == 2
+    cause = "a CUDA compiler reads it: a name consists of letters, digits and _, and begins with no digit"
+    assert answer.error == [
+        "pipesim: the role 'load tiles' cannot be written into a table",
+        f"  probable cause: {cause}",
+        "  try: rename the role in the protocol",
+    ]
+    user(source.replace("load tiles", "load_tiles"))
+    assert call("table", "mine.py").code == 0  # the twin
+
+
 def test_parameters_are_those_of_the_usual_values(call: Call) -> None:
     """With one ring for keys and values the protocol has other groups, and no slices."""
     out = call("table", "attention_sm90", "-p", "fused=1").out
@@ -70,6 +112,7 @@ def test_parameters_are_those_of_the_usual_values(call: Call) -> None:
     assert "PIPESIM_BARRIER(full, STAGES, 1)\n" in out
 
 
+@pytest.mark.slow
 def test_sites_that_a_kernel_need_not_have(call: Call) -> None:
     """Those of named barriers, commits and groups are there unless only the required ones are asked for, or fit."""
     out, least = call("table", "gemm_sm90").out, call("table", "gemm_sm90", "--required").out
@@ -100,3 +143,30 @@ def test_mistakes(call: Call, ring: str) -> None:
     assert call("table").code == 2
     assert call("table", "no_such").error[0] == "pipesim: there is no protocol 'no_such'"
     assert call("table", ring, "-p", "depth=3").error[0] == "pipesim: ring.py:ring has no parameter 'depth'"
+
+
+def test_what_no_table_can_say_is_refused_in_the_words_of_the_protocol(call: Call) -> None:
+    """A barrier without a count, and warps with a gap: the place is not a file that nobody has."""
+    program = json.loads(dumps(find("producer_consumer").build({"tiles": 2})))
+    unused = {**program, "barriers": [*program["barriers"], [0, "unused", 0]]}
+    Path("unused.json").write_text(json.dumps(unused), encoding="utf-8")
+    answer = call("table", "unused.json")
+    assert (answer.code, answer.error) == (
+        2,
+        [
+            "pipesim: no table can say the count of unused, which no agent initialises",
+            "  probable cause: a table gives the arrivals that complete a phase of each barrier",
+            "  try: initialise unused, or leave it out",
+        ],
+    )
+    gap = {**program, "agents": [[cta, 2 * warp, *rest] for cta, warp, *rest in program["agents"]]}
+    Path("gap.json").write_text(json.dumps(gap), encoding="utf-8")
+    answer = call("table", "gap.json")
+    assert answer.code == 2
+    assert answer.error[0] == "pipesim: no table can say which warps the roles producer, consumer have"
+    named = {**program, "barriers": [[cta, f"{name} of it", stage] for cta, name, stage in program["barriers"]]}
+    alike = {**named, "barriers": [[0, "a.b", 0], [0, "a_b", 0], *named["barriers"][2:]]}
+    Path("alike.json").write_text(json.dumps(alike), encoding="utf-8")
+    answer = call("table", "alike.json")
+    assert answer.code == 2
+    assert answer.error[0] == "pipesim: this protocol has no table: barrier a_b is defined twice"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ import hwkernels.capture
 from hwkernels.capture import CaptureRequest, TwinSubject
 from hwkernels.device import launch
 from pipesim.answers import verify
+from pipesim.answers.progress import Stage
+from pipesim.answers.views.check import CheckStep
+from pipesim.cli.progress import TerminalProgress
 from pipesim.errors import HardwareError
 from pipesim.trace.files import write_trace
 from pipesim.trace.library import trace_folder
@@ -92,6 +96,58 @@ def test_without_hardware(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "── " not in answer.out
 
 
+class TestInterrupt:
+    """Ctrl-C after the verdict ends the work, and what is known is printed."""
+
+    def at(self, monkeypatch: pytest.MonkeyPatch, last: object) -> None:
+        def step(self: TerminalProgress, protocol: str, step: CheckStep) -> AbstractContextManager[Any]:
+            if step is last:
+                raise KeyboardInterrupt
+            return nullcontext(lambda done, of: None)
+
+        def doing(self: TerminalProgress, stage: Stage, *names: str) -> AbstractContextManager[None]:
+            if stage is last:
+                raise KeyboardInterrupt
+            return nullcontext()
+
+        monkeypatch.setattr(TerminalProgress, "check_step", step)
+        monkeypatch.setattr(TerminalProgress, "doing", doing)
+
+    def test_after_the_verdict(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.at(monkeypatch, CheckStep.SIZES)
+        answer = call("verify", PC)
+        assert (answer.code, answer.err) == (3, "")
+        assert "✓ proved for every schedule" in answer.out
+        assert "left out     other sizes: interrupted" in answer.out
+        proved = SIMULATED.partition("; the simulation")[0]
+        assert answer.verdict == f"? {proved}; interrupted before the simulation"
+
+    def test_between_simulation_and_comparison(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.at(monkeypatch, Stage.COMPARE)
+        answer = call("verify", PC, "--json")
+        assert answer.code == 3
+        report = answer.json["report"]
+        assert (report["interrupted"], report["hardware"]) == (True, [])
+        assert len(report["simulations"]) == 2
+        assert report["verdict"] == f"{SIMULATED}; interrupted before every trace was compared"
+
+    def test_what_is_wrong_stays_wrong(self, call: Call, ring: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.at(monkeypatch, CheckStep.SCHEDULE)
+        answer = call("verify", ring, "-p", "arrivals=3", "--no-hardware")
+        assert answer.code == 1
+        assert answer.verdict == "✗ the protocol fails in the schedule above"
+
+    def test_before_the_verdict_nothing_is_known(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.at(monkeypatch, CheckStep.VERDICT)
+        answer = call("verify", PC)
+        assert (answer.code, answer.out, answer.err) == (130, "", "pipesim: interrupted\n")
+
+    def test_the_twin_is_not_interrupted(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.at(monkeypatch, None)
+        answer = call("verify", PC, "--json")
+        assert (answer.code, answer.json["report"]["interrupted"]) == (0, False)
+
+
 class TestNothingToCompareWith:
     """The simulation is reported all the same; the verdict is unknown, never that all is well."""
 
@@ -106,6 +162,17 @@ class TestNothingToCompareWith:
         assert "stages=5" in lines[0]
         assert "stages 4 instead of 5" in lines[2]  # the nearest
         assert lines[3].startswith("  try: record it on a GPU: pipesim capture producer_consumer -p arrive_lanes=1 ")
+
+    def test_a_recording_without_an_event(self, call: Call) -> None:
+        words = ("verify", PC, "-p", "tiles=0", "--traces", trace_folder() / "h100")
+        answer = call(*words)
+        assert answer.code == 3
+        simulated = "proved for every schedule, assuming that reads complete before the arrive that follows them; "
+        simulated += "the simulation finishes without a finding"
+        assert answer.verdict == f"? {simulated}, but {H100}: the trace has no event to compare with the protocol"
+        assert "agrees with the hardware" not in answer.out
+        assert "? unknown: no event was recorded · 8 barrier words agree" in answer.out
+        assert call("verify", PC, "-p", "tiles=1", "--traces", trace_folder() / "h100").code == 0  # the twin
 
     def test_a_protocol_without_a_kernel_is_not_told_to_capture(self, call: Call, ring: str) -> None:
         answer = call("verify", ring)

@@ -97,6 +97,20 @@ class TestTable:
         assert "simulated on the profile h200" in answer.out
         assert answer.verdict == "✓ 2 of 2 protocols passed (hardware left out)"
 
+    def test_a_recording_without_an_event_is_not_counted(self, several: Call, recorded: Path, ring: str) -> None:
+        Path("mine", "h100").mkdir(parents=True)
+        shutil.copy(recorded.with_name(recorded.name.replace("-t64-", "-t0-")), Path("mine", "h100"))
+        alone = several(PC, ring, "--traces", "mine")
+        assert alone.code == 3  # it is the only one, so that nothing was compared
+        assert row(alone, PC)[-1] == "? 0/1"
+        assert alone.verdict == "? 1 of 2 protocols passed; unknown: producer_consumer"
+        assert "the trace has no event to compare with the protocol" in said(alone)
+        shutil.copy(recorded, Path("mine", "h100"))
+        beside = several(PC, ring, "--traces", "mine")
+        assert (beside.code, row(beside, PC)[-1]) == (0, "✓ 1/1")
+        assert "1 of 1 recorded trace agrees in the order of events" in said(beside)
+        assert "1 more trace without an event: nothing to compare" in said(beside)
+
 
 class TestWhatIsNotRight:
     def test_a_protocol_that_is_refuted(self, several: Call, ring: str, user: Callable[[str], None]) -> None:
@@ -171,10 +185,10 @@ class TestWhatIsNotRight:
 
         monkeypatch.setattr(verify_parts, "check", check)
         answer = several(PC, ring, "--no-hardware")
-        assert answer.code == 3
+        assert answer.code == 70
         assert row(answer, PC)[1:3] == ["? failed", "✓ 71,595"]
         assert row(answer, ring)[1] == "✓ these parameters"
-        assert "the proof failed: KeyError: 'empty' (" in said(answer)
+        assert "the proof failed: an internal error of pipesim: KeyError: 'empty' (" in said(answer)
         assert answer.verdict == f"? 1 of 2 protocols passed; unknown: {PC} (hardware left out)"
 
     def test_a_protocol_that_cannot_be_flattened(self, several: Call, ring: str, user: Callable[[str], None]) -> None:
@@ -214,13 +228,42 @@ class TestOptions:
             (("--all", "--traces", "nowhere"), "there is no folder nowhere"),
             (("--all", "--no-hardware", "--traces", "."), "--traces asks for a comparison"),
             (("--all", "--profile", "b200"), "there is no latency profile 'b200'"),
-            ((PC, "no_such_protocol"), "there is no protocol 'no_such_protocol'"),
+            (("no_such_protocol", "nor_this"), "there is no protocol 'no_such_protocol'"),
         ],
     )
     def test_what_means_nothing_is_refused(self, several: Call, words: tuple[str, ...], fact: str) -> None:
         answer = several(*words)
         assert (answer.code, answer.out) == (2, "")
         assert answer.err.startswith(f"pipesim: {fact}"), answer.err
+
+    def test_a_name_that_does_not_exist_does_not_stop_the_others(self, several: Call, ring: str) -> None:
+        answer = several("no_such_protocol", ring, "--no-hardware")
+        assert answer.code == 2
+        assert answer.err.startswith("pipesim: there is no protocol 'no_such_protocol'")
+        assert row(answer, ring)[1] == "✓ these parameters"
+        assert answer.verdict == "? 1 of 2 protocols passed; not found: no_such_protocol (hardware left out)"
+        found = several("no_such_protocol", ring, "--no-hardware", "--json").json
+        assert (found["exit_code"], list(found["protocols"])) == (2, [ring, "no_such_protocol"])
+        assert found["protocols"]["no_such_protocol"]["error"]["fact"] == "there is no protocol 'no_such_protocol'"
+        assert several(ring, PC, "--no-hardware").code == 0  # the twin
+
+    def test_what_is_over_when_it_is_interrupted_is_reported(
+        self, several: Call, ring: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        done = verify_parts._done  # carries out a part
+
+        def interrupted(part: Any) -> Any:
+            if isinstance(part, verify_parts.SimulationPart) and part.subject.name == ring:
+                raise KeyboardInterrupt
+            return done(part)
+
+        monkeypatch.setattr(verify_parts, "_done", interrupted)
+        answer = several(PC, ring, "--no-hardware")
+        assert answer.code == 3
+        assert row(answer, PC)[1:3] == ["✓ any tiles", "✓ 71,595"]
+        assert row(answer, ring)[1:3] == ["✓ these parameters", "? interrupted"]
+        assert "interrupted before the end of the simulation" in said(answer)
+        assert answer.verdict == f"? 1 of 2 protocols passed; unknown: {ring} (hardware left out)"
 
     def test_no_processes(self, call: Call) -> None:
         assert call("verify", "--all", "--jobs", "0").err.startswith("pipesim: --jobs 0")

@@ -22,8 +22,9 @@ GLOSSARY = ROOT / "docs" / "glossary.md"
 #: Packages whose strings (not docstrings) reach a user: help, errors, reports, claims.
 PACKAGES = (
     "pipesim/answers", "pipesim/api", "pipesim/cli", "pipesim/conform", "pipesim/explain", "pipesim/lang",
-    "pipesim/model", "pipesim/pipelines", "pipesim/protocols", "pipesim/prove", "pipesim/report", "pipesim/timed",
-    "pipesim/trace", "pipesim/errors.py", "pipesim/export", "pipesim/targets.py", "pipesim/testing.py", "hwkernels",
+    "pipesim/model", "pipesim/pipelines", "pipesim/protocols", "pipesim/prove", "pipesim/ptx", "pipesim/report",
+    "pipesim/timed", "pipesim/trace", "pipesim/process", "pipesim/protocol_process.py", "pipesim/errors.py",
+    "pipesim/export", "pipesim/targets.py", "pipesim/testing.py", "hwkernels",
 )  # fmt: skip
 
 #: Sentences that keep a word of the list, each with the reason.

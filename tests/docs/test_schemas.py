@@ -109,7 +109,7 @@ def test_the_answer_of_a_command(
 
 
 def test_every_answer_has_a_command_that_is_tried() -> None:
-    files = {"program", "profile", "trace-metadata", "experiments", "latency-floors"}
+    files = {"program", "profile", "trace-metadata", "experiments", "latency-floors", "launch"}
     assert {name for name, _ in COMMANDS} | files == set(MADE)
 
 

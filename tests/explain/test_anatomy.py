@@ -12,8 +12,8 @@ from pipesim.explain.anatomy.read import anatomy
 from pipesim.lang.protocol import Protocol
 from pipesim.model.ops import Engine
 from pipesim.model.program_json import dumps, loads
-from pipesim.protocols.cutlass_sm90_pingpong import cutlass_sm90_pingpong
-from pipesim.protocols.producer_consumer import producer_consumer
+from pipesim.protocols.hopper.cutlass_sm90_pingpong import cutlass_sm90_pingpong
+from pipesim.protocols.hopper.producer_consumer import producer_consumer
 from tests.support.diagram_protocols import PROTOCOLS
 
 

@@ -289,7 +289,7 @@ def test_an_operand_is_a_whole_number() -> None:
 
 
 def test_a_loop_that_does_not_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "MAX_OPERATIONS", 1000)
+    monkeypatch.setattr(recording, "MAX_AGENT_OPERATIONS", 1000)
 
     def forever(w: Warp, _: ProducerConsumerPipeline) -> None:
         while True:

@@ -70,6 +70,12 @@ REFUSED: dict[str, tuple[Body, Body]] = {
     "1 of 32 lanes execute wgmma": (
         elected(lambda w, m: w.mma(W, reads=[(m.tile[0], 1)])), lambda w, m: w.mma(W, reads=[(m.tile[0], 1)]),
     ),
+    "1 of 32 lanes execute bar.sync": (
+        elected(lambda w, m: w.bar_sync(1, 32)), lambda w, m: w.bar_sync(1, 32),
+    ),
+    "1 of 32 lanes execute bar.arrive": (
+        elected(lambda w, m: w.bar_arrive(1, 64)), lambda w, m: w.bar_arrive(1, 64),
+    ),
     "a commit of WGMMA to an mbarrier": (lambda w, m: w.commit(W, m.bars[0]), lambda w, m: w.commit(W)),
     "a commit of BULK to an mbarrier": (_copies_to_a_barrier, elected(lambda w, m: w.commit(B))),
     "a commit of TCGEN05 without an mbarrier": (

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from pipesim.errors import ConfigurationError, ProtocolError
+from pipesim.errors import ConfigurationError, ProgramFormatError, ProtocolError
 from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.warp import Warp
-from pipesim.model.ops import Fence, Op, Scope, Space, semantics
-from pipesim.model.program import Access, Agent, Barrier, Tile
+from pipesim.model.ops import Engine, Fence, Op, Scope, Space, semantics
+from pipesim.model.program import Access, Agent, Barrier, Program, Tile
 from pipesim.pipelines import ProducerConsumerPipeline
 
 HERE = Path(__file__).read_text(encoding="utf-8").splitlines()
@@ -339,8 +340,44 @@ def test_a_pipeline_object_used_by_another_role() -> None:
 
 def test_a_negative_number_that_reaches_the_program_is_refused_with_its_line() -> None:
     p = Protocol("p")
-    bars = p.mbarriers("b", 1, count=1)
-    p.role("r")(lambda _: bars[0].expect_tx(-16))  # negative
-    with pytest.raises(Exception, match="EXPECT_TX: bytes -512 is outside") as caught:
+    p.mbarriers("b", 1, count=1)
+    p.role("r")(lambda w: w.wait_group(Engine.BULK, -1))  # negative
+    with pytest.raises(ProgramFormatError) as caught:
         p.flatten()
-    assert line("negative") in str(caught.value)
+    assert str(caught.value) == (
+        "WAIT_GROUP: groups -1 is outside 0..4,294,967,296\n"
+        f"  at: {line('negative')} (r of p, operation 3 of agent 0)\n"
+        "  probable cause: the operation there is WAIT_GROUP engine=0 groups=-1\n"
+        "  try: give groups a value of 0 to 4,294,967,296"
+    )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda bar, n: bar.expect_bytes(n),
+        lambda bar, n: bar.expect_bytes_relaxed(n),
+        lambda bar, n: bar.expect_tx(n),
+        lambda bar, n: bar.arrive_and_expect_bytes(n, 0),
+        lambda bar, n: bar.complete_transaction(0, n),
+    ],
+)
+def test_a_negative_number_of_bytes_is_refused(call: Callable[[SharedMemBarrier, int], object]) -> None:
+    def flatten(nbytes: int) -> Program:
+        p = Protocol("p")
+        bars = p.mbarriers("b", 1, count=1)
+
+        @p.role("r")
+        def r(w: Warp) -> None:
+            with w.elect_one():
+                call(bars[0], nbytes)
+
+        return p.flatten()
+
+    with pytest.raises(ProtocolError) as caught:
+        flatten(-1)
+    assert caught.value.fact == "r: -1 bytes are expected or completed on a barrier"
+    assert caught.value.cause.startswith("the transaction count of an instruction is 0 or more")
+    assert "(" not in caught.value.place
+    assert caught.value.correction.startswith("give the number of bytes that the copy brings")
+    assert len(flatten(1).code[0]) == len(flatten(0).code[0])  # the twins

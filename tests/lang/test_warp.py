@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -12,20 +13,21 @@ from pipesim.lang.builder import recorder
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.warp import ANY_ITEM, TileArray, Warp
+from pipesim.model.groups import ON_NAMED_BARRIER
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, semantics
 
 Body = Callable[[Warp, TileArray, BarrierStorage], Any]
 
 
-def recorded(body: Body, cluster: int = 1) -> list[Operation]:
-    """What one call records in a CTA of 3 warps, without the prologue."""
+def recorded(body: Body, cluster: int = 1, *, whole: bool = False) -> list[Operation]:
+    """What one call records in a CTA of 3 warps, without the prologue; by one lane unless ``whole``."""
     p = Protocol("warp", cluster=cluster)
     tile, bars = p.smem("tile", 2, 64), p.mbarriers("b", 2, count=1)
     p.role("other", warps=2)(lambda _: None)
 
     @p.role("r")
     def r(w: Warp) -> None:
-        with w.elect_one():
+        with nullcontext() if whole else w.elect_one():
             body(w, tile, bars)
 
     code = p.flatten().code[2]
@@ -61,7 +63,11 @@ CALLS: dict[str, tuple[Body, list[Operation]]] = {
 @pytest.mark.parametrize("call", CALLS)
 def test_each_method_records_its_operation(call: str) -> None:
     body, expected = CALLS[call]
-    assert recorded(body) == expected
+    whole = expected[0][0] in ON_NAMED_BARRIER
+    assert recorded(body, whole=whole) == expected
+    if whole:  # the twin: in one lane it would be counted as a whole warp's
+        with pytest.raises(ProtocolError, match="1 of 32 lanes execute bar"):
+            recorded(body)
 
 
 def test_a_whole_warp_asks_for_registers() -> None:
@@ -92,6 +98,7 @@ WRONG: dict[str, Body] = {
     "named barrier 16": lambda w, *_: w.bar_sync(16, 32),
     "named barrier -1": lambda w, *_: w.bar_arrive(-1, 32),
     "work of -1 cycles": lambda w, *_: w.work(-1),
+    f"work of {1 << 62} cycles": lambda w, *_: w.work(1 << 62),
 }
 
 

@@ -51,7 +51,7 @@ def test_an_arrive_does_not_wait(build: Any, play: Any) -> None:
         ((SYNC, "BAR_SYNC threads=96"), "0 1", Fault(FaultKind.BARRIER_THREADS, 1, 0, -1, 96, 64)),
         (("BAR_SYNC threads=48",), "0", Fault(FaultKind.BARRIER_THREADS, 0, 0, -1, 48, 0)),
         (("BAR_SYNC threads=0",), "0", Fault(FaultKind.BARRIER_THREADS, 0, 0, -1, 0, 0)),
-        (("BAR_ARRIVE threads=64 lanes=48",) * 2, "0 1", Fault(FaultKind.BARRIER_OVERRUN, 1, 0, -1, 96, 64)),
+        (("BAR_ARRIVE threads=96 lanes=64",) * 2, "0 1", Fault(FaultKind.BARRIER_OVERRUN, 1, 0, -1, 128, 96)),
         ((SYNC, SYNC), "0 1", None),
     ],
 )

@@ -127,6 +127,19 @@ def test_what_must_land_before(build: Any, play: Any) -> None:
     assert [first_to_land(state, flight) for flight in (two, commit)] == [two, two]
 
 
+def test_two_commits_arrive_in_any_order(build: Any, play: Any) -> None:
+    """PTX says after which work a commit arrives, and nothing of two commits of one thread."""
+    program = build("INIT barrier=0 count=1; INIT barrier=1 count=1; TRANSFER_WRITE engine=TCGEN05 item=1; "
+                    "COMMIT engine=TCGEN05 barrier=0; COMMIT engine=TCGEN05 barrier=1", barriers=2)  # fmt: skip
+    state, _ = play(program, "0 0 0 0 0")
+    work, first, second = state.flights
+    assert landing(state) == [(0, work)]
+    state = land(program, state, work).state
+    assert landing(state) == [(0, first), (1, second)]
+    state = land(program, state, second).state
+    assert [word.done for word in state.barriers] == [0, 1], "the later commit has arrived first"
+
+
 def test_no_driver_has_an_answer_of_its_own() -> None:
     """What a try may answer is changed by ``moves`` alone, and nobody looks for the open access of an agent."""
     root = Path(pipesim.__file__).parent

@@ -22,7 +22,8 @@ from pipesim.model.ops import (
     scope_of,
     semantics,
 )
-from pipesim.model.program import Access, Agent, Barrier, Tile, _all_right, _limits, _wrong_operation
+from pipesim.model.program import Access, Agent, Barrier, Tile
+from pipesim.model.validation import _all_right, _limits, _wrong_operation
 
 
 def test_operations_in_words(operation: Any) -> None:
@@ -106,24 +107,24 @@ WRONG = {
     "COMMIT barrier=-2": "COMMIT: barrier -2 is outside the table of 1",
     "READ access=1": "READ: access 1 is outside the table of 1",
     "BAR_SYNC named_barrier=1": "BAR_SYNC: named_barrier 1 is outside the table of 1",
-    "BAR_SYNC lanes=0 threads=32": "BAR_SYNC: lanes 0 is outside 1..",
+    "BAR_SYNC lanes=0 threads=32": "BAR_SYNC: lanes 0 is outside 1..4,294,967,296",
     "LOOP_BEGIN loop=1": "LOOP_BEGIN: loop 1 is outside the table of 1",
-    "LOOP_BEGIN trips=-1": "LOOP_BEGIN: trips -1 is outside 0..",
+    "LOOP_BEGIN trips=-1": "LOOP_BEGIN: trips -1 is outside 0..4,294,967,296",
     "WAIT parity=2": "WAIT: parity 2 is outside 0..1",
     "ARRIVE semantics=40": "ARRIVE: semantics 40 is outside 0..36",
     "ARRIVE semantics=7": "semantics 7: there is no scope 7",
-    "ARRIVE expect=-1": "ARRIVE: expect -1 is outside 0..",
-    "EXPECT_TX bytes=-16": "EXPECT_TX: bytes -16 is outside 0..",
-    "TMA_LOAD bytes=-16 item=0": "TMA_LOAD: bytes -16 is outside 0..",
-    "TMA_LOAD item=-1": "TMA_LOAD: item -1 is outside 0..",
+    "ARRIVE expect=-1": "ARRIVE: expect -1 is outside 0..1,099,511,627,776",
+    "EXPECT_TX bytes=-16": "EXPECT_TX: bytes -16 is outside 0..1,099,511,627,776",
+    "TMA_LOAD bytes=-16 item=0": "TMA_LOAD: bytes -16 is outside 0..1,099,511,627,776",
+    "TMA_LOAD item=-1": "TMA_LOAD: item -1 is outside 0..4,611,686,018,427,387,904",
     "TMA_LOAD item=0 cta_mask=2": "TMA_LOAD: cta_mask 2 is outside 0..1",
-    "WRITE item=-1": "WRITE: item -1 is outside 0..",
-    "READ item=-2": "READ: item -2 is outside -1..",
+    "WRITE item=-1": "WRITE: item -1 is outside 0..4,611,686,018,427,387,904",
+    "READ item=-2": "READ: item -2 is outside -1..4,611,686,018,427,387,904",
     "TRANSFER_READ engine=4": "TRANSFER_READ: engine 4 is outside 0..3",
     "FENCE fence=6": "FENCE: fence 6 is outside 0..5",
     "CP_ASYNC_ARRIVE noinc=2": "CP_ASYNC_ARRIVE: noinc 2 is outside 0..1",
-    "WORK cycles=-1": "WORK: cycles -1 is outside 0..",
-    "WAIT_GROUP groups=-1": "WAIT_GROUP: groups -1 is outside 0..",
+    "WORK cycles=-1": "WORK: cycles -1 is outside 0..1,000,000,000,000",
+    "WAIT_GROUP groups=-1": "WAIT_GROUP: groups -1 is outside 0..4,294,967,296",
     "WAIT_STATE register=-1": "WAIT_STATE: register -1 is outside the table of 0",
     "TRY_WAIT register=-2": "TRY_WAIT: register -2 is outside the table of 0",
     "JUMP_IF register=0 skip=2; WORK": f"a jump over 2 operations {FORWARD}",
@@ -137,8 +138,10 @@ def test_a_wrong_operand_is_refused_with_its_place(build: Any, code: str) -> Non
     with pytest.raises(ProgramFormatError) as caught:
         build("", f"WORK; {code}", registers=registers)
     assert caught.value.fact == WRONG[code]
-    assert caught.value.place.startswith("story: agent 1, operation 1: (")
-    assert caught.value.place.endswith("(story.py:1)")
+    assert caught.value.place.startswith("story.py:1 (")
+    assert caught.value.place.endswith(" of story, operation 1 of agent 1)")
+    assert caught.value.cause.startswith(f"the operation there is {code.partition(' ')[0]} ")
+    assert caught.value.correction.startswith(("give ", "enter ", "skip "))
 
 
 RIGHT = [
@@ -211,6 +214,29 @@ TABLES: dict[str, dict[str, Any]] = {
     "story: access 0 is 0 bytes at 0": {"accesses": (Access(Space.SHARED, 0, 0, 0),)},
     "story: access 0 is 8 bytes at -8": {"accesses": (Access(Space.SHARED, 0, -8, 8),)},
     "story: tile t is 0 slots of 8 bytes at 0": {"tiles": (Tile("t", Space.SHARED, 0, 0, 8, 0),)},
+    "story: 2,147,483,648 copies of 1 CTAs: a launch has at most 2,147,483,647 CTAs": {"grid": 1 << 31},
+    "story: 257 registers a thread: 0 (not known) to 256 are possible": {"launch_registers": 257},
+    "story: parameter tiles does not fit 64 bits": {"params": {"tiles": 1 << 64}},
+    "story: agent 0 is in warp -1: warps are numbered 0 to 1023": {"agents": (Agent(0, -1, 1, "r", 0),)},
+    "story: agent 0 is in warp 1000000: warps are numbered 0 to 1023": {"agents": (Agent(0, 10**6, 1, "r", 0),)},
+    "story: agent 0 is number -1 of its role: numbers are 0 to 1023": {"agents": (Agent(0, 0, 1, "r", -1),)},
+    "story: barrier 0 is stage -1 of b: stages are 0 to 32767": {"barriers": (Barrier(0, "b", -1),)},
+    f"story: barrier 0 is stage {1 << 61} of b: stages are 0 to 32767": {"barriers": (Barrier(0, "b", 1 << 61),)},
+    f"story: barrier 0 is stage {1 << 64} of b: stages are 0 to 32767": {"barriers": (Barrier(0, "b", 1 << 64),)},
+    "story: two barriers are stage 0 of b in CTA 0": {"barriers": (Barrier(0, "b", 0), Barrier(0, "b", 0))},
+    "story: named barrier 1 of CTA 0 is in the table twice": {"named_barriers": ((0, 1), (0, 1))},
+    f"story: access 0 is 8 bytes at {1 << 40}": {"accesses": (Access(Space.SHARED, 0, 1 << 40, 8),)},
+    f"story: tile t is {1 << 40} slots of 8 bytes at 0": {"tiles": (Tile("t", Space.SHARED, 0, 0, 8, 1 << 40),)},
+    "the program's name is '': it is empty": {"name": ""},
+    "the role of agent 0 is '\\ud800': it has the character U+D800": {"agents": (Agent(0, 0, 1, "\ud800", 0),)},
+    "the name of barrier 0 is 'a\\nb': it has the character U+000A": {"barriers": (Barrier(0, "a\nb", 0),)},
+    "the name of tile 0 is '\\x1b[0m': it has the character U+001B": {
+        "tiles": (Tile("\x1b[0m", Space.SHARED, 0, 0, 8, 1),)
+    },
+    "source 0 is 'a\\rb': it has the character U+000D": {"sources": ("a\rb",)},
+    "a parameter's name is '*/ c_code { system(\"x\") }': a letter or _ comes first, then letters, digits and _": {
+        "params": {'*/ c_code { system("x") }': 1}
+    },
     "story: 2 agents, 1 lists of operations, 1 lists of lines": {"agents": (Agent(0, 0, 1, "r", 0),) * 2},
     "story: agent 0 does not have one valid source line for each operation": {"lines": ((0, 0),)},
     " story: agent 0 does not have one valid source line for each operation": {"lines": ((1,),)},
@@ -223,6 +249,65 @@ def test_wrong_tables_are_refused(build: Any, fact: str) -> None:
     with pytest.raises(ProgramFormatError) as caught:
         replace(good, **TABLES[fact])
     assert caught.value.fact == fact.strip()
+
+
+HALF = (1 << 16) - 1
+
+
+def test_two_agents_may_share_a_warp_but_no_lane(build: Any) -> None:
+    good = build("WORK", "WORK")
+    one, other = Agent(0, 0, HALF, "a", 0), Agent(0, 0, HALF << 16, "b", 0)
+    assert replace(good, agents=(one, other)).agents == (one, other)
+    with pytest.raises(ProgramFormatError) as caught:
+        replace(good, agents=(one, replace(other, lanes=HALF << 15)))
+    assert caught.value.fact == "story: agent 1 has lanes of warp 0 of CTA 0 that another agent has, too"
+
+
+def test_no_two_agents_of_a_cta_are_alike(build: Any) -> None:
+    good = build("WORK", "WORK", ctas=2, agents=(Agent(0, 0, 1, "a", 0), Agent(1, 0, 1, "a", 0)))
+    with pytest.raises(ProgramFormatError) as caught:
+        replace(good, agents=(Agent(0, 0, 1, "a", 0), Agent(0, 1, 1, "a", 0)))
+    assert caught.value.fact == "story: two agents are number 0 of role a in CTA 0"
+
+
+NESTED = [
+    "",
+    "LOOP_BEGIN trips=0; LOOP_END",
+    "LOOP_BEGIN trips=2; WORK; LOOP_NEXT; WORK; LOOP_END",
+    "LOOP_BEGIN trips=2; LOOP_BEGIN loop=1 trips=1; LOOP_END loop=1; LOOP_NEXT; LOOP_END",
+    "LOOP_BEGIN trips=5; LOOP_NEXT; LOOP_END",  # it leaves the loop early
+    "LOOP_BEGIN trips=5; LOOP_NEXT",  # it ends inside
+    "LOOP_BEGIN trips=1; LOOP_END; LOOP_BEGIN trips=1; LOOP_END",
+]
+NOT_INNERMOST = "of loop 0, which is not the innermost loop here: loops are nested"
+UNNESTED = {
+    "LOOP_NEXT": (0, f"LOOP_NEXT {NOT_INNERMOST}"),
+    "WORK; LOOP_END": (1, f"LOOP_END {NOT_INNERMOST}"),
+    "LOOP_BEGIN trips=1; LOOP_END; LOOP_END": (2, f"LOOP_END {NOT_INNERMOST}"),
+    "LOOP_BEGIN trips=2; LOOP_BEGIN loop=1 trips=1; LOOP_END; LOOP_END loop=1": (2, f"LOOP_END {NOT_INNERMOST}"),
+    "LOOP_BEGIN trips=1; LOOP_NEXT; LOOP_END": (1, "LOOP_NEXT begins iteration 2 of loop 0, whose trip count is 1"),
+}
+
+
+@pytest.mark.parametrize("code", NESTED)
+def test_loops_are_nested(build: Any, code: str) -> None:
+    build(code, loops=("", "k"))
+
+
+@pytest.mark.parametrize("code", UNNESTED)
+def test_loops_that_are_not_nested_are_refused(build: Any, code: str) -> None:
+    pc, fact = UNNESTED[code]
+    with pytest.raises(ProgramFormatError) as caught:
+        build("", code, loops=("", "k"))
+    assert caught.value.fact == fact
+    assert caught.value.place.startswith(f"story: agent 1, operation {pc}: (")
+
+
+def test_an_operation_of_very_many_cycles_is_refused_as_such(build: Any) -> None:
+    assert build("WORK cycles=1000000000000")
+    with pytest.raises(ProgramFormatError) as caught:
+        build(f"WORK cycles={1 << 62}")
+    assert caught.value.fact == "WORK: cycles 4,611,686,018,427,387,904 is outside 0..1,000,000,000,000"
 
 
 @pytest.mark.parametrize("seed", range(20))

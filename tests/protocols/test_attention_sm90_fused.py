@@ -16,9 +16,9 @@ from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.pipelines import TMAProducerPipeline
 from pipesim.pipelines.modular.attention.fa4 import BF16, FA4Config
-from pipesim.protocols import attention_sm90_fused as module
-from pipesim.protocols.attention_sm90_fused import FusedAttention, attention_sm90_fused
-from pipesim.protocols.consumer_groups import Turns, give_back
+from pipesim.protocols.hopper import attention_sm90_fused as module
+from pipesim.protocols.hopper.attention_sm90_fused import FusedAttention, attention_sm90_fused
+from pipesim.protocols.hopper.consumer_groups import Turns, give_back
 from pipesim.prove.check import check
 
 

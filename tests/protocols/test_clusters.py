@@ -8,18 +8,23 @@ from typing import Any
 
 import pytest
 
+from pipesim.answers.any_size import family
 from pipesim.errors import ParameterError
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.pipelines import InputProducer, KernelContext, StandardTilePayload
-from pipesim.protocols.gemm_sm100 import GemmSm100
+from pipesim.protocols.blackwell.gemm_sm100 import GemmSm100
+from pipesim.prove.any_size.family import EveryValue
 from pipesim.prove.check import check
 from pipesim.targets import find
 
 #: CTAs along M and along N, and how many of them multiply together.
 SHAPES = [(2, 1, 1), (1, 2, 1), (2, 2, 1), (4, 1, 1), (1, 4, 1), (2, 1, 2), (2, 2, 2), (4, 1, 2), (4, 2, 2), (2, 4, 2)]
+
+
+SMALL = {"stages": 1, "accumulators": 1, "clc_stages": 1}
 
 
 def gemm(shape: tuple[int, int, int], name: str = "gemm_sm100", **params: int) -> Program:
@@ -48,6 +53,13 @@ def test_it_is_proved(shape: tuple[int, int, int]) -> None:
     for params in [*sizes, {"stages": 4, "k_group_size": 2, "lookahead": 1}]:
         found = check(gemm(shape, "gemm_sm100", **params), max_states=1)
         assert found.verdict is Verdict.PROVED, (params, found.doubts[:3])
+
+
+@pytest.mark.slow
+def test_it_is_proved_for_any_number_of_tiles() -> None:
+    found = family(find("gemm_sm100"), {"cluster_m": 2, "k_iters": 1} | SMALL, "tiles").verdict()
+    assert isinstance(found, EveryValue)
+    assert found.least == 0
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -148,7 +160,7 @@ WRONG: dict[str, tuple[Any, str, Any, set[Any]]] = {
 def test_a_wrong_twin_is_found(wrong: str, shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     where, name, instead, expected = WRONG[wrong]
     monkeypatch.setattr(where, name, instead)
-    found = check(gemm(shape))
+    found = check(gemm(shape, tiles=1))
     assert found.verdict is Verdict.REFUTED
     shown = {shown.kind for shown in found.refutations}
     assert shown

@@ -14,9 +14,9 @@ from pipesim.model.machine import finished, initial_state, land, step
 from pipesim.model.moves import can_land
 from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
-from pipesim.protocols.cutlass_sm90_cooperative import cutlass_sm90_cooperative
-from pipesim.protocols.cutlass_sm90_pingpong import cutlass_sm90_pingpong
-from pipesim.protocols.cutlass_sm100 import cutlass_sm100
+from pipesim.protocols.blackwell.cutlass_sm100 import cutlass_sm100
+from pipesim.protocols.hopper.cutlass_sm90_cooperative import cutlass_sm90_cooperative
+from pipesim.protocols.hopper.cutlass_sm90_pingpong import cutlass_sm90_pingpong
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile, load_profile
 from tests.support.lanes import slow_but

@@ -11,10 +11,10 @@ from pipesim.explain.anatomy.read import anatomy
 from pipesim.lang.protocol import Protocol
 from pipesim.model.ops import Engine, Op, Operation, Space
 from pipesim.model.program import Program
-from pipesim.protocols.attention_sm90 import attention_sm90
-from pipesim.protocols.attention_sm90_fused import attention_sm90_fused
-from pipesim.protocols.gemm_sm90 import gemm_sm90
-from pipesim.protocols.persistent_scheduler import persistent_scheduler
+from pipesim.protocols.hopper.attention_sm90 import attention_sm90
+from pipesim.protocols.hopper.attention_sm90_fused import attention_sm90_fused
+from pipesim.protocols.hopper.gemm_sm90 import gemm_sm90
+from pipesim.protocols.hopper.persistent_scheduler import persistent_scheduler
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from tests.support.lanes import slow_but

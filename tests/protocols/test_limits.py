@@ -13,8 +13,8 @@ from pipesim.lang.warp import Warp
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
+from pipesim.protocols.hopper.producer_consumer import producer_consumer
 from pipesim.protocols.limits import COPY_MULTIPLE, MAX_SMEM, MAX_THREADS, require, require_fits
-from pipesim.protocols.producer_consumer import producer_consumer
 from pipesim.targets import find
 
 REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
@@ -110,6 +110,16 @@ def test_threads() -> None:
     assert error.fact == "kernel needs 1,056 threads; a CTA has at most 1,024"
 
 
+def test_the_number_of_a_warp() -> None:
+    program = kernel().flatten()
+    last = replace(program, agents=(replace(program.agents[0], warp=31), *program.agents[1:]))
+    require_fits(last)
+    with pytest.raises(ConfigurationError) as caught:
+        require_fits(replace(program, agents=(replace(program.agents[0], warp=32), *program.agents[1:])))
+    assert caught.value.fact == "kernel: r is in warp 32 of its CTA"
+    assert caught.value.cause == "a CTA has at most 1,024 threads, which are warps 0 to 31"
+
+
 def test_threads_are_those_of_one_cta_and_of_warps() -> None:
     p = Protocol("cluster", cluster=2)
     p.role("r", warps=32)(lambda _: None)
@@ -117,7 +127,8 @@ def test_threads_are_those_of_one_cta_and_of_warps() -> None:
     assert len(program.agents) == 64
     require_fits(program)
     diverged = replace(
-        program, agents=tuple(replace(a, cta=0, lanes=0xFFFF << 16 * a.cta) for a in program.agents)
+        program,
+        agents=tuple(replace(a, cta=0, index=32 * a.cta + a.index, lanes=0xFFFF << 16 * a.cta) for a in program.agents),
     )  # two agents share each warp
     require_fits(diverged)
 

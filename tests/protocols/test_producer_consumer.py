@@ -20,7 +20,7 @@ from pipesim.model.machine import finished, initial_state, land, step
 from pipesim.model.moves import can_land
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.protocols.producer_consumer import producer_consumer
+from pipesim.protocols.hopper.producer_consumer import producer_consumer
 
 WRONG: dict[str, list[object]] = {
     "stages": [0, 33, -1, 1.0, "4", True, None],

@@ -208,7 +208,7 @@ RIGHT: list[tuple[Callable[..., Protocol], How, dict[str, int]]] = [
     (two_wait_for_one_phase, How.CERTIFICATE, {"counted": 1}),
     (never_given_back_and_never_needed, How.CERTIFICATE, {"tiles": 3}),
     (several_copies_on_one_barrier, How.CERTIFICATE, {"expected": 3}),
-    (initialised_again, How.SEARCH, {"synced": False}),
+    (initialised_again, How.CERTIFICATE, {"synced": False}),
     (one_warp_leaves_early, How.CERTIFICATE, {"counted": 2}),
     (raw_copies_of_rows, How.CERTIFICATE, {"expected": TILE // 2}),
     (one_tensor_copy, How.CERTIFICATE, {"expected": TILE // 2}),

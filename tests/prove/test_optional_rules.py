@@ -226,26 +226,28 @@ def test_a_read_of_tensor_memory_that_nothing_has_written(item: int, *, written:
 # the interfaces
 
 
-FILE = "pipesim/protocols/broken/memory.py"
+READ = "pipesim/protocols/broken/proxies.py:read_not_fenced"
+PRODUCT = "pipesim/protocols/broken/proxies.py:product_not_fenced"
+INIT_TWIN = "pipesim/protocols/broken/memory.py:init_not_fenced"
 
 
 def test_the_switches_of_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
-    for name, switch in (("read_not_fenced", "--strict-proxies"), ("init_not_fenced", "--strict-init")):
-        assert main(["check", f"{FILE}:{name}"]) == 0
-        assert main(["verify", f"{FILE}:{name}", "--no-hardware"]) == 0
+    for twin, switch in ((READ, "--strict-proxies"), (INIT_TWIN, "--strict-init")):
+        assert main(["check", twin]) == 0
+        assert main(["verify", twin, "--no-hardware"]) == 0
         capsys.readouterr()
-        assert main(["check", f"{FILE}:{name}", switch]) == 1
+        assert main(["check", twin, switch]) == 1
         said = " ".join(capsys.readouterr().out.split())
         assert f"{switch}" in said.partition("again: ")[2], "the line that shows it again asks for the rule, too"
-        assert main(["verify", f"{FILE}:{name}", "--no-hardware", switch]) == 1
+        assert main(["verify", twin, "--no-hardware", switch]) == 1
         capsys.readouterr()
 
 
 def test_the_schedule_of_a_finding_shows_it_again_with_the_switch(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["-p", "tiles=3", "--strict-proxies"]
-    assert main(["check", f"{FILE}:read_not_fenced", *asked, "--json"]) == 1
+    assert main(["check", READ, *asked, "--json"]) == 1
     replay = json.loads(capsys.readouterr().out)["report"]["refutations"][0]["replay"]
-    for command in (["check", f"{FILE}:read_not_fenced", "--replay"], ["run", f"{FILE}:read_not_fenced", "--schedule"]):
+    for command in (["check", READ, "--replay"], ["run", READ, "--schedule"]):
         assert main([*command, replay, *asked]) == 1
         assert main([*command, replay, *asked[:-1]]) == 3
     capsys.readouterr()
@@ -265,7 +267,7 @@ def test_the_switches_in_python() -> None:
 
 
 def test_several_protocols_are_verified_by_the_same_rules(capsys: pytest.CaptureFixture[str]) -> None:
-    names = [f"{FILE}:read_not_fenced", f"{FILE}:product_not_fenced"]
+    names = [READ, PRODUCT]
     assert main(["verify", *names, "--no-hardware", "--jobs", "1"]) == 0
     assert main(["verify", *names, "--no-hardware", "--jobs", "1", "--strict-proxies"]) == 1
     capsys.readouterr()

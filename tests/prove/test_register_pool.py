@@ -96,20 +96,21 @@ def test_one_lane_alone_may_not_ask() -> None:
 
 
 def test_warps_of_a_group_that_ask_unlike_are_an_advisory() -> None:
-    said = [a.claim for a in answer(find("attention_sm100"), {"kv_blocks": 1}).advisories if "registers" in a.claim]
-    (claim,) = said
+    said = answer(find("attention_sm100"), {"kv_blocks": 1}, quick=True).advisories
+    (claim,) = (each.claim for each in said if "registers" in each.claim)
     assert claim.startswith("idle/0 asks for 24 registers a thread, mma in the same warp group asks for 40 registers")
     assert claim.endswith("a thread, which PTX leaves undefined")
-    assert not answer(find("gemm_sm90"), {"k_iters": 1, "tiles": 1}).advisories
+    assert not answer(find("gemm_sm90"), {"k_iters": 1, "tiles": 1}, quick=True).advisories
 
 
 # the engines against each other
 
 
-@pytest.mark.parametrize("first", slow_but([0], range(0, 2_000, 200)))
+@pytest.mark.parametrize("first", slow_but([0], range(0, 400, 100)))
 def test_the_engines_agree_on_random_requests(first: int) -> None:
+    """``tools/judge_proof.py --family registers`` runs as many as there is time for."""
     seen: Counter[object] = Counter()
-    for seed in range(first, first + 200):
+    for seed in range(first, first + 100):
         program = random_registers(seed)
         plain, reduced, said = explore(program, reduced=False), explore(program), check(program)
         assert (plain.verdict, plain.wrong, plain.outcomes) == (reduced.verdict, reduced.wrong, reduced.outcomes), seed
@@ -118,12 +119,13 @@ def test_the_engines_agree_on_random_requests(first: int) -> None:
             walked = random_schedule(program, 10 * seed + n)
             assert walked.ended or plain.verdict is Verdict.REFUTED, seed
         seen[plain.verdict, said.how, program.register_pools is not None] += 1
-    assert seen[Verdict.PROVED, How.CERTIFICATE, True] >= 5, seen
-    assert seen[Verdict.PROVED, How.SEARCH, True] >= 2, seen
+    assert seen[Verdict.PROVED, How.CERTIFICATE, True] >= 3, seen
+    assert seen[Verdict.PROVED, How.SEARCH, True] >= 1, seen
     assert seen[Verdict.REFUTED, How.SCHEDULE, True] >= 20, seen
 
 
 def test_a_certificate_that_does_not_look_at_registers_is_contradicted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipesim.prove.certificate.certificate.Certificate._registers", lambda *_: None)
-    wrong = [seed for seed in range(600) if check(p := random_registers(seed)).verdict is not explore(p).verdict]
-    assert wrong
+    for seed in (325, 483):  # of the first 600
+        program = random_registers(seed)
+        assert check(program).verdict is not explore(program).verdict

@@ -51,6 +51,7 @@ def slots() -> list[Size]:
 
 SIZES: dict[str, list[Size]] = {
     "peer_not_waited_for": cluster_sizes(),
+    "multicast_misses_a_cta": cluster_sizes(),
     "peer_arrives_uncounted": cluster_sizes(),
     "peer_counted_and_silent": cluster_sizes(),
     "exit_under_a_remote_arrive": cluster_sizes(),

@@ -11,17 +11,20 @@ from rich.console import Console
 
 from pipesim.answers.views.heading import Heading
 from pipesim.answers.views.run import RunReport, SimulationLine
+from pipesim.conform.diagnose.examined import Standing
 from pipesim.conform.steady import read
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.finding import Blocked, Deadlock, FaultKind, FaultReport, Supplier
-from pipesim.protocols.producer_consumer import producer_consumer
+from pipesim.protocols.hopper.producer_consumer import producer_consumer
+from pipesim.report.findings.examination import autopsy_lines
 from pipesim.report.findings.finding import budget_lines, deadlock_lines, fault_lines, finding_lines
 from pipesim.report.pages.figures import share_lines
 from pipesim.report.pages.run import paint_run
 from pipesim.report.text.headline import heading_lines
 from pipesim.timed.engine import Simulation, simulate
 from pipesim.timed.profile import load_profile
+from tests.support.report_examples import AUTOPSY
 
 
 def text_of(report: RunReport, width: int = 80) -> list[str]:
@@ -284,3 +287,20 @@ def test_a_chain_of_roles_is_broken_between_roles() -> None:
 
 def test_no_shares_no_table() -> None:
     assert share_lines([("simulated", {})], 80) == []
+
+
+@pytest.mark.parametrize("width", [60, 80, 160])
+def test_names_of_barriers_stay_whole_beside_many_agents_that_wait(width: int) -> None:
+    name = "attention.kv_pipeline.consumer_release[0]"
+    waiting = tuple(f"consumer_of_keys/{n}" for n in range(8))
+    many = Standing(name, 9, 1, 1, 0, waiting)
+    report = replace(AUTOPSY, barriers=(many,), deadlock=None, waiting=(), agree=None)
+    lines = autopsy_lines(report, None, width)
+    assert all(len(line) <= width for line in lines)
+    assert any(name in line for line in lines)
+    assert all(who in " ".join(" ".join(lines).split()) for who in waiting)
+
+
+def test_a_barrier_and_its_agents_stay_in_one_row() -> None:
+    lines = autopsy_lines(AUTOPSY, None, 80)
+    assert "  full[0]       9    0 of 1              –  mma/0, mma/1" in lines

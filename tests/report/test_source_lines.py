@@ -132,6 +132,27 @@ def test_what_is_no_line_has_no_text(line: str) -> None:
     assert text_of(line) == ""
 
 
+@pytest.mark.parametrize("name", ["secret", "id_rsa", "notes.txt", ".env", "table.json"])
+def test_of_a_file_that_is_no_code_no_line_is_shown(name: str) -> None:
+    """A program names its lines itself, and a report may be printed where others read it."""
+    Path(name).write_text("password\n", encoding="utf-8")
+    assert text_of(f"{name}:1") == ""
+    Path(f"{name}.py").write_text("password\n", encoding="utf-8")
+    assert text_of(f"{name}.py:1") == "password"
+
+
+@pytest.mark.parametrize("name", ["x" * 5_000 + ".py", "a\0b.py", "/dev/zero", "folder.py"])
+def test_what_is_no_ordinary_file_has_no_text(name: str) -> None:
+    Path("folder.py").mkdir()
+    assert text_of(f"{name}:1") == ""
+
+
+def test_a_number_of_too_many_digits_is_no_line() -> None:
+    Path("mine.py").write_text("x\n", encoding="utf-8")
+    assert text_of("mine.py:000000001") == "x"
+    assert text_of(f"mine.py:{'0' * 5_000}1") == ""
+
+
 def doubts(*told: DoubtLine) -> list[str]:
     """What a refuted report says below its findings."""
     target = find("mine.py")

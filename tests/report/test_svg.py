@@ -9,7 +9,7 @@ import pytest
 
 from pipesim.explain.anatomy.parts import Anatomy
 from pipesim.explain.anatomy.read import anatomy
-from pipesim.protocols.producer_consumer import producer_consumer
+from pipesim.protocols.hopper.producer_consumer import producer_consumer
 from pipesim.report.pictures.svg import show_svg
 from tests.support.diagram_protocols import PROTOCOLS
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pipesim.model.finding import FaultKind
 from pipesim.model.machine import TMA, Flight, State, Step
@@ -20,13 +21,21 @@ _TRIES = {Op.TRY_WAIT, Op.TEST_WAIT}
 
 @dataclass
 class _Arrival:
-    """A part of a phase: its node, the CTA it comes from (-1: an engine), order and scope, the fence before it."""
+    """A part of a phase: its node, the CTA it comes from (-1: an engine), order and scope, the fences before it."""
 
     node: Node
     cta: int
     order: Order
     scope: Scope
-    fence: tuple[Node, Scope] | None
+    fences: tuple[tuple[Node, Scope], ...]
+
+
+class _Asked(NamedTuple):
+    """A try: its order and scope, how many fences its agent had come to, and the phases complete when it said yes."""
+
+    semantics: int
+    fences: int
+    phases: int
 
 
 @dataclass
@@ -37,6 +46,11 @@ class _Access:
     engine: int  #: -2: the agent itself
     writes: bool
     cell: int
+    written: tuple[int, ...] = ()  #: the operation, if agents other than this one carry it out as well, as a write
+
+    def alike(self, other: _Access) -> bool:
+        """True if both write the same, so that no order of the two can be seen."""
+        return bool(self.written) and self.written == other.written
 
     @property
     def generic(self) -> bool:
@@ -51,7 +65,7 @@ class Graph:
     edges: dict[str, dict[Node, set[Node]]] = field(default_factory=lambda: {r: {} for r in _RELATIONS})
     parts: dict[int, list[list[_Arrival]]] = field(default_factory=dict)
     last: dict[int, Node] = field(default_factory=dict)  #: of each agent
-    fences: dict[int, tuple[Node, Scope]] = field(default_factory=dict)
+    fences: dict[int, tuple[tuple[Node, Scope], ...]] = field(default_factory=dict)  #: of each agent, all so far
     loose: dict[int, list[tuple[list[_Arrival], bool, tuple[int, int]]]] = field(default_factory=dict)
     knows: dict[str, list[tuple[int, int, Node]]] = field(default_factory=lambda: {r: [] for r in _RELATIONS})
     accesses: list[_Access] = field(default_factory=list)
@@ -61,7 +75,7 @@ class Graph:
     closed: dict[tuple[int, int], list[Node]] = field(default_factory=dict)
     commits: list[tuple[int, int, int, int, int]] = field(default_factory=list)  #: agent, engine, issue, channel, phase
     issues: dict[Node, int] = field(default_factory=dict)
-    tries: dict[tuple[int, int], int] = field(default_factory=dict)
+    tries: dict[tuple[int, int], _Asked] = field(default_factory=dict)
     joined: dict[tuple[int, int], int] = field(default_factory=dict)
     inits: dict[int, Node] = field(default_factory=dict)
     uses: list[tuple[Node, Node, Node, bool]] = field(default_factory=list)  #: use, what stands before it, init
@@ -98,7 +112,7 @@ class Graph:
             self.at(agent, node)
             channel = self.channel(op)
             self.joined[agent, channel] = len(self.parts.setdefault(channel, [[]])) - 1
-            self.part(channel, _Arrival(node, self.cta(agent), Order.DEFAULT, Scope.DEFAULT, None), result)
+            self.part(channel, _Arrival(node, self.cta(agent), Order.DEFAULT, Scope.DEFAULT, ()), result)
         if moved:
             node = ("op", agent, pc)
             self.at(agent, node)
@@ -112,26 +126,25 @@ class Graph:
         if code in _ARRIVES:
             relaxed = code in (Op.EXPECT_TX, Op.COMPLETE_TX)
             order = Order.RELAXED if relaxed else order_of(names["semantics"])
-            arrival = _Arrival(node, self.cta(agent), order, scope_of(names["semantics"]), self.fences.get(agent))
+            arrival = _Arrival(node, self.cta(agent), order, scope_of(names["semantics"]), self.fences.get(agent, ()))
             self.part(op[1], arrival, result)
         elif code == Op.TRY_WAIT:
-            self.tries[agent, op[3]] = op[4]
-        elif code in _TAKES and len(self.parts.get(op[1], [[]])) > 1:
-            said = [names["semantics"]]
-            if code == Op.WAIT_UNLESS and (agent, op[3]) in self.tries:
-                said.append(self.tries[agent, op[3]])
-            acquires = all(order_of(each) in (Order.DEFAULT, Order.ACQUIRE, Order.ACQ_REL) for each in said)
-            narrow = any(scope_of(each) == Scope.CTA for each in said)
-            self.take(agent, node, op[1], len(self.parts[op[1]]) - 2, acquires=acquires, narrow=narrow)
+            said_yes = result.state.registers[agent][op[3]]
+            phases = len(self.parts.get(op[1], [[]])) - 1 if said_yes else 0
+            self.tries[agent, op[3]] = _Asked(op[4], len(self.fences.get(agent, ())), phases)
+        elif code in _TAKES:
+            self.wait(before, agent, op, node)
         elif code in (Op.BAR_ARRIVE, Op.CLUSTER_ARRIVE):
             channel = self.channel(op)
             self.joined[agent, channel] = len(self.parts.setdefault(channel, [[]])) - 1
             order = order_of(op[1]) if code == Op.CLUSTER_ARRIVE else Order.DEFAULT
-            arrival = _Arrival(node, self.cta(agent), order, Scope.CLUSTER, self.fences.get(agent))
+            arrival = _Arrival(node, self.cta(agent), order, Scope.CLUSTER, self.fences.get(agent, ()))
             self.part(channel, arrival, result)
         elif code in (Op.BAR_SYNC, Op.CLUSTER_WAIT):
             channel = self.channel(op)
-            self.take(agent, node, channel, self.joined[agent, channel], acquires=True, narrow=False)
+            self.take(
+                agent, node, channel, self.joined[agent, channel], acquires=True, narrow=False, narrow_for_good=False
+            )
         elif code == Op.FENCE:
             self.fence(agent, node, Fence(op[1]), scope_of(op[2]))
         elif code in (Op.READ, Op.WRITE):
@@ -141,6 +154,21 @@ class Graph:
         elif code == Op.WAIT_GROUP:
             self.wait_group(before, agent, op, node)
         self.transfer(before, agent, pc, op, node)
+
+    def wait(self, before: State, agent: int, op: tuple[int, ...], node: Node) -> None:
+        """A wait sees its phase; one that a try may have answered sees it itself, or stands behind what the try saw."""
+        phases = len(self.parts.get(op[1], [[]])) - 1
+        acquires, narrow, mine = _strength(op[-1])
+        asked = self.tries.get((agent, op[3])) if op[0] == Op.WAIT_UNLESS else None
+        if asked is not None:
+            phases = asked.phases if before.registers[agent][op[3]] else phases
+            at_once, tried_narrow, tried = _strength(asked.semantics)
+            since = [scope for _, scope in self.fences.get(agent, ())[asked.fences :]]
+            if not at_once and since:
+                at_once, tried_narrow = True, tried_narrow or all(scope == Scope.CTA for scope in since)
+            acquires, narrow, mine = acquires and at_once, narrow or tried_narrow, mine or tried
+        if phases:
+            self.take(agent, node, op[1], phases - 1, acquires=acquires, narrow=narrow, narrow_for_good=mine)
 
     def wait_group(self, before: State, agent: int, op: tuple[int, ...], node: Node) -> None:
         limit = before.commits[agent * len(Engine) + op[1]] - op[2]
@@ -157,7 +185,7 @@ class Graph:
         code = Op(op[0])
         if code == Op.TMA_LOAD:
             self.use(agent, op[1], node, asynchronous=True)
-            self.flies(node, agent, pc, op[1])
+            self.flies(node, agent, pc, op[1], hands_on=False)
             self.access(("land", agent, pc, op[1]), agent, pc, TMA, op[2], writes=True)
         elif code in (Op.TRANSFER_READ, Op.TRANSFER_WRITE):
             landing = self.flies(node, agent, pc, -1)
@@ -165,17 +193,18 @@ class Graph:
             group = before.commits[agent * len(Engine) + op[1]]
             self.grouped.append((agent, op[1], group, landing))
         elif code == Op.CP_ASYNC_ARRIVE:
-            self.flies(node, agent, pc, op[1])
+            self.flies(node, agent, pc, op[1], hands_on=False)
         elif code == Op.COMMIT and op[2] >= 0:
             self.use(agent, op[2], node, asynchronous=True)
             self.flies(node, agent, pc, op[2])
         elif code == Op.COMMIT:
             self.closed.setdefault((agent, op[1]), []).append(node)
 
-    def flies(self, node: Node, agent: int, pc: int, bar: int) -> Node:
+    def flies(self, node: Node, agent: int, pc: int, bar: int, *, hands_on: bool = True) -> Node:
+        """Bytes of a bulk copy and the arrival of cp.async order nothing of what their agent did before."""
         landing: Node = ("land", agent, pc, bar)
         self.issues[landing] = len(self.issues)
-        self.edge(_RELATIONS, node, landing)
+        self.edge(_RELATIONS if hands_on else ("occurs",), node, landing)
         return landing
 
     def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
@@ -187,9 +216,11 @@ class Graph:
             self.ends[landing] = (flight.barrier, phase)
         else:
             self.commits.append((flight.agent, flight.engine, self.issues[landing], flight.barrier, phase))
-        self.part(flight.barrier, _Arrival(landing, -1, Order.DEFAULT, Scope.DEFAULT, None), result)
+        self.part(flight.barrier, _Arrival(landing, -1, Order.DEFAULT, Scope.DEFAULT, ()), result)
 
-    def take(self, agent: int, node: Node, channel: int, phase: int, *, acquires: bool, narrow: bool) -> None:
+    def take(
+        self, agent: int, node: Node, channel: int, phase: int, *, acquires: bool, narrow: bool, narrow_for_good: bool
+    ) -> None:
         if phase >= len(self.parts.get(channel, [[]])) - 1:
             return
         arrivals = self.parts[channel][phase]
@@ -198,8 +229,8 @@ class Graph:
         self.knows["occurs"].append((channel, phase, node))
         if acquires:
             self.receive(agent, node, arrivals, (channel, phase), narrow=narrow)
-        else:
-            self.loose.setdefault(agent, []).append((arrivals, narrow, (channel, phase)))
+        if not acquires or narrow > narrow_for_good:
+            self.loose.setdefault(agent, []).append((arrivals, narrow_for_good, (channel, phase)))
 
     def receive(self, agent: int, node: Node, arrivals: list[_Arrival], what: tuple[int, int], *, narrow: bool) -> None:
         """The edges that order data, from every arrival to this operation: a wait, or the fence behind it."""
@@ -210,29 +241,31 @@ class Graph:
             reaches = not crossing or (each.scope != Scope.CTA and not narrow)
             if reaches:
                 self.edge(("published",), each.node, node)
-            giver, fenced = (each.node, Scope.DEFAULT)
+            givers: tuple[tuple[Node, Scope], ...] = ((each.node, Scope.DEFAULT),)
             if each.order in (Order.RELAXED, Order.ACQUIRE):
-                if each.fence is None:
-                    continue
-                giver, fenced = each.fence
-            self.edge(("ordered",), giver, node)
-            if reaches and not (crossing and fenced == Scope.CTA):
-                self.edge(("synced",), giver, node)
+                givers = each.fences
+            for giver, fenced in givers:
+                self.edge(("ordered",), giver, node)
+                if reaches and not (crossing and fenced == Scope.CTA):
+                    self.edge(("synced",), giver, node)
 
     def fence(self, agent: int, node: Node, kind: Fence, scope: Scope) -> None:
         if kind in (Fence.ACQ_REL, Fence.SC):
-            for arrivals, narrow, what in self.loose.pop(agent, []):
+            for arrivals, narrow, what in self.loose.get(agent, []):
                 self.receive(agent, node, arrivals, what, narrow=narrow or scope == Scope.CTA)
                 self.knows["occurs"].append((*what, node))
-            self.fences[agent] = (node, scope)
+            self.fences[agent] = (*self.fences.get(agent, ()), (node, scope))
         if kind == Fence.PROXY_ASYNC:
             self.proxy.append(node)
         if kind in (Fence.PROXY_ASYNC, Fence.MBARRIER_INIT):
             self.publish.append(node)
 
     def access(self, node: Node, agent: int, pc: int, engine: int, access: int, *, writes: bool) -> None:
+        op = self.program.code[agent][pc]
+        also = [n for n, code in enumerate(self.program.code) if n != agent and op in code]
+        written = op if engine == -2 and writes and op[2] >= 0 and also else ()
         for cell in range(*self.program.cells[access]):
-            self.accesses.append(_Access(node, agent, pc, engine, writes, cell))
+            self.accesses.append(_Access(node, agent, pc, engine, writes, cell, written))
 
     def use(self, agent: int, bar: int, node: Node, *, asynchronous: bool) -> None:
         if bar in self.inits and agent in self.before:
@@ -282,15 +315,20 @@ class Graph:
                  if self.path("occurs", init, here) and not self.published(init, here)
                  and ((asynchronous and self.needs_fence(init, node)) or not self.path("synced", init, here))
                  }  # fmt: skip
-        write: dict[int, _Access] = {}
+        writes: dict[int, list[_Access]] = {}  # by cell the latest, which are alike
+        before: dict[int, list[_Access]] = {}  # by cell what the latest writes come after
         reads: dict[int, dict[tuple[int, int], _Access]] = {}
         for access in self.accesses:
-            rivals = [write[access.cell]] if access.cell in write else []
-            if access.writes:
-                rivals += reads.pop(access.cell, {}).values()
-                write[access.cell] = access
+            cell, rivals = access.cell, list(writes.get(access.cell, ()))
+            if not access.writes:
+                reads.setdefault(cell, {})[access.agent, access.engine] = access
+            elif rivals and access.alike(rivals[0]):
+                before[cell] = rivals_now = before[cell] + list(reads.pop(cell, {}).values())
+                writes[cell] = [each for each in rivals if each.agent != access.agent] + [access]
+                rivals = rivals_now
             else:
-                reads.setdefault(access.cell, {})[access.agent, access.engine] = access
+                rivals += reads.pop(cell, {}).values()
+                before[cell], writes[cell] = rivals, [access]
             for rival in rivals:
                 kind = self.wrong(rival, access)
                 if kind is not None:
@@ -347,3 +385,9 @@ class Graph:
 
     def published(self, init: Node, node: Node) -> bool:
         return any(self.path("synced", init, f) and self.path("published", f, node) for f in self.publish)
+
+
+def _strength(semantics: int) -> tuple[bool, bool, bool]:
+    """Of a wait: whether it acquires, whether it then reaches its own CTA only, and whether no fence changes that."""
+    narrow = scope_of(semantics) == Scope.CTA
+    return order_of(semantics) in (Order.DEFAULT, Order.ACQUIRE, Order.ACQ_REL), narrow, narrow

@@ -60,7 +60,7 @@ from pipesim.model.barrier_word import BarrierWord
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Blocked, Deadlock, FaultKind, FaultReport, Supplier, Verdict
 from pipesim.protocols.broken import BROKEN
-from pipesim.protocols.producer_consumer import producer_consumer
+from pipesim.protocols.hopper.producer_consumer import producer_consumer
 from pipesim.prove.check import How
 from pipesim.report.findings.divergence import paint_divergence
 from pipesim.report.findings.examination import examination_lines

@@ -61,9 +61,8 @@ def test_what_is_stored_is_known_from_the_traces_and_from_the_registry(monkeypat
 
 
 def test_a_draw_can_be_repeated(drawn: list[CaptureRequest]) -> None:
-    again = odd_captures.draw(COUNT, seed=12)
-    assert again == drawn
-    assert odd_captures.draw(COUNT, seed=13) != drawn
+    assert odd_captures.draw(3, seed=12) == drawn[:3]
+    assert odd_captures.draw(3, seed=13) != drawn[:3]
 
 
 def test_a_stored_configuration_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ def ring_trace(tiles: int = 6, stages: int = 2, **changes: Any) -> Trace:
         options=("-arch=sm_90a", "-DSTAGES=2"),
         record_bytes=16,
         recorded_at="2026-01-31T12:00:00Z",
-        extra={"note": "é ✓ \ud800", "nested": [1, 2.5, None, True, {"deep": []}]},
+        extra={"note": "é ✓ \U0001f600", "nested": [1, 2.5, None, True, {"deep": []}]},
     )  # fmt: skip
     return Trace(replace(meta, **changes), events)
 

@@ -35,7 +35,7 @@ def test_the_ring_keeps_every_rule(ring: Trace) -> None:
         ("stage", 0, 2, "row 0: stage 2 of barrier group empty, which has 2 stages"),
         ("stage", 0, -1, "row 0: stage -1 of barrier group empty, which has 2 stages"),
         ("stage", 13, -2, "row 13: stage is -2; the minimum is -1"),
-        ("parity", 0, 2, "row 0: parity is 2; a parity is 0 or 1"),
+        ("parity", 0, 2, "row 0: parity is 2; the maximum is 1"),
         ("parity", 0, -2, "row 0: parity is -2; the minimum is -1"),
         ("iteration", 3, -1, "row 3: iteration is -1; the minimum is 0"),
         ("value", 3, -1, "row 3: value is -1; the minimum is 0"),
@@ -77,8 +77,14 @@ def test_one_wrong_cell(
         ({"ctas": (CtaInfo(4, 0),)}, "there is a header of CTA 4, twice or outside a launch of 4 CTAs"),
         ({"ctas": (CtaInfo(1, 0, (), (1, 2)),)}, "CTA 1 has 2 counts in `written` for 3 agents"),
         ({"ctas": (CtaInfo(1, 0, (), (), (1,)),)}, "CTA 1 has 1 counts in `dropped` for 3 agents"),
-        ({"ctas": (CtaInfo(1, 0, (), (), (0, 0, -1)),)}, "CTA 1 has a negative count in `dropped`"),
-        ({"ctas": (CtaInfo(1, 0, (Anchor(0, 0, -1),)),)}, "CTA 1 has an anchor of negative error"),
+        (
+            {"ctas": (CtaInfo(1, 0, (), (), (0, 0, -1)),)},
+            "field ctas[0].dropped[2] of the trace's metadata is -1; 0 to ",
+        ),
+        (
+            {"ctas": (CtaInfo(1, 0, (Anchor(0, 0, -1),)),)},
+            "field ctas[0].anchors[0].error_ps of the trace's metadata is -1; 0 to ",
+        ),
         ({"runs": (Run(True, 0, (1, 2), (1,)),)}, "runs[0] has the cycles of 2 CTAs and the periods of 1"),
     ],
 )

@@ -151,7 +151,14 @@ def test_a_version_that_never_was(version: int, ring: Trace) -> None:
         parsed(document)
 
 
-@pytest.mark.parametrize("text", ["", "nothing", '{"a": NaN}', "[" * 100_000, b"\xff\xfe", '{"a":' + "1" * 5000 + "}"])
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' + "1" * 5000 + "}", "[" + "[]," * (1 << 22) + "[]]"])
+def test_what_is_larger_than_any_document(text: str) -> None:
+    with pytest.raises(TraceFormatError) as caught:
+        parse_metadata(text, "x")
+    assert caught.value.fact.startswith("the trace's metadata is larger than pipesim reads: it ")
+
+
+@pytest.mark.parametrize("text", ["", "nothing", '{"a": NaN}', b"\xff\xfe", '{"a": 1, "a": 1}', '{"a": "\\udc00"}'])
 def test_what_is_no_json(text: str | bytes) -> None:
     with pytest.raises(TraceFormatError) as caught:
         parse_metadata(text, "x")

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipesim.bounds import MAX_KHZ, MAX_TRACE_TIME
 from pipesim.errors import ParameterError
-from pipesim.trace.recorder import EventBuffer, Meaning, StampBuffer, cycles_to_ps
+from pipesim.trace.recorder import EventBuffer, Meaning, StampBuffer, cycles_to_ps, ps_to_cycles
 from pipesim.trace.schema import COLUMNS, Events
 
 
@@ -61,10 +62,17 @@ def test_the_table_can_be_taken_more_than_once() -> None:
     sm_khz=st.integers(10_000, 8_000_000),
 )
 def test_the_conversion_is_exact(cycles: list[int], sm_khz: int) -> None:
-    limit = (2**63 // 10**9 - 2) * sm_khz
+    limit = (2**62 // 10**9 - 2) * sm_khz
     cycles = [min(cycle, limit) for cycle in cycles]
     expected = [cycle * 10**9 // sm_khz for cycle in cycles]  # in Python's integers, which have no end
     assert cycles_to_ps(np.array(cycles, dtype=np.int64), sm_khz).tolist() == expected
+
+
+@given(
+    ps=st.lists(st.integers(-MAX_TRACE_TIME, MAX_TRACE_TIME), min_size=1, max_size=20), sm_khz=st.integers(0, MAX_KHZ)
+)
+def test_the_conversion_back_is_exact_for_any_time_of_a_trace(ps: list[int], sm_khz: int) -> None:
+    assert ps_to_cycles(np.array(ps, dtype=np.int64), sm_khz).tolist() == [each * sm_khz // 10**9 for each in ps]
 
 
 def test_a_long_run_does_not_overflow() -> None:
@@ -74,8 +82,8 @@ def test_a_long_run_does_not_overflow() -> None:
 
 
 def test_a_time_that_64_bits_cannot_hold_is_refused() -> None:
-    for cycle in (2**62, -(2**62)):
-        with pytest.raises(ParameterError, match="106 days"):
+    for cycle in (2**62, -(2**62), 2**63 - 1, -(2**63)):
+        with pytest.raises(ParameterError, match="53 days"):
             cycles_to_ps(np.array([cycle]), 1000)
 
 

@@ -1,5 +1,5 @@
-// What Blackwell's GEMMs share, as pipesim/protocols/sm100.py does: the tile scheduler with its throttle (CLC), tensor
-// memory's life, and the output's way out, slice by slice. Needs sm_100a.
+// What Blackwell's GEMMs share, as pipesim/protocols/blackwell/sm100.py does: the tile scheduler with its throttle (CLC),
+// tensor memory's life, and the output's way out, slice by slice. Needs sm_100a.
 //
 // NEVER RUN on a GPU, for want of one. What is known: it compiles for sm_100a, the tables are the protocols', and on the CPU,
 // with each function of one instruction doing what the PTX documentation says, as it was read here, the values are exact and

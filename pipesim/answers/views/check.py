@@ -10,6 +10,7 @@ from pipesim.answers.views.conclusion import Conclusion, of_verdict
 from pipesim.answers.views.heading import Heading
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, FaultKind, Finding, Verdict
+from pipesim.process.limits import Limit
 from pipesim.prove.any_size.family import Stop
 from pipesim.prove.check import How
 from pipesim.prove.counterexample.activity import Span
@@ -35,6 +36,7 @@ class CutBy(Enum):
 
     NOT_ASKED = "not asked for"
     TIME = "time limit"
+    MEMORY = "memory limit"
     INTERRUPTED = "interrupted"
 
 
@@ -116,7 +118,7 @@ class CheckReport:
     ``how``: what the verdict rests on; None for one schedule, of ``replayed`` moves. ``states`` were searched, 0 if
     none. ``also``: other ways in which schedules of the smallest size end. ``assumed_registers``: of each thread at the
     launch, where requests for more may have to wait and the protocol does not say with how many it is launched; else 0.
-    ``left_out``: the steps that did not come to their end.
+    ``left_out``: the steps that did not come to their end. ``cut``: the limit of all steps together that was reached.
     ``assumed_reads``: that reads complete before the arrive that follows them is assumed, as no proxy fence comes
     between some read and a later write through the other proxy.
     """
@@ -137,6 +139,7 @@ class CheckReport:
     assumed_registers: int = 0
     left_out: tuple[LeftOut, ...] = ()
     assumed_reads: bool = False
+    cut: Limit | None = None
 
     @property
     def conclusion(self) -> Conclusion:

@@ -16,11 +16,13 @@ class Conclusion(Enum):
     OUTSIDE_TOLERANCE = "outside the tolerance"  #: agrees, but for the time
     UNKNOWN = "unknown"  #: a limit was reached, or evidence is missing
     WRONG = "wrong"  #: a finding, or a difference
+    INTERNAL_ERROR = "internal error"  #: pipesim itself failed in a part of it
 
     @property
     def ok(self) -> bool | None:
-        """True if it agrees, None if it is unknown, False for anything else."""
-        return None if self is Conclusion.UNKNOWN else self is Conclusion.AGREES
+        """True if it agrees, None if that is not known, False for anything else."""
+        not_known = (Conclusion.UNKNOWN, Conclusion.INTERNAL_ERROR)
+        return None if self in not_known else self is Conclusion.AGREES
 
 
 class Answer(Protocol):
@@ -31,7 +33,7 @@ class Answer(Protocol):
         """What it comes to."""
 
 
-_BY_WEIGHT = (Conclusion.WRONG, Conclusion.UNKNOWN, Conclusion.OUTSIDE_TOLERANCE)
+_BY_WEIGHT = (Conclusion.INTERNAL_ERROR, Conclusion.WRONG, Conclusion.UNKNOWN, Conclusion.OUTSIDE_TOLERANCE)
 _OF_VERDICT = {
     Verdict.PROVED: Conclusion.AGREES,
     Verdict.REFUTED: Conclusion.WRONG,
@@ -40,7 +42,7 @@ _OF_VERDICT = {
 
 
 def worst(conclusions: Iterable[Conclusion]) -> Conclusion:
-    """What several come to: what is wrong beats what is unknown, the unknown the tolerance; AGREES of none."""
+    """What several come to: an internal error beats what is wrong, that the unknown, that the tolerance."""
     found = set(conclusions)
     return next((each for each in _BY_WEIGHT if each in found), Conclusion.AGREES)
 

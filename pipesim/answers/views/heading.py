@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pipesim.model.coverage import WHOLE, Coverage
 from pipesim.model.program import Program
 
 
@@ -13,6 +14,7 @@ class Heading:
     """What was run: the protocol, its parameters in their order, CTAs of the launch, and (role, warps) of each role.
 
     ``cluster``: CTAs in a cluster of the launch. ``pipelines``: the pipeline structs that its roles make.
+    ``coverage``: what the program leaves out of the kernel that it was read from.
     """
 
     protocol: str
@@ -21,6 +23,7 @@ class Heading:
     roles: tuple[tuple[str, int], ...]
     cluster: int = 1
     pipelines: tuple[str, ...] = ()
+    coverage: Coverage = WHOLE
 
 
 def heading(program: Program) -> Heading:
@@ -36,4 +39,5 @@ def heading(program: Program) -> Heading:
         roles=tuple(roles.items()),
         cluster=program.ctas,
         pipelines=program.pipelines,
+        coverage=program.coverage,
     )

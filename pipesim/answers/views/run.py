@@ -9,6 +9,7 @@ from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.heading import Heading
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, Deadlock, FaultKind, FaultReport, Finding
+from pipesim.process.limits import Limit
 from pipesim.trace.schema import Trace
 
 
@@ -19,7 +20,8 @@ class SimulationLine:
     ``outcome`` is how it ended: FINISHED, DEADLOCK, FAULT or UNKNOWN. ``seconds`` is the
     time of computing, None to leave it out; ``bound_by`` names what limits the period ("" if unknown). ``steady`` is
     False where the trips were too few for a period: what was read lies below the bound. ``broken`` is the first rule
-    that was broken, also where the run went on; ``budget`` the operations after which it would have been cut off.
+    that was broken, also where the run went on; ``budget`` the operations after which it would have been cut off;
+    ``cut`` the limit of the process that ended it before.
     """
 
     profile: str
@@ -31,6 +33,7 @@ class SimulationLine:
     steady: bool = True
     broken: FaultKind | None = None
     budget: int = 0
+    cut: Limit | None = None
 
     @property
     def conclusion(self) -> Conclusion:

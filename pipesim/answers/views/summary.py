@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -10,7 +11,7 @@ from pipesim.answers.views.check import CheckReport
 from pipesim.answers.views.conclusion import Conclusion, worst
 from pipesim.answers.views.heading import Heading
 from pipesim.answers.views.run import SimulationLine
-from pipesim.conform.agreement import Agreement, Reason
+from pipesim.conform.agreement import Agreement, Reason, ReasonKind
 from pipesim.conform.result import TraceVerdict
 from pipesim.conform.times import TimeComparison
 from pipesim.model.finding import Advisory, Finding, Verdict
@@ -53,6 +54,11 @@ class TraceLine:
         return self.agreement.verdict
 
     @property
+    def without_event(self) -> bool:
+        """True if nothing was recorded that could be compared: it says nothing for the program or against it."""
+        return self.reason is not None and self.reason.kind is ReasonKind.NO_EVENT
+
+    @property
     def conclusion(self) -> Conclusion:
         """As the agreement is."""
         if self.agreement is Agreement.UNKNOWN:
@@ -60,14 +66,25 @@ class TraceLine:
         return Conclusion.AGREES if self.agreement.agrees else Conclusion.WRONG
 
 
+def compared(lines: Iterable[TraceLine]) -> tuple[TraceLine, ...]:
+    """The traces that count: those with an event, or all if no trace has one, as then nothing was compared."""
+    every = tuple(lines)
+    return tuple(line for line in every if not line.without_event) or every
+
+
 @dataclass(frozen=True)
 class Failure:
-    """A part of the work that ended in an exception: its stage and file, what was raised, and where ("": unknown)."""
+    """A part of the work that ended in an exception: its stage and file, what was raised, and where ("": unknown).
+
+    ``internal``: by a mistake in pipesim. ``interrupted``: nothing was raised by it, whoever asked has ended the work.
+    """
 
     stage: Stage
     name: str
     said: str
     place: str = ""
+    internal: bool = False
+    interrupted: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,12 +110,16 @@ class ProtocolReport:
 
     @property
     def conclusion(self) -> Conclusion:
-        """That of the worst of its parts; one that failed, or a kernel that was not recorded, leaves it unknown."""
+        """That of the worst of its parts; one that failed, or a kernel that was not recorded, leaves it unknown.
+
+        A trace without an event beside others with events changes nothing.
+        """
         parts = [part.conclusion for part in (self.proof, self.simulation) if part is not None]
-        parts += [line.conclusion for line in self.traces]
+        parts += [line.conclusion for line in compared(self.traces)]
         lacking = self.proof is None or self.simulation is None or bool(self.failures)
         lacking |= self.hardware in (Hardware.NOT_RECORDED, Hardware.UNUSABLE)
-        return worst(parts + [Conclusion.UNKNOWN] * lacking)
+        mistaken = any(failed.internal for failed in self.failures)
+        return worst(parts + [Conclusion.UNKNOWN] * lacking + [Conclusion.INTERNAL_ERROR] * mistaken)
 
 
 @dataclass(frozen=True)
@@ -130,16 +151,20 @@ class PipelineLine:
 
 @dataclass(frozen=True)
 class SummaryReport:
-    """Several protocols, in their order. ``excepted`` were left out on demand; ``profile`` is its name."""
+    """Several protocols, in their order. ``excepted`` were left out on demand; ``profile`` is its name.
+
+    ``unknown``: names that were asked for, and that no protocol has.
+    """
 
     profile: str
     protocols: tuple[ProtocolReport, ...]
     excepted: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
     @property
     def conclusion(self) -> Conclusion:
-        """That of the worst protocol."""
-        return worst(report.conclusion for report in self.protocols)
+        """That of the worst protocol; of a name that no protocol has, nothing is known."""
+        return worst([report.conclusion for report in self.protocols] + [Conclusion.UNKNOWN] * bool(self.unknown))
 
     @property
     def pipelines(self) -> tuple[PipelineLine, ...]:

@@ -11,7 +11,7 @@ from pipesim.conform.agreement import Agreement, Reason
 from pipesim.conform.diagnose.examined import Examination
 from pipesim.conform.pair.result import Pair
 from pipesim.conform.result import Conformance, Timing, TraceVerdict
-from pipesim.conform.times import TimeComparison
+from pipesim.conform.times import NoTime, TimeComparison
 from pipesim.errors import PipesimError
 from pipesim.model.ending import Ending
 from pipesim.trace.schema import Trace
@@ -73,10 +73,12 @@ class TraceComparison:
 
     @property
     def conclusion(self) -> Conclusion:
-        """A difference beats the unknown, the unknown the tolerance."""
+        """A difference beats the unknown, the unknown the tolerance; unknown, too, is what a limit ended."""
         if self.agreement is Agreement.DIFFERS:
             return Conclusion.WRONG
         if self.agreement is Agreement.UNKNOWN:
+            return Conclusion.UNKNOWN
+        if self.time.why is NoTime.LIMIT:
             return Conclusion.UNKNOWN
         return self.period.conclusion if self.period is not None else Conclusion.AGREES
 

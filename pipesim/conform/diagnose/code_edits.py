@@ -1,8 +1,9 @@
 """Mistakes in one line of a role's code: what every warp of the role does wrong whenever it comes to that line.
 
 The single edits of :mod:`.edits` are one operation of one agent. These are what somebody types: a ``.noinc`` that is
-forgotten, a named barrier with the wrong number, the wrong threads, ``bar.sync`` in place of ``bar.arrive``. A line is
-known from the program; the operations of one kind that a role records from one line are one instruction.
+forgotten, a named barrier with the wrong number, the wrong threads, ``bar.sync`` in place of ``bar.arrive``, a
+multicast with the wrong mask of CTAs. A line is known from the program; the operations of one kind that a role records
+from one line are one instruction.
 
 Such an instruction may be recorded as it is, or as it was meant: the record stands beside it, and only the instruction
 is wrong. Both are told apart by what the others then do, so an edit is made in two ways (:func:`apply`,
@@ -36,18 +37,22 @@ class CodeEditKind(Enum):
     BAR_NUMBER = "bar_number"  #: on another named barrier
     SYNC_FOR_ARRIVE = "sync_for_arrive"  #: bar.sync instead of bar.arrive
     ARRIVE_FOR_SYNC = "arrive_for_sync"  #: bar.arrive instead of bar.sync
+    CTA_MASK = "cta_mask"  #: a multicast to other CTAs, or to none but its own
 
 
-_ONCE_TOO = frozenset(CodeEditKind) - {CodeEditKind.BAR_THREADS, CodeEditKind.BAR_NUMBER}  #: a constant is always wrong
+_CONSTANTS = frozenset({CodeEditKind.BAR_THREADS, CodeEditKind.BAR_NUMBER, CodeEditKind.CTA_MASK})
+_ONCE_TOO = frozenset(CodeEditKind) - _CONSTANTS  #: a constant is always wrong
+_FEW_CTAS = 4  #: up to here every mask is tried
 
 
 @dataclass(frozen=True)
 class CodeEdit:
     """One mistake: its kind, the role, and the line of its code, by its number in the program.
 
-    ``iteration``: the one pass of the line at which it is made, -1 if it is always. ``value``: the threads instead, or
-    what is added to the number of a named barrier. ``everyone``: ``line`` is no line but the number of a named barrier,
-    and all who come to it make the mistake, as with a constant that they share; ``role`` is "" then.
+    ``iteration``: the one pass of the line at which it is made, -1 if it is always. ``value``: the threads or the mask
+    of CTAs instead, or what is added to the number of a named barrier. ``everyone``: ``line`` is no line but the number
+    of a named barrier, and all who come to it make the mistake, as with a constant that they share; ``role`` is then
+    "".
     """
 
     kind: CodeEditKind
@@ -135,6 +140,10 @@ def describe(program: Program, edit: CodeEdit, values: Sequence[int] = ()) -> st
         groups = " and ".join(dict.fromkeys(program.barriers[operand(op, "barrier")].name for op in ops))
         how = "without .noinc" if edit.kind is CodeEditKind.NOINC_FORGOTTEN else "with .noinc, which is not meant there"
         return f"{edit.role}'s cp.async arrive on {groups} {how}{once}"
+    if edit.kind is CodeEditKind.CTA_MASK:
+        groups = " and ".join(dict.fromkeys(program.barriers[operand(op, "barrier")].name for op in ops))
+        masks = " or ".join(_ctas(mask) for mask in list(values) or [edit.value])
+        return f"{edit.role}'s multicast on {groups} goes to {masks} instead of {_ctas(operand(ops[0], 'cta_mask'))}"
     numbers = [program.named_barriers[operand(op, "named_barrier")][1] for op in ops]
     at, threads = named(numbers), operand(ops[0], "threads")
     does = ("arrives at", "arrive at") if ops[0][0] == Op.BAR_ARRIVE else ("syncs on", "sync on")
@@ -158,6 +167,12 @@ def describe(program: Program, edit: CodeEdit, values: Sequence[int] = ()) -> st
     assert_never(edit.kind)
 
 
+def _ctas(mask: int) -> str:
+    """The CTAs of a mask: ``CTAs 0 and 1``; 0 is an ordinary copy."""
+    ranks = [rank for rank in range(mask.bit_length()) if mask >> rank & 1]
+    return f"CTA{'s' * (len(ranks) > 1)} {_listed(ranks)}" if ranks else "its own CTA only"
+
+
 def named(numbers: list[int]) -> str:
     """``named barrier 1``, or ``named barriers 2 and 3``."""
     return f"named barrier{'s' if len(set(numbers)) > 1 else ''} {_listed(numbers)}"
@@ -174,7 +189,8 @@ def _instructions(program: Program) -> dict[_Key, dict[int, tuple[int, ...]]]:
     for agent, code in enumerate(program.code):
         set_up = set_up_meeting(code)
         for pc, op in enumerate(code):
-            if (op[0] == Op.CP_ASYNC_ARRIVE or op[0] in ON_NAMED_BARRIER) and pc != set_up:
+            wanted = op[0] == Op.CP_ASYNC_ARRIVE or op[0] in ON_NAMED_BARRIER
+            if (wanted or (op[0] == Op.TMA_LOAD and operand(op, "cta_mask"))) and pc != set_up:
                 key = _Key(program.agents[agent].role, program.lines[agent][pc], op[0])
                 found.setdefault(key, {}).setdefault(agent, []).append(pc)
     return {key: {agent: tuple(pcs) for agent, pcs in places.items()} for key, places in found.items()}
@@ -205,6 +221,9 @@ def _kinds(program: Program, places: Places) -> Iterator[tuple[CodeEditKind, int
         if len(meant) == 1:
             yield (CodeEditKind.NOINC_FORGOTTEN if meant == {1} else CodeEditKind.NOINC_ADDED), 0
         return
+    if ops[0][0] == Op.TMA_LOAD:
+        yield from ((CodeEditKind.CTA_MASK, mask) for mask in _other_masks(program, ops))
+        return
     yield CodeEditKind.BAR_FORGOTTEN, 0
     yield (CodeEditKind.SYNC_FOR_ARRIVE if ops[0][0] == Op.BAR_ARRIVE else CodeEditKind.ARRIVE_FOR_SYNC), 0
     for threads in _other_threads(program, places):
@@ -220,6 +239,32 @@ def _kinds(program: Program, places: Places) -> Iterator[tuple[CodeEditKind, int
             elif not unused:
                 unused = by
                 yield CodeEditKind.BAR_NUMBER, by
+
+
+def _other_masks(program: Program, ops: Sequence[Operation]) -> list[int]:
+    """The masks that a multicast could have been given: of the CTAs that have the bytes and the barrier; 0 for none.
+
+    Of large clusters those with one CTA more or less, and those of one CTA.
+    """
+    given = {operand(op, "cta_mask") for op in ops}
+    if len(given) > 1:
+        return []  # it depends on the CTA: no constant
+    (right,) = given
+    masks = range(1 << program.ctas)
+    near = [mask for mask in masks if mask.bit_count() < 2 or (mask ^ right).bit_count() == 1]
+    tried = list(masks) if program.ctas <= _FEW_CTAS else near
+    return [mask for mask in tried if mask != right and all(_lands(program, op, mask) for op in ops)]
+
+
+def _lands(program: Program, op: Operation, mask: int) -> bool:
+    """Whether each CTA of a mask has the bytes and the barrier of a multicast."""
+    try:
+        for rank in range(program.ctas):
+            if mask >> rank & 1:
+                program.at_rank(operand(op, "barrier"), operand(op, "access"), rank)
+    except KeyError:
+        return False
+    return True
 
 
 def _other_threads(program: Program, places: Places) -> list[int]:
@@ -250,6 +295,8 @@ def _wrong(edit: CodeEdit, op: Operation, index: Mapping[tuple[int, int], int]) 
             return _NOTHING
         case CodeEditKind.BAR_THREADS:
             return with_operand(op, "threads", edit.value)
+        case CodeEditKind.CTA_MASK:
+            return with_operand(op, "cta_mask", edit.value)
         case CodeEditKind.BAR_NUMBER:
             cta, number = next(place for place, n in index.items() if n == operand(op, "named_barrier"))
             return with_operand(op, "named_barrier", index[cta, number + edit.value])

@@ -118,7 +118,6 @@ def _reached(program: Program, edit: CodeEdit, seen: _Seen) -> bool:
 
 def _told(program: Program, edit: Edit, why: Explained) -> Explanation:
     change = changed(program, edit)
-    wrong = apply(program, edit)
     return Explanation(
         edit,
         describe(program, edit),
@@ -126,15 +125,14 @@ def _told(program: Program, edit: Edit, why: Explained) -> Explanation:
         program.barrier_name(change.barrier),
         edit.iteration,
         program.line(edit.agent, change.pc),
-        report_faults(wrong, why.hazards),
-        next(iter(report_faults(wrong, (why.trap,) if why.trap else ())), None),
+        report_faults(why.program, why.hazards),
+        next(iter(report_faults(why.program, (why.trap,) if why.trap else ())), None),
         why.stuck,
     )
 
 
 def _told_of_code(program: Program, edit: CodeEdit, why: Explained, values: list[int]) -> Explanation:
     """``values``: all with which such an edit explains the trace."""
-    wrong = apply_to_code(program, edit)
     agent, pcs = next(iter(places_of(program, edit).items()))
     op = program.code[agent][pcs[0]]
     if op[0] in ON_NAMED_BARRIER:
@@ -148,8 +146,8 @@ def _told_of_code(program: Program, edit: CodeEdit, why: Explained, values: list
         barrier,
         edit.iteration,
         program.line(agent, pcs[0]),
-        report_faults(wrong, why.hazards),
-        next(iter(report_faults(wrong, (why.trap,) if why.trap else ())), None),
+        report_faults(why.program, why.hazards),
+        next(iter(report_faults(why.program, (why.trap,) if why.trap else ())), None),
         why.stuck,
     )
 

@@ -30,7 +30,11 @@ def examine(program: Program, trace: Trace, found: Conformance) -> Examination |
         possible |= {outcome} if outcome else set()
     ways = tuple(each for each in LaunchOutcome if each in possible)
     explained = diagnosis.explanations[0].edit if diagnosis is not None and diagnosis.explanations else None
-    really = in_place(program, explained) if isinstance(explained, CodeEdit) else program
+    really = program
+    if isinstance(explained, CodeEdit):
+        really = in_place(program, explained)
+    elif explained is not None:
+        really = program = edited(program, explained)  # its records are those of the operations that are left
     return Examination(outcome, diagnosis, ways, _opened(really, program, trace, found))
 
 

@@ -24,12 +24,13 @@ from pipesim.trace.sites import SiteTable, optional_of, site_table
 
 @dataclass(frozen=True)
 class Explained:
-    """A program does what the trace says: what it breaks on the way, and how it ends.
+    """``program`` does what the trace says: what it breaks on the way, and how it ends.
 
     ``hazards`` are broken rules that the hardware does not notice, in the one order that the replay took; ``trap`` is
     the one that ended the launch; ``stuck`` the deadlock in which the records of a kernel that was stopped end.
     """
 
+    program: Program
     hazards: tuple[Fault, ...]
     trap: Fault | None
     stuck: Deadlock | None
@@ -68,7 +69,7 @@ def explain_with(program: Program, trace: Trace, meant: Program | None = None) -
             stuck += [deadlock] if deadlock else []
     if not finished and not (traps if trapped else stuck):
         return None
-    return Explained(tuple(dict.fromkeys(hazards)), next(iter(traps), None), next(iter(stuck), None))
+    return Explained(program, tuple(dict.fromkeys(hazards)), next(iter(traps), None), next(iter(stuck), None))
 
 
 def _never_entered(aligned: Aligned, followed: Replayed) -> bool:

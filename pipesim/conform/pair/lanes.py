@@ -7,22 +7,22 @@ to a pass (failed tries, the beginning of the wait) is left out where the agent'
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-
-import numpy as np
+from typing import NamedTuple
 
 from pipesim.errors import EvidenceError
-from pipesim.trace.schema import EventKind, SiteKey, Trace, TraceMeta
+from pipesim.trace.schema import EventKind, Events, SiteKey, Trace, TraceMeta
 from pipesim.trace.sites import NO_SITES, optional_of
 
 Key = tuple[str, int, str, int]  #: role, kind of event (or PASS), group of barriers, number among the like
 Name = tuple[str, int]  #: an agent: role and number within the role
 PASS = -1  #: the kind of a successful try and of a wait's return, where the role tries
+_AT_A_TIME = 1 << 16  #: rows
 _LEADS_TO_PASS = (EventKind.TRY, EventKind.WAIT_ENTER)
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One event under its common name. ``turn`` is the iteration, of a pass the number of passes before it."""
 
     key: Key
@@ -161,12 +161,10 @@ def lanes(trace: Trace, but: frozenset[SiteKey] = NO_SITES) -> Lanes:
     keys = site_keys(trace.meta)
     tries = {(s.role, s.barrier) for s in trace.meta.sites if s.kind is EventKind.TRY}
     names = [(agent.role, agent.index) for agent in trace.meta.agents]
-    e = trace.events
-    columns = (e.cta, e.agent, e.site, e.stage, e.parity, e.iteration, e.value)
     found: Lanes = {}
     passes: dict[tuple[int, int, str], int] = {}
     base = trace.meta.window[0] if trace.meta.window else 0
-    for row, (cta, agent, site, stage, parity, turn, value) in enumerate(np.stack(columns).T.tolist()):
+    for row, (cta, agent, site, stage, parity, turn, value) in enumerate(_rows(trace.events)):
         lane = found.setdefault((cta, names[agent]), AgentEvents())
         key = keys[site]
         role, kind, barrier, _ = key
@@ -179,6 +177,13 @@ def lanes(trace: Trace, but: frozenset[SiteKey] = NO_SITES) -> Lanes:
             lane.entries.append(Entry(key, turn, stage, parity, value, row))
         lane.rows.append((row, turn))
     return found
+
+
+def _rows(e: Events) -> Iterator[tuple[int, ...]]:
+    """CTA, agent, site, stage, parity, iteration and value of each event. Few are Python's integers at once."""
+    columns = (e.cta, e.agent, e.site, e.stage, e.parity, e.iteration, e.value)
+    for begin in range(0, len(e), _AT_A_TIME):
+        yield from zip(*(column[begin : begin + _AT_A_TIME].tolist() for column in columns), strict=True)
 
 
 def site_keys(meta: TraceMeta) -> list[Key]:

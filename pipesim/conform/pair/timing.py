@@ -153,6 +153,8 @@ def _ledger(a: Trace, b: Trace, name: Name, mine: AgentEvents, theirs: AgentEven
         return None
     rows_b = {(e.key, e.turn): e.row for e in theirs.entries}
     first, last = both[0], both[-1]
+    if rows_b[first.key, first.turn] >= rows_b[last.key, last.turn]:
+        return None  # B has them the other way round: there is no such span of time
     whole_a = _account(a, mine, first.row, last.row)
     whole_b = _account(b, theirs, rows_b[first.key, first.turn], rows_b[last.key, last.turn])
     steady = _steady(a, b, mine, theirs)
@@ -212,4 +214,6 @@ def _steady(
     if window is None:
         return None
     first, last = (turns[n] for n in window)
+    if one[first] >= one[last] or two[first] >= two[last]:
+        return None  # the agent's iterations are not in their order
     return window[1] - window[0], (one[first], one[last]), (two[first], two[last])

@@ -12,6 +12,7 @@ import numpy as np
 
 from pipesim.errors import EvidenceError
 from pipesim.model.program import Program
+from pipesim.trace.recorder import ps_to_cycles
 from pipesim.trace.schema import AgentInfo, Column, CtaInfo, Events, Trace
 
 
@@ -40,7 +41,7 @@ def as_clusters(program: Program, trace: Trace) -> Trace:
             correction="record whole clusters (--record-ctas)",
         )
     events, khz = trace.events, trace.meta.device.sm_khz
-    cycle = events.cycle if trace.meta.source != "hardware" else _cycles(events.time_ps, khz)
+    cycle = events.cycle if trace.meta.source != "hardware" else ps_to_cycles(events.time_ps, khz)
     merged = replace(_renumbered(program, events), cycle=cycle)
     order = _order(merged)
     infos = tuple(_one(headers, c * size, size) for c in clusters) if headers else ()
@@ -69,12 +70,6 @@ def _order(merged: Events) -> Column:
     """The rows CTA by CTA and agent by agent, each agent's in their order."""
     order: Column = np.lexsort((np.arange(len(merged)), merged.agent, merged.cta))
     return order
-
-
-def _cycles(ps: Column, khz: int) -> Column:
-    """Picoseconds as cycles, of a run of less than 40 s."""
-    cycles: Column = ps // 10 * khz // 10**8
-    return cycles
 
 
 def _one(headers: dict[int, CtaInfo], first: int, size: int) -> CtaInfo:

@@ -48,9 +48,7 @@ def conform(program: Program, trace: Trace) -> Conformance:
             break
         first = first or found.divergence  # stuck as the kernel is: a CTA that does something else comes before it
     first = first or hung
-    # a window after the last iteration: there was nothing to compare
-    nothing = not len(trace.events) and iterations > 0
-    whole = not lost and ended and not nothing
+    whole = not lost and ended and len(trace.events) > 0  # without an event there was nothing to compare
     verdict = TraceVerdict.DIFFERS if first is not None else TraceVerdict.AGREES if whole else TraceVerdict.UNKNOWN
     return Conformance(
         verdict,

@@ -124,6 +124,8 @@ class _Replay:
         self.state: State = initial_state(program)
         self._ran = [a.ran for a in aligned]
         self._rows = [a.rows for a in aligned]
+        #: the last operation of each agent that was recorded, -1 if none was
+        self._final = [max((n for n, mine in enumerate(a.rows) if mine), default=-1) for a in aligned]
         self._answers = [a.answers for a in aligned]
         self._begin = [a.begin for a in aligned]
         self._end = [a.end for a in aligned]
@@ -401,7 +403,7 @@ class _Replay:
     def _is_last(self, who: int) -> bool:
         """Whether the agent's present operation can have ended the launch: no later one was recorded, or just so."""
         position = self._done[who]
-        after = next((mine for mine in reversed(self._rows[who][position + 1 :]) if mine), ())
+        after = self._rows[who][self._final[who]] if self._final[who] > position else ()
         mine = self._rows[who][position]
         return not after or (bool(mine) and self._cycle[after[-1]] - self._cycle[mine[0]] <= TRAP_LATE)
 

@@ -24,6 +24,7 @@ from pipesim.model.machine import TMA, Flight, State
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.positions import BARRIER
 from pipesim.model.program import Program
+from pipesim.trace.recorder import ps_to_cycles
 from pipesim.trace.schema import Column, Events
 
 
@@ -57,7 +58,7 @@ class Stopwatch:
 
     def start(self, cta: int, program: Program, aligned: Sequence[Aligned], events: Events, rows: Column) -> Releases:
         """For the replay of one CTA, whose ``events`` are these ``rows`` of the table."""
-        error = (events.error_ps * self.sm_khz // 10**9 + 1).tolist()
+        error = (ps_to_cycles(events.error_ps, self.sm_khz) + 1).tolist()
         clocks = Clocks(self.own[rows].tolist(), events.cycle.tolist(), error, self.uncertainty, self.sm_khz)
         self.started[cta] = Releases(program, aligned, clocks, self.floors)
         return self.started[cta]

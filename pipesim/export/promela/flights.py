@@ -31,12 +31,13 @@ class ModelledFlight(NamedTuple):
     writes: bool
     item: int
     ctas: tuple[int, ...]  #: CTAs whose exit, before it has landed, is a fault
+    alike: int = -1  #: the same of threads' writes that do not conflict with each other
 
     @property
     def place(self) -> tuple[object, ...]:
         """Flights of the same place share a variable."""
         if self.engine == OWN:
-            return OWN, self.agent, self.first, self.end, self.writes
+            return OWN, self.agent, self.first, self.end, self.writes, self.alike
         if self.engine == TMA:
             return TMA, self.agent, self.barrier, self.first, self.end, self.ctas
         return self.engine, self.agent, self.pc, self.barrier
@@ -78,6 +79,8 @@ class Flights:
                 continue
             if other.engine == OWN and other.agent == flight.agent:
                 continue  # an agent that opens something has no access of its own open
+            if 0 <= flight.alike == other.alike:
+                continue
             if not _ordered(other, flight):
                 rivals.append(other)
         return rivals
@@ -132,7 +135,8 @@ def _flights(program: Program, agent: int, pc: int, operation: Operation) -> Ite
     match operation[0]:
         case Op.READ | Op.WRITE as op:
             access, item = operands(operation, "access", "item")
-            yield ModelledFlight(agent, pc, OWN, -1, 0, 0, *program.cells[access], op == Op.WRITE, item, ())
+            alike = program.written_alike.get((access, item), -1) if op == Op.WRITE else -1
+            yield ModelledFlight(agent, pc, OWN, -1, 0, 0, *program.cells[access], op == Op.WRITE, item, (), alike)
         case Op.TMA_LOAD:
             bar, access, nbytes, item, mask = operands(operation, "barrier", "access", "bytes", "item", "cta_mask")
             ends = [(bar, access)] if not mask else [program.at_rank(bar, access, r) for r in _ranks(program, mask)]

@@ -33,12 +33,12 @@ def landings(words: Words, sharing: tuple[ModelledFlight, ...]) -> list[PromelaS
 
 
 def _followed(words: Words, flight: ModelledFlight) -> list[ModelledFlight]:
-    """What must have landed before it: of a commit everything, of a transfer on an engine in order the transfers."""
+    """What must have landed before it: the transfers, of a commit or on an engine that works in order."""
     if not flight.arrivals and flight.engine not in IN_ORDER:
         return []
     all_ = words.flights.of_engine(flight.agent, flight.engine)
     before = all_[: all_.index(flight)]
-    return [other for other in before if flight.arrivals or not other.arrivals]
+    return [other for other in before if not other.arrivals]
 
 
 def _settled(words: Words, flight: ModelledFlight, cell: int) -> str:

@@ -58,7 +58,7 @@ inline arrive(b, n, e) {{
   :: else ->
      tx[b] = tx[b] + e;
      if
-     :: tx[b] < -{MAX_COUNT} || tx[b] > {MAX_COUNT + 1} -> fault(tx_range)
+     :: e > {MAX_COUNT} || tx[b] < -{MAX_COUNT} || tx[b] > {MAX_COUNT + 1} -> fault(tx_range)
      :: else ->
         if
         :: n > pending[b] -> fault(over_arrival)
@@ -100,10 +100,10 @@ inline add_tx(b, n) {{
   :: else ->
      tx[b] = tx[b] + (n);
      if
-     :: tx[b] == {MAX_COUNT + 1} -> fault(tx_edge)
+     :: (n) > {MAX_COUNT} || tx[b] < -{MAX_COUNT} || tx[b] > {MAX_COUNT + 1} -> fault(tx_range)
      :: else ->
         if
-        :: tx[b] < -{MAX_COUNT} || tx[b] > {MAX_COUNT} -> fault(tx_range)
+        :: tx[b] == {MAX_COUNT + 1} -> fault(tx_edge)
         :: else -> settle(b)
         fi
      fi

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Set
 
 from pipesim.errors import UsageError
+from pipesim.export.promela.comment import comment, comment_text
 from pipesim.export.promela.landings import landings
 from pipesim.export.promela.operations import CLAMP, Choice, PromelaStep, Words, steps
 from pipesim.export.promela.rules import broken_by, rules
@@ -20,6 +21,7 @@ _WATCH = """\
 /* keeps a schedule that broke a rule from being called a deadlock as well */
 active proctype watch() { end: do :: broken od }
 """
+_LONGEST_NAME = 40  #: characters of a role in the name of its process: SPIN copies names into arrays of fixed sizes
 _VECTOR = 1024  #: bytes of state that SPIN keeps without being told
 
 
@@ -65,22 +67,13 @@ def _uses(program: Program, ops: Set[int]) -> bool:
     return any(op[0] in ops for code in program.code for op in code)
 
 
-def _plain(text: str) -> str:
-    """The text as it can stand in a comment."""
-    return text.replace("*/", "* /").replace("\n", " ")
-
-
-def _comment(text: str) -> str:
-    return f"/* {_plain(text)} */"
-
-
 def _header(words: Words, size: int) -> str:
     program = words.program
     params = ", ".join(f"{name}={value}" for name, value in program.params.items())
     vector = f" -DVECTORSZ={size}" if size > _VECTOR else ""
     lines = [
-        f"/* {_plain(program.name)}: every schedule of its flat program, for SPIN 6.",
-        *([f" * Parameters: {params}"] if params else []),
+        f"/* {comment_text(program.name)}: every schedule of its flat program, for SPIN 6.",
+        *([f" * Parameters: {comment_text(params)}"] if params else []),
         " *",
         " *   spin -a FILE",
         f" *   tcc -DSAFETY{vector} -o pan pan.c",
@@ -110,20 +103,20 @@ def _declarations(words: Words, faults: list[str]) -> tuple[str, int]:
     """The variables, and roughly the bytes of a state with its processes."""
     program = words.program
     operations = [op for code in program.code for op in code]
-    lines = ["bool broken;  " + _comment("a rule is broken"), *_assertions(faults)]
+    lines = ["bool broken;  " + comment("a rule is broken"), *_assertions(faults)]
     size = 64 + 16 * (len(program.agents) + 2)
 
-    def declare(kind: tuple[str, int], name: str, number: int, comment: str = "", start: str = "") -> None:
+    def declare(kind: tuple[str, int], name: str, number: int, meaning: str = "", start: str = "") -> None:
         nonlocal size
         if number:
             size += kind[1] * number + 3
-            said = "  " + _comment(comment) if comment else ""
+            said = "  " + comment(meaning) if meaning else ""
             lines.append(f"{kind[0]} {name}[{number}]{start};{said}")
 
     bars = len(program.barriers)
     count = sum(max(_expects(op), 0) for op in operations)
     nbytes = sum(abs(value) for op in operations for value in _bytes(op))
-    lines += [_comment(f"barrier {b} is {program.barrier_name(b)}") for b in range(bars)]
+    lines += [comment(f"barrier {b} is {program.barrier_name(b)}") for b in range(bars)]
     declare(_type(count), "expected", bars)
     declare(_type(count), "pending", bars)
     declare(_signed(nbytes + 1), "tx", bars)
@@ -134,8 +127,7 @@ def _declarations(words: Words, faults: list[str]) -> tuple[str, int]:
         lines.append("hidden byte completed;")
     named = len(program.named_barriers)
     lines += [
-        _comment(f"named barrier {n} is {number} of CTA {cta}")
-        for n, (cta, number) in enumerate(program.named_barriers)
+        comment(f"named barrier {n} is {number} of CTA {cta}") for n, (cta, number) in enumerate(program.named_barriers)
     ]
     threads = max((operand(op, "threads") for op in operations if op[0] in ON_NAMED_BARRIER), default=0)
     for name, most in (("arrived", threads), ("agreed", threads), ("generation", len(operations))):
@@ -156,7 +148,7 @@ def _declarations(words: Words, faults: list[str]) -> tuple[str, int]:
 
 
 def _assertions(faults: list[str]) -> list[str]:
-    said = _comment("each is 1: the rules that assertions name; no part of the state")
+    said = comment("each is 1: the rules that assertions name; no part of the state")
     return [said, *(f"hidden byte {name} = 1;" for name in faults)] if faults else []
 
 
@@ -208,9 +200,10 @@ def _process(words: Words, agent: int) -> str:
     leaves = [f"running[{cta}] = running[{cta}] - 1"] if _remote(words) else []
     leaves += [f"cluster_leave({len(program.agents)})"] if program.leaves_cluster_barrier else []
     body = list(_body(words, agent, "; ".join(leaves)))
-    name = "a{}_{}".format(agent, re.sub(r"[^a-z0-9_]", "_", program.agents[agent].role.lower()))
+    role = re.sub(r"[^a-z0-9_]", "_", program.agents[agent].role.lower())[:_LONGEST_NAME]
+    name = f"a{agent}_{role}"
     local = [f"  {kind};" for kind, wanted in _locals(words, code) if wanted]
-    head = f"{_comment(program.agent_name(agent))}\nactive proctype {name}() provided (!broken) {{"
+    head = f"{comment(program.agent_name(agent))}\nactive proctype {name}() provided (!broken) {{"
     return "\n".join([head, *local, *body, "end:", "  false", "}", ""])
 
 
@@ -247,7 +240,7 @@ def _body(words: Words, agent: int, leave: str) -> Iterator[str]:
     for pc, said in enumerate(choices):
         if not said:
             continue
-        yield f"  {_comment(f'{pc} {describe(code[pc])}  {program.line(agent, pc)}')}"
+        yield f"  {comment(f'{pc} {describe(code[pc])}  {program.line(agent, pc)}')}"
         if pc in labels:
             yield f"L{pc}:\n  skip;"  # SPIN refuses a jump to a d_step
         last = pc == len(code) - 1
@@ -288,7 +281,7 @@ def _memory(words: Words) -> list[str]:
         flight = sharing[0]
         if flight.engine == OWN:
             continue
-        lines.append(f"  {_comment(_landing(program, [f.pc for f in sharing], flight.agent))}")
+        lines.append(f"  {comment(_landing(program, [f.pc for f in sharing], flight.agent))}")
         lines += [f"  :: {_step(step)}" for step in landings(words, sharing)]
     if not lines:
         return []

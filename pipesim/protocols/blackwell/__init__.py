@@ -1,1 +1,1 @@
-"""Blackwell's GEMM kernels beyond the default one, and the parts that they share."""
+"""The protocols of Blackwell's kernels (sm_100), and the parts that they share."""

@@ -8,7 +8,9 @@ products that read them there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Self
 
 from pipesim.errors import ParameterError
 from pipesim.lang.protocol import Protocol
@@ -20,9 +22,8 @@ from pipesim.pipelines.modular.kernel_context import KernelContext
 from pipesim.pipelines.modular.output_tile import OutputTilePipeline
 from pipesim.pipelines.modular.payload import BlockScaledTilePayload, TilePayload
 from pipesim.pipelines.modular.tmem import TMEM_COLUMN_BYTES, TMEM_COLUMNS
-from pipesim.protocols.gemm_sm100 import GemmSm100
-from pipesim.protocols.limits import require
-from pipesim.protocols.sm100 import (
+from pipesim.protocols.blackwell.gemm_sm100 import GemmSm100
+from pipesim.protocols.blackwell.sm100 import (
     FP32,
     ROWS,
     SLICE_COLUMNS,
@@ -32,6 +33,7 @@ from pipesim.protocols.sm100 import (
     require_cluster,
     require_tiles,
 )
+from pipesim.protocols.limits import require
 from pipesim.protocols.warp_group import share
 
 _STEP_BYTES = 128  #: of a row of A or B in a step of K
@@ -68,24 +70,14 @@ def gemm_sm100_block_scaled(
     require("epilogue", epilogue, 0, 1 << 24)
 
     p = Protocol("gemm_sm100_block_scaled", cluster=cluster[0] * cluster[1])
-    made = BlockScaledTiles.of(p, stages, nvfp4, accumulators, block_n, cta_group)
-    gemm = BlockScaled(
-        tiles=made,
-        a=made.a,
-        b=made.b,
-        accumulator=made.accumulator,
-        input_mbars=InputTilePipeline.BarrierArray(p, "input", stages),
-        output_mbars=OutputTilePipeline.BarrierArray(p, "output", accumulators),
-        sm100=Sm100.of(p, cta_group=cta_group, tiles=tiles, clc_stages=clc_stages, cluster=cluster),
-        rings=stages,
-        k_group_size=1,
-        groups=k_iters,
-        lookahead=False,
-        step_cycles=made.step_cycles(block_n),
-        slices=block_n // SLICE_COLUMNS,
-        epilogue_cycles=epilogue,
-    )
-    gemm.roles(p)
+    BlockScaled.of(
+        p,
+        BlockScaledTiles.of(p, stages, nvfp4, accumulators, block_n, cta_group),
+        lambda: Sm100.of(p, cta_group=cta_group, tiles=tiles, clc_stages=clc_stages, cluster=cluster),
+        k_iters=k_iters,
+        block_n=block_n,
+        epilogue=epilogue,
+    ).roles(p)
     return p
 
 
@@ -156,6 +148,37 @@ class BlockScaled(GemmSm100):
     """The kernel with the scales of A and B in its input."""
 
     tiles: BlockScaledTiles
+
+    @classmethod
+    def of(
+        cls,
+        p: Protocol,
+        tiles: BlockScaledTiles,
+        sm100: Callable[[], Sm100],
+        *,
+        k_iters: int,
+        block_n: int,
+        epilogue: int,
+        lookahead: bool = False,
+    ) -> Self:
+        """The kernel on these tiles, with its barriers in ``p``; those that ``sm100`` makes come after the others."""
+        stages = tiles.a.slots
+        return cls(
+            tiles=tiles,
+            a=tiles.a,
+            b=tiles.b,
+            accumulator=tiles.accumulator,
+            input_mbars=InputTilePipeline.BarrierArray(p, "input", stages),
+            output_mbars=OutputTilePipeline.BarrierArray(p, "output", tiles.accumulator.slots),
+            sm100=sm100(),
+            rings=stages,
+            k_group_size=1,
+            groups=k_iters,
+            lookahead=lookahead,
+            step_cycles=tiles.step_cycles(block_n),
+            slices=block_n // SLICE_COLUMNS,
+            epilogue_cycles=epilogue,
+        )
 
     def payload(self) -> TilePayload:
         """The tile arrays of the input, with the scales."""

@@ -15,7 +15,7 @@ from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.warp import TileArray, Warp
 from pipesim.pipelines.modular.epi_load import EpiLoadPipeline
 from pipesim.pipelines.modular.load_order import LoadOrderBarrier
-from pipesim.protocols.sm100 import Sm100, rows
+from pipesim.protocols.blackwell.sm100 import Sm100, rows
 
 
 class LoadOrder(IntEnum):

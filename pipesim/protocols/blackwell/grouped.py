@@ -24,11 +24,9 @@ from pipesim.pipelines.modular.grouped_clc import (
     GroupedWorkIterator,
     grouped_clc_barrier_counts,
 )
-from pipesim.pipelines.modular.input_tile import InputTilePipeline
-from pipesim.pipelines.modular.output_tile import OutputTilePipeline
 from pipesim.protocols.blackwell.block_scaled import BlockScaled, BlockScaledTiles, require_block_scaled
+from pipesim.protocols.blackwell.sm100 import EPILOGUE_THREADS, Sm100
 from pipesim.protocols.limits import require
-from pipesim.protocols.sm100 import EPILOGUE_THREADS, SLICE_COLUMNS, Sm100
 
 _CLC_STAGES = 2  #: of the software CLC
 _TENSORMAP_AB_INIT = 3  #: named barrier of the MMA and the load warp
@@ -65,27 +63,18 @@ def gemm_sm100_grouped(
 
     p = Protocol("gemm_sm100_grouped", cluster=cta_group)
     made = BlockScaledTiles.of(p, stages, nvfp4, accumulators, block_n, cta_group)
-    gemm = _Grouped(
-        tiles=made,
-        a=made.a,
-        b=made.b,
-        accumulator=made.accumulator,
-        tensormap_ab=p.smem("tensormap_ab", 1, _TENSORMAP_BYTES),
-        group_tiles=group_tiles,
-        all_stages=bool(all_stages),
-        input_mbars=InputTilePipeline.BarrierArray(p, "input", stages),
-        output_mbars=OutputTilePipeline.BarrierArray(p, "output", accumulators),
-        sm100=_GroupedSm100.of(
-            p, cta_group=cta_group, tiles=tiles, clc_stages=_CLC_STAGES if cta_group == 2 else 0, cluster=(cta_group, 1)
-        ),
-        rings=stages,
-        k_group_size=1,
-        groups=k_iters,
+    tensormap_ab = p.smem("tensormap_ab", 1, _TENSORMAP_BYTES)
+    clc_stages = _CLC_STAGES if cta_group == 2 else 0
+    common = BlockScaled.of(
+        p,
+        made,
+        lambda: _GroupedSm100.of(p, cta_group=cta_group, tiles=tiles, clc_stages=clc_stages, cluster=(cta_group, 1)),
+        k_iters=k_iters,
+        block_n=block_n,
+        epilogue=epilogue,
         lookahead=True,
-        step_cycles=made.step_cycles(block_n),
-        slices=block_n // SLICE_COLUMNS,
-        epilogue_cycles=epilogue,
     )
+    gemm = _Grouped(**vars(common), tensormap_ab=tensormap_ab, group_tiles=group_tiles, all_stages=bool(all_stages))
     gemm.roles(p)
     return p
 

@@ -14,12 +14,11 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.warp import TileArray, Warp
 from pipesim.pipelines.common.tile_walk import WorkInfo
-from pipesim.pipelines.modular.input_tile import InputTilePipeline
 from pipesim.pipelines.modular.output_tile import OutputTilePipeline
 from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
 from pipesim.protocols.blackwell.block_scaled import BlockScaled, BlockScaledTiles, require_block_scaled
+from pipesim.protocols.blackwell.sm100 import EPILOGUE_THREADS, EPILOGUE_WARPS, Sm100
 from pipesim.protocols.limits import require
-from pipesim.protocols.sm100 import EPILOGUE_THREADS, EPILOGUE_WARPS, SLICE_COLUMNS, Sm100
 
 _SLOTS = 2  #: of the scheduler's ring
 _SLOT_BYTES = 32
@@ -50,28 +49,19 @@ def gemm_sm100_grouped_1d1d(
     require("epilogue", epilogue, 0, 1 << 24)
 
     p = Protocol("gemm_sm100_grouped_1d1d", cluster=cta_group)
-    made = BlockScaledTiles.of(p, stages, nvfp4, accumulators, block_n, cta_group)
-    gemm = _Grouped1d1d(
-        tiles=made,
-        a=made.a,
-        b=made.b,
-        accumulator=made.accumulator,
-        input_mbars=InputTilePipeline.BarrierArray(p, "input", stages),
-        output_mbars=OutputTilePipeline.BarrierArray(p, "output", accumulators),
-        sm100=_RingSm100(
+    _Grouped1d1d.of(
+        p,
+        BlockScaledTiles.of(p, stages, nvfp4, accumulators, block_n, cta_group),
+        lambda: _RingSm100(
             **vars(Sm100.of(p, cta_group=cta_group, tiles=tiles, clc_stages=0, cluster=(cta_group, 1))),
             sched_slots=p.smem("sched_slots", _SLOTS, _SLOT_BYTES),
             sched_mbars=p.mbarriers("sched", 2 * _SLOTS),
         ),
-        rings=stages,
-        k_group_size=1,
-        groups=k_iters,
+        k_iters=k_iters,
+        block_n=block_n,
+        epilogue=epilogue,
         lookahead=True,
-        step_cycles=made.step_cycles(block_n),
-        slices=block_n // SLICE_COLUMNS,
-        epilogue_cycles=epilogue,
-    )
-    gemm.roles(p)
+    ).roles(p)
     return p
 
 

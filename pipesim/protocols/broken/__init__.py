@@ -3,7 +3,7 @@
 The last lines of a docstring say what the fault leads to and at which sizes, as ``condition: KIND, KIND``: the first
 condition that holds gives every kind of fault that some schedule shows. The tests read them and compare them with a
 search of all schedules. Twins of memory order (a missing proxy fence, ``.relaxed``), which no schedule shows, are apart
-in :mod:`pipesim.protocols.broken.memory`.
+in :mod:`pipesim.protocols.broken.memory` and :mod:`pipesim.protocols.broken.proxies`.
 """
 
 from __future__ import annotations
@@ -83,6 +83,7 @@ BROKEN: dict[str, Callable[..., Protocol]] = {
     "one_number_for_two_pairs": named.one_number_for_two_pairs,
     "sync_inside_a_condition": named.sync_inside_a_condition,
     "peer_not_waited_for": clusters.peer_not_waited_for,
+    "multicast_misses_a_cta": clusters.multicast_misses_a_cta,
     "peer_arrives_uncounted": clusters.peer_arrives_uncounted,
     "peer_counted_and_silent": clusters.peer_counted_and_silent,
     "exit_under_a_remote_arrive": clusters.exit_under_a_remote_arrive,

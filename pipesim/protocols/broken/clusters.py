@@ -10,10 +10,12 @@ from pipesim.protocols.limits import require
 PAIR = 0b11  #: mask of both CTAs
 
 
-def _multicast(r: Ring, *, released: tuple[int, ...], expecting: tuple[int, ...], drain: bool = True) -> Protocol:
+def _multicast(
+    r: Ring, *, released: tuple[int, ...], expecting: tuple[int, ...], drain: bool = True, mask: int = PAIR
+) -> Protocol:
     """CTA 0 loads each tile for both. ``released``: whose consumers give back; ``expecting``: who expects the bytes.
 
-    In CTA 1 the consumer itself expects what CTA 0 loads.
+    In CTA 1 the consumer itself expects what CTA 0 loads. ``mask``: where the multicast goes.
     """
 
     @r.role("loader")
@@ -23,7 +25,7 @@ def _multicast(r: Ring, *, released: tuple[int, ...], expecting: tuple[int, ...]
         for i in range(r.tiles):
             r.acquire(i)
             r.of_full(i).expect_bytes(TILE)
-            w.tma_load(r.tile[r.slot(i)], r.of_full(i), i, cta_mask=PAIR)
+            w.tma_load(r.tile[r.slot(i)], r.of_full(i), i, cta_mask=mask)
         for i in range(r.tiles, r.tiles + r.stages if drain else r.tiles):
             r.acquire(i)
 
@@ -49,6 +51,16 @@ def peer_not_waited_for(stages: int = 1, tiles: int = 2) -> Protocol:
     """
     r = ring("peer_not_waited_for", stages, tiles, cluster=2)
     return _multicast(r, released=(0,), expecting=(0, 1))
+
+
+def multicast_misses_a_cta(stages: int = 1, tiles: int = 2) -> Protocol:
+    """CTA 0 loads for both CTAs, and the mask of its multicast names itself only.
+
+    tiles > 0: DEADLOCK
+    else: proved
+    """
+    r = ring("multicast_misses_a_cta", stages, tiles, empty=2, cluster=2)
+    return _multicast(r, released=(0, 1), expecting=(0, 1), mask=0b01)
 
 
 def peer_arrives_uncounted(stages: int = 1, tiles: int = 2) -> Protocol:

@@ -12,6 +12,7 @@ from pipesim.prove.certificate.canonical import CanonicalRun, Witness
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.happens_before.groups import awaited
 from pipesim.prove.memory_order.faults import memory_order
+from pipesim.prove.memory_order.order import MemoryOrder
 
 _NEVER = -1
 
@@ -19,39 +20,48 @@ _NEVER = -1
 def holds(program: Program) -> bool:
     """True if one run represents every schedule of the program, and nothing is wrong with it."""
     certificate, memory = Certificate(program), memory_order(program)
-    watching: list[Witness] = [certificate, *([memory] if memory is not None else [])]
-    ends_well = _ends_well(CanonicalRun(program, watching), certificate)
-    return ends_well and not (memory is not None and memory.faults)
+    return _ends_well(CanonicalRun(program, _both(certificate, memory)), certificate, memory)
 
 
 def each_holds(outlines: Sequence[Outline]) -> list[bool]:
     """:func:`holds` of the program of each outline; the last should be the longest."""
     if not outlines:
         return []
-    programs = [outline.program for outline in outlines]
+    programs, concern = [outline.program for outline in outlines], outlines[-1].order_may_fail
     longest = programs[-1]
     stood = _rounds(longest)
     forks = [
-        _NEVER if outline.order_may_fail else _parting(outline, outlines[-1], stood) for outline in outlines
-    ]  # what gives concern runs as a whole, watched
+        _parting(outline, outlines[-1], stood) if outline.order_may_fail == concern else _NEVER for outline in outlines
+    ]  # where only one gives concern, memory order is watched in one of them
     right: dict[int, bool] = {n: holds(programs[n]) for n, at in enumerate(forks) if at == _NEVER}
-    certificate = Certificate(longest)
-    run = CanonicalRun(longest, [certificate])
+    certificate, memory = Certificate(longest), MemoryOrder(longest) if concern else None
+    run = CanonicalRun(longest, _both(certificate, memory))
     for done in range(len(stood)):
         for n in (n for n, at in enumerate(forks) if at == done):
-            watching = certificate.fork(programs[n])
-            right[n] = _ends_well(run.fork(programs[n], [watching]), watching)
-        if run.over or certificate.doubts or run.faults:
+            watching, observer = certificate.fork(programs[n]), None
+            if memory is not None:
+                observer = memory.fork()
+                observer.goes_on_in(programs[n])
+            right[n] = _ends_well(run.fork(programs[n], _both(watching, observer)), watching, observer)
+        if _is_wrong(run, certificate, memory) or run.over:
             break
         run.round()
     return [right.get(n, False) for n in range(len(programs))]
 
 
-def _ends_well(run: CanonicalRun, certificate: Certificate) -> bool:
-    while not run.over and not certificate.doubts and not run.faults:
+def _both(certificate: Certificate, memory: MemoryOrder | None) -> list[Witness]:
+    return [certificate, *([memory] if memory is not None else [])]
+
+
+def _is_wrong(run: CanonicalRun, certificate: Certificate, memory: MemoryOrder | None) -> bool:
+    return bool(certificate.doubts or run.faults or (memory is not None and memory.faults))
+
+
+def _ends_well(run: CanonicalRun, certificate: Certificate, memory: MemoryOrder | None) -> bool:
+    while not run.over and not _is_wrong(run, certificate, memory):
         run.round()
     certificate.close()
-    return run.finished and not run.faults and not certificate.doubts
+    return run.finished and not _is_wrong(run, certificate, memory)
 
 
 def _rounds(program: Program) -> list[tuple[int, ...]]:

@@ -31,6 +31,7 @@ from pipesim.model.positions import (
     ENGINE,
     EXPECT,
     GROUPS,
+    ITEM,
     NOINC,
     PARITY,
     TOKEN,
@@ -38,9 +39,11 @@ from pipesim.model.positions import (
 )
 from pipesim.model.program import Program
 from pipesim.model.state import meeting_channel, own_channel
+from pipesim.prove.certificate.lives import Lives
 from pipesim.prove.certificate.other_cta import OtherCta, PhasePart
 from pipesim.prove.doubt import Doubt, Why
-from pipesim.prove.happens_before.accesses import OWN, Accesses, AccessEvent
+from pipesim.prove.happens_before.access_event import OWN, AccessEvent
+from pipesim.prove.happens_before.accesses import Accesses
 from pipesim.prove.happens_before.clock import Clock
 from pipesim.prove.happens_before.groups import Groups
 from pipesim.prove.happens_before.snapshot import Marks, Snapshot
@@ -88,7 +91,7 @@ class Certificate:
         self._open = [_OpenPhase(self._nothing, self._nothing) for _ in range(self._channels)]
         self._done: list[list[Clock]] = [[] for _ in range(self._channels)]
         self._saw: list[list[tuple[int, int]]] = [[] for _ in range(self._channels)]  # waits for the latest phase
-        self._inits: dict[int, tuple[int, int]] = {}
+        self._lives = Lives(program)
         self._joined: dict[tuple[int, int], int] = {}  # (agent, channel) → generation it has arrived in
         self._tries: dict[tuple[int, int], _Try] = {}
         self._issued: dict[int, Clock] = {}  # by flight
@@ -96,6 +99,9 @@ class Certificate:
         self._groups = groups or Groups[Clock](program)
         self.accesses = Accesses(keep_reads=keep_reads)  #: for those who ask what a read saw
         self._other_cta = OtherCta(program)
+        self._raised = {
+            op[BARRIER] for code in program.code for op in code if op[0] == Op.CP_ASYNC_ARRIVE and not op[NOINC]
+        }
         self._doubts: dict[Doubt, None] = {}
         self._rules: list[Callable[[_Did], None] | None] = [None] * (max(Op) + 1)  # by the operation's number
         for op, rule in self._by_op().items():
@@ -108,7 +114,7 @@ class Certificate:
         twin._open = [replace(phase, raises=phase.raises.copy()) for phase in self._open]
         twin._done = [done.copy() for done in self._done]
         twin._saw = [saw.copy() for saw in self._saw]
-        twin._inits = self._inits.copy()
+        twin._lives = self._lives.fork()
         twin._joined = self._joined.copy()
         twin._tries = self._tries.copy()
         twin._issued = self._issued.copy()
@@ -149,7 +155,7 @@ class Certificate:
         self._groups.mark(marks)
         self._other_cta.mark(marks, self._clocks, self.accesses)
         self.accesses.mark(marks)
-        marks.operations += sorted(self._inits.values())
+        self._lives.mark(marks)
         return marks.snapshot()
 
     def _mark_channel(self, marks: Marks, channel: int) -> None:
@@ -185,7 +191,8 @@ class Certificate:
         if flight.barrier < 0:
             return
         bar, phases = flight.barrier, len(self._done[flight.barrier]) + 1
-        self._part(bar, clock, flight.agent, flight.pc, (flight.sequence, flight.engine))
+        self._lives.land(bar, (flight.agent, flight.pc), phases - 1)
+        self._part(bar, clock, flight.agent, flight.pc, flight.sequence)
         if flight.engine == TMA:
             self._open[bar].landed += nbytes
             self.accesses.landed(flight.sequence, bar, phases)
@@ -202,7 +209,9 @@ class Certificate:
         """What is not here is nobody's business but its agent's (``groups.PRIVATE``)."""
         return {
             Op.INIT: self._init,
+            Op.INVAL: self._inval,
             Op.ARRIVE: self._arrive,
+            Op.ARRIVE_DROP: self._arrive_drop,
             Op.EXPECT_TX: self._expect,
             Op.COMPLETE_TX: self._complete_tx,
             **dict.fromkeys(groups.PARITY_WAITS, self._wait),
@@ -223,9 +232,27 @@ class Certificate:
         self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))
 
     def _init(self, did: _Did) -> None:
-        if did.op[BARRIER] in self._inits:
+        if not self._lives.begin(did.op[BARRIER], (did.agent, did.pc), self._clocks[did.agent]):
             self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))
-        self._inits[did.op[BARRIER]] = (did.agent, did.pc)
+
+    def _inval(self, did: _Did) -> None:
+        """Nothing of this life of the barrier may come after it; whoever hears of it knows all phases to be over."""
+        bar, agent, pc = did.op[BARRIER], did.agent, did.pc
+        self._require_published(bar, agent, pc)
+        if self._open[bar].parts is not self._nothing:
+            self._doubt(Doubt(Why.UNSUPPORTED, agent, pc))
+        phases = len(self._done[bar])
+        for other in self._lives.end(bar, (agent, pc), self._clocks[agent], phases):
+            self._doubt(Doubt(Why.EARLY_INVAL, agent, pc, self._past(agent, pc), *other, where=bar))
+        self._clocks[agent] = self._clocks[agent].knowing(bar, phases)
+        self._saw[bar] = []
+        self._tries = {key: asked for key, asked in self._tries.items() if asked.barrier != bar}
+
+    def _arrive_drop(self, did: _Did) -> None:
+        """An arrive; whichever comes first, those of one phase lower the count of the next one by the same sum."""
+        if did.op[BARRIER] in self._raised:
+            self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))
+        self._arrive(did)
 
     def _arrive(self, did: _Did) -> None:
         self._require_published(did.op[BARRIER], did.agent, did.pc)
@@ -283,7 +310,9 @@ class Certificate:
     def _touch(self, did: _Did) -> None:
         first, end = self._program.cells[did.op[ACCESS]]
         clock = self._clocks[did.agent]
-        self._access(clock, AccessEvent(did.agent, did.pc, did.op[0] == Op.WRITE, OWN, -1, first, end, clock.seen))
+        writes = did.op[0] == Op.WRITE
+        alike = self._program.written_alike.get((did.op[ACCESS], did.op[ITEM]), -1) if writes else -1
+        self._access(clock, AccessEvent(did.agent, did.pc, writes, OWN, -1, first, end, clock.seen, alike))
 
     def _cp_async_arrive(self, did: _Did) -> None:
         self._require_published(did.op[BARRIER], did.agent, did.pc)
@@ -315,13 +344,13 @@ class Certificate:
         self._part(bar, clock, agent, pc)
         return self._open[bar], clock
 
-    def _part(self, channel: int, clock: Clock, agent: int, pc: int, flight: tuple[int, int] = (0, 0)) -> None:
+    def _part(self, channel: int, clock: Clock, agent: int, pc: int, flight: int = 0) -> None:
         """Something is counted in the open phase: it must not be possible that it comes in the one before."""
         phase = self._open[channel]
         if clock.known[channel] < len(self._done[channel]):
             self._doubt(Doubt(Why.EARLY_PART, agent, pc, clock.seen, where=channel))
         if self._program.ctas > 1 and channel < len(self._program.barriers):
-            self._other_cta.part(PhasePart(channel, len(self._done[channel]), agent, pc, *flight))
+            self._other_cta.part(PhasePart(channel, len(self._done[channel]), agent, pc, flight))
         phase.parts = clock if phase.parts is self._nothing else phase.parts.join(clock)
 
     def _complete(self, channel: int, result: Step) -> None:
@@ -387,8 +416,7 @@ class Certificate:
         return self._clocks[agent].after(agent, pc - 1).seen
 
     def _require_published(self, bar: int, agent: int, pc: int) -> None:
-        init = self._inits.get(bar)
-        if init is None or (init[0] != agent and not self._clocks[agent].covers(*init)):
+        if not self._lives.use(bar, (agent, pc), self._clocks[agent]):
             self._doubt(Doubt(Why.UNPUBLISHED, agent, pc, self._past(agent, pc), where=bar))
 
     # transfers

@@ -10,20 +10,20 @@ from pipesim.model.ops import Op, Space
 from pipesim.model.positions import ACCESS, ASYNC_ACCESS, BARRIER, COPY_MASK
 from pipesim.model.program import Program
 from pipesim.prove.doubt import Doubt, Why
-from pipesim.prove.happens_before.accesses import Accesses, AccessEvent
+from pipesim.prove.happens_before.access_event import AccessEvent
+from pipesim.prove.happens_before.accesses import Accesses
 from pipesim.prove.happens_before.clock import Clock
 from pipesim.prove.happens_before.snapshot import Marks
 
 
 class PhasePart(NamedTuple):
-    """A part of a phase of a barrier in another CTA: of an operation, or of a flight (0: none) on this engine."""
+    """A part of a phase of a barrier in another CTA: of an operation, or of a flight (0: none)."""
 
     bar: int
     phase: int
     agent: int
     pc: int
     flight: int
-    engine: int
 
 
 class OtherCta:
@@ -64,7 +64,7 @@ class OtherCta:
         by_cta = [self._ends(clocks, cta) for cta in range(self._program.ctas)] if self._parts or self._accesses else []
         for part in self._parts:
             ends = by_cta[self._program.barriers[part.bar].cta]
-            if ends and not any(_knows(clock, part, accesses) for clock in ends):
+            if ends and not any(_knows(clock, part) for clock in ends):
                 found.append(Doubt(Why.EXIT, part.agent, part.pc, _all(ends), where=part.bar))
         for cta, access in self._accesses:
             ends = by_cta[cta]
@@ -74,7 +74,7 @@ class OtherCta:
 
     def mark(self, marks: Marks, clocks: Sequence[Clock], accesses: Accesses) -> None:
         """Enter what no agent of the other CTA knows of yet; what one knows it knows for good."""
-        self._parts = [part for part in self._parts if not self._is_known(part, clocks, accesses)]
+        self._parts = [part for part in self._parts if not self._is_known(part, clocks)]
         self._accesses = [
             (cta, access)
             for cta, access in self._accesses
@@ -86,15 +86,13 @@ class OtherCta:
             if access.flight:
                 accesses.mark_end(marks, access.agent, access.engine, access.flight)
         for part in self._parts:
-            marks.shape += (part.bar, part.flight > 0, part.engine)
+            marks.shape += (part.bar, part.flight > 0)
             marks.phases.append((part.bar, part.phase))
             marks.operations.append((part.agent, part.pc))
-            if part.flight:
-                accesses.mark_end(marks, part.agent, part.engine, part.flight)
 
-    def _is_known(self, part: PhasePart, clocks: Sequence[Clock], accesses: Accesses) -> bool:
+    def _is_known(self, part: PhasePart, clocks: Sequence[Clock]) -> bool:
         there = self._of_cta(self._program.barriers[part.bar].cta)
-        return any(_knows(clocks[agent], part, accesses) for agent in there)
+        return any(_knows(clocks[agent], part) for agent in there)
 
     def _ends(self, clocks: Sequence[Clock], cta: int) -> list[Clock]:
         """What each agent of a CTA knows at its end. A CTA without agents has none, and never exits."""
@@ -104,13 +102,9 @@ class OtherCta:
         return [a for a, agent in enumerate(self._program.agents) if agent.cta == cta]
 
 
-def _knows(clock: Clock, part: PhasePart, accesses: Accesses) -> bool:
-    """True if this part of a phase occurs before the moment."""
-    if clock.known[part.bar] > part.phase:
-        return True
-    if not part.flight:
-        return clock.covers(part.agent, part.pc)
-    return accesses.committed_since(clock, part.agent, part.engine, part.flight)
+def _knows(clock: Clock, part: PhasePart) -> bool:
+    """True if this part of a phase occurs before the moment. No later commit tells that an earlier one has arrived."""
+    return clock.known[part.bar] > part.phase or (not part.flight and clock.covers(part.agent, part.pc))
 
 
 def _all(clocks: Sequence[Clock]) -> tuple[int, ...]:

@@ -58,7 +58,7 @@ def _bring_about(play: Play, doubt: Doubt) -> bool:
     match doubt.why:
         case Why.RACE:
             return _race(play, doubt)
-        case Why.EARLY_PART | Why.EARLY_PASS | Why.STALE_TRY | Why.UNPUBLISHED:
+        case Why.EARLY_INVAL | Why.EARLY_PART | Why.EARLY_PASS | Why.STALE_TRY | Why.UNPUBLISHED:
             if not play.reach(doubt.past):
                 return False
             if not play.faults and play.state.pcs[doubt.agent] == doubt.pc:

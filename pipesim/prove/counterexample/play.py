@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pipesim.explain.blocked import explain
 from pipesim.model.finding import Deadlock, Fault
-from pipesim.model.machine import Step, finished, initial_state
+from pipesim.model.machine import Flight, Step, finished, initial_state
 from pipesim.model.moves import Kind, Move, attempt, canonical, held_up, landing, make, opens
 from pipesim.model.observer import Observer
 from pipesim.model.ops import Op
@@ -84,6 +84,14 @@ class Play:
         for place, flight in landing(self.state):
             if (flight.agent, flight.pc) != skip:
                 self.make(Move(Kind.LAND, place, flight.remaining))
+                return True
+        return False
+
+    def land_one(self, flight: Flight) -> bool:
+        """Let this transfer land, whatever its number is by now; False if it cannot, or has landed."""
+        for place, other in landing(self.state):
+            if other[:-2] == flight[:-2]:
+                self.make(Move(Kind.LAND, place, other.remaining))
                 return True
         return False
 

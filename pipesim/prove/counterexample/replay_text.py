@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from itertools import groupby
+from reprlib import repr as brief  # of a word of any length
 
+from pipesim.bounds import MAX_MOVES, MAX_SCHEDULE_DIGITS
 from pipesim.errors import ParameterError
 from pipesim.model.moves import Kind, Move, attempt
 from pipesim.model.program import Program
@@ -17,10 +19,12 @@ from pipesim.prove.refutation import Schedule
 
 _MARKS = {Kind.STEP: "", Kind.OPEN: "o", Kind.FAIL: "n"}
 _KINDS = {mark: kind for kind, mark in _MARKS.items()}
+_NUMBER = rf"\d{{1,{MAX_SCHEDULE_DIGITS}}}"
 _MOVE = re.compile(
-    r"(?:(?P<agent>\d+)(?P<mark>[on]?)|~(?P<place>\d+):(?P<nbytes>\d+))(?:\*(?P<times>[1-9]\d*))?", re.ASCII
+    rf"(?:(?P<agent>{_NUMBER})(?P<mark>[on]?)|~(?P<place>{_NUMBER}):(?P<nbytes>{_NUMBER}))"
+    rf"(?:\*(?P<times>(?!0){_NUMBER}))?",
+    re.ASCII,
 )
-_MOST = 10_000_000
 
 
 def to_text(schedule: Schedule) -> str:
@@ -40,12 +44,17 @@ def from_text(text: str) -> Schedule:
         match = _MOVE.fullmatch(word)
         if match is None:
             raise ParameterError(
-                f"the schedule: word {number}, {word!r}, is not a move",
+                f"the schedule: word {number}, {brief(word)}, is not a move",
+                cause="the text was cut or edited",
                 correction="give the line that `pipesim check` prints at the end, or the field replay of its --json",
             )
         times = int(match["times"] or 1)
-        if len(moves) + times > _MOST:
-            raise ParameterError(f"the schedule: more than {_MOST:,} moves")
+        if len(moves) + times > MAX_MOVES:
+            raise ParameterError(
+                f"the schedule: more than {MAX_MOVES:,} moves",
+                cause="a move that is repeated very often",
+                correction="give the line that `pipesim check` prints at the end, or the field replay of its --json",
+            )
         if match["place"] is not None:
             moves += [Move(Kind.LAND, int(match["place"]), int(match["nbytes"]))] * times
         else:

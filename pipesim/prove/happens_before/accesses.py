@@ -6,29 +6,11 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from pipesim.model.ops import IN_ORDER, Engine
+from pipesim.model.ops import IN_ORDER
+from pipesim.prove.happens_before.access_event import OWN, AccessEvent
 from pipesim.prove.happens_before.clock import Clock
+from pipesim.prove.happens_before.equal_writes import EqualWrites
 from pipesim.prove.happens_before.snapshot import Marks
-
-OWN = 0  #: "flight" of an access that an agent makes itself
-
-
-class AccessEvent(NamedTuple):
-    """One access: its operation, whether it writes, the flight that makes it, and the cells ``first..end``."""
-
-    agent: int
-    pc: int
-    writes: bool
-    flight: int
-    engine: int
-    first: int
-    end: int
-    past: tuple[int, ...] = ()  #: operations of each agent that occur before it, on request
-
-    @property
-    def generic(self) -> bool:
-        """True if it is made through the generic proxy: by a thread, or by ``cp.async`` (PTX ISA, async proxy)."""
-        return self.flight == OWN or self.engine == Engine.CP_ASYNC
 
 
 class Read(NamedTuple):
@@ -68,6 +50,7 @@ class Accesses:
     def __init__(self, *, keep_reads: bool = False) -> None:
         self.reads: list[Read] | None = [] if keep_reads else None  #: since the last fork, where somebody asks for them
         self._write: dict[int, AccessEvent] = {}
+        self._equal = EqualWrites()
         self._reads: dict[int, dict[tuple[int, int, bool], AccessEvent]] = {}
         self._landed: dict[int, tuple[int, int]] = {}  # by flight: the channel and phases that counted its bytes
         self._commits: dict[tuple[int, int], dict[int, _Commits]] = {}  # by agent and engine, then by channel
@@ -77,6 +60,7 @@ class Accesses:
         """The same, to continue by itself."""
         twin = Accesses(keep_reads=self.reads is not None)
         twin._write = self._write.copy()
+        twin._equal = self._equal.fork()
         twin._reads = {cell: reads.copy() for cell, reads in self._reads.items()}
         twin._landed = self._landed.copy()
         twin._commits = {
@@ -109,17 +93,32 @@ class Accesses:
         """Enter an access: (cell, access) of those before that it conflicts with."""
         for cell in range(access.first, access.end):
             before = self._write.get(cell)
-            if before is not None:
+            if self._equal or access.written >= 0:
+                for other in self._among_equals(cell, access):
+                    yield cell, other
+            elif before is not None:
                 yield cell, before
             if access.writes:
                 self._write[cell] = access
-                for read in self._reads.pop(cell, _NO_READS).values():
-                    yield cell, read
+                reads = self._reads.pop(cell, _NO_READS)
+                if access.written < 0:
+                    for read in reads.values():
+                        yield cell, read
             else:
                 if before is not None and self.reads is not None:
                     self.reads.append(Read(cell, before, access))
                 reader = (access.agent, access.engine, access.flight == OWN)
                 self._reads.setdefault(cell, {})[reader] = access
+
+    def _among_equals(self, cell: int, access: AccessEvent) -> Iterator[AccessEvent]:
+        """What an access conflicts with in a program in which agents write alike."""
+        last = self._write.get(cell)
+        writes = tuple(self._equal.latest(cell)) or ((last,) if last is not None else ())
+        if not access.writes:
+            yield from writes
+            return
+        reads = tuple(self._reads.get(cell, _NO_READS).values())
+        yield from self._equal.enter(cell, access, (*writes, *(reads if access.written >= 0 else ())))
 
     def ordered(self, clock: Clock, other: AccessEvent, access: AccessEvent) -> bool:
         """True if ``other`` is over before ``access``, which begins after ``clock``; or one engine keeps them so."""
@@ -158,10 +157,15 @@ class Accesses:
             reads = sorted(self._reads.get(cell, _NO_READS).items())
             marks.shape += (cell, write is not None, len(reads))
             for access in ([write] if write is not None else []) + [read for _, read in reads]:
-                marks.shape += (access.writes, access.engine, access.flight == OWN, access.first, access.end)
-                marks.operations.append((access.agent, access.pc))
-                if access.flight != OWN:
-                    self.mark_end(marks, access.agent, access.engine, access.flight)
+                self._mark_access(marks, access)
+        for access in self._equal.mark(marks):
+            self._mark_access(marks, access)
+
+    def _mark_access(self, marks: Marks, access: AccessEvent) -> None:
+        marks.shape += (access.writes, access.engine, access.flight == OWN, access.first, access.end)
+        marks.operations.append((access.agent, access.pc))
+        if access.flight != OWN:
+            self.mark_end(marks, access.agent, access.engine, access.flight)
 
     def mark_end(self, marks: Marks, agent: int, engine: int, flight: int) -> None:
         """Enter how a flight's end is, or will be, known."""

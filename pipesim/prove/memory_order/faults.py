@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pipesim.explain.phases import run_canonically
 from pipesim.model.ending import Ending
@@ -37,15 +37,15 @@ def memory_refutations(program: Program, order: MemoryOrder | None) -> tuple[Ref
     return tuple(found.values())
 
 
-def memory_fault_of(program: Program, schedule: Sequence[Move]) -> Fault | None:
-    """The last fault of memory order that a schedule shows, None if it shows none."""
+def memory_faults_of(program: Program, schedule: Sequence[Move]) -> tuple[Fault, ...]:
+    """The faults of memory order that a schedule shows, in the order in which it does."""
     order = MemoryOrder(program)
     Play(program, schedule, [order])
-    return order.faults[-1] if order.faults else None
+    return order.faults
 
 
 def _schedule(program: Program, fault: Fault, past: Sequence[int]) -> tuple[Move, ...]:
-    """The moves up to the fault: its past alone where that is enough, else everything in a plain order."""
+    """The moves up to the fault: its past alone where that is enough, else the canonical run until then."""
     order = MemoryOrder(program)
     play = Play(program, observers=[order])
     if play.reach(past):
@@ -54,11 +54,22 @@ def _schedule(program: Program, fault: Fault, past: Sequence[int]) -> tuple[Move
             return tuple(play.moves)
     order = MemoryOrder(program)
     play = Play(program, observers=[order])
-    while fault not in order.faults and _on(play, len(program.agents)):
-        pass
+    for _ in _canonical_moves(play, len(program.agents)):
+        if fault in order.faults:
+            break
     return tuple(play.moves)
 
 
-def _on(play: Play, agents: int) -> bool:
-    """One operation of the first agent that can move, or else a landing; False if nothing can happen."""
-    return any(play.advance(agent) for agent in range(agents)) or play.land()
+def _canonical_moves(play: Play, agents: int) -> Iterator[None]:
+    """The rounds of the canonical run, move by move: each agent as far as it goes, then each flight lands once."""
+    moved = True
+    while moved:
+        moved = False
+        for agent in range(agents):
+            while play.advance(agent):
+                moved = True
+                yield
+        for flight in play.state.flights:
+            if play.land_one(flight):
+                moved = True
+                yield

@@ -1,8 +1,8 @@
 """Whether memory order can be wrong in a program at all: told from its operations, without a run.
 
 Nearly every program keeps a discipline under which nothing can: no operation is relaxed or too narrow, every thread
-fences what it has written for the other proxy before it lets any agent know, and every init is fenced before it is
-used. Such a program needs no second look; any other gets one.
+fences what it has written for the other proxy before it lets any agent know, every init is fenced before it is used,
+and who issues a copy arrives just before it. Such a program needs no second look; any other gets one.
 """
 
 from __future__ import annotations
@@ -15,14 +15,27 @@ from pipesim.model.groups import (
     ACCESSES,
     ENGINE_ACCESSES,
     HANDS_ON,
+    LEARNS_NOTHING,
     MAY_ACQUIRE,
     MAY_RELEASE,
+    PARITY_TRIES,
     TOUCHES_MEMORY,
     WRITES_MEMORY,
 )
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, operand, order_of, scope_of
-from pipesim.model.positions import ACCESS, ASYNC_ACCESS, BARRIER, COPY_MASK, ENGINE, FENCE, SKIP
+from pipesim.model.positions import (
+    ACCESS,
+    ASYNC_ACCESS,
+    ASYNC_BYTES,
+    BARRIER,
+    COPY_MASK,
+    ENGINE,
+    EXPECT,
+    FENCE,
+    SKIP,
+)
 from pipesim.model.program import Program
+from pipesim.prove.memory_order.warp_group import may_rely_on_a_wgmma
 
 _TOO_WEAK = {
     **dict.fromkeys(MAY_RELEASE, frozenset({Order.RELAXED, Order.ACQUIRE})),
@@ -38,6 +51,10 @@ def order_may_fail(program: Program) -> bool:
     if any(_weak(program, op) for op in used):
         return True
     if program.strictness.proxies and reads_may_be_unfenced(program):
+        return True
+    if any(op[0] == Op.CP_ASYNC_ARRIVE for op in used) or not all(map(_arrives_before_each_copy, program.code)):
+        return True
+    if may_rely_on_a_wgmma(program):
         return True
     touched = _touched(program, used)
     shared = touched.both(_Made(generic=True, writes=True), _ASYNCHRONOUS)
@@ -64,6 +81,29 @@ def inits_may_be_unfenced(program: Program) -> bool:
     """True if an agent may learn of an init that no fence has published."""
     inits = frozenset(op for code in program.code for op in code if op[0] == Op.INIT)
     return not _all_fenced(program, inits, _PUBLISHES)
+
+
+def _arrives_before_each_copy(code: Sequence[Operation]) -> bool:
+    """True if all that an agent knows when it issues a copy has just been handed on by an arrival of its own.
+
+    The bytes themselves hand nothing on. If every copy on a barrier follows an arrival of its agent there that expects
+    its bytes, then in a run with as many bytes in each phase as it expects the copy lands in the phase of that arrival.
+    """
+    targets = {pc + 1 + op[SKIP] for pc, op in enumerate(code) if op[0] == Op.JUMP_IF}
+    idle = LEARNS_NOTHING if targets else LEARNS_NOTHING | PARITY_TRIES  # without a jump the wait behind a try tells
+    expected: dict[int, int] = {}  # by barrier: the bytes that the arrivals just before expect
+    for pc, op in enumerate(code):
+        if pc in targets:
+            expected.clear()
+        if op[0] == Op.ARRIVE:
+            expected[op[BARRIER]] = op[EXPECT]
+        elif op[0] == Op.TMA_LOAD:
+            expected[op[BARRIER]] = expected.get(op[BARRIER], 0) - op[ASYNC_BYTES]
+            if op[COPY_MASK] or expected[op[BARRIER]] < 0:
+                return False
+        elif op[0] not in idle:
+            expected.clear()
+    return True
 
 
 def advisories(program: Program) -> tuple[Advisory, ...]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pipesim.model import groups
 from pipesim.model.finding import Advisory, Fault, FaultKind
 from pipesim.model.machine import TMA, Flight, State, Step
-from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, operand, order_of, scope_of
+from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, operand, order_of, scope_of
 from pipesim.model.positions import (
     ACCESS,
     ANSWER,
@@ -26,28 +26,25 @@ from pipesim.model.positions import (
     ENGINE,
     FENCE,
     GROUPS,
+    ITEM,
     PARITY,
 )
 from pipesim.model.program import Program
 from pipesim.model.state import cluster_channel, meeting_channel, own_channel
-from pipesim.prove.happens_before.accesses import OWN, Accesses, AccessEvent
+from pipesim.prove.happens_before.access_event import OWN, AccessEvent
 from pipesim.prove.happens_before.clock import Clock
 from pipesim.prove.happens_before.groups import Groups
 from pipesim.prove.happens_before.moment import Knowledge, PhaseKnowledge
 from pipesim.prove.happens_before.snapshot import Marks, Snapshot
+from pipesim.prove.memory_order.comparison import AccessOrder
 from pipesim.prove.memory_order.may_fail import advisories
+from pipesim.prove.memory_order.strength import FenceReach, Fences, Observation, WeakTry, is_acquire, observation
 
 _RELEASES = frozenset({Order.DEFAULT, Order.RELEASE, Order.ACQ_REL})
-_ACQUIRES = frozenset({Order.DEFAULT, Order.ACQUIRE, Order.ACQ_REL})
-
-
-class _Weak(NamedTuple):
-    """An operation that hands on, or takes, less than comes before it."""
-
-    kind: FaultKind
-    agent: int
-    pc: int
-    occurs: Clock
+#: Whose arrival hands on what its agent had done and seen before the issue. The bytes of a bulk copy and the arrival of
+#: cp.async are ordered behind the transfer's own accesses and nothing else of the issuing thread (PTX ISA, memory
+#: consistency model, asynchronous operations); of tcgen05.commit PTX says nothing like it, and upstreams rely on it.
+_HAND_ON_THE_ISSUE = frozenset({Engine.TCGEN05})
 
 
 class _Issued(NamedTuple):
@@ -69,28 +66,19 @@ class MemoryOrder:
         self._open: list[PhaseKnowledge | None] = [None] * self._channels
         self._done: list[list[PhaseKnowledge]] = [[] for _ in range(self._channels)]
         self._joined: dict[tuple[int, int], int] = {}  # (agent, channel) → generation it has arrived in
-        self._released: dict[int, tuple[Knowledge, Scope]] = {}  # by agent: its last fence
+        self._released: dict[int, Fences] = {}  # by agent
         self._taken: dict[int, PhaseKnowledge] = {}  # by agent: what relaxed waits have seen and a fence may yet order
-        self._tries: dict[tuple[int, int], tuple[int, int]] = {}  # (agent, register) → semantics and pc
-        self._inits: dict[int, tuple[int, int]] = {}
+        self._tries: dict[tuple[int, int], WeakTry] = {}  # by agent and register
         self._issued: dict[tuple[int, int, int], tuple[_Issued, ...]] = {}  # by agent, pc and barrier
         self._fresh: set[int] = set()  # mbarriers no phase of which has completed since their last init
-        self._unordered = False
         self._flights = 0
         self._groups = Groups[Knowledge](program)
-        self._accesses = Accesses()
-        self._weak: list[_Weak] = []
-        self._faults: dict[tuple[FaultKind, str, str], tuple[Fault, tuple[int, ...]]] = {}
-        spaces = {Space.SHARED, Space.GLOBAL}
-        self._proxies = {
-            cell for a, (first, end) in zip(program.accesses, program.cells, strict=True) if a.space in spaces
-            for cell in range(first, end)
-        }  # fmt: skip
+        self._compared = AccessOrder(program)
 
     @property
     def faults(self) -> tuple[Fault, ...]:
         """What is wrong so far."""
-        return tuple(fault for fault, _ in self._faults.values())
+        return self._compared.faults
 
     @property
     def unordered(self) -> bool:
@@ -98,12 +86,12 @@ class MemoryOrder:
 
         An exit, a request for registers or a count that is read orders agents in every schedule, and no memory.
         """
-        return self._unordered
+        return self._compared.unordered
 
     @property
     def pasts(self) -> tuple[tuple[int, ...], ...]:
         """For each fault how many operations of each agent occur before it."""
-        return tuple(past for _, past in self._faults.values())
+        return self._compared.pasts
 
     @property
     def advisories(self) -> tuple[Advisory, ...]:
@@ -113,6 +101,7 @@ class MemoryOrder:
     def goes_on_in(self, program: Program) -> None:
         """From here on the run is that of another program, which has the same tables and began as this one."""
         self._program = program
+        self._compared.goes_on_in(program)
 
     # watching
 
@@ -139,16 +128,19 @@ class MemoryOrder:
             return
         phases = len(self._done[flight.barrier]) + 1
         if flight.engine != TMA:
-            self._accesses.committed(flight.agent, flight.engine, issued.flight, flight.barrier, phases)
+            self._compared.accesses.committed(flight.agent, flight.engine, issued.flight, flight.barrier, phases)
         elif last:
-            self._accesses.landed(issued.flight, flight.barrier, phases)
-        self._part(flight.barrier, PhaseKnowledge(issued.moment, issued.moment))
+            self._compared.accesses.landed(issued.flight, flight.barrier, phases)
+        handed = issued.moment
+        if flight.engine not in _HAND_ON_THE_ISSUE:
+            handed = Knowledge(handed.occurs, *(self._nothing,) * 4)
+        self._part(flight.barrier, PhaseKnowledge(handed, handed))
         self._complete(flight.barrier, result)
 
     def _moved(self, before: State, agent: int, pc: int, op: Operation, result: Step) -> None:
         code = Op(op[0])
         if code in groups.USES_BARRIER:
-            self._use(op[BARRIER], agent, pc)
+            self._compared.use(op[BARRIER], agent, pc, self._now(agent, pc))
         if code in groups.SIGNALS:
             self._contribute(agent, pc, op, result)
         elif code in groups.BLOCKING_WAITS:
@@ -164,15 +156,16 @@ class MemoryOrder:
         elif code == Op.FENCE:
             self._fence(agent, pc, Fence(op[FENCE]), scope_of(operand(op, "semantics")))
         elif code in groups.ACCESSES:
-            self._touch(AccessEvent(agent, pc, code == Op.WRITE, OWN, -1, *self._program.cells[op[ACCESS]]))
+            alike = self._program.written_alike.get((op[ACCESS], op[ITEM]), -1) if code == Op.WRITE else -1
+            self._touch(AccessEvent(agent, pc, code == Op.WRITE, OWN, -1, *self._program.cells[op[ACCESS]], (), alike))
         elif code == Op.WAIT_GROUP:
             self._wait_group(before, agent, pc, op)
         elif code == Op.INIT:
-            self._inits[op[BARRIER]] = (agent, pc)
+            self._compared.initialised(op[BARRIER], agent, pc)
             self._open[op[BARRIER]] = None
             self._fresh.add(op[BARRIER])
         elif code == Op.INVAL:
-            self._inits.pop(op[BARRIER], None)
+            self._compared.invalidated(op[BARRIER])
         self._issue(before, agent, pc, op)
 
     # edges
@@ -194,23 +187,23 @@ class MemoryOrder:
         self._complete(bar, result)
 
     def _given(self, agent: int, pc: int, order: Order, scope: Scope, *, crossing: bool) -> Knowledge:
-        """What an arrival hands on; a relaxed one what the agent's last fence before it does."""
+        """What an arrival hands on; a relaxed one what the agent's fences before it do, each as far as it reaches."""
         code = self._program.code[agent][pc][0]
         now = self._moments[agent].after(agent, pc - (code == Op.BAR_SYNC))
-        reaches = written = not (crossing and scope == Scope.CTA)
-        given = now
+        reaches = not (crossing and scope == Scope.CTA)
+        ordered = synced = now
         if order not in _RELEASES:
-            given, fenced = self._released.get(agent, (self._start, Scope.DEFAULT))
-            reaches = reaches and not (crossing and fenced == Scope.CTA)
+            fences = self._released.get(agent, Fences(self._start, self._start))
+            ordered, synced = fences.near, fences.wide if crossing else fences.near
         if code != Op.EXPECT_TX and (order not in _RELEASES or not reaches):
             kind = FaultKind.NARROW_SCOPE if order in _RELEASES else FaultKind.WEAK_ORDER
-            self._weak.append(_Weak(kind, agent, pc, now.occurs))
+            self._compared.weakened(kind, agent, pc, now.occurs)
         return Knowledge(
             now.occurs,
-            given.ordered,
-            given.synced if reaches else self._nothing,
-            given.proxied if reaches else self._nothing,
-            now.published if written else self._nothing,
+            ordered.ordered,
+            synced.synced if reaches else self._nothing,
+            synced.proxied if reaches else self._nothing,
+            now.published if reaches else self._nothing,
         )
 
     def _part(self, channel: int, part: PhaseKnowledge) -> None:
@@ -226,18 +219,20 @@ class MemoryOrder:
         self._fresh.discard(channel)
 
     def _wait(self, before: State, agent: int, pc: int, op: Operation) -> None:
-        code = Op(op[0])
-        written = [operand(op, "semantics")]
-        if op[BARRIER] in self._fresh or self._is_told_by_another(before, agent, op):
+        bar, written = op[BARRIER], operand(op, "semantics")
+        if bar in self._fresh or self._is_told_by_another(before, agent, op):
             return
-        if code == Op.WAIT_UNLESS and op[ANSWER] >= 0 and (agent, op[ANSWER]) in self._tries:
-            written.append(self._tries[agent, op[ANSWER]][0])  # it may be either of the two that sees the phase
-        if self._done[op[BARRIER]]:
-            for each in written[1:]:
-                self._require_as_strong(agent, self._tries[agent, op[ANSWER]][1], each, written[0])
-            acquires = all(order_of(each) in _ACQUIRES for each in written)
-            narrow = any(scope_of(each) == Scope.CTA for each in written)
-            self._take(agent, pc, self._done[op[BARRIER]][-1], acquires=acquires, narrow=narrow)
+        seen, phases = observation(written), len(self._done[bar])
+        asked = self._tries.get((agent, op[ANSWER])) if op[0] == Op.WAIT_UNLESS and op[ANSWER] >= 0 else None
+        if asked is not None:  # it may be either of the two that sees the phase
+            tried = observation(asked.written)
+            tried = tried._replace(now=max(tried.now, min(tried.fenced, asked.fenced)))
+            if seen.now and not tried.now:  # the try is weaker than its wait, and the operation to blame
+                self._compared.weakened(FaultKind.WEAK_ORDER, agent, asked.pc, self._moments[agent].occurs)
+            seen = Observation(min(seen.now, tried.now), min(seen.fenced, tried.fenced))
+            phases = asked.phases if before.registers[agent][op[ANSWER]] else phases
+        if phases:
+            self._take(agent, pc, self._done[bar][phases - 1], seen)
 
     def _is_told_by_another(self, before: State, agent: int, op: Operation) -> bool:
         """True of a wait that is skipped, though no try of its barrier and parity has said that its phase is over."""
@@ -245,25 +240,18 @@ class MemoryOrder:
             return False
         if (agent, op[ANSWER]) not in self._tries:
             return True
-        tried = self._program.code[agent][self._tries[agent, op[ANSWER]][1]]
+        tried = self._program.code[agent][self._tries[agent, op[ANSWER]].pc]
         return tried[BARRIER] != op[BARRIER] or operand(tried, "parity") != op[PARITY]
-
-    def _require_as_strong(self, agent: int, pc: int, tried: int, waited: int) -> None:
-        """Remember a try that is weaker than its wait as the operation to blame."""
-        if order_of(tried) not in _ACQUIRES and order_of(waited) in _ACQUIRES:
-            self._weak.append(_Weak(FaultKind.WEAK_ORDER, agent, pc, self._moments[agent].occurs))
 
     def _try(self, agent: int, pc: int, op: Operation, result: Step) -> None:
         register, written, bar = op[ANSWER], operand(op, "semantics"), op[BARRIER]
         if register < 0:
             return
-        self._tries[agent, register] = (written, pc)
-        if bar in self._fresh:
-            return
-        passed = result.state.registers[agent][register] and self._reader(agent, pc, register) == Op.JUMP_IF
-        if passed and self._done[bar]:
-            acquires, narrow = order_of(written) in _ACQUIRES, scope_of(written) == Scope.CTA
-            self._take(agent, pc, self._done[bar][-1], acquires=acquires, narrow=narrow)
+        passed = result.state.registers[agent][register] and bar not in self._fresh
+        phases = len(self._done[bar]) if passed else 0
+        self._tries[agent, register] = WeakTry(written, pc, phases, FenceReach.NOWHERE)
+        if phases and self._reader(agent, pc, register) == Op.JUMP_IF:
+            self._take(agent, pc, self._done[bar][-1], observation(written))
 
     def _reader(self, agent: int, pc: int, register: int) -> Op | None:
         """The first operation that reads the result of a try_wait."""
@@ -272,20 +260,21 @@ class MemoryOrder:
                 return Op(op[0])
         return None
 
-    def _take(self, agent: int, pc: int, phase: PhaseKnowledge, *, acquires: bool, narrow: bool) -> None:
-        """The agent sees a phase: what it comes to stand behind."""
-        mine, seen = self._moments[agent], phase.near if narrow else phase.wide
-        if acquires:
-            self._moments[agent] = mine.join(seen)
+    def _take(self, agent: int, pc: int, phase: PhaseKnowledge, seen: Observation) -> None:
+        """The agent sees a phase: what it comes to stand behind, and what a later fence may put before it as well."""
+        mine = self._moments[agent]
+        if seen.now == FenceReach.NOWHERE:
+            self._moments[agent] = mine._replace(occurs=mine.occurs.join(phase.wide.occurs))
         else:
-            self._moments[agent] = mine._replace(occurs=mine.occurs.join(seen.occurs))
+            self._moments[agent] = mine.join(phase.wide if seen.now == FenceReach.CLUSTER else phase.near)
+        if seen.fenced > seen.now:
+            taken = PhaseKnowledge(phase.wide if seen.fenced == FenceReach.CLUSTER else phase.near, phase.near)
             before = self._taken.get(agent)
-            self._taken[agent] = (
-                PhaseKnowledge(seen, phase.near) if before is None else before.join(PhaseKnowledge(seen, phase.near))
-            )
-        if not acquires or (narrow and phase.near.synced != phase.wide.synced):
-            kind = FaultKind.NARROW_SCOPE if acquires else FaultKind.WEAK_ORDER
-            self._weak.append(_Weak(kind, agent, pc, self._moments[agent].occurs))
+            self._taken[agent] = taken if before is None else before.join(taken)
+        narrow = seen.now == FenceReach.CTA and phase.near.synced != phase.wide.synced
+        if seen.now == FenceReach.NOWHERE or narrow:
+            kind = FaultKind.NARROW_SCOPE if narrow else FaultKind.WEAK_ORDER
+            self._compared.weakened(kind, agent, pc, self._moments[agent].occurs)
 
     def _meet(self, channel: int, agent: int, pc: int, order: Order, result: Step) -> None:
         """An arrival at a named barrier or the cluster barrier. That of a sync is the first half of its operation."""
@@ -301,20 +290,36 @@ class MemoryOrder:
         channel = meeting_channel(self._program, op)
         generation = self._joined.pop((agent, channel), len(self._done[channel]))
         if generation < len(self._done[channel]):
-            acquires = op[0] == Op.BAR_SYNC or order_of(operand(op, "semantics")) in _ACQUIRES
-            self._take(agent, pc, self._done[channel][generation], acquires=acquires, narrow=False)
+            acquires = op[0] == Op.BAR_SYNC or is_acquire(operand(op, "semantics"))
+            seen = Observation(FenceReach.CLUSTER if acquires else FenceReach.NOWHERE, FenceReach.CLUSTER)
+            self._take(agent, pc, self._done[channel][generation], seen)
 
     def _fence(self, agent: int, pc: int, kind: Fence, scope: Scope) -> None:
-        now = self._moments[agent].after(agent, pc)
         if kind in (Fence.ACQ_REL, Fence.SC):
-            taken = self._taken.pop(agent, None)
-            if taken is not None:
-                self._moments[agent] = self._moments[agent].join(taken.near if scope == Scope.CTA else taken.wide)
-                now = self._moments[agent].after(agent, pc)
-            self._released[agent] = (now, scope)
+            self._fence_order(agent, pc, scope)
         elif kind in (Fence.PROXY_ASYNC, Fence.MBARRIER_INIT):
+            now = self._moments[agent].after(agent, pc)
             proxied = now.proxied.join(now.synced) if kind == Fence.PROXY_ASYNC else now.proxied
             self._moments[agent] = now._replace(proxied=proxied, published=now.published.join(now.synced))
+
+    def _fence_order(self, agent: int, pc: int, scope: Scope) -> None:
+        """What relaxed waits have seen before is ordered from here on; what relaxed arrivals hand on later ends here.
+
+        Every fence counts, as far as it reaches: one of the CTA takes nothing away from a wider one before or after it.
+        """
+        narrow = scope == Scope.CTA
+        reach = FenceReach.CTA if narrow else FenceReach.CLUSTER
+        taken = self._taken.get(agent)
+        if taken is not None:
+            self._moments[agent] = self._moments[agent].join(taken.near if narrow else taken.wide)
+            if not narrow or taken.near == taken.wide:
+                del self._taken[agent]
+        for key, asked in self._tries.items():
+            if key[0] == agent:
+                self._tries[key] = asked._replace(fenced=max(asked.fenced, reach))
+        now = self._moments[agent].after(agent, pc)
+        wide = self._released.get(agent, Fences(self._start, self._start)).wide if narrow else now
+        self._released[agent] = Fences(now, wide)
 
     # transfers
 
@@ -326,7 +331,7 @@ class MemoryOrder:
             for bar, access in [self._program.at_rank(op[BARRIER], op[ASYNC_ACCESS], r) for r in ranks] or [
                 (op[BARRIER], op[ASYNC_ACCESS])
             ]:
-                self._use(bar, agent, pc, asynchronous=True)
+                self._compared.use(bar, agent, pc, self._now(agent, pc), asynchronous=True)
                 flight = self._flies(agent, pc, bar, moment)
                 self._touch(AccessEvent(agent, pc, True, flight, TMA, *self._program.cells[access]))
         elif code in groups.ENGINE_ACCESSES:
@@ -346,7 +351,7 @@ class MemoryOrder:
             for bar in [self._program.barrier_at_rank(op[COMMIT_BARRIER], rank) for rank in ranks] or [
                 op[COMMIT_BARRIER]
             ]:
-                self._use(bar, agent, pc, asynchronous=True)
+                self._compared.use(bar, agent, pc, self._now(agent, pc), asynchronous=True)
                 self._flies(agent, pc, bar, moment)
 
     def _flies(self, agent: int, pc: int, bar: int, moment: Knowledge) -> int:
@@ -356,85 +361,15 @@ class MemoryOrder:
         return self._flights
 
     def _wait_group(self, before: State, agent: int, pc: int, op: Operation) -> None:
+        """A wgmma ends when every warp of its group has issued it: that is before the wait, and orders no memory."""
         limit = before.commits[agent * len(Engine) + op[ENGINE]] - op[GROUPS]
-        self._moments[agent] = self._groups.wait(agent, pc, op[ENGINE], limit, self._accesses, self._moments[agent])
-
-    # comparing accesses
+        now = self._moments[agent]
+        told = self._groups.wait(agent, pc, op[ENGINE], limit, self._compared.accesses, now)
+        if told.occurs != now.occurs:
+            self._moments[agent] = now._replace(occurs=told.occurs)
 
     def _touch(self, access: AccessEvent) -> None:
-        """Enter an access; compare it with those before it."""
-        here = self._now(access.agent, access.pc)
-        for cell, other in self._accesses.enter(access):
-            kind = self._wrong(here, cell, other, access)
-            if kind is not None:
-                self._report(kind, here, access.agent, access.pc, (other.agent, other.pc), -1, other)
-
-    def _wrong(self, here: Knowledge, cell: int, other: AccessEvent, access: AccessEvent) -> FaultKind | None:
-        ordered = self._accesses.ordered
-        if not ordered(here.occurs, other, access):
-            self._unordered = True
-            return None  # a race in some schedule: the certificate's to tell
-        if here.ordered is not here.occurs and not ordered(here.ordered, other, access):
-            return FaultKind.WEAK_ORDER
-        if here.synced is not here.ordered and not ordered(here.synced, other, access):
-            return FaultKind.NARROW_SCOPE
-        if other.generic == access.generic or cell not in self._proxies:
-            return None
-        if not self._needs_fence(other) or self._accesses.over(here.proxied, other):
-            return None
-        return FaultKind.MISSING_PROXY_FENCE if other.writes else FaultKind.READ_NOT_FENCED
-
-    def _needs_fence(self, other: AccessEvent) -> bool:
-        """True if a fence has to follow the access before one through the other proxy.
-
-        What an engine has written is visible to whoever has waited for it; of reads it may be assumed that they have
-        ended before the next arrive.
-        """
-        return other.generic if other.writes else self._program.strictness.proxies
-
-    def _use(self, bar: int, agent: int, pc: int, *, asynchronous: bool = False) -> None:
-        """An operation on a barrier, or (asynchronous) of an engine: its init must have come to it."""
-        init, here = self._inits.get(bar), self._now(agent, pc)
-        if init is not None and init[0] != agent and not here.occurs.covers(*init):
-            self._unordered = True
-        if init is None or not here.occurs.covers(*init) or here.published.covers(*init):
-            return
-        if here.synced.covers(*init) and (not asynchronous or self._is_enough(init, agent, pc)):
-            return
-        self._report(FaultKind.UNPUBLISHED_INIT, here, agent, pc, init, bar, None)
-
-    def _is_enough(self, init: tuple[int, int], agent: int, pc: int) -> bool:
-        """True if an init in a kernel of one CTA needs no fence: others first learn of it by a barrier of the CTA."""
-        if self._program.strictness.init or self._program.ctas > 1:
-            return False
-        owner, began = init
-        following = self._program.code[owner][began + 1 : pc if agent == owner else None]
-        return next((op[0] in groups.MEETINGS for op in following if op[0] in groups.HANDS_ON), False)
-
-    def _report(
-        self,
-        kind: FaultKind,
-        here: Knowledge,
-        agent: int,
-        pc: int,
-        other: tuple[int, int],
-        bar: int,
-        on: AccessEvent | None,
-    ) -> None:
-        key = (kind, self._program.line(agent, pc), self._program.line(*other))
-        if key in self._faults:
-            return
-        cause = self._cause(kind, here.occurs, on) if on is not None else (-1, -1)
-        fault = Fault(kind, agent, pc, bar, 0, 0, *other, *cause)
-        self._faults[key] = (fault, here.occurs.seen)
-
-    def _cause(self, kind: FaultKind, here: Clock, access: AccessEvent) -> tuple[int, int]:
-        """The first operation between the two accesses that is too weak, (-1, -1) if no operation is."""
-        for weak in self._weak:
-            between = here.covers(weak.agent, weak.pc) and self._accesses.over(weak.occurs, access)
-            if weak.kind is kind and between:
-                return weak.agent, weak.pc
-        return -1, -1
+        self._compared.touch(access, self._now(access.agent, access.pc))
 
     # where it stands
 
@@ -445,11 +380,10 @@ class MemoryOrder:
         twin._moments = self._moments.copy()
         twin._open = self._open.copy()
         twin._done = [done.copy() for done in self._done]
-        for name in ("_joined", "_released", "_taken", "_tries", "_inits", "_issued", "_faults", "_fresh"):
+        for name in ("_joined", "_released", "_taken", "_tries", "_issued", "_fresh"):
             setattr(twin, name, getattr(self, name).copy())
         twin._groups = self._groups.fork(self._program)
-        twin._accesses = self._accesses.fork()
-        twin._weak = self._weak.copy()
+        twin._compared = self._compared.fork()
         return twin
 
     def standing(self) -> Hashable:
@@ -463,25 +397,31 @@ class MemoryOrder:
 
     def snapshot(self) -> Snapshot:
         """Everything that it may yet compare, and nothing that grows with the run."""
-        marks = Marks([len(self._faults), *sorted(self._fresh)])
+        marks = Marks([*sorted(self._fresh)])
         for moment in self._moments:
             marks.moment(moment)
         for channel in range(self._channels):
             self._mark_channel(marks, channel)
-        for agent, (moment, scope) in sorted(self._released.items()):
-            marks.shape += (agent, scope)
-            marks.moment(moment)
+        for agent, fences in sorted(self._released.items()):
+            marks.shape.append(agent)
+            marks.moment(fences.near)
+            marks.moment(fences.wide)
         for agent, taken in sorted(self._taken.items()):
             marks.shape.append(agent)
             marks.phase(taken)
-        for (agent, register), (written, pc) in sorted(self._tries.items()):
-            marks.shape += (agent, register, written)
-            marks.operations.append((agent, pc))
-        marks.shape += sorted(self._inits)
-        marks.operations += [self._inits[bar] for bar in sorted(self._inits)]
+        for (agent, register), asked in sorted(self._tries.items()):
+            marks.shape += (agent, register, asked.written, asked.fenced, asked.phases > 0)
+            marks.operations.append((agent, asked.pc))
+            if asked.phases:
+                self._mark_seen(marks, self._program.code[agent][asked.pc][BARRIER], asked.phases)
         self._groups.mark(marks)
-        self._accesses.mark(marks)
+        self._compared.mark(marks)
         return marks.snapshot()
+
+    def _mark_seen(self, marks: Marks, bar: int, phases: int) -> None:
+        """Enter a phase that a try has seen and a wait may yet be skipped for."""
+        marks.phases.append((bar, phases))
+        marks.phase(self._done[bar][phases - 1])
 
     def _mark_channel(self, marks: Marks, channel: int) -> None:
         """Enter the open phase, the last one, and those for which somebody holds an arrival."""

@@ -35,6 +35,7 @@ def _possible(program: Program) -> Iterator[Repair]:
     released = _pairs(program, releases)
     yield from _counts(program)
     yield from _expects(program)
+    yield from _masks(program)
     for kind in (RepairKind.PHASES, RepairKind.STAGES):
         yield from (Repair(kind, *pair, start) for pair in waits for start in (0, 1))
     yield from (Repair(RepairKind.ARRIVE, role, group) for role in roles for group in groups)
@@ -94,6 +95,21 @@ def _expects(program: Program) -> Iterator[Repair]:
         was = expected.get((role, group), set())
         if len(sizes) == len(was) == 1 and sizes != was:
             yield Repair(RepairKind.EXPECT, role, group, min(sizes), min(was))
+
+
+def _masks(program: Program) -> Iterator[Repair]:
+    """All CTAs of the cluster for multicasts that some of them do not receive."""
+    everyone = (1 << program.ctas) - 1
+    for role, group in _pairs(program, lambda op: op[0] == Op.TMA_LOAD):
+        masks = {
+            operand(op, "cta_mask")
+            for agent, code in enumerate(program.code)
+            for op in code
+            if op[0] == Op.TMA_LOAD and program.barriers[operand(op, "barrier")].name == group
+            and program.agents[agent].role == role
+        } - {0, everyone}  # fmt: skip
+        if masks:
+            yield Repair(RepairKind.MASK, role, group, everyone, min(masks))
 
 
 def _threads(program: Program) -> Iterator[Repair]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
+from pipesim.explain.no_supplier import is_unserved
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.groups import CORRECTABLE, ON_NAMED_BARRIER
 from pipesim.model.ops import operand
@@ -44,7 +45,7 @@ def corrections(
     left = MOST_TRIED
     found: list[Correction] = []
     tried: set[object] = set()
-    for repair in _candidates(program, refuted):
+    for repair in _candidates(program, refuted, asked):
         small = repaired(program, repair)
         if small is None or small.code in tried:
             continue
@@ -65,12 +66,22 @@ def corrections(
     return tuple(found)
 
 
-def _candidates(program: Program, refuted: Refutation) -> Iterator[Repair]:
-    """What may correct it: of a fault that only a fence mends, fences."""
+def _candidates(program: Program, refuted: Refutation, asked: Program) -> Iterator[Repair]:
+    """What may correct it: of a fault that only a fence corrects, fences; nothing that ends a wait that no operation
+    serves by asking for another phase, and nothing of pipelines that overlap, whose barriers are the wrong ones.
+    """
     fault = refuted.fault
+    if program.overlaps:
+        return iter(())
     if fault is not None and fault.kind is FaultKind.READ_NOT_FENCED:
         return fences(program.agents[fault.other_agent].role, program.agents[fault.agent].role)
-    return repairs(program, groups_of(program, refuted))
+    blocked = refuted.deadlock.blocked if refuted.deadlock is not None else ()
+    unserved = any(is_unserved(program, each, asked) for each in blocked)
+    candidates = repairs(program, groups_of(program, refuted))
+    return (each for each in candidates if each.kind not in _OTHER_PHASE or not unserved)
+
+
+_OTHER_PHASE = frozenset({RepairKind.PHASES, RepairKind.STAGES, RepairKind.LAPS})
 
 
 def groups_of(program: Program, refuted: Refutation) -> frozenset[str]:
@@ -100,10 +111,8 @@ def _said(repair: Repair) -> str:
     """The change in one sentence."""
     role, group, value, was = repair.role, repair.group, repair.value, repair.was
     match repair.kind:
-        case RepairKind.COUNT:
-            return f"initialise {group} with a count of {value:,} instead of {was:,}"
-        case RepairKind.EXPECT:
-            return f"{role} expects {value:,} bytes on {group} instead of {was:,}, the number that it copies"
+        case RepairKind.COUNT | RepairKind.EXPECT | RepairKind.MASK | RepairKind.THREADS:
+            return _said_of_number(repair)
         case RepairKind.PHASES:
             return f"{role} waits for {group} with parity {value} in the first lap, alternating in each later lap"
         case RepairKind.STAGES:
@@ -127,7 +136,17 @@ def _said(repair: Repair) -> str:
             return f"{role} arrives on {group} only after its reads and writes of the stage"
         case RepairKind.ACQUIRE:
             return f"{role} waits for {group}, with parity {value} in the first lap, before it uses a stage"
-        case RepairKind.THREADS:
-            return f"{value:,} threads at named barrier {group} instead of {was:,}"
         case _:
             assert_never(repair.kind)
+
+
+def _said_of_number(repair: Repair) -> str:
+    """A change of one number in a sentence."""
+    role, group, value, was = repair.role, repair.group, repair.value, repair.was
+    if repair.kind is RepairKind.COUNT:
+        return f"initialise {group} with a count of {value:,} instead of {was:,}"
+    if repair.kind is RepairKind.EXPECT:
+        return f"{role} expects {value:,} bytes on {group} instead of {was:,}, the number that it copies"
+    if repair.kind is RepairKind.MASK:
+        return f"{role} multicasts on {group} to the CTAs of mask {value:#b} instead of {was:#b}"
+    return f"{value:,} threads at named barrier {group} instead of {was:,}"

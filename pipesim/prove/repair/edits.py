@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import assert_never
 
@@ -60,6 +60,7 @@ class RepairKind(Enum):
     THREADS = "threads"  #: the number of threads at a named barrier
     DEPTH = "depth"  #: how many groups of transfers a role leaves under way when it waits for them
     FENCE = "fence"  #: a proxy fence: of a reader before it signals (0), of a writer after its waits (1)
+    MASK = "mask"  #: the CTAs of a role's multicasts
     LAPS = "laps"  #: the parities of all waits of all roles: the first as it is, then the other one at every lap
 
 
@@ -67,9 +68,9 @@ class RepairKind(Enum):
 class Repair:
     """One correction: its kind, the role ("" for all), the group of barriers, and a number.
 
-    ``value`` is the count, the bytes or the threads, the parity of the first lap, or which of several arrives on a
-    barrier in a row (0 the first); ``was`` is what it was, -1 where that is not a number. A named barrier is its
-    number.
+    ``value`` is the count, the bytes, the threads or the mask of CTAs, the parity of the first lap, or which of several
+    arrives on a barrier in a row (0 the first); ``was`` is what it was, -1 where that is not a number. A named barrier
+    is its number.
     """
 
     kind: RepairKind
@@ -81,6 +82,8 @@ class Repair:
 
 def repaired(program: Program, repair: Repair) -> Program | None:
     """The program with this correction, None if it changes nothing or makes no program."""
+    if repair.kind is RepairKind.MASK:
+        program = _with_places(program, repair)
     listings = {
         agent: _applied(program, agent, repair)
         for agent in range(len(program.agents))
@@ -92,6 +95,24 @@ def repaired(program: Program, repair: Repair) -> Program | None:
         return with_listings(program, listings)
     except PipesimError:
         return None
+
+
+def _with_places(program: Program, repair: Repair) -> Program:
+    """The program with the bytes at which the multicasts land in every CTA of the mask, so that they can be named."""
+    known = dict.fromkeys(program.accesses)
+    for code in program.code:
+        for op in code:
+            if _multicasts(program, op, repair.group):
+                place = program.accesses[operand(op, "access")]
+                ranks = (rank for rank in range(program.ctas) if repair.value >> rank & 1)
+                known |= dict.fromkeys(replace(place, cta=rank) for rank in ranks)
+    return replace(program, accesses=tuple(known))
+
+
+def _multicasts(program: Program, op: Operation, group: str) -> bool:
+    """True for a multicast that is counted on barriers of this group."""
+    copies = op[0] == Op.TMA_LOAD and operand(op, "cta_mask") > 0
+    return copies and program.barriers[operand(op, "barrier")].name == group
 
 
 def place_of(program: Program, repair: Repair) -> str:
@@ -140,6 +161,12 @@ def _applied(program: Program, agent: int, repair: Repair) -> Listing:
                 before,
                 lambda op: op[0] == Op.WAIT_GROUP and operand(op, "engine") == engine,
                 lambda op: with_operand(op, "groups", repair.value),
+            )
+        case RepairKind.MASK:
+            return _each(
+                before,
+                lambda op: _multicasts(program, op, repair.group),
+                lambda op: with_operand(op, "cta_mask", repair.value),
             )
         case RepairKind.STAY:
             drops = Op.ARRIVE_DROP

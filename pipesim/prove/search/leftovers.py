@@ -32,10 +32,11 @@ class Left(Enum):
     UNREAD = "{role} leaves data in {place} that no agent reads"
     IN_FLIGHT = "a transfer of {role} in {place} may still be in flight when its CTA has exited"
     COMMIT = "a commit of {role} may arrive on {place} when the CTA of that barrier has exited"
+    CP_ASYNC = "a cp.async arrive of {role} may be counted on {place} when the CTA of that barrier has exited"
 
 
 class Leftover(NamedTuple):
-    """One operation that leaves something, and the access it is left in; of a commit the barrier."""
+    """One operation that leaves something, and the access it is left in; of a delayed arrival the barrier."""
 
     what: Left
     agent: int
@@ -65,7 +66,7 @@ def leftovers(program: Program) -> tuple[Leftover, ...]:
             return ()
     flying = [(f.agent, f.pc) for f in play.state.flights if f.first < f.end]
     found = {Leftover(Left.IN_FLIGHT, *who, _first(program, *who)) for who in flying}
-    found |= {Leftover(Left.COMMIT, f.agent, f.pc, f.barrier) for f in play.state.flights if f.first == f.end}
+    found |= {Leftover(_arrival(program, f), f.agent, f.pc, f.barrier) for f in play.state.flights if f.first == f.end}
     found |= {Leftover(Left.UNREAD, *left) for left in unread.values()}
     return tuple(sorted(found, key=lambda left: (left.agent, left.pc, left.what.name)))
 
@@ -83,8 +84,13 @@ def advisories(program: Program, found: tuple[Leftover, ...]) -> tuple[Advisory,
 
 
 def _place(program: Program, left: Leftover) -> str:
-    name = program.barrier_name if left.what is Left.COMMIT else program.access_name
+    name = program.access_name if left.what in (Left.UNREAD, Left.IN_FLIGHT) else program.barrier_name
     return name(left.access)
+
+
+def _arrival(program: Program, flight: Flight) -> Left:
+    """What an arrival under way is: a commit's, or one of cp.async."""
+    return Left.CP_ASYNC if program.code[flight.agent][flight.pc][0] == Op.CP_ASYNC_ARRIVE else Left.COMMIT
 
 
 def _note(program: Program, agent: int, pc: int, unread: dict[int, tuple[int, int, int]]) -> None:

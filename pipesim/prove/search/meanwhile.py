@@ -223,7 +223,7 @@ class Meanwhile:
         """True if the flight can land only after the one that is held."""
         if held.part != process.part or held.place > process.place:
             return False
-        return flight.after > 0 or (flight.engine in IN_ORDER and before.after == 0)
+        return before.after == 0 and (flight.after > 0 or flight.engine in IN_ORDER)
 
     def _stays(self, walker: _Walker, stop: Stop) -> bool:
         """True if the agent cannot get past this stop while the held ones stand still."""

@@ -27,7 +27,12 @@ def divergence_lines(divergence: Divergence, width: int, side: str = "hardware",
 
     ``side`` is what the trace's events are called beside the model's. ``agrees``: the model hangs as the run does.
     """
-    lines = [*_headline(divergence, width, f"{mark(agrees)} "), "", *wrap(divergence.claim, width, "  ")]
+    # what a hang is, the verdict says: that the model hangs too is no tick on a kernel that did not finish
+    lines = [
+        *_headline(divergence, width, "  " if agrees else f"{mark(False)} "),
+        "",
+        *wrap(divergence.claim, width, "  "),
+    ]
     lines += _barrier(divergence, width)
     lines += _moments(divergence, width, side)
     if divergence.kind is DivergenceKind.NOT_FINISHED:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
+
 from pipesim.conform.diagnose.examined import (
     Autopsy,
     Diagnosis,
@@ -16,12 +18,13 @@ from pipesim.model.ending import TRAPPED, Ending
 from pipesim.model.finding import Deadlock
 from pipesim.report.findings.finding import deadlock_lines, fault_lines, headline
 from pipesim.report.text.console import BAD, GOOD, UNSURE
-from pipesim.report.text.layout import columns, wrap, wrap_parts
+from pipesim.report.text.layout import columns, pad, wrap, wrap_parts
 from pipesim.report.text.words import NONE, count, microseconds, number, place
 
 MOST_EXPLANATIONS = 6
 MOST_HAZARDS = 2
 MOST_BARRIERS = 16
+LEAST_AGENTS = 20  #: cells for the names of agents beside a table
 _ENDED = {Ending.DEADLINE: "timed out", Ending.DEADLOCK: "no agent can proceed"}
 
 
@@ -144,17 +147,32 @@ def _outcome(found: Examination, width: int) -> list[str]:
 def _barriers(autopsy: Autopsy, width: int) -> list[str]:
     """Barriers with a waiting agent, in mid-phase, or read differently from rebuilt; the others are counted."""
     telling = [b for b in autopsy.barriers if b.waiting or b.pending != b.count or b.tx or b.agrees is False]
-    rows = [("barrier", "phase", "arrivals", "bytes missing", "waiting for it")]
+    rows: list[tuple[str, ...]] = [("barrier", "phase", "arrivals", "bytes missing")]
+    agents = ["waiting for it"]
     for b in telling[:MOST_BARRIERS]:
-        arrived = f"{number(b.count - b.pending)} of {number(b.count)}"
-        rows.append((b.name, number(b.phase), arrived, _outstanding(b), ", ".join(b.waiting) or NONE))
-    lines = columns(rows, 1, width) if telling else []
+        rows.append((b.name, number(b.phase), f"{number(b.count - b.pending)} of {number(b.count)}", _outstanding(b)))
+        agents.append(", ".join(b.waiting) or NONE)
+    lines = _beside(rows, agents, width) if telling else []
     rest = len(autopsy.barriers) - len(telling[:MOST_BARRIERS])
     if rest:
         noun = "barrier is" if rest == 1 else "barriers are"
         others = "" if not telling else " other"
         lines += wrap(f"{number(rest)}{others} {noun} between two phases, with no agent waiting", width, "  ")
     return lines
+
+
+def _beside(rows: list[tuple[str, ...]], agents: list[str], width: int) -> list[str]:
+    """``rows`` as a table with names of agents as its last column, which take as many lines as they need.
+
+    Where there is no room beside the table they are below it, with the name of their row.
+    """
+    table = columns(rows, 1, width)
+    wide = max(map(cell_len, table)) + 2
+    if len(table) > len(rows) or width - wide < LEAST_AGENTS:
+        below = (wrap(f"{row[0]}: {who}", width, "    ", "      ") for row, who in zip(rows, agents, strict=True))
+        return [*table, *(line for lines in below for line in lines)]
+    pairs = zip(table, agents, strict=True)
+    return [line for row, who in pairs for line in wrap(who, width, pad(row, wide), " " * wide)]
 
 
 def _outstanding(b: Standing) -> str:

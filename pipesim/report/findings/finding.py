@@ -10,6 +10,7 @@ from rich.console import Console
 
 from pipesim.explain.blocked import REGISTERS
 from pipesim.model.finding import Advisory, Blocked, Deadlock, FaultReport, Finding, Supplier
+from pipesim.process.limits import Limit
 from pipesim.report.text.console import BAD, UNSURE, paint, width_of
 from pipesim.report.text.layout import field, wrap, wrap_parts
 from pipesim.report.text.source import with_source
@@ -75,6 +76,8 @@ def deadlock_lines(deadlock: Deadlock, width: int = DEFAULT_WIDTH) -> list[str]:
     if deadlock.cycle:
         ring = " → ".join((*deadlock.cycle, deadlock.cycle[0]))
         lines += ["", *wrap(f"circular wait: {ring}", width, "  ", "    ")]
+    if deadlock.correction:
+        lines += ["", *wrap(f"likely correction: {deadlock.correction}", width, "  ", "    ")]
     return lines
 
 
@@ -105,9 +108,11 @@ def advisory_lines(advisories: Sequence[Advisory], width: int = DEFAULT_WIDTH) -
     return [line for note in said for line in field("note", [note], width)]
 
 
-def budget_lines(steps: int, width: int = DEFAULT_WIDTH) -> list[str]:
-    """A simulation that ran out of its budget: what would have followed is unknown."""
+def budget_lines(steps: int, width: int = DEFAULT_WIDTH, cut: Limit | None = None) -> list[str]:
+    """A simulation that ran out of its budget, or was ended by a limit: what would have followed is unknown."""
     claim = f"unknown: the budget of {count(steps, 'step')} ran out before the program ended"
+    if cut is not None:
+        claim = f"unknown: the {cut.value} was reached after {count(steps, 'step')}, before the program ended"
     return wrap(claim, width, f"{UNSURE} ")
 
 

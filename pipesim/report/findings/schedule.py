@@ -6,7 +6,7 @@ where the roles are too many, too, the steps are a list.
 
 from __future__ import annotations
 
-import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -94,12 +94,23 @@ def again_lines(shown: Counterexample, width: int) -> list[str]:
     if len(shown.replay) > MOST_REPLAY:
         said = f"again: the schedule is long; see the field replay of `pipesim check {shown.command} --json`"
         return wrap(said, width, "  ", "    ")
-    words = re.split(r"(?<!-p) ", shown.command)
+    words = _shell_words(shown.command)
     lines = _command("  again: ", ["pipesim", "check", *words, f"--replay '{shown.replay}'"], width)
     if len(shown.replay) > width:
         said = f"as a timeline: `pipesim run {shown.command} --schedule` with the same line"
         return lines + wrap(said, width, "  ", "    ")
     return lines + _command("  as a timeline: ", ["pipesim", "run", *words, f"--schedule '{shown.replay}'"], width)
+
+
+def _shell_words(command: str) -> list[str]:
+    """The words of a command as a shell needs them, ``-p`` together with its value."""
+    words: list[str] = []
+    for word in map(shlex.quote, shlex.split(command)):
+        if words and words[-1] == "-p":
+            words[-1] += f" {word}"
+        else:
+            words.append(word)
+    return words
 
 
 def _command(first: str, words: Sequence[str], width: int) -> list[str]:

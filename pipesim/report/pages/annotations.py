@@ -14,10 +14,10 @@ from pipesim.report.findings.in_short import in_short, place_of
 from pipesim.report.pages.check import check_lines, shown_lines
 from pipesim.report.sentences.check import check_sentence
 from pipesim.report.text.console import mark
+from pipesim.report.text.printable import inert, inert_text
 
 WIDTH = 100  #: cells of a message
 _PLACE = re.compile(r":\d+$")
-_NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def github_lines(reports: Mapping[str, CheckReport], failed: Mapping[str, PipesimError]) -> list[str]:
@@ -35,11 +35,11 @@ def github_lines(reports: Mapping[str, CheckReport], failed: Mapping[str, Pipesi
         if report.verdict is Verdict.UNKNOWN:
             at = next((doubt.line for doubt in report.doubts if doubt.line), "")
             lines.append(_command("warning", at, f"{name}: unknown", check_sentence(report)))
-        lines.append(f"{mark(report.conclusion.ok)} {name}: {check_sentence(report)}")
+        lines.append(inert(f"{mark(report.conclusion.ok)} {name}: {check_sentence(report)}"))
     for name, error in failed.items():
         place = error.place if _PLACE.search(error.place) else ""
         lines.append(_command("error", place, f"{name} could not be built", str(error)))
-        lines.append(f"{mark(None)} {name} could not be built")
+        lines.append(inert(f"{mark(None)} {name} could not be built"))
     return lines
 
 
@@ -65,11 +65,11 @@ def junit_text(reports: Mapping[str, CheckReport], failed: Mapping[str, PipesimE
         kind = "failure" if report.verdict is Verdict.REFUTED else "error"
         said = "; ".join(in_short(shown.finding) for shown in report.refutations) or check_sentence(report)
         found = SubElement(case, kind, {"type": report.verdict.value, "message": _clean(said)})
-        found.text = _clean("\n" + "\n".join(check_lines(report, WIDTH)) + "\n")
+        found.text = "\n" + "\n".join(map(_clean, check_lines(report, WIDTH))) + "\n"
     for name, error in failed.items():
         case = SubElement(suite, "testcase", {"classname": "pipesim.check", "name": _clean(name)})
         told = SubElement(case, "error", {"type": type(error).__name__, "message": _clean(error.fact)})
-        told.text = _clean(f"\n{error}\n")
+        told.text = f"\n{inert_text(str(error))}\n"
     indent(root)
     written: bytes = tostring(root, encoding="us-ascii", xml_declaration=True)
     return written.decode("ascii")
@@ -98,5 +98,5 @@ def _relative(path: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """Without characters that XML cannot hold."""
-    return _NOT_XML.sub("?", text)
+    """One line of text, without what XML cannot hold, a terminal would obey or a CI system would take for a command."""
+    return inert(text)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from rich.console import Console
 
 from pipesim.answers.views.check import CheckReport, CheckStep, Counterexample, ProvedRange
 from pipesim.errors import PipesimError
-from pipesim.model.finding import Verdict
+from pipesim.model.finding import Deadlock, Verdict
 from pipesim.prove.counterexample.words import DoubtLine
 from pipesim.report.findings.finding import advisory_lines, finding_lines, index_of, names_of, role_of
 from pipesim.report.findings.schedule import again_lines, schedule_block
@@ -135,7 +136,10 @@ def wrong_lines(report: CheckReport, width: int) -> list[str]:
 
 def shown_lines(shown: Counterexample, width: int) -> list[str]:
     """One way in which it fails: the sizes, the finding, its schedule, and how to see it again."""
-    lines = ["", *_smallest(shown, width), *finding_lines([shown.finding], width)]
+    finding = shown.finding
+    if shown.corrections and isinstance(finding, Deadlock):
+        finding = replace(finding, correction="")  # a change that is proved says more
+    lines = ["", *_smallest(shown, width), *finding_lines([finding], width)]
     schedule = schedule_block(shown, width) if shown.schedule else []
     for block in (schedule, _corrections(shown, width), again_lines(shown, width)):
         lines += ["", *block] if block else []

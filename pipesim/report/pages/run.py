@@ -46,6 +46,6 @@ def _verdict(report: RunReport, width: int) -> list[str]:
         case Ending.DEADLOCK:
             return wrap("the simulated schedule ends in a deadlock", width, f"{BAD} ")
         case Ending.UNKNOWN:
-            return budget_lines(report.steps, width)
+            return budget_lines(report.steps, width, report.simulation.cut)
         case _:
             return wrap(f"the simulated schedule breaks a rule: {count(len(report.faults), 'fault')}", width, f"{BAD} ")

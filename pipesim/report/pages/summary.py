@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from rich.cells import cell_len
 from rich.console import Console
 
-from pipesim.answers.views.summary import Hardware, ProtocolReport, SummaryReport, TraceLine
+from pipesim.answers.views.summary import Hardware, ProtocolReport, SummaryReport, TraceLine, compared
 from pipesim.conform.agreement import Agreement
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, Finding, Verdict
@@ -92,7 +92,7 @@ def _pipelines(report: SummaryReport, width: int) -> list[str]:
 def _proof(each: ProtocolReport, *, wide: bool) -> str:
     """``✓ any tiles, k_iters``: the trip counts for all of whose values it is proved."""
     if each.proof is None:
-        return f"{UNSURE} failed"
+        return f"{UNSURE} {_why_none(each)}"
     match each.proof.verdict:
         case Verdict.REFUTED:
             return f"{BAD} refuted"
@@ -111,7 +111,7 @@ def _proof(each: ProtocolReport, *, wide: bool) -> str:
 def _simulation(each: ProtocolReport) -> str:
     """``✓ 71,489``: its length in cycles, or how it ends otherwise."""
     if each.simulation is None:
-        return f"{UNSURE} failed"
+        return f"{UNSURE} {_why_none(each)}"
     match each.simulation.outcome:
         case Ending.FINISHED if not _faulty(each):
             return f"{GOOD} {number(each.cycles)}"
@@ -121,6 +121,11 @@ def _simulation(each: ProtocolReport) -> str:
             return f"{BAD} deadlock"
         case _:
             return f"{BAD} fault"
+
+
+def _why_none(each: ProtocolReport) -> str:
+    """Why there is no proof or no simulation."""
+    return "interrupted" if any(failed.interrupted for failed in each.failures) else "failed"
 
 
 def _faulty(each: ProtocolReport) -> bool:
@@ -142,13 +147,13 @@ def _devices(protocols: tuple[ProtocolReport, ...]) -> list[str]:
 
 
 def _agreeing(traces: tuple[TraceLine, ...], device: str) -> str:
-    """``✓ 88/88``: how many of the traces of a device agree."""
-    mine = [line for line in traces if line.device == device]
+    """``✓ 88/88``: how many of the traces of a device agree, of those that were compared."""
+    mine = compared(line for line in traces if line.device == device)
     agree = sum(line.agreement.agrees for line in mine)
     return f"{mark(_ok(mine))} {agree}/{len(mine)}" if mine else NONE
 
 
-def _ok(lines: list[TraceLine]) -> bool | None:
+def _ok(lines: Iterable[TraceLine]) -> bool | None:
     found = {line.agreement for line in lines}
     return False if Agreement.DIFFERS in found else None if Agreement.UNKNOWN in found else True
 
@@ -157,18 +162,20 @@ def _ok(lines: list[TraceLine]) -> bool | None:
 
 
 def _traces(lines: list[TraceLine], width: int) -> list[str]:
-    """How many of all traces agree, and how many of these show a kernel that hung or was made wrong."""
+    """How many of all traces agree, how many of these show a kernel that hung or has a fault; who has no event."""
     if not lines:
         return []
     agree = sum(line.agreement.agrees for line in lines)
+    empty = sum(line.without_event for line in lines)
     verb = "agrees" if agree == 1 else "agree"
-    parts = [f"{number(agree)} of {count(len(lines), 'recorded trace')} {verb} in the order of events"]
+    parts = [f"{number(agree)} of {count(len(lines) - empty, 'recorded trace')} {verb} in the order of events"]
     for kind, said in (
         (Agreement.HANGS_TOO, "hung where the model also blocks"),
         (Agreement.FAULT_NAMED, "with an injected fault, which is named"),
     ):
         some = sum(line.agreement is kind for line in lines)
         parts += [f"{number(some)} {said}"] * bool(some)
+    parts += [f"{count(empty, 'more trace')} without an event: nothing to compare"] * bool(empty)
     return ["", *field("hardware", parts, width)]
 
 
@@ -227,7 +234,7 @@ def _of_hardware(each: ProtocolReport) -> Iterable[tuple[str, list[str]]]:
             yield "the recorded traces cannot be used", []
         case _:
             pass
-    wrong = [line for line in each.traces if not line.agreement.agrees]
+    wrong = [line for line in compared(each.traces) if not line.agreement.agrees]
     for line in sorted(wrong, key=lambda line: line.agreement is Agreement.UNKNOWN)[:MOST_TRACES]:
         yield f"{line.source}: {trace_line_reason(line)}", _diff(each, line)
     if len(wrong) > MOST_TRACES:
@@ -235,7 +242,11 @@ def _of_hardware(each: ProtocolReport) -> Iterable[tuple[str, list[str]]]:
 
 
 def _of_failures(each: ProtocolReport) -> Iterable[tuple[str, list[str]]]:
-    for failed in each.failures:
+    undone = [failure_words(failed) for failed in each.failures if failed.interrupted]
+    if undone:
+        more = f" and {count(len(undone) - MOST_TRACES, 'more part')}" if len(undone) > MOST_TRACES else ""
+        yield f"interrupted before the end of {', '.join(undone[:MOST_TRACES])}{more}", _command("verify", each)
+    for failed in (failed for failed in each.failures if not failed.interrupted):
         at = f" ({place(failed.place)})" if failed.place else ""
         yield f"{failure_words(failed)} failed: {failed.said}{at}", _command("verify", each)
 
@@ -258,10 +269,12 @@ def _diff(each: ProtocolReport, line: TraceLine) -> list[str]:
 def _verdict(report: SummaryReport) -> str:
     """``12 of 13 protocols passed; failed: conv_epilogue``."""
     right = sum(each.conclusion.ok is True for each in report.protocols)
-    parts = [f"{number(right)} of {count(len(report.protocols), 'protocol')} passed"]
+    asked = len(report.protocols) + len(report.unknown)
+    parts = [f"{number(right)} of {count(asked, 'protocol')} passed"]
     for what, ok in (("failed", False), ("unknown", None)):
         some = [each.name for each in report.protocols if each.conclusion.ok is ok]
         parts += [f"{what}: {', '.join(some)}"] * bool(some)
+    parts += [f"not found: {', '.join(report.unknown)}"] * bool(report.unknown)
     parts += [f"left out: {', '.join(report.excepted)}"] * bool(report.excepted)
-    without = all(each.hardware is Hardware.LEFT_OUT for each in report.protocols)
+    without = bool(report.protocols) and all(each.hardware is Hardware.LEFT_OUT for each in report.protocols)
     return "; ".join(parts) + (" (hardware left out)" if without else "")

@@ -98,7 +98,7 @@ def span(values: Extent) -> str:
 
 def _group_row(group: Group, names: dict[str, int], cta: int, peers: int) -> LaneRow:
     sources = [_lane(signal, names, cta, peers) for signal in group.signals]
-    waiters = [names[wait.role] for wait in group.waits]
+    waiters = [names.get(wait.role, peers) for wait in group.waits]  # a role of other CTAs alone has no lane here
     edges = [Edge(s, t, s == peers) for s in sources for t in waiters]
     for signal in (*group.sent, *(s for s in group.signals if s.ctas == (cta,) and set(s.to) - {cta})):
         sources.append(names[signal.role])

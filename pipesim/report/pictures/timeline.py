@@ -133,13 +133,14 @@ def timeline_rows(
 def _shots(
     upper: Trace | None, lower: Trace | None, look_at: Moment | None, labels: tuple[str, str]
 ) -> tuple[list[tuple[str, Picture]], int | None]:
-    """The traces that have events, each under its label, and the cycle of the picture that is looked at."""
+    """The traces whose agents have events, each under its label, and the cycle of the picture that is looked at."""
     shots: list[tuple[str, Picture]] = []
     one, two = (pad(label, max(map(cell_len, labels))) for label in labels)
     if upper is not None and len(upper.events):
         shots.append((one, picture(upper)))
     if lower is not None and len(lower.events):
         shots.append((two, picture(lower, look_at.cta if look_at else None)))
+    shots = [(label, shot) for label, shot in shots if shot.tracks]  # the events may be another CTA's
     here = look_at.cycle - shots[-1][1].origin if shots and look_at and lower is not None else None
     return shots, here
 

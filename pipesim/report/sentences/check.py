@@ -7,6 +7,7 @@ from typing import assert_never
 
 from pipesim.answers.views.check import CheckReport, LeftOut, ProvedRange, ProvedTogether, WalkReport
 from pipesim.model.finding import Deadlock, Verdict
+from pipesim.prove.check import How
 from pipesim.report.text.words import count
 
 
@@ -28,10 +29,19 @@ def check_sentence(report: CheckReport) -> str:
                 if report.quick
                 else f"refuted: {name} fails in the schedule above"
             )
+        case Verdict.UNKNOWN if report.how is How.CUT:
+            return f"unknown: {name} was not followed to its end"
+        case Verdict.UNKNOWN if report.how is How.WEAKENED:
+            return f"unknown: what is refuted may be right in {name}, which has an order that was not read"
         case Verdict.UNKNOWN:
-            return "unknown: neither proved nor refuted when the search reached its limit"
+            return f"unknown: neither proved nor refuted when {limit_words(report)}"
         case _:
             assert_never(report.verdict)
+
+
+def limit_words(report: CheckReport) -> str:
+    """What ended an unknown check: the limit of the search, or one of the process."""
+    return "the search reached its limit" if report.cut is None else f"the {report.cut.value} was reached"
 
 
 #: What a proof rests on where no proxy fence follows a read.

@@ -129,6 +129,8 @@ def _why_words(why: NoTime | None) -> str:
             return "the recorded kernel has an injected fault"
         case NoTime.NOT_SIMULATED:
             return "the simulation did not finish"
+        case NoTime.LIMIT:
+            return "a limit of time or memory ended the simulation"
         case NoTime.NOT_RECORDED | None:
             return "too few iterations for a period, and not recorded from end to end"
         case _:

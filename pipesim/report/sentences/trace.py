@@ -7,6 +7,7 @@ from typing import assert_never
 from pipesim.answers.views.summary import TraceLine
 from pipesim.answers.views.trace import CAPTURED_NOW, CompareReport, PeriodCheck, TraceComparison
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind
+from pipesim.conform.times import NoTime
 from pipesim.report.sentences.times import time_words
 from pipesim.report.text.words import count, iterations, number
 from pipesim.trace.schema import Trace
@@ -41,6 +42,8 @@ def comparison_reason(found: TraceComparison) -> str:
     """Why a trace does not agree, why that is unknown, or how far its period is off; "" if nothing is wrong."""
     if found.reason is not None:
         return _reason_words(found.reason, _divergence_words(found))
+    if found.time.why is NoTime.LIMIT:
+        return f"the order of events agrees; times: {time_words(found.time, side_words(found))}"
     return period_words(found.period, "the simulated period is", "") if found.period is not None else ""
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.run import SimulationLine
 from pipesim.answers.views.verify import VerifyReport
-from pipesim.conform.agreement import Agreement
+from pipesim.conform.agreement import Agreement, ReasonKind
 from pipesim.errors import EvidenceError, HardwareError, NoTraceError
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
-from pipesim.report.sentences.check import READS, launched_words
+from pipesim.report.sentences.check import READS, launched_words, limit_words
 from pipesim.report.sentences.times import times_clause
 from pipesim.report.sentences.trace import HANGS_TOO, agreeing_device, comparison_reason, device_words, side_words
 from pipesim.report.text.words import number
@@ -39,9 +39,17 @@ def _reasons(report: VerifyReport) -> list[tuple[Conclusion, str]]:
     if report.proof.verdict is Verdict.REFUTED:
         reasons.append((Conclusion.WRONG, "the protocol fails in the schedule above"))
     elif report.proof.verdict is Verdict.UNKNOWN:
-        said = "neither proved nor refuted: the search reached its limit"
+        said = f"neither proved nor refuted: {limit_words(report.proof)}"
         reasons.append((Conclusion.UNKNOWN, said))
-    reasons += [(found.conclusion, f"{device_words(found)}: {comparison_reason(found)}") for found in report.hardware]
+    for found in report.hardware:
+        said = f"{device_words(found)}: {comparison_reason(found)}"
+        empty = found.reason is not None and found.reason.kind is ReasonKind.NO_EVENT
+        reasons.append((found.conclusion, f"{_without_hardware(report)}, but {said}" if empty else said))
+    if report.interrupted:
+        reasons.append((Conclusion.UNKNOWN, f"{_without_hardware(report)}; interrupted before {_left(report)}"))
+    if report.cut is not None:
+        said = f"the {report.cut.value} was reached before everything was simulated and compared"
+        reasons.append((Conclusion.UNKNOWN, f"{_without_hardware(report)}, but {said}"))
     if report.missing is not None:
         reasons.append((Conclusion.UNKNOWN, f"{_without_hardware(report)}, but {_missing_words(report.missing)}"))
     return reasons
@@ -51,10 +59,20 @@ def _without_hardware(report: VerifyReport) -> str:
     """What the proof and the simulations say."""
     wrong = next((line for line in report.simulations if line.conclusion is not Conclusion.AGREES), None)
     said = _simulation_words(wrong) if wrong is not None else "the simulation finishes without a finding"
+    if report.interrupted and not report.simulations:
+        said = ""
     on = f", {READS}" if report.proof.assumed_reads else ""
     registers = report.proof.assumed_registers
     on += f"{' and' if on else ','} {launched_words(registers)}" if registers else ""
-    return f"proved for every schedule{on}; {said}" if report.proof.verdict is Verdict.PROVED else said
+    proved = f"proved for every schedule{on}" if report.proof.verdict is Verdict.PROVED else ""
+    return "; ".join(filter(None, (proved, said)))
+
+
+def _left(report: VerifyReport) -> str:
+    """What an interrupt left undone, as far as it is not said of the proof."""
+    if not report.simulations:
+        return "the simulation"
+    return "the end of the simulations" if report.left_out else "every trace was compared"
 
 
 def _simulation_words(line: SimulationLine) -> str:
@@ -64,6 +82,8 @@ def _simulation_words(line: SimulationLine) -> str:
     if line.broken is not None:
         return f"the simulation breaks a rule: {line.broken.value}"
     if line.outcome is Ending.UNKNOWN:
+        if line.cut is not None:
+            return f"the {line.cut.value} ended the simulation"
         return f"the simulation ran out of its budget of {number(line.budget)} operations"
     return ""
 

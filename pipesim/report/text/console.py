@@ -10,8 +10,11 @@ from typing import IO
 from rich.console import Console
 from rich.text import Text
 
+from pipesim.report.text.printable import inert, printable
+
 DEFAULT_WIDTH = 80  #: cells, where there is no terminal to ask
 LEAST_WIDTH = 60  #: cells; below it a report keeps this width and the terminal breaks its lines
+MOST_WIDTH = 1_000  #: cells, whatever COLUMNS says: a line of a report is filled to its width
 
 GOOD, BAD, UNSURE = "✓", "✗", "?"
 
@@ -25,7 +28,8 @@ ASCII = str.maketrans(
         "●": "*", "◉": "@", "■": "#", "▣": "@", "○": "?",
     }
 )  # fmt: skip
-_CONTROL = dict.fromkeys((*range(32), 127, *range(128, 160)), "?")
+
+_DIGITS = 9  #: of COLUMNS that are read: the width of more is the most
 
 _STYLES = (
     (r"✓", "green"),
@@ -58,11 +62,11 @@ def make_console(file: IO[str] | None = None) -> Console:
 
 
 def _columns(stream: IO[str]) -> int:
-    asked = os.environ.get("COLUMNS", "")
-    if asked.isdecimal() and int(asked) > 0:
-        return int(asked)
+    asked = os.environ.get("COLUMNS", "").lstrip("0")
+    if asked.isdecimal():
+        return min(int(asked[:_DIGITS]), MOST_WIDTH)
     try:
-        return os.get_terminal_size(stream.fileno()).columns or DEFAULT_WIDTH
+        return min(os.get_terminal_size(stream.fileno()).columns, MOST_WIDTH) or DEFAULT_WIDTH
     except (OSError, ValueError, AttributeError):  # a pipe, a closed file, a file in memory
         return DEFAULT_WIDTH
 
@@ -79,7 +83,15 @@ def mark(ok: bool | None) -> str:  # noqa: FBT001  # its one argument
 
 def paint(console: Console, lines: Iterable[str]) -> None:
     """Write ``lines``. If one of them has a character that the stream's encoding lacks, all are written in ASCII."""
-    clean = [line.translate(_CONTROL) for line in lines]
+    _write(console, [inert(line) for line in lines])
+
+
+def paint_commands(console: Console, lines: Iterable[str]) -> None:
+    """The same for lines that a CI system is to read as commands; whoever made them has quoted what they hold."""
+    _write(console, [printable(line) for line in lines])
+
+
+def _write(console: Console, clean: list[str]) -> None:
     encoding = console.encoding
     if not all(_prints(line, encoding) for line in clean):
         clean = [line.translate(ASCII).encode(encoding, "replace").decode(encoding) for line in clean]
@@ -89,7 +101,7 @@ def paint(console: Console, lines: Iterable[str]) -> None:
 
 def text_of(lines: Iterable[str]) -> str:
     """``lines`` as one text without colour: what :func:`paint` writes into a file that can hold every character."""
-    return "\n".join(line.translate(_CONTROL).rstrip() for line in lines)
+    return "\n".join(inert(line).rstrip() for line in lines)
 
 
 def styled(line: str) -> Text:

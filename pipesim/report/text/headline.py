@@ -5,7 +5,8 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from pipesim.answers.views.heading import Heading
-from pipesim.report.text.layout import pad, wrap, wrap_parts
+from pipesim.model.coverage import WHOLE, Coverage
+from pipesim.report.text.layout import field, pad, wrap, wrap_parts
 from pipesim.report.text.words import count, parameters, warps
 
 
@@ -20,4 +21,23 @@ def heading_lines(heading: Heading, width: int) -> list[str]:
         above, first = wrap(name, width), "  "
     else:
         above, first = [], pad(name, cell_len(name) + 3)
-    return [*above, *wrap_parts([*parts, *warps(heading.roles)], width, first)]
+    return [*above, *wrap_parts([*parts, *warps(heading.roles)], width, first), *_coverage(heading.coverage, width)]
+
+
+def _coverage(coverage: Coverage, width: int) -> list[str]:
+    """What was read of a kernel, and what was not; nothing for a program that describes all there is."""
+    if coverage == WHOLE:
+        return []
+    lines = [""]
+    for label, sentences in (
+        ("read", (" · ".join(coverage.extracted),) if coverage.extracted else ()),
+        ("stopped", coverage.stopped),
+        ("blocked", coverage.blocked),
+        ("left out", coverage.left_out),
+        ("inferred", coverage.inferred),
+        ("assumed", coverage.assumed),
+        ("weakened", coverage.weakened),
+    ):
+        for sentence in sentences:
+            lines += field(label, [sentence], width)
+    return lines

@@ -13,6 +13,9 @@ from pipesim.report.text.layout import wrap
 from pipesim.report.text.words import place
 
 _GAP = "    "
+_SUFFIXES = frozenset({".py", ".ptx", ".cu", ".cuh", ".h", ".hpp", ".mojo"})  #: of files whose lines are shown
+_LARGEST = 1 << 23  #: bytes of such a file
+_DIGITS = 9  #: of a line's number
 
 
 def with_source(said: str, line: str, width: int, first: str, rest: str, tail: str = "") -> list[str]:
@@ -40,12 +43,24 @@ def text_of(line: str) -> str:
     The cells of a notebook can: they are where Python looks for the lines of a traceback.
     """
     file, colon, number = line.rpartition(":")
-    if not colon or not number.isdecimal():
+    if not colon or not number.isdecimal() or len(number) > _DIGITS:
         return ""
-    if file not in linecache.cache and not Path(file).is_file():
+    if file not in linecache.cache and not _is_source(Path(file)):
         return ""
     linecache.checkcache(file)
     return " ".join(_without_comment(linecache.getline(file, int(number)).strip()).split())
+
+
+def _is_source(path: Path) -> bool:
+    """True for a file of code of an ordinary size. A program is data: it must not name a line of any file for a report
+    to show, which may be printed where others read it.
+    """
+    if path.suffix not in _SUFFIXES:
+        return False
+    try:
+        return path.is_file() and path.stat().st_size <= _LARGEST
+    except OSError:  # no name that a file can have
+        return False
 
 
 def _without_comment(text: str) -> str:

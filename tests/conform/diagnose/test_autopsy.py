@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipesim.conform.agreement import Agreement, Reason, ReasonKind, agreement_of
 from pipesim.conform.diagnose.autopsy import autopsy
 from pipesim.conform.diagnose.edits import Edit, EditKind, apply, edits
 from pipesim.conform.diagnose.examined import Autopsy
@@ -17,6 +18,7 @@ from pipesim.conform.diagnose.random_schedule import RandomSchedule, random_sche
 from pipesim.conform.replay.clusters import as_clusters
 from pipesim.explain.blocked import explain
 from pipesim.model.barrier_word import BarrierWord, encode_word
+from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultKind
 from pipesim.model.machine import State
 from pipesim.model.program import Program
@@ -244,3 +246,21 @@ def test_a_cluster_is_followed_in_every_cta(as_hardware: Make) -> None:
     assert found is not None
     assert found.contradiction == ""
     assert {b.agent for b in found.waiting} == {b.agent for b in run.deadlock.blocked}
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_missing_remote_arrive_does_not_contradict_the_others(rank: int) -> None:
+    """The record of an arrive does not name its CTA: beside the edit that explains the run, its barriers are right."""
+    program = find("cluster_multicast").build({"tiles": 6})
+    agent = next(a for a in range(len(program.agents)) if program.agent_name(a) == "consumer/0@1")
+    made = [e for e in edits(program) if (e.kind, e.agent) == (EditKind.MISSING_ARRIVE, agent)][2 + rank]
+    wrong = simulate(apply(program, made), load_profile("h100"))
+    assert wrong.outcome is Ending.DEADLOCK
+    answer = agreement_of(program, wrong.trace)
+    assert answer.examination is not None
+    assert answer.examination.autopsy is not None
+    assert answer.reason == Reason(ReasonKind.DIVERGES)  # not: its records contradict each other
+    assert answer.examination.autopsy.contradiction == ""
+    assert answer.examination.autopsy.deadlock == wrong.deadlock
+    right = agreement_of(program, simulate(program, load_profile("h100")).trace)  # the twin
+    assert (right.agreement, right.examination) == (Agreement.CONFORMS, None)

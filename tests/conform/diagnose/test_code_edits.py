@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pipesim.conform.agreement import Agreement, agreement_of
 from pipesim.conform.diagnose.code_edits import (
     CodeEdit,
     CodeEditKind,
@@ -27,6 +28,8 @@ from pipesim.model.ending import Ending
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.targets import find
+from pipesim.timed.engine import simulate
+from pipesim.timed.profile import load_profile
 from pipesim.trace.files import read_trace
 from pipesim.trace.sites import NO_SITES, optional_sites
 from tests.support.paths import EXAMPLES
@@ -159,7 +162,8 @@ def test_an_edit_changes_its_line_in_every_warp_of_the_role_and_nothing_else() -
 
 
 def test_every_kind_applies_and_the_set_up_is_left_alone() -> None:
-    found = [*code_edits(relay()), *code_edits(relay(noinc=0))]
+    multicast = find("cluster_multicast").build({"tiles": 1})
+    found = [*code_edits(relay()), *code_edits(relay(noinc=0)), *code_edits(multicast)]
     assert {edit.kind for edit in found} == set(CodeEditKind)
     program = relay()
     for edit in code_edits(program):
@@ -198,3 +202,30 @@ def test_what_an_h200_recorded_without_noinc_is_named() -> None:
         "in_empty[0]": (4, 4),
         "out_full[0]": (1, 1),
     }
+
+
+@pytest.mark.parametrize("mask", [0, 0b01, 0b10])
+def test_a_multicast_with_the_wrong_mask_is_named(mask: int) -> None:
+    """The records of a copy do not name its CTAs: what the others then wait for does."""
+    program = find("cluster_multicast").build({"tiles": 3})
+    edit = always(program, CodeEditKind.CTA_MASK, "producer", mask)
+    wrong = simulate(apply(program, edit), load_profile("h100"))
+    assert wrong.outcome is Ending.DEADLOCK
+    seen = agreement_of(program, wrong.trace).examination
+    assert seen is not None
+    assert seen.diagnosis is not None
+    assert seen.autopsy is not None
+    (why,) = seen.diagnosis.explanations
+    where = {0: "its own CTA only", 0b01: "CTA 0", 0b10: "CTA 1"}[mask]
+    assert why.claim == f"producer's multicast on full goes to {where} instead of CTAs 0 and 1"
+    assert (seen.autopsy.contradiction, seen.autopsy.deadlock) == ("", wrong.deadlock)
+    right = simulate(program, load_profile("h100"))  # the twin
+    assert agreement_of(program, right.trace).agreement is Agreement.CONFORMS
+
+
+def test_of_a_large_cluster_the_masks_near_the_right_one_are_tried() -> None:
+    program = find("cluster_multicast").build({"tiles": 1, "cluster": 8})
+    masks = [edit.value for edit in code_edits(program) if edit.kind is CodeEditKind.CTA_MASK]
+    assert masks == sorted({0, *(1 << n for n in range(8)), *(0xFF ^ 1 << n for n in range(8))})
+    alone = find("cluster_multicast").build({"tiles": 1, "cluster": 1})
+    assert not [edit for edit in code_edits(alone) if edit.kind is CodeEditKind.CTA_MASK]

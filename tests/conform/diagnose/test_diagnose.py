@@ -65,7 +65,7 @@ CONFUSION = {
     ("phase_not_toggled", PRODUCER): {"wrong_parity +1"},
     ("phase_not_toggled", CONSUMER): {"wrong_parity +1"},
 }
-SHAPES = ((4, 16, 2, 1), (2, 10, 2, 32), (1, 6, 1, 1), (3, 9, 3, 1))
+SHAPES = ((4, 11, 2, 1), (2, 8, 2, 32), (1, 6, 1, 1), (3, 8, 3, 1))
 
 
 @pytest.mark.parametrize("shape", slow_but([(1, 6, 1, 1)], SHAPES), ids=str)
@@ -96,7 +96,7 @@ RANDOM_SHAPES = st.sampled_from([(4, 12, 2, 1), (1, 5, 1, 1), (2, 8, 2, 1), (2, 
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(shape=RANDOM_SHAPES, data=st.data(), seed=st.integers(0, 10**6), late=st.booleans())
 def test_in_any_schedule(recorded: Make, shape: tuple[int, ...], data: Any, seed: int, late: bool) -> None:
     """Not only in the one that a latency profile makes: agents far behind, bytes in pieces, stamps off."""

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pipesim.conform.pair.pair import compare_traces
 from pipesim.conform.pair.result import Ledger, PairFigure, PairTiming, Segment
 from pipesim.conform.pair.settings import clocks_differ
+from pipesim.conform.result import TraceVerdict
 from pipesim.trace.schema import Anchor, CtaInfo, EventKind, Run, Trace
 
 Make = Callable[..., Any]
@@ -86,6 +87,23 @@ def test_a_simulation_says_what_a_parameter_costs(simulated: Make) -> None:
     assert critical.segments[0] == Segment("work", 32 * 201, 32 * 231, tiles * 201, tiles * 231)  # a cycle to begin
     assert not timing.unlike
     adds_up(timing)
+
+
+def reversed_rows(trace: Trace) -> Trace:
+    return Trace(trace.meta, trace.events.select(np.arange(len(trace.events))[::-1]))
+
+
+def test_rows_in_the_opposite_order_have_no_span_of_time(stored: Make) -> None:
+    """The behaviour differs, and no agent has a first and a last event that both have in this order."""
+    trace = stored(USUAL).trace
+    for a, b in ((trace, reversed_rows(trace)), (reversed_rows(trace), trace)):
+        pair = compare_traces(a, b)
+        assert pair.behaviour.verdict is TraceVerdict.DIFFERS
+        assert pair.timing is None or pair.timing.ledgers == ()
+    same = compare_traces(trace, trace)
+    assert same.behaviour.verdict is TraceVerdict.AGREES
+    assert same.timing is not None
+    assert len(same.timing.ledgers) == 3
 
 
 @pytest.mark.slow

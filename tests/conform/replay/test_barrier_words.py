@@ -27,7 +27,6 @@ def reread(case: Any, words: dict[int, BarrierWord]) -> Any:
 @pytest.mark.parametrize(
     ("name", "words"),
     [(USUAL, 8), ("h200/producer_consumer-al1-cw4-s4-tb16384-t64-w0-g132.parquet", 64),
-     ("h100/producer_consumer-al1-cw2-s4-tb16384-t0-w600-g1.parquet", 8),
      ("h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1-window20..40.parquet", 8)],
 )  # fmt: skip
 def test_the_words_of_recorded_runs_agree(stored: Make, name: str, words: int) -> None:

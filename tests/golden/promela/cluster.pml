@@ -66,7 +66,7 @@ inline arrive(b, n, e) {
   :: else ->
      tx[b] = tx[b] + e;
      if
-     :: tx[b] < -1048575 || tx[b] > 1048576 -> fault(tx_range)
+     :: e > 1048575 || tx[b] < -1048575 || tx[b] > 1048576 -> fault(tx_range)
      :: else ->
         if
         :: n > pending[b] -> fault(over_arrival)

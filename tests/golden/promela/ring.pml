@@ -69,7 +69,7 @@ inline arrive(b, n, e) {
   :: else ->
      tx[b] = tx[b] + e;
      if
-     :: tx[b] < -1048575 || tx[b] > 1048576 -> fault(tx_range)
+     :: e > 1048575 || tx[b] < -1048575 || tx[b] > 1048576 -> fault(tx_range)
      :: else ->
         if
         :: n > pending[b] -> fault(over_arrival)
@@ -89,10 +89,10 @@ inline add_tx(b, n) {
   :: else ->
      tx[b] = tx[b] + (n);
      if
-     :: tx[b] == 1048576 -> fault(tx_edge)
+     :: (n) > 1048575 || tx[b] < -1048575 || tx[b] > 1048576 -> fault(tx_range)
      :: else ->
         if
-        :: tx[b] < -1048575 || tx[b] > 1048575 -> fault(tx_range)
+        :: tx[b] == 1048576 -> fault(tx_edge)
         :: else -> settle(b)
         fi
      fi

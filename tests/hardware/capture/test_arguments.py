@@ -96,3 +96,47 @@ def test_an_array_of_objects_is_refused(tmp_path):
     np.save(path, np.array([{}], dtype=object))
     with pytest.raises(ParameterError, match=r"is not a \.npy file of numbers"):
         read_npy(str(path))
+
+
+def header_of(shape, descr="'<f4'"):
+    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+@pytest.mark.parametrize(
+    ("data", "cause"),
+    [
+        (header_of("(1000000000000,)"), "its header promises 4,000,000,000,000 bytes, 8 follow it"),
+        (header_of("(-1,)"), "its header promises -4 bytes, 8 follow it"),
+        (header_of("(0, 99999999999999999999)"), None),
+        (header_of("(2,)", "'|V0'"), "its elements are of type |V0, which have no fixed bytes"),
+        (header_of("(2,)", "'|O'"), "its elements are of type object, which have no fixed bytes"),
+        (b"\x93NUMPY\x03\x00", "its format has version 3.0; 1.0 and 2.0 are read"),
+        (header_of("(" * 80), None),
+        (header_of("('a',)"), None),
+        (header_of("(2L,"), None),
+    ],
+)
+def test_a_header_that_promises_what_is_not_there(tmp_path, data, cause):
+    path = tmp_path / "a.npy"
+    path.write_bytes(header_of("(2,)") + bytes(8))
+    assert read_npy(str(path)).tolist() == [0.0, 0.0]
+    path.write_bytes(data + bytes(8))
+    with pytest.raises(ParameterError, match=r"is not a \.npy file of numbers") as caught:
+        read_npy(str(path))
+    assert caught.value.cause == (cause or caught.value.cause)
+    assert caught.value.cause
+    assert caught.value.correction == "write it with numpy.save"
+
+
+def test_an_array_that_is_no_ordinary_file(tmp_path):
+    (tmp_path / "zero.npy").symlink_to("/dev/zero")
+    with pytest.raises(ParameterError, match="cannot be read") as caught:
+        read_npy(str(tmp_path / "zero.npy"))
+    assert caught.value.cause == "it is a device"
+
+
+def test_a_map_of_a_size_of_very_many_digits():
+    with pytest.raises(ParameterError, match="is not a tensor map") as caught:
+        parse_argument(f"map:out0,box={'9' * 5000}", 0)
+    assert len(caught.value.cause) < 100

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from hwkernels.capture import kernel_names
 from hwkernels.capture.arguments import check_arguments, parse_argument
 from hwkernels.capture.kernel_names import asked_for, defaults, own_text
 from hwkernels.capture.request import CaptureRequest
@@ -82,6 +84,33 @@ def test_what_a_kernel_defines_holds_where_no_parameter_has_the_name(tmp_path: P
     with pytest.raises(UsageError, match="the table's DEPTH has no value") as caught:
         table_values(table, {}, {"stages": 5})
     assert "-D DEPTH=4" in caught.value.correction
+
+
+@pytest.mark.parametrize("include", ["sub/x.h", ".", "..", "../k.cu", "k.cu", "\0", "a" * 5000, "/no/such/folder/x.h"])
+def test_an_include_of_any_name_is_read_once_or_not_at_all(tmp_path: Path, include: str) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "x.h").write_text('#define N 3\n#include "../sub/x.h"\n')
+    (tmp_path / "k.cu").write_text(f'#include "{include}"\n')
+    found = defaults(own_text(tmp_path / "k.cu"))
+    assert found == ({"N": 3} if include == "sub/x.h" else {})
+
+
+def test_an_include_that_the_compiler_would_wait_for_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo.h")
+    (tmp_path / "k.cu").write_text('#include "fifo.h"\n')
+    with pytest.raises(UsageError) as caught:
+        own_text(tmp_path / "k.cu")
+    assert caught.value.cause == "it is a FIFO"
+
+
+def test_a_source_of_very_many_headers_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "k.cu").write_text("".join(f'#include "{n}.h"\n' for n in range(5)))
+    for n in range(5):
+        (tmp_path / f"{n}.h").write_text("")
+    assert own_text(tmp_path / "k.cu")
+    monkeypatch.setattr(kernel_names, "MAX_SOURCES", 5)
+    with pytest.raises(UsageError, match=r"k\.cu includes more than 5 files"):
+        own_text(tmp_path / "k.cu")
 
 
 def test_a_name_that_nobody_knows_is_named_with_the_option_that_gives_it(tmp_path: Path) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -14,6 +18,7 @@ from hwkernels.twins.fault import FAULTS, KernelFault, parse_fault
 from hwkernels.twins.hopper.producer_consumer import PRODUCER_CONSUMER, check_fault, expected_bytes
 from pipesim.errors import HardwareError, KernelHangError, ParameterError, PipesimError
 from tests.support.lanes import slow_but
+from tests.support.paths import ROOT
 
 PARAMS = {"stages": 3, "tiles": 12, "tile_bytes": 4096, "consumer_warps": 2, "work": 0, "arrive_lanes": 1}
 SUBJECT = TwinSubject("producer_consumer")
@@ -122,6 +127,40 @@ def work(text):
 
 sys.exit(answer(sys.argv[1], work))
 """
+
+
+#: A process that asks for a capture, by a module of its own which says so on a FIFO that it holds open, and waits.
+ASKS = """
+import sys
+from hwkernels.capture.subprocess_capture import run_in_subprocess
+sys.path.insert(0, sys.argv[1])
+run_in_subprocess("{}", "a kernel", 600, "waits")
+"""
+WAITS = """
+import signal, sys
+from hwkernels.capture.subprocess_capture import answer
+
+def work(text):
+    held = open(FIFO, "wb", buffering=0)
+    held.write(b"x")
+    signal.pause()
+
+sys.exit(answer(sys.argv[1], work))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_the_other_process_ends_with_the_one_that_asked(tmp_path, number):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    (tmp_path / "waits.py").write_text(f"FIFO = {str(fifo)!r}\n{WAITS}")
+    asks = subprocess.Popen([sys.executable, "-c", ASKS, str(tmp_path)], cwd=ROOT)
+    with fifo.open("rb") as held:
+        assert held.read(1) == b"x"
+        asks.send_signal(number)
+        assert asks.wait(60) == -number
+        assert held.read() == b""  # the end of the file: no process has it open for writing
 
 
 @pytest.mark.slow

@@ -1,17 +1,21 @@
 from __future__ import annotations
 
+import errno
+import hashlib
+import os
 import re
 import shutil
 import subprocess
 import sys
 from itertools import product
+from pathlib import Path
 
 import pytest
 
 from hwkernels.device import compile as compiling
-from hwkernels.device.compile import cache_directory, compile_cubin
+from hwkernels.device.compile import _MAGIC, _only_kernel, _read_cache, cache_directory, compile_cubin
 from hwkernels.device.sources import PACKAGE, headers, source_file
-from pipesim.errors import CompileError, MissingExtraError
+from pipesim.errors import CompileError, MissingExtraError, UsageError
 
 SOURCE = source_file("producer_consumer.cu")
 SMALL = {"STAGES": 2, "TILE_BYTES": 1024, "CONSUMER_WARPS": 1, "ARRIVE_LANES": 1}
@@ -103,6 +107,39 @@ def test_the_second_time_comes_from_the_cache(tiny, own_cache, monkeypatch):
         compile_cubin(tiny, {"VALUE": 2})
 
 
+FORGED = {
+    "a log longer than the entry": (1000).to_bytes(4, "little") + b"log" + b"\x7fELF",
+    "a log that is no text": (2).to_bytes(4, "little") + b"\xff\xfe" + b"\x7fELF",
+    "nothing after the log": (3).to_bytes(4, "little") + b"log",
+    "no length of the log": b"\0",
+}
+
+
+@pytest.mark.parametrize("body", FORGED.values(), ids=FORGED)
+def test_a_forged_entry_is_no_entry(tmp_path, body):
+    """Its checksum is right: whoever wrote it knows how to make one."""
+    path = tmp_path / "forged.cubin"
+    path.write_bytes(_MAGIC + hashlib.sha256(body).digest() + body)
+    assert _read_cache(path) is None
+
+
+def test_an_entry_that_is_no_ordinary_file_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "fifo.cubin")
+    assert _read_cache(tmp_path / "fifo.cubin") is None
+    body = (3).to_bytes(4, "little") + b"log" + b"\x7fELF"
+    (tmp_path / "right.cubin").write_bytes(_MAGIC + hashlib.sha256(body).digest() + body)
+    assert _read_cache(tmp_path / "right.cubin") == (b"\x7fELF", "log")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["__global__ " + "_" * 5000, "__global__ __launch_bounds__(" + "(" * 5000, "/*" * 50_000, "__global__ " * 5000],
+)
+def test_a_source_in_which_a_kernel_is_looked_for_in_vain(text):
+    with pytest.raises(UsageError, match=r"no kernel was found in k\.cu"):
+        _only_kernel(Path("k.cu"), text.encode())
+
+
 def test_a_header_beside_the_kernel_is_part_of_the_key(tiny, own_cache):
     (tiny.parent / "other.cuh").write_text("// one\n")
     first = compile_cubin(tiny, {"VALUE": 1})
@@ -133,6 +170,15 @@ def test_a_cache_that_cannot_be_written_is_no_error(tiny, own_cache):
     own_cache.parent.mkdir(parents=True)
     own_cache.write_text("a file where the folder should be")
     assert compile_cubin(tiny, {"VALUE": 1}).entry == "tiny"
+
+
+def test_nor_is_a_disk_that_is_full_and_nothing_is_left(tiny, own_cache, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert compile_cubin(tiny, {"VALUE": 1}).entry == "tiny"
+    assert list(own_cache.iterdir()) == []
 
 
 def test_nvrtc_missing(tiny, monkeypatch):

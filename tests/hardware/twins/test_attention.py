@@ -109,11 +109,13 @@ def sass(cubin: bytes, folder: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("memory", ["", "shared", "device"])
-@pytest.mark.parametrize(("name", "change", "copies"), [
-    (SPLIT, {"qk_stages": 2}, 2 + 2),  # slices of K, V in the loop and at the end
-    (FUSED, {}, 2),
-    (FUSED, {"stages": 2, "depth": 64, "num_consumer": 1}, 2),
+@pytest.mark.parametrize(("name", "change", "copies", "memory"), [
+    (SPLIT, {"qk_stages": 2}, 2 + 2, ""),  # slices of K, V in the loop and at the end
+    (SPLIT, {"qk_stages": 2}, 2 + 2, "shared"),
+    (SPLIT, {"qk_stages": 2}, 2 + 2, "device"),
+    (FUSED, {}, 2, ""),
+    (FUSED, {}, 2, "shared"),
+    (FUSED, {"stages": 2, "depth": 64, "num_consumer": 1}, 2, "device"),
 ])  # fmt: skip
 def test_the_products_are_issued_one_behind_the_other(name, change, copies, memory, tmp_path):
     """Where registers or branches do not suit the compiler, it waits behind every product: then there are more."""

@@ -143,8 +143,7 @@ def test_the_fused_ring_computes_and_does_what_its_protocol_says_and_wrong_twins
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "params"), [
-    (FUSED, sizes(FUSED, stages=2, kv_blocks=3, depth=64, block_n=64)),
-    (FUSED, sizes(FUSED, stages=5, kv_blocks=4, pingpong=0, block_n=64)),
+    (FUSED, sizes(FUSED, stages=5, kv_blocks=3, depth=64, pingpong=0, block_n=64)),
     (FUSED, sizes(FUSED, stages=2, kv_blocks=2, num_consumer=1)),
     (SPLIT, sizes(SPLIT, stages=2, kv_blocks=3, qk_stages=2, block_n=64)),
     (SPLIT, sizes(SPLIT, stages=1, kv_blocks=4, **SMALL)),

@@ -324,8 +324,11 @@ def orders(kernel: Emulated) -> None:
 def give_up_early(name: str, kernel: Emulated) -> None:
     """With deadlines that pass the right kernel ends with a report, wherever its warps stand: no trap, nothing left."""
 
+    made = [problem(np.random.default_rng(0), CASES[name].values) for problem in CASES[name].problems]
+    smallest = min(range(len(made)), key=lambda number: made[number].grid * made[number].k_iters)
+
     def ends(seed: int, deadline_ns: int, twin: int = 0) -> str:
-        p = CASES[name].problems[0](np.random.default_rng(seed), CASES[name].values)
+        p = CASES[name].problems[smallest](np.random.default_rng(seed), CASES[name].values)
         n, f, late = p.n, p.f, deadline_ns
         return kernel.run(p.tensors, p.grid, seed, n, f, p.device, twin=twin, delay=SLOW, deadline_ns=late).fault
 
@@ -339,7 +342,7 @@ def give_up_early(name: str, kernel: Emulated) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_it_computes_and_does_what_its_protocol_says_and_wrong_twins_are_noticed(name, tmp_path):
     case, kernel = CASES[name], build(name, tmp_path)
-    for number, seed in itertools.product(range(len(case.problems)), range(3)):
+    for number, seed in itertools.product(range(len(case.problems)), range(2)):
         assert noticed(name, *run(case, kernel, number, seed)) == ""
     for number, twin in enumerate(case.twins, start=1):
         found = noticed(name, *run(case, kernel, twin.problem, 0, number))

@@ -29,8 +29,11 @@ def whole(program: Program) -> int | None:
 
 
 def numbered(seed: int) -> Program:
-    """The loop of this seed, whose hand-overs are numbered, from 0 on or in threes; in some one item is wrong."""
-    _, program = random_loop(seed, LAPS)
+    """The loop of this seed, whose hand-overs are numbered, from 0 on or in threes; in some one item is wrong.
+
+    In every fourth of them what is wrong, if anything is, shows late.
+    """
+    _, program = random_loop(seed, LAPS, ends_late=seed % 4 == 3)
     rng = random.Random(seed)
     period = rng.choice([1, 3, 1 << 30, 1 << 30])
     codes = []

@@ -57,13 +57,24 @@ def test_a_schedule_that_ends_well_proves_nothing() -> None:
     assert (report.verdict, check_sentence(report)) == (Verdict.UNKNOWN, "no finding at the end of this schedule")
 
 
-@pytest.mark.parametrize("text", ["", "x", "0..1", "0*", "~1", "0p", "-1", "0*-1", "٣"])
+@pytest.mark.parametrize(
+    "text", ["", "x", "0..1", "0*", "~1", "0p", "-1", "0*-1", "٣", "1" * 5000, f"~0:{'9' * 19}", "0*05", "\x1b[0m"]
+)
 def test_a_line_that_is_no_schedule(text: str) -> None:
-    with pytest.raises(ParameterError, match=r"the schedule: word \d+, .* is not a move"):
+    with pytest.raises(ParameterError, match=r"the schedule: word \d+, .* is not a move") as caught:
+        from_text(text)
+    assert len(caught.value.fact) < 100
+    assert caught.value.fact.isprintable()
+    assert caught.value.cause == "the text was cut or edited"
+
+
+@pytest.mark.parametrize("text", ["0*10000001", "0*9999999.1*9999999", f"0*{'9' * 18}"])
+def test_more_moves_than_a_schedule_has(text: str) -> None:
+    with pytest.raises(ParameterError, match="the schedule: more than 10,000,000 moves"):
         from_text(text)
 
 
-@pytest.mark.parametrize("text", ["9", "0*9999", "~0:64", "0n", "0o"])
+@pytest.mark.parametrize("text", ["9", "0*9999", "~0:64", "0n", "0o", "9" * 18, f"~{'9' * 18}:1"])
 def test_a_move_that_is_not_possible(text: str) -> None:
     with pytest.raises(ParameterError, match="is not possible in consumer_never_arrives"):
         replay(target_of(BROKEN["consumer_never_arrives"]).build({}), text)

@@ -57,6 +57,7 @@ OFFERED = {
     "warps_disagree_about_threads": [Repair(K.THREADS, "", "1", 64, 96)],
     "threads_no_multiple_of_32": [Repair(K.THREADS, "", "1", 64, 48)],
     "one_number_for_two_pairs": [Repair(K.THREADS, "", "1", 128, 64)],
+    "multicast_misses_a_cta": [Repair(K.MASK, "loader", FULL, 0b11, 0b01)],
     "peer_arrives_uncounted": [Repair(K.COUNT, "", EMPTY, 2, 1)],
     "wgmma_wait_too_deep": [Repair(K.DEPTH, "mma", "2", 0, 1)],
     "wgmma_released_before_its_wait": [Repair(K.LATER, "mma", EMPTY)],

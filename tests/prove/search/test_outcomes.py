@@ -129,6 +129,16 @@ def test_a_commit_that_nobody_waits_for_is_in_flight_at_exit() -> None:
     assert leftovers(flat([*multiply, wait(GO)])) == ()
 
 
+def test_an_arrive_of_cp_async_that_nobody_waits_for_is_no_commit() -> None:
+    copy = [(Op.TRANSFER_WRITE, Engine.CP_ASYNC, 0, 64, 1), (Op.CP_ASYNC_ARRIVE, GO, 1, 1)]
+    program = flat(copy)
+    found = leftovers(program)
+    assert Left.CP_ASYNC in {left.what for left in found}
+    assert [said.claim for said in advisories(program, found) if "arrive" in said.claim] == [
+        f"a cp.async arrive of r0 may be counted on {program.barrier_name(GO)} when the CTA of that barrier has exited"
+    ]
+
+
 def test_data_that_nobody_reads_is_told() -> None:
     program = flat([(Op.WRITE, 0, 1), arrive(GO)], [wait(GO)])
     assert leftovers(program) == (Leftover(Left.UNREAD, 0, 5, 0),)

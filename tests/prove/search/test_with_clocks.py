@@ -21,7 +21,7 @@ from pipesim.prove import check as checking
 from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.memory_order import may_fail
-from pipesim.prove.memory_order.faults import memory_fault_of
+from pipesim.prove.memory_order.faults import memory_faults_of
 from pipesim.prove.memory_order.may_fail import order_may_fail
 from pipesim.prove.search.with_clocks import MemorySearch, search_memory_order
 from tests.support.lanes import slow_but
@@ -70,7 +70,7 @@ def test_two_of_three_must_not_be_two_without_a_fence(fenced: tuple[int, ...], o
     assert said.verdict is Verdict.REFUTED
     (shown,) = said.refutations
     assert shown.kind is FaultKind.MISSING_PROXY_FENCE
-    assert memory_fault_of(program, shown.schedule) == shown.fault
+    assert memory_faults_of(program, shown.schedule)[-1] == shown.fault
 
 
 def test_a_limit_leaves_it_unknown() -> None:
@@ -149,7 +149,7 @@ def _faulty(program: Program, seed: int) -> bool:
     return bool(graph.faults())
 
 
-@pytest.mark.parametrize("first", slow_but([0], range(0, 1_000, 100)))
+@pytest.mark.parametrize("first", slow_but([0], range(0, 300, 100)))
 def test_no_schedule_at_random_contradicts_a_proof(first: int) -> None:
     wrong, seen = contradictions(range(first, first + 100))
     assert wrong == []
@@ -157,7 +157,7 @@ def test_no_schedule_at_random_contradicts_a_proof(first: int) -> None:
     assert all(seen[each] >= 5 for each in wanted), seen
 
 
-@pytest.mark.parametrize("first", slow_but([0], range(0, 1_000, 100)))
+@pytest.mark.parametrize("first", slow_but([0], range(0, 300, 100)))
 def test_nor_one_of_reads_under_the_strict_rule(first: int) -> None:
     wrong, seen = contradictions(range(first, first + 100), overwrites=True)
     assert wrong == []

@@ -15,6 +15,7 @@ Code = list[Operation]
 
 _BYTES = 64
 _MEET, _FULL, _SIDE = 1, 0, 1  # a named barrier; the contested mbarrier, and one that only tries ask
+_RELAXED = semantics(Order.RELAXED)
 _RELEASES = [Order.DEFAULT] * 5 + [Order.RELAXED]
 _FENCES = [Fence.PROXY_ASYNC] * 4 + [Fence.ACQ_REL]
 
@@ -45,7 +46,8 @@ def contested(seed: int, *, overwrites: bool = False) -> Program:
 def _overwriting(first: Code, reader: Code) -> tuple[Code, Code]:
     """Who wrote at first fences that and then reads; who read overwrites."""
     read: Code = [(Op.WRITE, 0, 7), (Op.FENCE, Fence.PROXY_ASYNC, 0), (Op.READ, 0, 7)]
-    return [*read, *first[1:]], [reader[0], *_OVERWRITE]
+    waits = [op for op in reader if op[0] in (Op.WAIT, Op.TRY_WAIT, Op.FENCE, Op.WAIT_UNLESS)]
+    return [*read, *first[1:]], [*waits, *_OVERWRITE]
 
 
 def _arriver(rng: random.Random, n: int, arrivers: int) -> Code:
@@ -60,9 +62,19 @@ def _arriver(rng: random.Random, n: int, arrivers: int) -> Code:
         if rng.random() < 0.4:  # the fence is jumped over if the try says so
             code += [(Op.TRY_WAIT, _SIDE, 0, 0, 0), (Op.JUMP_IF, 0, rng.randint(0, 1), len(fence))]
         code += fence
+    if n == 0 and rng.random() < 0.15:  # its bytes may complete the phase, and tell of nothing but themselves
+        code.append((Op.ARRIVE, _FULL, 1, _BYTES, -1, semantics(rng.choice(_RELEASES), Scope.DEFAULT)))
+        untold: Code = [(Op.WRITE, 0, 7), (Op.FENCE, Fence.PROXY_ASYNC, 0)]
+        return [*code, *(untold if rng.random() < 0.5 else []), (Op.TMA_LOAD, _FULL, 1, _BYTES, 0, 0)]
+    if rng.random() < 0.1:
+        return [*code, *_order_fence(rng), *_order_fence(rng), (Op.ARRIVE, _FULL, 1, 0, -1, _RELAXED)]
     if rng.random() < 0.9:
         code.append((Op.ARRIVE, _FULL, 1, 0, -1, semantics(rng.choice(_RELEASES), Scope.DEFAULT)))
     return code
+
+
+def _order_fence(rng: random.Random) -> Code:
+    return [(Op.FENCE, Fence.ACQ_REL, semantics(scope=rng.choice([Scope.CTA, Scope.CLUSTER])))]
 
 
 def _writer(rng: random.Random) -> Code:
@@ -78,6 +90,9 @@ def _fence(rng: random.Random) -> Code:
 
 def _reader(rng: random.Random) -> Code:
     code: Code = [(Op.WAIT, _FULL, 0, semantics(rng.choice(_RELEASES), Scope.DEFAULT))]
+    if rng.random() < 0.2:  # a fence behind a relaxed try that may answer for the wait
+        fence = _order_fence(rng) if rng.random() < 0.7 else []
+        code = [(Op.TRY_WAIT, _FULL, 0, 0, _RELAXED), *fence, (Op.WAIT_UNLESS, _FULL, 0, 0, 0)]
     if rng.random() < 0.6:
         engine = int(Engine.BULK)
         code += [(Op.TRANSFER_READ, engine, 0, _BYTES, 7), (Op.COMMIT, engine, -1), (Op.WAIT_GROUP, engine, 0)]
@@ -98,7 +113,7 @@ def _assembled(codes: list[Code], count: int) -> Program:
         params={},
         agents=tuple(Agent(0, a, ALL_LANES, f"r{a}", 0) for a in range(agents)),
         barriers=(Barrier(0, "full", 0), Barrier(0, "side", 0)),
-        accesses=(Access(Space.SHARED, 0, 0, _BYTES),),
+        accesses=(Access(Space.SHARED, 0, 0, _BYTES), Access(Space.SHARED, 0, _BYTES, _BYTES)),
         tiles=(),
         code=code,
         lines=tuple(tuple(range(sum(counts[:a]), sum(counts[: a + 1]))) for a in range(agents)),

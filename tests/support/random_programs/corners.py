@@ -93,10 +93,10 @@ def random_corners(seed: int, *, mutated: float = 0.3) -> Program:
     drawn = [rng.choice(list(CORNERS)) for _ in range(rng.choice([1, 1, 2]))]
     for name in drawn:
         CORNERS[name](weft)
-    codes = _woven(weft)
+    codes = woven(weft)
     if rng.random() < mutated:
-        _mutate(rng, rng.choice(codes), weft)
-    return _assembled(weft, codes, "corners: " + ", ".join(sorted(set(drawn))))
+        mutate(rng, rng.choice(codes), weft)
+    return assembled(weft, codes, "corners: " + ", ".join(sorted(set(drawn))))
 
 
 def features(program: Program) -> list[str]:
@@ -352,7 +352,7 @@ CORNERS: dict[str, Callable[[Weft], None]] = {
 # The program
 
 
-def _woven(weft: Weft) -> list[Code]:
+def woven(weft: Weft) -> list[Code]:
     """The spots of each agent one after the other, with the hand-overs between them."""
     others = range(1, len(weft.ranks))
     goes = {agent: weft.barrier(weft.ranks[agent], 1) for agent in others}
@@ -366,7 +366,7 @@ def _woven(weft: Weft) -> list[Code]:
     return [[op for spot in spots for op in spot] for spots in weft.spots]
 
 
-def _mutate(rng: random.Random, code: Code, weft: Weft) -> None:
+def mutate(rng: random.Random, code: Code, weft: Weft) -> None:
     """Make one mistake in ``code``, which may have no effect."""
     if not code:
         return
@@ -391,7 +391,7 @@ def _mutate(rng: random.Random, code: Code, weft: Weft) -> None:
                 code[at] = (*code[at][:n], rng.choice(choices), *code[at][n + 1 :])
 
 
-def _assembled(weft: Weft, codes: list[Code], name: str) -> Program:
+def assembled(weft: Weft, codes: list[Code], name: str) -> Program:
     """The program between a prologue and, in a cluster that ``stays``, the barrier that keeps it alive."""
     cluster: Code = [(Op.CLUSTER_ARRIVE, 0), (Op.CLUSTER_WAIT, 0)]
     ctas = max(weft.ranks) + 1

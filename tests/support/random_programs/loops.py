@@ -9,17 +9,18 @@ from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
 
 BYTES = 64
 LAPS = 5
-FULL, EMPTY, SIDE, COUNTED, LAST = range(5)  #: barriers; LAST is one in the other CTA
+FULL, EMPTY, SIDE, COUNTED, LAST, SLOW = range(6)  #: barriers; LAST is in the other CTA, SLOW takes laps to complete
 SLOT, HALF, OTHER, FAR = range(4)  #: accesses: a slot and its half, a tile beside it, one of the other CTA
 Code = list[Operation]
 FENCED: Operation = (Op.FENCE, Fence.PROXY_ASYNC, 0)
 MEET: Code = [(Op.CLUSTER_ARRIVE, 0), (Op.CLUSTER_WAIT, 0)]
 
 
-def random_loop(seed: int, laps: int = LAPS) -> tuple[random.Random, Program]:
+def random_loop(seed: int, laps: int = LAPS, *, ends_late: bool = False) -> tuple[random.Random, Program]:
     """A loop of this seed, gone through ``laps`` times, and what the rest of it is drawn from.
 
     A lap may have an operation more than the others, so that what follows is the same but for what that leaves behind.
+    With ``ends_late`` what is wrong may show in later laps only, and not in the last one.
     """
     rng = random.Random(seed)
     agents = rng.choice([2, 2, 3])
@@ -33,17 +34,42 @@ def random_loop(seed: int, laps: int = LAPS) -> tuple[random.Random, Program]:
     for _ in range(rng.choice([0, 1, 2, 3])):
         _more(rng, lap)
     inits: Code = [(Op.INIT, FULL, 1), (Op.INIT, EMPTY, agents - 1), (Op.INIT, SIDE, 1), (Op.INIT, COUNTED, 2),
-                   (Op.INIT, LAST, 1)]  # fmt: skip
+                   (Op.INIT, LAST, 1), (Op.INIT, SLOW, 1)]  # fmt: skip
     inits += [(Op.WRITE, access, 0) for access in (OTHER, FAR)]
     once: Code = [(Op.TRANSFER_READ, Engine.BULK, OTHER, BYTES, -1), (Op.COMMIT, Engine.BULK, -1)]
     once = once if rng.random() < 0.3 else []
     first: list[Code] = [[*inits, (Op.FENCE, Fence.MBARRIER_INIT, 0), FENCED, *once], *([] for _ in ranks[1:])]
     codes = [[mine.copy() for _ in range(laps)] for mine in lap]
-    for _ in range(rng.choice([0, 1, 1, 2])):
+    if ends_late:
+        inits[SLOW] = (Op.INIT, SLOW, rng.randint(laps // 2, laps))
+        first[0][SLOW] = inits[SLOW]
+        _but_for_the_last_laps(rng, codes)
+    for _ in range(rng.choice([0, 0, 0, 1] if ends_late else [0, 1, 1, 2])):
         other = rng.choice(rng.choice(codes)[1:])
         other.insert(rng.choice([0, len(other), rng.randint(0, len(other))]), _odd(rng))
     whole = [[*one, *MEET, *(op for lap in mine for op in lap)] for one, mine in zip(first, codes, strict=True)]
     return rng, loop_program(whole, ranks)
+
+
+def _but_for_the_last_laps(rng: random.Random, codes: list[list[Code]]) -> None:
+    """Put operations into all laps but the last ones: between two laps they may be wrong, and in one they are not."""
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        laps = rng.choice(codes)
+        op = rng.choice([(Op.ARRIVE, SLOW, 1, 0, -1, 0), *_BETWEEN_LAPS])
+        from_end = rng.choice([0, 0, 1, rng.randint(0, 6)])
+        for lap in laps[: len(laps) - rng.choice([0, 1, 1, 2])]:
+            lap.insert(max(0, len(lap) - from_end), op)
+
+
+_BETWEEN_LAPS: Code = [
+    (Op.WRITE, OTHER, 0),
+    (Op.READ, OTHER, -1),
+    (Op.WRITE, FAR, 0),
+    (Op.READ, FAR, -1),
+    (Op.TRANSFER_WRITE, Engine.TCGEN05, OTHER, BYTES, 0),
+    (Op.TRANSFER_READ, Engine.TCGEN05, OTHER, BYTES, -1),
+    (Op.ARRIVE, SIDE, 1, 0, -1, 0),
+]
 
 
 def random_end(rng: random.Random, rests: list[Code]) -> list[Code]:
@@ -64,7 +90,7 @@ def loop_program(codes: list[Code], ranks: list[int]) -> Program:
         name="loop",
         params={},
         agents=tuple(Agent(rank, agent, ALL_LANES, f"r{agent}", 0) for agent, rank in enumerate(ranks)),
-        barriers=tuple(Barrier(int(n == LAST), "b", n) for n in range(LAST + 1)),
+        barriers=tuple(Barrier(int(n == LAST), "b", n) for n in range(SLOW + 1)),
         accesses=tuple(Access(Space.SHARED, cta, first, size) for cta, first, size in slots),
         tiles=(),
         code=code,

@@ -8,11 +8,13 @@ from pipesim.model.ops import OPERANDS, Engine, Fence, Op, Operation, Order, Sco
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
 
 BYTES = 64
+BESIDE = 2  #: an access beside the stages
 Code = list[Operation]
 
 _RELEASES = [Order.DEFAULT] * 5 + [Order.RELEASE, Order.RELAXED]
 _ACQUIRES = [Order.DEFAULT] * 5 + [Order.ACQUIRE, Order.RELAXED]
 _SCOPES = [Scope.DEFAULT] * 4 + [Scope.CLUSTER] * 2 + [Scope.CTA]
+_FENCE_SCOPES = [Scope.CLUSTER, Scope.CTA]
 _FENCES = [Fence.PROXY_ASYNC, Fence.PROXY_ASYNC, Fence.ACQ_REL, Fence.SC, Fence.MBARRIER_INIT]
 
 
@@ -58,8 +60,28 @@ def _acquire(rng: random.Random) -> int:
 
 def _wait(rng: random.Random, bar: int, parity: int) -> Code:
     if rng.random() < 0.2:
-        return [(Op.TRY_WAIT, bar, parity, 0, _acquire(rng)), (Op.WAIT_UNLESS, bar, parity, 0, _acquire(rng))]
+        fences = [_order_fence(rng) for _ in range(rng.choice([0, 0, 0, 1, 2]))]
+        weak = semantics(Order.RELAXED, rng.choice(_SCOPES)) if fences else _acquire(rng)
+        return [(Op.TRY_WAIT, bar, parity, 0, weak), *fences, (Op.WAIT_UNLESS, bar, parity, 0, _acquire(rng))]
+    if rng.random() < 0.1:  # fences of unlike scopes compensate for a relaxed wait
+        return [(Op.WAIT, bar, parity, semantics(Order.RELAXED, rng.choice(_SCOPES))), *_order_fences(rng)]
     return [(Op.WAIT, bar, parity, _acquire(rng))]
+
+
+def _order_fence(rng: random.Random) -> Operation:
+    return (Op.FENCE, rng.choice([Fence.ACQ_REL, Fence.SC]), semantics(scope=rng.choice(_FENCE_SCOPES)))
+
+
+def _order_fences(rng: random.Random) -> Code:
+    return [_order_fence(rng) for _ in range(rng.choice([1, 2, 2]))]
+
+
+def _arrive(rng: random.Random, bar: int, expect: int = 0) -> Code:
+    """An arrival, or a relaxed one behind fences of its own."""
+    if rng.random() < 0.1:
+        relaxed = semantics(Order.RELAXED, rng.choice(_SCOPES))
+        return [*_order_fences(rng), (Op.ARRIVE, bar, 1, expect, -1, relaxed)]
+    return [(Op.ARRIVE, bar, 1, expect, -1, _release(rng))]
 
 
 def _producer(rng: random.Random, stages: int, tiles: int) -> Code:
@@ -69,9 +91,9 @@ def _producer(rng: random.Random, stages: int, tiles: int) -> Code:
         s, parity = item % stages, (item // stages & 1) ^ 1
         code += _wait(rng, stages + s, parity)
         if fill == "copy":
-            code += [(Op.ARRIVE, s, 1, BYTES, -1, _release(rng)), (Op.TMA_LOAD, s, s, BYTES, item, 0)]
+            code += _copy(rng, s, item)
         elif fill == "write":
-            code += [(Op.WRITE, s, item), *_maybe(rng, Fence.PROXY_ASYNC), (Op.ARRIVE, s, 1, 0, -1, _release(rng))]
+            code += [(Op.WRITE, s, item), *_maybe(rng, Fence.PROXY_ASYNC), *_arrive(rng, s)]
         elif fill == "cp":
             engine = int(Engine.CP_ASYNC)
             code.append((Op.TRANSFER_WRITE, engine, s, BYTES, item))
@@ -85,18 +107,32 @@ def _producer(rng: random.Random, stages: int, tiles: int) -> Code:
     return code
 
 
+def _copy(rng: random.Random, s: int, item: int) -> Code:
+    """A copy behind its arrival; or one whose bytes alone could tell of what its agent does between the two."""
+    copy: Operation = (Op.TMA_LOAD, s, s, BYTES, item, 0)
+    arrive, kind = _arrive(rng, s, BYTES), rng.random()
+    if kind < 0.2:
+        return [*arrive, (Op.WRITE, BESIDE, item), (Op.FENCE, Fence.PROXY_ASYNC, 0), copy]
+    if kind < 0.25:
+        return [(Op.WRITE, BESIDE, item), *arrive, copy]
+    return [*arrive, copy]
+
+
 def _maybe(rng: random.Random, fence: Fence) -> Code:
     return [(Op.FENCE, fence, 0)] if rng.random() < 0.5 else []
 
 
 def _consumer(rng: random.Random, stages: int, tiles: int) -> Code:
     use = rng.choice(["read", "read", "in place", "store", "wgmma"])
+    beside = rng.random() < 0.5
     code: Code = []
     for item in range(tiles):
         s, parity = item % stages, item // stages & 1
         code += _wait(rng, s, parity)
         if use in ("read", "in place"):
             code.append((Op.READ, s, item))
+        if beside:
+            code.append((Op.READ, BESIDE, -1))
         if use == "in place":
             code += [(Op.WRITE, s, item), *_maybe(rng, Fence.PROXY_ASYNC)]
         if use in ("store", "wgmma"):
@@ -107,7 +143,7 @@ def _consumer(rng: random.Random, stages: int, tiles: int) -> Code:
                 (Op.COMMIT, engine, -1),
             ]
             code.append((Op.WAIT_GROUP, engine, rng.choice([0, 0, 1])))
-        code.append((Op.ARRIVE, stages + s, 1, 0, -1, _release(rng)))
+        code += _arrive(rng, stages + s)
     return code
 
 
@@ -129,7 +165,7 @@ def _assembled(rng: random.Random, codes: list[Code], stages: int, consumers: in
         params={},
         agents=tuple(Agent(int(remote and a > 0), 4 * a, ALL_LANES, f"r{a}", 0) for a in range(len(codes))),
         barriers=tuple(Barrier(int(remote and b < stages), "b", b) for b in range(2 * stages)),
-        accesses=tuple(Access(Space.SHARED, 0, BYTES * s, BYTES) for s in range(stages)),
+        accesses=tuple(Access(Space.SHARED, 0, BYTES * s, BYTES) for s in range(BESIDE + 1)),
         tiles=(),
         code=code,
         lines=tuple(tuple(range(sum(counts[:a]), sum(counts[: a + 1]))) for a in range(len(codes))),

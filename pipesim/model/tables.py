@@ -1,0 +1,125 @@
+"""The data of a flat program: operations of every agent, and the tables that their operands index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pipesim.model.coverage import WHOLE, Coverage
+from pipesim.model.ops import Operation, Space
+from pipesim.model.strictness import BY_ITSELF, Strictness
+
+PROGRAM_VERSION = 1
+MAX_REGISTERS = 1 << 16
+MAX_THREAD_REGISTERS = 256  #: of the hardware, for one thread
+ALL_LANES = (1 << 32) - 1
+NAMED_BARRIERS = 16
+MAX_CLUSTER = 16  #: CTAs of the largest cluster (CUDA programming guide; more than 8 must be asked for)
+WARP_GROUP = 4  #: warps of a warp group, the first a multiple of 4 (PTX ISA, "Warpgroup")
+
+
+@dataclass(frozen=True)
+class Agent:
+    """An independent thread of control: (CTA, warp, set of lanes), and the role it plays.
+
+    ``lanes`` is a bit mask of the lanes that run the program; ``index`` counts the agents of a role in a CTA.
+    """
+
+    cta: int
+    warp: int
+    lanes: int
+    role: str
+    index: int
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """Side table of one mbarrier: its CTA, its group's name and its stage in the group."""
+
+    cta: int
+    name: str
+    stage: int
+
+
+@dataclass(frozen=True)
+class Access:
+    """A range of bytes in one memory of one CTA. Ranges may overlap; names are in :class:`Tile`."""
+
+    space: Space
+    cta: int
+    offset: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Side table: a named array of slots in memory, ``slots`` times ``nbytes`` from ``offset`` on."""
+
+    name: str
+    space: Space
+    cta: int
+    offset: int
+    nbytes: int
+    slots: int
+
+
+@dataclass(frozen=True)
+class ProgramData:
+    """Operations of every agent, and the tables their operands index; :class:`~pipesim.model.program.Program` if valid.
+
+    ``code[a]`` is the straight line of agent a with forward jumps only, so no operation runs twice. ``lines[a][i]``
+    indexes ``sources`` ("file:line" of the author). ``loops`` names the iteration parameter of each mark, "" if
+    unknown. In a cluster every CTA has the barriers and accesses that a multicast names, at the same place.
+    """
+
+    name: str
+    params: dict[str, int]
+    agents: tuple[Agent, ...]
+    barriers: tuple[Barrier, ...]
+    accesses: tuple[Access, ...]
+    tiles: tuple[Tile, ...]
+    code: tuple[tuple[Operation, ...], ...]
+    lines: tuple[tuple[int, ...], ...]
+    sources: tuple[str, ...]
+    named_barriers: tuple[tuple[int, int], ...] = ()  #: (CTA, hardware id 0..15) of each named barrier used
+    loops: tuple[str, ...] = ()
+    registers: int = 0  #: registers of each agent
+    ctas: int = 1  #: CTAs in the cluster that the program is
+    grid: int = 1
+    smem_bytes: int = 0  #: shared memory of one CTA, barriers included
+    version: int = PROGRAM_VERSION
+    notes: tuple[str, ...] = field(default=())  #: what the flattener added, in words
+    pipelines: tuple[str, ...] = ()  #: pipeline structs that its roles made, by upstream's names
+    launch_registers: int = 0  #: registers of each thread at the launch, 0 if not known
+    coverage: Coverage = WHOLE  #: what it leaves out of the kernel that it was read from
+    #: Barriers that several pipelines have, in words: for an author to read, and not part of its JSON form.
+    overlaps: tuple[str, ...] = field(default=(), compare=False)
+    #: Which optional rules it is checked for: whoever asks says so, and its JSON form does not.
+    strictness: Strictness = field(default=BY_ITSELF, compare=False)
+
+    def agent_name(self, agent: int) -> str:
+        """``role``, or ``role/index`` where the role has several agents in a CTA, with ``@cta`` in a cluster."""
+        me = self.agents[agent]
+        alone = sum(1 for a in self.agents if a.role == me.role and a.cta == me.cta) == 1
+        name = me.role if alone else f"{me.role}/{me.index}"
+        return name if self.ctas == 1 else f"{name}@{me.cta}"
+
+    def at_rank(self, barrier: int, access: int, rank: int) -> tuple[int, int]:
+        """The access at the same place in the CTA of this rank, where a multicast lands, and the barrier it signals.
+
+        The barrier is at the same place there too; but if the copy names the one of the other CTA of the pair that the
+        access is in, as ``.cta_group::2`` allows, then each landing signals the CTA of that parity in its own pair.
+        """
+        a, counted = self.accesses[access], self.barriers[barrier].cta
+        signalled = rank if counted == a.cta else rank & ~1 | counted & 1
+        return self.barrier_at_rank(barrier, signalled), self._index[Access(a.space, rank, a.offset, a.nbytes)]
+
+    def barrier_at_rank(self, barrier: int, rank: int) -> int:
+        """The barrier at the same place in the CTA of this rank."""
+        b = self.barriers[barrier]
+        return self._index[Barrier(rank, b.name, b.stage)]
+
+    @cached_property
+    def _index(self) -> dict[Barrier | Access, int]:
+        tables: tuple[tuple[Barrier | Access, ...], ...] = (self.barriers, self.accesses)
+        return {entry: i for table in tables for i, entry in enumerate(table)}

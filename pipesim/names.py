@@ -1,0 +1,50 @@
+"""What a name may be, wherever it comes from: a protocol's author, a flat program, a trace, a kernel's table.
+
+Names reach terminals, workflow logs, CUDA headers and Promela models. So they are short and printable, and names that
+stand for themselves in another language are identifiers. How a text is quoted in another language is its exporter's.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from pipesim.bounds import MAX_NAME, MAX_TEXT
+
+_CUT = 40  #: characters of a wrong name that an error shows
+_CONTROL = frozenset({"Cc", "Cs", "Zl", "Zp"})  #: control characters, halves of characters, separators of lines
+
+
+def wrong_name(text: str) -> str:
+    """What is wrong with a name, "" if nothing is: it is not empty, not long, and its characters are printable."""
+    if not text:
+        return "it is empty"
+    if len(text) > MAX_NAME:
+        return f"it has {len(text):,} characters; at most {MAX_NAME} are possible"
+    return "" if text.isprintable() else _having([c for c in text if not c.isprintable()])
+
+
+def wrong_identifier(text: str) -> str:
+    """The same of a parameter's name: Python, C and Promela must be able to spell it."""
+    wrong = wrong_name(text)
+    return wrong or ("" if text.isidentifier() else "a letter or _ comes first, then letters, digits and _")
+
+
+def wrong_text(text: str) -> str:
+    """The same of a text in one line, such as a source line: it may be empty, and have any character of a path."""
+    if len(text) > MAX_TEXT:
+        return f"it has {len(text):,} characters; at most {MAX_TEXT:,} are possible"
+    return "" if text.isprintable() else _having([c for c in text if unicodedata.category(c) in _CONTROL])
+
+
+def shown(text: str) -> str:
+    """A wrong name as an error shows it: in quotes, its unprintable characters escaped, cut."""
+    return repr(text) if len(text) <= _CUT else f"{text[:_CUT]!r}..."
+
+
+def readable(text: str) -> str:
+    """A text that should be a name, as an error shows it: as it is if it can be one, else :func:`shown`."""
+    return shown(text) if wrong_name(text) else text
+
+
+def _having(wrong: list[str]) -> str:
+    return f"it has the character U+{ord(wrong[0]):04X}" if wrong else ""

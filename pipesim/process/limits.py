@@ -1,0 +1,74 @@
+"""The limits of a process, in time and in memory, and what is raised where one is reached."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from enum import Enum
+from pathlib import Path
+
+from pipesim.errors import Interruption, LimitError
+
+USUAL_BYTES = 8 << 30  #: of memory, unless a person sets another limit or the machine has less
+_CGROUP = Path("/sys/fs/cgroup/memory.max")  #: of the container that this process is in (cgroup v2)
+
+
+class Limit(Enum):
+    """A limit of a process. The value is a phrase for a report."""
+
+    TIME = "time limit"
+    MEMORY = "memory limit"
+
+
+class LimitReachedError(Interruption):
+    """A limit is reached: raised in the main thread in whatever it does, so that what is known by then is kept.
+
+    Not an Exception: who makes an answer of a failure must not make one of this.
+    ``most``: seconds, or bytes of one process.
+    """
+
+    def __init__(self, limit: Limit, most: float) -> None:
+        super().__init__(limit, most)
+        self.limit = limit
+        self.most = most
+
+    def in_words(self) -> str:
+        """``the time limit of 600 s was reached``."""
+        match self.limit:
+            case Limit.TIME:
+                return f"the time limit of {self.most:,.10g} s was reached"
+            case Limit.MEMORY:
+                return f"the memory limit of {in_bytes(self.most)} was reached"
+
+
+def limit_error(reached: LimitReachedError) -> LimitError:
+    """The answer of a command or call that reached a limit before anything was known."""
+    option = "--time-limit SECONDS" if reached.limit is Limit.TIME else "--max-memory SIZE"
+    return LimitError(
+        f"unknown: {reached.in_words()}", correction=f"set a larger limit with {option}, or ask about smaller sizes"
+    )
+
+
+def in_bytes(number: float) -> str:
+    """``8 GiB``: in the largest unit of which there is one."""
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if number >= size:
+            return f"{number / size:,.4g} {unit}"
+    return f"{number:,.0f} bytes"
+
+
+def usual_bytes() -> int:
+    """The usual memory limit of a process: 8 GiB, or three quarters of what the machine or the container has."""
+    have = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    with suppress(OSError, ValueError):  # not in a container, or one without a limit ("max")
+        have.append(int(_CGROUP.read_text(encoding="ascii")))
+    return min(USUAL_BYTES, *(each * 3 // 4 for each in have))
+
+
+def resident_bytes(process: int | str = "self") -> int:
+    """The memory that a process has now; 0 where it has ended, or the system does not say."""
+    try:
+        pages = Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]
+    except (OSError, IndexError):
+        return 0
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,41 @@
+"""A process that ends with the process that started it, however that one ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+
+_VARIABLE = "PIPESIM_PARENT"  #: of the environment: the process that a child ends with
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+def environment() -> dict[str, str]:
+    """What the environment of a child needs beside this one's, for :func:`end_with_parent`."""
+    return {_VARIABLE: str(os.getpid())}
+
+
+def end_with_parent() -> None:
+    """In a child that was given :func:`environment`: see :func:`end_with`. Nothing in a process that was not."""
+    parent = os.environ.pop(_VARIABLE, "")
+    if parent.isdecimal():
+        end_with(int(parent))
+
+
+def end_with(parent: int) -> None:
+    """Have the kernel kill this process when the thread of ``parent`` that started it ends (prctl(2), PDEATHSIG).
+
+    Of another system than Linux nothing is asked; a parent that has ended already ends this process there, too.
+    """
+    if sys.platform == "linux":
+        import ctypes  # costs milliseconds, and only children need it
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before the request above, which looks at later ends only
+        os._exit(1)
+
+
+def in_main_thread() -> bool:
+    """True in the thread that gets signals, and that lives as long as its process."""
+    return threading.current_thread() is threading.main_thread()

@@ -1,0 +1,52 @@
+"""Temporary files beside the file that they become: names that cannot be guessed, no links followed, none left."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_held: set[Path] = set()  #: those that exist now
+
+
+@contextmanager
+def temporary_beside(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
+    """A new file in the folder of ``path``, open for writing, and its name; removed at the end if it is still there.
+
+    OSError if it cannot be made. It is removed, too, if a signal is raised at any moment: its name is noted before it
+    exists, and removed a second time if the first is interrupted.
+    """
+    name = path.with_name(f".{path.name[:48]}.{os.urandom(8).hex()}.tmp")
+    _held.add(name)
+    try:
+        try:
+            with os.fdopen(_made(name), "wb") as file:
+                yield name, file
+        finally:
+            _remove(name)
+    finally:
+        _remove(name)
+
+
+def remove_all() -> None:
+    """Remove every temporary file of this process, which is about to end without an orderly end."""
+    for name in list(_held):
+        _remove(name)
+
+
+def _made(name: Path) -> int:
+    try:
+        return os.open(name, _FLAGS, 0o666)
+    except FileExistsError:
+        _held.discard(name)  # another's: it is neither written to nor removed
+        raise
+
+
+def _remove(name: Path) -> None:
+    if name in _held:
+        with suppress(OSError):
+            name.unlink(missing_ok=True)
+        _held.discard(name)

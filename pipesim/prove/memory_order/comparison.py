@@ -1,0 +1,163 @@
+"""The accesses of one run, each compared with those before it, and every use of a barrier with its init.
+
+What an agent knows is the observer's to say (:mod:`pipesim.prove.memory_order.order`). Here is what it has to know:
+which accesses conflict, what orders them, and which of them need a fence between the proxies as well.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pipesim.model import groups
+from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.ops import Space
+from pipesim.model.program import Program
+from pipesim.prove.happens_before.access_event import AccessEvent
+from pipesim.prove.happens_before.accesses import Accesses
+from pipesim.prove.happens_before.clock import Clock
+from pipesim.prove.happens_before.moment import Knowledge
+from pipesim.prove.happens_before.snapshot import Marks
+
+
+class _Weak(NamedTuple):
+    """An operation that hands on, or takes, less than comes before it."""
+
+    kind: FaultKind
+    agent: int
+    pc: int
+    occurs: Clock
+
+
+class AccessOrder:
+    """Of one run: ``accesses``, and whether any two were ``unordered`` by all that an observer of memory knows."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self.accesses = Accesses()
+        self.unordered = False
+        self._inits: dict[int, tuple[int, int]] = {}
+        self._weak: list[_Weak] = []
+        self._faults: dict[tuple[FaultKind, str, str], tuple[Fault, tuple[int, ...]]] = {}
+        spaces = {Space.SHARED, Space.GLOBAL}
+        self._proxies = {
+            cell for a, (first, end) in zip(program.accesses, program.cells, strict=True) if a.space in spaces
+            for cell in range(first, end)
+        }  # fmt: skip
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """Each (kind, line, line of the other access) once, in order."""
+        return tuple(fault for fault, _ in self._faults.values())
+
+    @property
+    def pasts(self) -> tuple[tuple[int, ...], ...]:
+        """For each fault how many operations of each agent occur before it."""
+        return tuple(past for _, past in self._faults.values())
+
+    def goes_on_in(self, program: Program) -> None:
+        """From here on the run is that of another program, which has the same tables and began as this one."""
+        self._program = program
+
+    def weakened(self, kind: FaultKind, agent: int, pc: int, occurs: Clock) -> None:
+        """Remember an operation that may be to blame for what comes after it."""
+        self._weak.append(_Weak(kind, agent, pc, occurs))
+
+    def initialised(self, bar: int, agent: int, pc: int) -> None:
+        """An mbarrier begins a life."""
+        self._inits[bar] = (agent, pc)
+
+    def invalidated(self, bar: int) -> None:
+        """An mbarrier ends its life."""
+        self._inits.pop(bar, None)
+
+    # comparing
+
+    def touch(self, access: AccessEvent, here: Knowledge) -> None:
+        """Enter an access that begins after the moment ``here``; compare it with those before it."""
+        for cell, other in self.accesses.enter(access):
+            kind = self._wrong(here, cell, other, access)
+            if kind is not None:
+                self._report(kind, here, access.agent, access.pc, (other.agent, other.pc), -1, other)
+
+    def _wrong(self, here: Knowledge, cell: int, other: AccessEvent, access: AccessEvent) -> FaultKind | None:
+        ordered = self.accesses.ordered
+        if not ordered(here.occurs, other, access):
+            self.unordered = True
+            return None  # a race in some schedule: the certificate's to tell
+        if here.ordered is not here.occurs and not ordered(here.ordered, other, access):
+            return FaultKind.WEAK_ORDER
+        if here.synced is not here.ordered and not ordered(here.synced, other, access):
+            return FaultKind.NARROW_SCOPE
+        if other.generic == access.generic or cell not in self._proxies:
+            return None
+        if not self._needs_fence(other) or self.accesses.over(here.proxied, other):
+            return None
+        return FaultKind.MISSING_PROXY_FENCE if other.writes else FaultKind.READ_NOT_FENCED
+
+    def _needs_fence(self, other: AccessEvent) -> bool:
+        """True if a fence has to follow the access before one through the other proxy.
+
+        What an engine has written is visible to whoever has waited for it; of reads it may be assumed that they have
+        ended before the next arrive.
+        """
+        return other.generic if other.writes else self._program.strictness.proxies
+
+    def use(self, bar: int, agent: int, pc: int, here: Knowledge, *, asynchronous: bool = False) -> None:
+        """An operation on a barrier, or (asynchronous) of an engine, at this moment: the init must have come to it."""
+        init = self._inits.get(bar)
+        if init is not None and init[0] != agent and not here.occurs.covers(*init):
+            self.unordered = True
+        if init is None or not here.occurs.covers(*init) or here.published.covers(*init):
+            return
+        if here.synced.covers(*init) and (not asynchronous or self._is_enough(init, agent, pc)):
+            return
+        self._report(FaultKind.UNPUBLISHED_INIT, here, agent, pc, init, bar, None)
+
+    def _is_enough(self, init: tuple[int, int], agent: int, pc: int) -> bool:
+        """True if an init in a kernel of one CTA needs no fence: others first learn of it by a barrier of the CTA."""
+        if self._program.strictness.init or self._program.ctas > 1:
+            return False
+        owner, began = init
+        following = self._program.code[owner][began + 1 : pc if agent == owner else None]
+        return next((op[0] in groups.MEETINGS for op in following if op[0] in groups.HANDS_ON), False)
+
+    def _report(
+        self,
+        kind: FaultKind,
+        here: Knowledge,
+        agent: int,
+        pc: int,
+        other: tuple[int, int],
+        bar: int,
+        on: AccessEvent | None,
+    ) -> None:
+        key = (kind, self._program.line(agent, pc), self._program.line(*other))
+        if key in self._faults:
+            return
+        cause = self._cause(kind, here.occurs, on) if on is not None else (-1, -1)
+        fault = Fault(kind, agent, pc, bar, 0, 0, *other, *cause)
+        self._faults[key] = (fault, here.occurs.seen)
+
+    def _cause(self, kind: FaultKind, here: Clock, access: AccessEvent) -> tuple[int, int]:
+        """The first operation between the two accesses that is too weak, (-1, -1) if no operation is."""
+        for weak in self._weak:
+            between = here.covers(weak.agent, weak.pc) and self.accesses.over(weak.occurs, access)
+            if weak.kind is kind and between:
+                return weak.agent, weak.pc
+        return -1, -1
+
+    # where it stands
+
+    def fork(self) -> AccessOrder:
+        """The same, to continue by itself."""
+        twin = object.__new__(AccessOrder)
+        vars(twin).update(vars(self))
+        twin.accesses = self.accesses.fork()
+        twin._inits, twin._faults, twin._weak = self._inits.copy(), self._faults.copy(), self._weak.copy()
+        return twin
+
+    def mark(self, marks: Marks) -> None:
+        """Enter what later accesses and uses will be compared with."""
+        marks.shape += (len(self._faults), *sorted(self._inits))
+        marks.operations += [self._inits[bar] for bar in sorted(self._inits)]
+        self.accesses.mark(marks)

@@ -1,0 +1,63 @@
+"""Files are opened, and JSON is parsed, in pipesim/inputs.py alone; bounds are stated in pipesim/bounds.py alone."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from pipesim import bounds
+
+ROOT = Path(__file__).parents[2]
+#: Calls that read a file or parse JSON: the receiver ("" for any but an InputKind, which is in capitals), and the name.
+READS = {
+    ("", "read_text"), ("", "read_bytes"), ("json", "loads"), ("json", "load"), ("np", "load"), ("np", "fromfile"),
+    ("pq", "ParquetFile"), ("pq", "read_table"), ("pq", "read_schema"), ("pq", "read_metadata"),
+}  # fmt: skip
+
+#: Module and call, each with the reason why it may read by itself.
+ALLOWED = {
+    ("pipesim/inputs.py", "loads"): "the one place",
+    ("pipesim/inputs.py", "read_bytes"): "the one place",
+    ("pipesim/trace/files.py", "ParquetFile"): "on bytes that inputs.py has read",
+    ("hwkernels/capture/arguments.py", "load"): "of a file that inputs.py has opened, after its header",
+    ("pipesim/cli/new.py", "read_text"): "a template of the package",
+    ("hwkernels/device/launch.py", "read_text"): "the driver's version in /proc",
+    ("hwkernels/experiments/run.py", "read_text"): "a tool of ours, on a file that it wrote",
+    ("hwkernels/experiments/run.py", "loads"): "a tool of ours, on what its own process printed",
+}
+
+
+def reads(source: str) -> set[str]:
+    """The calls of a module that read a file or parse JSON, but for those of an InputKind."""
+    found: set[str] = set()
+    if not any(f"{name}(" in source for _, name in READS):
+        return found
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            receiver = ast.unparse(node.func.value)
+            of_a_kind = receiver.isupper() or receiver.startswith("InputKind(")
+            if not of_a_kind and {("", node.func.attr), (receiver, node.func.attr)} & READS:
+                found.add(node.func.attr)
+    return found
+
+
+def test_nobody_else_reads_a_file() -> None:
+    found = set()
+    for package in ("pipesim", "hwkernels"):
+        for path in (ROOT / package).rglob("*.py"):
+            module = path.relative_to(ROOT).as_posix()
+            found |= {(module, name) for name in reads(path.read_text(encoding="utf-8"))}
+    assert found <= set(ALLOWED), found - set(ALLOWED)
+
+
+def test_a_read_is_seen() -> None:
+    assert reads("data = json.loads((folder / name).read_text())") == {"loads", "read_text"}
+    assert reads("text = PROFILE.read_text(path); program = loads(text); pipe.load(x)") == set()
+
+
+def test_a_bound_is_a_whole_number_that_somebody_uses() -> None:
+    names = {name for name in vars(bounds) if name.isupper()}
+    assert {type(getattr(bounds, name)) for name in names} == {int}
+    files = [path for package in ("pipesim", "hwkernels") for path in (ROOT / package).rglob("*.py")]
+    used = " ".join(path.read_text(encoding="utf-8") for path in files if path.name != "bounds.py")
+    assert {name for name in names if name not in used} == set()

@@ -1,0 +1,222 @@
+"""Every command has a limit of time and one of memory, and ends as unknown with what it knows.
+
+No test waits for a limit: the work that is to reach it has no end, and says itself that the time is up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from pipesim.answers import checking, verify_parts
+from pipesim.answers.budget import protocol_seconds
+from pipesim.answers.spread import spread
+from pipesim.answers.verify_parts import ProofPart, SimulationPart, Subject, carry_out
+from pipesim.answers.views.check import CheckReport
+from pipesim.answers.views.summary import Failure
+from pipesim.cli.arguments import bytes_of
+from pipesim.cli.check import _worst
+from pipesim.cli.main import COMMANDS, main
+from pipesim.model.machine import step
+from pipesim.process.watch import Watch, current
+from pipesim.timed import engine
+
+Call = Callable[..., Any]
+PC = "producer_consumer"
+FEW = ("-p", "tiles=2")
+BY_NAME = {
+    "list": (), "show": (PC,), "new": ("new.py",), "check": (PC,), "run": (PC,), "export": (PC, "--to", "promela"),
+    "table": (PC,), "capture": (PC,), "diff": ("a.parquet",), "verify": (PC,), "completion": ("bash",),
+}  # fmt: skip
+
+
+def endless(*_: object, **__: object) -> NoReturn:
+    """Work that reaches whatever limit there is."""
+    while True:
+        pass
+
+
+def time_is_up(*_: object, **__: object) -> NoReturn:
+    """Work at which the time limit is reached."""
+    current().start(1e-9)
+    endless()
+
+
+def out_of_memory(*_: object, **__: object) -> NoReturn:
+    """Work at which the memory limit is reached."""
+    current().out_of_memory()
+    endless()
+
+
+def carrier(name: str) -> Any:
+    """The function that carries out a command."""
+    return next(command for command in COMMANDS if command.name == name).carry_out
+
+
+class TestEveryCommand:
+    def test_these_are_all(self) -> None:
+        assert {command.name for command in COMMANDS} == BY_NAME.keys()
+
+    @pytest.mark.parametrize("command", [name for name in BY_NAME if name not in ("check", "verify")])
+    def test_ends_at_its_time_limit(self, call: Call, tmp_path: Path, command: str) -> None:
+        answer = call(command, *BY_NAME[command], "--time-limit", "1e-9", "--json")
+        assert (answer.code, answer.json["exit_code"], answer.json["error"]["kind"]) == (3, 3, "LimitError")
+        assert answer.error[0] == "pipesim: unknown: the time limit of 1e-09 s was reached"
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("command", BY_NAME)
+    def test_ends_at_its_memory_limit(self, call: Call, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+        monkeypatch.setattr(carrier(command), "__code__", endless.__code__)
+        answer = call(command, *BY_NAME[command], "--max-memory", "1M", "--json")
+        assert (answer.code, answer.json["error"]["kind"]) == (3, "LimitError")
+        assert answer.error[0] == "pipesim: unknown: the memory limit of 1 MiB was reached"
+
+    @pytest.mark.parametrize("command", BY_NAME)
+    def test_ends_so_where_memory_is_refused(self, call: Call, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+        monkeypatch.setattr(carrier(command), "__code__", (lambda options: bytearray(1 << 62)).__code__)
+        answer = call(command, *BY_NAME[command])
+        assert (answer.code, answer.out) == (3, "")
+        assert answer.error[0].startswith("pipesim: unknown: the memory limit of ")
+
+    @pytest.mark.parametrize(
+        ("text", "size"),
+        [("1", 1), ("500M", 500 << 20), ("4g", 4 << 30), ("1.5 GiB", 3 << 29), ("2kb", 2048), ("1T", 1 << 40)],
+    )
+    def test_a_size(self, text: str, size: int) -> None:
+        assert bytes_of(text) == size
+
+    @pytest.mark.parametrize("text", ["", "0", "-1", "much", "1X", "1e9", "0.0001", "١G"])
+    def test_what_is_no_size(self, call: Call, text: str) -> None:
+        with pytest.raises(argparse.ArgumentTypeError):
+            bytes_of(text)
+        answer = call("list", f"--max-memory={text}")
+        assert (answer.code, answer.out) == (2, "")
+        assert "expected a size of memory, for example 500M or 4G" in " ".join(answer.err.split())
+
+
+class TestCheck:
+    def test_without_a_verdict_it_is_unknown(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(checking, "prove", time_is_up)
+        answer = call("check", PC, *FEW)
+        assert (answer.code, answer.err) == (3, "")
+        assert answer.verdict == "? unknown: neither proved nor refuted when the time limit was reached"
+        document = call("check", PC, *FEW, "--json").json
+        assert (document["exit_code"], document["report"]["cut"]) == (3, "time")
+
+    def test_nor_is_it_known_without_memory(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(checking, "prove", out_of_memory)
+        answer = call("check", PC, *FEW)
+        assert (answer.code, answer.err) == (3, "")
+        assert answer.verdict == "? unknown: neither proved nor refuted when the memory limit was reached"
+
+    @pytest.mark.parametrize(("reached", "what"), [(time_is_up, "time"), (out_of_memory, "memory")])
+    def test_a_verdict_is_kept(
+        self, call: Call, monkeypatch: pytest.MonkeyPatch, reached: Callable[..., None], what: str
+    ) -> None:
+        monkeypatch.setattr(checking.Checking, "_look_for_leftovers", reached)
+        answer = call("check", PC, *FEW)
+        assert (answer.code, answer.err) == (0, "")
+        said = " ".join(answer.out.split())
+        assert f"left out what is left at the end: {what} limit · other sizes: {what} limit" in said
+
+    def test_the_others_are_checked_all_the_same(self, call: Call, user: Callable[[str], None]) -> None:
+        user(
+            "import os, signal\n\ndef loops(tiles: int = 2):\n"
+            "    os.kill(os.getppid(), signal.SIGALRM)\n    signal.pause()\n"
+        )
+        answer = call("check", "mine.py:loops", PC, *FEW, "--quick", "--json")
+        assert answer.code == 3
+        each = answer.json["protocols"]
+        assert each["mine.py:loops"]["error"]["kind"] == "LimitError"
+        assert each[PC]["report"]["verdict"] == "proved"
+
+    def test_a_finding_is_worse_than_a_limit(self) -> None:
+        assert [_worst(known, {3}) for known in (0, 1, 3)] == [3, 1, 3]
+        assert [_worst(known, {2, 3}) for known in (0, 1, 3)] == [2, 2, 2]
+        assert [_worst(known, set()) for known in (0, 1, 3)] == [0, 1, 3]
+
+
+class TestOthers:
+    def test_a_simulation_is_reported_as_far_as_it_went(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+        left = iter(range(500))
+
+        def limited(*state: Any) -> Any:
+            return step(*state) if next(left, None) is not None else time_is_up()
+
+        monkeypatch.setattr(engine, "step", limited)
+        answer = call("run", PC, "--save-trace", "t.parquet")
+        assert (answer.code, answer.err) == (3, "")
+        assert answer.verdict == "? unknown: the time limit was reached after 500 steps, before the program ended"
+        assert Path("t.parquet").is_file()
+
+    def test_behaviour_is_reported_where_times_take_too_long(
+        self, call: Call, recorded: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("pipesim.conform.compare.simulate", time_is_up)
+        answer = call("diff", recorded)
+        assert (answer.code, answer.err) == (3, "")
+        assert answer.verdict == (
+            "? the order of events agrees; times: not compared: a limit of time or memory ended the simulation"
+        )
+
+    def test_the_proof_is_reported_where_the_simulation_takes_too_long(
+        self, call: Call, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("pipesim.answers.verify.run", time_is_up)
+        answer = call("verify", PC, *FEW, "--no-hardware")
+        assert (answer.code, answer.err) == (3, "")
+        assert "✓ proved for every schedule" in answer.out
+        assert answer.verdict.endswith("the time limit was reached before everything was simulated and compared")
+        document = call("verify", PC, *FEW, "--no-hardware", "--json").json
+        assert (document["exit_code"], document["report"]["cut"]) == (3, "time")
+
+
+class TestSeveral:
+    SUBJECT = Subject(PC, (("tiles", 2),))
+
+    def test_one_part_that_takes_too_long_takes_nothing_from_the_others(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(verify_parts, "run", time_is_up)
+        parts = [SimulationPart(self.SUBJECT, "h100"), ProofPart(self.SUBJECT)]
+        with Watch() as watch:
+            late, proof = spread(parts, partial(carry_out, seconds=600), lambda part, error: error, lambda n: None, 1)
+            assert watch.raised is None
+        assert isinstance(late, Failure)
+        assert late.said.startswith("unknown: the time limit of ")
+        assert isinstance(proof, CheckReport)
+        assert proof.cut is None
+
+    def test_nor_does_one_that_needs_too_much_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(verify_parts, "run", lambda *_: bytearray(1 << 62))
+        with Watch(1 << 40):
+            failed = carry_out(SimulationPart(self.SUBJECT, "h100"))
+        assert isinstance(failed, Failure)
+        assert failed.said == "unknown: the memory limit of 1,024 GiB was reached"
+
+    def test_in_the_summary(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+        for each in ("run", "check"):
+            monkeypatch.setattr(verify_parts, each, time_is_up)
+        answer = call("verify", PC, "cluster_multicast", *FEW, "--no-hardware", "--jobs", "1", "--json")
+        assert (answer.code, answer.err) == (3, "")
+        for each in answer.json["protocols"].values():
+            failures = each["report"]["failures"]
+            assert len(failures) == 2
+            assert all(failed["said"].startswith("unknown: the time limit of ") for failed in failures)
+
+
+def test_a_command_that_is_not_in_the_main_thread_has_none(capsys: pytest.CaptureFixture[str]) -> None:
+    """Signals reach the main thread only, so nothing could be raised; the command is carried out all the same."""
+    codes: list[int] = []
+    thread = threading.Thread(target=lambda: codes.append(main(["list", "--time-limit", "1e-9"])))
+    thread.start()
+    thread.join()
+    assert codes == [0]
+
+
+def test_all_of_a_protocol_may_take_as_long_as_many_steps() -> None:
+    assert [protocol_seconds(limit) for limit in (None, 1e-9, 60.0, 3.0)] == [1200.0, 10.0, 1200.0, 60.0]

@@ -1,0 +1,119 @@
+"""SIGINT, SIGTERM and SIGHUP end a command alike: what is known is kept, nothing is left, the exit code is 128+n."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipesim.answers.checking import Checking
+from tests.support.paths import ROOT
+
+Call = Callable[..., Any]
+PC = "producer_consumer"
+FEW = ("-p", "tiles=2")
+EXPORT = ("export", PC, *FEW, "--to", "promela", "-o", "out.pml")
+ENDS = [
+    (signal.SIGINT, 130, "pipesim: interrupted\n"),
+    (signal.SIGTERM, 143, "pipesim: ended by SIGTERM\n"),
+    (signal.SIGHUP, 129, "pipesim: ended by SIGHUP\n"),
+]
+
+
+def sends(number: signal.Signals) -> Callable[..., None]:
+    """What sends a signal to this process, whatever it is given."""
+    return lambda *_, **__: signal.raise_signal(number)
+
+
+@pytest.mark.parametrize(("number", "code", "said"), ENDS)
+def test_each_has_its_exit_code(
+    call: Call, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, code: int, said: str
+) -> None:
+    monkeypatch.setattr("pipesim.targets.find", sends(number))
+    answer = call("run", PC)
+    assert (answer.code, answer.out, answer.err) == (code, "", said)
+
+
+@pytest.mark.parametrize("number", [number for number, _, _ in ENDS])
+def test_a_verdict_is_kept(call: Call, monkeypatch: pytest.MonkeyPatch, number: signal.Signals) -> None:
+    monkeypatch.setattr(Checking, "_look_for_leftovers", sends(number))
+    answer = call("check", PC, *FEW)
+    assert (answer.code, answer.err) == (0, "")
+    assert "what is left at the end: interrupted · other sizes: interrupted" in " ".join(answer.out.split())
+
+
+def test_after_the_first_verdict_the_next_signal_ends_the_command(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Checking, "_look_for_leftovers", sends(signal.SIGINT))
+    verdict, begun = Checking.verdict, []
+
+    def second(self: Checking) -> Any:
+        begun.append(self)
+        if len(begun) == 2:
+            signal.raise_signal(signal.SIGTERM)
+        return verdict(self)
+
+    monkeypatch.setattr(Checking, "verdict", second)
+    answer = call("check", PC, "cluster_multicast", *FEW)
+    assert (answer.code, answer.err) == (143, "pipesim: ended by SIGTERM\n")
+    assert answer.out.startswith(PC)  # the first report was written when it was known
+
+
+@pytest.mark.parametrize("made", [ImportError, RuntimeError, SystemExit])
+def test_an_exception_that_is_made_of_it_is_not_another_end(
+    call: Call, monkeypatch: pytest.MonkeyPatch, made: type[BaseException]
+) -> None:
+    """As modules make one that are half imported, and ``__set_name__`` of any class."""
+
+    def convert(_: object) -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt as error:
+            raise made from error
+
+    monkeypatch.setattr("pipesim.targets.find", convert)
+    answer = call("run", PC)
+    assert (answer.code, answer.err) == (143, "pipesim: ended by SIGTERM\n")
+
+
+@pytest.mark.parametrize(("number", "code", "said"), ENDS)
+def test_one_in_a_write_leaves_nothing(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: signal.Signals, code: int, said: str
+) -> None:
+    monkeypatch.setattr("os.fsync", sends(number))
+    answer = call(*EXPORT)
+    assert (answer.code, answer.out, answer.err) == (code, "", said)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_signal_ends_nothing(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The twin of the above."""
+    monkeypatch.setattr("os.fsync", sends(signal.SIGCHLD))
+    assert call(*EXPORT).code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["out.pml"]
+
+
+@pytest.mark.parametrize(
+    "module", ["pipesim.cli.main", "argparse", "pipesim.targets", "simpy", "numpy", "numpy.linalg"]
+)
+def test_ctrl_c_while_modules_are_imported_is_no_traceback(module: str) -> None:
+    """The process sends it to itself when the module is looked for."""
+    program = f"""
+import importlib.abc, os, signal, sys
+
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.argv[1:] = ["run", "{PC}", "-p", "tiles=2"]
+sys.meta_path.insert(0, Finder())
+from pipesim.__main__ import run
+sys.exit(run())
+"""
+    ended = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, cwd=ROOT)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "pipesim: interrupted\n")

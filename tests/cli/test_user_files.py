@@ -1,0 +1,210 @@
+"""What a protocol's file does to its process is not done to the command: no wrong exit code, no word in its report."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipesim import protocol_process, targets
+from pipesim.errors import ProtocolError
+from pipesim.process.limits import LimitReachedError
+from pipesim.process.watch import Watch
+from tests.support.paths import ROOT
+
+Call = Callable[..., Any]
+User = Callable[[str], None]
+
+RING = """
+import os, signal, sys, threading, time
+from pipesim import Protocol
+{module}
+
+def ring(tiles: int = 2):
+    p = Protocol("ring")
+    full = p.mbarriers("full", 1, 1)
+
+    @p.role("a")
+    def a(w):
+        {role}
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                full[0].arrive()
+                full[0].wait(i & 1)
+    return p
+"""
+CHECK = ("check", "mine.py:ring", "--quick")
+
+
+def ring(role: str = "pass", module: str = "") -> str:
+    return RING.format(role=role, module=module)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_runs_afterwards() -> Any:
+    yield
+    assert not protocol_process._running
+
+
+SPOIL = """
+def spoil():
+    for descriptor in range(3, 99):
+        try:
+            os.write(descriptor, b"x" * 99)
+        except OSError:
+            pass
+"""
+ENDED = "pipesim: the process of mine.py:ring ended before it returned a program"
+
+
+@pytest.mark.parametrize(
+    ("text", "how"),
+    [
+        pytest.param(ring("os._exit(0)"), "exit code 0", id="exit in a role"),
+        pytest.param(ring(module="os._exit(0)"), "exit code 0", id="exit at import"),
+        pytest.param(ring("os._exit(7)"), "exit code 7", id="another exit code"),
+        pytest.param(ring("os.kill(os.getpid(), signal.SIGKILL)"), "ended by SIGKILL", id="killed"),
+        pytest.param(ring("os.kill(os.getpid(), signal.SIGINT)"), "ended by SIGINT", id="interrupted"),
+        pytest.param(ring("os.closerange(3, 99)"), "exit code 1", id="files closed"),
+        pytest.param(ring("spoil()", SPOIL), "its answer is damaged", id="its answer written over"),
+    ],
+)
+def test_a_process_that_ends_early_or_lies_is_no_success(call: Call, user: User, text: str, how: str) -> None:
+    user(text)
+    answer = call(*CHECK)
+    assert (answer.code, answer.out, answer.error[0]) == (2, "", ENDED)
+    assert answer.error[1].startswith(f"  probable cause: {how}: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "fact", "line"),
+    [
+        (ring("sys.exit(0)"), "a role of mine.py:ring calls sys.exit()", 12),
+        (ring(module="sys.exit(0)"), "mine.py cannot be imported: SystemExit: 0", 4),
+        (ring("raise Mine('no')", "class Mine(BaseException): pass"), "a raised Mine: no", 12),
+        (ring(module="raise BaseException"), "mine.py cannot be imported: BaseException", 4),
+        (ring("raise KeyboardInterrupt"), "a role or the file raised KeyboardInterrupt", 12),
+        (ring("raise Mine", "class Mine(Exception):\n    def __str__(self): raise ValueError"), "a raised Mine", 13),
+        (ring("raise Mine", "class Mine(Exception):\n    def __str__(self): sys.exit(0)"), "a raised Mine", 13),
+    ],
+)
+def test_whatever_is_raised_is_an_error_at_its_line(
+    call: Call, user: User, tmp_path: Path, text: str, fact: str, line: int
+) -> None:
+    user(text)
+    answer = call(*CHECK)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.error[:2] == [f"pipesim: {fact}", f"  at: {tmp_path / 'mine.py'}:{line}"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(ring(), id="nothing"),
+        pytest.param(ring("os.write(1, b'raw')", "print('loud')\nos.write(1, b'raw')"), id="output"),
+        pytest.param(ring("sys.__stdout__.write('loud')"), id="output of the interpreter"),
+        pytest.param(ring("threading.Thread(target=threading.Event().wait).start()"), id="a thread that stays"),
+        pytest.param(ring("os.fork()"), id="a fork"),
+        pytest.param(ring("os.fork() or signal.pause()"), id="a fork that stays"),
+        pytest.param(ring(module="def __getattr__(name): raise RuntimeError(name)"), id="a module that raises"),
+        pytest.param(ring(module="sys.stdout = sys.stderr = None"), id="no output"),
+        pytest.param(ring(module="import json, marshal\njson.dumps = None"), id="modules changed"),
+        pytest.param(ring(module="import pipesim.prove.check as c\nc.check = None"), id="pipesim changed"),
+        pytest.param(ring(module="os.chdir('/')\nsys.path.clear()"), id="another folder"),
+        pytest.param(ring(module="signal.signal(signal.SIGTERM, signal.SIG_IGN)"), id="signals ignored"),
+    ],
+)
+def test_the_report_is_that_of_the_program(call: Call, user: User, text: str) -> None:
+    user(ring())
+    plain = call(*CHECK)
+    assert plain.code == 0
+    user(text)
+    assert call(*CHECK) == plain
+
+
+def test_a_module_that_makes_up_names_has_no_such_function(call: Call, user: User) -> None:
+    user(ring(module="def __getattr__(name): return lambda: None"))
+    answer = call("check", "mine.py:rings")
+    assert (answer.code, answer.error) == (2, ["pipesim: mine.py has no function 'rings'", "  try: did you mean ring?"])
+
+
+def test_its_program_is_what_it_is_in_one_process() -> None:
+    """The twin: every table and operation comes through, and other parameters make another program."""
+    name = f"{ROOT}/tests/support/nine_warps.py:nine_warps"
+    apart, here = protocol_process.find(name), targets.find(name)
+    try:
+        assert (apart.defaults, apart.summary, apart.description, apart.spelling) == (
+            here.defaults, here.summary, here.description, here.spelling,
+        )  # fmt: skip
+        for params in ({}, {"tiles": 2}, {"stages": 1, "full_count": 2}):
+            assert apart.build(params, twice=False) == here.build(params)
+    finally:
+        protocol_process.close()
+
+
+def test_it_is_started_again_where_it_is_needed_again(user: User) -> None:
+    user(ring())
+    target = protocol_process.find("mine.py:ring")
+    one = target.build()
+    protocol_process.close()
+    try:
+        assert target.build() == one
+    finally:
+        protocol_process.close()
+
+
+def test_it_has_none_of_the_files_of_the_command(call: Call, user: User, tmp_path: Path) -> None:
+    """Of one that is open here the other process can neither change the position nor keep it open."""
+    (tmp_path / "list").touch()
+    with (tmp_path / "open").open("w") as held:
+        assert held.fileno() > 2
+        user(ring("open('list', 'w').write(' '.join(os.readlink(f'/proc/self/fd/{n}') for n in range(3, 99) "
+                  "if os.path.exists(f'/proc/self/fd/{n}')))"))  # fmt: skip
+        assert call(*CHECK).code == 0
+    assert str(tmp_path / "open") not in (tmp_path / "list").read_text()
+
+
+class TestMemory:
+    def test_a_role_that_cannot_get_it(self, call: Call, user: User) -> None:
+        user(ring("bytearray(1 << 55)"))
+        answer = call(*CHECK, "--json")
+        assert (answer.code, answer.json["error"]["kind"]) == (3, "LimitError")
+
+    def test_a_role_that_takes_too_much_of_it(self, user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Not of this process: what the other one has is looked at."""
+        most = 1 << 40
+        monkeypatch.setattr(
+            "pipesim.process.watch.resident_bytes", lambda process="self": 0 if process == "self" else most + 1
+        )
+        user(ring("signal.pause()"))
+        with Watch(most) as watch, pytest.raises(LimitReachedError):  # noqa: PT012
+            watch.start(None)
+            protocol_process.find("mine.py:ring").build()
+        protocol_process.close()
+
+    def test_without_a_limit_it_is_an_error_of_the_file(self, user: User) -> None:
+        user(ring("bytearray(1 << 62)"))
+        with pytest.raises(ProtocolError, match="needs more memory than there is"):
+            protocol_process.find("mine.py:ring").build()
+        protocol_process.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_no_process_is_left_by_a_command_that_is_ended(user: User, tmp_path: Path, number: signal.Signals) -> None:
+    """Every process that the command starts has its standard error, whose end is read when the last of them is gone."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    user(ring(f"open({str(fifo)!r}, 'w').close(); os.fork(); signal.pause()"))
+    command = [sys.executable, "-m", "pipesim", *CHECK]
+    child = subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    fifo.open("rb").close()  # the role has opened it, too
+    child.send_signal(number)
+    _, said = child.communicate(timeout=60)
+    expected = (143, b"pipesim: ended by SIGTERM\n") if number == signal.SIGTERM else (-number, b"")
+    assert (child.returncode, said) == expected

@@ -1,0 +1,26 @@
+"""Programs on which an engine was wrong once, found by ``tools/judge_proof.py``: the seeds, and what was wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools.judge_proof import JUDGED
+
+FOUND = [
+    # an earlier commit of a thread was taken to have arrived at another CTA because a later one had
+    ("rings", 3011030),
+    ("corners", 3027916),
+    ("corners", 3050264),
+    ("corners", 3053889),
+    ("corners", 3091242),
+    ("corners", 3097905),
+    ("operations", 3061323),
+    # the schedule of a fault of memory order ended before the fault
+    ("orders", 3000222),
+    ("overwritten", 3000220),
+]
+
+
+@pytest.mark.parametrize(("family", "seed"), FOUND)
+def test_it_is_judged_right_now(family: str, seed: int) -> None:
+    assert not any(word.isupper() for word in JUDGED[family].judge(seed))

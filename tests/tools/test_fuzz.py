@@ -1,0 +1,310 @@
+"""The fuzzers of tools/fuzz: a few hundred cases of each kind, and wrong twins that they must see."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from hwkernels.recorder.table import read_table
+from pipesim.answers.views import check as views
+from pipesim.model.finding import Verdict
+from pipesim.model.program_json import dumps
+from pipesim.protocols.broken import BROKEN
+from pipesim.protocols.broken.ring import right_ring
+from pipesim.timed.profile import FOLDER
+from tests.support.random_programs import FAMILIES
+from tools.fuzz import __main__ as command
+from tools.fuzz import naive, worker
+from tools.fuzz.cases import Answer, Case, complaints
+from tools.fuzz.kinds import KINDS, profiles, programs, schedules, tables, traces
+from tools.fuzz.mutate import damaged, mutated
+from tools.fuzz.runner import run
+
+FIRST = 30_000  #: the first seed of those in the fast lane
+CASES = 200  #: of each kind
+TESTS = {"traces": 8, "profiles": 8}  #: in which they are done, so that each takes less than a second; of others 4
+
+
+def parts() -> list[tuple[str, range]]:
+    """The kinds, each with the seeds of one test."""
+    sizes = {kind: CASES // TESTS.get(kind, 4) for kind in KINDS}
+    return [(kind, range(n, n + size)) for kind, size in sizes.items() for n in range(FIRST, FIRST + CASES, size)]
+
+
+@pytest.mark.parametrize(("kind", "seeds"), parts(), ids=lambda part: part if isinstance(part, str) else part.start)
+def test_what_comes_back_is_a_clear_error_or_a_result_that_is_confirmed(kind: str, seeds: range) -> None:
+    """In this process: without those whose code may end it."""
+    inside = [seed for seed in seeds if not worker.case_of(kind, seed).alone]
+    wrong = [(seed, worker.carry_out(kind, seed).wrong) for seed in inside]
+    assert [each for each in wrong if each[1]] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_seed_is_a_case(kind: str) -> None:
+    """The same files and words every time, and in another process."""
+    one, again = worker.case_of(kind, 7), worker.case_of(kind, 7)
+    assert (one.files, one.words, one.what) == (again.files, again.words, again.what)
+    assert worker.case_of(kind, 8).files != one.files or worker.case_of(kind, 8).words != one.words
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cases_are_of_every_outcome(kind: str) -> None:
+    """A fuzzer whose input is always refused at once looks at nothing else."""
+    cases = [worker.case_of(kind, seed) for seed in range(100, 160)]
+    assert len({case.what for case in cases}) > 20
+    if kind != "tables":
+        assert len({case.words for case in cases}) > 4
+
+
+# What a wrong answer looks like
+
+
+def answer(code: int = 0, out: str = "", err: str = "", left: tuple[str, ...] = ()) -> Answer:
+    return Answer(code, out, err, 0.0, left)
+
+
+CASE = Case("a case", {}, ("run", "x"))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (answer(), []),
+        (answer(2, err="pipesim: no\n  try: yes\n    again\n"), []),
+        (answer(5), ["exit code 5"]),
+        (answer(130), ["exit code 130"]),
+        (answer(2), ["exit code 2 without a word"]),
+        (answer(70, err="pipesim: an internal error of pipesim: KeyError: 1\n  at: /a/b.py:3\n"),
+         ["internal error: KeyError at b.py:3"]),
+        (answer(1, "found", "Traceback (most recent call last)\n"),
+         ["a traceback", "standard error has lines that are no part of an error"]),
+        (answer(0, "\x1b[31m"), ["standard output has control characters"]),
+        (answer(0, "ok\n  ::error::x"), ["standard output has a command of a CI system"]),
+        (answer(0, "a ##[error]"), ["standard output has a command of a CI system"]),
+        (answer(left=("tmp/x",)), ["left behind: tmp/x"]),
+    ],
+)  # fmt: skip
+def test_what_is_complained_of(given: Answer, said: list[str]) -> None:
+    assert complaints(CASE, given) == said
+
+
+def test_a_document_must_be_one_and_valid() -> None:
+    case = replace(CASE, words=("export", "x", "--json"))
+    right = '{"exit_code": 0, "format": "promela", "file": null, "text": ""}'
+    assert complaints(case, answer(0, right)) == []
+    assert complaints(case, answer(0, "text")) == ["no JSON document"]
+    assert complaints(case, answer(2, right, "pipesim: x")) == ["exit_code 0 in the document, 2 of the command"]
+    more = right.replace("{", '{"more": 1, ')
+    assert complaints(case, answer(0, more)) == ["the document is not valid by export: []"]
+
+
+# Wrong twins: an engine that is wrong is not confirmed
+
+
+def wrong_program() -> Any:
+    return BROKEN["consumer_does_not_wait"](tiles=2).flatten()
+
+
+def test_a_wrong_verdict_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    data = dumps(wrong_program()).encode()
+    case = Case("wrong", {programs.FILE: data}, ("check", programs.FILE, "--quick", "--json"), programs.confirm(data))
+    right = in_folder(case, tmp_path / "right")
+    assert (right[0].code, right[1]) == (1, [])
+    honest = views.CheckReport.__init__
+
+    def always(self: Any, *given: Any, **named: Any) -> None:
+        honest(self, *given, **named)
+        object.__setattr__(self, "verdict", Verdict.PROVED)
+        object.__setattr__(self, "refutations", ())
+
+    monkeypatch.setattr(views.CheckReport, "__init__", always)
+    found, said = in_folder(case, tmp_path / "wrong")
+    assert found.code == 0
+    assert said[0].startswith("proved, and a schedule ends in ")
+
+
+def test_a_counterexample_that_shows_nothing_is_seen(tmp_path: Path) -> None:
+    data = dumps(right_ring(1, 2).flatten()).encode()
+    claims = programs.confirm(data)
+    found = '{"exit_code": 1, "findings": [{"kind": "deadlock"}], "report": {"refutations": []}}'
+    assert claims(answer(1, found)) == "refuted by deadlock, which no schedule shows"
+    shown = '{"finding": {"kind": "wrong_item"}, "replay": "0"}'
+    found = f'{{"exit_code": 1, "findings": [], "report": {{"refutations": [{shown}]}}}}'
+    assert claims(answer(1, found)) == "a counterexample of wrong_item that ends in []"
+
+
+def test_a_trace_that_wrongly_agrees_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    right = traces.base(1)
+    columns = {name: list(values) for name, values in right.columns.items()}
+    row = columns["parity"].index(1)
+    columns["parity"][row] = 0
+    types = dict.fromkeys(columns, traces.INTEGER)
+    data = traces.sealed(dict(right.document), columns, types, fix=True)
+    words = ("diff", "t.parquet", "--json")
+    case = Case("parity", {"t.parquet": data}, words, traces.confirm(right, " ".join(words)))
+    found, said = in_folder(case, tmp_path / "right")
+    assert (found.code, said) == (1, [])
+    same = replace(case, files={"t.parquet": right.data})
+    found, said = in_folder(same, tmp_path / "same")
+    assert (found.code, said) == (0, [])
+    (tmp_path / "t.parquet").write_bytes(data)
+    monkeypatch.chdir(tmp_path)
+    assert case.confirm(answer(0)) == "it agrees, and producer/0@0 recorded something else"
+
+
+def test_a_schedule_that_is_wrongly_refused_or_accepted_is_seen() -> None:
+    program = right_ring(1, 2).flatten()
+    line = schedules.walked(program, Random(0))
+    accepts = schedules.confirm(program, line)
+    assert accepts(answer(2, '{"error": {}}')) == "a schedule that is possible is refused"
+    assert accepts(answer(3, '{"findings": []}')) == ""
+    assert accepts(answer(1, '{"findings": [{"kind": "race"}]}')).startswith("findings ['race'], and it ends in")
+    refuses = schedules.confirm(program, f"{line}.99")
+    assert refuses(answer(2, '{"error": {}}')) == ""
+    assert refuses(answer(3, "{}")) == "exit code 3 for a line that is not a schedule"
+
+
+def test_a_profile_that_is_wrongly_accepted_is_seen() -> None:
+    text = (FOLDER / "h100.json").read_text(encoding="utf-8")
+    assert profiles.confirm(text.encode())(answer(0)) == ""
+    wrong = profiles.confirm(text.replace('"sms"', '"sm"').encode())
+    assert wrong(answer(0)) == "accepted, and not valid by its schema: []"
+    assert wrong(answer(2)) == ""
+    assert "does not finish" in profiles.confirm(text.encode())(answer(1))
+
+
+@pytest.mark.skipif(not tables.compiler(), reason="needs g++")
+def test_a_table_that_is_read_otherwise_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(tables.FILE).write_text(tables.RIGHT, encoding="utf-8")
+    assert tables.confirm(compiled=True)(answer(0)) == ""
+
+    def wrong(path: Path, values: Any) -> Any:
+        table = read_table(path, values)
+        return replace(table, sites=(table.sites[1], table.sites[0], *table.sites[2:]))
+
+    monkeypatch.setattr("tools.fuzz.kinds.tables.read_table", wrong)
+    assert tables.confirm(compiled=True)(answer(0)) == "a compiler reads something else: SITE_got_empty"
+
+
+def in_folder(case: Case, folder: Path) -> tuple[Answer, list[str]]:
+    """A case's answer and what is complained of, in a folder that is made for it."""
+    folder.mkdir()
+    found = run(case, folder)
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        return found, complaints(case, found)
+    finally:
+        os.chdir(before)
+
+
+# The naive engines
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_the_naive_search_and_the_plain_one_agree(family: str) -> None:
+    from pipesim.prove.search.breadth_first import explore
+
+    compared = 0
+    for seed in range(12):
+        program = FAMILIES[family](seed)
+        plain, seen = explore(program, 1_500, reduced=False), naive.explore(program, 1_500)
+        if plain.complete and seen.complete:
+            compared += 1
+            assert {kind.name.lower() for kind in plain.kinds} == seen.wrong
+    assert compared > 4
+
+
+@pytest.mark.parametrize("text", ["", "x", "0..0", "99", "0*0", "0*-1", "~0:1", "0" * 40, "0*" + "9" * 5_000, "٣"])
+def test_the_naive_replay_refuses_what_is_no_schedule(text: str) -> None:
+    assert naive.replay(right_ring(1, 2).flatten(), text) is None
+
+
+# The machinery
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_mutations_leave_what_they_are_given_alone(seed: int) -> None:
+    document = {"a": [1, 2, {"b": "c"}], "d": {"e": None}}
+    before = repr(document)
+    mutated(document, Random(seed))
+    assert repr(document) == before
+    data, how = damaged(b"some bytes", Random(seed))
+    assert isinstance(data, bytes)
+    assert how
+
+
+def test_files_and_folders_are_put_back(tmp_path: Path) -> None:
+    def call() -> str:
+        Path("left.txt").touch()
+        Path(os.environ["TMPDIR"], "temporary").touch()
+        return "done"
+
+    before, there = Path.cwd(), os.environ.get("TMPDIR")
+    found = run(Case("leaves", {"a/b.txt": b"x"}, call=call, outputs=("left.txt",)), tmp_path)
+    assert (found.code, found.out, found.left) == (0, "done\n", ("tmp/temporary",))
+    assert (Path.cwd(), os.environ.get("TMPDIR")) == (before, there)
+
+
+@pytest.mark.slow
+def test_a_worker_sees_what_goes_beyond_a_limit(tmp_path: Path) -> None:
+    """Its kinds are in a file that the workers import as well."""
+    (tmp_path / "harmful_kinds.py").write_text(HARMFUL, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "harmful_kinds.py")], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "hangs: more than 3 s",
+        "takes memory: more than 500 MB",
+        "dies: the process ended with 3",
+        "leaves a process: 1 processes left",
+        "is right: ",
+    ]
+
+
+HARMFUL = f"""
+import os, subprocess, sys, time
+sys.path.insert(0, {str(Path(__file__).resolve().parents[2])!r})
+from tools.fuzz import worker
+from tools.fuzz.cases import Case
+
+CALLS = {{
+    "hangs": lambda: time.sleep(60),
+    "takes memory": lambda: bytearray(b"x") * (600 << 20) and time.sleep(60),
+    "dies": lambda: os._exit(3),
+    "leaves a process": lambda: bool(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])),
+    "is right": lambda: 1,
+}}
+worker.KINDS = {{name: (lambda rng, call=call: Case("x", {{}}, call=call)) for name, call in CALLS.items()}}
+worker.SECONDS, worker.MEGABYTES = 3, 500
+
+if __name__ == "__main__":
+    for result in worker.in_workers([(name, 0) for name in CALLS], 1):
+        print(f"{{result.kind}}: {{', '.join(result.wrong)}}")
+"""
+
+
+@pytest.mark.slow
+def test_the_command_prints_a_table_and_keeps_what_was_wrong(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    results = [worker.Result("schedules", 5, "a walk", 70, ("internal error: KeyError at x.py:1",), 1.0, 90)]
+    monkeypatch.setattr(command, "in_workers", lambda tasks, jobs: results)
+    assert command.main(["1", "5", "--kind", "schedules", "--keep", str(tmp_path)]) == 1
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].split()[:3] == ["kind", "cases", "exit"]
+    assert printed[1].split() == ["schedules", "1", *"00000", "1", *"0000", "0", "1.0", "s", "90", "MB"]
+    assert printed[2].split() == ["1", "schedules:", "internal", "error:", "KeyError", "at", "x.py:1"]
+    assert (tmp_path / "schedules-5" / "p.json").is_file()
+    assert "KeyError" in (tmp_path / "schedules-5" / "COMMAND").read_text(encoding="utf-8")
+    monkeypatch.undo()
+    assert command.main(["3", "0", "--kind", "schedules"]) == 0

@@ -1,0 +1,271 @@
+"""A trace says how large it is before it is unpacked, and everything in its description is in range."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipesim.bounds import MAX_ROWS
+from pipesim.errors import PipesimError, TraceFormatError, UsageError
+from pipesim.trace import files
+from pipesim.trace.files import METADATA_KEY, _encode, read_meta, read_trace, write_trace
+from pipesim.trace.metadata import _seal
+from pipesim.trace.schema import COLUMNS, AgentInfo, BarrierGroup, CtaInfo, Trace
+
+
+def refused(path: Path, read: Callable[[Path], object] = read_trace) -> PipesimError:
+    with pytest.raises(PipesimError) as caught:
+        read(path)
+    error = caught.value
+    assert error.cause
+    assert error.correction
+    return error
+
+
+# rows
+
+
+@pytest.fixture
+def unpacked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The columns that are unpacked: of a file that is refused before, none."""
+    seen: list[str] = []
+    monkeypatch.setattr(files, "_widen", lambda _table, name, _path: seen.append(name))
+    return seen
+
+
+def test_more_rows_than_are_sealed_are_not_unpacked(rewritten: Callable[..., Path], unpacked: list[str]) -> None:
+    error = refused(rewritten(lambda table: pa.concat_tables([table] * 1000)))
+    assert error.fact == "the trace says that it has 96 records, the file holds 96000"
+    assert unpacked == []
+
+
+def test_more_rows_than_any_trace_has_are_not_unpacked(
+    ring: Trace, tmp_path: Path, unpacked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sealed as they should be: a small file of rows that compress well."""
+    path = tmp_path / "long.parquet"
+    path.write_bytes(_encode(ring, "x"))
+    monkeypatch.setattr(files, "MAX_ROWS", 95)
+    error = refused(path)
+    assert error.fact == "the trace has 96 records; at most 95 are read"
+    assert unpacked == []
+
+
+def test_a_document_that_promises_more_rows_than_any_trace_has(
+    ring: Trace, tmp_path: Path, unpacked: list[str]
+) -> None:
+    path = tmp_path / "long.parquet"
+    path.write_bytes(_encode(ring, "x"))
+    table = pq.read_table(path)
+    document = json.loads(table.schema.metadata[METADATA_KEY])
+    document["columns"]["rows"] = MAX_ROWS + 1
+    document["sha256"] = _seal(document)
+    pq.write_table(table.replace_schema_metadata({METADATA_KEY: json.dumps(document)}), path)
+    assert refused(path).fact == "the trace has 1,048,577 records; at most 1,048,576 are read"
+    assert unpacked == []
+
+
+def test_a_column_of_more_bytes_than_its_rows_need(
+    rewritten: Callable[..., Path], unpacked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "SPARE_COLUMN_BYTES", 0)
+    monkeypatch.setattr(files, "MAX_VALUE_BYTES", 1)
+    error = refused(rewritten(lambda table: table))
+    assert error.fact == "column site of the trace has 120 bytes for 96 rows"
+    assert unpacked == []
+
+
+def test_more_rows_than_can_be_read_are_not_written(
+    ring: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MAX_ROWS", 95)
+    with pytest.raises(TraceFormatError) as caught:
+        write_trace(ring, tmp_path / "long.parquet")
+    assert caught.value.fact == "the trace has 96 records; a file holds at most 95"
+    assert caught.value.correction == "record fewer CTAs (--record-ctas) or fewer iterations (--window)"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_footer_that_says_it_is_longer_than_the_file(ring: Trace, tmp_path: Path) -> None:
+    data, path = bytearray(_encode(ring, "x")), tmp_path / "footer.parquet"
+    data[-8:-4] = (1 << 31).to_bytes(4, "little")
+    path.write_bytes(data)
+    for read in (read_trace, read_meta):
+        assert refused(path, read).fact == "the trace file is damaged"
+
+
+def test_what_is_no_ordinary_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo.parquet")
+    (tmp_path / "zero.parquet").symlink_to("/dev/zero")
+    for read in (read_trace, read_meta):
+        for name, kind in (("fifo", "FIFO"), ("zero", "device")):
+            error = refused(tmp_path / f"{name}.parquet", read)
+            assert isinstance(error, UsageError)
+            assert (error.exit_code, error.cause) == (2, f"it is a {kind}")
+
+
+def test_a_name_that_no_file_can_have() -> None:
+    for name in ("a" * 5000, "a\0b"):
+        with pytest.raises(UsageError, match="there is no such trace file"):
+            read_trace(name)
+
+
+# the description
+
+
+def field(trace: Trace, path: str, value: Any) -> Trace:
+    """The trace with one field of its description changed; a number in the path is an index."""
+    return Trace(_changed(trace.meta, path.split("."), value), trace.events)
+
+
+def _changed(part: Any, path: list[str], value: Any) -> Any:
+    if not path:
+        return value
+    name, *rest = path
+    if isinstance(part, tuple):
+        return tuple(_changed(each, rest, value) if n == int(name) else each for n, each in enumerate(part))
+    if isinstance(part, dict):
+        return {**part, name: _changed(part.get(name), rest, value)}
+    return replace(part, **{name: _changed(getattr(part, name), rest, value)})
+
+
+#: A field, a value that it cannot have, and its largest; the field as an error names it where that is not the path.
+NUMBERS = [
+    ("grid", 10**12, (1 << 31) - 1, ""),
+    ("wrong_tiles", -1, 1 << 40, ""),
+    ("record_bytes", 1 << 40, 1 << 10, ""),
+    ("device.sms", 1 << 30, 1 << 16, ""),
+    ("device.sm_khz", 1 << 40, 8_000_000, ""),
+    ("device.sm_khz", -5, 8_000_000, ""),
+    ("device.globaltimer_step_ns", 1 << 62, 10**9, ""),
+    ("params.tiles", 1 << 63, (1 << 63) - 1, ""),
+    ("agents.0.index", -1, 1 << 10, "agents[0].index"),
+    ("agents.0.warp", 1 << 62, 1023, "agents[0].warp"),
+    ("barriers.0.stages", 0, 1 << 15, "barriers[0].stages"),
+    ("barriers.0.count", 1 << 62, 1 << 32, "barriers[0].count"),
+    ("ctas.0.sm", -1, 1 << 16, "ctas[0].sm"),
+    ("ctas.0.written.1", 1 << 62, 1 << 40, "ctas[0].written[1]"),
+    ("ctas.0.anchors.1.cycle", -(1 << 63), 1 << 55, "ctas[0].anchors[1].cycle"),
+    ("ctas.0.anchors.1.globaltimer_ns", 1 << 63, (1 << 62) - 1, "ctas[0].anchors[1].globaltimer_ns"),
+    ("runs.0.cycles.1", -1, 1 << 55, "runs[0].cycles[1]"),
+    ("runs.0.period_millicycles.0", 1 << 63, (1 << 62) - 1, "runs[0].period_millicycles[0]"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "most", "name"), NUMBERS)
+def test_a_number_out_of_range_is_named(
+    path: str, value: int, most: int, name: str, ring: Trace, store: Callable[[Trace], Path]
+) -> None:
+    stored = store(field(ring, path, value))
+    start = f"field {name or path} of the trace's metadata is {value:,}; "
+    for read in (read_trace, read_meta):
+        error = refused(stored, read)
+        assert error.fact.startswith(start)
+        assert error.fact.endswith(f" to {most:,} are possible")
+        assert (error.place, error.exit_code) == (str(stored), 3)
+
+
+TEXTS = [
+    ("protocol", "", "it is empty"),
+    ("protocol", "ring\n::error::", "it has the character U+000A"),
+    ("agents.0.role", "\x1b[31m", "it has the character U+001B"),
+    ("barriers.0.name", "a" * 201, "it has 201 characters; at most 200 are possible"),
+    ("sites.0.name", "a\rb", "it has the character U+000D"),
+    ("device.name", "a\tb", "it has the character U+0009"),
+    ("options", ("a\0",), "it has the character U+0000"),
+    ("params", {"*/ c_code": 1}, "a letter or _ comes first, then letters, digits and _"),
+    ("extra", {"outputs": {"": ["ab"]}}, "it is empty"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "why"), TEXTS)
+def test_a_name_that_none_can_be(path: str, value: Any, why: str, ring: Trace, store: Callable[[Trace], Path]) -> None:
+    error = refused(store(field(ring, path, value)))
+    assert error.fact.startswith("field ")
+    assert error.fact.endswith(f": {why}")
+    assert error.fact.isprintable()
+
+
+EXTRA = [
+    ("order_error_cycles", "20"), ("order_error_cycles", -1), ("order_error_cycles", 1 << 62), ("recording", 1),
+    ("launch_ns", []), ("launch_ns", {"traced": 5}), ("launch_ns", {"traced": [None]}), ("outputs", []),
+    ("outputs", {"out0": []}), ("outputs", {"out0": [5]}), ("wrong_outputs", {"out0": "many"}), ("wrong_outputs", 5),
+    ("cost_millicycles_per_record", {"low": "x"}), ("cost_millicycles_per_record", {"low": 1e300}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), EXTRA)
+def test_what_is_read_from_extra_has_its_type(
+    name: str, value: Any, ring: Trace, store: Callable[[Trace], Path]
+) -> None:
+    error = refused(store(field(ring, "extra", {name: value})))
+    assert error.fact.startswith(f"field extra.{name} of the trace's metadata is ")
+
+
+def test_the_rest_of_extra_is_free(ring: Trace, store: Callable[[Trace], Path]) -> None:
+    extra = {"outputs": {"out0": ["ab", "cd"]}, "recording": True, "launch_ns": {"traced": [1]}, "mine": [None, {}]}
+    assert read_trace(store(field(ring, "extra", extra))).meta.extra == extra
+
+
+def test_tables_that_are_larger_than_any(ring: Trace, store: Callable[[Trace], Path]) -> None:
+    many = tuple(AgentInfo("load", n, 0) for n in range(1025))
+    error = refused(store(field(field(ring, "agents", many), "ctas", ())))
+    assert error.fact == "the trace has 1,025 agents; at most 1,024 are possible"
+    groups = tuple(BarrierGroup(f"b{n}", 1 << 15, 1) for n in range(2))
+    assert refused(store(field(ring, "barriers", groups))).fact == (
+        "the trace has 65,536 barriers; at most 32,768 are possible"
+    )
+    twice = (AgentInfo("load", 0, 0), AgentInfo("mma", 0, 1), AgentInfo("mma", 0, 2))
+    assert refused(store(field(ring, "agents", twice))).fact == "two agents of the trace are number 0 of role mma"
+
+
+def test_the_counts_of_a_launch_of_very_many_ctas_are_compared(ring: Trace, store: Callable[[Trace], Path]) -> None:
+    """There is one count for each header, not for each CTA of the launch."""
+    large = field(ring, "grid", (1 << 31) - 1)
+    assert read_trace(store(large)).meta.grid == (1 << 31) - 1
+    headers = (replace(ring.meta.ctas[0], written=(1, 2, 3)), *ring.meta.ctas[1:])
+    error = refused(store(field(large, "ctas", headers)))
+    assert error.fact == "there are 42 records more than were written (CTA 1, agent load: 1 written, 12 in the file)"
+
+
+# the columns
+
+CELLS = [
+    ("cycle", -(1 << 63), "minimum"), ("cycle", (1 << 63) - 1, "maximum"), ("time_ps", (1 << 63) - 1, "maximum"),
+    ("globaltimer_ns", -(1 << 63), "minimum"), ("error_ps", (1 << 63) - 1, "maximum"), ("stage", 1 << 61, "maximum"),
+    ("iteration", 1 << 61, "maximum"), ("value", 1 << 61, "maximum"), ("parity", 2, "maximum"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("column", "value", "end"), CELLS)
+def test_a_cell_out_of_range_is_named(
+    column: str, value: int, end: str, ring: Trace, with_event: Callable[..., Trace], store: Callable[[Trace], Path]
+) -> None:
+    error = refused(store(with_event(ring, column, 5, value)))
+    assert error.fact.startswith(f"row 5: {column} is {value}; the {end} is ")
+    assert error.exit_code == 3
+
+
+def test_the_edges_of_the_ranges_are_read(ring: Trace, store: Callable[[Trace], Path]) -> None:
+    """Times as far apart as they can be: every sum and difference of two of them has 64 bits."""
+    events = ring.events
+    ends = np.where(np.arange(len(events)) % 2, (1 << 62) - 1, -(1 << 62) + 1)
+    far = replace(events, cycle=ends >> 7, time_ps=ends, error_ps=np.abs(ends), globaltimer_ns=ends)
+    trace = Trace(ring.meta, far)
+    assert read_trace(store(trace)) == trace
+    assert {name: getattr(far, name).dtype for name in COLUMNS} == dict.fromkeys(COLUMNS, np.dtype(np.int64))
+
+
+def test_a_header_may_be_of_the_last_cta(ring: Trace, store: Callable[[Trace], Path]) -> None:
+    last = (1 << 31) - 2
+    headers = (*ring.meta.ctas, CtaInfo(last, 0))
+    assert read_trace(store(field(field(ring, "grid", last + 1), "ctas", headers))).meta.ctas[-1].cta == last

@@ -1,0 +1,112 @@
+"""Files appear whole or not at all, and only as ordinary files; one function writes all of them."""
+
+from __future__ import annotations
+
+import ast
+import errno
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipesim.errors import OutputExistsError, UsageError
+from pipesim.trace.whole import write_whole
+from tests.support.paths import ROOT
+
+
+def test_it_is_written_and_nothing_else_is_left(tmp_path: Path) -> None:
+    write_whole(tmp_path / "new" / "out", b"all of it")
+    assert [(path.name, path.read_bytes()) for path in (tmp_path / "new").iterdir()] == [("out", b"all of it")]
+
+
+def test_its_mode_is_that_of_any_file(tmp_path: Path) -> None:
+    write_whole(tmp_path / "out", b"")
+    (tmp_path / "usual").touch(0o666)
+    assert (tmp_path / "out").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_a_disk_that_is_full_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", full)
+    (tmp_path / "out").write_bytes(b"before")
+    with pytest.raises(UsageError, match="cannot be written") as raised:
+        write_whole(tmp_path / "out", b"after", force=True)
+    assert raised.value.cause == "No space left on device"
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("out", b"before")]
+
+
+def full(_: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class TestOrdinaryFiles:
+    @pytest.mark.parametrize("force", [False, True])
+    def test_a_fifo_is_refused_and_not_waited_for(self, tmp_path: Path, *, force: bool) -> None:
+        os.mkfifo(tmp_path / "out")
+        with pytest.raises(UsageError, match="is not an ordinary file"):
+            write_whole(tmp_path / "out", b"", force=force)
+
+    @pytest.mark.parametrize(
+        "path", ["/dev/null", "/dev/full", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/dev/new", "/dev/../dev/new"]
+    )
+    def test_nothing_is_put_among_the_devices(self, path: str) -> None:
+        with pytest.raises(UsageError, match="is not an ordinary file"):
+            write_whole(Path(path), b"", force=True)
+
+    def test_a_folder_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match="is a folder"):
+            write_whole(tmp_path, b"", force=True)
+
+    def test_a_link_to_nothing_is_replaced_only_by_force(self, tmp_path: Path) -> None:
+        link = tmp_path / "out"
+        link.symlink_to(tmp_path / "nothing")
+        with pytest.raises(OutputExistsError):
+            write_whole(link, b"")
+        write_whole(link, b"here", force=True)
+        assert (link.is_symlink(), link.read_bytes(), (tmp_path / "nothing").exists()) == (False, b"here", False)
+
+
+#: Where else a file is written, and why it need not appear whole.
+OTHERS = {
+    "hwkernels/capture/subprocess_capture.py": "in a folder of its own, which only the two processes know",
+    "hwkernels/recorder/table_file.py": "in a folder of its own, read back at once",
+}
+
+
+MADE = {"write_text", "write_bytes", "NamedTemporaryFile", "mkstemp", "mktemp", "save", "savez"}
+PERHAPS = re.compile(rf"open\(|{'|'.join(MADE)}")
+
+
+def test_one_function_writes_every_file() -> None:
+    texts = {
+        path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+        for package in ("pipesim", "hwkernels")
+        for path in (ROOT / package).rglob("*.py")
+    }
+    found = {name for name, text in texts.items() if PERHAPS.search(text) and any(writes(ast.parse(text)))}
+    assert found == OTHERS.keys()
+
+
+@pytest.mark.parametrize(
+    ("line", "writing"),
+    [
+        ("p.write_text('')", True), ("p.write_bytes(b'')", True), ("open('a', 'w')", True), ("p.open('ab')", True),
+        ("p.open(mode='r+b')", True), ("np.save(p, x)", True), ("tempfile.mkstemp()", True), ("p.open('rb')", False),
+        ("open(p)", False), ("Path(os.devnull).open('w')", False), ("numpy.load(p)", False), ("w.write(x)", False),
+    ],
+)  # fmt: skip
+def test_what_writes(line: str, *, writing: bool) -> None:
+    assert any(writes(ast.parse(line))) is writing
+
+
+def writes(tree: ast.AST) -> Iterator[bool]:
+    """True for every call that opens a file for writing or makes a temporary one; not for /dev/null."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            given = [*node.args, *(each.value for each in node.keywords)]
+            modes = [each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+            opens = name == "open" and any(set(mode) <= set("rwabx+t") and set(mode) & set("wax+") for mode in modes)
+            if name in MADE or (opens and "devnull" not in ast.unparse(node.func)):
+                yield True

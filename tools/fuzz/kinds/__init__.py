@@ -1,0 +1,17 @@
+"""The kinds of input, a module for each: ``make`` gives the case of some random choices. A new kind is a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tools.fuzz.cases import Make
+from tools.fuzz.kinds import profiles, programs, protocols, schedules, tables, traces
+
+KINDS: Mapping[str, Make] = {
+    "traces": traces.make,
+    "programs": programs.make,
+    "protocols": protocols.make,
+    "profiles": profiles.make,
+    "schedules": schedules.make,
+    "tables": tables.make,
+}

@@ -1,0 +1,98 @@
+"""Engines of a few lines: every schedule in a loop, a schedule move by move, the order of a trace's records.
+
+They know the machine and its moves, and nothing of the proof, its reductions, or the replay of traces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass
+
+from pipesim.model.ending import Ending
+from pipesim.model.finding import MEMORY_ORDER, OF_SCHEDULES
+from pipesim.model.machine import finished, initial_state
+from pipesim.model.moves import Kind, Move, canonical, make, moves
+from pipesim.model.program import Program
+from pipesim.trace.schema import Trace
+
+DEADLOCK = Ending.DEADLOCK.name.lower()
+#: Kinds that no schedule shows: the naive search cannot see them.
+UNSEEN = frozenset(kind.name.lower() for kind in MEMORY_ORDER | OF_SCHEDULES)
+_MARKS = {"": Kind.STEP, "o": Kind.OPEN, "n": Kind.FAIL}
+_STEP = re.compile(r"([0-9]+)([on]?)")
+_LANDING = re.compile(r"~([0-9]+):([0-9]+)")
+
+
+@dataclass(frozen=True)
+class Explored:
+    """What every schedule of a program does. ``complete``: all of them were followed."""
+
+    wrong: frozenset[str]
+    complete: bool
+
+
+def explore(program: Program, most: int) -> Explored:
+    """Follow every move of every state, up to this many states."""
+    start = canonical(initial_state(program))
+    known, waiting, wrong = {start}, deque([start]), set()
+    while waiting and len(known) <= most:
+        state = waiting.popleft()
+        possible = moves(program, state)
+        if not possible and not all(finished(program, state, a) for a in range(len(program.agents))):
+            wrong.add(DEADLOCK)
+        for move in possible:
+            after = make(program, state, move)
+            wrong |= {fault.kind.name.lower() for fault in after.faults}
+            if not after.faults and after.state not in known:
+                known.add(after.state)
+                waiting.append(after.state)
+    return Explored(frozenset(wrong), not waiting)
+
+
+def replay(program: Program, text: str, most: int = 20_000) -> frozenset[str] | None:
+    """What is wrong after the moves of a line; None if the line is not a schedule of the program, or is too long."""
+    state, wrong = canonical(initial_state(program)), frozenset[str]()
+    done = 0
+    for word in "".join(text.split()).split("."):
+        name, times = _times(word)
+        for _ in range(times):
+            done += 1
+            move = _move(name)
+            if done > most or wrong or move is None or move not in moves(program, state):
+                return None
+            after = make(program, state, move)
+            state, wrong = after.state, frozenset(fault.kind.name.lower() for fault in after.faults)
+    ended = all(finished(program, state, agent) for agent in range(len(program.agents)))
+    return wrong if wrong or ended or moves(program, state) else frozenset({DEADLOCK})
+
+
+def _times(word: str) -> tuple[str, int]:
+    name, star, times = word.partition("*")
+    if not star:
+        return name, 1
+    return (name, min(int(times[:9]), 10**8)) if re.fullmatch("[1-9][0-9]*", times) else ("", 1)
+
+
+def _move(name: str) -> Move | None:
+    if (step := _STEP.fullmatch(name)) and len(name) < 30:
+        return Move(_MARKS[step[2]], int(step[1]))
+    if (landing := _LANDING.fullmatch(name)) and len(name) < 60:
+        return Move(Kind.LAND, int(landing[1]), int(landing[2]))
+    return None
+
+
+def recorded_order(trace: Trace) -> dict[str, list[tuple[object, ...]]]:
+    """What each agent of a trace recorded, in its order and without times: sites by what they are, not by number.
+
+    Agents by role and number, each with its CTA's place among those recorded.
+    """
+    meta, events = trace.meta, trace.events
+    ctas = {int(cta): n for n, cta in enumerate(sorted(set(events.cta.tolist())))}
+    found: dict[str, list[tuple[object, ...]]] = {}
+    columns = (events.cta, events.agent, events.site, events.stage, events.parity, events.iteration, events.value)
+    for cta, agent, site, *rest in zip(*(column.tolist() for column in columns), strict=True):
+        info = meta.agents[agent]
+        who = f"{info.role}/{info.index}@{ctas[cta]}"
+        found.setdefault(who, []).append((*meta.sites[site].key, *rest))
+    return found
