@@ -27,7 +27,7 @@ from pipesim.errors import PipesimError, ProtocolError
 from pipesim.lang.raised import in_words, raised_at
 from pipesim.model.ops import Space
 from pipesim.model.program import Access, Agent, Barrier, Program, Tile
-from pipesim.process.parent import end_with, in_main_thread
+from pipesim.process.parent import end_forks, end_with, in_main_thread
 from pipesim.process.watch import current, forget_in_child, signals_held
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import Target
@@ -180,7 +180,7 @@ def _be_the_child(text: str, inbox: int, outbox: int, parent: int, mask: set[int
         _detach(inbox, outbox)
         if parent:
             end_with(parent)
-            os.register_at_fork(after_in_child=lambda: end_with(os.getppid()))  # what a role forks ends with it
+            end_forks()
         _serve(text, inbox, outbox)
     finally:
         os._exit(1)  # the parent sees that there is no answer, and says so

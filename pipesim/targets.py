@@ -9,9 +9,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from reprlib import repr as brief
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from pipesim.bounds import MAX_GRID, MAX_PARAMETER
 from pipesim.errors import (
@@ -296,6 +297,15 @@ def _from_file(path: Path, function: str) -> ProtocolFunction:
     return made
 
 
+class _FromSource(SourceFileLoader):
+    """Reads the source each time: bytecode is known by second and size, and a file may change twice in a second."""
+
+    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002  # the base class's
+        """The compiled source, and no file beside it."""
+        code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
+        return code
+
+
 def _module_of(path: Path) -> ModuleType:
     """A Python file, which is run; it may import from its folder, as ``python FILE``."""
     if not path.is_file():
@@ -304,7 +314,8 @@ def _module_of(path: Path) -> ModuleType:
             f"there is no file {path}",
             correction=f"did you mean {near[0]}?" if near else "give the path of a Python file",
         )
-    spec = importlib.util.spec_from_file_location(f"pipesim_user_{path.stem}", path)
+    name = f"pipesim_user_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path, loader=_FromSource(name, str(path.absolute())))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -89,7 +89,7 @@ def table_text(variants: Sequence[Variant], spelling: Spelling | None = None) ->
         lines.append(_line("ROLE", role, warps.text) + warps.remark)
     lines += ["", "// name, stages, arrivals that complete a phase. Barriers lie in shared memory in this order."]
     for n, group in enumerate(first.barriers):
-        if group.count < 1:
+        if group.count < 1 and any(touched == group.name for _, _, touched in sites):
             raise ConfigurationError(
                 f"no table can say the count of {group.name}, which no agent initialises",
                 cause="a table gives the arrivals that complete a phase of each barrier",

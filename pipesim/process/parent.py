@@ -36,6 +36,17 @@ def end_with(parent: int) -> None:
         os._exit(1)
 
 
+def end_forks() -> None:
+    """From here on, whatever this process forks ends with it, and so on for what that forks."""
+    forking = [os.getpid()]
+
+    def note() -> None:  # of all threads of a process it is the same
+        forking[0] = os.getpid()
+
+    # its parent may have ended before the child asks who that is
+    os.register_at_fork(before=note, after_in_child=lambda: end_with(forking[0]))
+
+
 def in_main_thread() -> bool:
     """True in the thread that gets signals, and that lives as long as its process."""
     return threading.current_thread() is threading.main_thread()

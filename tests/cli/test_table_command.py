@@ -150,13 +150,17 @@ def test_what_no_table_can_say_is_refused_in_the_words_of_the_protocol(call: Cal
     program = json.loads(dumps(find("producer_consumer").build({"tiles": 2})))
     unused = {**program, "barriers": [*program["barriers"], [0, "unused", 0]]}
     Path("unused.json").write_text(json.dumps(unused), encoding="utf-8")
-    answer = call("table", "unused.json")
+    answer = call("table", "unused.json")  # the twin: nothing uses it
+    assert (answer.code, "PIPESIM_BARRIER(unused, 1, 0)  // unused: no init" in answer.out) == (0, True)
+    no_inits = [[op for op in agent if op[1] != "INIT"] for agent in program["code"]]
+    Path("used.json").write_text(json.dumps({**program, "code": no_inits}), encoding="utf-8")
+    answer = call("table", "used.json")
     assert (answer.code, answer.error) == (
         2,
         [
-            "pipesim: no table can say the count of unused, which no agent initialises",
+            "pipesim: no table can say the count of full, which no agent initialises",
             "  probable cause: a table gives the arrivals that complete a phase of each barrier",
-            "  try: initialise unused, or leave it out",
+            "  try: initialise full, or leave it out",
         ],
     )
     gap = {**program, "agents": [[cta, 2 * warp, *rest] for cta, warp, *rest in program["agents"]]}
@@ -169,4 +173,4 @@ def test_what_no_table_can_say_is_refused_in_the_words_of_the_protocol(call: Cal
     Path("alike.json").write_text(json.dumps(alike), encoding="utf-8")
     answer = call("table", "alike.json")
     assert answer.code == 2
-    assert answer.error[0] == "pipesim: this protocol has no table: barrier a_b is defined twice"
+    assert answer.error[0] == "pipesim: no table can be written of this protocol: barrier a_b is defined twice"

@@ -21,6 +21,7 @@ from tests.support.paths import ROOT
 Call = Callable[..., Any]
 User = Callable[[str], None]
 
+MINE = "a raised Mine: (its text cannot be read)"
 RING = """
 import os, signal, sys, threading, time
 from pipesim import Protocol
@@ -90,8 +91,8 @@ def test_a_process_that_ends_early_or_lies_is_no_success(call: Call, user: User,
         (ring("raise Mine('no')", "class Mine(BaseException): pass"), "a raised Mine: no", 12),
         (ring(module="raise BaseException"), "mine.py cannot be imported: BaseException", 4),
         (ring("raise KeyboardInterrupt"), "a role or the file raised KeyboardInterrupt", 12),
-        (ring("raise Mine", "class Mine(Exception):\n    def __str__(self): raise ValueError"), "a raised Mine", 13),
-        (ring("raise Mine", "class Mine(Exception):\n    def __str__(self): sys.exit(0)"), "a raised Mine", 13),
+        (ring("raise Mine", "class Mine(Exception):\n    def __str__(self): raise ValueError"), MINE, 13),
+        (ring("raise Mine", "class Mine(Exception):\n    def __str__(self): sys.exit(0)"), MINE, 13),
     ],
 )
 def test_whatever_is_raised_is_an_error_at_its_line(
@@ -208,3 +209,14 @@ def test_no_process_is_left_by_a_command_that_is_ended(user: User, tmp_path: Pat
     _, said = child.communicate(timeout=60)
     expected = (143, b"pipesim: ended by SIGTERM\n") if number == signal.SIGTERM else (-number, b"")
     assert (child.returncode, said) == expected
+
+
+def test_a_file_that_changes_twice_in_a_second_is_read_again(call: Call, user: User, tmp_path: Path) -> None:
+    """Of the same size and time: bytecode beside it would be taken for that of the new text."""
+    user(ring("w.work(1)"))
+    stamp = Path("mine.py").stat().st_mtime_ns
+    assert call(*CHECK).code == 0
+    user(ring("w.wrok(1)"))
+    os.utime("mine.py", ns=(stamp, stamp))
+    assert call(*CHECK).code == 2
+    assert not (tmp_path / "__pycache__").exists()
