@@ -13,6 +13,8 @@ MAX_TRACE_BYTES = 1 << 28  #: MAX_ROWS rows that do not compress have 93 MB, and
 MAX_JSON_BYTES = 1 << 26  #: of a flat program, or of a trace's metadata
 MAX_SMALL_BYTES = 1 << 20  #: of a latency profile, of latency bounds, of a kernel's table; the largest has 20 KB
 MAX_SOURCE_BYTES = 1 << 24  #: of a CUDA source with its own headers, or a Python file whose functions a shell completes
+MAX_PTX_BYTES = 1 << 26  #: of a PTX file; the largest of a public kernel has 2 MB
+MAX_LAUNCH_BYTES = 1 << 24  #: of a launch file, with the arrays in it
 MAX_CUBIN_BYTES = 1 << 28  #: of one entry of the compile cache
 MAX_BUFFER_BYTES = 1 << 36  #: of one argument of a kernel; an H200 has 141 GB
 

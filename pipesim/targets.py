@@ -73,10 +73,7 @@ class Target:
         ``most``: see ``Protocol.flatten``.
         """
         if grid is not None and (type(grid) is not int or not 1 <= grid <= MAX_GRID):
-            large = type(grid) is int and grid > MAX_GRID
-            raise ParameterError(
-                f"a launch of {brief(grid)} CTAs", correction=f"use at most {MAX_GRID:,}" if large else "use 1 or more"
-            )
+            raise ParameterError(f"a launch of {brief(grid)} CTAs", correction=f"use 1 to {MAX_GRID:,}")
         given = dict(params or {})
         if self.program is None:
             program = self._flatten(given, twice=twice, most=most)

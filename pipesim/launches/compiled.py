@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipesim.errors import OutputExistsError
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch
+from pipesim.trace.whole import require_free, write_whole
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,8 @@ class CompiledLaunch:
         texts = {".ptx": self.ptx, ".json": launch_json(self.launch)}
         paths = {Path(folder) / f"{self.name}{suffix}": text for suffix, text in texts.items()}
         for path in paths:
-            if path.exists() and not force:
-                raise OutputExistsError(f"{path} exists", correction="give another folder, or force=True")
+            require_free(path, force=force)  # of both, before one is written
         for path, text in paths.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            write_whole(path, text.encode(), force=force)
         first, second = paths
         return first, second

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from pipesim.bounds import MAX_PTX_BYTES
 from pipesim.errors import LaunchFileError, PtxError
+from pipesim.inputs import InputKind
 from pipesim.ptx.extract import Extraction, entry_of, extract
-from pipesim.ptx.launch.file import read_launch
+from pipesim.ptx.launch.file import LAUNCH_FILE, read_launch
 from pipesim.ptx.launch.settings import with_settings
 from pipesim.ptx.text.read import read_module
+
+_PTX = InputKind("PTX file", MAX_PTX_BYTES, PtxError, "give the PTX of one module, as its compiler wrote it")
 
 
 def read_kernel(ptx: Path, launch: Path | None = None, sets: Sequence[str] = ()) -> Extraction:
@@ -18,7 +22,7 @@ def read_kernel(ptx: Path, launch: Path | None = None, sets: Sequence[str] = ())
     ``sets``: ``OFFSET=VALUE`` for words of the parameters, in bytes from the first. Raises PtxError or
     LaunchFileError.
     """
-    text = _text(ptx, "PTX")
+    text = _PTX.read_text(ptx)
     launch = ptx.with_suffix(".json") if launch is None else launch
     if not launch.is_file():
         raise LaunchFileError(
@@ -27,18 +31,5 @@ def read_kernel(ptx: Path, launch: Path | None = None, sets: Sequence[str] = ())
             correction="name it with --launch FILE",
         )
     module = read_module(text, ptx.name)
-    given = read_launch(_text(launch, "launch"), str(launch))
+    given = read_launch(LAUNCH_FILE.read_text(launch), str(launch))
     return extract(module, with_settings(given, entry_of(module, given), sets) if sets else given)
-
-
-def _text(path: Path, what: str) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise PtxError(f"the {what} file {path} cannot be read", cause="it is not a text file") from None
-    except OSError as error:
-        raise PtxError(
-            f"the {what} file {path} cannot be read",
-            cause=error.strerror or str(error),
-            correction="check the path",
-        ) from None

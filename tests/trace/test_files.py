@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipesim.bounds import MAX_BARRIERS, MAX_PARAMETER, MAX_SMS, MAX_TRACE_CYCLE, MAX_TRACE_TIME, MAX_TRACE_VALUE
 from pipesim.errors import OutputExistsError, TraceFormatError, UsageError
 from pipesim.model.ending import Ending
 from pipesim.trace.files import _encode, read_meta, read_trace, write_trace
@@ -39,7 +40,11 @@ from pipesim.trace.schema import (
 from pipesim.trace.sites import ENGINE_NAMES
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
-SIZES = st.one_of(st.integers(0, 3), st.integers(0, 2**31), st.integers(0, 2**63 - 1))
+COUNTS = st.one_of(st.integers(0, 3), st.integers(0, MAX_TRACE_VALUE))
+SPANS = st.one_of(st.integers(0, 3), st.integers(0, MAX_TRACE_TIME))
+CYCLES = st.integers(-MAX_TRACE_CYCLE, MAX_TRACE_CYCLE)
+TIMES = st.integers(-MAX_TRACE_TIME, MAX_TRACE_TIME)
+PARAMETERS = st.integers(-MAX_PARAMETER, MAX_PARAMETER)
 TEXTS = st.text(st.characters(exclude_categories=("C", "Z")), max_size=8)
 NAMES = TEXTS.filter(bool)
 DEVICES = st.builds(
@@ -76,33 +81,33 @@ def traces(draw: st.DrawFn) -> Trace:
         agent = draw(st.integers(0, len(agents) - 1))
         site = draw(st.sampled_from([i for i, s in enumerate(sites) if s.role == agents[agent].role]))
         stages = {group.name: group.stages for group in groups}.get(sites[site].barrier)
-        stage = draw(st.integers(0, stages - 1)) if stages else draw(st.integers(-1, 2**40))
+        stage = draw(st.integers(0, stages - 1)) if stages else draw(st.integers(-1, MAX_BARRIERS - 1))
         cta, parity = draw(st.integers(0, grid - 1)), draw(st.integers(-1, 1))
-        rows.append((cta, agent, site, stage, parity, draw(SIZES), draw(SIZES), draw(INT64), draw(INT64), draw(SIZES),
-                     draw(INT64)))  # fmt: skip
+        rows.append((cta, agent, site, stage, parity, draw(COUNTS), draw(COUNTS), draw(CYCLES), draw(TIMES),
+                     draw(SPANS), draw(TIMES)))  # fmt: skip
     events = Events(*np.array(rows, dtype=np.int64).reshape(-1, len(COLUMNS)).T.copy())
     counts = [
         [sum(1 for row in rows if row[:2] == (cta, agent)) for agent in range(len(agents))] for cta in range(grid)
     ]
     headers = tuple(
-        CtaInfo(cta, draw(SIZES), tuple(draw(st.lists(st.builds(Anchor, INT64, INT64, SIZES), max_size=2))),
+        CtaInfo(cta, draw(st.integers(0, MAX_SMS)), tuple(draw(st.lists(st.builds(Anchor, TIMES, CYCLES, SPANS), max_size=2))),
                 tuple(counts[cta]), tuple(0 for _ in agents))
         for cta in sorted({row[0] for row in rows})
     )  # fmt: skip
     meta = TraceMeta(
         source=draw(st.sampled_from(("hardware", "simulation"))),
         protocol=draw(NAMES),
-        params=draw(st.dictionaries(IDENTIFIERS, INT64, max_size=4)),
+        params=draw(st.dictionaries(IDENTIFIERS, PARAMETERS, max_size=4)),
         grid=grid,
         device=draw(DEVICES),
         agents=agents,
         barriers=groups,
         sites=sites,
         ctas=draw(st.sampled_from((headers, ()))),
-        runs=draw(st.sampled_from(((), (Run(True, 1, (1, 2), (3, 2**62)),)))),
+        runs=draw(st.sampled_from(((), (Run(True, 1, (1, 2), (3, MAX_TRACE_TIME)),)))),
         clock=draw(st.sampled_from(("clock", "globaltimer", "both"))),
         status=draw(st.sampled_from((Ending.FINISHED, Ending.DEADLINE))),
-        wrong_tiles=draw(SIZES),
+        wrong_tiles=draw(COUNTS),
         kernel_hash=draw(TEXTS),
         options=tuple(draw(st.lists(TEXTS, max_size=3))),
         record_bytes=draw(st.integers(0, 1024)),

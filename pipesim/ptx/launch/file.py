@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
+from pipesim.bounds import MAX_LAUNCH_BYTES
 from pipesim.errors import LaunchFileError
+from pipesim.inputs import InputKind
 from pipesim.ptx.launch.encoding import encoded
 from pipesim.ptx.launch.members import PAGE, Members
 from pipesim.ptx.launch.values import (
@@ -29,7 +31,7 @@ from pipesim.ptx.launch.values import (
     size_of,
 )
 
-MAX_BYTES = 1 << 24  #: of a launch file
+LAUNCH_FILE = InputKind("launch file", MAX_LAUNCH_BYTES, LaunchFileError, PAGE)
 MOST_VALUES = 1 << 20  #: of an array
 MOST_SPACE = 1 << 15  #: bytes of all parameters (PTX ISA, "Kernel Function Parameters": 32,764)
 _MEMBERS = ("format", "version", "entry", "grid", "block", "cluster", "dynamic_shared_bytes", "registers_per_thread")
@@ -46,12 +48,7 @@ _DEEPEST = 8  #: structures and pointers inside each other
 
 def read_launch(text: str, name: str) -> Launch:
     """The launch that a file's text describes; ``name`` is the file's, for messages. Raises LaunchFileError."""
-    if len(text) > MAX_BYTES:
-        raise LaunchFileError(f"the launch file has {len(text):,} characters", place=name, correction=PAGE)
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise LaunchFileError("this is not JSON", place=name, cause=str(error)[:200], correction=PAGE) from None
+    data = LAUNCH_FILE.parse_json(text, name)
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise LaunchFileError(f'this is not a launch file: it has no "format": "{FORMAT}"', place=name, correction=PAGE)
     if data.get("version") != LAUNCH_VERSION:

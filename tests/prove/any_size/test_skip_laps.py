@@ -301,20 +301,20 @@ def mutated(program: Program, seed: int) -> Program:
     agent = random.choices(range(len(program.code)), [len(code) for code in program.code])[0]
     pc = random.randrange(len(program.code[agent]) - 1)
     op, following = program.code[agent][pc : pc + 2]
-    match random.randrange(4):
-        case 0:
-            return with_operation(program, agent, pc)
-        case 1:
-            return with_operation(program, agent, pc, op, op)
-        case 2:
-            return with_operation(with_operation(program, agent, pc + 1, op), agent, pc, following)
-        case _:
-            at = random.randrange(1, len(op)) if len(op) > 1 else 0
-            other = (*op[:at], op[at] ^ 1, *op[at + 1 :]) if at else op
-            try:
+    try:
+        match random.randrange(4):
+            case 0:
+                return with_operation(program, agent, pc)
+            case 1:
+                return with_operation(program, agent, pc, op, op)
+            case 2:
+                return with_operation(with_operation(program, agent, pc + 1, op), agent, pc, following)
+            case _:
+                at = random.randrange(1, len(op)) if len(op) > 1 else 0
+                other = (*op[:at], op[at] ^ 1, *op[at + 1 :]) if at else op
                 return with_operation(program, agent, pc, other)
-            except ProgramFormatError:
-                return program
+    except ProgramFormatError:  # no program, such as one with the end of a loop that has not begun
+        return program
 
 
 @pytest.mark.slow
