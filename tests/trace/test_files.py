@@ -44,6 +44,7 @@ COUNTS = st.one_of(st.integers(0, 3), st.integers(0, MAX_TRACE_VALUE))
 SPANS = st.one_of(st.integers(0, 3), st.integers(0, MAX_TRACE_TIME))
 CYCLES = st.integers(-MAX_TRACE_CYCLE, MAX_TRACE_CYCLE)
 TIMES = st.integers(-MAX_TRACE_TIME, MAX_TRACE_TIME)
+ANCHORS = st.builds(Anchor, TIMES, CYCLES, SPANS)
 PARAMETERS = st.integers(-MAX_PARAMETER, MAX_PARAMETER)
 TEXTS = st.text(st.characters(exclude_categories=("C", "Z")), max_size=8)
 NAMES = TEXTS.filter(bool)
@@ -90,7 +91,7 @@ def traces(draw: st.DrawFn) -> Trace:
         [sum(1 for row in rows if row[:2] == (cta, agent)) for agent in range(len(agents))] for cta in range(grid)
     ]
     headers = tuple(
-        CtaInfo(cta, draw(st.integers(0, MAX_SMS)), tuple(draw(st.lists(st.builds(Anchor, TIMES, CYCLES, SPANS), max_size=2))),
+        CtaInfo(cta, draw(st.integers(0, MAX_SMS)), tuple(draw(st.lists(ANCHORS, max_size=2))),
                 tuple(counts[cta]), tuple(0 for _ in agents))
         for cta in sorted({row[0] for row in rows})
     )  # fmt: skip
