@@ -41,8 +41,37 @@ class Extraction:
     body: int
 
 
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of a module, ready to be emulated with the values of one launch."""
+
+    module: Module
+    launch: Launch
+    entry: Function
+    function: Function  #: the kernel with the bodies of the functions that it calls
+    code: Code
+
+
+@dataclass(frozen=True)
+class Emulation:
+    """What the warps of one cluster did. ``unsolved``: why the bytes of copies are not known, if so."""
+
+    cluster: Cluster
+    instructions: int  #: of all warps, in all runs
+    unsolved: str
+
+
 def extract(module: Module, launch: Launch, limits: Limits | None = None) -> Extraction:
     """Emulate one cluster of the launch and write what it did as a flat program.
+
+    Raises LaunchFileError if launch and kernel do not fit.
+    """
+    kernel = prepare(module, launch)
+    return emit(kernel, emulate(kernel, limits))
+
+
+def prepare(module: Module, launch: Launch) -> Kernel:
+    """Flow: calls replaced by bodies, and what synchronisation depends on.
 
     Raises LaunchFileError if launch and kernel do not fit.
     """
@@ -53,7 +82,13 @@ def extract(module: Module, launch: Launch, limits: Limits | None = None) -> Ext
     part = slice_of(function, graph)
     code = Code(function, Regions(function, graph, part.kept, uses_of(function), part.opaque), part)
     code.effect_of = effect_of
-    image, constants = Image(launch, entry), Constants(module)
+    return Kernel(module, launch, entry, function, code)
+
+
+def emulate(kernel: Kernel, limits: Limits | None = None) -> Emulation:
+    """Run the cluster: again where lanes have to be followed apart, and where bytes of copies had to be worked out."""
+    code, launch = kernel.code, kernel.launch
+    image, constants = Image(launch, kernel.entry), Constants(kernel.module)
     cluster = Cluster(code, launch, image, constants)
     instructions = cluster.run(limits)
     apart: dict[tuple[int, int], tuple[int, ...]] = {}
@@ -73,10 +108,17 @@ def extract(module: Module, launch: Launch, limits: Limits | None = None) -> Ext
             cluster = Cluster(code, launch, image, constants, apart)
             cluster.sizes = sizes
             instructions += cluster.run(limits)
-    coverage = coverage_of(cluster, function, module, instructions, unsolved)
-    name = launch.entry
-    program = program_of(name, cluster.recorder, cluster.initialised, function, module, launch, coverage)
-    return Extraction(program, tuple(cluster.recorder.barriers), instructions, len(part.kept), len(function.body))
+    return Emulation(cluster, instructions, unsolved)
+
+
+def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
+    """What the warps did, as a flat program with its coverage."""
+    cluster, function, module = emulation.cluster, kernel.function, kernel.module
+    coverage = coverage_of(cluster, function, module, emulation.instructions, emulation.unsolved)
+    recorder = cluster.recorder
+    program = program_of(kernel.launch.entry, recorder, cluster.initialised, function, module, kernel.launch, coverage)
+    body = len(function.body)
+    return Extraction(program, tuple(recorder.barriers), emulation.instructions, len(kernel.code.kept), body)
 
 
 def _with_cluster(launch: Launch, entry: Function) -> Launch:
