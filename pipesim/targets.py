@@ -13,6 +13,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from reprlib import repr as brief
 from types import CodeType, ModuleType
+from typing import TYPE_CHECKING
 
 from pipesim.bounds import MAX_GRID, MAX_PARAMETER
 from pipesim.errors import (
@@ -29,6 +30,9 @@ from pipesim.model.strictness import LENIENT, Strictness
 from pipesim.protocols.catalog import BUILT_IN, ProtocolFunction
 from pipesim.protocols.limits import require_fits
 
+if TYPE_CHECKING:
+    from pipesim.ptx.extract import Extraction
+
 Maker = Callable[[dict[str, int], bool], Program]  #: with all parameters, and whether every role is recorded twice
 
 _MOST_PROPOSED = 4  #: functions of a file that an error proposes
@@ -43,6 +47,7 @@ class Target:
     "" where it has no name there. ``strictness``: the optional rules that its programs are checked for.
     ``description``: what the function's docstring says, of which ``summary`` is the first line. ``maker``: what makes
     the program of all parameters, where another process has the function (:mod:`pipesim.protocol_process`).
+    ``kernel``: what the program was read from, of a kernel's PTX.
     """
 
     name: str
@@ -54,6 +59,7 @@ class Target:
     strictness: Strictness = LENIENT
     description: str = ""
     maker: Maker | None = None
+    kernel: Extraction | None = None
 
     def judging(self, strictness: Strictness) -> Target:
         """The same target, its programs checked for these optional rules."""
@@ -275,8 +281,9 @@ def _target(name: str, function: ProtocolFunction) -> Target:
 def _from_kernel(path: Path, launch: str, sets: Sequence[str]) -> Target:
     from pipesim.ptx.kernel import read_kernel  # a quarter of the package, which few commands need
 
-    program = read_kernel(path, Path(launch) if launch else None, sets).program
-    return Target(program.name, None, program, {}, f"kernel {program.name} of {path}", str(path))
+    found = read_kernel(path, Path(launch) if launch else None, sets)
+    name = found.program.name
+    return Target(name, None, found.program, {}, f"kernel {name} of {path}", str(path), kernel=found)
 
 
 def _from_program(path: Path) -> Target:

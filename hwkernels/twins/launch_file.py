@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 import numpy as np
 
 from hwkernels.device.compile import compile_ptx
+from hwkernels.recorder.layout import REPORT
+from hwkernels.twins import registered
 from hwkernels.twins.buffers import RUN_PARAMS, Argument, Bytes, Input, OfLaunch, Output, TensorMap
+from hwkernels.twins.fault import parse_fault
 from hwkernels.twins.twin import Twin
 from pipesim.errors import UsageError
 from pipesim.ptx.launch import values
@@ -29,14 +33,25 @@ def launch_of(twin: Twin, params: Mapping[str, int], grid: int = 1, fault_at: in
     arguments = twin.arguments(params, grid, 0)
     if OfLaunch.REPORTS not in arguments:
         arguments = (*arguments, *RUN_PARAMS)
+    ctas = prod(shape.grid)
     return values.Launch(
         twin.name,
         _three(shape.grid),
         _three(shape.block),
         (shape.cluster, 1, 1),
         shape.smem_bytes,
-        parameters=parameters_of(arguments, fault_at),
+        parameters=parameters_of(arguments, ctas, fault_at),
     )
+
+
+def recorded_kernel(protocol: str, params: Mapping[str, int], fault: str = "") -> tuple[str, values.Launch]:
+    """The PTX of the twin that a trace says it was recorded of, with its injected fault, and a launch of one cluster.
+
+    Raises as :func:`ptx_of`, and UsageError if pipesim has no twin of that name.
+    """
+    twin, made = registered(protocol), parse_fault(fault) if fault else None
+    number, at = (made.number, made.iteration) if made is not None else (0, 0)
+    return ptx_of(twin, params, number), launch_of(twin, params, fault_at=at)
 
 
 def _three(sizes: tuple[int, ...]) -> values.Shape:
@@ -44,8 +59,14 @@ def _three(sizes: tuple[int, ...]) -> values.Shape:
     return x, y, z
 
 
-def parameters_of(arguments: tuple[Argument, ...], fault_at: int = 0) -> tuple[values.Parameter, ...]:
-    """The parameters of a launch file for a kernel's arguments, in order."""
+def cleared_reports(ctas: int) -> values.Pointer:
+    """The reports of so many CTAs as a launch finds them: all zero, so that no wait of theirs is marked."""
+    words = (0,) * (REPORT.itemsize // 4 * ctas)
+    return values.Pointer(contents=(values.Field(0, values.Array("u32", words)),))
+
+
+def parameters_of(arguments: tuple[Argument, ...], ctas: int = 1, fault_at: int = 0) -> tuple[values.Parameter, ...]:
+    """The parameters of a launch file for a kernel's arguments in a launch of so many CTAs, in order."""
     found = []
     for argument in arguments:
         match argument:
@@ -55,19 +76,21 @@ def parameters_of(arguments: tuple[Argument, ...], fault_at: int = 0) -> tuple[v
             case TensorMap(of=of):
                 found.append(values.Parameter(of, _tensor_map(argument)))
             case OfLaunch():
-                found.append(values.Parameter(argument.value, _of_launch(argument, fault_at)))
+                found.append(values.Parameter(argument.value, _of_launch(argument, ctas, fault_at)))
             case number:
                 found.append(values.Parameter("", _number(number)))
     return tuple(found)
 
 
-def _of_launch(argument: OfLaunch, fault_at: int) -> values.Content:
+def _of_launch(argument: OfLaunch, ctas: int, fault_at: int) -> values.Content:
     match argument:
         case OfLaunch.DEADLINE:
             return values.Number("u32", _DEADLINE_NS)
         case OfLaunch.FAULT_AT:
             return values.Number("u32", fault_at)
-        case OfLaunch.REPORTS | OfLaunch.STOP:
+        case OfLaunch.REPORTS:
+            return cleared_reports(ctas)
+        case OfLaunch.STOP:
             return values.Pointer()
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pipesim.answers.views.heading import heading
 from pipesim.answers.views.trace import CompareReport, PeriodCheck, TraceComparison
-from pipesim.conform.agreement import agreement_of
+from pipesim.conform.agreement import TraceAgreement, agreement_of, agreement_of_kernel
 from pipesim.conform.compare import compare
+from pipesim.conform.recorded_kernel import recorded_kernel
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import Conformance, Timing
 from pipesim.conform.times import PERIOD, NoTime, TimeComparison, no_time
@@ -17,6 +20,9 @@ from pipesim.process.watch import current
 from pipesim.timed.choice import profile_for
 from pipesim.timed.profile import Profile
 from pipesim.trace.schema import Trace
+
+if TYPE_CHECKING:
+    from pipesim.ptx.extract import Extraction
 
 
 def compare_trace(
@@ -48,7 +54,35 @@ def trace_comparison(
     except EvidenceError as error:
         error.place = error.place or source
         raise
-    meta = trace.meta
+    return _comparison(trace, source, stands, timing, simulated, time, tolerance)
+
+
+def compare_kernel(read: Extraction, trace: Trace, source: str) -> CompareReport:
+    """``trace`` beside the program that was read from its kernel's PTX: the order of events alone.
+
+    EvidenceError if it is another kernel's.
+    """
+    try:
+        kernel = recorded_kernel(read, trace)
+        behaviour = conform(kernel.program, kernel.trace, kernel.sites)
+    except EvidenceError as error:
+        error.place = error.place or source
+        raise
+    stands = agreement_of_kernel(kernel.program, kernel.trace, behaviour)
+    time = no_time(profile_for(trace.meta.device.name), NoTime.KERNEL)
+    return CompareReport(heading(kernel.program), (_comparison(trace, source, stands, None, None, time, None),), False)
+
+
+def _comparison(
+    trace: Trace,
+    source: str,
+    stands: TraceAgreement,
+    timing: Timing | None,
+    simulated: Trace | None,
+    time: TimeComparison,
+    tolerance: float | None,
+) -> TraceComparison:
+    behaviour, meta = stands.conformance, trace.meta
     plain, traced = (_measured(timing, name) for name in (PERIOD, TRACED_PERIOD))
     noise = noise_millicycles(meta.runs, traced=False)
     return TraceComparison(

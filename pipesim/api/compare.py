@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from pipesim.answers.compare import compare_trace
+from pipesim.answers.compare import compare_kernel, compare_trace
 from pipesim.answers.recorded_program import named_program, recorded_program
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.trace import CompareReport, TraceComparison
@@ -106,7 +106,8 @@ def compare(
     """Compare a recorded trace with its protocol, event by event and in time.
 
     ``x`` as in :func:`pipesim.check`; leave it out where the trace names a built-in protocol: ``compare(trace)``. A
-    parameter that is not given has the trace's value. ``trace``: a ``Trace`` or the path of its file. ``profile``: the
+    parameter that is not given has the trace's value. Of a kernel's PTX (``kernel.ptx``, its launch file beside it) the
+    order of events is compared alone. ``trace``: a ``Trace`` or the path of its file. ``profile``: the
     latency profile, that of the trace's device if None. ``tolerance``: percent of the measured period.
     Raises UsageError for what cannot be done, EvidenceError for a trace of another kernel, for one that has other
     parameters than the protocol that it names, and for a file that is not a trace.
@@ -124,8 +125,17 @@ def compare(
     within, chosen = percentage(tolerance), None if profile is None else profile_from(profile)
     found, source = trace_from(trace)
     whole = whole_params(params)
-    if x is not None:
-        program = named_program(found.meta, target_from(x, whole), whole, place=source, records=len(found.events))
+    target = target_from(x, whole) if x is not None else None
+    if target is not None and target.program is not None and target.kernel is not None:
+        if whole or profile is not None or tolerance is not None:
+            raise UsageError(
+                "a kernel's PTX is compared by the order of its events",
+                cause="parameters, a profile and a tolerance are for a protocol",
+                correction="leave them out",
+            )
+        return ComparisonResult(target.program, compare_kernel(target.kernel, found, source))
+    if target is not None:
+        program = named_program(found.meta, target, whole, place=source, records=len(found.events))
     else:
         how = "give the protocol first: compare(my_kernel, trace)"
         program = recorded_program(found.meta, given=whole, place=source, correction=how, records=len(found.events))

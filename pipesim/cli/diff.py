@@ -6,12 +6,23 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_output, add_params, add_profile, add_tolerance, params_of
+from pipesim.cli.arguments import (
+    Command,
+    add_launch,
+    add_output,
+    add_params,
+    add_profile,
+    add_tolerance,
+    params_of,
+    target_of,
+)
 from pipesim.cli.completers import complete, protocols
 from pipesim.cli.output import emit, progress
+from pipesim.errors import ParameterError
 
 if TYPE_CHECKING:
     from pipesim.model.program import Program
+    from pipesim.targets import Target
     from pipesim.trace.schema import TraceMeta
 
 
@@ -19,9 +30,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("trace", type=Path, help="a trace file (Parquet); with two, A")
     parser.add_argument("other", type=Path, nargs="?", help="B, to be compared with A instead of a protocol")
     named = parser.add_argument(
-        "--protocol", help="the protocol to compare it with (default: the one that the trace names)"
+        "--protocol", help="the protocol, or the kernel's .ptx, to compare it with (default: what the trace names)"
     )
     complete(named, protocols)
+    add_launch(parser)
     add_params(parser, "a parameter of the protocol (default: the trace's); may be repeated")
     add_profile(parser, "latency profile (default: the one of the trace's device)")
     add_tolerance(parser, "; of two traces, B's period from A's")
@@ -34,7 +46,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
         return diff_pair(options)
 
-    from pipesim.answers.compare import compare_trace
+    from pipesim.answers.compare import compare_kernel, compare_trace
     from pipesim.export.documents import document_of
     from pipesim.export.exit_codes import exit_code
     from pipesim.report.pages.verify import paint_compare
@@ -43,6 +55,12 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     trace = read_trace(options.trace)
     meta = trace.meta
+    if options.launch or options.sets or (options.protocol or "").endswith(".ptx"):
+        kernel = _kernel(options)
+        assert kernel.kernel is not None
+        report = compare_kernel(kernel.kernel, trace, str(options.trace))
+        emit(options, document_of(report), lambda console: paint_compare(console, report))
+        return exit_code(report)
     with progress(f"flattening {options.protocol or meta.protocol}"):
         program = _program(options, meta, len(trace.events))
     profile = load_profile(options.profile) if options.profile else None
@@ -50,6 +68,18 @@ def _carry_out(options: argparse.Namespace) -> int:
         report = compare_trace(program, trace, str(options.trace), profile, options.tolerance)
     emit(options, document_of(report), lambda console: paint_compare(console, report))
     return exit_code(report)
+
+
+def _kernel(options: argparse.Namespace) -> Target:
+    """The kernel that ``--protocol`` names. ParameterError for options that say nothing of it."""
+    if params_of(options) or options.profile or options.tolerance is not None:
+        raise ParameterError(
+            "a kernel's PTX is compared by the order of its events",
+            cause="-p, --profile and --tolerance are for a protocol",
+            correction="leave them out",
+        )
+    with progress(f"reading {options.protocol}"):
+        return target_of(options, options.protocol or "")
 
 
 def _program(options: argparse.Namespace, meta: TraceMeta, records: int) -> Program:
@@ -73,7 +103,7 @@ COMMAND = Command(
     _carry_out,
     (
         ("pipesim diff gemm.parquet", "does the trace do what its protocol says, and how far off is its period?"),
-        ("pipesim diff my_kernel.parquet --protocol my_kernel.py", "the same with the protocol of a file of your own"),
+        ("pipesim diff mine.parquet --protocol mine.py", "the same with your own protocol, or your kernel's .ptx"),
         ("pipesim diff before.parquet after.parquet --tolerance 2", "what a change did; exit code 4 beyond 2 %"),
     ),
 )

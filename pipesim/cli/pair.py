@@ -28,7 +28,10 @@ def diff_pair(options: argparse.Namespace) -> int:
 
 def _refuse_options(options: argparse.Namespace) -> None:
     """Raise UsageError for an option that means something with one trace only."""
-    given = (("--protocol", options.protocol), ("-p", options.param), ("--profile", options.profile))
+    given = (
+        ("--protocol", options.protocol), ("-p", options.param), ("--profile", options.profile),
+        ("--launch", options.launch), ("--set", options.sets),
+    )  # fmt: skip
     for name, value in given:
         if value:
             raise UsageError(

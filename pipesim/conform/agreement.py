@@ -6,13 +6,13 @@ that was made wrong is understood if the fault that was made is among the edits 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from pipesim.conform.diagnose.examine import examine
 from pipesim.conform.diagnose.examined import Autopsy, Examination
 from pipesim.conform.replay.conformance import conform
-from pipesim.conform.result import Conformance, TraceVerdict
+from pipesim.conform.result import Conformance, DivergenceKind, TraceVerdict
 from pipesim.model.ending import HUNG, Ending
 from pipesim.model.program import Program
 from pipesim.trace.schema import Trace, TraceMeta
@@ -54,6 +54,7 @@ class ReasonKind(Enum):
     CUT_OFF = "cut off"  #: a simulation that ran out of its budget
     NO_CTA = "no CTA"  #: nothing was recorded
     NO_EVENT = "no event"  #: no event was recorded, or none in the window: there is nothing to compare
+    NOT_FOLLOWED = "not followed"  #: the program read from the kernel's PTX ends before the records do
     END_NOT_SEEN = "end not seen"  #: the trace does not show what the kernel did after its window
 
 
@@ -87,14 +88,35 @@ def agreement_of(program: Program, trace: Trace, found: Conformance | None = Non
     """
     found = conform(program, trace) if found is None else found
     seen = examine(program, trace, found)
-    agreement, reason = _of_behaviour(trace.meta, found, seen)
+    agreement, reason = _with_results(trace, found, *_of_behaviour(trace.meta, found, seen))
+    return TraceAgreement(agreement, reason, found, seen)
+
+
+def agreement_of_kernel(program: Program, trace: Trace, found: Conformance) -> TraceAgreement:
+    """The same of a program that was read from the kernel's PTX: a fault that was made on purpose is in both.
+
+    Of a program that was not followed to its end, only an event that differs shows something.
+    """
+    agreement, reason = _of_behaviour(replace(trace.meta, fault=""), found, None)
+    differs = found.divergence is not None and found.divergence.kind is DivergenceKind.OTHER_EVENT
+    if agreement is Agreement.DIFFERS and not program.coverage.complete and not differs:
+        agreement, reason = Agreement.UNKNOWN, Reason(ReasonKind.NOT_FOLLOWED)
+    else:
+        agreement, reason = _with_results(trace, found, agreement, reason)
+    return TraceAgreement(agreement, reason, found, None)
+
+
+def _with_results(
+    trace: Trace, found: Conformance, agreement: Agreement, reason: Reason | None
+) -> tuple[Agreement, Reason | None]:
+    """What the records say, and then the data of the run and its other launches."""
     if agreement in (Agreement.CONFORMS, Agreement.UNKNOWN):
         wrong = _wrong_results(trace.meta)
         if wrong is not None:
             agreement, reason = Agreement.DIFFERS, wrong
         elif agreement is Agreement.UNKNOWN:
             reason = _why_unknown(trace, found)
-    return TraceAgreement(agreement, reason, found, seen)
+    return agreement, reason
 
 
 def _of_behaviour(

@@ -38,6 +38,7 @@ class NoTime(Enum):
     FAULT = "fault"  #: it has an injected fault, which the simulation does not have
     NOT_SIMULATED = "not simulated"  #: the simulation did not finish
     LIMIT = "limit"  #: a limit of time or memory ended the simulation
+    KERNEL = "kernel"  #: the program was read from a kernel's PTX, which says nothing of the time between operations
     NOT_RECORDED = "not recorded"  #: too few iterations for a period, and the run was not recorded from end to end
 
 

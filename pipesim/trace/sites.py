@@ -115,12 +115,16 @@ class SiteBook:
     """Numbers the sites of a program while its operations are walked, agent by agent, in program order.
 
     :meth:`records` is called for each operation that can leave an event; the sites are numbered by first appearance.
-    ``also``: the optional sites at which records are made.
+    ``also``: the optional sites at which records are made. ``only``: of the others, those at which they are, if not at
+    all of them: operations at the rest happen unseen.
     """
 
-    def __init__(self, program: Program, also: frozenset[SiteKey] = NO_SITES) -> None:
+    def __init__(
+        self, program: Program, also: frozenset[SiteKey] = NO_SITES, only: frozenset[SiteKey] | None = None
+    ) -> None:
         self._program = program
         self._also = also
+        self._only = only
         self._index: dict[SiteKey, int] = {}
         self._known: dict[tuple[str, int, Operation], tuple[Record, ...]] = {}
         self._stage = -1
@@ -141,7 +145,9 @@ class SiteBook:
         key = (self._role, self._stage, operation[:4])  # what follows, such as the item of a copy, is not recorded
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = _records(self._program, self._role, operation, self._stage, self._index)
+            found = self._known[key] = _records(
+                self._program, self._role, operation, self._stage, self._index, self._only
+            )
         return found
 
     def _optional_records(self, operation: Operation) -> tuple[Record, ...]:
@@ -174,12 +180,14 @@ class SiteBook:
         )
 
 
-def site_table(program: Program, also: frozenset[SiteKey] = NO_SITES) -> SiteTable:
+def site_table(
+    program: Program, also: frozenset[SiteKey] = NO_SITES, only: frozenset[SiteKey] | None = None
+) -> SiteTable:
     """The table of ``program``: a site for each (role, kind of event, barrier group), in order of first appearance.
 
-    ``also``: the optional sites at which records are made.
+    ``also``: the optional sites at which records are made; ``only``: of the others, those at which they are, None: all.
     """
-    book = SiteBook(program, also)
+    book = SiteBook(program, also, only)
     by_agent = []
     for agent, code in enumerate(program.code):
         book.begin(agent)
@@ -208,7 +216,12 @@ def barrier_groups(program: Program) -> tuple[BarrierGroup, ...]:
 
 
 def _records(
-    program: Program, role: str, operation: Operation, last_stage: int, index: dict[SiteKey, int]
+    program: Program,
+    role: str,
+    operation: Operation,
+    last_stage: int,
+    index: dict[SiteKey, int],
+    only: frozenset[SiteKey] | None,
 ) -> tuple[Record, ...]:
     on_barrier = operation[0] in ON_BARRIER
     barrier = program.barriers[operation[BARRIER]] if on_barrier else None
@@ -218,6 +231,7 @@ def _records(
     return tuple(
         Record(index.setdefault((role, kind, group), len(index)), stage, parity, _value(kind, operation))
         for kind in kinds(operation)
+        if only is None or (role, kind, group) in only
     )
 
 

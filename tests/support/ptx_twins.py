@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 
 from hwkernels.twins import registered
@@ -13,7 +12,6 @@ from pipesim.model.groups import ON_BARRIER
 from pipesim.model.ops import OPERANDS, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.ptx.extract import Extraction, extract
-from pipesim.ptx.launch.values import Array, Field, Launch, Pointer
 from pipesim.ptx.text.read import read_module
 from pipesim.targets import find
 
@@ -21,7 +19,6 @@ Group = tuple[int, str, int]  #: CTA, group, stage
 Order = dict[Group, dict[tuple[int, int], list[tuple[object, ...]]]]  #: of each barrier, for each (CTA, warp)
 
 _SAID = frozenset({"count", "expect", "parity", "bytes", "lanes", "noinc", "cta_mask", "engine"})
-_REPORT_WORDS = 156  #: of a CTA's report, which the host clears before a launch
 
 
 @cache
@@ -33,16 +30,8 @@ def twin_ptx(name: str, changes: tuple[tuple[str, int], ...]) -> str:
 def extracted(name: str, changes: Mapping[str, int], text: str = "") -> Extraction:
     """What a twin's PTX, or ``text`` in its place, does in a launch of the protocol's parameters."""
     twin, params = registered(name), {**find(name).defaults, **changes}
-    launch = cleared(launch_of(twin, params))
+    launch = launch_of(twin, params)
     return extract(read_module(text or twin_ptx(name, tuple(changes.items())), f"{name}.ptx"), launch)
-
-
-def cleared(launch: Launch) -> Launch:
-    """The launch with the reports that the host clears before it."""
-    words = Array("u32", (0,) * _REPORT_WORDS * (launch.grid[0] * launch.grid[1] * launch.grid[2]))
-    reports = Pointer(contents=(Field(0, words),))
-    parameters = tuple(p._replace(content=reports) if p.name == "reports" else p for p in launch.parameters)
-    return replace(launch, parameters=parameters)
 
 
 def order_of_kernel(name: str, changes: Mapping[str, int], found: Extraction) -> Order:

@@ -8,7 +8,7 @@ from pathlib import Path
 from hwkernels.device.compile import compile_ptx
 from hwkernels.device.sources import source_file
 from hwkernels.twins import registered
-from hwkernels.twins.launch_file import launch_of, ptx_of
+from hwkernels.twins.launch_file import cleared_reports, launch_of, ptx_of
 from pipesim.ptx.launch.values import Launch, Number, Parameter, Pointer, TensorMap
 from pipesim.targets import find
 from tools.corpus.built import Built
@@ -90,7 +90,7 @@ def _one(
 ) -> Built:
     """A kernel of Blackwell with the parameters that end each list: deadline, reports, stop."""
     ptx = compile_ptx(source_file(f"{kernel}.cu"), {**defines, "PIPESIM_TRACE": 0}, "sm_100a")
-    every = (*arguments, Number("u32", 2_000_000_000), Pointer(), Pointer())
+    every = (*arguments, Number("u32", 2_000_000_000), cleared_reports(grid), Pointer())
     parameters = tuple(Parameter("", each) for each in every)
     launch = Launch(kernel, (grid, 1, 1), (threads, 1, 1), dynamic_shared=MAXIMUM_SHARED, parameters=parameters)
     return Built("sm_100a", as_name or kernel, ptx, launch)

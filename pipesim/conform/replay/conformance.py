@@ -18,14 +18,19 @@ from pipesim.conform.replay.releases import ReleaseTime, Stopwatch
 from pipesim.conform.result import Conformance, Divergence, DivergenceKind, LatencyCheck, TraceVerdict
 from pipesim.errors import EvidenceError
 from pipesim.model.ending import Ending
+from pipesim.model.groups import MAY_BLOCK
+from pipesim.model.machine import finished
 from pipesim.model.program import Program
-from pipesim.trace.schema import AgentInfo, BarrierGroup, CtaInfo, Events, Trace
+from pipesim.trace.schema import AgentInfo, BarrierGroup, CtaInfo, Events, SiteKey, Trace
 from pipesim.trace.sites import SiteTable, optional_of, site_table
 
 
-def conform(program: Program, trace: Trace) -> Conformance:
-    """Compare every recorded CTA (or cluster) with ``program``. EvidenceError if the trace is another kernel's."""
-    table = site_table(program, optional_of(trace.meta))
+def conform(program: Program, trace: Trace, only: frozenset[SiteKey] | None = None) -> Conformance:
+    """Compare every recorded CTA (or cluster) with ``program``. EvidenceError if the trace is another kernel's.
+
+    ``only``: the sites that were recorded, of a program that does more; None for all of them.
+    """
+    table = site_table(program, optional_of(trace.meta), only)
     require_same_kernel(program, table, trace)
     floors = floors_for(trace.meta.device.name) if trace.meta.source == "hardware" else None
     watch = stopwatch(program, trace, floors) if floors is not None and trace.meta.device.sm_khz > 0 else None
@@ -185,7 +190,10 @@ def _replay_cta(
     if mismatches:
         wrong = divergences.mismatch(min(mismatches, key=lambda m: (divergences.time(m.row), m.agent)))
         return _OfCta(wrong, None, iterations, ended)
-    partial = [a.cut or (hung and (ends or a.end < len(a.ran))) for a, ends in zip(aligned, ending, strict=True)]
+    partial = [
+        a.cut or (hung and (ends or a.end < len(a.ran) or _waits_unseen(program, a)))
+        for a, ends in zip(aligned, ending, strict=True)
+    ]
     rows = np.flatnonzero(trace.events.cta == cta)
     releases = None if watch is None else watch.start(cta, program, aligned, events, rows)
     followed = replay(program, events, aligned, partial, uncertainty, divergences, STRICT, releases)
@@ -203,7 +211,22 @@ def _replay_cta(
     if found is not None or not hung:
         return _OfCta(found, None, iterations, ended)
     stopped = divergences.not_finished(followed.state)
-    return _OfCta(stopped if any(partial) else None, None if any(partial) else stopped, iterations, ended)
+    stands = any(
+        p and not (a.mismatch is None and finished(program, followed.state, a.agent))
+        for p, a in zip(partial, aligned, strict=True)
+    )
+    return _OfCta(stopped if stands else None, None if stands else stopped, iterations, ended)
+
+
+def _waits_unseen(program: Program, aligned: Aligned) -> bool:
+    """Whether an agent may have stayed after its last record: something that may block and leaves none follows it."""
+    code = program.code[aligned.agent]
+    for pc, mine in zip(reversed(aligned.ran), reversed(aligned.rows), strict=True):
+        if mine:
+            return False
+        if code[pc][0] in MAY_BLOCK:
+            return True
+    return False
 
 
 def _fits(aligned: Aligned, passes: tuple[int, ...]) -> bool:

@@ -14,6 +14,10 @@ from pipesim.ptx.flow.opcodes import may_touch_shared
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.module import Function
 
+#: Opcodes whose result depends on nothing but their operands.
+_ARITHMETIC = frozenset(
+    {"add", "sub", "mul", "mad", "and", "or", "xor", "not", "neg", "shl", "shr", "min", "max", "setp", "selp", "cvt"}
+)
 _MOST_AHEAD = 200  #: positions of a way in which a meeting place is looked for
 
 
@@ -21,13 +25,15 @@ _MOST_AHEAD = 200  #: positions of a way in which a meeting place is looked for
 class BranchRegion:
     """The instructions between a branch and ``join``, which is the end of the body if its ways meet nowhere.
 
-    ``written``: names of the registers that they may write; ``synchronising``: the positions that synchronise.
+    ``written``: names of the registers that they may write; ``varying``: those of them that are not given the same
+    value again by each iteration of a loop that the branch ends. ``synchronising``: the positions that synchronise.
     ``noticed``: others wait for one of them or go on by it; ``accesses``: there are accesses that may be shared.
     """
 
     join: int
     positions: frozenset[int]
     written: tuple[str, ...]
+    varying: tuple[str, ...]
     synchronising: tuple[int, ...]
     noticed: bool
     accesses: bool
@@ -111,9 +117,31 @@ class Regions:
         written = dict.fromkeys(name for p in sorted(inside & self.changing) for name in self.uses.writes[p])
         sync = tuple(p for p in kept if synchronises(body[p]))
         loop = branch in inside or any(s <= p and s in inside for p in inside for s in self.successors(p))
+        repeated = self._repeated(branch, inside) if branch in inside else frozenset()
+        varying = tuple(name for name in written if name not in repeated)
         noticed = any(makes_others_wait(body[p]) for p in sync)
         accesses = any(may_touch_shared(body[p]) for p in kept) or bool(sync)
-        return BranchRegion(join, frozenset(inside), tuple(written), sync, noticed, accesses, loop)
+        return BranchRegion(join, frozenset(inside), tuple(written), varying, sync, noticed, accesses, loop)
+
+    def _repeated(self, branch: int, inside: set[int]) -> frozenset[str]:
+        """Registers that each iteration of a loop, which ends or not at this branch, computes again from the same.
+
+        They are written once in the loop, in the branch's own block and under no guard: so the value that a register
+        has at the branch is that of every further iteration.
+        """
+        body, uses = self.function.body, self.uses
+        first = self.graph.blocks[self.graph.block_of[branch]].first
+        writers: dict[str, list[int]] = {}
+        for p in inside:
+            for name in uses.writes[p]:
+                writers.setdefault(name, []).append(p)
+        found: set[str] = set()
+        for p in range(first, branch):
+            each = body[p]
+            same = all(name not in writers or name in found for name in uses.reads[p])
+            if each.opcode in _ARITHMETIC and each.guard is None and same:
+                found |= {name for name in uses.writes[p] if writers[name] == [p]}
+        return frozenset(found)
 
     @cached_property
     def spins(self) -> dict[int, frozenset[int]]:

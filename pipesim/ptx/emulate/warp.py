@@ -429,7 +429,7 @@ class EmulatedWarp(WarpLanes):
             return self._both_ways(segment, region, unknown)
         if region.accesses:
             raise Stopped("a branch depends on a value that is not known", leaf)
-        for name in region.written:
+        for name in region.varying:
             register = self.code.register(name)
             self.R[register] = unknown
         return region.join

@@ -131,6 +131,8 @@ def _why_words(why: NoTime | None) -> str:
             return "the simulation did not finish"
         case NoTime.LIMIT:
             return "a limit of time or memory ended the simulation"
+        case NoTime.KERNEL:
+            return "the kernel's PTX does not say how long its work between two operations takes"
         case NoTime.NOT_RECORDED | None:
             return "too few iterations for a period, and not recorded from end to end"
         case _:

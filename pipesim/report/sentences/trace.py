@@ -147,6 +147,8 @@ def _reason_words(reason: Reason, divergence: str) -> str:
             return "the trace has no recorded CTA"
         case ReasonKind.NO_EVENT:
             return "the trace has no event to compare with the protocol"
+        case ReasonKind.NOT_FOLLOWED:
+            return "the program read from the PTX ends before the trace does: see what was not followed"
         case ReasonKind.END_NOT_SEEN:
             return "the trace does not show what the kernel did after its window"
         case _:

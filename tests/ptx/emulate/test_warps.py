@@ -213,3 +213,24 @@ def test_lanes_of_a_warp_that_wait_for_each_other_are_agents_of_their_own():
     assert check(program).verdict is Verdict.PROVED
     syncs = [op[2:] for code in program.code for op in code if op[0] == Op.BAR_SYNC]
     assert sorted(syncs) == [(32, 1), (32, 31)]
+
+
+CLOCK = """ mov.u32 %r20, 1;
+ mov.u32 %r21, 1;
+spin:
+ mov.u32 %r22, %clock;
+ {body}
+ setp.lt.u32 %p5, %r22, 100;
+ @%p5 bra spin;
+ bar.sync %r23, 64;
+"""
+
+
+def test_what_each_iteration_of_a_loop_of_unknown_length_computes_again_is_known_after_it():
+    again = program_of(READ_TWO + CLOCK.format(body="add.u32 %r24, %r20, 1; add.u32 %r23, %r24, 1;"))
+    assert again.coverage.complete
+    assert again.named_barriers == ((0, 0), (0, 3))
+    counted = program_of(READ_TWO + CLOCK.format(body="add.u32 %r21, %r21, 1; add.u32 %r23, %r21, 1;"))
+    assert "the number of a named barrier is not known" in counted.coverage.stopped[0]
+    guarded = program_of(READ_TWO + CLOCK.format(body="mov.u32 %r23, 2; @%p0 add.u32 %r23, %r20, 2;"))
+    assert "the number of a named barrier is not known" in guarded.coverage.stopped[0]

@@ -1,0 +1,196 @@
+"""A program that was read from a kernel's PTX beside a recorded trace of that kernel: one naming for both.
+
+PTX has no names. The trace names its warps (role, index, warp) and its mbarriers (groups with stages and counts), which
+lie in shared memory in the order of its table. So a warp of the kernel has the trace's name for it, and the mbarriers
+are named in the order of their addresses; the counts of their inits have to be those of the trace. What a kernel does
+at no site of its trace, and what warps without records do, happens unseen. Work is no operation of a program from PTX:
+the events at sites of work are left out. A try that its wait follows at once is that wait, in PTX; where the trace
+records tries, it is both again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipesim.errors import EvidenceError
+from pipesim.model.groups import ON_BARRIER, PARITY_TRIES, PARITY_WAITS
+from pipesim.model.ops import Op, Operation, operand, with_operand
+from pipesim.model.program import Agent, Barrier, Program
+from pipesim.trace.schema import AgentInfo, CtaInfo, EventKind, SiteKey, Trace, TraceMeta
+from pipesim.trace.sites import barrier_groups
+
+if TYPE_CHECKING:
+    from pipesim.ptx.extract import Extraction
+
+Place = tuple[int, int]  #: rank of a CTA, byte offset in its shared memory
+_OF_WORK = frozenset({EventKind.WORK_BEGIN, EventKind.WORK_END})
+
+
+@dataclass(frozen=True)
+class RecordedKernel:
+    """A kernel's program with the names of its trace, and the trace without what no program from PTX says.
+
+    ``sites``: those at which the trace records.
+    """
+
+    program: Program
+    trace: Trace
+    sites: frozenset[SiteKey]
+
+
+def recorded_kernel(kernel: Extraction, trace: Trace) -> RecordedKernel:
+    """The two in one naming.
+
+    EvidenceError if the warps or the mbarriers of the trace are not the kernel's.
+    """
+    grid = max(1, trace.meta.grid // kernel.program.ctas)
+    program = replace(kernel.program, grid=grid)
+    named = _with_tries(_with_barriers(_with_agents(program, trace.meta), kernel.places, trace.meta), trace)
+    agents = tuple(AgentInfo(a.role, a.index, a.warp) for a in named.agents if a.cta == 0)
+    more = len(agents) - len(trace.meta.agents)
+    kept = [number for number, site in enumerate(trace.meta.sites) if site.kind not in _OF_WORK]
+    events = trace.events.select(np.flatnonzero(np.isin(trace.events.site, kept)))
+    meta = replace(trace.meta, agents=agents, ctas=tuple(_with_silent(each, more) for each in trace.meta.ctas))
+    sites = frozenset(trace.meta.sites[number].key for number in kept)
+    return RecordedKernel(named, Trace(meta, events), sites)
+
+
+def _with_silent(header: CtaInfo, more: int) -> CtaInfo:
+    """A CTA's header with so many warps more, which record nothing."""
+
+    def longer(numbers: tuple[int, ...]) -> tuple[int, ...]:
+        return (*numbers, *(0,) * more) if numbers else ()
+
+    return replace(header, written=longer(header.written), dropped=longer(header.dropped), passes=longer(header.passes))
+
+
+def _with_agents(program: Program, meta: TraceMeta) -> Program:
+    """The program with the trace's agents first in each CTA, in its order and with its names."""
+    order: list[int] = []
+    agents: list[Agent] = []
+    taken = {info.role for info in meta.agents}
+    for cta in range(program.ctas):
+        mine = [number for number, agent in enumerate(program.agents) if agent.cta == cta]
+        for info in meta.agents:
+            of_warp = [n for n in mine if program.agents[n].warp == info.warp]
+            if not of_warp:
+                raise EvidenceError(
+                    f"the trace of {meta.protocol} has a warp {info.warp} ({info.name}) that {program.name} lacks",
+                    cause="it was recorded of another kernel, or in another launch",
+                    correction="name the PTX and the launch file of the recording",
+                )
+            chosen = max(of_warp, key=lambda n: len(program.code[n]))
+            mine.remove(chosen)
+            order.append(chosen)
+            agents.append(replace(program.agents[chosen], role=info.role, index=info.index))
+        seen: Counter[str] = Counter()
+        for number in mine:
+            agent = program.agents[number]
+            role = f"unrecorded {agent.role}" if agent.role in taken else agent.role
+            order.append(number)
+            agents.append(replace(agent, role=role, index=seen[role]))
+            seen[role] += 1
+    return replace(
+        program,
+        agents=tuple(agents),
+        code=tuple(program.code[n] for n in order),
+        lines=tuple(program.lines[n] for n in order),
+    )
+
+
+def _with_barriers(program: Program, places: Sequence[Place], meta: TraceMeta) -> Program:
+    """The program with the trace's names of mbarriers, in its order."""
+    names = [(group.name, stage) for group in meta.barriers for stage in range(group.stages)]
+    offsets = sorted({offset for _, offset in places})
+    if len(offsets) != len(names):
+        raise EvidenceError(
+            f"the trace of {meta.protocol} has {len(names)} mbarriers and {program.name} has {len(offsets)}",
+            cause="it was recorded of another kernel, or in another launch",
+            correction="name the PTX and the launch file of the recording",
+        )
+    named = dict(zip(offsets, names, strict=True))
+    order = sorted(range(len(places)), key=lambda n: (places[n][0], offsets.index(places[n][1])))
+    number_of = {old: new for new, old in enumerate(order)}
+    found = replace(
+        program,
+        barriers=tuple(Barrier(places[n][0], *named[places[n][1]]) for n in order),
+        code=tuple(tuple(_renumbered(op, number_of) for op in code) for code in program.code),
+    )
+    groups = barrier_groups(found)
+    if groups != meta.barriers:
+        theirs, ours = next((a, b) for a, b in zip(meta.barriers, groups, strict=True) if a != b)
+        raise EvidenceError(
+            f"{theirs.name} of the trace completes with {theirs.count} arrivals; the mbarriers at its place in "
+            f"{program.name} with {ours.count}",
+            cause="the mbarriers of the trace are taken to lie in shared memory in its order",
+            correction="name the PTX and the launch file of the recording",
+        )
+    return found
+
+
+def _renumbered(op: Operation, number_of: dict[int, int]) -> Operation:
+    if op[0] not in ON_BARRIER:
+        return op
+    old = operand(op, "barrier")
+    return op if old < 0 else with_operand(op, "barrier", number_of[old])
+
+
+def _with_tries(program: Program, trace: Trace) -> Program:
+    """Each wait as a try and a wait that depends on it, where the trace has a try in its place."""
+    meta, events = trace.meta, trace.events
+    sites = {n: site for n, site in enumerate(meta.sites) if site.kind in (EventKind.TRY, EventKind.WAIT_ENTER)}
+    tries = [n for n, site in sites.items() if site.kind is EventKind.TRY]
+    if not np.isin(events.site, tries).any():
+        return program
+    if meta.window:
+        raise EvidenceError(
+            f"the trace of {meta.protocol} has tries, of which a window keeps a part",
+            cause="a try that its wait follows at once is that wait in the program of a kernel's PTX",
+            correction="record it without a window",
+        )
+    asked = np.flatnonzero(np.isin(events.site, list(sites)))
+    code, lines = list(program.code), list(program.lines)
+    for number, agent in enumerate(program.agents):
+        index = next((n for n, a in enumerate(meta.agents) if (a.role, a.index) == (agent.role, agent.index)), -1)
+        of_rank = [int(row) for row in asked if events.agent[row] == index]
+        first = next((int(events.cta[row]) for row in of_rank if events.cta[row] % program.ctas == agent.cta), -1)
+        said: dict[str, deque[tuple[EventKind, int]]] = defaultdict(deque)
+        for row in of_rank:
+            if events.cta[row] == first:
+                site = sites[int(events.site[row])]
+                said[site.barrier].append((site.kind, int(events.value[row])))
+        code[number], lines[number] = _tried(program, number, said)
+    return replace(program, code=tuple(code), lines=tuple(lines), registers=program.registers + 1)
+
+
+def _tried(
+    program: Program, agent: int, said: Mapping[str, deque[tuple[EventKind, int]]]
+) -> tuple[tuple[Operation, ...], tuple[int, ...]]:
+    """An agent's code and lines; ``said``: by group, which of its waits were entered or tried, and the answers."""
+    made: list[Operation] = []
+    where: list[int] = []
+    answers: dict[int, int] = {}
+    for op, line in zip(program.code[agent], program.lines[agent], strict=True):
+        group = (
+            said.get(program.barriers[operand(op, "barrier")].name) if op[0] in PARITY_WAITS | PARITY_TRIES else None
+        )
+        asks = op[0] != Op.WAIT_UNLESS or not answers.get(operand(op, "register"), 0)
+        kind, value = group.popleft() if group and asks else (EventKind.WAIT_ENTER, 0)
+        if op[0] in PARITY_TRIES:
+            answers[operand(op, "register")] = value
+        if op[0] == Op.WAIT and kind is EventKind.TRY:
+            barrier, parity, semantics = op[1:]
+            made.append((int(Op.TRY_WAIT), barrier, parity, program.registers, semantics))
+            made.append((int(Op.WAIT_UNLESS), barrier, parity, program.registers, semantics))
+            where += [line, line]
+            if group and not value:
+                group.popleft()
+        else:
+            made.append(op)
+            where.append(line)
+    return tuple(made), tuple(where)
