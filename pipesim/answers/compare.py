@@ -63,7 +63,7 @@ def compare_kernel(read: Extraction, trace: Trace, source: str) -> CompareReport
     EvidenceError if it is another kernel's.
     """
     try:
-        kernel = recorded_kernel(read, trace)
+        kernel = recorded_kernel(read.program, read.places, trace)
         behaviour = conform(kernel.program, kernel.trace, kernel.sites)
     except EvidenceError as error:
         error.place = error.place or source

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,9 +22,6 @@ from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Agent, Barrier, Program
 from pipesim.trace.schema import AgentInfo, CtaInfo, EventKind, SiteKey, Trace, TraceMeta
 from pipesim.trace.sites import barrier_groups
-
-if TYPE_CHECKING:
-    from pipesim.ptx.extract import Extraction
 
 Place = tuple[int, int]  #: rank of a CTA, byte offset in its shared memory
 _OF_WORK = frozenset({EventKind.WORK_BEGIN, EventKind.WORK_END})
@@ -43,14 +39,13 @@ class RecordedKernel:
     sites: frozenset[SiteKey]
 
 
-def recorded_kernel(kernel: Extraction, trace: Trace) -> RecordedKernel:
-    """The two in one naming.
+def recorded_kernel(program: Program, places: Sequence[Place], trace: Trace) -> RecordedKernel:
+    """The two in one naming; ``places``: CTA and offset of each mbarrier of the program, in its order.
 
     EvidenceError if the warps or the mbarriers of the trace are not the kernel's.
     """
-    grid = max(1, trace.meta.grid // kernel.program.ctas)
-    program = replace(kernel.program, grid=grid)
-    named = _with_tries(_with_barriers(_with_agents(program, trace.meta), kernel.places, trace.meta), trace)
+    program = replace(program, grid=max(1, trace.meta.grid // program.ctas))
+    named = _with_tries(_with_barriers(_with_agents(program, trace.meta), places, trace.meta), trace)
     agents = tuple(AgentInfo(a.role, a.index, a.warp) for a in named.agents if a.cta == 0)
     more = len(agents) - len(trace.meta.agents)
     kept = [number for number, site in enumerate(trace.meta.sites) if site.kind not in _OF_WORK]
