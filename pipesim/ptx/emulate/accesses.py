@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -74,14 +75,14 @@ def read(cluster: Recorded, warp: Accessing, where: Where, ranges: list[Range], 
     pending.reads.setdefault(where, []).extend(ranges)
 
 
-def write(warp: Accessing, where: Where, ranges: list[Range], values: list[object], position: int) -> None:
-    """The warp stores these bytes; ``values``: what is stored in each range, None where it is not known."""
+def write(
+    warp: Accessing, where: Where, ranges: list[Range], starts: Iterable[int], value: object, position: int
+) -> None:
+    """The warp stores these bytes; ``value``: what is stored from each of ``starts`` on, None if it is not known."""
     pending = warp.pending
     pending.position = position if pending.empty else pending.position
     pending.writes.setdefault(where, []).extend(ranges)
-    held = pending.values.setdefault(where, {})
-    for (first, _), value in zip(ranges, values, strict=True):
-        held[first] = value
+    pending.values.setdefault(where, {}).update(dict.fromkeys(starts, value))
 
 
 def copy(warp: Accessing, where: Where, ranges: list[Range], position: int) -> None:
@@ -107,9 +108,10 @@ def flush(cluster: Recorded, warp: Accessing) -> None:
                 record.add(agent, at, Op.READ, record.access(space, cta, low, high - low), item)
     for (space, cta), ranges in writes.items():
         stored = values[space, cta]
+        knows = any(value is not None for value in stored.values())
         for first, end in merged(ranges):
-            within = [(a - first, stored[a]) for a in stored if first <= a < end]
-            if all(value is not None for _, value in within):
+            within = [(a - first, stored[a]) for a in stored if first <= a < end] if knows else []
+            if within and all(value is not None for _, value in within):
                 item = cluster.item(("stored", tuple(sorted(within))))
             else:
                 item = _item_of_stores(cluster, warp, at, (cta, first, end))

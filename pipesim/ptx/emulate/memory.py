@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import sub
 
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, joined, lift
 
@@ -148,6 +150,17 @@ def _part(value: int, byte: int) -> int:
 
 def _low(value: int, size: int) -> int:
     return value & ((1 << 8 * size) - 1)
+
+
+def runs(starts: Iterable[int], size: int) -> list[tuple[int, int]]:
+    """The union of ranges of ``size`` bytes that begin at these offsets, as disjoint ones, sorted."""
+    ordered = sorted(set(starts))
+    steps = list(map(sub, ordered[1:], ordered))
+    if max(steps, default=0) <= size:
+        return [(ordered[0], ordered[-1] + size)]
+    breaks = [i for i, step in enumerate(steps) if step > size]
+    firsts = [ordered[0], *(ordered[i + 1] for i in breaks)]
+    return list(zip(firsts, [*(ordered[i] + size for i in breaks), ordered[-1] + size], strict=True))
 
 
 def merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

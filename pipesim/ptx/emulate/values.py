@@ -7,8 +7,10 @@ overload the operators. Integers are held without a sign, in the width of their 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import repeat
 from typing import Any, TypeAlias
 
 WARP = 32
@@ -70,8 +72,14 @@ class _Lifted:
     def __lshift__(self, other: Value) -> Value:
         return lift(operator.lshift, self, other)
 
+    def __rlshift__(self, other: Value) -> Value:
+        return lift(operator.lshift, other, self)
+
     def __rshift__(self, other: Value) -> Value:
         return lift(operator.rshift, self, other)
+
+    def __rrshift__(self, other: Value) -> Value:
+        return lift(operator.rshift, other, self)
 
     def __lt__(self, other: Value) -> Value:
         return lift(operator.lt, self, other)
@@ -178,11 +186,13 @@ def lanes_of(each: list[Value]) -> Value:
     if isinstance(first, Unknown):
         return first if all(isinstance(v, Unknown) for v in each) else PerLane(each)
     try:
-        if each.count(first) == WARP:
+        if first == each[1] and each.count(first) == WARP:
             return first
         step = each[1] - first
-        if step.__class__ is int and step and each == list(range(first, first + WARP * step, step)):
-            return Ramp(first, step)
+        if step.__class__ is int and step and each[-1] - first == (WARP - 1) * step:
+            made = Ramp(first, step)
+            if each == made.each:
+                return made
     except TypeError:  # some are unknown
         pass
     return PerLane(each)
@@ -219,20 +229,39 @@ def lift(function: Callable[..., Value], *args: Value) -> Value:
     """A function of integers, applied to values of any kind."""
     lanes = unknown = None
     for a in args:
-        if isinstance(a, OpenAnswer):
-            return _of_answer(function, a.asked, args)
-        if isinstance(a, PerLane):
+        kind = a.__class__
+        if kind is int:
+            continue
+        if kind is PerLane or kind is Ramp:
             lanes = a
-        elif isinstance(a, Unknown):
+        elif kind is OpenAnswer:
+            return _of_answer(function, a.asked, args)
+        elif kind is Unknown:
             unknown = unknown or (a,)
     if lanes is not None:
-        spread = [a.each if isinstance(a, PerLane) else [a] * WARP for a in args]
-        if function in _TOTAL:
-            return lanes_of([function(*each) for each in zip(*spread, strict=True)])
-        return lanes_of([lift(function, *each) for each in zip(*spread, strict=True)])
+        return lanes_of(_by_lane(function, args, known=unknown is None))
     if unknown is not None and function not in _TOTAL:
         return unknown[0]
     return function(*args)
+
+
+def _by_lane(function: Callable[..., Value], args: tuple[Value, ...], *, known: bool) -> list[Value]:
+    """A function of the values of each lane; an operator of Python is its own rule for what is not known.
+
+    ``known``: none of the values that all lanes share is unknown.
+    """
+    columns = [a.each if isinstance(a, PerLane) else repeat(a) for a in args]
+    at_once = _AT_ONCE.get(function)
+    if at_once is not None:
+        return list(map(at_once, *columns))
+    if function in _TOTAL or (known and all(integers(a.each) for a in args if isinstance(a, PerLane))):
+        return list(map(function, *columns))
+    return [lift(function, *each) for each in zip(*columns, strict=False)]
+
+
+def integers(each: list[Value]) -> bool:
+    """Whether all of these are known integers."""
+    return _INTEGERS.issuperset(map(type, each))
 
 
 def _of_answer(function: Callable[..., Value], asked: int, args: tuple[Value, ...]) -> Value:
@@ -270,6 +299,19 @@ def _choose(p: Value, a: Value, b: Value) -> Value:
 
 #: Take unknown values as arguments, and may know their result.
 _TOTAL: frozenset[Callable[..., Value]] = frozenset({_times, _both, _choose})
+#: The operators of Python that do with lanes what these functions do.
+_AT_ONCE: Mapping[Callable[..., Value], Callable[..., Value]] = {
+    **{
+        each: each
+        for each in (
+            operator.add, operator.sub, operator.or_, operator.xor, operator.lshift, operator.rshift,
+            operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
+        )
+    },
+    _times: operator.mul,
+    _both: operator.and_,
+}  # fmt: skip
+_INTEGERS = frozenset({int, bool})
 
 
 def select(p: Value, a: Value, b: Value) -> Value:
@@ -309,9 +351,10 @@ def _joined_answers(mask: int, value: Value, other: Value) -> Value:
     return answer_of(asked.pop(), if_false, joined(mask, part(value, true=True), part(other, true=True)))
 
 
-def lanes_in(mask: int) -> list[int]:
+@lru_cache(maxsize=1024)
+def lanes_in(mask: int) -> tuple[int, ...]:
     """The numbers of the lanes of a mask, the lowest first."""
-    return [lane for lane in range(WARP) if mask >> lane & 1]
+    return tuple(lane for lane in range(WARP) if mask >> lane & 1)
 
 
 def leaf_of(value: Value) -> Leaf | None:

@@ -163,11 +163,11 @@ class Instruction(NamedTuple):
 
     def has(self, *names: str) -> bool:
         """Whether it has each of these modifiers, in whatever order: a modifier is a member of a set."""
-        return all(name in self.modifiers for name in names)
+        return all(map(self.modifiers.__contains__, names))
 
     def has_any(self, *names: str) -> bool:
         """Whether it has one of these modifiers."""
-        return any(name in self.modifiers for name in names)
+        return any(map(self.modifiers.__contains__, names))
 
     @property
     def mnemonic(self) -> str:

@@ -83,7 +83,7 @@ def _bulk(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         _read_shared(cluster, warp, step, 1, lane, size)
 
 
-def _lanes(warp: EmulatedWarp, step: DecodedStep) -> list[int]:
+def _lanes(warp: EmulatedWarp, step: DecodedStep) -> tuple[int, ...]:
     return lanes_in(warp.mask)
 
 

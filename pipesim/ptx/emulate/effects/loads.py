@@ -6,7 +6,7 @@ Known words are followed exactly; shared accesses are recorded as ranges of byte
 from __future__ import annotations
 
 from pipesim.model.ops import Space
-from pipesim.ptx.emulate.accesses import Range, flush, overlaps, read, write
+from pipesim.ptx.emulate.accesses import flush, overlaps, read, write
 from pipesim.ptx.emulate.addresses import (
     LOCAL_WINDOW,
     LOCAL_WINDOW_END,
@@ -18,14 +18,15 @@ from pipesim.ptx.emulate.addresses import (
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import unknown
+from pipesim.ptx.emulate.memory import runs
 from pipesim.ptx.emulate.values import (
     FULL,
     WARP,
     OpenAnswer,
     PerLane,
-    Ramp,
     Unknown,
     Value,
+    integers,
     lanes_in,
     lanes_of,
     leaf_of,
@@ -48,6 +49,7 @@ _SPACES = (
     "shared::cluster",
 )
 _ROWS = {"x1": 8, "x2": 16, "x4": 32}
+_ROW = 16  #: bytes of a row of a matrix
 
 
 def _size(each: Instruction) -> int:
@@ -88,7 +90,7 @@ def _nothing_known(cluster: Cluster, warp: EmulatedWarp, address: Value, size: i
     if not isinstance(address, PerLane):
         return False
     lanes = address.each
-    if not all(one.__class__ is int for one in lanes):
+    if not integers(lanes):
         return False
     low, high = min(lanes), max(lanes) + size
     cta = low >> RANK_SHIFT
@@ -207,12 +209,13 @@ def _record(
     values: list[Value] | None,
 ) -> None:
     """A shared access as ranges of bytes; one at an address that is not known is left out."""
-    found = _ranges(cluster, warp, address, size, space)
+    found = _starts(cluster, warp, address, size, space)
     if found is None:
         if space or not cluster.generic_is_global:
             cluster.notes.left_out.setdefault(each.position, "an address that is not known")
         return
-    for cta, ranges in found.items():
+    for cta, starts in found.items():
+        ranges = runs(starts, size)
         if values is None:
             read(cluster, warp, (Space.SHARED, cta), ranges, each.position)
             continue
@@ -220,26 +223,25 @@ def _record(
             flush(cluster, warp)
         known = not warp.maybe and isinstance(address, int) and all(isinstance(v, int) for v in values)
         content = tuple(values) if known else None
-        write(warp, (Space.SHARED, cta), ranges, [content] * len(ranges), each.position)
+        write(warp, (Space.SHARED, cta), ranges, starts, content, each.position)
 
 
-def _ranges(
-    cluster: Cluster, warp: EmulatedWarp, address: Value, size: int, space: str
-) -> dict[int, list[Range]] | None:
-    """The bytes of shared memory at each lane's address, by CTA; None if an address is not known."""
+def _starts(cluster: Cluster, warp: EmulatedWarp, address: Value, size: int, space: str) -> dict[int, list[int]] | None:
+    """The offset in shared memory of each lane's address, by CTA; None if an address is not known."""
     if isinstance(address, int):
         lanes = [address]
-    elif isinstance(address, Ramp) and abs(address.step) == size and warp.mask == FULL and space:
-        low = min(address.first, address.first + (WARP - 1) * address.step)
-        cta, at = low >> RANK_SHIFT, (low & _OFFSET) - SHARED_BASE
-        return {cta: [(at, at + WARP * size)]} if 0 <= cta < cluster.ctas and at >= 0 else {}
     elif isinstance(address, PerLane):
-        lanes = [address.each[lane] for lane in lanes_in(warp.mask)]
-        if not all(isinstance(one, int) for one in lanes):
+        lanes = address.each if warp.mask == FULL else [address.each[lane] for lane in lanes_in(warp.mask)]
+        if not integers(lanes):
             return None
     else:
         return None
-    found: dict[int, list[Range]] = {}
+    if space and lanes:
+        low, cta = min(lanes), min(lanes) >> RANK_SHIFT
+        base = (cta << RANK_SHIFT) + SHARED_BASE
+        if 0 <= cta < cluster.ctas and low >= base and max(lanes) >> RANK_SHIFT == cta:
+            return {cta: [one - base for one in lanes]}
+    found: dict[int, list[int]] = {}
     for one in lanes:
         if not space:
             if not WINDOW <= one < WINDOW_END:
@@ -247,7 +249,7 @@ def _ranges(
             one -= WINDOW
         cta, at = one >> RANK_SHIFT, (one & _OFFSET) - SHARED_BASE
         if 0 <= cta < cluster.ctas and at >= 0:
-            found.setdefault(cta, []).append((at, at + size))
+            found.setdefault(cta, []).append(at)
     return found
 
 
@@ -267,16 +269,17 @@ def _matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, *,
     each = step.instruction
     rows = next((_ROWS[m] for m in each.modifiers if m in _ROWS), 32)
     address = step.get(at, warp)
-    if isinstance(address, PerLane):
+    if isinstance(address, PerLane) and rows < WARP:
         address = lanes_of(address.each[:rows] + address.each[:1] * (32 - rows))
     space = _space(each)
-    found = _ranges(cluster, warp, address, 16, space)
+    found = _starts(cluster, warp, address, _ROW, space)
     if found is None:
         cluster.notes.left_out.setdefault(each.position, "an address that is not known")
         return
-    for cta, ranges in found.items():
+    for cta, starts in found.items():
+        ranges = runs(starts, _ROW)
         if stores:
-            write(warp, (Space.SHARED, cta), ranges, [None] * len(ranges), each.position)
+            write(warp, (Space.SHARED, cta), ranges, starts, None, each.position)
             for first, end in ranges:
                 cluster.bytes[cta].forget(first, end)
         else:

@@ -247,7 +247,7 @@ def settle(cluster: Cluster, warp: EmulatedWarp, *, loads: bool) -> None:
         warp.tensor_reads.clear()
         return
     for position, ranges in warp.tensor_writes:
-        write(warp, where, ranges, [None] * len(ranges), position)
+        write(warp, where, ranges, [first for first, _ in ranges], None, position)
     warp.tensor_writes.clear()
 
 
