@@ -75,8 +75,15 @@ class RegisterPools:
 
     def of_thread(self, agent: int, pc: int) -> int:
         """Registers of a thread of an agent that stands before the operation at ``pc``."""
-        done = bisect_left(self._positions[agent], pc)
-        return self.requests[agent][done - 1].registers if done else self.launched
+        return self.after(agent, self.made_before(agent, pc))
+
+    def made_before(self, agent: int, pc: int) -> int:
+        """How many requests an agent has made that stands before the operation at ``pc``."""
+        return bisect_left(self._positions[agent], pc)
+
+    def after(self, agent: int, made: int) -> int:
+        """Registers of a thread of an agent after so many of its requests."""
+        return self.requests[agent][made - 1].registers if made else self.launched
 
     def of_group(self, members: Sequence[int], pcs: Sequence[int]) -> int:
         """Registers of a thread that a warp group holds."""

@@ -41,6 +41,7 @@ from pipesim.model.program import Program
 from pipesim.model.state import meeting_channel, own_channel
 from pipesim.prove.certificate.lives import Lives
 from pipesim.prove.certificate.other_cta import OtherCta, PhasePart
+from pipesim.prove.certificate.registers import Phase, RegisterRequests
 from pipesim.prove.doubt import Doubt, Why
 from pipesim.prove.happens_before.access_event import OWN, AccessEvent
 from pipesim.prove.happens_before.accesses import Accesses
@@ -96,6 +97,10 @@ class Certificate:
         self._tries: dict[tuple[int, int], _Try] = {}
         self._issued: dict[int, Clock] = {}  # by flight
         self._requests: list[tuple[int, int, int]] = []  # for more registers: CTA, agent, pc
+        self._ungranted: list[tuple[int, int]] = []  # changes of registers that some request may need, or prevent
+        self._asks_registers = program.register_pools is not None
+        self._registers_held = RegisterRequests(program)
+        self._waited_for: Phase | None = None  # by the operation that is looked at
         self._groups = groups or Groups[Clock](program)
         self.accesses = Accesses(keep_reads=keep_reads)  #: for those who ask what a read saw
         self._other_cta = OtherCta(program)
@@ -118,7 +123,8 @@ class Certificate:
         twin._joined = self._joined.copy()
         twin._tries = self._tries.copy()
         twin._issued = self._issued.copy()
-        twin._requests = self._requests.copy()
+        twin._requests, twin._ungranted = self._requests.copy(), self._ungranted.copy()
+        twin._registers_held = self._registers_held.fork(program)
         twin._nothing = self._nothing
         twin.accesses = self.accesses.fork()
         twin._other_cta = self._other_cta.fork(program)
@@ -134,6 +140,9 @@ class Certificate:
         """The run is over: check the phases that have not completed, and what came to a CTA that may have ended."""
         for channel in range(len(self._program.barriers)):
             self._judge(channel)
+        if self._ungranted and not self._registers_held.all_granted():
+            for agent, pc in self._ungranted:
+                self._doubt(Doubt(Why.REGISTERS, agent, pc))
         for doubt in self._other_cta.doubts(self._clocks, self.accesses):
             self._doubt(doubt)
 
@@ -181,9 +190,11 @@ class Certificate:
             self._arrive_at(meeting_channel(self._program, op), agent, pc, result)
         if result.state.pcs[agent] == pc:
             return
-        rule = self._rules[op[0]]
+        rule, clock, self._waited_for = self._rules[op[0]], self._clocks[agent], None
         if rule is not None:
             rule(_Did(before, agent, pc, op, result))
+        if self._asks_registers:
+            self._registers_held.moved(agent, pc, op, clock, self._clocks[agent], self._waited_for)
 
     def landed(self, flight: Flight, nbytes: int, result: Step) -> None:
         """A transfer delivered its bytes, or the arrival that it represents."""
@@ -290,7 +301,8 @@ class Certificate:
         """Registers given back make no request wait that must not: then they are given back whatever has been granted.
 
         If no agent gives any back after a request for more, of whomever in its CTA, and the pool holds all that its
-        groups ask for together, every request is granted in every schedule, however late.
+        groups ask for together, every request is granted in every schedule, however late. Else it is looked at once
+        the run is over (:class:`RegisterRequests`).
         """
         pools = self._program.register_pools
         if pools is None:
@@ -305,7 +317,7 @@ class Certificate:
             if (agent, pc) != (did.agent, did.pc)
         )
         if after or pools.highest(cta) > pools.size(cta):
-            self._doubt(Doubt(Why.REGISTERS, did.agent, did.pc))
+            self._ungranted.append((did.agent, did.pc))
 
     def _touch(self, did: _Did) -> None:
         first, end = self._program.cells[did.op[ACCESS]]
@@ -401,6 +413,7 @@ class Certificate:
     def _see(self, agent: int, channel: int, phase: int) -> None:
         """The agent comes to know that this phase is complete, and all that occurs before that."""
         if 0 <= phase < len(self._done[channel]):  # else the wait itself breaks a rule
+            self._waited_for = channel, phase
             self._clocks[agent] = self._clocks[agent].join(self._done[channel][phase])
 
     def _arrive_at(self, channel: int, agent: int, pc: int, result: Step) -> None:

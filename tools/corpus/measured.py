@@ -1,0 +1,124 @@
+"""What ``check`` says of each kernel of the corpus: followed to the end or where it stopped, verdict, seconds."""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from pipesim.answers.check import check
+from pipesim.answers.views.check import CheckReport
+from pipesim.errors import PipesimError
+from pipesim.model.finding import Verdict
+from pipesim.ptx.kernel import read_kernel
+from pipesim.report.findings.in_short import in_short
+from pipesim.targets import target_of
+
+_MB = 1 << 10  #: KiB, in which the operating system counts
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One kernel. ``reading`` and ``proving``: seconds; ``why``: why it is not proved, one sentence a reason."""
+
+    family: str
+    kernel: str
+    arch: str
+    instructions: int = 0
+    operations: int = 0
+    barriers: int = 0
+    stopped: tuple[str, ...] = ()
+    blocked: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    verdict: str = ""
+    how: str = ""
+    reading: float = 0.0
+    proving: float = 0.0
+    memory: int = 0  #: MB at most, of the process that read and proved it
+    why: tuple[str, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """From PTX to verdict."""
+        return self.reading + self.proving
+
+
+def stem(kernel: str, arch: str) -> str:
+    """What its files are called, without an ending."""
+    return f"{kernel}-{arch}"
+
+
+def measured(folder: Path, listed: Sequence[tuple[str, str, str]], seconds: float) -> Iterator[Measured]:
+    """Each kernel of a list of family, name and architecture, in a process of its own that may take so long."""
+    for family, kernel, arch in listed:
+        yield _apart(folder / family / f"{stem(kernel, arch)}.ptx", Measured(family, kernel, arch), seconds)
+
+
+def _apart(ptx: Path, empty: Measured, seconds: float) -> Measured:
+    if not ptx.is_file():
+        return replace(empty, verdict="not built", why=(f"there is no {ptx.name}: see what building it printed",))
+    context = multiprocessing.get_context("fork")  # after the imports, which are not part of a verdict's time
+    ours, theirs = context.Pipe(duplex=False)
+    running = context.Process(target=_measure, args=(ptx, empty, theirs), daemon=True)
+    running.start()
+    theirs.close()
+    found = empty
+    deadline = time.monotonic() + seconds
+    while ours.poll(max(deadline - time.monotonic(), 0)):
+        try:
+            found = ours.recv()
+        except EOFError:
+            break
+    else:
+        found = replace(found, verdict="unknown", why=(f"not decided within {seconds:.0f} s",))
+    running.kill()
+    running.join()
+    return found if found.verdict else replace(found, verdict="unknown", why=("the process ended without a verdict",))
+
+
+def _measure(ptx: Path, empty: Measured, answer: Connection) -> None:
+    """Send what is known after reading, then the verdict."""
+    start = time.process_time()
+    try:
+        found = read_kernel(ptx)
+    except PipesimError as error:
+        answer.send(replace(empty, verdict="not read", why=(str(error).split("\n")[0],)))
+        return
+    program, coverage = found.program, found.program.coverage
+    known = replace(
+        empty,
+        instructions=found.instructions,
+        operations=sum(map(len, program.code)),
+        barriers=len(program.barriers),
+        stopped=coverage.stopped,
+        blocked=coverage.blocked,
+        left_out=coverage.left_out,
+        reading=time.process_time() - start,
+    )
+    answer.send(known)
+    start = time.process_time()
+    report = check(target_of(program), {}, quick=True)
+    answer.send(
+        replace(
+            known,
+            verdict=report.verdict.value,
+            how="" if report.how is None else report.how.value,
+            proving=time.process_time() - start,
+            memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // _MB,
+            why=_reasons(report, (*coverage.stopped, *coverage.blocked)),
+        )
+    )
+
+
+def _reasons(report: CheckReport, ends: Sequence[str]) -> tuple[str, ...]:
+    """Where it stopped, what is wrong, else what is doubtful."""
+    if report.verdict is Verdict.PROVED:
+        return ()
+    if report.verdict is Verdict.REFUTED:
+        return (*ends, *(in_short(each.finding) for each in report.refutations))
+    doubts = dict.fromkeys(f"{each.why}: {each.what} ({each.line})" for each in report.doubts)
+    return tuple(ends) or tuple(doubts)[:3] or ("" if report.how is None else report.how.value,)
