@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from pipesim.ptx.text.declarations import DeclarationError, Declared, declared, variable
 from pipesim.ptx.text.instruction import CodeLabel, Guard, Instruction, Operand, SourceLine
@@ -162,7 +163,7 @@ class BodyReader:
         return found.end()
 
     def _registers(self, statement: str, scope: NameScope) -> None:
-        for each in declared(statement):
+        for each in _registers(statement):
             if each.many is not None and each.many > _MOST_REGISTERS:
                 raise DeclarationError(f"{each.many:,} registers are declared")
             if each.many is not None:
@@ -206,6 +207,12 @@ class BodyReader:
         if found is None:
             raise self.source.error(position, f"the label {name[:60]} is not in the function")
         return found
+
+
+@lru_cache(maxsize=1024)
+def _registers(statement: str) -> tuple[Declared, ...]:
+    """What a declaration of registers declares: inlined assembly repeats the same ones over and over."""
+    return tuple(declared(statement))
 
 
 def _guard(text: str, scope: NameScope) -> tuple[str, bool]:

@@ -12,9 +12,7 @@ from pipesim.ptx.text.operands import NAME, split
 SPACES = ("shared", "global", "const", "local", "param", "reg", "tex", "sreg")
 TYPE = r"\.(?:pred|[bsuf](?:8|16|32|64|128)|bf16x2|f16x2|bf16|tf32|e4m3|e5m2|e4m3x2|e5m2x2|texref|samplerref|surfref)\b"
 MOST_BYTES = 1 << 40  #: of one variable; initial values are limited by the text
-_NOT_DECIMAL = re.compile(
-    r"[^0-9\s,-]|(?<![0-9])0[0-9]|[0-9]{40}|[0-9-]\s+[0-9-]|-(?![0-9])|,\s*(?:,|\Z)|\A\s*(?:,|\Z)"
-)
+_DECIMALS = re.compile(r"(?:\s*+-?(?:0|[1-9][0-9]{0,38}+)\s*+,)*+\s*+-?(?:0|[1-9][0-9]{0,38}+)\s*+")
 _ADDRESS = re.compile(rf"(?:(?:generic|0x[fF]{{2}}\w*)\s*\(\s*({NAME})\s*\)|({NAME}))\s*(?:\+\s*\d+)?")
 _ITEM = re.compile(rf"({NAME}|_)\s*(<\s*\d{{1,10}}\s*>)?\s*((?:\[[^\[\]]*\]\s*)*)(?:=(.*))?", re.DOTALL)
 _POINTER = re.compile(r"\.ptr\b\s*(?:\.(global|shared|const|local|param)\b)?")
@@ -108,9 +106,10 @@ def _initial(text: str, kind: str) -> tuple[bytes, tuple[tuple[int, str], ...]]:
     width = type_bytes(kind)
     found, addresses = bytearray(), []
     text = re.sub(r"[{}]", " ", text)
-    if _NOT_DECIMAL.search(text) is None:
+    if _DECIMALS.fullmatch(text) is not None:
         modulus = 1 << 8 * width
-        return b"".join((int(part) % modulus).to_bytes(width, "little") for part in text.split(",")), ()
+        values = [int(part) % modulus for part in text.split(",")]
+        return bytes(values) if width == 1 else b"".join(v.to_bytes(width, "little") for v in values), ()
     for part in text.split(","):
         value = integer(part.strip())
         if value is None and (bits := floating(part.strip())) is not None:

@@ -12,7 +12,7 @@ _FILE = re.compile(r'^[ \t]*\.file[ \t]+(\d{1,9})[ \t]+"([^"\n]*)"(?:[ \t]+"([^"
 _INLINED = re.compile(r"inlined_at\s+(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9}))?")
 _NAME = re.compile(r"function_name\s+([\w$]+)(?:\s*\+\s*(\d{1,9}))?")
 _STRINGS = re.compile(r"^[ \t]*\.section[ \t]+\.debug_str\s*\{([^}]*)\}", re.MULTILINE)
-_LABEL = re.compile(r"([\w$]+):")
+_LABEL = re.compile(r"[\w$]+\Z")
 _BYTE = re.compile(r"(?<![\w.$])(?:0[xX][0-9a-fA-F]{1,4}|[1-9][0-9]{0,5}|0)\b")
 _DEEPEST = 64  #: functions inlined into each other
 
@@ -35,17 +35,33 @@ class DebugStrings:
         self._places: dict[str, tuple[int, int]] = {}
         self._found: dict[str, str] = {}
         for section in _STRINGS.finditer(text):
-            labels = list(_LABEL.finditer(text, section.start(1), section.end(1)))
-            ends = [each.start() for each in labels[1:]] + [section.end(1)]
-            self._places |= {each[1]: (each.end(), end) for each, end in zip(labels, ends, strict=True)}
+            self._read(*section.span(1))
+
+    def _read(self, begin: int, end: int) -> None:
+        """Find the labels of a section, which is long: each ends with a colon, and nothing else has one."""
+        text, name, first = self._text, "", begin
+        colon = text.find(":", begin, end)
+        while colon >= 0:
+            label = _LABEL.search(text[max(text.rfind("\n", begin, colon) + 1, first) : colon])
+            if label is not None:
+                self._places[name] = (first, colon - len(label[0]))
+                name, first = label[0], colon + 1
+            colon = text.find(":", colon + 1, end)
+        self._places[name] = (first, end)
+        self._places.pop("", None)
 
     def get(self, name: str) -> str:
         """The text at a label, up to its first zero; "" if there is no such label."""
         if name not in self._found:
             start, end = self._places.get(name, (0, 0))
-            rows = (int(each, 0) & 255 for each in _BYTE.findall(self._text, start, end))
-            self._found[name] = bytes(rows).partition(b"\0")[0].decode(errors="replace")
+            self._found[name] = self._bytes(start, end).partition(b"\0")[0].decode(errors="replace")
         return self._found[name]
+
+    def _bytes(self, start: int, end: int) -> bytes:
+        try:  # as compilers write them
+            return bytes(map(int, self._text[start:end].replace(".b8", " ").replace(",", " ").split()))
+        except ValueError:
+            return bytes(int(each, 0) & 255 for each in _BYTE.findall(self._text, start, end))
 
 
 @dataclass

@@ -27,6 +27,7 @@ NAME = r"(?:[A-Za-z][\w$]*|[_$%][\w$]+)"  #: PTX ISA, "Identifiers"
 _NAME = re.compile(rf"{NAME}(?:\.[xyzwrgba])?")
 _OFFSET = re.compile(rf"({NAME}(?:\.[xyzw])?)\s*(?:([+-])\s*(.+)|\[\s*(.+)\s*\])", re.DOTALL)
 _INSIDE = re.compile(r"\[[^\]]*,")
+_BRACKET = re.compile(r"\{[^\[{(\]})]*+\}|[\[{(\]}),]")  #: or a list in braces as a whole: it may be long
 _OPEN, _CLOSE = "[{(", "]})"
 _DEEPEST = 4
 _LONGEST = 60  #: characters of a text in a message
@@ -43,7 +44,9 @@ def split(text: str) -> list[str]:
     if "{" not in text and "(" not in text and _INSIDE.search(text) is None:
         return [part.strip() for part in text.split(",")]
     parts, depth, start = [], 0, 0
-    for found in re.finditer(r"[\[{(\]}),]", text):
+    for found in _BRACKET.finditer(text):
+        if len(found[0]) > 1:
+            continue
         if found[0] in _OPEN:
             depth += 1
         elif found[0] in _CLOSE:

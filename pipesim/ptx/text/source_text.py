@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import accumulate
 
 from pipesim.errors import PtxError
 
@@ -30,7 +31,7 @@ class SourceText:
                 cause=f"a PTX file may have {MAX_CHARACTERS:,}",
                 correction="give the PTX of one kernel",
             )
-        self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
+        self._starts = list(accumulate((len(line) + 1 for line in text.split("\n")[:-1]), initial=0))
         if (zero := text.find("\0")) >= 0:
             raise self.error(zero, "the file is not text", cause="it may be a cubin or an object file")
         self.text = "".join(self._without_comments()) if "/" in text else text
