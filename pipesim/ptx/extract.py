@@ -78,9 +78,9 @@ def prepare(module: Module, launch: Launch) -> Kernel:
     entry = entry_of(module, launch)
     launch = _with_cluster(launch, entry)
     function = inlined(module, entry)
-    graph = graph_of(function)
-    part = slice_of(function, graph)
-    code = Code(function, Regions(function, graph, part.kept, uses_of(function), part.opaque), part)
+    graph, uses = graph_of(function), uses_of(function)
+    part = slice_of(function, graph, uses)
+    code = Code(function, Regions(function, graph, part.kept, uses, part.opaque), part)
     code.effect_of = effect_of
     return Kernel(module, launch, entry, function, code)
 

@@ -4,7 +4,7 @@ that only spin on an mbarrier.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -57,11 +57,22 @@ class Regions:
 
     def successors(self, position: int) -> tuple[int, ...]:
         """The positions that may come next; the length of the body is the end of the kernel."""
-        block = self.graph.blocks[self.graph.block_of[position]]
-        if position + 1 < block.end:
-            return (position + 1,)
-        end = len(self.function.body)
-        return tuple(self.graph.blocks[b].first if b != self.graph.exit else end for b in block.successors)
+        found = self._after.get(position)
+        return (position + 1,) if found is None else found
+
+    @cached_property
+    def _after(self) -> dict[int, tuple[int, ...]]:
+        """What comes after the last position of each block."""
+        end, blocks = len(self.function.body), self.graph.blocks
+        return {
+            each.end - 1: tuple(blocks[b].first if b != self.graph.exit else end for b in each.successors)
+            for each in blocks
+        }
+
+    @cached_property
+    def _spins_through(self) -> list[bool]:
+        """By position, whether a loop that only waits may have this instruction; the last is the end of the kernel."""
+        return [not ends_a_spin(each) for each in self.function.body] + [False]
 
     def synchronises_before(self, position: int, branch: int) -> bool:
         """Whether something synchronises on a way from here to where the ways of a branch meet."""
@@ -152,8 +163,7 @@ class Regions:
             each = body[position]
             if not is_try(each):
                 continue
-            operands = set(self.uses.needs[position])
-            loop = self._loop(position, lambda p, names=operands: not names.isdisjoint(self.uses.writes[p]))  # type: ignore[misc]
+            loop = self._loop(position, frozenset(self.uses.needs[position]))
             if loop:
                 found[position] = loop
         return found
@@ -164,12 +174,12 @@ class Regions:
         exits = [p for p in loop if any(s not in loop for s in self.successors(p))]
         return len(exits) > 1
 
-    def _loop(self, position: int, stops: Callable[[int], bool]) -> frozenset[int]:
-        """The positions on ways from here back to here that synchronise nothing and do not stop; empty without one."""
-        body = self.function.body
+    def _loop(self, position: int, operands: frozenset[str]) -> frozenset[int]:
+        """The positions on ways from here back to here that synchronise nothing and keep these; empty without one."""
+        through, writes = self._spins_through, self.uses.writes
 
         def passable(p: int) -> bool:
-            return p < len(body) and not ends_a_spin(body[p]) and not stops(p)
+            return through[p] and operands.isdisjoint(writes[p])
 
         ahead: set[int] = set()
         open_ = [s for s in self.successors(position) if passable(s)]

@@ -6,12 +6,17 @@ from pipesim.ptx.text.instruction import Instruction
 
 TRIES = ("try_wait", "test_wait")
 _ALWAYS = frozenset({"mbarrier", "bar", "barrier", "wgmma", "setmaxnreg", "clusterlaunchcontrol", "multimem"})
+_SOME = _ALWAYS | {"tcgen05", "cp", "st", "red"}  #: all others do not
 #: Of tcgen05: those that only order or wait for what their own thread has issued.
 _LOCAL_TCGEN05 = ("fence::", "wait::")
 
 
 def synchronises(each: Instruction) -> bool:
     """Whether other warps may notice whether it runs: what a proof is about."""
+    return each.opcode in _SOME and _synchronises(each)
+
+
+def _synchronises(each: Instruction) -> bool:
     if each.opcode in _ALWAYS:
         return not (each.opcode in ("bar", "barrier") and each.has("warp")) and not each.has("query_cancel")
     if each.opcode == "tcgen05":

@@ -15,7 +15,7 @@ from pipesim.ptx.flow.dependence import control_dependence
 from pipesim.ptx.flow.graph import Graph, graph_of
 from pipesim.ptx.flow.inline import callee
 from pipesim.ptx.flow.opcodes import LIBRARY, is_known, may_touch_shared, synchronises
-from pipesim.ptx.flow.uses import Names, uses_of
+from pipesim.ptx.flow.uses import Names, Uses, uses_of
 from pipesim.ptx.flow.wanted import Wanted, wanted_by
 from pipesim.ptx.text.instruction import Address, Instruction, Symbol
 from pipesim.ptx.text.module import Function
@@ -41,9 +41,9 @@ class Slice:
     wanted: tuple[Wanted, ...]
 
 
-def slice_of(function: Function, graph: Graph | None = None) -> Slice:
+def slice_of(function: Function, graph: Graph | None = None, uses: Uses | None = None) -> Slice:
     """The slice of a function with its calls inlined (``inline.inlined``)."""
-    made = _Slicer(function, graph or graph_of(function))
+    made = _Slicer(function, graph or graph_of(function), uses or uses_of(function))
     unread = []
     for each in function.body:
         unknown = not is_known(each) or (each.opcode == "call" and callee(each) not in LIBRARY)
@@ -63,6 +63,7 @@ def slice_of(function: Function, graph: Graph | None = None) -> Slice:
 class _Slicer:
     function: Function
     graph: Graph
+    uses: Uses
     kept: set[int] = field(default_factory=set)
     valued: set[int] = field(default_factory=set)
     opaque: set[int] = field(default_factory=set)
@@ -73,7 +74,6 @@ class _Slicer:
 
     def __post_init__(self) -> None:
         self._deciders = control_dependence(self.graph)
-        self.uses = uses_of(self.function)
         self._data = data_results(self.function, self.uses)
         self._writers: dict[str, list[int]] = {}
         self._stores: dict[str, list[int]] = {}

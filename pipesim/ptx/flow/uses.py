@@ -49,12 +49,14 @@ def uses_of(function: Function) -> Uses:
         operands, result = each.operands, has_result(each)
         after = operands[1:] if result else operands
         wrote = made.of(operands[:1]) if result and _names_registers(each) else ()
-        was = made.of(operands) if result and each.opcode == "wgmma" else made.of(after)
+        read = made.of(after)
+        was = made.of(operands) if result and each.opcode == "wgmma" else read
         if "cc" in each.modifiers:
             wrote = (*wrote, CARRY)
         reads.append((*was, CARRY) if each.opcode in _WITH_CARRY else was)
         writes.append(wrote)
-        needs.append(made.of(_decisive(each, after)))
+        decisive = _decisive(each, after)
+        needs.append(read if decisive is after else made.of(decisive))
     return Uses(reads, writes, needs)
 
 
