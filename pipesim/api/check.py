@@ -79,9 +79,9 @@ def check(
     ``max_states``: states to search where one run does not decide. ``ctas``: CTAs of the launch, whole clusters.
     ``quick``: the verdict alone. ``time_limit``: seconds of each step after the verdict (smallest size, shorter
     schedule, corrections, other sizes), 60 if None; ``report.left_out`` has the steps that it ended.
-    ``strict_proxies``: a read needs a fence before a write through the other proxy; ``strict_init``: inits need one in
-    a kernel of one CTA; ``strict_tensor_memory``: tensor memory is written before it is read. What breaks these rules
-    is a finding then, and otherwise an assumption of the verdict, or a note.
+    ``strict_proxies``: a read needs a fence before a write through the other proxy; ``strict_init``: inits need one for
+    copies of their own CTA, too; ``strict_tensor_memory``: tensor memory is written before it is read. What breaks
+    these rules is a finding then, and otherwise an assumption of the verdict, or a note.
     Raises UsageError for what cannot be built; what is wrong with the protocol is in the result.
     """
     most = at_least_one("max_states", max_states)

@@ -107,7 +107,7 @@ def add_strict(parser: argparse.ArgumentParser) -> None:
     """``--strict-...``: rules of PTX that the measured hardware does not need, read with :func:`strictness_of`."""
     for name, text in (
         ("proxies", "a fence.proxy.async is missing also where a thread or an engine has only read"),
-        ("init", "the fence after the inits of a kernel of one CTA is required"),
+        ("init", "the fence after inits is required also for the copies of their own CTA"),
         ("tensor-memory", "tensor memory is written before it is read"),
     ):
         parser.add_argument(

@@ -10,7 +10,7 @@ class Strictness:
     """Rules that are faults where they are broken; without the switch the verdict states an assumption, or notes it.
 
     ``proxies``: a fence between an access and a later write through the other proxy, also where the first one reads.
-    ``init``: a fence after the inits of a kernel of one CTA, also where a barrier of the CTA follows them.
+    ``init``: a fence after inits for copies and commits of their own CTA, also where a barrier of the CTA follows them.
     ``tensor_memory``: tensor memory is written before it is read.
     """
 

@@ -61,7 +61,7 @@ def advisories(program: Program) -> tuple[Advisory, ...]:
 
 def noted(program: Program) -> tuple[Fault, ...]:
     """What would be a fault under the rules for inits and for tensor memory, and is not in ``program``."""
-    unfenced = program.ctas == 1 and inits_may_be_unfenced(program)
+    unfenced = inits_may_be_unfenced(program)
     if not unfenced and not program.reads_tensor_memory:
         return ()
     strict = program.judged(STRICTEST)

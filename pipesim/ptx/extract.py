@@ -10,7 +10,7 @@ from pipesim.model.coverage import Coverage
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.ptx.emit.build import program_of
-from pipesim.ptx.emit.names import source_of
+from pipesim.ptx.emit.names import kernel_name, source_of
 from pipesim.ptx.emulate.cluster import Cluster, Limits
 from pipesim.ptx.emulate.code import Code
 from pipesim.ptx.emulate.constants import Constants
@@ -116,7 +116,8 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     cluster, function, module = emulation.cluster, kernel.function, kernel.module
     coverage = coverage_of(cluster, function, module, emulation.instructions, emulation.unsolved)
     recorder = cluster.recorder
-    program = program_of(kernel.launch.entry, recorder, cluster.initialised, function, module, kernel.launch, coverage)
+    name = kernel_name(kernel.launch.entry)
+    program = program_of(name, recorder, cluster.initialised, function, module, kernel.launch, coverage)
     body = len(function.body)
     return Extraction(program, tuple(recorder.barriers), emulation.instructions, len(kernel.code.kept), body)
 

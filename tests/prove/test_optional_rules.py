@@ -13,18 +13,20 @@ from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
 from pipesim.cli.main import main
 from pipesim.model.finding import FaultKind, Verdict
-from pipesim.model.ops import Engine, Fence
+from pipesim.model.ops import Engine, Fence, Space
+from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
 from pipesim.model.strictness import LENIENT, STRICTEST, Strictness
 from pipesim.protocols.broken.memory import MEMORY, RIGHT
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.prove.check import How
 from pipesim.prove.check import check as prove
 from pipesim.prove.memory_order.may_fail import reads_may_be_unfenced
-from pipesim.prove.optional_rules import MOST, noted, rests_on_reads
+from pipesim.prove.optional_rules import MOST, advisories, noted, rests_on_reads
 from pipesim.prove.repair.edits import RepairKind
 from pipesim.report.sentences.check import check_sentence
 from pipesim.targets import find, target_of
 from pipesim.testing import assert_verified
+from tests.support.small_programs import build
 
 ASSUMING = "proved, assuming that reads complete before the arrive that follows them: no schedule of"
 PROXIES, INIT, TENSOR = Strictness(proxies=True), Strictness(init=True), Strictness(tensor_memory=True)
@@ -271,3 +273,37 @@ def test_several_protocols_are_verified_by_the_same_rules(capsys: pytest.Capture
     assert main(["verify", *names, "--no-hardware", "--jobs", "1"]) == 0
     assert main(["verify", *names, "--no-hardware", "--jobs", "1", "--strict-proxies"]) == 1
     capsys.readouterr()
+
+
+# inits of a cluster's CTAs
+
+
+def _copies_in_a_cluster(*, elsewhere: bool) -> Program:
+    """Two CTAs, each with a barrier without a fence; a copy that is counted in its own CTA, or in both."""
+    tile = tuple(Access(Space.SHARED, cta, 0, 64) for cta in range(2))
+    mask = 3 if elsewhere else 0
+    load = f"TMA_LOAD barrier={{0}} access={{0}} bytes=64 item=1 cta_mask={mask}"
+    meet = "CLUSTER_ARRIVE; CLUSTER_WAIT"
+    agents = []
+    for cta in range(2):
+        issues = load.format(cta) if not elsewhere or not cta else ""
+        agents.append(
+            f"INIT barrier={cta}; BAR_SYNC named_barrier={cta} threads=32; {meet}; ARRIVE barrier={cta} expect=64;"
+            f" {issues}; WAIT barrier={cta} parity=0; READ access={cta} item=1; {meet}"
+        )
+    return build(
+        *agents,
+        barriers=tuple(Barrier(cta, "ready", 0) for cta in range(2)),
+        accesses=tile,
+        agents=tuple(Agent(cta, 0, ALL_LANES, "load", 0) for cta in range(2)),
+        named_barriers=((0, 0), (1, 0)),
+        ctas=2,
+    )
+
+
+def test_an_init_without_a_fence_is_a_note_where_only_its_own_cta_copies() -> None:
+    own, elsewhere = (_copies_in_a_cluster(elsewhere=which).judged(LENIENT) for which in (False, True))
+    assert prove(own).verdict is Verdict.PROVED
+    assert prove(own.judged(STRICTEST)).verdict is Verdict.REFUTED
+    assert any("without a fence" in each.claim for each in advisories(own))
+    assert [each.kind for each in prove(elsewhere).refutations] == [FaultKind.UNPUBLISHED_INIT]

@@ -362,12 +362,15 @@ class Graph:
         return FaultKind.MISSING_PROXY_FENCE if one.generic else None
 
     def needs_fence(self, init: Node, use: Node) -> bool:
-        """Without the strict rule it is enough that a barrier of the only CTA is what its agent comes to first."""
-        if self.program.strictness.init or self.program.ctas > 1:
-            return True
+        """Without the strict rule it is enough, in one CTA, that a barrier of the CTA is what its agent comes to first."""
         (_, owner, first), (_, user, last) = init, use
         assert isinstance(owner, int)
+        assert isinstance(user, int)
         assert isinstance(first, int)
+        agents, initialised = self.program.agents, self.program.code[owner][first][1]
+        ctas = {agents[owner].cta, agents[user].cta, self.program.barriers[initialised].cta}
+        if self.program.strictness.init or len(ctas) > 1:
+            return True
         after = list(self.program.code[owner])[first + 1 :]
         if user == owner:
             assert isinstance(last, int)

@@ -109,15 +109,17 @@ class AccessOrder:
             self.unordered = True
         if init is None or not here.occurs.covers(*init) or here.published.covers(*init):
             return
-        if here.synced.covers(*init) and (not asynchronous or self._is_enough(init, agent, pc)):
+        if here.synced.covers(*init) and (not asynchronous or self._is_enough(init, bar, agent, pc)):
             return
         self._report(FaultKind.UNPUBLISHED_INIT, here, agent, pc, init, bar, None)
 
-    def _is_enough(self, init: tuple[int, int], agent: int, pc: int) -> bool:
-        """True if an init in a kernel of one CTA needs no fence: others first learn of it by a barrier of the CTA."""
-        if self._program.strictness.init or self._program.ctas > 1:
-            return False
+    def _is_enough(self, init: tuple[int, int], bar: int, agent: int, pc: int) -> bool:
+        """True if an init needs no fence for what its own CTA does: others first learn of it by a barrier of the CTA."""
         owner, began = init
+        agents = self._program.agents
+        ctas = {agents[owner].cta, agents[agent].cta, self._program.barriers[bar].cta}
+        if self._program.strictness.init or len(ctas) > 1:
+            return False
         following = self._program.code[owner][began + 1 : pc if agent == owner else None]
         return next((op[0] in groups.MEETINGS for op in following if op[0] in groups.HANDS_ON), False)
 
