@@ -362,7 +362,7 @@ class Graph:
         return FaultKind.MISSING_PROXY_FENCE if one.generic else None
 
     def needs_fence(self, init: Node, use: Node) -> bool:
-        """Without the strict rule it is enough, in one CTA, that a barrier of the CTA is what its agent comes to first."""
+        """Without the strict rule it is enough within a CTA that a barrier of it is what its agent comes to first."""
         (_, owner, first), (_, user, last) = init, use
         assert isinstance(owner, int)
         assert isinstance(user, int)

@@ -114,7 +114,7 @@ class AccessOrder:
         self._report(FaultKind.UNPUBLISHED_INIT, here, agent, pc, init, bar, None)
 
     def _is_enough(self, init: tuple[int, int], bar: int, agent: int, pc: int) -> bool:
-        """True if an init needs no fence for what its own CTA does: others first learn of it by a barrier of the CTA."""
+        """True if an init needs no fence within its CTA: others first learn of it by a barrier of the CTA."""
         owner, began = init
         agents = self._program.agents
         ctas = {agents[owner].cta, agents[agent].cta, self._program.barriers[bar].cta}
