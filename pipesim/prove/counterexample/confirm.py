@@ -17,14 +17,16 @@ def confirm(program: Program, doubt: Doubt) -> Refutation | None:
     if doubt.agent >= 0:
         rest = [agent for agent in agents if agent != doubt.agent]
         orders += [[*rest, doubt.agent], [doubt.agent, *rest]]
+    begun = Play(program)
+    if not _bring_about(begun, doubt):
+        return None
     for order in orders:
-        play = Play(program)
-        if _bring_about(play, doubt):
-            if not play.faults:
-                play.go_on(order)
-            found = refutation(play)
-            if found is not None:
-                return found
+        play = begun.fork()
+        if not play.faults:
+            play.go_on(order)
+        found = refutation(play)
+        if found is not None:
+            return found
     return None
 
 

@@ -25,6 +25,12 @@ class Play:
         for move in schedule:
             self.make(move)
 
+    def fork(self) -> Play:
+        """The same, to go on in another way, without observers."""
+        twin = Play(self._program)
+        twin.state, twin.moves, twin.faults = self.state, self.moves.copy(), self.faults
+        return twin
+
     @property
     def deadlock(self) -> Deadlock | None:
         """The deadlock that the program is in now, None if something can still happen."""

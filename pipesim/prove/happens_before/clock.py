@@ -16,9 +16,7 @@ class Clock(NamedTuple):
 
     def join(self, other: Clock) -> Clock:
         """What occurs before either moment."""
-        mine, its = self.known, other.known
-        known = mine if mine == its else tuple(map(max, mine, its))
-        return Clock(tuple(map(max, self.seen, other.seen)), known)
+        return Clock(_highest(self.seen, other.seen), _highest(self.known, other.known))
 
     def after(self, agent: int, pc: int) -> Clock:
         """The moment after the agent's operation at ``pc``, of which this is the one before."""
@@ -33,3 +31,8 @@ class Clock(NamedTuple):
     def covers(self, agent: int, pc: int) -> bool:
         """True if the agent's operation at ``pc`` occurs before this moment."""
         return self.seen[agent] > pc
+
+
+def _highest(mine: tuple[int, ...], its: tuple[int, ...]) -> tuple[int, ...]:
+    """The higher of each two counters: written out, since a call of ``max`` for each takes three times as long."""
+    return mine if mine == its else tuple([a if a > b else b for a, b in zip(mine, its, strict=True)])  # noqa: FURB136
