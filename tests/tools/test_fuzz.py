@@ -22,7 +22,7 @@ from pipesim.timed.profile import FOLDER
 from tests.support.random_programs import FAMILIES
 from tools.fuzz import __main__ as command
 from tools.fuzz import naive, worker
-from tools.fuzz.cases import Answer, Case, complaints
+from tools.fuzz.cases import Answer, Case, complaints, judged
 from tools.fuzz.kinds import KINDS, profiles, programs, schedules, tables, traces
 from tools.fuzz.mutate import damaged, mutated
 from tools.fuzz.runner import run
@@ -201,7 +201,7 @@ def in_folder(case: Case, folder: Path) -> tuple[Answer, list[str]]:
     before = Path.cwd()
     os.chdir(folder)
     try:
-        return found, complaints(case, found)
+        return found, judged(case, found)[0]
     finally:
         os.chdir(before)
 
@@ -266,7 +266,7 @@ def test_a_worker_sees_what_goes_beyond_a_limit(tmp_path: Path) -> None:
         "hangs: more than 3 s",
         "takes memory: more than 500 MB",
         "dies: the process ended with 3",
-        "leaves a process: 1 processes left",
+        "leaves a process: left running: 1 processes",
         "is right: ",
     ]
 
@@ -298,7 +298,7 @@ def test_the_command_prints_a_table_and_keeps_what_was_wrong(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     results = [worker.Result("schedules", 5, "a walk", 70, ("internal error: KeyError at x.py:1",), 1.0, 90)]
-    monkeypatch.setattr(command, "in_workers", lambda tasks, jobs: results)
+    monkeypatch.setattr(command, "in_workers", lambda tasks, workers: results)
     assert command.main(["1", "5", "--kind", "schedules", "--keep", str(tmp_path)]) == 1
     printed = capsys.readouterr().out.splitlines()
     assert printed[0].split()[:3] == ["kind", "cases", "exit"]

@@ -1,9 +1,10 @@
-"""Fuzzers: ``python tools/fuzz [COUNT] [SEED] [--kind NAME ...] [--jobs N] [--keep FOLDER]``.
+"""Fuzzers: ``python tools/fuzz [COUNT] [SEED] [--kind NAME ...] [--workers N] [--keep FOLDER]``.
 
 COUNT cases of each kind of input from seed SEED on (docs: the modules of ``kinds``), each with 60 seconds and 1 GB in
-a worker process. What may come back is an error in four parts with its exit code, or a result that a naive engine
-confirms. Prints a table of counts and what was wrong, with the first seed of each; the exit code is then 1. ``--keep``
-writes the files and the command of that seed into a folder. The same COUNT and SEED give the same cases.
+one of N worker processes. What may come back is an error in four parts with its exit code, or a result; a naive engine
+confirms those that it can. Prints a table of counts and what was wrong, with the first seed of each; the exit code is
+then 1. ``--keep`` writes the files and the command of that seed into a folder. The same COUNT and SEED give the same
+cases. Needs what pipesim needs, and jsonschema.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # works from a checkout that is not installed
@@ -21,11 +22,20 @@ from tools.fuzz.kinds import KINDS
 from tools.fuzz.worker import MEGABYTES, SECONDS, Result, case_of, in_workers
 
 _HEAD = (
-    "kind", "cases", "exit 0", "1", "2", "3", "4", "internal", "hangs", f">{MEGABYTES} MB", "crashes", "left",
-    "other", "slowest", "most",
+    "kind", "cases", "clear errors", "results", "confirmed", "unknown", "internal errors", "hangs",
+    f"over {MEGABYTES} MB", "crashes", "left", "other", "slowest", "most",
 )  # fmt: skip
-
+#: How the complaints of a column begin; "left" also has the processes that a case leaves. The rest are "other".
+_COLUMNS = {
+    "internal errors": ("internal error",),
+    "hangs": (f"more than {SECONDS} s",),
+    f"over {MEGABYTES} MB": (f"more than {MEGABYTES} MB",),
+    "crashes": ("the process ended",),
+    "left": ("left behind", "left running"),
+}
+_CODES = {"clear errors": (2,), "results": (0, 1, 4), "unknown": (3,)}
 _SLOW = 5  #: seconds from which on the slowest case of a kind is named
+_SAID_S = 10.0  #: seconds between two lines that say how far it is
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -34,47 +44,69 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("count", nargs="?", type=int, default=1000, help="cases of each kind")
     parser.add_argument("seed", nargs="?", type=int, default=0, help="the first seed")
     parser.add_argument("--kind", nargs="+", choices=KINDS, default=list(KINDS), help="kinds of input")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="worker processes")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="worker processes (default 1)")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the first case of each complaint is written")
     options = parser.parse_args(argv)
-    rows: list[tuple[str, ...]] = [_HEAD]
+    began = time.monotonic()
+    seeds = range(options.seed, options.seed + options.count)
+    tasks = [(kind, seed) for seed in seeds for kind in options.kind]  # of all kinds in turn, so that no worker waits
+    found: dict[str, list[Result]] = {kind: [] for kind in options.kind}
+    for result in _told(in_workers(tasks, options.workers), len(tasks)):
+        found[result.kind].append(result)
+    for kind, results in found.items():
+        slowest = max(results, key=lambda result: result.seconds, default=Result(kind, 0))
+        if slowest.seconds > _SLOW:
+            print(f"{kind}: {slowest.seconds:.0f} s, seed {slowest.seed}: {slowest.what}")
+    print(table([_HEAD, *(row(kind, results) for kind, results in found.items()), whole(found)]))
+    print(f"{len(tasks):,} cases in {time.monotonic() - began:.0f} s, {options.workers} workers, seed {options.seed}")
+    return _complained(sum(found.values(), []), options.keep)
+
+
+def _told(results: Iterable[Result], total: int) -> Iterator[Result]:
+    """The same, and now and then a line on standard error that says how far it is."""
+    said = time.monotonic()
+    for done, result in enumerate(results, 1):
+        yield result
+        if time.monotonic() - said > _SAID_S:
+            said = time.monotonic()
+            print(f"{done:,} of {total:,}", file=sys.stderr, flush=True)
+
+
+def _complained(results: Iterable[Result], folder: Path | None) -> int:
+    """Print what was wrong, most often first; 1 if anything was."""
     first: dict[tuple[str, str], Result] = {}
     counts: Counter[tuple[str, str]] = Counter()
-    for kind in options.kind:
-        began = time.monotonic()
-        tasks = [(kind, seed) for seed in range(options.seed, options.seed + options.count)]
-        results = list(in_workers(tasks, options.jobs))
-        rows.append(row(kind, results))
-        print(f"{kind}: {len(results):,} cases in {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-        for result in results:
-            for said in result.wrong:
-                counts[kind, said] += 1
-                first.setdefault((kind, said), result)
-        slowest = max(results, key=lambda result: result.seconds)
-        if slowest.seconds > _SLOW:
-            print(f"{kind}: {slowest.seconds:.0f} s, seed {slowest.seed}: {slowest.what}", flush=True)
-    print(table(rows))
+    for result in results:
+        for said in result.wrong:
+            counts[result.kind, said] += 1
+            first.setdefault((result.kind, said), result)
     for (kind, said), times in counts.most_common():
         result = first[kind, said]
         print(f"{times:6,}  {kind}: {said}\n        seed {result.seed}: {result.what}")
-        if options.keep is not None:
-            keep(options.keep, result, said)
+        if folder is not None:
+            keep(folder, result, said)
     return int(bool(counts))
 
 
 def row(kind: str, results: Sequence[Result]) -> tuple[str, ...]:
-    """The counts of one kind."""
+    """The counts of one kind, or of all."""
     codes = Counter(result.code for result in results)
     wrong = [said for result in results for said in result.wrong]
-    kinds = ("internal error", f"more than {SECONDS} s", f"more than {MEGABYTES} MB", "the process ended", "left")
-    several = [sum(word in said if word == "left" else said.startswith(word) for said in wrong) for word in kinds]
+    counts = {"cases": len(results), "confirmed": sum(result.confirmed for result in results)}
+    counts |= {column: sum(codes[code] for code in several) for column, several in _CODES.items()}
+    counts |= {column: sum(said.startswith(words) for said in wrong) for column, words in _COLUMNS.items()}
+    counts["other"] = len(wrong) - sum(counts[column] for column in _COLUMNS)
     return (
         kind,
-        *(f"{number:,}" for number in (len(results), *(codes[code] for code in range(5)), *several)),
-        f"{len(wrong) - sum(several):,}",
+        *(f"{counts[column]:,}" for column in _HEAD[1:-2]),
         f"{max((result.seconds for result in results), default=0):.1f} s",
         f"{max((result.megabytes for result in results), default=0):,} MB",
     )
+
+
+def whole(found: dict[str, list[Result]]) -> tuple[str, ...]:
+    """The counts of all kinds."""
+    return row("all", sum(found.values(), []))
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
@@ -88,6 +120,7 @@ def keep(folder: Path, result: Result, said: str) -> None:
     """Write a case's files, its command and the complaint."""
     case = case_of(result.kind, result.seed)
     here = folder / f"{result.kind}-{result.seed}"
+    here.mkdir(parents=True, exist_ok=True)
     for name, data in case.files.items():
         (here / name).parent.mkdir(parents=True, exist_ok=True)
         (here / name).write_bytes(data)

@@ -39,8 +39,9 @@ class Answer:
             return None
 
 
-#: What is wrong with an answer, "" if it is confirmed; asked in the folder of the case's files.
-Confirm = Callable[[Answer], str]
+#: What is wrong with an answer, "" if it is confirmed, None if nothing here can confirm it, as an error or what is too
+#: large for the naive engine; asked in the folder of the case's files.
+Confirm = Callable[[Answer], str | None]
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Case:
     what: str
     files: Mapping[str, bytes]
     words: tuple[str, ...] = ()
-    confirm: Confirm = field(default=lambda _: "")
+    confirm: Confirm = field(default=lambda _: None)
     outputs: tuple[str, ...] = ()
     call: Callable[[], object] | None = None
     speaks: bool = False
@@ -65,8 +66,15 @@ class Case:
 Make = Callable[[Random], Case]  #: a kind of input: a case of the next random choices
 
 
+def judged(case: Case, answer: Answer) -> tuple[list[str], bool]:
+    """What is wrong with an answer, and whether a naive engine confirms it."""
+    found = complaints(case, answer)
+    said = None if found else case.confirm(answer)
+    return found + [said for said in [said] if said], said == ""
+
+
 def complaints(case: Case, answer: Answer) -> list[str]:
-    """What is wrong with an answer; nothing for a clear error and for a confirmed result."""
+    """What is wrong with an answer, whatever the input was: it is no clear error and no document, or it left a file."""
     if answer.code not in ANSWERS:
         return [_internal(answer) if answer.code == 70 else f"exit code {answer.code}"]
     found = []
@@ -83,8 +91,7 @@ def complaints(case: Case, answer: Answer) -> list[str]:
         if not case.speaks and "github" not in case.words and _CI_COMMAND.search(text):
             found.append(f"{name} has a command of a CI system")
     found += _document(case, answer)
-    found += [f"left behind: {name}" for name in answer.left]
-    return found or [said for said in [case.confirm(answer)] if said]
+    return found + [f"left behind: {name}" for name in answer.left]
 
 
 def _internal(answer: Answer) -> str:

@@ -1,4 +1,5 @@
-"""Signals at random moments of commands: ``python tools/fuzz/interruptions.py [--count N] [--seed S] [--only NAME]``.
+"""Signals at random moments of commands: ``python tools/fuzz/interruptions.py [COUNT] [SEED] [--only NAME]
+[--workers N]``.
 
 Each case is a command, a signal, and a moment of its run, all of them by the seed. The command runs in a session of its
 own, so that nothing that it starts can hide. After its end are counted: tracebacks on standard error, processes of the
@@ -19,6 +20,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -234,21 +236,26 @@ def _files(scenario: Scenario, folder: Path) -> tuple[list[str], list[str]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
-    parser.add_argument("--count", type=int, default=300, help="interruptions (default 300)")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("count", nargs="?", type=int, default=300, help="interruptions (default 300)")
+    parser.add_argument("seed", nargs="?", type=int, default=1, help="(default 1)")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="cases at a time (default 1)")
     parser.add_argument("--only", metavar="NAME", help="scenarios whose names begin so")
     options = parser.parse_args(arguments)
     chosen = [each for each in SCENARIOS if each.name.startswith(options.only or "")]
-    took = {each.name: duration(each) for each in chosen}
     table: dict[str, Counter[str]] = {each.name: Counter() for each in chosen}
-    for n, case in enumerate(cases(options.seed, options.count, chosen)):
-        found = run(case, took[case.scenario.name])
-        columns = found.columns(case)
-        table[case.scenario.name] += columns
-        if sum(columns[name] for name in HEAD[5:]):
-            print(f"case {n}: {case.scenario.name}, {case.number.name} at {case.part:.3f} of "
-                  f"{took[case.scenario.name]:.2f} s, to {'all' if case.to_all else 'one'}: exit code {found.code}, "
-                  f"{dict(columns)}\n{found.temporary}{found.half}\n{found.said}", flush=True)  # fmt: skip
+    began = time.monotonic()
+    with ThreadPoolExecutor(options.workers) as pool:
+        took = dict(zip(table, pool.map(duration, chosen), strict=True))
+        tried = list(cases(options.seed, options.count, chosen))
+        results = pool.map(lambda case: run(case, took[case.scenario.name]), tried)
+        for n, (case, found) in enumerate(zip(tried, results, strict=True)):
+            columns = found.columns(case)
+            table[case.scenario.name] += columns
+            if sum(columns[name] for name in HEAD[5:]):
+                print(f"case {n}: {case.scenario.name}, {case.number.name} at {case.part:.3f} of "
+                      f"{took[case.scenario.name]:.2f} s, to {'all' if case.to_all else 'one'}: exit code {found.code}, "
+                      f"{dict(columns)}\n{found.temporary}{found.half}\n{found.said}", flush=True)  # fmt: skip
+    print(f"{len(tried):,} interruptions in {time.monotonic() - began:.0f} s, {options.workers} at a time")
     _print(table, options.seed)
     total = sum(table.values(), Counter())
     return 1 if any(total[name] for name in ("traceback", "process", "temporary", "half", "hang")) else 0

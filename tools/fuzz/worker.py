@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
 
-from tools.fuzz.cases import Case, complaints
+from tools.fuzz.cases import Case, judged
 from tools.fuzz.kinds import KINDS
 from tools.fuzz.runner import run
 
@@ -37,6 +37,7 @@ class Result:
     wrong: tuple[str, ...] = ()
     seconds: float = 0.0
     megabytes: int = 0
+    confirmed: bool = False
 
 
 def case_of(kind: str, seed: int) -> Case:
@@ -53,24 +54,24 @@ def carry_out(kind: str, seed: int) -> Result:
         answer = run(case, folder)
         peak = _memory(os.getpid(), "VmHWM")
         with chdir(folder):  # where the case's files are
-            wrong = tuple(complaints(case, answer))
+            wrong, confirmed = judged(case, answer)
     except Exception as error:  # noqa: BLE001  # a mistake of the fuzzer is no answer either
         last = traceback.extract_tb(error.__traceback__)[-1]
-        wrong = (f"the fuzzer itself: {type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})",)
-        return Result(kind, seed, case.what, None, wrong)
+        said = f"the fuzzer itself: {type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})"
+        return Result(kind, seed, case.what, None, (said,))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return Result(kind, seed, _short(case), answer.code, wrong, answer.seconds, peak)
+    return Result(kind, seed, _short(case), answer.code, tuple(wrong), answer.seconds, peak, confirmed)
 
 
 def _short(case: Case) -> str:
     return f"{case.what}; {' '.join(case.words)}"[:200]
 
 
-def in_workers(tasks: Iterable[tuple[str, int]], jobs: int) -> Iterator[Result]:
-    """The results of all cases, each in one of ``jobs`` processes, in the order of the tasks."""
-    workers = [_Worker() for _ in range(jobs)]
-    idle = list(workers)
+def in_workers(tasks: Iterable[tuple[str, int]], workers: int) -> Iterator[Result]:
+    """The results of all cases, each in one of ``workers`` processes, in the order of the tasks."""
+    started = [_Worker() for _ in range(workers)]
+    idle = list(started)
 
     def one(task: tuple[str, int]) -> Result:
         worker = idle.pop()
@@ -80,10 +81,10 @@ def in_workers(tasks: Iterable[tuple[str, int]], jobs: int) -> Iterator[Result]:
             idle.append(worker)
 
     try:
-        with ThreadPoolExecutor(jobs) as pool:
+        with ThreadPoolExecutor(workers) as pool:
             yield from pool.map(one, tasks)
     finally:
-        for worker in workers:
+        for worker in started:
             worker.end()
 
 
@@ -123,7 +124,7 @@ class _Worker:
         left = _children(self._process.pid)
         if left:
             self._again()
-            found = replace(found, wrong=(*found.wrong, f"{left} processes left"))
+            found = replace(found, wrong=(*found.wrong, f"left running: {left} processes"))
         if found.megabytes > MEGABYTES:
             found = replace(found, wrong=(*found.wrong, f"more than {MEGABYTES} MB"))
         return found

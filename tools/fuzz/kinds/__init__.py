@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tools.fuzz.cases import Make
-from tools.fuzz.kinds import profiles, programs, protocols, schedules, tables, traces
+from tools.fuzz.kinds import kernels, launches, profiles, programs, protocols, schedules, tables, traces
 
 KINDS: Mapping[str, Make] = {
     "traces": traces.make,
@@ -14,4 +14,6 @@ KINDS: Mapping[str, Make] = {
     "profiles": profiles.make,
     "schedules": schedules.make,
     "tables": tables.make,
+    "kernels": kernels.make,
+    "launches": launches.make,
 }

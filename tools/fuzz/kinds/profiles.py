@@ -52,9 +52,9 @@ def make(rng: Random) -> Case:
 def confirm(data: bytes) -> Confirm:
     """What confirms an answer that was computed with this profile."""
 
-    def confirmed(answer: Answer) -> str:
+    def confirmed(answer: Answer) -> str | None:
         if answer.code == 2:
-            return ""
+            return None
         known = _schema()["properties"]
         document = {name: each for name, each in json.loads(data.decode("utf-8")).items() if name in known}
         wrong = next(_validator().iter_errors(document), None)

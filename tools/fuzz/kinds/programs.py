@@ -20,6 +20,7 @@ from tools.fuzz.mutate import INTEGERS, as_json, damaged, mutated, near
 
 FILE = "p.json"
 MOST_STATES = 1_500  #: of the naive search; a program with more is not confirmed
+NAIVE_OPERATIONS = 400  #: of a program, likewise
 _COMMANDS = (
     "check p.json --quick --json", "check p.json --quick --json", "check p.json --quick --json",
     "check p.json --quick --json --strict-proxies --strict-init --strict-tensor-memory",
@@ -83,31 +84,41 @@ def _mutate_code(code: Any, rng: Random) -> str:
     return how
 
 
+def proved(seen: naive.Explored) -> str | None:
+    """What is wrong with a proof, by every schedule that was followed; confirmed only by all of them."""
+    if seen.wrong:
+        return f"proved, and a schedule ends in {', '.join(sorted(seen.wrong))}"
+    return "" if seen.complete else None
+
+
 def confirm(data: bytes) -> Confirm:
     """What confirms the answer of a command on this program."""
 
-    def confirmed(answer: Answer) -> str:
+    def confirmed(answer: Answer) -> str | None:
         report = answer.document.get("report") if isinstance(answer.document, dict) else None
         if answer.code not in (0, 1) or not isinstance(report, dict) or "refutations" not in report:
-            return ""
+            return None
         try:
             program = loads(data.decode("utf-8"))
         except PipesimError as error:
             return f"an answer on a program that is refused: {error.fact}"
-        if sum(map(len, program.code)) > 400:
-            return ""
+        if sum(map(len, program.code)) > NAIVE_OPERATIONS:
+            return None
         seen = naive.explore(program, MOST_STATES)
         if answer.code == 0:
-            return f"proved, and a schedule ends in {', '.join(sorted(seen.wrong))}" if seen.wrong else ""
+            return proved(seen)
         kinds = {finding["kind"] for finding in answer.document["findings"]} - naive.UNSEEN
         if seen.complete and kinds - seen.wrong:
             return f"refuted by {', '.join(sorted(kinds - seen.wrong))}, which no schedule shows"
+        replayed = False
         for shown in report["refutations"]:
             kind = shown["finding"]["kind"]
-            again = naive.replay(program, shown["replay"]) if kind not in naive.UNSEEN else {kind}
+            if kind in naive.UNSEEN:
+                continue
+            again, replayed = naive.replay(program, shown["replay"]), True
             if again is None or kind not in again:
                 ends = "is not possible" if again is None else f"ends in {sorted(again)}"
                 return f"a counterexample of {kind} that {ends}"
-        return ""
+        return "" if replayed or (seen.complete and kinds) else None
 
     return confirmed

@@ -74,7 +74,7 @@ def walked(program: Program, rng: Random) -> str:
 def confirm(program: Program, text: str) -> Confirm:
     """What confirms that a line was accepted or refused, and what it ends in."""
 
-    def confirmed(answer: Answer) -> str:
+    def confirmed(answer: Answer) -> str | None:
         again = naive.replay(program, text)
         if again is None:
             return "" if answer.code == 2 else f"exit code {answer.code} for a line that is not a schedule"

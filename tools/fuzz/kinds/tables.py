@@ -128,9 +128,9 @@ def _included(rng: Random) -> dict[str, bytes]:
 def confirm(*, compiled: bool) -> Confirm:
     """What confirms a table that was read."""
 
-    def confirmed(answer: Answer) -> str:
+    def confirmed(answer: Answer) -> str | None:
         if answer.code != 0 or not compiled or not compiler():
-            return ""
+            return None
         path = Path(FILE)
         try:
             values = {name: VALUES.get(name, 2) for name in sorted(names_in(path))}

@@ -220,15 +220,15 @@ def _canonical(document: Any) -> str:
 def confirm(right: Base, line: str) -> Confirm:
     """What confirms that a trace agrees."""
 
-    def confirmed(answer: Answer) -> str:
+    def confirmed(answer: Answer) -> str | None:
         if answer.code not in (0, 4) or "verify" in line or "t.parquet t.parquet" in line:
-            return ""
+            return None
         try:
             trace = read_trace("t.parquet")
         except PipesimError as error:
             return f"an answer on a trace that is refused: {error.fact}"
         if trace.meta.window or trace.meta.params != right.document["params"]:
-            return ""
+            return None
         order = naive.recorded_order(trace)
         wrong = sorted(who for who in order.keys() | right.order.keys() if order.get(who) != right.order.get(who))
         return f"it agrees, and {', '.join(wrong)} recorded something else" if wrong else ""
