@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # works from a checkout that is not installed
@@ -57,9 +58,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         slowest = max(results, key=lambda result: result.seconds, default=Result(kind, 0))
         if slowest.seconds > _SLOW:
             print(f"{kind}: {slowest.seconds:.0f} s, seed {slowest.seed}: {slowest.what}")
-    print(table([_HEAD, *(row(kind, results) for kind, results in found.items()), whole(found)]))
+    every = list(chain.from_iterable(found.values()))
+    print(table([_HEAD, *(row(kind, results) for kind, results in found.items()), row("all", every)]))
     print(f"{len(tasks):,} cases in {time.monotonic() - began:.0f} s, {options.workers} workers, seed {options.seed}")
-    return _complained(sum(found.values(), []), options.keep)
+    return _complained(every, options.keep)
 
 
 def _told(results: Iterable[Result], total: int) -> Iterator[Result]:
@@ -102,11 +104,6 @@ def row(kind: str, results: Sequence[Result]) -> tuple[str, ...]:
         f"{max((result.seconds for result in results), default=0):.1f} s",
         f"{max((result.megabytes for result in results), default=0):,} MB",
     )
-
-
-def whole(found: dict[str, list[Result]]) -> tuple[str, ...]:
-    """The counts of all kinds."""
-    return row("all", sum(found.values(), []))
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

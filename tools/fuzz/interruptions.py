@@ -253,8 +253,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             table[case.scenario.name] += columns
             if sum(columns[name] for name in HEAD[5:]):
                 print(f"case {n}: {case.scenario.name}, {case.number.name} at {case.part:.3f} of "
-                      f"{took[case.scenario.name]:.2f} s, to {'all' if case.to_all else 'one'}: exit code {found.code}, "
-                      f"{dict(columns)}\n{found.temporary}{found.half}\n{found.said}", flush=True)  # fmt: skip
+                      f"{took[case.scenario.name]:.2f} s, to {'all' if case.to_all else 'one'}: exit code "
+                      f"{found.code}, {dict(columns)}\n{found.temporary}{found.half}\n{found.said}",
+                      flush=True)  # fmt: skip
     print(f"{len(tried):,} interruptions in {time.monotonic() - began:.0f} s, {options.workers} at a time")
     _print(table, options.seed)
     total = sum(table.values(), Counter())

@@ -1,4 +1,4 @@
-"""PTX files (docs/reading-ptx.md): kernels of compilers and small ones, with mutated lines, operands, modifiers and bytes.
+"""PTX files (docs/reading-ptx.md): kernels of compilers and small ones, with mutated lines, words and bytes.
 
 A verdict is about the flat program that the reader makes of the file: the naive search follows every schedule of that.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -18,100 +19,10 @@ from tools.fuzz import naive
 from tools.fuzz.cases import Answer, Case, Confirm
 from tools.fuzz.kinds.programs import MOST_STATES, NAIVE_OPERATIONS, proved
 from tools.fuzz.mutate import damaged
+from tools.fuzz.small_kernels import SMALL_KERNELS, small_launch
 
 FILE, LAUNCH = "k.ptx", "k.json"
 _KERNELS = Path(__file__).resolve().parents[3] / "tests" / "ptx" / "kernels"
-_HEAD = """\
-.version 8.6
-.target sm_90a
-.address_size 64
-"""
-_BEGIN = """\
-.visible .entry kernel(.param .u32 laps, .param .u64 source)
-{
- .reg .pred %p<12>;
- .reg .b32 %r<24>;
- .reg .b64 %rd<8>;
- .shared .align 8 .b64 bars[4];
- .shared .align 128 .b8 tile[1024];
- ld.param.u32 %r9, [laps];
- ld.param.u64 %rd1, [source];
- mov.u32 %r0, %tid.x;
- shr.u32 %r1, %r0, 5;
- and.b32 %r2, %r0, 31;
- mov.u32 %r3, bars;
- setp.ne.u32 %p0, %r0, 0;
- @%p0 bra made;
- mbarrier.init.shared::cta.b64 [%r3], 1;
- mbarrier.init.shared::cta.b64 [%r3+8], 1;
- fence.mbarrier_init.release.cluster;
-made:
- bar.sync 0;
- mov.u32 %r10, 0;
- setp.eq.u32 %p1, %r1, 1;
- setp.ne.u32 %p2, %r2, 0;
- @%p1 bra reader;
-writer:
- xor.b32 %r11, %r10, 1;
- and.b32 %r11, %r11, 1;
-free:
- mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3+8], %r11;
- @!%p9 bra free;
-"""
-_WORDS = """\
- st.shared.u32 [tile], %r10;
- @%p2 bra written;
- mbarrier.arrive.shared::cta.b64 _, [%r3];
-"""
-_COPY = """\
- @%p2 bra written;
- mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 256;
- cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1], 256, [%r3];
-"""
-_END = """\
-written:
- add.u32 %r10, %r10, 1;
- setp.lt.u32 %p3, %r10, %r9;
- @%p3 bra writer;
- bra.uni over;
-reader:
- and.b32 %r11, %r10, 1;
-full:
- mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3], %r11;
- @!%p9 bra full;
- ld.shared.u32 %r12, [tile];
- bar.warp.sync -1;
- @!%p2 mbarrier.arrive.shared::cta.b64 _, [%r3+8];
- add.u32 %r10, %r10, 1;
- setp.lt.u32 %p3, %r10, %r9;
- @%p3 bra reader;
-over:
- ret;
-}
-"""
-_FUNCTION = """\
-.func (.param .b32 out) next(.param .b32 in)
-{
- .reg .b32 %r<4>;
- ld.param.b32 %r1, [in];
- add.u32 %r2, %r1, 1;
- st.param.b32 [out], %r2;
- ret;
-}
-"""
-_CALL = """\
- { .param .b32 given; .param .b32 got;
- st.param.b32 [given], %r10;
- call.uni (got), next, (given);
- ld.param.b32 %r10, [got];
- }
-"""
-#: Small kernels, which the naive search can follow.
-SMALL = {
-    "words": _HEAD + _BEGIN + _WORDS + _END,
-    "copies": _HEAD + _BEGIN + _COPY + _END,
-    "calls": _HEAD + _FUNCTION + _BEGIN + _WORDS + _END.replace(" add.u32 %r10, %r10, 1;\n", _CALL, 1),
-}
 _LINES = (
     "", ";", "{", "}", "{ {", "/*", "*/", "//", '"', "ret;", "exit;", "trap;", "bra made;", "bra nowhere;", "made:",
     "here: bra here;", "here: add.u32 %r10, %r10, 1; bra here;", "here: bra.uni there; there: bra here;",
@@ -132,12 +43,14 @@ _LINES = (
     ".local .b8 deep[4294967296];", ".shared .b8 many[65536][65536][65536];", ".shared .b32 x = {1, 2, 3};",
     ".global .b32 x[4] = {1, 2, {3}};", ".param .b8 p[99999999];", ".loc 1 999999999 1", ".loc 1 1",
     ".branchtargets made, full;", ".pragma \"nounroll\";", ".unknown 3;", "@%p0 @%p1 bra made;", "@%q bra made;",
-    "mov.u32 %r10, %r10;", "mov.u32 %r10, %clock;", "ld.global.u32 %r10, [%rd1];", "atom.global.add.u32 %r10, [%rd1], 1;",
+    "mov.u32 %r10, %r10;", "mov.u32 %r10, %clock;", "ld.global.u32 %r10, [%rd1];",
+    "atom.global.add.u32 %r10, [%rd1], 1;",
     "atom.shared.add.u32 %r10, [tile], 1;", "shfl.sync.idx.b32 %r10, %r10, 0, 31, -1;", "elect.sync _|%p9, -1;",
     "vote.sync.any.pred %p9, %p9, -1;", "match.all.sync.b32 %r10|%p9, %r10, -1;", "div.u32 %r10, %r10, 0;",
     "rem.s32 %r10, %r10, 0;", "shl.b32 %r10, %r10, 4294967295;", "mul.wide.u32 %rd2, %r10, -1;", "brx.idx %r10, made;",
     "nanosleep.u32 4294967295;", "griddepcontrol.wait;", "add.u32 %r10, %r10, 1;", "prmt.b32 %r10, %r10, %r10, 0x7531;",
-    "mov.b64 {%r10, %r11}, %rd1;", "st.shared.v4.u32 [tile+1020], {%r0, %r1, %r2, %r3};", "st.shared.u32 [tile+9999999], %r0;",
+    "mov.b64 {%r10, %r11}, %rd1;", "st.shared.v4.u32 [tile+1020], {%r0, %r1, %r2, %r3};",
+    "st.shared.u32 [tile+9999999], %r0;",
 )  # fmt: skip
 _NUMBERS = (
     "0", "1", "-1", "2", "7", "31", "32", "33", "64", "255", "1023", "4096", "65536", "2147483647", "2147483648",
@@ -156,11 +69,18 @@ _MODIFIERS = (
     ".const", ".release", ".acquire", ".relaxed", ".cta", ".cluster", ".gpu", ".sys", ".wide", ".hi", ".lo", ".cc",
     ".noComplete", ".expect_tx", ".multicast::cluster", ".cta_group::2", ".x128", ".unknown", ".", "..", ".é",
 )  # fmt: skip
-_KINDS = (
-    "delete", "delete", "twice", "swap", "move", "line", "line", "line", "number", "number", "operand", "operand",
-    "register", "modifier", "modifier", "opcode", "guard", "label", "name", "hostile", "block", "unclosed", "many",
-    "deep", "recursion", "cut",
+_OF_LINES = (
+    "delete", "delete", "twice", "swap", "move", "line", "line", "line", "line", "block", "many", "recursion", "cut",
 )  # fmt: skip
+#: What is replaced, and by what; without a choice, a mutation that needs the line.
+_OF_WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (r"(?<![\w%$.])\d\w*|(?<=\+)\d+|(?<=<)\d+", _NUMBERS), (r"(?<=[ ,])[%\w\[\]+{}]+(?=[,;])", _OPERANDS),
+    (r"\.[a-z]\w*(?:::\w+)?", ("", "", *_MODIFIERS)), (r"\.[a-z]\w*(?:::\w+)?", ("", "", *_MODIFIERS)),
+    (r"\$?\w+(?=:(?!:))|(?<=bra )\$?\w+", ("nowhere", "made", "x")),
+    (r"[A-Za-z_$]\w*", ("x", "kernel", "bra", "reg", "_", "%r0")),
+    (r"[A-Za-z_$]\w*|\d+", tuple(HOSTILE.values())), ("", ()), ("", ()), ("", ()),
+)  # fmt: skip
+_NESTS = (("{", "}"), ("(", ")"), ("[", "]"), ("-", ""), ("!", ""))
 _COMMANDS = (
     "check k.ptx --quick --json --max-states 1000 --time-limit 0.2",
     "check k.ptx --quick --json --max-states 1000 --time-limit 0.2",
@@ -196,18 +116,8 @@ def seed(rng: Random) -> tuple[str, bytes]:
     """A right kernel and its launch, most often a small one."""
     if rng.random() < 0.6:
         laps = rng.choice((0, 1, 2, 2, 3))
-        return rng.choice(list(SMALL.values())), json.dumps(small_launch(laps)).encode()
+        return rng.choice(list(SMALL_KERNELS.values())), json.dumps(small_launch(laps)).encode()
     return rng.choice(_compiled())
-
-
-def small_launch(laps: int) -> dict[str, object]:
-    """The launch of a small kernel."""
-    parameters = [
-        {"name": "laps", "kind": "value", "type": "u32", "value": laps},
-        {"name": "source", "kind": "pointer"},
-    ]
-    head = {"format": "pipesim-launch", "version": 1, "entry": "kernel"}
-    return head | {"grid": [1], "block": [64], "cluster": [1], "parameters": parameters}
 
 
 @cache
@@ -223,8 +133,10 @@ def _compiled() -> tuple[tuple[str, bytes], ...]:
 def _mutate(lines: list[str], rng: Random) -> str:
     """Make one mutation in place; what it is."""
     at = rng.randrange(len(lines)) if lines else 0
+    if rng.random() < 0.5:
+        return _mutate_word(lines, at, rng)
     line = lines[at] if lines else ""
-    how = rng.choice(_KINDS)
+    how = rng.choice(_OF_LINES)
     match how:
         case "delete":
             del lines[at : at + rng.choice((1, 1, 1, 3, 20))]
@@ -239,40 +151,11 @@ def _mutate(lines: list[str], rng: Random) -> str:
             new = rng.choice(_LINES)
             lines.insert(at, new)
             return f"line {new!r} at {at + 1}"
-        case "number":
-            return _replaced(lines, at, r"(?<![\w%$.])\d\w*|(?<=\+)\d+|(?<=<)\d+", rng.choice(_NUMBERS), rng)
-        case "operand":
-            return _replaced(lines, at, r"(?<=[ ,])[%\w\[\]+{}]+(?=[,;])", rng.choice(_OPERANDS), rng)
-        case "register":
-            names = re.findall(r"%\w+|\$?\b[A-Za-z_]\w+", line) or ["x"]
-            return _replaced(lines, at, r"%\w+|\$\w+", rng.choice(names), rng)
-        case "modifier":
-            new = rng.choice(("", "", *_MODIFIERS))
-            return _replaced(lines, at, r"\.[a-z]\w*(?:::\w+)?", new, rng)
-        case "opcode":
-            other = rng.choice(lines) if lines else ""
-            return _replaced(lines, at, r"\b[a-z]\w*(?=[. ])", (re.findall(r"\b[a-z]\w+", other) or ["x"])[0], rng)
-        case "guard":
-            lines[at : at + 1] = [rng.choice(("@%p0 ", "@!%p9 ", "@%p99 ", "@ ", "@!! %p0 ")) + line.strip()]
-        case "label":
-            return _replaced(lines, at, r"\$?\w+(?=:(?!:))|(?<=bra )\$?\w+", rng.choice(("nowhere", "made", "x")), rng)
-        case "name":
-            return _replaced(lines, at, r"[A-Za-z_$]\w*", rng.choice(("x", "kernel", "bra", "reg", "_", "%r0")), rng)
-        case "hostile":
-            return _replaced(lines, at, r"[A-Za-z_$]\w*|\d+", rng.choice(list(HOSTILE.values())), rng)
         case "block":
             end = min(len(lines), at + rng.choice((1, 5, 30)))
-            lines[at:at] = lines[rng.randrange(end) : end]
-        case "unclosed":
-            lines[at : at + 1] = [re.sub(r"[;}\])\"]", "", line, count=1) + rng.choice(("", "/* ", '"', "{", "("))]
+            lines[at:at] = lines[rng.randrange(end + 1) : end]
         case "many":
             return _many(lines, at, rng)
-        case "deep":
-            depth, (left, right) = (
-                rng.choice((3, 100, 200, 20_000)),
-                rng.choice(("{}", "()", "[]", ("-", ""), ("!", ""))),
-            )
-            lines[at : at + 1] = [left * depth + line + right * depth]
         case "recursion":
             names = rng.choice((("f", "f"), ("f", "g"), ("kernel", "f")))
             made = [f".func {a}() {{ call.uni {b}; ret; }}" for a, b in zip(names, names[::-1], strict=True)]
@@ -280,6 +163,30 @@ def _mutate(lines: list[str], rng: Random) -> str:
             lines.insert(min(len(lines), at + 2), f"call.uni {names[0]};")
         case _:
             del lines[at:]
+    return how
+
+
+def _mutate_word(lines: list[str], at: int, rng: Random) -> str:
+    """Make one mutation within a line."""
+    line = lines[at] if lines else ""
+    pattern, choices = rng.choice(_OF_WORDS)
+    if choices:
+        return _replaced(lines, at, pattern, rng.choice(choices), rng)
+    how = rng.choice(("register", "opcode", "guard", "unclosed", "deep"))
+    match how:
+        case "register":
+            names = re.findall(r"%\w+|\$?\b[A-Za-z_]\w+", line) or ["x"]
+            return _replaced(lines, at, r"%\w+|\$\w+", rng.choice(names), rng)
+        case "opcode":
+            names = re.findall(r"\b[a-z]\w+", rng.choice(lines) if lines else "") or ["x"]
+            return _replaced(lines, at, r"\b[a-z]\w*(?=[. ])", names[0], rng)
+        case "guard":
+            lines[at : at + 1] = [rng.choice(("@%p0 ", "@!%p9 ", "@%p99 ", "@ ", "@!! %p0 ")) + line.strip()]
+        case "unclosed":
+            lines[at : at + 1] = [re.sub(r"[;}\])\"]", "", line, count=1) + rng.choice(("", "/* ", '"', "{", "("))]
+        case _:
+            depth, (left, right) = rng.choice((3, 100, 200, 20_000)), rng.choice(_NESTS)
+            lines[at : at + 1] = [left * depth + line + right * depth]
     return how
 
 
@@ -313,7 +220,7 @@ def _replaced(lines: list[str], at: int, pattern: str, text: str, rng: Random) -
 
 def confirm(line: tuple[str, ...]) -> Confirm:
     """What confirms a verdict on the kernel."""
-    sets = tuple(each for word, each in zip(line, line[1:], strict=False) if word == "--set")
+    sets = tuple(each for word, each in pairwise(line) if word == "--set")
 
     def confirmed(answer: Answer) -> str | None:
         report = answer.document.get("report") if isinstance(answer.document, dict) else None

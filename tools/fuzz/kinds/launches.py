@@ -1,4 +1,4 @@
-"""Launch files (docs/launch-file.md): those of the kernels in the tests and of small ones, with mutated members and text.
+"""Launch files (docs/launch-file.md): those of the kernels in the tests and of small ones, with mutated members.
 
 A verdict is confirmed as that of a kernel.
 """
@@ -13,7 +13,7 @@ from tools.fuzz.cases import Case
 from tools.fuzz.kinds import kernels
 from tools.fuzz.mutate import INTEGERS, as_json, damaged, mutated, value
 
-_SIZES = (
+_SIZES: tuple[Any, ...] = (
     [],
     [0],
     [1],
@@ -30,7 +30,15 @@ _SIZES = (
     3,
     "1",
 )
-_POLICIES = ({}, {"tile_counter": 2**63 - 1}, {"launch_control": 10**9}, {"launch_control": -1}, {"more": 1}, [], None)
+_POLICIES: tuple[Any, ...] = (
+    {},
+    {"tile_counter": 2**63 - 1},
+    {"launch_control": 10**9},
+    {"launch_control": -1},
+    {"more": 1},
+    [],
+    None,
+)
 
 
 def make(rng: Random) -> Case:
