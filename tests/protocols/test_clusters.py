@@ -141,7 +141,8 @@ def consumers(change: int) -> Callable[[GemmSm100], int]:
 DEADLOCK = {Ending.DEADLOCK}
 WRONG: dict[str, tuple[Any, str, Any, set[Any]]] = {
     "one commit too few is counted": (
-        GemmSm100, "input_consumers", consumers(-1), {FaultKind.RACE, FaultKind.WRONG_ITEM, FaultKind.OVER_ARRIVAL},
+        GemmSm100, "input_consumers", consumers(-1),
+        {FaultKind.RACE, FaultKind.WRONG_ITEM, FaultKind.OVER_ARRIVAL, *DEADLOCK},
     ),
     "one commit too many is counted": (GemmSm100, "input_consumers", consumers(1), DEADLOCK),
     "the commit reaches its own CTA only": (KernelContext, "input_commit_mask", SELF, DEADLOCK),

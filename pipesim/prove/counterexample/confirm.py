@@ -17,6 +17,10 @@ def confirm(program: Program, doubt: Doubt) -> Refutation | None:
     if doubt.agent >= 0:
         rest = [agent for agent in agents if agent != doubt.agent]
         orders += [[*rest, doubt.agent], [doubt.agent, *rest]]
+    if doubt.why is Why.LAP:
+        found = _lapped(program, doubt)
+        if found is not None:
+            return found
     begun = Play(program)
     if not _bring_about(begun, doubt):
         return None
@@ -28,6 +32,16 @@ def confirm(program: Program, doubt: Doubt) -> Refutation | None:
         if found is not None:
             return found
     return None
+
+
+def _lapped(program: Program, doubt: Doubt) -> Refutation | None:
+    """A schedule in which the agent stands before its wait until nobody else can move and everything has landed."""
+    agents = list(range(len(program.agents)))
+    play = Play(program)
+    play.go_on([doubt.agent, *agents], hold=(doubt.agent, doubt.pc))
+    if not play.faults:
+        play.go_on(agents)
+    return refutation(play)
 
 
 def carried(program: Program, schedule: Schedule) -> Refutation | None:

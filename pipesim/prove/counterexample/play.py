@@ -117,14 +117,14 @@ class Play:
             if self.faults:
                 return True
 
-    def go_on(self, order: Sequence[int], most: int = 1_000_000) -> None:
+    def go_on(self, order: Sequence[int], most: int = 1_000_000, hold: tuple[int, int] = (-1, -1)) -> None:
         """On to an end: the agents in this order, each as far as it goes, and transfers only where no agent can
-        move.
+        move. ``hold``: an agent that goes no farther than to this operation.
         """
         for _ in range(most):
             moved = False
             for agent in order:
-                while self.advance(agent):
+                while (agent, self.state.pcs[agent]) != hold and self.advance(agent):
                     moved = True
                     if self.faults:
                         return
@@ -132,10 +132,17 @@ class Play:
                 return
 
     def _join(self, past: Sequence[int]) -> bool:
-        """An agent at its bound arrives at the named barrier where it will wait: that much is in the past, too."""
+        """What an agent at its bound may do besides: arrive at the named barrier where it will wait, which is in the
+        past, too; give back registers that another asks for.
+        """
         for agent, bound in enumerate(past):
             code, pc = self._program.code[agent], self.state.pcs[agent]
-            if pc == bound < len(code) and code[pc][0] == Op.BAR_SYNC and not self.state.holds[agent]:
-                self.make(Move(Kind.STEP, agent))
-                return True
+            if not bound <= pc < len(code) or self.state.holds[agent]:
+                continue
+            if (pc == bound and code[pc][0] == Op.BAR_SYNC) or code[pc][0] == Op.SETMAXNREG:
+                move = Move(Kind.STEP, agent)
+                result = attempt(self._program, self.state, move)
+                if result is not None:
+                    self._made(move, result)
+                    return True
         return False
