@@ -9,6 +9,8 @@ from pipesim.prove.counterexample.play import Play
 from pipesim.prove.doubt import Doubt, Why
 from pipesim.prove.refutation import Refutation, Schedule
 
+_NONE = (-1, -1)  #: no transfer
+
 
 def confirm(program: Program, doubt: Doubt) -> Refutation | None:
     """A schedule in which what is doubted fails, None if none of those tried does."""
@@ -21,16 +23,17 @@ def confirm(program: Program, doubt: Doubt) -> Refutation | None:
         found = _lapped(program, doubt)
         if found is not None:
             return found
-    begun = Play(program)
-    if not _bring_about(begun, doubt):
-        return None
-    for order in orders:
-        play = begun.fork()
-        if not play.faults:
-            play.go_on(order)
-        found = refutation(play)
-        if found is not None:
-            return found
+    for hold in _held(doubt):
+        begun = Play(program)
+        if not _bring_about(begun, doubt, hold):
+            continue
+        for order in orders:
+            play = begun.fork()
+            if not play.faults:
+                play.go_on(order)
+            found = refutation(play)
+            if found is not None:
+                return found
     return None
 
 
@@ -69,13 +72,20 @@ def refutation(play: Play) -> Refutation | None:
     return Refutation(Ending.DEADLOCK, tuple(play.moves), deadlock=stuck) if stuck is not None else None
 
 
-def _bring_about(play: Play, doubt: Doubt) -> bool:
+def _held(doubt: Doubt) -> tuple[tuple[int, int], ...]:
+    """The transfers, by agent and operation, that one after the other are kept from landing in the past of a doubt."""
+    if doubt.why is Why.EARLY_INVAL and doubt.other_agent >= 0:
+        return (doubt.other_agent, doubt.other_pc), _NONE
+    return (_NONE,)
+
+
+def _bring_about(play: Play, doubt: Doubt, hold: tuple[int, int]) -> bool:
     """Play the past of a doubt and what is doubted itself; False if that cannot be reached."""
     match doubt.why:
         case Why.RACE:
             return _race(play, doubt)
         case Why.EARLY_INVAL | Why.EARLY_PART | Why.EARLY_PASS | Why.STALE_TRY | Why.UNPUBLISHED:
-            if not play.reach(doubt.past):
+            if not play.reach(doubt.past, hold):
                 return False
             if not play.faults and play.state.pcs[doubt.agent] == doubt.pc:
                 play.advance(doubt.agent)

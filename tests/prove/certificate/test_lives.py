@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from pipesim.model.finding import FaultKind, Verdict
-from pipesim.model.ops import Op, Space
+from pipesim.model.ops import Engine, Fence, Op, Space
 from pipesim.model.program import ALL_LANES, Access, Agent, Barrier, Program
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.certificate.lives import Lives
@@ -53,6 +53,22 @@ def test_two_lives_one_after_the_other_are_proved_by_one_run() -> None:
     first: Code = [INIT, MEET, waits(0), INVAL, INIT, MEET, waits(0), INVAL]
     found = check(of(first, [MEET, ARRIVE, MEET, ARRIVE]))
     assert (found.verdict, found.how, found.phases, found.doubts) == (Verdict.PROVED, How.CERTIFICATE, 1, ())
+
+
+def test_an_inval_that_no_wait_keeps_after_a_commit_is_refuted_without_a_search() -> None:
+    """The commit is issued before the inval, and arrives when it likes: the schedule holds its arrival back.
+
+    The copy that agent 1 waits for has to land before the inval, and the commit's arrival is the first that may.
+    """
+    first: Code = [INIT, (Op.FENCE, Fence.MBARRIER_INIT, 0), MEET, MEET]
+    copy: Code = [(Op.TRANSFER_WRITE, Engine.TCGEN05, 0, 8, 1), (Op.COMMIT, Engine.TCGEN05, -1)]
+    other: Code = [MEET, (Op.COMMIT, Engine.TCGEN05, 0), *copy, (Op.WAIT_GROUP, Engine.TCGEN05, 0), MEET]
+    range_ = (Access(Space.SHARED, 0, 32, 8),)
+    early = check(of([*first, INVAL], other, accesses=range_), 1)
+    assert (early.verdict, early.states) == (Verdict.REFUTED, 0)
+    assert [each.fault.kind for each in early.refutations if each.fault] == [FaultKind.INVALIDATED]
+    waited = check(of([*first, waits(0), INVAL], other, accesses=range_), 1)
+    assert (waited.verdict, waited.how) == (Verdict.PROVED, How.CERTIFICATE)
 
 
 def test_an_inval_that_nothing_keeps_after_a_wait_is_refuted() -> None:
