@@ -215,6 +215,9 @@ def coverage_of(cluster: Cluster, function: Function, module: Module, instructio
     assumed += [f"the trap after {at(p)} is not reached" for p in sorted(notes.traps)]
     assumed += [f"{at(p)}: {what}" for p, what in sorted((notes.policies | cluster.globals.policies).items())]
     assumed += [f"warps that store to the same bytes at {at(p)} store the same" for p in sorted(notes.equal_stores)]
+    generic = [at(p) for p in sorted(notes.generic)]
+    if generic:
+        assumed.append(f"of a generic address given to .shared the low 32 bits are taken, at {_some(generic)}")
     joins = [p for p in sorted(notes.joins) if p < len(function.body) and not _converges(function.body[p])]
     if joins:
         assumed.append(f"lanes that part meet again at {_some([at(p) for p in joins])}")

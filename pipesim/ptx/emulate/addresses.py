@@ -44,6 +44,18 @@ def rank_of(address: Value) -> Value:
     return address >> RANK_SHIFT
 
 
+def _low(address: int) -> int:
+    return address - WINDOW if in_shared(address) else address
+
+
+def of_shared(address: Value) -> Value:
+    """The address that an instruction on ``.shared`` means; a generic one, too, of which the chip takes the low bits.
+
+    PTX does not define that (PTX ISA, "Addresses as Operands"), but public kernels do it in inline assembly.
+    """
+    return _low(address) if isinstance(address, int) else lift(_low, address)
+
+
 def in_shared(address: int) -> bool:
     """Whether a generic address is one of shared memory."""
     return WINDOW <= address < WINDOW_END

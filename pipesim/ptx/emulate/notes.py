@@ -12,7 +12,8 @@ class Notes:
     ``time_outs``: waits whose time-out is not followed; ``traps``: branches to a trap that are not; ``left_out``:
     accesses; ``passed_over``: branches on values that are not known; ``joins``: where lanes that parted meet again;
     ``unread``: instructions that are not known; ``policies``: what other CTAs would decide; ``inferred``: sizes;
-    ``equal_stores``: stores by several warps to the same bytes.
+    ``equal_stores``: stores by several warps to the same bytes; ``generic``: accesses to ``.shared`` that give a
+    generic address.
     """
 
     time_outs: set[int] = field(default_factory=set)
@@ -24,3 +25,4 @@ class Notes:
     policies: dict[int, str] = field(default_factory=dict)
     inferred: dict[int, str] = field(default_factory=dict)
     equal_stores: set[int] = field(default_factory=set)
+    generic: set[int] = field(default_factory=set)

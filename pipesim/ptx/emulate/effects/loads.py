@@ -14,6 +14,7 @@ from pipesim.ptx.emulate.addresses import (
     SHARED_BASE,
     WINDOW,
     WINDOW_END,
+    of_shared,
 )
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
@@ -57,6 +58,9 @@ def _size(each: Instruction) -> int:
     return max(int("".join(c for c in each.modifiers[-1] if c.isdigit()) or 8) // 8, 1)
 
 
+_NO_ADDRESS = "an address that is not known, or outside of the cluster's shared memory"
+
+
 def _sign(each: Instruction) -> bool:
     return each.modifiers[-1].startswith("s")
 
@@ -65,14 +69,25 @@ def _space(each: Instruction) -> str:
     return next((m for m in each.modifiers if m in _SPACES), "")
 
 
+def _address(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, space: str) -> Value:
+    """The address of an access: of one to shared memory the shared one."""
+    address = step.get(at, warp)
+    if not space.startswith("shared"):
+        return address
+    meant = of_shared(address)
+    if meant is not address and meant != address:
+        cluster.notes.generic.add(step.instruction.position)
+    return meant
+
+
 def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     """``ld``, ``ldu``."""
     each = step.instruction
     size = _size(each)
     first = each.operands[0]
     parts = first.parts if isinstance(first, Vector) else (first,)
-    address = step.get(1, warp)
     space = _space(each)
+    address = _address(cluster, warp, step, 1, space)
     if not step.valued or (space.startswith("shared") and _nothing_known(cluster, warp, address, size * len(parts))):
         results = [cluster.unknown_load(each)] * len(parts)
     else:
@@ -152,7 +167,7 @@ def store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     each = step.instruction
     size = _size(each)
     space = _space(each)
-    address = step.get(0, warp)
+    address = _address(cluster, warp, step, 0, space)
     given = step.get(1, warp)
     values = given if isinstance(given, list) else [given]
     if space.startswith("shared") or not space:
@@ -212,7 +227,9 @@ def _record(
     found = _starts(cluster, warp, address, size, space)
     if found is None:
         if space or not cluster.generic_is_global:
-            cluster.notes.left_out.setdefault(each.position, "an address that is not known")
+            cluster.notes.left_out.setdefault(
+                each.position, "an address that is not known, or outside of the cluster's shared memory"
+            )
         return
     for cta, starts in found.items():
         ranges = runs(starts, size)
@@ -227,7 +244,7 @@ def _record(
 
 
 def _starts(cluster: Cluster, warp: EmulatedWarp, address: Value, size: int, space: str) -> dict[int, list[int]] | None:
-    """The offset in shared memory of each lane's address, by CTA; None if an address is not known."""
+    """The offset in shared memory of each lane's address, by CTA; None if one is not known or is outside of it."""
     if isinstance(address, int):
         lanes = [address]
     elif isinstance(address, PerLane):
@@ -248,8 +265,9 @@ def _starts(cluster: Cluster, warp: EmulatedWarp, address: Value, size: int, spa
                 continue
             one -= WINDOW
         cta, at = one >> RANK_SHIFT, (one & _OFFSET) - SHARED_BASE
-        if 0 <= cta < cluster.ctas and at >= 0:
-            found.setdefault(cta, []).append(at)
+        if not 0 <= cta < cluster.ctas or at < 0:
+            return None
+        found.setdefault(cta, []).append(at)
     return found
 
 
@@ -268,13 +286,15 @@ def store_matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> Non
 def _matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, *, stores: bool) -> None:
     each = step.instruction
     rows = next((_ROWS[m] for m in each.modifiers if m in _ROWS), 32)
-    address = step.get(at, warp)
+    space = _space(each)
+    address = _address(cluster, warp, step, at, space)
     if isinstance(address, PerLane) and rows < WARP:
         address = lanes_of(address.each[:rows] + address.each[:1] * (32 - rows))
-    space = _space(each)
     found = _starts(cluster, warp, address, _ROW, space)
     if found is None:
-        cluster.notes.left_out.setdefault(each.position, "an address that is not known")
+        cluster.notes.left_out.setdefault(
+            each.position, "an address that is not known, or outside of the cluster's shared memory"
+        )
         return
     for cta, starts in found.items():
         ranges = runs(starts, _ROW)
