@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tools.corpus.cute import cute
 from tools.corpus.cutlass import cutlass
 from tools.corpus.environment import CACHE, ROOT
 from tools.corpus.modular import modular
@@ -20,6 +21,7 @@ FAMILIES: Mapping[str, Callable[[Path], Iterator[str]]] = {
     "triton": triton,
     "gluon": gluon,
     "cutlass": cutlass,
+    "cute": cute,
     "modular": modular,
 }
 

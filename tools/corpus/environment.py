@@ -15,10 +15,11 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pipe
 
 @dataclass(frozen=True)
 class Environment:
-    """A virtual environment with some packages."""
+    """A virtual environment with some packages; ``beside``: another one, whose packages it can import, too."""
 
     name: str
     packages: tuple[str, ...]
+    beside: Environment | None = None
 
     @property
     def folder(self) -> Path:
@@ -37,8 +38,14 @@ class Environment:
         done = self.folder / "installed.txt"
         wanted = "\n".join(self.packages)
         if not done.is_file() or done.read_text(encoding="utf-8") != wanted:
+            if self.beside is not None:
+                (self._packages / "beside.pth").write_text(f"{self.beside.made()}\n", encoding="utf-8")
             subprocess.run([self.python, "-m", "pip", "install", "--quiet", *self.packages], check=True)
             done.write_text(wanted, encoding="utf-8")
+        return self._packages
+
+    @property
+    def _packages(self) -> Path:
         (found,) = self.folder.glob("lib/python*/site-packages")
         return found
 

@@ -51,6 +51,8 @@ _COMPARE |= {"hs": ">="}
 _LOGIC = {"and": "&", "or": "|", "xor": "^"}
 _SIGNLESS = frozenset({"eq", "ne"})
 _OF_BITS = frozenset({"mov", "selp", "setp"})  #: also move, choose and compare floating-point numbers
+_OF_FLOATS = frozenset({"add", "sub", "mul"})  #: of scalars that decide, such as a factor that may be 0
+_ROUNDS_OTHERWISE = ("rz", "rm", "rp", "ftz", "sat")
 _FLOAT_WIDTHS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 _FLOAT_COMPARE = frozenset({*_COMPARE, "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"}) - {
     "lo",
@@ -73,6 +75,8 @@ def type_of(instruction: Instruction) -> tuple[str, int]:
 def assignments(instruction: Instruction, names: NameTable) -> list[Assignment]:
     """The registers that it writes with their expressions. NotAnExpression if it does more than compute integers."""
     writer = _WRITERS.get(instruction.opcode)
+    if instruction.opcode in _OF_FLOATS and instruction.has("f32"):
+        return _float_arithmetic(instruction, names)
     if writer is None or (instruction.opcode not in _OF_BITS and not _FLOATS.isdisjoint(instruction.modifiers)):
         raise NotAnExpression
     return writer(instruction, names)
@@ -155,7 +159,7 @@ def _called(unsigned: str, with_sign: str = "") -> Writer:
 
     def write(instruction: Instruction, names: NameTable) -> list[Assignment]:
         kind, width = type_of(instruction)
-        if instruction.has_any("s16x2", "u16x2", "relu"):
+        if instruction.has_any("s16x2", "u16x2"):
             raise NotAnExpression
         d, a, b = _operands(instruction, 3)
         name = with_sign if kind == "s" and with_sign else unsigned
@@ -168,11 +172,13 @@ def _called(unsigned: str, with_sign: str = "") -> Writer:
 def _extreme(unsigned: str, with_sign: str) -> Writer:
     def write(instruction: Instruction, names: NameTable) -> list[Assignment]:
         kind, width = type_of(instruction)
-        if instruction.has_any("s16x2", "u16x2", "relu"):
+        if instruction.has_any("s16x2", "u16x2"):
             raise NotAnExpression
         d, a, b = _operands(instruction, 3)
         texts = operand_text(a, names, width), operand_text(b, names, width)
         call = f"{with_sign}({texts[0]},{texts[1]},{width})" if kind == "s" else f"{unsigned}({texts[0]},{texts[1]})"
+        if instruction.has("relu"):  # a negative result becomes 0
+            call = f"most_signed({call},0,{width})"
         return _to(d, names, call)
 
     return write
@@ -248,6 +254,14 @@ def _set_predicate(instruction: Instruction, names: NameTable) -> list[Assignmen
             raise NotAnExpression
         return found
     return _to(d, names, first)
+
+
+def _float_arithmetic(instruction: Instruction, names: NameTable) -> list[Assignment]:
+    """``add.f32``, ``sub.f32`` and ``mul.f32`` that round to the nearest."""
+    if instruction.has_any(*_ROUNDS_OTHERWISE):
+        raise NotAnExpression
+    d, a, b = _operands(instruction, 3)
+    return _to(d, names, f"of_floats('{instruction.opcode}',{operand_text(a, names, 32)},{operand_text(b, names, 32)})")
 
 
 def _test(instruction: Instruction, a: Operand, b: Operand, names: NameTable) -> str:

@@ -211,6 +211,30 @@ def _compared(how: str, width: int, a: int, b: int) -> int:
     return int({"eq": x == y, "ne": x != y, "lt": x < y, "le": x <= y, "gt": x > y, "ge": x >= y}[how[:2]])
 
 
+def of_floats(how: str, a: Value, b: Value) -> Value:
+    """``add``, ``sub`` or ``mul`` of 32-bit floating-point numbers given by their bits, rounded to the nearest.
+
+    Twice the digits and two more are enough for a result that is rounded again to be rounded rightly.
+    """
+    if not (isinstance(a, int) and isinstance(b, int)):
+        return lift(partial(_arithmetic, how), a, b)
+    return _arithmetic(how, a, b)
+
+
+def _arithmetic(how: str, a: int, b: int) -> int:
+    x, y = _float(a, 32), _float(b, 32)
+    result = x * y if how == "mul" else x + y if how == "add" else x - y
+    if result != result:
+        return _NOT_A_NUMBER
+    try:
+        return int.from_bytes(struct.pack("<f", result), "little")
+    except OverflowError:  # beyond the largest number that 32 bits have
+        return _INFINITY | (_SIGN if result < 0 else 0)
+
+
+_INFINITY, _NOT_A_NUMBER, _SIGN = 0x7F800000, 0x7FFFFFFF, 1 << 31
+
+
 def _float(bits: int, width: int) -> float:
     form = {32: "<f", 64: "<d"}[width]
     return float(struct.unpack(form, (bits & ((1 << width) - 1)).to_bytes(width // 8, "little"))[0])

@@ -29,7 +29,7 @@ def data_results(function: Function, uses: Uses) -> frozenset[int]:
     """The positions of instructions whose result is data.
 
     A result is data if it comes out of a matrix unit, if an instruction makes it of data, or if floating-point
-    arithmetic makes it of something that was loaded from shared or global memory.
+    arithmetic makes it of something that was loaded from shared memory, or from global memory but one word at a time.
     """
     loaded: set[str] = set()
     data: set[str] = set()
@@ -66,5 +66,7 @@ def _is_data(each: Instruction, reads: Names, loaded: set[str], data: set[str]) 
 
 def _is_loaded(each: Instruction, reads: Names, loaded: set[str]) -> bool:
     if each.opcode in _LOADS:
+        if each.has("global") and each.has_any("f32", "b32", "u32") and not each.has_any("v2", "v4", "v8"):
+            return False  # perhaps a factor in memory, which may be 0 and decide what is loaded at all
         return not _IN_MEMORY.isdisjoint(each.modifiers)
     return not loaded.isdisjoint(reads)

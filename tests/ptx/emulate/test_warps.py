@@ -3,6 +3,7 @@
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op
 from pipesim.prove.check import How, check
+from pipesim.ptx.emit.names import kernel_name
 from tests.support.small_ptx import SET_UP, program_of, said, word
 
 READ_TWO = SET_UP.format(first=1, count=1)
@@ -234,3 +235,51 @@ def test_what_each_iteration_of_a_loop_of_unknown_length_computes_again_is_known
     assert "the number of a named barrier is not known" in counted.coverage.stopped[0]
     guarded = program_of(READ_TWO + CLOCK.format(body="mov.u32 %r23, 2; @%p0 add.u32 %r23, %r20, 2;"))
     assert "the number of a named barrier is not known" in guarded.coverage.stopped[0]
+
+
+FACTOR = """ mov.b32 %r41, {0};
+ mov.b32 %r42, {1};
+ {2}.f32 %r43, %r41, %r42;
+ setp.{3}.f32 %p1, %r43, {4};
+ @%p1 bra over;
+ @!%p0 mbarrier.arrive.shared::cta.b64 _, [%r3];
+over:
+"""
+
+
+def test_a_factor_that_decides_an_arrive_is_computed_as_the_gpu_rounds_it():
+    def arrives(*given: str) -> bool:
+        return any("ARRIVE barrier=0" in each for each in said(program_of(READ_TWO + FACTOR.format(*given)), 0))
+
+    assert not arrives("0f3F800000", "0f00000000", "mul", "eq", "0f00000000")
+    assert arrives("0f3F800000", "0f3F800000", "mul", "eq", "0f00000000")
+    # 1 + 2^-24 is rounded to the even neighbour, 1; 1 + 3 * 2^-24 to 1 + 2^-22
+    assert not arrives("0f3F800000", "0f33800000", "add", "eq", "0f3F800000")
+    assert not arrives("0f3F800001", "0f33800000", "add", "eq", "0f3F800002")
+    assert arrives("0f3F800001", "0f33800000", "add", "eq", "0f3F800001")
+    # the largest number twice is infinite, and infinity less itself no number
+    assert not arrives("0f7F7FFFFF", "0f7F7FFFFF", "add", "eq", "0f7F800000")
+    assert not arrives("0f7F800000", "0f7F800000", "sub", "nan", "0f00000000")
+
+
+def test_the_larger_number_that_is_not_negative():
+    text = """ mov.u32 %r4, {0};
+ max.relu.s32 %r5, %r4, {1};
+ setp.eq.u32 %p1, %r5, {2};
+ @!%p1 bra over;
+ @!%p0 mbarrier.arrive.shared::cta.b64 _, [%r3];
+over:
+"""
+    for a, b, largest in ((-5, -3, 0), (-5, 3, 3), (7, 3, 7)):
+        assert "ARRIVE" in " ".join(said(program_of(READ_TWO + text.format(a, b, largest)), 0))
+        assert "ARRIVE" not in " ".join(said(program_of(READ_TWO + text.format(a, b, largest + 1)), 0))
+
+
+LONG_NAME = "_ZN7cutlass13device_kernelINS_4gemm6kernel" + "x" * 1000 + "EEvv"
+
+
+def test_a_mangled_name_is_read_without_its_template_arguments():
+    assert kernel_name(LONG_NAME) == "cutlass::device_kernel"
+    assert kernel_name("_Z6kernelPf") == "kernel"
+    assert kernel_name("matmul_kernel") == "matmul_kernel"
+    assert len(kernel_name("k" * 5000)) == 120

@@ -18,6 +18,14 @@ def runtime(folder: Path) -> Path:
     return made
 
 
+def cute(folder: Path) -> Path:
+    """The library to preload for host code of the CuTe DSL."""
+    made = folder / "cute.so"
+    if _stale(made, "cute.cpp", "cudart.cpp", "noted.hpp"):
+        subprocess.run(["g++", "-std=c++17", *_OPTIONS, "-shared", _HERE / "cute.cpp", "-o", made], check=True)
+    return made
+
+
 def driver(folder: Path) -> Path:
     """A folder with ``libcuda.so.1`` and ``libnvidia-ml.so.1``, for programs that load them by name."""
     folder = folder / "libraries"
