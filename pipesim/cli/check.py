@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from pipesim.targets import Target
 
 _MOST_STATES = 200_000
+#: Of a program read from PTX: seconds. One that is not decided by then has too many agents to be decided so.
+_LEAST_OF_A_KERNEL, _MOST_OF_A_KERNEL = 5_000, 50_000
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,8 +47,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add_ctas(parser)
     add_launch(parser)
     parser.add_argument(
-        "--max-states", type=int, default=_MOST_STATES, metavar="N",
-        help=f"limit of the search, in states, where one run does not decide (default {_MOST_STATES:,})",
+        "--max-states", type=int, metavar="N",
+        help="limit of the search, in states, where one run does not decide "
+        f"(default {_MOST_STATES:,}; of a kernel's PTX {_LEAST_OF_A_KERNEL:,} to {_MOST_OF_A_KERNEL:,}, by its length)",
     )  # fmt: skip
     parser.add_argument(
         "--quick", action="store_true",
@@ -125,7 +128,7 @@ class _Checks:
         options = self._options
         start(options)
         asked = Asked(
-            target, params_of(options), program, options.ctas, max_states=options.max_states, quick=self._quick
+            target, params_of(options), program, options.ctas, max_states=_states(options, program), quick=self._quick
         )
         checking = Checking(asked, budget_of(options.time_limit), TerminalProgress())
         begun = False
@@ -149,9 +152,19 @@ class _Checks:
             write(paint)
 
 
+def _states(options: argparse.Namespace, program: Program) -> int:
+    """How many states are searched if one run does not decide."""
+    if options.max_states is not None:
+        return int(options.max_states)
+    if not program.coverage.extracted:
+        return _MOST_STATES
+    by_length = 10_000_000 // max(1, sum(map(len, program.code)))
+    return min(_MOST_OF_A_KERNEL, max(_LEAST_OF_A_KERNEL, by_length))
+
+
 def _names(options: argparse.Namespace) -> list[str]:
     """The protocols to check, each once. UsageError if there is none, or several for one schedule."""
-    if options.max_states < 1:
+    if options.max_states is not None and options.max_states < 1:
         raise ParameterError(f"--max-states {options.max_states}", correction="give 1 or more")
     names = chosen(options, "check")
     if options.replay is not None and len(names) > 1:
