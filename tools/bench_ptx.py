@@ -25,9 +25,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from pipesim.cli.check import states
 from pipesim.errors import PipesimError
 from pipesim.model.strictness import LENIENT
-from pipesim.prove.check import MOST_STATES, check
+from pipesim.prove.check import check
 from pipesim.ptx.extract import emit, emulate, prepare
 from pipesim.ptx.launch.file import read_launch
 from pipesim.ptx.text.read import read_module
@@ -76,8 +77,8 @@ def yardstick() -> float:
     return (time.process_time() - begin) / _STEPS
 
 
-def cost_of(path: Path, states: int = MOST_STATES) -> Cost:
-    """Read one kernel and check it, with a search of so many states. Raises PipesimError if it cannot be read."""
+def cost_of(path: Path, most: int | None = None) -> Cost:
+    """Read one kernel and check it, with a search of ``most`` states. Raises PipesimError if it cannot be read."""
     gc.collect()
     before = yardstick()
     text = path.read_text(encoding="utf-8")
@@ -87,9 +88,10 @@ def cost_of(path: Path, states: int = MOST_STATES) -> Cost:
     kernel = _timed(spent, lambda: prepare(module, launch))
     emulation = _timed(spent, lambda: emulate(kernel))
     extraction = _timed(spent, lambda: emit(kernel, emulation))
-    found = _timed(spent, lambda: check(extraction.program.judged(LENIENT), states))
+    program = extraction.program.judged(LENIENT)
+    found = _timed(spent, lambda: check(program, states(most, program)))
     step = min(before, yardstick())
-    operations = sum(map(len, extraction.program.code))
+    operations = sum(map(len, program.code))
     warps = len(emulation.cluster.warps)
     lines = text.count("\n")
     return Cost(lines, warps, emulation.instructions, operations, tuple(spent), step, found.verdict.value)
@@ -110,14 +112,14 @@ def median_of(costs: Sequence[Cost]) -> Cost:
     return Cost(first.lines, first.warps, first.instructions, first.operations, seconds, step, first.verdict)
 
 
-def peak_megabytes(path: Path, states: int) -> float:
+def peak_megabytes(path: Path, most: int | None) -> float:
     """The peak memory of a process that reads and checks this kernel (Linux; NaN elsewhere)."""
     script = (
         "import sys; from pathlib import Path; from tools.bench_ptx import cost_of\n"
-        "cost_of(Path(sys.argv[1]), int(sys.argv[2]))\n"
+        "cost_of(Path(sys.argv[1]), int(sys.argv[2]) or None)\n"
         "print(next((l.split()[1] for l in open('/proc/self/status') if l.startswith('VmHWM')), 'nan'))"
     )
-    command = [sys.executable, "-c", script, str(path), str(states)]
+    command = [sys.executable, "-c", script, str(path), str(most or 0)]
     return float(subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout) / 1024
 
 
@@ -132,7 +134,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kernels", nargs="*", type=Path, help="PTX files with launch files beside them")
     parser.add_argument("--rounds", type=int, default=1, help="of which the median is shown (default 1)")
-    parser.add_argument("--states", type=int, default=MOST_STATES, help="searched where one run does not decide")
+    parser.add_argument(
+        "--states", type=int, help="searched where one run does not decide (default: as `pipesim check`)"
+    )
     parser.add_argument("--processes", action="store_true", help="peak memory, in a process for each kernel")
     given = parser.parse_args(argv)
     heads = (("lines", 9), ("warps", 7), ("warp instr.", 13), ("ops", 9), *((stage, 11) for stage in STAGES))

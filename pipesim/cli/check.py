@@ -128,7 +128,12 @@ class _Checks:
         options = self._options
         start(options)
         asked = Asked(
-            target, params_of(options), program, options.ctas, max_states=_states(options, program), quick=self._quick
+            target,
+            params_of(options),
+            program,
+            options.ctas,
+            max_states=states(options.max_states, program),
+            quick=self._quick,
         )
         checking = Checking(asked, budget_of(options.time_limit), TerminalProgress())
         begun = False
@@ -152,10 +157,10 @@ class _Checks:
             write(paint)
 
 
-def _states(options: argparse.Namespace, program: Program) -> int:
-    """How many states are searched if one run does not decide."""
-    if options.max_states is not None:
-        return int(options.max_states)
+def states(given: int | None, program: Program) -> int:
+    """How many states are searched if one run does not decide, where the command line gives this number or none."""
+    if given is not None:
+        return given
     if not program.coverage.extracted:
         return _MOST_STATES
     by_length = 10_000_000 // max(1, sum(map(len, program.code)))
