@@ -1,8 +1,13 @@
-"""Build the corpus of real kernels: PTX and a launch file each, outside of the repository."""
+"""Build the corpus of real kernels: PTX and a launch file each, outside of the repository.
+
+With ``--table`` nothing is built: every kernel of the fixed list is checked, and the table is printed; ``--write`` puts
+it into docs/kernels-in-the-wild.md, too. Each kernel has a process of its own, which is ended after ``--seconds``.
+"""
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,8 +16,11 @@ from pathlib import Path
 from tools.corpus.cute import cute
 from tools.corpus.cutlass import cutlass
 from tools.corpus.environment import CACHE, ROOT
+from tools.corpus.listed import listed
+from tools.corpus.measured import Measured, measured
 from tools.corpus.modular import modular
 from tools.corpus.on_triton import gluon, triton
+from tools.corpus.table import rows, summary
 from tools.corpus.twins import twins
 
 #: What builds a family: it writes into a folder, and says what it wrote or what was wrong.
@@ -46,13 +54,38 @@ def copied(folder: Path) -> int:
     return 0
 
 
+PAGE = ROOT / "docs" / "kernels-in-the-wild.md"
+_TABLE = re.compile(r"(<!-- corpus -->\n).*?(<!-- end of the corpus -->)", re.DOTALL)
+
+
+def tabled(folder: Path, families: Sequence[str], seconds: float) -> list[str]:
+    """Check the kernels of the list, each named as its verdict is known; the lines of the page."""
+    found: list[Measured] = []
+    for each in measured(folder, list(listed(tuple(families))), seconds):
+        print(f"{each.family:8} {each.kernel + '-' + each.arch:40} {each.verdict:10} {each.seconds:7.2f} s", flush=True)
+        for why in each.why:
+            print(f"{'':10}{why}", flush=True)
+        found.append(each)
+    return [*summary(found), "", *rows(found)]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Build what the command line names."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("families", nargs="*", help=f"of {', '.join(FAMILIES)}; all without one")
     parser.add_argument("--to", type=Path, default=CACHE / "kernels", metavar="FOLDER", help="where to write")
     parser.add_argument("--tests", action="store_true", help="copy the small kernels of ours to tests/ptx/kernels")
+    parser.add_argument("--table", action="store_true", help="check the kernels instead, and print the table")
+    parser.add_argument("--write", action="store_true", help="and write it into docs/kernels-in-the-wild.md")
+    parser.add_argument("--seconds", type=float, default=120, help="most of a kernel with --table, 120 if not given")
     given = parser.parse_args(argv)
+    if given.table or given.write:
+        lines = tabled(given.to, given.families, given.seconds)
+        print("\n".join(lines))
+        if given.write:
+            text = PAGE.read_text(encoding="utf-8")
+            PAGE.write_text(_TABLE.sub(lambda m: m[1] + "\n".join(lines) + "\n" + m[2], text), encoding="utf-8")
+        return 0
     if given.tests:
         return copied(given.to)
     for family in given.families or FAMILIES:

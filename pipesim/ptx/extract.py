@@ -103,12 +103,22 @@ def emulate(kernel: Kernel, limits: Limits | None = None) -> Emulation:
     if cluster.equations or any(cluster.landed_copies.values()):
         sizes = solved(cluster.equations)
         if sizes is None:
-            unsolved = "the bytes of copies by tensor maps that the launch file does not give cannot be worked out"
+            unsolved = _unsolved(kernel, cluster)
         else:
             cluster = Cluster(code, launch, image, constants, apart)
             cluster.sizes = sizes
             instructions += cluster.run(limits)
     return Emulation(cluster, instructions, unsolved)
+
+
+def _unsolved(kernel: Kernel, cluster: Cluster) -> str:
+    """Which copies have bytes that are needed, and what is known of them."""
+    body, module = kernel.function.body, kernel.module
+    places = sorted(set(cluster.unsized.values()))
+    lines = [f"{source_of(body[at], module)} ({module.name}:{body[at].line})" for at in places]
+    sums = sorted({total for copies, total in cluster.equations if len(copies) > 1})
+    known = f": known is the sum of several, {sums[0]:,}" if sums else ""
+    return f"needed is the box of the tensor maps of the copies at {_some(lines)}, which the launch file does not give{known}"
 
 
 def emit(kernel: Kernel, emulation: Emulation) -> Extraction:

@@ -85,6 +85,7 @@ class Cluster:
         self.initialised: dict[Place, int] = {}  #: the position of the first init
         self.uncertified = False
         self.sizes: dict[object, int] = {}  #: bytes of a copy by its tensor map, where they were worked out
+        self.unsized: dict[object, int] = {}  #: the first copy by each tensor map whose box is not known
         self.equations: list[tuple[tuple[object, ...], int]] = []
         self.open_copies: dict[Place, int] = {}
         self.landed_copies: dict[Place, list[object]] = {}
@@ -198,7 +199,9 @@ class Cluster:
 
     def unknown_bytes(self, each: Instruction, map_address: Value) -> int:
         """The bytes of a copy whose tensor map the launch file does not give: as worked out, or a guess until then."""
-        found = self.sizes.get(_map_key(each, map_address))
+        key = _map_key(each, map_address)
+        self.unsized.setdefault(key, each.position)
+        found = self.sizes.get(key)
         if found is not None:
             self.notes.inferred[each.position] = f"{found:,} bytes of a copy, from the phases of its mbarriers"
             return found

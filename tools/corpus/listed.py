@@ -1,0 +1,54 @@
+"""Which kernels the table of the corpus is about: fixed here, whatever could be built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tools.corpus import modular
+
+_BOTH = ("sm_90a", "sm_100a")
+_HOPPER, _BLACKWELL = ("sm_90a",), ("sm_100a",)
+_ATTENTION = ("d128", "d128_causal", "d64", "d64_window", "d128_grouped", "d64_decode")
+
+#: By family, the kernels' names and the architectures that they are compiled for.
+LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "triton": {
+        **dict.fromkeys(("gemm_tma_w4_s3", "gemm_tma_w8_s4", "gemm_tma_fp8", "gemm_tma_2ctas"), _BOTH),
+        **dict.fromkeys(("gemm_persistent", "gemm_persistent_flat", "gemm_device_maps", "gemm_pointers"), _BOTH),
+        **dict.fromkeys(("grouped_gemm", "split_k", "softmax", "attention_d64", "attention_d128_causal"), _BOTH),
+        **dict.fromkeys(("gemm_tma_ws", "gemm_persistent_flat_ws"), _BLACKWELL),
+        **dict.fromkeys(("attention_d128_ws", "attention_d64_causal_ws"), _BLACKWELL),
+    },
+    "gluon": {
+        **dict.fromkeys(("scale_pipelined_s2", "scale_pipelined_s3", "scale_ws_s2", "scale_ws_s3"), _BOTH),
+        "gemm_wgmma_ws": _HOPPER,
+        **dict.fromkeys(("gemm_tcgen05", "gemm_clc"), _BLACKWELL),
+    },
+    "cutlass": {
+        **dict.fromkeys(("hopper_ws_gemm", "hopper_fp8", "hopper_grouped", "hopper_grouped_2"), _HOPPER),
+        **dict.fromkeys(("hopper_sparse", "hopper_sparse_2", "hopper_builder", "hopper_fmha"), _HOPPER),
+        **dict.fromkeys(("blackwell_fp16", "blackwell_streamk", "blackwell_blockwise"), _BLACKWELL),
+        **dict.fromkeys(("blackwell_grouped", "blackwell_grouped_2", "blackwell_fmha"), _BLACKWELL),
+    },
+    "cute": {f"flash_fwd_{kind}": _BOTH for kind in _ATTENTION},
+    "modular": {
+        name: tuple(each.arch for each in modular.PROGRAMS if each.name == name)
+        for name in dict.fromkeys(each.name for each in modular.PROGRAMS)
+    },
+    "twins": {
+        **dict.fromkeys(("producer_consumer", "producer_consumer_32_lanes", "attention_sm90"), _HOPPER),
+        **dict.fromkeys(("attention_sm90_fused", "cluster_multicast", "cluster_multicast_4"), _HOPPER),
+        **dict.fromkeys(("epilogue_residual", "gemm_sm90", "gemm_sm90_lookahead", "persistent_scheduler"), _HOPPER),
+        **dict.fromkeys(("gemm_sm100", "cutlass_sm100", "gemm_sm100_blockwise", "conv_epilogue"), _BLACKWELL),
+        **dict.fromkeys(("attention_sm100", "attention_sm100_split"), _BLACKWELL),
+    },
+}
+
+
+def listed(families: tuple[str, ...] = ()) -> Iterator[tuple[str, str, str]]:
+    """Family, kernel and architecture of each, of these families or of all."""
+    for family, kernels in LISTED.items():
+        if not families or family in families:
+            for kernel, archs in kernels.items():
+                for arch in archs:
+                    yield family, kernel, arch
