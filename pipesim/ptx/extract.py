@@ -118,7 +118,7 @@ def _unsolved(kernel: Kernel, cluster: Cluster) -> str:
     lines = [f"{source_of(body[at], module)} ({module.name}:{body[at].line})" for at in places]
     sums = sorted({total for copies, total in cluster.equations if len(copies) > 1})
     known = f": known is the sum of several, {sums[0]:,}" if sums else ""
-    return f"needed is the box of the tensor maps of the copies at {_some(lines)}, which the launch file does not give{known}"
+    return f"needed is the box of the tensor maps of the copies at {_some(lines)}; the launch file has none{known}"
 
 
 def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
