@@ -1,4 +1,4 @@
-"""Rewrite the golden reports and models and the pinned counts of the protocols: ``python tools/update_golden.py``.
+"""Rewrite the golden reports and models, and what is pinned of protocols and kernels: ``python tools/update_golden.py``.
 
 Read the difference before you commit it.
 """
@@ -15,6 +15,7 @@ from tests.support.paths import GOLDEN, ROOT
 from tests.support.promela_examples import EXAMPLES as MODEL_EXAMPLES
 from tests.support.promela_examples import MODELS
 from tests.support.protocol_counts import CASES, COUNTS, counted
+from tests.support.ptx_programs import PINNED, pins
 from tests.support.report_examples import EXAMPLES, render, widths
 
 REPORTS = GOLDEN / "report"
@@ -39,6 +40,8 @@ def main() -> None:
     lines = [counted(*case) for case in CASES]
     COUNTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(f"{len(lines)} counts in {COUNTS.relative_to(ROOT)}")
+    PINNED.write_text(pins(), encoding="utf-8")
+    print(f"programs of kernels in {PINNED.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

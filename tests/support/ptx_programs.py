@@ -1,0 +1,38 @@
+"""What the reader makes of the kernels in ``tests/ptx/kernels``, in numbers and a hash: ``programs.json`` pins it.
+
+A change that is to make the reader faster leaves every operation of every warp as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+
+from pipesim.model.ops import Op
+from pipesim.ptx.kernel import read_kernel
+from tests.support.paths import ROOT
+
+KERNELS = ROOT / "tests" / "ptx" / "kernels"
+PINNED = KERNELS / "programs.json"
+
+
+def kernel_paths() -> list[Path]:
+    """The kernels of ours whose PTX is in the repository."""
+    return sorted(KERNELS.glob("*.ptx"))
+
+
+def summary(path: Path) -> dict[str, object]:
+    """Warp instructions that were emulated, operations by kind, and a hash of operations, ranges and source lines."""
+    found = read_kernel(path)
+    program = found.program
+    counts = Counter(Op(operation[0]).name for code in program.code for operation in code)
+    everything = (program.code, program.accesses, program.barriers, program.named_barriers, program.lines)
+    digest = hashlib.sha256(json.dumps(everything).encode()).hexdigest()
+    return {"instructions": found.instructions, "operations": dict(sorted(counts.items())), "sha256": digest}
+
+
+def pins() -> str:
+    """The text of the file that pins them."""
+    return json.dumps({path.stem: summary(path) for path in kernel_paths()}, indent=1) + "\n"
