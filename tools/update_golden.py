@@ -1,4 +1,4 @@
-"""Rewrite the golden reports and models, and what is pinned of protocols and kernels: ``python tools/update_golden.py``.
+"""Rewrite the golden reports and models, and what is pinned of protocols and PTX: ``python tools/update_golden.py``.
 
 Read the difference before you commit it.
 """

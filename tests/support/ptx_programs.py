@@ -8,9 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
+from pipesim.model.coverage import Coverage
 from pipesim.model.ops import Op
+from pipesim.model.program_json import dumps
 from pipesim.ptx.kernel import read_kernel
 from tests.support.paths import ROOT
 
@@ -24,12 +27,11 @@ def kernel_paths() -> list[Path]:
 
 
 def summary(path: Path) -> dict[str, object]:
-    """Warp instructions that were emulated, operations by kind, and a hash of operations, ranges and source lines."""
+    """Warp instructions that were emulated, operations by kind, a hash of the program's file without its coverage."""
     found = read_kernel(path)
     program = found.program
     counts = Counter(Op(operation[0]).name for code in program.code for operation in code)
-    everything = (program.code, program.accesses, program.barriers, program.named_barriers, program.lines)
-    digest = hashlib.sha256(json.dumps(everything).encode()).hexdigest()
+    digest = hashlib.sha256(dumps(replace(program, coverage=Coverage())).encode()).hexdigest()
     return {"instructions": found.instructions, "operations": dict(sorted(counts.items())), "sha256": digest}
 
 
