@@ -11,8 +11,7 @@ from pipesim.model.program import Program
 from pipesim.prove.any_size.skip_laps import LONG, accelerated
 from pipesim.prove.certificate.canonical import CanonicalRun, completed
 from pipesim.prove.certificate.certificate import Certificate
-from pipesim.prove.counterexample.confirm import confirm, refutation
-from pipesim.prove.counterexample.play import Play
+from pipesim.prove.counterexample.confirm import at_once, confirm
 from pipesim.prove.doubt import Doubt, Why
 from pipesim.prove.memory_order.faults import memory_order, memory_refutations
 from pipesim.prove.memory_order.order import MemoryOrder
@@ -97,10 +96,8 @@ def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
     if run.finished and not run.faults and not certificate.doubts and not unordered:
         return verdict(Verdict.PROVED, How.CERTIFICATE)
     found = _first_of_each(program, certificate.doubts)
-    if not found and (run.faults or not run.finished):
-        play = Play(program)
-        play.go_on(range(len(program.agents)))
-        shown = refutation(play)
+    if not found and not unordered:
+        shown = at_once(program)
         found = (shown,) if shown is not None else ()
     if found or unordered:
         return verdict(Verdict.REFUTED, How.SCHEDULE, 0, found + unordered)

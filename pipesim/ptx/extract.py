@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pipesim.errors import LaunchFileError
 from pipesim.model.coverage import Coverage
-from pipesim.model.ops import Op
+from pipesim.model.ops import Engine, Op, operand
 from pipesim.model.program import Program
 from pipesim.ptx.emit.build import program_of
 from pipesim.ptx.emit.names import kernel_name, source_of
+from pipesim.ptx.emit.record import Stream
 from pipesim.ptx.emulate.cluster import Cluster, Limits
 from pipesim.ptx.emulate.code import Code
 from pipesim.ptx.emulate.constants import Constants
@@ -20,6 +22,7 @@ from pipesim.ptx.emulate.warp import EmulatedWarp, Status
 from pipesim.ptx.flow.graph import graph_of
 from pipesim.ptx.flow.inline import inlined
 from pipesim.ptx.flow.slice import slice_of
+from pipesim.ptx.flow.unwaited import read_too_early
 from pipesim.ptx.flow.uses import uses_of
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import Launch
@@ -50,6 +53,7 @@ class Kernel:
     entry: Function
     function: Function  #: the kernel with the bodies of the functions that it calls
     code: Code
+    too_early: tuple[tuple[int, int], ...]  #: what writes registers late, and who reads them before the wait
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ def prepare(module: Module, launch: Launch) -> Kernel:
     part = slice_of(function, graph, uses)
     code = Code(function, Regions(function, graph, part.kept, uses, part.opaque), part)
     code.effect_of = effect_of
-    return Kernel(module, launch, entry, function, code)
+    return Kernel(module, launch, entry, function, code, read_too_early(function, graph, uses))
 
 
 def emulate(kernel: Kernel, limits: Limits | None = None) -> Emulation:
@@ -124,7 +128,7 @@ def _unsolved(kernel: Kernel, cluster: Cluster) -> str:
 def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     """What the warps did, as a flat program with its coverage."""
     cluster, function, module = emulation.cluster, kernel.function, kernel.module
-    coverage = coverage_of(cluster, function, module, emulation.instructions, emulation.unsolved)
+    coverage = coverage_of(kernel, emulation)
     recorder = cluster.recorder
     name = kernel_name(kernel.launch.entry)
     program = program_of(name, recorder, cluster.initialised, function, module, kernel.launch, coverage)
@@ -192,8 +196,10 @@ def solved(equations: list[tuple[tuple[object, ...], int]]) -> dict[object, int]
     return {key: int(size) for key, size in sizes.items()}
 
 
-def coverage_of(cluster: Cluster, function: Function, module: Module, instructions: int, unsolved: str) -> Coverage:
+def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
     """What the emulation did not follow, left out and assumed, in sentences."""
+    cluster, function, module = emulation.cluster, kernel.function, kernel.module
+    instructions, unsolved = emulation.instructions, emulation.unsolved
 
     def at(position: int) -> str:
         each = function.body[min(position, len(function.body) - 1)]
@@ -208,6 +214,7 @@ def coverage_of(cluster: Cluster, function: Function, module: Module, instructio
         return ", ".join(said)
 
     stopped: dict[str, list[EmulatedWarp]] = {unsolved: []} if unsolved else {}
+    stopped |= {why: [] for why in _read_too_early(kernel, at)}
     blocked: dict[str, list[EmulatedWarp]] = {}
     for warp in cluster.warps:
         if warp.status is Status.STOPPED and warp.stop is not None:
@@ -221,7 +228,8 @@ def coverage_of(cluster: Cluster, function: Function, module: Module, instructio
     notes = cluster.notes
     left_out = [f"{at(p)}: {function.body[p].mnemonic}: {why}" for p, why in sorted(notes.left_out.items())]
     left_out += [f"{at(p)}: {mnemonic} is not known" for p, mnemonic in sorted(notes.unread.items())]
-    assumed = [f"the wait at {at(p)} does not time out" for p in sorted(notes.time_outs)]
+    assumed = _not_waited_for(kernel, cluster, at)
+    assumed += [f"the wait at {at(p)} does not time out" for p in sorted(notes.time_outs)]
     assumed += [f"the trap after {at(p)} is not reached" for p in sorted(notes.traps)]
     assumed += [f"{at(p)}: {what}" for p, what in sorted((notes.policies | cluster.globals.policies).items())]
     assumed += [f"warps that store to the same bytes at {at(p)} store the same" for p in sorted(notes.equal_stores)]
@@ -251,6 +259,39 @@ def coverage_of(cluster: Cluster, function: Function, module: Module, instructio
         assumed=tuple(_few(assumed)),
         extracted=(f"{instructions:,} warp instructions", *extracted),
     )
+
+
+def _read_too_early(kernel: Kernel, at: Callable[[int], str]) -> list[str]:
+    """Registers of wgmmas that are read while they may be written: what follows from them is not known."""
+    return [
+        f"{at(writer)}: registers that it writes are read at {at(reader)} before a wait for it"
+        for writer, reader in kernel.too_early
+        if kernel.function.body[writer].opcode == "wgmma"
+    ]
+
+
+def _not_waited_for(kernel: Kernel, cluster: Cluster, at: Callable[[int], str]) -> list[str]:
+    """What compilers or kernels leave to the hardware: registers of ``tcgen05.ld``, and copies when a CTA ends."""
+    found = []
+    if reading := [at(p) for stream in cluster.recorder.streams if (p := _still_read(stream)) >= 0]:
+        places = _some(list(dict.fromkeys(reading)))
+        found.append(f"shared memory is there until bulk copies have read it that nobody waits for, at {places}")
+    if loaded := [at(reader) for p, reader in kernel.too_early if kernel.function.body[p].opcode != "wgmma"]:
+        found.append(
+            f"tensor memory is loaded where its registers are read before tcgen05.wait::ld, at {_some(loaded)}"
+        )
+    return found
+
+
+def _still_read(stream: Stream) -> int:
+    """The position of a bulk copy that may read shared memory when its agent has ended, -1 if there is none."""
+    reading = -1
+    for op, position in zip(stream.code, stream.positions, strict=True):
+        if op[0] == Op.TRANSFER_READ and operand(op, "engine") == Engine.BULK:
+            reading = position
+        elif op[0] == Op.WAIT_GROUP and operand(op, "engine") == Engine.BULK and not operand(op, "groups"):
+            reading = -1
+    return reading
 
 
 def _converges(each: Instruction) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from pipesim.model.finding import Verdict
+from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.strictness import LENIENT
 from pipesim.prove.check import check
 from tests.support.ptx_twins import Order, extracted, order_of_kernel, order_of_protocol, twin_ptx
@@ -63,3 +63,13 @@ def test_a_kernel_with_a_changed_line_has_another_order_and_is_refuted() -> None
         wrong = extracted("producer_consumer", changes, text[:at] + text[text.index(";", at) + 1 :])
         assert order_of_kernel("producer_consumer", changes, wrong) != protocol
         assert check(wrong.program.judged(LENIENT), 500).verdict is Verdict.REFUTED
+
+
+@slow
+def test_a_dropped_commit_of_wgmmas_is_refuted_where_warps_wait_for_registers_of_others() -> None:
+    text = twin_ptx("attention_sm90", ())
+    at = text.index("wgmma.commit_group")
+    wrong = extracted("attention_sm90", {}, text[:at] + text[text.index(";", at) + 1 :])
+    found = check(wrong.program.judged(LENIENT), 500)
+    assert found.verdict is Verdict.REFUTED
+    assert any(each.kind is FaultKind.RACE for each in found.refutations)

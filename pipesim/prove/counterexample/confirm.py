@@ -64,6 +64,21 @@ def carried(program: Program, schedule: Schedule) -> Refutation | None:
     return None
 
 
+def at_once(program: Program) -> Refutation | None:
+    """What goes wrong in one of a few schedules that ask nobody: each agent in turn as far as it goes, and transfers
+    only where no agent can move. None if all goes well in those.
+    """
+    agents = list(range(len(program.agents)))
+    half = len(agents) // 2
+    for order in (agents, agents[::-1], agents[half:] + agents[:half], agents[half::-1] + agents[:half:-1]):
+        play = Play(program)
+        play.go_on(order)
+        found = refutation(play)
+        if found is not None:
+            return found
+    return None
+
+
 def refutation(play: Play) -> Refutation | None:
     """What is wrong where a play has come to, None if nothing is."""
     if play.faults:

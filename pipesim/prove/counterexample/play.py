@@ -112,7 +112,7 @@ class Play:
                         return True
             if all(pc >= bound for pc, bound in zip(self.state.pcs, past, strict=True)):
                 return True
-            if not moved and not self._join(past) and not self.land(hold):
+            if not (moved or self._join(past) or self.land(hold) or self._give_back(past, hold[0])):
                 return False
             if self.faults:
                 return True
@@ -130,6 +130,23 @@ class Play:
                         return
             if (not moved and not self.land()) or self.faults:
                 return
+
+    def _give_back(self, past: Sequence[int], but: int) -> bool:
+        """A step of an agent at its bound towards the registers that it gives back, where one below its bound waits for
+        some: a past does not say who gave them. Not of the agent ``but``, whose transfer is held.
+        """
+        pools, pcs = self._program.register_pools, self.state.pcs
+        if pools is None:
+            return False
+        asked = [{request.pc: request.registers for request in mine} for mine in pools.requests]
+        if not any(pc < bound and pc in asked[agent] for agent, (pc, bound) in enumerate(zip(pcs, past, strict=True))):
+            return False
+        for agent, (pc, bound) in enumerate(zip(pcs, past, strict=True)):
+            later = next((at for at in asked[agent] if at >= pc), -1)
+            gives = later >= 0 and asked[agent][later] < pools.of_thread(agent, pc)
+            if agent != but and pc >= bound and gives and self.advance(agent):
+                return True
+        return False
 
     def _join(self, past: Sequence[int]) -> bool:
         """What an agent at its bound may do besides: arrive at the named barrier where it will wait, which is in the

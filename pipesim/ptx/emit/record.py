@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pipesim.model.groups import ASKS, PARITY_TRIES, PARITY_WAITS
+from pipesim.model.groups import ASKS, BRANCHES, PARITY_TRIES, PARITY_WAITS
 from pipesim.model.ops import Op, Operation, Space
 from pipesim.model.positions import ANSWER, BARRIER, PARITY
 from pipesim.model.program import Access
@@ -82,24 +82,24 @@ class StreamRecorder:
         self.streams[agent].held.append(len(self.streams[agent].code))
 
     def release(self, agent: int, asked: int, mark: int) -> None:
-        """After both ways: they may differ by a wait for the phase that was asked for, which then depends on it.
+        """After both ways: they may differ by waits and tries. One wait for the phase that was asked for depends on it.
 
-        WaysDiffer if there is more.
+        WaysDiffer if there is more, such as an arrive.
         """
         stream = self.streams[agent]
         between = stream.held.pop()
-        if len(stream.code) != between:
-            raise WaysDiffer
-        if between == mark:
+        if len(stream.code) == between == mark:
             return
         asking = next((i for i in range(mark - 1, -1, -1) if _asks_for(stream.code[i], asked)), _NOWHERE)
+        if asking == _NOWHERE:
+            raise WaysDiffer
         waits = stream.code[mark:between]
-        last = waits[-1]
-        alike = asking != _NOWHERE and all(_waits_for(op, stream.code[asking]) for op in waits)
-        if asking == _NOWHERE or not (alike or len(waits) == 1) or last[0] not in PARITY_WAITS:
-            raise WaysDiffer
-        if last[0] == Op.WAIT_UNLESS and not alike:
-            raise WaysDiffer
+        last = waits[-1] if waits else ()
+        alike = all(_waits_for(op, stream.code[asking]) for op in waits)
+        simple = len(stream.code) == between and last[0] in PARITY_WAITS and (alike or len(waits) == 1)
+        if not simple or (last[0] == Op.WAIT_UNLESS and not alike):
+            self._branch(stream, asking, mark, between)
+            return
         position = stream.positions[between - 1]
         del stream.code[mark:], stream.positions[mark:]
         if alike and asking == mark - 1:  # nothing in between: a try and a wait are a wait
@@ -107,6 +107,18 @@ class StreamRecorder:
             self.add(agent, position, Op.WAIT, last[BARRIER], last[PARITY], last[-1])
         else:
             self.add(agent, position, Op.WAIT_UNLESS, last[BARRIER], last[PARITY], asked, last[-1])
+
+    def _branch(self, stream: Stream, asking: int, mark: int, between: int) -> None:
+        """The ways of an answer as two branches of waits and tries: that of "not yet" first."""
+        not_yet, complete = stream.code[mark:between], stream.code[between:]
+        if any(op[0] not in ASKS | BRANCHES for op in (*not_yet, *complete)):
+            raise WaysDiffer
+        answer, at = stream.code[asking][ANSWER], stream.positions[asking]
+        was, then = stream.positions[mark:between], stream.positions[between:]
+        del stream.code[mark:], stream.positions[mark:]
+        over = [(int(Op.JUMP_IF), answer, 0, len(complete))] if complete else []
+        stream.code += [(int(Op.JUMP_IF), answer, 1, len(not_yet) + len(over)), *not_yet, *over, *complete]
+        stream.positions += [at, *was, *([at] * len(over)), *then]
 
 
 def _asks_for(operation: Operation, asked: int) -> bool:

@@ -14,6 +14,7 @@ from pipesim.model.barrier import BarrierState
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Space
 from pipesim.ptx.emit.record import Place, StreamRecorder, WaysDiffer
+from pipesim.ptx.emulate.accesses import flush, read, write
 from pipesim.ptx.emulate.addresses import WINDOW, in_shared, place
 from pipesim.ptx.emulate.code import Code, DecodedStep
 from pipesim.ptx.emulate.global_memory import GlobalMemory
@@ -254,7 +255,13 @@ class Cluster:
         return self.tensor[cta] if space == Space.TENSOR else self.items[cta]
 
     def ended(self, warp: EmulatedWarp) -> None:
-        """A warp has ended."""
+        """A warp has ended: what it never waited for in tensor memory may happen as late as here."""
+        where = Space.TENSOR, warp.cta
+        for position, ranges in warp.tensor_reads:
+            read(self, warp, where, ranges, position)
+        for position, ranges in warp.tensor_writes:
+            write(warp, where, ranges, [first for first, _ in ranges], None, position)
+        flush(self, warp)
 
     def arrive_at_cluster(self, warp: EmulatedWarp) -> None:
         """A warp arrives at the cluster barrier."""

@@ -283,3 +283,18 @@ def test_a_mangled_name_is_read_without_its_template_arguments():
     assert kernel_name("_Z6kernelPf") == "kernel"
     assert kernel_name("matmul_kernel") == "matmul_kernel"
     assert len(kernel_name("k" * 5000)) == 120
+
+
+def test_ways_of_an_answer_that_differ_by_waits_and_tries_are_branches_and_a_wrong_one_is_refuted():
+    again = """ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3], 0;
+ @%p9 bra done;
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3], {second};
+ @%p9 bra done;
+""" + SPIN.format(0, "", 0) + "done:\n ld.shared.u32 %r12, [tile];\n"  # fmt: skip
+    body = READ_TWO + " setp.eq.u32 %p1, %r1, 1;\n @%p1 bra reader;\n st.shared.u32 [tile], %r2;\n"
+    body += " bar.warp.sync -1;\n @!%p0 mbarrier.arrive.shared::cta.b64 _, [%r3];\n bra.uni over;\nreader:\n"
+    right = program_of(body + again.format(second=0) + "over:\n")
+    assert check(right).verdict is Verdict.PROVED
+    wrong = program_of(body + again.format(second=1) + "over:\n")
+    assert any(line.startswith("JUMP_IF") for line in said(wrong, 1))
+    assert check(wrong).verdict is Verdict.REFUTED

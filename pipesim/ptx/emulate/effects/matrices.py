@@ -225,10 +225,12 @@ def _ranges(cluster: Cluster, step: DecodedStep, address: int, number: int) -> l
 
 
 def _load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    """``tcgen05.ld``: its result is there after ``tcgen05.wait::ld``, where the read is recorded."""
+    """``tcgen05.ld``: it reads from here on until ``tcgen05.wait::ld``, so that a read is recorded at both."""
     each = step.instruction
     address = one_of(warp, step.get(1, warp), "an address of tensor memory")
-    warp.tensor_reads.append((each.position, _ranges(cluster, step, address, warp.number)))
+    ranges = _ranges(cluster, step, address, warp.number)
+    read(cluster, warp, (Space.TENSOR, warp.cta), ranges, each.position)
+    warp.tensor_reads.append((each.position, ranges))
     if step.valued:
         cluster.forget_results(warp, step, "a word of tensor memory")
 

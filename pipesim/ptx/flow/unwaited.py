@@ -1,0 +1,67 @@
+"""Registers that the tensor cores still write when they are read: what they hold then is not defined.
+
+PTX ISA, "tcgen05.wait": the registers of a ``tcgen05.ld`` may be read after ``tcgen05.wait::ld``. "wgmma.wait_group":
+those of a ``wgmma.mma_async`` may be read once the group that it was committed to is complete; other wgmmas may add to
+them before. A ``mov`` passes a register on, as compilers let it before the wait.
+"""
+
+from __future__ import annotations
+
+from pipesim.ptx.flow.graph import Graph
+from pipesim.ptx.flow.uses import Uses
+from pipesim.ptx.text.instruction import Immediate, Instruction
+from pipesim.ptx.text.module import Function
+
+_MOST_GROUPS = 8  #: that are counted; a wait that leaves more open is taken for none
+_MOST_STEPS = 20_000  #: on the ways from one instruction; what comes later is not looked at
+
+
+def read_too_early(function: Function, graph: Graph, uses: Uses) -> tuple[tuple[int, int], ...]:
+    """For each such instruction its position and that of the first reader found."""
+    writers = [
+        p for p, each in enumerate(function.body) if _is_load(each) or each.mnemonic.startswith("wgmma.mma_async")
+    ]
+    return tuple((p, reader) for p in writers if (reader := _reader(function, graph, uses, p)) >= 0)
+
+
+def _is_load(each: Instruction) -> bool:
+    return each.opcode == "tcgen05" and each.has("ld")
+
+
+def _reader(function: Function, graph: Graph, uses: Uses, writer: int) -> int:
+    """The first reader on a way from the writer that does not wait for it, -1 if there is none."""
+    body, is_load = function.body, _is_load(function.body[writer])
+    written = set(uses.writes[writer])
+    seen: set[tuple[int, int]] = set()
+    ahead = [(p, 0) for p in _after(graph, writer, len(body))]
+    while ahead and len(seen) < _MOST_STEPS:
+        p, groups = ahead.pop()
+        each = body[p]
+        if (p, groups) in seen or (each.has("wait::ld") if is_load else _ends(each, groups)):
+            continue
+        seen.add((p, groups))
+        if each.opcode == "wgmma":
+            groups = min(groups + each.has("commit_group"), _MOST_GROUPS)
+        elif not written.isdisjoint(uses.reads[p]):
+            if each.opcode != "mov":
+                return p
+            written.update(uses.writes[p])
+        elif written <= set(uses.writes[p]):  # written again: another one answers for them
+            continue
+        ahead += [(after, groups) for after in _after(graph, p, len(body))]
+    return -1
+
+
+def _ends(each: Instruction, groups: int) -> bool:
+    """Whether a wait completes a group after which ``groups - 1`` others were committed."""
+    if each.opcode != "wgmma" or not each.has("wait_group"):
+        return False
+    left = next((operand.value for operand in each.operands if isinstance(operand, Immediate)), _MOST_GROUPS)
+    return groups > left
+
+
+def _after(graph: Graph, position: int, end: int) -> list[int]:
+    block = graph.blocks[graph.block_of[position]]
+    if position + 1 < block.end:
+        return [position + 1]
+    return [first for b in block.successors if b != graph.exit and (first := graph.blocks[b].first) < end]
