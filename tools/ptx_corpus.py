@@ -15,12 +15,14 @@ from pathlib import Path
 
 from tools.corpus.cute import cute
 from tools.corpus.cutlass import cutlass
+from tools.corpus.deep_gemm import deep_gemm
 from tools.corpus.environment import CACHE, ROOT
 from tools.corpus.listed import listed
 from tools.corpus.measured import Measured, measured
 from tools.corpus.modular import modular
 from tools.corpus.on_triton import gluon, triton
 from tools.corpus.table import rows, summary
+from tools.corpus.tilelang import tilelang
 from tools.corpus.twins import twins
 
 #: What builds a family: it writes into a folder, and says what it wrote or what was wrong.
@@ -31,6 +33,8 @@ FAMILIES: Mapping[str, Callable[[Path], Iterator[str]]] = {
     "cutlass": cutlass,
     "cute": cute,
     "modular": modular,
+    "tilelang": tilelang,
+    "deep_gemm": deep_gemm,
 }
 
 

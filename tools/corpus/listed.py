@@ -35,6 +35,8 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         name: tuple(each.arch for each in modular.PROGRAMS if each.name == name)
         for name in dict.fromkeys(each.name for each in modular.PROGRAMS)
     },
+    "tilelang": dict.fromkeys(("gemm_s3", "gemm_s2_wide", "attention_s2", "attention_s1"), _BOTH),
+    "deep_gemm": dict.fromkeys(("fp8_gemm", "fp8_gemm_multicast", "fp8_gemm_grouped"), _HOPPER),
     "twins": {
         **dict.fromkeys(("producer_consumer", "producer_consumer_32_lanes", "attention_sm90"), _HOPPER),
         **dict.fromkeys(("attention_sm90_fused", "cluster_multicast", "cluster_multicast_4"), _HOPPER),
