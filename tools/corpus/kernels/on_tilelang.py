@@ -4,6 +4,9 @@ Runs in the environment that has TileLang. Its compiler gives the loads to a war
 sm_100a. What it makes of a launch is in the source: grid and arguments are those below.
 """
 
+# mypy: ignore-errors
+# An annotation of a kernel is a call, which its compiler reads.
+
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
