@@ -84,7 +84,7 @@ def cost_of(path: Path, most: int | None = None) -> Cost:
     text = path.read_text(encoding="utf-8")
     launch = read_launch(path.with_suffix(".json").read_text(encoding="utf-8"), path.name)
     spent: list[float] = []
-    module = _timed(spent, lambda: read_module(text, path.name))
+    module = _timed(spent, lambda: read_module(text, path.name, launch.entry))
     kernel = _timed(spent, lambda: prepare(module, launch))
     emulation = _timed(spent, lambda: emulate(kernel))
     extraction = _timed(spent, lambda: emit(kernel, emulation))

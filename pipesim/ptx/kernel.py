@@ -30,6 +30,6 @@ def read_kernel(ptx: Path, launch: Path | None = None, sets: Sequence[str] = ())
             cause="a kernel is read with the values of one launch: its grid, its block and its parameters",
             correction="name it with --launch FILE",
         )
-    module = read_module(text, ptx.name)
     given = read_launch(LAUNCH_FILE.read_text(launch), str(launch))
+    module = read_module(text, ptx.name, given.entry)  # a file may have many kernels
     return extract(module, with_settings(given, entry_of(module, given), sets) if sets else given)
