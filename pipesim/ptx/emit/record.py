@@ -42,6 +42,7 @@ class StreamRecorder:
     accesses: dict[Access, int] = field(default_factory=dict)
     named: dict[tuple[int, int], int] = field(default_factory=dict)
     answers: int = 0
+    _ranges: dict[tuple[Space, int, int, int], int] = field(default_factory=dict)
 
     def agent(self, cta: int, warp: int, lanes: int) -> int:
         """A new agent."""
@@ -54,7 +55,11 @@ class StreamRecorder:
 
     def access(self, space: Space, cta: int, offset: int, nbytes: int) -> int:
         """The number of this range."""
-        return self.accesses.setdefault(Access(space, cta, offset, nbytes), len(self.accesses))
+        key = (space, cta, offset, nbytes)
+        found = self._ranges.get(key)
+        if found is None:
+            found = self._ranges[key] = self.accesses.setdefault(Access(*key), len(self.accesses))
+        return found
 
     def named_barrier(self, cta: int, number: int) -> int:
         """The number of this named barrier of a CTA."""

@@ -107,8 +107,10 @@ def _initial(text: str, kind: str) -> tuple[bytes, tuple[tuple[int, str], ...]]:
     found, addresses = bytearray(), []
     text = re.sub(r"[{}]", " ", text)
     if _DECIMALS.fullmatch(text) is not None:
+        values = list(map(int, text.split(",")))
         modulus = 1 << 8 * width
-        values = [int(part) % modulus for part in text.split(",")]
+        if min(values) < 0 or max(values) >= modulus:
+            values = [value % modulus for value in values]
         return bytes(values) if width == 1 else b"".join(v.to_bytes(width, "little") for v in values), ()
     for part in text.split(","):
         value = integer(part.strip())

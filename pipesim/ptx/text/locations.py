@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pipesim.ptx.text.instruction import Frame, SourceLine
@@ -20,11 +21,22 @@ _DEEPEST = 64  #: functions inlined into each other
 def source_files(text: str) -> dict[int, str]:
     """The name of each ``.file``, by its number; two strings are a folder and a name."""
     found = {}
-    for number, first, second in _FILE.findall(text):
+    for directive in _lines_with(_FILE, ".file", text):
+        number, first, second = directive[1], directive[2], directive[3] or ""
         found[int(number)] = (
             f"{first.rstrip('/')}/{second}" if second and not second.startswith("/") else second or first
         )
     return found
+
+
+def _lines_with(pattern: re.Pattern[str], word: str, text: str) -> Iterator[re.Match[str]]:
+    """The matches of a pattern that begins with a line and has this word in it, which is looked for first."""
+    at = text.find(word)
+    while at >= 0:
+        found = pattern.match(text, text.rfind("\n", 0, at) + 1)
+        if found is not None:
+            yield found
+        at = text.find(word, max(at + 1, found.end() if found is not None else 0))
 
 
 class DebugStrings:
@@ -34,7 +46,7 @@ class DebugStrings:
         self._text = text
         self._places: dict[str, tuple[int, int]] = {}
         self._found: dict[str, str] = {}
-        for section in _STRINGS.finditer(text):
+        for section in _lines_with(_STRINGS, ".debug_str", text):
             self._read(*section.span(1))
 
     def _read(self, begin: int, end: int) -> None:

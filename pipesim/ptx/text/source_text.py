@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
 from itertools import accumulate
 
 from pipesim.errors import PtxError
 
 MAX_CHARACTERS = 1 << 26  #: of a file: the largest that compilers wrote for one kernel had about a fortieth of it
 
-_COMMENT = re.compile(r'//[^\n]*|/\*|"[^"\n]*"')
+_COMMENT = re.compile(r'//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/|/\*|"[^"\n]*+"')
 _QUOTED = 60  #: characters of the text in a message
 
 
@@ -34,22 +33,16 @@ class SourceText:
         self._starts = list(accumulate((len(line) + 1 for line in text.split("\n")[:-1]), initial=0))
         if (zero := text.find("\0")) >= 0:
             raise self.error(zero, "the file is not text", cause="it may be a cubin or an object file")
-        self.text = "".join(self._without_comments()) if "/" in text else text
+        self.text = _COMMENT.sub(self._blank, text) if "/" in text else text
 
-    def _without_comments(self) -> Iterator[str]:
-        text, position = self.text, 0
-        while (found := _COMMENT.search(text, position)) is not None:
-            if found[0].startswith('"'):
-                yield text[position : found.end()]
-                position = found.end()
-                continue
-            yield text[position : found.start()]
-            end = found.end() if found[0] != "/*" else text.find("*/", found.end()) + 2
-            if end < found.end():
-                raise self.error(found.start(), "a comment is not closed", correction="end it with */")
-            yield re.sub(r"[^\n]", " ", text[found.start() : end])
-            position = end
-        yield text[position:]
+    def _blank(self, found: re.Match[str]) -> str:
+        """Blanks for a comment, with its line ends; a string stays."""
+        text = found[0]
+        if text == "/*":
+            raise self.error(found.start(), "a comment is not closed", correction="end it with */")
+        if text[0] == '"':
+            return text
+        return " " * len(text) if text[1] == "/" else re.sub(r"[^\n]", " ", text)
 
     def line(self, position: int) -> int:
         """The line, from 1 on, of a position in the text."""

@@ -110,8 +110,9 @@ def _tensor(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     """``cp.async.bulk.tensor`` in both directions, and ``cp.reduce.async.bulk.tensor``."""
     each = step.instruction
     at = next(i for i, operand in enumerate(each.operands) if isinstance(operand, TensorAddress))
+    map_address, coordinates = step.tensor(at, warp)
+    sources: set[tuple[int, int]] = set()  #: that another lane reads for a copy by the same map: they count once
     for lane in lanes_in(warp.mask):
-        map_address, coordinates = step.tensor(at, warp)
         where = of_lane(map_address, lane)
         if isinstance(where, int) and where < _PARAMETER_SPACE:
             where += PARAMETERS  # an address in the parameters' own space
@@ -124,8 +125,13 @@ def _tensor(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
             extra = _cta_mask(cluster, warp, step)
             nbytes = _box_bytes(each, size) if size > 0 else -1
             _land(cluster, warp, step, lane, 0, 2, nbytes, extra, value, where)
-        else:
-            _read_shared(cluster, warp, step, 1 - at, lane, size, where)
+            continue
+        source = of_lane(step.get(1 - at, warp), lane)
+        if isinstance(where, int) and isinstance(source, int):
+            if (where, source) in sources:
+                continue
+            sources.add((where, source))
+        _read_shared(cluster, warp, step, 1 - at, lane, size, where)
 
 
 def _box_bytes(each: Instruction, box: int) -> int:
