@@ -67,6 +67,16 @@ MAX_TRACE_VALUE = 1 << 40  #: of ``iteration`` and ``value``
 OPERATIONS_A_RECORD = 64  #: of a program made for a trace, beside SPARE_OPERATIONS; recordings have at most 6 a record
 SPARE_OPERATIONS = 100_000  #: what a trace of any length allows
 
+# a kernel's PTX
+
+MAX_KERNEL_INSTRUCTIONS = 1 << 17  #: of a kernel with its calls inlined; those of public ones have at most 20,000
+MAX_WARP_INSTRUCTIONS = 1 << 20  #: that are emulated for one program; a cluster of a public kernel runs 110,000
+MAX_KERNEL_OPERATIONS = 1 << 18  #: that they record; those of public kernels have 8,000
+MAX_FLOW_EDGES = 1 << 19  #: ways from one block of a kernel to the next; a table of branches has one for each entry
+MAX_REGION_STEPS = 1 << 21  #: instructions between branches and the places where their ways meet, all branches together
+MAX_PENDING_RANGES = 1 << 14  #: of one memory that a warp touches before its next operation
+MAX_STORED_BYTES = 1 << 20  #: of global or local memory, and of a CTA's shared memory, that are followed by value
+
 # schedules
 
 MAX_MOVES = 10_000_000  #: of a schedule in words

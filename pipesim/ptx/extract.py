@@ -92,6 +92,7 @@ def prepare(module: Module, launch: Launch) -> Kernel:
 def emulate(kernel: Kernel, limits: Limits | None = None) -> Emulation:
     """Run the cluster: again where lanes have to be followed apart, and where bytes of copies had to be worked out."""
     code, launch = kernel.code, kernel.launch
+    limits = limits or Limits()
     image, constants = Image(launch, kernel.entry), Constants(kernel.module)
     cluster = Cluster(code, launch, image, constants)
     instructions = cluster.run(limits)
@@ -102,7 +103,7 @@ def emulate(kernel: Kernel, limits: Limits | None = None) -> Emulation:
             break
         apart |= parted
         cluster = Cluster(code, launch, image, constants, apart)
-        instructions += cluster.run(limits)
+        instructions += cluster.run(replace(limits, instructions=limits.instructions - instructions))
     unsolved = ""
     if cluster.equations or any(cluster.landed_copies.values()):
         sizes = solved(cluster.equations)
@@ -111,7 +112,7 @@ def emulate(kernel: Kernel, limits: Limits | None = None) -> Emulation:
         else:
             cluster = Cluster(code, launch, image, constants, apart)
             cluster.sizes = sizes
-            instructions += cluster.run(limits)
+            instructions += cluster.run(replace(limits, instructions=limits.instructions - instructions))
     return Emulation(cluster, instructions, unsolved)
 
 

@@ -6,9 +6,11 @@ recorded; whether it does the same in every schedule is the proof's question.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from pipesim.bounds import MAX_KERNEL_OPERATIONS, MAX_WARP_INSTRUCTIONS
 from pipesim.model import barrier as mbarrier
 from pipesim.model.barrier import BarrierState
 from pipesim.model.finding import FaultKind
@@ -33,10 +35,10 @@ TURN = 2_000  #: instructions of one warp before the next has its turn
 
 @dataclass
 class Limits:
-    """What bounds an emulation: instructions of all warps together, operations."""
+    """What bounds an emulation: instructions of all warps together, and the operations that they record."""
 
-    instructions: int = 50_000_000
-    operations: int = 5_000_000
+    instructions: int = MAX_WARP_INSTRUCTIONS
+    operations: int = MAX_KERNEL_OPERATIONS
 
 
 @dataclass
@@ -99,7 +101,7 @@ class Cluster:
         self.tensor_lanes = 0  #: of a part of tensor memory, 0 until somebody asks
         self.globals = GlobalMemory(image, launch.policies.tile_counter)
         self._loads: dict[int, Unknown] = {}
-        self.flights: list[Landing] = []
+        self.flights: deque[Landing] = deque()
         self.pending: dict[int, list[int]] = {}
         self._at_cluster: dict[int, int] = {}  #: how often each warp has arrived at the cluster barrier
         self.handed_out = 0
@@ -130,11 +132,14 @@ class Cluster:
                     moved += self._turn(warp)
             total += moved
             if total > limits.instructions:
-                self._stop_all(f"the limit of {limits.instructions:,} instructions was reached")
+                self._stop_all(f"the limit of {MAX_WARP_INSTRUCTIONS:,} warp instructions was reached")
+                return total
+            if sum(len(stream.code) for stream in self.recorder.streams) > limits.operations:
+                self._stop_all(f"the limit of {limits.operations:,} operations was reached")
                 return total
             if not moved:
                 if self.flights:
-                    self.flights.pop(0).land()
+                    self.flights.popleft().land()
                 elif not sum(map(self._settle, list(self.landed_copies))):
                     return total
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pipesim.ptx.emulate.addresses import LOCAL_WINDOW, MODULE_VARIABLES, RANK_SHIFT, SHARED_BASE
 from pipesim.ptx.emulate.values import FULL, WARP, Leaf, Unknown, Value, lanes_of
 from pipesim.ptx.text.instruction import Address, Special, Symbol
-from pipesim.ptx.text.module import Module
+from pipesim.ptx.text.module import Function, Module
 
 if TYPE_CHECKING:
     from pipesim.ptx.emulate.cluster import Cluster
@@ -23,6 +23,7 @@ class Constants:
 
     def __init__(self, module: Module) -> None:
         self._globals: dict[str, int] = {}
+        self._own: dict[str, tuple[bool, int]] = {}  #: of the kernel
         at = MODULE_VARIABLES
         for variable in module.globals:
             if variable.space in ("global", "const"):
@@ -50,20 +51,27 @@ class Constants:
         raise AssertionError(of)
 
     def _symbol(self, cluster: Cluster, cta: int, name: str) -> Value:
-        function = cluster.code.function
-        for param in function.params:
-            if param.name == name:
-                return param.offset  # an address in the parameters' own space, which may have 32 bits
-        for variable in function.shared:
-            if variable.name == name:
-                return (cta << RANK_SHIFT) + SHARED_BASE + variable.offset
-        for number, variable in enumerate(function.local):
-            if variable.name == name:
-                apart = (number + 1) * _PARAMETERS_OF_CALLS if variable.space == "param" else 0
-                return LOCAL_WINDOW + apart + variable.offset
+        if not self._own:
+            self._own = _places(cluster.code.function)
+        if name in self._own:
+            shared, address = self._own[name]
+            return address + (cta << RANK_SHIFT) if shared else address
         if name in self._globals:
             return self._globals[name]
         return Unknown(Leaf(f"the address of {name[:40]}", 0))
+
+
+def _places(function: Function) -> dict[str, tuple[bool, int]]:
+    """The address of each parameter and variable of a function, and whether it is one in a CTA's shared memory."""
+    found: dict[str, tuple[bool, int]] = {}
+    for param in function.params:
+        found.setdefault(param.name, (False, param.offset))  # in the parameters' own space, which may have 32 bits
+    for variable in function.shared:
+        found.setdefault(variable.name, (True, SHARED_BASE + variable.offset))
+    for number, variable in enumerate(function.local):
+        apart = (number + 1) * _PARAMETERS_OF_CALLS if variable.space == "param" else 0
+        found.setdefault(variable.name, (False, LOCAL_WINDOW + apart + variable.offset))
+    return found
 
 
 def _special(cluster: Cluster, cta: int, number: int, name: str) -> Value:

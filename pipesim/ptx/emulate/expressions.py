@@ -98,7 +98,7 @@ def operand_text(operand: Operand, names: NameTable, width: int) -> str:
             return names.constant(operand)
         case Float(bits, _):
             return str(bits & ((1 << width) - 1))
-        case Vector(parts):
+        case Vector(parts) if parts:
             part = width // len(parts)
             return "|".join(f"({operand_text(p, names, part)}<<{part * i})" for i, p in enumerate(parts))
         case _:

@@ -8,6 +8,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
+from pipesim.bounds import MAX_REGION_STEPS
+from pipesim.errors import PtxError
 from pipesim.ptx.emulate.synchronising import ends_a_spin, is_try, makes_others_wait, synchronises
 from pipesim.ptx.flow.graph import Graph
 from pipesim.ptx.flow.opcodes import may_touch_shared
@@ -31,7 +33,6 @@ class BranchRegion:
     """
 
     join: int
-    positions: frozenset[int]
     written: tuple[str, ...]
     varying: tuple[str, ...]
     synchronising: tuple[int, ...]
@@ -54,6 +55,7 @@ class Regions:
         self._regions: dict[int, BranchRegion] = {}
         self._ahead: dict[int, tuple[int, ...]] = {}
         self._only_exits: dict[int, bool] = {}
+        self._steps = 0
 
     def successors(self, position: int) -> tuple[int, ...]:
         """The positions that may come next; the length of the body is the end of the kernel."""
@@ -74,6 +76,16 @@ class Regions:
         """By position, whether a loop that only waits may have this instruction; the last is the end of the kernel."""
         return [not ends_a_spin(each) for each in self.function.body] + [False]
 
+    def _step(self, position: int) -> None:
+        """Look at one more instruction. PtxError if that was too many: they grow with the square of the branches."""
+        self._steps += 1
+        if self._steps > MAX_REGION_STEPS:
+            raise PtxError(
+                f"the control flow of {self.function.name} is too large to be followed",
+                place=f"line {self.function.body[position].line}",
+                cause=f"more than {MAX_REGION_STEPS:,} instructions lie between its branches and where they meet",
+            )
+
     def synchronises_before(self, position: int, branch: int) -> bool:
         """Whether something synchronises on a way from here to where the ways of a branch meet."""
         join = self.of(branch).join
@@ -84,6 +96,7 @@ class Regions:
             if at == join or at in seen or at >= len(self.function.body):
                 continue
             seen.add(at)
+            self._step(at)
             if at in self.kept and synchronises(self.function.body[at]):
                 return True
             open_ += self.successors(at)
@@ -122,6 +135,7 @@ class Regions:
             if position in inside or position >= len(self.function.body):
                 continue
             inside.add(position)
+            self._step(position)
             open_ += [s for s in self.successors(position) if s != join]
         body = self.function.body
         kept = sorted(inside & self.kept)
@@ -132,7 +146,7 @@ class Regions:
         varying = tuple(name for name in written if name not in repeated)
         noticed = any(makes_others_wait(body[p]) for p in sync)
         accesses = any(may_touch_shared(body[p]) for p in kept) or bool(sync)
-        return BranchRegion(join, frozenset(inside), tuple(written), varying, sync, noticed, accesses, loop)
+        return BranchRegion(join, tuple(written), varying, sync, noticed, accesses, loop)
 
     def _repeated(self, branch: int, inside: set[int]) -> frozenset[str]:
         """Registers that each iteration of a loop, which ends or not at this branch, computes again from the same.
@@ -189,6 +203,7 @@ class Regions:
             if p in ahead:
                 continue
             ahead.add(p)
+            self._step(p)
             for s in self.successors(p):
                 if passable(s):
                     before.setdefault(s, []).append(p)
@@ -226,6 +241,7 @@ class Regions:
             seen.add(p)
             if p >= len(body):
                 return False
+            self._step(p)
             if body[p].opcode == "trap":
                 trapped = True
                 continue

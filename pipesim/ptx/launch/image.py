@@ -20,6 +20,7 @@ from pipesim.ptx.launch.values import (
 from pipesim.ptx.text.module import Function
 
 PARAMETERS = 0x7E00_0000_0000  #: the generic address of the first byte of the parameters
+_PAGE = 256  #: bytes
 _FIRST, _STEP = 1 << 40, 1 << 38  #: the memory of the first pointer, and the distance to the next one's
 
 
@@ -29,20 +30,34 @@ class Region:
 
     base: int
     label: str
-    data: bytearray = field(default_factory=bytearray)
-    known: bytearray = field(default_factory=bytearray)
+    _pages: dict[int, tuple[bytearray, bytearray]] = field(default_factory=dict)  #: bytes, and 1 for each known one
 
     def put(self, offset: int, data: bytes) -> None:
         """Write known bytes."""
-        self.grow(offset + len(data))
-        self.data[offset : offset + len(data)] = data
-        self.known[offset : offset + len(data)] = b"\1" * len(data)
+        at = 0
+        while at < len(data):
+            number, first = divmod(offset + at, _PAGE)
+            part = data[at : at + _PAGE - first]
+            if number not in self._pages:  # a word far away takes no more than its page
+                self._pages[number] = bytearray(_PAGE), bytearray(_PAGE)
+            held, known = self._pages[number]
+            held[first : first + len(part)] = part
+            known[first : first + len(part)] = b"\1" * len(part)
+            at += len(part)
 
-    def grow(self, size: int) -> None:
-        """Have at least so many bytes; new ones are unknown."""
-        more = bytes(max(0, size - len(self.data)))
-        self.data += more
-        self.known += more
+    def get(self, offset: int, size: int) -> bytes | None:
+        """So many bytes; None if one of them is unknown."""
+        found = b""
+        while len(found) < size:
+            number, first = divmod(offset + len(found), _PAGE)
+            if number not in self._pages:
+                return None
+            held, known = self._pages[number]
+            end = min(_PAGE, first + size - len(found))
+            if 0 in known[first:end]:
+                return None
+            found += held[first:end]
+        return found
 
 
 class Image:
@@ -54,8 +69,7 @@ class Image:
     def __init__(self, launch: Launch, function: Function) -> None:
         self._maps: dict[int, TensorMap] = {}
         self._regions = [Region(PARAMETERS, "parameters")]
-        _check(launch, function)
-        self._regions[0].grow(max((each.offset + each.size for each in function.params), default=0))
+        require_parameters(launch, function)
         for number, (given, formal) in enumerate(zip(launch.parameters, function.params, strict=True)):
             label = f"parameter {number}" + (f" ({given.name})" if given.name else "")
             self._place(self._regions[0], formal.offset, given.content, label)
@@ -71,10 +85,8 @@ class Image:
         region = self._region(address)
         if region is None:
             return None
-        first = address - region.base
-        if region.known[first : first + size] != b"\1" * size:
-            return None
-        return int.from_bytes(region.data[first : first + size], "little")
+        found = region.get(address - region.base, size)
+        return None if found is None else int.from_bytes(found, "little")
 
     def tensor_map(self, address: int) -> TensorMap | None:
         """The tensor map at an address, None if none is known there."""
@@ -117,7 +129,7 @@ class Image:
                     self._place(memory, each.offset, each.content, inner)
 
 
-def _check(launch: Launch, function: Function) -> None:
+def require_parameters(launch: Launch, function: Function) -> None:
     """LaunchFileError unless the launch has the function's parameters."""
     if len(launch.parameters) != len(function.params):
         raise LaunchFileError(

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pipesim.errors import ParameterError
 from pipesim.ptx.launch.encoding import encoded
+from pipesim.ptx.launch.image import require_parameters
 from pipesim.ptx.launch.values import TYPES, Array, Content, Field, Launch, Number, Parameter, Pointer, Struct, size_of
 from pipesim.ptx.text.module import Function
 
@@ -15,11 +16,13 @@ _SPELLING = "OFFSET=VALUE, NAME=VALUE or OFFSET:OFFSET=VALUE, with TYPE:VALUE fo
 
 def with_settings(launch: Launch, function: Function, settings: Iterable[str]) -> Launch:
     """The launch with some words changed. ParameterError for a setting that is none or fits no parameter.
+    LaunchFileError if the launch does not have the function's parameters.
 
     A place is a byte offset in the kernel's parameters or the name of a parameter; further offsets follow pointers:
     ``8:16`` is byte 16 of the memory behind the pointer at offset 8. A word that the launch file names keeps its type,
     a scalar parameter's word has the parameter's, any other is 4 bytes.
     """
+    require_parameters(launch, function)
     for setting in settings:
         launch = _with(launch, function, setting)
     return launch
