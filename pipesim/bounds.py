@@ -74,8 +74,8 @@ MAX_WARP_INSTRUCTIONS = 1 << 20  #: that are emulated for one program; a cluster
 MAX_KERNEL_OPERATIONS = 1 << 18  #: that they record; those of public kernels have 8,000
 MAX_FLOW_EDGES = 1 << 19  #: ways from one block of a kernel to the next; a table of branches has one for each entry
 MAX_REGION_STEPS = 1 << 21  #: instructions between branches and the places where their ways meet, all branches together
-MAX_PENDING_RANGES = 1 << 14  #: of one memory that a warp touches before its next operation
-MAX_STORED_BYTES = 1 << 20  #: of global or local memory, and of a CTA's shared memory, that are followed by value
+MAX_STORED_BYTES = 1 << 20  #: of a memory that are followed by value
+MAX_POINTED_BYTES = 1 << 38  #: of the memory that a pointer of a launch leads to
 
 # schedules
 

@@ -132,7 +132,7 @@ class Cluster:
                     moved += self._turn(warp)
             total += moved
             if total > limits.instructions:
-                self._stop_all(f"the limit of {MAX_WARP_INSTRUCTIONS:,} warp instructions was reached")
+                self._stop_all(f"the limit of {limits.instructions:,} warp instructions was reached")
                 return total
             if sum(len(stream.code) for stream in self.recorder.streams) > limits.operations:
                 self._stop_all(f"the limit of {limits.operations:,} operations was reached")

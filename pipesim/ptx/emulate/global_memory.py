@@ -6,7 +6,9 @@ for a counter on which several warps have an atomic.
 
 from __future__ import annotations
 
+from pipesim.bounds import MAX_STORED_BYTES
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value
+from pipesim.ptx.emulate.warp import Stopped
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.text.instruction import Instruction
 
@@ -41,7 +43,9 @@ class GlobalMemory:
         return value
 
     def store(self, agent: int, address: int, size: int, value: Value) -> None:
-        """A word that this agent stores."""
+        """A word that this agent stores. Stopped where that are more than are followed."""
+        if len(self._stored) > MAX_STORED_BYTES:
+            raise Stopped(f"more than {MAX_STORED_BYTES:,} bytes of global memory are stored")
         for i in range(size):
             owner, _ = self._stored.get(address + i, (agent, 0))
             byte: Value = value >> 8 * i & 255 if isinstance(value, int) else Unknown(Leaf("a stored value", 0))

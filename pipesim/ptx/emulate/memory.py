@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import sub
 
+from pipesim.bounds import MAX_STORED_BYTES
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, joined, lift
 
 
@@ -21,6 +22,8 @@ class Bytes:
         if not isinstance(value, int):
             self.forget(address, address + size)
             return
+        if len(self.known) > MAX_STORED_BYTES:
+            self.known.clear()
         for i in range(size):
             self.known[address + i] = value >> 8 * i & 255
 
@@ -64,6 +67,9 @@ class LocalMemory:
 
     def store(self, address: int, size: int, value: Value, mask: int) -> None:
         """Put a value in the lanes of ``mask``."""
+        if len(self.words) + len(self.small) > MAX_STORED_BYTES // _WORD:
+            self.words.clear()
+            self.small.clear()
         if size < _WORD:
             self.small[address, size] = joined(mask, value, self.small.get((address, size), value))
             self.words.pop(address & -_WORD, None)

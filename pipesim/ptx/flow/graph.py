@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from pipesim.bounds import MAX_FLOW_EDGES
+from pipesim.errors import PtxError
 from pipesim.ptx.flow.dominance import immediate_dominators
 from pipesim.ptx.text.instruction import CodeLabel, Instruction
 from pipesim.ptx.text.module import Function
@@ -138,7 +140,7 @@ class Graph:
 
 
 def graph_of(function: Function) -> Graph:
-    """The control-flow graph of a function's body."""
+    """The control-flow graph of a function's body. PtxError if that has too many ways."""
     body = function.body
     starts = {0, *_targets(function)} | {each.position + 1 for each in body if each.opcode in ENDS}
     firsts = sorted(each for each in starts if each < len(body))
@@ -162,10 +164,22 @@ def graph_of(function: Function) -> Graph:
 
 
 def _targets(function: Function) -> Iterator[int]:
-    """Where branches lead. Debug information has labels that nothing jumps to: they begin no block."""
+    """Where branches lead. Debug information has labels that nothing jumps to: they begin no block.
+
+    PtxError if that are too many places, each counted for every branch that leads there.
+    """
+    edges = 0
     for each in function.body:
         if each.opcode in BRANCHES:
-            yield from (function.labels[name] for name in _names(function, each))
+            names = _names(function, each)
+            edges += len(names)
+            if edges > MAX_FLOW_EDGES:
+                raise PtxError(
+                    f"the branches of {function.name} lead to more than {MAX_FLOW_EDGES:,} places",
+                    place=f"line {each.line}",
+                    correction="give the PTX as its compiler wrote it",
+                )
+            yield from (function.labels[name] for name in names)
 
 
 def _names(function: Function, branch: Instruction) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from pipesim.bounds import MAX_KERNEL_INSTRUCTIONS
 from pipesim.errors import PtxError
 from pipesim.ptx.text.instruction import (
     Address,
@@ -26,13 +27,13 @@ from pipesim.ptx.text.instruction import (
 from pipesim.ptx.text.layout import placed
 from pipesim.ptx.text.module import Function, Module, Param, Variable
 
-MOST_INSTRUCTIONS = 1 << 17  #: of a function with everything inlined
-
 _DEEPEST = 64  #: functions that call each other
 
 
 def inlined(module: Module, function: Function) -> Function:
     """The function with all calls of the module's functions inlined. Raises PtxError if it gets too long."""
+    if len(function.body) > MAX_KERNEL_INSTRUCTIONS:
+        raise _too_long(module, function)
     if not any(each.opcode == "call" for each in function.body):
         return function
     made = _Inliner(module, function)
@@ -45,6 +46,13 @@ def inlined(module: Module, function: Function) -> Function:
         labels=made.labels,
         targets=made.targets,
         body=body,
+    )
+
+
+def _too_long(module: Module, function: Function) -> PtxError:
+    return PtxError(
+        f"{function.name} has more than {MAX_KERNEL_INSTRUCTIONS:,} instructions with its calls inlined",
+        place=f"{module.name}, line {function.line}",
     )
 
 
@@ -109,11 +117,8 @@ class _Inliner:
         self._labels(at.get(len(function.body), ()))
 
     def _append(self, instruction: Instruction) -> None:
-        if len(self.body) >= MOST_INSTRUCTIONS:
-            raise PtxError(
-                f"{self.function.name} has more than {MOST_INSTRUCTIONS:,} instructions with its calls inlined",
-                place=f"{self.module.name}, line {self.function.line}",
-            )
+        if len(self.body) >= MAX_KERNEL_INSTRUCTIONS:
+            raise _too_long(self.module, self.function)
         self.body.append(instruction._replace(position=len(self.body)))
 
     def _labels(self, names: list[str] | tuple[str, ...]) -> None:

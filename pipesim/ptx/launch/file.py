@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
-from pipesim.bounds import MAX_LAUNCH_BYTES
+from pipesim.bounds import MAX_LAUNCH_BYTES, MAX_POINTED_BYTES
 from pipesim.errors import LaunchFileError
 from pipesim.inputs import InputKind
 from pipesim.ptx.launch.encoding import encoded
@@ -105,7 +105,7 @@ def _content(data: Any, place: str, depth: int) -> Content:
             align = given.whole("align", 256, low=1, high=1 << 30)
             if align & (align - 1):
                 raise given.error("align", f"{align} is not a power of two")
-            return Pointer(align, _fields(given, "contents", 1 << 40, depth))
+            return Pointer(align, _fields(given, "contents", MAX_POINTED_BYTES, depth))
         case "tensor_map":
             return _tensor_map(given)
         case _:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
+from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.errors import LaunchFileError
 from pipesim.ptx.launch.encoding import encoded
 from pipesim.ptx.launch.values import (
@@ -21,7 +22,7 @@ from pipesim.ptx.text.module import Function
 
 PARAMETERS = 0x7E00_0000_0000  #: the generic address of the first byte of the parameters
 _PAGE = 256  #: bytes
-_FIRST, _STEP = 1 << 40, 1 << 38  #: the memory of the first pointer, and the distance to the next one's
+_FIRST = 1 << 40  #: the memory of the first pointer; that of the next one lies MAX_POINTED_BYTES further
 
 
 @dataclass
@@ -104,7 +105,7 @@ class Image:
 
     def _region(self, address: int) -> Region | None:
         found = bisect_right(self._bases, address) - 1
-        return self._regions[found] if found >= 0 and address - self._bases[found] < _STEP else None
+        return self._regions[found] if found >= 0 and address - self._bases[found] < MAX_POINTED_BYTES else None
 
     def _place(self, region: Region, offset: int, content: Content, label: str) -> None:
         match content:
@@ -119,7 +120,7 @@ class Image:
                 for each in fields:
                     self._place(region, offset + each.offset, each.content, label)
             case Pointer(align=align, contents=contents):
-                base = _FIRST + (len(self._regions) - 1) * _STEP
+                base = _FIRST + (len(self._regions) - 1) * MAX_POINTED_BYTES
                 base = -(-base // align) * align
                 memory = Region(base, label)
                 self._regions.append(memory)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.errors import ParameterError
 from pipesim.ptx.launch.encoding import encoded
 from pipesim.ptx.launch.image import require_parameters
@@ -94,7 +95,7 @@ def _changed(content: Content, path: tuple[int, ...], kind: str, value: int | fl
                 raise ValueError(f"byte {offset} is inside of a value")
             return _number(kind or was, value, TYPES[was])
         case Pointer(align=align, contents=contents) if rest and not offset:
-            return Pointer(align, _in_fields(contents, (rest[0], *rest[1:]), kind, value, 1 << 40))
+            return Pointer(align, _in_fields(contents, (rest[0], *rest[1:]), kind, value, MAX_POINTED_BYTES))
         case Pointer() if not rest and not offset:
             return _number(kind or "u64", value, 8)
         case Struct(size=size, fields=fields):

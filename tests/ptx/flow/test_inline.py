@@ -99,7 +99,7 @@ def test_shared_variables_of_what_is_called_are_the_kernels():
 
 
 def test_a_function_that_grows_without_end_is_refused(monkeypatch):
-    monkeypatch.setattr("pipesim.ptx.flow.inline.MOST_INSTRUCTIONS", 1000)
+    monkeypatch.setattr("pipesim.ptx.flow.inline.MAX_KERNEL_INSTRUCTIONS", 1000)
     functions = [".func f0()\n{ ret; }\n"]
     functions += [f".func f{n}()\n{{ call f{n - 1}; call f{n - 1}; call f{n - 1}; ret; }}\n" for n in range(1, 14)]
     with pytest.raises(PtxError, match="k has more than 1,000 instructions with its calls inlined"):

@@ -1,0 +1,115 @@
+"""What a hostile kernel or launch file asks for ends within bounds: an error, or a program that is not whole."""
+
+import pytest
+
+from pipesim.bounds import MAX_KERNEL_INSTRUCTIONS
+from pipesim.errors import LaunchFileError, PtxError
+from pipesim.model.finding import Verdict
+from pipesim.prove.check import check
+from pipesim.ptx.emulate import regions
+from pipesim.ptx.emulate.cluster import Limits
+from pipesim.ptx.emulate.global_memory import GlobalMemory
+from pipesim.ptx.emulate.memory import Bytes
+from pipesim.ptx.emulate.values import Leaf, Unknown
+from pipesim.ptx.emulate.warp import Stopped
+from pipesim.ptx.extract import Extraction, extract
+from pipesim.ptx.flow import graph
+from pipesim.ptx.launch.image import Image
+from pipesim.ptx.launch.settings import with_settings
+from pipesim.ptx.launch.values import Field, Launch, Number, Parameter, Pointer
+from pipesim.ptx.text.read import read_module
+from tests.support.small_ptx import SET_UP, program_of, text_of
+
+SHAPE = (1, 1, 1)
+START = SET_UP.format(first=1, count=1)
+
+
+def extracted(body: str, limits: Limits) -> Extraction:
+    launch = Launch("kernel", SHAPE, (64, 1, 1), SHAPE)
+    return extract(read_module(text_of(START + body), "small.ptx"), launch, limits)
+
+
+@pytest.mark.parametrize("body", ["here: bra here;", "here: add.u32 %r10, %r10, 1; bra here;"])
+def test_a_loop_without_end_is_followed_for_a_while_and_proves_nothing(body: str) -> None:
+    made = extracted(body, Limits(instructions=20_000))
+    assert made.instructions < 30_000
+    assert "the limit of 20,000 warp instructions was reached" in made.program.coverage.stopped[0]
+    assert check(made.program).verdict is Verdict.UNKNOWN
+
+
+def test_a_loop_that_records_without_end_stops_at_the_limit_of_operations() -> None:
+    body = "here: mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r3], 16;\n bar.warp.sync -1;\n bra here;\n"
+    made = extracted(body, Limits(operations=500))
+    assert sum(map(len, made.program.code)) < 5_000
+    assert "the limit of 500 operations was reached" in made.program.coverage.stopped[0]
+    assert extracted(body.replace("bra here;", ""), Limits(operations=500)).program.coverage.stopped == ()
+
+
+def test_branches_whose_ways_are_long_are_refused_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = " setp.eq.u32 %p9, %r2, {0};\n @%p9 bra m{0};\n st.shared.u32 [tile], %r2;\n"
+    many = 20
+    body = "".join(map(row.format, range(many))) + "".join(f"m{n}:\n" for n in range(many)) + " bar.sync 0;\n"
+    assert program_of(START + body).agents
+    monkeypatch.setattr(regions, "MAX_REGION_STEPS", 100)
+    with pytest.raises(PtxError, match="too large to be followed"):
+        program_of(START + body)
+
+
+def test_a_kernel_that_is_too_long_is_refused() -> None:
+    with pytest.raises(PtxError, match="131,072 instructions"):
+        program_of(START + " add.u32 %r10, %r10, 1;\n" * MAX_KERNEL_INSTRUCTIONS)
+
+
+def test_a_word_far_from_the_beginning_of_its_memory_takes_no_memory_between() -> None:
+    far = (1 << 38) - 2
+    function = read_module(text_of("", ".param .u64 a"), "small.ptx").functions[0]
+    memory = Pointer(
+        256, (Field(0, Number("u32", 7)), Field(254, Number("u32", 0x01020304)), Field(far, Number("u8", 9)))
+    )
+    image = Image(Launch("kernel", SHAPE, SHAPE, SHAPE, parameters=(Parameter("a", memory),)), function)
+    at = image.parameter(0, 8)
+    assert at is not None
+    read = [image.load(at + offset, size) for offset, size in ((0, 4), (0, 8), (254, 4), (254, 5), (far, 1), (far, 2))]
+    assert read == [7, None, 0x01020304, None, 9, None]
+
+
+def test_a_setting_of_a_launch_without_the_kernels_parameters_is_that_error() -> None:
+    function = read_module(text_of("", ".param .u32 laps"), "small.ptx").functions[0]
+    with pytest.raises(LaunchFileError, match="has 0 parameters, and kernel has 1"):
+        with_settings(Launch("kernel", SHAPE, SHAPE, SHAPE), function, ["0=2"])
+
+
+def test_an_operand_without_parts_is_no_number() -> None:
+    assert program_of(START + " mov.b64 %rd1, {};\n bar.sync 0;\n").agents
+
+
+def test_tables_of_branches_that_lead_to_too_many_places_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = [f"m{n}" for n in range(20)]
+    table = f"table: .branchtargets {', '.join(labels)};\n"
+    body = table + " brx.idx %r0, table;\n" * 10 + "".join(f"{label}:\n" for label in labels) + " bar.sync 0;\n"
+    assert program_of(START + body).agents
+    monkeypatch.setattr(graph, "MAX_FLOW_EDGES", 100)
+    with pytest.raises(PtxError, match="lead to more than 100 places"):
+        program_of(START + body)
+
+
+def test_stores_to_very_many_words_are_not_followed_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    function = read_module(text_of(""), "small.ptx").functions[0]
+    memory = GlobalMemory(Image(Launch("kernel", SHAPE, SHAPE, SHAPE), function), 0)
+    monkeypatch.setattr("pipesim.ptx.emulate.global_memory.MAX_STORED_BYTES", 100)
+    for address in range(0, 104, 4):
+        memory.store(0, address, 4, 7)
+    with pytest.raises(Stopped, match="more than 100 bytes of global memory are stored"):
+        memory.store(0, 104, 4, 7)
+
+
+def test_of_very_many_words_none_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipesim.ptx.emulate.memory.MAX_STORED_BYTES", 100)
+    memory = Bytes()
+    for address in range(0, 104, 4):
+        memory.store(address, 4, 7)
+    leaf = Leaf("a load", 1)
+    assert memory.load(0, 4, leaf) == 7
+    memory.store(104, 4, 7)
+    assert isinstance(memory.load(0, 4, leaf), Unknown)
+    assert memory.load(104, 4, leaf) == 7
