@@ -6,7 +6,7 @@ leader of a pair. Generic addresses of shared memory lie in a window of their ow
 
 from __future__ import annotations
 
-from pipesim.ptx.emulate.values import Value, lift
+from pipesim.ptx.emulate.values import PerLane, Value, integers, lift
 
 RANK_SHIFT = 24
 SHARED_BASE = (
@@ -53,7 +53,17 @@ def of_shared(address: Value) -> Value:
 
     PTX does not define that (PTX ISA, "Addresses as Operands"), but public kernels do it in inline assembly.
     """
-    return _low(address) if isinstance(address, int) else lift(_low, address)
+    if isinstance(address, int):
+        return _low(address)
+    if isinstance(address, PerLane) and not _some_generic(address.each):
+        return address
+    return lift(_low, address)
+
+
+def _some_generic(each: list[Value]) -> bool:
+    if integers(each) and max(each) < WINDOW:
+        return False
+    return any(isinstance(one, int) and in_shared(one) for one in each)
 
 
 def in_shared(address: int) -> bool:

@@ -16,6 +16,8 @@ class Bytes:
     """Known bytes of one memory by address; a byte that is missing is not known."""
 
     known: dict[int, Value] = field(default_factory=dict)
+    _low: int = 1 << 62  #: no byte below this has been known
+    _high: int = 0  #: no byte from this on has been known
 
     def store(self, address: int, size: int, value: Value) -> None:
         """Put the low ``size`` bytes of a value that is one integer, or not known."""
@@ -24,6 +26,7 @@ class Bytes:
             return
         if len(self.known) > MAX_STORED_BYTES:
             self.known.clear()
+        self._low, self._high = min(self._low, address), max(self._high, address + size)
         for i in range(size):
             self.known[address + i] = value >> 8 * i & 255
 
@@ -41,6 +44,8 @@ class Bytes:
     def knows_any(self, first: int, end: int) -> bool:
         """Whether a byte of this range is known."""
         known = self.known
+        if end <= self._low or first >= self._high:
+            return False
         if len(known) > end - first:
             return any(address in known for address in range(first, end))
         return any(first <= address < end for address in known)
@@ -48,7 +53,7 @@ class Bytes:
     def forget(self, first: int, end: int) -> None:
         """These bytes are not known any more."""
         known = self.known
-        if not known:
+        if not known or end <= self._low or first >= self._high:
             return
         if end - first < len(known):
             for address in range(first, end):

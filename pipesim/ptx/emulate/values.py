@@ -362,7 +362,7 @@ def leaf_of(value: Value) -> Leaf | None:
     if isinstance(value, Unknown):
         return value.leaf
     if isinstance(value, PerLane):
-        return next((v.leaf for v in value.each if isinstance(v, Unknown)), None)
+        return None if integers(value.each) else next((v.leaf for v in value.each if isinstance(v, Unknown)), None)
     if isinstance(value, OpenAnswer):
         return Leaf("the result of a try_wait", 0)
     return None

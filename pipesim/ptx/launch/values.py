@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import NamedTuple, TypeAlias
 
@@ -77,7 +78,7 @@ class TensorMap:
     interleave: str = "none"
     pixels: int = 0
 
-    @property
+    @cached_property
     def box_bytes(self) -> int:
         """Bytes that one copy writes to shared memory, parts outside of the tensor (zeros) included; 0 if not known."""
         if not self.element or not self.box:

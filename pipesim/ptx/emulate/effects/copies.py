@@ -7,6 +7,8 @@ from the phases of the barriers that count them.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from pipesim.model.ops import Engine, Op, Space
 from pipesim.ptx.emulate.accesses import copy, flush, record, transfer
 from pipesim.ptx.emulate.cluster import Cluster, map_key
@@ -63,7 +65,12 @@ def _cp_async(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
 
 
 def _into_shared(each: Instruction) -> bool:
-    spaces = [m for m in each.modifiers if m.startswith("shared") or m == "global"]
+    return _writes_shared(each.modifiers)
+
+
+@lru_cache(maxsize=256)
+def _writes_shared(modifiers: tuple[str, ...]) -> bool:
+    spaces = [m for m in modifiers if m.startswith("shared") or m == "global"]
     return bool(spaces) and spaces[0].startswith("shared")
 
 

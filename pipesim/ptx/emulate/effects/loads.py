@@ -5,6 +5,8 @@ Known words are followed exactly; shared accesses are recorded as ranges of byte
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from pipesim.model.ops import Space
 from pipesim.ptx.emulate.accesses import flush, overlaps, read, write
 from pipesim.ptx.emulate.addresses import (
@@ -55,7 +57,12 @@ _ROW = 16  #: bytes of a row of a matrix
 
 def _size(each: Instruction) -> int:
     """Bytes of one element."""
-    return max(int("".join(c for c in each.modifiers[-1] if c.isdigit()) or 8) // 8, 1)
+    return _bytes_of(each.modifiers[-1])
+
+
+@lru_cache(maxsize=256)
+def _bytes_of(kind: str) -> int:
+    return max(int("".join(c for c in kind if c.isdigit()) or 8) // 8, 1)
 
 
 _NO_ADDRESS = "an address that is not known, or outside of the cluster's shared memory"
@@ -66,7 +73,7 @@ def _sign(each: Instruction) -> bool:
 
 
 def _space(each: Instruction) -> str:
-    return next((m for m in each.modifiers if m in _SPACES), "")
+    return next(filter(_SPACES.__contains__, each.modifiers), "")
 
 
 def _address(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, space: str) -> Value:
@@ -75,7 +82,7 @@ def _address(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, s
     if not space.startswith("shared"):
         return address
     meant = of_shared(address)
-    if meant is not address and meant != address:
+    if meant is not address and isinstance(meant, int | PerLane):
         cluster.notes.generic.add(step.instruction.position)
     return meant
 
