@@ -15,6 +15,7 @@ _NAME = re.compile(r"function_name\s+([\w$]+)(?:\s*\+\s*(\d{1,9}))?")
 _STRINGS = re.compile(r"^[ \t]*\.section[ \t]+\.debug_str\s*\{([^}]*)\}", re.MULTILINE)
 _LABEL = re.compile(r"[\w$]+\Z")
 _BYTE = re.compile(r"(?<![\w.$])(?:0[xX][0-9a-fA-F]{1,4}|[1-9][0-9]{0,5}|0)\b")
+_NOWHERE = Frame("", 0, "")
 _DEEPEST = 64  #: functions inlined into each other
 
 
@@ -81,7 +82,8 @@ class Locations:
     """The places of one function's instructions, in the order of its ``.loc`` directives.
 
     An inlined place refers to the place of the call by file, line and column; that is the latest ``.loc`` with these
-    numbers, which may itself be inlined.
+    numbers, which may itself be inlined. A call at the line where the function begins is none of the author's: so
+    Triton marks what it moves into a partition; the author's place is the one inside.
     """
 
     files: dict[int, str]
@@ -89,6 +91,7 @@ class Locations:
     function: str
     _frames: dict[tuple[str, ...], tuple[Frame, ...]] = field(default_factory=dict)
     _made: dict[tuple[Frame, ...], SourceLine] = field(default_factory=dict)
+    _begins: Frame | None = None  #: the function's first line, where the first directive says it
 
     def at(self, directive: re.Match[str]) -> SourceLine | None:
         """The place that a ``.loc`` gives to the instructions after it; None for line 0, which means none."""
@@ -101,6 +104,10 @@ class Locations:
             named = _NAME.search(rest)
             name = self.strings.get(named[1])[int(named[2] or 0) :] if named is not None else ""
         frames = (*outer, self._frame(file, line, name))[-_DEEPEST:]
+        if not self._begins:
+            self._begins = frames[0] if column == "0" else _NOWHERE
+        if len(frames) > 1 and frames[0][:2] == self._begins[:2]:
+            frames = frames[1:]
         self._frames[file, line, column] = frames
         if not frames[0].line:
             return None

@@ -75,3 +75,18 @@ def test_a_file_without_a_name():
     (found,) = sources(".loc 9 3 5\nret;")
     assert found is not None
     assert found.file == "file 9"
+
+
+def test_what_a_compiler_moves_to_the_line_where_the_function_begins_keeps_the_place_inside():
+    body = """.loc 1 20 0
+    .loc 1 20 1
+    .loc 2 9 1, function_name $L__info_string0, inlined_at 1 20 1
+    mov.u32 %r1, 1;
+    .loc 1 25 5
+    .loc 2 9 1, function_name $L__info_string0, inlined_at 1 25 5
+    mov.u32 %r1, 2;"""
+    ring = Frame("include/ring.cuh", 9, "acquire")
+    moved, called = sources(body)
+    assert moved == SourceLine("include/ring.cuh", 9, "acquire", (ring,))
+    assert called is not None
+    assert (called.line, called.frames[1]) == (25, ring)

@@ -1,6 +1,6 @@
 """Gluon kernels of the corpus, written for it, and their launches. Runs in the environment that has Triton.
 
-``python on_gluon.py FOLDER`` compiles all of them with ``pipesim.launches.triton``; the tensors have no memory.
+``python on_gluon.py FOLDER [NAME ...]`` compiles them with ``pipesim.launches.triton``; the tensors have no memory.
 """
 
 from __future__ import annotations
@@ -120,6 +120,37 @@ def scale_ws(x, y, columns, factor, BLOCK_X: gl.constexpr, BLOCK_Y: gl.constexpr
         [(_scale_compute, (bars, tiles, out, count, factor, layout)), (_scale_load, rest), (_scale_store, rest)],
         [1, 1],
         [24, 24],
+    )
+
+
+@gluon.jit
+def _scale_watch(full, done_at, row, count):
+    """Tell how many tiles have been loaded. Nobody waits for it: the ring may be two laps on when it looks."""
+    stages: gl.constexpr = full.shape[0]
+    for i in range(count):
+        mbarrier.wait(full.index(i % stages), i // stages & 1)
+        gl.store(done_at + row, i + 1)
+
+
+@gluon.jit
+def scale_watched(x, y, done_at, columns, factor, BLOCK_X: gl.constexpr, BLOCK_Y: gl.constexpr, STAGES: gl.constexpr):
+    """The same with one more partition, which watches the loads. It can hang, in few schedules: that is its purpose."""
+    layout: gl.constexpr = gl.BlockedLayout([1, 1], [1, 32], [1, 4], [1, 0])
+    bars = (ring(STAGES, 1), ring(STAGES, 1), ring(2, 1), ring(2, 1))
+    tiles = gl.allocate_shared_memory(x.dtype, [STAGES, BLOCK_X, BLOCK_Y], x.layout)
+    out = gl.allocate_shared_memory(y.dtype, [2, BLOCK_X, BLOCK_Y], y.layout)
+    row, count = gl.program_id(0) * BLOCK_X, gl.cdiv(columns, BLOCK_Y)
+    rest = (x, y, bars, tiles, out, row, count, BLOCK_Y)
+    watched = (bars[0], done_at, gl.program_id(0), count)
+    gl.warp_specialize(
+        [
+            (_scale_compute, (bars, tiles, out, count, factor, layout)),
+            (_scale_load, rest),
+            (_scale_store, rest),
+            (_scale_watch, watched),
+        ],
+        [1, 1, 1],
+        [24, 24, 24],
     )
 
 
@@ -305,6 +336,9 @@ def compiled(arch: str) -> Iterator[tuple[str, Any]]:
         x, y = (described(256, 2048, 32, block, torch.float32) for _ in range(2))
         yield f"scale_pipelined_s{stages}", run(scale_pipelined, x, y, 2048, 2.0, 32, block, stages, grid=(8,))
         yield f"scale_ws_s{stages}", run(scale_ws, x, y, 2048, 2.0, 32, block, stages, grid=(8,), maxnreg=128)
+    done = torch.empty(8, dtype=torch.int32, device="meta")
+    x, y = (described(256, 512, 32, 64, torch.float32) for _ in range(2))
+    yield "scale_watched", run(scale_watched, x, y, done, 512, 2.0, 32, 64, 3, grid=(8,), maxnreg=128)
     operands = described(m, k, 128, 64), described(n, k, 128, 64), described(m, n, 128, 128)
     if not blackwell:
         small = described(m, k, 64, 64), described(n, k, 128, 64), described(m, n, 64, 128)
@@ -314,11 +348,13 @@ def compiled(arch: str) -> Iterator[tuple[str, Any]]:
     yield "gemm_clc", run(gemm_clc, *operands, n, k, 3, grid=(64,))
 
 
-def main(folder: Path) -> None:
-    """Compile everything; a kernel that this Triton cannot compile is named, and the next one follows."""
+def main(folder: Path, names: list[str]) -> None:
+    """Compile everything, or what is named; a kernel that this Triton cannot compile is named, and the next one follows."""
     warnings.simplefilter("ignore")
     for arch in ("sm_90a", "sm_100a"):
         for name, make in compiled(arch):
+            if names and name not in names:
+                continue
             try:
                 made = make()
             except Exception as error:  # noqa: BLE001  # whatever a compiler raises
@@ -332,4 +368,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])
