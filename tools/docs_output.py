@@ -42,6 +42,7 @@ PAGES = (
     "docs/diagnosis.md",
     "docs/hopper.md",
     "docs/kernels.md",
+    "docs/kernels-in-the-wild.md",
     "docs/launch-file.md",
     "docs/protocols.md",
     "docs/experiments.md",

@@ -42,6 +42,7 @@ FAMILIES: Mapping[str, Callable[[Path], Iterator[str]]] = {
 COMMITTED = (
     "gluon/scale_pipelined_s3-sm_90a",
     "gluon/scale_ws_s3-sm_90a",
+    "gluon/scale_watched-sm_90a",
     "gluon/gemm_wgmma_ws-sm_90a",
     "gluon/gemm_tcgen05-sm_100a",
     "gluon/gemm_clc-sm_100a",

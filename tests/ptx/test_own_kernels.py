@@ -4,10 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from pipesim.model.ending import Ending
+from pipesim.model.finding import Verdict
+from pipesim.model.strictness import LENIENT
+from pipesim.prove.check import Check, check
+from pipesim.prove.doubt import Why
 from pipesim.ptx.flow.graph import graph_of
 from pipesim.ptx.flow.inline import inlined
 from pipesim.ptx.flow.slice import Slice, slice_of
 from pipesim.ptx.flow.wanted import Need
+from pipesim.ptx.kernel import read_kernel
 from pipesim.ptx.launch.file import launch_json, read_launch
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import Launch, TensorMap
@@ -92,3 +98,13 @@ def test_a_blackwell_kernel_keeps_tensor_memory_and_drops_its_data():
     converted = {each.position for each in function.body if each.opcode == "cvt" and each.has("f16x2")}
     assert converted
     assert not converted & made.kept
+
+
+def test_a_partition_that_only_watches_a_ring_can_hang_and_without_it_the_kernel_is_proved():
+    def checked(name: str) -> Check:
+        return check(read_kernel(FOLDER / f"{name}.ptx").program.judged(LENIENT))
+
+    (hangs,) = checked("scale_watched-sm_90a").refutations
+    assert hangs.kind is Ending.DEADLOCK
+    assert hangs.why is Why.LAP
+    assert checked("scale_ws_s3-sm_90a").verdict is Verdict.PROVED

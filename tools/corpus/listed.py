@@ -21,12 +21,14 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "gluon": {
         **dict.fromkeys(("scale_pipelined_s2", "scale_pipelined_s3", "scale_ws_s2", "scale_ws_s3"), _BOTH),
+        "scale_watched": _BOTH,
         "gemm_wgmma_ws": _HOPPER,
         **dict.fromkeys(("gemm_tcgen05", "gemm_clc"), _BLACKWELL),
     },
     "cutlass": {
         **dict.fromkeys(("hopper_ws_gemm", "hopper_fp8", "hopper_grouped", "hopper_grouped_2"), _HOPPER),
-        **dict.fromkeys(("hopper_sparse", "hopper_sparse_2", "hopper_builder", "hopper_fmha"), _HOPPER),
+        **dict.fromkeys(("hopper_sparse", "hopper_sparse_2", "hopper_fmha"), _HOPPER),
+        **dict.fromkeys(("hopper_builder", "hopper_builder_2", "hopper_builder_3"), _HOPPER),
         **dict.fromkeys(("blackwell_fp16", "blackwell_streamk", "blackwell_blockwise"), _BLACKWELL),
         **dict.fromkeys(("blackwell_grouped", "blackwell_grouped_2", "blackwell_fmha"), _BLACKWELL),
     },

@@ -124,37 +124,6 @@ def scale_ws(x, y, columns, factor, BLOCK_X: gl.constexpr, BLOCK_Y: gl.constexpr
 
 
 @gluon.jit
-def _scale_watch(full, done_at, row, count):
-    """Tell how many tiles have been loaded. Nobody waits for it: the ring may be two laps on when it looks."""
-    stages: gl.constexpr = full.shape[0]
-    for i in range(count):
-        mbarrier.wait(full.index(i % stages), i // stages & 1)
-        gl.store(done_at + row, i + 1)
-
-
-@gluon.jit
-def scale_watched(x, y, done_at, columns, factor, BLOCK_X: gl.constexpr, BLOCK_Y: gl.constexpr, STAGES: gl.constexpr):
-    """The same with one more partition, which watches the loads. It can hang, in few schedules: that is its purpose."""
-    layout: gl.constexpr = gl.BlockedLayout([1, 1], [1, 32], [1, 4], [1, 0])
-    bars = (ring(STAGES, 1), ring(STAGES, 1), ring(2, 1), ring(2, 1))
-    tiles = gl.allocate_shared_memory(x.dtype, [STAGES, BLOCK_X, BLOCK_Y], x.layout)
-    out = gl.allocate_shared_memory(y.dtype, [2, BLOCK_X, BLOCK_Y], y.layout)
-    row, count = gl.program_id(0) * BLOCK_X, gl.cdiv(columns, BLOCK_Y)
-    rest = (x, y, bars, tiles, out, row, count, BLOCK_Y)
-    watched = (bars[0], done_at, gl.program_id(0), count)
-    gl.warp_specialize(
-        [
-            (_scale_compute, (bars, tiles, out, count, factor, layout)),
-            (_scale_load, rest),
-            (_scale_store, rest),
-            (_scale_watch, watched),
-        ],
-        [1, 1, 1],
-        [24, 24, 24],
-    )
-
-
-@gluon.jit
 def _gemm_load(a, b, bars, a_tiles, b_tiles, row, column, k):
     full, empty = bars
     stages: gl.constexpr = a_tiles.shape[0]
@@ -317,6 +286,37 @@ def gemm_clc(a, b, c, n, k, STAGES: gl.constexpr):
     tma.store_wait(0)
 
 
+@gluon.jit
+def _scale_watch(full, done_at, row, count):
+    """Tell how many tiles have been loaded. Nobody waits for it: the ring may be two laps on when it looks."""
+    stages: gl.constexpr = full.shape[0]
+    for i in range(count):
+        mbarrier.wait(full.index(i % stages), i // stages & 1)
+        gl.store(done_at + row, i + 1)
+
+
+@gluon.jit
+def scale_watched(x, y, done_at, columns, factor, BLOCK_X: gl.constexpr, BLOCK_Y: gl.constexpr, STAGES: gl.constexpr):
+    """The same with one more partition, which watches the loads. It can hang, in few schedules: that is its purpose."""
+    layout: gl.constexpr = gl.BlockedLayout([1, 1], [1, 32], [1, 4], [1, 0])
+    bars = (ring(STAGES, 1), ring(STAGES, 1), ring(2, 1), ring(2, 1))
+    tiles = gl.allocate_shared_memory(x.dtype, [STAGES, BLOCK_X, BLOCK_Y], x.layout)
+    out = gl.allocate_shared_memory(y.dtype, [2, BLOCK_X, BLOCK_Y], y.layout)
+    row, count = gl.program_id(0) * BLOCK_X, gl.cdiv(columns, BLOCK_Y)
+    rest = (x, y, bars, tiles, out, row, count, BLOCK_Y)
+    watched = (bars[0], done_at, gl.program_id(0), count)
+    gl.warp_specialize(
+        [
+            (_scale_compute, (bars, tiles, out, count, factor, layout)),
+            (_scale_load, rest),
+            (_scale_store, rest),
+            (_scale_watch, watched),
+        ],
+        [1, 1, 1],
+        [24, 24, 24],
+    )
+
+
 def described(m: int, n: int, bm: int, bn: int, kind: Any = torch.float16) -> Any:
     """A descriptor of a tensor without memory."""
     names = {torch.float16: gl.float16, torch.float32: gl.float32}
@@ -349,7 +349,7 @@ def compiled(arch: str) -> Iterator[tuple[str, Any]]:
 
 
 def main(folder: Path, names: list[str]) -> None:
-    """Compile everything, or what is named; a kernel that this Triton cannot compile is named, and the next one follows."""
+    """Compile everything, or what is named; a kernel that Triton cannot compile is named, and the next one follows."""
     warnings.simplefilter("ignore")
     for arch in ("sm_90a", "sm_100a"):
         for name, make in compiled(arch):
