@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -19,12 +20,17 @@ _MBARRIER_BYTES = 8
 
 @dataclass
 class Pending:
-    """What a warp has touched since its last operation. ``issued``: the transfers since then, so that each is one."""
+    """What a warp has touched since its last operation. ``issued``: the transfers since then, so that each is one.
+
+    ``read_bounds``, ``write_bounds``: the lowest and the highest byte of all that was read and written.
+    """
 
     reads: dict[Where, list[Range]] = field(default_factory=dict)
     writes: dict[Where, list[Range]] = field(default_factory=dict)
     values: dict[Where, dict[int, object]] = field(default_factory=dict)
     copies: dict[Where, list[Range]] = field(default_factory=dict)  #: of cp.async
+    read_bounds: dict[Where, Range] = field(default_factory=dict)
+    write_bounds: dict[Where, Range] = field(default_factory=dict)
     position: int = -1
     issued: set[tuple[int, ...]] = field(default_factory=set)
 
@@ -57,22 +63,28 @@ class Accessing(Protocol):
     stores: dict[tuple[int, tuple[int, int, int]], int]
 
 
-def overlaps(ranges: list[Range], others: list[Range]) -> bool:
-    """Whether a range of one list may share bytes with one of the other, by their bounds."""
-    if not ranges or not others:
-        return False
-    return min(r[0] for r in ranges) < max(o[1] for o in others) and min(o[0] for o in others) < max(
-        r[1] for r in ranges
-    )
+def bounds(ranges: list[Range]) -> Range:
+    """The lowest byte of some ranges, and the one after the highest."""
+    return min((first for first, _ in ranges), default=0), max((end for _, end in ranges), default=0)
+
+
+def overlap(one: Range | None, other: Range) -> bool:
+    """Whether two ranges share bytes."""
+    return one is not None and one[0] < other[1] and other[0] < one[1]
+
+
+def _hull(one: Range | None, other: Range) -> Range:
+    return other if one is None else (min(one[0], other[0]), max(one[1], other[1]))
 
 
 def read(cluster: Recorded, warp: Accessing, where: Where, ranges: list[Range], position: int) -> None:
     """The warp loads these bytes."""
-    pending = warp.pending
-    if overlaps(pending.writes.get(where, []), ranges):
+    pending, there = warp.pending, bounds(ranges)
+    if overlap(pending.write_bounds.get(where), there):
         flush(cluster, warp)
     pending.position = position if pending.empty else pending.position
     pending.reads.setdefault(where, []).extend(ranges)
+    pending.read_bounds[where] = _hull(pending.read_bounds.get(where), there)
 
 
 def write(
@@ -82,6 +94,7 @@ def write(
     pending = warp.pending
     pending.position = position if pending.empty else pending.position
     pending.writes.setdefault(where, []).extend(ranges)
+    pending.write_bounds[where] = _hull(pending.write_bounds.get(where), bounds(ranges))
     pending.values.setdefault(where, {}).update(dict.fromkeys(starts, value))
 
 
@@ -99,6 +112,7 @@ def flush(cluster: Recorded, warp: Accessing) -> None:
         return
     reads, writes, values, copies = pending.reads, pending.writes, pending.values, pending.copies
     pending.reads, pending.writes, pending.values, pending.copies = {}, {}, {}, {}
+    pending.read_bounds, pending.write_bounds = {}, {}
     record, at, agent = cluster.recorder, pending.position, warp.agent
     for (space, cta), ranges in reads.items():
         for first, end in merged(ranges):
@@ -108,11 +122,11 @@ def flush(cluster: Recorded, warp: Accessing) -> None:
                 record.add(agent, at, Op.READ, record.access(space, cta, low, high - low), item)
     for (space, cta), ranges in writes.items():
         stored = values[space, cta]
-        knows = any(value is not None for value in stored.values())
+        starts = sorted(stored) if any(value is not None for value in stored.values()) else []
         for first, end in merged(ranges):
-            within = [(a - first, stored[a]) for a in stored if first <= a < end] if knows else []
+            within = [(a - first, stored[a]) for a in starts[bisect_left(starts, first) : bisect_left(starts, end)]]
             if within and all(value is not None for _, value in within):
-                item = cluster.item(("stored", tuple(sorted(within))))
+                item = cluster.item(("stored", tuple(within)))
             else:
                 item = _item_of_stores(cluster, warp, at, (cta, first, end))
             cluster.held(space, cta).put(first, end, item)

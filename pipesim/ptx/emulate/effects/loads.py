@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from pipesim.model.ops import Space
-from pipesim.ptx.emulate.accesses import flush, overlaps, read, write
+from pipesim.ptx.emulate.accesses import bounds, flush, overlap, read, write
 from pipesim.ptx.emulate.addresses import (
     LOCAL_WINDOW,
     LOCAL_WINDOW_END,
@@ -243,7 +243,7 @@ def _record(
         if values is None:
             read(cluster, warp, (Space.SHARED, cta), ranges, each.position)
             continue
-        if overlaps(warp.pending.reads.get((Space.SHARED, cta), []), ranges):
+        if overlap(warp.pending.read_bounds.get((Space.SHARED, cta)), bounds(ranges)):
             flush(cluster, warp)
         known = not warp.maybe and isinstance(address, int) and all(isinstance(v, int) for v in values)
         content = tuple(values) if known else None
