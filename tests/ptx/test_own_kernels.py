@@ -1,5 +1,6 @@
 """Kernels of ours, compiled by Triton and Gluon (``tools/corpus/kernels``; ``tools/ptx_corpus.py --tests``)."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -108,3 +109,10 @@ def test_a_partition_that_only_watches_a_ring_can_hang_and_without_it_the_kernel
     assert hangs.kind is Ending.DEADLOCK
     assert hangs.why is Why.LAP
     assert checked("scale_ws_s3-sm_90a").verdict is Verdict.PROVED
+
+
+def test_rings_that_one_line_makes_have_names_of_their_own_and_stages():
+    program = read_kernel(FOLDER / "scale_ws_s3-sm_90a.ptx").program
+    stages = Counter(barrier.name for barrier in program.barriers)
+    assert sorted(stages.values()) == [2, 2, 3, 3]
+    assert len({name.rpartition(":")[0] for name in stages}) == 1

@@ -55,29 +55,29 @@ def _cut(name: str) -> str:
 def barrier_names(
     barriers: dict[Place, int], initialised: dict[Place, int], function: Function, module: Module
 ) -> dict[Place, tuple[str, int]]:
-    """Group and stage of each mbarrier: those of one group are initialised by one line, and numbered by address."""
+    """Group and stage of each mbarrier: those of one group are initialised by one call, and numbered by address."""
     groups: dict[str, list[int]] = {}
     by_offset: dict[int, str] = {}
-    chains = {
-        offset: _chain(function.body[initialised[place]], module) for place in initialised for offset in (place[1],)
-    }
+    chains = {place[1]: _chain(function.body[at], module) for place, at in initialised.items()}
     depth = _depth(chains)
+    of_calls = {offset: chain[min(depth, len(chain) - 1)] for offset, chain in chains.items()}
+    columns = Counter(line for line, _ in set(of_calls.values()))
     for offset in sorted({place[1] for place in barriers}):
-        chain = chains.get(offset)
-        name = chain[min(depth, len(chain) - 1)] if chain else "barrier"
+        line, column = of_calls.get(offset, ("barrier", 0))
+        name = f"{line}:{column}" if columns[line] > 1 else line
         by_offset[offset] = name
         groups.setdefault(name, []).append(offset)
     return {place: (by_offset[place[1]], groups[by_offset[place[1]]].index(place[1])) for place in barriers}
 
 
-def _chain(each: Instruction, module: Module) -> list[str]:
-    """The places of a line from the outermost on."""
+def _chain(each: Instruction, module: Module) -> list[tuple[str, int]]:
+    """The places of a line from the outermost on, each with its column."""
     if each.source is None or not each.source.line:
-        return [f"{module.name}:{each.line}"]
-    return [f"{_short(frame.file)}:{frame.line}" for frame in each.source.frames] or [source_of(each, module)]
+        return [(f"{module.name}:{each.line}", 0)]
+    return [(f"{_short(frame.file)}:{frame.line}", frame.column) for frame in each.source.frames]
 
 
-def _depth(chains: dict[int, list[str]]) -> int:
+def _depth(chains: dict[int, list[tuple[str, int]]]) -> int:
     """How many levels of inlining are needed until no more groups come apart."""
     deepest = max((len(chain) for chain in chains.values()), default=1)
     counts = [len({tuple(chain[: d + 1]) for chain in chains.values()}) for d in range(deepest)]

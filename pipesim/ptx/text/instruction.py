@@ -128,11 +128,15 @@ class Guard(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """A place in a source file, and the function that it is in ("" where the PTX does not say)."""
+    """A place in a source file, and the function that it is in ("" where the PTX does not say).
+
+    ``column``: of the line, 0 where the PTX does not say; it tells apart two calls on one line.
+    """
 
     file: str
     line: int
     function: str
+    column: int = 0
 
 
 class SourceLine(NamedTuple):

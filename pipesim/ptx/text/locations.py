@@ -100,10 +100,10 @@ class Locations:
         name = self.function
         if rest and (inlined := _INLINED.search(rest)) is not None:
             key = (inlined[1], inlined[2], inlined[3] or "0")
-            outer = self._frames.get(key) or (self._frame(key[0], key[1], self.function),)
+            outer = self._frames.get(key) or (self._frame(*key, self.function),)
             named = _NAME.search(rest)
             name = self.strings.get(named[1])[int(named[2] or 0) :] if named is not None else ""
-        frames = (*outer, self._frame(file, line, name))[-_DEEPEST:]
+        frames = (*outer, self._frame(file, line, column, name))[-_DEEPEST:]
         if not self._begins:
             self._begins = frames[0] if column == "0" else _NOWHERE
         if len(frames) > 1 and frames[0][:2] == self._begins[:2]:
@@ -112,8 +112,8 @@ class Locations:
         if not frames[0].line:
             return None
         if frames not in self._made:
-            self._made[frames] = SourceLine(*frames[0], frames)
+            self._made[frames] = SourceLine(*frames[0][:3], frames)
         return self._made[frames]
 
-    def _frame(self, file: str, line: str, name: str) -> Frame:
-        return Frame(self.files.get(int(file), f"file {file}"), int(line), name)
+    def _frame(self, file: str, line: str, column: str, name: str) -> Frame:
+        return Frame(self.files.get(int(file), f"file {file}"), int(line), name, int(column))

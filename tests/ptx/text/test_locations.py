@@ -29,7 +29,7 @@ def test_no_line_before_the_first_loc_and_none_for_line_0():
 
 def test_a_line_lasts_until_the_next():
     first, second, third = sources(".loc\t1 7 3\nmov.u32 %r1, 0;\nmov.u32 %r1, 1;\n.loc 1 8 1 // kernel.cu:8:1\nret;")
-    assert first == second == SourceLine("/src/kernel.cu", 7, "k", (Frame("/src/kernel.cu", 7, "k"),))
+    assert first == second == SourceLine("/src/kernel.cu", 7, "k", (Frame("/src/kernel.cu", 7, "k", 3),))
     assert third is not None
     assert third.line == 8
 
@@ -41,10 +41,10 @@ def test_an_inlined_function_is_at_the_line_that_calls_it():
     mov.u32 %r1, 1;
     .loc 2 3 5, function_name $L__info_string1, inlined_at 2 9 1
     mov.u32 %r1, 2;"""
-    outer, ring = Frame("/src/kernel.cu", 20, "k"), Frame("include/ring.cuh", 9, "acquire")
+    outer, ring = Frame("/src/kernel.cu", 20, "k", 5), Frame("include/ring.cuh", 9, "acquire", 1)
     assert sources(body)[1:] == [
         SourceLine("/src/kernel.cu", 20, "k", (outer, ring)),
-        SourceLine("/src/kernel.cu", 20, "k", (outer, ring, Frame("include/ring.cuh", 3, "wait"))),
+        SourceLine("/src/kernel.cu", 20, "k", (outer, ring, Frame("include/ring.cuh", 3, "wait", 5))),
     ]
 
 
@@ -67,7 +67,7 @@ def test_a_place_that_was_never_named_and_a_function_name_with_an_offset():
         "/src/kernel.cu",
         77,
         "k",
-        (Frame("/src/kernel.cu", 77, "k"), Frame("include/ring.cuh", 3, "uire")),
+        (Frame("/src/kernel.cu", 77, "k", 5), Frame("include/ring.cuh", 3, "uire", 5)),
     )
 
 
@@ -85,7 +85,7 @@ def test_what_a_compiler_moves_to_the_line_where_the_function_begins_keeps_the_p
     .loc 1 25 5
     .loc 2 9 1, function_name $L__info_string0, inlined_at 1 25 5
     mov.u32 %r1, 2;"""
-    ring = Frame("include/ring.cuh", 9, "acquire")
+    ring = Frame("include/ring.cuh", 9, "acquire", 1)
     moved, called = sources(body)
     assert moved == SourceLine("include/ring.cuh", 9, "acquire", (ring,))
     assert called is not None
