@@ -17,6 +17,7 @@ from types import CodeType, FrameType, TracebackType
 from pipesim.bounds import MAX_AGENT_OPERATIONS
 from pipesim.errors import HandleError, ProtocolError, TooManyOperationsError
 from pipesim.model.ops import OPERANDS, Op, Operation, Space
+from pipesim.names import shown, wrong_name
 
 _INSIDE = ("pipesim.lang.", "pipesim.model.", "pipesim.pipelines.", "contextlib")
 Place = tuple[CodeType, int]  #: code, and an instruction in it
@@ -57,6 +58,30 @@ def whole(what: str, value: object) -> int:
             place=author_line(),
             correction="divide with //, which keeps whole numbers whole" if isinstance(value, float) else "",
         ) from None
+
+
+def name_of(what: str, name: object) -> str:
+    """``name`` as a plain string; ProtocolError with the author's line if it cannot be a name.
+
+    A decorator without its parentheses hands over the function itself.
+    """
+    if not isinstance(name, str):
+        raise ProtocolError(
+            f"the name of a {what} is of type {type(name).__name__}, not a string",
+            place=author_line(),
+            cause="a decorator without parentheses and name" if callable(name) else "",
+            correction='write @protocol.role("load")' if what == "role" else "write the name first, in quotes",
+        )
+    plain = str.__str__(name)  # an author's class may answer anything
+    wrong = wrong_name(plain)
+    if wrong:
+        raise ProtocolError(
+            f"the name of a {what} is {shown(plain)}",
+            place=author_line(),
+            cause=wrong,
+            correction="choose a short name of letters, digits and _",
+        )
+    return plain
 
 
 def is_inside(module: str) -> bool:

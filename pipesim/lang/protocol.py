@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import Recorder, Tables, author_line, recording, whole
+from pipesim.lang.builder import Recorder, Tables, author_line, name_of, recording, whole
 from pipesim.lang.flatten import assemble
 from pipesim.lang.raised import NOT_OURS, hint, in_words, raised_at
 from pipesim.lang.shared_mem_barrier import BarrierStorage
@@ -16,7 +16,6 @@ from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.ops import Fence, Op, Scope, Space, semantics
 from pipesim.model.positions import BARRIER
 from pipesim.model.program import MAX_CLUSTER, MAX_THREAD_REGISTERS, Program
-from pipesim.names import shown, wrong_name
 
 RoleBody = Callable[[Warp], None]
 InitBody = Callable[[], None]
@@ -44,11 +43,12 @@ class Protocol:
     """
 
     def __init__(self, name: str, *, cluster: int = 1, registers: int = 0) -> None:
-        if not 1 <= whole("the number of CTAs in a cluster", cluster) <= MAX_CLUSTER:
+        name, cluster = name_of("protocol", name), whole("the number of CTAs in a cluster", cluster)
+        if not 1 <= cluster <= MAX_CLUSTER:
             raise ProtocolError(
                 f"{name}: a cluster of {cluster} CTAs", place=author_line(), correction=f"use 1 to {MAX_CLUSTER}"
             )
-        self.name = _name_of("protocol", name)
+        self.name = name
         self._line = author_line()
         self._declared: dict[str, str] = {}  #: lines of the mbarriers
         self.cluster = cluster
@@ -74,7 +74,7 @@ class Protocol:
 
     def smem(self, name: str, slots: int, nbytes: int) -> TileArray:
         """``slots`` tiles of ``nbytes`` in shared memory, aligned to 128 bytes, after what was asked for before."""
-        self._fresh_name(name)
+        name = self._fresh_name(name)
         slots, nbytes = _shape(name, slots, nbytes)
         offset = -(-self._smem // TILE_ALIGNMENT) * TILE_ALIGNMENT
         self._smem = offset + slots * nbytes
@@ -84,7 +84,7 @@ class Protocol:
 
     def tmem(self, name: str, slots: int, nbytes: int) -> TileArray:
         """``slots`` tiles of ``nbytes`` in tensor memory, one after the other, after what was asked for before."""
-        self._fresh_name(name)
+        name = self._fresh_name(name)
         slots, nbytes = _shape(name, slots, nbytes)
         tile = TileArray(name, Space.TENSOR, self._tmem, nbytes, slots)
         self._tmem += slots * nbytes
@@ -93,7 +93,7 @@ class Protocol:
 
     def registers(self, name: str, slots: int, nbytes: int) -> TileArray:
         """``slots`` tiles of ``nbytes`` in the registers of a CTA's threads, such as the accumulators of wgmma."""
-        self._fresh_name(name)
+        name = self._fresh_name(name)
         slots, nbytes = _shape(name, slots, nbytes)
         tile = TileArray(name, Space.REGISTERS, self._in_registers, nbytes, slots)
         self._in_registers += slots * nbytes
@@ -106,7 +106,7 @@ class Protocol:
         Without an init, those without a count are initialised by a role: in one lane, then a fence, then a barrier that
         every user passes.
         """
-        self._fresh_name(name)
+        name = self._fresh_name(name)
         size = whole(f"the number of mbarriers of {name}", size)
         if size < 1:
             raise ProtocolError(f"{name}: {size} mbarriers", place=author_line(), correction="ask for at least 1")
@@ -116,7 +116,8 @@ class Protocol:
         self.storages.append(storage)
         self._declared[name] = author_line()
         if count is not None:
-            if not 1 <= whole(f"the count of {name}", count) <= MAX_COUNT:
+            count = whole(f"the count of {name}", count)
+            if not 1 <= count <= MAX_COUNT:
                 raise ProtocolError(
                     f"{name}: a count of {count} arrivals", place=author_line(), correction=f"use 1 to {MAX_COUNT:,}"
                 )
@@ -136,10 +137,11 @@ class Protocol:
 
     def role(self, name: str, warps: int = 1) -> Callable[[RoleBody], RoleBody]:
         """Decorator: ``warps`` warps of each CTA run the function, each with its own :class:`Warp`."""
-        name = _name_of("role", name)
+        name = name_of("role", name)
+        warps = whole(f"the number of warps of role {name}", warps)
         if any(role.name == name for role in self.roles):
             raise ProtocolError(f"{self.name} has two roles named {name}", place=author_line(), correction="rename one")
-        if whole(f"the number of warps of role {name}", warps) < 1:
+        if warps < 1:
             raise ProtocolError(
                 f"role {name} has {warps} warps", place=author_line(), correction="give it at least one"
             )
@@ -161,12 +163,13 @@ class Protocol:
         """Shared memory of one CTA: tiles and barriers."""
         return self._smem
 
-    def _fresh_name(self, name: str) -> None:
-        _name_of("tile or an array of mbarriers", name)
+    def _fresh_name(self, name: str) -> str:
+        name = name_of("tile or an array of mbarriers", name)
         if name in {t.name for t in self.tiles} | {s.name for s in self.storages}:
             raise ProtocolError(
                 f"{self.name} has two objects named {name}", place=author_line(), correction="rename one"
             )
+        return name
 
     # flattening
 
@@ -178,6 +181,7 @@ class Protocol:
         Not ``twice`` where the same roles have been seen to be: many sizes of one protocol, say. ``most``: operations
         of all agents together, beyond which TooManyOperationsError is raised; None bounds each agent alone.
         """
+        self._require_intact()
         if not self.roles:
             raise ProtocolError(
                 f"{self.name} has no roles",
@@ -190,6 +194,20 @@ class Protocol:
         if twice:
             self._require_deterministic(first, tables)
         return assemble(self, first, tables, dict(params or {}), self._notes)
+
+    def _require_intact(self) -> None:
+        """ProtocolError if somebody has assigned to an attribute what it cannot be."""
+        held = vars(self)
+        wrong = [name for name, kind in _ATTRIBUTES.items() if type(held.get(name)) is not kind]
+        for name, kind in _LISTS.items():
+            wrong += [name] * (name not in wrong and any(type(each) is not kind for each in held[name]))
+        if wrong:
+            raise ProtocolError(
+                f"the attribute {wrong[0]} of a protocol was changed from outside",
+                place=str(held.get("_line", "")),
+                correction="use the methods of Protocol alone",
+            )
+        name_of("protocol", self.name)
 
     def _require_deterministic(self, first: Sequence[Recorder], tables: Tables) -> None:
         # The same tables, so that another tile or barrier is another number; no lines, which cost as much as the rest.
@@ -289,26 +307,6 @@ class Protocol:
         return self._init_line or next(iter(self._declared.values()), self._line)
 
 
-def _name_of(what: str, name: object) -> str:
-    """``name``, which must be a text: a decorator without its parentheses hands over the function itself."""
-    if not isinstance(name, str):
-        raise ProtocolError(
-            f"the name of a {what} is of type {type(name).__name__}, not a string",
-            place=author_line(),
-            cause="a decorator without parentheses and name" if callable(name) else "",
-            correction='write @protocol.role("load")' if what == "role" else "write the name first, in quotes",
-        )
-    wrong = wrong_name(name)
-    if wrong:
-        raise ProtocolError(
-            f"the name of a {what} is {shown(name)}",
-            place=author_line(),
-            cause=wrong,
-            correction="choose a short name of letters, digits and _",
-        )
-    return name
-
-
 def _shape(name: str, slots: int, nbytes: int) -> tuple[int, int]:
     slots, nbytes = whole(f"the number of slots of {name}", slots), whole(f"the bytes of a slot of {name}", nbytes)
     if slots < 1 or nbytes < 1:
@@ -361,3 +359,12 @@ def _run(body: Callable[[], object], who: str) -> None:
         returned.close()
         code = returned.gi_code if inspect.isgenerator(returned) else returned.cr_code
         raise _suspends(f"what {who} returns", f"{code.co_filename}:{code.co_firstlineno}")
+
+
+#: What a protocol holds, by the type that it has until somebody outside assigns another.
+_ATTRIBUTES = {
+    "name": str, "_line": str, "_declared": dict, "cluster": int, "launch_registers": int, "roles": list, "tiles": list,
+    "storages": list, "_init_line": str, "_counts": dict, "_smem": int, "_tmem": int, "_in_registers": int,
+    "_barriers_per_cta": list,
+}  # fmt: skip
+_LISTS = {"roles": Role, "tiles": TileArray, "storages": BarrierStorage}

@@ -10,7 +10,7 @@ from operator import index
 
 from pipesim.bounds import MAX_CYCLES
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import Recorder, author_line, author_place, current_recorder, recorder, whole
+from pipesim.lang.builder import Recorder, author_line, author_place, current_recorder, name_of, recorder, whole
 from pipesim.lang.legality import (
     WARP,
     note_tcgen05,
@@ -144,7 +144,8 @@ class Warp:
 
     def lanes(self, count: int) -> AbstractContextManager[None]:
         """Inside, lanes 0 .. count-1 execute (as far as they execute outside)."""
-        if not 1 <= whole("the number of lanes", count) <= 32:
+        count = whole("the number of lanes", count)
+        if not 1 <= count <= 32:
             raise ProtocolError(f"{count} lanes of a warp", place=author_line(), correction="a warp has lanes 1 to 32")
         return self._recorder.narrowed((1 << count) - 1)
 
@@ -354,7 +355,10 @@ class Warp:
     def loop(self, trips: int, parameter: str = "") -> Iterator[int]:
         """``range(trips)`` that leaves loop marks, so that a proof can speak about any value of ``parameter``."""
         rec = self._mine()
-        if whole("the trip count", trips) < 0:
+        trips = whole("the trip count", trips)
+        if type(parameter) is not str or parameter:
+            parameter = name_of("loop", parameter)
+        if trips < 0:
             raise ProtocolError(
                 f"{rec.who}: a loop with trip count {trips}", place=author_line(), correction="give 0 or more"
             )

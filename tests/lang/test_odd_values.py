@@ -1,0 +1,110 @@
+"""Names that are not text, numbers of an author's own class, attributes assigned from outside: errors at a line."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pipesim import Protocol
+from pipesim.errors import ProtocolError
+from pipesim.lang.warp import Warp
+from pipesim.model.program import Program
+
+
+class Text(str):
+    """A text whose methods do what its author likes."""
+
+    __slots__ = ()
+
+    def _no(self, *_: object) -> Any:
+        raise RuntimeError("no")
+
+    __bool__ = __len__ = __eq__ = __str__ = __repr__ = __format__ = isprintable = _no
+
+    def __hash__(self) -> int:
+        return int(self._no())
+
+
+class Number(int):
+    """A whole number of the same sort."""
+
+    def _no(self, *_: object) -> Any:
+        raise RuntimeError("no")
+
+    __index__ = __int__ = __lt__ = __le__ = __eq__ = __repr__ = _no
+
+    def __hash__(self) -> int:
+        return int(self._no())
+
+
+def made(
+    *,
+    name: Any = "ring",
+    full: Any = "full",
+    cell: Any = "cell",
+    load: Any = "load",
+    loop: Any = "tiles",
+    number: Callable[[int], Any] = int,
+    after: Callable[[Protocol], object] = lambda _: None,
+) -> Program:
+    p = Protocol(name)
+    bars = p.mbarriers(full, number(1), number(1))
+    tile = p.smem(cell, slots=number(1), nbytes=number(64))
+
+    @p.role(load, warps=number(1))
+    def role(w: Warp) -> None:
+        with w.lanes(number(1)):
+            for i in w.loop(number(2), loop):
+                w.write(tile[number(0)], i)
+                bars[number(0)].arrive()
+                w.work(number(5))
+
+    after(p)
+    return p.flatten()
+
+
+PLACES = {"name": "protocol", "full": "tile or an array", "cell": "tile or an array", "load": "role", "loop": "loop"}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("value", [None, 5, b"x", str, object(), 1.5], ids=lambda value: type(value).__name__)
+def test_a_name_is_text(place: str, value: object) -> None:
+    with pytest.raises(
+        ProtocolError, match=f"the name of a {PLACES[place]}.* is of type {type(value).__name__}"
+    ) as caught:
+        made(**{place: value})
+    assert caught.value.place.startswith(__file__)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_name_of_another_class_is_its_text(place: str) -> None:
+    assert made(**{place: Text("x")}) == made(**{place: "x"})
+
+
+def test_a_number_of_another_class_is_its_value() -> None:
+    program = made(number=Number)
+    assert program == made()
+    assert {type(number) for code in program.code for operation in code for number in operation[1:]} == {int}
+
+
+CHANGES: tuple[Callable[[Any], object], ...] = (
+    lambda p: setattr(p, "name", None),
+    lambda p: setattr(p, "name", Text("x")),
+    lambda p: setattr(p, "roles", 3),
+    lambda p: p.roles.append(3),
+    lambda p: setattr(p, "tiles", None),
+    lambda p: setattr(p, "cluster", "2"),
+    lambda p: p.__dict__.clear(),
+)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_attribute_that_was_assigned_from_outside_is_named(change: Callable[[Protocol], object]) -> None:
+    with pytest.raises(ProtocolError, match="was changed from outside"):
+        made(after=change)
+
+
+def test_a_name_that_was_assigned_is_a_name() -> None:
+    with pytest.raises(ProtocolError, match="the name of a protocol is"):
+        made(after=lambda p: setattr(p, "name", "\x1b[31m"))
+    assert made(after=lambda p: setattr(p, "name", "other")).name == "other"
