@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipesim.answers.spread import processors, spread
-from tests.support.paths import ROOT
+from tests.support.paths import with_root
 
 FOREVER = 10_000
 
@@ -93,7 +93,7 @@ def test_no_process_outlives_this_one(tmp_path: Path, number: signal.Signals) ->
     os.mkfifo(fifo)
     program.write_text(WORKERS)
     command = [sys.executable, str(program), str(fifo), str(fifo)]
-    kept = {**os.environ, "PYTHONPATH": str(ROOT)}
+    kept = with_root(os.environ)
     parent = subprocess.Popen(command, env=kept, stderr=subprocess.PIPE)
     with fifo.open("rb", buffering=0) as held:
         begun = b""

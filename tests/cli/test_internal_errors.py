@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pipesim.errors import InternalError, internal_error
-from tests.support.paths import ROOT
+from tests.support.paths import with_root
 
 Call = Callable[..., Any]
 PC = "producer_consumer"
@@ -180,7 +180,7 @@ def test_a_senseless_width(call: Call, monkeypatch: pytest.MonkeyPatch, columns:
 
 def ended(words: str, *, out: str = "", err: str = "", unbuffered: str = "") -> subprocess.CompletedProcess[str]:
     """``python -m pipesim WORDS`` with redirections of the shell."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": unbuffered}
+    environment = {**with_root(os.environ), "PYTHONUNBUFFERED": unbuffered}
     command = f"{sys.executable} -W error -m pipesim {words} {out} {err}"
     return subprocess.run(
         ["/bin/sh", "-c", command], capture_output=True, text=True, check=False, env=environment, timeout=60

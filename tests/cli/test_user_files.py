@@ -16,7 +16,7 @@ from pipesim import protocol_process, targets
 from pipesim.errors import ProtocolError
 from pipesim.process.limits import LimitReachedError
 from pipesim.process.watch import Watch
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, with_root
 
 Call = Callable[..., Any]
 User = Callable[[str], None]
@@ -203,7 +203,7 @@ def test_no_process_is_left_by_a_command_that_is_ended(user: User, tmp_path: Pat
     os.mkfifo(fifo)
     user(ring(f"open({str(fifo)!r}, 'w').close(); os.fork(); signal.pause()"))
     command = [sys.executable, "-m", "pipesim", *CHECK]
-    child = subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    child = subprocess.Popen(command, stderr=subprocess.PIPE, env=with_root(os.environ))
     fifo.open("rb").close()  # the role has opened it, too
     child.send_signal(number)
     _, said = child.communicate(timeout=60)

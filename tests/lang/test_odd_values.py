@@ -63,6 +63,12 @@ def made(
     return p.flatten()
 
 
+def named(place: str, value: object) -> Program:
+    """With a name at one place."""
+    given: dict[str, Any] = {place: value}
+    return made(**given)
+
+
 PLACES = {"name": "protocol", "full": "tile or an array", "cell": "tile or an array", "load": "role", "loop": "loop"}
 
 
@@ -72,13 +78,13 @@ def test_a_name_is_text(place: str, value: object) -> None:
     with pytest.raises(
         ProtocolError, match=f"the name of a {PLACES[place]}.* is of type {type(value).__name__}"
     ) as caught:
-        made(**{place: value})
+        named(place, value)
     assert caught.value.place.startswith(__file__)
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_name_of_another_class_is_its_text(place: str) -> None:
-    assert made(**{place: Text("x")}) == made(**{place: "x"})
+    assert named(place, Text("x")) == named(place, "x")
 
 
 def test_a_number_of_another_class_is_its_value() -> None:

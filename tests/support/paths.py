@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
 GOLDEN = ROOT / "tests" / "golden"
 TRACES = ROOT / "traces"
+
+
+def with_root(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment in which a child imports this checkout, and what this process was given from elsewhere."""
+    path = [str(ROOT), *filter(None, [environment.get("PYTHONPATH", "")])]
+    return {**environment, "PYTHONPATH": os.pathsep.join(path)}

@@ -27,8 +27,10 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = ROOT / "docs" / "examples"
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # works from a checkout that is not installed
+
+from tests.support.paths import EXAMPLES, ROOT, with_root
+
 NINE_WARPS = f"{ROOT}/tests/support/nine_warps.py:nine_warps"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 HANG_S = 60.0  #: after the signal
@@ -194,7 +196,7 @@ def _start(scenario: Scenario, folder: Path) -> tuple[subprocess.Popen[bytes], P
         each.mkdir(parents=True)
     np.save(work / "matrix.npy", np.zeros((4096, 64), dtype=np.float32))
     said = folder / "stderr"
-    kept = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(own / "tmp"), "XDG_CACHE_HOME": str(own / "cache")}
+    kept = {**with_root(os.environ), "TMPDIR": str(own / "tmp"), "XDG_CACHE_HOME": str(own / "cache")}
     with said.open("wb") as errors, (folder / "stdout").open("wb") as out:
         child = subprocess.Popen(
             scenario.command, cwd=work, env=kept, stdin=subprocess.DEVNULL, stdout=out, stderr=errors,
