@@ -31,6 +31,7 @@ def assert_verified(
     strict_proxies: bool = False,
     strict_init: bool = False,
     strict_tensor_memory: bool = False,
+    strict_lanes: bool = False,
     **params: int,
 ) -> None:
     """Raise AssertionError, with the finding and its schedule, unless ``protocol`` is proved at these parameters.
@@ -40,7 +41,7 @@ def assert_verified(
     those of :func:`pipesim.check`.
     """
     __tracebackhide__ = True  # pytest shows the test's line
-    strictness = Strictness(strict_proxies, strict_init, strict_tensor_memory)
+    strictness = Strictness(strict_proxies, strict_init, strict_tensor_memory, strict_lanes)
     target = target_of(protocol).judging(strictness)
     report = check(target, params, max_states=max_states, most_ranges=0)
     if report.verdict is not Verdict.PROVED:

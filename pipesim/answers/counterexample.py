@@ -13,7 +13,7 @@ from pipesim.explain.causes import with_causes
 from pipesim.explain.faults import report_fault
 from pipesim.explain.lap_counters import Laps
 from pipesim.model.ending import Ending
-from pipesim.model.finding import MEMORY_ORDER, OF_SCHEDULES, Deadlock, FaultKind, Verdict
+from pipesim.model.finding import MEMORY_ORDER, OF_LANES, OF_SCHEDULES, Deadlock, FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import Check
 from pipesim.prove.check import check as prove
@@ -31,7 +31,9 @@ FEW_STATES = 2_000  #: searched of each smaller size
 _SHORT = 400  #: operations of a program that is searched for other ways to go wrong
 _MOST_MOVES = 30_000  #: made to shorten a schedule
 
-_NO_MOVE_SHOWS = MEMORY_ORDER | OF_SCHEDULES  #: what a schedule's last move does not show: it is left as it is
+_NO_MOVE_SHOWS = (
+    MEMORY_ORDER | OF_SCHEDULES | OF_LANES
+)  #: what a schedule's last move does not show: it is left as it is
 
 
 class SmallestFailure:

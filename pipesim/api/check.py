@@ -70,6 +70,7 @@ def check(
     strict_proxies: bool = False,
     strict_init: bool = False,
     strict_tensor_memory: bool = False,
+    strict_lanes: bool = False,
     **params: int,
 ) -> CheckResult:
     """Check a protocol in every schedule: proved, refuted with a counterexample, or unknown.
@@ -80,12 +81,13 @@ def check(
     ``quick``: the verdict alone. ``time_limit``: seconds of each step after the verdict (smallest size, shorter
     schedule, corrections, other sizes), 60 if None; ``report.left_out`` has the steps that it ended.
     ``strict_proxies``: a read needs a fence before a write through the other proxy; ``strict_init``: inits need one for
-    copies of their own CTA, too; ``strict_tensor_memory``: tensor memory is written before it is read. What breaks
+    copies of their own CTA, too; ``strict_tensor_memory``: tensor memory is written before it is read;
+    ``strict_lanes``: lanes of a kernel's warp that parted go on together only where PTX says so. What breaks
     these rules is a finding then, and otherwise an assumption of the verdict, or a note.
     Raises UsageError for what cannot be built; what is wrong with the protocol is in the result.
     """
     most = at_least_one("max_states", max_states)
-    strictness = Strictness(strict_proxies, strict_init, strict_tensor_memory)
+    strictness = Strictness(strict_proxies, strict_init, strict_tensor_memory, strict_lanes)
     target, given, program = built(x, params, ctas, strictness)
     budget = budget_of(above_zero("time_limit", time_limit))
     report = check_answer(target, given, max_states=most, ctas=ctas, program=program, quick=quick, budget=budget)

@@ -52,8 +52,8 @@ def target_from(given: object, params: Mapping[str, int]) -> Target:
 
 #: Keywords of the public functions that are no parameters of a protocol: proposed where a name is nearly one of them.
 _OWN = (
-    "ctas", "hardware", "max_states", "profile", "strict_init", "strict_proxies", "strict_tensor_memory", "tolerance",
-    "traced", "traces",
+    "ctas", "hardware", "max_states", "profile", "strict_init", "strict_lanes", "strict_proxies",
+    "strict_tensor_memory", "tolerance", "traced", "traces",
 )  # fmt: skip
 
 

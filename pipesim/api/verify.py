@@ -92,6 +92,7 @@ def verify(
     strict_proxies: bool = False,
     strict_init: bool = False,
     strict_tensor_memory: bool = False,
+    strict_lanes: bool = False,
     **params: int,
 ) -> VerifyResult:
     """Check a protocol in every schedule, simulate it, and compare it with traces recorded on hardware.
@@ -112,7 +113,7 @@ def verify(
         )
     most = at_least_one("max_states", max_states)
     chosen = None if profile is None else profile_from(profile)
-    strictness = Strictness(strict_proxies, strict_init, strict_tensor_memory)
+    strictness = Strictness(strict_proxies, strict_init, strict_tensor_memory, strict_lanes)
     target, whole, program = built(x, params, ctas, strictness)
     report = verify_answer(
         target,

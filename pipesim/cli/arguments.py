@@ -109,6 +109,7 @@ def add_strict(parser: argparse.ArgumentParser) -> None:
         ("proxies", "a fence.proxy.async is missing also where a thread or an engine has only read"),
         ("init", "the fence after inits is required also for the copies of their own CTA"),
         ("tensor-memory", "tensor memory is written before it is read"),
+        ("lanes", "lanes of a kernel's warp that parted go on together only where PTX says so"),
     ):
         parser.add_argument(
             f"--strict-{name}", action="store_true", help=f"{text}: a finding, not an assumption or note"
@@ -119,7 +120,7 @@ def strictness_of(options: argparse.Namespace) -> Strictness:
     """Which of the rules a command line asks for."""
     from pipesim.model.strictness import Strictness
 
-    return Strictness(options.strict_proxies, options.strict_init, options.strict_tensor_memory)
+    return Strictness(options.strict_proxies, options.strict_init, options.strict_tensor_memory, options.strict_lanes)
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

@@ -43,6 +43,8 @@ def _correction(program: Program, fault: Fault) -> str:
         return strengthened(program, fault)
     if fault.kind is FaultKind.REINITIALISED:
         return _one_lane(program, fault)
+    if fault.kind is FaultKind.LANES_APART:
+        return "let all lanes of the warp meet there: __syncwarp(), which is bar.warp.sync"
     if fault.kind is not FaultKind.NOT_INITIALISED or fault.barrier < 0:
         return ""
     if any(op[0] == Op.INIT and operand(op, "barrier") == fault.barrier for code in program.code for op in code):

@@ -35,6 +35,8 @@ class FaultKind(Enum):
     WRONG_ITEM = "the bytes read hold a different item than the reader expects"
     # of all schedules together: what no single one shows
     TWO_OUTCOMES = "two schedules that both finish leave different results"
+    # of a kernel's PTX: what its program takes for granted
+    LANES_APART = "lanes of a warp that parted are taken to go on together, which PTX does not promise there"
     # of the memory model: what no machine of one memory shows (docs/memory-order.md)
     MISSING_PROXY_FENCE = "no fence.proxy.async between an ordinary write and the later asynchronous access"
     READ_NOT_FENCED = "no fence.proxy.async between a read and the later write through the other proxy"
@@ -63,6 +65,8 @@ _TRAPS = frozenset(
 
 #: What shows only where several schedules are compared with each other: every one of them is right by itself.
 OF_SCHEDULES = frozenset({FaultKind.TWO_OUTCOMES})
+#: What no move shows: a program that was read from PTX takes it for granted.
+OF_LANES = frozenset({FaultKind.LANES_APART})
 #: What no schedule shows: each access sees what it should, and only the memory model says that it need not.
 MEMORY_ORDER = frozenset(
     {

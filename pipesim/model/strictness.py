@@ -11,20 +11,24 @@ class Strictness:
 
     ``proxies``: a fence between an access and a later write through the other proxy, also where the first one reads.
     ``init``: a fence after inits for copies and commits of their own CTA, also where a barrier of the CTA follows them.
-    ``tensor_memory``: tensor memory is written before it is read.
+    ``tensor_memory``: tensor memory is written before it is read. ``lanes``: lanes of a warp that parted go on together
+    only where PTX says so (``.aligned``, ``bar.warp.sync``, and other operations of all lanes).
     """
 
     proxies: bool = False
     init: bool = False
     tensor_memory: bool = False
+    lanes: bool = False
 
     def arguments(self) -> tuple[str, ...]:
         """How a command line says it."""
-        given = (("proxies", self.proxies), ("init", self.init), ("tensor-memory", self.tensor_memory))
+        given = (
+            ("proxies", self.proxies), ("init", self.init), ("tensor-memory", self.tensor_memory), ("lanes", self.lanes)
+        )  # fmt: skip
         return tuple(f"--strict-{name}" for name, on in given if on)
 
 
 LENIENT = Strictness()  #: what the commands check for if nothing is asked
 #: Of a program by itself, which nobody has chosen rules for: those that are part of the machine and of the fences.
 BY_ITSELF = Strictness(init=True, tensor_memory=True)
-STRICTEST = Strictness(proxies=True, init=True, tensor_memory=True)
+STRICTEST = Strictness(proxies=True, init=True, tensor_memory=True, lanes=True)

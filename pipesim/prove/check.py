@@ -13,6 +13,7 @@ from pipesim.prove.certificate.canonical import CanonicalRun, completed
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.counterexample.confirm import at_once, confirm
 from pipesim.prove.doubt import Doubt, Why
+from pipesim.prove.lanes import lanes_apart
 from pipesim.prove.memory_order.faults import memory_order, memory_refutations
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.refutation import Refutation
@@ -35,6 +36,7 @@ class How(Enum):
     OUT_OF_TIME = "the time limit was reached"
     OUT_OF_MEMORY = "the memory limit was reached"
     CUT = "agents were not followed to their end: see coverage"
+    UNDEFINED = "registers are read before what writes them is complete: see coverage"
     WEAKENED = "the kernel has an order that the program has not: see coverage"
     MEMORY_NOT_SEARCHED = "the search of fences and scopes reached its limit"
 
@@ -69,8 +71,12 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
     found = _check(program, max_states, one_memory=one_memory)
     if program.coverage.blocked and found.verdict is Verdict.PROVED:
         return cut
+    if program.coverage.undefined and found.verdict is Verdict.PROVED:
+        return replace(found, verdict=Verdict.UNKNOWN, how=How.UNDEFINED)
     if program.coverage.weakened and found.verdict is Verdict.REFUTED:
-        return replace(found, verdict=Verdict.UNKNOWN, how=How.WEAKENED, refutations=())
+        found = replace(found, verdict=Verdict.UNKNOWN, how=How.WEAKENED, refutations=())
+    if apart := lanes_apart(program):
+        return replace(found, verdict=Verdict.REFUTED, how=How.SCHEDULE, refutations=found.refutations + apart)
     return found
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from pipesim.errors import LaunchFileError
 from pipesim.model.coverage import Coverage
 from pipesim.model.ops import Engine, Op, operand
-from pipesim.model.program import Program
+from pipesim.model.program import ALL_LANES, Program
 from pipesim.ptx.emit.build import program_of
 from pipesim.ptx.emit.names import kernel_name, source_of
 from pipesim.ptx.emit.record import Stream
@@ -18,6 +18,7 @@ from pipesim.ptx.emulate.code import Code
 from pipesim.ptx.emulate.constants import Constants
 from pipesim.ptx.emulate.effects.table import effect_of
 from pipesim.ptx.emulate.regions import Regions
+from pipesim.ptx.emulate.synchronising import synchronises
 from pipesim.ptx.emulate.warp import EmulatedWarp, Status
 from pipesim.ptx.flow.graph import graph_of
 from pipesim.ptx.flow.inline import inlined
@@ -26,7 +27,7 @@ from pipesim.ptx.flow.unwaited import read_too_early
 from pipesim.ptx.flow.uses import uses_of
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import Launch
-from pipesim.ptx.text.instruction import Instruction
+from pipesim.ptx.text.instruction import Immediate, Instruction, Operand
 from pipesim.ptx.text.module import Function, Module
 
 _MOST_PARTINGS = 8  #: times that the lanes of warps are followed apart in more parts
@@ -215,7 +216,6 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
         return ", ".join(said)
 
     stopped: dict[str, list[EmulatedWarp]] = {unsolved: []} if unsolved else {}
-    stopped |= {why: [] for why in _read_too_early(kernel, at)}
     blocked: dict[str, list[EmulatedWarp]] = {}
     for warp in cluster.warps:
         if warp.status is Status.STOPPED and warp.stop is not None:
@@ -237,9 +237,7 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
     generic = [at(p) for p in sorted(notes.generic)]
     if generic:
         assumed.append(f"of a generic address given to .shared the low 32 bits are taken, at {_some(generic)}")
-    joins = [p for p in sorted(notes.joins) if p < len(function.body) and not _converges(function.body[p])]
-    if joins:
-        assumed.append(f"lanes that part meet again at {_some([at(p) for p in joins])}")
+    joins = [p for p in sorted(notes.joins) if p < len(function.body) and not _meet(kernel, p)]
     weakened = [
         f"{who(warp)}: lanes {warp.lanes:#010x} are followed apart from the others"
         for warp in cluster.warps
@@ -258,6 +256,8 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
         inferred=tuple(_few(inferred)),
         weakened=tuple(_few(weakened)),
         assumed=tuple(_few(assumed)),
+        rejoined=tuple(at(p) for p in joins),
+        undefined=tuple(_few(_read_too_early(kernel, at))),
         extracted=(f"{instructions:,} warp instructions", *extracted),
     )
 
@@ -295,9 +295,32 @@ def _still_read(stream: Stream) -> int:
     return reading
 
 
+def _meet(kernel: Kernel, position: int) -> bool:
+    """Whether PTX itself lets the lanes of a warp meet from here on, before one of them synchronises with others."""
+    body = kernel.function.body
+    for p in kernel.code.regions.ahead(position):
+        if _converges(body[p]):
+            return True
+        if p in kernel.code.kept and synchronises(body[p]):
+            return False
+    return False
+
+
 def _converges(each: Instruction) -> bool:
-    """Whether PTX itself says that the lanes of a warp execute it together."""
-    return each.has("aligned") or (each.opcode == "bar" and not each.has("arrive"))
+    """Whether PTX says that the lanes of a warp execute it together: ``.aligned``, and ``.sync`` with all lanes.
+
+    PTX ISA, "Parallel Synchronization and Communication Instructions": a member mask names the lanes that meet.
+    """
+    if each.has("aligned"):
+        return True
+    if each.opcode == "bar" or each.opcode == "barrier":
+        mask = each.operands[0] if each.has("warp") and each.operands else None
+        return not each.has("arrive") and (mask is None or _is_all(mask))
+    return each.has("sync") and bool(each.operands) and _is_all(each.operands[-1])
+
+
+def _is_all(mask: Operand) -> bool:
+    return isinstance(mask, Immediate) and mask.value & ALL_LANES == ALL_LANES
 
 
 def _numbers(numbers: list[int]) -> str:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 
 from pipesim.model.barrier import ABSENT, COUNT_BITS, INVALID, LIVE, MAX_COUNT
-from pipesim.model.finding import MEMORY_ORDER, OF_SCHEDULES, FaultKind
+from pipesim.model.finding import MEMORY_ORDER, OF_LANES, OF_SCHEDULES, FaultKind
 from pipesim.model.state import TORN, UNINITIALISED
 
-_SHOWN_OTHERWISE = MEMORY_ORDER | OF_SCHEDULES  #: SPIN has one memory, and looks at one schedule at a time
+_SHOWN_OTHERWISE = MEMORY_ORDER | OF_SCHEDULES | OF_LANES  #: SPIN has one memory, and looks at one schedule at a time
 #: The assertions: one name for each kind of fault.
 KINDS = {kind: kind.name.lower() for kind in FaultKind if kind not in _SHOWN_OTHERWISE}
 

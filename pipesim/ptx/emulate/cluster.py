@@ -104,6 +104,7 @@ class Cluster:
         self.flights: deque[Landing] = deque()
         self.pending: dict[int, list[int]] = {}
         self._at_cluster: dict[int, int] = {}  #: how often each warp has arrived at the cluster barrier
+        self._lanes_at_cluster: dict[int, int] = {}  # by agent, those of a warp whose others have not arrived
         self.handed_out = 0
         self.generic_is_global = True
         self._items = 0
@@ -272,6 +273,13 @@ class Cluster:
         """A warp arrives at the cluster barrier."""
         self._at_cluster[warp.agent] = self._at_cluster.get(warp.agent, 0) + 1
 
+    def all_lanes_at_cluster(self, warp: EmulatedWarp) -> bool:
+        """Whether the lanes that arrive now are the last of their warp to do so: the barrier counts threads."""
+        arrived = self._lanes_at_cluster.get(warp.agent, 0) | warp.mask
+        whole = arrived & warp.lanes == warp.lanes
+        self._lanes_at_cluster[warp.agent] = 0 if whole else arrived
+        return whole
+
     def cluster_passed(self, warp: EmulatedWarp) -> bool:
         """Whether every warp that has not ended has arrived as often as this one."""
         wanted = self._at_cluster.get(warp.agent, 0)
@@ -312,8 +320,8 @@ class Cluster:
     # notes
 
     def parted(self, region: BranchRegion) -> None:
-        """Lanes of a warp part here; that they meet again is an assumption."""
-        if region.synchronising:
+        """Lanes of a warp part here; that they meet again is an assumption about what they do until then."""
+        if region.synchronising or region.accesses:
             self.notes.joins.add(region.join)
 
     def assume_no_time_out(self, position: int) -> None:

@@ -9,6 +9,8 @@ from pipesim.model.coverage import WHOLE, Coverage
 from pipesim.report.text.layout import field, pad, wrap, wrap_parts
 from pipesim.report.text.words import count, parameters, warps
 
+_PLACES = 4  #: of the same kind that a line names
+
 
 def heading_lines(heading: Heading, width: int) -> list[str]:
     """``ring   stages 4 · tiles 64 · 16 KiB a tile · grid 1 CTA · 1 load warp → 2 mma warps``."""
@@ -24,6 +26,16 @@ def heading_lines(heading: Heading, width: int) -> list[str]:
     return [*above, *wrap_parts([*parts, *warps(heading.roles)], width, first), *_coverage(heading.coverage, width)]
 
 
+def _rejoined(coverage: Coverage) -> tuple[str, ...]:
+    """What the verdict takes for granted of lanes."""
+    places = coverage.rejoined
+    if not places:
+        return ()
+    more = f" and {len(places) - _PLACES} more places" if len(places) > _PLACES else ""
+    where = ", ".join(places[:_PLACES]) + more
+    return (f"lanes that part meet again at {where}: --strict-lanes makes it a finding",)
+
+
 def _coverage(coverage: Coverage, width: int) -> list[str]:
     """What was read of a kernel, and what was not; nothing for a program that describes all there is."""
     if coverage == WHOLE:
@@ -35,7 +47,8 @@ def _coverage(coverage: Coverage, width: int) -> list[str]:
         ("blocked", coverage.blocked),
         ("left out", coverage.left_out),
         ("inferred", coverage.inferred),
-        ("assumed", coverage.assumed),
+        ("assumed", (*_rejoined(coverage), *coverage.assumed)),
+        ("undefined", coverage.undefined),
         ("weakened", coverage.weakened),
     ):
         for sentence in sentences:

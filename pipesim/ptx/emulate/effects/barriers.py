@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from pipesim.model.ops import Fence, Op, Scope, semantics
-from pipesim.ptx.emulate.accesses import record
+from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.cluster import Cluster, NamedBarrier
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import depends_on_answer, one_of, semantics_of, unknown
@@ -84,6 +84,9 @@ def _cluster_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) ->
     meaning = semantics_of(each)
     meaning = meaning // 8 * 8 + Scope.CLUSTER
     if each.has("arrive"):
+        if not each.has("aligned") and not cluster.all_lanes_at_cluster(warp):
+            flush(cluster, warp)  # what these lanes have touched comes before the arrival of the last of the warp
+            return
         record(cluster, warp, each.position, Op.CLUSTER_ARRIVE, meaning)
         cluster.arrive_at_cluster(warp)
         return
