@@ -109,7 +109,7 @@ def add_strict(parser: argparse.ArgumentParser) -> None:
         ("proxies", "a fence.proxy.async is missing also where a thread or an engine has only read"),
         ("init", "the fence after inits is required also for the copies of their own CTA"),
         ("tensor-memory", "tensor memory is written before it is read"),
-        ("lanes", "lanes of a kernel's warp that parted go on together only where PTX says so"),
+        ("lanes", "lanes of a kernel's warp that parted stay together only where PTX says so"),
     ):
         parser.add_argument(
             f"--strict-{name}", action="store_true", help=f"{text}: a finding, not an assumption or note"

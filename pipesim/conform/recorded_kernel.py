@@ -145,7 +145,7 @@ def _with_tries(program: Program, trace: Trace) -> Program:
     if meta.window:
         raise EvidenceError(
             f"the trace of {meta.protocol} has tries, of which a window keeps a part",
-            cause="a try that its wait follows at once is that wait in the program of a kernel's PTX",
+            cause="a try directly before its wait is one operation with it in the program of a kernel's PTX",
             correction="record it without a window",
         )
     asked = np.flatnonzero(np.isin(events.site, list(sites)))

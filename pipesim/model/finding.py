@@ -36,7 +36,7 @@ class FaultKind(Enum):
     # of all schedules together: what no single one shows
     TWO_OUTCOMES = "two schedules that both finish leave different results"
     # of a kernel's PTX: what its program takes for granted
-    LANES_APART = "lanes of a warp that parted are taken to go on together, which PTX does not promise there"
+    LANES_APART = "lanes of a warp that parted are taken to be together again, which PTX does not promise there"
     # of the memory model: what no machine of one memory shows (docs/memory-order.md)
     MISSING_PROXY_FENCE = "no fence.proxy.async between an ordinary write and the later asynchronous access"
     READ_NOT_FENCED = "no fence.proxy.async between a read and the later write through the other proxy"

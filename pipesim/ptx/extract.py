@@ -276,7 +276,7 @@ def _not_waited_for(kernel: Kernel, cluster: Cluster, at: Callable[[int], str]) 
     found = []
     if reading := [at(p) for stream in cluster.recorder.streams if (p := _still_read(stream)) >= 0]:
         places = _some(list(dict.fromkeys(reading)))
-        found.append(f"shared memory is there until bulk copies have read it that nobody waits for, at {places}")
+        found.append(f"shared memory exists until bulk copies that no wait covers have read it, at {places}")
     if loaded := [at(reader) for p, reader in kernel.too_early if kernel.function.body[p].opcode != "wgmma"]:
         found.append(
             f"tensor memory is loaded where its registers are read before tcgen05.wait::ld, at {_some(loaded)}"

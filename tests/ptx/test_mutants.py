@@ -55,6 +55,6 @@ def test_a_dropped_wait_for_the_last_bulk_stores_is_stated() -> None:
     original = verdict_on(TEXT, KERNEL.name, launch(), 300).program
     assert changed is not None
     assert original is not None
-    said = "shared memory is there until bulk copies have read it"
+    said = "shared memory exists until bulk copies that no wait covers have read it"
     assert any(each.startswith(said) for each in changed.coverage.assumed)
     assert not any(each.startswith(said) for each in original.coverage.assumed)

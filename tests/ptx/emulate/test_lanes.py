@@ -66,7 +66,7 @@ def test_the_report_states_it_and_the_switch_makes_it_a_finding(
     assert "--strict-lanes" in capsys.readouterr().out
     assert main(["check", str(kernel), "--strict-lanes"]) == 1
     shown = " ".join(capsys.readouterr().out.split())
-    assert "taken to go on together" in shown
+    assert "taken to be together again" in shown
     assert "bar.warp.sync" in shown
 
 
