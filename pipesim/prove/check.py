@@ -12,8 +12,8 @@ from pipesim.prove.any_size.skip_laps import LONG, accelerated
 from pipesim.prove.certificate.canonical import CanonicalRun, completed
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.counterexample.confirm import at_once, confirm
+from pipesim.prove.counterexample.lanes_apart import lanes_apart
 from pipesim.prove.doubt import Doubt, Why
-from pipesim.prove.lanes import lanes_apart
 from pipesim.prove.memory_order.faults import memory_order, memory_refutations
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.refutation import Refutation
