@@ -1,4 +1,7 @@
-"""``pipesim new``: a protocol file to start from. It is :mod:`pipesim.cli.template` under the name of the new file."""
+"""``pipesim new``: a protocol file to start from, or a launch file for a kernel's PTX.
+
+The protocol file is :mod:`pipesim.cli.template` under the name of the new file.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,20 @@ from pipesim.cli.arguments import Command, add_force, add_output, require_output
 from pipesim.errors import UsageError
 
 TEMPLATE = Path(__file__).with_name("template.py")
+_HELP = "`pipesim new --help` says what it takes"
 NAME = "my_kernel"  #: of the template's function, its protocol and, in its text, its file
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, metavar="FILE", help="the file to write; its function is named after it")
+    parser.add_argument(
+        "file",
+        type=Path,
+        nargs="?",
+        metavar="FILE",
+        help="the file to write; a protocol's function is named after it, a launch file is beside the PTX by default",
+    )
+    parser.add_argument("--ptx", type=Path, metavar="KERNEL.ptx", help="write a launch file for this kernel")
+    parser.add_argument("--entry", default="", metavar="NAME", help="the kernel, where the PTX has several")
     add_force(parser)
     add_output(parser)
 
@@ -27,6 +39,12 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.report.text.printable import inert_text
     from pipesim.trace.whole import write_whole
 
+    if options.ptx is not None:
+        return _launch_file(options)
+    if options.entry:
+        raise UsageError("--entry names a kernel of a PTX file", correction="name the file with --ptx")
+    if options.file is None:
+        raise UsageError("new: the following arguments are required: FILE", correction=_HELP)
     text = TEMPLATE.read_text(encoding="utf-8")
     name = _name(options.file, text)
     require_output(options.file, force=options.force)
@@ -34,6 +52,33 @@ def _carry_out(options: argparse.Namespace) -> int:
     steps = _steps(str(options.file))
     made = {"exit_code": 0, "file": str(options.file), "function": name, "next": [command for command, _ in steps]}
     emit(options, made, lambda _: write_text(inert_text(_said(options.file, steps))))
+    return 0
+
+
+def _launch_file(options: argparse.Namespace) -> int:
+    """Write what a launch of a kernel has to say."""
+    from pipesim.cli.output import emit, write_text
+    from pipesim.ptx.kernel import launch_template
+    from pipesim.report.text.printable import inert_text
+    from pipesim.trace.whole import write_whole
+
+    ptx: Path = options.ptx
+    file: Path = options.file or ptx.with_suffix(".json")
+    require_output(file, force=options.force)
+    made = launch_template(ptx, options.entry)
+    write_whole(file, made.text.encode(), force=options.force)
+    given = "" if file == ptx.with_suffix(".json") else f" --launch {shlex.quote(str(file))}"
+    sets = "".join(f" --set {offset}=VALUE" for offset in made.open_words)
+    command = f"pipesim check {shlex.quote(str(ptx))}{given}"
+    lines = [f"wrote {file}: a launch of {made.entry}", "", "To be filled in:", ""]
+    lines += ["  grid, block, cluster and dynamic_shared_bytes, where they are not those of your launch"]
+    lines += [f"  the word at byte {offset} of the parameters: its value is null" for offset in made.open_words]
+    lines += [
+        "  of tensor maps element and box; without them the bytes of copies are worked out where that is possible"
+    ]
+    lines += ["", "Then, with the words in the file or on the command line:", "", f"  {command}{sets}", ""]
+    document = {"exit_code": 0, "file": str(file), "function": made.entry, "next": [f"{command}{sets}"]}
+    emit(options, document, lambda _: write_text(inert_text("\n".join(lines))))
     return 0
 
 
@@ -85,12 +130,13 @@ def _said(file: Path, steps: tuple[tuple[str, str], ...]) -> str:
 
 COMMAND = Command(
     "new",
-    "write a protocol file as a starting point",
-    "Write a commented, working protocol file, to be adapted to your kernel.",
+    "write a protocol file as a starting point, or a launch file for a kernel's PTX",
+    "Write a commented, working protocol file, to be adapted to your kernel; or, with --ptx, a launch file for a kernel.",
     _arguments,
     _carry_out,
     (
         ("pipesim new my_kernel.py", "write the file; it says what to change first"),
         ("pipesim check my_kernel.py", "then check it: every schedule, for any number of tiles"),
+        ("pipesim new --ptx kernel.ptx", "write kernel.json: what has to be known of a launch of this kernel"),
     ),
 )

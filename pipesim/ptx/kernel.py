@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pipesim.bounds import MAX_PTX_BYTES
 from pipesim.errors import LaunchFileError, PtxError
 from pipesim.inputs import InputKind
 from pipesim.ptx.extract import Extraction, entry_of, extract
-from pipesim.ptx.launch.file import LAUNCH_FILE, read_launch
+from pipesim.ptx.flow.inline import inlined
+from pipesim.ptx.flow.slice import slice_of
+from pipesim.ptx.launch.file import LAUNCH_FILE, launch_json, read_launch
 from pipesim.ptx.launch.settings import with_settings
+from pipesim.ptx.launch.template import open_words, template
+from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module
 
 _PTX = InputKind("PTX file", MAX_PTX_BYTES, PtxError, "give the PTX of one module, as its compiler wrote it")
@@ -33,3 +38,31 @@ def read_kernel(ptx: Path, launch: Path | None = None, sets: Sequence[str] = ())
     given = read_launch(LAUNCH_FILE.read_text(launch), str(launch))
     module = read_module(text, ptx.name, given.entry)  # a file may have many kernels
     return extract(module, with_settings(given, entry_of(module, given), sets) if sets else given)
+
+
+@dataclass(frozen=True)
+class LaunchTemplate:
+    """A launch file to fill in: its text, the kernel, and the offsets in its parameters of words without a value."""
+
+    text: str
+    entry: str
+    open_words: tuple[int, ...]
+
+
+def launch_template(ptx: Path, entry: str = "") -> LaunchTemplate:
+    """What a kernel's launch file has to say, filled in as far as PTX says it (:mod:`pipesim.ptx.launch.template`).
+
+    ``entry``: the kernel, where the file has several. Raises PtxError or LaunchFileError.
+    """
+    module = read_module(_PTX.read_text(ptx), ptx.name)
+    if not entry and len(module.entries) != 1:
+        names = ", ".join(each.name for each in module.entries)
+        raise LaunchFileError(
+            f"{ptx} has {len(module.entries)} kernels",
+            cause=f"they are {names}" if names else "it has functions only, or it is not PTX",
+            correction="name one of them with --entry NAME",
+        )
+    name = entry or module.entries[0].name
+    function = inlined(module, entry_of(module, Launch(name, (1, 1, 1), (32, 1, 1))))
+    made = template(function, slice_of(function))
+    return LaunchTemplate(launch_json(made), name, open_words(made, function))
