@@ -131,7 +131,7 @@ def _said(file: Path, steps: tuple[tuple[str, str], ...]) -> str:
 COMMAND = Command(
     "new",
     "write a protocol file as a starting point, or a launch file for a kernel's PTX",
-    "Write a commented, working protocol file, to be adapted to your kernel; or, with --ptx, a launch file for a kernel.",
+    "Write a commented, working protocol file, to be adapted to your kernel; with --ptx, a launch file for a kernel.",
     _arguments,
     _carry_out,
     (
