@@ -113,3 +113,22 @@ def test_of_very_many_words_none_is_known(monkeypatch: pytest.MonkeyPatch) -> No
     memory.store(104, 4, 7)
     assert isinstance(memory.load(0, 4, leaf), Unknown)
     assert memory.load(104, 4, leaf) == 7
+
+
+MALFORMED = (
+    "atom.global.add.u32 %r10;", "atom.shared.add.u32 %p9, (%r0), tile;",
+    "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [tile];", "setp.eq.b32 %p9;", "mad.lo.s32 %r10;",
+    "ld.shared.b32 [tile+4], [%rd1];", "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 %r10;",
+    "mbarrier.arrive.expect_tx.shared::cta.b64 _;", "shfl.sync.idx.b32 %r10;", "vote.sync.any.pred %p9;",
+    "mbarrier.init.shared::cta.b64 [%r3];",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("row", MALFORMED)
+def test_an_instruction_with_operands_that_it_cannot_have_is_an_error_at_its_line(row: str) -> None:
+    used = " setp.eq.u32 %p8, %r10, 0;\n @%p9 bra over;\n @%p8 bra over;\n bar.sync 0;\nover:\n"
+    body = START + f" {row}\n{used}"
+    line = text_of(body).splitlines().index(f" {row}") + 1
+    with pytest.raises(PtxError, match="cannot be followed with these operands") as caught:
+        program_of(body)
+    assert caught.value.place == f"line {line} of the PTX"

@@ -10,6 +10,7 @@ from typing import Any, cast
 from pipesim.ptx.emulate import integers
 from pipesim.ptx.emulate.addresses import at_rank, from_generic, rank_of, to_generic
 from pipesim.ptx.emulate.expressions import Assignment, NotAnExpression, assignments, operand_text
+from pipesim.ptx.emulate.malformed import MALFORMED, malformed
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.synchronising import synchronises
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, select
@@ -224,6 +225,8 @@ class Code:
             if each.opcode in _FLOATING and not _reads_memory(each):
                 return self._unknowns(each)
             return None
+        except MALFORMED as error:
+            raise malformed(each) from error
 
     def _unknowns(self, each: Instruction) -> list[Assignment]:
         text = self.unknown(Leaf(f"the result of {each.mnemonic}", each.line))

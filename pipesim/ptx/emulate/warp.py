@@ -16,6 +16,7 @@ from typing import Protocol
 from pipesim.ptx.emulate.accesses import Pending, Recorded, flush
 from pipesim.ptx.emulate.code import After, Code, DecodedStep, StraightRun
 from pipesim.ptx.emulate.lanes import WarpLanes
+from pipesim.ptx.emulate.malformed import MALFORMED, malformed
 from pipesim.ptx.emulate.memory import LocalMemory
 from pipesim.ptx.emulate.regions import BranchRegion
 from pipesim.ptx.emulate.values import (
@@ -165,12 +166,17 @@ class EmulatedWarp(WarpLanes):
         return 0
 
     def run(self, most: int) -> int:
-        """Go on until it is blocked, stopped or ended, or ``most`` instructions are done; how many were."""
+        """Go on until it is blocked, stopped or ended, or ``most`` instructions are done; how many were.
+
+        PtxError for an instruction with operands that it cannot have.
+        """
         before = self.count
         try:
             self._run(before + most)
         except Stopped as stopped:
             self.end_at(stopped.what, stopped.leaf)
+        except MALFORMED as error:
+            raise malformed(self.code.body[min(self.pc, self.code.end - 1)]) from error
         return self.count - before
 
     def ready_now(self) -> bool:

@@ -158,6 +158,6 @@ def _memories(instruction: Instruction, *, stores: bool) -> list[str]:
         return []
     spaces = {name.partition("::")[0] for name in instruction.modifiers} & {"shared", "local", "global", "const"}
     if "param" in {name.partition("::")[0] for name in instruction.modifiers}:
-        place = instruction.operands[0 if stores else 1]
+        place = next(iter(instruction.operands[0 if stores else 1 :]), None)
         return [f"param {place.base.name}"] if isinstance(place, Address) and isinstance(place.base, Symbol) else []
     return sorted(spaces - {"global", "const"}) if spaces else ["local", "shared"]

@@ -62,7 +62,7 @@ def uses_of(function: Function) -> Uses:
 
 def _names_registers(instruction: Instruction) -> bool:
     """Whether the first operand can be a result: a call without one begins with the function's name."""
-    return instruction.opcode != "call" or isinstance(instruction.operands[0], Arguments)
+    return instruction.opcode != "call" or isinstance(next(iter(instruction.operands), None), Arguments)
 
 
 @dataclass

@@ -125,13 +125,19 @@ _SIGNATURES = (
     "(x, /)", "(*, x=1)", "(größe: int = 2)", "(stages: int = 0)", "(stages: int = 10**6)", "(tiles: int = 10**5)",
     "(self, x=1)",
 )  # fmt: skip
-_COMMANDS = (
-    "check mine.py:ring --quick --json", "check mine.py --quick --json", "check mine.py:ring --json --time-limit 1",
-    "run mine.py:ring --json", "run mine.py:ring --max-steps 20000", "show mine.py:ring --json",
-    "table mine.py:ring --json", "check mine.py:ring --quick",
-    "verify mine.py:ring --no-hardware --json --time-limit 0.05", "check mine.py:ring --quick -p stages=3 --json",
-    "check mine.py:ring -p tiles=1 --quick --json", "run mine.py:ring -p x=1 --json",
-    "export mine.py:ring --to promela --json",
+#: With limits: a mistake can make a role record for minutes, which is its author's business.
+_COMMANDS = tuple(
+    f"{command} --time-limit {limit}"
+    for limit, commands in (
+        (1, ("check mine.py:ring --quick --json", "check mine.py --quick --json", "check mine.py:ring --json",
+             "check mine.py:ring --quick", "check mine.py:ring --quick -p stages=3 --json",
+             "check mine.py:ring -p tiles=1 --quick --json")),
+        (20, ("run mine.py:ring --json", "run mine.py:ring --max-steps 20000", "show mine.py:ring --json",
+              "table mine.py:ring --json", "run mine.py:ring -p x=1 --json",
+              "export mine.py:ring --to promela --json")),
+        (0.05, ("verify mine.py:ring --no-hardware --json",)),
+    )
+    for command in commands
 )  # fmt: skip
 
 _MISTAKES = (
