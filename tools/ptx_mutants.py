@@ -236,7 +236,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kernels", nargs="*", type=Path, help="PTX files with launch files beside them")
     parser.add_argument("--most", type=int, default=1000, help="mutants of one kernel, evenly over its lines")
-    parser.add_argument("--states", type=int, default=300, help="limit of the search for each mutant")
+    parser.add_argument("--states", type=int, default=2000, help="limit of the search for each mutant")
     parser.add_argument("--without-inval", action="store_true", help="leave the kernel's mbarrier.inval out first")
     parser.add_argument("--show", action="store_true", help="a line for each mutant, also for those refuted")
     options = parser.parse_args()
