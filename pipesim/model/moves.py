@@ -94,6 +94,17 @@ def of_agent(program: Program, state: State, agent: int) -> list[tuple[Move, Ste
     return found
 
 
+def stepped(program: Program, state: State, agent: int) -> Step | None:
+    """The step of an agent that has not ended and whose access, if its next operation is one, has begun; None if it is
+    blocked.
+    """
+    result = step(program, state, agent)
+    if _nothing_happened(state, result):
+        return None
+    after = _canonical_after(state, result.state)
+    return result if after is result.state else result._replace(state=after)
+
+
 def of_flight(program: Program, state: State, place: int) -> list[tuple[Move, Step]]:
     """Every landing of the flight at this place of a canonical state, and what it leads to."""
     flight = state.flights[place]
@@ -228,11 +239,9 @@ def attempt(program: Program, state: State, move: Move) -> Step | None:
     unopened = opens(program, state, move.who)
     if unopened or move.kind == Kind.OPEN:
         return make(program, state, move) if unopened and move.kind == Kind.OPEN else None
-    result = step(program, state, move.who)
     if move.kind == Kind.STEP:
-        if _nothing_happened(state, result):
-            return None
-        return result._replace(state=_canonical_after(state, result.state))
+        return stepped(program, state, move.who)
+    result = step(program, state, move.who)
     pc = state.pcs[move.who]
     if program.code[move.who][pc][0] not in TRIES:
         return None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pipesim.explain.blocked import explain
 from pipesim.model.finding import Deadlock, Fault
 from pipesim.model.machine import Flight, Step, finished, initial_state
-from pipesim.model.moves import Kind, Move, attempt, canonical, held_up, landing, make, opens
+from pipesim.model.moves import Kind, Move, attempt, canonical, held_up, landing, make, opens, stepped
 from pipesim.model.observer import Observer
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
@@ -71,11 +71,10 @@ class Play:
             self.make(Move(Kind.OPEN, agent))
             if self.faults:
                 return True
-        move = Move(Kind.STEP, agent)
-        result = attempt(self._program, self.state, move)
+        result = stepped(self._program, self.state, agent)
         if result is None:
             return False
-        self._made(move, result)
+        self._made(Move(Kind.STEP, agent), result)
         return True
 
     def begin(self, agent: int) -> bool:
