@@ -1,5 +1,7 @@
 """What a hostile kernel or launch file asks for ends within bounds: an error, or a program that is not whole."""
 
+import time
+
 import pytest
 
 from pipesim.bounds import MAX_KERNEL_INSTRUCTIONS
@@ -132,3 +134,26 @@ def test_an_instruction_with_operands_that_it_cannot_have_is_an_error_at_its_lin
     with pytest.raises(PtxError, match="cannot be followed with these operands") as caught:
         program_of(body)
     assert caught.value.place == f"line {line} of the PTX"
+
+
+HOSTILE_TEXTS = {
+    "sections": ".section .debug_str {\nx:\n.b8 1\n" * 50_000,
+    "blocks": ".visible .entry k(){" + "{" * 200_000,
+    "parameters": ".visible .entry k(" + "(" * 200_000,
+    "attributes": ".visible " * 100_000 + ".attribute(" * 50_000,
+    "quotes": ".visible .entry k(){ .pragma " + '"a' * 300_000,
+    "vectors": ".visible .entry k(){ mov.u32 %r1, " + "{" * 50_000 + "1" + "}" * 50_000 + "; }",
+    "signs": ".visible .entry k(){ mov.u32 %r1, " + "!-" * 50_000 + "1; }",
+    "blanks": ".visible .entry k(){ " + (" " * 3_000 + "\n") * 500 + "x }",
+    "guards": ".visible .entry k(){ " + "@ " * 200_000 + "x }",
+    "modifiers": ".visible .entry k(){ mov" + ".x" * 200_000 + " }",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE_TEXTS.values(), ids=HOSTILE_TEXTS)
+def test_a_text_is_refused_in_time_that_grows_with_its_length(text: str) -> None:
+    """No pattern looks at the rest of the text from every place: sections that are not closed once took minutes."""
+    began = time.process_time()
+    with pytest.raises(PtxError):
+        read_module(".version 8.0\n.target sm_90a\n" + text, "hostile.ptx")
+    assert time.process_time() - began < 10
