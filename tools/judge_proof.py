@@ -2,7 +2,7 @@
 
 COUNT random programs in all, divided among the families that are named, all if none is. What each family is judged by:
 
-* ``rings``, ``corners``, ``operations``, ``exits``, ``registers``: the plain search follows every schedule of a
+* ``rings``, ``corners``, ``operations``, ``exits``, ``registers``, ``handovers``: the plain search follows every schedule of a
   program, if they are not too many. The reduced search must find exactly the same faults, deadlocks and outcomes. The
   certificate may not call a wrong program right, and every schedule that ``check`` shows must end as it says, in a way
   that a search has seen, too.
@@ -134,7 +134,7 @@ class Family(NamedTuple):
 
 JUDGED: Mapping[str, Family] = {
     **{name: Family(share, partial(judge, family=name)) for name, share in
-       zip(FAMILIES, (120, 240, 280, 150, 130, 160), strict=True)},
+       zip(FAMILIES, (120, 240, 280, 150, 70, 60, 160), strict=True)},
     "orders": Family(40, partial(judge_memory, random_orders)),
     "contested": Family(20, partial(judge_memory, contested)),
     "overwritten": Family(10, partial(judge_memory, _overwritten)),

@@ -31,6 +31,7 @@ from pipesim.model.machine import TMA, finished
 from pipesim.model.moves import Kind, moves
 from pipesim.model.ops import Engine, Op, Operation, Order, Scope
 from pipesim.model.program import Program
+from pipesim.model.register_pool import RegisterPools
 from pipesim.model.state import meeting_channel
 from pipesim.model.strictness import LENIENT, STRICTEST
 from pipesim.prove.any_size.family import EveryValue
@@ -38,6 +39,7 @@ from pipesim.prove.any_size.forks import holds
 from pipesim.prove.any_size.skip_laps import accelerated
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.certificate.lives import Lives
+from pipesim.prove.certificate.registers import RegisterRequests
 from pipesim.prove.check import check
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.doubt import Doubt, Why
@@ -201,6 +203,20 @@ def _certificate_rules() -> Iterator[Rule]:
         ("equal writes come after what came before the first", f"{equal}enter", _later_ones_follow_nothing),
     ):
         yield Rule("certificate", said, target, instead, judges)
+    asked, pools = (
+        "certificate.registers.",
+        tuple((family, partial(of_certificate, family)) for family in ("registers", "handovers")),
+    )
+    for said, target, instead in (
+        ("a phase that somebody waits for may be incomplete until the request", f"{asked}_is_complete", _yes),
+        (
+            "who has ended holds what it asked for",
+            "certificate.registers.RegisterRequests._is_granted",
+            _ended_hold_none,
+        ),
+        ("a request has room beside what the others hold", "certificate.registers.RegisterRequests.all_granted", _yes),
+    ):
+        yield Rule("certificate", said, target, instead, pools)
 
 
 def _nothing(*_: object) -> None:
@@ -213,6 +229,15 @@ def _always(rule: Callable[..., object]) -> Callable[..., bool]:
         return True
 
     return done
+
+
+_is_granted = RegisterRequests._is_granted  # noqa: SLF001  # the rule that is switched off
+
+
+def _ended_hold_none(self: RegisterRequests, pools: RegisterPools, request: tuple[int, int], wanted: int) -> bool:
+    ends = {(agent, len(mine)) for agent, mine in enumerate(pools.requests)}
+    with patch.dict(self._stands, {request: self._stands[request] - ends}):
+        return _is_granted(self, pools, request, wanted)
 
 
 _enter = EqualWrites.enter  # the rule that is switched off

@@ -1,15 +1,14 @@
 """Requests for registers: whether every one is granted in every schedule (PTX ISA, ``setmaxnreg``).
 
-Suppose that a schedule comes to an end with requests that nobody grants. Take one of them. Every other agent has ended,
-or stands before an operation that may block, and everything that occurs before the request has been carried out, but
-nothing that occurs after it; nor is the phase that it waits for one that the request knows to be complete. So each warp
-group holds at most what it holds at such a place. If the pool suffices for the request beside all of these, it is
-granted: there is no such end.
+Suppose that a schedule comes to an end with requests that nobody grants. Take the one that this run made first. Every
+other agent has ended, or stands before an operation that may block, and everything that occurs before the request has
+been carried out, but nothing that occurs after it; nor is the phase that it waits for one that the request knows to be
+complete. It does not stand where it stood in this run before the request was made: of those who do, the first in this
+run waits for what others did before, and nothing holds them up. So each warp group holds at most what it holds at such
+a place. If the pool suffices for the request beside all of these, it is granted: there is no such end.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from pipesim.model.groups import MAY_BLOCK
 from pipesim.model.ops import Op, Operation, operand
@@ -19,7 +18,6 @@ from pipesim.prove.happens_before.clock import Clock
 
 _Request = tuple[int, int]  #: an agent, and its operation
 Phase = tuple[int, int]  #: a channel, and which of its phases
-_NONE: Phase = (-1, -1)
 
 
 class RegisterRequests:
@@ -29,8 +27,6 @@ class RegisterRequests:
         self._program = program
         self._made: dict[_Request, tuple[int, Clock]] = {}  # for more than the agent has: how many, the moment before
         self._unheard: list[dict[_Request, None]] = [{} for _ in program.agents]  # that an agent knows nothing of
-        #: By agent and how many requests it has made: where it may have had to wait, and for which phase.
-        self._waited: dict[tuple[int, int], list[tuple[int, Phase]]] = {}
         #: Requests, and where others may stand until they are granted: an agent, after how many requests of its own.
         self._stands: dict[_Request, set[tuple[int, int]]] = {}
         self._whole = True  #: no request was left out with the laps of a loop
@@ -39,7 +35,6 @@ class RegisterRequests:
         """The same for another program, which began with the same operations."""
         twin = RegisterRequests(program)
         twin._made = self._made.copy()
-        twin._waited = {at: places.copy() for at, places in self._waited.items()}
         twin._unheard = [each.copy() for each in self._unheard]
         twin._stands = {request: stands.copy() for request, stands in self._stands.items()}
         twin._whole = self._whole and _requests(program) == _requests(self._program)
@@ -52,23 +47,18 @@ class RegisterRequests:
             return
         more = op[0] == Op.SETMAXNREG and operand(op, "registers") > pools.of_thread(agent, pc)
         if more or (op[0] in MAY_BLOCK and op[0] != Op.SETMAXNREG):
-            at, place = (agent, pools.made_before(agent, pc)), (pc, phase or _NONE)
             for request in self._unheard[agent]:
-                if not _is_complete(self._made[request][1], place[1]):
-                    self._stands[request].add(at)
-            self._waited.setdefault(at, []).append(place)
+                if not _is_complete(self._made[request][1], phase):
+                    self._stands[request].add((agent, pools.made_before(agent, pc)))
         if more:
             self._make(agent, pc, operand(op, "registers"), before)
         if self._unheard[agent] and after is not before:
             self._unheard[agent] = {each: None for each in self._unheard[agent] if not after.covers(*each)}
 
     def _make(self, agent: int, pc: int, wanted: int, clock: Clock) -> None:
-        """A request: whoever waited somewhere that does not occur before it may stand there still."""
+        """A request: whoever does not know of it may from now on come to a place while nobody grants it."""
         request = agent, pc
-        self._made[request] = wanted, clock
-        self._stands[request] = {
-            at for at, places in self._waited.items() if at[0] != agent and _may_stand(places, clock.seen[at[0]], clock)
-        }
+        self._made[request], self._stands[request] = (wanted, clock), set()
         for other, unheard in enumerate(self._unheard):
             if other != agent:
                 unheard[request] = None
@@ -94,18 +84,8 @@ class RegisterRequests:
         return WARP * total <= pools.size(cta)
 
 
-def _is_complete(clock: Clock, phase: Phase) -> bool:
-    return phase is not _NONE and clock.known[phase[0]] > phase[1]
-
-
-def _may_stand(places: Sequence[tuple[int, Phase]], first: int, clock: Clock) -> bool:
-    """Whether an agent that has come to the operation ``first`` may have to wait at one of these places."""
-    for pc, phase in reversed(places):
-        if pc < first:
-            return False
-        if not _is_complete(clock, phase):
-            return True
-    return False
+def _is_complete(clock: Clock, phase: Phase | None) -> bool:
+    return phase is not None and clock.known[phase[0]] > phase[1]
 
 
 def _requests(program: Program) -> int:

@@ -4,7 +4,8 @@
 is easily wrong about. ``all_operations``: every operation with right and wrong operands. ``loops``: loops that repeat,
 and random ends for them. ``orders_and_scopes``: rings whose memory orders, scopes and fences are drawn. ``contested``:
 phases that now one arrival completes, now another. ``exits``: agents that end while others wait at the cluster barrier.
-``registers``: requests for registers that have to wait. ``lives``: mbarriers that are invalidated and begin again.
+``registers``, ``handovers``: requests for registers that have to wait. ``lives``: mbarriers that are invalidated and
+begin again.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tests.support.random_programs.all_operations import random_operations
 from tests.support.random_programs.corners import random_corners
 from tests.support.random_programs.exits import random_exits
 from tests.support.random_programs.lives import random_lives
-from tests.support.random_programs.registers import random_registers
+from tests.support.random_programs.registers import random_handovers, random_registers
 from tests.support.random_programs.rings import random_ring
 
 #: By name the families on which the engines of the proof are compared (``tools/judge_proof.py``, ``judge_spin.py``).
@@ -26,5 +27,6 @@ FAMILIES: Mapping[str, Callable[[int], Program]] = {
     "operations": random_operations,
     "exits": random_exits,
     "registers": random_registers,
+    "handovers": random_handovers,
     "lives": random_lives,
 }
