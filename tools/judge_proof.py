@@ -2,10 +2,10 @@
 
 COUNT random programs in all, divided among the families that are named, all if none is. What each family is judged by:
 
-* ``rings``, ``corners``, ``operations``, ``exits``, ``registers``, ``handovers``: the plain search follows every schedule of a
-  program, if they are not too many. The reduced search must find exactly the same faults, deadlocks and outcomes. The
-  certificate may not call a wrong program right, and every schedule that ``check`` shows must end as it says, in a way
-  that a search has seen, too.
+* ``rings``, ``corners``, ``operations``, ``exits``, ``registers``, ``handovers``: the plain search follows every
+  schedule of a program, if they are not too many. The reduced search must find exactly the same faults, deadlocks and
+  outcomes. The certificate may not call a wrong program right, and every schedule that ``check`` shows must end as it
+  says, in a way that a search has seen, too.
 * ``orders``, ``contested``, ``overwritten`` (fences, scopes, jumps over fences, phases that any of several arrivals may
   complete): of a program that is proved no schedule made at random may show a fault of memory order, by a graph in
   which every path is followed; every schedule that ``check`` shows must show its fault again.
