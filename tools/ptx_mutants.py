@@ -199,6 +199,11 @@ def equivalence(original: Program, changed: Program, line: str) -> str:
     return f"redundant: {_DRAWN} random schedules of the naive engine, copies in pieces and late, show nothing wrong"
 
 
+def _operands(line: str) -> str:
+    """What follows the name of an instruction."""
+    return line.removesuffix(";").partition(" ")[2]
+
+
 def _said(sentence: str) -> str:
     """A sentence of a report without its places."""
     return re.sub(r"\S*\d\S*", "", sentence)
@@ -269,7 +274,7 @@ def _kernel(path: Path, options: argparse.Namespace, table: Counter[tuple[str, s
     if original.program is None:
         return
     begun, places = time.perf_counter(), executing(text, path.name, launch)
-    redundant: set[int] = set()  # lines of waits that may be dropped
+    redundant: set[str] = set()  # operands of waits that may be dropped: one wait is several tries of the same
     for mutant in chosen:
         found = verdict_on(mutant.text, path.name, launch, options.states)
         line = text.split("\n")[mutant.line - 1].strip()
@@ -277,10 +282,10 @@ def _kernel(path: Path, options: argparse.Namespace, table: Counter[tuple[str, s
         if word == "proved" and found.program is not None:
             why = equivalence(original.program, found.program, line)
             word = "equivalent" if why else "wrong"
-            redundant |= {mutant.line} if why and mutant.kind == "wait dropped" else set()
+            redundant |= {_operands(line)} if why and mutant.kind == "wait dropped" else set()
         elif (
             word == "unknown"
-            and mutant.line in redundant
+            and _operands(line) in redundant
             and found.program is not None
             and _nothing_drawn(found.program)
         ):
