@@ -10,13 +10,14 @@ from tools.corpus.measured import Measured
 
 _ROW = "| {} |"
 _HEAD = ("family", "kernel", "arch", "operations", "followed", "verdict", "seconds", "why not")
+_NOT_BUILT = "not built"
 _LONGEST = 160  #: characters of a reason
 
 
 def rows(found: Sequence[Measured]) -> list[str]:
     """The lines of the table in Markdown, one a kernel."""
     lines = [_ROW.format(" | ".join(_HEAD)), _ROW.format(" | ".join("---" for _ in _HEAD))]
-    return lines + [_ROW.format(" | ".join(_cells(each))) for each in found]
+    return lines + [_ROW.format(" | ".join(_cells(each))) for each in found if each.verdict != _NOT_BUILT]
 
 
 def _cells(each: Measured) -> tuple[str, ...]:
@@ -45,7 +46,7 @@ def summary(found: Sequence[Measured]) -> list[str]:
     lines = ["| family | kernels | followed to the end | proved | refuted | unknown |", "|---|---|---|---|---|---|"]
     families = list(dict.fromkeys(each.family for each in found))
     for name, part in [*((f, [e for e in found if e.family == f]) for f in families), ("all", list(found))]:
-        built = [each for each in part if each.verdict != "not built"]
+        built = [each for each in part if each.verdict != _NOT_BUILT]
         counts = [sum(each.verdict == verdict for each in built) for verdict in ("proved", "refuted", "unknown")]
         whole = sum(bool(each.operations) and not each.stopped for each in built)
         lines.append(_ROW.format(" | ".join([name, str(len(built)), str(whole), *map(str, counts)])))
@@ -57,4 +58,5 @@ def summary(found: Sequence[Measured]) -> list[str]:
             f"From PTX to verdict: median {median(seconds):.2f} s, longest {seconds[-1]:.1f} s, memory at most",
         ]
         lines[-1] += f" {memory:,} MB."
-    return lines
+    missing = [f"{each.family}/{each.kernel}-{each.arch}" for each in found if each.verdict == _NOT_BUILT]
+    return [*lines, "", f"Not built: {', '.join(missing)}."] if missing else lines
