@@ -77,6 +77,10 @@ MAX_REGION_STEPS = 1 << 21  #: instructions between branches and the places wher
 MAX_STORED_BYTES = 1 << 20  #: of a memory that are followed by value
 MAX_POINTED_BYTES = 1 << 38  #: of the memory that a pointer of a launch leads to
 
+# an export
+
+MAX_MODEL_OPERATIONS = 1 << 16  #: of a program as a Promela model; SPIN searches a few thousand
+
 # schedules
 
 MAX_MOVES = 10_000_000  #: of a schedule in words

@@ -178,3 +178,13 @@ def test_a_search_that_was_cut_off_is_no_verdict() -> None:
     program = ring()
     with pytest.raises(RuntimeError, match="max search depth too small"):
         judge_spin.pan(to_promela(program), 5)
+
+
+def test_a_program_with_too_many_operations_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = right_ring(1, 2).flatten()
+    operations = sum(map(len, program.code))
+    monkeypatch.setattr("pipesim.export.promela.text.MAX_MODEL_OPERATIONS", operations)
+    assert to_promela(program).startswith("/*")
+    monkeypatch.setattr("pipesim.export.promela.text.MAX_MODEL_OPERATIONS", operations - 1)
+    with pytest.raises(UsageError, match=f"has {operations} operations, and a model at most {operations - 1}"):
+        to_promela(program)

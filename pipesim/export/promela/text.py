@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Set
 
+from pipesim.bounds import MAX_MODEL_OPERATIONS
 from pipesim.errors import UsageError
 from pipesim.export.promela.comment import comment, comment_text
 from pipesim.export.promela.landings import landings
@@ -49,6 +50,13 @@ def search_depth(program: Program) -> int:
 
 def _require_small(words: Words) -> None:
     program = words.program
+    operations = sum(map(len, program.code))
+    if operations > MAX_MODEL_OPERATIONS:  # before its transfers are compared with each other
+        raise UsageError(
+            f"{program.name} has {operations:,} operations, and a model at most {MAX_MODEL_OPERATIONS:,}",
+            cause="SPIN could not search its schedules",
+            correction="export a smaller size",
+        )
     if len(program.agents) > _MOST_PROCESSES:
         raise UsageError(
             f"{program.name} has {len(program.agents)} agents, and SPIN takes {_MOST_PROCESSES} processes",
