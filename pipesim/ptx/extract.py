@@ -23,7 +23,7 @@ from pipesim.ptx.emulate.warp import EmulatedWarp, Status
 from pipesim.ptx.flow.graph import graph_of
 from pipesim.ptx.flow.inline import inlined
 from pipesim.ptx.flow.slice import slice_of
-from pipesim.ptx.flow.unwaited import read_too_early
+from pipesim.ptx.flow.unwaited import read_too_early, used_at_once
 from pipesim.ptx.flow.uses import uses_of
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import Launch
@@ -87,7 +87,10 @@ def prepare(module: Module, launch: Launch) -> Kernel:
     part = slice_of(function, graph, uses)
     code = Code(function, Regions(function, graph, part.kept, uses, part.opaque), part)
     code.effect_of = effect_of
-    return Kernel(module, launch, entry, function, code, read_too_early(function, graph, uses))
+    early = read_too_early(function, graph, uses)
+    loads = [p for p, _ in early if function.body[p].opcode == "tcgen05"]
+    code.loaded_at_once = frozenset(p for p in loads if used_at_once(function, graph, uses, p))
+    return Kernel(module, launch, entry, function, code, early)
 
 
 def emulate(kernel: Kernel, limits: Limits | None = None) -> Emulation:

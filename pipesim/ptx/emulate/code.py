@@ -125,6 +125,7 @@ class Code:
         for position in sorted(self.kept | self.opaque):
             for operand in self.body[position].operands:
                 self._collect(operand)
+        self.loaded_at_once: frozenset[int] = frozenset()  #: loads of tensor memory that end when they are used
         self.effect_of: Callable[[Instruction], Callable[..., Any]] = lambda _: lambda *__: None
 
     @property

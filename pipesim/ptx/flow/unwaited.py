@@ -8,6 +8,7 @@ them before. A ``mov`` passes a register on, as compilers let it before the wait
 from __future__ import annotations
 
 from pipesim.ptx.flow.graph import Graph
+from pipesim.ptx.flow.opcodes import synchronises
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.instruction import Immediate, Instruction
 from pipesim.ptx.text.module import Function
@@ -22,6 +23,38 @@ def read_too_early(function: Function, graph: Graph, uses: Uses) -> tuple[tuple[
         p for p, each in enumerate(function.body) if _is_load(each) or each.mnemonic.startswith("wgmma.mma_async")
     ]
     return tuple((p, reader) for p in writers if (reader := _reader(function, graph, uses, p)) >= 0)
+
+
+def used_at_once(function: Function, graph: Graph, uses: Uses, writer: int) -> bool:
+    """Whether on every way from a ``tcgen05.ld`` its registers are read, or waited for, before the warp synchronises.
+
+    The hardware has them when they are read: PTX does not promise it, but compilers of kernels rely on it.
+    """
+    body, written = function.body, set(uses.writes[writer])
+    seen: set[int] = set()
+    ahead = _after(graph, writer, len(body))
+    while ahead:
+        p = ahead.pop()
+        each = body[p]
+        if p in seen or each.has("wait::ld"):
+            continue
+        seen.add(p)
+        if not written.isdisjoint(uses.reads[p]):
+            if each.opcode != "mov":
+                continue
+            written.update(uses.writes[p])
+        after = _after(graph, p, len(body))
+        if not after or len(seen) > _MOST_STEPS or _others_may_notice(each):
+            return False
+        ahead += after
+    return True
+
+
+def _others_may_notice(each: Instruction) -> bool:
+    local = each.opcode in ("fence", "membar", "elect") or (
+        each.opcode == "tcgen05" and each.modifiers[0].startswith(("ld", "st", "wait", "fence"))
+    )
+    return synchronises(each) and not local
 
 
 def _is_load(each: Instruction) -> bool:

@@ -1,7 +1,7 @@
 """Registers of tensor cores that are read before a wait for what writes them."""
 
 from pipesim.ptx.flow.graph import graph_of
-from pipesim.ptx.flow.unwaited import read_too_early
+from pipesim.ptx.flow.unwaited import read_too_early, used_at_once
 from pipesim.ptx.flow.uses import uses_of
 from pipesim.ptx.text.read import read_module
 from tests.support.small_ptx import text_of
@@ -46,3 +46,26 @@ def test_a_load_of_tensor_memory_has_a_wait_of_its_own():
     assert early(LOAD + " tcgen05.wait::ld.sync.aligned;\n" + READ) == []
     assert early(LOAD + READ + " tcgen05.wait::ld.sync.aligned;\n") == ["add"]
     assert early(LOAD + " tcgen05.wait::st.sync.aligned;\n" + READ) == ["add"]
+
+
+def at_once(body: str) -> bool:
+    """Whether the load of tensor memory in it has ended before the warp synchronises, since its registers are used."""
+    (function,) = read_module(text_of(body), "small.ptx").entries
+    (load,) = [p for p, each in enumerate(function.body) if each.opcode == "tcgen05"]
+    return used_at_once(function, graph_of(function), uses_of(function), load)
+
+
+ARRIVE = " mbarrier.arrive.shared::cta.b64 _, [%r3];\n"
+EITHER_WAY = " setp.eq.u32 %p1, %r1, 0;\n @%p1 bra over;\n"
+
+
+def test_a_load_has_ended_when_its_registers_are_used():
+    assert at_once(LOAD + READ + ARRIVE)
+    assert at_once(LOAD + EITHER_WAY + READ + "over:\n" + READ + ARRIVE)
+
+
+def test_a_load_may_go_on_where_others_hear_of_it_before_its_registers_are_used():
+    assert not at_once(LOAD + ARRIVE + READ)
+    assert not at_once(LOAD + EITHER_WAY + READ + "over:\n" + ARRIVE)
+    assert not at_once(LOAD + " mov.b32 %r30, %r10;\n" + ARRIVE)
+    assert not at_once(LOAD)

@@ -225,12 +225,16 @@ def _ranges(cluster: Cluster, step: DecodedStep, address: int, number: int) -> l
 
 
 def _load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    """``tcgen05.ld``: it reads from here on until ``tcgen05.wait::ld``, so that a read is recorded at both."""
+    """``tcgen05.ld``: it reads from here on until ``tcgen05.wait::ld``, so that a read is recorded at both.
+
+    Where its registers are used without that wait it has ended then, which the report states as an assumption.
+    """
     each = step.instruction
     address = one_of(warp, step.get(1, warp), "an address of tensor memory")
     ranges = _ranges(cluster, step, address, warp.number)
     read(cluster, warp, (Space.TENSOR, warp.cta), ranges, each.position)
-    warp.tensor_reads.append((each.position, ranges))
+    if each.position not in cluster.code.loaded_at_once:
+        warp.tensor_reads.append((each.position, ranges))
     if step.valued:
         cluster.forget_results(warp, step, "a word of tensor memory")
 
