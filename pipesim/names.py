@@ -7,15 +7,19 @@ stand for themselves in another language are identifiers. How a text is quoted i
 from __future__ import annotations
 
 import unicodedata
+from reprlib import repr as brief
 
 from pipesim.bounds import MAX_NAME, MAX_TEXT
 
+_NO_TEXT = "it is not text"
 _CUT = 40  #: characters of a wrong name that an error shows
 _CONTROL = frozenset({"Cc", "Cs", "Zl", "Zp"})  #: control characters, halves of characters, separators of lines
 
 
-def wrong_name(text: str) -> str:
+def wrong_name(text: object) -> str:
     """What is wrong with a name, "" if nothing is: it is not empty, not long, and its characters are printable."""
+    if not isinstance(text, str):
+        return _NO_TEXT
     if not text:
         return "it is empty"
     if len(text) > MAX_NAME:
@@ -23,21 +27,25 @@ def wrong_name(text: str) -> str:
     return "" if text.isprintable() else _having([c for c in text if not c.isprintable()])
 
 
-def wrong_identifier(text: str) -> str:
+def wrong_identifier(text: object) -> str:
     """The same of a parameter's name: Python, C and Promela must be able to spell it."""
     wrong = wrong_name(text)
-    return wrong or ("" if text.isidentifier() else "a letter or _ comes first, then letters, digits and _")
+    return wrong or ("" if str(text).isidentifier() else "a letter or _ comes first, then letters, digits and _")
 
 
-def wrong_text(text: str) -> str:
+def wrong_text(text: object) -> str:
     """The same of a text in one line, such as a source line: it may be empty, and have any character of a path."""
+    if not isinstance(text, str):
+        return _NO_TEXT
     if len(text) > MAX_TEXT:
         return f"it has {len(text):,} characters; at most {MAX_TEXT:,} are possible"
     return "" if text.isprintable() else _having([c for c in text if unicodedata.category(c) in _CONTROL])
 
 
-def shown(text: str) -> str:
+def shown(text: object) -> str:
     """A wrong name as an error shows it: in quotes, its unprintable characters escaped, cut."""
+    if not isinstance(text, str):
+        return brief(text)
     return repr(text) if len(text) <= _CUT else f"{text[:_CUT]!r}..."
 
 

@@ -50,6 +50,7 @@ def spread(
     except KeyboardInterrupt as error:
         if not found:
             raise
+        current().resume()
         found = {n: failed(part, error) for n, part in enumerate(parts)} | found
     return [found[n] for n in range(len(parts))]
 

@@ -12,7 +12,7 @@ import sys
 from pipesim.cli.arguments import WHOLE_TIME
 from pipesim.cli.output import refuse, remark
 from pipesim.process.limits import Limit, LimitReachedError, limit_error, usual_bytes
-from pipesim.process.watch import Reason, Watch, current, signal_of
+from pipesim.process.watch import Reason, SignalError, Watch, current, signal_of
 
 
 def carry_out(options: argparse.Namespace) -> int:
@@ -26,6 +26,8 @@ def carry_out(options: argparse.Namespace) -> int:
             start(options)
             code = int(options.carry_out(options))
             watch.stop()
+            if isinstance(watch.raised, SignalError):  # a library caught it, and nobody dealt with it
+                raise watch.raised
             return code
         except MemoryError as error:
             raise limit_error(LimitReachedError(Limit.MEMORY, watch.most_bytes or 0)) from error

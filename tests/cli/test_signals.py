@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from pipesim import targets
 from pipesim.answers.checking import Checking
 from tests.support.paths import ROOT
 
@@ -37,6 +39,20 @@ def test_each_has_its_exit_code(
     monkeypatch.setattr("pipesim.targets.find", sends(number))
     answer = call("run", PC)
     assert (answer.code, answer.out, answer.err) == (code, "", said)
+
+
+@pytest.mark.parametrize(("number", "code", "said"), ENDS)
+def test_one_that_a_library_catches_is_not_lost(
+    call: Call, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, code: int, said: str
+) -> None:
+    def swallow(*_: Any, **__: Any) -> None:
+        with contextlib.suppress(BaseException):  # as some do where they import what may be missing
+            signal.raise_signal(number)
+
+    find = targets.find
+    monkeypatch.setattr("pipesim.targets.find", lambda name: swallow() or find(name))
+    answer = call("show", PC)
+    assert (answer.code, answer.err) == (code, said)
 
 
 @pytest.mark.parametrize("number", [number for number, _, _ in ENDS])

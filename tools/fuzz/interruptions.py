@@ -41,16 +41,17 @@ HEAD = ("command", "cases", "ended", "known", "over", "traceback", "start", "pro
 
 #: What writes without pause: files of 4 MiB, each a repetition of one byte, over each other and beside each other.
 WRITER = """
-import itertools, sys
-from pathlib import Path
-from pipesim.process.watch import Watch, exit_code_of
-from pipesim.trace.whole import write_whole
+import sys
 try:
+    import itertools
+    from pathlib import Path
+    from pipesim.process.watch import Watch
+    from pipesim.trace.whole import write_whole
     with Watch():
         for n in itertools.count():
             write_whole(Path(f"written-{n % 7}.bin"), bytes([n % 251]) * (4 << 20), force=True)
 except KeyboardInterrupt as error:
-    sys.exit(exit_code_of(error))
+    sys.exit(128 + getattr(error, "number", 2))
 """
 
 
@@ -89,6 +90,7 @@ KERNEL = (
     "--block", "288", "--smem", "65664", "--arg", "npy:matrix.npy", "--arg", "out:16384:sums", "--arg", "i32:64",
     "--bytes", "tile_bytes",
 )  # fmt: skip
+CAPTURED = "rowsum-mw8-s4-tb16384-t32-w470-g2.parquet"
 
 SCENARIOS = (
     Scenario("check a file", pipesim("check", NINE_WARPS, "-p", "empty_count=9")),
@@ -106,7 +108,7 @@ SCENARIOS = (
         ),
         {"t.parquet": is_parquet, "p.json": is_program},
     ),
-    Scenario("capture --kernel", pipesim(*KERNEL)),
+    Scenario("capture --kernel", pipesim(*KERNEL), {CAPTURED: is_parquet}),
     Scenario("files written", (sys.executable, "-c", WRITER), {f"written-{n}.bin": is_of_one_byte for n in range(7)},
              seconds=2.0),
 )  # fmt: skip
