@@ -113,6 +113,8 @@ def _mma(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     if isinstance(instruction, int):
         columns = max((instruction >> 17 & 0x3F) << 3, 8)
         rows = (instruction >> 24 & 0x1F) << 4
+        if each.has("ws") and 0 < rows < 128:  # the rows are in each part of the lanes, with a part of the columns
+            columns, rows = columns * rows // 128, 128
     else:
         columns = cluster.columns_around(warp.cta, target & 0xFFFF, columns)
         cluster.notes.inferred[each.position] = "the columns of a product whose descriptor is not known"

@@ -1,0 +1,55 @@
+"""Which columns of tensor memory a product of ``tcgen05`` writes (PTX ISA, "Data Path Layout")."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipesim.model.ops import Op, Space, operand
+from pipesim.model.program import Program
+from tests.support.small_ptx import program_of
+
+
+def descriptor(rows: int, columns: int) -> int:
+    """The part of an instruction descriptor that says the shape."""
+    return columns >> 3 << 17 | rows >> 4 << 24
+
+
+def products(form: str, rows: int, columns: int, apart: int) -> Program:
+    """Two products into columns that begin so far apart, and nothing in between."""
+    return program_of(
+        f""" mov.u32 %r4, {descriptor(rows, columns)};
+ mov.u64 %rd0, 0;
+ setp.eq.u32 %p1, 0, 0;
+ mov.u32 %r5, 0;
+ mov.u32 %r6, {apart};
+ {form} [%r5], %rd0, %rd0, %r4, %p1;
+ {form} [%r6], %rd0, %rd0, %r4, %p1;
+""",
+        warps=1,
+    )
+
+
+def overlap(program: Program) -> bool:
+    """Whether a byte is written by both."""
+    ranges = []
+    for op in program.code[0]:
+        if op[0] == Op.TRANSFER_WRITE:
+            access = program.accesses[operand(op, "access")]
+            assert access.space is Space.TENSOR
+            ranges.append((access.offset, access.offset + access.nbytes))
+    half = len(ranges) // 2
+    return any(a < d and c < b for a, b in ranges[:half] for c, d in ranges[half:])
+
+
+@pytest.mark.parametrize(
+    ("form", "rows", "columns", "wide"),
+    [
+        ("tcgen05.mma.cta_group::1.kind::f16", 128, 64, 64),
+        ("tcgen05.mma.ws.cta_group::1.kind::f16", 128, 64, 64),
+        ("tcgen05.mma.ws.cta_group::1.kind::f16", 64, 128, 64),
+        ("tcgen05.mma.ws.cta_group::1.kind::f16", 32, 256, 64),
+    ],
+)
+def test_a_product_is_as_wide_as_its_rows_leave_it(form: str, rows: int, columns: int, wide: int) -> None:
+    assert not overlap(products(form, rows, columns, wide))
+    assert overlap(products(form, rows, columns, wide - 1))
