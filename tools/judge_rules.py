@@ -208,7 +208,7 @@ def _certificate_rules() -> Iterator[Rule]:
         tuple((family, partial(of_certificate, family)) for family in ("registers", "handovers")),
     )
     for said, target, instead in (
-        ("a phase that somebody waits for may be incomplete until the request", f"{asked}_is_complete", _yes),
+        ("a phase that is waited for may be incomplete until the request", f"{asked}_is_complete", _yes),
         (
             "who has ended holds what it asked for",
             "certificate.registers.RegisterRequests._is_granted",

@@ -34,7 +34,7 @@ def test_a_missed_phase_is_told_at_the_smallest_sizes() -> None:
     assert (blocked["epilogue_load"].missed, blocked["epilogue_load"].phase_now) == (0, 2)
     said = " ".join(" ".join(check_lines(report, 100)).split())
     assert "epilogue_load asks for phase 0 of load_order[0], which is complete" in said
-    (last,) = [step for step in shown.schedule if step.number == 63]
+    (last,) = [step for step in shown.schedule if step.number == 102]
     assert (last.agent, last.short, last.note, last.part) == (
         "load",
         "arrive load_order[0]",

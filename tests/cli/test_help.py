@@ -11,6 +11,7 @@ import pytest
 
 from pipesim.cli.main import COMMANDS, parser
 from pipesim.cli.parser import EXAMPLES, parse
+from tests.support.paths import ROOT
 
 Call = Callable[..., Any]
 #: Examples that are parsed only: they need a GPU, a shell, or minutes.
@@ -74,9 +75,13 @@ def test_every_other_example_runs(call: Call) -> None:
         "pipesim new my_kernel.py",
         "pipesim run gemm_sm90 --save-trace gemm.parquet",
         "pipesim run my_kernel.py --save-trace my_kernel.parquet",
+        "pipesim new mine.py",
+        "pipesim run mine.py --save-trace mine.parquet",
         "pipesim run producer_consumer --save-trace before.parquet",
         "pipesim run producer_consumer --save-trace after.parquet",
     ]
+    kernel = ROOT / "tests" / "ptx" / "kernels" / "scale_ws_s3-sm_90a.ptx"
+    Path("kernel.ptx").write_text(kernel.read_text(encoding="utf-8"), encoding="utf-8")
     for typed in ahead:
         assert call(*words_of(typed)).code == 0
     run = [typed for typed in dict.fromkeys(TYPED) if typed not in NOT_RUN]

@@ -29,10 +29,10 @@ ONE_OF_EACH = [
     pytest.param("attention_sm90-bn128-d128-f0-kb16-nc2-p1-qs1-s900-st2-g1", marks=slow),
     pytest.param("attention_sm90_fused-bn128-d128-kb16-nc2-p1-s900-st3-g1", marks=slow),
     pytest.param("cluster_multicast-c2-cw2-ob8192-sb8192-s4-t16-w600-g2", marks=slow),
-    pytest.param("epilogue_residual-a2-at700-cs2-es2-e150-fto1-ki3-od0-r1-sb2048-s4-st4-t8-g1", marks=slow),
+    pytest.param("epilogue_residual-a2-at700-cs2-es2-e150-fto1-ki3-od0-r1-sb2048-s4-st4-t6-g1", marks=slow),
     pytest.param("gemm_sm90-bk64-bn256-d0-e300-kgs1-ki16-l0-nc2-s3-t3-tm1-g1-device", marks=slow),
     pytest.param("gemm_sm90-bk64-bn128-d1-e300-kgs1-ki16-l1-nc2-s4-t2-tm1-g1", marks=slow),
-    pytest.param("persistent_scheduler-a700-cs2-cw2-ki8-s4-tb16384-t8-w600-g1", marks=slow),
+    pytest.param("persistent_scheduler-a700-cs2-cw2-ki8-s4-tb16384-t6-w600-g1", marks=slow),
 ]
 FAULTY = "producer_consumer-al1-cw2-s3-tb4096-t24-w200-g1-{}-at-7"
 

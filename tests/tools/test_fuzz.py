@@ -305,9 +305,11 @@ def test_the_command_prints_a_table_and_keeps_what_was_wrong(
     monkeypatch.setattr(command, "in_workers", lambda tasks, workers: results)
     assert command.main(["1", "5", "--kind", "schedules", "--keep", str(tmp_path)]) == 1
     printed = capsys.readouterr().out.splitlines()
-    assert printed[0].split()[:3] == ["kind", "cases", "exit"]
-    assert printed[1].split() == ["schedules", "1", *"00000", "1", *"0000", "0", "1.0", "s", "90", "MB"]
-    assert printed[2].split() == ["1", "schedules:", "internal", "error:", "KeyError", "at", "x.py:1"]
+    assert printed[0].split()[:3] == ["kind", "cases", "clear"]
+    assert printed[1].split() == ["schedules", "1", *"0000", "1", *"00000", "1.0", "s", "90", "MB"]
+    assert printed[2].split() == ["all", *printed[1].split()[1:]]
+    assert printed[3].startswith("1 cases in ")
+    assert printed[4].split() == ["1", "schedules:", "internal", "error:", "KeyError", "at", "x.py:1"]
     assert (tmp_path / "schedules-5" / "p.json").is_file()
     assert "KeyError" in (tmp_path / "schedules-5" / "COMMAND").read_text(encoding="utf-8")
     monkeypatch.undo()

@@ -32,6 +32,7 @@ from pipesim.model.program import Program
 from pipesim.trace.schema import Events, Trace
 from pipesim.trace.sites import RECORDED, Record, SiteBook, SiteTable, optional_of, optional_sites, site_table
 
+_MOST_WORK = 500_000_000  #: of an agent the square of its operations, since each edit makes a list of them: 10 s
 _LATEST = 8  #: passes of a line before the divergence at which a mistake of one pass is looked for
 
 
@@ -39,7 +40,8 @@ def diagnose(program: Program, trace: Trace, found: Conformance) -> Diagnosis | 
     """Why ``trace`` leaves ``program``; ``found`` is what :func:`conform` said of the two.
 
     None if there is nothing to explain (it conforms, and nothing was made wrong) or nothing to explain it with: records
-    were lost, only a window of them was kept, or only a barrier's word or the time of a return is wrong.
+    were lost, only a window of them was kept, only a barrier's word or the time of a return is wrong, or the program is
+    far larger than any that was recorded.
     """
     made = trace.meta.fault
     if found.verdict is TraceVerdict.UNKNOWN or found.lost or trace.meta.window:
@@ -49,6 +51,8 @@ def diagnose(program: Program, trace: Trace, found: Conformance) -> Diagnosis | 
     wrong = trace.meta.wrong_tiles > 0
     if found.divergence is None and (made or not wrong):
         return Diagnosis((), 0, made, manifest=wrong) if made else None
+    if sum(len(code) ** 2 for code in program.code) > _MOST_WORK:
+        return None
     candidates, in_code = edits(program), code_edits(program)
     tried = len(candidates) + len(in_code)
     if found.divergence is None:
