@@ -270,6 +270,13 @@ def _linear(wanted: Column, terms: Mapping[str, Column], *, constant: bool) -> I
 
 def _check(text: str, variants: Sequence[Variant], spelled: Spelling) -> None:
     """ConfigurationError unless the text read back is the site table of each variant."""
+    for variant in variants:
+        if len({agent.warp for agent in variant.table.agents}) < len(variant.table.agents):
+            raise ConfigurationError(
+                "no table can be written of this protocol: lanes of one warp are several agents",
+                cause="a kernel's recorder numbers its agents by warps",
+                correction="leave lanes_apart=True out of the roles that are recorded",
+            )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "read.table.h"
         path.write_text(text, encoding="utf-8")

@@ -11,7 +11,7 @@ from pipesim.model.groups import ARRIVALS, CLUSTER, EXPECTS, ON_NAMED_BARRIER, P
 from pipesim.model.machine import State, finished, own_channel
 from pipesim.model.moves import held_up
 from pipesim.model.ops import Engine, Op, Operation, operand, operands
-from pipesim.model.program import Program
+from pipesim.model.program import Program, meeting_name
 from pipesim.model.register_pool import WARP
 
 _PARTS: dict[str, Callable[[BarrierState], bool]] = {
@@ -68,7 +68,7 @@ def channel_name(program: Program, channel: int, agent: int) -> str:
         return program.barrier_name(channel)
     channel -= len(program.barriers)
     if channel < len(program.named_barriers):
-        return f"named barrier {program.named_barriers[channel][1]}"
+        return meeting_name(program.named_barriers[channel][1])
     if channel == len(program.named_barriers):
         return "the cluster barrier"
     owner = channel - len(program.named_barriers) - 1

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from pipesim.model.groups import BY_PARITY, ENGINE_ACCESSES, ON_NAMED_BARRIER
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, operand, order_of, scope_of
-from pipesim.model.program import Program
+from pipesim.model.program import Program, meeting_name
 
 _FENCES = {
     Fence.MBARRIER_INIT: "mbarrier_init",
@@ -153,7 +153,7 @@ def _cp_async(p: Program, op: Operation) -> str:
 
 def _named(p: Program, op: Operation, verb: str) -> str:
     number = p.named_barriers[operand(op, "named_barrier")][1]
-    return f"{verb} named barrier {number} ({operand(op, 'threads'):,} threads)"
+    return f"{verb} {meeting_name(number)} ({operand(op, 'threads'):,} threads)"
 
 
 def _fence(_: Program, op: Operation) -> str:

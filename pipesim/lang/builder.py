@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import index
 from types import CodeType, FrameType, TracebackType
 
 from pipesim.bounds import MAX_AGENT_OPERATIONS
 from pipesim.errors import HandleError, ProtocolError, TooManyOperationsError
+from pipesim.model.groups import READS_REGISTER, WRITES_REGISTER
 from pipesim.model.ops import OPERANDS, Op, Operation, Space
 from pipesim.names import shown, wrong_name
 
@@ -212,7 +214,14 @@ class Recorder:
     """
 
     def __init__(
-        self, tables: Tables, who: str, cta: int, lanes: int, located: int = 0, most: int | None = None
+        self,
+        tables: Tables,
+        who: str,
+        cta: int,
+        lanes: int,
+        located: int = 0,
+        most: int | None = None,
+        follows: int | None = None,
     ) -> None:
         self.most = MAX_AGENT_OPERATIONS if most is None else min(most, MAX_AGENT_OPERATIONS)
         self.tables = tables
@@ -220,6 +229,7 @@ class Recorder:
         self.cta = cta
         self.lanes = lanes  #: bit mask of the lanes executing now
         self.all_lanes = lanes
+        self.follows = lanes if follows is None else follows  #: bit mask of the lanes whose operations are recorded
         self.located = located
         self.code: list[Operation] = []
         self.lines: list[int] = []  #: of the operations from ``located`` on
@@ -231,8 +241,18 @@ class Recorder:
 
     @property
     def executing(self) -> int:
-        """How many lanes execute now: what an arrive counts."""
+        """How many lanes of the warp execute now."""
         return self.lanes.bit_count()
+
+    @property
+    def counted(self) -> int:
+        """How many lanes of this agent execute now: what an arrive counts."""
+        return (self.lanes & self.follows).bit_count()
+
+    @property
+    def is_part(self) -> bool:
+        """True if the agent is only some lanes of its warp, which go on independently of the others."""
+        return self.follows != self.all_lanes
 
     def emit(self, op: Op, *operands: int, line: str = "") -> None:
         """Append an operation with the author's line, or this one. ProtocolError if an operand is not a whole
@@ -292,6 +312,9 @@ class Recorder:
             correction="divide with //, which keeps whole numbers whole" if isinstance(value, float) else "",
         )
 
+    def require_whole(self, instruction: str) -> None:
+        """ProtocolError if the agent is only some lanes of its warp: the instruction is executed by all together."""
+
     @contextmanager
     def naming(self, pipeline: str) -> Iterator[None]:
         """Enter the name of the pipeline struct that is made inside, "" for none; those that it contains are not
@@ -314,6 +337,68 @@ class Recorder:
     def narrowed(self, lanes: int) -> Narrowed:
         """Only these of the executing lanes execute inside."""
         return Narrowed(self, lanes)
+
+
+class PartRecorder(Recorder):
+    """The operations of some lanes of a warp, ``follows``, whose role runs as if for all of them.
+
+    What only other lanes execute is not recorded, so that the role's own state is the same for every part.
+    """
+
+    def append(self, operation: Operation, source: int = -1) -> None:
+        """Append the operation if a lane of this agent executes it. ProtocolError if it uses a register that only
+        other lanes have.
+        """
+        if self.lanes & self.follows:
+            self._require_registers(operation)
+            super().append(operation, source)
+
+    def extend(self, block: list[Operation]) -> None:
+        """Append the operations if a lane of this agent executes them."""
+        if self.lanes & self.follows:
+            super().extend(block)
+
+    def narrowed(self, lanes: int) -> Narrowed:
+        """Only these of the executing lanes execute inside: the first alone, or all. ProtocolError for other sets of
+        lanes, which have no agents of their own.
+        """
+        if self.lanes & lanes not in (0, 1, self.all_lanes):
+            raise ProtocolError(
+                f"{self.who}: {(self.lanes & lanes).bit_count()} lanes execute, in a role whose lanes are apart",
+                place=author_line(),
+                cause="only the lane that is elected is told from the others of its warp",
+                correction="use `with w.elect_one():`, all lanes, or a role without lanes_apart=True",
+            )
+        return super().narrowed(lanes)
+
+    def require_whole(self, instruction: str) -> None:
+        """ProtocolError: the lanes of this role go on independently."""
+        raise ProtocolError(
+            f"{self.who}: {instruction} in a role whose lanes are apart",
+            place=author_line(),
+            cause="the lanes of a warp execute it together, but those of this role go on independently",
+            correction="move it to a role without lanes_apart=True",
+        )
+
+    def _require_registers(self, operation: Operation) -> None:
+        op = operation[0]
+        written = self._written
+        for name, value in zip(OPERANDS[Op(op)], operation[1:], strict=True):
+            reads = name == "state_register" or (name == "register" and op in READS_REGISTER)
+            if reads and value >= 0 and value not in written:
+                raise ProtocolError(
+                    f"{self.who}: a result is used by lanes that do not have it",
+                    place=author_line(),
+                    cause="it was made where only other lanes of the warp execute, and is in their registers",
+                    correction="test or arrive where the lanes that use the result execute, too",
+                )
+        if op in WRITES_REGISTER:
+            written.update(v for n, v in zip(OPERANDS[Op(op)], operation[1:], strict=True) if n == "register")
+
+    @cached_property
+    def _written(self) -> set[int]:
+        """The registers that operations of this agent have written."""
+        return set()
 
 
 class Narrowed:

@@ -26,6 +26,8 @@ class _DescribedRole(Protocol):
     def warps(self) -> int: ...
     @property
     def first_warp(self) -> int: ...
+    @property
+    def parts(self) -> Sequence[tuple[str, int]]: ...
 
 
 class _Described(Protocol):
@@ -52,9 +54,10 @@ def assemble(
 ) -> Program:
     """The flat program of one recording of every agent of ``protocol``."""
     agents = tuple(
-        Agent(cta, role.first_warp + index, recorders[0].all_lanes, role.name, index)
+        Agent(cta, role.first_warp + index, lanes, name, index)
         for cta in range(protocol.cluster)
         for role in protocol.roles
+        for name, lanes in role.parts
         for index in range(role.warps)
     )
     packed = [pack_registers(rec.code) for rec in recorders]

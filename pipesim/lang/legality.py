@@ -29,6 +29,8 @@ def require_mma(rec: Recorder, engine: Engine) -> None:
             place=author_line(),
             correction="use WGMMA or TCGEN05",
         )
+    if engine == Engine.WGMMA:
+        rec.require_whole("wgmma")
     if engine == Engine.TCGEN05:
         require_one_lane(rec, "tcgen05.mma")
     elif rec.executing != WARP:
@@ -42,6 +44,7 @@ def require_mma(rec: Recorder, engine: Engine) -> None:
 
 def require_register_request(rec: Recorder) -> None:
     """``setmaxnreg.sync.aligned`` is executed by whole warps."""
+    rec.require_whole("setmaxnreg")
     if rec.executing != WARP:
         raise ProtocolError(
             f"{rec.who}: {rec.executing} of {WARP} lanes execute setmaxnreg",
@@ -66,7 +69,12 @@ def require_whole_warp(rec: Recorder, instruction: str) -> None:
 
 
 def require_ordinary(rec: Recorder, name: str, space: Space, rank: int) -> None:
-    """Ordinary loads and stores reach shared memory of the whole cluster, tensor memory and registers of one CTA."""
+    """Ordinary loads and stores reach shared memory of the whole cluster, tensor memory and registers of one CTA.
+
+    Those of tensor memory (``tcgen05.ld``, ``tcgen05.st``) are for whole warps, and registers are each lane's own.
+    """
+    if space not in (Space.SHARED, Space.GLOBAL):
+        rec.require_whole(f"an access to {name}, which is {_WORDS[space]},")
     if space not in (Space.SHARED, Space.GLOBAL) and rank != rec.cta:
         raise ProtocolError(
             f"{rec.who} of CTA {rec.cta} reads or writes {name} of CTA {rank}, which is {_WORDS[space]}",
@@ -78,6 +86,8 @@ def require_ordinary(rec: Recorder, name: str, space: Space, rank: int) -> None:
 
 def require_transfer(rec: Recorder, engine: Engine, name: str, space: Space, rank: int) -> None:
     """A transfer of this engine may touch this memory of the CTA of this rank, by the lanes that execute now."""
+    if engine == Engine.WGMMA:
+        rec.require_whole("wgmma")
     if engine in _COPIES and space in (Space.TENSOR, Space.REGISTERS):
         raise ProtocolError(
             f"{rec.who}: a {_ENGINES[engine]} copy of {name}, which is {_WORDS[space]}",
@@ -123,6 +133,8 @@ def require_load(rec: Recorder, name: str, space: Space, rank: int, bar_rank: in
 
 def require_commit(rec: Recorder, engine: Engine, *, on_barrier: bool) -> None:
     """tcgen05 commits to an mbarrier, every other engine closes a group."""
+    if engine == Engine.WGMMA:
+        rec.require_whole("wgmma.commit_group")
     if on_barrier == (engine == Engine.TCGEN05):
         return
     raise ProtocolError(
@@ -137,6 +149,8 @@ def require_commit(rec: Recorder, engine: Engine, *, on_barrier: bool) -> None:
 
 def require_groups(rec: Recorder, engine: Engine) -> None:
     """tcgen05 has no groups to wait for."""
+    if engine == Engine.WGMMA:
+        rec.require_whole("wgmma.wait_group")
     if engine == Engine.TCGEN05:
         raise ProtocolError(
             f"{rec.who}: a wait for groups of TCGEN05",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.builder import Recorder, Tables, author_line, name_of, recording, whole
+from pipesim.lang.builder import PartRecorder, Recorder, Tables, author_line, name_of, recording, whole
 from pipesim.lang.flatten import assemble
 from pipesim.lang.raised import NOT_OURS, hint, in_words, raised_at
 from pipesim.lang.shared_mem_barrier import BarrierStorage
@@ -22,16 +22,33 @@ InitBody = Callable[[], None]
 
 TILE_ALIGNMENT = 128
 ALL_LANES = (1 << 32) - 1
+#: After a role's name, where its lanes are apart: a lane that is not elected, and the others that are not.
+ANOTHER, OTHERS = "_lane1", "_others"
 
 
 @dataclass(frozen=True)
 class Role:
-    """A role: ``warps`` warps of every CTA run ``body``, starting at warp ``first_warp``."""
+    """A role: ``warps`` warps of every CTA run ``body``, starting at warp ``first_warp``.
+
+    ``lanes_apart``: the lanes of each warp go on independently.
+    """
 
     name: str
     warps: int
     first_warp: int
     body: RoleBody
+    lanes_apart: bool = False
+
+    @property
+    def parts(self) -> tuple[tuple[str, int], ...]:
+        """The agents of a warp: what each is called, and the bit mask of its lanes. The first has the elected lane.
+
+        The others do all the same. One of them is an agent of its own, so that what two of them do to each other is
+        found; the rest can be one agent, because any two lanes are like that one and one of the rest.
+        """
+        if not self.lanes_apart:
+            return ((self.name, ALL_LANES),)
+        return (self.name, 1), (f"{self.name}{ANOTHER}", 2), (f"{self.name}{OTHERS}", ALL_LANES - 3)
 
 
 class Protocol:
@@ -135,11 +152,18 @@ class Protocol:
         self._init_line = _line_of(body) or author_line()
         return body
 
-    def role(self, name: str, warps: int = 1) -> Callable[[RoleBody], RoleBody]:
-        """Decorator: ``warps`` warps of each CTA run the function, each with its own :class:`Warp`."""
+    def role(self, name: str, warps: int = 1, *, lanes_apart: bool = False) -> Callable[[RoleBody], RoleBody]:
+        """Decorator: ``warps`` warps of each CTA run the function, each with its own :class:`Warp`.
+
+        ``lanes_apart``: the lanes of each warp go on independently, which PTX allows wherever no ``.sync`` or
+        ``.aligned`` instruction holds them together; they meet at ``w.sync_warp()``. The function runs once for each
+        of three agents: ``name`` is the lane that ``w.elect_one()`` elects, ``name_lane1`` one that it does not elect,
+        ``name_others`` the other 30.
+        """
         name = name_of("role", name)
         warps = whole(f"the number of warps of role {name}", warps)
-        if any(role.name == name for role in self.roles):
+        taken = {part for role in self.roles for part, _ in role.parts}
+        if taken & {name, *((f"{name}{ANOTHER}", f"{name}{OTHERS}") if lanes_apart else ())}:
             raise ProtocolError(f"{self.name} has two roles named {name}", place=author_line(), correction="rename one")
         if warps < 1:
             raise ProtocolError(
@@ -148,7 +172,7 @@ class Protocol:
 
         def add(body: RoleBody) -> RoleBody:
             _require_plain(body, f"role {name}", f"def {name}(w):", None)
-            self.roles.append(Role(name, warps, self.warps, body))
+            self.roles.append(Role(name, warps, self.warps, body, bool(lanes_apart)))
             return body
 
         return add
@@ -228,21 +252,28 @@ class Protocol:
     def _record(self, tables: Tables, located: Sequence[int] = (), most: int | None = None) -> list[Recorder]:
         recorders: list[Recorder] = []
         for cta in range(self.cluster):
-            for role in self.roles:
-                for index in range(role.warps):
-                    who = role.name if role.warps == 1 else f"{role.name}/{index}"
-                    known = located[len(recorders)] if located else 0
-                    rec = Recorder(tables, who, cta, ALL_LANES, known, most)
-                    warp = Warp(rec, index, role.first_warp + index, 32 * self.warps)
-                    with recording(rec):
-                        if self._has_prologue:
-                            if warp.warp == 0:
-                                self._record_init(rec)
-                            self._record_sync(rec)
-                        _run(lambda body=role.body, w=warp: body(w), rec.who)  # type: ignore[misc]  # bound now, on purpose
-                    recorders.append(rec)
-                    most = None if most is None else most - len(rec.code)
+            for role, name, lanes, index in self._agents():
+                who = name if role.warps == 1 else f"{name}/{index}"
+                known = located[len(recorders)] if located else 0
+                kind = PartRecorder if role.lanes_apart else Recorder
+                rec = kind(tables, who, cta, ALL_LANES, known, most, lanes)
+                warp = Warp(rec, index, role.first_warp + index, 32 * self.warps)
+                with recording(rec):
+                    if self._has_prologue:
+                        if warp.warp == 0:
+                            self._record_init(rec)
+                        self._record_sync(rec)
+                    _run(lambda body=role.body, w=warp: body(w), rec.who)  # type: ignore[misc]  # bound now, on purpose
+                recorders.append(rec)
+                most = None if most is None else most - len(rec.code)
         return recorders
+
+    def _agents(self) -> Iterator[tuple[Role, str, int, int]]:
+        """The agents of a CTA: of which role, under which name, with which lanes of which of its warps."""
+        for role in self.roles:
+            for name, lanes in role.parts:
+                for index in range(role.warps):
+                    yield role, name, lanes, index
 
     @property
     def _has_prologue(self) -> bool:
@@ -299,7 +330,7 @@ class Protocol:
             rec.emit(Op.CLUSTER_ARRIVE, semantics(scope=Scope.CLUSTER), line=line)
             rec.emit(Op.CLUSTER_WAIT, semantics(scope=Scope.CLUSTER), line=line)
         else:
-            rec.emit(Op.BAR_SYNC, rec.tables.named_barrier(rec.cta, 0), 32 * self.warps, 32, line=line)
+            rec.emit(Op.BAR_SYNC, rec.tables.named_barrier(rec.cta, 0), 32 * self.warps, rec.counted, line=line)
 
     @property
     def _set_up_line(self) -> str:

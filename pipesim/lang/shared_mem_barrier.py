@@ -167,7 +167,7 @@ class SharedMemBarrier:
         ``line``: who asked for it, where that is not who calls.
         """
         rec = recorder()
-        for _ in range(rec.executing):
+        for _ in range(rec.counted):
             rec.emit(Op.INIT, self._own(), num_threads, line=line)
 
     def inval(self) -> None:
@@ -183,7 +183,7 @@ class SharedMemBarrier:
     ) -> None:
         """``mapa`` and ``mbarrier.arrive.shared::cluster`` on the CTA of this rank; returns no state (PTX)."""
         rec = recorder()
-        rec.emit(Op.ARRIVE, self._address(cta), count * rec.executing, 0, -1, semantics(order, scope))
+        rec.emit(Op.ARRIVE, self._address(cta), count * rec.counted, 0, -1, semantics(order, scope))
 
     def arrive_drop(self, count: int = 1, *, order: Order = Order.DEFAULT, scope: Scope = Scope.DEFAULT) -> StateToken:
         """``mbarrier.arrive_drop``: arrive, and expect ``count`` fewer arrivals a lane from this phase on."""
@@ -195,7 +195,7 @@ class SharedMemBarrier:
         """``mbarrier.arrive.noComplete``: an arrive that promises not to complete the phase."""
         rec = recorder()
         register = rec.new_register()
-        rec.emit(Op.ARRIVE_NO_COMPLETE, self._address(), count * rec.executing, register, semantics(order, scope))
+        rec.emit(Op.ARRIVE_NO_COMPLETE, self._address(), count * rec.counted, register, semantics(order, scope))
         return StateToken(register)
 
     def expect_bytes(self, nbytes: int) -> StateToken:
@@ -211,22 +211,20 @@ class SharedMemBarrier:
         if pred:
             rec = recorder()
             nbytes = _bytes(rec, nbytes)
-            rec.emit(Op.ARRIVE, self._address(cta), rec.executing, nbytes * rec.executing, -1, semantics())
+            rec.emit(Op.ARRIVE, self._address(cta), rec.counted, nbytes * rec.counted, -1, semantics())
 
     def expect_tx(self, nbytes: int) -> None:
         """``mbarrier.expect_tx``: expect ``nbytes`` more, without an arrival."""
         rec = recorder()
         nbytes = _bytes(rec, nbytes)
-        rec.emit(Op.EXPECT_TX, self._address(), nbytes * rec.executing, semantics(Order.RELAXED))
+        rec.emit(Op.EXPECT_TX, self._address(), nbytes * rec.counted, semantics(Order.RELAXED))
 
     def complete_transaction(self, cta: int, nbytes: int, pred: bool = True) -> None:  # noqa: FBT001, FBT002  # upstream's signature
         """``mbarrier.complete_tx`` on the CTA of this rank, if ``pred``: pays for a copy that was skipped."""
         if pred:
             rec = recorder()
             nbytes = _bytes(rec, nbytes)
-            rec.emit(
-                Op.COMPLETE_TX, self._address(cta), nbytes * rec.executing, semantics(Order.RELAXED, Scope.CLUSTER)
-            )
+            rec.emit(Op.COMPLETE_TX, self._address(cta), nbytes * rec.counted, semantics(Order.RELAXED, Scope.CLUSTER))
 
     def wait(self, phase: int = 0) -> None:
         """Loop on ``mbarrier.try_wait.parity`` until the phase of this parity has completed."""
@@ -285,7 +283,7 @@ class SharedMemBarrier:
         Without ``noinc`` pending rises by one a lane first, so the phase is delayed and its count unchanged.
         """
         rec = recorder()
-        rec.emit(Op.CP_ASYNC_ARRIVE, self._own(), rec.executing, int(noinc))
+        rec.emit(Op.CP_ASYNC_ARRIVE, self._own(), rec.counted, int(noinc))
 
     def _arrive(self, op: int, count: int, nbytes: int, sem: int) -> StateToken:
         if not type(count) is type(nbytes) is type(sem) is int:
@@ -294,7 +292,7 @@ class SharedMemBarrier:
         rec = current_recorder() or recorder()
         if nbytes < 0:
             raise _negative(rec, nbytes)
-        register, executing = rec.new_register(), rec.lanes.bit_count()
+        register, executing = rec.new_register(), (rec.lanes & rec.follows).bit_count()
         rec.append((op, self._address(rec=rec), count * executing, nbytes * executing, register, sem))
         return StateToken(register, rec)
 

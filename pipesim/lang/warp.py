@@ -27,6 +27,7 @@ from pipesim.lang.legality import (
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier, barrier_address
 from pipesim.lang.tcgen05 import mma_arrive
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, operand, semantics
+from pipesim.model.program import NAMED_BARRIERS
 
 ANY_ITEM = -1
 _READ, _WRITE, _WORK = int(Op.READ), int(Op.WRITE), int(Op.WORK)
@@ -168,10 +169,11 @@ class Warp:
             named = index(item)
         except (KeyError, TypeError):
             self._first_load(rec, destination, mbar, item, nbytes, cta_mask)
-            self._loads[destination, mbar, nbytes, type(nbytes), cta_mask] = (
-                rec.code[-1][:4],
-                operand(rec.code[-1], "cta_mask"),
-            )
+            if rec.lanes & rec.follows:  # then it was recorded
+                self._loads[destination, mbar, nbytes, type(nbytes), cta_mask] = (
+                    rec.code[-1][:4],
+                    operand(rec.code[-1], "cta_mask"),
+                )
         else:
             self._require_one_copy(rec, destination)
             rec.append((*head, named, mask))
@@ -288,6 +290,10 @@ class Warp:
     def _transfer(self, op: int, engine: Engine, slot: Slot) -> Operation:
         """The operation but for its item, of a transfer that is allowed here."""
         rec = self._recorder
+        if (
+            rec.is_part and op == _TRANSFER_WRITE and rec.executing != 1
+        ):  # each lane copies bytes that have no name here
+            rec.require_whole("a copy that each lane makes a part of")
         try:
             head = self._heads[op, engine, slot]
         except (KeyError, TypeError):
@@ -389,19 +395,37 @@ class Warp:
         """``__syncthreads``: named barrier 0 with every thread of the CTA."""
         self._named(Op.BAR_SYNC, 0, self._cta_threads)
 
+    def sync_warp(self) -> None:
+        """``bar.warp.sync`` with all lanes (``__syncwarp``): they meet, and what each has read and written before is
+        ordered before what the others do after (PTX ISA, ``bar.warp.sync``). ProtocolError where only some lanes
+        execute.
+
+        Recorded in a role with ``lanes_apart=True``; in any other the lanes are together anyway, and it records
+        nothing.
+        """
+        rec = self._mine()
+        require_whole_warp(rec, "bar.warp.sync")
+        if rec.is_part:
+            number = NAMED_BARRIERS + self.warp
+            rec.emit(Op.BAR_SYNC, rec.tables.named_barrier(rec.cta, number), WARP, rec.counted)
+
     def _named(self, op: Op, number: int, threads: int) -> None:
         if not 0 <= number < 16:
             raise ProtocolError(f"named barrier {number}", place=author_line(), cause="a CTA has 16, numbered 0 to 15")
         rec = self._mine()
         require_whole_warp(rec, "bar.sync" if op == Op.BAR_SYNC else "bar.arrive")
-        rec.emit(op, rec.tables.named_barrier(rec.cta, number), threads, WARP)
+        if op == Op.BAR_ARRIVE:  # a warp arrives when its last lane does: no lane alone
+            rec.require_whole("bar.arrive")
+        rec.emit(op, rec.tables.named_barrier(rec.cta, number), threads, rec.counted)
 
     def cluster_arrive(self, order: Order = Order.DEFAULT) -> None:
         """``barrier.cluster.arrive``."""
+        self._mine().require_whole("barrier.cluster.arrive")
         self._mine().emit(Op.CLUSTER_ARRIVE, semantics(order, Scope.CLUSTER))
 
     def cluster_wait(self, order: Order = Order.DEFAULT) -> None:
         """``barrier.cluster.wait``."""
+        self._mine().require_whole("barrier.cluster.wait")
         self._mine().emit(Op.CLUSTER_WAIT, semantics(order, Scope.CLUSTER))
 
     def cluster_sync(self) -> None:

@@ -29,6 +29,7 @@ from pipesim.model.tables import (
     Barrier,
     ProgramData,
     Tile,
+    meeting_name,
 )
 from pipesim.model.validation import validate
 
@@ -45,6 +46,7 @@ __all__ = [
     "Barrier",
     "Program",
     "Tile",
+    "meeting_name",
 ]
 
 

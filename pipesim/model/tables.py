@@ -14,6 +14,15 @@ MAX_REGISTERS = 1 << 16
 MAX_THREAD_REGISTERS = 256  #: of the hardware, for one thread
 ALL_LANES = (1 << 32) - 1
 NAMED_BARRIERS = 16
+
+
+def meeting_name(number: int) -> str:
+    """``named barrier 3``; from :data:`NAMED_BARRIERS` on a number is no hardware barrier but ``the lanes of warp 2``,
+    which meet at ``bar.warp.sync`` (PTX ISA): the first is that of warp 0.
+    """
+    return f"named barrier {number}" if number < NAMED_BARRIERS else f"the lanes of warp {number - NAMED_BARRIERS}"
+
+
 MAX_CLUSTER = 16  #: CTAs of the largest cluster (CUDA programming guide; more than 8 must be asked for)
 WARP_GROUP = 4  #: warps of a warp group, the first a multiple of 4 (PTX ISA, "Warpgroup")
 
@@ -81,7 +90,8 @@ class ProgramData:
     code: tuple[tuple[Operation, ...], ...]
     lines: tuple[tuple[int, ...], ...]
     sources: tuple[str, ...]
-    named_barriers: tuple[tuple[int, int], ...] = ()  #: (CTA, hardware id 0..15) of each named barrier used
+    named_barriers: tuple[tuple[int, int], ...] = ()  #: (CTA, hardware id 0..15) of each named barrier
+    #: used; an id of 16 + w is ``bar.warp.sync`` of warp w, whose lanes are several agents
     loops: tuple[str, ...] = ()
     registers: int = 0  #: registers of each agent
     ctas: int = 1  #: CTAs in the cluster that the program is

@@ -25,7 +25,7 @@ from pipesim.bounds import (
     MAX_WARP,
 )
 from pipesim.errors import ProgramFormatError
-from pipesim.model.groups import LOOP_MARKS, REGISTER_OPTIONAL, WRITES_MEMORY
+from pipesim.model.groups import LOOP_MARKS, ON_NAMED_BARRIER, REGISTER_OPTIONAL, WRITES_MEMORY
 from pipesim.model.ops import (
     OPERANDS,
     Engine,
@@ -184,7 +184,7 @@ def _wrong_tables(program: ProgramData) -> str:
         barrier = program.barriers[alike]
         return f"two barriers are stage {barrier.stage} of {barrier.name} in CTA {barrier.cta}"
     for i, (_, number) in enumerate(program.named_barriers):
-        if not 0 <= number < NAMED_BARRIERS:
+        if not 0 <= number < NAMED_BARRIERS and not _is_warp_sync(program, i):
             return f"named barrier {i} has number {number}; a CTA has 0 to {NAMED_BARRIERS - 1}"
     alike = _twice(program.named_barriers)
     if alike >= 0:
@@ -198,6 +198,25 @@ def _wrong_tables(program: ProgramData) -> str:
         if not inside or tile.offset + tile.slots * tile.nbytes > MAX_ADDRESS:
             return f"tile {tile.name} is {tile.slots} slots of {tile.nbytes} bytes at {tile.offset}"
     return ""
+
+
+def _is_warp_sync(program: ProgramData, index: int) -> bool:
+    """True for an entry of the table of named barriers that stands for ``bar.warp.sync``.
+
+    Its number is 16 and that of a warp of which agents have some lanes each; only these come to it, each with its
+    lanes, and wait there for all 32.
+    """
+    cta, number = program.named_barriers[index]
+    for agent, code in zip(program.agents, program.code, strict=False):
+        mine = (agent.cta, NAMED_BARRIERS + agent.warp) == (cta, number) and agent.lanes != ALL_LANES
+        wanted = (Op.BAR_SYNC, index, ALL_LANES.bit_count(), agent.lanes.bit_count())
+        here = (op for op in code if op[1:2] == (index,) and op[0] in ON_NAMED_BARRIER)
+        if any(not mine or op != wanted for op in here):
+            return False
+    return any(
+        (agent.cta, NAMED_BARRIERS + agent.warp) == (cta, number) and agent.lanes != ALL_LANES
+        for agent in program.agents
+    )
 
 
 def _twice(entries: Iterable[Hashable]) -> int:

@@ -16,7 +16,7 @@ from math import lcm
 from pipesim.explain.phases import run_canonically
 from pipesim.model.groups import BLOCKING_WAITS, ON_BARRIER
 from pipesim.model.ops import Engine, Op, Operation, operand
-from pipesim.model.program import Program
+from pipesim.model.program import Program, meeting_name
 from pipesim.model.trips import common_trips
 from pipesim.timed.bound import Bound, ring_law
 from pipesim.timed.costs import Prices
@@ -246,5 +246,5 @@ class _Chain:
         if op[0] == Op.WAIT_GROUP:
             return "its own transfers"
         if op[0] == Op.BAR_SYNC:
-            return f"named barrier {self._program.named_barriers[operand(op, 'named_barrier')][1]}"
+            return meeting_name(self._program.named_barriers[operand(op, "named_barrier")][1])
         return "the cluster barrier"

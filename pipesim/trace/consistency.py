@@ -12,7 +12,7 @@ from typing import NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from pipesim.bounds import MAX_BARRIERS, MAX_TRACE_CYCLE, MAX_TRACE_TIME, MAX_TRACE_VALUE
+from pipesim.bounds import MAX_BARRIERS, MAX_TRACE_CYCLE, MAX_TRACE_TIME, MAX_TRACE_VALUE, MAX_WARP
 from pipesim.errors import TraceFormatError
 from pipesim.model.ending import Ending
 from pipesim.model.program import NAMED_BARRIERS
@@ -37,7 +37,7 @@ _VOCABULARY = {
     "memory": ("", "shared", "device", "host"),
 }
 
-_NAMED = frozenset(map(str, range(NAMED_BARRIERS)))
+_NAMED = frozenset(map(str, range(NAMED_BARRIERS + MAX_WARP + 1)))  # those of bar.warp.sync follow the hardware's
 _LARGEST_WORD = (1 << 64) - 1
 #: The least and the largest value of each column but the indices, which :func:`_check_indices` compares with tables.
 _RANGES = {

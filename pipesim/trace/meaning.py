@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from pipesim.model.awaited import Awaited
+from pipesim.model.program import meeting_name
 from pipesim.trace.schema import EventKind, Site, Trace
 
 _ASKS = (EventKind.WAIT_ENTER, EventKind.TRY)
@@ -27,7 +28,7 @@ def waited_for(site: Site) -> str:
 def waited_words(kind: EventKind, barrier: str) -> str:
     """The same by the kind of the site and what it is on."""
     if kind is EventKind.BAR_ENTER:
-        return f"named barrier {barrier}"
+        return meeting_name(int(barrier))
     return f"its {barrier.replace('_', '.')} groups" if kind is EventKind.GROUP_ENTER else barrier
 
 

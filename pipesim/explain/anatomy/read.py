@@ -13,7 +13,7 @@ from pipesim.explain.anatomy.memory import Touches, tiles, touches
 from pipesim.explain.anatomy.parts import Anatomy, Extent, Meeting, Member, Other, RolePart, Signal, Totals, Use
 from pipesim.model.groups import CLUSTER, MEETING_WAITS, ON_NAMED_BARRIER
 from pipesim.model.ops import Op, Space, operand
-from pipesim.model.program import Program
+from pipesim.model.program import Program, meeting_name
 
 _BARRIER_BYTES = 8
 
@@ -164,7 +164,7 @@ def _named_parts(part: Anatomy, rename: Rename) -> dict[str, list[object]]:
         writers, readers = (_seen(side, rename) for side in (tile.writers, tile.readers))
         found[tile.name or tile.space.name.lower()].append(replace(tile, writers=writers, readers=readers))
     for meeting in part.meetings:
-        found["the cluster barrier" if meeting.number is None else f"named barrier {meeting.number}"].append(meeting)
+        found["the cluster barrier" if meeting.number is None else meeting_name(meeting.number)].append(meeting)
     return dict(found)
 
 

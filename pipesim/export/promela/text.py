@@ -13,7 +13,7 @@ from pipesim.export.promela.operations import CLAMP, Choice, PromelaStep, Words,
 from pipesim.export.promela.rules import broken_by, rules
 from pipesim.model.groups import CLUSTER, EXPECTS, ON_NAMED_BARRIER, TRANSACTIONS
 from pipesim.model.ops import OPERANDS, Op, Operation, describe, operand
-from pipesim.model.program import Program
+from pipesim.model.program import NAMED_BARRIERS, Program, meeting_name
 from pipesim.model.state import OWN, TMA
 
 _MOST_PROCESSES = 250  #: SPIN knows 255; two are the model's own
@@ -135,7 +135,8 @@ def _declarations(words: Words, faults: list[str]) -> tuple[str, int]:
         lines.append("hidden byte completed;")
     named = len(program.named_barriers)
     lines += [
-        comment(f"named barrier {n} is {number} of CTA {cta}") for n, (cta, number) in enumerate(program.named_barriers)
+        comment(f"named barrier {n} is {number if number < NAMED_BARRIERS else meeting_name(number)} of CTA {cta}")
+        for n, (cta, number) in enumerate(program.named_barriers)
     ]
     threads = max((operand(op, "threads") for op in operations if op[0] in ON_NAMED_BARRIER), default=0)
     for name, most in (("arrived", threads), ("agreed", threads), ("generation", len(operations))):

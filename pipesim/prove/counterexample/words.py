@@ -24,7 +24,7 @@ from pipesim.model.groups import (
 from pipesim.model.machine import Step
 from pipesim.model.moves import Kind, Move, canonical, make
 from pipesim.model.ops import Op, Operation, operand
-from pipesim.model.program import Program
+from pipesim.model.program import Program, meeting_name
 from pipesim.model.state import State
 from pipesim.prove.counterexample.past import core, involved, past_of
 from pipesim.prove.counterexample.play import Play
@@ -141,7 +141,7 @@ class _Focus:
     def holds(self, op: Operation) -> bool:
         """True for an operation on one of them."""
         if op[0] in ON_NAMED_BARRIER:
-            return f"named barrier {self._program.named_barriers[operand(op, 'named_barrier')][1]}" in self._barriers
+            return meeting_name(self._program.named_barriers[operand(op, "named_barrier")][1]) in self._barriers
         if op[0] in CLUSTER:
             return "the cluster barrier" in self._barriers
         barrier = _barrier_of(op)

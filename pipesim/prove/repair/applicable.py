@@ -9,7 +9,7 @@ from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.edits import releases
 from pipesim.model.groups import ON_NAMED_BARRIER, PARITY_WAITS
 from pipesim.model.ops import Op, Operation, operand
-from pipesim.model.program import Program
+from pipesim.model.program import NAMED_BARRIERS, Program
 from pipesim.prove.repair.edits import Repair, RepairKind, barriers_of, may_expect
 
 
@@ -121,7 +121,7 @@ def _threads(program: Program) -> Iterator[Repair]:
         ]
         threads = sum(operand(ops[0], "lanes") for ops in here if ops)
         asked = {operand(op, "threads") for ops in here for op in ops}
-        if asked and asked != {threads}:
+        if name < NAMED_BARRIERS and asked and asked != {threads}:
             yield Repair(RepairKind.THREADS, "", str(name), threads, min(asked - {threads}))
 
 

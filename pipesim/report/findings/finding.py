@@ -205,7 +205,7 @@ def _waits(blocked: Blocked, names: str, agents: int) -> str:
 
 def _unit(blocked: Blocked) -> str:
     """What a barrier that is no mbarrier counts; "" for an mbarrier, which has phases, arrivals and bytes."""
-    if blocked.barrier.startswith("named barrier "):
+    if blocked.barrier.startswith(("named barrier ", "the lanes of warp ")):
         return "thread"
     if blocked.barrier == REGISTERS:
         return "register"

@@ -21,6 +21,7 @@ from pipesim.explain.anatomy.parts import (
     Wait,
 )
 from pipesim.model.ops import Engine, Space
+from pipesim.model.program import NAMED_BARRIERS
 from pipesim.protocols.limits import MAX_REGISTERS, MAX_SMEM, MAX_TMEM
 from pipesim.report.pictures.lanes import span
 from pipesim.report.text.words import count, number
@@ -172,8 +173,11 @@ def _use(use: Use) -> str:
 
 
 def meeting_label(meeting: Meeting) -> str:
-    """``barrier 1``, or ``cluster``."""
-    return "cluster" if meeting.number is None else f"barrier {meeting.number}"
+    """``barrier 1``, ``warp 2`` where its lanes meet, or ``cluster``."""
+    if meeting.number is None:
+        return "cluster"
+    warp = meeting.number - NAMED_BARRIERS
+    return f"barrier {meeting.number}" if warp < 0 else f"warp {warp}"
 
 
 def meeting_parts(meeting: Meeting, roles: Sequence[RolePart], cta: int) -> list[str]:

@@ -1,0 +1,276 @@
+"""Roles whose lanes go on independently: what is recorded, what is refused, and what the engines find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pipesim.errors import ProgramFormatError, ProtocolError
+from pipesim.export.promela.text import to_promela
+from pipesim.lang.protocol import Protocol
+from pipesim.lang.shared_mem_barrier import BarrierStorage
+from pipesim.lang.warp import TileArray, Warp
+from pipesim.model.finding import FaultKind
+from pipesim.model.ops import Engine, Fence, Op, Operation
+from pipesim.model.program import Agent, Program
+from pipesim.model.program_json import dumps, loads
+from pipesim.prove.check import check
+from pipesim.prove.search.with_clocks import search_memory_order
+from tests.support.random_schedules import every_end, outcomes
+
+ALL, ELECTED, ANOTHER, OTHERS = 0xFFFFFFFF, 1, 2, 0xFFFFFFFC
+SOURCE = Path(__file__).read_text(encoding="utf-8").splitlines()
+
+
+def ring(*, sync: bool = True, elected: bool = True, warps: int = 1, tiles: int = 5, apart: bool = True) -> Program:
+    """A producer refills a tile when its readers have arrived: one lane of each warp, or all."""
+    p = Protocol("ring")
+    tile = p.smem("tile", 2, 64)
+    full, empty = p.mbarriers("full", 2, 1), p.mbarriers("empty", 2, warps * (1 if elected else 32))
+
+    @p.role("producer")
+    def producer(w: Warp) -> None:
+        for i in range(tiles):
+            if i >= 2:
+                empty[i % 2].wait((i // 2 - 1) & 1)
+            with w.elect_one():
+                full[i % 2].expect_bytes(64)
+                w.tma_load(tile[i % 2], full[i % 2], i)  # refill
+
+    @p.role("consumer", warps=warps, lanes_apart=apart)
+    def consumer(w: Warp) -> None:
+        for i in range(tiles):
+            full[i % 2].wait(i // 2 & 1)
+            w.read(tile[i % 2], i)
+            if sync:
+                w.sync_warp()
+            if elected:
+                with w.elect_one():
+                    empty[i % 2].arrive()
+            else:
+                empty[i % 2].arrive()
+
+    return p.flatten()
+
+
+def one_role(body: Callable[[Warp, TileArray, BarrierStorage], None], cluster: int = 1, count: int = 1) -> Program:
+    p = Protocol("one", cluster=cluster)
+    tile, bars = p.smem("tile", 2, 64), p.mbarriers("bars", 2, count)
+    p.role("r", lanes_apart=True)(lambda w: body(w, tile, bars))
+    return p.flatten()
+
+
+def test_each_warp_is_three_agents_and_only_the_first_does_what_is_elected() -> None:
+    program = ring(warps=2, tiles=1)
+    assert program.agents == (
+        Agent(0, 0, ALL, "producer", 0),
+        *(Agent(0, 1 + i, ELECTED, "consumer", i) for i in range(2)),
+        *(Agent(0, 1 + i, ANOTHER, "consumer_lane1", i) for i in range(2)),
+        *(Agent(0, 1 + i, OTHERS, "consumer_others", i) for i in range(2)),
+    )
+    assert program.named_barriers == ((0, 0), (0, 17), (0, 18))
+    wait, read = (op for op in program.code[1] if op[0] in (Op.WAIT, Op.READ))
+    for agent, lanes in (1, 1), (3, 1), (5, 30):
+        arrive = [op for op in program.code[agent] if op[0] == Op.ARRIVE]
+        assert len(arrive) == (agent == 1)
+        assert program.code[agent] == (
+            (Op.BAR_SYNC, 0, 96, lanes), wait, read, (Op.BAR_SYNC, 1, 32, lanes), *arrive
+        )  # fmt: skip
+
+
+def test_an_arrive_of_all_lanes_counts_the_lanes_of_each_agent() -> None:
+    program = ring(sync=False, elected=False, tiles=1)
+    counts = [op[2] for code in program.code[1:] for op in code if op[0] == Op.ARRIVE]
+    assert counts == [1, 1, 30]
+
+
+def test_without_lanes_apart_it_records_nothing() -> None:
+    assert ring(apart=False).code == ring(apart=False, sync=False).code
+    assert all(agent.lanes == ALL for agent in ring(apart=False).agents)
+
+
+@pytest.mark.parametrize("warps", [1, 2])
+@pytest.mark.parametrize("elected", [True, False])
+def test_the_right_twins_are_proved(elected: bool, warps: int) -> None:  # a parameter
+    program = ring(sync=elected, elected=elected, warps=warps)
+    assert check(program).verdict.value == "proved"
+    assert outcomes(program) == {"finished"}
+
+
+def test_an_elected_arrive_that_runs_ahead_of_lanes_that_read_is_refuted() -> None:
+    found = check(ring(sync=False))
+    assert found.verdict.value == "refuted"
+    fault = found.refutations[0].fault
+    assert fault is not None
+    program = ring(sync=False)
+    lines = {program.line(fault.agent, fault.pc), program.line(fault.other_agent, fault.other_pc)}
+    wanted = {n for n, line in enumerate(SOURCE, 1) if "# refill" in line or "w.read(tile[i % 2], i)" in line}
+    assert fault.kind is FaultKind.RACE
+    assert {int(line.rpartition(":")[2]) for line in lines} <= wanted
+    assert "refill" in SOURCE[int(program.line(fault.agent, fault.pc).rpartition(":")[2]) - 1]
+    assert outcomes(ring(sync=False)) != {"finished"}
+
+
+def test_other_engines_agree() -> None:
+    """No certificate: every schedule, by the plain search and by that of memory order."""
+    assert every_end(ring(tiles=3)) == {"finished"}
+    assert "RACE" in every_end(ring(sync=False, tiles=3))
+    right = search_memory_order(ring(tiles=3))
+    assert right.complete
+    assert right.refutations == ()
+
+
+def test_two_lanes_that_are_not_elected_are_told_apart() -> None:
+    """The elected lane is ordered with every other one in both directions, any two others are not."""
+
+    def body(w: Warp, tile: TileArray, bars: BarrierStorage) -> None:
+        w.write(tile[0], 1)
+        with w.elect_one():
+            bars[0].arrive(32)
+        bars[0].wait(0)
+        bars[1].arrive()
+        with w.elect_one():
+            bars[1].wait(0)
+        w.write(tile[0], 2)
+
+    found = check(one_role(body, count=32))
+    fault = found.refutations[0].fault
+    assert fault is not None
+    assert fault.kind is FaultKind.RACE
+    assert {fault.agent, fault.other_agent} == {1, 2}
+
+
+def store(*, fence: bool = True, before: bool = True, after: bool = True) -> Program:
+    """All lanes write a tile, one stores it."""
+
+    def body(w: Warp, tile: TileArray, _: BarrierStorage) -> None:
+        for i in range(2):
+            w.write(tile[0], i)
+            if fence:
+                w.fence(Fence.PROXY_ASYNC)
+            if before:
+                w.sync_warp()
+            with w.elect_one():
+                w.async_read(Engine.BULK, tile[0], i)
+                w.commit(Engine.BULK)
+                w.wait_group(Engine.BULK, 0)
+            if after:
+                w.sync_warp()
+
+    return one_role(body)
+
+
+def test_a_store_by_one_lane_waits_for_the_writes_of_all_and_the_next_writes_for_the_store() -> None:
+    assert check(store()).verdict.value == "proved"
+    assert _kind(store(before=False)) is FaultKind.RACE
+    assert _kind(store(after=False)) is FaultKind.RACE
+    assert _kind(store(fence=False)) is FaultKind.MISSING_PROXY_FENCE
+
+
+def _kind(program: Program) -> FaultKind | None:
+    fault = check(program).refutations[0].fault
+    return fault.kind if fault is not None else None
+
+
+def test_lanes_that_never_meet_are_named() -> None:
+    def body(w: Warp, _: TileArray, bars: BarrierStorage) -> None:
+        with w.elect_one():
+            bars[0].wait(0)
+        w.sync_warp()
+
+    deadlock = check(one_role(body)).refutations[0].deadlock
+    assert deadlock is not None
+    assert [each.barrier for each in deadlock.blocked] == ["bars[0]", "the lanes of warp 0", "the lanes of warp 0"]
+
+
+def test_sync_threads_counts_the_lanes_of_each_agent() -> None:
+    def body(w: Warp, tile: TileArray, _: BarrierStorage) -> None:
+        w.write(tile[0], 1)
+        w.sync_threads()
+        w.read(tile[0], 1)
+
+    program = one_role(body, cluster=2)
+    assert [code[-2] for code in program.code] == [(Op.BAR_SYNC, i // 3, 32, (1, 1, 30)[i % 3]) for i in range(6)]
+    assert check(program).verdict.value == "proved"
+
+
+def _use_elsewhere(w: Warp, _: TileArray, bars: BarrierStorage) -> None:
+    with w.elect_one():
+        state = bars[0].arrive()
+    bars[0].wait_state(state)
+
+
+def _four(w: Warp, _: TileArray, bars: BarrierStorage) -> None:
+    with w.lanes(4):
+        bars[0].arrive()
+
+
+def _elected_sync(w: Warp, _: TileArray, __: BarrierStorage) -> None:
+    with w.elect_one():
+        w.sync_warp()
+
+
+REFUSED: dict[str, Callable[[Warp, TileArray, BarrierStorage], object]] = {
+    "wgmma in a role": lambda w, t, _: w.mma(Engine.WGMMA, reads=[(t[0], 1)]),
+    "wgmma.wait_group in a role": lambda w, *_: w.wait_group(Engine.WGMMA),
+    "wgmma.commit_group in a role": lambda w, *_: w.commit(Engine.WGMMA),
+    "setmaxnreg in a role": lambda w, *_: w.setmaxnreg(40),
+    "bar.arrive in a role": lambda w, *_: w.bar_arrive(1, 64),
+    "barrier.cluster.arrive in a role": lambda w, *_: w.cluster_sync(),
+    "barrier.cluster.wait in a role": lambda w, *_: w.cluster_wait(),
+    "a copy that each lane makes a part of in a role": lambda w, t, _: w.async_write(Engine.CP_ASYNC, t[0], 1),
+    "a result is used by lanes that do not have it": _use_elsewhere,
+    "4 lanes execute, in a role": _four,
+    "1 of 32 lanes execute bar.warp.sync": _elected_sync,
+}
+
+
+@pytest.mark.parametrize("fact", REFUSED)
+def test_what_needs_the_warp_together_is_refused(fact: str) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        one_role(REFUSED[fact])  # type: ignore[arg-type]  # what it returns is of no interest
+    assert fact in caught.value.fact
+    assert caught.value.place.startswith(f"{__file__}:")
+    assert caught.value.cause
+    assert caught.value.correction
+
+
+@pytest.mark.parametrize("space", ["tmem", "registers"])
+def test_tensor_memory_and_registers_are_refused(space: str) -> None:
+    p = Protocol("p")
+    acc = getattr(p, space)("acc", 1, 64)
+    p.role("r", lanes_apart=True)(lambda w: w.read(acc[0]))
+    with pytest.raises(ProtocolError, match=r"access to acc\[0\]"):
+        p.flatten()
+
+
+def test_names_of_the_parts_are_taken() -> None:
+    p = Protocol("p")
+    p.role("r", lanes_apart=True)(lambda _: None)
+    with pytest.raises(ProtocolError, match="two roles named r_others"):
+        p.role("r_others")
+
+
+def test_the_warps_of_its_own_alone_come_to_its_barrier() -> None:
+    program = ring(tiles=1)
+    assert loads(dumps(program)) == program
+    assert "is the lanes of warp 1" in to_promela(program)
+    for number, threads, place in (
+        (16, 32, r"number 16"),  # the one agent of warp 0 has all its lanes
+        (18, 32, r"number 18"),  # there is no warp 2
+        (17, 64, r"number 17"),
+    ):
+        code = tuple(tuple(_threads(op, threads) for op in each) for each in program.code)
+        with pytest.raises(ProgramFormatError, match=place):
+            replace(program, named_barriers=((0, 0), (0, number)), code=code)
+    stranger = ((*program.code[0], (int(Op.BAR_SYNC), 1, 32, 32)), *program.code[1:])
+    with pytest.raises(ProgramFormatError, match="number 17"):
+        replace(program, code=stranger, lines=((*program.lines[0], 0), *program.lines[1:]))
+
+
+def _threads(op: Operation, threads: int) -> Operation:
+    """The operation, with as many threads if it is on the lanes' own barrier."""
+    return (*op[:2], threads, op[3]) if op[:2] == (Op.BAR_SYNC, 1) else op
