@@ -251,7 +251,7 @@ class Recorder:
 
     @property
     def is_part(self) -> bool:
-        """True if the agent is only some lanes of its warp, which go on independently of the others."""
+        """True if the agent is only some lanes of its warp, which run independently of the others."""
         return self.follows != self.all_lanes
 
     def emit(self, op: Op, *operands: int, line: str = "") -> None:
@@ -366,17 +366,17 @@ class PartRecorder(Recorder):
             raise ProtocolError(
                 f"{self.who}: {(self.lanes & lanes).bit_count()} lanes execute, in a role whose lanes are apart",
                 place=author_line(),
-                cause="only the lane that is elected is told from the others of its warp",
+                cause="only the elected lane is an agent apart from the others of its warp",
                 correction="use `with w.elect_one():`, all lanes, or a role without lanes_apart=True",
             )
         return super().narrowed(lanes)
 
     def require_whole(self, instruction: str) -> None:
-        """ProtocolError: the lanes of this role go on independently."""
+        """ProtocolError: the lanes of this role run independently."""
         raise ProtocolError(
             f"{self.who}: {instruction} in a role whose lanes are apart",
             place=author_line(),
-            cause="the lanes of a warp execute it together, but those of this role go on independently",
+            cause="the lanes of a warp execute it together, but those of this role run independently",
             correction="move it to a role without lanes_apart=True",
         )
 

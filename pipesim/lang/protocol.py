@@ -30,7 +30,7 @@ ANOTHER, OTHERS = "_lane1", "_others"
 class Role:
     """A role: ``warps`` warps of every CTA run ``body``, starting at warp ``first_warp``.
 
-    ``lanes_apart``: the lanes of each warp go on independently.
+    ``lanes_apart``: the lanes of each warp run independently.
     """
 
     name: str
@@ -155,7 +155,7 @@ class Protocol:
     def role(self, name: str, warps: int = 1, *, lanes_apart: bool = False) -> Callable[[RoleBody], RoleBody]:
         """Decorator: ``warps`` warps of each CTA run the function, each with its own :class:`Warp`.
 
-        ``lanes_apart``: the lanes of each warp go on independently, which PTX allows wherever no ``.sync`` or
+        ``lanes_apart``: the lanes of each warp run independently, which PTX allows wherever no ``.sync`` or
         ``.aligned`` instruction holds them together; they meet at ``w.sync_warp()``. The function runs once for each
         of three agents: ``name`` is the lane that ``w.elect_one()`` elects, ``name_lane1`` one that it does not elect,
         ``name_others`` the other 30.

@@ -1,4 +1,4 @@
-"""Roles whose lanes go on independently: what is recorded, what is refused, and what the engines find."""
+"""Roles whose lanes run independently: what is recorded, what is refused, and what the engines find."""
 
 from __future__ import annotations
 
