@@ -36,7 +36,7 @@ class How(Enum):
     OUT_OF_TIME = "the time limit was reached"
     OUT_OF_MEMORY = "the memory limit was reached"
     CUT = "agents were not followed to their end: see coverage"
-    UNDEFINED = "registers are read before what writes them is complete: see coverage"
+    UNDEFINED = "the kernel does what PTX leaves undefined: see coverage"
     WEAKENED = "the kernel has an order that the program has not: see coverage"
     MEMORY_NOT_SEARCHED = "the search of fences and scopes reached its limit"
 

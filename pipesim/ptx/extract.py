@@ -12,7 +12,7 @@ from pipesim.model.ops import Engine, Op, operand
 from pipesim.model.program import ALL_LANES, Program
 from pipesim.ptx.emit.build import program_of
 from pipesim.ptx.emit.names import kernel_name, source_of
-from pipesim.ptx.emit.record import Stream
+from pipesim.ptx.emit.record import Stream, covers
 from pipesim.ptx.emulate.cluster import Cluster, Limits
 from pipesim.ptx.emulate.code import Code
 from pipesim.ptx.emulate.constants import Constants
@@ -117,6 +117,13 @@ def emulate(kernel: Kernel, limits: Limits | None = None) -> Emulation:
             cluster = Cluster(code, launch, image, constants, apart)
             cluster.sizes = sizes
             instructions += cluster.run(replace(limits, instructions=limits.instructions - instructions))
+    reused = frozenset(
+        place for place in cluster.initialised if any(covers(a, place) for a in cluster.recorder.written)
+    )
+    if reused and not unsolved:
+        sizes, cluster = cluster.sizes, Cluster(code, launch, image, constants, apart)
+        cluster.sizes, cluster.reused = sizes, reused
+        instructions += cluster.run(replace(limits, instructions=limits.instructions - instructions))
     return Emulation(cluster, instructions, unsolved)
 
 
@@ -260,9 +267,17 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
         weakened=tuple(_few(weakened)),
         assumed=tuple(_few(assumed)),
         rejoined=tuple(at(p) for p in joins),
-        undefined=tuple(_few(_read_too_early(kernel, at))),
+        undefined=tuple(_few([*_overwritten(cluster, at), *_read_too_early(kernel, at)])),
         extracted=(f"{instructions:,} warp instructions", *extracted),
     )
+
+
+def _overwritten(cluster: Cluster, at: Callable[[int], str]) -> list[str]:
+    """Mbarriers over which something is written while they live."""
+    return [
+        f"{at(position)}: it writes over the mbarrier of {at(cluster.initialised[place])}, which is in use"
+        for place, position in cluster.recorder.overwritten.items()
+    ]
 
 
 def _read_too_early(kernel: Kernel, at: Callable[[int], str]) -> list[str]:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pipesim.model.groups import ASKS, BRANCHES, PARITY_TRIES, PARITY_WAITS
-from pipesim.model.ops import Op, Operation, Space
+from pipesim.model.groups import ASKS, BRANCHES, PARITY_TRIES, PARITY_WAITS, WRITES_MEMORY
+from pipesim.model.ops import AT, Op, Operation, Space
 from pipesim.model.positions import ANSWER, BARRIER, PARITY
 from pipesim.model.program import Access
 
 Place = tuple[int, int]  #: rank of a CTA, byte offset in its shared memory
 
 _NOWHERE = -1
+BARRIER_BYTES = 8  #: of an mbarrier object (PTX ISA, "Size and alignment of mbarrier object")
+
+
+def covers(access: Access, place: Place) -> bool:
+    """Whether a range has bytes of the mbarrier at a place."""
+    cta, offset = place
+    return access.cta == cta and access.offset < offset + BARRIER_BYTES and offset < access.offset + access.nbytes
 
 
 @dataclass
@@ -42,7 +49,11 @@ class StreamRecorder:
     accesses: dict[Access, int] = field(default_factory=dict)
     named: dict[tuple[int, int], int] = field(default_factory=dict)
     answers: int = 0
+    live: set[Place] = field(default_factory=set)  #: mbarriers between their init and their inval
+    overwritten: dict[Place, int] = field(default_factory=dict)  #: live ones: the position of what writes over them
+    written: dict[Access, None] = field(default_factory=dict)  #: ranges of shared memory
     _ranges: dict[tuple[Space, int, int, int], int] = field(default_factory=dict)
+    _by_number: list[Access] = field(default_factory=list)
 
     def agent(self, cta: int, warp: int, lanes: int) -> int:
         """A new agent."""
@@ -58,7 +69,10 @@ class StreamRecorder:
         key = (space, cta, offset, nbytes)
         found = self._ranges.get(key)
         if found is None:
-            found = self._ranges[key] = self.accesses.setdefault(Access(*key), len(self.accesses))
+            access = Access(*key)
+            found = self._ranges[key] = self.accesses.setdefault(access, len(self.accesses))
+            if found == len(self._by_number):
+                self._by_number.append(access)
         return found
 
     def named_barrier(self, cta: int, number: int) -> int:
@@ -75,6 +89,17 @@ class StreamRecorder:
         stream = self.streams[agent]
         stream.code.append(tuple(map(int, operation)))
         stream.positions.append(position)
+        if operation[0] in WRITES_MEMORY:
+            self._write(position, tuple(operation))
+
+    def _write(self, position: int, operation: Operation) -> None:
+        """Remember what is written, and which live mbarriers lie there."""
+        written = self._by_number[operation[AT["access"][operation[0]]]]
+        if written.space is Space.SHARED:
+            self.written[written] = None
+            for place in self.live:
+                if covers(written, place):
+                    self.overwritten.setdefault(place, position)
 
     # both ways of a try's answer
 

@@ -86,6 +86,7 @@ class Cluster:
         self.written_maps: dict[int, dict[tuple[str, int], int]] = {}  #: fields of tensor maps that the kernel writes
         self.stored_by: dict[object, int] = {}  #: the first agent that left an item of stores
         self.initialised: dict[Place, int] = {}  #: the position of the first init
+        self.reused: frozenset[Place] = frozenset()  #: mbarriers over whose bytes something is written before or after
         self.uncertified = False
         self.sizes: dict[object, int] = {}  #: bytes of a copy by its tensor map, where they were worked out
         self.unsized: dict[object, int] = {}  #: the first copy by each tensor map whose box is not known

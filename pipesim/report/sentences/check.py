@@ -32,7 +32,7 @@ def check_sentence(report: CheckReport) -> str:
         case Verdict.UNKNOWN if report.how is How.CUT:
             return f"unknown: {name} was not followed to its end"
         case Verdict.UNKNOWN if report.how is How.UNDEFINED:
-            return f"unknown: {name} reads registers before what writes them is complete"
+            return f"unknown: {name} does what PTX leaves undefined"
         case Verdict.UNKNOWN if report.how is How.WEAKENED:
             return f"unknown: what is refuted may be right in {name}, which has an order that was not read"
         case Verdict.UNKNOWN:

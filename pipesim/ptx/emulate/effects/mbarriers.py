@@ -6,7 +6,8 @@ What they do to a barrier is ``model/barrier.py``'s; here is which barrier, with
 from __future__ import annotations
 
 from pipesim.model import barrier as mbarrier
-from pipesim.model.ops import Op
+from pipesim.model.ops import Op, Space
+from pipesim.ptx.emit.record import BARRIER_BYTES
 from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
@@ -57,6 +58,8 @@ def _init(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         cta, offset = place
         cluster.bytes[cta].forget(offset, offset + 8)
         position = step.instruction.position
+        _own_bytes(cluster, warp, position, place)
+        cluster.recorder.live.add(place)
         record(cluster, warp, position, Op.INIT, cluster.recorder.barrier(place), count)
         cluster.initialised.setdefault(place, position)
 
@@ -65,6 +68,21 @@ def _inval(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     for place in places(cluster, warp, step, 0):
         cluster.effect(place, mbarrier.inval(cluster.barrier(place)))
         record(cluster, warp, step.instruction.position, Op.INVAL, cluster.recorder.barrier(place))
+        cluster.recorder.live.discard(place)
+        _own_bytes(cluster, warp, step.instruction.position, place)
+
+
+def _own_bytes(cluster: Cluster, warp: EmulatedWarp, position: int, place: Place) -> None:
+    """Where something else uses the bytes of a barrier, too: its life begins and ends with a write of them.
+
+    Its other operations lie between the two; so whatever writes there is ordered with each life, or it is a race.
+    """
+    if place in cluster.reused:
+        cta, offset = place
+        item = cluster.item()
+        cluster.items[cta].put(offset, offset + BARRIER_BYTES, item)
+        access = cluster.recorder.access(Space.SHARED, cta, offset, BARRIER_BYTES)
+        record(cluster, warp, position, Op.WRITE, access, item)
 
 
 def _address_at(step: DecodedStep) -> int:
