@@ -14,9 +14,9 @@ class Coverage:
     instructions that the program does not have; no verdict is about them. ``inferred``: sizes that were worked out.
     ``assumed``: what the verdict rests on beyond the program. ``rejoined``: places where lanes of a warp that parted
     are taken to meet again, which PTX does not promise. ``undefined``: what PTX leaves undefined, such as registers
-    that are read before what writes them is complete, so that nothing can be proved. ``weakened``: an order that the kernel
-    has and the program has not, so that what is refuted of the program may be right in the kernel. ``extracted``: what
-    was read, in numbers.
+    that are read before what writes them is complete, so that nothing can be proved. ``weakened``: an order that the
+    kernel has and the program has not, so that what is refuted of the program may be right in the kernel.
+    ``extracted``: what was read, in numbers.
     """
 
     stopped: tuple[str, ...] = ()
