@@ -174,3 +174,29 @@ def test_what_no_table_can_say_is_refused_in_the_words_of_the_protocol(call: Cal
     answer = call("table", "alike.json")
     assert answer.code == 2
     assert answer.error[0] == "pipesim: no table can be written of this protocol: barrier a_b is defined twice"
+
+
+def test_lanes_of_one_warp_that_are_several_agents_have_no_table(call: Call) -> None:
+    text = """\
+from pipesim import Protocol
+
+def apart():
+    p = Protocol("apart")
+    bars = p.mbarriers("bars", 1, 1)
+
+    @p.role("r", lanes_apart=%s)
+    def r(w):
+        w.sync_warp()
+        with w.elect_one():
+            bars[0].arrive()
+
+    return p
+"""
+    Path("apart.py").write_text(text % True, encoding="utf-8")
+    answer = call("table", "apart.py")
+    assert answer.code == 2
+    assert answer.error[0] == (
+        "pipesim: no table can be written of this protocol: lanes of one warp are several agents"
+    )
+    Path("together.py").write_text(text % False, encoding="utf-8")
+    assert call("table", "together.py").code == 0
