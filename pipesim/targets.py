@@ -47,7 +47,8 @@ class Target:
     "" where it has no name there. ``strictness``: the optional rules that its programs are checked for.
     ``description``: what the function's docstring says, of which ``summary`` is the first line. ``maker``: what makes
     the program of all parameters, where another process has the function (:mod:`pipesim.protocol_process`).
-    ``kernel``: what the program was read from, of a kernel's PTX.
+    ``kernel``: what the program was read from, of a kernel's PTX, and ``launch_words`` how a command line names its
+    launch.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Target:
     description: str = ""
     maker: Maker | None = None
     kernel: Extraction | None = None
+    launch_words: tuple[str, ...] = ()
 
     def judging(self, strictness: Strictness) -> Target:
         """The same target, its programs checked for these optional rules."""
@@ -283,7 +285,10 @@ def _from_kernel(path: Path, launch: str, sets: Sequence[str]) -> Target:
 
     found = read_kernel(path, Path(launch) if launch else None, sets)
     name = found.program.name
-    return Target(name, None, found.program, {}, f"kernel {name} of {path}", str(path), kernel=found)
+    words = (*(("--launch", launch) if launch else ()), *(word for each in sets for word in ("--set", each)))
+    return Target(
+        name, None, found.program, {}, f"kernel {name} of {path}", str(path), kernel=found, launch_words=words
+    )
 
 
 def _from_program(path: Path) -> Target:

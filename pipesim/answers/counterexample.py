@@ -129,10 +129,11 @@ def counterexample_of(
 
 
 def command_of(target: Target, sizes: Mapping[str, int], ctas: int | None) -> str:
-    """The protocol and its parameters as a command line takes them, "" for one that has no name there."""
+    """The protocol, its launch and its parameters as a command line takes them, "" for one that has no name there."""
     if not target.spelling:
         return ""
-    words = [target.spelling, *(word for name, value in sizes.items() for word in ("-p", f"{name}={value}"))]
+    words = [target.spelling, *target.launch_words]
+    words += [word for name, value in sizes.items() for word in ("-p", f"{name}={value}")]
     words += ["--ctas", str(ctas)] if ctas is not None else []
     return shlex.join([*words, *target.strictness.arguments()])
 

@@ -33,7 +33,7 @@ def read_kernel(ptx: Path, launch: Path | None = None, sets: Sequence[str] = ())
         raise LaunchFileError(
             f"there is no launch file {launch}",
             cause="a kernel is read with the values of one launch: its grid, its block and its parameters",
-            correction="name it with --launch FILE",
+            correction=f"name it with --launch FILE, or have it written by `pipesim new --ptx {ptx}`",
         )
     given = read_launch(LAUNCH_FILE.read_text(launch), str(launch))
     module = read_module(text, ptx.name, given.entry)  # a file may have many kernels

@@ -1,6 +1,7 @@
 """A kernel's PTX as the command line names it: launch file, words set, coverage in reports and in a program's file."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from pipesim.errors import LaunchFileError, ParameterError
 from pipesim.model.coverage import Coverage
 from pipesim.model.program_json import dumps, loads
 from pipesim.targets import find
-from tests.ptx.emulate.test_warps import PARAM, READ_TWO, UNTIL
+from tests.ptx.emulate.test_warps import PARAM, READ_TWO, SPIN, UNTIL
 from tests.support.small_ptx import program_of, text_of, word
 
 
@@ -32,13 +33,27 @@ def kernel(tmp_path: Path) -> Path:
 def test_an_open_word_makes_the_verdict_unknown_and_is_named(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(kernel)]) == 3
     said = capsys.readouterr().out
-    assert "byte 0 of the parameters" in said.replace("\n               ", " ")
+    assert "byte 0 of the parameters, which --set 0=VALUE gives" in said.replace("\n               ", " ")
     assert "was not followed to its end" in said
 
 
 def test_a_word_that_is_set_decides(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(kernel), "--set", "laps=0"]) == 0
     assert "proved" in capsys.readouterr().out
+
+
+def test_the_line_that_shows_a_finding_again_names_the_launch(
+    kernel: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(kernel.parent)
+    kernel.write_text(text_of(READ_TWO + UNTIL + SPIN.format(0, "", 0), PARAM))
+    kernel.with_suffix(".json").rename("other.json")
+    assert main(["check", kernel.name, "--launch", "other.json", "--set", "laps=0"]) == 1
+    said = capsys.readouterr().out
+    again = shlex.split(said[said.index("  again: ") :].partition("  as a timeline: ")[0].replace("\\\n", ""))[2:]
+    assert again[:6] == ["check", "small.ptx", "--launch", "other.json", "--set", "laps=0"]
+    assert main(again) == 1
+    assert "fails in this schedule" in capsys.readouterr().out
 
 
 def test_a_kernel_without_its_launch_file_is_an_error(kernel: Path) -> None:

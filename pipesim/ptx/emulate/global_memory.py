@@ -68,8 +68,8 @@ class GlobalMemory:
         return value
 
     def describe(self, address: int, each: Instruction) -> str:
-        """A word of global memory in words."""
-        return self._image.describe(address) or f"a load from global memory ({each.mnemonic})"
+        """A word of global memory that is not known, in words."""
+        return self._image.asked(address) or f"a load from global memory ({each.mnemonic})"
 
 
 def _after(each: Instruction, value: int, operands: list[Value], size: int) -> int | None:

@@ -27,10 +27,14 @@ _FIRST = 1 << 40  #: the memory of the first pointer; that of the next one lies 
 
 @dataclass
 class Region:
-    """Bytes from an address on, and which of them are known; ``label`` says in words where they come from."""
+    """Bytes from an address on, and which of them are known; ``label`` says in words where they come from.
+
+    ``path``: how ``--set`` names the pointers that lead to it, ``8:16:`` for one at byte 16 of what is at byte 8.
+    """
 
     base: int
     label: str
+    path: str = ""
     _pages: dict[int, tuple[bytearray, bytearray]] = field(default_factory=dict)  #: bytes, and 1 for each known one
 
     def put(self, offset: int, data: bytes) -> None:
@@ -103,6 +107,13 @@ class Image:
             f"byte {offset:,} of the parameters" if region.base == PARAMETERS else f"byte {offset:,} at {region.label}"
         )
 
+    def asked(self, address: int) -> str:
+        """The same of a word that is not known, with the option that gives it."""
+        region = self._region(address)
+        if region is None:
+            return ""
+        return f"{self.describe(address)}, which --set {region.path}{address - region.base}=VALUE gives"
+
     def _region(self, address: int) -> Region | None:
         found = bisect_right(self._bases, address) - 1
         return self._regions[found] if found >= 0 and address - self._bases[found] < MAX_POINTED_BYTES else None
@@ -122,7 +133,7 @@ class Image:
             case Pointer(align=align, contents=contents):
                 base = _FIRST + (len(self._regions) - 1) * MAX_POINTED_BYTES
                 base = -(-base // align) * align
-                memory = Region(base, label)
+                memory = Region(base, label, f"{region.path}{offset}:")
                 self._regions.append(memory)
                 region.put(offset, base.to_bytes(8, "little"))
                 for each in contents:

@@ -27,6 +27,7 @@ MOST_FOCUS = 10  #: of these on what the failure is about, where all are too man
 LEAST_LANE = 18  #: cells; with less the steps are a list
 MOST_REPLAY = 600  #: characters of a schedule's line that are printed; a longer one is in the JSON
 _GAP, _PLACE = 2, 18
+_WITH_VALUE = ("-p", "--ctas", "--launch", "--set")
 _PARTS = {Part.SETUP: "of the setup", Part.PAST: "between", Part.FOCUS: "between"}
 
 
@@ -103,10 +104,10 @@ def again_lines(shown: Counterexample, width: int) -> list[str]:
 
 
 def _shell_words(command: str) -> list[str]:
-    """The words of a command as a shell needs them, ``-p`` together with its value."""
+    """The words of a command as a shell needs them, an option together with its value."""
     words: list[str] = []
     for word in map(shlex.quote, shlex.split(command)):
-        if words and words[-1] == "-p":
+        if words and words[-1] in _WITH_VALUE:
             words[-1] += f" {word}"
         else:
             words.append(word)
