@@ -44,7 +44,8 @@ def explain(program: Program, state: State) -> Deadlock | None:
         edges[agent] = suppliers
         blocked.append(found)
     done = tuple(program.agent_name(a) for a in agents if a not in waiting)
-    return Deadlock(tuple(blocked), done, tuple(program.agent_name(a) for a in _cycle(edges)))
+    ring = tuple(program.agent_name(a) for a in _cycle(edges))
+    return Deadlock(tuple(blocked), done, ring, cut=bool(program.coverage.blocked))
 
 
 def waiting(program: Program, state: State) -> tuple[Blocked, ...]:

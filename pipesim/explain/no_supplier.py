@@ -20,6 +20,8 @@ def correction_of(program: Program, found: Deadlock, asked: Program) -> str:
     """What fixes a deadlock whatever the counts and parities are; "" if nothing is known. ``asked``: at other sizes."""
     if program.overlaps:
         return own_barriers(program)
+    if found.cut:
+        return ""  # what brings it may follow a wait, where nothing was read
     unserved = next((each for each in found.blocked if is_unserved(program, each, asked)), None)
     if unserved is None:
         return ""

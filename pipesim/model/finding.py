@@ -162,13 +162,15 @@ class Blocked:
 class Deadlock:
     """The program can go no further and these agents have not finished; ``cycle`` names agents that wait in a ring.
 
-    ``correction``: what fixes it, if the program leaves no doubt.
+    ``correction``: what fixes it, if the program leaves no doubt. ``cut``: the program was read from a kernel, each
+    warp up to the wait that does not end, so that nothing is known of what follows these waits.
     """
 
     blocked: tuple[Blocked, ...]
     finished: tuple[str, ...]
     cycle: tuple[str, ...] = ()
     correction: str = ""
+    cut: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pipesim.model.program import Program
 from pipesim.prove.any_size.skip_laps import LONG, accelerated
 from pipesim.prove.certificate.canonical import CanonicalRun, completed
 from pipesim.prove.certificate.certificate import Certificate
-from pipesim.prove.counterexample.confirm import at_once, confirm
+from pipesim.prove.counterexample.confirm import as_read, at_once, confirm
 from pipesim.prove.counterexample.lanes_apart import lanes_apart
 from pipesim.prove.doubt import Doubt, Why
 from pipesim.prove.memory_order.faults import memory_order, memory_refutations
@@ -71,6 +71,8 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
     found = _check(program, max_states, one_memory=one_memory)
     if program.coverage.blocked and found.verdict is Verdict.PROVED:
         return cut
+    if program.coverage.blocked:
+        found = replace(found, refutations=tuple(as_read(program, each) for each in found.refutations))
     if program.coverage.undefined and found.verdict is Verdict.PROVED:
         return replace(found, verdict=Verdict.UNKNOWN, how=How.UNDEFINED)
     if program.coverage.weakened and found.verdict is Verdict.REFUTED:

@@ -79,6 +79,22 @@ def at_once(program: Program) -> Refutation | None:
     return None
 
 
+def as_read(program: Program, found: Refutation) -> Refutation:
+    """A refutation of a program whose warps were read up to waits that do not end (its coverage's ``blocked``).
+
+    In another schedule such a wait may end, and the warp goes on with what was not read: a deadlock in which it has
+    finished is none of the kernel. The schedule in which the kernel was read is shown in its place.
+    """
+    if found.deadlock is None or not found.deadlock.finished:
+        return found
+    play = Play(program)
+    play.go_on(range(len(program.agents)))
+    shown = refutation(play)
+    if shown is None or shown.deadlock is None or set(shown.deadlock.finished) >= set(found.deadlock.finished):
+        return found
+    return shown
+
+
 def refutation(play: Play) -> Refutation | None:
     """What is wrong where a play has come to, None if nothing is."""
     if play.faults:

@@ -69,7 +69,7 @@ def deadlock_lines(deadlock: Deadlock, width: int = DEFAULT_WIDTH) -> list[str]:
         names = names_of([b.agent for b in some])
         lines += with_source(_waits(some[0], names, len(some)), some[0].line, width, "  ", "      ")
         lines += _causes(some[0], width)
-        lines += _suppliers(some[0], width)
+        lines += _suppliers(some[0], width, cut=deadlock.cut)
     rest = sum(map(len, alike[MOST_BLOCKED:]))
     if rest > 0:
         lines.append(f"  and {count(rest, 'more agent')}")
@@ -225,17 +225,18 @@ def _missing(blocked: Blocked) -> str:
     return has
 
 
-def _suppliers(blocked: Blocked, width: int) -> list[str]:
+def _suppliers(blocked: Blocked, width: int, *, cut: bool) -> list[str]:
     if blocked.missed >= 0:
         return []  # what would complete a later phase is not what is wrong
     if not blocked.suppliers and not blocked.arrivals_missing and 0 < blocked.bytes_missing <= blocked.bytes_in_flight:
         return []  # all that is missing is in flight
     if not blocked.suppliers:
-        return wrap("no operation of the program could send what is missing", width, "    ", "      ")
+        none = "nothing that was read sends what is missing; what warps do after the waits shown here was not read"
+        return wrap(none if cut else "no operation of the program could send what is missing", width, "    ", "      ")
     lines: list[str] = []
     alike = together((s, s.agent, _supplier_key(s, blocked)) for s in blocked.suppliers)
     for some in alike[:MOST_SUPPLIERS]:
-        told = _supplier(some[0], blocked, names_of([s.agent for s in some]), len(some))
+        told = _supplier(some[0], blocked, names_of([s.agent for s in some]), len(some), cut=cut)
         lines += wrap(told, width, "    ", "      ")
     rest = sum(map(len, alike[MOST_SUPPLIERS:]))
     return lines + [f"    and {count(rest, 'more agent')} that could send it"] * (rest > 0)
@@ -245,7 +246,7 @@ def _supplier_key(supplier: Supplier, blocked: Blocked) -> Hashable:
     return supplier.agent if supplier.agent == blocked.agent else replace(supplier, agent="")
 
 
-def _supplier(supplier: Supplier, blocked: Blocked, who: str, agents: int) -> str:
+def _supplier(supplier: Supplier, blocked: Blocked, who: str, agents: int, *, cut: bool) -> str:
     what = supplier.supplies or "arrival"
     if blocked.barrier == REGISTERS:
         return _gives_back(supplier, who, agents)
@@ -259,6 +260,8 @@ def _supplier(supplier: Supplier, blocked: Blocked, who: str, agents: int) -> st
         return f"{who} never {'sends' if agents == 1 else 'send'} one to this barrier"
     whose = "its" if agents == 1 else "their"
     last = f"{whose} last {what} on {blocked.barrier} was {_which(supplier, blocked)} ({place(supplier.last_line)})"
+    if cut and supplier.waits_for:
+        return f"{who} could send it, but {last}; what follows {whose} wait for {supplier.waits_for} was not read"
     return f"{who} could send it, but {last}; no further one follows"
 
 

@@ -1,9 +1,12 @@
 """What warps do, read from small kernels: lanes, waits, unknown values, and where a warp is not followed further."""
 
+from pipesim.explain.causes import with_causes
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op
 from pipesim.prove.check import How, check
+from pipesim.prove.counterexample.play import Play
 from pipesim.ptx.emit.names import kernel_name
+from pipesim.report.findings.finding import deadlock_lines
 from tests.support.small_ptx import SET_UP, program_of, said, word
 
 READ_TWO = SET_UP.format(first=1, count=1)
@@ -298,3 +301,35 @@ def test_ways_of_an_answer_that_differ_by_waits_and_tries_are_branches_and_a_wro
     wrong = program_of(body + again.format(second=1) + "over:\n")
     assert any(line.startswith("JUMP_IF") for line in said(wrong, 1))
     assert check(wrong).verdict is Verdict.REFUTED
+
+
+#: Warp 0 waits for the second arrival of warp 1, which waits for an arrival that warp 0 makes after its wait.
+CROSSED = (
+    READ_TWO
+    + " setp.eq.u32 %p1, %r1, 1;\n @%p1 bra other;\n"
+    + SPIN.format(0, "", 0)
+    + " @!%p0 mbarrier.arrive.shared::cta.b64 _, [%r3+8];\n bra.uni over;\nother:\n"
+    + SPIN.format(1, "+8", 0)
+    + " setp.eq.u32 %p2, %r2, 0;\n @%p2 mbarrier.arrive.shared::cta.b64 _, [%r3];\nover:\n"
+)
+
+
+def test_nothing_is_claimed_of_what_follows_the_waits_of_a_deadlock():
+    program = program_of(CROSSED)
+    assert len(program.coverage.blocked) == 2
+    (refuted,) = check(program).refutations
+    deadlock = refuted.deadlock
+    assert deadlock is not None
+    assert deadlock.cut
+    assert with_causes(program, Play(program, refuted.schedule).state, deadlock, ()).correction == ""
+    lines = "\n".join(deadlock_lines(deadlock, 200))
+    assert lines.count("nothing that was read sends what is missing") == 2
+    assert "no operation of the program" not in lines
+
+
+def test_a_deadlock_of_what_was_read_has_no_warp_that_goes_on_unread():
+    """Two warps free a slot that counts one arrival: the writer misses a phase, or takes the slot too early."""
+    program = program_of(READ_TWO + RING.format(laps=4).replace("setp.eq.u32 %p1", "setp.ge.u32 %p1"), 3)
+    assert len(program.coverage.blocked) == 2
+    stuck = [each.deadlock for each in check(program).refutations if each.deadlock is not None]
+    assert [deadlock.finished for deadlock in stuck] == [()]
