@@ -77,6 +77,14 @@ MAX_REGION_STEPS = 1 << 21  #: instructions between branches and the places wher
 MAX_STORED_BYTES = 1 << 20  #: of a memory that are followed by value
 MAX_POINTED_BYTES = 1 << 38  #: of the memory that a pointer of a launch leads to
 
+# launches that were observed
+
+MAX_SPOOL_BYTES = 1 << 28  #: of the records of one process, with the memory that was copied
+MAX_SPOOL_FILES = 1 << 10  #: processes that one command observes, and PTX files of a compiler's dump
+MAX_RECORD_BYTES = 1 << 24  #: of one record; the parameters of a kernel have at most 32 KB
+MAX_RECORDS = 1 << 14  #: of all processes
+MAX_KERNEL_NAME = 1 << 14  #: characters; those of templates of C++ have up to 4,000
+
 # an export
 
 MAX_MODEL_OPERATIONS = 1 << 16  #: of a program as a Promela model; SPIN searches a few thousand

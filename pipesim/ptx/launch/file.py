@@ -34,6 +34,7 @@ from pipesim.ptx.launch.values import (
 LAUNCH_FILE = InputKind("launch file", MAX_LAUNCH_BYTES, LaunchFileError, PAGE)
 MOST_VALUES = 1 << 20  #: of an array
 MOST_SPACE = 1 << 15  #: bytes of all parameters (PTX ISA, "Kernel Function Parameters": 32,764)
+MOST_GRID, MOST_THREADS, MOST_CLUSTER, MOST_SHARED, MOST_REGISTERS = (1 << 31) - 1, 1024, 16, 1 << 20, 256
 _MEMBERS = ("format", "version", "entry", "grid", "block", "cluster", "dynamic_shared_bytes", "registers_per_thread")
 _MAP = ("kind", "element", "dims", "box", "strides", "element_strides", "swizzle", "interleave", "pixels")
 KINDS = {
@@ -71,17 +72,18 @@ def _launch(given: Members) -> Launch:
         parameters.append(Parameter(name, _content(plain, place, 0)))
     return Launch(
         given.text("entry", ""),
-        _shape(given, "grid", (1 << 31) - 1),
-        _shape(given, "block", 1024),
-        _shape(given, "cluster", 16, default=(1, 1, 1)),
-        given.whole("dynamic_shared_bytes", 0, high=1 << 20),
-        given.whole("registers_per_thread", 0, high=256),
+        read_shape(given, "grid", MOST_GRID),
+        read_shape(given, "block", MOST_THREADS),
+        read_shape(given, "cluster", MOST_CLUSTER, default=(1, 1, 1)),
+        given.whole("dynamic_shared_bytes", 0, high=MOST_SHARED),
+        given.whole("registers_per_thread", 0, high=MOST_REGISTERS),
         tuple(parameters),
         Policies(policies.whole("tile_counter", 0), policies.whole("launch_control", 1)),
     )
 
 
-def _shape(given: Members, name: str, high: int, default: Shape | None = None) -> Shape:
+def read_shape(given: Members, name: str, high: int, default: Shape | None = None) -> Shape:
+    """A member of one to three sizes from 1 to ``high``, x first. Raises LaunchFileError."""
     found = given.wholes(name, default, low=1, high=high, most=3)
     if not found:
         raise given.error(name, "expected one to three numbers")
@@ -107,7 +109,7 @@ def _content(data: Any, place: str, depth: int) -> Content:
                 raise given.error("align", f"{align} is not a power of two")
             return Pointer(align, _fields(given, "contents", MAX_POINTED_BYTES, depth))
         case "tensor_map":
-            return _tensor_map(given)
+            return read_tensor_map(given)
         case _:
             size = given.whole("size", low=1, high=MOST_SPACE)
             return Struct(size, _fields(given, "fields", size, depth))
@@ -139,7 +141,8 @@ def _fields(given: Members, name: str, size: int, depth: int) -> tuple[Field, ..
     return tuple(sorted(found, key=lambda each: each.offset))
 
 
-def _tensor_map(given: Members) -> TensorMap:
+def read_tensor_map(given: Members) -> TensorMap:
+    """The tensor map that members of KINDS["tensor_map"] describe. Raises LaunchFileError."""
     pixels = given.whole("pixels", 0, high=1024)
     found = TensorMap(
         given.text("element", "", ("", *ELEMENTS)),

@@ -1,0 +1,182 @@
+"""What an observed process writes is read as data; what is damaged is a note with its file and line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipesim.errors import UsageError
+from pipesim.launches import records
+from pipesim.launches.records import (
+    CountRecord,
+    ObservedProcess,
+    SeenMap,
+    SeenParameter,
+    SeenPointer,
+    SpoolRecords,
+    read_spool,
+)
+from pipesim.ptx.launch.values import Array, Field, Launch, Number, Parameter, Pointer, TensorMap
+from tests.support.spools import PROCESS, record_of, write_spool
+
+MAP = TensorMap("bf16", (1024, 64), (64, 64), (2048,), (1, 1), "128B")
+COPIED = Pointer(64, (Field(0, Array("u32", (1, 2))),))
+LAUNCH = Launch(
+    "k", (4, 1, 1), (128, 1, 1), (2, 1, 1), 1024, 168,
+    (Parameter("", MAP), Parameter("", COPIED), Parameter("", Number("s32", -2))),
+)  # fmt: skip
+RECORD = record_of(LAUNCH)
+
+
+def changed(**more: Any) -> dict[str, Any]:
+    return RECORD | more
+
+
+def parameter(**more: Any) -> dict[str, Any]:
+    return changed(parameters=[{"bytes": "00" * 16} | more])
+
+
+def test_every_kind_of_record_is_read(tmp_path: Path) -> None:
+    count = {"kind": "count", "kernel": "k", "image": "i", "launches": 12, "distinct": 3, "left_out": 1}
+    note = {"kind": "note", "text": "another profiler has subscribed"}
+    found = read_spool(write_spool(tmp_path / "s", [RECORD, count, note]))
+    assert found.processes == (ObservedProcess(7, ("train.py",), "NVIDIA H200", "sm_90"),)
+    assert found.counts == (CountRecord("k", "i", 12, 3, 1, "7"),)
+    assert found.notes == ("another profiler has subscribed",)
+    (launch,) = found.launches
+    assert (launch.kernel, launch.image, launch.code, launch.origin, launch.why_not) == (
+        "k",
+        "i",
+        "i.ptx",
+        "Triton",
+        "",
+    )
+    assert (launch.grid, launch.block, launch.cluster) == ((4, 1, 1), (128, 1, 1), (2, 1, 1))
+    assert (launch.dynamic_shared, launch.registers, launch.via) == (1024, 168, "launch")
+    assert (launch.process, launch.place) == ("7", "7.jsonl:2")
+    assert launch.parameters is not None
+    first, second, third = launch.parameters
+    assert first == SeenParameter(b"\xab" * 128, maps=(SeenMap(0, MAP),))
+    assert second.pointers == (SeenPointer(0, 64, bytes.fromhex("0100000002000000")),)
+    assert third == SeenParameter(b"\xfe\xff\xff\xff")
+
+
+def test_a_line_that_is_cut_at_its_end_is_not_a_record(tmp_path: Path) -> None:
+    """A process that was killed while it wrote: what was complete counts, and nothing is said of the rest."""
+    folder = write_spool(tmp_path / "s", [RECORD])
+    whole = (folder / "7.jsonl").read_bytes()
+    (folder / "7.jsonl").write_bytes(whole + whole.splitlines()[1][:-9])
+    found = read_spool(folder)
+    assert (len(found.launches), found.notes) == (1, ())
+    (folder / "7.jsonl").write_bytes(whole + whole.splitlines()[1][:-9] + b"\n")
+    (note,) = read_spool(folder).notes
+    assert note.startswith("7.jsonl:3: a record cannot be read: Unterminated string")
+
+
+def test_a_launch_without_its_parameters_says_so(tmp_path: Path) -> None:
+    bare = {name: value for name, value in RECORD.items() if name != "parameters"} | {"parameters_known": False}
+    (launch,) = read_spool(write_spool(tmp_path / "s", [bare])).launches
+    assert launch.parameters is None
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ([1], "this is the list [1], not an object"),
+        ({"kind": "order"}, "kind: expected one of process, launch, count, note, found 'order'"),
+        (changed(extra=1), "the member 'extra' is not known"),
+        (PROCESS | {"version": 2}, "version: expected 1"),
+        (PROCESS | {"argv": [1]}, "argv: expected text"),
+        (changed(code="../x.ptx"), "code: expected the name of a file in the folder"),
+        (changed(code="/etc/passwd"), "code: expected the name of a file in the folder"),
+        (changed(code="a/b.ptx"), "code: expected the name of a file in the folder"),
+        (changed(code=".ptx"), "code: expected the name of a file in the folder"),
+        (changed(code="x.so"), "code: expected the name of a file in the folder"),
+        (changed(kernel=""), "kernel: expected a name of ASCII characters"),
+        (changed(kernel="a\x1b[2J"), "kernel: expected a name of ASCII characters"),
+        (changed(grid=[0, 1, 1]), "grid: expected a list"),
+        (changed(grid=[1 << 31, 1, 1]), "grid: expected a list"),
+        (changed(grid=[True]), "grid: expected a list"),
+        (changed(grid=[1.5]), "grid: expected a list"),
+        (changed(block=[2048, 1, 1]), "block: expected a list"),
+        (changed(dynamic_shared=-1), "dynamic_shared: expected a whole number"),
+        (changed(registers=10**19), "registers: expected a whole number"),
+        (changed(registers=10**30), "it has a number of 31 digits"),
+        (changed(via="magic"), "via: expected one of launch, graph"),
+        (changed(parameters_known=3), "parameters_known: expected true or false"),
+        (changed(parameters={}), "parameters: expected a list"),
+        (changed(parameters=[{"bytes": "00" * 32764}] * 2), "parameters: more than 32,768 bytes"),
+        (parameter(bytes="0"), "bytes: expected an even number of hexadecimal digits"),
+        (parameter(bytes="0 "), "bytes: expected hexadecimal digits"),
+        (parameter(bytes="zz"), "bytes: expected an even number of hexadecimal digits"),
+        (parameter(pointers=[{"at": 9, "align": 1}]), "at: expected a whole number from 0 to 8, found 9"),
+        (parameter(pointers=[{"at": 0, "align": 3}]), "align: 3 is not a power of two"),
+        (parameter(pointers=[{"at": 0, "align": 8192}]), "align: expected a whole number from 1 to 4,096"),
+        (parameter(pointers=[{"at": 0}, {"at": 4}]), "pointers: two of them overlap"),
+        (parameter(maps=[{"at": 0}]), "at: expected a whole number"),
+        (changed(parameters=[{"bytes": "00" * 128, "maps": [{"at": 0, "swizzle": "64"}]}]), "swizzle: expected one of"),
+        (changed(parameters=[{"bytes": "00" * 128, "maps": [{"at": 0, "kind": "x"}]}]), "the member 'kind' is not"),
+    ],
+)  # fmt: skip
+def test_a_wrong_record_is_a_note_and_the_others_are_read(tmp_path: Path, record: Any, said: str) -> None:
+    folder = write_spool(tmp_path / "s", [RECORD, record, RECORD])
+    found = read_spool(folder)
+    assert len(found.launches) == 2
+    (note,) = found.notes
+    place, _, fact = note.partition(": a record cannot be read: ")
+    assert place.startswith("7.jsonl:3")
+    assert fact.startswith(said)
+
+
+def test_keys_that_are_there_twice_and_what_is_not_text(tmp_path: Path) -> None:
+    folder = write_spool(tmp_path / "s", [])
+    (folder / "7.jsonl").write_bytes(b'{"kind":"note","kind":"note","text":"x"}\n\xff\xff\n\n' + b"[" * 99 + b"\n")
+    assert [note.partition(": a record cannot be read: ")[0] for note in read_spool(folder).notes] == [
+        "7.jsonl:1", "7.jsonl:2", "7.jsonl:4",
+    ]  # fmt: skip
+
+
+def test_a_note_of_the_process_has_no_control_characters(tmp_path: Path) -> None:
+    folder = write_spool(tmp_path / "s", [{"kind": "note", "text": "a\x1b]0;x\nb"}])
+    assert read_spool(folder).notes == ("a?]0;x?b",)
+
+
+def test_few_of_many_damaged_lines_are_named(tmp_path: Path) -> None:
+    folder = write_spool(tmp_path / "s", [{"kind": "x"}] * 50)
+    notes = read_spool(folder).notes
+    assert (len(notes), notes[-1]) == (33, "18 more records cannot be read")
+
+
+def test_there_is_a_bound_on_records_and_on_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "MAX_RECORDS", 3)
+    monkeypatch.setattr(records, "MAX_SPOOL_FILES", 1)
+    write_spool(tmp_path / "s", [RECORD] * 5, name="1")
+    found = read_spool(write_spool(tmp_path / "s", [RECORD] * 5, name="2"))
+    assert len(found.launches) == 2
+    assert found.notes == ("1 of 2 processes were left out", "1.jsonl: more than 3 records; the rest was left out")
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    write_spool(tmp_path / "elsewhere", [RECORD])
+    folder = tmp_path / "s"
+    folder.mkdir()
+    (folder / "7.jsonl").symlink_to(tmp_path / "elsewhere" / "7.jsonl")
+    assert read_spool(folder) == SpoolRecords(notes=("7.jsonl: it is a link",))
+
+
+def test_processes_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        write_spool(tmp_path / "s", [record_of(LAUNCH, kernel=name)], name=name)
+    assert [each.kernel for each in read_spool(tmp_path / "s").launches] == ["a", "b"]
+
+
+def test_there_must_be_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_spool(tmp_path / "nothing")
+
+
+def test_the_record_that_the_tests_make_is_json() -> None:
+    assert json.loads(json.dumps(RECORD)) == RECORD
