@@ -154,6 +154,18 @@ def _binary(template: str) -> Writer:
     return write
 
 
+def _or(instruction: Instruction, names: NameTable) -> list[Assignment]:
+    """Of predicates it is known where one of them holds, whatever the other is."""
+    if type_of(instruction)[0] != "p":
+        return _binary("{a}|{b}")(instruction, names)
+    d, a, b = _operands(instruction, 3)
+    return _to(d, names, _either(operand_text(a, names, 1), operand_text(b, names, 1)))
+
+
+def _either(a: str, b: str) -> str:
+    return f"select({a},1,{b})"
+
+
 def _called(unsigned: str, with_sign: str = "") -> Writer:
     """A function of two operands and the width, another one for signed types."""
 
@@ -247,7 +259,9 @@ def _set_predicate(instruction: Instruction, names: NameTable) -> list[Assignmen
         if logic is None:
             raise NotAnExpression
         third = operand_text(rest[0], names, 1)
-        first, second = f"({first}{logic}{third})", f"({second}{logic}{third})"
+        first, second = [
+            _either(text, third) if logic == "|" else f"({text}{logic}{third})" for text in (first, second)
+        ]
     if isinstance(d, RegisterPair):
         found = [*_to(d.first, names, first), *_to(d.second, names, second)]
         if len(found) == 2 and f"R[{found[0][0]}]" in second:
@@ -455,7 +469,7 @@ _WRITERS: Mapping[str, Writer] = {
     "add": _binary("({a}+{b})&{m}"),
     "sub": _binary("({a}-{b})&{m}"),
     "and": _binary("{a}&{b}"),
-    "or": _binary("{a}|{b}"),
+    "or": _or,
     "xor": _binary("{a}^{b}"),
     "mul": _multiply,
     "mad": _multiply,

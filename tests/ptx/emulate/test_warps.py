@@ -1,5 +1,7 @@
 """What warps do, read from small kernels: lanes, waits, unknown values, and where a warp is not followed further."""
 
+import pytest
+
 from pipesim.explain.causes import with_causes
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op
@@ -333,3 +335,15 @@ def test_a_deadlock_of_what_was_read_has_no_warp_that_goes_on_unread():
     assert len(program.coverage.blocked) == 2
     stuck = [each.deadlock for each in check(program).refutations if each.deadlock is not None]
     assert [deadlock.finished for deadlock in stuck] == [()]
+
+
+@pytest.mark.parametrize(
+    "either", [" or.pred %p7, %p0, %p6;\n", " or.pred %p7, %p6, %p0;\n", " setp.eq.or.u32 %p7, %r20, 0, %p0;\n"]
+)
+def test_one_of_two_conditions_holds_whatever_the_other_is(either: str):
+    """``if (tid != 0 || word == 0) skip``: what the word decides is thread 0's alone, and other warps store nothing."""
+    body = READ_TWO + UNTIL.partition(" @%p6")[0] + either + " @%p7 bra over;\n st.shared.u32 [tile], %r20;\nover:\n"
+    program = program_of(body, params=PARAM, values=[word(None)])
+    assert program.coverage.complete
+    assert not program.coverage.assumed
+    assert said(program, 1) == [MEET]
