@@ -56,13 +56,20 @@ def _explained(result: Simulation, *, traced: bool, max_steps: int) -> tuple[Dea
     """
     program = result.program
     notes = advisories(program) + unmeasured(program, result.profile.device) + cut_off(program, result.late)
-    if result.deadlock is None and not result.faults:
+    if _outcome(result) is Ending.UNKNOWN or (result.deadlock is None and not result.faults):
         return None, notes
     laps = Laps(program)
     most = max_steps if result.cut is None else result.steps
     simulate(program, result.profile, traced=traced, max_steps=most, observers=[laps])
     deadlock = with_causes(program, result.state, result.deadlock, laps.disagreements) if result.deadlock else None
     return deadlock, notes + early_passes(program, laps.disagreements)
+
+
+def _outcome(result: Simulation) -> Ending:
+    """How it ended; not known where agents that were not followed to their end would have gone on."""
+    coverage, end = result.program.coverage, result.outcome
+    goes_on = end is Ending.FINISHED and not coverage.complete
+    return Ending.UNKNOWN if goes_on or (end is Ending.DEADLOCK and coverage.stopped) else end
 
 
 def _line(
@@ -79,7 +86,7 @@ def _line(
         seconds=None,
         period_millicycles=period if steady else None,
         bound_by=bound.by if bound else "",
-        outcome=result.outcome,
+        outcome=_outcome(result),
         steady=steady,
         broken=faults[0].kind if faults else None,
         budget=max_steps,

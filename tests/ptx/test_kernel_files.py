@@ -42,6 +42,14 @@ def test_a_word_that_is_set_decides(kernel: Path, capsys: pytest.CaptureFixture[
     assert "proved" in capsys.readouterr().out
 
 
+def test_a_simulation_of_what_was_not_followed_says_nothing_of_the_kernel(
+    kernel: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", str(kernel)]) == 3
+    assert capsys.readouterr().out.endswith("? unknown: kernel was not followed to its end\n")
+    assert main(["run", str(kernel), "--set", "laps=0"]) == 0
+
+
 def test_the_line_that_shows_a_finding_again_names_the_launch(
     kernel: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

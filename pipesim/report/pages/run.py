@@ -10,7 +10,7 @@ from pipesim.report.findings.finding import advisory_lines, budget_lines, fault_
 from pipesim.report.pages.figures import share_lines
 from pipesim.report.pages.verify import simulation_lines
 from pipesim.report.pictures.timeline import timeline_lines
-from pipesim.report.text.console import BAD, GOOD, paint, width_of
+from pipesim.report.text.console import BAD, GOOD, UNSURE, paint, width_of
 from pipesim.report.text.headline import heading_lines
 from pipesim.report.text.layout import field, wrap
 from pipesim.report.text.words import count
@@ -45,6 +45,8 @@ def _verdict(report: RunReport, width: int) -> list[str]:
             return wrap("finished: no deadlock and no fault in this schedule", width, f"{GOOD} ")
         case Ending.DEADLOCK:
             return wrap("the simulated schedule ends in a deadlock", width, f"{BAD} ")
+        case Ending.UNKNOWN if not report.heading.coverage.complete:
+            return wrap(f"unknown: {report.heading.protocol} was not followed to its end", width, f"{UNSURE} ")
         case Ending.UNKNOWN:
             return budget_lines(report.steps, width, report.simulation.cut)
         case _:
