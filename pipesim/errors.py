@@ -87,6 +87,10 @@ class LaunchFileError(UsageError):
     """A launch file is damaged, or does not describe a launch of this kernel."""
 
 
+class CodeImageError(UsageError):
+    """The code that a process loaded cannot be read: it is damaged, or of a format that is not known."""
+
+
 class ProfileError(UsageError):
     """A latency profile is unknown, damaged, or of another version."""
 
