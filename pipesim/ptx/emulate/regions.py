@@ -10,10 +10,12 @@ from functools import cached_property
 
 from pipesim.bounds import MAX_REGION_STEPS
 from pipesim.errors import PtxError
+from pipesim.ptx.emulate.spins import follow_from
 from pipesim.ptx.emulate.synchronising import ends_a_spin, is_try, makes_others_wait, synchronises
 from pipesim.ptx.flow.graph import Graph
 from pipesim.ptx.flow.opcodes import may_touch_shared
 from pipesim.ptx.flow.uses import Uses
+from pipesim.ptx.text.instruction import Guard
 from pipesim.ptx.text.module import Function
 
 #: Opcodes whose result depends on nothing but their operands.
@@ -182,11 +184,40 @@ class Regions:
                 found[position] = loop
         return found
 
-    def has_other_way_out(self, position: int) -> bool:
-        """Whether a loop that spins at this try has a branch out of it that does not come right after the try."""
-        loop = self.spins[position]
-        exits = [p for p in loop if any(s not in loop for s in self.successors(p))]
-        return len(exits) > 1
+    @cached_property
+    def waits(self) -> dict[int, bool]:
+        """The tries of :attr:`spins` whose loop one branch leaves by the try's answer alone, so that it is a wait.
+
+        True where the loop has a branch out of it besides.
+        """
+        found: dict[int, bool] = {}
+        for position, loop in self.spins.items():
+            exits = self._exits(loop)
+            answers = follow_from(position, loop, self.function.body, self.uses)
+            if any(guard is not None and guard.register in answers for guard in exits):
+                found[position] = len(exits) > 1
+        return found
+
+    def _exits(self, loop: frozenset[int]) -> list[Guard | None]:
+        """The guards of the branches out of a loop."""
+        body = self.function.body
+        return [body[p].guard for p in sorted(loop) if any(s not in loop for s in self.successors(p))]
+
+    def ends_otherwise(self, position: int) -> bool:
+        """Whether the loop around a try may end by more than its answer, as one that asks a few times does."""
+        if position in self.waits:
+            return self.waits[position]
+        loop = self._loop(position, frozenset())
+        answers = follow_from(position, loop, self.function.body, self.uses)
+        return any(guard is None or guard.register not in answers for guard in self._exits(loop))
+
+    @cached_property
+    def with_accesses(self) -> frozenset[int]:
+        """The tries of :attr:`waits` whose loop touches memory that may be shared, also while the answer is no."""
+        body = self.function.body
+        return frozenset(
+            p for p in self.waits if any(q in self.kept and may_touch_shared(body[q]) for q in self.spins[p])
+        )
 
     def _loop(self, position: int, operands: frozenset[str]) -> frozenset[int]:
         """The positions on ways from here back to here that synchronise nothing and keep these; empty without one."""

@@ -115,7 +115,8 @@ class EmulatedWarp(WarpLanes):
 
     __slots__ = (
         "K", "R", "agent", "asked", "cluster", "code", "count", "cta", "frames", "joins", "local", "maybe", "number",
-        "pc", "pending", "products", "ready", "status", "stop", "stores", "tensor_reads", "tensor_writes", "whole",
+        "pc", "pending", "products", "ready", "status", "stop", "stores", "tensor_reads", "tensor_writes",
+        "tries", "whole",
     )  # fmt: skip
 
     def __init__(
@@ -142,7 +143,8 @@ class EmulatedWarp(WarpLanes):
         self.products: dict[tuple[int, ...], int] = {}
         self.tensor_reads: list[tuple[int, list[tuple[int, int]]]] = []
         self.tensor_writes: list[tuple[int, list[tuple[int, int]]]] = []
-        self.asked: tuple[int, ...] = ()  #: position, barrier, parity and time of the last try
+        self.asked: tuple[int, ...] = ()  #: position, barrier and parity of a wait whose loop goes round before it
+        self.tries: dict[int, tuple[int, ...]] = {}  #: the same of each try whose answer is open
 
     @property
     def is_part(self) -> bool:
@@ -178,6 +180,13 @@ class EmulatedWarp(WarpLanes):
         except MALFORMED as error:
             raise malformed(self.code.body[min(self.pc, self.code.end - 1)]) from error
         return self.count - before
+
+    def was_answered_no(self, question: tuple[int, ...]) -> bool:
+        """Whether this is where a try that asked the same has said no."""
+        return any(
+            frame.kind is Parted.ANSWER and frame.pending and self.tries.get(frame.asked) == question
+            for frame in self.frames
+        )
 
     def ready_now(self) -> bool:
         """Whether a blocked warp can go on."""
@@ -397,9 +406,13 @@ class EmulatedWarp(WarpLanes):
         """A branch on the answer of a try: both ways are run where they differ."""
         ways = []
         for value in (p.if_false, p.if_true):
-            if not isinstance(value, int):
+            if isinstance(value, int):
+                ways.append(segment.target if bool(value) is not segment.negated else segment.next)
+                continue
+            ways.append(self._inside_a_spin(segment))
+            if ways[-1] < 0:
                 raise Stopped("a branch depends on the result of a try_wait and on the lane", leaf_of(value))
-            ways.append(segment.target if bool(value) is not segment.negated else segment.next)
+            self.cluster.assume_no_time_out(segment.position)
         if ways[0] == ways[1]:
             return ways[0]
         region = self.code.regions.of(segment.position)

@@ -143,14 +143,26 @@ def _ask(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     if not each.has("parity"):
         _ask_by_state(cluster, warp, step, place)
         return
-    parity = one_of(warp, step.get(2, warp), "the parity of a wait") & 1
-    before = warp.asked
-    warp.asked = (each.position, *place, parity, len(cluster.recorder.streams[warp.agent].code))
-    if each.position in cluster.code.regions.spins or before == warp.asked:
+    _ask_for(cluster, warp, step, place, one_of(warp, step.get(2, warp), "the parity of a wait") & 1)
+
+
+def _ask_for(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place, parity: int) -> None:
+    """A try that decides alone whether its loop goes round again is a wait; so is one again where it said no.
+
+    Where the loop touches memory, it goes round once before the wait.
+    """
+    position, regions = step.instruction.position, cluster.code.regions
+    question = (position, *place, parity)
+    if position in regions.waits:
+        if position in regions.with_accesses and warp.asked != question:
+            warp.asked = question
+            for register in step.results:
+                warp.write(register, 0)
+            return
         _wait(cluster, warp, step, place, parity)
-    elif isinstance(each.operands[0], Sink) or not step.results:
-        return
-    else:
+    elif warp.was_answered_no(question):
+        _wait(cluster, warp, step, place, parity)
+    elif step.results and not isinstance(step.instruction.operands[0], Sink):
         _try(cluster, warp, step, place, parity)
 
 
@@ -160,9 +172,9 @@ def _wait(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place,
     record(cluster, warp, position, Op.WAIT, bar, parity, semantics_of(step.instruction))
     for register in step.results:
         warp.write(register, 1)
-    for loop in (cluster.code.regions.spins.get(position),):
-        if loop is not None and cluster.code.regions.has_other_way_out(position):
-            cluster.assume_no_time_out(position)
+    warp.asked = ()
+    if cluster.code.regions.ends_otherwise(position):
+        cluster.assume_no_time_out(position)
 
     def ready() -> bool:
         return mbarrier.passes(cluster.barrier(place), parity)
@@ -178,7 +190,7 @@ def _try(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place, 
     bar = cluster.recorder.barrier(place)
     op = Op.TRY_WAIT if each.has("try_wait") else Op.TEST_WAIT
     record(cluster, warp, each.position, op, bar, parity, asked, semantics_of(each))
-    warp.asked = (each.position, *place, parity, len(cluster.recorder.streams[warp.agent].code))
+    warp.tries[asked] = (each.position, *place, parity)
     for register in step.results:
         warp.write(register, OpenAnswer(asked, 0, 1))
 
@@ -188,13 +200,7 @@ def _ask_by_state(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place
     token = cluster.of_token(one_of(warp, step.get(2, warp), "the state that a wait asks for"))
     if token is None or token[0] != place:
         raise Stopped("a wait asks for a state that no arrive on this mbarrier returned")
-    parity = token[1] & 1
-    before = warp.asked
-    warp.asked = (step.instruction.position, *place, parity, len(cluster.recorder.streams[warp.agent].code))
-    if step.instruction.position in cluster.code.regions.spins or before == warp.asked:
-        _wait(cluster, warp, step, place, parity)
-    else:
-        _try(cluster, warp, step, place, parity)
+    _ask_for(cluster, warp, step, place, token[1] & 1)
 
 
 def cp_async_arrive(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:

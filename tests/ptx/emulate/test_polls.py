@@ -1,0 +1,85 @@
+"""Loops around a try: which of them are waits, and what they do while its answer is no."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipesim.model.finding import FaultKind, Verdict
+from pipesim.prove.check import check
+from tests.support.small_ptx import SET_UP, program_of
+
+#: Warp 0 stores a word and arrives; warp 1 asks in a loop, then loads the word.
+WHOLE = (
+    SET_UP.format(first=1, count=1)
+    + """ setp.ne.u32 %p1, %r2, 0;
+ setp.eq.u32 %p2, %r1, 1;
+ mov.u32 %r10, 0;
+ @%p2 bra reader;
+ st.shared.u32 [tile], 5;
+ bar.warp.sync -1;
+ @!%p1 mbarrier.arrive.shared::cta.b64 _, [%r3];
+ bra.uni over;
+reader:
+again:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3], 0;
+{ends} {loads}
+over:
+"""
+)
+LOADS = "ld.shared.u32 %r12, [tile];"
+COUNT = " add.u32 %r10, %r10, 1;\n setp.lt.u32 %p8, %r10, {most};\n"
+SPIN = " @!%p9 bra again;\n"
+
+
+def verdict(ends: str, loads: str = LOADS) -> tuple[Verdict, set[FaultKind], tuple[str, ...]]:
+    program = program_of(WHOLE.format(ends=ends, loads=loads))
+    found = check(program)
+    return (
+        found.verdict,
+        {shown.kind for shown in found.refutations if isinstance(shown.kind, FaultKind)},
+        program.coverage.assumed,
+    )
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        SPIN,
+        " @%p9 bra done;\n bra.uni again;\ndone:\n",
+        " selp.u32 %r11, 1, 0, %p9;\n setp.eq.u32 %p8, %r11, 0;\n @%p8 bra again;\n",
+        " setp.ne.u32 %p7, 0, 0;\n or.pred %p8, %p9, %p7;\n @!%p8 bra again;\n",
+    ],
+)
+def test_a_loop_that_only_the_answer_ends_is_a_wait(ends: str) -> None:
+    assert verdict(ends)[:2] == (Verdict.PROVED, set())
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        COUNT.format(most=3) + " @%p8 bra again;\n",
+        " setp.eq.u32 %p7, 0, 0;\n or.pred %p8, %p9, %p7;\n @!%p8 bra again;\n",
+        " mov.u32 %r3, bars;\n" + COUNT.format(most=3) + " @%p8 bra again;\n",
+    ],
+)
+def test_a_loop_that_ends_whatever_the_answer_is_no_wait(ends: str) -> None:
+    assert verdict(ends)[:2] == (Verdict.REFUTED, {FaultKind.RACE})
+
+
+def test_that_a_loop_asks_often_enough_is_stated() -> None:
+    some = COUNT.format(most=1000) + " and.pred %p8, %p8, !%p9;\n @%p8 bra again;\n"
+    found, kinds, assumed = verdict(
+        some.replace("and.pred %p8, %p8, !%p9", "not.pred %p7, %p9;\n and.pred %p8, %p8, %p7")
+    )
+    assert (found, kinds) == (Verdict.PROVED, set())
+    assert any(each.endswith("does not time out") for each in assumed)
+    assert not verdict(SPIN)[2]
+
+
+def test_what_a_loop_touches_while_the_answer_is_no_comes_before_the_wait() -> None:
+    early = f" {LOADS}\n" + SPIN
+    assert verdict(early, "")[:2] == (Verdict.REFUTED, {FaultKind.RACE})
+    after = f"{SPIN} {LOADS}\n"
+    assert verdict(after, "")[:2] == (Verdict.PROVED, set())
+    elsewhere = " ld.shared.u32 %r12, [bars+8];\n" + SPIN
+    assert verdict(elsewhere)[:2] == (Verdict.PROVED, set())
