@@ -64,7 +64,7 @@ class Architecture:
 
 
 @dataclass(frozen=True)
-class Entry:
+class FatEntry:
     """One entry, or one member of a group. Header and payload are at ``address``, as nvcc wrote them.
 
     ``version``: of PTX, its ISA's, such as (9, 5). ``raw_bytes``: of the payload when it is not compressed, 0 if it
@@ -85,7 +85,7 @@ class Entry:
     member: bytes = b""
 
 
-def entries_at(address: int, peek: Peek) -> tuple[Entry, ...]:
+def entries_at(address: int, peek: Peek) -> tuple[FatEntry, ...]:
     """The entries of a container (or of what a wrapper points to); only headers are read, no payload.
 
     A group's members take its place. Raises CodeImageError where a header is wrong or memory cannot be read.
@@ -95,7 +95,7 @@ def entries_at(address: int, peek: Peek) -> tuple[Entry, ...]:
         raise CodeImageError(f"expected a fat binary, found {image.kind.value}")
     _, header, _ = struct.unpack_from("<HHQ", read(peek, image.address, 16), 4)
     at, end = image.address + max(header, 16), image.address + image.nbytes
-    found: list[Entry] = []
+    found: list[FatEntry] = []
     while at < end:
         entry = _entry(read(peek, at, HEADER) if end - at >= HEADER else b"", at)
         if entry.header_bytes < HEADER or entry.header_bytes + entry.payload_bytes > end - at:
@@ -107,7 +107,7 @@ def entries_at(address: int, peek: Peek) -> tuple[Entry, ...]:
     return tuple(found)
 
 
-def entry_bytes(entry: Entry, peek: Peek) -> bytes:
+def entry_bytes(entry: FatEntry, peek: Peek) -> bytes:
     """The content of the file ``KEY.entry``: header and payload. Of a group's member, the group with this one alone."""
     if not entry.member:
         return read(peek, entry.address, entry.header_bytes + entry.payload_bytes)
@@ -118,7 +118,7 @@ def entry_bytes(entry: Entry, peek: Peek) -> bytes:
     return bytes(fixed) + listed + read(peek, entry.address + entry.header_bytes, entry.payload_bytes)
 
 
-def entry_of(data: bytes) -> Entry:
+def entry_of(data: bytes) -> FatEntry:
     """The entry that begins ``data``, the content of a file ``KEY.entry``; its address is 0.
 
     Raises CodeImageError where it is cut or its header is wrong, or a group has not exactly one member.
@@ -138,7 +138,7 @@ def entry_of(data: bytes) -> Entry:
     return members[0]
 
 
-def _entry(header: bytes, address: int) -> Entry:
+def _entry(header: bytes, address: int) -> FatEntry:
     if len(header) < HEADER:
         raise CodeImageError("an entry of a fat binary is cut")
     kind, _, size, payload, packed, _, minor, major, number, _, _, flags, _, raw = _ENTRY.unpack(header)
@@ -146,13 +146,13 @@ def _entry(header: bytes, address: int) -> Entry:
     compression = Compression.ZSTD if flags & _ZSTD else Compression.LZ4 if flags & _LZ4 else Compression.NONE
     if payload > MAX_IMAGE_BYTES or (compression is not Compression.NONE and packed > payload):
         raise CodeImageError("an entry of a fat binary has sizes that do not fit together")
-    return Entry(
+    return FatEntry(
         kind, Architecture(number, variant), address, size, payload, packed, raw, compression, (major, minor),
         bool(flags & _DEBUG), bool(flags & _64_BIT),
     )  # fmt: skip
 
 
-def _members(group: Entry, peek: Peek) -> list[Entry]:
+def _members(group: FatEntry, peek: Peek) -> list[FatEntry]:
     """A group's list is where its options would be: number u32, its bytes u32, then a header for each member.
 
     In a member's header its offset within the raw payload takes the place of the header's size.
@@ -171,7 +171,7 @@ def _members(group: Entry, peek: Peek) -> list[Entry]:
         member = _entry(header, 0)
         length = _member_bytes(listed, first)
         found.append(
-            Entry(
+            FatEntry(
                 member.kind, member.architecture, group.address, group.header_bytes, group.payload_bytes,
                 group.compressed_bytes, group.raw_bytes, group.compression, member.version, member.debug,
                 member.is_64_bit, listed[first : first + length],

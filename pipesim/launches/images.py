@@ -37,7 +37,7 @@ class ImageKind(Enum):
 
 
 @dataclass(frozen=True)
-class Image:
+class CodeImage:
     """One image in memory. A wrapper was followed: ``kind`` is never WRAPPER. ``nbytes`` is 0 for UNKNOWN.
 
     Of PTX they are the text's without the NUL that ends it; of a container, its header's and its entries'.
@@ -65,7 +65,7 @@ def image_kind(start: bytes) -> ImageKind:
     return ImageKind.UNKNOWN
 
 
-def image_at(address: int, peek: Peek) -> Image:
+def image_at(address: int, peek: Peek) -> CodeImage:
     """The image that a pointer given to ``cuModuleLoadData`` and its like leads to, with its size.
 
     Raises CodeImageError where a header is wrong or the memory cannot be read.
@@ -80,7 +80,7 @@ def image_at(address: int, peek: Peek) -> Image:
     nbytes = size(address, peek) if size else 0
     if nbytes > MAX_IMAGE_BYTES:
         raise CodeImageError(f"the header of {kind.value} says {nbytes:,} bytes; at most {MAX_IMAGE_BYTES:,} are read")
-    return Image(kind, address, nbytes)
+    return CodeImage(kind, address, nbytes)
 
 
 def read(peek: Peek, address: int, nbytes: int) -> bytes:

@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipesim.launches.fat_binary import Architecture, Entry, EntryKind
+from pipesim.launches.fat_binary import Architecture, EntryKind, FatEntry
 
 
 @dataclass(frozen=True)
 class Choice:
     """``ptx``: the entry with the PTX of what runs; None where it is not known, with the reason in one sentence."""
 
-    ptx: Entry | None
+    ptx: FatEntry | None
     why_not: str = ""
 
 
-def choose(entries: Sequence[Entry], device: str, *, force_ptx: bool = False) -> Choice:
+def choose(entries: Sequence[FatEntry], device: str, *, force_ptx: bool = False) -> Choice:
     """The PTX that describes what runs on a device (``sm_90``).
 
     It is the one that the driver compiles, or the one of the same architecture as the machine code that runs: nvcc
@@ -49,11 +49,11 @@ def choose(entries: Sequence[Entry], device: str, *, force_ptx: bool = False) ->
     return _only(compiled, nothing, f"its fat binary has several PTX texts for {device}: {_names('compute', compiled)}")
 
 
-def _only(found: Sequence[Entry], none: str, several: str) -> Choice:
+def _only(found: Sequence[FatEntry], none: str, several: str) -> Choice:
     return Choice(found[0]) if len(found) == 1 else Choice(None, several if found else none)
 
 
-def _best(entries: Sequence[Entry]) -> list[Entry]:
+def _best(entries: Sequence[FatEntry]) -> list[FatEntry]:
     """Those of the highest number."""
     most = max((entry.architecture.number for entry in entries), default=0)
     return [entry for entry in entries if entry.architecture.number == most]
@@ -69,6 +69,6 @@ def _compiles(ptx: Architecture, device: Architecture) -> bool:
     return _runs(ptx, device) if ptx.variant else ptx.number <= device.number
 
 
-def _names(prefix: str, entries: Sequence[Entry]) -> str:
+def _names(prefix: str, entries: Sequence[FatEntry]) -> str:
     """``compute_80, compute_120``."""
     return ", ".join(f"{prefix}_{each}" for each in sorted({entry.architecture for entry in entries}))

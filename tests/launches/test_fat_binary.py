@@ -11,14 +11,22 @@ import pytest
 
 from pipesim.errors import CodeImageError
 from pipesim.launches.entry_text import lz4_block, ptx_of_entry
-from pipesim.launches.fat_binary import Architecture, Compression, Entry, EntryKind, entries_at, entry_bytes, entry_of
+from pipesim.launches.fat_binary import (
+    Architecture,
+    Compression,
+    EntryKind,
+    FatEntry,
+    entries_at,
+    entry_bytes,
+    entry_of,
+)
 from pipesim.launches.which_entry import choose
 from tests.support.fat_binaries import BASE, GROUP, LZ4, PLAIN, ZSTD, container, entry, memory
 
 TEXT = b"\n.version 9.5\n.target sm_90\n" + b"// a comment that can be packed well, well, well\n" * 40
 
 
-def found(data: bytes) -> tuple[Entry, ...]:
+def found(data: bytes) -> tuple[FatEntry, ...]:
     return entries_at(BASE, memory(data))
 
 

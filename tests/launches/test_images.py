@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from pipesim.errors import CodeImageError
-from pipesim.launches.images import Image, ImageKind, image_at, image_kind
+from pipesim.launches.images import CodeImage, ImageKind, image_at, image_kind
 from tests.support.fat_binaries import BASE, LZ4, PLAIN, container, entry, memory
 
 PTX = b"\n\n.version 8.0\n.target sm_90\n.address_size 64\n"
@@ -43,12 +43,12 @@ def test_kinds(start, kind):
 
 
 def test_the_size_of_a_container_is_in_its_header():
-    assert image_at(BASE, memory(LZ4 + b"more")) == Image(ImageKind.CONTAINER, BASE, len(LZ4))
+    assert image_at(BASE, memory(LZ4 + b"more")) == CodeImage(ImageKind.CONTAINER, BASE, len(LZ4))
 
 
 def test_a_wrapper_is_followed():
     data = struct.pack("<IIQQ", 0x466243B1, 1, BASE + 24, 0) + PLAIN
-    assert image_at(BASE, memory(data)) == Image(ImageKind.CONTAINER, BASE + 24, len(PLAIN))
+    assert image_at(BASE, memory(data)) == CodeImage(ImageKind.CONTAINER, BASE + 24, len(PLAIN))
 
 
 def test_a_wrapper_that_leads_to_itself():
@@ -62,7 +62,7 @@ def test_ptx_ends_at_its_nul_and_no_page_after_it_is_read(length):
     data = (PTX + b" " * length)[:length] + b"\0"
     for base in (BASE, BASE + 4095, BASE + 4096 * 3 - len(data) % 4096):
         room = memory(data + bytes(-(base + len(data)) % 4096), base)
-        assert image_at(base, room) == Image(ImageKind.PTX, base, length)
+        assert image_at(base, room) == CodeImage(ImageKind.PTX, base, length)
 
 
 def test_ptx_without_an_end():
