@@ -1,0 +1,123 @@
+"""A launch that was observed and the PTX of its kernel, made into a launch file that ``pipesim check`` accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pipesim.errors import PipesimError, PtxError
+from pipesim.launches.compiled import CompiledLaunch
+from pipesim.launches.contents import parameter, unseen_map
+from pipesim.launches.records import LaunchRecord, SeenParameter
+from pipesim.ptx.flow.inline import inlined
+from pipesim.ptx.flow.slice import slice_of
+from pipesim.ptx.flow.wanted import Wanted
+from pipesim.ptx.launch.file import MOST_REGISTERS, launch_json, read_launch
+from pipesim.ptx.launch.image import require_parameters
+from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.text.instruction import Instruction
+from pipesim.ptx.text.module import Function, Module
+from pipesim.ptx.text.read import read_module
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """A kernel in a PTX text: the function, and what is made of it when it is first asked for."""
+
+    text: str
+    module: Module
+    entry: Function
+
+    @property
+    def arch(self) -> str:
+        """The architecture that the text names first ("sm_90a")."""
+        return self.module.target[0] if self.module.target else ""
+
+    @cached_property
+    def function(self) -> Function:
+        """The kernel with the bodies of the functions that it calls. PtxError if it is too long."""
+        return inlined(self.module, self.entry)
+
+    @cached_property
+    def has_barriers(self) -> bool:
+        """Whether warps of the kernel wait for each other or for copies (:func:`barriers`)."""
+        return barriers(self.function)
+
+    @cached_property
+    def wanted(self) -> Sequence[Wanted]:
+        """What its synchronisation needs of a launch."""
+        return slice_of(self.function).wanted
+
+
+@dataclass(frozen=True)
+class DescribedLaunch:
+    """What was made of a record: a launch (None: ``reason`` says why not), and what a reader of it should know."""
+
+    compiled: CompiledLaunch | None
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def kernel_text(text: str, name: str, kernel: str) -> KernelText:
+    """The kernel of this name in a PTX text; ``name`` is the file's, for messages. Raises PtxError."""
+    module = read_module(text, name, kernel)
+    entry = next((each for each in module.entries if each.name == kernel and each.body), None)
+    if entry is None:
+        others = ", ".join(each.name for each in module.entries[:3])
+        raise PtxError(f"its PTX has no kernel {kernel[:80]}", place=name, cause=f"it has {others or 'none'}")
+    return KernelText(text, module, entry)
+
+
+def barriers(function: Function) -> bool:
+    """Whether a kernel with its calls inlined uses mbarriers, barriers of a CTA or a cluster, or asynchronous copies.
+
+    A barrier of the lanes of one warp (``bar.warp.sync``) is not among them.
+    """
+    return any(_synchronises(each) for each in function.body)
+
+
+def _synchronises(each: Instruction) -> bool:
+    match each.opcode:
+        case "mbarrier" | "barrier":
+            return True
+        case "bar":
+            return "warp" not in each.modifiers
+        case "cp":
+            return "async" in each.modifiers and "prefetch" not in each.modifiers
+        case _:
+            return False
+
+
+def described(record: LaunchRecord, kernel: KernelText) -> DescribedLaunch:
+    """The launch of a record, or why there is none: the driver's parameters are those of the PTX, in its order."""
+    formals, seen = kernel.entry.params, record.parameters
+    if seen is None:
+        return DescribedLaunch(None, "the driver gave no parameters for it")
+    if len(seen) != len(formals):
+        return DescribedLaunch(None, f"the launch has {len(seen)} parameters, and its PTX {len(formals)}")
+    for number, (given, formal) in enumerate(zip(seen, formals, strict=True)):
+        if len(given.data) != formal.size:
+            sizes = f"{len(given.data)} bytes in the launch and {formal.size} in its PTX"
+            return DescribedLaunch(None, f"parameter {number} ({formal.name}) has {sizes}")
+    try:
+        launch = _launch(record, kernel, seen)
+        require_parameters(launch, kernel.entry)
+        read_launch(launch_json(launch), "launch file")  # what is written can be read
+    except PipesimError as error:
+        return DescribedLaunch(None, error.fact)
+    unseen = [formal.name for formal, given in zip(formals, seen, strict=True) if unseen_map(formal, given)]
+    return DescribedLaunch(
+        CompiledLaunch(record.kernel, kernel.arch, kernel.text, launch),
+        notes=tuple(f"{name} may be a tensor map, and was not seen being encoded" for name in unseen),
+    )
+
+
+def _launch(record: LaunchRecord, kernel: KernelText, seen: Sequence[SeenParameter]) -> Launch:
+    formals = kernel.entry.params
+    parameters = (parameter(formal, given, lambda: kernel.wanted) for formal, given in zip(formals, seen, strict=True))
+    required = kernel.entry.directives.get("maxnreg", ())[:1]
+    registers = required[0] if required and required[0] <= MOST_REGISTERS else record.registers
+    return Launch(
+        record.kernel, record.grid, record.block, record.cluster, record.dynamic_shared, registers, tuple(parameters)
+    )
