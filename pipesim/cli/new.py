@@ -72,10 +72,13 @@ def _launch_file(options: argparse.Namespace) -> int:
     command = f"pipesim check {shlex.quote(str(ptx))}{given}"
     lines = [f"wrote {file}: a launch of {made.entry}", "", "To be filled in:", ""]
     lines += ["  grid, block, cluster and dynamic_shared_bytes, where they are not those of your launch"]
+    if made.dynamic_shared:
+        lines.append("  dynamic_shared_bytes: it is 0 in the file, and the kernel uses dynamic shared memory")
     lines += [f"  the word at byte {offset} of the parameters: its value is null" for offset in made.open_words]
-    lines += [
-        "  of tensor maps element and box; without them the bytes of copies are worked out where that is possible"
-    ]
+    if made.tensor_maps:
+        lines.append(
+            "  of tensor maps element and box; without them the bytes of copies are worked out where that is possible"
+        )
     lines += ["", "Then, with the words in the file or on the command line:", "", f"  {command}{sets}", ""]
     document = {"exit_code": 0, "file": str(file), "function": made.entry, "next": [f"{command}{sets}"]}
     emit(options, document, lambda _: write_text(inert_text("\n".join(lines))))

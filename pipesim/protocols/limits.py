@@ -56,13 +56,15 @@ def require_fits(program: Program) -> None:
     for tile in program.tiles:
         if tile.space == Space.SHARED and tile.offset + tile.slots * tile.nbytes > program.smem_bytes:
             raise ConfigurationError(
-                f"{program.name}: {tile.name} ends beyond its {program.smem_bytes:,} bytes of shared memory"
+                f"{program.name}: {tile.name} ends beyond its {program.smem_bytes:,} bytes of shared memory",
+                correction=_more_memory(program),
             )
     for access in program.accesses:
         if access.space == Space.SHARED and access.offset + access.nbytes > program.smem_bytes:
             raise ConfigurationError(
                 f"{program.name}: bytes {access.offset:,} to {access.offset + access.nbytes:,} are accessed, "
-                f"beyond its {program.smem_bytes:,} bytes of shared memory"
+                f"beyond its {program.smem_bytes:,} bytes of shared memory",
+                correction=_more_memory(program),
             )
     _require_tensor_memory(program)
     _require_registers(program)
@@ -113,6 +115,11 @@ def _expected(op: Operation) -> int:
 def _of_kind(code: tuple[Operation, ...], kinds: Set[int]) -> list[tuple[int, Operation]]:
     """The operations of these kinds, each with its place."""
     return [(pc, op) for pc, op in enumerate(code) if op[0] in kinds]
+
+
+def _more_memory(program: Program) -> str:
+    """What to change of a kernel that was read; of a program that was written by hand nothing is known."""
+    return "give the dynamic_shared_bytes of the launch in the launch file" if program.coverage.extracted else ""
 
 
 def _require_tensor_memory(program: Program) -> None:

@@ -14,7 +14,7 @@ from pipesim.ptx.flow.inline import inlined
 from pipesim.ptx.flow.slice import slice_of
 from pipesim.ptx.launch.file import LAUNCH_FILE, launch_json, read_launch
 from pipesim.ptx.launch.settings import with_settings
-from pipesim.ptx.launch.template import open_words, template
+from pipesim.ptx.launch.template import has_tensor_maps, open_words, template
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module
 
@@ -42,11 +42,17 @@ def read_kernel(ptx: Path, launch: Path | None = None, sets: Sequence[str] = ())
 
 @dataclass(frozen=True)
 class LaunchTemplate:
-    """A launch file to fill in: its text, the kernel, and the offsets in its parameters of words without a value."""
+    """A launch file to fill in: its text, the kernel, and the offsets in its parameters of words without a value.
+
+    ``tensor_maps``: some parameters are, or have, tensor maps. ``dynamic_shared``: the kernel has shared memory of
+    which only the launch says the size.
+    """
 
     text: str
     entry: str
     open_words: tuple[int, ...]
+    tensor_maps: bool
+    dynamic_shared: bool
 
 
 def launch_template(ptx: Path, entry: str = "") -> LaunchTemplate:
@@ -65,4 +71,6 @@ def launch_template(ptx: Path, entry: str = "") -> LaunchTemplate:
     name = entry or module.entries[0].name
     function = inlined(module, entry_of(module, Launch(name, (1, 1, 1), (32, 1, 1))))
     made = template(function, slice_of(function))
-    return LaunchTemplate(launch_json(made), name, open_words(made, function))
+    maps = has_tensor_maps(each.content for each in made.parameters)
+    dynamic = any(each.external for each in function.shared)
+    return LaunchTemplate(launch_json(made), name, open_words(made, function), maps, dynamic)

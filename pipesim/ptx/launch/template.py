@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pipesim.ptx.flow.slice import Slice
 from pipesim.ptx.flow.wanted import Need, Wanted
@@ -44,6 +44,15 @@ def open_words(launch: Launch, function: Function) -> tuple[int, ...]:
     for given, formal in zip(launch.parameters, function.params, strict=True):
         found += [formal.offset + offset for offset in _open(given.content)]
     return tuple(found)
+
+
+def has_tensor_maps(contents: Iterable[Content]) -> bool:
+    """Whether a tensor map is among them."""
+    return any(
+        isinstance(each, TensorMap)
+        or (isinstance(each, Struct) and has_tensor_maps(field.content for field in each.fields))
+        for each in contents
+    )
 
 
 def _open(content: Content) -> list[int]:

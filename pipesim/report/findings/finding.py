@@ -259,7 +259,8 @@ def _supplier(supplier: Supplier, blocked: Blocked, who: str, agents: int, *, cu
     if not supplier.last_line:
         return f"{who} never {'sends' if agents == 1 else 'send'} one to this barrier"
     whose = "its" if agents == 1 else "their"
-    last = f"{whose} last {what} on {blocked.barrier} was {_which(supplier, blocked)} ({place(supplier.last_line)})"
+    was = "were" if what == "bytes" else "was"
+    last = f"{whose} last {what} on {blocked.barrier} {was} {_which(supplier, blocked)} ({place(supplier.last_line)})"
     if cut and supplier.waits_for:
         return f"{who} could send it, but {last}; what follows {whose} wait for {supplier.waits_for} was not read"
     return f"{who} could send it, but {last}; no further one follows"
@@ -271,7 +272,8 @@ def _gives_back(supplier: Supplier, who: str, agents: int) -> str:
     if supplier.next_line:
         would = f"{who} would give some back next ({place(supplier.next_line)})"
         return f"{would}, but {wait} for {supplier.waits_for}" if supplier.waits_for else would
-    return f"{who} has given some back ({place(supplier.last_line)}), and no more follow"
+    has = "has" if agents == 1 else "have"
+    return f"{who} {has} given some back ({place(supplier.last_line)}), and no more follow"
 
 
 def _which(supplier: Supplier, blocked: Blocked) -> str:

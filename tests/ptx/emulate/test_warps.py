@@ -4,7 +4,7 @@ import pytest
 
 from pipesim.explain.causes import with_causes
 from pipesim.model.finding import Verdict
-from pipesim.model.ops import Op
+from pipesim.model.ops import Op, operand
 from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.play import Play
 from pipesim.ptx.emit.names import kernel_name
@@ -347,3 +347,11 @@ def test_one_of_two_conditions_holds_whatever_the_other_is(either: str):
     assert program.coverage.complete
     assert not program.coverage.assumed
     assert said(program, 1) == [MEET]
+
+
+def test_copies_from_places_that_are_not_known_are_different_items():
+    copy = " @!%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1], 16, [%r3];\n"
+    expect = " @!%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 16;\n"
+    program = program_of(READ_TWO + "".join(expect + copy + SPIN.format(n, "", n) for n in (0, 1)))
+    first, second = (op for op in program.code[0] if op[0] == Op.TMA_LOAD)
+    assert operand(first, "item") != operand(second, "item")

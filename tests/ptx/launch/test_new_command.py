@@ -8,6 +8,7 @@ import pytest
 
 from pipesim.cli.main import main
 from tests.support.paths import ROOT
+from tests.support.small_ptx import text_of
 
 KERNEL = ROOT / "tests" / "ptx" / "kernels" / "gemm_wgmma_ws-sm_90a.ptx"
 
@@ -33,6 +34,25 @@ def test_the_file_that_it_writes_is_filled_in_and_checked(ptx: Path, capsys: pyt
     assert main(["check", str(ptx), "--quick", "--set", "536=1024", "--set", "540=1024"]) in (0, 3)
     said = capsys.readouterr().out
     assert "536" not in said
+
+
+def test_it_asks_only_for_what_the_kernel_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small, dynamic = tmp_path / "small.ptx", tmp_path / "dynamic.ptx"
+    small.write_text(text_of(""), encoding="utf-8")
+    dynamic.write_text(
+        text_of(" st.shared.u32 [more+64], 1;\n").replace(
+            ".visible", ".extern .shared .align 16 .b8 more[];\n.visible"
+        ),
+        encoding="utf-8",
+    )
+    assert main(["new", "--ptx", str(small)]) == 0
+    said = capsys.readouterr().out
+    assert "tensor maps" not in said
+    assert "dynamic shared memory" not in said
+    assert main(["new", "--ptx", str(dynamic)]) == 0
+    assert "dynamic_shared_bytes: it is 0 in the file" in capsys.readouterr().out
+    assert main(["check", str(dynamic)]) == 2
+    assert "try: give the dynamic_shared_bytes of the launch in the launch file" in capsys.readouterr().err
 
 
 def test_what_it_cannot_write(ptx: Path, capsys: pytest.CaptureFixture[str]) -> None:

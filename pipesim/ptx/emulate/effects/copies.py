@@ -83,7 +83,8 @@ def _bulk(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         for lane in _lanes(warp, step):
             size = one_of_lane(nbytes, lane, "the bytes of a copy")
             source = of_lane(step.get(1, warp), lane)
-            _land(cluster, warp, step, lane, 0, 3, size, mask, ("bulk", source, size))
+            value = ("bulk", source, size) if isinstance(source, int) else None
+            _land(cluster, warp, step, lane, 0, 3, size, mask, value)
         return
     for lane in _lanes(warp, step):
         size = one_of_lane(nbytes, lane, "the bytes of a copy")
