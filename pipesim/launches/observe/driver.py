@@ -1,0 +1,203 @@
+"""The calls of the CUDA driver that observing needs. All of them only ask; none changes anything of the program.
+
+A handle is the integer value of a CUfunction, CUkernel, CUmodule, CUlibrary or CUgraph. What the driver does not
+answer is None: an older driver may lack a function.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+from typing import Any, Protocol
+
+from pipesim.launches.observe.calls import CLUSTER, KernelNode
+
+_REGISTERS, _CLUSTER_WIDTH = 4, 11  #: CU_FUNC_ATTRIBUTE_NUM_REGS, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH
+_MEMORY_TYPE, _RANGE_START, _RANGE_SIZE = 2, 11, 12  #: CU_POINTER_ATTRIBUTE_*
+_ON_DEVICE = 2  #: CU_MEMORYTYPE_DEVICE
+_MAJOR, _MINOR = 75, 76  #: CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+_KERNEL_NODE, _CHILD_GRAPH = 0, 4  #: CU_GRAPH_NODE_TYPE_*
+_NON_BLOCKING = 1  #: CU_STREAM_NON_BLOCKING
+_NOT_READY = 600  #: CUDA_ERROR_NOT_READY
+_PATIENCE = 2.0  #: seconds that a launch is held up for an array which decides about it
+_MOST_PARAMETERS = 4096
+
+
+class Driver(Protocol):
+    """What is asked of the driver."""
+
+    def parameter_sizes(self, function: int) -> tuple[tuple[int, int], ...] | None:
+        """Offset and bytes of each parameter, in order."""
+
+    def owner(self, function: int) -> tuple[int, ...]:
+        """The module or library, or both, from which a function is."""
+
+    def name(self, function: int) -> str:
+        """A function's name in machine code, "" if the driver does not say it."""
+
+    def registers(self, function: int) -> int:
+        """Registers of a thread, 0 if not known."""
+
+    def required_cluster(self, function: int) -> tuple[int, int, int] | None:
+        """The cluster that the kernel itself requires."""
+
+    def memory_from(self, address: int) -> int | None:
+        """Bytes of device memory from an address on to the end of its allocation; None for any other address."""
+
+    def is_capturing(self, stream: int) -> bool:
+        """Whether the work that is given to a stream becomes part of a graph instead of running."""
+
+    def copied(self, address: int, nbytes: int, *, after: int) -> bytes | None:
+        """So many bytes of device memory once the stream ``after`` has done its work; None if that takes too long."""
+
+    def kernel_nodes(self, graph: int) -> list[tuple[KernelNode, tuple[int, int, int] | None]] | None:
+        """The kernel nodes of a graph and of the graphs in it, each with its cluster where it has one."""
+
+    def device(self) -> tuple[str, str]:
+        """The current device's name and architecture ("sm_90"); "" where there is none."""
+
+
+class CudaDriver:
+    """The driver that this process has loaded."""
+
+    def __init__(self) -> None:
+        """OSError where there is no libcuda."""
+        self._cuda = ctypes.CDLL("libcuda.so.1")
+        self._stream: c_void_p | None = None
+        self._unfinished: list[Any] = []
+
+    def _call(self, name: str, *arguments: Any) -> int:
+        """The status of a call: 0 is success, -1 where the driver has no such function."""
+        function = getattr(self._cuda, name, None)
+        return -1 if function is None else int(function(*arguments))
+
+    def parameter_sizes(self, function: int) -> tuple[tuple[int, int], ...] | None:
+        """See :class:`Driver`."""
+        for call in ("cuFuncGetParamInfo", "cuKernelGetParamInfo"):
+            offset, size, found = c_size_t(), c_size_t(), []
+            for index in range(_MOST_PARAMETERS):
+                status = self._call(call, c_void_p(function), c_size_t(index), byref(offset), byref(size))
+                if status:
+                    break
+                found.append((offset.value, size.value))
+            if found or status == 1:  # CUDA_ERROR_INVALID_VALUE: there is no such parameter
+                return tuple(found)
+        return None
+
+    def owner(self, function: int) -> tuple[int, ...]:
+        """See :class:`Driver`."""
+        made = c_void_p()
+        calls = ("cuFuncGetModule", "cuKernelGetLibrary")
+        found = (made.value for call in calls if self._call(call, byref(made), c_void_p(function)) == 0)
+        return tuple(each for each in found if each)
+
+    def name(self, function: int) -> str:
+        """See :class:`Driver`."""
+        text = c_char_p()
+        for call in ("cuFuncGetName", "cuKernelGetName"):
+            if self._call(call, byref(text), c_void_p(function)) == 0 and text.value:
+                return text.value.decode(errors="replace")
+        return ""
+
+    def _attribute(self, function: int, attribute: int) -> int:
+        value, device = c_int(), c_int()
+        if self._call("cuFuncGetAttribute", byref(value), c_int(attribute), c_void_p(function)) == 0:
+            return value.value
+        self._call("cuCtxGetDevice", byref(device))
+        status = self._call("cuKernelGetAttribute", byref(value), c_int(attribute), c_void_p(function), device)
+        return value.value if status == 0 else 0
+
+    def registers(self, function: int) -> int:
+        """See :class:`Driver`."""
+        return self._attribute(function, _REGISTERS)
+
+    def required_cluster(self, function: int) -> tuple[int, int, int] | None:
+        """See :class:`Driver`."""
+        x, y, z = (self._attribute(function, _CLUSTER_WIDTH + n) for n in range(3))
+        return (x, max(y, 1), max(z, 1)) if x > 0 else None
+
+    def memory_from(self, address: int) -> int | None:
+        """See :class:`Driver`."""
+        kind, start, size = c_uint32(), c_uint64(), c_size_t()
+        where = c_uint64(address)
+        if self._call("cuPointerGetAttribute", byref(kind), c_int(_MEMORY_TYPE), where) or kind.value != _ON_DEVICE:
+            return None
+        if self._call("cuPointerGetAttribute", byref(start), c_int(_RANGE_START), where):
+            return 0
+        if self._call("cuPointerGetAttribute", byref(size), c_int(_RANGE_SIZE), where):
+            return 0
+        return max(0, start.value + size.value - address)
+
+    def is_capturing(self, stream: int) -> bool:
+        """See :class:`Driver`."""
+        status = c_int()
+        return self._call("cuStreamIsCapturing", c_void_p(stream), byref(status)) != 0 or status.value != 0
+
+    def copied(self, address: int, nbytes: int, *, after: int) -> bytes | None:
+        """See :class:`Driver`. The copy has a stream of its own, so that it waits for nothing else."""
+        if not self._settled(c_void_p(after)):
+            return None
+        if self._stream is None:
+            self._stream = c_void_p()
+            self._call("cuStreamCreate", byref(self._stream), c_uint32(_NON_BLOCKING))
+        data = ctypes.create_string_buffer(nbytes)
+        copy = self._call("cuMemcpyDtoHAsync_v2", data, c_uint64(address), c_size_t(nbytes), self._stream)
+        if copy or not self._settled(self._stream):
+            self._unfinished.append(data)  # a copy may still write there
+            return None
+        return data.raw
+
+    def _settled(self, stream: c_void_p) -> bool:
+        """Whether a stream has finished its work, or does so soon."""
+        end = time.monotonic() + _PATIENCE
+        while (status := self._call("cuStreamQuery", stream)) == _NOT_READY and time.monotonic() < end:
+            time.sleep(0.0005)
+        return status == 0
+
+    def kernel_nodes(self, graph: int) -> list[tuple[KernelNode, tuple[int, int, int] | None]] | None:
+        """See :class:`Driver`."""
+        count = c_size_t()
+        if self._call("cuGraphGetNodes", c_void_p(graph), None, byref(count)):
+            return None
+        nodes = (c_void_p * count.value)()
+        if count.value and self._call("cuGraphGetNodes", c_void_p(graph), nodes, byref(count)):
+            return None
+        found = []
+        for node in nodes:
+            kind, child, given = c_int(-1), c_void_p(), KernelNode()
+            self._call("cuGraphNodeGetType", c_void_p(node), byref(kind))
+            if kind.value == _CHILD_GRAPH:
+                self._call("cuGraphChildGraphNodeGetGraph", c_void_p(node), byref(child))
+                found += (self.kernel_nodes(child.value) if child.value else None) or []
+            elif kind.value == _KERNEL_NODE:
+                if self._call("cuGraphKernelNodeGetParams_v2", c_void_p(node), byref(given)):
+                    return None
+                found.append((given, self._cluster_of(node)))
+        return found
+
+    def _cluster_of(self, node: Any) -> tuple[int, int, int] | None:
+        value = (c_uint32 * 16)()
+        if self._call("cuGraphKernelNodeGetAttribute", c_void_p(node), c_int(CLUSTER), value) or not value[0]:
+            return None
+        return value[0], max(value[1], 1), max(value[2], 1)
+
+    def device(self) -> tuple[str, str]:
+        """See :class:`Driver`."""
+        number, major, minor, name = c_int(), c_int(), c_int(), ctypes.create_string_buffer(256)
+        if self._call("cuCtxGetDevice", byref(number)):
+            return "", ""
+        self._call("cuDeviceGetName", name, c_int(256), number)
+        self._call("cuDeviceGetAttribute", byref(major), c_int(_MAJOR), number)
+        self._call("cuDeviceGetAttribute", byref(minor), c_int(_MINOR), number)
+        return name.value.decode(errors="replace"), f"sm_{major.value}{minor.value}"
+
+
+def pointers_at(address: int, count: int) -> list[int]:
+    """``count`` pointers from an address of this process on."""
+    return [value or 0 for value in (c_void_p * count).from_address(address)] if address and count else []
+
+
+def word_at(address: int) -> int:
+    """The pointer or handle at an address of this process, 0 where the address is null."""
+    return int(ctypes.cast(address, POINTER(c_void_p))[0] or 0) if address else 0

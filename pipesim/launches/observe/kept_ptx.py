@@ -1,0 +1,64 @@
+"""The PTX that a compiler keeps by itself: Triton beside the machine code, the CuTe DSL in a folder of files."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pipesim.launches.observe.compilers import Source, hash_of
+
+
+def triton_source(image: str, function: int) -> Source | None:
+    """The PTX that Triton keeps of a kernel, known by the hash of its machine code or by the function's handle."""
+    if not any(each in sys.modules for each in ("triton", "triton.compiler")):
+        return None
+    for kernel in _triton_kernels():
+        try:
+            asm, handle = kernel.asm, getattr(kernel, "function", None)
+            if (image and hash_of(asm["cubin"]) == image) or (not image and handle == function):
+                text = asm["ptx"]
+                return Source(text.encode() if isinstance(text, str) else bytes(text), "Triton")
+        except (AttributeError, KeyError, TypeError, OSError):
+            continue
+    return None
+
+
+def _triton_kernels() -> Iterator[Any]:
+    """What Triton compiled: the objects of its class that this process has."""
+    module = sys.modules.get("triton.compiler.compiler")
+    kind = getattr(module, "CompiledKernel", None)
+    if kind is not None:
+        yield from (each for each in gc.get_objects() if type(each) is kind)
+
+
+_CUTE_FOLDER = "CUTE_DSL_DUMP_DIR"
+
+
+def keep_cute_ptx(folder: Path) -> None:
+    """Set the switches with which the CuTe DSL writes its PTX, where the program has not set them."""
+    if "cutlass" not in sys.modules:
+        os.environ.setdefault("CUTE_DSL_KEEP", "ptx")
+        os.environ.setdefault("CUTE_DSL_KEEP_PTX", "1")
+        os.environ.setdefault(_CUTE_FOLDER, str(folder))
+
+
+def cute_source(kernel: str) -> Source | None:
+    """The PTX that the CuTe DSL wrote of a kernel, the newest file with an entry of its name."""
+    folder = os.environ.get(_CUTE_FOLDER, "")
+    if not folder or not any(name.startswith("cutlass") for name in list(sys.modules)):
+        return None
+    entry = re.compile(rb"\.entry\s+" + re.escape(kernel.encode()) + rb"\s*\(")
+    try:
+        files = sorted(Path(folder).glob("**/*.ptx"), key=lambda each: each.stat().st_mtime_ns, reverse=True)
+        for file in files:
+            text = file.read_bytes()
+            if entry.search(text):
+                return Source(text.rstrip(b"\0"), "CuTe DSL")
+    except OSError:
+        return None
+    return None

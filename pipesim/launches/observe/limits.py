@@ -1,0 +1,56 @@
+"""What is recorded of a process, and how much; from one process to the next it travels in environment variables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+SPOOL = "PIPESIM_LAUNCHES_SPOOL"
+PATTERNS = "PIPESIM_LAUNCHES_PATTERNS"
+ONCE = "PIPESIM_LAUNCHES_ONCE"
+LAUNCHES = "PIPESIM_LAUNCHES_LAUNCHES"
+BYTES = "PIPESIM_LAUNCHES_BYTES"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Which kernels are recorded, and how many launches.
+
+    ``patterns``: shell patterns, of which a kernel's name must match one; all kernels without one. ``once``: each
+    kernel's first launch only. ``launches``: distinct launches of a process. ``nbytes``: of all records of a process.
+    """
+
+    patterns: tuple[str, ...] = ()
+    once: bool = False
+    launches: int = 256
+    nbytes: int = 1 << 26
+
+    def wants(self, kernel: str) -> bool:
+        """Whether a kernel's name matches one of the patterns."""
+        return not self.patterns or any(fnmatchcase(kernel, pattern) for pattern in self.patterns)
+
+    def to_environment(self) -> dict[str, str]:
+        """The variables that say the same to a child process."""
+        return {
+            PATTERNS: "\n".join(self.patterns),
+            ONCE: "1" if self.once else "",
+            LAUNCHES: str(self.launches),
+            BYTES: str(self.nbytes),
+        }
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Limits:
+        """What the variables say; the defaults where one is missing or is not a number."""
+        made = cls()
+        return cls(
+            tuple(each for each in environment.get(PATTERNS, "").split("\n") if each),
+            environment.get(ONCE, "") == "1",
+            _number(environment.get(LAUNCHES, ""), made.launches),
+            _number(environment.get(BYTES, ""), made.nbytes),
+        )
+
+
+def _number(text: str, default: int) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else default

@@ -1,0 +1,323 @@
+"""What is done at each call of the driver that CUPTI reports: launches, modules, tensor maps, graphs.
+
+A launch that is like one before costs a look at its bytes. Everything else happens once for each distinct launch. Two
+launches are alike if they have the same kernel of the same image, the same shape, and parameters that differ in
+addresses alone, each with the same alignment.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ctypes import c_int, string_at
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pipesim.launches.observe import calls
+from pipesim.launches.observe.contents import MOST, pointers_wanted
+from pipesim.launches.observe.driver import Driver, word_at
+from pipesim.launches.observe.limits import Limits
+from pipesim.launches.observe.loaded import Code, LoadedImages
+from pipesim.launches.observe.parameters import Given, Layout, examined, raw_parameters
+from pipesim.launches.observe.spool import Spool
+from pipesim.launches.observe.tensor_maps import TensorMaps
+
+Shape = tuple[int, int, int]
+_PATIENCE = 2.0  #: seconds that one thread waits for another one's record
+_REMEMBERED = 1 << 17  #: launches whose bytes are known, before all are forgotten
+
+
+class Attempt(NamedTuple):
+    """A launch as the driver was asked for it; ``parameters`` and ``extra`` are addresses."""
+
+    function: int
+    grid: Shape
+    block: Shape
+    cluster: Shape | None
+    shared: int
+    stream: int
+    parameters: int
+    extra: int
+    via: str
+
+
+@dataclass
+class Tally:
+    """How often one kernel was launched, and with how many distinct launches, of which some were left out."""
+
+    kernel: str
+    image: str
+    launches: int = 0
+    distinct: int = 0
+    left_out: int = 0
+
+
+class Known(NamedTuple):
+    """What is known of a function: its tally, its parameters, its code. ``code`` is None where it is not wanted."""
+
+    tally: Tally
+    layout: Layout | None
+    code: Code | None
+
+
+class Observer:
+    """Gets the driver's calls from CUPTI and writes records to the spool."""
+
+    def __init__(self, driver: Driver, spool: Spool, limits: Limits, images: LoadedImages) -> None:
+        self._driver, self._spool, self._limits, self._images = driver, spool, limits, images
+        self._maps = TensorMaps()
+        self._replaced: dict[int, dict[str, Any] | None] = {}  #: by thread, between a call and its end
+        self._known: dict[int, Known] = {}
+        self._seen: dict[tuple[Any, ...], Tally] = {}  #: by the bytes of a launch
+        self._distinct: set[tuple[Any, ...]] = set()
+        self._tallies: dict[tuple[str, str], Tally] = {}
+        self._wanted: dict[tuple[str, str], frozenset[tuple[int, int]]] = {}
+        self._recorded = 0
+        self._lock = threading.RLock()
+        self._inside = threading.local()
+        self._failed: set[str] = set()
+
+    def called(self, number: int, address: int) -> None:
+        """A call of the driver, before it or after it. Nothing that goes wrong here reaches the program."""
+        if getattr(self._inside, "now", False):
+            return
+        self._inside.now = True
+        try:
+            data = calls.CallbackData.from_address(address)
+            if data.site == 0:
+                self._before(number, data)
+            elif number not in calls.LAUNCH and number not in calls.LAUNCH_EX:
+                self._after(number, data)
+        except Exception as error:  # noqa: BLE001  # of ours: the program goes on as if it were not observed
+            self._note(f"an error of pipesim in the observed process: {type(error).__name__}: {error}")
+        finally:
+            self._inside.now = False
+
+    def finish(self) -> None:
+        """Write how often each kernel was launched."""
+        self._spool.introduce(self._driver.device)
+        for each in self._tallies.values():
+            self._spool.write({"kind": "count", **vars(each)})
+        if self._spool.full:
+            self._spool.note("the limit on bytes was reached: further launches are counted only")
+
+    def _before(self, number: int, data: Any) -> None:
+        if number in calls.LAUNCH_EX or number in calls.LAUNCH:
+            self._launched(_attempt(number, data.arguments), data.symbol)
+        elif number in calls.INSTANTIATE:
+            self._graph(calls.Pair.from_address(data.arguments).second or 0)
+        elif number in calls.UNLOAD:
+            with self._locked():
+                self._images.forget(calls.Pair.from_address(data.arguments).first or 0)
+                self._known.clear()  # a handle may be given again
+                self._seen.clear()
+        elif number == calls.REPLACE:
+            place = calls.Pair.from_address(data.arguments).first
+            self._replaced[threading.get_ident()] = self._maps.before(place)
+        elif number in calls.LINK_ADD:
+            given = calls.LinkAdd.from_address(data.arguments)
+            if given.kind == calls.PTX_INPUT:
+                self._images.link_input(given.state, string_at(given.data, given.size))
+
+    def _after(self, number: int, data: Any) -> None:
+        """What a call has made, if it succeeded."""
+        if data.result and c_int.from_address(data.result).value != 0:
+            return
+        if number in calls.LOAD:
+            pair = calls.Pair.from_address(data.arguments)
+            with self._locked():
+                self._images.loaded(word_at(pair.first), pair.second or 0, is_path=number in calls.LOAD_FILE)
+        elif number in calls.ENCODE:
+            self._maps.encoded(number, data.arguments)
+        elif number == calls.REPLACE:
+            place = calls.Pair.from_address(data.arguments).first
+            self._maps.replaced(place, self._replaced.pop(threading.get_ident(), None))
+        elif number == calls.LINK_COMPLETE:
+            given = calls.LinkComplete.from_address(data.arguments)
+            self._images.linked(given.state, string_at(word_at(given.image), word_at(given.size)))
+
+    def _launched(self, attempt: Attempt, symbol: bytes | None) -> None:
+        known = self._known.get(attempt.function)
+        if known is not None:
+            if known.code is None or not known.code.name:
+                known.tally.launches += 1
+                return
+            raw = raw_parameters(known.layout, attempt.parameters, attempt.extra) if known.layout is not None else None
+            key = (attempt.function, attempt.grid, attempt.block, attempt.cluster, attempt.shared, raw)
+            tally = self._seen.get(key)
+            if tally is not None:
+                tally.launches += 1
+                return
+        with self._locked():
+            self._first_sight(attempt, symbol.decode(errors="replace") if symbol else "")
+
+    def _first_sight(self, attempt: Attempt, name: str) -> None:
+        known = self._known.get(attempt.function) or self._learn(attempt.function, name)
+        tally, code = known.tally, known.code
+        tally.launches += 1
+        if code is None or not code.name:
+            if code is not None and tally.launches == 1:
+                self._write(
+                    _record_of(attempt, known, (1, 1, 1)) | {"why_not": code.why_not, "parameters_known": False}
+                )
+            return
+        raw = raw_parameters(known.layout, attempt.parameters, attempt.extra) if known.layout is not None else None
+        if len(self._seen) >= _REMEMBERED:
+            self._seen.clear()
+        self._seen[attempt.function, attempt.grid, attempt.block, attempt.cluster, attempt.shared, raw] = tally
+        given = None if raw is None else examined(raw, self._driver, self._maps)
+        masked = None if given is None else tuple(each.masked() for each in given)
+        shape = attempt.grid, attempt.block, attempt.cluster, attempt.shared
+        maps = () if given is None else tuple(repr(each.maps) for each in given)
+        key = (tally.kernel, tally.image, *shape, masked, maps)
+        if key in self._distinct:
+            return
+        self._distinct.add(key)
+        tally.distinct += 1
+        if self._recorded >= self._limits.launches or (self._limits.once and tally.distinct > 1):
+            tally.left_out += 1
+        elif self._record(attempt, known, given):
+            self._recorded += 1
+        else:
+            tally.left_out += 1
+
+    def _learn(self, function: int, symbol: str) -> Known:
+        """What there is to know of a function that is launched for the first time."""
+        name = symbol or self._driver.name(function)
+        owner = self._driver.owner(function)
+        image = self._images.key_of(owner)
+        tally = self._tallies.setdefault((name, image), Tally(name, image))
+        code = layout = None
+        if self._limits.wants(name):
+            code = self._images.code_of(owner, function, name, self._spool)
+            layout = self._driver.parameter_sizes(function)
+        else:
+            del self._tallies[name, image]
+        made = Known(tally, layout, code)
+        self._known[function] = made
+        return made
+
+    def _record(self, attempt: Attempt, known: Known, given: tuple[Given, ...] | None) -> bool:
+        cluster = attempt.cluster or self._driver.required_cluster(attempt.function) or (1, 1, 1)
+        capturing = attempt.via == "launch" and self._driver.is_capturing(attempt.stream)
+        wanted = self._pointers(known) if given is not None else frozenset()
+        parameters = [
+            {
+                "bytes": each.data.hex(),
+                "pointers": [
+                    {"at": at.at, "align": at.align}
+                    | self._contents(attempt, at.address, at.nbytes, capturing=capturing)
+                    if (number, at.at) in wanted
+                    else {"at": at.at, "align": at.align}
+                    for at in each.pointers
+                ],
+                "maps": [{"at": at, **members} for at, members in each.maps],
+            }
+            for number, each in enumerate(given or ())
+        ]
+        record = _record_of(attempt, known, cluster)
+        if capturing:
+            record["via"] = "graph"
+        record["registers"] = self._driver.registers(attempt.function)
+        return self._write(record | {"parameters": parameters, "parameters_known": given is not None})
+
+    def _pointers(self, known: Known) -> frozenset[tuple[int, int]]:
+        assert known.code is not None
+        key = known.code.name, known.tally.kernel
+        if key not in self._wanted:
+            self._wanted[key] = pointers_wanted(known.code.text, known.tally.kernel)
+        return self._wanted[key]
+
+    def _contents(self, attempt: Attempt, address: int, nbytes: int, *, capturing: bool) -> dict[str, str]:
+        """The memory at a pointer, if it can be read without changing anything of the program's order."""
+        nbytes = min(nbytes, MOST)
+        if capturing or attempt.via == "graph" or nbytes == 0:
+            self._note("arrays that kernels of a graph read were not copied: their contents are those of a later time")
+            return {}
+        data = self._driver.copied(address, nbytes, after=attempt.stream)
+        if data is None:
+            self._note("an array that a kernel reads was not copied: the work before its launch takes too long")
+            return {}
+        return {"contents": data.hex()}
+
+    def _graph(self, graph: int) -> None:
+        """The kernels of a graph that becomes executable."""
+        with self._locked():
+            nodes = self._driver.kernel_nodes(graph)
+            if nodes is None:
+                self._note("the kernels of a CUDA graph could not be read: those that were not launched by a stream")
+            for node, cluster in nodes or ():
+                function = node.function or node.kernel or 0
+                grid, block = _shape(node)
+                made = Attempt(
+                    function, grid, block, cluster, node.shared, 0, node.parameters or 0, node.extra or 0, "graph"
+                )
+                self._launched(made, None)
+
+    def _write(self, record: dict[str, Any]) -> bool:
+        self._spool.introduce(self._driver.device)
+        return self._spool.write({"kind": "launch", **record})
+
+    def _note(self, text: str) -> None:
+        if text not in self._failed:
+            self._failed.add(text)
+            self._spool.note(text)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One thread at a time; a thread that has to wait for long does without the order."""
+        held = self._lock.acquire(timeout=_PATIENCE)
+        try:
+            yield
+        finally:
+            if held:
+                self._lock.release()
+
+
+def _record_of(attempt: Attempt, known: Known, cluster: Shape) -> dict[str, Any]:
+    """The members of a record that every launch has."""
+    code = known.code or Code("")
+    return {
+        "kernel": known.tally.kernel,
+        "image": known.tally.image,
+        "code": code.name,
+        "origin": code.origin,
+        "grid": attempt.grid,
+        "block": attempt.block,
+        "cluster": cluster,
+        "dynamic_shared": attempt.shared,
+        "via": attempt.via,
+    }
+
+
+def _attempt(number: int, arguments: int) -> Attempt:
+    if number in calls.LAUNCH_EX:
+        given = calls.LaunchKernelEx.from_address(arguments)
+        config = calls.LaunchConfig.from_address(given.config)
+        grid, block = _shape(config)
+        cluster = _cluster(config)
+        stream, extra = config.stream or 0, given.extra or 0
+        return Attempt(
+            given.function or 0, grid, block, cluster, config.shared, stream, given.parameters or 0, extra, "launch"
+        )
+    plain = calls.LaunchKernel.from_address(arguments)
+    grid, block = _shape(plain)
+    extra = 0 if number in calls.COOPERATIVE else plain.extra or 0
+    return Attempt(
+        plain.function or 0, grid, block, None, plain.shared, plain.stream or 0, plain.parameters or 0, extra, "launch"
+    )
+
+
+def _shape(given: Any) -> tuple[Shape, Shape]:
+    return (given.grid_x, given.grid_y, given.grid_z), (given.block_x, given.block_y, given.block_z)
+
+
+def _cluster(config: Any) -> Shape | None:
+    """The cluster among a launch's attributes."""
+    if not config.attributes:
+        return None
+    for each in (calls.Attribute * config.count).from_address(config.attributes):
+        if each.id == calls.CLUSTER:
+            return each.value[0], max(each.value[1], 1), max(each.value[2], 1)
+    return None

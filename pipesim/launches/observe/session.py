@@ -1,0 +1,76 @@
+"""Observing from now on, until it is stopped or the process ends."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from pathlib import Path
+
+from pipesim.errors import MissingExtraError
+from pipesim.launches.observe.calls import ALL
+from pipesim.launches.observe.compilers import Compiled
+from pipesim.launches.observe.cupti import Subscription
+from pipesim.launches.observe.driver import CudaDriver, Driver
+from pipesim.launches.observe.kept_ptx import keep_cute_ptx
+from pipesim.launches.observe.libraries import cupti_libraries
+from pipesim.launches.observe.limits import Limits
+from pipesim.launches.observe.loaded import LoadedImages
+from pipesim.launches.observe.observer import Observer
+from pipesim.launches.observe.spool import Spool
+
+
+class Observation:
+    """One observation of this process; it ends with ``stop``, which may be called twice."""
+
+    def __init__(self, spool: Spool, observer: Observer, compiled: Compiled) -> None:
+        self._spool, self.observer, self._compiled = spool, observer, compiled
+        self._subscription: Subscription | None = None
+        self._process = os.getpid()
+
+    def subscribe(self) -> None:
+        """Ask CUPTI for the calls. MissingExtraError without CUPTI, CuptiError where it serves another one."""
+        self._subscription = _subscribed(self.observer)
+
+    def stop(self) -> None:
+        """End the calls, write how often each kernel was launched, and close the records."""
+        atexit.unregister(self.stop)
+        if os.getpid() != self._process or self._subscription is None:  # a child that was forked has no CUPTI
+            return
+        self._subscription.close()
+        self._subscription = None
+        self._compiled.unwatch()
+        self.observer.finish()
+        self._spool.close()
+
+
+def start(spool: Path, limits: Limits, driver: Driver | None = None) -> Observation:
+    """Observe this process from now on; its records go to a new file in ``spool``.
+
+    MissingExtraError without CUPTI or without a driver; CuptiError if another profiler observes it already.
+    """
+    written = Spool(spool, limits.nbytes)
+    compiled = Compiled()
+    try:
+        driver = driver or CudaDriver()
+    except OSError as error:
+        raise MissingExtraError(
+            "there is no CUDA driver", cause=str(error), correction="capture on the machine with the GPU"
+        ) from error
+    keep_cute_ptx(spool / "cute")
+    asked = driver
+    images = LoadedImages(compiled, lambda: asked.device()[1])
+    made = Observation(written, Observer(driver, written, limits, images), compiled)
+    made.subscribe()
+    compiled.watch()
+    atexit.register(made.stop)
+    return made
+
+
+def _subscribed(observer: Observer) -> Subscription:
+    problem = ""
+    for library in cupti_libraries():
+        try:
+            return Subscription(library, ALL, observer.called)
+        except OSError as error:
+            problem = str(error)
+    raise MissingExtraError("CUPTI is not installed", cause=problem, correction="pip install nvidia-cuda-cupti")
