@@ -1,0 +1,1 @@
+"""Launches caught on a GPU: a program of several frameworks, and what is measured of the capture."""
