@@ -55,7 +55,7 @@ class Mixed:
         torch.cuda.synchronize()
 
     def _map(self) -> Any:
-        made = checked(
+        return checked(
             driver.cuTensorMapEncodeTiled(
                 driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
                 2,
@@ -70,7 +70,6 @@ class Mixed:
                 driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
             )
         )
-        return made
 
     def parameters(self) -> list[bytes]:
         """The bytes of each argument, as this program gives them."""

@@ -38,7 +38,7 @@ def ring_sum(x_at, y_at, count, BLOCK: tl.constexpr):
 
 @gluon.jit
 def gluon_scale(x, y, columns, factor, BLOCK_X: gl.constexpr, BLOCK_Y: gl.constexpr, STAGES: gl.constexpr):
-    """y = factor x, with a ring of tiles that loads ahead."""
+    """Y = factor x, with a ring of tiles that loads ahead."""
     layout: gl.constexpr = gl.BlockedLayout([1, 1], [1, 32], [1, 4], [1, 0])
     full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     for i in gl.static_range(STAGES):

@@ -34,17 +34,16 @@ def with_torch() -> str:
 def with_triton() -> str:
     """A GEMM with tensor maps, of two shapes."""
     import torch
-    from tools.launches.on_triton import gemm_tma
     from triton.tools.tensor_descriptor import TensorDescriptor
+
+    from tools.launches.on_triton import gemm_tma
 
     torch.manual_seed(2)
     found = []
     for k in (256, 512):
         a, b = (torch.randn(256, k, device="cuda", dtype=torch.float16) for _ in range(2))
         c = torch.empty(256, 256, device="cuda", dtype=torch.float16)
-        maps = [
-            TensorDescriptor.from_tensor(each, [128, box]) for each, box in ((a, 64), (b, 64), (c, 128))
-        ]
+        maps = [TensorDescriptor.from_tensor(each, [128, box]) for each, box in ((a, 64), (b, 64), (c, 128))]
         for _ in range(3):
             gemm_tma[(4,)](*maps, 256, k, 128, 128, 64)
         found.append(digest(c))
@@ -54,6 +53,7 @@ def with_triton() -> str:
 def with_gluon() -> str:
     """A ring of tiles with mbarriers that the author wrote."""
     import torch
+
     from tools.launches.on_triton import gluon_scale, scale_maps
 
     x = torch.arange(256 * 512, device="cuda", dtype=torch.float32).reshape(256, 512)
@@ -73,6 +73,7 @@ def with_core() -> str:
 def with_graph() -> str:
     """The Triton kernel once more, in a CUDA graph that is run twice."""
     import torch
+
     from tools.launches.on_triton import ring_sum
 
     x = torch.arange(4096, device="cuda", dtype=torch.float32)

@@ -127,7 +127,7 @@ def _watch_core(module: Any, made: Compiled) -> None:
     if program is None or hasattr(program, "watched"):
         return
 
-    class Program(program):  # type: ignore[misc]
+    class Program(program):  # type: ignore[misc,valid-type]
         """``cuda.core.Program``, whose PTX is kept beside its machine code."""
 
         watched = True
