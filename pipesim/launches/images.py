@@ -134,7 +134,9 @@ def _elf_bytes(address: int, peek: Peek) -> int:
         (segments, segment_bytes, segment_count, "<Q16xQ", 8),  # p_offset, p_filesz
         (sections, section_bytes, section_count, "<QQ", 24),  # sh_offset, sh_size
     ):
-        data = read(peek, address + table, size * count) if count else b""
+        if count == 0:  # as in machine code without segments, whose headers then have no size either
+            continue
+        data = read(peek, address + table, size * count)
         for first in range(0, len(data), size):
             kind = struct.unpack_from("<I", data, first + 4)[0] if form == "<QQ" else 0
             offset, nbytes = struct.unpack_from(form, data, first + at)

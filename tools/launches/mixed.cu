@@ -1,6 +1,7 @@
 // Parameters of every kind, and control that depends on an array in global memory. The kernel writes the words of its
 // parameters as it sees them, so that what was caught can be compared with them.
-#include <cstdint>
+using uint32_t = unsigned int;
+using uint64_t = unsigned long long;
 
 struct alignas(64) Map {
     uint64_t words[16];

@@ -1,0 +1,298 @@
+"""What the observer records of the driver's calls, with a driver that is not there."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from ctypes import c_uint32, c_uint64, c_void_p
+
+import pytest
+
+from pipesim.launches.observe import Limits, calls
+from pipesim.launches.observe.compilers import Compiled
+from pipesim.launches.observe.loaded import LoadedImages
+from pipesim.launches.observe.observer import Observer
+from pipesim.launches.observe.spool import Spool
+from tests.support.fake_driver import Calls, FakeDriver
+
+PTX = b".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry function_1() { ret; }\n"
+LOOPS = b"""
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry function_1(.param .u64 trips, .param .u64 data)
+{
+    .reg .b64 %rd<3>; .reg .b32 %r<3>; .reg .pred %p<2>;
+    ld.param.u64 %rd1, [trips];
+    ld.global.u32 %r1, [%rd1];
+again:
+    bar.sync 0;
+    sub.s32 %r1, %r1, 1;
+    setp.gt.s32 %p1, %r1, 0;
+    @%p1 bra again;
+    ret;
+}
+"""
+DATA = 0x7F00_0000_0000
+
+
+class World:
+    """An observer of a driver of the test, and what it wrote."""
+
+    def __init__(self, folder, limits=Limits(), driver=None, ptx=PTX):
+        self.folder, self.driver = folder, driver or FakeDriver(owners={1: (101,)})
+        self.compiled = Compiled()
+        self.spool = Spool(folder, limits.nbytes)
+        images = LoadedImages(self.compiled, lambda: "sm_90")
+        self.observer = Observer(self.driver, self.spool, limits, images)
+        self.calls = Calls(self.observer)
+        if ptx:
+            self.calls.load(101, ptx)
+
+    def records(self, kind="launch"):
+        lines = [json.loads(line) for file in self.folder.glob("*.jsonl") for line in file.read_text().splitlines()]
+        return [each for each in lines if each["kind"] == kind]
+
+
+@pytest.fixture
+def world(tmp_path):
+    return World(tmp_path)
+
+
+def test_a_launch_as_it_was_asked_for(world):
+    world.driver.layouts[1] = (4, 8)
+    world.driver.memory[DATA] = bytes(4096)
+    world.calls.launch(1, b"\1\2\3\4", (DATA + 512).to_bytes(8, "little"), grid=7, symbol="kernel_name")
+    assert world.records("process")[0] | {"pid": 0, "argv": []} == {
+        **{"kind": "process", "version": 1, "pid": 0, "argv": [], "device": "NVIDIA H200", "arch": "sm_90"}
+    }
+    (record,) = world.records()
+    code = record.pop("code")
+    assert (world.folder / code).read_bytes() == PTX
+    image = record.pop("image")
+    assert len(image) == 64
+    assert record == {
+        "kind": "launch",
+        "kernel": "kernel_name",
+        "origin": "PTX that the driver compiled",
+        "grid": [7, 1, 1],
+        "block": [128, 1, 1],
+        "cluster": [1, 1, 1],
+        "dynamic_shared": 0,
+        "via": "launch",
+        "registers": 64,
+        "parameters": [
+            {"bytes": "01020304", "pointers": [], "maps": []},
+            {"bytes": "000200000" + "07f0000", "pointers": [{"at": 0, "align": 512}], "maps": []},
+        ],
+        "parameters_known": True,
+    }
+
+
+def test_the_cluster_of_the_attributes_and_the_one_that_the_kernel_requires(world):
+    world.driver.layouts[1] = ()
+    world.driver.clusters[1] = (2, 1, 1)
+    world.calls.launch_ex(1, cluster=4, shared=1000)
+    world.calls.launch(1)
+    assert [(each["cluster"], each["dynamic_shared"]) for each in world.records()] == [([4, 1, 1], 1000), ([2, 1, 1], 0)]
+
+
+def test_launches_that_differ_in_addresses_alone_are_alike(world):
+    world.driver.layouts[1] = (8, 4)
+    world.driver.memory[DATA] = bytes(1 << 20)
+    for address, number in ((DATA, 1), (DATA + 4096, 1), (DATA, 1), (DATA + 8, 1), (DATA, 2), (77, 1), (78, 1)):
+        world.calls.launch(1, address.to_bytes(8, "little"), number.to_bytes(4, "little"))
+    found = [each["parameters"][0] for each in world.records()]
+    assert [each["pointers"] for each in found] == [
+        [{"at": 0, "align": 4096}],
+        [{"at": 0, "align": 8}],
+        [{"at": 0, "align": 4096}],
+        [],
+        [],
+    ]
+    world.observer.finish()
+    (count,) = world.records("count")
+    assert (count["launches"], count["distinct"], count["left_out"]) == (7, 5, 0)
+
+
+def test_a_buffer_of_parameters_is_read_at_the_drivers_offsets(world):
+    world.driver.layouts[1] = (4, 8)
+    held = world.calls.keep(b"abcd____12345678")
+    size = world.calls.keep(c_uint64(16))
+    extra = world.calls.keep((c_void_p * 5)(1, held, 2, size, 0))
+    world.calls.call(307, calls.LaunchKernel(1, 1, 1, 1, 32, 1, 1, 0, None, None, extra))
+    assert [bytes.fromhex(each["bytes"]) for each in world.records()[0]["parameters"]] == [b"abcd", b"12345678"]
+
+
+def test_parameters_that_the_driver_does_not_know(world):
+    world.calls.launch(1, b"x")
+    assert world.records()[0]["parameters_known"] is False
+
+
+def encode(world, at, swizzle=3):
+    lists = [(c_uint64 * 2)(256, 128), (c_uint64 * 1)(512), (c_uint32 * 2)(64, 32), (c_uint32 * 2)(1, 1)]
+    dims, strides, box, steps = (world.calls.keep(each) for each in lists)
+    world.calls.call(697, calls.EncodeTiled(at, 9, 2, DATA, dims, strides, box, steps, 0, swizzle))
+
+
+def test_a_tensor_map_is_known_by_its_bytes_also_inside_a_structure_and_with_another_address(world):
+    held = ctypes.create_string_buffer(bytes(range(128)), 128)
+    at = world.calls.keep(held)
+    encode(world, at)
+    expected = {
+        **{"element": "bf16", "dims": [256, 128], "box": [64, 32], "strides": [512], "element_strides": [1, 1]},
+        **{"swizzle": "128B", "interleave": "none", "pixels": 0},
+    }
+    world.driver.layouts[1] = (256, 128)
+    world.calls.launch(1, bytes(64) + bytes(range(128)) + bytes(64), bytes(128))
+    first, second = world.records()[0]["parameters"]
+    assert first["maps"] == [{"at": 64} | expected]
+    assert second["maps"] == []  # 128 bytes that were never encoded
+
+    before = calls.Pair(at, DATA)
+    data = calls.CallbackData(0, b"", world.calls.keep(before), None, None, None)
+    world.observer.called(calls.REPLACE, ctypes.addressof(data))
+    held[0] = b"\xff"  # the driver replaces the address
+    data.site, data.result = 1, world.calls.keep(ctypes.c_int(0))
+    world.observer.called(calls.REPLACE, ctypes.addressof(data))
+    world.calls.launch(1, bytes(256), held.raw)
+    assert world.records()[1]["parameters"][1]["maps"] == [{"at": 0} | expected]
+
+
+def test_an_im2col_map(world):
+    at = world.calls.keep(bytes(range(128)))
+    lists = [(c_uint64 * 3)(64, 32, 16), (c_uint64 * 2)(128, 4096), (c_uint32 * 3)(1, 1, 1)]
+    dims, strides, steps = (world.calls.keep(each) for each in lists)
+    world.calls.call(698, calls.EncodeIm2col(at, 6, 3, DATA, dims, strides, None, None, 64, 128, steps, 0, 1))
+    world.driver.layouts[1] = (128,)
+    world.calls.launch(1, bytes(range(128)))
+    (found,) = world.records()[0]["parameters"][0]["maps"]
+    assert (found["element"], found["box"], found["pixels"], found["swizzle"]) == ("f16", [64], 128, "32B")
+
+
+def test_arrays_that_decide_are_copied_and_others_are_not(tmp_path):
+    driver = FakeDriver({1: (8, 8)}, {1: (101,)}, {DATA: b"\5\0\0\0", DATA + 4096: b"data"})
+    world = World(tmp_path, driver=driver, ptx=LOOPS)
+    world.calls.launch(1, DATA.to_bytes(8, "little"), (DATA + 4096).to_bytes(8, "little"))
+    trips, data = world.records()[0]["parameters"]
+    assert trips["pointers"] == [{"at": 0, "align": 4096, "contents": "05000000"}]
+    assert data["pointers"] == [{"at": 0, "align": 4096}]
+
+
+@pytest.mark.parametrize(("state", "said"), [("busy", "takes too long"), ("capturing", "of a later time")])
+def test_an_array_that_cannot_be_read_without_waiting_is_not(tmp_path, state, said):
+    driver = FakeDriver({1: (8, 8)}, {1: (101,)}, {DATA: b"\5\0\0\0"}, **{state: True})
+    world = World(tmp_path, driver=driver, ptx=LOOPS)
+    for n in range(2):
+        world.calls.launch(1, DATA.to_bytes(8, "little"), n.to_bytes(8, "little"))
+    record = world.records()[0]
+    assert record["parameters"][0]["pointers"] == [{"at": 0, "align": 4096}]
+    assert record["via"] == ("graph" if state == "capturing" else "launch")
+    (note,) = world.records("note")  # once, not for each launch
+    assert said in note["text"]
+
+
+def test_kernels_of_a_graph_are_recorded_when_it_is_instantiated(world):
+    node = calls.KernelNode(1, 3, 1, 1, 64, 1, 1, 0, world.calls.array((b"abcd",)), None, None, None)
+    world.driver.layouts[1] = (4,)
+    world.driver.graphs[55] = [(node, (2, 1, 1))]
+    world.calls.call(643, calls.Pair(None, 55))
+    (record,) = world.records()
+    assert (record["via"], record["grid"], record["cluster"], record["kernel"]) == (
+        *("graph", [3, 1, 1], [2, 1, 1]),
+        "function_1",
+    )
+    world.calls.call(643, calls.Pair(None, 56))  # one that cannot be read
+    assert "could not be read" in world.records("note")[0]["text"]
+
+
+def test_machine_code_is_listed_once_with_the_reason(world):
+    elf = b"\x7fELF\x02\x01\x01" + bytes(9) + bytes(48)
+    world.calls.load(102, elf)
+    world.driver.owners |= {2: (102,), 3: (999,)}
+    for function in (2, 2, 3):
+        world.calls.launch(function, grid=4)
+    assert [(each["kernel"], each["code"], each["why_not"]) for each in world.records()] == [
+        ("function_2", "", "the program loaded machine code, and no compiler in this process is known to have made it"),
+        ("function_3", "", "its module was loaded before the capture began"),
+    ]
+    world.observer.finish()
+    assert [each["launches"] for each in world.records("count")] == [2, 1]
+
+
+def test_machine_code_whose_compiler_was_watched_has_its_ptx(world):
+    elf = b"\x7fELF\x02\x01\x01" + bytes(9) + bytes(48)
+    world.compiled.note(elf, PTX + b"\0", "NVRTC")
+    world.calls.load(102, elf)
+    world.driver.owners[2] = (102,)
+    world.calls.launch(2)
+    (record,) = world.records()
+    assert record["origin"] == "NVRTC"
+    assert (world.folder / record["code"]).read_bytes() == PTX.rstrip(b"\0")
+
+
+def test_what_the_drivers_linker_made_of_one_ptx_has_its_ptx(world):
+    elf = b"\x7fELF\x02\x01\x01" + bytes(9) + bytes(48)
+    world.calls.call(382, calls.LinkAdd(5, calls.PTX_INPUT, world.calls.keep(PTX), len(PTX)))
+    image, size = c_void_p(world.calls.keep(elf)), c_void_p(len(elf))
+    world.calls.call(365, calls.LinkComplete(5, world.calls.keep(image), world.calls.keep(size)))
+    world.calls.load(102, elf)
+    world.driver.owners[2] = (102,)
+    world.calls.launch(2)
+    assert world.records()[0]["origin"] == "the driver's linker"
+
+
+def test_a_module_that_failed_to_load_or_was_unloaded_is_forgotten(world):
+    world.calls.load(102, PTX, status=218)
+    world.driver.owners[2] = (102,)
+    world.calls.launch(2)
+    assert world.records()[0]["code"] == ""
+    world.calls.launch(1)
+    world.calls.call(22, calls.Pair(101, None))
+    world.calls.launch(1, grid=2)
+    assert [each["code"] == "" for each in world.records()] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("limits", "kept", "left_out"),
+    [
+        (Limits(), 4, 0),
+        (Limits(once=True), 1, 3),
+        (Limits(launches=2), 2, 2),
+        (Limits(patterns=("other*",)), 0, None),
+        (Limits(patterns=("other*", "func*_1")), 4, 0),
+        (Limits(nbytes=1500), 3, 1),
+    ],
+)
+def test_limits(tmp_path, limits, kept, left_out):
+    world = World(tmp_path, limits)
+    world.driver.layouts[1] = ()
+    for grid in (1, 2, 3, 4, 4):
+        world.calls.launch(1, grid=grid)
+    assert len(world.records()) == kept
+    world.observer._spool._left += 1000
+    world.observer.finish()
+    counts = world.records("count")
+    assert [each["left_out"] for each in counts] == ([left_out] if left_out is not None else [])
+    assert not counts or counts[0]["launches"] == 5
+
+
+def test_limits_travel_in_the_environment():
+    limits = Limits(("a*", "b"), once=True, launches=3, nbytes=99)
+    assert Limits.from_environment(limits.to_environment()) == limits
+    assert Limits.from_environment({"PIPESIM_LAUNCHES_LAUNCHES": "many"}) == Limits()
+
+
+def test_an_error_of_the_observer_is_a_note_and_never_the_programs(world, monkeypatch):
+    monkeypatch.setattr(world.driver, "parameter_sizes", lambda function: 1 / 0)
+    for _ in range(2):
+        world.calls.launch(1)
+    (note,) = world.records("note")
+    assert "ZeroDivisionError" in note["text"]
+
+
+def test_what_a_call_of_the_observers_own_causes_is_not_recorded(world, monkeypatch):
+    world.driver.layouts[1] = ()
+    monkeypatch.setattr(world.driver, "registers", lambda function: world.calls.launch(1, grid=9) or 5)
+    world.calls.launch(1)
+    assert [each["grid"] for each in world.records()] == [[1, 1, 1]]
