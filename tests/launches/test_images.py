@@ -76,6 +76,12 @@ def test_machine_code_ends_with_the_last_section_that_has_bytes():
     assert image_at(BASE, memory(elf((1, 100, 1)))).nbytes == 128
 
 
+def test_machine_code_without_segments_whose_headers_have_no_size():
+    data = bytearray(elf((1, 200, 40), end=100))  # as cuBLAS loads it
+    struct.pack_into("<H", data, 54, 0)
+    assert image_at(BASE, memory(bytes(data))).nbytes == 240
+
+
 def test_machine_code_with_segments_only():
     data = bytearray(elf(end=56))
     struct.pack_into("<QQ", data, 32, 64, 0)  # a table of segments, and none of sections

@@ -39,9 +39,10 @@ DATA = 0x7F00_0000_0000
 class World:
     """An observer of a driver of the test, and what it wrote."""
 
-    def __init__(self, folder, limits=Limits(), driver=None, ptx=PTX):
+    def __init__(self, folder, limits=None, driver=None, ptx=PTX):
         self.folder, self.driver = folder, driver or FakeDriver(owners={1: (101,)})
         self.compiled = Compiled()
+        limits = limits or Limits()
         self.spool = Spool(folder, limits.nbytes)
         images = LoadedImages(self.compiled, lambda: "sm_90")
         self.observer = Observer(self.driver, self.spool, limits, images)
@@ -64,7 +65,12 @@ def test_a_launch_as_it_was_asked_for(world):
     world.driver.memory[DATA] = bytes(4096)
     world.calls.launch(1, b"\1\2\3\4", (DATA + 512).to_bytes(8, "little"), grid=7, symbol="kernel_name")
     assert world.records("process")[0] | {"pid": 0, "argv": []} == {
-        **{"kind": "process", "version": 1, "pid": 0, "argv": [], "device": "NVIDIA H200", "arch": "sm_90"}
+        "kind": "process",
+        "version": 1,
+        "pid": 0,
+        "argv": [],
+        "device": "NVIDIA H200",
+        "arch": "sm_90",
     }
     (record,) = world.records()
     code = record.pop("code")
@@ -94,7 +100,10 @@ def test_the_cluster_of_the_attributes_and_the_one_that_the_kernel_requires(worl
     world.driver.clusters[1] = (2, 1, 1)
     world.calls.launch_ex(1, cluster=4, shared=1000)
     world.calls.launch(1)
-    assert [(each["cluster"], each["dynamic_shared"]) for each in world.records()] == [([4, 1, 1], 1000), ([2, 1, 1], 0)]
+    assert [(each["cluster"], each["dynamic_shared"]) for each in world.records()] == [
+        ([4, 1, 1], 1000),
+        ([2, 1, 1], 0),
+    ]
 
 
 def test_launches_that_differ_in_addresses_alone_are_alike(world):
@@ -140,8 +149,14 @@ def test_a_tensor_map_is_known_by_its_bytes_also_inside_a_structure_and_with_ano
     at = world.calls.keep(held)
     encode(world, at)
     expected = {
-        **{"element": "bf16", "dims": [256, 128], "box": [64, 32], "strides": [512], "element_strides": [1, 1]},
-        **{"swizzle": "128B", "interleave": "none", "pixels": 0},
+        "element": "bf16",
+        "dims": [256, 128],
+        "box": [64, 32],
+        "strides": [512],
+        "element_strides": [1, 1],
+        "swizzle": "128B",
+        "interleave": "none",
+        "pixels": 0,
     }
     world.driver.layouts[1] = (256, 128)
     world.calls.launch(1, bytes(64) + bytes(range(128)) + bytes(64), bytes(128))
@@ -181,7 +196,8 @@ def test_arrays_that_decide_are_copied_and_others_are_not(tmp_path):
 
 @pytest.mark.parametrize(("state", "said"), [("busy", "takes too long"), ("capturing", "of a later time")])
 def test_an_array_that_cannot_be_read_without_waiting_is_not(tmp_path, state, said):
-    driver = FakeDriver({1: (8, 8)}, {1: (101,)}, {DATA: b"\5\0\0\0"}, **{state: True})
+    driver = FakeDriver({1: (8, 8)}, {1: (101,)}, {DATA: b"\5\0\0\0"})
+    setattr(driver, state, True)
     world = World(tmp_path, driver=driver, ptx=LOOPS)
     for n in range(2):
         world.calls.launch(1, DATA.to_bytes(8, "little"), n.to_bytes(8, "little"))

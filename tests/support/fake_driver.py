@@ -119,6 +119,5 @@ class Calls:
     def load(self, handle: int, image: bytes, status: int = 0) -> None:
         """``cuModuleLoadData`` of an image, which gives a module."""
         module = c_void_p(handle)
-        held = (ctypes.c_char * (len(image) + 8192))()  # the text is read by pages
-        held[: len(image)] = image  # type: ignore[assignment]
+        held = image + bytes(8192)  # the text is read by pages
         self.call(19, calls.Pair(self.keep(module), self.keep(held)), status=status)

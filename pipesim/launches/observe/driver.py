@@ -13,6 +13,8 @@ from typing import Any, Protocol
 
 from pipesim.launches.observe.calls import CLUSTER, KernelNode
 
+Shape = tuple[int, int, int]
+
 _REGISTERS, _CLUSTER_WIDTH = 4, 11  #: CU_FUNC_ATTRIBUTE_NUM_REGS, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH
 _MEMORY_TYPE, _RANGE_START, _RANGE_SIZE = 2, 11, 12  #: CU_POINTER_ATTRIBUTE_*
 _ON_DEVICE = 2  #: CU_MEMORYTYPE_DEVICE
@@ -39,7 +41,7 @@ class Driver(Protocol):
     def registers(self, function: int) -> int:
         """Registers of a thread, 0 if not known."""
 
-    def required_cluster(self, function: int) -> tuple[int, int, int] | None:
+    def required_cluster(self, function: int) -> Shape | None:
         """The cluster that the kernel itself requires."""
 
     def memory_from(self, address: int) -> int | None:
@@ -51,7 +53,7 @@ class Driver(Protocol):
     def copied(self, address: int, nbytes: int, *, after: int) -> bytes | None:
         """So many bytes of device memory once the stream ``after`` has done its work; None if that takes too long."""
 
-    def kernel_nodes(self, graph: int) -> list[tuple[KernelNode, tuple[int, int, int] | None]] | None:
+    def kernel_nodes(self, graph: int) -> list[tuple[KernelNode, Shape | None]] | None:
         """The kernel nodes of a graph and of the graphs in it, each with its cluster where it has one."""
 
     def device(self) -> tuple[str, str]:
@@ -112,7 +114,7 @@ class CudaDriver:
         """See :class:`Driver`."""
         return self._attribute(function, _REGISTERS)
 
-    def required_cluster(self, function: int) -> tuple[int, int, int] | None:
+    def required_cluster(self, function: int) -> Shape | None:
         """See :class:`Driver`."""
         x, y, z = (self._attribute(function, _CLUSTER_WIDTH + n) for n in range(3))
         return (x, max(y, 1), max(z, 1)) if x > 0 else None
@@ -155,7 +157,7 @@ class CudaDriver:
             time.sleep(0.0005)
         return status == 0
 
-    def kernel_nodes(self, graph: int) -> list[tuple[KernelNode, tuple[int, int, int] | None]] | None:
+    def kernel_nodes(self, graph: int) -> list[tuple[KernelNode, Shape | None]] | None:
         """See :class:`Driver`."""
         count = c_size_t()
         if self._call("cuGraphGetNodes", c_void_p(graph), None, byref(count)):
@@ -176,7 +178,7 @@ class CudaDriver:
                 found.append((given, self._cluster_of(node)))
         return found
 
-    def _cluster_of(self, node: Any) -> tuple[int, int, int] | None:
+    def _cluster_of(self, node: Any) -> Shape | None:
         value = (c_uint32 * 16)()
         if self._call("cuGraphKernelNodeGetAttribute", c_void_p(node), c_int(CLUSTER), value) or not value[0]:
             return None

@@ -16,14 +16,13 @@ from typing import Any, NamedTuple
 
 from pipesim.launches.observe import calls
 from pipesim.launches.observe.contents import MOST, pointers_wanted
-from pipesim.launches.observe.driver import Driver, word_at
+from pipesim.launches.observe.driver import Driver, Shape, word_at
 from pipesim.launches.observe.limits import Limits
 from pipesim.launches.observe.loaded import Code, LoadedImages
 from pipesim.launches.observe.parameters import Given, Layout, examined, raw_parameters
 from pipesim.launches.observe.spool import Spool
 from pipesim.launches.observe.tensor_maps import TensorMaps
 
-Shape = tuple[int, int, int]
 _PATIENCE = 2.0  #: seconds that one thread waits for another one's record
 _REMEMBERED = 1 << 17  #: launches whose bytes are known, before all are forgotten
 
