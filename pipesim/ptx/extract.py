@@ -13,7 +13,7 @@ from pipesim.model.program import ALL_LANES, Program
 from pipesim.ptx.emit.build import program_of
 from pipesim.ptx.emit.names import kernel_name, source_of
 from pipesim.ptx.emit.record import Stream, covers
-from pipesim.ptx.emulate.cluster import Cluster, Limits
+from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
 from pipesim.ptx.emulate.code import Code
 from pipesim.ptx.emulate.constants import Constants
 from pipesim.ptx.emulate.effects.table import effect_of
@@ -66,7 +66,7 @@ class Emulation:
     unsolved: str
 
 
-def extract(module: Module, launch: Launch, limits: Limits | None = None) -> Extraction:
+def extract(module: Module, launch: Launch, limits: EmulationLimits | None = None) -> Extraction:
     """Emulate one cluster of the launch and write what it did as a flat program.
 
     Raises LaunchFileError if launch and kernel do not fit.
@@ -93,10 +93,10 @@ def prepare(module: Module, launch: Launch) -> Kernel:
     return Kernel(module, launch, entry, function, code, early)
 
 
-def emulate(kernel: Kernel, limits: Limits | None = None) -> Emulation:
+def emulate(kernel: Kernel, limits: EmulationLimits | None = None) -> Emulation:
     """Run the cluster: again where lanes have to be followed apart, and where bytes of copies had to be worked out."""
     code, launch = kernel.code, kernel.launch
-    limits = limits or Limits()
+    limits = limits or EmulationLimits()
     image, constants = Image(launch, kernel.entry), Constants(kernel.module)
     cluster = Cluster(code, launch, image, constants)
     instructions = cluster.run(limits)

@@ -11,7 +11,7 @@ import pytest
 from pipesim.launches.observe import Limits, calls
 from pipesim.launches.observe.compilers import Compiled
 from pipesim.launches.observe.loaded import LoadedImages
-from pipesim.launches.observe.observer import Observer
+from pipesim.launches.observe.observer import LaunchObserver
 from pipesim.launches.observe.spool import Spool
 from tests.support.fake_driver import Calls, FakeDriver
 
@@ -45,7 +45,7 @@ class World:
         limits = limits or Limits()
         self.spool = Spool(folder, limits.nbytes)
         images = LoadedImages(self.compiled, lambda: "sm_90")
-        self.observer = Observer(self.driver, self.spool, limits, images)
+        self.observer = LaunchObserver(self.driver, self.spool, limits, images)
         self.calls = Calls(self.observer)
         if ptx:
             self.calls.load(101, ptx)
@@ -164,7 +164,7 @@ def test_a_tensor_map_is_known_by_its_bytes_also_inside_a_structure_and_with_ano
     assert first["maps"] == [{"at": 64} | expected]
     assert second["maps"] == []  # 128 bytes that were never encoded
 
-    before = calls.Pair(at, DATA)
+    before = calls.FirstTwo(at, DATA)
     data = calls.CallbackData(0, b"", world.calls.keep(before), None, None, None)
     world.observer.called(calls.REPLACE, ctypes.addressof(data))
     held[0] = b"\xff"  # the driver replaces the address
@@ -212,13 +212,13 @@ def test_kernels_of_a_graph_are_recorded_when_it_is_instantiated(world):
     node = calls.KernelNode(1, 3, 1, 1, 64, 1, 1, 0, world.calls.array((b"abcd",)), None, None, None)
     world.driver.layouts[1] = (4,)
     world.driver.graphs[55] = [(node, (2, 1, 1))]
-    world.calls.call(643, calls.Pair(None, 55))
+    world.calls.call(643, calls.FirstTwo(None, 55))
     (record,) = world.records()
     assert (record["via"], record["grid"], record["cluster"], record["kernel"]) == (
         *("graph", [3, 1, 1], [2, 1, 1]),
         "function_1",
     )
-    world.calls.call(643, calls.Pair(None, 56))  # one that cannot be read
+    world.calls.call(643, calls.FirstTwo(None, 56))  # one that cannot be read
     assert "could not be read" in world.records("note")[0]["text"]
 
 
@@ -264,7 +264,7 @@ def test_a_module_that_failed_to_load_or_was_unloaded_is_forgotten(world):
     world.calls.launch(2)
     assert world.records()[0]["code"] == ""
     world.calls.launch(1)
-    world.calls.call(22, calls.Pair(101, None))
+    world.calls.call(22, calls.FirstTwo(101, None))
     world.calls.launch(1, grid=2)
     assert [each["code"] == "" for each in world.records()] == [True, False, True]
 

@@ -9,7 +9,7 @@ from pipesim.errors import LaunchFileError, PtxError
 from pipesim.model.finding import Verdict
 from pipesim.prove.check import check
 from pipesim.ptx.emulate import regions
-from pipesim.ptx.emulate.cluster import Limits
+from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulate.global_memory import GlobalMemory
 from pipesim.ptx.emulate.memory import Bytes
 from pipesim.ptx.emulate.values import Leaf, Unknown
@@ -26,14 +26,14 @@ SHAPE = (1, 1, 1)
 START = SET_UP.format(first=1, count=1)
 
 
-def extracted(body: str, limits: Limits) -> Extraction:
+def extracted(body: str, limits: EmulationLimits) -> Extraction:
     launch = Launch("kernel", SHAPE, (64, 1, 1), SHAPE)
     return extract(read_module(text_of(START + body), "small.ptx"), launch, limits)
 
 
 @pytest.mark.parametrize("body", ["here: bra here;", "here: add.u32 %r10, %r10, 1; bra here;"])
 def test_a_loop_without_end_is_followed_for_a_while_and_proves_nothing(body: str) -> None:
-    made = extracted(body, Limits(instructions=20_000))
+    made = extracted(body, EmulationLimits(instructions=20_000))
     assert made.instructions < 30_000
     assert "the limit of 20,000 warp instructions was reached" in made.program.coverage.stopped[0]
     assert check(made.program).verdict is Verdict.UNKNOWN
@@ -41,10 +41,10 @@ def test_a_loop_without_end_is_followed_for_a_while_and_proves_nothing(body: str
 
 def test_a_loop_that_records_without_end_stops_at_the_limit_of_operations() -> None:
     body = "here: mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r3], 16;\n bar.warp.sync -1;\n bra here;\n"
-    made = extracted(body, Limits(operations=500))
+    made = extracted(body, EmulationLimits(operations=500))
     assert sum(map(len, made.program.code)) < 5_000
     assert "the limit of 500 operations was reached" in made.program.coverage.stopped[0]
-    assert extracted(body.replace("bra here;", ""), Limits(operations=500)).program.coverage.stopped == ()
+    assert extracted(body.replace("bra here;", ""), EmulationLimits(operations=500)).program.coverage.stopped == ()
 
 
 def test_branches_whose_ways_are_long_are_refused_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pipesim.launches.observe import calls
 from pipesim.launches.observe.driver import Shape
-from pipesim.launches.observe.observer import Observer
+from pipesim.launches.observe.observer import LaunchObserver
 
 
 @dataclass
@@ -81,7 +81,7 @@ class FakeDriver:
 class Calls:
     """Calls of the driver as CUPTI reports them. What they point to lives as long as this object."""
 
-    def __init__(self, observer: Observer) -> None:
+    def __init__(self, observer: LaunchObserver) -> None:
         self._observer = observer
         self._kept: list[Any] = []
 
@@ -120,4 +120,4 @@ class Calls:
         """``cuModuleLoadData`` of an image, which gives a module."""
         module = c_void_p(handle)
         held = image + bytes(8192)  # the text is read by pages
-        self.call(19, calls.Pair(self.keep(module), self.keep(held)), status=status)
+        self.call(19, calls.FirstTwo(self.keep(module), self.keep(held)), status=status)

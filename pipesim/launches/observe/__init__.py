@@ -1,13 +1,13 @@
 """Inside the observed process: what it launches, as records in a spool folder (``docs/launches.md``).
 
 Nothing here imports CUDA's Python packages, numpy or rich: the process that is observed may have none of them, and its
-own imports must not change. CUPTI calls :class:`~pipesim.launches.observe.observer.Observer` at the driver's functions;
-it only reads their arguments. A record is written before the launch that it is of.
+own imports must not change. CUPTI calls a LaunchObserver (``observer.py``) at the driver's functions; it only reads
+their arguments. A record is written before the launch that it is of.
 """
 
 from __future__ import annotations
 
 from pipesim.launches.observe.limits import Limits
-from pipesim.launches.observe.session import Observation, start
+from pipesim.launches.observe.session import LaunchObservation, start
 
-__all__ = ["Limits", "Observation", "start"]
+__all__ = ["LaunchObservation", "Limits", "start"]

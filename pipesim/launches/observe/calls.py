@@ -145,7 +145,7 @@ class LinkComplete(Structure):
     _fields_: ClassVar[Any] = [("state", c_void_p), ("image", c_void_p), ("size", c_void_p)]
 
 
-class Pair(Structure):
+class FirstTwo(Structure):
     """The first two arguments of many functions, each a pointer or a handle."""
 
     _fields_: ClassVar[Any] = [("first", c_void_p), ("second", c_void_p)]

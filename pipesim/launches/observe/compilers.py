@@ -127,7 +127,7 @@ def _watch_core(module: Any, made: Compiled) -> None:
     if program is None or hasattr(program, "watched"):
         return
 
-    class Program(program):  # type: ignore[misc,valid-type]
+    class WatchedProgram(program):  # type: ignore[misc,valid-type]
         """``cuda.core.Program``, whose PTX is kept beside its machine code."""
 
         watched = True
@@ -139,8 +139,12 @@ def _watch_core(module: Any, made: Compiled) -> None:
                 _note_core(self, result, made)
             return result
 
-    Program.__name__, Program.__qualname__, Program.__module__ = "Program", "Program", program.__module__
-    module.Program = Program
+    WatchedProgram.__name__, WatchedProgram.__qualname__, WatchedProgram.__module__ = (
+        "Program",
+        "Program",
+        program.__module__,
+    )
+    module.Program = WatchedProgram
 
 
 def _note_core(program: Any, result: Any, made: Compiled) -> None:

@@ -10,7 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pipesim.bounds import MAX_PTX_BYTES
+from pipesim.errors import CodeImageError
+from pipesim.inputs import InputKind
 from pipesim.launches.observe.compilers import Source, hash_of
+
+_FILE = InputKind("PTX file", MAX_PTX_BYTES, CodeImageError, "give the PTX of one module")
 
 
 def triton_source(image: str, function: int) -> Source | None:
@@ -56,9 +61,9 @@ def cute_source(kernel: str) -> Source | None:
     try:
         files = sorted(Path(folder).glob("**/*.ptx"), key=lambda each: each.stat().st_mtime_ns, reverse=True)
         for file in files:
-            text = file.read_bytes()
+            text = _FILE.read_bytes(file)
             if entry.search(text):
                 return Source(text.rstrip(b"\0"), "CuTe DSL")
-    except OSError:
+    except (OSError, CodeImageError):
         return None
     return None

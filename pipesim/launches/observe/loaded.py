@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipesim.errors import CodeImageError
+from pipesim.inputs import InputKind
 from pipesim.launches.fat_binary import entries_at, entry_bytes
 from pipesim.launches.images import ImageKind, image_at
 from pipesim.launches.observe.compilers import Compiled, Source, hash_of
@@ -19,9 +20,10 @@ from pipesim.launches.observe.spool import Spool
 from pipesim.launches.which_entry import choose
 
 _MOST_BYTES = 1 << 26  #: of one image that is read from a file, or whose PTX is kept
+_FILE = InputKind("file of a module", _MOST_BYTES, CodeImageError, "load it from memory")
 
 
-class Code(NamedTuple):
+class KernelCode(NamedTuple):
     """The PTX of a kernel: its file in the spool, "" where there is none (``why_not``). ``text`` where it is text."""
 
     name: str
@@ -76,7 +78,7 @@ class LoadedImages:
         """What an image is known by, "" if it was not seen when it was loaded."""
         return self._image(owners).key
 
-    def code_of(self, owners: Sequence[int], function: int, kernel: str, spool: Spool) -> Code:
+    def code_of(self, owners: Sequence[int], function: int, kernel: str, spool: Spool) -> KernelCode:
         """The PTX of one of an image's kernels, written to the spool; or the reason why there is none."""
         image = self._image(owners)
         data, suffix, origin = image.data, image.suffix, image.origin
@@ -85,11 +87,11 @@ class LoadedImages:
             if source is not None:
                 data, suffix, origin = source.text, ".ptx", source.origin
         if not data:
-            return Code("", why_not=image.why_not)
+            return KernelCode("", why_not=image.why_not)
         name = spool.code(data, suffix)
         if not name:
-            return Code("", why_not="the limit on bytes was reached before its PTX was written")
-        return Code(name, origin, text=data if suffix == ".ptx" else b"")
+            return KernelCode("", why_not="the limit on bytes was reached before its PTX was written")
+        return KernelCode(name, origin, text=data if suffix == ".ptx" else b"")
 
     def _image(self, owners: Sequence[int]) -> LoadedImage:
         return next((self._images[each] for each in owners if each in self._images), LoadedImage())
@@ -131,9 +133,7 @@ class LoadedImages:
         return LoadedImage(hash_of(data), data, ".entry", "a fat binary")
 
     def _from_file(self, path: bytes) -> LoadedImage:
-        with suppress(OSError):
-            file = Path(os.fsdecode(path))
-            if file.stat().st_size <= _MOST_BYTES:
-                held = ctypes.create_string_buffer(file.read_bytes())
-                return self._at(ctypes.addressof(held))
+        with suppress(CodeImageError):
+            held = ctypes.create_string_buffer(_FILE.read_bytes(Path(os.fsdecode(path))))
+            return self._at(ctypes.addressof(held))
         return LoadedImage("unknown", why_not="the file of its module cannot be read, or is too large")

@@ -18,7 +18,7 @@ from pipesim.launches.observe import calls
 from pipesim.launches.observe.contents import MOST, pointers_wanted
 from pipesim.launches.observe.driver import Driver, Shape, word_at
 from pipesim.launches.observe.limits import Limits
-from pipesim.launches.observe.loaded import Code, LoadedImages
+from pipesim.launches.observe.loaded import KernelCode, LoadedImages
 from pipesim.launches.observe.parameters import Given, Layout, examined, raw_parameters
 from pipesim.launches.observe.spool import Spool
 from pipesim.launches.observe.tensor_maps import TensorMaps
@@ -57,10 +57,10 @@ class Known(NamedTuple):
 
     tally: Tally
     layout: Layout | None
-    code: Code | None
+    code: KernelCode | None
 
 
-class Observer:
+class LaunchObserver:
     """Gets the driver's calls from CUPTI and writes records to the spool."""
 
     def __init__(self, driver: Driver, spool: Spool, limits: Limits, images: LoadedImages) -> None:
@@ -105,14 +105,14 @@ class Observer:
         if number in calls.LAUNCH_EX or number in calls.LAUNCH:
             self._launched(_attempt(number, data.arguments), data.symbol)
         elif number in calls.INSTANTIATE:
-            self._graph(calls.Pair.from_address(data.arguments).second or 0)
+            self._graph(calls.FirstTwo.from_address(data.arguments).second or 0)
         elif number in calls.UNLOAD:
             with self._locked():
-                self._images.forget(calls.Pair.from_address(data.arguments).first or 0)
+                self._images.forget(calls.FirstTwo.from_address(data.arguments).first or 0)
                 self._known.clear()  # a handle may be given again
                 self._seen.clear()
         elif number == calls.REPLACE:
-            place = calls.Pair.from_address(data.arguments).first
+            place = calls.FirstTwo.from_address(data.arguments).first
             self._replaced[threading.get_ident()] = self._maps.before(place)
         elif number in calls.LINK_ADD:
             given = calls.LinkAdd.from_address(data.arguments)
@@ -124,13 +124,13 @@ class Observer:
         if data.result and c_int.from_address(data.result).value != 0:
             return
         if number in calls.LOAD:
-            pair = calls.Pair.from_address(data.arguments)
+            pair = calls.FirstTwo.from_address(data.arguments)
             with self._locked():
                 self._images.loaded(word_at(pair.first), pair.second or 0, is_path=number in calls.LOAD_FILE)
         elif number in calls.ENCODE:
             self._maps.encoded(number, data.arguments)
         elif number == calls.REPLACE:
-            place = calls.Pair.from_address(data.arguments).first
+            place = calls.FirstTwo.from_address(data.arguments).first
             self._maps.replaced(place, self._replaced.pop(threading.get_ident(), None))
         elif number == calls.LINK_COMPLETE:
             given = calls.LinkComplete.from_address(data.arguments)
@@ -276,7 +276,7 @@ class Observer:
 
 def _record_of(attempt: Attempt, known: Known, cluster: Shape) -> dict[str, Any]:
     """The members of a record that every launch has."""
-    code = known.code or Code("")
+    code = known.code or KernelCode("")
     return {
         "kernel": known.tally.kernel,
         "image": known.tally.image,

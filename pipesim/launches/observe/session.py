@@ -15,14 +15,14 @@ from pipesim.launches.observe.kept_ptx import keep_cute_ptx
 from pipesim.launches.observe.libraries import cupti_libraries
 from pipesim.launches.observe.limits import Limits
 from pipesim.launches.observe.loaded import LoadedImages
-from pipesim.launches.observe.observer import Observer
+from pipesim.launches.observe.observer import LaunchObserver
 from pipesim.launches.observe.spool import Spool
 
 
-class Observation:
+class LaunchObservation:
     """One observation of this process; it ends with ``stop``, which may be called twice."""
 
-    def __init__(self, spool: Spool, observer: Observer, compiled: Compiled) -> None:
+    def __init__(self, spool: Spool, observer: LaunchObserver, compiled: Compiled) -> None:
         self._spool, self.observer, self._compiled = spool, observer, compiled
         self._subscription: Subscription | None = None
         self._process = os.getpid()
@@ -43,7 +43,7 @@ class Observation:
         self._spool.close()
 
 
-def start(spool: Path, limits: Limits, driver: Driver | None = None) -> Observation:
+def start(spool: Path, limits: Limits, driver: Driver | None = None) -> LaunchObservation:
     """Observe this process from now on; its records go to a new file in ``spool``.
 
     MissingExtraError without CUPTI or without a driver; CuptiError if another profiler observes it already.
@@ -59,14 +59,14 @@ def start(spool: Path, limits: Limits, driver: Driver | None = None) -> Observat
     keep_cute_ptx(spool / "cute")
     asked = driver
     images = LoadedImages(compiled, lambda: asked.device()[1])
-    made = Observation(written, Observer(driver, written, limits, images), compiled)
+    made = LaunchObservation(written, LaunchObserver(driver, written, limits, images), compiled)
     made.subscribe()
     compiled.watch()
     atexit.register(made.stop)
     return made
 
 
-def _subscribed(observer: Observer) -> Subscription:
+def _subscribed(observer: LaunchObserver) -> Subscription:
     problem = ""
     for library in cupti_libraries():
         try:

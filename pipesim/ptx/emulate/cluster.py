@@ -34,7 +34,7 @@ TURN = 2_000  #: instructions of one warp before the next has its turn
 
 
 @dataclass
-class Limits:
+class EmulationLimits:
     """What bounds an emulation: instructions of all warps together, and the operations that they record."""
 
     instructions: int = MAX_WARP_INSTRUCTIONS
@@ -123,9 +123,9 @@ class Cluster:
 
     # running
 
-    def run(self, limits: Limits | None = None) -> int:
+    def run(self, limits: EmulationLimits | None = None) -> int:
         """Go on until nobody can; how many warp instructions that took."""
-        limits = limits or Limits()
+        limits = limits or EmulationLimits()
         total = 0
         while True:
             moved = 0
