@@ -87,9 +87,11 @@ class Target:
             program = self._flatten(given, twice=twice, most=most)
         elif given:
             raise ParameterError(
-                f"{self.name} is a flat program and takes no parameters",
+                f"{self.name} is a {'flat program' if self.kernel is None else 'kernel'} and takes no parameters",
                 cause=f"given: {', '.join(given)}",
-                correction="flatten its protocol again with other parameters",
+                correction="flatten its protocol again with other parameters"
+                if self.kernel is None
+                else "give words of its parameters with --set OFFSET=VALUE",
             )
         else:
             program = self.program

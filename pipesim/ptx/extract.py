@@ -25,6 +25,7 @@ from pipesim.ptx.flow.inline import inlined
 from pipesim.ptx.flow.slice import slice_of
 from pipesim.ptx.flow.unwaited import read_too_early, used_at_once
 from pipesim.ptx.flow.uses import uses_of
+from pipesim.ptx.launch.fits import fitted
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Immediate, Instruction, Operand
@@ -81,7 +82,7 @@ def prepare(module: Module, launch: Launch) -> Kernel:
     Raises LaunchFileError if launch and kernel do not fit.
     """
     entry = entry_of(module, launch)
-    launch = _with_cluster(launch, entry)
+    launch = fitted(launch, entry)
     function = inlined(module, entry)
     graph, uses = graph_of(function), uses_of(function)
     part = slice_of(function, graph, uses)
@@ -146,28 +147,6 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     program = program_of(name, recorder, cluster.initialised, function, module, kernel.launch, coverage)
     body = len(function.body)
     return Extraction(program, tuple(recorder.barriers), emulation.instructions, len(kernel.code.kept), body)
-
-
-def _with_cluster(launch: Launch, entry: Function) -> Launch:
-    """The launch with the cluster that the kernel requires (``.reqnctapercluster``). LaunchFileError if another."""
-    required = tuple((*entry.directives.get("reqnctapercluster", ()), 1, 1, 1)[:3])
-    if "reqnctapercluster" not in entry.directives or required == launch.cluster:
-        return launch
-    x, y, z = required
-    if launch.cluster != (1, 1, 1):
-        raise LaunchFileError(
-            f"the launch file has clusters of {launch.cluster}, and {entry.name} requires {required}",
-            place="cluster",
-            correction=f"write {list(required)}",
-        )
-    if any(g % c for g, c in zip(launch.grid, required, strict=True)):
-        raise LaunchFileError(
-            f"a grid of {launch.grid} does not consist of whole clusters of {required}",
-            place="grid",
-            cause=f"{entry.name} requires them",
-            correction="use multiples",
-        )
-    return replace(launch, cluster=(x, y, z))
 
 
 def entry_of(module: Module, launch: Launch) -> Function:

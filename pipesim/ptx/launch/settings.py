@@ -32,17 +32,21 @@ def with_settings(launch: Launch, function: Function, settings: Iterable[str]) -
 def _with(launch: Launch, function: Function, setting: str) -> Launch:
     place, equals, text = setting.partition("=")
     first, *rest = place.split(":")
-    kind, value = _value(setting, text)
     numbers = [_whole(each) for each in rest]
-    if not equals or any(number is None for number in numbers):
+    if not equals or not first or not text or any(number is None for number in numbers):
         raise ParameterError(f"--set {setting[:60]}: expected a place and a value", correction=f"write {_SPELLING}")
+    kind, value = _value(setting, text)
     path = [number for number in numbers if number is not None]
     index, offset = _parameter(launch, function, first, setting)
     given, formal = launch.parameters[index], function.params[index]
     try:
         content = _changed(given.content, (offset, *path), kind, value)
     except ValueError as error:
-        raise ParameterError(f"--set {setting[:60]}: {error}", place=f"parameter {index}, {formal.name}") from None
+        raise ParameterError(
+            f"--set {setting[:60]}: {error}",
+            place=f"parameter {index}, {formal.name}",
+            correction=f"write {_SPELLING}",
+        ) from None
     parameters = list(launch.parameters)
     parameters[index] = Parameter(given.name, content)
     return replace(launch, parameters=tuple(parameters))
@@ -57,9 +61,11 @@ def _value(setting: str, text: str) -> tuple[str, int | float]:
     if number is not None:
         return kind, number
     try:
-        return kind or "f32", float(digits)
+        return kind, float(digits)
     except ValueError:
-        raise ParameterError(f"--set {setting[:60]}: {digits[:20]!r} is not a number") from None
+        raise ParameterError(
+            f"--set {setting[:60]}: {digits[:20]!r} is not a number", correction=f"write {_SPELLING}"
+        ) from None
 
 
 def _whole(text: str) -> int | None:
@@ -100,6 +106,8 @@ def _changed(content: Content, path: tuple[int, ...], kind: str, value: int | fl
             return _number(kind or "u64", value, 8)
         case Struct(size=size, fields=fields):
             return Struct(size, _in_fields(fields, path, kind, value, size))
+        case Number() if not offset:
+            raise ValueError("the launch file has a value at this place, not a pointer to further words")
         case Array(type=was, values=values) if not rest and offset % TYPES[was] == 0:
             at = offset // TYPES[was]
             return Array(was, (*values[:at], int(_number(was, value, TYPES[was]).value or 0), *values[at + 1 :]))
@@ -120,10 +128,17 @@ def _in_fields(
         found.append(field)
     if len(path) > 1:
         raise ValueError(f"no pointer is known at byte {offset}")
-    word = _number(kind or ("u32" if -(1 << 31) <= value < 1 << 32 else "u64"), value, 8)
+    word = _number(kind or _usual(value), value, 8)
     if offset + TYPES[word.type] > size:
         raise ValueError(f"byte {offset} is after its end")
     return tuple(sorted([*found, Field(offset, word)], key=lambda each: each.offset))
+
+
+def _usual(value: int | float) -> str:
+    """The type of a word that the launch file does not have."""
+    if isinstance(value, float):
+        return "f32"
+    return "u32" if -(1 << 31) <= value < 1 << 32 else "u64"
 
 
 def _number(kind: str, value: int | float, most: int) -> Number:

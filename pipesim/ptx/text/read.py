@@ -59,7 +59,9 @@ class _Reader:
         while True:
             found = _TOP.match(text, position)
             if found is None:
-                raise self.source.error(position, "this is not PTX" if not self.target else "a statement is expected")
+                if not self.target:
+                    raise self.source.error(position, "this is not PTX", correction=_WANTED)
+                raise self.source.error(position, "a statement is expected")
             position = found.end()
             if found.lastgroup == "end":
                 break
