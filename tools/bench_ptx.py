@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from pipesim.cli.check import states
+from pipesim.answers.search_length import states_of
 from pipesim.errors import PipesimError
 from pipesim.model.strictness import LENIENT
 from pipesim.prove.check import check
@@ -89,7 +89,7 @@ def cost_of(path: Path, most: int | None = None) -> Cost:
     emulation = _timed(spent, lambda: emulate(kernel))
     extraction = _timed(spent, lambda: emit(kernel, emulation))
     program = extraction.program.judged(LENIENT)
-    found = _timed(spent, lambda: check(program, states(most, program)))
+    found = _timed(spent, lambda: check(program, states_of(most, program)))
     step = min(before, yardstick())
     operations = sum(map(len, program.code))
     warps = len(emulation.cluster.warps)

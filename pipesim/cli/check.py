@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from pipesim.answers.search_length import LEAST_OF_A_KERNEL, MOST_OF_A_KERNEL, USUAL_STATES, states_of
 from pipesim.cli.arguments import (
     Command,
     add_ctas,
@@ -32,10 +33,6 @@ if TYPE_CHECKING:
     from pipesim.model.program import Program
     from pipesim.targets import Target
 
-_MOST_STATES = 200_000
-#: Of a program read from PTX: seconds. One that is not decided by then has too many agents to be decided so.
-_LEAST_OF_A_KERNEL, _MOST_OF_A_KERNEL = 5_000, 50_000
-
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     add_chosen(
@@ -49,7 +46,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-states", type=int, metavar="N",
         help="limit of the search, in states, where one run does not decide "
-        f"(default {_MOST_STATES:,}; of a kernel's PTX {_LEAST_OF_A_KERNEL:,} to {_MOST_OF_A_KERNEL:,}, by its length)",
+        f"(default {USUAL_STATES:,}; of a kernel's PTX {LEAST_OF_A_KERNEL:,} to {MOST_OF_A_KERNEL:,}, by its length)",
     )  # fmt: skip
     parser.add_argument(
         "--quick", action="store_true",
@@ -132,7 +129,7 @@ class _Checks:
             params_of(options),
             program,
             options.ctas,
-            max_states=states(options.max_states, program),
+            max_states=states_of(options.max_states, program),
             quick=self._quick,
         )
         checking = Checking(asked, budget_of(options.time_limit), TerminalProgress())
@@ -155,16 +152,6 @@ class _Checks:
     def _write(self, paint: Callable[[Console], None]) -> None:
         if self._paints:
             write(paint)
-
-
-def states(given: int | None, program: Program) -> int:
-    """How many states are searched if one run does not decide, where the command line gives this number or none."""
-    if given is not None:
-        return given
-    if not program.coverage.extracted:
-        return _MOST_STATES
-    by_length = 10_000_000 // max(1, sum(map(len, program.code)))
-    return min(_MOST_OF_A_KERNEL, max(_LEAST_OF_A_KERNEL, by_length))
 
 
 def _names(options: argparse.Namespace) -> list[str]:

@@ -65,7 +65,7 @@ def kernel_text(text: str, name: str, kernel: str) -> KernelText:
     entry = next((each for each in module.entries if each.name == kernel and each.body), None)
     if entry is None:
         others = ", ".join(each.name for each in module.entries[:3])
-        raise PtxError(f"its PTX has no kernel {kernel[:80]}", place=name, cause=f"it has {others or 'none'}")
+        raise PtxError(f"it has no kernel {kernel[:80]}", place=name, cause=f"its kernels are {others or 'none'}")
     return KernelText(text, module, entry)
 
 

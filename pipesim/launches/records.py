@@ -113,7 +113,7 @@ class CountRecord:
 
 @dataclass(frozen=True)
 class SpoolRecords:
-    """All records of a spool folder, in the order of the files' names and of their lines."""
+    """All records of a spool folder, in the order of the processes' numbers and of their lines."""
 
     processes: tuple[ObservedProcess, ...] = ()
     launches: tuple[LaunchRecord, ...] = ()
@@ -125,7 +125,7 @@ def read_spool(folder: Path) -> SpoolRecords:
     """Read the records of a folder. What cannot be read is a note; UsageError if the folder cannot be listed."""
     found = _Found()
     try:
-        paths = sorted(path for path in folder.iterdir() if path.suffix == ".jsonl")
+        paths = sorted((path for path in folder.iterdir() if path.suffix == ".jsonl"), key=_by_process)
     except OSError as error:
         raise UsageError(f"the folder {folder} cannot be read", cause=error.strerror or str(error)) from error
     if len(paths) > MAX_SPOOL_FILES:
@@ -138,6 +138,12 @@ def read_spool(folder: Path) -> SpoolRecords:
     if found.damaged > MOST_NOTES:
         found.note(f"{found.damaged - MOST_NOTES:,} more records cannot be read")
     return SpoolRecords(tuple(found.processes), tuple(found.launches), tuple(found.counts), tuple(found.notes))
+
+
+def _by_process(path: Path) -> tuple[int, str]:
+    """Files are named after the process's number: earlier ones first, as far as numbers say it."""
+    number = re.match(r"\d{1,18}", path.name)
+    return int(number[0]) if number else 0, path.name
 
 
 def is_code_file(name: str) -> bool:
@@ -234,7 +240,7 @@ def _count(given: Members, process: str, found: _Found) -> None:
 
 
 def _note(given: Members, _process: str, found: _Found) -> None:
-    found.note(_line(given, "text", given.text("text")))
+    found.note(_line(given, "text", " ".join(given.text("text").split())))
 
 
 def _parameter(data: Any, place: str) -> SeenParameter:

@@ -1,0 +1,57 @@
+"""Verdicts on launches that were caught: each is read from its two files, as ``pipesim check`` reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from pipesim.answers.budget import Budget
+from pipesim.answers.check import check
+from pipesim.answers.progress import SILENT, Progress
+from pipesim.answers.search_length import states_of
+from pipesim.answers.views.launches import CaughtKernel, CaughtLaunch, LaunchesReport
+from pipesim.errors import PipesimError
+from pipesim.model.finding import Verdict
+from pipesim.process.limits import LimitReachedError, limit_error
+from pipesim.process.watch import current
+from pipesim.report.findings.in_short import in_one_line
+from pipesim.targets import find
+
+CheckOne = Callable[[Path, Path], tuple[Verdict, str]]  #: of a PTX file and a launch file: the verdict, and a line
+
+
+def check_launch(
+    ptx: Path, launch: Path, *, max_states: int | None = None, budget: Budget | None = None, progress: Progress = SILENT
+) -> tuple[Verdict, str]:
+    """The verdict on one launch, and what there is to say of it in a line. Unknown if it cannot be read in its limits.
+
+    ``max_states``: as ``pipesim check --max-states``. Only the verdict is looked for, no smaller size or correction.
+    """
+    try:
+        target = find(str(ptx), launch=str(launch))
+        program = target.build()
+        most = states_of(max_states, program)
+        report = check(target, {}, max_states=most, program=program, quick=True, budget=budget, progress=progress)
+    except PipesimError as error:
+        return Verdict.UNKNOWN, f"unknown: {error.fact}"
+    except LimitReachedError as reached:
+        current().resume()
+        return Verdict.UNKNOWN, limit_error(reached).fact
+    return report.verdict, in_one_line(report)
+
+
+def check_launches(report: LaunchesReport, folder: Path, check_one: CheckOne = check_launch) -> LaunchesReport:
+    """The report with a verdict on every launch that has a file; those that have none are unknown, for their reason."""
+    kernels = tuple(
+        replace(kernel, caught=tuple(_checked(kernel, each, folder, check_one) for each in kernel.caught))
+        for kernel in report.kernels
+    )
+    return replace(report, kernels=kernels, checked=True)
+
+
+def _checked(kernel: CaughtKernel, each: CaughtLaunch, folder: Path, check_one: CheckOne) -> CaughtLaunch:
+    if not each.file:
+        return replace(each, verdict=Verdict.UNKNOWN, said=f"unknown: {each.reason}")
+    verdict, said = check_one(folder / kernel.ptx, folder / each.file)
+    return replace(each, verdict=verdict, said=said)

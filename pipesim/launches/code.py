@@ -1,0 +1,94 @@
+"""The PTX of a launch that was observed: a file of the spool folder, an entry of a fat binary, or a compiler's dump."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from pipesim.bounds import MAX_PTX_BYTES, MAX_SPOOL_FILES
+from pipesim.errors import PipesimError, PtxError, UsageError
+from pipesim.inputs import InputKind
+from pipesim.launches.records import LaunchRecord, is_code_file
+
+_CODE = InputKind("PTX", MAX_PTX_BYTES, PtxError, "give the PTX of one module, as its compiler wrote it")
+_ENTRIES = re.compile(r"\.entry\s+([\w$%.]+)")
+_NO_PTX = "no PTX: the process loaded machine code only"
+
+
+class FoundCode(NamedTuple):
+    """The PTX of a kernel and where it comes from, or why there is none."""
+
+    text: str = ""
+    origin: str = ""
+    reason: str = ""
+
+
+@dataclass
+class Codes:
+    """The PTX of records. ``dump``: for the name of a kernel, the texts of a compiler's dump that have it."""
+
+    spool: Path
+    dump: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    _read: dict[str, FoundCode] = field(default_factory=dict)
+
+    def of(self, record: LaunchRecord) -> FoundCode:
+        """The PTX of the kernel of a record."""
+        if record.code:
+            found = self._read.get(record.code)
+            if found is None:
+                found = self._read[record.code] = self._file(record.code)
+            if found.text:
+                return found._replace(origin=record.origin)
+            return self._dumped(record, found.reason)
+        return self._dumped(record, record.why_not or _NO_PTX)
+
+    def _file(self, name: str) -> FoundCode:
+        path = self.spool / name
+        try:
+            if not is_code_file(name) or path.is_symlink():
+                raise PtxError(f"{name} is not a file of the folder")
+            data = _CODE.read_bytes(path)
+            if name.endswith(".entry"):
+                from pipesim.launches.entry_text import ptx_of_entry
+
+                return FoundCode(ptx_of_entry(data))
+            return FoundCode(_text(data))
+        except PipesimError as error:
+            return FoundCode(reason=f"its PTX cannot be read: {error.cause or error.fact}")
+
+    def _dumped(self, record: LaunchRecord, reason: str) -> FoundCode:
+        texts = self.dump.get(record.kernel, ())
+        if len({text for _, text in texts}) == 1:
+            name, text = texts[0]
+            return FoundCode(text, f"{record.origin}, {name}" if record.origin else name)
+        if texts:
+            return FoundCode("", record.origin, f"{len(texts)} PTX files of the dump have it: {texts[0][0]}, ...")
+        return FoundCode("", record.origin, reason)
+
+
+def dumped_ptx(folder: Path) -> dict[str, tuple[tuple[str, str], ...]]:
+    """The ``.ptx`` files of a folder by the kernels that they have, as (name, text). UsageError if it has none."""
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix == ".ptx")
+    except OSError as error:
+        raise UsageError(f"the folder {folder} cannot be read", cause=error.strerror or str(error)) from error
+    if not paths or len(paths) > MAX_SPOOL_FILES:
+        number = f"{len(paths):,} PTX files; at most {MAX_SPOOL_FILES:,} are read" if paths else "no PTX file"
+        raise UsageError(f"{folder} has {number}", correction="name the folder of a compiler's dump with --ptx")
+    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    for path in paths:
+        text = _text(_CODE.read_bytes(path))
+        for kernel in dict.fromkeys(_ENTRIES.findall(text)):
+            found[kernel] = (*found.get(kernel, ()), (path.name, text))
+    return found
+
+
+def _text(data: bytes) -> str:
+    """PTX as text, without what comes after it: a driver takes it up to its first zero byte."""
+    try:
+        return data.split(b"\0", 1)[0].decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise PtxError("this is not PTX", cause=f"it is not text in UTF-8: byte {error.start:,}") from None

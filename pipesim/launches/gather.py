@@ -1,0 +1,176 @@
+"""The records of a spool folder, made into PTX files, launch files, and a report of all kernels that were launched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+
+from pipesim.answers.views.launches import CaughtKernel, CaughtLaunch, LaunchesReport
+from pipesim.errors import PipesimError
+from pipesim.launches.caught import DescribedLaunch, KernelText, described, kernel_text
+from pipesim.launches.code import Codes, FoundCode
+from pipesim.launches.file_names import FileNames, launch_file_name
+from pipesim.launches.records import CountRecord, LaunchRecord, SpoolRecords, read_spool
+from pipesim.ptx.launch.file import launch_json
+from pipesim.ptx.launch.values import Content, Launch, Pointer, Struct
+
+_NO_BARRIER = "no barrier"
+_NOT_RECORDED = "no launch of it was recorded"
+
+Texts = dict[str, str]  #: the text of each file, by its name
+
+
+@dataclass
+class _Kernel:
+    """One row: a kernel with one PTX, or one without PTX for one reason."""
+
+    name: str
+    code: FoundCode
+    kernel: KernelText | None = None
+    records: list[LaunchRecord] = field(default_factory=list)
+    counts: list[CountRecord] = field(default_factory=list)
+    launches: dict[Launch, _Described] = field(default_factory=dict)  #: by what it is without alignments
+    reasons: dict[tuple[object, ...], tuple[LaunchRecord, DescribedLaunch]] = field(default_factory=dict)
+
+
+@dataclass
+class _Described:
+    """A launch, and the record that it was made of first."""
+
+    record: LaunchRecord
+    launch: Launch
+    notes: tuple[str, ...]
+
+
+def gather(
+    spool: Path,
+    dump: Mapping[str, tuple[tuple[str, str], ...]] | None = None,
+    *,
+    folder: str = "",
+    command: Sequence[str] = (),
+    status: int | None = None,
+) -> tuple[LaunchesReport, Texts]:
+    """The report on the records of a spool folder, and the files that it names, none of which is written yet.
+
+    ``dump``: PTX texts of a compiler's dump by kernel (:func:`pipesim.launches.code.dumped_ptx`). ``folder``,
+    ``command`` and ``status`` are for the report. UsageError if the folder cannot be read.
+    """
+    records = read_spool(spool)
+    kernels = _kernels(records, Codes(spool, dump or {}))
+    names, texts = FileNames(), Texts()
+    rows = tuple(_row(each, names, texts) for each in kernels)
+    devices = tuple(dict.fromkeys(each.device for each in records.processes if each.device))
+    return LaunchesReport(folder, tuple(command), status, devices, rows, records.notes), texts
+
+
+def _kernels(records: SpoolRecords, codes: Codes) -> list[_Kernel]:
+    """The rows in the order of the first launch of each."""
+    rows: dict[tuple[str, str], _Kernel] = {}
+    by_image: dict[tuple[str, str, str], _Kernel] = {}
+    for record in records.launches:
+        code = codes.of(record)
+        digest = sha256(code.text.encode("utf-8", "replace")).hexdigest() if code.text else f"{code.reason}"
+        row = rows.get((record.kernel, digest))
+        if row is None:
+            row = rows[record.kernel, digest] = _opened(record.kernel, code)
+        by_image.setdefault((record.process, record.kernel, record.image), row)
+        row.records.append(record)
+        _describe(row, record)
+    for count in records.counts:
+        found = by_image.get((count.process, count.kernel, count.image))
+        if found is None:
+            code = FoundCode(reason=_NOT_RECORDED)
+            found = rows.setdefault((count.kernel, _NOT_RECORDED), _Kernel(count.kernel, code))
+        found.counts.append(count)
+    return list(rows.values())
+
+
+def _opened(name: str, code: FoundCode) -> _Kernel:
+    if not code.text:
+        return _Kernel(name, code)
+    try:
+        kernel = kernel_text(code.text, "its PTX", name)
+        _ = kernel.has_barriers  # its calls can be inlined
+    except PipesimError as error:
+        return _Kernel(name, code._replace(reason=f"its PTX cannot be read: {error.fact}"))
+    return _Kernel(name, code, kernel)
+
+
+def _describe(row: _Kernel, record: LaunchRecord) -> None:
+    if row.kernel is None or not row.kernel.has_barriers:
+        return
+    made = described(record, row.kernel)
+    if made.compiled is None:
+        row.reasons.setdefault((made.reason, record.grid, record.block, record.cluster), (record, made))
+        return
+    launch = made.compiled.launch
+    plain = _with_alignments(launch, None)
+    known = row.launches.get(plain)
+    if known is None:
+        row.launches[plain] = _Described(record, launch, made.notes)
+    else:
+        known.launch = _with_alignments(known.launch, launch)
+
+
+def _with_alignments(launch: Launch, other: Launch | None) -> Launch:
+    """The launch with the smaller alignment of each pointer in both, which differ in nothing else; None: all 1."""
+    given = other.parameters if other is not None else (None,) * len(launch.parameters)
+    parameters = [
+        each._replace(content=_aligned(each.content, peer.content if peer is not None else None))
+        for each, peer in zip(launch.parameters, given, strict=True)
+    ]
+    return replace(launch, parameters=tuple(parameters))
+
+
+def _aligned(content: Content, peer: Content | None) -> Content:
+    match content:
+        case Pointer(align=align):
+            return replace(content, align=min(align, peer.align) if isinstance(peer, Pointer) else 1)
+        case Struct(fields=fields):
+            others = peer.fields if isinstance(peer, Struct) else (None,) * len(fields)
+            pairs = zip(fields, others, strict=True)
+            made = (each._replace(content=_aligned(each.content, other and other.content)) for each, other in pairs)
+            return replace(content, fields=tuple(made))
+        case _:
+            return content
+
+
+def _row(row: _Kernel, names: FileNames, texts: Texts) -> CaughtKernel:
+    """What the report says of a kernel; the texts of its files are added to ``texts``."""
+    caught: list[CaughtLaunch] = []
+    ptx = ""
+    if row.launches:
+        name = names.of(row.name, row.code.text)
+        ptx = f"{name}.ptx"
+        texts[ptx] = row.code.text
+        for number, made in enumerate(row.launches.values()):
+            file = launch_file_name(name, number)
+            texts[file] = launch_json(made.launch)
+            caught.append(_launch(made.record, file, "", made.notes))
+    caught += [_launch(record, "", made.reason, made.notes) for record, made in row.reasons.values()]
+    kernel = row.kernel
+    reason = row.code.reason
+    if kernel is not None and not kernel.has_barriers:
+        reason = _NO_BARRIER
+    counted = {count.process for count in row.counts}
+    known = bool(row.counts) and all(record.process in counted for record in row.records)
+    left_out = sum(each.left_out for each in row.counts)
+    others = max([*(each.distinct for each in row.counts), len(row.records), 1])
+    return CaughtKernel(
+        row.name,
+        row.code.origin,
+        kernel.arch if kernel is not None else "",
+        ptx,
+        kernel.has_barriers if kernel is not None else None,
+        sum(each.launches for each in row.counts) if known else None,
+        len(caught) + left_out if caught else others,
+        left_out,
+        tuple(caught),
+        reason,
+    )
+
+
+def _launch(record: LaunchRecord, file: str, reason: str, notes: tuple[str, ...]) -> CaughtLaunch:
+    return CaughtLaunch(file, record.grid, record.block, record.cluster, record.via, reason, notes)
