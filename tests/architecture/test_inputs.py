@@ -23,6 +23,8 @@ ALLOWED = {
     ("pipesim/cli/new.py", "read_text"): "a template of the package",
     ("pipesim/process/limits.py", "read_text"): "the kernel's numbers in /proc and /sys",
     ("hwkernels/device/launch.py", "read_text"): "the driver's version in /proc",
+    ("pipesim/launches/observe/kept_ptx.py", "read_bytes"): "of the observed process, without the rest of pipesim",
+    ("pipesim/launches/observe/loaded.py", "read_bytes"): "of the observed process, without the rest of pipesim",
     ("pipesim/launches/observe/libraries.py", "read_text"): "the libraries of this process in /proc",
     ("hwkernels/experiments/run.py", "read_text"): "a tool of ours, on a file that it wrote",
     ("hwkernels/experiments/run.py", "loads"): "a tool of ours, on what its own process printed",
