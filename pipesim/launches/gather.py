@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
 
@@ -31,12 +32,12 @@ class _Kernel:
     kernel: KernelText | None = None
     records: list[LaunchRecord] = field(default_factory=list)
     counts: list[CountRecord] = field(default_factory=list)
-    launches: dict[Launch, _Described] = field(default_factory=dict)  #: by what it is without alignments
+    launches: dict[Launch, _DistinctLaunch] = field(default_factory=dict)  #: by what it is without alignments
     reasons: dict[tuple[object, ...], tuple[LaunchRecord, DescribedLaunch]] = field(default_factory=dict)
 
 
 @dataclass
-class _Described:
+class _DistinctLaunch:
     """A launch, and the record that it was made of first."""
 
     record: LaunchRecord
@@ -51,18 +52,24 @@ def gather(
     folder: str = "",
     command: Sequence[str] = (),
     status: int | None = None,
+    patterns: Sequence[str] = (),
 ) -> tuple[LaunchesReport, Texts]:
     """The report on the records of a spool folder, and the files that it names, none of which is written yet.
 
     ``dump``: PTX texts of a compiler's dump by kernel (:func:`pipesim.launches.code.dumped_ptx`). ``folder``,
-    ``command`` and ``status`` are for the report. UsageError if the folder cannot be read.
+    ``command`` and ``status`` are for the report. Of kernels that match none of the ``patterns``, if there are some,
+    only the number is said. UsageError if the folder cannot be read.
     """
     records = read_spool(spool)
-    kernels = _kernels(records, Codes(spool, dump or {}))
+    every = _kernels(records, Codes(spool, dump or {}))
+    kernels = [each for each in every if not patterns or any(fnmatchcase(each.name, one) for one in patterns)]
+    notes = records.notes
+    if len(every) > len(kernels):
+        notes = (*notes, f"kernels that match no pattern: {len(every) - len(kernels):,}")
     names, texts = FileNames(), Texts()
     rows = tuple(_row(each, names, texts) for each in kernels)
     devices = tuple(dict.fromkeys(each.device for each in records.processes if each.device))
-    return LaunchesReport(folder, tuple(command), status, devices, rows, records.notes), texts
+    return LaunchesReport(folder, tuple(command), status, devices, rows, notes), texts
 
 
 def _kernels(records: SpoolRecords, codes: Codes) -> list[_Kernel]:
@@ -109,7 +116,7 @@ def _describe(row: _Kernel, record: LaunchRecord) -> None:
     plain = _with_alignments(launch, None)
     known = row.launches.get(plain)
     if known is None:
-        row.launches[plain] = _Described(record, launch, made.notes)
+        row.launches[plain] = _DistinctLaunch(record, launch, made.notes)
     else:
         known.launch = _with_alignments(known.launch, launch)
 

@@ -164,6 +164,13 @@ def test_a_kernel_that_was_only_counted_is_listed(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_of_kernels_that_were_not_asked_for_only_the_number_is_said(tmp_path: Path) -> None:
+    spool = write_spool(tmp_path / "spool", [record(), count(), count("elementwise"), count("gemm")], i=ptx_of("k"))
+    report, _ = gather(spool, patterns=("k", "g*"))
+    assert [each.name for each in report.kernels] == ["k", "gemm"]
+    assert report.notes == ("kernels that match no pattern: 1",)
+
+
 class TestDump:
     def of(self, tmp_path: Path, **texts: str) -> LaunchesReport:
         dump = tmp_path / "dump"
