@@ -80,7 +80,7 @@ def _hull(one: Range | None, other: Range) -> Range:
 def read(cluster: Recorded, warp: Accessing, where: Where, ranges: list[Range], position: int) -> None:
     """The warp loads these bytes."""
     pending, there = warp.pending, bounds(ranges)
-    if overlap(pending.write_bounds.get(where), there):
+    if overlap(pending.write_bounds.get(where), there) or where in pending.copies:
         flush(cluster, warp)
     pending.position = position if pending.empty else pending.position
     pending.reads.setdefault(where, []).extend(ranges)

@@ -17,7 +17,7 @@ from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Space
 from pipesim.ptx.emit.record import Place, StreamRecorder, WaysDiffer
 from pipesim.ptx.emulate.accesses import flush, read, write
-from pipesim.ptx.emulate.addresses import WINDOW, in_shared, place
+from pipesim.ptx.emulate.addresses import in_shared
 from pipesim.ptx.emulate.code import Code, DecodedStep
 from pipesim.ptx.emulate.global_memory import GlobalMemory
 from pipesim.ptx.emulate.memory import Bytes, Items
@@ -306,9 +306,6 @@ class Cluster:
         if not isinstance(address, int):
             return Unknown(leaf)
         if each.has_any("shared", "shared::cta", "shared::cluster") or in_shared(address):
-            cta, offset = place(address if not in_shared(address) else address - WINDOW)
-            if 0 <= cta < self.ctas:
-                self.bytes[cta].forget(offset, offset + 8)
             return Unknown(leaf)
         return self.globals.atomic(warp.agent, address, each, operands, warp.mask.bit_count() if not warp.maybe else 0)
 

@@ -73,18 +73,26 @@ class LocalMemory:
     def store(self, address: int, size: int, value: Value, mask: int) -> None:
         """Put a value in the lanes of ``mask``."""
         if len(self.words) + len(self.small) > MAX_STORED_BYTES // _WORD:
-            self.words.clear()
-            self.small.clear()
+            self.forget()
         if size < _WORD:
-            self.small[address, size] = joined(mask, value, self.small.get((address, size), value))
+            held = self.load(address, size)
+            for at, less in _OVERLAPPING[size]:
+                self.small.pop((address + at, less), None)
+            self.small[address, size] = joined(mask, lift(_low, value, size), _NEVER if held is None else held)
             self.words.pop(address & -_WORD, None)
             return
         for i in range(0, size, _WORD):
+            held = self.load(address + i, _WORD)
             part = lift(_part, value, i)
-            self.words[address + i] = joined(mask, part, self.words.get(address + i, part))
+            self.words[address + i] = joined(mask, part, _NEVER if held is None else held)
             for at in range(_WORD):
                 for less in (1, 2):
                     self.small.pop((address + i + at, less), None)
+
+    def forget(self) -> None:
+        """Nothing is known any more."""
+        self.words.clear()
+        self.small.clear()
 
     def load(self, address: int, size: int) -> Value | None:
         """The value there, None if it is not known."""
@@ -153,6 +161,9 @@ class Items:
 
 
 _WORD = 4
+_NEVER = Unknown(Leaf("a word of local memory", 0))
+#: Stores of less than a word that share bytes with one of so many bytes: how far from it, and their own bytes.
+_OVERLAPPING = {1: ((0, 1), (0, 2), (-1, 2)), 2: ((0, 2), (0, 1), (1, 1))}
 
 
 def _part(value: int, byte: int) -> int:

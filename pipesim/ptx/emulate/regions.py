@@ -31,7 +31,8 @@ class BranchRegion:
 
     ``written``: names of the registers that they may write; ``varying``: those of them that are not given the same
     value again by each iteration of a loop that the branch ends. ``synchronising``: the positions that synchronise.
-    ``noticed``: others wait for one of them or go on by it; ``accesses``: there are accesses that may be shared.
+    ``noticed``: others wait for one of them or go on by it; ``accesses``: there are accesses that may be shared;
+    ``stores``: to local memory, which a load of this thread may see.
     """
 
     join: int
@@ -40,6 +41,7 @@ class BranchRegion:
     synchronising: tuple[int, ...]
     noticed: bool
     accesses: bool
+    stores: bool
     has_loop: bool
 
 
@@ -148,7 +150,8 @@ class Regions:
         varying = tuple(name for name in written if name not in repeated)
         noticed = any(makes_others_wait(body[p]) for p in sync)
         accesses = any(may_touch_shared(body[p]) for p in kept) or bool(sync)
-        return BranchRegion(join, tuple(written), varying, sync, noticed, accesses, loop)
+        stores = any(body[p].opcode == "st" for p in kept)
+        return BranchRegion(join, tuple(written), varying, sync, noticed, accesses, stores, loop)
 
     def _repeated(self, branch: int, inside: set[int]) -> frozenset[str]:
         """Registers that each iteration of a loop, which ends or not at this branch, computes again from the same.

@@ -20,6 +20,7 @@ from pipesim.ptx.emulate.malformed import MALFORMED, malformed
 from pipesim.ptx.emulate.memory import LocalMemory
 from pipesim.ptx.emulate.regions import BranchRegion
 from pipesim.ptx.emulate.values import (
+    WARP,
     Leaf,
     OpenAnswer,
     PerLane,
@@ -31,6 +32,7 @@ from pipesim.ptx.emulate.values import (
     leaf_of,
     same,
 )
+from pipesim.ptx.flow.opcodes import ACCESSES
 
 
 class Parted(Enum):
@@ -181,6 +183,11 @@ class EmulatedWarp(WarpLanes):
             raise malformed(self.code.body[min(self.pc, self.code.end - 1)]) from error
         return self.count - before
 
+    @property
+    def has_two_ways(self) -> bool:
+        """Whether it runs what happens by one answer of a try, and not by the other."""
+        return any(frame.kind is Parted.ANSWER for frame in self.frames)
+
     def was_answered_no(self, question: tuple[int, ...]) -> bool:
         """Whether this is where a try that asked the same has said no."""
         return any(
@@ -257,6 +264,9 @@ class EmulatedWarp(WarpLanes):
             except Stopped as stopped:
                 if step.needed:
                     raise
+                if step.instruction.opcode in ACCESSES:
+                    self._perhaps(step, stopped.leaf)
+                    return segment.next
                 self.cluster.left_out(self, step, stopped.leaf)
                 return segment.next
             if not mask:
@@ -292,6 +302,24 @@ class EmulatedWarp(WarpLanes):
                 found |= (bool(value) is not negated) << lane
             return found
         raise Stopped("whether it runs depends on a value that is not known", leaf_of(p))
+
+    def _perhaps(self, step: DecodedStep, leaf: Leaf | None) -> None:
+        """An access under a guard that is not known: what it stores may be stored, what it loads is not known."""
+        p = self.R[step.guard]
+        each = p.each if isinstance(p, PerLane) else [p] * WARP
+        self.whole, mask = self.mask, self.mask
+        for lane in lanes_in(mask):
+            value = each[lane]
+            if isinstance(value, int) and bool(value) is step.negated:
+                self.mask &= ~(1 << lane)
+        self.maybe += 1
+        try:
+            step.effect(self.cluster, self, step)
+        finally:
+            self.mask = mask
+            self.maybe -= 1
+        for register in step.results:
+            self.R[register] = self.code.unknown_value(leaf)
 
     def block(self, ready: Callable[[], bool]) -> None:
         """Stand here until ``ready``; the position after this one follows."""
@@ -451,6 +479,8 @@ class EmulatedWarp(WarpLanes):
         for name in region.varying:
             register = self.code.register(name)
             self.R[register] = unknown
+        if region.stores:
+            self.local.forget()
         return region.join
 
     def _both_ways(self, segment: StraightRun, region: BranchRegion, unknown: Unknown) -> int:

@@ -20,7 +20,7 @@ from pipesim.ptx.emulate.addresses import (
 )
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
-from pipesim.ptx.emulate.effects.operands import unknown
+from pipesim.ptx.emulate.effects.operands import one_of, unknown
 from pipesim.ptx.emulate.memory import runs
 from pipesim.ptx.emulate.values import (
     FULL,
@@ -34,6 +34,7 @@ from pipesim.ptx.emulate.values import (
     lanes_of,
     leaf_of,
     of_lane,
+    same,
 )
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.launch.image import PARAMETERS
@@ -180,6 +181,8 @@ def store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     if space.startswith("shared") or not space:
         _record(cluster, warp, each, address, size * len(values), space, values)
     if isinstance(address, Unknown | OpenAnswer) or leaf_of(address) is not None:
+        if space == "local":
+            warp.local.forget()
         return
     if isinstance(address, int):
         for i, value in enumerate(values):
@@ -187,10 +190,14 @@ def store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         return
     if _forgets_nothing(cluster, warp, space, address, size * len(values), values):
         return
+    left: dict[int, Value] = {}  #: of several lanes that store to one place any may be last
     for lane in lanes_in(warp.mask):
         for i, value in enumerate(values):
             seen = Unknown(leaf) if isinstance(value, OpenAnswer) and (leaf := leaf_of(value)) else of_lane(value, lane)
-            _put(cluster, warp, space, address.each[lane] + i * size, size, seen, lane)
+            at = address.each[lane] + i * size
+            if space != "local" and not same(left.setdefault(at, seen), seen):
+                seen = left[at] = unknown("what several lanes store to one place", each.line)
+            _put(cluster, warp, space, at, size, seen, lane)
 
 
 def _forgets_nothing(
@@ -205,7 +212,7 @@ def _forgets_nothing(
 def _put(
     cluster: Cluster, warp: EmulatedWarp, space: str, address: int, size: int, value: Value, lane: int = -1
 ) -> None:
-    if warp.maybe:
+    if warp.maybe or warp.has_two_ways:
         value = unknown("what may or may not have been stored", 0)
     if space.startswith("shared") or (not space and WINDOW <= address < WINDOW_END):
         shared = address - WINDOW if not space else address
@@ -216,7 +223,8 @@ def _put(
             cluster.bytes[cta].store(at, size, value)
     elif space == "local" or LOCAL_WINDOW <= address < LOCAL_WINDOW_END:
         at = address if address >= LOCAL_WINDOW else address + LOCAL_WINDOW
-        warp.local.store(at, size, value, warp.mask if lane < 0 else 1 << lane)
+        mask = FULL if warp.mask == warp.lanes else warp.mask
+        warp.local.store(at, size, value, mask if lane < 0 else 1 << lane)
     elif space in ("global", ""):
         cluster.globals.store(warp.agent, address, size, value)
 
@@ -234,20 +242,34 @@ def _record(
     found = _starts(cluster, warp, address, size, space)
     if found is None:
         if space or not cluster.generic_is_global:
-            cluster.notes.left_out.setdefault(
-                each.position, "an address that is not known, or outside of the cluster's shared memory"
-            )
+            cluster.notes.left_out.setdefault(each.position, _NO_ADDRESS)
         return
     for cta, starts in found.items():
         ranges = runs(starts, size)
         if values is None:
             read(cluster, warp, (Space.SHARED, cta), ranges, each.position)
             continue
-        if overlap(warp.pending.read_bounds.get((Space.SHARED, cta)), bounds(ranges)):
+        where = Space.SHARED, cta
+        if where in warp.pending.copies or overlap(warp.pending.read_bounds.get(where), bounds(ranges)):
             flush(cluster, warp)
-        known = not warp.maybe and isinstance(address, int) and all(isinstance(v, int) for v in values)
-        content = tuple(values) if known else None
-        write(warp, (Space.SHARED, cta), ranges, starts, content, each.position)
+        write(warp, where, ranges, starts, None, each.position)
+        if not warp.maybe and all(isinstance(v, int | PerLane) for v in values):
+            warp.pending.values[where].update(_contents(warp, starts, values))
+
+
+def _contents(warp: EmulatedWarp, starts: list[int], values: list[Value]) -> dict[int, object]:
+    """What is stored from each offset on, None where that is not known or lanes differ."""
+    lanes = lanes_in(warp.mask)
+    if len(starts) == 1:
+        starts = starts * len(lanes)
+    found: dict[int, object] = {}
+    if len(starts) == len(lanes):  # none of them goes elsewhere
+        for start, lane in zip(starts, lanes, strict=True):
+            stored = tuple(of_lane(value, lane) for value in values)
+            held = found.setdefault(start, stored if integers(list(stored)) else None)
+            if held is not None and held != stored:
+                found[start] = None
+    return found
 
 
 def _starts(cluster: Cluster, warp: EmulatedWarp, address: Value, size: int, space: str) -> dict[int, list[int]] | None:
@@ -290,6 +312,22 @@ def store_matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> Non
     _matrix(cluster, warp, step, 0, stores=True)
 
 
+def fill(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``st.bulk``: so many bytes become 0."""
+    each = step.instruction
+    space = _space(each)
+    size = one_of(warp, step.get(1, warp), "the bytes of st.bulk")
+    found = _starts(cluster, warp, _address(cluster, warp, step, 0, space), size, space)
+    if found is None:
+        cluster.notes.left_out.setdefault(each.position, _NO_ADDRESS)
+        return
+    flush(cluster, warp)
+    for cta, starts in found.items():
+        for first, end in runs(starts, size):
+            write(warp, (Space.SHARED, cta), [(first, end)], [first], (0, size), each.position)
+            cluster.bytes[cta].forget(first, end)
+
+
 def _matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, *, stores: bool) -> None:
     each = step.instruction
     rows = next((_ROWS[m] for m in each.modifiers if m in _ROWS), 32)
@@ -299,13 +337,13 @@ def _matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, *,
         address = lanes_of(address.each[:rows] + address.each[:1] * (32 - rows))
     found = _starts(cluster, warp, address, _ROW, space)
     if found is None:
-        cluster.notes.left_out.setdefault(
-            each.position, "an address that is not known, or outside of the cluster's shared memory"
-        )
+        cluster.notes.left_out.setdefault(each.position, _NO_ADDRESS)
         return
     for cta, starts in found.items():
         ranges = runs(starts, _ROW)
         if stores:
+            if (Space.SHARED, cta) in warp.pending.copies:
+                flush(cluster, warp)
             write(warp, (Space.SHARED, cta), ranges, starts, None, each.position)
             for first, end in ranges:
                 cluster.bytes[cta].forget(first, end)
@@ -314,13 +352,30 @@ def _matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, *,
 
 
 def atomic(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    """``atom``, ``red``: on global memory by the launch's policy, on shared memory exact for one lane."""
+    """``atom``, ``red``: on global memory by the launch's policy; on shared memory with a result that is not known."""
     each = step.instruction
     at = 0 if each.opcode == "red" else 1
-    address = step.get(at, warp)
+    space = _space(each)
+    address = _address(cluster, warp, step, at, space)
     operands = [step.get(i, warp) for i in range(at + 1, len(step.getters)) if step.getters[i] is not None]
     if isinstance(address, PerLane) and warp.mask.bit_count() == 1:
         address = of_lane(address, lanes_in(warp.mask)[0])
+    if space.startswith("shared") or not space:
+        _change(cluster, warp, each, address, space)
     value = cluster.atomic(warp, each, address, operands)
     for register in step.results:
         warp.write(register, value)
+
+
+def _change(cluster: Cluster, warp: EmulatedWarp, each: Instruction, address: Value, space: str) -> None:
+    """Atomics on shared memory, as writes that are alike: they may come in any order, and in order with all else."""
+    size = _size(each)
+    found = _starts(cluster, warp, address, size, space)
+    if found is None and (space or not cluster.generic_is_global):
+        cluster.notes.left_out.setdefault(each.position, _NO_ADDRESS)
+    for cta, starts in (found or {}).items():
+        for start in dict.fromkeys(starts):
+            flush(cluster, warp)
+            write(warp, (Space.SHARED, cta), [(start, start + size)], [start], ("atomic",), each.position)
+            cluster.bytes[cta].forget(start, start + size)
+    flush(cluster, warp)

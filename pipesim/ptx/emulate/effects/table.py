@@ -96,6 +96,8 @@ def effect_of(each: Instruction) -> Effect:
     """The function that carries out an instruction."""
     if each.opcode in ("st", "red") and each.has("async"):
         return copies.store_async
+    if each.opcode == "st" and each.has("bulk"):
+        return loads.fill
     if each.opcode == "cp" and each.has("mbarrier"):
         return mbarriers.cp_async_arrive
     return _EFFECTS.get(each.opcode, _unread)

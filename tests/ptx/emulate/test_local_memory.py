@@ -1,0 +1,79 @@
+"""Local memory of a warp: words that decide, what overlaps them, and stores that may not have happened."""
+
+from __future__ import annotations
+
+from pipesim.model.strictness import LENIENT
+from pipesim.prove.check import check
+from tests.support.small_ptx import SET_UP, program_of, word
+
+START = """ .local .align 8 .b8 depot[64];
+ mov.u32 %r40, depot;
+ ld.param.u32 %r20, [n];
+ setp.eq.u32 %p6, %r20, 0;
+ st.local.u32 [%r40], 1;
+ st.local.u32 [%r40+8], 1;
+"""
+#: The kernel ends only if the word is not 0.
+DECIDES = """ ld.local.{kind} %r11, [%r40];
+ setp.eq.u32 %p5, %r11, 0;
+ @%p5 bra over;
+ @!%p0 mbarrier.arrive.shared::cta.b64 _, [%r3];
+over:
+again:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3], 0;
+ @!%p9 bra again;
+"""
+
+
+def verdict(body: str, open_: int | None = None, kind: str = "u32") -> str:
+    text = SET_UP.format(first=1, count=32) + START + body + DECIDES.format(kind=kind)
+    return check(program_of(text, params=".param .u32 n", values=[word(open_)]).judged(LENIENT)).verdict.value
+
+
+def test_a_store_at_an_address_that_is_not_known_may_be_anywhere() -> None:
+    store = " add.u32 %r41, %r40, %r20;\n st.local.u32 [%r41], 0;\n"
+    assert verdict(store) == "unknown"
+    assert verdict(store, 8) == "proved"
+    assert verdict(store, 0) == "refuted"
+
+
+def test_a_store_under_a_guard_that_is_not_known_may_have_happened() -> None:
+    assert verdict(" @%p6 st.local.u32 [%r40], 0;\n") == "unknown"
+    assert verdict(" @%p6 st.local.u32 [%r40+8], 0;\n") == "proved"
+    assert verdict(" @%p6 st.local.u32 [%r40], 0;\n", 1) == "proved"
+
+
+LOOP = """ mov.u32 %r21, 0;
+next:
+ ld.local.u32 %r22, [%r40+{0}];
+ add.u32 %r22, %r22, 1;
+ st.local.u32 [%r40+{0}], %r22;
+ add.u32 %r21, %r21, 1;
+ setp.lt.u32 %p7, %r21, %r20;
+ @%p7 bra next;
+"""
+
+
+def test_what_a_loop_of_unknown_length_stores_is_not_known() -> None:
+    assert verdict(LOOP.format(0)) == "unknown"
+    assert verdict(LOOP.format(0), 3) == "proved"
+
+
+def test_a_store_by_the_answer_of_a_try_may_have_happened() -> None:
+    asks = """ setp.eq.u32 %p8, %r1, 1;
+ @!%p8 bra asked;
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3+8], 0;
+ @%p9 bra asked;
+ st.local.u32 [%r40+{0}], 0;
+asked:
+ @!%p8 mbarrier.arrive.shared::cta.b64 _, [%r3+8];
+"""
+    assert verdict(asks.format(0)) == "unknown"
+    assert verdict(asks.format(8)) == "proved"
+
+
+def test_a_store_of_few_bytes_leaves_those_and_no_more() -> None:
+    assert verdict(" st.local.u8 [%r40], 256;\n", kind="u8") == "refuted"
+    assert verdict(" st.local.u8 [%r40], 257;\n", kind="u8") == "proved"
+    assert verdict(" st.local.u16 [%r40], 257;\n st.local.u8 [%r40], 0;\n", kind="u16") == "unknown"
+    assert verdict(" st.local.u8 [%r40+1], 1;\n st.local.u16 [%r40], 0;\n", kind="u16") == "refuted"

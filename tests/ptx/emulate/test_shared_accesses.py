@@ -1,0 +1,92 @@
+"""Accesses to shared memory that are more than a load or store of known lanes: each wrong kernel has a right twin."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipesim.model.strictness import LENIENT
+from pipesim.prove.check import check
+from tests.support.small_ptx import SET_UP, program_of, word
+
+START = SET_UP.format(first=1, count=1) + " mov.u64 %rd1, 268435456;\n setp.eq.u32 %p1, %r1, 1;\n"
+MEET = " bar.sync 0;\n"
+LANES = " shl.b32 %r4, %r2, 2;\n mov.u32 %r5, tile;\n add.u32 %r5, %r5, %r4;\n"
+#: The kernel ends only if what was loaded is not the given value.
+DECIDES = """ setp.eq.u32 %p5, %r11, {0};
+ @%p5 bra over;
+ @!%p0 mbarrier.arrive.shared::cta.b64 _, [%r3];
+over:
+again:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3], 0;
+ @!%p9 bra again;
+"""
+
+
+def by_warps(first: str, second: str, between: str = "") -> str:
+    """What warp 0 does, and what warp 1 does after that or at any time."""
+    return f"{START} @%p1 bra one;\n {first}\none:\n{between} @!%p1 bra both;\n {second}\nboth:\n"
+
+
+def verdict(body: str, open_: int | None = None) -> str:
+    found = check(program_of(body, params=".param .u32 n", values=[word(open_)]).judged(LENIENT))
+    kinds = sorted(shown.kind.name for shown in found.refutations)
+    return " ".join([found.verdict.value, *kinds])
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("red.shared.add.u32 [tile], 1;", "st.shared.u32 [tile], 5;"),
+        ("st.shared.u32 [tile], 5;", "atom.shared.add.u32 %r9, [tile], 1;"),
+        ("st.bulk.weak.shared::cta [tile], 1024, 0;", "st.shared.u32 [tile+512], 5;"),
+        ("mov.u32 %r6, tile;\n cvt.u64.u32 %rd2, %r6;\n cvta.shared.u64 %rd2, %rd2;\n red.add.u32 [%rd2], 1;",
+         "st.shared.u32 [tile], 5;"),
+    ],
+)  # fmt: skip
+def test_what_changes_shared_memory_is_ordered_or_a_race(first: str, second: str) -> None:
+    assert verdict(by_warps(first, second)) == "refuted RACE"
+    assert verdict(by_warps(first, second, MEET)) == "proved"
+
+
+def test_atomics_may_come_in_any_order() -> None:
+    assert verdict(by_warps("red.shared.add.u32 [tile], 1;", "red.shared.add.u32 [tile], 2;")) == "proved"
+
+
+def test_what_an_atomic_of_many_lanes_leaves_is_not_known() -> None:
+    zero = f"{START}{LANES} @!%p0 st.shared.u32 [tile], 0;\n{MEET}"
+    load = f"{MEET} ld.shared.u32 %r11, [tile];\n"
+    assert verdict(zero + load + DECIDES.format(1)) == "proved"
+    assert verdict(zero + " @!%p1 red.shared.add.u32 [%r5], 1;\n" + load + DECIDES.format(1)) == "unknown"
+
+
+def test_of_lanes_that_store_to_one_place_any_may_be_last() -> None:
+    store = f"{START}{LANES}{{0}} @!%p1 st.shared.u32 [%r5], %r2;\n{MEET} ld.shared.u32 %r11, [tile];\n"
+    assert verdict(store.format("") + DECIDES.format(1)) == "proved"
+    pairs = " and.b32 %r4, %r2, 1;\n shl.b32 %r4, %r4, 2;\n mov.u32 %r5, tile;\n add.u32 %r5, %r5, %r4;\n"
+    assert verdict(store.format(pairs) + DECIDES.format(1)) == "unknown"
+
+
+def test_warps_that_store_known_values_to_the_same_bytes_store_the_same_or_race() -> None:
+    store = (
+        START + LANES + " st.shared.u32 [%r5], {0};\n" + MEET + " ld.shared.u32 %r11, [tile+4];\n" + DECIDES.format(7)
+    )
+    assert verdict(store.format("%r2")) == "proved"
+    assert verdict(store.format("%r0")) == "refuted RACE"
+
+
+def test_a_store_under_a_guard_that_is_not_known_may_have_happened() -> None:
+    one = f"{START} @!%p0 st.shared.u32 [tile], 1;\n ld.param.u32 %r20, [n];\n setp.eq.u32 %p6, %r20, 0;\n"
+    store = " @%p0 bra stored;\n @%p6 st.shared.u32 [tile+{0}], 0;\nstored:\n" + MEET + " ld.shared.u32 %r11, [tile];\n"
+    assert verdict(one + store.format(4) + DECIDES.format(0)) == "proved"
+    assert verdict(one + store.format(0) + DECIDES.format(0)) == "unknown"
+    assert verdict(one + store.format(0) + DECIDES.format(0), 1) == "proved"
+
+
+@pytest.mark.parametrize("access", ["st.shared.u32 [tile+{0}], 3;", "ld.shared.u32 %r8, [tile+{0}];"])
+def test_an_access_after_a_copy_of_the_same_lane_is_after_its_issue(access: str) -> None:
+    copy = " @!%p0 cp.async.ca.shared.global [tile], [%rd1], 16;\n"
+    own = f"{START} @!%p0 st.shared.u32 [tile+16], 1;\n{copy} @!%p0 {{0}}\n"
+    end = " cp.async.wait_all;\n"
+    assert verdict(own.format(access.format(16)) + end) == "proved"
+    assert verdict(own.format(access.format(0)) + end) == "refuted RACE"
+    assert verdict(own.format("cp.async.wait_all;") + f" @!%p0 {access.format(0)}\n") == "proved"
