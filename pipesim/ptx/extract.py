@@ -232,6 +232,7 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
         for warp in cluster.warps
         if warp.is_part
     ]
+    weakened += [f"{at(p)}: whether this fence runs depends on a value that is not known" for p in sorted(notes.fences)]
     inferred = [f"{at(p)}: {what}" for p, what in sorted(notes.inferred.items())]
     kinds: dict[str, int] = {}
     for stream in cluster.recorder.streams:

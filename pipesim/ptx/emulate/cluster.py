@@ -264,9 +264,9 @@ class Cluster:
     def ended(self, warp: EmulatedWarp) -> None:
         """A warp has ended: what it never waited for in tensor memory may happen as late as here."""
         where = Space.TENSOR, warp.cta
-        for position, ranges in warp.tensor_reads:
+        for _, position, ranges in warp.tensor_reads:
             read(self, warp, where, ranges, position)
-        for position, ranges in warp.tensor_writes:
+        for _, position, ranges in warp.tensor_writes:
             write(warp, where, ranges, [first for first, _ in ranges], None, position)
         flush(self, warp)
 

@@ -13,7 +13,7 @@ class Notes:
     accesses; ``passed_over``: branches on values that are not known; ``joins``: where lanes that parted meet again;
     ``unread``: instructions that are not known; ``policies``: what other CTAs would decide; ``inferred``: sizes;
     ``equal_stores``: stores by several warps to the same bytes; ``generic``: accesses to ``.shared`` that give a
-    generic address.
+    generic address; ``fences``: those of which it is not known whether they run, which therefore order nothing.
     """
 
     time_outs: set[int] = field(default_factory=set)
@@ -26,3 +26,4 @@ class Notes:
     inferred: dict[int, str] = field(default_factory=dict)
     equal_stores: set[int] = field(default_factory=set)
     generic: set[int] = field(default_factory=set)
+    fences: set[int] = field(default_factory=set)

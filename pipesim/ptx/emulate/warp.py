@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
+from pipesim.model.ops import Engine
 from pipesim.ptx.emulate.accesses import Pending, Recorded, flush
 from pipesim.ptx.emulate.code import After, Code, DecodedStep, StraightRun
+from pipesim.ptx.emulate.groups import CopyGroups
 from pipesim.ptx.emulate.lanes import WarpLanes
 from pipesim.ptx.emulate.malformed import MALFORMED, malformed
 from pipesim.ptx.emulate.memory import LocalMemory
@@ -33,6 +35,9 @@ from pipesim.ptx.emulate.values import (
     same,
 )
 from pipesim.ptx.flow.opcodes import ACCESSES
+
+#: What is carried out under a guard that is not known: of accesses all that they may do, of fences nothing.
+_PERHAPS = ACCESSES | {"fence", "membar"}
 
 
 class Parted(Enum):
@@ -116,8 +121,8 @@ class EmulatedWarp(WarpLanes):
     """A warp of a CTA. ``R``: its registers; ``K``: the constants of its code; ``mask``: the lanes that execute."""
 
     __slots__ = (
-        "K", "R", "agent", "asked", "cluster", "code", "count", "cta", "frames", "joins", "local", "maybe", "number",
-        "pc", "pending", "products", "ready", "status", "stop", "stores", "tensor_reads", "tensor_writes",
+        "K", "R", "agent", "asked", "cluster", "code", "count", "cta", "frames", "groups", "joins", "local", "maybe",
+        "number", "pc", "pending", "products", "ready", "status", "stop", "stores", "tensor_reads", "tensor_writes",
         "tries", "whole",
     )  # fmt: skip
 
@@ -143,8 +148,9 @@ class EmulatedWarp(WarpLanes):
         self.pending = Pending()
         self.stores: dict[tuple[int, tuple[int, int, int]], int] = {}  #: how often it has stored there, by position
         self.products: dict[tuple[int, ...], int] = {}
-        self.tensor_reads: list[tuple[int, list[tuple[int, int]]]] = []
-        self.tensor_writes: list[tuple[int, list[tuple[int, int]]]] = []
+        self.tensor_reads: list[tuple[int, int, list[tuple[int, int]]]] = []  #: ``maybe``, position, ranges
+        self.tensor_writes: list[tuple[int, int, list[tuple[int, int]]]] = []
+        self.groups = {Engine.BULK: CopyGroups(), Engine.CP_ASYNC: CopyGroups()}
         self.asked: tuple[int, ...] = ()  #: position, barrier and parity of a wait whose loop goes round before it
         self.tries: dict[int, tuple[int, ...]] = {}  #: the same of each try whose answer is open
 
@@ -264,7 +270,7 @@ class EmulatedWarp(WarpLanes):
             except Stopped as stopped:
                 if step.needed:
                     raise
-                if step.instruction.opcode in ACCESSES:
+                if step.instruction.opcode in _PERHAPS:
                     self._perhaps(step, stopped.leaf)
                     return segment.next
                 self.cluster.left_out(self, step, stopped.leaf)
@@ -304,7 +310,7 @@ class EmulatedWarp(WarpLanes):
         raise Stopped("whether it runs depends on a value that is not known", leaf_of(p))
 
     def _perhaps(self, step: DecodedStep, leaf: Leaf | None) -> None:
-        """An access under a guard that is not known: what it stores may be stored, what it loads is not known."""
+        """An access or fence under a guard that is not known: it may have happened, and what it loads is not known."""
         p = self.R[step.guard]
         each = p.each if isinstance(p, PerLane) else [p] * WARP
         self.whole, mask = self.mask, self.mask

@@ -109,12 +109,15 @@ def fence(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         kind = Fence.SC
     elif each.has_any("acq_rel", "acquire", "release"):
         kind = Fence.ACQ_REL
-    if kind is not None:
+    if kind is not None and warp.maybe:
+        cluster.notes.fences.add(each.position)
+    elif kind is not None:
         record(cluster, warp, each.position, Op.FENCE, kind, meaning)
 
 
 def _is_async(modifiers: tuple[str, ...]) -> bool:
-    return any(m == "async" or m.startswith("async::") for m in modifiers)
+    """Whether it is a fence of the asynchronous proxy that orders accesses to shared memory."""
+    return "global" not in modifiers and any(m == "async" or m.startswith("async::") for m in modifiers)
 
 
 def setmaxnreg(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:

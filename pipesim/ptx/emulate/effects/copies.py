@@ -30,12 +30,13 @@ def copy_instruction(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) ->
     bulk = each.has("bulk")
     engine = Engine.BULK if bulk else Engine.CP_ASYNC
     if each.has_any("commit_group"):
-        record(cluster, warp, each.position, Op.COMMIT, engine, -1)
+        _commit(cluster, warp, step, engine)
     elif each.has_any("wait_group", "wait_all"):
         groups = one_of(warp, step.get(0, warp), "the number of groups") if each.operands else 0
         if each.has("wait_all"):
-            record(cluster, warp, each.position, Op.COMMIT, engine, -1)
-        record(cluster, warp, each.position, Op.WAIT_GROUP, engine, groups)
+            _commit(cluster, warp, step, engine)
+        if warp.groups[engine].wait(warp.mask, groups):
+            record(cluster, warp, each.position, Op.WAIT_GROUP, engine, groups)
     elif each.has("prefetch"):
         return
     elif not bulk:
@@ -44,6 +45,12 @@ def copy_instruction(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) ->
         _tensor(cluster, warp, step)
     else:
         _bulk(cluster, warp, step)
+
+
+def _commit(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, engine: Engine) -> None:
+    """A group of the copies of the lanes that commit."""
+    if warp.groups[engine].commit(warp.mask):
+        record(cluster, warp, step.instruction.position, Op.COMMIT, engine, -1)
 
 
 def _cp_async(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
@@ -58,6 +65,7 @@ def _cp_async(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     for one in by_lane(warp, address, "the address of a copy").values():
         cta, at = shared_place(one, cluster.ctas)
         found.setdefault(cta, []).append((at, at + size))
+    warp.groups[Engine.CP_ASYNC].issue(warp.mask)
     for cta, ranges in found.items():
         copy(warp, (Space.SHARED, cta), ranges, each.position)
         for first, end in ranges:
@@ -220,6 +228,7 @@ def _read_shared(
             "the bytes of a store by a tensor map that the launch file does not give"
         )
     flush(cluster, warp)
+    warp.groups[Engine.BULK].issue(1 << lane)
     for low, high, item in cluster.items[cta].inside(offset, offset + nbytes):
         access = cluster.recorder.access(Space.SHARED, cta, low, high - low)
         transfer(cluster, warp, each.position, Op.TRANSFER_READ, Engine.BULK, access, high - low, item)

@@ -236,27 +236,28 @@ def _load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     ranges = _ranges(cluster, step, address, warp.number)
     read(cluster, warp, (Space.TENSOR, warp.cta), ranges, each.position)
     if each.position not in cluster.code.loaded_at_once:
-        warp.tensor_reads.append((each.position, ranges))
+        warp.tensor_reads.append((warp.maybe, each.position, ranges))
     if step.valued:
         cluster.forget_results(warp, step, "a word of tensor memory")
 
 
 def _store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     address = one_of(warp, step.get(0, warp), "an address of tensor memory")
-    warp.tensor_writes.append((step.instruction.position, _ranges(cluster, step, address, warp.number)))
+    ranges = _ranges(cluster, step, address, warp.number)
+    warp.tensor_writes.append((warp.maybe, step.instruction.position, ranges))
 
 
 def settle(cluster: Cluster, warp: EmulatedWarp, *, loads: bool) -> None:
     """``tcgen05.wait``: what the warp has loaded, or stored, in tensor memory is done."""
     where = Space.TENSOR, warp.cta
-    if loads:
-        for position, ranges in warp.tensor_reads:
+    issued = warp.tensor_reads if loads else warp.tensor_writes
+    waited = [each for each in issued if each[0] >= warp.maybe]  # a wait that may not run is none for what is sure to
+    issued[:] = [each for each in issued if each[0] < warp.maybe]
+    for _, position, ranges in waited:
+        if loads:
             read(cluster, warp, where, ranges, position)
-        warp.tensor_reads.clear()
-        return
-    for position, ranges in warp.tensor_writes:
-        write(warp, where, ranges, [first for first, _ in ranges], None, position)
-    warp.tensor_writes.clear()
+        else:
+            write(warp, where, ranges, [first for first, _ in ranges], None, position)
 
 
 def _copy(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
