@@ -47,7 +47,7 @@ def _note(spool: Path, text: str) -> None:
 
 def _next() -> None:
     """Run the sitecustomize that comes after this one on the path."""
-    sys.modules.pop("sitecustomize", None)
+    this = sys.modules.pop("sitecustomize")
     here = sys.path[:]
     sys.path[:] = [each for each in sys.path if Path(each or ".").resolve() != _FOLDER]
     try:
@@ -55,6 +55,7 @@ def _next() -> None:
     except ImportError:
         pass
     finally:
+        sys.modules.setdefault("sitecustomize", this)  # which whoever imports this file looks for
         sys.path[:] = [each for each in here if Path(each or ".").resolve() != _FOLDER]
 
 

@@ -1,0 +1,168 @@
+"""Compilers that are watched: the PTX of what NVRTC made, by the hash of the machine code. No GPU is needed."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from pipesim.launches.observe.compilers import Compiled, Source, hash_of
+from pipesim.launches.observe.kept_ptx import cute_source, keep_cute_ptx, triton_source
+
+KERNEL = 'extern "C" __global__ void kernel() { __syncthreads(); }'
+BINDINGS = f"""
+from cuda.bindings import nvrtc
+_, program = nvrtc.nvrtcCreateProgram({KERNEL.encode()!r}, b"kernel.cu", 0, [], [])
+nvrtc.nvrtcCompileProgram(program, 1, [b"--gpu-architecture=sm_90a"])
+_, size = nvrtc.nvrtcGetCUBINSize(program)
+image = b" " * size
+nvrtc.nvrtcGetCUBIN(program, image)
+origin = "NVRTC"
+"""
+CORE = f"""
+from cuda.core import Program, ProgramOptions
+program = Program({KERNEL!r}, "c++", ProgramOptions(arch="sm_90a"))
+assert type(program).__name__ == "Program" and isinstance(program, Program)
+image = program.compile("cubin").code
+origin = "cuda.core"
+"""
+
+
+def run(code: str) -> str:
+    """What a process of its own prints: what is watched stays changed in a process."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("before", ["", "import cuda.bindings.nvrtc, cuda.core"], ids=["before", "after"])
+@pytest.mark.parametrize("use", [BINDINGS, CORE], ids=["bindings", "core"])
+def test_what_nvrtc_made_is_known_whether_it_was_imported_before_or_after(use, before):
+    pytest.importorskip("cuda.core")
+    watch = "from pipesim.launches.observe.compilers import Compiled, hash_of\nmade = Compiled()\nmade.watch()"
+    show = "print(made[hash_of(bytes(image))].origin == origin, b'.entry kernel' in made[hash_of(bytes(image))].text)"
+    assert run("\n".join([before, watch, use, show, "made.unwatch()"])) == "True True\n"
+
+
+def test_nothing_is_known_of_what_was_compiled_before():
+    pytest.importorskip("cuda.core")
+    watch = "from pipesim.launches.observe.compilers import Compiled\nmade = Compiled()\nmade.watch()\nprint(len(made))"
+    assert run(BINDINGS + watch) == "0\n"
+
+
+def test_imports_are_watched_until_the_end_and_no_longer():
+    made = Compiled()
+    before = list(sys.meta_path)
+    made.watch()
+    assert len(sys.meta_path) == len(before) + 1
+    made.unwatch()
+    assert sys.meta_path == before
+
+
+def test_cupy_is_watched_and_its_errors_are_not_the_programs(monkeypatch):
+    module = ModuleType("cupy_backends.cuda.libs.nvrtc")
+    texts = {1: b".entry a", 2: None}
+    module.getCUBIN = lambda program: b"cubin %d" % program  # type: ignore[attr-defined]
+    module.getPTX = lambda program: texts[program]  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    made = Compiled()
+    made.watch()
+    made.unwatch()
+    assert (module.getCUBIN(1), module.getCUBIN(2), module.getCUBIN(2)) == (b"cubin 1", b"cubin 2", b"cubin 2")
+    assert made == {hash_of(b"cubin 1"): Source(b".entry a", "CuPy")}
+
+
+class CompiledKernel:
+    """As Triton's, as far as it is looked at."""
+
+    def __init__(self, image: bytes, text: str, function: int) -> None:
+        self.asm, self.function = {"cubin": image, "ptx": text}, function
+
+
+def test_triton_keeps_its_ptx_which_is_known_by_machine_code_or_by_handle(monkeypatch):
+    monkeypatch.setitem(sys.modules, "triton", ModuleType("triton"))
+    monkeypatch.setitem(sys.modules, "triton.compiler.compiler", SimpleNamespace(CompiledKernel=CompiledKernel))
+    kernels = [CompiledKernel(b"one", ".entry one", 11), CompiledKernel(b"two", ".entry two", 12)]
+    assert triton_source(hash_of(b"two"), 99) == Source(b".entry two", "Triton")
+    assert triton_source("", 11) == Source(b".entry one", "Triton")
+    assert triton_source(hash_of(b"three"), 11) is None  # other machine code, whatever the handle
+    del kernels
+    gc.collect()
+    assert triton_source(hash_of(b"two"), 99) is None
+
+
+def test_triton_is_not_looked_for_where_it_was_not_imported(monkeypatch):
+    for name in ("triton", "triton.compiler", "triton.compiler.compiler"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    assert triton_source("", 1) is None
+
+
+def test_the_cute_dsl_is_told_to_keep_its_ptx_unless_the_program_says_otherwise(monkeypatch, tmp_path):
+    for name in ("CUTE_DSL_KEEP", "CUTE_DSL_KEEP_PTX", "CUTE_DSL_DUMP_DIR"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    keep_cute_ptx(tmp_path)
+    assert (os.environ["CUTE_DSL_KEEP"], os.environ["CUTE_DSL_DUMP_DIR"]) == ("ptx", str(tmp_path))
+    monkeypatch.setenv("CUTE_DSL_DUMP_DIR", "/elsewhere")
+    keep_cute_ptx(tmp_path)
+    assert os.environ["CUTE_DSL_DUMP_DIR"] == "/elsewhere"
+
+
+def test_the_newest_file_of_the_cute_dsl_with_an_entry_of_that_name(monkeypatch, tmp_path):
+    monkeypatch.setenv("CUTE_DSL_DUMP_DIR", str(tmp_path))
+    (tmp_path / "a.ptx").write_text(".visible .entry kernel_1(\n)")
+    (tmp_path / "b.ptx").write_text(".visible .entry kernel_1 (\n) // newer")
+    (tmp_path / "c.ptx").write_text(".visible .entry kernel_12()\n")
+    for number, name in enumerate(("a", "b", "c")):
+        os.utime(tmp_path / f"{name}.ptx", ns=(number, number))
+    assert cute_source("kernel_1") is None  # the package is not imported here
+    monkeypatch.setitem(sys.modules, "cutlass", ModuleType("cutlass"))
+    assert cute_source("kernel_1") == Source(b".visible .entry kernel_1 (\n) // newer", "CuTe DSL")
+    assert cute_source("kernel_2") is None
+
+
+SITE = "pipesim/launches/observe/site"
+
+
+def observed(tmp_path, program: str, *, path: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    """A Python process that is observed as `pipesim launches` has it."""
+    root = Path.cwd()
+    paths = os.pathsep.join(each for each in (str(root / SITE), path) if each)
+    (tmp_path / "program.py").write_text(textwrap.dedent(program))
+    given = {"PATH": os.environ["PATH"], "PYTHONPATH": paths, "PIPESIM_LAUNCHES_SPOOL": str(tmp_path / "spool")}
+    (tmp_path / "spool").mkdir()
+    command = [sys.executable, "-P", str(tmp_path / "program.py")]
+    return subprocess.run(command, env=given | environment, capture_output=True, text=True, check=False, cwd=tmp_path)
+
+
+def notes(tmp_path) -> str:
+    return "\n".join(file.read_text() for file in (tmp_path / "spool").glob("*.jsonl"))
+
+
+def test_a_process_without_cupti_runs_as_it_would_and_a_note_says_why(tmp_path):
+    done = observed(tmp_path, "import sys; print('ran'); sys.exit(7)", PIPESIM_CUPTI=str(tmp_path / "none.so"))
+    assert (done.stdout, done.stderr, done.returncode) == ("ran\n", "", 7)
+    said = notes(tmp_path)
+    assert "CUPTI is not installed" in said or "there is no CUDA driver" in said
+
+
+def test_the_sitecustomize_of_the_program_runs_as_it_would(tmp_path):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "sitecustomize.py").write_text("import builtins\nbuiltins.marked = __file__\n")
+    program = """
+        import sys
+        print(marked.endswith("own/sitecustomize.py"), sys.modules["sitecustomize"].__file__ == marked)
+        print([each for each in sys.path if each.endswith("observe/site")])
+    """
+    done = observed(tmp_path, program, path=str(tmp_path / "own"))
+    assert (done.stdout, done.stderr) == ("True True\n[]\n", "")
+
+
+def test_a_spool_that_is_gone_does_not_harm_the_program(tmp_path):
+    done = observed(tmp_path, "print('ran')", PIPESIM_LAUNCHES_SPOOL=str(tmp_path / "gone"))
+    assert (done.stdout, done.returncode) == ("ran\n", 0)
+    assert done.stderr.startswith("pipesim: the launches of this process are not observed: ")
