@@ -12,7 +12,11 @@ _PASS_ON = frozenset({"and", "cvt", "mov", "not", "or", "selp", "setp", "xor"})
 
 
 def follow_from(position: int, loop: frozenset[int], body: Sequence[Instruction], uses: Uses) -> frozenset[str]:
-    """The results of the try at this position, and what is made of them alone; each has one writer in the loop."""
+    """The results of the try at this position, and what is made of them alone; each has one writer in the loop. None
+    of a try that is in no loop.
+    """
+    if position not in loop:
+        return frozenset()
     writers: dict[str, int] = {}
     for p in loop:
         for name in uses.writes[p]:

@@ -355,3 +355,8 @@ def test_copies_from_places_that_are_not_known_are_different_items():
     program = program_of(READ_TWO + "".join(expect + copy + SPIN.format(n, "", n) for n in (0, 1)))
     first, second = (op for op in program.code[0] if op[0] == Op.TMA_LOAD)
     assert operand(first, "item") != operand(second, "item")
+
+
+def test_a_loop_with_an_init_around_a_try_is_none_of_its_answer():
+    body = READ_TWO + SPIN.format(0, "+8", 1).replace(" @!", " mbarrier.init.shared::cta.b64 [%r3+16], 1;\n @!")
+    assert "depends on the result of a try_wait" in program_of(body).coverage.stopped[0]
