@@ -10,6 +10,7 @@ from pipesim.errors import PipesimError, PtxError
 from pipesim.launches.compiled import CompiledLaunch
 from pipesim.launches.contents import parameter, unseen_map
 from pipesim.launches.records import LaunchRecord, SeenParameter
+from pipesim.ptx.extract import with_contents_read
 from pipesim.ptx.flow.inline import inlined
 from pipesim.ptx.flow.slice import slice_of
 from pipesim.ptx.flow.wanted import Wanted
@@ -103,6 +104,8 @@ def described(record: LaunchRecord, kernel: KernelText) -> DescribedLaunch:
     try:
         launch = _launch(record, kernel, seen)
         require_parameters(launch, kernel.entry)
+        if any(each.contents for given in seen for each in given.pointers):
+            launch = with_contents_read(kernel.module, launch)
         read_launch(launch_json(launch), "launch file")  # what is written can be read
     except PipesimError as error:
         return DescribedLaunch(None, error.fact)

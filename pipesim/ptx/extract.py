@@ -76,6 +76,18 @@ def extract(module: Module, launch: Launch, limits: EmulationLimits | None = Non
     return emit(kernel, emulate(kernel, limits))
 
 
+def with_contents_read(module: Module, launch: Launch) -> Launch:
+    """The launch with only as much of the arrays in memory as reading the kernel asks for.
+
+    Nothing is left out where the kernel is not followed to its end. LaunchFileError if launch and kernel do not fit.
+    """
+    kernel = prepare(module, launch)
+    emulation = emulate(kernel)
+    if emit(kernel, emulation).program.coverage.stopped:
+        return launch
+    return emulation.cluster.image.as_read(launch)
+
+
 def prepare(module: Module, launch: Launch) -> Kernel:
     """Flow: calls replaced by bodies, and what synchronisation depends on.
 

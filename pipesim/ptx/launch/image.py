@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.errors import LaunchFileError
 from pipesim.ptx.launch.encoding import encoded
 from pipesim.ptx.launch.values import (
+    TYPES,
     Array,
     Content,
+    Field,
     Launch,
     Number,
     Pointer,
@@ -35,6 +38,7 @@ class Region:
     base: int
     label: str
     path: str = ""
+    read_to: int = 0  #: the byte after the last one that was asked for
     _pages: dict[int, tuple[bytearray, bytearray]] = field(default_factory=dict)  #: bytes, and 1 for each known one
 
     def put(self, offset: int, data: bytes) -> None:
@@ -52,6 +56,7 @@ class Region:
 
     def get(self, offset: int, size: int) -> bytes | None:
         """So many bytes; None if one of them is unknown."""
+        self.read_to = max(self.read_to, offset + size)
         found = b""
         while len(found) < size:
             number, first = divmod(offset + len(found), _PAGE)
@@ -78,6 +83,7 @@ class Image:
         for number, (given, formal) in enumerate(zip(launch.parameters, function.params, strict=True)):
             label = f"parameter {number}" + (f" ({given.name})" if given.name else "")
             self._place(self._regions[0], formal.offset, given.content, label)
+        self._memories = tuple(self._regions[1:])  # in the order of their pointers
         self._regions.sort(key=lambda each: each.base)
         self._bases = [each.base for each in self._regions]
 
@@ -92,6 +98,12 @@ class Image:
             return None
         found = region.get(address - region.base, size)
         return None if found is None else int.from_bytes(found, "little")
+
+    def as_read(self, launch: Launch) -> Launch:
+        """The launch of this image without the ends of arrays in memory that have not been asked for."""
+        memories = iter(self._memories)
+        parameters = tuple(each._replace(content=_as_read(each.content, memories)) for each in launch.parameters)
+        return replace(launch, parameters=parameters)
 
     def tensor_map(self, address: int) -> TensorMap | None:
         """The tensor map at an address, None if none is known there."""
@@ -139,6 +151,26 @@ class Image:
                 for each in contents:
                     inner = f"{label}, byte {each.offset:,}" if isinstance(each.content, Pointer) else label
                     self._place(memory, each.offset, each.content, inner)
+
+
+def _as_read(content: Content, memories: Iterator[Region]) -> Content:
+    """A content with the arrays at its pointers as far as they were read; ``memories`` are those of its pointers."""
+    match content:
+        case Struct(size=size, fields=fields):
+            return Struct(size, tuple(each._replace(content=_as_read(each.content, memories)) for each in fields))
+        case Pointer(align=align, contents=contents):
+            end = next(memories).read_to
+            found = []
+            for offset, inner in contents:
+                if isinstance(inner, Array):
+                    count = -(-max(0, end - offset) // TYPES[inner.type])
+                    inner = Array(inner.type, inner.values[:count])
+                    if not inner.values:
+                        continue
+                found.append(Field(offset, _as_read(inner, memories)))
+            return Pointer(align, tuple(found))
+        case _:
+            return content
 
 
 def require_parameters(launch: Launch, function: Function) -> None:
