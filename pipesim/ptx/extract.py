@@ -235,6 +235,7 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
     assumed += [f"the trap after {at(p)} is not reached" for p in sorted(notes.traps)]
     assumed += [f"{at(p)}: {what}" for p, what in sorted((notes.policies | cluster.globals.policies).items())]
     assumed += [f"warps that store to the same bytes at {at(p)} store the same" for p in sorted(notes.equal_stores)]
+    assumed += [f"warps that have ended count at the barrier of the CTA at {at(p)}" for p in sorted(notes.ended)]
     generic = [at(p) for p in sorted(notes.generic)]
     if generic:
         assumed.append(f"of a generic address given to .shared the low 32 bits are taken, at {_some(generic)}")

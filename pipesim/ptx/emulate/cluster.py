@@ -14,7 +14,7 @@ from pipesim.bounds import MAX_KERNEL_OPERATIONS, MAX_WARP_INSTRUCTIONS
 from pipesim.model import barrier as mbarrier
 from pipesim.model.barrier import BarrierState
 from pipesim.model.finding import FaultKind
-from pipesim.model.ops import Space
+from pipesim.model.ops import Op, Space
 from pipesim.ptx.emit.record import Place, StreamRecorder, WaysDiffer
 from pipesim.ptx.emulate.accesses import flush, read, write
 from pipesim.ptx.emulate.addresses import in_shared
@@ -23,7 +23,7 @@ from pipesim.ptx.emulate.global_memory import GlobalMemory
 from pipesim.ptx.emulate.memory import Bytes, Items
 from pipesim.ptx.emulate.notes import Notes
 from pipesim.ptx.emulate.regions import BranchRegion
-from pipesim.ptx.emulate.values import Leaf, Unknown, Value
+from pipesim.ptx.emulate.values import WARP, Leaf, Unknown, Value
 from pipesim.ptx.emulate.warp import EmulatedWarp, Status
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import Launch
@@ -55,12 +55,20 @@ class NamedBarrier:
     """A named barrier of a CTA: threads that have arrived, those that it counts to, and how often it was complete.
 
     ``votes``: what arrived with ``bar.red``; ``results``: the votes of each generation that is complete.
+    ``all_of_cta``: the position of an instruction that waits there without a count, for all threads of the CTA, or -1.
     """
 
     arrived: int = 0
     generation: int = 0
+    all_of_cta: int = -1
     votes: list[Value] = field(default_factory=list)
     results: dict[int, list[Value]] = field(default_factory=dict)
+
+    def complete(self) -> None:
+        """The next generation begins."""
+        self.results[self.generation] = self.votes
+        self.arrived, self.votes, self.all_of_cta = 0, [], -1
+        self.generation += 1
 
 
 class Cluster:
@@ -269,6 +277,25 @@ class Cluster:
         for _, position, ranges in warp.tensor_writes:
             write(warp, where, ranges, [first for first, _ in ranges], None, position)
         flush(self, warp)
+        for cta, number in self.named:
+            if cta == warp.cta:
+                self.count_ended(cta, number)
+
+    def count_ended(self, cta: int, number: int) -> None:
+        """Complete a barrier that all threads of the CTA wait at, where those that have not come have ended.
+
+        Their end is the arrival that is missing. They join as often as it is complete without them.
+        """
+        named = self.named[cta, number]
+        missing = WARP * self.warps_of_cta - named.arrived
+        ended = [each for each in self.warps if each.cta == cta and each.status is Status.ENDED]
+        if named.all_of_cta < 0 or not named.arrived or missing > sum(each.threads for each in ended):
+            return
+        self.notes.ended.add(named.all_of_cta)
+        barrier, threads = self.recorder.named_barrier(cta, number), WARP * self.warps_of_cta
+        for each in ended:
+            self.recorder.add(each.agent, named.all_of_cta, Op.BAR_SYNC, barrier, threads, each.threads)
+        named.complete()
 
     def arrive_at_cluster(self, warp: EmulatedWarp) -> None:
         """A warp arrives at the cluster barrier."""

@@ -465,6 +465,17 @@ def _reduce(instruction: Instruction, names: NameTable) -> list[Assignment]:
     return _to(d, names, f"W.reduce('{mode}',{operand_text(a, names, 32)},{lanes},{1 if kind == 's' else 0})")
 
 
+def _match(instruction: Instruction, names: NameTable) -> list[Assignment]:
+    """``match.any`` and ``match.all``, which may say besides whether all lanes agree."""
+    _, width = type_of(instruction)
+    d, a, members = _operands(instruction, 3)
+    which = "any" if instruction.has("any") else "all"
+    call = f"W.match_{which}({operand_text(a, names, width)},{operand_text(members, names, 32)})"
+    if isinstance(d, RegisterPair):
+        return [*_to(d.first, names, call), *_to(d.second, names, f"({call}!=0)")]
+    return _to(d, names, call)
+
+
 _WRITERS: Mapping[str, Writer] = {
     "add": _binary("({a}+{b})&{m}"),
     "sub": _binary("({a}-{b})&{m}"),
@@ -503,6 +514,7 @@ _WRITERS: Mapping[str, Writer] = {
     "vote": _vote,
     "shfl": _shuffle,
     "elect": _elect,
+    "match": _match,
     "activemask": _active,
     "redux": _reduce,
 }

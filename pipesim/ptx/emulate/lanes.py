@@ -91,6 +91,34 @@ class WarpLanes:
             found |= (1 if p.each[i] else 0) << i
         return found
 
+    def match_any(self, a: Value, members: Value) -> Value:
+        """``match.any``: of each lane those that have its value."""
+        lanes = self._members(members)
+        if isinstance(a, int):
+            return lanes
+        if isinstance(a, OpenAnswer):
+            return self._per_answer(self.match_any, a, members)
+        if not isinstance(a, PerLane):
+            return a
+        alike: dict[int, int] = {}
+        for i in lanes_in(lanes):
+            if not isinstance(a.each[i], int):
+                return a.each[i]
+            alike[a.each[i]] = alike.get(a.each[i], 0) | 1 << i
+        return lanes_of([alike[a.each[i]] if lanes >> i & 1 else 0 for i in range(WARP)])
+
+    def match_all(self, a: Value, members: Value) -> Value:
+        """``match.all``: the lanes that take part if all have one value, else 0."""
+        if isinstance(a, int):
+            return self._members(members)
+        if isinstance(a, OpenAnswer):
+            return self._per_answer(self.match_all, a, members)
+        if not isinstance(a, PerLane):
+            return a
+        seen = [a.each[i] for i in lanes_in(self._members(members))]
+        unknown = next((v for v in seen if not isinstance(v, int)), None)
+        return unknown if unknown is not None else self._members(members) if len(set(seen)) == 1 else 0
+
     def leader(self, members: Value) -> Value:
         """``elect.sync``: the lane that is elected; PTX leaves open which, the hardware measured takes the lowest."""
         lanes = self._members(members)

@@ -26,4 +26,5 @@ class Notes:
     inferred: dict[int, str] = field(default_factory=dict)
     equal_stores: set[int] = field(default_factory=set)
     generic: set[int] = field(default_factory=set)
+    ended: set[int] = field(default_factory=set)
     fences: set[int] = field(default_factory=set)

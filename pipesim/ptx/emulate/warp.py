@@ -155,6 +155,11 @@ class EmulatedWarp(WarpLanes):
         self.tries: dict[int, tuple[int, ...]] = {}  #: the same of each try whose answer is open
 
     @property
+    def threads(self) -> int:
+        """How many of the threads that a barrier counts are those of the lanes followed here: a warp is whole."""
+        return self.lanes.bit_count() if self.is_part else WARP
+
+    @property
     def is_part(self) -> bool:
         """Whether other lanes of the warp are followed apart from these."""
         return self.lanes != self.all_lanes

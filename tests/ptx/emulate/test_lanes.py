@@ -83,3 +83,51 @@ def test_the_cluster_barrier_counts_threads() -> None:
     program = program_of(SET_UP.format(first=1, count=1) + others, cluster=2)
     assert sum(line.startswith("CLUSTER_ARRIVE") for line in said(program, 0)) == 1
     assert check(program).verdict is Verdict.PROVED
+
+
+SPIN_THEN_END = """ @!%p1 bra rest;
+again:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3+8], 0;
+ @!%p9 bra again;
+ ret;
+rest:
+"""
+#: The second warp ends; the first one waits for all threads of the CTA.
+ENDS = SET_UP + " setp.eq.u32 %p1, %r1, 1;\n @%p1 ret;\n{waits} st.shared.u32 [tile], %r2;\n"
+#: The second warp waits until the first has ended, which waits for its arrival.
+LATER = ENDS.replace("setp.eq.u32 %p1", "setp.ne.u32 %p1").replace(" @%p1 ret;\n", SPIN_THEN_END)
+
+
+def test_warps_that_have_ended_count_at_a_barrier_of_all_threads() -> None:
+    """As CUDA says of ``__syncthreads``, and as an H200 does with any number; not where a count is given."""
+    twice = program_of(ENDS.format(first=1, count=1, waits=" bar.sync 0;\n bar.sync 1;\n bar.sync 0;\n"))
+    assert check(twice).verdict is Verdict.PROVED
+    assert [each.partition(" at ")[0] for each in twice.coverage.assumed] == ["warps that have ended count"] * 3
+    with_a_count = program_of(ENDS.format(first=1, count=1, waits=" bar.sync 0, 64;\n"))
+    assert check(with_a_count).verdict is Verdict.REFUTED
+
+
+def test_a_warp_that_ends_later_lets_the_others_go_on_when_it_does() -> None:
+    waits = " mbarrier.arrive.shared::cta.b64 _, [%r3+8];\n bar.sync 0;\n"
+    program = program_of(LATER.format(first=1, count=32, waits=waits))
+    assert check(program).verdict is Verdict.PROVED
+    assert said(program, 0)[-1] == said(program, 1)[-2] == "BAR_SYNC named_barrier=0 threads=64 lanes=32"
+
+
+def test_lanes_of_one_value_match() -> None:
+    """The lowest lane of each group of four arrives for the group; all lanes have the same half of their number."""
+    groups = """ shr.u32 %r10, %r2, 2;
+ activemask.b32 %r11;
+ match.any.sync.b32 %r12, %r10, %r11;
+ brev.b32 %r13, %r12;
+ bfind.shiftamt.u32 %r14, %r13;
+ setp.eq.u32 %p4, %r2, %r14;
+ match.all.sync.b32 %r15|%p5, %r1, %r11;
+ @%p4 mbarrier.arrive.shared::cta.b64 _, [%r3], 4;
+ @%p5 mbarrier.arrive.shared::cta.b64 _, [%r3+8];
+"""
+    program = program_of(SET_UP.format(first=32, count=32) + groups)
+    assert said(program, 1)[-2:] == [
+        "ARRIVE barrier=0 count=32 expect=0 register=-1 semantics=0",
+        "ARRIVE barrier=1 count=32 expect=0 register=-1 semantics=0",
+    ]

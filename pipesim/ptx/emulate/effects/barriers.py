@@ -30,11 +30,14 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
     threads = count or _WARP * cluster.warps_of_cta
     named = cluster.named.setdefault((warp.cta, number), NamedBarrier())
     operation = Op.BAR_ARRIVE if each.has("arrive") else Op.BAR_SYNC
-    lanes = warp.lanes.bit_count() if warp.is_part else _WARP
-    record(cluster, warp, each.position, operation, cluster.recorder.named_barrier(warp.cta, number), threads, lanes)
+    barrier, lanes = cluster.recorder.named_barrier(warp.cta, number), warp.threads
+    record(cluster, warp, each.position, operation, barrier, threads, lanes)
     vote = _vote(warp, step, len(each.operands) - 1) if each.has("red") else None
     generation = named.generation
+    if not count:
+        named.all_of_cta = each.position
     _arrive(named, threads, lanes, vote)
+    cluster.count_ended(warp.cta, number)
     if operation == Op.BAR_ARRIVE:
         return
     mask, whole = warp.mask, warp.whole
@@ -64,9 +67,7 @@ def _arrive(named: NamedBarrier, threads: int, lanes: int, vote: list[Value] | N
     named.arrived += lanes
     named.votes += vote or []
     if named.arrived >= threads:
-        named.results[named.generation] = named.votes
-        named.arrived, named.votes = 0, []
-        named.generation += 1
+        named.complete()
 
 
 def _reduced(modifiers: tuple[str, ...], votes: list[Value], line: int) -> Value:
