@@ -44,6 +44,7 @@ PAGES = (
     "docs/kernels.md",
     "docs/kernels-in-the-wild.md",
     "docs/launch-file.md",
+    "docs/launches.md",
     "docs/protocols.md",
     "docs/experiments.md",
     "docs/glossary.md",

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
+from pipesim.answers.views.launches import CaughtKernel, LaunchesReport
 from pipesim.answers.views.rows import ProtocolRow
 from pipesim.answers.views.run import RunReport
 from pipesim.answers.views.summary import Failure, ProtocolReport, SummaryReport, TraceLine
@@ -31,6 +32,7 @@ from pipesim.conform.result import TraceVerdict
 from pipesim.conform.times import TimeComparison
 from pipesim.errors import PipesimError
 from pipesim.explain.anatomy.parts import Anatomy
+from pipesim.launches.written import INDEX_FORMAT, INDEX_VERSION, NOT_LISTED
 from pipesim.model.coverage import Coverage
 from pipesim.model.finding import Deadlock, Finding
 from pipesim.model.ops import OPERANDS, Space
@@ -53,6 +55,7 @@ VERDICT_OK: Schema = {"enum": [True, False, None]}
 BEHAVIOUR: Schema = {"enum": [each.name.lower() for each in TraceVerdict]}
 PAIR_TIME: Schema = {"enum": [each.name.lower() for each in PairTime]}
 EXIT_CODE: Schema = {"enum": [0, 1, 2, 3, 4, 70]}
+STATUS: Schema = {"type": "integer", "minimum": 0, "maximum": 255}  #: of any program
 
 #: The sentences that a document has beside a dataclass's fields, or in their place (``report/sentences/document.py``).
 SENTENCES: Mapping[type, Schema] = {
@@ -179,7 +182,7 @@ def several(name: str, title: str, report: type, head: Mapping[str, Schema], *, 
 
 def answers() -> dict[str, Schema]:
     """The documents of ``--json``."""
-    shown, listed = Types(lower_names), Types(lower_names)
+    shown, listed, caught = Types(lower_names), Types(lower_names), Types(lower_names)
     protocols = listed.of(ProtocolRow)
     shown.of(Anatomy)
     anatomy = record({"exit_code": EXIT_CODE, **shown.defs.pop("Anatomy")["properties"]})
@@ -205,6 +208,13 @@ def answers() -> dict[str, Schema]:
         "completion": document("completion", ANSWERS, "pipesim completion SHELL --json", record(completion)),
         "export": document("export", ANSWERS, "pipesim export NAME --json", record(text)),
         "new": document("new", ANSWERS, "pipesim new FILE --json", record(made)),
+        "launches": document(
+            "launches",
+            ANSWERS,
+            "pipesim launches --json -- COMMAND",
+            record({"exit_code": STATUS, "report": caught.of(LaunchesReport)}),
+            caught.defs,
+        ),
         "error": document(
             "error",
             ANSWERS,
@@ -292,6 +302,28 @@ def launch() -> Schema:
     return document("launch", LAUNCH_VERSION, "a launch of a kernel (docs/launch-file.md)", form, defs)
 
 
+def launch_index() -> Schema:
+    """``launches.json`` in a folder of launches that were caught (docs/launches.md)."""
+    found = Types(lower_names)
+    kernel = found.of(CaughtKernel)
+    for each in found.defs.values():
+        for name in NOT_LISTED:
+            each["properties"].pop(name, None)
+        each["required"] = list(each["properties"])
+    members: dict[str, Schema] = {
+        "format": {"const": INDEX_FORMAT},
+        "version": {"const": INDEX_VERSION},
+        "command": rows(TEXT),
+        "status": {"anyOf": [STATUS, NOTHING]},
+        "devices": rows(TEXT),
+        "kernels": rows(kernel),
+        "notes": rows(TEXT),
+    }
+    return document(
+        "launch-index", INDEX_VERSION, "the launches of a program (docs/launches.md)", record(members), found.defs
+    )
+
+
 def profile() -> Schema:
     """A latency profile (docs/latency-profile.md)."""
     values = {
@@ -369,6 +401,7 @@ def schemas() -> dict[str, Schema]:
     files = {
         "program": program(),
         "launch": launch(),
+        "launch-index": launch_index(),
         "profile": profile(),
         "trace-metadata": trace_metadata(),
         "experiments": experiments(),

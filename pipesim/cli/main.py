@@ -13,7 +13,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from pipesim.cli import capture, check, completion, diff, export, list_, new, run, show, table, verify
+from pipesim.cli import capture, check, completion, diff, export, launches, list_, new, run, show, table, verify
 from pipesim.cli.arguments import Command
 from pipesim.cli.completion import complete_if_asked
 from pipesim.cli.limits import carry_out, interrupted
@@ -32,6 +32,7 @@ COMMANDS: tuple[Command, ...] = (
     export.COMMAND,
     table.COMMAND,
     capture.COMMAND,
+    launches.COMMAND,
     diff.COMMAND,
     verify.COMMAND,
     completion.COMMAND,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipesim.answers.views.conclusion import Answer, Conclusion, worst
+from pipesim.answers.views.launches import LaunchesReport
 from pipesim.errors import InternalError
 
 _CODES = {
@@ -17,3 +18,15 @@ _CODES = {
 def exit_code(*answers: Answer) -> int:
     """The code of the worst of these answers; 0 of none."""
     return _CODES[worst(answer.conclusion for answer in answers)]
+
+
+def launches_exit_code(report: LaunchesReport) -> int:
+    """The code of a command that ran a program, whose own failure is not lost.
+
+    Without verdicts it is the program's status, or, where that is 0, 3 if nothing was caught. With verdicts 1 is a
+    refuted launch, so a program that failed is 3 where nothing is refuted: not everything that it does was seen.
+    """
+    code = exit_code(report)
+    if not report.checked:
+        return report.status or code
+    return code or (_CODES[Conclusion.UNKNOWN] if report.status else 0)

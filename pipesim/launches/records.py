@@ -240,7 +240,7 @@ def _count(given: Members, process: str, found: _Found) -> None:
 
 
 def _note(given: Members, _process: str, found: _Found) -> None:
-    found.note(_line(given, "text", " ".join(given.text("text").split())))
+    found.note(_line(given, "text", "; ".join(line.strip() for line in given.text("text").splitlines())))
 
 
 def _parameter(data: Any, place: str) -> SeenParameter:

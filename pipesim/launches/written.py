@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 
 from pipesim.answers.views.launches import CaughtKernel, CaughtLaunch, LaunchesReport
+from pipesim.errors import OutputExistsError, UsageError
 from pipesim.trace.whole import require_free, write_whole
 
 INDEX = "launches.json"
 INDEX_FORMAT = "pipesim-launches"
 INDEX_VERSION = 1
-_NOT_LISTED = frozenset({"verdict", "said", "caught"})
+NOT_LISTED = frozenset({"verdict", "said"})  #: what a check says is not in the index
 
 
 def require_folder(folder: Path, *, force: bool) -> None:
-    """Before a program runs: OutputExistsError if the folder has launches already and ``force`` is not given."""
-    require_free(folder / INDEX, force=force)
+    """Before a program runs: raise if the files could not be written after it.
+
+    OutputExistsError if the folder has something in it and ``force`` is not given; UsageError if it is not a folder, or
+    cannot be made or written to.
+    """
+    at = folder
+    while not at.exists() and at != at.parent:
+        at = at.parent
+    if not at.is_dir():
+        raise UsageError(f"{at} is not a folder", correction="name another one")
+    if not os.access(at, os.W_OK):
+        raise UsageError(f"cannot write to the folder {at}", correction="name another folder")
+    if at == folder and not force and any(not each.name.startswith(".") for each in folder.iterdir()):
+        raise OutputExistsError(
+            f"{folder} is not empty", correction="name another folder, or add --force to overwrite files in it"
+        )
 
 
 def write_launches(report: LaunchesReport, texts: Mapping[str, str], folder: Path, *, force: bool = False) -> None:
@@ -39,4 +55,4 @@ def index_json(report: LaunchesReport) -> str:
 
 
 def _members(each: CaughtKernel | CaughtLaunch) -> dict[str, object]:
-    return {field.name: getattr(each, field.name) for field in fields(each) if field.name not in _NOT_LISTED}
+    return {field.name: getattr(each, field.name) for field in fields(each) if field.name not in NOT_LISTED}

@@ -50,6 +50,7 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("completion", ["completion", "bash"]),
     ("export", ["export", "producer_consumer", "--to", "promela"]),
     ("new", ["new", "my_kernel.py"]),
+    ("launches", ["launches", "--", "true"]),
     ("error", ["check", "nothing_of_the_kind"]),
 ]
 
@@ -65,7 +66,7 @@ def errors(name: str, document: Any) -> list[str]:
 
 def answered(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> Any:
     capsys.readouterr()
-    main([*arguments, "--json"])
+    main([arguments[0], "--json", *arguments[1:]])
     return json.loads(capsys.readouterr().out)
 
 
@@ -109,7 +110,7 @@ def test_the_answer_of_a_command(
 
 
 def test_every_answer_has_a_command_that_is_tried() -> None:
-    files = {"program", "profile", "trace-metadata", "experiments", "latency-floors", "launch"}
+    files = {"program", "profile", "trace-metadata", "experiments", "latency-floors", "launch", "launch-index"}
     assert {name for name, _ in COMMANDS} | files == set(MADE)
 
 

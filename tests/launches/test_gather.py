@@ -251,17 +251,27 @@ class TestWriting:
     def test_nothing_is_overwritten_unless_it_is_forced(self, tmp_path: Path) -> None:
         report, texts = gathered(tmp_path, [record()])
         out = tmp_path / "out"
-        out.mkdir()
-        (out / "k.json").write_text("mine")
         require_folder(out, force=False)
+        out.mkdir()
+        (out / ".hidden").write_text("")
+        require_folder(out, force=False)
+        (out / "k.json").write_text("mine")
+        with pytest.raises(OutputExistsError, match="out is not empty"):
+            require_folder(out, force=False)
         with pytest.raises(OutputExistsError, match=r"k\.json exists already"):
             write_launches(report, texts, out)
-        assert [path.name for path in out.iterdir()] == ["k.json"]
+        assert {path.name for path in out.iterdir()} == {"k.json", ".hidden"}
+        require_folder(out, force=True)
         write_launches(report, texts, out, force=True)
         assert (out / "k.json").read_text() == texts["k.json"]
-        with pytest.raises(OutputExistsError):
-            require_folder(out, force=False)
-        require_folder(out, force=True)
+
+    def test_a_folder_that_cannot_be_written_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "file").write_text("")
+        with pytest.raises(UsageError, match="file is not a folder"):
+            require_folder(tmp_path / "file" / "below", force=True)
+        monkeypatch.setattr("pipesim.launches.written.os.access", lambda *_: False)
+        with pytest.raises(UsageError, match="cannot write to the folder"):
+            require_folder(tmp_path / "x" / "y", force=True)
 
     def test_the_index_lists_everything(self, tmp_path: Path) -> None:
         report, _ = gathered(tmp_path, [record(), count()])

@@ -11,7 +11,7 @@ from hwkernels.twins import registered
 from hwkernels.twins.launch_file import launch_of
 from pipesim.launches.caught import KernelText, described, kernel_text
 from pipesim.launches.records import read_spool
-from pipesim.ptx.extract import extract
+from pipesim.ptx.extract import extract, with_contents_read
 from pipesim.ptx.flow.wanted import Need
 from pipesim.ptx.launch.values import Launch, Pointer
 from pipesim.targets import find
@@ -43,7 +43,7 @@ def without_idle_memory(launch: Launch, kernel: KernelText) -> Launch:
         else each
         for each, formal in zip(launch.parameters, kernel.entry.params, strict=True)
     ]
-    return replace(launch, parameters=tuple(parameters))
+    return with_contents_read(kernel.module, replace(launch, parameters=tuple(parameters)))
 
 
 @pytest.mark.parametrize("name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[1:])])

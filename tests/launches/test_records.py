@@ -141,7 +141,7 @@ def test_keys_that_are_there_twice_and_what_is_not_text(tmp_path: Path) -> None:
 
 def test_a_note_of_the_process_has_no_control_characters(tmp_path: Path) -> None:
     folder = write_spool(tmp_path / "s", [{"kind": "note", "text": "a\x1b]0;x\nb"}])
-    assert read_spool(folder).notes == ("a?]0;x?b",)
+    assert read_spool(folder).notes == ("a?]0;x; b",)
 
 
 def test_few_of_many_damaged_lines_are_named(tmp_path: Path) -> None:

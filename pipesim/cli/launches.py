@@ -1,0 +1,144 @@
+"""``pipesim launches``: run a program, and write the PTX and a launch file of every kernel with barriers in it."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipesim.cli.arguments import Command, add_force, add_output, bytes_of
+from pipesim.cli.limits import start
+from pipesim.cli.output import emit, progress
+from pipesim.errors import ParameterError, UsageError
+from pipesim.process.watch import SignalError, current, signal_of
+
+if TYPE_CHECKING:
+    from pipesim.model.finding import Verdict
+
+_OUT = Path("launches")
+_MOST_LAUNCHES = 256
+_MOST_BYTES = "64M"
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "pipesim launches [OPTION ...] -- COMMAND [ARGUMENT ...]"
+    parser.add_argument("--out", type=Path, default=_OUT, metavar="DIR", help=f"the folder to write (default {_OUT})")
+    parser.add_argument("--check", action="store_true", help="check every launch file that is written")
+    parser.add_argument("--once", action="store_true", help="only the first launch of each kernel")
+    parser.add_argument(
+        "--kernels",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="only kernels whose name in the PTX matches, as 'gemm*'; may be repeated",
+    )
+    parser.add_argument(
+        "--max-launches",
+        type=int,
+        default=_MOST_LAUNCHES,
+        metavar="N",
+        help=f"distinct launches of a process that are recorded (default {_MOST_LAUNCHES})",
+    )
+    parser.add_argument(
+        "--max-bytes",
+        type=bytes_of,
+        default=bytes_of(_MOST_BYTES),
+        metavar="SIZE",
+        help=f"of what a process records, PTX included (default {_MOST_BYTES})",
+    )
+    parser.add_argument(
+        "--ptx", type=Path, metavar="DIR", help="PTX files of a compiler's dump, for kernels whose PTX is not found"
+    )
+    add_force(parser)
+    add_output(parser)
+    parser.add_argument(
+        "words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="the program to run, and its arguments"
+    )
+
+
+def _carry_out(options: argparse.Namespace) -> int:
+    from pipesim.export.exit_codes import launches_exit_code
+    from pipesim.launches.checks import check_launches
+    from pipesim.launches.code import dumped_ptx
+    from pipesim.launches.command import run_observed, spool_folder
+    from pipesim.launches.gather import gather
+    from pipesim.launches.observe.limits import Limits
+    from pipesim.launches.written import require_folder, write_launches
+    from pipesim.report.pages.launches import paint_launches
+
+    words = _words(options)
+    require_folder(options.out, force=options.force)
+    dump = dumped_ptx(options.ptx) if options.ptx is not None else {}
+    limits = Limits(tuple(options.kernels), options.once, options.max_launches, options.max_bytes)
+    with spool_folder() as spool:
+        ran = run_observed(words, spool, limits, to_stderr=options.json)
+        start(options)
+        with progress("reading what was launched"):
+            report, texts = gather(
+                spool, dump, folder=str(options.out), command=words, status=ran.status, patterns=options.kernels
+            )
+            write_launches(report, texts, options.out, force=options.force)
+    ending = next((number for number in ran.signals if number != signal.SIGINT), None)
+    if options.check and ending is None:  # a Ctrl-C was the program's; another one ends the checks
+        report = check_launches(report, options.out, _Verdicts(options))
+    code = launches_exit_code(report)
+    emit(options, {"exit_code": code, "report": report}, lambda console: paint_launches(console, report))
+    if ending is not None and not ran.status:
+        raise SignalError(ending)
+    return code
+
+
+def _words(options: argparse.Namespace) -> list[str]:
+    """The command and its arguments. UsageError if there is none."""
+    words: list[str] = options.words[1:] if options.words[:1] == ["--"] else options.words
+    if not words:
+        raise UsageError("launches: no program is given", correction="pipesim launches -- python train.py")
+    if options.max_launches < 1:
+        raise ParameterError(f"--max-launches {options.max_launches}", correction="give 1 or more")
+    return words
+
+
+class _Verdicts:
+    """Checks one launch after the other, each within the limits of a check, until Ctrl-C ends them."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._ended = False
+
+    def __call__(self, ptx: Path, launch: Path) -> tuple[Verdict, str]:
+        from pipesim.answers.budget import budget_of
+        from pipesim.cli.progress import TerminalProgress
+        from pipesim.launches.checks import check_launch
+        from pipesim.model.finding import Verdict
+
+        if not self._ended:
+            start(self._options)
+            try:
+                budget = budget_of(self._options.time_limit)
+                return check_launch(ptx, launch, budget=budget, progress=TerminalProgress())
+            except KeyboardInterrupt as error:
+                if signal_of(error) != signal.SIGINT:
+                    raise
+                current().resume()
+                self._ended = True
+        return Verdict.UNKNOWN, "unknown: interrupted before there was a verdict"
+
+
+COMMAND = Command(
+    "launches",
+    "run a program, and catch the kernels that it launches",
+    "Run a program on a machine with a GPU, and write the PTX and a launch file of every kernel with barriers that it "
+    "launches, once for each distinct launch, with a table at the end. The program is not changed, and has no limits.",
+    _arguments,
+    _carry_out,
+    (
+        (
+            "pipesim launches -- python train.py",
+            "write launches/KERNEL.ptx and .json, for pipesim check on any machine",
+        ),
+        ("pipesim launches --check --once -- python train.py", "the first launch of each kernel, with its verdict"),
+        ("pipesim launches --kernels 'gemm*' --out gemm -- pytest test_gemm.py", "some kernels of a test, as gemm/..."),
+    ),
+    in_steps=True,
+)

@@ -1,0 +1,85 @@
+"""A command that runs with its launches observed: its streams and signals are its own, its records go to a spool."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipesim.errors import UsageError
+from pipesim.launches import observe
+from pipesim.launches.observe.limits import SPOOL, Limits
+from pipesim.process.watch import current, signal_of
+
+_SITE = Path(observe.__file__).with_name("site")  #: its ``sitecustomize`` begins to observe a Python process
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended. ``status`` is as a shell has it: 128 and the number of a signal that ended it.
+
+    ``signals``: the numbers of those that this process got meanwhile, and passed on.
+    """
+
+    status: int
+    signals: tuple[int, ...] = ()
+
+
+@contextmanager
+def spool_folder() -> Iterator[Path]:
+    """A folder for records that no other user can read or write; it is removed with all that is in it."""
+    with tempfile.TemporaryDirectory(prefix="pipesim-launches-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def observed_environment(spool: Path, limits: Limits, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment of a command whose Python processes write records to ``spool``, and so do their children."""
+    path = environment.get("PYTHONPATH")
+    paths = [str(_SITE), *([path] if path else [])]
+    return {**environment, **limits.to_environment(), SPOOL: str(spool), "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def run_observed(command: Sequence[str], spool: Path, limits: Limits, *, to_stderr: bool = False) -> Ran:
+    """Run a command to its end, however long it takes: a limit of time or memory is not its own.
+
+    It has the standard streams of this process; with ``to_stderr`` its output goes to standard error. SIGINT, SIGTERM
+    and SIGHUP are passed on to it, and it is waited for. UsageError if it cannot be started.
+    """
+    current().stop()
+    current().allow_reserving()  # a child inherits the kernel's limit of memory
+    sys.stdout.flush()
+    try:
+        process = subprocess.Popen(  # noqa: S603  # the user's own command, as it was typed, without a shell
+            list(command), env=observed_environment(spool, limits), stdout=2 if to_stderr else None
+        )
+    except (OSError, ValueError) as error:  # a word with a zero in it
+        raise UsageError(
+            f"the command {command[0]!r} cannot be run",
+            cause=getattr(error, "strerror", None) or str(error),
+            correction="give a program and its arguments after --",
+        ) from error
+    signals: list[int] = []
+    while True:
+        try:
+            code = process.wait()
+        except KeyboardInterrupt as error:
+            number = signal_of(error)
+            signals.append(number)
+            _pass_on(process, number)
+            current().resume()
+        else:
+            return Ran(code if code >= 0 else 128 - code, tuple(signals))
+
+
+def _pass_on(process: subprocess.Popen[bytes], number: int) -> None:
+    """Send a signal on, unless the terminal has sent it to the command as well."""
+    if number == signal.SIGINT and os.isatty(0):
+        return
+    with suppress(ProcessLookupError):
+        process.send_signal(number)

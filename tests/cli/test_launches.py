@@ -1,0 +1,284 @@
+"""``pipesim launches``: a program runs as it would without it, and what it launched is written, whatever its end.
+
+The programs here write the records that the observer writes on a machine with a GPU.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipesim.answers.views.launches import CaughtKernel, CaughtLaunch, LaunchesReport
+from pipesim.cli import launches as command
+from pipesim.cli.arguments import bytes_of
+from pipesim.export.exit_codes import launches_exit_code
+from pipesim.launches import checks
+from pipesim.launches.command import Ran, observed_environment, run_observed, spool_folder
+from pipesim.launches.observe.limits import Limits
+from pipesim.model.finding import Verdict
+from pipesim.process.watch import SignalError
+from pipesim.ptx.launch.file import read_launch
+from tests.support.paths import ROOT
+from tests.support.spools import record_of, write_spool
+
+Call = Callable[..., Any]
+KERNELS = ROOT / "tests" / "ptx" / "kernels"
+COPY = 'cp prepared/* "$PIPESIM_LAUNCHES_SPOOL"'
+PTX = KERNELS / "scale_ws_s3-sm_90a.ptx"
+
+
+def sh(script: str) -> tuple[str, ...]:
+    return ("--", "sh", "-c", script)
+
+
+@pytest.fixture(autouse=True)
+def prepared(tmp_path: Path) -> Path:
+    """The records of a process that launches one kernel of ours twice, with two grids."""
+    given = read_launch(PTX.with_suffix(".json").read_text(encoding="utf-8"), "x")
+    count = {"kind": "count", "kernel": "scale_ws", "image": "i", "launches": 9, "distinct": 2, "left_out": 0}
+    records = [record_of(given), record_of(replace(given, grid=(4, 1, 1))), count]
+    return write_spool(tmp_path / "prepared", records, i=PTX.read_text(encoding="utf-8"))
+
+
+class TestWhatIsWritten:
+    def test_every_distinct_launch_beside_its_ptx_and_a_table(self, call: Call) -> None:
+        answer = call("launches", *sh(COPY))
+        assert (answer.code, answer.err) == (0, "")
+        assert answer.out == (
+            "  kernel    PTX from  launches  distinct\n"
+            "  scale_ws  Triton           9         2\n"
+            "    scale_ws.json    grid 8 · block 256\n"
+            "    scale_ws-2.json  grid 4 · block 256\n"
+            "\n"
+            "✓ 2 launch files of 1 kernel written to launches\n"
+            "\n"
+            "  pipesim check launches/scale_ws.ptx\n"
+        )
+        names = {"launches.json", "scale_ws.ptx", "scale_ws.json", "scale_ws-2.json"}
+        assert {path.name for path in Path("launches").iterdir()} == names
+
+    def test_check_accepts_the_files_as_they_are(self, call: Call) -> None:
+        call("launches", *sh(COPY), "--out", "ignored: it is the program's")
+        first = call("check", "launches/scale_ws.ptx", "--quick")
+        second = call("check", "launches/scale_ws.ptx", "--launch", "launches/scale_ws-2.json", "--quick")
+        assert (first.code, second.code) == (0, 0)
+
+    def test_the_folder_and_the_kernels_can_be_chosen(self, call: Call) -> None:
+        answer = call("launches", "--out", "a/b", "--kernels", "gemm*", *sh(COPY))
+        assert answer.code == 3
+        assert "kernels that match no pattern: 1" in answer.out
+        assert [path.name for path in Path("a/b").iterdir()] == ["launches.json"]
+
+    def test_a_folder_with_something_in_it_is_refused_before_the_program_runs(self, call: Call) -> None:
+        Path("launches").mkdir()
+        Path("launches/mine").write_text("")
+        answer = call("launches", *sh("touch ran"))
+        assert (answer.code, answer.err.splitlines()[0]) == (2, "pipesim: launches is not empty")
+        assert not Path("ran").exists()
+        assert call("launches", "--force", *sh(COPY)).code == 0
+
+    def test_a_dump_of_ptx_is_joined_by_name(self, call: Call, prepared: Path) -> None:
+        text = (prepared / "7.jsonl").read_text().replace('"code": "i.ptx"', '"code": ""')
+        (prepared / "7.jsonl").write_text(text)
+        assert call("launches", "--out", "without", *sh(COPY)).code == 3
+        Path("dump").mkdir()
+        (prepared / "i.ptx").rename("dump/scale.ptx")
+        answer = call("launches", "--ptx", "dump", *sh(COPY))
+        assert (answer.code, "Triton, scale.ptx" in answer.out) == (0, True)
+        assert call("launches", "--ptx", "nowhere", *sh("touch ran")).code == 2
+        assert not Path("ran").exists()
+
+    def test_the_document(self, call: Call) -> None:
+        answer = call("launches", "--json", *sh(f"echo printed; {COPY}"))
+        report = answer.json["report"]
+        assert (answer.json["exit_code"], report["status"], report["checked"]) == (0, 0, False)
+        assert report["command"] == ["sh", "-c", f"echo printed; {COPY}"]
+        (kernel,) = report["kernels"]
+        assert [each["file"] for each in kernel["caught"]] == ["scale_ws.json", "scale_ws-2.json"]
+        index = json.loads(Path("launches/launches.json").read_text())
+        assert [each["name"] for each in index["kernels"]] == ["scale_ws"]
+
+
+class TestVerdicts:
+    def test_each_launch_has_one(self, call: Call) -> None:
+        answer = call("launches", "--check", *sh(COPY))
+        assert answer.code == 0
+        assert "    ✓ scale_ws.json    proved: scale_ws: " in answer.out
+        assert answer.out.count("✓ scale_ws") == 2
+        assert "✓ 2 launches: 2 proved" in answer.out
+
+    def test_a_refuted_one_is_a_finding_and_is_named(self, call: Call, prepared: Path) -> None:
+        text = PTX.read_text(encoding="utf-8")
+        line = next(each for each in text.splitlines() if "mbarrier.arrive.shared" in each)
+        (prepared / "i.ptx").write_text(text.replace(line, "", 1))
+        answer = call("launches", "--check", "--json", *sh(COPY))
+        assert answer.code == 1
+        verdicts = {each["verdict"] for each in answer.json["report"]["kernels"][0]["caught"]}
+        assert verdicts == {"refuted"}
+
+    def test_an_interrupted_check_keeps_what_is_known(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+        verdicts: Iterator[Any] = iter([(Verdict.PROVED, "proved"), SignalError(signal.SIGINT)])
+
+        def checked(*_: object, **__: object) -> Any:
+            found = next(verdicts)
+            if isinstance(found, SignalError):
+                raise found
+            return found
+
+        monkeypatch.setattr(checks, "check_launch", checked)
+        answer = call("launches", "--check", *sh(COPY))
+        assert answer.code == 3
+        assert "✓ scale_ws.json    proved\n" in answer.out
+        assert "? scale_ws-2.json  unknown: interrupted before there was a verdict" in answer.out
+
+    def test_another_signal_ends_the_command(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+        def ended(*_: object, **__: object) -> tuple[Verdict, str]:
+            raise SignalError(signal.SIGTERM)
+
+        monkeypatch.setattr(checks, "check_launch", ended)
+        assert call("launches", "--check", *sh(COPY)).code == 128 + signal.SIGTERM
+
+
+class TestExitCode:
+    def report(self, status: int | None, *verdicts: Verdict | None, file: str = "k.json") -> LaunchesReport:
+        one = (1, 1, 1)
+        caught = tuple(CaughtLaunch(file, one, one, one, "launch", verdict=each) for each in verdicts)
+        kernel = CaughtKernel("k", "", "sm_90a", "k.ptx", True, 1, 1, 0, caught)
+        return LaunchesReport("out", (), status, (), (kernel,), checked=None not in verdicts and bool(verdicts))
+
+    @pytest.mark.parametrize(
+        ("status", "verdicts", "code"),
+        [
+            (0, (None,), 0),
+            (None, (None,), 0),
+            (5, (None,), 5),
+            (137, (None,), 137),
+            (0, (Verdict.PROVED,), 0),
+            (0, (Verdict.PROVED, Verdict.UNKNOWN), 3),
+            (0, (Verdict.PROVED, Verdict.REFUTED), 1),
+            (5, (Verdict.REFUTED,), 1),
+            (1, (Verdict.PROVED,), 3),
+        ],
+    )
+    def test_of_a_program_and_verdicts(self, status: int, verdicts: tuple[Verdict | None, ...], code: int) -> None:
+        assert launches_exit_code(self.report(status, *verdicts)) == code
+
+    def test_of_a_program_of_which_nothing_was_caught(self) -> None:
+        assert launches_exit_code(self.report(0)) == 3
+        assert launches_exit_code(self.report(7)) == 7
+
+    def test_a_program_that_fails_is_reported_with_what_it_launched(self, call: Call) -> None:
+        answer = call("launches", *sh(f"{COPY}; exit 42"))
+        assert answer.code == 42
+        assert answer.out.split("✓ ")[1].split("\n\n")[0].split()[-5:] == ["command", "ended", "with", "status", "42"]
+
+    def test_a_program_that_is_killed_is_as_well(self, call: Call) -> None:
+        answer = call("launches", *sh(f"{COPY}; kill -9 $$"))
+        assert (answer.code, Path("launches/scale_ws.json").is_file()) == (137, True)
+
+    def test_a_program_that_cannot_be_run(self, call: Call) -> None:
+        answer = call("launches", "--", "./nothing-of-the-kind", "x")
+        assert (answer.code, answer.out) == (2, "")
+        assert answer.error[0] == "pipesim: the command './nothing-of-the-kind' cannot be run"
+        assert call("launches", "--", "a\0b").code == 2
+
+    def test_a_line_without_a_program(self, call: Call) -> None:
+        for words in ((), ("--",), ("--check",)):
+            answer = call("launches", *words)
+            assert (answer.code, answer.error[0]) == (2, "pipesim: launches: no program is given")
+        assert call("launches", "--max-launches", "0", "--", "true").code == 2
+
+
+class TestTheProgramItself:
+    """It runs as it would without pipesim: words, streams, signals, limits."""
+
+    def pipesim(self, *words: str, **more: Any) -> subprocess.Popen[str]:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(Path.cwd() / "tmp")}
+        Path("tmp").mkdir(exist_ok=True)
+        line = [sys.executable, "-m", "pipesim", "launches", *words]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(line, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True, **more)
+
+    def test_its_words_and_streams_are_its_own(self) -> None:
+        process = self.pipesim("--once", "--", "sh", "-c", 'cat; echo "$@" >&2; exit 3', "sh", "--check", "--", "-x")
+        out, err = process.communicate("from stdin\n")
+        assert (process.returncode, err) == (3, "--check -- -x\n")
+        assert out.startswith("from stdin\n? no launch file")
+
+    def test_its_output_is_on_standard_error_where_a_document_is_asked_for(self) -> None:
+        process = self.pipesim("--json", "--", "echo", "printed")
+        out, err = process.communicate()
+        assert (json.loads(out)["report"]["status"], err) == (0, "printed\n")
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+    def test_a_signal_is_passed_on_and_what_was_launched_is_written(self, number: int) -> None:
+        """The program says that it got the signal, and ends with a status of its own."""
+        script = f"import os, signal, sys\nsignal.signal({number}, lambda *_: sys.exit(9))\nos.system({COPY!r})\n"
+        process = self.pipesim("--", sys.executable, "-c", script + "print('ready', flush=True)\nsignal.pause()\n")
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        assert len(list(Path("tmp").iterdir())) == 1
+        process.send_signal(number)
+        out, _ = process.communicate()
+        assert process.returncode == 9
+        assert "2 launch files of 1 kernel written to launches; the command ended with status 9" in " ".join(
+            out.split()
+        )
+        assert list(Path("tmp").iterdir()) == []
+
+    def test_a_signal_that_the_program_takes_for_its_end_ends_pipesim_too(self) -> None:
+        script = "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\nprint(flush=True)\n"
+        process = self.pipesim("--", sys.executable, "-c", script + "signal.pause()\n")
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.terminate()
+        process.communicate()
+        assert process.returncode == 128 + signal.SIGTERM
+
+    def test_it_has_no_limits_of_pipesim_s(self) -> None:
+        script = "import resource, signal; print(resource.getrlimit(resource.RLIMIT_DATA), signal.getitimer(0))"
+        process = self.pipesim("--max-memory", "1G", "--time-limit", "1", "--", sys.executable, "-S", "-c", script)
+        said = process.communicate()[0].splitlines()[0]
+        assert said == f"{resource.getrlimit(resource.RLIMIT_DATA)} (0.0, 0.0)"
+
+    def test_a_python_program_is_observed_from_its_start(self) -> None:
+        script = "import sys; print('pipesim.launches.observe' in sys.modules)"
+        process = self.pipesim("--", sys.executable, "-c", script)
+        out, err = process.communicate()
+        assert (out.splitlines()[0], err) == ("True", "")
+
+
+class TestTheEnvironment:
+    def test_the_observer_comes_first_and_the_rest_stays(self, tmp_path: Path) -> None:
+        limits = Limits(("a*", "b"), True, 5, 1000)
+        made = observed_environment(tmp_path, limits, {"HOME": "/h", "PYTHONPATH": "/mine"})
+        first, second = made["PYTHONPATH"].split(os.pathsep)
+        assert (Path(first, "sitecustomize.py").is_file(), second) == (True, "/mine")
+        assert (made["HOME"], made["PIPESIM_LAUNCHES_SPOOL"]) == ("/h", str(tmp_path))
+        assert Limits.from_environment(made) == limits
+        assert os.pathsep not in observed_environment(tmp_path, limits, {})["PYTHONPATH"]
+
+    def test_the_folder_of_records_is_private_and_goes(self) -> None:
+        with spool_folder() as spool:
+            assert spool.stat().st_mode & 0o777 == 0o700
+            (spool / "below").mkdir()
+            (spool / "below" / "x").write_text("")
+        assert not spool.exists()
+
+    def test_a_command_that_ran(self, tmp_path: Path) -> None:
+        assert run_observed(["true"], tmp_path, Limits()) == Ran(0)
+        assert run_observed(["sh", "-c", "kill -TERM $$"], tmp_path, Limits()) == Ran(143)
+
+
+def test_the_command_has_its_defaults_from_the_limits() -> None:
+    assert (command._MOST_LAUNCHES, bytes_of(command._MOST_BYTES)) == (Limits().launches, Limits().nbytes)
