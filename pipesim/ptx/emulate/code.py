@@ -125,6 +125,8 @@ class Code:
         for position in sorted(self.kept | self.opaque):
             for operand in self.body[position].operands:
                 self._collect(operand)
+            for name in self._writes[position]:  # also the carry, which is no operand
+                self.register(name)
         self.loaded_at_once: frozenset[int] = frozenset()  #: loads of tensor memory that end when they are used
         self.effect_of: Callable[[Instruction], Callable[..., Any]] = lambda _: lambda *__: None
 
@@ -236,7 +238,10 @@ class Code:
     def _lines(self, each: Instruction, computed: list[Assignment]) -> list[str]:
         if each.guard is None:
             return [f"R[{register}]={text}" for register, text in computed]
-        guard = f"R[{self.register(each.guard.register)}]"
+        holds = self.register(each.guard.register)
+        if any(register == holds for register, _ in computed[:-1]):  # it is a result before the last one is chosen
+            computed = self._unknowns(each)
+        guard = f"R[{holds}]"
         made = []
         for register, text in computed:
             order = f"R[{register}],{text}" if each.guard.negated else f"{text},R[{register}]"

@@ -34,6 +34,9 @@ class NameTable(Protocol):
     def register(self, name: str) -> int:
         """The number of a register."""
 
+    def width(self, name: str) -> int:
+        """The bits of a register."""
+
     def constant(self, operand: Special | Symbol | Address) -> str:
         """The text that stands for what does not change while a warp runs."""
 
@@ -342,11 +345,14 @@ def _convert(instruction: Instruction, names: NameTable) -> list[Assignment]:
     kinds = [_INTEGERS[m] for m in instruction.modifiers if m in _INTEGERS]
     if len(kinds) != 2 or instruction.has_any("sat", "pack"):
         raise NotAnExpression
-    (_, to_width), (kind, from_width) = kinds
+    (to_kind, to_width), (kind, from_width) = kinds
     d, a = _operands(instruction, 2)
     text = operand_text(a, names, from_width)
+    held = names.width(d.name) if isinstance(d, Register) and to_kind == "s" else to_width
     if to_width <= from_width:
         text = f"{text}&{_mask(to_width)}"
+        if held > to_width:  # a register that is wider gets copies of the sign
+            text = f"{_signed(f'({text})', to_width)}&{_mask(held)}"
     else:
         text = f"({text}&{_mask(from_width)})"
         if kind == "s":
@@ -452,7 +458,10 @@ def _elect(instruction: Instruction, names: NameTable) -> list[Assignment]:
 
 def _active(instruction: Instruction, names: NameTable) -> list[Assignment]:
     (d,) = _operands(instruction, 1)
-    return _to(d, names, "W.mask")
+    if instruction.guard is None:
+        return _to(d, names, "W.mask")
+    holds = f"R[{names.register(instruction.guard.register)}]" + ("^1" if instruction.guard.negated else "")
+    return _to(d, names, f"W.vote_ballot({holds},{_mask(32)})")
 
 
 def _reduce(instruction: Instruction, names: NameTable) -> list[Assignment]:

@@ -16,6 +16,13 @@ def signed(a: int, width: int) -> int:
     return a - (1 << width) if a >> (width - 1) & 1 else a
 
 
+def extended(a: Value, width: int, to: int) -> Value:
+    """A number of ``width`` bits in a register of ``to`` bits, with copies of its sign."""
+    if isinstance(a, int):
+        return signed(a, width) & ((1 << max(width, to)) - 1)
+    return lift(extended, a, width, to)
+
+
 def shl(a: Value, b: Value, width: int) -> Value:
     """``shl``: amounts above the width give 0."""
     if isinstance(a, int) and isinstance(b, int):

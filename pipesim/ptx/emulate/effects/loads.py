@@ -21,6 +21,7 @@ from pipesim.ptx.emulate.addresses import (
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import one_of, unknown
+from pipesim.ptx.emulate.integers import extended
 from pipesim.ptx.emulate.memory import runs
 from pipesim.ptx.emulate.values import (
     FULL,
@@ -38,7 +39,7 @@ from pipesim.ptx.emulate.values import (
 )
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.launch.image import PARAMETERS
-from pipesim.ptx.text.instruction import Instruction, Sink, Vector
+from pipesim.ptx.text.instruction import Instruction, Register, Sink, Vector
 
 _OFFSET = (1 << RANK_SHIFT) - 1
 _SPACES = (
@@ -105,6 +106,8 @@ def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     registers = iter(step.results)
     for part, value in zip(parts, results, strict=True):
         if not isinstance(part, Sink):
+            if _sign(each) and isinstance(part, Register):
+                value = extended(value, 8 * size, cluster.code.width(part.name))
             warp.write(next(registers), value)
 
 
@@ -143,15 +146,6 @@ def _loaded(
 
 
 def _word(
-    cluster: Cluster, warp: EmulatedWarp, each: Instruction, space: str, address: int, size: int, lane: int
-) -> Value:
-    value = _raw(cluster, warp, each, space, address, size, lane)
-    if _sign(each) and size < 8 and isinstance(value, int) and value >> (8 * size - 1):
-        return value | (0xFFFFFFFF if size < 4 else 0) & ~((1 << 8 * size) - 1)
-    return value
-
-
-def _raw(
     cluster: Cluster, warp: EmulatedWarp, each: Instruction, space: str, address: int, size: int, lane: int
 ) -> Value:
     if space.startswith("param") and address < 1 << 16:
