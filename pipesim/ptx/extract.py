@@ -20,6 +20,7 @@ from pipesim.ptx.emulate.effects.table import effect_of
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.synchronising import synchronises
 from pipesim.ptx.emulate.warp import EmulatedWarp, Status
+from pipesim.ptx.flow.awaited import awaiting
 from pipesim.ptx.flow.graph import graph_of
 from pipesim.ptx.flow.inline import inlined
 from pipesim.ptx.flow.slice import slice_of
@@ -232,8 +233,12 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
     left_out += [f"{at(p)}: {mnemonic} is not known" for p, mnemonic in sorted(notes.unread.items())]
     assumed = _not_waited_for(kernel, cluster, at)
     assumed += [f"the wait at {at(p)} does not time out" for p in sorted(notes.time_outs)]
+    followed = kernel.code.kept - notes.passed_over
+    waits = awaiting(function, kernel.code.regions.graph, followed)
+    assumed += [f"the loop at {at(p)} ends, which waits for global memory" for p in waits]
     assumed += [f"the trap after {at(p)} is not reached" for p in sorted(notes.traps)]
     assumed += [f"{at(p)}: {what}" for p, what in sorted((notes.policies | cluster.globals.policies).items())]
+    assumed += [f"{words} is read by one warp before another one changes it" for words in cluster.globals.contested]
     assumed += [f"warps that store to the same bytes at {at(p)} store the same" for p in sorted(notes.equal_stores)]
     assumed += [f"warps that have ended count at the barrier of the CTA at {at(p)}" for p in sorted(notes.ended)]
     generic = [at(p) for p in sorted(notes.generic)]

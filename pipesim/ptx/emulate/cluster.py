@@ -23,7 +23,7 @@ from pipesim.ptx.emulate.global_memory import GlobalMemory
 from pipesim.ptx.emulate.memory import Bytes, Items
 from pipesim.ptx.emulate.notes import Notes
 from pipesim.ptx.emulate.regions import BranchRegion
-from pipesim.ptx.emulate.values import WARP, Leaf, Unknown, Value
+from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Unknown, Value, lanes_in
 from pipesim.ptx.emulate.warp import EmulatedWarp, Status
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import Launch
@@ -331,6 +331,8 @@ class Cluster:
         """What an atomic returns: on shared memory unknown, since warps come there in any order."""
         leaf = Leaf(f"the result of an atomic ({each.mnemonic})", each.line)
         if not isinstance(address, int):
+            for lane in lanes_in(warp.mask) if isinstance(address, PerLane) else ():
+                self.atomic(warp, each, address.each[lane], [Unknown(leaf)])  # of which only the place is known
             return Unknown(leaf)
         if each.has_any("shared", "shared::cta", "shared::cluster") or in_shared(address):
             return Unknown(leaf)

@@ -23,12 +23,16 @@ class GlobalMemory:
         self._first = first
         self._stored: dict[int, tuple[int, Value]] = {}  #: byte: agent that stored it, and its value
         self._counters: dict[int, tuple[int, int]] = {}  #: word: agent that has an atomic on it, and its value
+        self._seen: dict[int, int] = {}  #: byte: an agent that was given its value
+        self.contested: dict[str, None] = {}  #: words that one agent was given before another changes them
         self.policies: dict[int, str] = {}  #: by position: what was assumed of a counter
 
     def load(self, agent: int, address: int, size: int, each: Instruction) -> Value:
         """A word, as this agent sees it."""
         if address in self._counters:
             return Unknown(Leaf("a word of global memory with atomics", each.line))
+        for i in range(size):
+            self._seen[address + i] = agent if self._seen.get(address + i, agent) == agent else -1
         if not self._stored or not any(address + i in self._stored for i in range(size)):
             known = self._image.load(address, size)
             return known if known is not None else Unknown(Leaf(self.describe(address, each), each.line))
@@ -46,6 +50,7 @@ class GlobalMemory:
         """A word that this agent stores. Stopped where that are more than are followed."""
         if len(self._stored) > MAX_STORED_BYTES:
             raise Stopped(f"more than {MAX_STORED_BYTES:,} bytes of global memory are stored")
+        self._contest(agent, address, size)
         for i in range(size):
             owner, _ = self._stored.get(address + i, (agent, 0))
             byte: Value = value >> 8 * i & 255 if isinstance(value, int) else Unknown(Leaf("a stored value", 0))
@@ -59,13 +64,22 @@ class GlobalMemory:
         known = self._image.load(address, size) if size else None
         owner, value = self._counters.get(address, (agent, self._first if known is None else known))
         after = _after(each, value, operands, size)
+        if after != value:
+            self._contest(agent, address, size)
         if owner != agent or lanes != 1 or after is None or any(address + i in self._stored for i in range(size)):
+            if owner not in (agent, -1):
+                self.contested[self._image.describe(address) or "a counter"] = None
             self._counters[address] = (-1, 0)
             return Unknown(leaf)
         self._counters[address] = (agent, after)
         where = self._image.describe(address) or "a counter"
         self.policies[each.position] = f"the first atomic on {where} returns {self._first if known is None else known}"
         return value
+
+    def _contest(self, agent: int, address: int, size: int) -> None:
+        """An agent changes a word: what another one was given of it depends on who came first."""
+        if any(self._seen.get(at, agent) != agent for at in range(address, address + size)):
+            self.contested[self._image.describe(address) or "a word of global memory"] = None
 
     def describe(self, address: int, each: Instruction) -> str:
         """A word of global memory that is not known, in words."""

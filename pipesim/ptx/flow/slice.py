@@ -2,8 +2,8 @@
 
 The roots are all operations on barriers, asynchronous copies, fences and whatever may touch shared memory: of these,
 the addresses, counts, bytes and masks matter, not the data. From there it follows registers (any definition of the
-register), shared and local memory where a value that is read matters, guards, and the branches that decide whether a
-block runs. Floating point, the results of matrix products and loads of data fall away by themselves.
+register), shared, local and global memory where a value that is read matters, guards, and the branches that decide
+whether a block runs. Floating point, the results of matrix products and loads of data fall away by themselves.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from pipesim.ptx.flow.graph import Graph, graph_of
 from pipesim.ptx.flow.inline import callee
 from pipesim.ptx.flow.opcodes import LIBRARY, is_known, may_touch_shared, synchronises
 from pipesim.ptx.flow.uses import Names, Uses, uses_of
-from pipesim.ptx.flow.wanted import Wanted, wanted_by
+from pipesim.ptx.flow.wanted import ParameterPlaces, Wanted, wanted_by
 from pipesim.ptx.text.instruction import Address, Instruction, Symbol
 from pipesim.ptx.text.module import Function
 
 _STRUCTURE = frozenset({"exit", "ret", "bra"})  #: kept without a guard: they decide nothing and cost nothing
+_GLOBAL = {True: frozenset({"st", "red", "atom"}), False: frozenset({"ld", "ldu", "atom"})}  #: what stores, what loads
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,13 @@ class _Slicer:
     def __post_init__(self) -> None:
         self._deciders = control_dependence(self.graph)
         self._data = data_results(self.function, self.uses)
+        self._places = ParameterPlaces(self.function, self.uses)
         self._writers: dict[str, list[int]] = {}
         self._stores: dict[str, list[int]] = {}
         for each in self.function.body:
             for name in self.uses.writes[each.position]:
                 self._writers.setdefault(name, []).append(each.position)
-            for memory in _memories(each, stores=True):
+            for memory in self._memories_of(each, stores=True):
                 self._stores.setdefault(memory, []).append(each.position)
 
     def keep(self, instruction: Instruction) -> None:
@@ -110,7 +112,7 @@ class _Slicer:
         self.keep(instruction)
         self.valued.add(instruction.position)
         self._need(self.uses.reads[instruction.position])
-        for memory in _memories(instruction, stores=False):
+        for memory in self._memories_of(instruction, stores=False):
             self._remember(memory)
 
     def _remember(self, memory: str) -> None:
@@ -121,8 +123,18 @@ class _Slicer:
         for position in self._stores.get(memory, ()):
             instruction = self.function.body[position]
             self.keep(instruction)
-            self.valued.add(position)
-            self._need(self.uses.reads[position])
+            if not memory.startswith("global"):
+                self.valued.add(position)
+                self._need(self.uses.reads[position])
+
+    def _memories_of(self, instruction: Instruction, *, stores: bool) -> list[str]:
+        """As ``_memories``, and the global memory to which one parameter points: there only where stores go matters."""
+        found = _memories(instruction, stores=stores)
+        spaces = {name.partition("::")[0] for name in instruction.modifiers}
+        if instruction.opcode in _GLOBAL[stores] and not spaces & {"shared", "local", "param", "const", "nc"}:
+            at = 0 if instruction.opcode in ("st", "red") else 1
+            found += [f"global {self._places.pointer(place)}" for place in instruction.operands[at : at + 1]]
+        return found
 
     def _decide(self, block: int) -> None:
         """The branches that decide whether a block runs matter, and those that decide whether they run."""
@@ -150,8 +162,7 @@ class _Slicer:
 def _memories(instruction: Instruction, *, stores: bool) -> list[str]:
     """The memories that a store or atomic changes, or a load reads: "shared", "local", or a call's argument.
 
-    An access that names no space may be to shared or to local memory. What a kernel stores in global memory is not
-    followed: a load of it is for the launch file to answer.
+    An access that names no space may be to shared or to local memory.
     """
     kinds = {"st", "red", "atom", "stmatrix"} if stores else {"ld", "ldu", "atom", "ldmatrix"}
     if instruction.opcode not in kinds:

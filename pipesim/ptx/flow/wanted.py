@@ -39,7 +39,7 @@ class Wanted(NamedTuple):
 
 def wanted_by(function: Function, uses: Uses, kept: frozenset[int], valued: frozenset[int]) -> tuple[Wanted, ...]:
     """What the instructions of a slice need, parameters first, by offset."""
-    places = _ParameterPlaces(function, uses)
+    places = ParameterPlaces(function, uses)
     found: dict[tuple[Need, int, int, str], list[int]] = {}
     for position in sorted(kept):
         instruction = function.body[position]
@@ -50,7 +50,7 @@ def wanted_by(function: Function, uses: Uses, kept: frozenset[int], valued: froz
     return tuple(Wanted(*key, tuple(dict.fromkeys(lines))) for key, lines in rows)
 
 
-def _needs(instruction: Instruction, places: _ParameterPlaces, *, valued: bool) -> Iterator[tuple[Need, int, int, str]]:
+def _needs(instruction: Instruction, places: ParameterPlaces, *, valued: bool) -> Iterator[tuple[Need, int, int, str]]:
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode == "cp" and "tensor" in modifiers:
         for operand in instruction.operands:
@@ -81,7 +81,7 @@ def _lanes(modifiers: tuple[str, ...]) -> int:
     return next((int(each[1:]) for each in modifiers if each in {"v2", "v4", "v8"}), 1)
 
 
-class _ParameterPlaces:
+class ParameterPlaces:
     """Which registers hold an address of the parameters, or a pointer that a parameter gives."""
 
     def __init__(self, function: Function, uses: Uses) -> None:
