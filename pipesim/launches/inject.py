@@ -1,0 +1,107 @@
+"""The library that observes processes which are not Python: built on demand from the C of this package, and kept.
+
+Its sources are in ``pipesim/launches/observe/inject``; they need a C compiler and no header of CUDA's. The driver loads
+the library in a process that has ``CUDA_INJECTION64_PATH``, and so in every one that this starts.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from pipesim.bounds import MAX_CUBIN_BYTES, MAX_SOURCE_BYTES
+from pipesim.errors import CompileError, MissingExtraError, UsageError
+from pipesim.inputs import InputKind
+from pipesim.launches.observe.libraries import CUPTI, cupti_libraries
+from pipesim.launches.observe.limits import SPOOL, Limits
+from pipesim.trace.whole import write_whole
+
+INJECTION = "CUDA_INJECTION64_PATH"  #: what the driver loads in cuInit
+CANDIDATES = "PIPESIM_LAUNCHES_CUPTI"  #: libraries of CUPTI, one a line, of which the first that can be loaded is used
+OBSERVED = "PIPESIM_LAUNCHES_OBSERVED"  #: the id of a process that observes itself: the library does nothing there
+_SOURCES = Path(__file__).parent / "observe" / "inject"
+_OPTIONS = ("-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread")
+_LIBRARIES = ("-ldl",)
+_SOURCE = InputKind("source of the observing library", MAX_SOURCE_BYTES, UsageError, "install pipesim again")
+_BUILT = InputKind("library that was built", MAX_CUBIN_BYTES, UsageError, "remove it")
+_PATIENCE = 120  #: seconds that the compiler may take; it takes one
+
+
+def injection_environment(spool: Path, limits: Limits, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The variables with which a process and all that it starts are observed, with records in ``spool``.
+
+    Raises MissingExtraError without a C compiler or CUPTI, CompileError if the compiler fails, UsageError if the
+    cache cannot be written.
+    """
+    return {
+        INJECTION: str(injection_library(environment)),
+        CANDIDATES: "\n".join(_loadable(environment)),
+        SPOOL: str(spool.absolute()),
+        **limits.to_environment(),
+    }
+
+
+def injection_library(environment: Mapping[str, str] = os.environ) -> Path:
+    """The library, built with ``$CC`` (``cc``) if this source has not been built yet. Errors as above."""
+    compiler = shlex.split(environment.get("CC", "")) or ["cc"]
+    sources = {
+        path.name: _SOURCE.read_bytes(path) for path in sorted(_SOURCES.iterdir()) if path.suffix in (".c", ".h")
+    }
+    key = hashlib.sha256(repr((sources, _OPTIONS, compiler, os.uname().machine)).encode()).hexdigest()[:32]
+    path = _cache_directory(environment) / f"{key}.so"
+    if not path.is_file():
+        write_whole(path, _compiled(compiler), force=True)
+    return path
+
+
+def _cache_directory(environment: Mapping[str, str]) -> Path:
+    """``$XDG_CACHE_HOME/pipesim/inject``, by default below ``~/.cache``."""
+    base = environment.get("XDG_CACHE_HOME", "")
+    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "pipesim" / "inject"
+
+
+def _compiled(compiler: list[str]) -> bytes:
+    found = shutil.which(compiler[0])
+    if found is None:
+        raise MissingExtraError(
+            "there is no C compiler, which a program that is not Python needs to be observed",
+            cause=f"{compiler[0]} was not found",
+            correction="install gcc or clang, or name one in CC",
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        built = Path(folder) / "inject.so"
+        command = [found, *compiler[1:], *_OPTIONS, str(_SOURCES / "inject.c"), "-o", str(built), *_LIBRARIES]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)  # noqa: S603
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise CompileError(f"{found} cannot be run", cause=str(error)) from error
+        if done.returncode or not built.is_file():
+            raise CompileError(
+                f"{found} failed to build the library that observes a program:\n{done.stderr.strip()}",
+                correction="name another compiler in CC",
+            )
+        return _BUILT.read_bytes(built)
+
+
+def _loadable(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The libraries of CUPTI that may be loaded; MissingExtraError if there is none."""
+    found = cupti_libraries(environment)
+    for each in found:
+        if Path(each).is_file():
+            return found
+        with suppress(OSError):
+            ctypes.CDLL(each)  # a name that only the loader can find
+            return found
+    raise MissingExtraError(
+        "CUPTI is not installed",
+        cause=f"{CUPTI} names {found[0]}, which cannot be loaded" if CUPTI in environment else "",
+        correction="pip install nvidia-cuda-cupti",
+    )

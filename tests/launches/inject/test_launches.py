@@ -1,0 +1,158 @@
+"""What the library records of launches of all kinds, and that the program does what it does without it."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipesim.launches.records import SeenPointer
+from pipesim.ptx.launch.values import TensorMap
+from tests.launches.inject.conftest import PTX
+
+MAP = TensorMap("bf16", (1024, 512), (64, 128), (2048,), (1, 1), "128B")
+COLUMNS = TensorMap(
+    "f16", (1024, 512, 8, 4, 2), (32,), (2048, 1 << 20, 1 << 23, 1 << 25), (1, 1, 1, 1, 1), "32B", "none", 64
+)
+
+
+def test_a_launch(observed, ptx):
+    ran = observed("data", ptx, "number", 7, "grid", 12, "block", 96, "shared", 1000, "launch", "copy__8_4")
+    record = ran.launch
+    assert (record.kernel, record.origin, record.why_not) == ("copy__8_4", "PTX that the driver compiled", "")
+    assert (record.grid, record.block, record.cluster) == ((12, 1, 1), (96, 1, 1), (1, 1, 1))
+    assert (record.dynamic_shared, record.registers, record.via) == (1000, 40, "launch")
+    first, second = record.parameters
+    assert [(each.at, each.align) for each in first.pointers] == [(0, 512)]
+    assert (second.data, second.pointers) == ((7).to_bytes(4, "little"), ())
+    assert ran.text(record) == PTX.encode()
+    (process,) = ran.records.processes
+    assert (process.device, process.arch, process.argv[1:3]) == ("Fake H200 0", "sm_90", ("data", str(ptx)))
+    (count,) = ran.records.counts
+    assert (count.kernel, count.image, count.launches, count.distinct) == ("copy__8_4", record.image, 1, 1)
+    assert ran.records.notes == ()
+
+
+KINDS = ["launch", "ex", "cluster", "cooperative", "extra", "thread"]
+
+
+@pytest.mark.parametrize("how", KINDS)
+def test_each_kind_of_launch(observed, ptx, how):
+    record = observed("data", ptx, "number", 9, how, "mixed__4_8_24").launch
+    number, pointer, struct = record.parameters
+    assert number.data == (9).to_bytes(4, "little")
+    assert [each.at for each in pointer.pointers] == [0]
+    assert [each.at for each in struct.pointers] == [8]  # the second word of a structure
+    assert len(struct.data) == 24
+    assert record.cluster == ((2, 1, 1) if how == "cluster" else (1, 1, 1))
+
+
+@pytest.mark.parametrize("how", ["launch", "function"])
+def test_a_kernel_of_a_library(observed, ptx, how):
+    record = observed("library", ptx, how, "copy__8_4").launch
+    assert (record.code != "", record.registers) == (True, 40)
+    assert len(record.parameters) == 2
+
+
+def test_a_cluster_that_the_kernel_itself_requires(observed, ptx):
+    assert observed("data", ptx, "launch", "cluster__8").launch.cluster == (2, 1, 1)
+
+
+def test_a_kernel_without_parameters(observed, ptx):
+    assert observed("data", ptx, "launch", "nothing").launch.parameters == ()
+
+
+def test_the_program_does_the_same_without_the_library(observed, fake, ptx):
+    every = [word for kind in KINDS for word in (kind, "copy__8_4")]
+    commands = ["data", ptx, *every, "tiled", "graph", "g__8_128", "nodes", "n__8", "repeat", 20, "copy__8_4"]
+    alone = fake.run(*commands)
+    ran = observed(*commands)
+    assert alone.returncode == 0, alone.stderr
+    assert (ran.code, ran.printed) == (alone.returncode, alone.stdout)
+    assert len(ran.records.launches) > 3
+
+
+@pytest.mark.parametrize(("how", "expected"), [("tiled", MAP), ("im2col", COLUMNS)])
+def test_a_tensor_map_among_the_parameters(observed, ptx, how, expected):
+    map_, pointer = observed("data", ptx, how, "launch", "tiles__128_8").launch.parameters
+    assert [(each.at, each.map) for each in map_.maps] == [(0, expected)]
+    assert map_.pointers == ()  # its first word is an address in this driver
+    assert [each.at for each in pointer.pointers] == [0]
+
+
+def test_a_wide_map(observed, ptx):
+    (parameter,) = observed("data", ptx, "wide", "launch", "tiles__128").launch.parameters
+    assert (parameter.maps[0].map.box, parameter.maps[0].map.pixels) == ((32,), 96)
+
+
+def test_a_map_whose_address_was_replaced_keeps_its_members(observed, ptx):
+    commands = ["data", ptx, "tiled", "launch", "tiles__128", "shift", 4096, "replace", "launch", "tiles__128"]
+    ran = observed(*commands, "grid", 5, "launch", "tiles__128")
+    assert [each.grid[0] for each in ran.records.launches] == [4, 5]  # another address is no other launch
+    assert [each.parameters[0].maps[0].map for each in ran.records.launches] == [MAP, MAP]
+
+
+def test_128_bytes_that_were_not_encoded_are_bytes(observed, ptx):
+    (parameter,) = observed("data", ptx, "launch", "tiles__128").launch.parameters
+    assert (parameter.maps, parameter.pointers) == ((), ())
+
+
+def test_launches_that_differ_in_addresses_of_one_alignment_are_one(observed, ptx):
+    many = [word for shift in (0, 1024, 3072) for word in ("shift", shift, "launch", "copy__8_4")]
+    ran = observed("data", ptx, *many, "shift", 4, "launch", "copy__8_4", "number", 1, "launch", "copy__8_4")
+    aligned = [(each.parameters[0].pointers[0].align, each.parameters[1].data[0]) for each in ran.records.launches]
+    assert aligned == [(512, 0), (4, 0), (4, 1)]
+    (count,) = ran.records.counts
+    assert (count.launches, count.distinct, count.left_out) == (5, 3, 0)
+
+
+def test_memory_is_copied_before_the_launch(observed, ptx):
+    commands = ["data", ptx, "contents", 41, "launch", "copy__8_4"]
+    (pointer,) = observed(*commands).launch.parameters[0].pointers
+    assert pointer.contents == (41).to_bytes(4, "little") + bytes(4092)
+
+
+def test_memory_near_the_end_of_its_allocation(observed, ptx):
+    (pointer,) = observed("data", ptx, "shift", 65536 - 8, "launch", "copy__8_4").launch.parameters[0].pointers
+    assert pointer == SeenPointer(0, 8, bytes(8))
+
+
+def test_memory_is_not_copied_while_the_stream_works(observed, ptx):
+    ran = observed("data", ptx, "stream", 1, "busy", 1, "launch", "copy__8_4")
+    assert ran.launch.parameters[0].pointers[0].contents is None
+    assert ran.records.notes == ("arrays that a kernel reads were not copied: work before its launch was not done",)
+
+
+def test_memory_is_not_copied_for_a_graph(observed, ptx):
+    ran = observed("data", ptx, "graph", "copy__8_4")
+    record = ran.launch
+    assert (record.via, record.cluster) == ("graph", (2, 1, 1))
+    assert record.parameters[0].pointers[0].contents is None
+    assert "kernels of a graph" in ran.records.notes[0]
+    assert int(ran.printed) == 3
+
+
+@pytest.mark.parametrize("load", ["data", "library"])
+def test_kernels_of_a_graph_in_a_graph(observed, ptx, load):
+    record = observed(load, ptx, "number", 3, "nodes", "copy__8_4").launch
+    assert (record.via, record.grid, record.cluster) == ("graph", (4, 1, 1), (1, 1, 1))
+    assert record.parameters[1].data == (3).to_bytes(4, "little")
+    assert record.code
+
+
+def test_a_process_that_is_killed_in_a_launch_leaves_its_record(observed, ptx):
+    ran = observed("data", ptx, "launch", "copy__8_4", "launch", "killed__8")
+    assert ran.code == -9
+    assert [each.kernel for each in ran.records.launches] == ["copy__8_4", "killed__8"]
+    assert ran.records.counts == ()
+
+
+def test_threads_are_all_counted(observed, ptx):
+    ran = observed("data", ptx, "launch", "copy__8_4", "threads", 8, "copy__8_4")
+    (count,) = ran.records.counts
+    assert (int(ran.printed), count.launches, count.distinct) == (401, 401, 1)
+
+
+def test_a_module_that_is_unloaded_is_forgotten(observed, ptx, tmp_path):
+    other = tmp_path / "other.ptx"
+    other.write_text(PTX + "// another\n")
+    ran = observed("data", ptx, "launch", "copy__8_4", "unload", "data", other, "launch", "copy__8_4")
+    assert [ran.text(each) for each in ran.records.launches] == [PTX.encode(), other.read_bytes()]

@@ -1,0 +1,112 @@
+"""Limits of what is recorded; and what the library does where it cannot observe."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from pipesim.errors import CompileError, MissingExtraError
+from pipesim.launches.inject import injection_environment, injection_library
+from pipesim.launches.observe.limits import Limits
+
+
+def several(count: int) -> list[object]:
+    return [word for number in range(count) for word in ("number", number, "launch", "copy__8_4")]
+
+
+def test_once(observed, ptx):
+    ran = observed("data", ptx, *several(4), "launch", "other__8", limits=Limits(once=True))
+    assert [each.kernel for each in ran.records.launches] == ["copy__8_4", "other__8"]
+    counts = {each.kernel: (each.launches, each.distinct, each.left_out) for each in ran.records.counts}
+    assert counts == {"copy__8_4": (4, 4, 3), "other__8": (1, 1, 0)}
+
+
+def test_a_limit_on_launches(observed, ptx):
+    ran = observed("data", ptx, *several(5), limits=Limits(launches=2))
+    assert len(ran.records.launches) == 2
+    assert [(each.launches, each.distinct, each.left_out) for each in ran.records.counts] == [(5, 5, 3)]
+
+
+def test_a_limit_on_bytes(observed, ptx):
+    ran = observed("data", ptx, *several(9), limits=Limits(nbytes=20_000))
+    assert len(ran.records.launches) == 2  # each with 4,096 bytes of memory
+    assert [(each.launches, each.left_out) for each in ran.records.counts] == [(9, 7)]
+    assert ran.records.notes == ("the limit on bytes was reached: further launches are counted only",)
+
+
+def test_ptx_beyond_the_limit(observed, ptx):
+    ran = observed("data", ptx, "launch", "copy__8_4", limits=Limits(nbytes=10))
+    assert ran.records.launches == ()
+    assert list(ran.spool.glob("*.ptx")) == []
+    assert [each.launches for each in ran.records.counts] == [1]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "kernels"),
+    [((), ["copy__8_4", "gemm__8"]), (("ge*", "x"), ["gemm__8"]), (("[!c]*",), ["gemm__8"]), (("GE*",), [])],
+)
+def test_patterns(observed, ptx, patterns, kernels):
+    ran = observed("data", ptx, "launch", "copy__8_4", "launch", "gemm__8", limits=Limits(patterns))
+    assert [each.kernel for each in ran.records.launches] == kernels
+    assert sorted(each.kernel for each in ran.records.counts) == kernels
+    assert len(ran.records.processes) == 1
+
+
+def test_another_profiler_is_said(observed, ptx):
+    ran = observed("data", ptx, "launch", "copy__8_4", environment={"FAKE_CUPTI_TAKEN": "1"})
+    assert (ran.printed, ran.records.launches) == ("1\n", ())
+    assert ran.records.notes == ("a process was not observed: another profiler observes it",)
+
+
+def test_cupti_that_cannot_be_loaded_is_said(observed, ptx):
+    ran = observed("data", ptx, "launch", "copy__8_4", environment={"PIPESIM_LAUNCHES_CUPTI": "/none\nalso none"})
+    assert (ran.printed, ran.records.launches) == ("1\n", ())
+    assert ran.records.notes == ("a process was not observed: CUPTI is not installed",)
+
+
+@pytest.mark.parametrize("spool", ["", "/none/at/all", "/dev/null"])
+def test_without_a_spool_the_program_runs(observed, ptx, spool):
+    ran = observed("data", ptx, "launch", "copy__8_4", environment={"PIPESIM_LAUNCHES_SPOOL": spool})
+    assert (ran.code, ran.printed, ran.records.processes) == (0, "1\n", ())
+
+
+def test_a_process_that_observes_itself_is_left_alone(fake, cache, ptx, tmp_path):
+    given = injection_environment(tmp_path, Limits(), fake.environment() | {"XDG_CACHE_HOME": str(cache)})
+    script = 'export PIPESIM_LAUNCHES_OBSERVED=$$; exec "$@"'
+    command = ["sh", "-c", script, "sh", str(fake.folder / "program"), "data", str(ptx), "launch", "copy__8_4"]
+    subprocess.run(command, env=fake.environment() | given, check=True, capture_output=True)
+    assert list(tmp_path.iterdir()) == []
+    other = [*command[:2], script.replace("$$", "1"), *command[3:]]
+    subprocess.run(other, env=fake.environment() | given, check=True, capture_output=True)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_the_library_is_built_once(fake, tmp_path):
+    environment = {"XDG_CACHE_HOME": str(tmp_path), "CC": "cc"}
+    first = injection_library(environment)
+    before = first.stat()
+    assert injection_library(environment) == first
+    assert (first.stat().st_mtime_ns, first.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
+    assert first.parent == tmp_path / "pipesim" / "inject"
+
+
+def test_the_source_has_no_warnings(fake, tmp_path):
+    options = "-Wall -Wextra -Wshadow -Wvla -Werror"
+    assert injection_library({"XDG_CACHE_HOME": str(tmp_path), "CC": f"cc {options}"}).is_file()
+
+
+def test_without_a_compiler(tmp_path):
+    with pytest.raises(MissingExtraError, match="no C compiler"):
+        injection_library({"XDG_CACHE_HOME": str(tmp_path), "CC": "no-such-compiler"})
+
+
+def test_a_compiler_that_fails(fake, tmp_path):
+    with pytest.raises(CompileError, match="no-such-option"):
+        injection_library({"XDG_CACHE_HOME": str(tmp_path), "CC": "cc --no-such-option"})
+    assert list(tmp_path.rglob("*.so")) == []
+
+
+def test_without_cupti(fake, cache, tmp_path):
+    with pytest.raises(MissingExtraError, match="CUPTI is not installed"):
+        injection_environment(tmp_path, Limits(), {"XDG_CACHE_HOME": str(cache), "PIPESIM_CUPTI": "/none"})
