@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         umma_arrive_peer_cta,
     )
     from pipesim.lang.warp import Slot, TileArray, Warp
+    from pipesim.launches.capture import CapturedLaunch, CapturedLaunches, LaunchVerdicts, capture_launches
     from pipesim.model.ending import Ending
     from pipesim.model.finding import Advisory, Deadlock, FaultKind, FaultReport, Verdict
     from pipesim.model.ops import Engine, Fence, Order, Scope, Space
@@ -73,6 +74,7 @@ _HOMES = {
             "umma_arrive_peer_cta",
         ),
         "pipesim.lang.warp": ("Slot", "TileArray", "Warp"),
+        "pipesim.launches.capture": ("CapturedLaunch", "CapturedLaunches", "LaunchVerdicts", "capture_launches"),
         "pipesim.model.finding": ("Advisory", "Deadlock", "FaultKind", "FaultReport", "Verdict"),
         "pipesim.model.ops": ("Engine", "Fence", "Order", "Scope", "Space"),
         "pipesim.model.program": ("Program",),
@@ -89,6 +91,8 @@ __all__ = [
     "Advisory",
     "Agreement",
     "BarrierStorage",
+    "CapturedLaunch",
+    "CapturedLaunches",
     "CheckFinding",
     "CheckResult",
     "ComparisonResult",
@@ -102,6 +106,7 @@ __all__ = [
     "FaultKind",
     "FaultReport",
     "Fence",
+    "LaunchVerdicts",
     "Order",
     "ParameterError",
     "PipesimError",
@@ -128,6 +133,7 @@ __all__ = [
     "VerifyResult",
     "Warp",
     "__version__",
+    "capture_launches",
     "check",
     "compare",
     "elect",

@@ -1,0 +1,249 @@
+"""``capture_launches`` and the fixture of pytest, with an observer that writes prepared records."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import pipesim
+from pipesim.errors import MissingExtraError, OutputExistsError, ParameterError
+from pipesim.launches import capture, observe
+from pipesim.launches.observe.limits import Limits
+from pipesim.model.finding import Verdict
+from pipesim.ptx.launch.file import read_launch
+from tests.support.paths import ROOT
+from tests.support.spools import record_of, write_spool
+from tools import schemas
+
+PTX = ROOT / "tests" / "ptx" / "kernels" / "scale_ws_s3-sm_90a.ptx"
+NO_CODE = {"image": "c", "code": "", "origin": "", "why_not": "machine code", "parameters_known": False}
+LIBRARY = {"kind": "launch", "kernel": "ampere_sgemm", "grid": [1], "block": [32], "cluster": [1], **NO_CODE}
+
+
+class Observation:
+    """Writes one launch when it begins, and another one when it ends; of each it says that it happened."""
+
+    def __init__(self, spool: Path, limits: Limits) -> None:
+        self.spool, self.limits, self.stopped = spool, limits, 0
+        given = read_launch(PTX.with_suffix(".json").read_text(encoding="utf-8"), "x")
+        write_spool(spool, [record_of(given), LIBRARY], i=PTX.read_text(encoding="utf-8"))
+
+    def stop(self) -> None:
+        self.stopped += 1
+
+
+@pytest.fixture
+def observed(monkeypatch: pytest.MonkeyPatch) -> list[Observation]:
+    """Every observation that is started."""
+    found: list[Observation] = []
+
+    def start(spool: Path, limits: Limits) -> Observation:
+        found.append(Observation(spool, limits))
+        return found[-1]
+
+    monkeypatch.setattr(observe, "start", start)
+    return found
+
+
+def test_what_was_launched_in_the_block(
+    tmp_path: Path, observed: list[Observation], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pipesim.capture_launches(tmp_path / "out", kernels=["scale*"], once=True, max_launches=7) as captured:
+        assert repr(captured) == f"<CapturedLaunches {tmp_path / 'out'}: capturing>"
+        assert not (tmp_path / "out").exists()
+    (one,) = observed
+    assert (one.limits, one.stopped, one.spool.exists()) == (Limits(("scale*",), True, 7), 1, False)
+    (launch,) = captured.launches
+    assert (launch.kernel, launch.origin, launch.reason, launch.verdict) == ("scale_ws", "Triton", "", None)
+    assert (launch.ptx, launch.launch) == (captured.folder / "scale_ws.ptx", captured.folder / "scale_ws.json")
+    assert launch.ptx is not None
+    assert launch.ptx.read_text(encoding="utf-8") == PTX.read_text(encoding="utf-8")
+    assert (captured.folder / "launches.json").is_file()
+    assert repr(captured) == f"<CapturedLaunches {tmp_path / 'out'}: 1 launch files>"
+    assert "scale_ws.json" in str(captured)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_kernels_without_ptx_are_listed(tmp_path: Path, observed: list[Observation]) -> None:
+    with pipesim.capture_launches(tmp_path) as captured:
+        pass
+    first, second = captured.launches
+    assert first.launch is not None
+    assert (second.kernel, second.ptx, second.launch, second.reason) == ("ampere_sgemm", None, None, "machine code")
+
+
+def test_verdicts_in_the_block_end_the_capture(tmp_path: Path, observed: list[Observation]) -> None:
+    with pipesim.capture_launches(tmp_path / "out") as captured:
+        verdicts = captured.check()
+        assert observed[0].stopped == 1
+        captured.stop()
+    assert observed[0].stopped == 1
+    assert verdicts.all_proved
+    assert verdicts
+    assert [each.verdict for each in verdicts.launches] == [Verdict.PROVED, None]
+    assert (verdicts.refuted, verdicts.unknown) == ((), ())
+    assert repr(verdicts) == "<LaunchVerdicts 1 proved>"
+    assert "✓ 1 launch: 1 proved" in str(verdicts)
+    document = json.loads(verdicts.to_json())
+    assert document["exit_code"] == 0
+    assert list(Draft202012Validator(schemas.schemas()["launches"]).iter_errors(document)) == []
+
+
+def test_what_is_not_proved_is_named(
+    tmp_path: Path, observed: list[Observation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pipesim.capture_launches(tmp_path) as captured:
+        pass
+    monkeypatch.setattr(capture, "check_launch", lambda *_, **__: (Verdict.REFUTED, "refuted: scale_ws: deadlock"))
+    verdicts = captured.check()
+    assert not verdicts.all_proved
+    assert not verdicts
+    assert [each.said for each in verdicts.refuted] == ["refuted: scale_ws: deadlock"]
+    assert repr(verdicts) == "<LaunchVerdicts 1 refuted; refuted: scale_ws: deadlock>"
+
+
+def test_without_a_launch_nothing_is_proved(tmp_path: Path, observed: list[Observation]) -> None:
+    with pipesim.capture_launches(tmp_path, kernels=("nothing*",)) as captured:
+        pass
+    verdicts = captured.check()
+    assert (verdicts.all_proved, verdicts.launches, repr(verdicts)) == (False, (), "<LaunchVerdicts no launch>")
+
+
+def test_the_limits_of_a_check_are_given(
+    tmp_path: Path, observed: list[Observation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pipesim.capture_launches(tmp_path) as captured:
+        pass
+    given: dict[str, Any] = {}
+
+    def checked(*_: object, **more: Any) -> tuple[Verdict, str]:
+        given.update(more)
+        return Verdict.UNKNOWN, "unknown"
+
+    monkeypatch.setattr(capture, "check_launch", checked)
+    assert len(captured.check(max_states=5, time_limit=2).unknown) == 1
+    assert (given["max_states"], given["budget"].seconds) == (5, 2)
+
+
+def test_an_exception_in_the_block_leaves_the_files(tmp_path: Path, observed: list[Observation]) -> None:
+    with pytest.raises(ZeroDivisionError), pipesim.capture_launches(tmp_path):
+        1 / 0  # noqa: B018  # it is to raise
+    assert (tmp_path / "scale_ws.json").is_file()
+    assert not observed[0].spool.exists()
+
+
+def test_what_cannot_be_captured(tmp_path: Path, observed: list[Observation]) -> None:
+    (tmp_path / "mine").write_text("")
+    with pytest.raises(OutputExistsError), pipesim.capture_launches(tmp_path):
+        pass
+    with pytest.raises(ParameterError, match="kernels is one text"), pipesim.capture_launches("x", kernels="k"):
+        pass
+    with pytest.raises(ParameterError, match="numbers above 0"), pipesim.capture_launches("x", max_launches=0):
+        pass
+    assert observed == []
+    with pipesim.capture_launches(tmp_path, force=True):
+        pass
+    assert (tmp_path / "mine").is_file()
+
+
+def test_without_a_driver_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(*_: object) -> None:
+        raise MissingExtraError("there is no CUDA driver")
+
+    monkeypatch.setattr(observe, "start", start)
+    with pytest.raises(MissingExtraError), pipesim.capture_launches(tmp_path / "out"):
+        pass
+    assert not (tmp_path / "out").exists()
+
+
+class TestFixture:
+    """In a pytest of its own, whose observer is the one above."""
+
+    @pytest.fixture
+    def run(self, tmp_path: Path) -> Callable[[str, str], tuple[int, str]]:
+        def run(observer: str, test: str) -> tuple[int, str]:
+            patched = f"from pipesim.launches import observe\n{observer}\n"
+            (tmp_path / "conftest.py").write_text(patched, encoding="utf-8")
+            (tmp_path / "test_mine.py").write_text(test, encoding="utf-8")
+            plugins = ["-p", "no:pipesim", "-p", "pipesim.pytest_plugin", "-p", "no:cacheprovider"]
+            line = [sys.executable, "-m", "pytest", "-q", "-rs", *plugins, "test_mine.py"]
+            environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""}
+            answer = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+            return answer.returncode, answer.stdout
+
+        return run
+
+    PREPARED = "from tests.launches.test_capture import Observation\nobserve.start = Observation"
+    REFUSED = (
+        "from pipesim.errors import MissingExtraError\n"
+        "def start(*_):\n    raise MissingExtraError('CUPTI is not installed')\n"
+        "observe.start = start"
+    )
+
+    def test_a_test_asserts_that_its_launches_are_proved(self, run: Any) -> None:
+        code, said = run(
+            self.PREPARED, "def test_k(captured_launches):\n    assert captured_launches.check().all_proved\n"
+        )
+        assert (code, "1 passed" in said) == (0, True)
+
+    def test_one_that_fails_names_what_is_wrong(self, run: Any) -> None:
+        text = "def test_k(captured_launches):\n    assert not captured_launches.check().all_proved\n"
+        code, said = run(self.PREPARED, text)
+        assert code == 1
+        assert "where True = <LaunchVerdicts 1 proved>.all_proved" in said
+
+    def test_without_cupti_it_is_skipped_for_that_reason(self, run: Any) -> None:
+        code, said = run(self.REFUSED, "def test_k(captured_launches):\n    raise AssertionError\n")
+        assert code == 0
+        assert "1 skipped" in said
+        assert "launches cannot be captured: CUPTI is not installed" in said
+
+    def test_a_test_that_does_not_ask_for_it_costs_nothing(self, run: Any) -> None:
+        text = (
+            "import sys\n\ndef test_k():\n    assert not [name for name in sys.modules if name == 'pipesim.targets']\n"
+        )
+        assert run("", text)[0] == 0
+
+
+def test_the_plugin_is_registered() -> None:
+    import tomllib
+
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert settings["project"]["entry-points"]["pytest11"] == {"pipesim": "pipesim.pytest_plugin"}
+
+
+class TestNotebook:
+    PATH = ROOT / "docs" / "examples" / "launches.ipynb"
+
+    def cells(self) -> list[dict[str, Any]]:
+        notebook = json.loads(self.PATH.read_text(encoding="utf-8"))
+        assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+        assert len({cell["id"] for cell in notebook["cells"]}) == len(notebook["cells"])
+        cells: list[dict[str, Any]] = notebook["cells"]
+        return cells
+
+    def test_its_code_compiles_and_it_has_no_outputs(self) -> None:
+        code = [cell for cell in self.cells() if cell["cell_type"] == "code"]
+        assert len(code) > 3
+        for cell in code:
+            compile("".join(cell["source"]), cell["id"], "exec")
+            assert (cell["outputs"], cell["execution_count"]) == ([], None)
+
+    def test_what_it_does_with_a_capture_works(
+        self, tmp_path: Path, observed: list[Observation], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its cells after the kernel's, with the prepared records in place of the launch."""
+        monkeypatch.chdir(tmp_path)
+        code = {cell["id"]: "".join(cell["source"]) for cell in self.cells() if cell["cell_type"] == "code"}
+        names: dict[str, Any] = {"launch": lambda: None}
+        for cell in ("capture", "files", "verdicts", "one"):
+            exec(code[cell], names)  # the project's own notebook
+        assert names["verdicts"].all_proved
