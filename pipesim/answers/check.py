@@ -19,6 +19,7 @@ from pipesim.model.program import Program
 from pipesim.prove.check import MOST_STATES
 from pipesim.prove.counterexample.activity import activity
 from pipesim.prove.counterexample.confirm import refutation
+from pipesim.prove.counterexample.lanes_apart import lanes_apart
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.counterexample.replay_text import walk
 from pipesim.prove.memory_order.faults import memory_faults_of
@@ -80,8 +81,10 @@ def walked(program: Program, text: str) -> WalkReport:
 
 
 def _wrong(program: Program, play: Play) -> Refutation | None:
-    """The finding at the end of a play, including the memory order of its last access."""
+    """The finding at the end of a play, including the memory order of its last access, and lanes that meet there."""
     found = refutation(play)
     if found is None and (unordered := memory_faults_of(program, play.moves)):
         return Refutation(Ending.FAULT, tuple(play.moves), unordered[-1])
+    if found is None:
+        return next((each for each in lanes_apart(program) if each.schedule == tuple(play.moves)), None)
     return found

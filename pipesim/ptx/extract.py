@@ -23,6 +23,7 @@ from pipesim.ptx.emulate.warp import EmulatedWarp, Status
 from pipesim.ptx.flow.awaited import awaiting
 from pipesim.ptx.flow.graph import graph_of
 from pipesim.ptx.flow.inline import inlined
+from pipesim.ptx.flow.opcodes import may_touch_shared
 from pipesim.ptx.flow.slice import slice_of
 from pipesim.ptx.flow.unwaited import read_too_early, used_at_once
 from pipesim.ptx.flow.uses import uses_of
@@ -312,14 +313,21 @@ def _still_read(stream: Stream) -> int:
 
 
 def _meet(kernel: Kernel, position: int) -> bool:
-    """Whether PTX itself lets the lanes of a warp meet from here on, before one of them synchronises with others."""
-    body = kernel.function.body
-    for p in kernel.code.regions.ahead(position):
+    """Whether PTX itself lets the lanes of a warp meet from here on, before one of them synchronises with others.
+
+    Where they only end, and touch no memory that others see, they need not meet.
+    """
+    body, kept = kernel.function.body, kernel.code.kept
+    ahead = kernel.code.regions.ahead(position)
+    for p in ahead:
         if _converges(body[p]):
             return True
-        if p in kernel.code.kept and synchronises(body[p]):
+        if p in kept and synchronises(body[p]):
             return False
-    return False
+    last = body[ahead[-1]] if ahead else None
+    if last is None or last.opcode not in ("ret", "exit") or last.guard is not None:
+        return False
+    return not any(p in kept and may_touch_shared(body[p]) for p in ahead)
 
 
 def _converges(each: Instruction) -> bool:

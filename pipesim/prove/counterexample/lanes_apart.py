@@ -24,13 +24,21 @@ def lanes_apart(program: Program) -> tuple[Refutation, ...]:
     return tuple(found.values())
 
 
-def _at(program: Program, line: str) -> tuple[int, int]:
-    """The first operation of this source line, else of the program: a place may have none of its own."""
+def _at(program: Program, place: str) -> tuple[int, int]:
+    """The first operation of this source line, else of the next line of the file that has one, else of the last."""
+    file, line = _file_and_line(place)
+    found: dict[tuple[bool, bool, int], tuple[int, int]] = {}
     for agent, code in enumerate(program.code):
         for pc in range(len(code)):
-            if program.line(agent, pc) == line:
-                return agent, pc
-    return 0, 0
+            other, at = _file_and_line(program.line(agent, pc))
+            found.setdefault((other != file, at < line, abs(at - line)), (agent, pc))
+    return found[min(found)] if found else (0, 0)
+
+
+def _file_and_line(place: str) -> tuple[str, int]:
+    """Of ``kernel.cu:12``; -1 for a place without a line."""
+    file, _, line = place.rpartition(":")
+    return file, int(line) if line.isdecimal() else -1
 
 
 def _way(program: Program, agent: int, pc: int) -> tuple[Move, ...]:

@@ -51,7 +51,8 @@ def involved(found: Deadlock) -> frozenset[str]:
 def _ends(program: Program, past: _Past, refuted: Refutation) -> set[int]:
     """The moves in which the failure shows."""
     if refuted.deadlock is None:
-        return _ends_of_fault(program, past, refuted.fault) | {len(refuted.schedule) - 1}
+        last = range(len(refuted.schedule))[-1:]  # none of a fault that is there before the first move
+        return _ends_of_fault(program, past, refuted.fault) | set(last)
     agents = {program.agent_name(a): a for a in range(len(program.agents))}
     shown = involved(refuted.deadlock)
     ends = {past.latest[agents[name]] for name in shown if agents[name] in past.latest}

@@ -5,11 +5,14 @@ from pathlib import Path
 import pytest
 
 from pipesim.cli.main import main
-from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.ending import Ending
+from pipesim.model.finding import Fault, FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.model.program_json import dumps, loads
 from pipesim.model.strictness import Strictness
 from pipesim.prove.check import Check, check
+from pipesim.prove.counterexample.past import past_of
+from pipesim.prove.refutation import Refutation
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch
 from tests.support.small_ptx import SET_UP, program_of, said, text_of
@@ -42,6 +45,35 @@ def test_lanes_that_part_are_taken_to_meet_where_ptx_does_not_promise_it() -> No
     found = strictly(apart)
     assert found.verdict is Verdict.REFUTED
     assert [each.kind for each in found.refutations] == [FaultKind.LANES_APART]
+
+
+def test_lanes_that_only_end_need_not_meet() -> None:
+    ends = PART.replace(" mbarrier.arrive.shared::cta.b64 _, [%r3];\n", "").format(meet=" add.u32 %r5, %r2, 1;\n")
+    assert program_of(ends).coverage.rejoined == ()
+    reads = program_of(ends + " ld.shared.u32 %r6, [tile+8];\n")
+    assert len(reads.coverage.rejoined) == 1
+
+
+def test_a_place_without_an_operation_is_shown_at_the_next_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kernel = tmp_path / "small.ptx"
+    kernel.write_text(text_of(PART.format(meet=" add.u32 %r5, %r2, 1;\n")))
+    kernel.with_suffix(".json").write_text(launch_json(Launch("kernel", (1, 1, 1), (64, 1, 1))))
+    assert main(["check", str(kernel), "--strict-lanes"]) == 1
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "compute: arrive" in shown
+    replay = shown.partition("--replay '")[2].partition("'")[0]
+    for command in (["check", "--replay", replay], ["run", "--schedule", replay]):
+        assert main([command[0], str(kernel), "--strict-lanes", *command[1:]]) == 1
+        assert "taken to be together again" in " ".join(capsys.readouterr().out.split())
+    assert "init" not in shown.partition("the schedule")[0].partition("fault")[2]
+
+
+def test_a_finding_before_the_first_move_has_a_past() -> None:
+    program = program_of(PART.format(meet=""))
+    before = Refutation(Ending.FAULT, (), Fault(FaultKind.LANES_APART, 0, 0))
+    assert past_of(program, before) == frozenset()
 
 
 @pytest.mark.parametrize("meet", [WARP_SYNC, " bar.warp.sync 0xffffffff;\n", " vote.sync.all.pred %p7, %p4, -1;\n"])
