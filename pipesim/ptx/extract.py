@@ -8,11 +8,11 @@ from fractions import Fraction
 
 from pipesim.errors import LaunchFileError
 from pipesim.model.coverage import Coverage
-from pipesim.model.ops import Engine, Op, operand
+from pipesim.model.ops import Engine, Op, Space, operand
 from pipesim.model.program import ALL_LANES, Program
 from pipesim.ptx.emit.build import program_of
 from pipesim.ptx.emit.names import kernel_name, source_of
-from pipesim.ptx.emit.record import Stream, covers
+from pipesim.ptx.emit.record import BARRIER_BYTES, Stream, covers
 from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
 from pipesim.ptx.emulate.code import Code
 from pipesim.ptx.emulate.constants import Constants
@@ -252,6 +252,7 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
         if warp.is_part
     ]
     weakened += [f"{at(p)}: whether this fence runs depends on a value that is not known" for p in sorted(notes.fences)]
+    undefined = [f"{at(p)}: {what}" for p, what in sorted(notes.undefined.items())] + _outside(kernel, cluster)
     inferred = [f"{at(p)}: {what}" for p, what in sorted(notes.inferred.items())]
     kinds: dict[str, int] = {}
     for stream in cluster.recorder.streams:
@@ -266,9 +267,21 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
         weakened=tuple(_few(weakened)),
         assumed=tuple(_few(assumed)),
         rejoined=tuple(at(p) for p in joins),
-        undefined=tuple(_few([*_overwritten(cluster, at), *_read_too_early(kernel, at)])),
+        undefined=tuple(_few([*undefined, *_overwritten(cluster, at), *_read_too_early(kernel, at)])),
         extracted=(f"{instructions:,} warp instructions", *extracted),
     )
+
+
+def _outside(kernel: Kernel, cluster: Cluster) -> list[str]:
+    """What is touched beyond the shared memory of a CTA, where the launch says how much that is."""
+    given, variables = kernel.launch.dynamic_shared, kernel.function.shared
+    if not given and any(each.external for each in variables):
+        return []
+    end = max((each.offset + (given if each.external else each.size) for each in variables), default=0)
+    recorder = cluster.recorder
+    most = max((each.offset + each.nbytes for each in recorder.accesses if each.space is Space.SHARED), default=0)
+    most = max(most, *(offset + BARRIER_BYTES for _, offset in recorder.barriers), 0)
+    return [f"byte {most - 1:,} of shared memory is used, of which a CTA has {end:,}"] if most > end else []
 
 
 def _overwritten(cluster: Cluster, at: Callable[[int], str]) -> list[str]:

@@ -13,7 +13,8 @@ class Notes:
     accesses; ``passed_over``: branches on values that are not known; ``joins``: where lanes that parted meet again;
     ``unread``: instructions that are not known; ``policies``: what other CTAs would decide; ``inferred``: sizes;
     ``equal_stores``: stores by several warps to the same bytes; ``generic``: accesses to ``.shared`` that give a
-    generic address; ``fences``: those of which it is not known whether they run, which therefore order nothing.
+    generic address; ``fences``: those of which it is not known whether they run, which therefore order nothing;
+    ``undefined``: what PTX leaves undefined.
     """
 
     time_outs: set[int] = field(default_factory=set)
@@ -28,3 +29,4 @@ class Notes:
     generic: set[int] = field(default_factory=set)
     ended: set[int] = field(default_factory=set)
     fences: set[int] = field(default_factory=set)
+    undefined: dict[int, str] = field(default_factory=dict)

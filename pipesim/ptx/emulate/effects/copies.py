@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from pipesim.model.ops import Engine, Op, Space
-from pipesim.ptx.emulate.accesses import copy, flush, record, transfer
+from pipesim.ptx.emulate.accesses import copy, flush, read, record, transfer
 from pipesim.ptx.emulate.cluster import Cluster, map_key
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import Place, by_lane, one_of, shared_place
@@ -21,6 +21,7 @@ from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.text.instruction import Instruction, TensorAddress, Vector
 
 _PARAMETER_SPACE = 1 << 16  #: bytes that parameters can have at most
+_BULK_BYTES = 16  #: addresses and bytes of bulk copies are multiples of it (PTX ISA, "cp.async.bulk")
 RESPONSE_BYTES = 16  #: of clusterlaunchcontrol.try_cancel
 
 
@@ -91,12 +92,31 @@ def _bulk(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         for lane in _lanes(warp, step):
             size = one_of_lane(nbytes, lane, "the bytes of a copy")
             source = of_lane(step.get(1, warp), lane)
+            _check_bytes(cluster, warp, step, size, source)
+            if not size:
+                continue
             value = ("bulk", source, size) if isinstance(source, int) else None
             _land(cluster, warp, step, lane, 0, 3, size, mask, value)
         return
     for lane in _lanes(warp, step):
         size = one_of_lane(nbytes, lane, "the bytes of a copy")
-        _read_shared(cluster, warp, step, 1, lane, size)
+        _check_bytes(cluster, warp, step, size, None)
+        if size:
+            _read_shared(cluster, warp, step, 1, lane, size)
+
+
+def _check_bytes(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, size: int, source: Value) -> None:
+    """The bytes of a bulk copy are a multiple of 16. ``source``: the address it reads from.
+
+    A source in shared memory is read until the mbarrier of the other CTA counts the bytes, which is not followed.
+    """
+    each = step.instruction
+    if size % _BULK_BYTES:
+        cluster.notes.undefined[each.position] = f"a bulk copy of {size:,} bytes, not a multiple of {_BULK_BYTES}"
+    if sum(m.startswith("shared") for m in each.modifiers) > 1 and isinstance(source, int):
+        cta, at = shared_place(source, cluster.ctas)
+        read(cluster, warp, (Space.SHARED, cta), [(at, at + size)], each.position)
+        cluster.notes.left_out.setdefault(each.position, "how long it reads its source in shared memory")
 
 
 def _lanes(warp: EmulatedWarp, step: DecodedStep) -> tuple[int, ...]:
@@ -184,6 +204,8 @@ def _land(
     """A copy into shared memory, counted by an mbarrier. ``nbytes``: -1 if not known."""
     each = step.instruction
     cta, offset = shared_place(one_of_lane(step.get(to, warp), lane, "the address of a copy"), cluster.ctas)
+    if each.opcode == "cp" and offset % _BULK_BYTES:
+        cluster.notes.undefined[each.position] = f"a bulk copy at an address that is not a multiple of {_BULK_BYTES}"
     bar = shared_place(one_of_lane(step.get(counted, warp), lane, "the mbarrier of a copy"), cluster.ctas)
     if bar[0] != cta and each.has("tensor") and not each.has("cta_group::2"):
         # PTX wants it in the CTA where the copy lands; Mojo clears the rank's lowest bit also here
@@ -220,6 +242,8 @@ def _read_shared(
     each = step.instruction
     address = one_of_lane(step.get(at, warp), lane, "the address of a copy")
     cta, offset = shared_place(address, cluster.ctas)
+    if offset % _BULK_BYTES:
+        cluster.notes.undefined[each.position] = f"a bulk copy at an address that is not a multiple of {_BULK_BYTES}"
     if nbytes < 0:
         flush(cluster, warp)
         around = cluster.items[cta].around(offset)

@@ -53,7 +53,10 @@ def _init(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     addresses = by_lane(warp, step.get(0, warp), _WHAT)
     counts = by_lane(warp, step.get(1, warp), "the count of an mbarrier's init")
     found = {shared_place(addresses[lane], cluster.ctas): counts[lane] & 0xFFFFFFFF for lane in addresses}
+    if len(found) < len(addresses):
+        cluster.notes.undefined[step.instruction.position] = "several lanes initialise one mbarrier"
     for place, count in found.items():
+        _check_place(cluster, step, place)
         cluster.effect(place, mbarrier.init(cluster.barrier(place), count))
         cta, offset = place
         cluster.bytes[cta].forget(offset, offset + 8)
@@ -62,6 +65,16 @@ def _init(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         cluster.recorder.live.add(place)
         record(cluster, warp, position, Op.INIT, cluster.recorder.barrier(place), count)
         cluster.initialised.setdefault(place, position)
+
+
+def _check_place(cluster: Cluster, step: DecodedStep, place: Place) -> None:
+    """An mbarrier has 8 bytes of its own, at a multiple of 8 (PTX ISA, "Size and alignment of mbarrier object")."""
+    cta, offset = place
+    if offset % BARRIER_BYTES:
+        cluster.notes.undefined[step.instruction.position] = "an mbarrier that is not at a multiple of 8 bytes"
+    for other, at in cluster.recorder.live:
+        if other == cta and 0 < abs(at - offset) < BARRIER_BYTES:
+            cluster.notes.undefined[step.instruction.position] = "an mbarrier that shares bytes with another one"
 
 
 def _inval(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
@@ -140,6 +153,8 @@ def _ask(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     if len(found) != 1:
         raise Stopped("the lanes of a warp ask different mbarriers in one instruction")
     place = next(iter(found))
+    if place[0] != warp.cta:
+        cluster.notes.undefined[each.position] = "a wait for an mbarrier of another CTA"
     if not each.has("parity"):
         _ask_by_state(cluster, warp, step, place)
         return
