@@ -1,0 +1,82 @@
+"""The reader of PTX and the engines against every schedule of random kernels: ``tools/judge_ptx.py 2000 [seed]``.
+
+Each kernel is made as data, run in every schedule by a naive explorer (tests/support/kernel_schedules.py), written as
+PTX in one of many ways (tests/support/kernel_ptx.py), read back, and checked. A proof of a kernel with a fault is an
+error, and so is a refutation of one without.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections import Counter
+
+from pipesim.answers.check import check
+from pipesim.model.finding import Verdict
+from pipesim.ptx.extract import extract
+from pipesim.ptx.launch.values import Launch, Number, Parameter, Pointer
+from pipesim.ptx.text.read import read_module
+from pipesim.targets import target_of
+from tests.support.kernel_ptx import NAME, ptx_of
+from tests.support.kernel_schedules import Fault, faults_of
+from tests.support.random_kernels import LANES, Copy, RandomKernel, Touch, executed, random_kernel
+
+#: A tile that nothing has written may be data of another kind: the checker says so in a note, or not at all.
+_NOT_JUDGED = frozenset({Fault.UNWRITTEN})
+
+
+def verdict_of(kernel: RandomKernel, ptx: str) -> Verdict:
+    """What the checker says of a kernel's PTX."""
+    launch = Launch(
+        NAME,
+        (1, 1, 1),
+        (LANES * len(kernel.warps), 1, 1),
+        parameters=(Parameter("source", Pointer()), Parameter("one", Number("u32", 1))),
+    )
+    program = extract(read_module(ptx, "random.ptx"), launch).program
+    report = check(target_of(program), {}, most_ranges=0)
+    return report.verdict
+
+
+def judged(seed: int) -> tuple[str, RandomKernel, str]:
+    """How one kernel fares, in words; the kernel, and its PTX."""
+    rng = random.Random(seed)
+    kernel = random_kernel(rng)
+    faults = faults_of(kernel)
+    ptx = ptx_of(kernel, seed)
+    if faults is None:
+        return "too large", kernel, ptx
+    verdict = verdict_of(kernel, ptx)
+    wrong = faults - _NOT_JUDGED
+    if verdict is Verdict.UNKNOWN:
+        return "unknown", kernel, ptx
+    if verdict is Verdict.PROVED:
+        return ("wrong proof" if wrong else "right proof"), kernel, ptx
+    if faults:
+        return "refuted", kernel, ptx
+    return ("of two proxies" if mixes_proxies(kernel) else "false alarm"), kernel, ptx
+
+
+def mixes_proxies(kernel: RandomKernel) -> bool:
+    """Whether warps write tiles that copies write, too: that needs a fence, which is not explored."""
+    done = [each.step for warp in range(len(kernel.warps)) for each in executed(kernel, warp)]
+    copied = {each.tile for each in done if isinstance(each, Copy)}
+    return any(isinstance(each, Touch) and each.write and each.tile in copied for each in done)
+
+
+def main() -> int:
+    """Judge so many kernels from a seed on; 1 if one of them is judged wrongly."""
+    number, seed = (int(each) for each in [*sys.argv[1:3], *("2000", "0")[len(sys.argv) - 1 :]])
+    begin, counts = time.perf_counter(), Counter[str]()
+    for each in range(seed, seed + number):
+        said, kernel, _ = judged(each)
+        counts[said] += 1
+        if said in {"wrong proof", "false alarm"}:
+            print(f"seed {each}: {said}: {faults_of(kernel)}\n{kernel}")
+    print(f"seeds {seed} to {seed + number - 1}: {dict(sorted(counts.items()))}, {time.perf_counter() - begin:.0f} s")
+    return 1 if counts["wrong proof"] or counts["false alarm"] else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
